@@ -1,0 +1,54 @@
+/**
+ * Which package may import which. An arrow that is not here does not exist: the linter (`.oxlintrc.json`), the check
+ * `arrows` and a test all read this table.
+ * @type {Readonly<Record<string, readonly string[]>>}
+ */
+export const PACKAGE_ARROWS = {
+  protocol: [],
+  native: [],
+  store: [],
+  tokenizer: ['native'],
+  constraints: [],
+  engine: ['tokenizer', 'constraints', 'native'],
+  trainer: ['tokenizer', 'native'],
+  server: ['protocol', 'engine', 'trainer', 'store'],
+  sdk: ['protocol'],
+  dashboard: ['sdk'],
+  cli: ['server', 'sdk'],
+};
+
+/** Packages that also run in a browser: their source (not their tests) imports nothing of Node. */
+export const BROWSER_PACKAGES = ['protocol', 'sdk', 'dashboard'];
+
+/** Every import specifier below a package's name is private. */
+const DEEP_IMPORTS = {
+  group: ['@trainyard/*/**', '**/packages/*/src/**'],
+  message: 'Import a package by its name: what index.ts does not export is private.',
+};
+
+const NODE_BUILT_INS = {
+  group: ['node:*'],
+  message: 'This package also runs in a browser.',
+};
+
+/**
+ * The `no-restricted-imports` overrides of `.oxlintrc.json` that say the same as the table.
+ * @returns {{ files: string[], rules: Record<string, unknown> }[]}
+ */
+export function restrictedImportOverrides() {
+  /** @param {string[]} files @param {object[]} patterns */
+  const override = (files, patterns) => ({ files, rules: { 'no-restricted-imports': ['error', { patterns }] } });
+  const overrides = [override(['tests/**', 'examples/**', 'bench/**', 'scripts/**'], [DEEP_IMPORTS])];
+  for (const [name, allowed] of Object.entries(PACKAGE_ARROWS)) {
+    const arrows = {
+      group: ['@trainyard/*', ...allowed.map((target) => `!@trainyard/${target}`)],
+      message: `${name} may import ${allowed.length === 0 ? 'no other package' : allowed.join(', ')}.`,
+    };
+    overrides.push(override([`packages/${name}/**`], [DEEP_IMPORTS, arrows]));
+    if (BROWSER_PACKAGES.includes(name)) {
+      const tests = { excludeFiles: ['**/*.test.ts', '**/*.test-d.ts'] };
+      overrides.push({ ...override([`packages/${name}/src/**`], [DEEP_IMPORTS, arrows, NODE_BUILT_INS]), ...tests });
+    }
+  }
+  return overrides;
+}

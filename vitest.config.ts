@@ -1,0 +1,31 @@
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
+
+const MODEL_TESTS = '**/*.model.test.ts';
+const NEVER = ['**/node_modules/**', '**/fixtures/**'];
+
+/** Files that run alone and isolated: native code that crashes takes one file with it, and each of them may use all cores. */
+const ALONE = { isolate: true, fileParallelism: false, testTimeout: 120_000, hookTimeout: 120_000 } as const;
+
+const PROJECTS: TestProjectInlineConfiguration['test'][] = [
+  // Not isolated: one worker runs many files, which saves the start of a process for each.
+  {
+    name: 'unit',
+    include: ['packages/**/*.test.ts'],
+    exclude: [...NEVER, MODEL_TESTS, 'packages/native/**'],
+    isolate: false,
+  },
+  { name: 'native', include: ['packages/native/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...ALONE },
+  { name: 'tests', include: ['tests/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...ALONE },
+  { name: 'model', include: [MODEL_TESTS], exclude: NEVER, ...ALONE },
+];
+
+export default defineConfig({
+  resolve: { conditions: ['@trainyard/source'] },
+  ssr: { resolve: { conditions: ['@trainyard/source'] } },
+  test: {
+    pool: 'forks',
+    execArgv: ['--conditions=@trainyard/source'],
+    // The projects run one after the other (groupOrder), so that nothing competes with a model test.
+    projects: PROJECTS.map((test, groupOrder) => ({ extends: true, test: { ...test, sequence: { groupOrder } } })),
+  },
+});
