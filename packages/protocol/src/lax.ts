@@ -1,0 +1,133 @@
+import type { TSchema } from 'typebox';
+import { ChatCompletionRequestSchema } from './chat-completion.ts';
+
+/**
+ * Reads values as pydantic's lax mode does, which vLLM clients rely on: numeric strings for numbers ("0.5"), integral floats
+ * and booleans for integers (1.0, true), and 0, 1, "yes", "off" … for booleans. Applies to the request's own fields and to
+ * the members of small option objects; messages and tools are taken as they are. What cannot be read is left as it is, so that
+ * validation reports it.
+ *
+ * Returns a new object; a value that is no object is returned unchanged.
+ */
+export function normalizeChatCompletionRequest(body: unknown): unknown {
+  if (!isObject(body)) return body;
+  const normalized: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(body)) normalized[name] = normalizeField(name, value);
+  return normalized;
+}
+
+/** Fields whose string form vLLM refuses although other integers may be strings. */
+const NO_STRING_FORM = new Set(['top_logprobs', 'prompt_logprobs']);
+/** Large values that hold text and are not numbers anywhere. */
+const TAKEN_AS_IS = new Set(['messages', 'tools', 'chat_template_kwargs']);
+
+const FIELDS = ChatCompletionRequestSchema.properties as Record<string, TSchema>;
+
+function normalizeField(name: string, value: unknown): unknown {
+  const schema = Object.hasOwn(FIELDS, name) ? FIELDS[name] : undefined;
+  if (schema === undefined || TAKEN_AS_IS.has(name)) return value;
+  if (typeof value === 'string' && NO_STRING_FORM.has(name)) return value;
+  if (name === 'seed') return normalizeSeed(value);
+  return readLax(schema as JsonSchema, value);
+}
+
+/** The part of JSON schema that the request's schema uses. */
+interface JsonSchema {
+  type?: string | string[];
+  anyOf?: JsonSchema[];
+  properties?: Record<string, JsonSchema>;
+  items?: JsonSchema;
+  additionalProperties?: JsonSchema | boolean;
+}
+
+function readLax(schema: JsonSchema, value: unknown): unknown {
+  if (value === null || value === undefined) return value;
+  if (schema.anyOf) {
+    const branch = schema.anyOf.find((candidate) => hasType(candidate, value)) ?? schema.anyOf.find((candidate) => candidate.type !== 'null');
+    return branch ? readLax(branch, value) : value;
+  }
+  switch (schema.type) {
+    case 'integer':
+      return readInteger(value);
+    case 'number':
+      return readNumber(value);
+    case 'boolean':
+      return readBoolean(value);
+    case 'array':
+      return Array.isArray(value) && schema.items ? value.map((item) => readLax(schema.items ?? {}, item)) : value;
+    case 'object':
+      return isObject(value) ? readMembers(schema, value) : value;
+    default:
+      return value;
+  }
+}
+
+function readMembers(schema: JsonSchema, value: Record<string, unknown>): Record<string, unknown> {
+  const other = typeof schema.additionalProperties === 'object' ? schema.additionalProperties : {};
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, readLax((schema.properties && Object.hasOwn(schema.properties, key) ? schema.properties[key] : undefined) ?? other, member)]));
+}
+
+function hasType(schema: JsonSchema, value: unknown): boolean {
+  switch (schema.type) {
+    case 'array':
+      return Array.isArray(value);
+    case 'object':
+      return isObject(value);
+    case 'integer':
+    case 'number':
+      return typeof value === 'number';
+    default:
+      return typeof value === schema.type;
+  }
+}
+
+const NUMERIC = /^[+-]?(\d+(_\d+)*)?(\.\d*)?(e[+-]?\d+)?$/i;
+
+function readNumber(value: unknown): unknown {
+  if (typeof value === 'boolean') return value ? 1 : 0;
+  if (typeof value !== 'string') return value;
+  const text = value.trim();
+  if (!NUMERIC.test(text) || !/\d/.test(text)) return value;
+  const number = Number(text.replaceAll('_', ''));
+  return Number.isFinite(number) ? number : value;
+}
+
+function readInteger(value: unknown): unknown {
+  const number = readNumber(value);
+  return typeof number === 'number' && Number.isInteger(number) ? number : value;
+}
+
+const TRUE_WORDS = new Set(['1', 'true', 't', 'yes', 'y', 'on']);
+const FALSE_WORDS = new Set(['0', 'false', 'f', 'no', 'n', 'off']);
+
+function readBoolean(value: unknown): unknown {
+  if (value === 1) return true;
+  if (value === 0) return false;
+  if (typeof value !== 'string') return value;
+  const word = value.toLowerCase();
+  return TRUE_WORDS.has(word) ? true : FALSE_WORDS.has(word) ? false : value;
+}
+
+/** A seed outside ±2^53 stays a string of digits, so that no bit is lost. */
+function normalizeSeed(value: unknown): unknown {
+  if (typeof value === 'string' && /^[+-]?\d+$/.test(value.trim())) {
+    const seed = BigInt(value.trim().replace(/^\+/, ''));
+    return seed >= Number.MIN_SAFE_INTEGER && seed <= Number.MAX_SAFE_INTEGER ? Number(seed) : String(seed);
+  }
+  return readInteger(value);
+}
+
+const INT64_MIN = -(2n ** 63n);
+const INT64_MAX = 2n ** 63n - 1n;
+
+/** The seed of a validated request; −1 and null mean none. `'out_of_range'` when it needs more than 64 bits. */
+export function parseSeed(seed: number | string | null | undefined): bigint | null | 'out_of_range' {
+  if (seed === null || seed === undefined) return null;
+  const value = BigInt(seed);
+  if (value < INT64_MIN || value > INT64_MAX) return 'out_of_range';
+  return value === -1n ? null : value;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
