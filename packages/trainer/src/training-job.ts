@@ -1,0 +1,48 @@
+import type { ChatTemplate } from '@trainyard/tokenizer';
+import type { TrainingConfig } from './config.ts';
+import type { ComputeGate, LoraConfig, PolicyModel } from './model/policy-model.ts';
+import type { TrajectoryGroup } from './trajectory.ts';
+
+/** One reinforcement-learning job, self-contained: the same job and weights give the same checkpoint. */
+export interface TrainingJob {
+  readonly jobId: string;
+  readonly groups: readonly TrajectoryGroup[];
+  readonly config: TrainingConfig;
+  readonly lora: LoraConfig;
+  /** Checkpoint directory to go on from, weights and optimizer; null: a fresh adapter. */
+  readonly startFrom: string | null;
+  /** Checkpoint directory of the KL reference; absent or null: the base model. Read only with a `klPenaltyCoef`. */
+  readonly referenceFrom?: string | null;
+  /** Holds a snapshot after each gradient step but the last, so that a job cut off goes on where it was. */
+  readonly workDirectory: string;
+  /** Receives the checkpoint; appears whole or not at all. */
+  readonly outputDirectory: string;
+  /** Seed of the shuffles. */
+  readonly seed: number;
+}
+
+/** What the job needs from its surroundings. */
+export interface TrainingParts {
+  readonly model: PolicyModel;
+  readonly template: ChatTemplate;
+  readonly gate: ComputeGate;
+  readonly signal: AbortSignal;
+  readonly emit: (event: TrainerEvent) => void;
+}
+
+/** `training_started` once, then one `gradient_step` for each row, in order. The terminal event is the caller's to write. */
+export type TrainerEvent =
+  | { readonly kind: 'training_started'; readonly numGradientSteps: number; readonly data: TrainingStartedData }
+  | { readonly kind: 'gradient_step'; readonly index: number; readonly metrics: Readonly<Record<string, number>> };
+
+/** Keys are those of the wire, so that it is passed on as it is: `num_sequences`, counts, and drops by reason. */
+export type TrainingStartedData = Readonly<Record<string, number | Readonly<Record<string, number>>>>;
+
+export interface TrainingResult {
+  /** 0: nothing was trained, and no files were written. */
+  readonly numGradientSteps: number;
+  /** sha256 of `adapter_model.safetensors`, in hex; null when nothing was trained. */
+  readonly digest: string | null;
+  /** Mean over the gradient steps of each metric. */
+  readonly metrics: Readonly<Record<string, number>>;
+}
