@@ -1,0 +1,43 @@
+import { join } from 'node:path';
+
+import type { AdapterRef, EngineEvent, EngineStats, GenerateRequest } from '@trainyard/engine';
+import type { Blobs } from '@trainyard/store';
+
+import type { ResolvedModel } from './model-names.ts';
+
+/** The seam between HTTP and whatever samples: an engine host on this machine, or another server. */
+export interface InferenceBackend {
+  /**
+   * Events of one request, ending in exactly one `completed` or `failed`. Nothing is produced ahead of a reader that stopped
+   * pulling beyond a small buffer; leaving the loop, or aborting the signal, ends the request and frees its cache.
+   */
+  generate(request: GenerateRequest, signal: AbortSignal): AsyncIterable<EngineEvent>;
+  /** `contextLength` in tokens. */
+  readonly baseModel: { id: string; contextLength: number; vocabSize: number };
+  isHealthy(): boolean;
+  /** Null until the backend has reported for the first time. */
+  stats(): EngineStats | null;
+}
+
+/** The seam between HTTP and the worker that runs training jobs. */
+export interface TrainingQueue {
+  /** A job was enqueued: look for work now rather than at the next poll. */
+  notify(): void;
+  /** Stops the running job of a model that is being deleted; resolves when it no longer reads the model's files. */
+  cancelModel(modelId: string): Promise<void>;
+  isHealthy(): boolean;
+}
+
+/** Name of the llama.cpp adapter inside a checkpoint directory. */
+const ADAPTER_FILE = 'adapter.gguf';
+
+/**
+ * The adapter file of a resolved model, or null for the untouched base model. Null digest means no file is read.
+ *
+ * @returns `'missing'` when the checkpoint's directory is gone: it was deleted after the name was resolved
+ */
+export async function findAdapter(blobs: Blobs, model: ResolvedModel): Promise<AdapterRef | null | 'missing'> {
+  if (model.kind === 'base' || model.artifactKey === null || model.digest === null) return null;
+  const directory = await blobs.localDirectory(model.artifactKey);
+  return directory === null ? 'missing' : { digest: model.digest, path: join(directory, ADAPTER_FILE) };
+}

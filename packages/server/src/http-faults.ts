@@ -1,0 +1,103 @@
+import { type ErrorBody, type ErrorObject, type HttpFault, REQUEST_FAULTS, type RequestErrorCode } from '@trainyard/protocol';
+import type { EngineErrorCode } from '@trainyard/engine';
+import type { StoreErrorCode } from '@trainyard/store';
+import type { TrainerErrorCode } from '@trainyard/trainer';
+
+import { RequestError } from './request-error.ts';
+
+/** Every code that can reach a client. */
+export type FaultCode = RequestErrorCode | EngineErrorCode | TrainerErrorCode | StoreErrorCode;
+
+const invalid = { status: 400, type: 'invalid_request_error', retryable: false } as const;
+const broken = { status: 500, type: 'server_error', retryable: false } as const;
+const unavailable = { status: 503, type: 'server_error', retryable: true } as const;
+
+/**
+ * The only place that maps error codes to HTTP. Leaving a code out does not compile.
+ * `retryable` is sent as `x-should-retry`, which overrides the clients' own rule.
+ */
+export const HTTP_FAULTS = {
+  ...REQUEST_FAULTS,
+
+  'engine.context_too_long': invalid,
+  'engine.invalid_request': invalid,
+  'engine.template_failed': invalid,
+  'engine.overloaded': { status: 429, type: 'overloaded_error', retryable: true },
+  // Nobody is left to read it when the client aborted; the status is for a shutdown.
+  'engine.aborted': unavailable,
+  'engine.adapter_unreadable': broken,
+  'engine.host_lost': unavailable,
+  'engine.internal': broken,
+
+  'trainer.architecture_unsupported': invalid,
+  'trainer.config_invalid': { ...invalid, status: 422 },
+  'trainer.token_out_of_range': { ...invalid, status: 422 },
+  'trainer.logprob_invalid': { ...invalid, status: 422 },
+  'trainer.reward_not_finite': { ...invalid, status: 422 },
+  'trainer.render_failed': { ...invalid, status: 422 },
+  'trainer.non_finite': broken,
+  'trainer.checkpoint_unreadable': broken,
+  'trainer.disk_full': broken,
+  'trainer.cancelled': { status: 409, type: 'conflict_error', retryable: false },
+  'trainer.host_lost': unavailable,
+  'trainer.internal': broken,
+
+  'store.corrupt': broken,
+  'store.disk_full': { ...broken, status: 507 },
+  'store.schema_newer': broken,
+  'store.busy': unavailable,
+  'store.unavailable': unavailable,
+  'store.closed': unavailable,
+  'store.constraint_violated': broken,
+  'store.lease_lost': broken,
+  'store.cursor_unknown': { ...invalid, status: 422 },
+  'store.key_invalid': broken,
+  'store.blob_missing': broken,
+  'store.blob_exists': broken,
+  'store.blob_corrupt': broken,
+} as const satisfies Record<FaultCode, HttpFault>;
+
+/** A failure that a backend reported as data (`EngineEvent` of kind `failed`). */
+export class BackendFailure extends Error {
+  override readonly name = 'BackendFailure';
+  readonly code: EngineErrorCode;
+  readonly param: string | null;
+  constructor(code: EngineErrorCode, message: string, param: string | null) {
+    super(message);
+    this.code = code;
+    this.param = param;
+  }
+}
+
+export interface ErrorAnswer {
+  fault: HttpFault;
+  body: ErrorBody;
+  headers: Readonly<Record<string, string>>;
+  /** What the client is not told. */
+  isInternal: boolean;
+}
+
+/** The answer to any thrown value. Unknown errors and failures of the service itself show nothing inside. */
+export function toErrorAnswer(thrown: unknown): ErrorAnswer {
+  const code = codeOf(thrown);
+  const fault: HttpFault = HTTP_FAULTS[code];
+  // 500s are our failures: their messages may name files.
+  const isInternal = fault.status === 500 || fault.status === 507;
+  const message = isInternal ? `The service failed (${code}); the log of the service says why` : (thrown as Error).message;
+  const error: ErrorObject = { message, type: fault.type, param: paramOf(thrown), code };
+  const items = thrown instanceof RequestError ? thrown.items : null;
+  const headers = {
+    'x-should-retry': String(fault.retryable),
+    ...(thrown instanceof RequestError ? thrown.headers : {}),
+  };
+  return { fault, body: { detail: items ? [...items] : message, error }, headers, isInternal };
+}
+
+function codeOf(thrown: unknown): FaultCode {
+  const code = thrown instanceof Error && 'code' in thrown ? thrown.code : null;
+  return typeof code === 'string' && Object.hasOwn(HTTP_FAULTS, code) ? (code as FaultCode) : 'internal';
+}
+
+function paramOf(thrown: unknown): string | null {
+  return thrown instanceof RequestError || thrown instanceof BackendFailure ? thrown.param : null;
+}
