@@ -1,0 +1,101 @@
+import { TrainerError } from './errors.ts';
+
+/** Added to σ, so that a group whose rewards differ by noise alone is not blown up. */
+const SIGMA_EPSILON = 1e-6;
+
+/** Added to a trajectory's number of trained tokens before dividing by it. */
+const COUNT_EPSILON = 1e-6;
+
+/** Squares of rewards above this could overflow, so the arithmetic is done on scaled values; ordinary rewards stay untouched bit for bit. */
+const SAFE_MAGNITUDE = 1e100;
+
+/**
+ * Centres rewards inside one trajectory group (GRPO).
+ *
+ * @param rewards One finite scalar per trajectory, [G], any scale.
+ * @param scale `'none'` gives `r - mean`; `'std'` also divides by the population σ + 1e-6.
+ * @returns Advantages, [G], same order. Null when all rewards are equal (or there are fewer than two): such a group teaches nothing.
+ *   Equality is decided on the rewards, before any arithmetic could turn it into noise: the mean of three 0.1 is not 0.1.
+ * @throws {TrainerError} `trainer.reward_not_finite` when rewards are so far apart that their difference is not a number
+ * @see DeepSeekMath, arXiv 2402.03300, section 4.1; without σ: arXiv 2503.20783
+ */
+export function groupAdvantages(rewards: readonly number[], scale: 'none' | 'std'): number[] | null {
+  const first = rewards[0];
+  if (rewards.every((reward) => reward === first)) return null;
+  const largest = rewards.reduce((max, reward) => Math.max(max, Math.abs(reward)), 0);
+  const unit = largest > SAFE_MAGNITUDE ? largest : 1;
+  const scaled = rewards.map((reward) => reward / unit);
+  const { mean, standardDeviation } = moments(scaled);
+  const advantages = scaled.map((reward) =>
+    scale === 'std' ? (reward - mean) / (standardDeviation + SIGMA_EPSILON / unit) : (reward - mean) * unit,
+  );
+  if (!advantages.every(Number.isFinite)) {
+    throw new TrainerError('trainer.reward_not_finite', `rewards up to ${largest} in one group are too far apart to subtract`);
+  }
+  return advantages;
+}
+
+/** Mean and population standard deviation; both 0 of no values. */
+export function moments(values: readonly number[]): { mean: number; standardDeviation: number } {
+  if (values.length === 0) return { mean: 0, standardDeviation: 0 };
+  let sum = 0;
+  for (const value of values) sum += value;
+  const mean = sum / values.length;
+  let squares = 0;
+  for (const value of values) squares += (value - mean) ** 2;
+  return { mean, standardDeviation: Math.sqrt(squares / values.length) };
+}
+
+/** Trained tokens that share one advantage and one weight: a history, or a whole trajectory. */
+export interface CreditInput {
+  readonly advantage: number;
+  /** Trained tokens here, all of them in the job. */
+  readonly numTokens: number;
+  /** Trained tokens in all histories of its trajectory, those that were dropped for their length included. */
+  readonly numTrajectoryTokens: number;
+}
+
+/** What every trained token of one history counts. */
+export interface Credit {
+  readonly advantage: number;
+  readonly weight: number;
+}
+
+/**
+ * Gives every trajectory of a job the same total weight however long it is, and makes the job's scale one: over all
+ * trained tokens mean(weight) = 1 and mean(|advantage| · weight) = 1.
+ *
+ * @param balance b > 0 multiplies negative advantages by 1 - b, b < 0 positive ones by 1 + b; in [-1, 1].
+ * @returns Same order as `inputs`; null when no advantage is left to scale (balance 1 with negative ones alone, say): nothing to train.
+ */
+export function normalizeCredit(inputs: readonly CreditInput[], balance: number): Credit[] | null {
+  let numTokens = 0;
+  let totalWeight = 0;
+  let largest = 0;
+  const raw = inputs.map((input) => {
+    const weight = 1 / (input.numTrajectoryTokens + COUNT_EPSILON);
+    const advantage = balanced(input.advantage, balance);
+    numTokens += input.numTokens;
+    totalWeight += weight * input.numTokens;
+    largest = Math.max(largest, Math.abs(advantage));
+    return { advantage, weight };
+  });
+  if (largest === 0 || numTokens === 0) return null;
+  const meanWeight = totalWeight / numTokens;
+  // The result does not depend on the unit; extreme ones would overflow the sum or underflow to 0/0.
+  const unit = largest > SAFE_MAGNITUDE || largest < 1 / SAFE_MAGNITUDE ? largest : 1;
+  let totalScale = 0;
+  inputs.forEach((input, i) => {
+    const { advantage, weight } = raw[i]!;
+    totalScale += Math.abs(advantage / unit) * (weight / meanWeight) * input.numTokens;
+  });
+  if (totalScale === 0) return null;
+  const meanScale = totalScale / numTokens;
+  return raw.map(({ advantage, weight }) => ({ advantage: advantage / unit / meanScale, weight: weight / meanWeight }));
+}
+
+function balanced(advantage: number, balance: number): number {
+  if (balance > 0 && advantage <= 0) return (1 - balance) * advantage;
+  if (balance < 0 && advantage >= 0) return (1 + balance) * advantage;
+  return advantage;
+}

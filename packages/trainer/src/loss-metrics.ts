@@ -1,0 +1,86 @@
+import type { LossInput } from './loss.ts';
+
+/**
+ * What one gradient step says about itself, under the names of the training API. All values are finite.
+ *
+ * Keys about the sampler look at tokens that came with a sampled log-probability and are absent when there are none.
+ */
+export type LossMetrics = Record<string, number>;
+
+/** Ratios are reported up to e^80: one absurd token must not turn a chart into infinity. The loss itself is not touched. */
+const MAX_REPORTED_LOG_RATIO = 80;
+
+/**
+ * - `policy_loss`, `entropy` (mean of weight · H, nats), `clip_fraction` (tokens that the clip acted on, 0–1)
+ * - `ratio_mean`, `ratio_max`: importance ratios at the configured level, before cap, mask and clip
+ * - `probs_corr`: Pearson correlation of sampled and new probabilities, the best single check of tokenisation: on-policy >= 0.99.
+ *   Absent when either side does not vary.
+ * - `kl_sampler` (k3 = r - 1 - log r) and `kl_sampler_k1` (-log r): KL(sampler ‖ policy), r = new / sampled
+ * - `logprob_gap_mean`, `_p99`, `_max`: |new - sampled|
+ * - `kl_policy_ref`: mean of new - reference, when there is a reference
+ *
+ * @see Schulman, Approximating KL divergence, http://joschu.net/blog/kl-approx.html
+ */
+export function lossMetrics(row: LossInput & { loss: number; ratios: Float64Array; numClipped: number }): LossMetrics {
+  const numTokens = row.newLogprobs.length;
+  if (numTokens === 0) return { policy_loss: row.loss };
+  const reported = row.ratios.map((ratio) => Math.min(ratio, Math.exp(MAX_REPORTED_LOG_RATIO)));
+  const metrics: LossMetrics = {
+    policy_loss: row.loss,
+    entropy: mean(Float64Array.from(row.entropies, (entropy, i) => entropy * row.weights[i]!)),
+    clip_fraction: row.numClipped / numTokens,
+    ratio_mean: mean(reported),
+    ratio_max: reported.reduce((max, ratio) => Math.max(max, ratio), 0),
+    ...samplerMetrics(row),
+  };
+  if (row.refLogprobs !== null) {
+    const { refLogprobs } = row;
+    metrics['kl_policy_ref'] = mean(Float64Array.from(row.newLogprobs, (logprob, i) => logprob - refLogprobs[i]!));
+  }
+  return metrics;
+}
+
+function samplerMetrics({ newLogprobs, sampledLogprobs }: LossInput): LossMetrics {
+  const known = Array.from(sampledLogprobs.keys()).filter((i) => !Number.isNaN(sampledLogprobs[i]));
+  if (known.length === 0) return {};
+  const logRatios = Float64Array.from(known, (i) => newLogprobs[i]! - sampledLogprobs[i]!);
+  const k3 = logRatios.map((logRatio) => Math.expm1(Math.min(logRatio, MAX_REPORTED_LOG_RATIO)) - logRatio);
+  const gaps = logRatios.map(Math.abs).sort();
+  const metrics: LossMetrics = {
+    kl_sampler: mean(k3),
+    kl_sampler_k1: -mean(logRatios),
+    logprob_gap_mean: mean(gaps),
+    logprob_gap_p99: gaps[Math.ceil(0.99 * gaps.length) - 1]!,
+    logprob_gap_max: gaps.at(-1)!,
+  };
+  const correlation = pearson(
+    Float64Array.from(known, (i) => Math.exp(sampledLogprobs[i]!)),
+    Float64Array.from(known, (i) => Math.exp(newLogprobs[i]!)),
+  );
+  if (correlation !== null) metrics['probs_corr'] = correlation;
+  return metrics;
+}
+
+/** Pearson correlation in [-1, 1]; null where it is undefined. */
+export function pearson(xs: Float64Array, ys: Float64Array): number | null {
+  const meanX = mean(xs);
+  const meanY = mean(ys);
+  let covariance = 0;
+  let varianceX = 0;
+  let varianceY = 0;
+  xs.forEach((x, i) => {
+    const dx = x - meanX;
+    const dy = ys[i]! - meanY;
+    covariance += dx * dy;
+    varianceX += dx * dx;
+    varianceY += dy * dy;
+  });
+  const scale = Math.sqrt(varianceX) * Math.sqrt(varianceY);
+  return scale > 0 ? Math.min(1, Math.max(-1, covariance / scale)) : null;
+}
+
+function mean(values: Float64Array): number {
+  let sum = 0;
+  for (const value of values) sum += value;
+  return sum / values.length;
+}

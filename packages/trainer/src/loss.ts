@@ -1,0 +1,172 @@
+/**
+ * The policy-gradient losses, as plain functions in float64: log-probabilities in, loss and ∂loss/∂logprob out.
+ *
+ * Order matters and is the same for every setting: ratio → cap → mask → tau → KL term → clip → truncated importance sampling → mean.
+ */
+import type { TrainingConfig } from './config.ts';
+import { lossMetrics, type LossMetrics } from './loss-metrics.ts';
+
+/** The settings that the loss reads. */
+export type LossConfig = Pick<
+  TrainingConfig,
+  | 'lossFunction'
+  | 'epsilon'
+  | 'epsilonHigh'
+  | 'importanceSamplingLevel'
+  | 'maxNegativeAdvantageImportanceSamplingWeight'
+  | 'maskProbRatio'
+  | 'kimiK2Tau'
+  | 'truncatedImportanceSampling'
+  | 'klPenaltyCoef'
+  | 'klPenaltySource'
+>;
+
+/** Floats of either width: the model computes in 32 bits, tests in 64. */
+export type Floats = Float32Array | Float64Array;
+
+/** The trained tokens of one row, N of them; every array is [N]. */
+export interface LossInput {
+  /** Under the policy being trained. */
+  readonly newLogprobs: Floats;
+  /** Under the sampling policy; NaN where a token came without: its ratio is 1 and it keeps a gradient. */
+  readonly sampledLogprobs: Floats;
+  /** Recomputed with the weights the job starts from; null: the sampled ones are the old ones. */
+  readonly precalculatedLogprobs: Floats | null;
+  /** Under the KL reference; null without a KL term. */
+  readonly refLogprobs: Floats | null;
+  /** Of the distributions behind `newLogprobs`, in nats; reported, not trained. */
+  readonly entropies: Floats;
+  readonly advantages: Floats;
+  readonly weights: Floats;
+  /** Which history of the row a token belongs to, 0-based; ratios of the other levels are pooled over it. */
+  readonly histories: Int32Array;
+}
+
+export interface LossResult {
+  readonly loss: number;
+  /** ∂loss/∂newLogprob, [N]. */
+  readonly gradient: Float64Array;
+  readonly metrics: LossMetrics;
+}
+
+/** Added to the number of tokens before dividing by it. */
+const COUNT_EPSILON = 1e-6;
+
+/**
+ * Loss of one row.
+ *
+ * @returns Non-finite values where the input makes them so (a ratio that overflows under ppo): the caller decides.
+ * @see PPO, arXiv 1707.06347; CISPO, MiniMax-M1, arXiv 2506.13585; sequence level: GSPO, arXiv 2507.18071; tau: Kimi K2, arXiv 2507.20534
+ */
+export function policyLoss(input: LossInput, config: LossConfig): LossResult {
+  const numTokens = input.newLogprobs.length;
+  const divisor = numTokens + COUNT_EPSILON;
+  const logRatios = logRatiosToOld(input);
+  const { ratios, ownSlopes, pooledSlopes, lengths } = importanceRatios(logRatios, input.histories, config.importanceSamplingLevel);
+  const advantages = shapedAdvantages(input, logRatios, config);
+  const low = 1 - config.epsilon;
+  const high = 1 + config.epsilonHigh;
+  const cap = config.maxNegativeAdvantageImportanceSamplingWeight;
+
+  const gradient = new Float64Array(numTokens);
+  const pooledGradients = new Float64Array(lengths.length); // [histories] what each token of a history gets from its pooled ratio
+  let loss = 0;
+  let numClipped = 0;
+  for (let i = 0; i < numTokens; i++) {
+    let ratio = ratios[i]!;
+    let isConstant = false; // whether cap or mask cut the ratio off from the policy
+    if (cap > 0 && ratio > cap) [ratio, isConstant] = [cap, true];
+    if (config.maskProbRatio && !(low < ratio && ratio < high)) [ratio, isConstant] = [0, true];
+    const clippedRatio = Math.min(Math.max(ratio, low), high);
+    const isOutside = ratio < low || ratio > high;
+    const advantage = advantages[i]!;
+    const scale = (input.weights[i]! / divisor) * truncation(input, i, ratio, config.truncatedImportanceSampling);
+
+    if (config.lossFunction === 'cispo') {
+      loss -= scale * clippedRatio * advantage * input.newLogprobs[i]!;
+      gradient[i] = gradient[i]! - scale * clippedRatio * advantage;
+      if (isOutside) numClipped++;
+      continue;
+    }
+    const plain = ratio * advantage;
+    const clipped = clippedRatio * advantage;
+    loss -= scale * Math.min(plain, clipped);
+    if (isOutside && !(plain < clipped)) {
+      numClipped++; // the clipped branch decides: no gradient
+    } else if (!isConstant) {
+      const history = input.histories[i]!;
+      gradient[i] = gradient[i]! - scale * advantage * ownSlopes[i]!;
+      pooledGradients[history] = pooledGradients[history]! - (scale * advantage * pooledSlopes[i]!) / lengths[history]!;
+    }
+  }
+  for (let i = 0; i < numTokens; i++) gradient[i] = gradient[i]! + pooledGradients[input.histories[i]!]!;
+  return { loss, gradient, metrics: lossMetrics({ ...input, loss, ratios, numClipped }) };
+}
+
+/** log(new / old); 0 where no old log-probability is known. */
+function logRatiosToOld({ newLogprobs, sampledLogprobs, precalculatedLogprobs }: LossInput): Float64Array {
+  const oldLogprobs = precalculatedLogprobs ?? sampledLogprobs;
+  return Float64Array.from(newLogprobs, (logprob, i) => (Number.isNaN(oldLogprobs[i]) ? 0 : logprob - oldLogprobs[i]!));
+}
+
+interface ImportanceRatios {
+  /** [N] */
+  readonly ratios: Float64Array;
+  /** [N] ∂ratio/∂(the token's own log ratio). */
+  readonly ownSlopes: Float64Array;
+  /** [N] ∂ratio/∂(mean log ratio of the token's history). */
+  readonly pooledSlopes: Float64Array;
+  /** Trained tokens of each history. */
+  readonly lengths: readonly number[];
+}
+
+/** Importance ratios at the configured level. The pooled ratio is exp of the mean over a history's trained tokens, all its turns together. */
+function importanceRatios(logRatios: Float64Array, histories: Int32Array, level: TrainingConfig['importanceSamplingLevel']): ImportanceRatios {
+  const sums: number[] = [];
+  const lengths: number[] = [];
+  logRatios.forEach((logRatio, i) => {
+    const history = histories[i]!;
+    sums[history] = (sums[history] ?? 0) + logRatio;
+    lengths[history] = (lengths[history] ?? 0) + 1;
+  });
+  const own = logRatios.map((logRatio) => Math.exp(logRatio));
+  const pooled = logRatios.map((_, i) => Math.exp(sums[histories[i]!]! / lengths[histories[i]!]!));
+  const none = new Float64Array(logRatios.length);
+  const half = (values: Float64Array): Float64Array => values.map((value) => value / 2);
+  switch (level) {
+    case 'token':
+      return { ratios: own, ownSlopes: own, pooledSlopes: none, lengths };
+    case 'sequence':
+      return { ratios: pooled, ownSlopes: none, pooledSlopes: pooled, lengths };
+    case 'average':
+      return { ratios: own.map((ratio, i) => (ratio + pooled[i]!) / 2), ownSlopes: half(own), pooledSlopes: half(pooled), lengths };
+    case 'geometric_average': {
+      const ratios = own.map((ratio, i) => Math.sqrt(ratio) * Math.sqrt(pooled[i]!));
+      return { ratios, ownSlopes: half(ratios), pooledSlopes: half(ratios), lengths };
+    }
+    default:
+      return level satisfies never;
+  }
+}
+
+/** Advantages after the terms that pull towards the sampling policy (tau) and the reference (KL); both without gradient. */
+function shapedAdvantages(input: LossInput, logRatios: Float64Array, config: LossConfig): Float64Array {
+  const { newLogprobs, sampledLogprobs, refLogprobs } = input;
+  const advantages = Float64Array.from(input.advantages, (advantage, i) => advantage - config.kimiK2Tau * logRatios[i]!);
+  if (config.klPenaltyCoef === 0 || refLogprobs === null) return advantages;
+  const gaps = Float64Array.from(newLogprobs, (logprob, i) => {
+    const isSampled = config.klPenaltySource === 'sample' && !Number.isNaN(sampledLogprobs[i]);
+    return (isSampled ? sampledLogprobs[i]! : logprob) - refLogprobs[i]!;
+  });
+  let mean = 0;
+  for (const gap of gaps) mean += gap / gaps.length;
+  return advantages.map((advantage, i) => advantage + config.klPenaltyCoef * (mean - gaps[i]!));
+}
+
+/** min(ratio, limit), where with recomputed log-probabilities the ratio is that of trainer to sampler; 1 when off. */
+function truncation(input: LossInput, i: number, ratio: number, limit: number): number {
+  if (limit === 0) return 1;
+  if (input.precalculatedLogprobs === null) return Math.min(ratio, limit);
+  const sampled = input.sampledLogprobs[i]!;
+  return Math.min(Math.exp(input.precalculatedLogprobs[i]! - (Number.isNaN(sampled) ? input.newLogprobs[i]! : sampled)), limit);
+}
