@@ -1,0 +1,119 @@
+/**
+ * Reverse-mode differentiation of tensor expressions: the gradient of an expression is another expression.
+ *
+ * One vector-Jacobian product per operation. Values are differentiated only where they depend on what was asked for,
+ * so frozen weights cost nothing.
+ */
+import assert from 'node:assert/strict';
+import type { Shape, Value } from './graph.ts';
+import { add, constant, matmul, mul, reduceSum, reshape, sub, swapHalves, transpose } from './graph.ts';
+
+/**
+ * @param seeds For each output, ∂loss/∂output (same shape).
+ * @param sources Values to differentiate by: inputs or any intermediate.
+ * @returns ∂loss/∂source in the order of `sources`.
+ */
+export function gradients(seeds: ReadonlyMap<Value, Value>, sources: readonly Value[]): Value[] {
+  const order = topologicalOrder([...seeds.keys()]);
+  const wanted = new Set(sources);
+  const depends = new Set<Value>();
+  for (const node of order) if (wanted.has(node) || node.inputs.some((x) => depends.has(x))) depends.add(node);
+
+  const gradient = new Map<Value, Value>();
+  const accumulate = (node: Value, part: Value) => {
+    assert.deepEqual(part.shape, node.shape, `gradient of ${node.operation.kind} has the wrong shape`);
+    const sum = gradient.get(node);
+    gradient.set(node, sum === undefined ? part : add(sum, part));
+  };
+  for (const [output, seed] of seeds) accumulate(output, seed);
+  for (const node of order.reverse()) {
+    const upstream = gradient.get(node);
+    if (upstream === undefined || !depends.has(node)) continue;
+    node.inputs.forEach((x, index) => {
+      if (depends.has(x)) accumulate(x, vectorJacobianProduct(node, index, upstream));
+    });
+  }
+  return sources.map((source) => {
+    const result = gradient.get(source);
+    assert(result !== undefined, `no output depends on ${JSON.stringify(source.operation)}`);
+    return result;
+  });
+}
+
+/** Inputs before the values computed from them. */
+export function topologicalOrder(outputs: readonly Value[], stopAt: (node: Value) => boolean = () => false): Value[] {
+  const order: Value[] = [];
+  const seen = new Set<Value>();
+  const visit = (node: Value) => {
+    if (seen.has(node)) return;
+    seen.add(node);
+    if (!stopAt(node)) node.inputs.forEach(visit);
+    order.push(node);
+  };
+  outputs.forEach(visit);
+  return order;
+}
+
+/** ∂loss/∂inputs[index], given `dy` = ∂loss/∂node. */
+function vectorJacobianProduct(node: Value, index: number, dy: Value): Value {
+  const { operation } = node;
+  const [a, b] = node.inputs as readonly [Value, Value];
+  const target = node.inputs[index]!.shape;
+  switch (operation.kind) {
+    case 'saved':
+      return dy;
+    case 'add':
+      return sumTo(dy, target);
+    case 'sub':
+      return sumTo(index === 0 ? dy : mul(dy, constant(-1)), target);
+    case 'mul':
+      return sumTo(mul(dy, index === 0 ? b : a), target);
+    case 'sigmoid':
+      return mul(dy, mul(node, sub(constant(1), node)));
+    case 'softmax': {
+      const weighted = mul(dy, node);
+      return sub(weighted, mul(node, reduceSum(weighted, [-1])));
+    }
+    case 'swapHalves':
+      return swapHalves(dy);
+    case 'inverseRms': // r = (mean(x²) + ε)^(-1/2), so ∂r/∂x = -r³ · x / H
+      return mul(mul(mul(dy, mul(node, mul(node, node))), constant(-1 / Number(a.shape.at(-1)))), a);
+    case 'matmul': {
+      const { transposeA, transposeB, scale } = operation;
+      if (index === 0) {
+        return transposeA
+          ? matmul(b, dy, { transposeA: transposeB, transposeB: true, scale })
+          : matmul(dy, b, { transposeB: !transposeB, scale });
+      }
+      return transposeB
+        ? matmul(dy, a, { transposeA: true, transposeB: transposeA, scale })
+        : matmul(a, dy, { transposeA: !transposeA, scale });
+    }
+    case 'transpose':
+      return transpose(
+        dy,
+        operation.permutation.map((_, axis) => operation.permutation.indexOf(axis)),
+      );
+    case 'reshape':
+      return reshape(dy, target);
+    case 'reduceSum':
+    case 'reduceMax':
+    case 'gatherRows':
+    case 'gatherLast':
+    case 'treeMask':
+    case 'log':
+    case 'input':
+    case 'constant':
+      throw new assert.AssertionError({ message: `${operation.kind} is not differentiated in any layer graph` });
+    default:
+      return operation satisfies never;
+  }
+}
+
+/** Undoes broadcasting: sums over the axes that `shape` lacks or has with size 1. */
+function sumTo(x: Value, shape: Shape): Value {
+  const extra = x.shape.length - shape.length;
+  const axes = [...x.shape.keys()].filter((axis) => axis < extra || (shape[axis - extra] === 1 && x.shape[axis] !== 1));
+  const sum = axes.length === 0 ? x : reduceSum(x, axes);
+  return extra === 0 ? sum : reshape(sum, shape);
+}

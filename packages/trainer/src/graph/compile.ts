@@ -1,0 +1,164 @@
+/** Turns tensor expressions into an ONNX model: orders them, shares equal subexpressions, spells out composite operations. */
+import assert from 'node:assert/strict';
+import { topologicalOrder } from './autodiff.ts';
+import type { Value } from './graph.ts';
+import type { AttributeValue, OnnxConstant, OnnxNode, OnnxTensorType } from './onnx-writer.ts';
+import { encodeOnnxModel } from './onnx-writer.ts';
+
+// Added to the score of a key that must not be seen: far below any score, yet finite, so that nothing becomes NaN.
+const HIDDEN = -1e30;
+
+export interface CompiledGraph {
+  readonly bytes: Uint8Array;
+  readonly inputNames: readonly string[];
+  readonly outputNames: readonly string[];
+}
+
+/**
+ * @param outputs Named results; whatever they do not need is left out.
+ * @param options.savedAsInputs When true, a `saved` value becomes a graph input of its name; otherwise it is computed. Default false.
+ */
+export function compileGraph(outputs: Readonly<Record<string, Value>>, options: { savedAsInputs?: boolean } = {}): CompiledGraph {
+  const isInput = (node: Value) => node.operation.kind === 'saved' && options.savedAsInputs === true;
+  const emitter = new Emitter();
+  const names = new Map<Value, string>();
+  for (const node of topologicalOrder(Object.values(outputs), isInput)) {
+    names.set(
+      node,
+      isInput(node)
+        ? emitter.input(savedName(node), node)
+        : emitter.emit(
+            node,
+            node.inputs.map((x) => names.get(x)!),
+          ),
+    );
+  }
+  const results = Object.entries(outputs).map(([name, node]): OnnxTensorType => {
+    emitter.node('Identity', [names.get(node)!], {}, { output: name });
+    return { name, type: node.type, shape: node.shape };
+  });
+  const bytes = encodeOnnxModel({ nodes: emitter.nodes, inputs: emitter.inputs, outputs: results, constants: emitter.constants });
+  return { bytes, inputNames: emitter.inputs.map((x) => x.name), outputNames: results.map((x) => x.name) };
+}
+
+function savedName(node: Value): string {
+  assert(node.operation.kind === 'saved');
+  return node.operation.name;
+}
+
+class Emitter {
+  readonly nodes: OnnxNode[] = [];
+  readonly inputs: OnnxTensorType[] = [];
+  readonly constants: OnnxConstant[] = [];
+  /** Result name by operator, inputs and attributes: equal expressions are computed once. */
+  readonly #known = new Map<string, string>();
+  #count = 0;
+
+  input(name: string, node: Value): string {
+    if (!this.inputs.some((x) => x.name === name)) this.inputs.push({ name, type: node.type, shape: node.shape });
+    return name;
+  }
+
+  node(
+    operator: string,
+    inputs: readonly string[],
+    attributes: Readonly<Record<string, AttributeValue>> = {},
+    options: { domain?: '' | 'com.microsoft'; output?: string } = {},
+  ): string {
+    const key = JSON.stringify([operator, inputs, attributes, options.output]);
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    const output = options.output ?? `t${this.#count++}`;
+    this.nodes.push({ operator, domain: options.domain ?? '', inputs, outputs: [output], attributes });
+    this.#known.set(key, output);
+    return output;
+  }
+
+  emit(node: Value, inputs: readonly string[]): string {
+    const { operation } = node;
+    const [a, b] = inputs as readonly [string, string];
+    switch (operation.kind) {
+      case 'input':
+        return this.input(operation.name, node);
+      case 'saved':
+        return a;
+      case 'constant':
+        return this.#scalar(operation.value);
+      case 'add':
+        return this.node('Add', inputs);
+      case 'sub':
+        return this.node('Sub', inputs);
+      case 'mul':
+        return this.node('Mul', inputs);
+      case 'log':
+        return this.node('Log', inputs);
+      case 'sigmoid':
+        return this.node('Sigmoid', inputs);
+      case 'softmax':
+        return this.node('Softmax', inputs, { axis: { int: -1 } });
+      case 'swapHalves': {
+        const half = Number(node.shape.at(-1)) / 2;
+        const last = this.#integers([-1]);
+        const [start, middle, end] = [0, half, 2 * half].map((x) => this.#integers([x]));
+        const first = this.node('Slice', [a, start!, middle!, last]);
+        const second = this.node('Slice', [a, middle!, end!, last]);
+        return this.node('Concat', [second, first], { axis: { int: -1 } });
+      }
+      case 'inverseRms': {
+        const squares = this.node('Mul', [a, a]);
+        const mean = this.node('ReduceMean', [squares, this.#integers([-1])], { keepdims: { int: 1 } });
+        return this.node('Reciprocal', [this.node('Sqrt', [this.node('Add', [mean, this.#scalar(operation.epsilon)])])]);
+      }
+      case 'matmul': {
+        const attributes = {
+          transA: { int: Number(operation.transposeA) },
+          transB: { int: Number(operation.transposeB) },
+          alpha: { float: operation.scale },
+        };
+        return node.shape.length === 2
+          ? this.node('Gemm', inputs, attributes)
+          : this.node('FusedMatMul', inputs, attributes, { domain: 'com.microsoft' });
+      }
+      case 'transpose':
+        return this.node('Transpose', inputs, { perm: { ints: operation.permutation } });
+      case 'reshape':
+        return this.node('Reshape', [a, this.#integers(reshapeTarget(node))]);
+      case 'reduceSum':
+        return this.node('ReduceSum', [a, this.#integers(operation.axes)], { keepdims: { int: 1 } });
+      case 'reduceMax':
+        return this.node('ReduceMax', [a, this.#integers(operation.axes)], { keepdims: { int: 1 } });
+      case 'gatherRows':
+        return this.node('Gather', inputs, { axis: { int: 0 } });
+      case 'gatherLast':
+        return this.node('GatherElements', [a, b], { axis: { int: 1 } });
+      case 'treeMask': {
+        const notBefore = this.node('GreaterOrEqual', [a, b]);
+        const inside = this.node('And', [notBefore, this.node('Less', [a, inputs[2]!])]);
+        return this.node('Where', [inside, this.#scalar(0), this.#scalar(HIDDEN)]);
+      }
+      default:
+        return operation satisfies never;
+    }
+  }
+
+  #scalar(value: number): string {
+    return this.#constant(`f${value}`, [], Float32Array.of(value));
+  }
+
+  #integers(values: readonly number[]): string {
+    return this.#constant(`i${values.join('_')}`, [values.length], BigInt64Array.from(values, BigInt));
+  }
+
+  #constant(name: string, shape: readonly number[], data: Float32Array | BigInt64Array): string {
+    if (!this.constants.some((x) => x.name === name)) this.constants.push({ name, shape, data });
+    return name;
+  }
+}
+
+/** ONNX: 0 copies the input's size on the same axis, -1 is whatever is left. */
+function reshapeTarget(node: Value): number[] {
+  const from = node.inputs[0]!.shape;
+  const target = node.shape.map((dim, axis) => (typeof dim === 'number' ? dim : from[axis] === dim ? 0 : -1));
+  assert(target.filter((dim) => dim === -1).length <= 1, `reshape [${from.join()}] → [${node.shape.join()}] moves two run-time sizes`);
+  return target;
+}

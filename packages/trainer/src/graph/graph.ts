@@ -1,0 +1,134 @@
+/**
+ * Tensor expressions. A `Value` is the result of one operation on other values; nothing is computed until a session runs.
+ *
+ * Shapes are symbolic: a number is known now, a string names a run-time size, and two sizes are equal when their names are.
+ * Mistakes are programming errors, so they throw plain assertions while the graph is built.
+ */
+import assert from 'node:assert/strict';
+import type { Dim, ElementType } from './onnx-writer.ts';
+
+export type Shape = readonly Dim[];
+
+export type Operation =
+  | { readonly kind: 'input'; readonly name: string }
+  | { readonly kind: 'saved'; readonly name: string }
+  | { readonly kind: 'constant'; readonly value: number }
+  | { readonly kind: 'add' | 'sub' | 'mul' }
+  | { readonly kind: 'log' | 'sigmoid' | 'softmax' | 'swapHalves' }
+  | { readonly kind: 'inverseRms'; readonly epsilon: number }
+  | { readonly kind: 'matmul'; readonly transposeA: boolean; readonly transposeB: boolean; readonly scale: number }
+  | { readonly kind: 'transpose'; readonly permutation: readonly number[] }
+  | { readonly kind: 'reshape' }
+  | { readonly kind: 'reduceSum' | 'reduceMax'; readonly axes: readonly number[] }
+  | { readonly kind: 'gatherRows' | 'gatherLast' | 'treeMask' };
+
+export interface Value {
+  readonly operation: Operation;
+  readonly inputs: readonly Value[];
+  readonly shape: Shape;
+  readonly type: ElementType;
+}
+
+const value = (operation: Operation, inputs: readonly Value[], shape: Shape, type: ElementType = 'float32'): Value => ({
+  operation,
+  inputs,
+  shape,
+  type,
+});
+
+/** A tensor fed at run time. */
+export const input = (name: string, shape: Shape, type: ElementType = 'float32'): Value => value({ kind: 'input', name }, [], shape, type);
+
+/**
+ * The same tensor, which a backward graph may receive as an input of that name instead of computing it again.
+ * @see compileGraph
+ */
+export const saved = (name: string, x: Value): Value => value({ kind: 'saved', name }, [x], x.shape);
+
+export const constant = (scalar: number): Value => value({ kind: 'constant', value: scalar }, [], []);
+
+export const add = (a: Value, b: Value): Value => value({ kind: 'add' }, [a, b], broadcast(a.shape, b.shape));
+export const sub = (a: Value, b: Value): Value => value({ kind: 'sub' }, [a, b], broadcast(a.shape, b.shape));
+export const mul = (a: Value, b: Value): Value => value({ kind: 'mul' }, [a, b], broadcast(a.shape, b.shape));
+export const log = (x: Value): Value => value({ kind: 'log' }, [x], x.shape);
+export const sigmoid = (x: Value): Value => value({ kind: 'sigmoid' }, [x], x.shape);
+
+/** Over the last axis, with the maximum subtracted first. */
+export const softmax = (x: Value): Value => value({ kind: 'softmax' }, [x], x.shape);
+
+/** [..., 2h] → the second half of the last axis, then the first. Its own inverse. */
+export function swapHalves(x: Value): Value {
+  assert(Number(x.shape.at(-1)) % 2 === 0, `swapHalves needs an even last axis, got [${x.shape.join()}]`);
+  return value({ kind: 'swapHalves' }, [x], x.shape);
+}
+
+/** [..., H] → [..., 1]: 1 / √(mean(x²) + epsilon). */
+export const inverseRms = (x: Value, epsilon: number): Value => value({ kind: 'inverseRms', epsilon }, [x], [...x.shape.slice(0, -1), 1]);
+
+/**
+ * scale · op(a) · op(b) over the last two axes, where op transposes those axes on request. Leading axes must be equal.
+ */
+export function matmul(a: Value, b: Value, options: { transposeA?: boolean; transposeB?: boolean; scale?: number } = {}): Value {
+  const { transposeA = false, transposeB = false, scale = 1 } = options;
+  const [m, innerA] = lastTwo(a.shape, transposeA);
+  const [innerB, n] = lastTwo(b.shape, transposeB);
+  assert(innerA === innerB, `matmul: inner axes ${innerA} and ${innerB} differ ([${a.shape.join()}] · [${b.shape.join()}])`);
+  assert.deepEqual(a.shape.slice(0, -2), b.shape.slice(0, -2), 'matmul: leading axes differ');
+  return value({ kind: 'matmul', transposeA, transposeB, scale }, [a, b], [...a.shape.slice(0, -2), m, n]);
+}
+
+export function transpose(x: Value, permutation: readonly number[]): Value {
+  assert.deepEqual([...permutation].sort(), [...x.shape.keys()], 'transpose: not a permutation of the axes');
+  return value({ kind: 'transpose', permutation }, [x], permutation.map((axis) => x.shape[axis]!));
+}
+
+/** At most one run-time size may change its place; the caller vouches that the element counts agree. */
+export const reshape = (x: Value, shape: Shape): Value => value({ kind: 'reshape' }, [x], shape, x.type);
+
+/** Reduced axes stay as size 1. */
+export const reduceSum = (x: Value, axes: readonly number[]): Value => reduce('reduceSum', x, axes);
+export const reduceMax = (x: Value, axes: readonly number[]): Value => reduce('reduceMax', x, axes);
+
+function reduce(kind: 'reduceSum' | 'reduceMax', x: Value, axes: readonly number[]): Value {
+  const positive = axes.map((axis) => (axis < 0 ? axis + x.shape.length : axis));
+  return value(
+    { kind, axes: positive },
+    [x],
+    x.shape.map((dim, axis) => (positive.includes(axis) ? 1 : dim)),
+  );
+}
+
+/** x [R, ...], indices int64 [K] → [K, ...]. */
+export const gatherRows = (x: Value, indices: Value): Value => value({ kind: 'gatherRows' }, [x, indices], [...indices.shape, ...x.shape.slice(1)]);
+
+/** x [N, V], indices int64 [N, 1] → [N, 1]: one element of each row. */
+export const gatherLast = (x: Value, indices: Value): Value => value({ kind: 'gatherLast' }, [x, indices], indices.shape);
+
+/**
+ * Additive attention mask of a depth-first token forest: 0 where the query's token is in the subtree of the key's token
+ * (so the key is the query itself or one of its ancestors), a large negative number elsewhere.
+ *
+ * @param queries int64 [Q, 1] row index of each query
+ * @param keys int64 [1, K] row index of each key
+ * @param ends int64 [1, K] row index one past the subtree of each key
+ * @returns [Q, K]
+ */
+export const treeMask = (queries: Value, keys: Value, ends: Value): Value =>
+  value({ kind: 'treeMask' }, [queries, keys, ends], broadcast(queries.shape, keys.shape));
+
+/** NumPy broadcasting of symbolic shapes. */
+export function broadcast(a: Shape, b: Shape): Shape {
+  const rank = Math.max(a.length, b.length);
+  return Array.from({ length: rank }, (_, axis) => {
+    const x = a[axis - rank + a.length] ?? 1;
+    const y = b[axis - rank + b.length] ?? 1;
+    assert(x === y || x === 1 || y === 1, `shapes [${a.join()}] and [${b.join()}] do not broadcast`);
+    return x === 1 ? y : x;
+  });
+}
+
+function lastTwo(shape: Shape, transposed: boolean): [Dim, Dim] {
+  const [rows, columns] = shape.slice(-2);
+  assert(rows !== undefined && columns !== undefined, `matmul needs two axes, got [${shape.join()}]`);
+  return transposed ? [columns, rows] : [rows, columns];
+}

@@ -1,0 +1,51 @@
+/** LoRA values under the names and in the layouts of the two public adapter formats. */
+import type { Architecture } from './architecture.ts';
+import { toInterleaved } from './head-permutation.ts';
+import type { LinearName, LoraParameters, LoraTensor } from './policy-model.ts';
+import { GGUF_LINEARS } from './weights.ts';
+
+export interface AdapterTensor {
+  readonly name: string;
+  readonly dims: readonly number[];
+  readonly data: Float32Array;
+}
+
+const PEFT_LINEARS: Readonly<Record<LinearName, string>> = {
+  q: 'self_attn.q_proj',
+  k: 'self_attn.k_proj',
+  v: 'self_attn.v_proj',
+  o: 'self_attn.o_proj',
+  gate: 'mlp.gate_proj',
+  up: 'mlp.up_proj',
+  down: 'mlp.down_proj',
+};
+
+/**
+ * For llama.cpp: `blk.3.attn_q.weight.lora_a`, dims with the contiguous axis first (`a`: [in, rank], `b`: [rank, out]).
+ * Where the model file interleaves heads, rows of q's and k's `b` are permuted to match. Data is shared where it need not change.
+ */
+export function ggufAdapterTensors(lora: LoraParameters, architecture: Architecture): AdapterTensor[] {
+  return lora.tensors.map((tensor) => ({
+    name: `blk.${tensor.layer}.${GGUF_LINEARS[tensor.linear]}.weight.lora_${tensor.half}`,
+    dims: [tensor.dims[1], tensor.dims[0]],
+    data: architecture.hasInterleavedHeads ? interleaved(tensor, architecture) : tensor.value,
+  }));
+}
+
+/** For PEFT: `base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight`, dims row-major, half-rotation heads. Data is shared. */
+export function peftTensors(lora: LoraParameters): AdapterTensor[] {
+  return lora.tensors.map((tensor) => ({ name: peftTensorName(tensor), dims: tensor.dims, data: tensor.value }));
+}
+
+/** The name under which PEFT stores a tensor. */
+export const peftTensorName = (tensor: Pick<LoraTensor, 'layer' | 'linear' | 'half'>): string =>
+  `base_model.model.model.layers.${tensor.layer}.${PEFT_LINEARS[tensor.linear]}.lora_${tensor.half.toUpperCase()}.weight`;
+
+/** `target_modules` of PEFT's adapter_config.json: `q_proj`, `gate_proj`, … */
+export const peftTargetModules = (targets: readonly LinearName[]): string[] => targets.map((linear) => PEFT_LINEARS[linear].split('.')[1]!);
+
+function interleaved(tensor: LoraTensor, architecture: Architecture): Float32Array {
+  if (tensor.half === 'a' || (tensor.linear !== 'q' && tensor.linear !== 'k')) return tensor.value;
+  const numHeads = tensor.linear === 'q' ? architecture.numHeads : architecture.numKvHeads;
+  return toInterleaved(tensor.value, numHeads, tensor.dims[1]);
+}

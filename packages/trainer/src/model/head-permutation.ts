@@ -1,0 +1,28 @@
+/**
+ * Row order of q and k. GGUF files of the llama family store each head for interleaved rope (pairs are neighbours); the
+ * original weights, PEFT and our graphs rotate halves (pairs are D/2 apart). Row 2j + i here is row i·D/2 + j there.
+ */
+
+/** Interleaved (GGUF) → halves. `matrix` is [numHeads · D, columns]; a new array is returned. */
+export const toHalves = (matrix: Float32Array, numHeads: number, columns: number): Float32Array => permute(matrix, numHeads, columns, true);
+
+/** Halves → interleaved (GGUF). `matrix` is [numHeads · D, columns]; a new array is returned. */
+export const toInterleaved = (matrix: Float32Array, numHeads: number, columns: number): Float32Array =>
+  permute(matrix, numHeads, columns, false);
+
+function permute(matrix: Float32Array, numHeads: number, columns: number, fromInterleaved: boolean): Float32Array {
+  const headSize = matrix.length / columns / numHeads;
+  const half = headSize / 2;
+  const result = new Float32Array(matrix.length);
+  for (let head = 0; head < numHeads; head++) {
+    for (let j = 0; j < half; j++) {
+      for (let i = 0; i < 2; i++) {
+        const interleaved = (head * headSize + 2 * j + i) * columns;
+        const halves = (head * headSize + i * half + j) * columns;
+        const [from, to] = fromInterleaved ? [interleaved, halves] : [halves, interleaved];
+        result.set(matrix.subarray(from, from + columns), to);
+      }
+    }
+  }
+  return result;
+}

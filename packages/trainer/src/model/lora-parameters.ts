@@ -1,0 +1,47 @@
+import type { Architecture } from './architecture.ts';
+import { linearDims } from './architecture.ts';
+import type { LinearName, LoraConfig, LoraHalf, LoraParameters, LoraTensor } from './policy-model.ts';
+import { LINEAR_NAMES } from './policy-model.ts';
+
+/**
+ * A fresh adapter: the model it is put on computes exactly what the base model does.
+ *
+ * `a` is uniform in ±1/√in, PEFT's default (Kaiming-uniform with negative slope √5: bound √(6 / ((1 + 5) · in))); `b` is zero.
+ * Every tensor has its own random stream, so its values do not depend on which other layers are targets.
+ */
+export function initialLoraParameters(architecture: Architecture, config: LoraConfig): LoraParameters {
+  const tensors: LoraTensor[] = [];
+  for (let layer = 0; layer < architecture.numLayers; layer++) {
+    for (const linear of config.targets) {
+      const dims = linearDims(architecture, linear);
+      const a = createTensor(layer, linear, 'a', [config.rank, dims.in]);
+      const random = uniformGenerator(config.initSeed, layer * LINEAR_NAMES.length + LINEAR_NAMES.indexOf(linear));
+      const bound = 1 / Math.sqrt(dims.in);
+      for (let i = 0; i < a.value.length; i++) a.value[i] = (2 * random() - 1) * bound;
+      tensors.push(a, createTensor(layer, linear, 'b', [dims.out, config.rank]));
+    }
+  }
+  return { config, tensors };
+}
+
+function createTensor(layer: number, linear: LinearName, half: LoraHalf, dims: readonly [number, number]): LoraTensor {
+  const size = dims[0] * dims[1];
+  const name = `layers.${layer}.${linear}.${half}` as const;
+  return { name, layer, linear, half, dims, value: new Float32Array(size), gradient: new Float32Array(size) };
+}
+
+/** Uniform in [0, 1) with 32 random bits (splitmix32); streams of one seed are unrelated. */
+function uniformGenerator(seed: number, stream: number): () => number {
+  let state = (mix(seed | 0) + Math.imul(stream, 0x9e3779b9)) | 0;
+  state = mix(state);
+  return () => {
+    state = (state + 0x9e3779b9) | 0;
+    return (mix(state) >>> 0) / 2 ** 32;
+  };
+}
+
+function mix(value: number): number {
+  let z = Math.imul(value ^ (value >>> 16), 0x21f0aaad);
+  z = Math.imul(z ^ (z >>> 15), 0x735a2d97);
+  return z ^ (z >>> 15);
+}

@@ -1,0 +1,75 @@
+import type { GgufFile } from '@trainyard/native';
+import type { Architecture } from './architecture.ts';
+import { linearDims } from './architecture.ts';
+import { toHalves } from './head-permutation.ts';
+import type { LinearName } from './policy-model.ts';
+import { LINEAR_NAMES } from './policy-model.ts';
+
+/** Frozen weights of one block, float32. H hidden size, D head size. */
+export interface BlockWeights {
+  /** [H] */
+  readonly attentionNorm: Float32Array;
+  /** [H] */
+  readonly feedForwardNorm: Float32Array;
+  /** [out, in] each, q and k in half-rotation order. */
+  readonly linears: Readonly<Record<LinearName, Float32Array>>;
+  /** [out] each; null without `hasAttentionBias`. */
+  readonly biases: Readonly<Record<'q' | 'k' | 'v', Float32Array>> | null;
+  /** [D] each; null without `hasHeadNorm`. */
+  readonly headNorms: Readonly<Record<'q' | 'k', Float32Array>> | null;
+}
+
+/** Frozen weights of a model, float32. Linear weights exist once, as [out, in]: graphs transpose while multiplying. */
+export interface ModelWeights {
+  /** [V, H] */
+  readonly embedding: Float32Array;
+  readonly blocks: readonly BlockWeights[];
+  /** [H] */
+  readonly outputNorm: Float32Array;
+  /** [V, H]; the same array as `embedding` in a model that ties them. */
+  readonly output: Float32Array;
+  /** [D/2] divisors of the rope frequencies (Llama 3.1 and later); null without. */
+  readonly ropeFactors: Float32Array | null;
+}
+
+/** Names of the linear layers in GGUF files. */
+export const GGUF_LINEARS: Readonly<Record<LinearName, string>> = {
+  q: 'attn_q',
+  k: 'attn_k',
+  v: 'attn_v',
+  o: 'attn_output',
+  gate: 'ffn_gate',
+  up: 'ffn_up',
+  down: 'ffn_down',
+};
+
+/** Reads every weight as float32, dequantising where needed: about four bytes of memory a parameter. */
+export function readWeights(file: Pick<GgufFile, 'tensors' | 'readF32'>, architecture: Architecture): ModelWeights {
+  const embedding = file.readF32('token_embd.weight');
+  const optional = (name: string) => (file.tensors.has(name) ? file.readF32(name) : null);
+  return {
+    embedding,
+    blocks: Array.from({ length: architecture.numLayers }, (_, layer) => readBlock(file, architecture, `blk.${layer}`)),
+    outputNorm: file.readF32('output_norm.weight'),
+    output: optional('output.weight') ?? embedding,
+    ropeFactors: optional('rope_freqs.weight'),
+  };
+}
+
+function readBlock(file: Pick<GgufFile, 'readF32'>, architecture: Architecture, block: string): BlockWeights {
+  const read = (name: string) => file.readF32(`${block}.${name}`);
+  const heads: Partial<Record<LinearName, number>> = { q: architecture.numHeads, k: architecture.numKvHeads };
+  const inHalves = (linear: LinearName, matrix: Float32Array, columns: number) => {
+    const numHeads = heads[linear];
+    return architecture.hasInterleavedHeads && numHeads !== undefined ? toHalves(matrix, numHeads, columns) : matrix;
+  };
+  const weight = (linear: LinearName) => inHalves(linear, read(`${GGUF_LINEARS[linear]}.weight`), linearDims(architecture, linear).in);
+  const bias = (linear: LinearName) => inHalves(linear, read(`${GGUF_LINEARS[linear]}.bias`), 1);
+  return {
+    attentionNorm: read('attn_norm.weight'),
+    feedForwardNorm: read('ffn_norm.weight'),
+    linears: Object.fromEntries(LINEAR_NAMES.map((linear) => [linear, weight(linear)])) as Record<LinearName, Float32Array>,
+    biases: architecture.hasAttentionBias ? { q: bias('q'), k: bias('k'), v: bias('v') } : null,
+    headNorms: architecture.hasHeadNorm ? { q: read('attn_q_norm.weight'), k: read('attn_k_norm.weight') } : null,
+  };
+}
