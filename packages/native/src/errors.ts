@@ -1,0 +1,24 @@
+export type NativeErrorCode =
+  | 'native.platform_unsupported'
+  | 'native.library_mismatch'
+  | 'native.model_unreadable'
+  | 'native.adapter_unreadable'
+  | 'native.kv_full'
+  | 'native.decode_failed'
+  | 'native.quantize_failed'
+  | 'native.gguf_malformed';
+
+/**
+ * A failure below JavaScript that somebody can act on: a file, a full cache, a missing or foreign library.
+ *
+ * The message ends with what llama.cpp itself said, when it said anything.
+ */
+export class NativeError extends Error {
+  override readonly name = 'NativeError';
+  readonly code: NativeErrorCode;
+
+  constructor(code: NativeErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}

@@ -1,0 +1,99 @@
+import assert from 'node:assert';
+import { closeSync, fstatSync, openSync } from 'node:fs';
+import { NativeError } from '../errors.ts';
+import { dequantize } from './dequantize.ts';
+import { HeaderReader, readFully } from './header-reader.ts';
+import { parseHeader } from './parse-header.ts';
+import type { TensorType } from './tensor-types.ts';
+
+/** A metadata value: integers of 64 bits are bigint, all other numbers number. */
+export type GgufValue = string | number | bigint | boolean | GgufValue[];
+
+export interface GgufTensorInfo {
+  readonly name: string;
+  /** ggml order: `dims[0]` is the contiguous (input) axis. */
+  readonly dims: readonly number[];
+  /** ggml's name of the type, such as "f32", "f16", "q4_1", "q6_K". */
+  readonly type: string;
+  /** From the start of the file. */
+  readonly offset: number;
+  readonly sizeBytes: number;
+}
+
+// Read and expanded at a time; only one such piece is in memory besides the result.
+const PIECE_BYTES = 4 << 20;
+
+/** A GGUF file opened for reading: its metadata at once, tensors on demand. Holds a file descriptor until closed. */
+export class GgufFile implements Disposable {
+  readonly path: string;
+  readonly metadata: ReadonlyMap<string, GgufValue>;
+  readonly tensors: ReadonlyMap<string, GgufTensorInfo>;
+  readonly #types: ReadonlyMap<string, TensorType>;
+  #descriptor: number | null;
+
+  /**
+   * Reads and checks the header. Works on any bytes: a malformed file gives an error and takes memory in proportion to its size.
+   *
+   * @throws {NativeError} `native.gguf_malformed`, naming what is wrong at which offset, or that the file cannot be opened
+   */
+  static open(path: string): GgufFile {
+    let descriptor: number;
+    try {
+      descriptor = openSync(path, 'r');
+    } catch (cause) {
+      throw new NativeError('native.gguf_malformed', `cannot open ${path}: ${String(cause)}`, { cause });
+    }
+    try {
+      return new GgufFile(path, descriptor);
+    } catch (error) {
+      closeSync(descriptor);
+      throw error;
+    }
+  }
+
+  private constructor(path: string, descriptor: number) {
+    const stat = fstatSync(descriptor);
+    if (!stat.isFile()) throw new NativeError('native.gguf_malformed', `${path} is not a file`);
+    const header = parseHeader(new HeaderReader(path, descriptor, stat.size), stat.size);
+    this.path = path;
+    this.#descriptor = descriptor;
+    this.metadata = header.metadata;
+    this.tensors = new Map(header.tensors.map((tensor) => [tensor.info.name, tensor.info]));
+    this.#types = new Map(header.tensors.map((tensor) => [tensor.info.name, tensor.type]));
+  }
+
+  /**
+   * A tensor's values, expanded to f32, in file order: shape `dims` reversed, row-major.
+   *
+   * f32, f16, bf16 and plain numbers are read here; quantised blocks by ggml's own `to_float`, which loads the library.
+   *
+   * @throws {NativeError} `native.gguf_malformed` when there is no such tensor, or none of a type that ggml can expand
+   */
+  readF32(name: string): Float32Array {
+    assert(this.#descriptor !== null, 'this GgufFile is closed');
+    const info = this.tensors.get(name);
+    const type = this.#types.get(name);
+    if (info === undefined || type === undefined) {
+      throw new NativeError('native.gguf_malformed', `${this.path} has no tensor ${name}`);
+    }
+    const out = new Float32Array((info.sizeBytes / type.blockBytes) * type.blockLength);
+    const piece = new Uint8Array(Math.min(info.sizeBytes, Math.floor(PIECE_BYTES / type.blockBytes) * type.blockBytes));
+    for (let done = 0; done < info.sizeBytes;) {
+      const bytes = piece.subarray(0, Math.min(piece.length, info.sizeBytes - done));
+      readFully(this.#descriptor, bytes, info.offset + done, this.path);
+      const start = (done / type.blockBytes) * type.blockLength;
+      dequantize(type, bytes, out.subarray(start, start + (bytes.length / type.blockBytes) * type.blockLength));
+      done += bytes.length;
+    }
+    return out;
+  }
+
+  close(): void {
+    if (this.#descriptor !== null) closeSync(this.#descriptor);
+    this.#descriptor = null;
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+}

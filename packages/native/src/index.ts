@@ -1,0 +1,15 @@
+export { NativeError } from './errors.ts';
+export type { NativeErrorCode } from './errors.ts';
+export { llamaVersion } from './library.ts';
+export { LlamaModel } from './llama-model.ts';
+export type { TokenKind } from './token-table.ts';
+export { LlamaContext } from './llama-context.ts';
+export type { LlamaContextOptions } from './llama-context.ts';
+export { DecodeBatch } from './decode-batch.ts';
+export { LlamaAdapter } from './llama-adapter.ts';
+export { quantizeModel } from './quantize.ts';
+export type { QuantizationType } from './quantize.ts';
+export { GgufFile } from './gguf/gguf-file.ts';
+export type { GgufTensorInfo, GgufValue } from './gguf/gguf-file.ts';
+export { writeGguf } from './gguf/write-gguf.ts';
+export type { GgufTensorData, GgufWritableValue } from './gguf/write-gguf.ts';

@@ -1,0 +1,186 @@
+import assert from 'node:assert';
+import koffi from 'koffi';
+import { DecodeBatch } from './decode-batch.ts';
+import { NativeError } from './errors.ts';
+import { library } from './library.ts';
+import type { Library } from './library.ts';
+import type { LlamaAdapter } from './llama-adapter.ts';
+import type { LlamaModel } from './llama-model.ts';
+import { captureErrors } from './log.ts';
+import { NativeHandle } from './native-handle.ts';
+import type { Pointer } from './structs.ts';
+
+export interface LlamaContextOptions {
+  /** KV cells, shared by all sequences; rounded up to a multiple of 256. */
+  contextTokens: number;
+  /** Sequence ids are 0..maxSequences - 1; at most 256. */
+  maxSequences: number;
+  /** Rows of one decode call, each of which may ask for logits. */
+  batchTokens: number;
+  /** Rows computed at once inside a decode call. Default: the lesser of 512 and `batchTokens`. */
+  microBatchTokens?: number;
+  numThreads: number;
+}
+
+// llama_decode's answers
+const DECODE_OK = 0;
+const DECODE_NO_SLOT = 1;
+const DECODE_INVALID_BATCH = -1;
+
+const GGML_TYPE_F16 = 1;
+const DEFAULT_MICRO_BATCH_TOKENS = 512;
+
+/** A KV cache over a model and the means to run it. One cache, in f16, shared by all sequences. */
+export class LlamaContext implements Disposable {
+  readonly model: LlamaModel;
+  readonly contextTokens: number;
+  readonly maxSequences: number;
+  readonly batchTokens: number;
+  /** What the next `decode` runs. */
+  readonly batch: DecodeBatch;
+  readonly #handle: NativeHandle;
+  readonly #llama: Library;
+  readonly #memory: Pointer;
+  #adapter: { adapter: LlamaAdapter; unlisten: () => void } | null = null;
+  #logitsView: { address: Pointer; values: Float32Array } | null = null;
+  #numLogits = 0;
+
+  /** @throws {NativeError} `native.decode_failed` when llama.cpp cannot make it (out of memory, impossible sizes) */
+  constructor(model: LlamaModel, o: LlamaContextOptions) {
+    this.#llama = library();
+    const limit = this.#llama.maxSequences();
+    assert(
+      o.maxSequences >= 1 && o.maxSequences <= limit,
+      `maxSequences must be in [1, ${limit}], got ${o.maxSequences}`,
+    );
+    assert(o.contextTokens >= 1 && o.batchTokens >= 1 && o.numThreads >= 1, 'sizes and threads must be positive');
+    const params = this.#llama.contextDefaultParams();
+    params.n_ctx = o.contextTokens;
+    params.n_batch = o.batchTokens;
+    params.n_ubatch = Math.min(o.microBatchTokens ?? DEFAULT_MICRO_BATCH_TOKENS, o.batchTokens);
+    params.n_seq_max = o.maxSequences;
+    params.n_threads = o.numThreads;
+    params.n_threads_batch = o.numThreads;
+    params.type_k = GGML_TYPE_F16;
+    params.type_v = GGML_TYPE_F16;
+    params.kv_unified = true;
+    params.no_perf = true;
+    const { result, errors } = captureErrors(() => this.#llama.contextInit(model.handle.address, params));
+    if (result === null) {
+      throw new NativeError(
+        'native.decode_failed',
+        `cannot create a context of ${o.contextTokens} tokens for ${model.path}: ${errors || 'no reason given'}`,
+      );
+    }
+    this.model = model;
+    this.#handle = new NativeHandle('LlamaContext', result, this.#llama.contextFree);
+    const unlisten = model.handle.onClose(() => this.close());
+    this.#handle.onClose(unlisten);
+    this.contextTokens = this.#llama.contextTokens(result);
+    this.maxSequences = o.maxSequences;
+    this.batchTokens = o.batchTokens;
+    this.batch = new DecodeBatch(o.batchTokens, { vocabSize: model.vocabSize, maxSequences: o.maxSequences });
+    const memory = this.#llama.contextMemory(result);
+    assert(memory !== null, 'this model has no KV cache');
+    this.#memory = memory;
+  }
+
+  /**
+   * Runs the rows of `batch` and appends them to the KV cache. Leaves `batch` as it is. Blocks the thread.
+   *
+   * @throws {NativeError} `native.kv_full` when no cells are left: nothing has changed, so remove sequences and call again;
+   *   `native.decode_failed` when a position does not continue its sequence or computing failed
+   */
+  decode(): void {
+    const context = this.#handle.address;
+    assert(this.batch.length > 0, 'the batch is empty');
+    this.#numLogits = 0;
+    const struct = this.batch.toStruct();
+    const answer = this.#llama.decode(context, struct);
+    if (answer === DECODE_OK) {
+      this.#numLogits = this.batch.numLogits;
+      return;
+    }
+    if (answer === DECODE_NO_SLOT) {
+      throw new NativeError(
+        'native.kv_full',
+        `no room in the KV cache of ${this.contextTokens} tokens for a batch of ${this.batch.length}`,
+      );
+    }
+    // A rejected batch was not computed, so asking again is harmless and tells why: the log is off while computing.
+    const reason =
+      answer === DECODE_INVALID_BATCH ? captureErrors(() => this.#llama.decode(context, struct)).errors : '';
+    throw new NativeError(
+      'native.decode_failed',
+      `llama_decode answered ${answer}${reason === '' ? '' : `: ${reason}`}`,
+    );
+  }
+
+  /**
+   * Logits of the rows of the last `decode` that wanted them: `[batch.numLogits, V]`, row-major, in batch order.
+   *
+   * A view of C memory, valid until the next `decode` or `close`: copy what must live longer.
+   */
+  logits(): Float32Array {
+    const context = this.#handle.address;
+    if (this.#numLogits === 0) return new Float32Array(0);
+    const address = this.#llama.logits(context);
+    assert(address !== null, 'the last decode has no logits');
+    const length = this.#numLogits * this.model.vocabSize;
+    // V8 wants one ArrayBuffer for one piece of memory, so the widest view is kept and cut.
+    if (this.#logitsView === null || this.#logitsView.address !== address || this.#logitsView.values.length < length) {
+      this.#logitsView = { address, values: new Float32Array(koffi.view(address, length * 4)) };
+    }
+    const { values } = this.#logitsView;
+    return values.length === length ? values : values.subarray(0, length);
+  }
+
+  /** Lets `to` share the cells of positions [0, length) of `from`: no copy, no compute. `to` must not hold those positions yet. */
+  copySequence(from: number, to: number, length: number): void {
+    this.#checkSequence(from);
+    this.#checkSequence(to);
+    assert(length >= 0, `length ${length} is negative`);
+    this.#handle.address;
+    // An end of 0 or less means "all" to llama.cpp's checks in places; sharing nothing is nothing to do.
+    if (length === 0 || from === to) return;
+    this.#llama.memoryCopy(this.#memory, from, to, 0, length);
+  }
+
+  /** Forgets positions >= `fromPosition` of a sequence; cells that other sequences share stay theirs. */
+  removeSequence(sequence: number, fromPosition: number): void {
+    this.#checkSequence(sequence);
+    assert(fromPosition >= 0, `position ${fromPosition} is negative`);
+    this.#handle.address;
+    const done = this.#llama.memoryRemove(this.#memory, sequence, fromPosition, -1);
+    assert(done, `this model's cache cannot drop part of a sequence (positions >= ${fromPosition})`);
+  }
+
+  /** Chooses the adapter of every row decoded from now on; null is the base model. */
+  setAdapter(adapter: LlamaAdapter | null): void {
+    const context = this.#handle.address;
+    if (adapter === (this.#adapter?.adapter ?? null)) return;
+    assert(adapter === null || adapter.model === this.model, 'the adapter belongs to another model');
+    const answer =
+      adapter === null
+        ? this.#llama.setAdapters(context, null, 0, null)
+        : this.#llama.setAdapters(context, BigUint64Array.of(adapter.handle.address), 1, Float32Array.of(1));
+    assert(answer === 0, `llama_set_adapters_lora answered ${answer}`);
+    this.#adapter?.unlisten();
+    this.#adapter = adapter && { adapter, unlisten: adapter.handle.onClose(() => this.setAdapter(null)) };
+  }
+
+  close(): void {
+    this.#adapter?.unlisten();
+    this.#adapter = null;
+    this.#logitsView = null;
+    this.#handle.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  #checkSequence(sequence: number): void {
+    assert(sequence >= 0 && sequence < this.maxSequences, `sequence ${sequence} of ${this.maxSequences}`);
+  }
+}

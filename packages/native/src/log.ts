@@ -1,0 +1,43 @@
+import koffi from 'koffi';
+import { library } from './library.ts';
+import { LOG_CALLBACK } from './structs.ts';
+import type { Pointer } from './structs.ts';
+
+// ggml_log_level
+const LOG_ERROR = 4;
+const LOG_CONTINUATION = 5;
+
+/** Error lines kept of one call; llama.cpp says the cause first and its consequences after it. */
+const MAX_LINES = 8;
+
+let callback: Pointer | undefined;
+let lines: string[] = [];
+let lastWasError = false;
+
+/**
+ * Runs `work` and returns llama.cpp's error lines with its result. Everything else llama.cpp logs is dropped.
+ *
+ * Only for calls that log on the calling thread (load, create, quantise): see `logSink` in `library.ts`.
+ */
+export function captureErrors<T>(work: () => T): { result: T; errors: string } {
+  const llama = library();
+  callback ??= koffi.register(onLog, koffi.pointer(LOG_CALLBACK));
+  lines = [];
+  lastWasError = false;
+  llama.logSet(callback, null);
+  try {
+    const result = work();
+    return { result, errors: lines.map((line) => line.trim()).join('; ') };
+  } finally {
+    llama.logSet(llama.ggml.logSink, null);
+  }
+}
+
+function onLog(level: number, text: string | null): void {
+  if (level === LOG_CONTINUATION) {
+    if (lastWasError) lines[lines.length - 1] += text ?? '';
+    return;
+  }
+  lastWasError = level === LOG_ERROR && lines.length < MAX_LINES;
+  if (lastWasError) lines.push(text ?? '');
+}

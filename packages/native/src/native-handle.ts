@@ -1,0 +1,40 @@
+import assert from 'node:assert';
+import type { Pointer } from './structs.ts';
+
+/** An address with one owner. After `close` every use is a failed assertion instead of a read of freed memory. */
+export class NativeHandle {
+  #address: Pointer | null;
+  readonly #noun: string;
+  readonly #free: (address: Pointer) => void;
+  readonly #onClose = new Set<() => void>();
+
+  constructor(noun: string, address: Pointer, free: (address: Pointer) => void) {
+    this.#noun = noun;
+    this.#address = address;
+    this.#free = free;
+  }
+
+  get isOpen(): boolean {
+    return this.#address !== null;
+  }
+
+  get address(): Pointer {
+    assert(this.#address !== null, `this ${this.#noun} is closed`);
+    return this.#address;
+  }
+
+  /** Calls `listener` before the memory is freed. @returns takes the listener off again */
+  onClose(listener: () => void): () => void {
+    this.#onClose.add(listener);
+    return () => void this.#onClose.delete(listener);
+  }
+
+  close(): void {
+    if (this.#address === null) return;
+    // Listeners still need the address: a context takes the adapter off before the adapter goes.
+    for (const listener of [...this.#onClose]) listener();
+    const address = this.#address;
+    this.#address = null;
+    this.#free(address);
+  }
+}

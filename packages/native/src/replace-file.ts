@@ -1,0 +1,31 @@
+import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+let numFiles = 0;
+
+/**
+ * Makes `path` whole or leaves it as it was: `write` fills a temporary file beside it, which is synced to disk and renamed.
+ *
+ * @param write gets the temporary path; when it throws, the temporary file is removed and the error goes on
+ */
+export function replaceFile(path: string, write: (temporaryPath: string) => void): void {
+  const temporary = `${path}.${process.pid}-${numFiles++}.partial`;
+  try {
+    write(temporary);
+    sync(temporary, 'r+');
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
+  if (process.platform !== 'win32') sync(dirname(path), 'r'); // Windows opens no folders, and journals the rename itself
+}
+
+function sync(path: string, flags: 'r' | 'r+'): void {
+  const descriptor = openSync(path, flags);
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
