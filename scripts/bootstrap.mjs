@@ -1,0 +1,85 @@
+/**
+ * Makes a fresh checkout ready to run, and costs next to nothing when it already is. Runs on Node.js 20.19 and later, without dependencies.
+ *
+ *   node scripts/bootstrap.mjs              packages, Node.js 24 (in node_modules/.bin) and the default model
+ *   node scripts/bootstrap.mjs --no-model   without the model
+ *   node scripts/bootstrap.mjs --python     and the Python clients of the conformance tests
+ */
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+import {
+  bundledNodeVersion,
+  hasDependencies,
+  installDependencies,
+  installNode,
+  isNewEnough,
+} from './lib/dependencies.mjs';
+import { withFileLock } from './lib/file-lock.mjs';
+import { ensureModel, hubSource, modelDirectory, ModelSourceError, wheelSource } from './lib/model-source.mjs';
+import { createPythonEnvironment, hasPythonEnvironment } from './lib/python-environment.mjs';
+
+const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
+const LOCK = join(ROOT, '.cache/bootstrap.lock');
+
+/** @param {string} line */
+const log = (line) => void process.stderr.write(`bootstrap: ${line}\n`);
+const onWait = (/** @type {string} */ owner) => log(`process ${owner} is setting up this checkout: waiting for it`);
+
+async function preparePackages() {
+  // Under npm this process already is node_modules/.bin/node, once that is there.
+  const hasNode = async () => isNewEnough(process.version) || isNewEnough(await bundledNodeVersion(ROOT));
+  if ((await hasDependencies(ROOT)) && (await hasNode())) return;
+  await withFileLock(
+    LOCK,
+    async () => {
+      if (!(await hasDependencies(ROOT))) {
+        log('installing packages (npm ci --ignore-scripts)');
+        await installDependencies(ROOT);
+      }
+      if (!(await hasNode())) await installNode(ROOT, log);
+    },
+    { onWait },
+  );
+}
+
+async function prepareModel() {
+  const chosen = process.env['TRAINYARD_MODEL'];
+  if (chosen && existsSync(resolve(ROOT, chosen))) return;
+  if (chosen && /^(\.{0,2}\/|~|[A-Za-z]:\\)/.test(chosen)) {
+    throw new ModelSourceError('model.missing', `TRAINYARD_MODEL is ${chosen}, and there is no such file`);
+  }
+  // `owner/repository` and the like name another model of the hub, which the server fetches when it opens it.
+  if (chosen) return;
+  const sources = [hubSource(process.env), wheelSource()];
+  await ensureModel({ directory: modelDirectory(process.env, ROOT), sources, log });
+}
+
+async function preparePython() {
+  if (await hasPythonEnvironment(ROOT)) return;
+  try {
+    await withFileLock(
+      LOCK,
+      async () => {
+        if (!(await hasPythonEnvironment(ROOT))) await createPythonEnvironment(ROOT, log);
+      },
+      { onWait },
+    );
+  } catch (error) {
+    log(`THE PYTHON CONFORMANCE TESTS WILL BE SKIPPED: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+const { values: flags } = parseArgs({
+  options: { 'no-model': { type: 'boolean', default: false }, python: { type: 'boolean', default: false } },
+});
+try {
+  await preparePackages();
+  if (!flags['no-model']) await prepareModel();
+  if (flags.python) await preparePython();
+} catch (error) {
+  log(error instanceof Error ? error.message : String(error));
+  process.exitCode = 1;
+}

