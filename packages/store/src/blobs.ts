@@ -1,0 +1,49 @@
+import type { Readable } from 'node:stream';
+
+/** Bytes to store: whole, or as they come. */
+export type BlobSource = Uint8Array | AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
+
+/**
+ * Large immutable things by key: files (trajectory bodies) and directories (checkpoints).
+ *
+ * A key is one or more `[a-z0-9-]` segments joined by `/`, at most 200 characters, made from ids and never from names that
+ * users chose. What a key names is whole or absent: it appears atomically, after it is on disk.
+ *
+ * @throws {StoreError} `store.key_invalid`, `store.blob_missing`, `store.blob_corrupt`, `store.disk_full`, `store.unavailable`
+ */
+export interface Blobs {
+  /** Stores raw bytes, replacing what was there. `sizeBytes` counts what lies on disk. */
+  put(key: string, source: BlobSource, options?: { signal?: AbortSignal }): Promise<{ sizeBytes: number }>;
+  /** The raw bytes from `put`. */
+  get(key: string): Promise<Uint8Array>;
+  /** Stores one JSON value, zstd-compressed. */
+  putJson(key: string, value: unknown): Promise<{ sizeBytes: number }>;
+  getJson(key: string): Promise<unknown>;
+  /** Stores one JSON value a line, zstd-compressed while it is produced: memory holds one line. */
+  putJsonLines(key: string, values: Iterable<unknown> | AsyncIterable<unknown>, options?: { signal?: AbortSignal }): Promise<{ sizeBytes: number }>;
+  getJsonLines(key: string): AsyncIterable<unknown>;
+  /** The JSON lines as plain UTF-8 text. */
+  openJsonLines(key: string): Promise<Readable>;
+  has(key: string): Promise<boolean>;
+  /** False when there was none. */
+  remove(key: string): Promise<boolean>;
+  /** Keys of all files, in no order. */
+  listKeys(): Promise<string[]>;
+
+  /** A fresh empty local directory to fill, on the same file system as the final place. */
+  stageDirectory(): Promise<string>;
+  /**
+   * Publishes a staged directory under `key`: every file and directory fsynced, then one rename.
+   * @throws {StoreError} `store.blob_exists` when the key is taken: directories are never replaced
+   */
+  commitDirectory(staged: string, key: string): Promise<void>;
+  /** Gives up a staged directory. */
+  discardDirectory(staged: string): Promise<void>;
+  /** Local path of a committed directory, or null. Valid until `removeDirectory`. */
+  localDirectory(key: string): Promise<string | null>;
+  /** False when there was none. The key vanishes at once, the bytes follow. */
+  removeDirectory(key: string): Promise<boolean>;
+  /** Keys of all committed directories, in no order. */
+  listDirectories(): Promise<string[]>;
+  close(): Promise<void>;
+}

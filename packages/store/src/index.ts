@@ -1,0 +1,13 @@
+export type { Blobs, BlobSource } from './blobs.ts';
+export { StoreError, type StoreErrorCode } from './errors.ts';
+export { FolderBlobs } from './folder-blobs.ts';
+export type { OrderedPageQuery, Page, PageQuery } from './page.ts';
+export type {
+  ApiKey, Caller, Checkpoint, ClaimedJob, Entity, Job, JobEvent, JobEventType, JobKind, JobStart, JobStatus, Lease, LogCounts, LoraShape, Metrics, Model,
+  Scope, TerminalEventType, TrajectoryLog, Usage, UsageKind, UsageTotal,
+} from './records.ts';
+export { SqliteStore, type SqliteStoreOptions } from './sqlite/sqlite-store.ts';
+export type {
+  CancelJobResult, CreateModelResult, DeleteCheckpointsResult, DeleteModelResult, FindModelResult, IdempotentAnswer, IdempotentState, JobOutcome, NewEvent,
+  NewJob, NewKey, NewLog, NewModel, Store,
+} from './store.ts';

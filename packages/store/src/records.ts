@@ -1,0 +1,174 @@
+// What the store remembers. Ids are random UUIDs; times are milliseconds since the epoch; records are plain copies, not live.
+
+export type Scope = 'inference' | 'training' | 'admin';
+
+export interface Entity {
+  id: string;
+  name: string;
+  createdAt: number;
+}
+
+/** An API key without its secret, of which only the SHA-256 is stored. */
+export interface ApiKey {
+  id: string;
+  entityId: string;
+  name: string;
+  scopes: Scope[];
+  createdAt: number;
+  revokedAt: number | null;
+}
+
+/** Who a verified secret speaks for. */
+export interface Caller {
+  keyId: string;
+  entityId: string;
+  /** Name of the entity. */
+  entity: string;
+  scopes: Scope[];
+}
+
+/** Shape of a model's LoRA adapter, fixed at creation. */
+export interface LoraShape {
+  rank: number;
+  alpha: number;
+  /** Names of the adapted linear layers. */
+  targets: readonly string[];
+  initSeed: number;
+}
+
+export interface Model {
+  id: string;
+  entityId: string;
+  /** Name of the entity. */
+  entity: string;
+  project: string;
+  name: string;
+  baseModel: string;
+  lora: LoraShape;
+  runId: string | null;
+  /** Step of the next checkpoint. Only grows: a step number is never used twice. */
+  nextStep: number;
+  createdAt: number;
+}
+
+export type Metrics = Record<string, number>;
+
+export interface Checkpoint {
+  id: string;
+  modelId: string;
+  step: number;
+  /** Directory key in the blobs; null = the untouched base model. Several checkpoints may share one. */
+  artifactKey: string | null;
+  /** SHA-256 of the adapter weights; null exactly when `artifactKey` is null. */
+  digest: string | null;
+  metrics: Metrics;
+  createdAt: number;
+}
+
+export type JobKind = 'rl' | 'sft';
+export type JobStatus = 'queued' | 'running' | 'succeeded' | 'failed' | 'cancelled';
+
+export interface Lease {
+  owner: string;
+  /** Grows with each claim of the job; every write of a worker names it. */
+  fencingToken: number;
+  expiresAt: number;
+}
+
+/** The weights a job starts from, fixed at its first claim. `artifactKey` null = a fresh adapter on the base model. */
+export interface JobStart {
+  step: number;
+  artifactKey: string | null;
+  digest: string | null;
+}
+
+export interface Job {
+  id: string;
+  modelId: string;
+  entityId: string;
+  kind: JobKind;
+  status: JobStatus;
+  /** Submission order over all models. */
+  position: number;
+  /** As given to `enqueueJob`. */
+  config: Record<string, unknown>;
+  /** Blob key of the training data. */
+  groupsKey: string;
+  /** API key that submitted the job. */
+  keyId: string | null;
+  /** Null unless running. */
+  lease: Lease | null;
+  /** Null before the first claim, and when the model had no checkpoint left then. */
+  start: JobStart | null;
+  /** Claims that were not given back by `releaseLease`; above 1 the job has lost a worker. */
+  numAttempts: number;
+  /** Set when failed or cancelled. */
+  errorMessage: string | null;
+  createdAt: number;
+  startedAt: number | null;
+  finishedAt: number | null;
+}
+
+/** A job that this worker holds. */
+export interface ClaimedJob extends Job {
+  status: 'running';
+  lease: Lease;
+  /** The same number as `lease.fencingToken`. */
+  fencingToken: number;
+}
+
+/** `training_ended` and `training_failed` are terminal: one of them, once, last. */
+export type TerminalEventType = 'training_ended' | 'training_failed';
+export type JobEventType = 'training_started' | 'gradient_step' | TerminalEventType | (string & {});
+
+export interface JobEvent {
+  id: string;
+  jobId: string;
+  /** 0-based, without gaps. */
+  seq: number;
+  type: JobEventType;
+  /** The payload exactly as clients read it (wire names), stored as is. */
+  data: Record<string, unknown>;
+  createdAt: number;
+}
+
+export interface LogCounts {
+  numGroups: number;
+  numTrajectories: number;
+  numExceptions: number;
+}
+
+/** One logged set of trajectories; the bodies are in the blob `blobKey`. */
+export interface TrajectoryLog extends LogCounts {
+  id: string;
+  modelId: string;
+  /** Step of the checkpoint that was the latest then; null when there was none. */
+  step: number | null;
+  split: string;
+  blobKey: string;
+  metrics: Metrics;
+  createdAt: number;
+}
+
+export type UsageKind = 'chat' | 'training';
+
+/** Tokens of one request, or (from `sumUsage`) of many. */
+export interface Usage {
+  keyId: string;
+  entityId: string;
+  project: string | null;
+  model: string;
+  kind: UsageKind;
+  promptTokens: number;
+  completionTokens: number;
+}
+
+export interface UsageTotal {
+  entityId: string;
+  project: string | null;
+  model: string;
+  kind: UsageKind;
+  numRequests: number;
+  promptTokens: number;
+  completionTokens: number;
+}

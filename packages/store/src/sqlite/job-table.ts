@@ -1,0 +1,190 @@
+import { randomUUID } from 'node:crypto';
+import { StoreError } from '../errors.ts';
+import type { OrderedPageQuery, Page } from '../page.ts';
+import type { ClaimedJob, Job, JobKind, JobStart, JobStatus } from '../records.ts';
+import type { NewJob } from '../store.ts';
+import type { Database } from './database.ts';
+import { parseObject } from './json-column.ts';
+import { listPage } from './list.ts';
+
+type JobRow = {
+  position: number;
+  id: string;
+  model_id: string;
+  entity_id: string;
+  kind: JobKind;
+  status: JobStatus;
+  config: string;
+  groups_key: string;
+  key_id: string | null;
+  lease_owner: string | null;
+  lease_expires_at: number | null;
+  fencing_token: number;
+  num_attempts: number;
+  start_step: number | null;
+  start_artifact_key: string | null;
+  start_digest: string | null;
+  error_message: string | null;
+  created_at: number;
+  started_at: number | null;
+  finished_at: number | null;
+};
+
+const COLUMNS = 'j.*, m.entity_id';
+const FROM = 'jobs j join models m on m.id = j.model_id';
+
+/** Training jobs and who holds them. Methods that take a fencing token refuse a stale one. */
+export class JobTable {
+  readonly #database: Database;
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  insert(input: NewJob, now: number): Job {
+    const id = input.id ?? randomUUID();
+    this.#database.run(
+      `insert into jobs (id, model_id, kind, status, config, groups_key, key_id, created_at) values (?, ?, ?, 'queued', ?, ?, ?, ?)`,
+      id,
+      input.modelId,
+      input.kind,
+      JSON.stringify(input.config),
+      input.groupsKey,
+      input.keyId ?? null,
+      now,
+    );
+    return this.#existing(id);
+  }
+
+  get(jobId: string): Job | null {
+    const row = this.#database.get<JobRow>(`select ${COLUMNS} from ${FROM} where j.id = ?`, jobId);
+    return row === undefined ? null : toJob(row);
+  }
+
+  list(query: OrderedPageQuery & { modelId?: string; entityId?: string; status?: JobStatus }): Page<Job> {
+    // A job's status changes, so it decides what is shown but not whether a cursor is known.
+    const visible = query.status === undefined ? {} : { visible: { condition: 'j.status = ?', parameters: [query.status] } };
+    return listPage<JobRow, Job>(
+      this.#database,
+      {
+        name: 'jobs',
+        columns: COLUMNS,
+        from: FROM,
+        id: 'j.id',
+        position: 'j.position',
+        filters: [
+          ['j.model_id = ?', query.modelId],
+          ['m.entity_id = ?', query.entityId],
+        ],
+        ...visible,
+      },
+      query,
+      toJob,
+    );
+  }
+
+  listLive(modelId: string): Job[] {
+    return this.#database
+      .all<JobRow>(`select ${COLUMNS} from ${FROM} where j.model_id = ? and j.status in ('queued', 'running') order by j.position`, modelId)
+      .map(toJob);
+  }
+
+  listGroupsKeys(modelId: string): string[] {
+    return this.#database.all<{ key: string }>('select distinct groups_key as key from jobs where model_id = ?', modelId).map((row) => row.key);
+  }
+
+  /** Takes the next job that may run; the caller sets its start when it has none. */
+  claim(workerId: string, expiresAt: number, now: number): ClaimedJob | null {
+    const next = this.#database.get<{ id: string }>(
+      `select j.id from jobs j
+       where (j.status = 'queued' or (j.status = 'running' and j.lease_expires_at <= ?))
+         and not exists (
+           select 1 from jobs earlier
+           where earlier.model_id = j.model_id and earlier.position < j.position and earlier.status in ('queued', 'running'))
+       order by j.position limit 1`,
+      now,
+    );
+    if (next === undefined) return null;
+    this.#database.run(
+      `update jobs set status = 'running', lease_owner = ?, lease_expires_at = ?, fencing_token = fencing_token + 1,
+         num_attempts = num_attempts + 1, started_at = coalesce(started_at, ?)
+       where id = ?`,
+      workerId,
+      expiresAt,
+      now,
+      next.id,
+    );
+    const job = this.#existing(next.id);
+    if (job.lease === null) throw new Error(`job ${job.id} was claimed but has no lease`);
+    return { ...job, status: 'running', lease: job.lease, fencingToken: job.lease.fencingToken };
+  }
+
+  setStart(jobId: string, start: JobStart): void {
+    this.#database.run('update jobs set start_step = ?, start_artifact_key = ?, start_digest = ? where id = ?', start.step, start.artifactKey, start.digest, jobId);
+  }
+
+  /** The job, when `fencingToken` still holds it. @throws {StoreError} `store.lease_lost` */
+  held(jobId: string, fencingToken: number): Job {
+    const job = this.get(jobId);
+    if (job === null) throw new StoreError('store.lease_lost', `job ${jobId} is unknown`);
+    if (job.lease === null) throw new StoreError('store.lease_lost', `job ${jobId} is ${job.status}: nobody holds it`);
+    if (job.lease.fencingToken !== fencingToken) {
+      throw new StoreError('store.lease_lost', `job ${jobId} is held by ${job.lease.owner} with token ${job.lease.fencingToken}, not ${fencingToken}`);
+    }
+    return job;
+  }
+
+  extendLease(jobId: string, expiresAt: number): void {
+    this.#database.run('update jobs set lease_expires_at = ? where id = ?', expiresAt, jobId);
+  }
+
+  requeue(jobId: string, countsAttempt: boolean): void {
+    this.#database.run(
+      `update jobs set status = 'queued', lease_owner = null, lease_expires_at = null, num_attempts = num_attempts - ? where id = ?`,
+      countsAttempt ? 0 : 1,
+      jobId,
+    );
+  }
+
+  requeueAllRunning(): number {
+    return this.#database.run(`update jobs set status = 'queued', lease_owner = null, lease_expires_at = null where status = 'running'`);
+  }
+
+  end(jobId: string, status: 'succeeded' | 'failed' | 'cancelled', errorMessage: string | null, now: number): Job {
+    this.#database.run(
+      `update jobs set status = ?, error_message = ?, finished_at = ?, lease_owner = null, lease_expires_at = null where id = ?`,
+      status,
+      errorMessage,
+      now,
+      jobId,
+    );
+    return this.#existing(jobId);
+  }
+
+  #existing(jobId: string): Job {
+    const job = this.get(jobId);
+    if (job === null) throw new Error(`job ${jobId} vanished`);
+    return job;
+  }
+}
+
+function toJob(row: JobRow): Job {
+  const isHeld = row.lease_owner !== null && row.lease_expires_at !== null;
+  return {
+    id: row.id,
+    modelId: row.model_id,
+    entityId: row.entity_id,
+    kind: row.kind,
+    status: row.status,
+    position: row.position,
+    config: parseObject(row.config),
+    groupsKey: row.groups_key,
+    keyId: row.key_id,
+    lease: isHeld ? { owner: row.lease_owner ?? '', fencingToken: row.fencing_token, expiresAt: row.lease_expires_at ?? 0 } : null,
+    start: row.start_step === null ? null : { step: row.start_step, artifactKey: row.start_artifact_key, digest: row.start_digest },
+    numAttempts: row.num_attempts,
+    errorMessage: row.error_message,
+    createdAt: row.created_at,
+    startedAt: row.started_at,
+    finishedAt: row.finished_at,
+  };
+}

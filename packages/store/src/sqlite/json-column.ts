@@ -1,0 +1,17 @@
+import assert from 'node:assert/strict';
+import type { Metrics } from '../records.ts';
+
+/** Reads a JSON object that this package wrote. */
+export function parseObject(text: string): Record<string, unknown> {
+  return JSON.parse(text);
+}
+
+export function parseMetrics(text: string): Metrics {
+  return JSON.parse(text);
+}
+
+/** JSON has no NaN: it would come back as null and break clients that read every value as a number. */
+export function metricsText(metrics: Metrics): string {
+  for (const [name, value] of Object.entries(metrics)) assert(Number.isFinite(value), `metric ${name} must be a finite number, got ${value}`);
+  return JSON.stringify(metrics);
+}

@@ -1,0 +1,11 @@
+import { INITIAL } from './0001-initial.ts';
+
+/** One step of the schema. A published migration is never edited: the next change is a new file with the next number. */
+export interface Migration {
+  /** 1-based, without gaps; kept in SQLite's `user_version`. */
+  readonly version: number;
+  readonly name: string;
+  readonly sql: string;
+}
+
+export const MIGRATIONS: readonly Migration[] = [INITIAL];

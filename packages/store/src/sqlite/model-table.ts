@@ -1,0 +1,132 @@
+import { randomUUID } from 'node:crypto';
+import type { OrderedPageQuery, Page } from '../page.ts';
+import type { Model } from '../records.ts';
+import type { FindModelResult, NewModel } from '../store.ts';
+import type { Database } from './database.ts';
+import { listPage } from './list.ts';
+
+type ModelRow = {
+  id: string;
+  entity_id: string;
+  entity: string;
+  project: string;
+  name: string;
+  base_model: string;
+  lora: string;
+  run_id: string | null;
+  next_step: number;
+  created_at: number;
+};
+
+const COLUMNS = 'm.*, e.name as entity';
+const FROM = 'models m join entities e on e.id = m.entity_id';
+const SELECT = `select ${COLUMNS} from ${FROM}`;
+
+/** Registered models. Deleted rows stay as tombstones and are shown nowhere. */
+export class ModelTable {
+  readonly #database: Database;
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** @throws {StoreError} `store.constraint_violated` when the entity is unknown */
+  insert(input: NewModel, now: number): Model {
+    const id = input.id ?? randomUUID();
+    this.#database.run(
+      'insert into models (id, entity_id, project, name, base_model, lora, run_id, next_step, created_at) values (?, ?, ?, ?, ?, ?, ?, 1, ?)',
+      id,
+      input.entityId,
+      input.project,
+      input.name,
+      input.baseModel,
+      JSON.stringify(input.lora),
+      input.runId ?? null,
+      now,
+    );
+    const model = this.get(id);
+    if (model === null) throw new Error(`model ${id} vanished`);
+    return model;
+  }
+
+  get(modelId: string): Model | null {
+    const row = this.#database.get<ModelRow>(`${SELECT} where m.id = ? and m.deleted_at is null`, modelId);
+    return row === undefined ? null : toModel(row);
+  }
+
+  findByIdentity(entityId: string, project: string, name: string): Model | null {
+    const row = this.#database.get<ModelRow>(
+      `${SELECT} where m.entity_id = ? and m.project = ? and m.name = ? and m.deleted_at is null`,
+      entityId,
+      project,
+      name,
+    );
+    return row === undefined ? null : toModel(row);
+  }
+
+  find(entity: string, project: string, name: string): Model | null {
+    const row = this.#database.get<ModelRow>(`${SELECT} where e.name = ? and m.project = ? and m.name = ? and m.deleted_at is null`, entity, project, name);
+    return row === undefined ? null : toModel(row);
+  }
+
+  findByName(entity: string, name: string): FindModelResult {
+    const rows = this.#database.all<ModelRow>(`${SELECT} where e.name = ? and m.name = ? and m.deleted_at is null order by m.position`, entity, name);
+    const models = rows.map(toModel);
+    const [first, second] = models;
+    if (first === undefined) return { kind: 'none' };
+    return second === undefined ? { kind: 'found', model: first } : { kind: 'ambiguous', models };
+  }
+
+  list(query: OrderedPageQuery & { entityId?: string; project?: string }): Page<Model> {
+    return listPage<ModelRow, Model>(
+      this.#database,
+      {
+        name: 'models',
+        columns: COLUMNS,
+        from: FROM,
+        id: 'm.id',
+        position: 'm.position',
+        filters: [
+          ['m.entity_id = ?', query.entityId],
+          ['m.project = ?', query.project],
+        ],
+        visible: { condition: 'm.deleted_at is null' },
+      },
+      query,
+      toModel,
+    );
+  }
+
+  advanceStep(modelId: string): void {
+    this.#database.run('update models set next_step = next_step + 1 where id = ?', modelId);
+  }
+
+  markDeleted(modelId: string, now: number): void {
+    this.#database.run('update models set deleted_at = ? where id = ?', now, modelId);
+  }
+
+  /** Removes the rows of models deleted before `before`, with everything that hangs on them. */
+  purge(before: number): number {
+    const doomed = 'select id from models where deleted_at < ?';
+    const jobs = `select id from jobs where model_id in (${doomed})`;
+    this.#database.run(`delete from trajectory_logs where model_id in (${doomed})`, before);
+    this.#database.run(`delete from checkpoints where model_id in (${doomed})`, before);
+    this.#database.run(`delete from job_events where job_id in (${jobs})`, before);
+    this.#database.run(`delete from jobs where model_id in (${doomed})`, before);
+    return this.#database.run('delete from models where deleted_at < ?', before);
+  }
+}
+
+function toModel(row: ModelRow): Model {
+  return {
+    id: row.id,
+    entityId: row.entity_id,
+    entity: row.entity,
+    project: row.project,
+    name: row.name,
+    baseModel: row.base_model,
+    lora: JSON.parse(row.lora),
+    runId: row.run_id,
+    nextStep: row.next_step,
+    createdAt: row.created_at,
+  };
+}

@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+
+/** Names of the areas that this process uses now. */
+const OWN_AREAS = new Set<string>();
+
+/**
+ * Where half-written things live: one folder for each open handle, named `<host>.<pid>.<random>`. What a dead process of this host
+ * left is removed on open; folders of live processes, and of other hosts that may share the disk, are not touched.
+ */
+export class StagingArea {
+  readonly path: string;
+  readonly #name: string;
+
+  static async open(root: string): Promise<StagingArea> {
+    await mkdir(root, { recursive: true, mode: 0o700 });
+    for (const name of await readdir(root)) if (isAbandoned(name)) await rm(join(root, name), { recursive: true, force: true });
+    const name = `${hostname()}.${process.pid}.${randomUUID()}`;
+    OWN_AREAS.add(name);
+    await mkdir(join(root, name), { mode: 0o700 });
+    return new StagingArea(root, name);
+  }
+
+  private constructor(root: string, name: string) {
+    this.#name = name;
+    this.path = join(root, name);
+  }
+
+  /** A path in here that nothing uses yet. */
+  freshPath(): string {
+    return join(this.path, randomUUID());
+  }
+
+  async close(): Promise<void> {
+    await rm(this.path, { recursive: true, force: true });
+    OWN_AREAS.delete(this.#name);
+  }
+}
+
+function isAbandoned(name: string): boolean {
+  const match = /^(.*)\.(\d+)\.[0-9a-f-]{36}$/.exec(name);
+  if (match === null || match[1] !== hostname()) return false;
+  const pid = Number(match[2]);
+  // The same pid but not ours: an earlier life of this container, where every start has the same pid.
+  if (pid === process.pid) return !OWN_AREAS.has(name);
+  try {
+    process.kill(pid, 0); // asks only whether the process exists
+    return false;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ESRCH'; // EPERM: it lives, under another user
+  }
+}

@@ -1,0 +1,211 @@
+import type { OrderedPageQuery, Page, PageQuery } from './page.ts';
+import type {
+  ApiKey, Caller, Checkpoint, ClaimedJob, Entity, Job, JobEvent, JobEventType, JobKind, JobStatus, LogCounts, LoraShape, Metrics, Model, Scope,
+  TrajectoryLog, Usage, UsageTotal,
+} from './records.ts';
+
+/**
+ * Durable state. Every write is one transaction: when the promise resolves it is on disk, when it rejects nothing of it is.
+ *
+ * Unknown and deleted ids give null (or an empty page), so that a caller cannot tell them apart. Expected conflicts are tagged
+ * results; everything else is a `StoreError`. Metrics must be finite numbers (asserted).
+ */
+export interface Store {
+  // entities and keys
+  /** The entity of that name, made when absent. */
+  ensureEntity(name: string): Promise<Entity>;
+  /** Makes a key with a random 256-bit secret. The secret is returned here only. */
+  createKey(input: NewKey): Promise<{ id: string; secret: string }>;
+  /** The key with this operator-chosen secret (e.g. from the environment): made when absent, else its owner, name and scopes are updated and it is valid again. */
+  ensureKey(input: NewKey & { secret: string }): Promise<ApiKey>;
+  /** Null when the secret is unknown or revoked. */
+  verifyKey(secret: string): Promise<Caller | null>;
+  /** Oldest first, revoked ones included; of one entity, or of all. */
+  listKeys(entityId?: string): Promise<ApiKey[]>;
+  /** False when unknown or revoked before. */
+  revokeKey(keyId: string): Promise<boolean>;
+
+  // models
+  /** Makes the model and its checkpoint of step 0. Identity is (entity, project, name). */
+  createModel(input: NewModel): Promise<CreateModelResult>;
+  getModel(modelId: string): Promise<Model | null>;
+  /** @param entity name of the entity, not its id */
+  findModel(entity: string, project: string, name: string): Promise<Model | null>;
+  /** By name alone, over all projects of the entity (given by name). */
+  findModelByName(entity: string, name: string): Promise<FindModelResult>;
+  /** In order of creation. */
+  listModels(query: OrderedPageQuery & { entityId?: string; project?: string }): Promise<Page<Model>>;
+  /** Cancels the model's live jobs, each with a `training_failed` event, then deletes it and its checkpoints. Its jobs and events stay readable until `purgeExpired`. Null when unknown. */
+  deleteModel(modelId: string): Promise<DeleteModelResult | null>;
+
+  // checkpoints
+  /** By step; step 0 (no artifact) included. */
+  listCheckpoints(query: OrderedPageQuery & { modelId: string }): Promise<Page<Checkpoint>>;
+  getCheckpoint(modelId: string, step: number): Promise<Checkpoint | null>;
+  /** The one with the highest step; null when all were deleted. */
+  latestCheckpoint(modelId: string): Promise<Checkpoint | null>;
+  /** Duplicate steps count once. The caller removes `artifactKeys` from the blobs afterwards. */
+  deleteCheckpoints(modelId: string, steps: readonly number[]): Promise<DeleteCheckpointsResult>;
+  /** Adds or replaces these metrics, keeping the others. Null when there is no such checkpoint. */
+  mergeCheckpointMetrics(modelId: string, step: number, metrics: Metrics): Promise<Checkpoint | null>;
+
+  // jobs
+  /** Null when the model is unknown. */
+  enqueueJob(input: NewJob): Promise<Job | null>;
+  getJob(jobId: string): Promise<Job | null>;
+  /** In order of submission; jobs of deleted models included. */
+  listJobs(query: OrderedPageQuery & { modelId?: string; entityId?: string; status?: JobStatus }): Promise<Page<Job>>;
+  /**
+   * Takes the first job in submission order that is queued, or running under an expired lease, and whose model has no earlier
+   * live job. Sets its `start` at the first claim. Null when there is nothing to do.
+   *
+   * @param now default: the clock of the store
+   */
+  claimNextJob(workerId: string, leaseMs: number, now?: number): Promise<ClaimedJob | null>;
+  /** Heartbeat. @throws {StoreError} `store.lease_lost` */
+  renewLease(jobId: string, fencingToken: number, leaseMs: number, now?: number): Promise<void>;
+  /** Puts the job back to queued, in its old place, without counting the attempt (graceful shutdown). @throws {StoreError} `store.lease_lost` */
+  releaseLease(jobId: string, fencingToken: number): Promise<void>;
+  /**
+   * Appends a progress event. With a `dedupeKey` that the job has used already, nothing is written and the first event is returned.
+   * Terminal types are refused (asserted): they belong to the finish methods.
+   * @throws {StoreError} `store.lease_lost`
+   */
+  appendEvent(jobId: string, fencingToken: number, event: NewEvent): Promise<{ event: JobEvent; isDuplicate: boolean }>;
+  /** One transaction: checkpoint at the model's next step, `training_ended`, status. @throws {StoreError} `store.lease_lost` */
+  finishJobSucceeded(jobId: string, fencingToken: number, outcome: JobOutcome): Promise<{ job: Job; checkpoint: Checkpoint; artifactKeys: string[] }>;
+  /** One transaction: `training_failed` with `error_message`, status. @throws {StoreError} `store.lease_lost` */
+  finishJobFailed(jobId: string, fencingToken: number, errorMessage: string): Promise<{ job: Job; artifactKeys: string[] }>;
+  /** Ends a queued or running job with `training_failed`; a worker that has it loses its lease. Null when unknown. */
+  cancelJob(jobId: string, reason: string): Promise<CancelJobResult | null>;
+  /** Oldest first. Null when the job is unknown. */
+  listEvents(query: PageQuery & { jobId: string }): Promise<Page<JobEvent> | null>;
+
+  // trajectory logs
+  /** Stores the log and puts its metrics on the latest checkpoint in place of those of the last log of that split there. Null when the model is unknown. */
+  recordLog(input: NewLog): Promise<TrajectoryLog | null>;
+  /** In order of recording. */
+  listLogs(query: OrderedPageQuery & { modelId: string; split?: string }): Promise<Page<TrajectoryLog>>;
+
+  // idempotency keys
+  /** Claims `(keyId, key)` for this request, or tells what became of it. Records live for 24 hours. */
+  beginIdempotent(request: { keyId: string; key: string; requestHash: string }): Promise<IdempotentState>;
+  /** Keeps the answer for repeats. Without effect when the record is gone or complete. */
+  completeIdempotent(answer: IdempotentAnswer): Promise<void>;
+  /** Frees the key after a failure that had no effect, so that a repeat is tried again. A complete record stays. */
+  abandonIdempotent(request: { keyId: string; key: string }): Promise<void>;
+
+  // usage
+  /** Buffered in memory and written at most a second later, and on `close()`: a crash may lose the last second. */
+  recordUsage(usage: Usage): void;
+  /** Totals by project, model and kind for `from <= time < to`. Writes the buffer first. */
+  sumUsage(query: { entityId?: string; from?: number; to?: number }): Promise<UsageTotal[]>;
+
+  // upkeep
+  /**
+   * For the only process that serves this store, once, before it takes requests: whatever a previous run left open is put back.
+   * Running jobs return to the queue (the attempt counts); idempotency records in progress are dropped, so their repeats run.
+   */
+  recoverAfterRestart(): Promise<{ numJobs: number; numRequests: number }>;
+  /** Removes expired idempotency records, and the remains of models deleted more than a week ago. */
+  purgeExpired(now?: number): Promise<{ numModels: number; numRequests: number }>;
+  /** Every blob and artifact key that a row still names; anything else in the blobs is garbage. */
+  listReferencedKeys(): Promise<{ artifactKeys: string[]; blobKeys: string[] }>;
+  /** Resolves when the database answers. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface NewKey {
+  entityId: string;
+  name: string;
+  scopes: readonly Scope[];
+}
+
+export interface NewModel {
+  entityId: string;
+  project: string;
+  name: string;
+  baseModel: string;
+  lora: LoraShape;
+  runId?: string | null;
+  /** Default: a random UUID. */
+  id?: string;
+  /** Written in the same transaction when the model is made. */
+  completes?: IdempotentAnswer;
+}
+
+/** `exists` carries the stored model, whatever base model it has. */
+export type CreateModelResult = { kind: 'created'; model: Model } | { kind: 'exists'; model: Model };
+
+export type FindModelResult = { kind: 'found'; model: Model } | { kind: 'none' } | { kind: 'ambiguous'; models: Model[] };
+
+export interface DeleteModelResult {
+  deletedCheckpoints: number;
+  deletedRun: false;
+  /** Directories that nothing refers to any more. */
+  artifactKeys: string[];
+  /** Training data and trajectory logs of the model. */
+  blobKeys: string[];
+  cancelledJobIds: string[];
+}
+
+export interface DeleteCheckpointsResult {
+  deletedCount: number;
+  /** In the order asked for, without duplicates. */
+  notFoundSteps: number[];
+  /** Directories that nothing refers to any more; one that a live job started from is kept until that job ends. */
+  artifactKeys: string[];
+}
+
+export interface NewJob {
+  modelId: string;
+  kind: JobKind;
+  /** Any JSON object. */
+  config: object;
+  groupsKey: string;
+  keyId?: string | null;
+  /** Default: a random UUID. Give one to know the answer before the job exists. */
+  id?: string;
+  /** Written in the same transaction: a repeat of the request can never make a second job. */
+  completes?: IdempotentAnswer;
+}
+
+export interface NewEvent {
+  type: JobEventType;
+  /** Any JSON object. */
+  data: object;
+  /** E.g. `training_started`, `gradient_step:3`; absent = never a duplicate. */
+  dedupeKey?: string;
+}
+
+export interface JobOutcome {
+  /** Directory key of the new checkpoint, committed before; null = nothing was trained and the start's artifact is shared. */
+  artifactKey: string | null;
+  /** SHA-256 of the weights; ignored when `artifactKey` is null. */
+  digest: string | null;
+  metrics: Metrics;
+}
+
+/** `finished`: it had ended before, nothing was changed. */
+export type CancelJobResult = { kind: 'cancelled'; job: Job; artifactKeys: string[] } | { kind: 'finished'; job: Job };
+
+export interface NewLog extends LogCounts {
+  modelId: string;
+  split: string;
+  blobKey: string;
+  /** Full names, e.g. `val/reward`. */
+  metrics: Metrics;
+  completes?: IdempotentAnswer;
+}
+
+export interface IdempotentAnswer {
+  keyId: string;
+  key: string;
+  /** HTTP status. */
+  status: number;
+  body: string;
+}
+
+/** `mismatch`: the key was used for another request. */
+export type IdempotentState = { kind: 'started' } | { kind: 'completed'; status: number; body: string } | { kind: 'in_progress' } | { kind: 'mismatch' };
