@@ -1,0 +1,68 @@
+/** A piece of text in which control tokens have been recognised. */
+export type Fragment = { kind: 'plain'; text: string } | { kind: 'control'; id: number };
+
+/** The control tokens of a vocabulary, by their texts. Immutable. */
+export class ControlTokens {
+  /** Distinct texts, longest first, so that an alternation prefers `<|im_end|>` to a shorter token it begins with. */
+  readonly texts: readonly string[];
+  readonly #ids: ReadonlyMap<string, number>;
+  readonly #pattern: RegExp | null; // null: the vocabulary has no control token with a text
+  readonly #beginnings = new Set<string>();
+  readonly #endings = new Set<string>();
+
+  constructor(tokens: Iterable<{ id: number; text: string }>) {
+    const ids = new Map<string, number>();
+    for (const { id, text } of tokens) if (text !== '' && !ids.has(text)) ids.set(text, id);
+    this.#ids = ids;
+    this.texts = [...ids.keys()].sort((a, b) => b.length - a.length);
+    this.#pattern = this.texts.length === 0 ? null : new RegExp(this.texts.map(escapeRegExp).join('|'), 'g');
+    for (const text of this.texts) {
+      for (let length = 1; length < text.length; length++) {
+        addBorder(this.#beginnings, text.slice(0, length));
+        addBorder(this.#endings, text.slice(length));
+      }
+    }
+  }
+
+  /** Replaces every control token's text. Left to right, without overlaps. */
+  replace(text: string, replacement: (controlText: string) => string): string {
+    return this.#pattern === null ? text : text.replace(this.#pattern, replacement);
+  }
+
+  /** Splits at every control token's text; plain fragments are never empty. */
+  split(text: string): Fragment[] {
+    const fragments: Fragment[] = [];
+    let plainFrom = 0;
+    for (const match of this.#pattern === null ? [] : text.matchAll(this.#pattern)) {
+      if (match.index > plainFrom) fragments.push({ kind: 'plain', text: text.slice(plainFrom, match.index) });
+      const id = this.#ids.get(match[0]);
+      if (id !== undefined) fragments.push({ kind: 'control', id });
+      plainFrom = match.index + match[0].length;
+    }
+    if (plainFrom < text.length) fragments.push({ kind: 'plain', text: text.slice(plainFrom) });
+    return fragments;
+  }
+
+  /** True when the text ends with a beginning of a control token (`… <|im_`), so that other text could complete it. */
+  endsWithBeginning(text: string): boolean {
+    return this.#lengths(text).some((length) => this.#beginnings.has(text.slice(-length)));
+  }
+
+  /** True when the text starts with an ending of a control token (`end|> …`). */
+  startsWithEnding(text: string): boolean {
+    return this.#lengths(text).some((length) => this.#endings.has(text.slice(0, length)));
+  }
+
+  #lengths(text: string): number[] {
+    return Array.from({ length: Math.min(text.length, (this.texts[0]?.length ?? 1) - 1) }, (_, index) => index + 1);
+  }
+}
+
+// A border of letters and digits alone would hit ordinary words; its other half has the punctuation and is enough.
+function addBorder(borders: Set<string>, border: string): void {
+  if (/[^\p{L}\p{N}\s]/u.test(border)) borders.add(border);
+}
+
+function escapeRegExp(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`);
+}

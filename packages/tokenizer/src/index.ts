@@ -1,0 +1,10 @@
+export { ByteVocabulary, type ByteVocabularyOptions } from './byte-vocabulary.ts';
+export { ChatTemplate, type ChatTemplateOptions, type RenderOptions } from './chat-template.ts';
+export { renderHistory, type ChoiceItem, type HistoryItem } from './render-history.ts';
+export type { StreamDecoder } from './stream-decoder.ts';
+export type { ContentFormat, ContentPart, TemplateMessage } from './template-message.ts';
+export { defaultTemplateVariables } from './template-variables.ts';
+export { Tokenizer, type TokenizerOptions } from './tokenizer.ts';
+export { TokenizerError, type TokenizerErrorCode } from './tokenizer-error.ts';
+export type { TrainingSequence } from './training-sequence.ts';
+export type { Vocabulary } from './vocabulary.ts';

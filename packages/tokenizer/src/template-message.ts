@@ -1,0 +1,105 @@
+import { TokenizerError } from './tokenizer-error.ts';
+
+/** A part of a message's content; only kinds that are text can be rendered. */
+export interface ContentPart {
+  readonly type?: string;
+  readonly [key: string]: unknown;
+}
+
+/** A message as chat templates see it (OpenAI's keys: role, content, name, tool_calls, tool_call_id, reasoning …). */
+export type TemplateMessage = { role: string; content?: string | readonly (ContentPart | string)[] | null; [key: string]: unknown };
+
+/** How a template expects content: a string, or a list of `{ type: 'text', text }` it iterates over. */
+export type ContentFormat = 'string' | 'parts';
+
+const TEXT_KEYS: Readonly<Record<string, string>> = {
+  text: 'text',
+  input_text: 'text',
+  output_text: 'text',
+  refusal: 'refusal',
+  thinking: 'thinking',
+};
+
+/** A message with only the keys that templates are given. */
+export type PreparedMessage = Record<string, unknown> & { role: string; content: string | { type: 'text'; text: string }[] };
+
+/**
+ * Brings a message into the shape templates are written for, as vLLM does: content flattened, tool-call arguments parsed to objects,
+ * reasoning under both of its names, unknown keys left out. Content that is absent or null is the empty text.
+ *
+ * @throws {TokenizerError} `tokenizer.unsupported_content` for a part that is not text
+ */
+export function prepareMessage(message: TemplateMessage, format: ContentFormat): PreparedMessage {
+  const texts = contentTexts(message.content);
+  // A tool's answer is text to every template, also to those that iterate over a user's parts.
+  const isString = format === 'string' || message.role === 'tool';
+  const prepared: PreparedMessage = {
+    role: message.role,
+    content: isString ? texts.join('\n') : texts.map((text) => ({ type: 'text', text })),
+  };
+  if (typeof message['name'] === 'string') prepared['name'] = message['name'];
+  if (message.role === 'tool' && typeof message['tool_call_id'] === 'string') prepared['tool_call_id'] = message['tool_call_id'];
+  if (message.role === 'developer' && message['tools'] !== undefined) prepared['tools'] = message['tools'];
+  if (message.role !== 'assistant') return prepared;
+  const toolCalls = message['tool_calls'];
+  if (Array.isArray(toolCalls) && toolCalls.length > 0) prepared['tool_calls'] = toolCalls.map(withParsedArguments);
+  const reasoning = message['reasoning'] ?? message['reasoning_content'];
+  if (typeof reasoning === 'string') prepared['reasoning'] = prepared['reasoning_content'] = reasoning;
+  return prepared;
+}
+
+/**
+ * For a template that never mentions the role `developer`: such messages become `system`, and all system messages one, at the front,
+ * joined by a blank line. Without a developer message the list is returned as it is.
+ */
+export function mergeDeveloperMessages(messages: readonly PreparedMessage[], format: ContentFormat): readonly PreparedMessage[] {
+  if (!messages.some(({ role }) => role === 'developer')) return messages;
+  const isInstruction = ({ role }: PreparedMessage) => role === 'developer' || role === 'system';
+  const text = messages
+    .filter(isInstruction)
+    .map(({ content }) => (typeof content === 'string' ? content : content.map((part) => part.text).join('\n')))
+    .join('\n\n');
+  const content = format === 'string' ? text : [{ type: 'text' as const, text }];
+  return [{ role: 'system', content }, ...messages.filter((message) => !isInstruction(message))];
+}
+
+function contentTexts(content: TemplateMessage['content']): string[] {
+  if (content === undefined || content === null) return [];
+  if (typeof content === 'string') return [content];
+  return content.map(partText).filter((text) => text !== null);
+}
+
+function partText(part: ContentPart | string): string | null {
+  if (typeof part === 'string') return part;
+  const type = part.type ?? 'text';
+  const text = part[TEXT_KEYS[type] ?? ''];
+  if (TEXT_KEYS[type] === undefined || (part.type === undefined && text === undefined)) {
+    const supported = Object.keys(TEXT_KEYS).join(', ');
+    const given = part.type ?? Object.keys(part).join('+');
+    throw new TokenizerError('tokenizer.unsupported_content', `content parts must be one of ${supported}; got ${JSON.stringify(given)}`);
+  }
+  if (text === null || text === undefined) return null;
+  if (typeof text === 'string') return text;
+  throw new TokenizerError('tokenizer.unsupported_content', `the text of a ${type} part must be a string, got ${typeof text}`);
+}
+
+function withParsedArguments(call: unknown): unknown {
+  if (!isRecord(call) || !isRecord(call['function'])) return call;
+  return { ...call, function: { ...call['function'], arguments: parsedArguments(call['function']['arguments']) } };
+}
+
+/** Invalid JSON, or JSON that is no object, becomes `{}`: a damaged history must not end the conversation. */
+function parsedArguments(value: unknown): Record<string, unknown> {
+  if (isRecord(value)) return value;
+  if (typeof value !== 'string') return {};
+  try {
+    const parsed: unknown = JSON.parse(value);
+    return isRecord(parsed) ? parsed : {};
+  } catch {
+    return {};
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

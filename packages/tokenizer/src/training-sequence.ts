@@ -1,0 +1,56 @@
+/** Token ids as the trainer sees them: which were sampled, and how likely they were then. All arrays have shape `[T]`. */
+export interface TrainingSequence {
+  tokenIds: Int32Array;
+  /** 1 on sampled tokens, else 0. */
+  lossMask: Uint8Array;
+  /** Log-probability at sampling time; NaN where not sampled. */
+  oldLogprobs: Float32Array;
+  /** Sampled choices inside. */
+  numChoices: number;
+  /**
+   * Choices, after the first, whose prompt at inference had other token ids than the prefix they have here: the same text cut into tokens
+   * differently when it was rendered again, or a tool call that the template writes in its own way.
+   */
+  numDivergentPrompts: number;
+}
+
+/** A training sequence being put together, turn by turn. */
+export class SequenceBuilder {
+  readonly #tokenIds: number[] = [];
+  readonly #lossMask: number[] = [];
+  readonly #oldLogprobs: number[] = [];
+  #numChoices = 0;
+  #numDivergentPrompts = 0;
+
+  /** Text of the template: context only. */
+  addContext(tokenIds: Int32Array): void {
+    for (const id of tokenIds) this.#add(id, 0, Number.NaN);
+  }
+
+  /** @param inferencePrompt the ids the choice was sampled after, compared with what stands here */
+  addChoice(tokenIds: Int32Array, logprobs: Float32Array, inferencePrompt: Int32Array): void {
+    if (!this.#equals(inferencePrompt)) this.#numDivergentPrompts++;
+    tokenIds.forEach((id, index) => this.#add(id, 1, logprobs[index] ?? Number.NaN));
+    this.#numChoices++;
+  }
+
+  build(): TrainingSequence {
+    return {
+      tokenIds: Int32Array.from(this.#tokenIds),
+      lossMask: Uint8Array.from(this.#lossMask),
+      oldLogprobs: Float32Array.from(this.#oldLogprobs),
+      numChoices: this.#numChoices,
+      numDivergentPrompts: this.#numDivergentPrompts,
+    };
+  }
+
+  #add(id: number, mask: number, logprob: number): void {
+    this.#tokenIds.push(id);
+    this.#lossMask.push(mask);
+    this.#oldLogprobs.push(logprob);
+  }
+
+  #equals(tokenIds: Int32Array): boolean {
+    return tokenIds.length === this.#tokenIds.length && tokenIds.every((id, index) => id === this.#tokenIds[index]);
+  }
+}
