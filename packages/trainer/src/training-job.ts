@@ -1,5 +1,6 @@
 import type { ChatTemplate } from '@trainyard/tokenizer';
 import type { TrainingConfig } from './config.ts';
+import type { Architecture } from './model/architecture.ts';
 import type { ComputeGate, LoraConfig, PolicyModel } from './model/policy-model.ts';
 import type { TrajectoryGroup } from './trajectory.ts';
 
@@ -21,9 +22,13 @@ export interface TrainingJob {
   readonly seed: number;
 }
 
+/** A policy and what it is made of, which the adapter files have to say. */
+export type TrainablePolicy = PolicyModel & { readonly architecture: Architecture };
+
 /** What the job needs from its surroundings. */
 export interface TrainingParts {
-  readonly model: PolicyModel;
+  /** Its adapter is overwritten with the job's; its `lora.config` must be the job's. */
+  readonly model: TrainablePolicy;
   readonly template: ChatTemplate;
   readonly gate: ComputeGate;
   readonly signal: AbortSignal;
@@ -35,7 +40,7 @@ export type TrainerEvent =
   | { readonly kind: 'training_started'; readonly numGradientSteps: number; readonly data: TrainingStartedData }
   | { readonly kind: 'gradient_step'; readonly index: number; readonly metrics: Readonly<Record<string, number>> };
 
-/** Keys are those of the wire, so that it is passed on as it is: `num_sequences`, counts, and drops by reason. */
+/** Counts and drops by reason, under the names of the wire so that it is passed on as it is. */
 export type TrainingStartedData = Readonly<Record<string, number | Readonly<Record<string, number>>>>;
 
 export interface TrainingResult {
