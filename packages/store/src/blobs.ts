@@ -20,7 +20,11 @@ export interface Blobs {
   putJson(key: string, value: unknown): Promise<{ sizeBytes: number }>;
   getJson(key: string): Promise<unknown>;
   /** Stores one JSON value a line, zstd-compressed while it is produced: memory holds one line. */
-  putJsonLines(key: string, values: Iterable<unknown> | AsyncIterable<unknown>, options?: { signal?: AbortSignal }): Promise<{ sizeBytes: number }>;
+  putJsonLines(
+    key: string,
+    values: Iterable<unknown> | AsyncIterable<unknown>,
+    options?: { signal?: AbortSignal },
+  ): Promise<{ sizeBytes: number }>;
   getJsonLines(key: string): AsyncIterable<unknown>;
   /** The JSON lines as plain UTF-8 text. */
   openJsonLines(key: string): Promise<Readable>;

@@ -2,7 +2,11 @@ import { type FileHandle, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /** Writes the chunks to a new file and returns once they are on disk. @returns bytes written */
-export async function writeDurably(path: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, signal?: AbortSignal): Promise<number> {
+export async function writeDurably(
+  path: string,
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  signal?: AbortSignal,
+): Promise<number> {
   await using file = await open(path, 'wx', 0o600);
   let sizeBytes = 0;
   for await (const chunk of chunks) {

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
-import { Readable } from 'node:stream';
+import { pipeline, Readable } from 'node:stream';
 import { createZstdCompress, createZstdDecompress } from 'node:zlib';
 import { checkBlobKey } from './blob-key.ts';
 import type { Blobs, BlobSource } from './blobs.ts';
@@ -51,8 +51,7 @@ export class FolderBlobs implements Blobs {
   }
 
   async putJson(key: string, value: unknown): Promise<{ sizeBytes: number }> {
-    const text = JSON.stringify(value);
-    return this.#write(key, JSON_VALUE, Readable.from([Buffer.from(text)]).pipe(createZstdCompress()));
+    return this.#write(key, JSON_VALUE, compress([Buffer.from(JSON.stringify(value))]));
   }
 
   async getJson(key: string): Promise<unknown> {
@@ -61,11 +60,12 @@ export class FolderBlobs implements Blobs {
     return JSON.parse(Buffer.concat(chunks).toString('utf8'));
   }
 
-  async putJsonLines(key: string, values: Iterable<unknown> | AsyncIterable<unknown>, options: { signal?: AbortSignal } = {}): Promise<{ sizeBytes: number }> {
-    const compressor = createZstdCompress();
-    const lines = Readable.from(toJsonLines(values));
-    lines.once('error', (error) => compressor.destroy(error));
-    return this.#write(key, JSON_LINES, lines.pipe(compressor), options.signal);
+  async putJsonLines(
+    key: string,
+    values: Iterable<unknown> | AsyncIterable<unknown>,
+    options: { signal?: AbortSignal } = {},
+  ): Promise<{ sizeBytes: number }> {
+    return this.#write(key, JSON_LINES, compress(toJsonLines(values)), options.signal);
   }
 
   async *getJsonLines(key: string): AsyncGenerator<unknown> {
@@ -116,7 +116,8 @@ export class FolderBlobs implements Blobs {
     const target = this.#directoryPath(key);
     this.#checkStaged(staged);
     try {
-      if (await exists(target)) throw new StoreError('store.blob_exists', `directory ${key} exists already; directories are never replaced`);
+      if (await exists(target))
+        throw new StoreError('store.blob_exists', `directory ${key} exists already; directories are never replaced`);
       await syncTree(staged);
       await this.#makeParents(target);
       await rename(staged, target);
@@ -124,7 +125,9 @@ export class FolderBlobs implements Blobs {
     } catch (error) {
       // Lost a race for the key: rename does not replace a directory that has something in it.
       if (error instanceof Error && 'code' in error && (error.code === 'ENOTEMPTY' || error.code === 'EEXIST')) {
-        throw new StoreError('store.blob_exists', `directory ${key} exists already; directories are never replaced`, { cause: error });
+        throw new StoreError('store.blob_exists', `directory ${key} exists already; directories are never replaced`, {
+          cause: error,
+        });
       }
       throw fileFault(error, `directory ${key}`);
     }
@@ -154,7 +157,8 @@ export class FolderBlobs implements Blobs {
 
   async listDirectories(): Promise<string[]> {
     const keys: string[] = [];
-    for await (const path of walk(this.#directories, (name) => name.endsWith(DIRECTORY))) keys.push(path.slice(0, -DIRECTORY.length));
+    for await (const path of walk(this.#directories, (name) => name.endsWith(DIRECTORY)))
+      keys.push(path.slice(0, -DIRECTORY.length));
     return keys;
   }
 
@@ -163,7 +167,12 @@ export class FolderBlobs implements Blobs {
     await this.#staging.close();
   }
 
-  async #write(key: string, kind: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, signal?: AbortSignal): Promise<{ sizeBytes: number }> {
+  async #write(
+    key: string,
+    kind: string,
+    chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+    signal?: AbortSignal,
+  ): Promise<{ sizeBytes: number }> {
     const target = this.#filePath(key, kind);
     const temporary = this.#staging.freshPath();
     try {
@@ -210,7 +219,8 @@ export class FolderBlobs implements Blobs {
 
   #checkStaged(path: string): void {
     const name = relative(this.#staging.path, resolve(path));
-    if (name === '' || name.startsWith('..') || name.includes(sep)) throw new StoreError('store.key_invalid', `${path} was not staged by this handle`);
+    if (name === '' || name.startsWith('..') || name.includes(sep))
+      throw new StoreError('store.key_invalid', `${path} was not staged by this handle`);
   }
 }
 
@@ -223,18 +233,25 @@ async function* walk(root: string, isLeaf: (name: string) => boolean, below = ''
   }
 }
 
+function compress(chunks: Iterable<Buffer> | AsyncIterable<Buffer>): Readable {
+  // Failures reach whoever reads the result; a reader that stops early stops the source.
+  return pipeline(Readable.from(chunks), createZstdCompress(), () => {});
+}
+
 async function* decompress(source: Readable | Buffer, key: string): AsyncGenerator<Buffer> {
-  const decompressor = createZstdDecompress();
   const input = source instanceof Readable ? source : Readable.from([source]);
-  input.once('error', (error) => decompressor.destroy(error));
+  const output = pipeline(input, createZstdDecompress(), () => {}); // failures come out of the loop below
   try {
-    yield* input.pipe(decompressor);
+    yield* output;
   } catch (error) {
-    const isZstd = error instanceof Error && 'code' in error && typeof error.code === 'string' && /^(ZSTD_|Z_|ERR_ZLIB)/.test(error.code);
-    throw isZstd ? new StoreError('store.blob_corrupt', `blob ${key} cannot be decompressed (${error.message})`, { cause: error }) : fileFault(error, `blob ${key}`);
-  } finally {
-    input.destroy(); // also when the reader stops early
-    decompressor.destroy();
+    const isZstd =
+      error instanceof Error &&
+      'code' in error &&
+      typeof error.code === 'string' &&
+      /^(ZSTD_|Z_|ERR_ZLIB)/.test(error.code);
+    throw isZstd
+      ? new StoreError('store.blob_corrupt', `blob ${key} cannot be decompressed (${error.message})`, { cause: error })
+      : fileFault(error, `blob ${key}`);
   }
 }
 

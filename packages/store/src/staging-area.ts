@@ -16,7 +16,8 @@ export class StagingArea {
 
   static async open(root: string): Promise<StagingArea> {
     await mkdir(root, { recursive: true, mode: 0o700 });
-    for (const name of await readdir(root)) if (isAbandoned(name)) await rm(join(root, name), { recursive: true, force: true });
+    for (const name of await readdir(root))
+      if (isAbandoned(name)) await rm(join(root, name), { recursive: true, force: true });
     const name = `${hostname()}.${process.pid}.${randomUUID()}`;
     OWN_AREAS.add(name);
     await mkdir(join(root, name), { mode: 0o700 });

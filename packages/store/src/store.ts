@@ -1,7 +1,23 @@
 import type { OrderedPageQuery, Page, PageQuery } from './page.ts';
 import type {
-  ApiKey, Caller, Checkpoint, ClaimedJob, Entity, Job, JobEvent, JobEventType, JobKind, JobStatus, LogCounts, LoraShape, Metrics, Model, Scope,
-  TrajectoryLog, Usage, UsageTotal,
+  ApiKey,
+  Caller,
+  Checkpoint,
+  ClaimedJob,
+  Entity,
+  Job,
+  JobEvent,
+  JobEventType,
+  JobKind,
+  JobStatus,
+  LogCounts,
+  LoraShape,
+  Metrics,
+  Model,
+  Scope,
+  TrajectoryLog,
+  Usage,
+  UsageTotal,
 } from './records.ts';
 
 /**
@@ -73,9 +89,13 @@ export interface Store {
    */
   appendEvent(jobId: string, fencingToken: number, event: NewEvent): Promise<{ event: JobEvent; isDuplicate: boolean }>;
   /** One transaction: checkpoint at the model's next step, `training_ended`, status. @throws {StoreError} `store.lease_lost` */
-  finishJobSucceeded(jobId: string, fencingToken: number, outcome: JobOutcome): Promise<{ job: Job; checkpoint: Checkpoint; artifactKeys: string[] }>;
+  finishJobSucceeded(
+    jobId: string,
+    fencingToken: number,
+    outcome: JobOutcome,
+  ): Promise<FinishedJob & { checkpoint: Checkpoint }>;
   /** One transaction: `training_failed` with `error_message`, status. @throws {StoreError} `store.lease_lost` */
-  finishJobFailed(jobId: string, fencingToken: number, errorMessage: string): Promise<{ job: Job; artifactKeys: string[] }>;
+  finishJobFailed(jobId: string, fencingToken: number, errorMessage: string): Promise<FinishedJob>;
   /** Ends a queued or running job with `training_failed`; a worker that has it loses its lease. Null when unknown. */
   cancelJob(jobId: string, reason: string): Promise<CancelJobResult | null>;
   /** Oldest first. Null when the job is unknown. */
@@ -138,7 +158,10 @@ export interface NewModel {
 /** `exists` carries the stored model, whatever base model it has. */
 export type CreateModelResult = { kind: 'created'; model: Model } | { kind: 'exists'; model: Model };
 
-export type FindModelResult = { kind: 'found'; model: Model } | { kind: 'none' } | { kind: 'ambiguous'; models: Model[] };
+export type FindModelResult =
+  | { kind: 'found'; model: Model }
+  | { kind: 'none' }
+  | { kind: 'ambiguous'; models: Model[] };
 
 export interface DeleteModelResult {
   deletedCheckpoints: number;
@@ -187,8 +210,14 @@ export interface JobOutcome {
   metrics: Metrics;
 }
 
+export interface FinishedJob {
+  job: Job;
+  /** Directories that nothing refers to any more: a start whose checkpoint was deleted while the job ran. */
+  artifactKeys: string[];
+}
+
 /** `finished`: it had ended before, nothing was changed. */
-export type CancelJobResult = { kind: 'cancelled'; job: Job; artifactKeys: string[] } | { kind: 'finished'; job: Job };
+export type CancelJobResult = ({ kind: 'cancelled' } & FinishedJob) | { kind: 'finished'; job: Job };
 
 export interface NewLog extends LogCounts {
   modelId: string;
@@ -208,4 +237,8 @@ export interface IdempotentAnswer {
 }
 
 /** `mismatch`: the key was used for another request. */
-export type IdempotentState = { kind: 'started' } | { kind: 'completed'; status: number; body: string } | { kind: 'in_progress' } | { kind: 'mismatch' };
+export type IdempotentState =
+  | { kind: 'started' }
+  | { kind: 'completed'; status: number; body: string }
+  | { kind: 'in_progress' }
+  | { kind: 'mismatch' };

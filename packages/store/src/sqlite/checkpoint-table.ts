@@ -49,7 +49,11 @@ export class CheckpointTable {
   }
 
   get(modelId: string, step: number): Checkpoint | null {
-    const row = this.#database.get<CheckpointRow>('select * from checkpoints where model_id = ? and step = ? and deleted_at is null', modelId, step);
+    const row = this.#database.get<CheckpointRow>(
+      'select * from checkpoints where model_id = ? and step = ? and deleted_at is null',
+      modelId,
+      step,
+    );
     return row === undefined ? null : toCheckpoint(row);
   }
 
@@ -80,7 +84,10 @@ export class CheckpointTable {
 
   listSteps(modelId: string): number[] {
     return this.#database
-      .all<{ step: number }>('select step from checkpoints where model_id = ? and deleted_at is null order by step', modelId)
+      .all<{ step: number }>(
+        'select step from checkpoints where model_id = ? and deleted_at is null order by step',
+        modelId,
+      )
       .map((row) => row.step);
   }
 
@@ -92,7 +99,11 @@ export class CheckpointTable {
   delete(modelId: string, step: number, now: number): Checkpoint | null {
     const checkpoint = this.get(modelId, step);
     if (checkpoint === null) return null;
-    this.#database.run(`update checkpoints set artifact_key = null, digest = null, metrics = '{}', deleted_at = ? where id = ?`, now, checkpoint.id);
+    this.#database.run(
+      `update checkpoints set artifact_key = null, digest = null, metrics = '{}', deleted_at = ? where id = ?`,
+      now,
+      checkpoint.id,
+    );
     return checkpoint;
   }
 

@@ -31,10 +31,17 @@ export class Database {
     try {
       // Only the owner may look inside: the database holds prompts and answers.
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-      this.#connection = new DatabaseSync(path, { timeout: options.busyTimeoutMs ?? 5000, enableForeignKeyConstraints: true });
+      this.#connection = new DatabaseSync(path, {
+        timeout: options.busyTimeoutMs ?? 5000,
+        enableForeignKeyConstraints: true,
+      });
     } catch (error) {
       if (error instanceof Error && 'errcode' in error) throw sqliteFault(error, path);
-      throw new StoreError('store.unavailable', `database ${path}: cannot be created (${error instanceof Error ? error.message : String(error)})`, { cause: error });
+      throw new StoreError(
+        'store.unavailable',
+        `database ${path}: cannot be created (${error instanceof Error ? error.message : String(error)})`,
+        { cause: error },
+      );
     }
     try {
       this.#connection.exec('pragma synchronous = full; pragma journal_mode = wal; pragma trusted_schema = off;');
@@ -98,7 +105,10 @@ export class Database {
   #check(): void {
     const problems = this.all<{ quick_check: string }>('pragma quick_check(3)').map((row) => row.quick_check);
     if (problems.length === 1 && problems[0] === 'ok') return;
-    throw new StoreError('store.corrupt', `database ${this.path} is damaged; restore it from a backup (${problems.join('; ')})`);
+    throw new StoreError(
+      'store.corrupt',
+      `database ${this.path} is damaged; restore it from a backup (${problems.join('; ')})`,
+    );
   }
 
   #migrate(migrations: readonly Migration[]): void {

@@ -14,9 +14,19 @@ export class EventTable {
     this.#database = database;
   }
 
-  append(jobId: string, type: string, data: object, dedupeKey: string | null, now: number): { event: JobEvent; isDuplicate: boolean } {
+  append(
+    jobId: string,
+    type: string,
+    data: object,
+    dedupeKey: string | null,
+    now: number,
+  ): { event: JobEvent; isDuplicate: boolean } {
     if (dedupeKey !== null) {
-      const before = this.#database.get<EventRow>('select * from job_events where job_id = ? and dedupe_key = ?', jobId, dedupeKey);
+      const before = this.#database.get<EventRow>(
+        'select * from job_events where job_id = ? and dedupe_key = ?',
+        jobId,
+        dedupeKey,
+      );
       if (before !== undefined) return { event: toEvent(before), isDuplicate: true };
     }
     const text = JSON.stringify(data);
@@ -36,11 +46,30 @@ export class EventTable {
   }
 
   list(query: PageQuery & { jobId: string }): Page<JobEvent> {
-    const source = { name: 'events', columns: '*', from: 'job_events', id: 'id', position: 'seq', filters: [['job_id = ?', query.jobId]] as const };
-    return listPage<EventRow, JobEvent>(this.#database, source, { after: query.after ?? null, ...(query.limit === undefined ? {} : { limit: query.limit }) }, toEvent);
+    const source = {
+      name: 'events',
+      columns: '*',
+      from: 'job_events',
+      id: 'id',
+      position: 'seq',
+      filters: [['job_id = ?', query.jobId]] as const,
+    };
+    return listPage<EventRow, JobEvent>(
+      this.#database,
+      source,
+      { after: query.after ?? null, ...(query.limit === undefined ? {} : { limit: query.limit }) },
+      toEvent,
+    );
   }
 }
 
 function toEvent(row: EventRow): JobEvent {
-  return { id: row.id, jobId: row.job_id, seq: row.seq, type: row.type, data: parseObject(row.data), createdAt: row.created_at };
+  return {
+    id: row.id,
+    jobId: row.job_id,
+    seq: row.seq,
+    type: row.type,
+    data: parseObject(row.data),
+    createdAt: row.created_at,
+  };
 }

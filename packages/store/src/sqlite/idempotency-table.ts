@@ -10,7 +10,10 @@ export class IdempotencyTable {
     this.#database = database;
   }
 
-  begin({ keyId, key, requestHash }: { keyId: string; key: string; requestHash: string }, now: number): IdempotentState {
+  begin(
+    { keyId, key, requestHash }: { keyId: string; key: string; requestHash: string },
+    now: number,
+  ): IdempotentState {
     const record = this.#database.get<{ request_hash: string; status: number | null; body: string | null }>(
       'select request_hash, status, body from idempotency_records where key_id = ? and key = ? and expires_at > ?',
       keyId,

@@ -62,7 +62,8 @@ export class JobTable {
 
   list(query: OrderedPageQuery & { modelId?: string; entityId?: string; status?: JobStatus }): Page<Job> {
     // A job's status changes, so it decides what is shown but not whether a cursor is known.
-    const visible = query.status === undefined ? {} : { visible: { condition: 'j.status = ?', parameters: [query.status] } };
+    const visible =
+      query.status === undefined ? {} : { visible: { condition: 'j.status = ?', parameters: [query.status] } };
     return listPage<JobRow, Job>(
       this.#database,
       {
@@ -84,12 +85,17 @@ export class JobTable {
 
   listLive(modelId: string): Job[] {
     return this.#database
-      .all<JobRow>(`select ${COLUMNS} from ${FROM} where j.model_id = ? and j.status in ('queued', 'running') order by j.position`, modelId)
+      .all<JobRow>(
+        `select ${COLUMNS} from ${FROM} where j.model_id = ? and j.status in ('queued', 'running') order by j.position`,
+        modelId,
+      )
       .map(toJob);
   }
 
   listGroupsKeys(modelId: string): string[] {
-    return this.#database.all<{ key: string }>('select distinct groups_key as key from jobs where model_id = ?', modelId).map((row) => row.key);
+    return this.#database
+      .all<{ key: string }>('select distinct groups_key as key from jobs where model_id = ?', modelId)
+      .map((row) => row.key);
   }
 
   /** Takes the next job that may run; the caller sets its start when it has none. */
@@ -119,7 +125,13 @@ export class JobTable {
   }
 
   setStart(jobId: string, start: JobStart): void {
-    this.#database.run('update jobs set start_step = ?, start_artifact_key = ?, start_digest = ? where id = ?', start.step, start.artifactKey, start.digest, jobId);
+    this.#database.run(
+      'update jobs set start_step = ?, start_artifact_key = ?, start_digest = ? where id = ?',
+      start.step,
+      start.artifactKey,
+      start.digest,
+      jobId,
+    );
   }
 
   /** The job, when `fencingToken` still holds it. @throws {StoreError} `store.lease_lost` */
@@ -128,7 +140,10 @@ export class JobTable {
     if (job === null) throw new StoreError('store.lease_lost', `job ${jobId} is unknown`);
     if (job.lease === null) throw new StoreError('store.lease_lost', `job ${jobId} is ${job.status}: nobody holds it`);
     if (job.lease.fencingToken !== fencingToken) {
-      throw new StoreError('store.lease_lost', `job ${jobId} is held by ${job.lease.owner} with token ${job.lease.fencingToken}, not ${fencingToken}`);
+      throw new StoreError(
+        'store.lease_lost',
+        `job ${jobId} is held by ${job.lease.owner} with token ${job.lease.fencingToken}, not ${fencingToken}`,
+      );
     }
     return job;
   }
@@ -146,7 +161,9 @@ export class JobTable {
   }
 
   requeueAllRunning(): number {
-    return this.#database.run(`update jobs set status = 'queued', lease_owner = null, lease_expires_at = null where status = 'running'`);
+    return this.#database.run(
+      `update jobs set status = 'queued', lease_owner = null, lease_expires_at = null where status = 'running'`,
+    );
   }
 
   end(jobId: string, status: 'succeeded' | 'failed' | 'cancelled', errorMessage: string | null, now: number): Job {
@@ -179,8 +196,13 @@ function toJob(row: JobRow): Job {
     config: parseObject(row.config),
     groupsKey: row.groups_key,
     keyId: row.key_id,
-    lease: isHeld ? { owner: row.lease_owner ?? '', fencingToken: row.fencing_token, expiresAt: row.lease_expires_at ?? 0 } : null,
-    start: row.start_step === null ? null : { step: row.start_step, artifactKey: row.start_artifact_key, digest: row.start_digest },
+    lease: isHeld
+      ? { owner: row.lease_owner ?? '', fencingToken: row.fencing_token, expiresAt: row.lease_expires_at ?? 0 }
+      : null,
+    start:
+      row.start_step === null
+        ? null
+        : { step: row.start_step, artifactKey: row.start_artifact_key, digest: row.start_digest },
     numAttempts: row.num_attempts,
     errorMessage: row.error_message,
     createdAt: row.created_at,

@@ -12,6 +12,7 @@ export function parseMetrics(text: string): Metrics {
 
 /** JSON has no NaN: it would come back as null and break clients that read every value as a number. */
 export function metricsText(metrics: Metrics): string {
-  for (const [name, value] of Object.entries(metrics)) assert(Number.isFinite(value), `metric ${name} must be a finite number, got ${value}`);
+  for (const [name, value] of Object.entries(metrics))
+    assert(Number.isFinite(value), `metric ${name} must be a finite number, got ${value}`);
   return JSON.stringify(metrics);
 }

@@ -21,8 +21,16 @@ export class KeyTable {
   }
 
   ensureEntity(name: string, now: number): Entity {
-    this.#database.run('insert into entities (id, name, created_at) values (?, ?, ?) on conflict (name) do nothing', randomUUID(), name, now);
-    const row = this.#database.get<{ id: string; name: string; created_at: number }>('select * from entities where name = ?', name);
+    this.#database.run(
+      'insert into entities (id, name, created_at) values (?, ?, ?) on conflict (name) do nothing',
+      randomUUID(),
+      name,
+      now,
+    );
+    const row = this.#database.get<{ id: string; name: string; created_at: number }>(
+      'select * from entities where name = ?',
+      name,
+    );
     if (row === undefined) throw new Error(`entity ${name} vanished`);
     return { id: row.id, name: row.name, createdAt: row.created_at };
   }
@@ -69,7 +77,9 @@ export class KeyTable {
   }
 
   revoke(keyId: string, now: number): boolean {
-    return this.#database.run('update api_keys set revoked_at = ? where id = ? and revoked_at is null', now, keyId) === 1;
+    return (
+      this.#database.run('update api_keys set revoked_at = ? where id = ? and revoked_at is null', now, keyId) === 1
+    );
   }
 
   #insert(id: string, input: NewKey, secret: string, now: number): void {

@@ -30,9 +30,17 @@ export interface ListSource {
  * One page. The cursor is turned into its row's position, also when that row was deleted since, so a client always moves on.
  * @throws {StoreError} `store.cursor_unknown`
  */
-export function listPage<Row extends SqlRow, Item>(database: Database, source: ListSource, query: OrderedPageQuery, toItem: (row: Row) => Item): Page<Item> {
+export function listPage<Row extends SqlRow, Item>(
+  database: Database,
+  source: ListSource,
+  query: OrderedPageQuery,
+  toItem: (row: Row) => Item,
+): Page<Item> {
   const limit = query.limit ?? DEFAULT_LIMIT;
-  assert(Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT, `limit must be an integer in 1..${MAX_LIMIT}, got ${limit}`);
+  assert(
+    Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT,
+    `limit must be an integer in 1..${MAX_LIMIT}, got ${limit}`,
+  );
   const isAscending = query.order !== 'desc';
   const conditions: string[] = [];
   const parameters: SQLInputValue[] = [];
@@ -44,7 +52,11 @@ export function listPage<Row extends SqlRow, Item>(database: Database, source: L
   if (query.after !== undefined && query.after !== null) {
     const sql = `select ${source.position} as position from ${source.from} where ${[...conditions, `${source.id} = ?`].join(' and ')}`;
     const cursor = database.get<{ position: number }>(sql, ...parameters, query.after);
-    if (cursor === undefined) throw new StoreError('store.cursor_unknown', `after: ${JSON.stringify(query.after)} is not the id of one of these ${source.name}`);
+    if (cursor === undefined)
+      throw new StoreError(
+        'store.cursor_unknown',
+        `after: ${JSON.stringify(query.after)} is not the id of one of these ${source.name}`,
+      );
     conditions.push(`${source.position} ${isAscending ? '>' : '<'} ?`);
     parameters.push(cursor.position);
   }

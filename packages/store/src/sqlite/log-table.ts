@@ -45,7 +45,18 @@ export class LogTable {
       metricsText(metrics),
       now,
     );
-    return { id, modelId, step: checkpoint?.step ?? null, split, blobKey, numGroups, numTrajectories, numExceptions, metrics, createdAt: now };
+    return {
+      id,
+      modelId,
+      step: checkpoint?.step ?? null,
+      split,
+      blobKey,
+      numGroups,
+      numTrajectories,
+      numExceptions,
+      metrics,
+      createdAt: now,
+    };
   }
 
   /** Metrics of the last log of this split on this checkpoint. */
@@ -79,7 +90,9 @@ export class LogTable {
   }
 
   listBlobKeys(modelId: string): string[] {
-    return this.#database.all<{ key: string }>('select distinct blob_key as key from trajectory_logs where model_id = ?', modelId).map((row) => row.key);
+    return this.#database
+      .all<{ key: string }>('select distinct blob_key as key from trajectory_logs where model_id = ?', modelId)
+      .map((row) => row.key);
   }
 
   /** Blob keys of all logs and jobs of models that are not deleted. */

@@ -64,12 +64,21 @@ export class ModelTable {
   }
 
   find(entity: string, project: string, name: string): Model | null {
-    const row = this.#database.get<ModelRow>(`${SELECT} where e.name = ? and m.project = ? and m.name = ? and m.deleted_at is null`, entity, project, name);
+    const row = this.#database.get<ModelRow>(
+      `${SELECT} where e.name = ? and m.project = ? and m.name = ? and m.deleted_at is null`,
+      entity,
+      project,
+      name,
+    );
     return row === undefined ? null : toModel(row);
   }
 
   findByName(entity: string, name: string): FindModelResult {
-    const rows = this.#database.all<ModelRow>(`${SELECT} where e.name = ? and m.name = ? and m.deleted_at is null order by m.position`, entity, name);
+    const rows = this.#database.all<ModelRow>(
+      `${SELECT} where e.name = ? and m.name = ? and m.deleted_at is null order by m.position`,
+      entity,
+      name,
+    );
     const models = rows.map(toModel);
     const [first, second] = models;
     if (first === undefined) return { kind: 'none' };

@@ -16,8 +16,11 @@ const CODES: Readonly<Record<number, { code: StoreErrorCode; what: string }>> = 
 /** What `error` means for a caller; errors that are not SQLite's (bugs, our own) come back as they are. */
 export function sqliteFault(error: unknown, path: string): unknown {
   if (!(error instanceof Error)) return error;
-  if ('code' in error && error.code === 'ERR_INVALID_STATE') return new StoreError('store.closed', `the database ${path} is closed`, { cause: error });
+  if ('code' in error && error.code === 'ERR_INVALID_STATE')
+    return new StoreError('store.closed', `the database ${path} is closed`, { cause: error });
   if (!('errcode' in error) || typeof error.errcode !== 'number') return error;
   const known = CODES[error.errcode & 0xff]; // the low byte of an extended code is its primary code
-  return known === undefined ? error : new StoreError(known.code, `database ${path}: ${known.what} (${error.message})`, { cause: error });
+  return known === undefined
+    ? error
+    : new StoreError(known.code, `database ${path}: ${known.what} (${error.message})`, { cause: error });
 }
