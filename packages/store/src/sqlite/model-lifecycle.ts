@@ -1,0 +1,34 @@
+// How a model comes and goes, with everything that hangs on it. Each runs inside one transaction.
+import type { CreateModelResult, DeleteModelResult, NewModel } from '../store.ts';
+import { cancelLiveJobs } from './job-lifecycle.ts';
+import type { Tables } from './tables.ts';
+
+export function createModel(tables: Tables, input: NewModel, now: number): CreateModelResult {
+  const existing = tables.models.findByIdentity(input.entityId, input.project, input.name);
+  if (existing !== null) return { kind: 'exists', model: existing };
+  const model = tables.models.insert(input, now);
+  tables.checkpoints.insert(
+    { modelId: model.id, step: 0, jobId: null, artifactKey: null, digest: null, metrics: {} },
+    now,
+  );
+  if (input.completes !== undefined) tables.idempotency.complete(input.completes);
+  return { kind: 'created', model };
+}
+
+export function deleteModel(tables: Tables, modelId: string, now: number): DeleteModelResult | null {
+  if (tables.models.get(modelId) === null) return null;
+  const cancelled = cancelLiveJobs(tables, modelId, 'the model was deleted', now);
+  const deleted = tables.checkpoints.listSteps(modelId).map((step) => tables.checkpoints.delete(modelId, step, now));
+  tables.models.markDeleted(modelId, now);
+  const artifactKeys = tables.checkpoints.unreferenced([
+    ...deleted.map((checkpoint) => checkpoint?.artifactKey ?? null),
+    ...cancelled.map((job) => job.start?.artifactKey ?? null),
+  ]);
+  return {
+    deletedCheckpoints: deleted.length,
+    deletedRun: false,
+    artifactKeys,
+    blobKeys: [...new Set([...tables.jobs.listGroupsKeys(modelId), ...tables.logs.listBlobKeys(modelId)])],
+    cancelledJobIds: cancelled.map((job) => job.id),
+  };
+}

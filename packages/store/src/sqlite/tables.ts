@@ -1,0 +1,31 @@
+import { CheckpointTable } from './checkpoint-table.ts';
+import type { Database } from './database.ts';
+import { EventTable } from './event-table.ts';
+import { IdempotencyTable } from './idempotency-table.ts';
+import { JobTable } from './job-table.ts';
+import { KeyTable } from './key-table.ts';
+import { LogTable } from './log-table.ts';
+import { ModelTable } from './model-table.ts';
+
+/** All tables of one database. Their methods are steps of a transaction that the store opens. */
+export interface Tables {
+  readonly keys: KeyTable;
+  readonly models: ModelTable;
+  readonly checkpoints: CheckpointTable;
+  readonly jobs: JobTable;
+  readonly events: EventTable;
+  readonly logs: LogTable;
+  readonly idempotency: IdempotencyTable;
+}
+
+export function openTables(database: Database): Tables {
+  return {
+    keys: new KeyTable(database),
+    models: new ModelTable(database),
+    checkpoints: new CheckpointTable(database),
+    jobs: new JobTable(database),
+    events: new EventTable(database),
+    logs: new LogTable(database),
+    idempotency: new IdempotencyTable(database),
+  };
+}
