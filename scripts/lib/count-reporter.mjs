@@ -1,0 +1,54 @@
+import { writeFileSync } from 'node:fs';
+
+/** Names the file into which the counts go. */
+export const COUNTS_FILE_VARIABLE = 'TRAINYARD_TEST_COUNTS_FILE';
+
+/**
+ * @import { Reporter, TestModule } from 'vitest/node'
+ *
+ * @typedef {object} TestCounts
+ * @property {number} passed
+ * @property {number} failed tests, files that could not be loaded, and errors outside any test
+ * @property {number} skipped skipped and todo
+ */
+
+/**
+ * @param {readonly TestModule[]} modules
+ * @param {number} numUnhandledErrors
+ * @returns {TestCounts}
+ */
+export function countTests(modules, numUnhandledErrors) {
+  const counts = { passed: 0, failed: numUnhandledErrors, skipped: 0 };
+  for (const module of modules) {
+    let hasFailed = false;
+    for (const test of module.children.allTests()) {
+      const { state } = test.result();
+      // A test that never came to an end (its process died) has not passed.
+      counts[state === 'pending' ? 'failed' : state]++;
+      hasFailed ||= state === 'failed' || state === 'pending';
+    }
+    // The file did not load, or a hook of it failed.
+    if (module.state() === 'failed' && !hasFailed) counts.failed++;
+  }
+  return counts;
+}
+
+/** The line any CI can read. @param {TestCounts} counts */
+export function countLine({ passed, failed, skipped }) {
+  return `${passed} passed, ${failed} failed, ${skipped} skipped`;
+}
+
+/**
+ * Vitest reporter that hands the sums of all projects to the process that started Vitest.
+ * @implements {Reporter}
+ */
+export default class CountReporter {
+  /**
+   * @param {readonly TestModule[]} modules
+   * @param {readonly unknown[]} unhandledErrors
+   */
+  onTestRunEnd(modules, unhandledErrors) {
+    const path = process.env[COUNTS_FILE_VARIABLE];
+    if (path) writeFileSync(path, JSON.stringify(countTests(modules, unhandledErrors.length)));
+  }
+}

@@ -1,0 +1,12 @@
+/**
+ * Writes the half-precision copy of a GGUF file, as the service does for a model that is being trained.
+ *
+ *   node --conditions=@trainyard/source scripts/make-half-precision.mjs <from> <to>
+ */
+import { availableParallelism } from 'node:os';
+
+import { quantizeModel } from '@trainyard/native';
+
+const [from, to] = process.argv.slice(2);
+if (from === undefined || to === undefined) throw new Error('two paths are needed: <from> <to>');
+quantizeModel(from, to, 'f16', availableParallelism());

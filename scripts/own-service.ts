@@ -1,0 +1,91 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+const ROOT = resolve(import.meta.dirname, '..');
+
+export interface OwnService {
+  /** ends in `/v1` */
+  readonly url: string;
+  readonly apiKey: string;
+  readonly dataDirectory: string;
+  /** process id of the service itself; its hosts are its children */
+  readonly pid: number;
+  /** everything it printed so far, both streams */
+  output(): string;
+  /** SIGTERM, then waits for the exit; keeps the data folder. @returns the exit code */
+  stop(): Promise<number | null>;
+  /** Stops it and removes the data folder. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a service for a demo, a benchmark or a test: any free port, a throw-away data folder, the model that `npm start` uses.
+ *
+ * @param options `dataDirectory` to start again on what an earlier one left; `environment` overrides settings
+ * @throws when it ends before it is ready, with what it printed
+ */
+export async function ownService(
+  options: { dataDirectory?: string; environment?: Record<string, string> } = {},
+): Promise<OwnService> {
+  const dataDirectory = options.dataDirectory ?? mkdtempSync(join(tmpdir(), 'trainyard-'));
+  const apiKey = options.environment?.['TRAINYARD_API_KEY'] ?? randomBytes(24).toString('base64url');
+  const child = spawn(
+    process.execPath,
+    ['--conditions=@trainyard/source', join(ROOT, 'packages/cli/src/main.ts'), 'serve'],
+    {
+      env: {
+        ...process.env,
+        TRAINYARD_DATA_DIR: dataDirectory,
+        TRAINYARD_API_KEY: apiKey,
+        TRAINYARD_PORT: '0',
+        TRAINYARD_HOST: '127.0.0.1',
+        TRAINYARD_MODEL: defaultModelPath(),
+        TRAINYARD_MODEL_ID: 'HuggingFaceTB/SmolLM2-135M-Instruct',
+        ...options.environment,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  );
+  const exited = new Promise<number | null>((done) => child.once('exit', (code) => done(code)));
+  const stop = async () => {
+    if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
+    return await exited;
+  };
+  const close = async () => {
+    await stop();
+    rmSync(dataDirectory, { recursive: true, force: true });
+  };
+  let output = '';
+  const ready = Promise.withResolvers<string>();
+  const collect = (text: string) => {
+    output += text;
+    const match = /^URL\s+(\S+)$/m.exec(output);
+    if (match?.[1] !== undefined) ready.resolve(match[1]);
+  };
+  child.stdout.setEncoding('utf8').on('data', collect);
+  child.stderr.setEncoding('utf8').on('data', collect);
+  void exited.then((code) =>
+    ready.reject(new Error(`the service ended with exit code ${code} before it was ready:\n${output}`)),
+  );
+  try {
+    const url = await ready.promise;
+    return { url, apiKey, dataDirectory, pid: child.pid!, output: () => output, stop, close };
+  } catch (error) {
+    if (options.dataDirectory === undefined) rmSync(dataDirectory, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** The file that the bootstrap fetched, or what TRAINYARD_MODEL names. */
+export function defaultModelPath(): string {
+  const fetched = resolve(
+    process.env['TRAINYARD_DATA_DIR'] ?? join(ROOT, '.trainyard'),
+    'models/SmolLM2-135M-Instruct.Q4_1.gguf',
+  );
+  const path = process.env['TRAINYARD_MODEL'] ?? fetched;
+  if (!existsSync(path)) throw new Error(`the model file ${path} is missing: run "node scripts/bootstrap.mjs"`);
+  return path;
+}

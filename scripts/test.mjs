@@ -1,0 +1,69 @@
+/**
+ * Runs all tests, or those whose path contains a filter, and ends with the line `N passed, N failed, N skipped`.
+ *
+ *   npm test                       everything
+ *   npm test -- packages/engine    what Vitest takes: path filters, -t <name>, --project unit|native|tests|model
+ */
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { COUNTS_FILE_VARIABLE, countLine } from './lib/count-reporter.mjs';
+import { hasPythonEnvironment } from './lib/python-environment.mjs';
+import { prepareTestModel } from './lib/test-model.mjs';
+
+const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
+
+const filters = process.argv.slice(2);
+const folder = mkdtempSync(join(tmpdir(), 'trainyard-test-'));
+try {
+  const countsFile = join(folder, 'counts.json');
+  const exitCode = await runVitest(filters, countsFile);
+  const counts = readCounts(countsFile, exitCode);
+  const wantsPython = filters.length === 0 || filters.some((filter) => filter.includes('conformance'));
+  if (wantsPython && !(await hasPythonEnvironment(ROOT))) {
+    console.log(
+      '\nTHE PYTHON CONFORMANCE TESTS DID NOT RUN: "node scripts/bootstrap.mjs --python" says what is missing',
+    );
+  }
+  const numRun = counts.passed + counts.failed;
+  if (numRun === 0) console.log('\nno test ran, which counts as a failure');
+  console.log(countLine(counts));
+  process.exitCode = exitCode !== 0 || counts.failed > 0 || numRun === 0 ? exitCode || 1 : 0;
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** @param {string[]} filters @param {string} countsFile @returns {Promise<number>} */
+async function runVitest(filters, countsFile) {
+  const reporters = ['--reporter=default', `--reporter=${join(ROOT, 'scripts/lib/count-reporter.mjs')}`];
+  const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs');
+  const models = prepareTestModel(ROOT, process.env, (line) => console.log(line));
+  const child = spawn(process.execPath, [vitest, 'run', ...reporters, ...filters], {
+    cwd: ROOT,
+    stdio: 'inherit',
+    env: { ...process.env, ...models, [COUNTS_FILE_VARIABLE]: countsFile },
+  });
+  // Ctrl-C reaches Vitest too, which stops its workers; wait for it.
+  process.on('SIGINT', () => {});
+  process.on('SIGTERM', () => child.kill('SIGTERM'));
+  return await new Promise((settle, fail) => {
+    child.on('error', fail);
+    child.on('close', (code) => settle(code ?? 1));
+  });
+}
+
+/**
+ * @param {string} countsFile @param {number} exitCode
+ * @returns {import('./lib/count-reporter.mjs').TestCounts}
+ */
+function readCounts(countsFile, exitCode) {
+  try {
+    return JSON.parse(readFileSync(countsFile, 'utf8'));
+  } catch {
+    // Vitest ended before its report: it found nothing to run, or broke. Never report that as zero failures.
+    return { passed: 0, failed: exitCode === 0 ? 0 : 1, skipped: 0 };
+  }
+}
