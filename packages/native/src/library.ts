@@ -79,12 +79,6 @@ function bindLlama(library: LibraryHandle) {
     maxSequences: bind<() => number>('size_t', 'llama_max_parallel_sequences', []),
     decode: bind<(context: Pointer, batch: Batch) => number>('int32', 'llama_decode', ['void*', BATCH]),
     logits: bind<(context: Pointer) => Pointer | null>('void*', 'llama_get_logits', ['void*']),
-    attachThreadpool: bind<(context: Pointer, decode: Pointer, batch: Pointer) => void>(
-      'void',
-      'llama_attach_threadpool',
-      ['void*', 'void*', 'void*'],
-    ),
-    detachThreadpool: bind<(context: Pointer) => void>('void', 'llama_detach_threadpool', ['void*']),
     memoryCopy: bind<(memory: Pointer, from: number, to: number, start: number, end: number) => void>(
       'void',
       'llama_memory_seq_cp',

@@ -110,7 +110,7 @@ export class LlamaModel implements Disposable {
    */
   tokenize(text: string, o: { addSpecial: boolean; parseSpecial: boolean }): Int32Array {
     const llama = library();
-    this.handle.address; // the vocabulary lives in the model
+    this.handle.assertOpen(); // the vocabulary lives in the model
     const utf8 = Buffer.from(text, 'utf8');
     const call = (out: Int32Array) =>
       llama.tokenize(this.#vocab, utf8, utf8.length, out, out.length, o.addSpecial, o.parseSpecial);
@@ -147,7 +147,7 @@ export class LlamaModel implements Disposable {
 
   /** Read on first use: about 1 µs a token. */
   #tokens(): TokenTable {
-    this.handle.address;
+    this.handle.assertOpen();
     return (this.#table ??= new TokenTable(this.#vocab, this.vocabSize));
   }
 }

@@ -27,7 +27,7 @@ export function captureErrors<T>(work: () => T): { result: T; errors: string } {
   llama.logSet(callback, null);
   try {
     const result = work();
-    return { result, errors: lines.map((line) => line.trim()).join('; ') };
+    return { result, errors: lines.map((line) => line.trim().replaceAll(/\s*\n\s*/g, ' ')).join('; ') };
   } finally {
     llama.logSet(llama.ggml.logSink, null);
   }

@@ -23,6 +23,10 @@ export class NativeHandle {
     return this.#address;
   }
 
+  assertOpen(): void {
+    assert(this.#address !== null, `this ${this.#noun} is closed`);
+  }
+
   /** Calls `listener` before the memory is freed. @returns takes the listener off again */
   onClose(listener: () => void): () => void {
     this.#onClose.add(listener);
@@ -32,7 +36,7 @@ export class NativeHandle {
   close(): void {
     if (this.#address === null) return;
     // Listeners still need the address: a context takes the adapter off before the adapter goes.
-    for (const listener of [...this.#onClose]) listener();
+    for (const listener of this.#onClose) listener();
     const address = this.#address;
     this.#address = null;
     this.#free(address);
