@@ -1,0 +1,23 @@
+/** Stable codes of everything the engine can refuse or fail with; also the metric label and the log field. */
+export type EngineErrorCode =
+  | 'engine.context_too_long'
+  | 'engine.overloaded'
+  | 'engine.aborted'
+  | 'engine.adapter_unreadable'
+  | 'engine.template_failed'
+  | 'engine.invalid_request'
+  | 'engine.host_lost'
+  | 'engine.internal';
+
+/** A failure of one request. `param` names the field of {@link GenerateRequest} at fault, where there is one. */
+export class EngineError extends Error {
+  override readonly name = 'EngineError';
+  readonly code: EngineErrorCode;
+  readonly param: string | null;
+
+  constructor(code: EngineErrorCode, message: string, options?: ErrorOptions & { param?: string | null }) {
+    super(message, options);
+    this.code = code;
+    this.param = options?.param ?? null;
+  }
+}

@@ -1,0 +1,23 @@
+export { Engine } from './engine.ts';
+export type { EngineParts } from './engine.ts';
+export type { EngineTemplate, EngineTokenizer } from './chat.ts';
+export type { EngineLimits } from './engine-limits.ts';
+export type { EngineStats, StepReport } from './engine-stats.ts';
+export { EngineError } from './errors.ts';
+export type { EngineErrorCode } from './errors.ts';
+export type {
+  AdapterRef,
+  EngineEvent,
+  FinishReason,
+  GenerateRequest,
+  Prompt,
+  SamplingParams,
+  TokenLogprob,
+  TopLogprob,
+  Usage,
+} from './generate-request.ts';
+export { KvFullError, StepBatch } from './model-runner.ts';
+export type { ModelRunner, RunnerAdapter } from './model-runner.ts';
+export { LlamaRunner } from './llama-runner.ts';
+export { ScriptedRunner } from './scripted-runner.ts';
+export type { LogitsScript, ScriptedRunnerOptions } from './scripted-runner.ts';

@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict';
+
+/**
+ * An exact mirror of the runner's KV cells, so that capacity is known before a batch runs.
+ *
+ * A slot is a runner's sequence number; it holds one cell a position. A cell counts its holders, and among them the live ones
+ * (running sequences): a cell held by cache entries alone can be had by evicting. Costs are linear in the tokens touched.
+ */
+export class KvLedger {
+  readonly capacity: number;
+  readonly #slots: (Slot | null)[];
+  readonly #holders: Int32Array; // [capacity]
+  readonly #liveHolders: Int32Array; // [capacity]
+  readonly #freeCells: number[];
+  readonly #freeSlots: number[];
+  #liveCells = 0;
+
+  constructor(capacity: number, maxSlots: number) {
+    this.capacity = capacity;
+    this.#slots = Array.from({ length: maxSlots }, () => null);
+    this.#holders = new Int32Array(capacity);
+    this.#liveHolders = new Int32Array(capacity);
+    this.#freeCells = Array.from({ length: capacity }, (_, i) => capacity - 1 - i);
+    this.#freeSlots = Array.from({ length: maxSlots }, (_, i) => maxSlots - 1 - i);
+  }
+
+  get freeCells(): number {
+    return this.#freeCells.length;
+  }
+  get usedCells(): number {
+    return this.capacity - this.#freeCells.length;
+  }
+  /** Cells of running sequences. */
+  get liveCells(): number {
+    return this.#liveCells;
+  }
+  /** Cells held by cache entries alone. */
+  get cachedCells(): number {
+    return this.usedCells - this.#liveCells;
+  }
+  get freeSlots(): number {
+    return this.#freeSlots.length;
+  }
+
+  /** Takes an empty live slot. A free one must exist. */
+  openSlot(): number {
+    const slot = this.#freeSlots.pop();
+    assert(slot !== undefined, 'no free slot');
+    this.#slots[slot] = { cells: [], isLive: true };
+    return slot;
+  }
+
+  lengthOf(slot: number): number {
+    return this.#get(slot).cells.length;
+  }
+
+  /** Number of the first `length` cells of a slot that no running sequence holds. */
+  countCachedOnly(slot: number, length: number): number {
+    const { cells } = this.#get(slot);
+    let count = 0;
+    for (let i = 0; i < length; i++) if (this.#liveHolders[cells[i]!] === 0) count++;
+    return count;
+  }
+
+  /** Appends `count` fresh cells. That many must be free. */
+  append(slot: number, count: number): void {
+    const { cells, isLive } = this.#get(slot);
+    assert(count <= this.#freeCells.length, `${count} cells asked, ${this.#freeCells.length} free`);
+    assert(isLive, 'a cache entry does not grow');
+    for (let i = 0; i < count; i++) {
+      const cell = this.#freeCells.pop()!;
+      this.#holders[cell] = 1;
+      this.#liveHolders[cell] = 1;
+      cells.push(cell);
+    }
+    this.#liveCells += count;
+  }
+
+  /** The empty live slot `to` comes to hold the first `length` cells of `from`. */
+  share(from: number, to: number, length: number): void {
+    const source = this.#get(from).cells;
+    const target = this.#get(to);
+    assert(target.isLive && target.cells.length === 0, 'shared cells go to an empty live slot');
+    assert(length <= source.length, `${length} cells shared of ${source.length}`);
+    for (let i = 0; i < length; i++) {
+      const cell = source[i]!;
+      this.#holders[cell]!++;
+      if (this.#liveHolders[cell]!++ === 0) this.#liveCells++;
+      target.cells.push(cell);
+    }
+  }
+
+  /** A finished sequence's cells become evictable. */
+  markCached(slot: number): void {
+    const entry = this.#get(slot);
+    assert(entry.isLive, 'already cached');
+    entry.isLive = false;
+    for (const cell of entry.cells) if (--this.#liveHolders[cell]! === 0) this.#liveCells--;
+  }
+
+  /** Gives the slot and the cells only it held back. */
+  closeSlot(slot: number): void {
+    const { cells, isLive } = this.#get(slot);
+    for (const cell of cells) {
+      if (isLive && --this.#liveHolders[cell]! === 0) this.#liveCells--;
+      if (--this.#holders[cell]! === 0) this.#freeCells.push(cell);
+    }
+    this.#slots[slot] = null;
+    this.#freeSlots.push(slot);
+  }
+
+  /** Recounts everything from the slots. @throws AssertionError on the first disagreement. */
+  checkIntegrity(): void {
+    const holders = new Int32Array(this.capacity);
+    const live = new Int32Array(this.capacity);
+    let openSlots = 0;
+    for (const slot of this.#slots) {
+      if (slot === null) continue;
+      openSlots++;
+      assert.equal(new Set(slot.cells).size, slot.cells.length, 'a slot holds a cell twice');
+      for (const cell of slot.cells) {
+        holders[cell]!++;
+        if (slot.isLive) live[cell]!++;
+      }
+    }
+    assert.deepEqual(holders, this.#holders, 'holder counts');
+    assert.deepEqual(live, this.#liveHolders, 'live holder counts');
+    assert.equal(
+      live.reduce((sum, count) => sum + (count > 0 ? 1 : 0), 0),
+      this.#liveCells,
+      'live cells',
+    );
+    assert.equal(new Set(this.#freeCells).size, this.#freeCells.length, 'a free cell is listed twice');
+    for (const cell of this.#freeCells) assert.equal(holders[cell], 0, 'a held cell is listed as free');
+    assert.equal(
+      holders.reduce((sum, count) => sum + (count > 0 ? 1 : 0), 0),
+      this.usedCells,
+      'used cells',
+    );
+    assert.equal(openSlots + this.#freeSlots.length, this.#slots.length, 'slots');
+  }
+
+  #get(slot: number): Slot {
+    const entry = this.#slots[slot];
+    assert(entry, `slot ${slot} is not open`);
+    return entry;
+  }
+}
+
+interface Slot {
+  cells: number[];
+  isLive: boolean;
+}

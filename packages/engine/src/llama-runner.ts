@@ -1,0 +1,64 @@
+import { LlamaAdapter, LlamaContext, NativeError } from '@trainyard/native';
+import type { LlamaContextOptions, LlamaModel } from '@trainyard/native';
+import { KvFullError } from './model-runner.ts';
+import type { ModelRunner, RunnerAdapter, StepBatch } from './model-runner.ts';
+
+/** llama.cpp under the scheduler: one context with one KV memory for all sequences. */
+export class LlamaRunner implements ModelRunner {
+  readonly vocabSize: number;
+  readonly capacityTokens: number;
+  readonly contextLength: number;
+  readonly maxSequences: number;
+  readonly batchTokens: number;
+  readonly #model: LlamaModel;
+  readonly #context: LlamaContext;
+
+  /** The model stays the caller's; the context made here is closed with the runner. */
+  constructor(model: LlamaModel, options: LlamaContextOptions) {
+    this.#model = model;
+    this.#context = new LlamaContext(model, options);
+    this.vocabSize = model.vocabSize;
+    this.capacityTokens = this.#context.contextTokens;
+    this.contextLength = Math.min(model.contextLength, this.capacityTokens);
+    this.maxSequences = this.#context.maxSequences;
+    this.batchTokens = this.#context.batchTokens;
+  }
+
+  run(batch: StepBatch): Float32Array {
+    const context = this.#context;
+    context.setAdapter(batch.adapter === null ? null : adapterOf(batch.adapter));
+    context.batch.clear();
+    for (let i = 0; i < batch.length; i++) {
+      context.batch.add(batch.tokens[i]!, batch.positions[i]!, batch.sequences[i]!, batch.wantsLogits[i] === 1);
+    }
+    try {
+      context.decode();
+    } catch (error) {
+      if (error instanceof NativeError && error.code === 'native.kv_full')
+        throw new KvFullError(error.message, { cause: error });
+      throw error;
+    }
+    return context.logits();
+  }
+
+  share(from: number, to: number, length: number): void {
+    this.#context.copySequence(from, to, length);
+  }
+
+  forget(sequence: number, fromPosition: number): void {
+    this.#context.removeSequence(sequence, fromPosition);
+  }
+
+  loadAdapter(path: string): RunnerAdapter {
+    return LlamaAdapter.load(this.#model, path);
+  }
+
+  close(): void {
+    this.#context.close();
+  }
+}
+
+function adapterOf(adapter: RunnerAdapter): LlamaAdapter {
+  if (adapter instanceof LlamaAdapter) return adapter;
+  throw new TypeError('the adapter was loaded by another runner');
+}

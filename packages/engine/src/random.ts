@@ -1,0 +1,62 @@
+import { randomBytes } from 'node:crypto';
+
+/**
+ * One choice's stream of random numbers: xoshiro128** seeded through splitmix64, so that near seeds give unrelated streams.
+ * It belongs to the sequence, not to the batch: what else runs never changes it, and a preempted sequence goes on where it was.
+ * @see Blackman & Vigna, "Scrambled linear pseudorandom number generators", arXiv 1805.01407
+ */
+export class RandomStream {
+  #s0: number;
+  #s1: number;
+  #s2: number;
+  #s3: number;
+
+  /** @param seed Any integer; taken modulo 2^64. */
+  constructor(seed: bigint) {
+    const state = BigInt.asUintN(64, seed);
+    const first = splitmix64(state + GOLDEN_GAMMA);
+    const second = splitmix64(state + 2n * GOLDEN_GAMMA);
+    this.#s0 = Number(first & 0xffffffffn) | 0;
+    this.#s1 = Number(first >> 32n) | 0;
+    this.#s2 = Number(second & 0xffffffffn) | 0;
+    this.#s3 = Number(second >> 32n) | 0;
+  }
+
+  /** The stream of choice `index` of a request: `seed + index`, or a seed of the system's randomness for null. */
+  static forChoice(seed: bigint | null, index: number): RandomStream {
+    return new RandomStream(seed === null ? randomBytes(8).readBigUInt64LE() : seed + BigInt(index));
+  }
+
+  /** The next 32 bits, as an unsigned integer. */
+  uint32(): number {
+    const scrambled = Math.imul(rotateLeft(Math.imul(this.#s1, 5), 7), 9) >>> 0;
+    const t = this.#s1 << 9;
+    this.#s2 ^= this.#s0;
+    this.#s3 ^= this.#s1;
+    this.#s1 ^= this.#s2;
+    this.#s0 ^= this.#s3;
+    this.#s2 ^= t;
+    this.#s3 = rotateLeft(this.#s3, 11);
+    return scrambled;
+  }
+
+  /** Uniform in [0, 1), a multiple of 2^-53. */
+  uniform(): number {
+    const high = this.uint32() >>> 5; // 27 bits
+    const low = this.uint32() >>> 6; // 26 bits
+    return (high * 67_108_864 + low) / 9_007_199_254_740_992;
+  }
+}
+
+const GOLDEN_GAMMA = 0x9e3779b97f4a7c15n;
+
+function splitmix64(input: bigint): bigint {
+  let z = BigInt.asUintN(64, input);
+  z = BigInt.asUintN(64, (z ^ (z >> 30n)) * 0xbf58476d1ce4e5b9n);
+  z = BigInt.asUintN(64, (z ^ (z >> 27n)) * 0x94d049bb133111ebn);
+  return z ^ (z >> 31n);
+}
+
+function rotateLeft(value: number, bits: number): number {
+  return (value << bits) | (value >>> (32 - bits));
+}

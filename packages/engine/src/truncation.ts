@@ -1,0 +1,198 @@
+import { BLOCK_SIZE, expNegative } from './softmax.ts';
+import type { RowScan } from './softmax.ts';
+
+/**
+ * min_p, top_k and top_p as one logit threshold: each keeps exactly the tokens at or above some value, so together they keep the tokens at
+ * or above the largest of the three. Nothing is sorted but a few candidates.
+ */
+export interface Truncation {
+  /** 1 = off. */
+  topP: number;
+  /** 0 = off. */
+  topK: number;
+  /** 0 = off. */
+  minP: number;
+}
+
+/** Buffers of one row's length, reused. */
+export class CandidateBuffer {
+  readonly ids: Int32Array; // [V]
+  readonly weights: Float64Array; // [V]
+  readonly values: Float32Array; // [V]
+  readonly bucketMass = new Float64Array(NUM_BUCKETS);
+  count = 0;
+
+  constructor(vocabSize: number) {
+    this.ids = new Int32Array(vocabSize);
+    this.weights = new Float64Array(vocabSize);
+    this.values = new Float32Array(vocabSize);
+  }
+}
+
+/**
+ * The smallest logit that survives min_p, then top_k, then top_p on what is left renormalised; -Infinity when all are off.
+ *
+ * @param scan after `scanMaxima` of this row
+ * @param temperature > 0; probabilities are of the row divided by it
+ */
+export function truncationThreshold(
+  row: Float32Array,
+  scan: RowScan,
+  truncation: Truncation,
+  temperature: number,
+  candidates: CandidateBuffer,
+): number {
+  const { topP, topK, minP } = truncation;
+  // p >= minP * max p  <=>  (x - max) / T >= ln minP
+  let threshold = minP > 0 ? scan.maximum + temperature * Math.log(minP) : -Infinity;
+  if (topK > 0 && topK < row.length) threshold = Math.max(threshold, kthLargest(row, scan, topK, candidates));
+  if (topP < 1)
+    threshold = Math.max(threshold, nucleusThreshold(row, scan, threshold, topP, 1 / temperature, candidates));
+  return threshold;
+}
+
+/**
+ * A token with a share in proportion to its weight among those at or above `threshold`, in the order of ids.
+ * @returns -1 when none has weight
+ */
+export function drawAbove(
+  row: Float32Array,
+  scan: RowScan,
+  threshold: number,
+  inverseTemperature: number,
+  uniform: number,
+  candidates: CandidateBuffer,
+): number {
+  gatherAbove(row, scan, threshold, candidates);
+  const { ids, weights, count } = candidates;
+  let total = 0;
+  for (let i = 0; i < count; i++) {
+    const weight = expNegative((row[ids[i]!]! - scan.maximum) * inverseTemperature);
+    weights[i] = weight;
+    total += weight;
+  }
+  if (total !== total) return -1;
+  const target = uniform * total;
+  let running = 0;
+  let last = -1;
+  for (let i = 0; i < count; i++) {
+    if (weights[i] === 0) continue;
+    running += weights[i]!;
+    last = ids[i]!;
+    if (running > target) return last;
+  }
+  return last;
+}
+
+/** The ids at or above `threshold`, ascending, into `candidates.ids`. Blocks below it are not read. */
+export function gatherAbove(row: Float32Array, scan: RowScan, threshold: number, candidates: CandidateBuffer): void {
+  const { ids } = candidates;
+  let count = 0;
+  for (let block = 0; block < scan.numBlocks; block++) {
+    if (scan.blockMaxima[block]! < threshold) continue;
+    const end = Math.min(row.length, (block + 1) * BLOCK_SIZE);
+    for (let i = block * BLOCK_SIZE; i < end; i++) if (row[i]! >= threshold) ids[count++] = i;
+  }
+  candidates.count = count;
+}
+
+/** The k-th largest logit of the row, 1 <= k <= V. Needs `scanMaxima`. */
+export function kthLargest(row: Float32Array, scan: RowScan, k: number, candidates: CandidateBuffer): number {
+  const { values } = candidates;
+  gatherAbove(row, scan, kthLargestBound(scan, k), candidates);
+  const { ids, count } = candidates;
+  for (let i = 0; i < count; i++) values[i] = row[ids[i]!]!;
+  return quickSelectLargest(values, count, k);
+}
+
+/** A value that at least k logits reach: k blocks have their maximum at or above it. -Infinity when there are fewer blocks. */
+export function kthLargestBound(scan: RowScan, k: number): number {
+  if (k === 1) return scan.maximum;
+  if (k > scan.numBlocks) return -Infinity;
+  return scan.blockMaxima.toSorted()[scan.numBlocks - k]!;
+}
+
+/** Hoare's selection on `values[0..count)`, which it reorders. */
+function quickSelectLargest(values: Float32Array, count: number, k: number): number {
+  let low = 0;
+  let high = count - 1;
+  const wanted = k - 1; // index in descending order
+  while (low < high) {
+    const pivot = values[(low + high) >>> 1]!;
+    let i = low;
+    let j = high;
+    while (i <= j) {
+      while (values[i]! > pivot) i++;
+      while (values[j]! < pivot) j--;
+      if (i > j) break;
+      const swapped = values[i]!;
+      values[i] = values[j]!;
+      values[j] = swapped;
+      i++;
+      j--;
+    }
+    if (wanted <= j) high = j;
+    else if (wanted >= i) low = i;
+    else break;
+  }
+  return values[wanted]!;
+}
+
+// Buckets of 1/32 nat below the maximum, down to -50 where weights are 0; one more takes the rest.
+const BUCKETS_PER_NAT = 32;
+const NUM_BUCKETS = 50 * BUCKETS_PER_NAT + 2;
+
+/**
+ * top_p: the smallest logit v >= `threshold` such that the mass strictly above v is less than `topP` of the mass at or above `threshold`.
+ * Masses are collected in buckets by logit; only the bucket where the share is reached is sorted.
+ */
+function nucleusThreshold(
+  row: Float32Array,
+  scan: RowScan,
+  threshold: number,
+  topP: number,
+  inverseTemperature: number,
+  candidates: CandidateBuffer,
+): number {
+  const { bucketMass, values } = candidates;
+  const { maximum } = scan;
+  bucketMass.fill(0);
+  let total = 0;
+  for (let block = 0; block < scan.numBlocks; block++) {
+    if (scan.blockMaxima[block]! < threshold) continue;
+    const end = Math.min(row.length, (block + 1) * BLOCK_SIZE);
+    for (let i = block * BLOCK_SIZE; i < end; i++) {
+      if (row[i]! < threshold) continue;
+      const x = (row[i]! - maximum) * inverseTemperature;
+      const weight = expNegative(x);
+      if (weight === 0) continue;
+      bucketMass[(0.5 - x * BUCKETS_PER_NAT) | 0]! += weight;
+      total += weight;
+    }
+  }
+  const target = topP * total;
+  let bucket = 0;
+  let above = 0; // mass of the buckets before
+  while (bucket < NUM_BUCKETS && above + bucketMass[bucket]! < target) above += bucketMass[bucket++]!;
+  if (bucket === NUM_BUCKETS) return threshold; // rounding: the share is reached by all together only
+
+  let count = 0;
+  for (let block = 0; block < scan.numBlocks; block++) {
+    const x = (scan.blockMaxima[block]! - maximum) * inverseTemperature;
+    if (scan.blockMaxima[block]! < threshold || 0.5 - x * BUCKETS_PER_NAT > bucket + 1) continue;
+    const end = Math.min(row.length, (block + 1) * BLOCK_SIZE);
+    for (let i = block * BLOCK_SIZE; i < end; i++) {
+      if (row[i]! < threshold) continue;
+      const distance = 0.5 - (row[i]! - maximum) * inverseTemperature * BUCKETS_PER_NAT;
+      if (distance < NUM_BUCKETS && (distance | 0) === bucket) values[count++] = row[i]!;
+    }
+  }
+  const sorted = values.subarray(0, count).sort(); // ascending
+  let kept = maximum;
+  for (let i = count - 1; i >= 0 && above < target;) {
+    kept = sorted[i]!;
+    const weight = expNegative((kept - maximum) * inverseTemperature);
+    for (; i >= 0 && sorted[i] === kept; i--) above += weight; // equal logits live or die together
+  }
+  return kept;
+}
