@@ -27,11 +27,16 @@ export interface SequenceReport {
   readonly numGroupsTrainable: number;
   readonly numTrajectoriesSubmitted: number;
   readonly numTrajectoriesTrainable: number;
-  readonly numHistoriesTrainable: number;
+  /** Histories, or the parts of them that stand alone because an earlier turn was rewritten. */
+  readonly numSequencesTrainable: number;
   readonly numTrainableTokens: number;
+  /** Of the trainable ones, those that came without a log-probability: trained at ratio 1. */
+  readonly numTokensWithoutLogprobs: number;
+  /** Choices trained behind other prompt tokens than they were sampled after: the same text, cut or spelled differently. */
+  readonly numDivergentPrompts: number;
   readonly droppedGroups: DropCounts;
   readonly droppedTrajectories: DropCounts;
-  /** Of trajectories that have an advantage. */
+  /** Of trajectories that have an advantage; `too_long` counts sequences. */
   readonly droppedHistories: DropCounts;
 }
 
@@ -86,18 +91,19 @@ export async function trainingSequences(
       const rendered = histories.map((history, historyIndex) =>
         render(template, history, config, `group ${groupIndex}, trajectory ${trajectoryIndex}, history ${historyIndex}`),
       );
-      const sequences = rendered.filter((sequence) => sequence !== null);
-      drops.histories('no_trainable_tokens', rendered.length - sequences.length);
+      drops.histories('no_trainable_tokens', rendered.filter((sequences) => sequences.length === 0).length);
+      const sequences = rendered.flat();
       if (sequences.length === 0) drops.trajectory(groupIndex, 'no_trainable_tokens');
       else candidates.push({ groupIndex, trajectoryIndex, advantage, sequences, numTrainedTokens: sum(sequences.map(numTrained)) });
     }
   }
-  const longest = candidates.reduce((max, { sequences }) => Math.max(max, ...sequences.map(({ tokenIds }) => tokenIds.length)), 0);
+  const longest = candidates.flatMap(({ sequences }) => sequences).reduce((max, { tokenIds }) => Math.max(max, tokenIds.length), 0);
   const maxTokens = rowLength(longest, config);
   const kept = dropTooLong(candidates, maxTokens, drops);
   const sequences = credited(kept, config.advantageBalance);
   if (sequences === null) for (const { groupIndex } of kept) drops.trajectory(groupIndex, 'balanced_away');
-  return { sequences: sequences ?? [], maxTokens, report: drops.report(sequences ?? []) };
+  const numDivergentPrompts = sum(kept.flatMap((candidate) => candidate.sequences.map((sequence) => sequence.numDivergentPrompts)));
+  return { sequences: sequences ?? [], maxTokens, report: drops.report(sequences ?? [], numDivergentPrompts) };
 }
 
 function dropTooLong(candidates: readonly Candidate[], maxTokens: number, drops: DropLedger): Candidate[] {
@@ -131,25 +137,29 @@ function credited(candidates: readonly Candidate[], balance: number): CreditedSe
   }));
 }
 
-/** Null when nothing in it is trained. Ends with a trained token, and the first token, which nothing predicts, is none. */
-function render(template: ChatTemplate, history: History, config: TrainingConfig, where: string): TrainingSequence | null {
+/** Each ends with a trained token, and its first token, which nothing predicts, is none. */
+function render(template: ChatTemplate, history: History, config: TrainingConfig, where: string): TrainingSequence[] {
   const items = config.allowTrainingWithoutLogprobs ? history.items.map((item) => asChoice(template, item)) : history.items;
-  let sequence: TrainingSequence | null;
   try {
-    sequence = renderHistory(template, items, { tools: history.tools });
+    return renderHistory(template, items, { tools: history.tools }).flatMap(trimmed);
   } catch (cause) {
     throw new TrainerError('trainer.render_failed', `${where}: ${(cause as Error).message}`, { cause });
   }
-  if (sequence === null) return null;
+}
+
+function trimmed(sequence: TrainingSequence): TrainingSequence[] {
   const lossMask = sequence.lossMask.slice();
   lossMask[0] = 0;
   const length = lossMask.lastIndexOf(1) + 1;
-  if (length === 0) return null;
-  return {
-    tokenIds: sequence.tokenIds.subarray(0, length),
-    lossMask: lossMask.subarray(0, length),
-    oldLogprobs: sequence.oldLogprobs.subarray(0, length),
-  };
+  if (length === 0) return [];
+  return [
+    {
+      ...sequence,
+      tokenIds: sequence.tokenIds.subarray(0, length),
+      lossMask: lossMask.subarray(0, length),
+      oldLogprobs: sequence.oldLogprobs.subarray(0, length),
+    },
+  ];
 }
 
 /** Assistant text that was not sampled here, as a choice without log-probabilities: its tokens are trained at ratio 1, its end is not. */
@@ -160,7 +170,10 @@ function asChoice(template: ChatTemplate, item: HistoryItem): HistoryItem {
   return { kind: 'choice', message: item.message, tokenIds, logprobs: new Float32Array(tokenIds.length).fill(NaN) };
 }
 
-const numTrained = ({ lossMask }: TrainingSequence): number => lossMask.reduce((total, flag) => total + flag, 0);
+const numTrained = ({ lossMask }: Pick<TrainingSequence, 'lossMask'>): number => lossMask.reduce((total, flag) => total + flag, 0);
+
+const numWithoutLogprobs = ({ lossMask, oldLogprobs }: Pick<TrainingSequence, 'lossMask' | 'oldLogprobs'>): number =>
+  lossMask.reduce((total, flag, i) => total + (flag === 1 && Number.isNaN(oldLogprobs[i]) ? 1 : 0), 0);
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
@@ -184,7 +197,7 @@ class DropLedger {
     if (count > 0) this.#histories[reason] = (this.#histories[reason] ?? 0) + count;
   }
 
-  report(sequences: readonly CreditedSequence[]): SequenceReport {
+  report(sequences: readonly CreditedSequence[], numDivergentPrompts: number): SequenceReport {
     const trainedGroups = new Set(sequences.map(({ groupIndex }) => groupIndex));
     const droppedGroups: DropCounts = {};
     this.#groups.forEach(({ trajectories }, groupIndex) => {
@@ -197,8 +210,10 @@ class DropLedger {
       numGroupsTrainable: trainedGroups.size,
       numTrajectoriesSubmitted: sum(this.#groups.map(({ trajectories }) => trajectories.length)),
       numTrajectoriesTrainable: new Set(sequences.map(({ groupIndex, trajectoryIndex }) => `${groupIndex} ${trajectoryIndex}`)).size,
-      numHistoriesTrainable: sequences.length,
+      numSequencesTrainable: sequences.length,
       numTrainableTokens: sum(sequences.map(numTrained)),
+      numTokensWithoutLogprobs: sum(sequences.map(numWithoutLogprobs)),
+      numDivergentPrompts,
       droppedGroups,
       droppedTrajectories: this.#trajectories,
       droppedHistories: this.#histories,

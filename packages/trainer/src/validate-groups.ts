@@ -1,3 +1,4 @@
+import type { ChoiceItem } from '@trainyard/tokenizer';
 import { TrainerError, type TrainerErrorCode } from './errors.ts';
 import type { TrajectoryGroup } from './trajectory.ts';
 
@@ -26,7 +27,7 @@ export function validateGroups(groups: readonly TrajectoryGroup[], vocabSize: nu
   });
 }
 
-function validateChoice(choice: { tokenIds: Int32Array; logprobs: Float32Array }, vocabSize: number, where: string): void {
+function validateChoice(choice: ChoiceItem, vocabSize: number, where: string): void {
   const { tokenIds, logprobs } = choice;
   const fail = (code: TrainerErrorCode, message: string): never => {
     throw new TrainerError(code, `${where}: ${message}`);
@@ -34,6 +35,8 @@ function validateChoice(choice: { tokenIds: Int32Array; logprobs: Float32Array }
   if (tokenIds.length !== logprobs.length) {
     fail('trainer.logprob_invalid', `${tokenIds.length} sampled tokens came with ${logprobs.length} log-probabilities`);
   }
+  const stray = choice.promptTokenIds?.find((id) => id < 0 || id >= vocabSize);
+  if (stray !== undefined) fail('trainer.token_out_of_range', `the prompt has id ${stray}, outside the vocabulary of ${vocabSize}`);
   for (let i = 0; i < tokenIds.length; i++) {
     const id = tokenIds[i]!;
     const logprob = logprobs[i]!;
