@@ -46,7 +46,14 @@ const SeedSchema = Type.Union([
 
 const ResponseFormatSchema = Type.Object({
   type: Type.Enum(['text', 'json_object', 'json_schema', 'structural_tag']),
-  json_schema: optionalNullable(Type.Object({ name: Type.String(), description: optionalNullable(Type.String()), schema: optionalNullable(JsonObjectSchema), strict: optionalNullable(Type.Boolean()) })),
+  json_schema: optionalNullable(
+    Type.Object({
+      name: Type.String(),
+      description: optionalNullable(Type.String()),
+      schema: optionalNullable(JsonObjectSchema),
+      strict: optionalNullable(Type.Boolean()),
+    }),
+  ),
 });
 
 const StructuredOutputsSchema = Type.Object({
@@ -85,11 +92,21 @@ export const ChatCompletionRequestSchema = Type.Object(
     seed: optionalNullable(SeedSchema),
     stop: optionalNullable(Type.Union([StopString, Type.Array(StopString, { maxItems: MAX_STOP_STRINGS })])),
     stream: optionalNullable(Type.Boolean()),
-    stream_options: optionalNullable(Type.Object({ include_usage: optionalNullable(Type.Boolean()), continuous_usage_stats: optionalNullable(Type.Boolean()) })),
+    stream_options: optionalNullable(
+      Type.Object({
+        include_usage: optionalNullable(Type.Boolean()),
+        continuous_usage_stats: optionalNullable(Type.Boolean()),
+      }),
+    ),
     temperature: optionalNullable(Type.Number({ minimum: 0, maximum: 2 })),
     top_p: optionalNullable(Type.Number({ exclusiveMinimum: 0, maximum: 1 })),
     tools: optionalNullable(Type.Array(ToolSchema, { minItems: 1 })),
-    tool_choice: optionalNullable(Type.Union([Type.Enum(['none', 'auto', 'required']), Type.Object({ type: Type.Literal('function'), function: Type.Object({ name: Type.String() }) })])),
+    tool_choice: optionalNullable(
+      Type.Union([
+        Type.Enum(['none', 'auto', 'required']),
+        Type.Object({ type: Type.Literal('function'), function: Type.Object({ name: Type.String() }) }),
+      ]),
+    ),
     parallel_tool_calls: optionalNullable(Type.Boolean()),
     reasoning_effort: optionalNullable(Type.Enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'])),
     user: optionalNullable(Type.String()),
@@ -120,7 +137,9 @@ export const ChatCompletionRequestSchema = Type.Object(
     add_generation_prompt: Type.Optional(Type.Boolean()),
     continue_final_message: Type.Optional(Type.Boolean()),
     add_special_tokens: Type.Optional(Type.Boolean()),
-    documents: optionalNullable(Type.Array(Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }))),
+    documents: optionalNullable(
+      Type.Array(Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } })),
+    ),
     chat_template: optionalNullable(Type.String()),
     chat_template_kwargs: optionalNullable(JsonObjectSchema),
     mm_processor_kwargs: optionalNullable(JsonObjectSchema),
@@ -143,7 +162,13 @@ export const ChatCompletionRequestSchema = Type.Object(
     vllm_xargs: optionalNullable(
       Type.Unsafe<Record<string, unknown>>({
         type: 'object',
-        additionalProperties: { anyOf: [{ type: 'string' }, { type: 'number' }, { type: 'array', items: { anyOf: [{ type: 'string' }, { type: 'number' }] } }] },
+        additionalProperties: {
+          anyOf: [
+            { type: 'string' },
+            { type: 'number' },
+            { type: 'array', items: { anyOf: [{ type: 'string' }, { type: 'number' }] } },
+          ],
+        },
       }),
     ),
   },

@@ -43,7 +43,9 @@ interface JsonSchema {
 function readLax(schema: JsonSchema, value: unknown): unknown {
   if (value === null || value === undefined) return value;
   if (schema.anyOf) {
-    const branch = schema.anyOf.find((candidate) => hasType(candidate, value)) ?? schema.anyOf.find((candidate) => candidate.type !== 'null');
+    const branch =
+      schema.anyOf.find((candidate) => hasType(candidate, value)) ??
+      schema.anyOf.find((candidate) => candidate.type !== 'null');
     return branch ? readLax(branch, value) : value;
   }
   switch (schema.type) {
@@ -64,7 +66,15 @@ function readLax(schema: JsonSchema, value: unknown): unknown {
 
 function readMembers(schema: JsonSchema, value: Record<string, unknown>): Record<string, unknown> {
   const other = typeof schema.additionalProperties === 'object' ? schema.additionalProperties : {};
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, readLax((schema.properties && Object.hasOwn(schema.properties, key) ? schema.properties[key] : undefined) ?? other, member)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [
+      key,
+      readLax(
+        (schema.properties && Object.hasOwn(schema.properties, key) ? schema.properties[key] : undefined) ?? other,
+        member,
+      ),
+    ]),
+  );
 }
 
 function hasType(schema: JsonSchema, value: unknown): boolean {

@@ -45,7 +45,10 @@ export interface CheckpointObject {
 }
 
 /** DELETE /preview/models/{model_id}/checkpoints. */
-export const DeleteCheckpointsRequestSchema = Type.Object({ steps: Type.Array(Type.Integer({ minimum: 0 })) }, { title: 'DeleteCheckpointsRequest' });
+export const DeleteCheckpointsRequestSchema = Type.Object(
+  { steps: Type.Array(Type.Integer({ minimum: 0 })) },
+  { title: 'DeleteCheckpointsRequest' },
+);
 export type DeleteCheckpointsRequest = Static<typeof DeleteCheckpointsRequestSchema>;
 export interface DeleteCheckpointsResponse {
   deleted_count: number;

@@ -3,8 +3,14 @@ import { JsonObjectSchema, optionalNullable } from './schema.ts';
 
 /** A number, or a boolean that counts as 0 or 1. */
 const ScalarSchema = Type.Union([Type.Number(), Type.Boolean()]);
-const MetricsSchema = Type.Unsafe<Record<string, number | boolean>>({ type: 'object', additionalProperties: { type: ['number', 'boolean'] } });
-const ScalarsSchema = Type.Unsafe<Record<string, number | string | boolean | null>>({ type: 'object', additionalProperties: { type: ['number', 'string', 'boolean', 'null'] } });
+const MetricsSchema = Type.Unsafe<Record<string, number | boolean>>({
+  type: 'object',
+  additionalProperties: { type: ['number', 'boolean'] },
+});
+const ScalarsSchema = Type.Unsafe<Record<string, number | string | boolean | null>>({
+  type: 'object',
+  additionalProperties: { type: ['number', 'string', 'boolean', 'null'] },
+});
 
 /** A message (has `role`) or a sampled choice (has `message`); told apart by their keys, and read by the server's trajectory parser. */
 export const TrajectoryItemSchema = JsonObjectSchema;
@@ -32,7 +38,15 @@ export type WireTrajectory = Static<typeof TrajectorySchema>;
 /** The rollouts of one scenario. `exceptions` are failed rollouts: they count in statistics only. */
 export const TrajectoryGroupSchema = Type.Object({
   trajectories: Type.Array(TrajectorySchema),
-  exceptions: Type.Optional(Type.Array(Type.Object({ type: Type.Optional(Type.String()), message: Type.Optional(Type.String()), traceback: optionalNullable(Type.String()) }))),
+  exceptions: Type.Optional(
+    Type.Array(
+      Type.Object({
+        type: Type.Optional(Type.String()),
+        message: Type.Optional(Type.String()),
+        traceback: optionalNullable(Type.String()),
+      }),
+    ),
+  ),
   metadata: Type.Optional(ScalarsSchema),
   metrics: Type.Optional(MetricsSchema),
   logs: Type.Optional(Type.Array(Type.String())),

@@ -18,7 +18,6 @@ export const UNIMPLEMENTED_FIELDS = {
   reasoning_effort: { default: null },
   use_beam_search: { default: false },
   length_penalty: { default: 1 },
-  skip_special_tokens: { default: true },
   spaces_between_special_tokens: { default: true },
   truncate_prompt_tokens: { default: null },
   truncation_side: { default: null },
@@ -26,7 +25,10 @@ export const UNIMPLEMENTED_FIELDS = {
   allowed_token_ids: { default: null },
   bad_words: { default: [], isInert: (value) => Array.isArray(value) && value.length === 0 },
   // No pattern size means that nothing is looked for.
-  repetition_detection: { default: null, isInert: (value) => !member(value, 'max_pattern_size') && !member(value, 'min_pattern_size') },
+  repetition_detection: {
+    default: null,
+    isInert: (value) => !member(value, 'max_pattern_size') && !member(value, 'min_pattern_size'),
+  },
   logprob_token_ids: { default: null },
   thinking_token_budget: { default: null },
   echo: { default: false },
@@ -54,7 +56,9 @@ export function unsupportedField(body: Readonly<Record<string, unknown>>): strin
   for (const [name, value] of Object.entries(body)) {
     if (value === null || value === undefined) continue;
     if (name.startsWith(REMOVED_FIELD_PREFIX)) return name;
-    const field: UnimplementedField | undefined = Object.hasOwn(UNIMPLEMENTED_FIELDS, name) ? UNIMPLEMENTED_FIELDS[name as keyof typeof UNIMPLEMENTED_FIELDS] : undefined;
+    const field: UnimplementedField | undefined = Object.hasOwn(UNIMPLEMENTED_FIELDS, name)
+      ? UNIMPLEMENTED_FIELDS[name as keyof typeof UNIMPLEMENTED_FIELDS]
+      : undefined;
     if (field && value !== field.default && !field.isInert?.(value)) return name;
   }
   return null;

@@ -23,8 +23,8 @@ export interface InferenceBackend {
 export interface TrainingQueue {
   /** A job was enqueued: look for work now rather than at the next poll. */
   notify(): void;
-  /** Stops the running job of a model that is being deleted; resolves when it no longer reads the model's files. */
-  cancelModel(modelId: string): Promise<void>;
+  /** Stops the running job of a model that was deleted. */
+  cancelModel(modelId: string): Promise<void> | void;
   isHealthy(): boolean;
 }
 

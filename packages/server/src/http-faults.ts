@@ -1,4 +1,10 @@
-import { type ErrorBody, type ErrorObject, type HttpFault, REQUEST_FAULTS, type RequestErrorCode } from '@trainyard/protocol';
+import {
+  type ErrorBody,
+  type ErrorObject,
+  type HttpFault,
+  REQUEST_FAULTS,
+  type RequestErrorCode,
+} from '@trainyard/protocol';
 import type { EngineErrorCode } from '@trainyard/engine';
 import type { StoreErrorCode } from '@trainyard/store';
 import type { TrainerErrorCode } from '@trainyard/trainer';
@@ -83,7 +89,9 @@ export function toErrorAnswer(thrown: unknown): ErrorAnswer {
   const fault: HttpFault = HTTP_FAULTS[code];
   // 500s are our failures: their messages may name files.
   const isInternal = fault.status === 500 || fault.status === 507;
-  const message = isInternal ? `The service failed (${code}); the log of the service says why` : (thrown as Error).message;
+  const message = isInternal
+    ? `The service failed (${code}); the log of the service says why`
+    : (thrown as Error).message;
   const error: ErrorObject = { message, type: fault.type, param: paramOf(thrown), code };
   const items = thrown instanceof RequestError ? thrown.items : null;
   const headers = {

@@ -35,13 +35,17 @@ interface ModelName {
  * @throws {RequestError} `request.unknown_model` (also for a deleted step), `request.ambiguous_model` for a bare name that
  *   several projects have
  */
-export async function resolveModelName(store: Store, options: { requested: string | null | undefined; entity: string; baseModelId: string }): Promise<ResolvedModel> {
+export async function resolveModelName(
+  store: Store,
+  options: { requested: string | null | undefined; entity: string; baseModelId: string },
+): Promise<ResolvedModel> {
   const { requested, entity, baseModelId } = options;
   if (!requested || requested === baseModelId) return { kind: 'base', name: baseModelId, project: null };
   const parsed = parseModelName(requested);
   const model = parsed && (await findModel(store, parsed, entity, requested));
   if (!parsed || !model) throw unknownModel(requested);
-  const checkpoint = parsed.step === null ? await store.latestCheckpoint(model.id) : await store.getCheckpoint(model.id, parsed.step);
+  const checkpoint =
+    parsed.step === null ? await store.latestCheckpoint(model.id) : await store.getCheckpoint(model.id, parsed.step);
   // Step 0 is the base model, so it answers even when no checkpoint is left.
   if (checkpoint === null && parsed.step !== null && parsed.step !== 0) throw unknownModel(requested);
   return atCheckpoint(model, checkpoint);
@@ -82,7 +86,8 @@ export function parseModelName(requested: string): ModelName | null {
 }
 
 async function findModel(store: Store, parsed: ModelName, entity: string, requested: string): Promise<Model | null> {
-  if (parsed.project !== null) return parsed.entity === entity ? store.findModel(entity, parsed.project, parsed.name) : null;
+  if (parsed.project !== null)
+    return parsed.entity === entity ? store.findModel(entity, parsed.project, parsed.name) : null;
   const found = await store.findModelByName(entity, parsed.name);
   switch (found.kind) {
     case 'found':
@@ -91,7 +96,11 @@ async function findModel(store: Store, parsed: ModelName, entity: string, reques
       return null;
     case 'ambiguous': {
       const choices = found.models.map((model) => `${model.entity}/${model.project}/${model.name}`).join(', ');
-      throw new RequestError('request.ambiguous_model', `The model name \`${requested}\` is used in several projects; name one of ${choices}`, { param: 'model' });
+      throw new RequestError(
+        'request.ambiguous_model',
+        `The model name \`${requested}\` is used in several projects; name one of ${choices}`,
+        { param: 'model' },
+      );
     }
     default:
       return found satisfies never;

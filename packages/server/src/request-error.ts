@@ -13,7 +13,12 @@ export class RequestError extends Error {
   constructor(
     code: RequestErrorCode,
     message: string,
-    options: { param?: string | null; items?: readonly ValidationItem[]; headers?: Record<string, string>; cause?: unknown } = {},
+    options: {
+      param?: string | null;
+      items?: readonly ValidationItem[];
+      headers?: Record<string, string>;
+      cause?: unknown;
+    } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;

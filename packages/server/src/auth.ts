@@ -1,0 +1,74 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Caller, Scope, Store } from '@trainyard/store';
+
+import { RequestError } from './request-error.ts';
+
+/** What a key must be allowed to do; `public` routes take no key. */
+export type RouteScope = Scope | 'public';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Every route declares one; registering a route without it throws. */
+    scope?: RouteScope;
+  }
+  interface FastifyRequest {
+    /** Set on every route that is not public. */
+    caller: Caller | null;
+  }
+}
+
+/**
+ * Bearer-key authentication for every route registered afterwards. Runs before the body is read.
+ *
+ * A missing, malformed or unknown key → 401; a key without the route's scope → 403. The scope `admin` includes the others.
+ */
+export function requireKeys(app: FastifyInstance, store: Store): void {
+  app.decorateRequest('caller', null);
+  app.addHook('onRoute', (route) => {
+    if (route.config?.scope === undefined)
+      throw new Error(`the route ${String(route.method)} ${route.url} declares no scope`);
+  });
+  app.addHook('onRequest', async (request) => {
+    const { scope } = request.routeOptions.config;
+    // No scope: the request matches no route and will be answered 404 or 405.
+    if (scope === undefined || scope === 'public') return;
+    const caller = await authenticate(request, store);
+    if (!caller.scopes.includes(scope) && !caller.scopes.includes('admin')) {
+      throw new RequestError(
+        'request.forbidden',
+        `This key may not use this route: it needs the scope \`${scope}\` and has ${caller.scopes.join(', ') || 'none'}`,
+      );
+    }
+    request.caller = caller;
+  });
+}
+
+const BEARER = /^bearer +(\S+)$/i;
+
+async function authenticate(request: FastifyRequest, store: Store): Promise<Caller> {
+  const { authorization } = request.headers;
+  const secret = authorization === undefined ? undefined : BEARER.exec(authorization.trim())?.[1];
+  const caller = secret === undefined ? null : await store.verifyKey(secret);
+  if (caller) return caller;
+  const message =
+    authorization === undefined
+      ? 'No API key was sent: use the header `Authorization: Bearer KEY`'
+      : 'The API key is not valid';
+  throw new RequestError('request.unauthenticated', message, { headers: { 'www-authenticate': 'Bearer' } });
+}
+
+/** The caller of an authenticated route. */
+export function callerOf(request: FastifyRequest): Caller {
+  if (request.caller === null) throw new Error('a public route has no caller');
+  return request.caller;
+}
+
+/** Longest project name that is recorded; longer ones are cut. */
+const MAX_PROJECT_CHARACTERS = 256;
+
+/** What usage is attributed to: `Compat-Project` or `OpenAI-Project`, usually "team/project". Null when neither was sent. */
+export function projectOf(request: FastifyRequest): string | null {
+  const header = request.headers['compat-project'] ?? request.headers['openai-project'];
+  const project = (Array.isArray(header) ? header[0] : header)?.trim().slice(0, MAX_PROJECT_CHARACTERS);
+  return project || null;
+}

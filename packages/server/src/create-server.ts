@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+
+import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+
+import { requireKeys } from './auth.ts';
+import { toErrorAnswer } from './http-faults.ts';
+import { acceptJsonBodies } from './json-body.ts';
+import { RequestError } from './request-error.ts';
+import { refuseRouteMisses } from './route-misses.ts';
+import { chatCompletionRoutes } from './routes/chat-completions.ts';
+import { checkpointRoutes } from './routes/checkpoints.ts';
+import { healthRoutes } from './routes/health.ts';
+import { modelRoutes } from './routes/models.ts';
+import { previewModelRoutes } from './routes/preview-models.ts';
+import { trainingJobRoutes } from './routes/training-jobs.ts';
+import { trajectoryLogRoutes } from './routes/trajectory-logs.ts';
+import { DEFAULT_HTTP_LIMITS, type RouteParts, type ServerParts } from './server-parts.ts';
+import { compileValidator, toValidationItems, type ValidatedPart } from './validation.ts';
+
+/** Request ids that clients may choose: they are sent back and logged, so they are short and printable. */
+const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
+
+/**
+ * The HTTP side of the service, from its parts. It does not listen: `listen` or `inject` is the caller's.
+ *
+ * Every path also answers with a trailing slash. Every error answer is an `ErrorBody`; every answer carries `X-Request-Id`.
+ */
+export function createServer(parts: ServerParts): FastifyInstance {
+  const routeParts: RouteParts = {
+    clock: Date.now,
+    log: () => {},
+    ...parts,
+    limits: { ...DEFAULT_HTTP_LIMITS, ...parts.limits },
+  };
+  const app = Fastify({
+    bodyLimit: routeParts.limits.chatBodyBytes,
+    routerOptions: { ignoreTrailingSlash: true },
+    genReqId: ({ headers }) => {
+      const id = headers['x-request-id'];
+      return typeof id === 'string' && REQUEST_ID.test(id) ? id : randomUUID().replaceAll('-', '');
+    },
+  });
+  app.setValidatorCompiler(compileValidator);
+  app.setErrorHandler((error, request, reply) => sendError(error, request, reply, routeParts.log));
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id);
+  });
+  refuseRouteMisses(app);
+  requireKeys(app, parts.store);
+  acceptJsonBodies(app);
+
+  healthRoutes(app, routeParts);
+  modelRoutes(app, routeParts);
+  chatCompletionRoutes(app, routeParts);
+  previewModelRoutes(app, routeParts);
+  checkpointRoutes(app, routeParts);
+  trajectoryLogRoutes(app, routeParts);
+  trainingJobRoutes(app, routeParts);
+  return app;
+}
+
+function sendError(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  log: (line: string) => void,
+): FastifyReply {
+  const fault = error instanceof Error ? translate(error as FastifyError, request) : error;
+  const answer = toErrorAnswer(fault);
+  if (answer.isInternal)
+    log(
+      `request ${request.id} (${request.method} ${request.routeOptions.url ?? 'unknown'}) failed: ${fault instanceof Error ? (fault.stack ?? fault.message) : String(fault)}`,
+    );
+  return reply
+    .code(answer.fault.status)
+    .headers(answer.headers)
+    .type('application/json; charset=utf-8')
+    .send(answer.body);
+}
+
+const PARTS: Readonly<Record<string, ValidatedPart>> = {
+  body: 'body',
+  querystring: 'query',
+  params: 'path',
+  headers: 'header',
+};
+
+/** Fastify's own refusals as ours; everything else is left as it is. */
+function translate(error: FastifyError, request: FastifyRequest): Error {
+  if (error.validation) {
+    const part = PARTS[error.validationContext ?? 'body'] ?? 'body';
+    const data = { body: request.body, query: request.query, path: request.params, header: request.headers }[part];
+    return RequestError.invalid(
+      toValidationItems(error.validation as Parameters<typeof toValidationItems>[0], part, data),
+    );
+  }
+  switch (error.code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new RequestError(
+        'request.body_too_large',
+        `The body is larger than the limit of ${request.routeOptions.bodyLimit} bytes for this route`,
+        { cause: error },
+      );
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new RequestError(
+        'request.unsupported_media_type',
+        `The Content-Type must be application/json, got ${request.headers['content-type'] ?? 'none'}`,
+        { cause: error },
+      );
+    default:
+      // Malformed paths, lengths and headers: the framework's words are fit for the client.
+      return error.code?.startsWith('FST_') && error.statusCode === 400
+        ? new RequestError('request.malformed', error.message, { cause: error })
+        : error;
+  }
+}

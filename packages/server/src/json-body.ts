@@ -1,0 +1,59 @@
+import { createHash } from 'node:crypto';
+
+import type { FastifyInstance } from 'fastify';
+import { parse } from 'secure-json-parse';
+
+import { RequestError } from './request-error.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** SHA-256 of the body as sent, in hex; only for requests with an `Idempotency-Key`. */
+    bodyDigest: string | null;
+  }
+}
+
+/**
+ * Parses JSON bodies. A syntax error is reported with its position; an empty body is no body; `__proto__` keys are dropped.
+ * A top-level `seed` beyond 2^53 becomes a string of its digits, since a number would lose bits.
+ */
+export function acceptJsonBodies(app: FastifyInstance): void {
+  app.decorateRequest('bodyDigest', null);
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text: string, done) => {
+    if (request.headers['idempotency-key'] !== undefined)
+      request.bodyDigest = createHash('sha256').update(text).digest('hex');
+    if (text.trim() === '') return done(null, undefined);
+    try {
+      done(null, keepSeedDigits(parse(text, undefined, { protoAction: 'remove', constructorAction: 'remove' }), text));
+    } catch (error) {
+      done(syntaxFault(error as Error, text));
+    }
+  });
+}
+
+function syntaxFault(error: Error, text: string): RequestError {
+  // V8 names the position for most faults; the rest are an end that came too soon.
+  const position = Number(
+    /position (\d+)/.exec(error.message)?.[1] ?? (/end of JSON/i.test(error.message) ? text.length : 0),
+  );
+  const items = [
+    { loc: ['body', position], msg: 'JSON decode error', type: 'json_invalid', ctx: { error: error.message } },
+  ];
+  return new RequestError(
+    'request.invalid_json',
+    `The body is not valid JSON, at position ${position}: ${error.message}`,
+    { param: 'body', items, cause: error },
+  );
+}
+
+function keepSeedDigits(body: unknown, text: string): unknown {
+  if (typeof body !== 'object' || body === null || !('seed' in body)) return body;
+  if (typeof body.seed !== 'number' || !Number.isInteger(body.seed) || Number.isSafeInteger(body.seed)) return body;
+  let digits: string | undefined;
+  // Members are visited in order and nested ones before their parent, so the last `seed` with this value at the top wins.
+  JSON.parse(text, function (this: unknown, key: string, value: unknown, context?: { source?: string }) {
+    if (key === 'seed' && value === body.seed && context?.source !== undefined) digits = context.source;
+    return value;
+  });
+  return digits !== undefined && /^-?\d+$/.test(digits) ? { ...body, seed: digits } : body;
+}

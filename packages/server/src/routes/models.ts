@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+
+import type { FastifyInstance } from 'fastify';
+import type { ModelCard, ModelList } from '@trainyard/protocol';
+
+import { callerOf } from '../auth.ts';
+import { versionName } from '../model-names.ts';
+import { walkPages } from '../paging.ts';
+import type { RouteParts } from '../server-parts.ts';
+
+/** GET /v1/models: the base model, then every trained model of the caller, its latest version first by its bare name. */
+export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
+  app.get('/v1/models', { config: { scope: 'inference' } }, async (request): Promise<ModelList> => {
+    const { store, inference, clock } = parts;
+    const { id: baseModelId, contextLength } = inference.baseModel;
+    const { entityId } = callerOf(request);
+    const now = Math.floor(clock() / 1000);
+    const card = (id: string, createdAt: number, root: string, parent: string | null): ModelCard =>
+      toCard({ id, created: createdAt, root, parent, maxLength: contextLength, now });
+    const data = [card(baseModelId, now, baseModelId, null)];
+    for await (const model of walkPages((page) => store.listModels({ ...page, entityId }))) {
+      // A model of another base cannot be served until that base is.
+      if (model.baseModel !== baseModelId) continue;
+      const name = `${model.entity}/${model.project}/${model.name}`;
+      data.push(card(name, Math.floor(model.createdAt / 1000), name, model.baseModel));
+      for await (const checkpoint of walkPages((page) => store.listCheckpoints({ ...page, modelId: model.id }))) {
+        data.push(
+          card(versionName(model, checkpoint.step), Math.floor(checkpoint.createdAt / 1000), name, model.baseModel),
+        );
+      }
+    }
+    return { object: 'list', data };
+  });
+}
+
+function toCard(card: {
+  id: string;
+  created: number;
+  root: string;
+  parent: string | null;
+  maxLength: number;
+  now: number;
+}): ModelCard {
+  return {
+    id: card.id,
+    object: 'model',
+    created: card.created,
+    owned_by: 'trainyard',
+    root: card.root,
+    parent: card.parent,
+    max_model_len: card.maxLength,
+    permission: [
+      {
+        id: `modelperm-${randomUUID().replaceAll('-', '')}`,
+        object: 'model_permission',
+        created: card.now,
+        allow_create_engine: false,
+        allow_sampling: true,
+        allow_logprobs: true,
+        allow_search_indices: false,
+        allow_view: true,
+        allow_fine_tuning: card.parent === null,
+        organization: '*',
+        group: null,
+        is_blocking: false,
+      },
+    ],
+  };
+}

@@ -1,0 +1,26 @@
+import type { FastifyRequest } from 'fastify';
+import type { Job, Model } from '@trainyard/store';
+
+import { callerOf } from '../auth.ts';
+import { RequestError } from '../request-error.ts';
+import type { RouteParts } from '../server-parts.ts';
+
+/** The caller's model. @throws {RequestError} the same `request.not_found` for an unknown id and for another tenant's */
+export async function ownedModel(request: FastifyRequest, parts: RouteParts, modelId: string): Promise<Model> {
+  const model = await parts.store.getModel(modelId);
+  if (model === null || model.entityId !== callerOf(request).entityId) throw notFound('model', modelId, 'model_id');
+  return model;
+}
+
+/** The caller's job. @throws {RequestError} as for models */
+export async function ownedJob(request: FastifyRequest, parts: RouteParts, jobId: string): Promise<Job> {
+  const job = await parts.store.getJob(jobId);
+  if (job === null || job.entityId !== callerOf(request).entityId) throw notFound('training job', jobId, 'job_id');
+  return job;
+}
+
+export function notFound(what: string, id: string, param: string): RequestError {
+  return new RequestError('request.not_found', `The ${what} ${JSON.stringify(id.slice(0, 100))} does not exist`, {
+    param,
+  });
+}

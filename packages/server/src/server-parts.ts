@@ -1,0 +1,35 @@
+import type { Blobs, Store } from '@trainyard/store';
+
+import type { InferenceBackend, TrainingQueue } from './backends.ts';
+
+/** Everything the HTTP side of the service is made of. */
+export interface ServerParts {
+  store: Store;
+  blobs: Blobs;
+  inference: InferenceBackend;
+  training: TrainingQueue;
+  /** Milliseconds since the epoch; default `Date.now`. */
+  clock?: () => number;
+  /** Receives one line for each failure that the client is told nothing about. Default: nothing is written. */
+  log?: (line: string) => void;
+  limits?: Partial<HttpLimits>;
+}
+
+export interface HttpLimits {
+  /** Largest body of a chat request, bytes. */
+  chatBodyBytes: number;
+  /**
+   * Largest body of a preview request, bytes. The body is held in memory as one string and parsed at once, so the event loop stands
+   * still for about 10 ms a MB; V8 has no strings of 2^29 characters.
+   */
+  previewBodyBytes: number;
+}
+
+export const DEFAULT_HTTP_LIMITS: HttpLimits = { chatBodyBytes: 8_000_000, previewBodyBytes: 512_000_000 };
+
+/** What routes are given: the parts with their defaults. */
+export interface RouteParts extends ServerParts {
+  clock: () => number;
+  log: (line: string) => void;
+  limits: HttpLimits;
+}

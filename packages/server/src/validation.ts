@@ -1,0 +1,201 @@
+import { Ajv, type ErrorObject as AjvError } from 'ajv';
+import type { FastifySchemaCompiler, FastifySchema } from 'fastify';
+import type { ValidationItem } from '@trainyard/protocol';
+
+/** More failed checks than this help nobody; a body of 8 MB can have tens of thousands. */
+const MAX_ITEMS = 100;
+/** Longer values are not repeated in the answer. */
+const MAX_INPUT_CHARACTERS = 200;
+
+const OPTIONS = { useDefaults: true, removeAdditional: false, strict: false } as const;
+// Bodies are taken as they are: what may be read leniently was normalised before. Query strings have no types of their own.
+const bodyAjv = new Ajv({ ...OPTIONS, allErrors: true });
+// Bodies of hundreds of MB stop at the first failure: collecting every one would cost more memory than the body.
+const largeBodyAjv = new Ajv({ ...OPTIONS, allErrors: false });
+const textAjv = new Ajv({ ...OPTIONS, allErrors: true, coerceTypes: true });
+
+/** Set on the schema of a body that may be hundreds of MB. */
+export const STOP_AT_FIRST_FAULT = { 'x-stop-at-first-fault': true } as const;
+
+export const compileValidator: FastifySchemaCompiler<FastifySchema> = ({ schema, httpPart }) => {
+  if (httpPart !== 'body') return textAjv.compile(schema);
+  return ('x-stop-at-first-fault' in schema ? largeBodyAjv : bodyAjv).compile(schema);
+};
+
+/** Where a validated value came from, as the first part of `loc`. */
+export type ValidatedPart = 'body' | 'query' | 'path' | 'header';
+
+/**
+ * Ajv's errors as pydantic would report them: one item per wrong value, also for unions and nullable fields.
+ *
+ * @param data what was validated; `undefined` = the request had no body
+ */
+export function toValidationItems(errors: readonly AjvError[], part: ValidatedPart, data: unknown): ValidationItem[] {
+  if (data === undefined) return [{ loc: [part], msg: 'Field required', type: 'missing' }];
+  const byPath = new Map<string, AjvError[]>();
+  for (const error of errors) {
+    if (COMBINATORS.has(error.keyword) || expectedTypes(error).every((type) => type === 'null')) continue;
+    const path =
+      error.keyword === 'required' || error.propertyName !== undefined
+        ? `${error.instancePath}\0${error.params['missingProperty'] ?? error.propertyName}`
+        : error.instancePath;
+    byPath.set(path, [...(byPath.get(path) ?? []), error]);
+    if (byPath.size > MAX_ITEMS) break;
+  }
+  const items: ValidationItem[] = [];
+  for (const [path, group] of byPath) {
+    // A value that fits one branch of a union apart from its range, or from its members, is told only that.
+    const isInside = [...byPath.keys()].some(
+      (other) => other !== path && other.startsWith(path) && '/\0'.includes(other.charAt(path.length)),
+    );
+    const ranges = group.filter((error) => error.keyword !== 'type');
+    if (ranges.length > 0) items.push(...ranges.map((error) => toItem(error, part, data)));
+    else if (!isInside) items.push(typeItem(group, part, data));
+  }
+  return items.slice(0, MAX_ITEMS);
+}
+
+const COMBINATORS: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'if', 'propertyNames']);
+
+function expectedTypes(error: AjvError): string[] {
+  return error.keyword === 'type' ? [error.params['type']].flat().map(String) : ['value'];
+}
+
+const TYPES: Readonly<Record<string, { type: string; noun: string }>> = {
+  string: { type: 'string_type', noun: 'a valid string' },
+  integer: { type: 'int_type', noun: 'a valid integer' },
+  number: { type: 'float_type', noun: 'a valid number' },
+  boolean: { type: 'bool_type', noun: 'a valid boolean' },
+  array: { type: 'list_type', noun: 'a valid list' },
+  object: { type: 'dict_type', noun: 'a valid dictionary' },
+};
+
+function typeItem(group: readonly AjvError[], part: ValidatedPart, data: unknown): ValidationItem {
+  const types = [...new Set(group.flatMap(expectedTypes))]
+    .filter((type) => type !== 'null')
+    .map((type) => TYPES[type] ?? { type: 'value_error', noun: type });
+  const error = group[0];
+  if (!error) throw new Error('a group of errors is never empty');
+  return item(
+    error,
+    part,
+    data,
+    types[0]?.type ?? 'value_error',
+    `Input should be ${types.map((type) => type.noun).join(' or ')}`,
+  );
+}
+
+function toItem(error: AjvError, part: ValidatedPart, data: unknown): ValidationItem {
+  const { keyword, params } = error;
+  const limit = params['limit'] as number;
+  switch (keyword) {
+    case 'required':
+      return {
+        loc: [...locOf(error, part, data), params['missingProperty'] as string],
+        msg: 'Field required',
+        type: 'missing',
+      };
+    case 'enum':
+      return item(
+        error,
+        part,
+        data,
+        'literal_error',
+        `Input should be ${alternatives(params['allowedValues'] as unknown[])}`,
+      );
+    case 'const':
+      return item(error, part, data, 'literal_error', `Input should be ${alternatives([params['allowedValue']])}`);
+    case 'minimum':
+      return item(error, part, data, 'greater_than_equal', `Input should be greater than or equal to ${limit}`, {
+        ge: limit,
+      });
+    case 'maximum':
+      return item(error, part, data, 'less_than_equal', `Input should be less than or equal to ${limit}`, {
+        le: limit,
+      });
+    case 'exclusiveMinimum':
+      return item(error, part, data, 'greater_than', `Input should be greater than ${limit}`, { gt: limit });
+    case 'exclusiveMaximum':
+      return item(error, part, data, 'less_than', `Input should be less than ${limit}`, { lt: limit });
+    case 'minItems':
+      return item(error, part, data, 'too_short', `List should have at least ${limit} item${limit === 1 ? '' : 's'}`, {
+        min_length: limit,
+      });
+    case 'maxItems':
+      return item(error, part, data, 'too_long', `List should have at most ${limit} item${limit === 1 ? '' : 's'}`, {
+        max_length: limit,
+      });
+    case 'minLength':
+      return item(
+        error,
+        part,
+        data,
+        'string_too_short',
+        `String should have at least ${limit} character${limit === 1 ? '' : 's'}`,
+        { min_length: limit },
+      );
+    case 'maxLength':
+      return item(error, part, data, 'string_too_long', `String should have at most ${limit} characters`, {
+        max_length: limit,
+      });
+    case 'pattern':
+      return item(
+        error,
+        part,
+        data,
+        'string_pattern_mismatch',
+        `${error.propertyName === undefined ? 'String' : `Key "${error.propertyName}"`} should match pattern '${params['pattern']}'`,
+        { pattern: params['pattern'] },
+      );
+    default:
+      return item(error, part, data, 'value_error', error.message ?? `Value fails "${keyword}"`);
+  }
+}
+
+function alternatives(values: readonly unknown[]): string {
+  const texts = values.map((value) => (typeof value === 'string' ? `'${value}'` : String(value)));
+  return texts.length > 1 ? `${texts.slice(0, -1).join(', ')} or ${texts.at(-1)}` : (texts[0] ?? 'nothing');
+}
+
+function item(
+  error: AjvError,
+  part: ValidatedPart,
+  data: unknown,
+  type: string,
+  msg: string,
+  ctx?: Record<string, unknown>,
+): ValidationItem {
+  const input = valueAt(data, pathOf(error));
+  return {
+    loc: locOf(error, part, data),
+    msg,
+    type,
+    ...(isPrintable(input) ? { input } : {}),
+    ...(ctx ? { ctx } : {}),
+  };
+}
+
+/** Lists and objects are left out of the answer: the place says enough, and they may be the whole body. */
+function isPrintable(input: unknown): boolean {
+  return typeof input === 'string' ? input.length <= MAX_INPUT_CHARACTERS : typeof input !== 'object' || input === null;
+}
+
+function pathOf(error: AjvError): string[] {
+  return error.instancePath
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+/** Indices into lists are numbers, everything else is a key. */
+function locOf(error: AjvError, part: ValidatedPart, data: unknown): (string | number)[] {
+  const path = pathOf(error);
+  return [part, ...path.map((key, depth) => (Array.isArray(valueAt(data, path.slice(0, depth))) ? Number(key) : key))];
+}
+
+function valueAt(data: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>(
+    (value, key) => (typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined),
+    data,
+  );
+}

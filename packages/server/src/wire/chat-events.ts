@@ -1,0 +1,81 @@
+import type { EngineEvent, GenerateRequest } from '@trainyard/engine';
+
+import type { InferenceBackend } from '../backends.ts';
+import { BackendFailure } from '../http-faults.ts';
+
+/** Tokens of a request so far; right at every moment, also when the client leaves in the middle. */
+export interface TokenMeter {
+  promptTokens: number;
+  /** Over all choices. */
+  completionTokens: number;
+}
+
+export type StartedEvent = Extract<EngineEvent, { kind: 'started' }>;
+export type OutputEvent = Extract<EngineEvent, { kind: 'delta' | 'finished' }>;
+export type CompletedEvent = Extract<EngineEvent, { kind: 'completed' }>;
+
+/** A generation whose first output is there, so that every refusal of the engine has had its chance to be a plain HTTP error. */
+export interface OpenedGeneration {
+  started: StartedEvent;
+  /** Deltas and finishes of all choices, then `completed`. Read it once; leaving the loop ends the request. */
+  events: AsyncGenerator<OutputEvent | CompletedEvent, void>;
+}
+
+/**
+ * Starts a request and waits for its first output.
+ *
+ * @throws {BackendFailure} what the engine refused or failed with; later failures come from `events`
+ */
+export async function openGeneration(
+  inference: InferenceBackend,
+  request: GenerateRequest,
+  signal: AbortSignal,
+  meter: TokenMeter,
+): Promise<OpenedGeneration> {
+  const source = inference.generate(request, signal)[Symbol.asyncIterator]();
+  try {
+    const started = accept(await source.next(), signal);
+    if (started.kind !== 'started') throw new Error(`a generation began with the event ${started.kind}`);
+    meter.promptTokens = started.promptTokenIds.length;
+    const first = accept(await source.next(), signal);
+    return { started, events: outputs(source, first, signal, meter) };
+  } catch (error) {
+    await source.return?.();
+    throw error;
+  }
+}
+
+async function* outputs(
+  source: AsyncIterator<EngineEvent>,
+  first: EngineEvent,
+  signal: AbortSignal,
+  meter: TokenMeter,
+): AsyncGenerator<OutputEvent | CompletedEvent, void> {
+  try {
+    for (let event = first; ; event = accept(await source.next(), signal)) {
+      switch (event.kind) {
+        case 'delta':
+        case 'finished':
+          meter.completionTokens += event.tokenIds.length;
+          yield event;
+          break;
+        case 'completed':
+          meter.completionTokens = event.usage.completionTokens;
+          yield event;
+          return;
+        default:
+          throw new Error(`the event ${event.kind} came in the middle of a generation`);
+      }
+    }
+  } finally {
+    await source.return?.();
+  }
+}
+
+function accept(result: IteratorResult<EngineEvent>, signal: AbortSignal): EngineEvent {
+  signal.throwIfAborted();
+  if (result.done) throw new Error('a generation ended without its last event');
+  if (result.value.kind === 'failed')
+    throw new BackendFailure(result.value.code, result.value.message, result.value.param);
+  return result.value;
+}

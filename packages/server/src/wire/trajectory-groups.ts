@@ -1,0 +1,167 @@
+import type { ValidationItem, WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
+import type { HistoryItem, TemplateMessage } from '@trainyard/tokenizer';
+import type { History, Trajectory, TrajectoryGroup } from '@trainyard/trainer';
+
+/** A trajectory that cannot be trained as sent; `item` names the group, the trajectory and the entry. */
+export class TrajectoryFormatError extends Error {
+  override readonly name = 'TrajectoryFormatError';
+  readonly code = 'trajectory.invalid';
+  readonly item: ValidationItem;
+  constructor(item: ValidationItem) {
+    super(`${item.loc.join('.')}: ${item.msg}`);
+    this.item = item;
+  }
+}
+
+type Place = readonly (string | number)[];
+
+/**
+ * Sampling computes a log-softmax in 32-bit floats, which can exceed 0 by a few units in the last place for a certain token.
+ * Such a value is 0; anything larger is no log-probability.
+ */
+const LOGPROB_ROUNDING = 1e-5;
+
+/**
+ * A group as the trainer reads it. Uses no HTTP, so that the trainer's process can read stored groups with it.
+ *
+ * A sampled choice, or an assistant message with `logprobs`, becomes a `choice` with its token ids: `token_ids` when there are
+ * as many as logprob entries, else the entries' own `token_id:N`. Without logprob entries it is context, not trained.
+ *
+ * @param index place of the group in the job, for messages
+ * @param vocabSize null = unknown, so ids have no upper limit here
+ * @throws {TrajectoryFormatError}
+ */
+export function trajectoryGroupOf(
+  group: WireTrajectoryGroup,
+  index: number,
+  vocabSize: number | null = null,
+): TrajectoryGroup {
+  const place: Place = ['body', 'trajectory_groups', index];
+  return {
+    trajectories: group.trajectories.map((trajectory, number) =>
+      readTrajectory(trajectory, [...place, 'trajectories', number], vocabSize),
+    ),
+    numExceptions: group.exceptions?.length ?? 0,
+  };
+}
+
+function readTrajectory(trajectory: WireTrajectory, place: Place, vocabSize: number | null): Trajectory {
+  const reward = Number(trajectory.reward ?? 0);
+  if (!Number.isFinite(reward))
+    fail([...place, 'reward'], 'finite_number', 'Input should be a finite number', String(reward));
+  const first = { messages_and_choices: trajectory.messages_and_choices ?? [], tools: trajectory.tools };
+  const histories = [readHistory(first, place, vocabSize)];
+  (trajectory.additional_histories ?? []).forEach((history, index) =>
+    histories.push(readHistory(history, [...place, 'additional_histories', index], vocabSize)),
+  );
+  return { reward, histories };
+}
+
+function readHistory(
+  history: { messages_and_choices: unknown[]; tools?: unknown[] | null | undefined },
+  place: Place,
+  vocabSize: number | null,
+): History {
+  const items = history.messages_and_choices.map((item, index) =>
+    readItem(item, [...place, 'messages_and_choices', index], vocabSize),
+  );
+  return { items, tools: history.tools ?? null };
+}
+
+function readItem(item: unknown, place: Place, vocabSize: number | null): HistoryItem {
+  if (!isObject(item)) fail(place, 'dict_type', 'Input should be a message or a choice');
+  const isChoice = isObject(item['message']);
+  if (!isChoice && typeof item['role'] !== 'string')
+    fail(place, 'missing', 'Input should be a message, with `role`, or a choice, with `message` and `finish_reason`');
+  const message = readMessage(
+    isChoice ? { role: 'assistant', ...(item['message'] as object) } : item,
+    isChoice ? [...place, 'message'] : place,
+  );
+  const entries =
+    isChoice || item['role'] === 'assistant' ? logprobEntries(item['logprobs'], [...place, 'logprobs']) : null;
+  if (entries === null || entries.list.length === 0) return { kind: 'message', message };
+  return {
+    kind: 'choice',
+    message,
+    tokenIds: readTokenIds(item['token_ids'], entries, place, vocabSize),
+    logprobs: Float32Array.from(entries.list, (entry, index) => readLogprob(entry, [...entries.place, index])),
+  };
+}
+
+/** Content of a shape that no template can render is refused here; parts are the template's business. */
+function readMessage(message: object, place: Place): TemplateMessage {
+  const { role, content } = message as { role?: unknown; content?: unknown };
+  if (typeof role !== 'string') fail([...place, 'role'], 'string_type', 'Input should be a valid string');
+  if (content !== undefined && content !== null && typeof content !== 'string' && !Array.isArray(content)) {
+    fail([...place, 'content'], 'string_type', 'Input should be a valid string or list');
+  }
+  return message as TemplateMessage;
+}
+
+interface Entries {
+  list: readonly unknown[];
+  place: Place;
+}
+
+function logprobEntries(logprobs: unknown, place: Place): Entries | null {
+  if (logprobs === undefined || logprobs === null) return null;
+  if (!isObject(logprobs)) fail(place, 'dict_type', 'Input should be an object with `content`');
+  const key = logprobs['content'] ? 'content' : 'refusal';
+  const list = logprobs[key];
+  if (list === undefined || list === null) return null;
+  if (!Array.isArray(list)) fail([...place, key], 'list_type', 'Input should be a valid list');
+  return { list, place: [...place, key] };
+}
+
+function readTokenIds(tokenIds: unknown, entries: Entries, place: Place, vocabSize: number | null): Int32Array {
+  if (Array.isArray(tokenIds) && tokenIds.length === entries.list.length) {
+    return Int32Array.from(tokenIds, (id: unknown, index) =>
+      checkTokenId(id, [...place, 'token_ids', index], vocabSize),
+    );
+  }
+  return Int32Array.from(entries.list, (entry, index) => {
+    const token = isObject(entry) ? entry['token'] : undefined;
+    const digits = typeof token === 'string' ? /^token_id:(-?\d+)$/.exec(token)?.[1] : undefined;
+    const at = [...entries.place, index, 'token'];
+    if (digits === undefined)
+      fail(
+        at,
+        'token_id',
+        'Input should be `token_id:N`, or the choice should carry `token_ids` for every logprob entry',
+        token,
+      );
+    return checkTokenId(Number(digits), at, vocabSize);
+  });
+}
+
+function checkTokenId(id: unknown, place: Place, vocabSize: number | null): number {
+  const limit = vocabSize ?? 2 ** 31;
+  if (typeof id === 'number' && Number.isInteger(id) && id >= 0 && id < limit) return id;
+  return fail(place, 'token_out_of_range', `Input should be a token id in [0, ${limit})`, id);
+}
+
+function readLogprob(entry: unknown, place: Place): number {
+  const logprob = isObject(entry) ? entry['logprob'] : undefined;
+  if (typeof logprob === 'number' && Number.isFinite(logprob) && logprob <= LOGPROB_ROUNDING)
+    return Math.min(logprob, 0);
+  return fail(
+    [...place, 'logprob'],
+    'logprob_invalid',
+    'Input should be a finite natural logarithm of at most 0',
+    logprob,
+  );
+}
+
+function fail(loc: Place, type: string, msg: string, input?: unknown): never {
+  const isScalar = input !== undefined && typeof input !== 'object';
+  throw new TrajectoryFormatError({
+    loc: [...loc],
+    msg,
+    type,
+    ...(isScalar ? { input: typeof input === 'string' ? input.slice(0, 200) : input } : {}),
+  });
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
