@@ -1,0 +1,65 @@
+/** What the demo teaches: prompts, and a reward for each answer. */
+export interface DemoTask {
+  readonly name: string;
+  readonly summary: string;
+  readonly prompts: readonly string[];
+  /** @returns 0–1 */
+  reward(promptIndex: number, answer: string): number;
+  readonly maxTokens: number;
+  readonly learningRate: number;
+}
+
+const QUESTIONS: readonly { question: string; answers: readonly string[] }[] = [
+  { question: 'What is the capital of France?', answers: ['paris'] },
+  { question: 'What color is the sky on a clear day?', answers: ['blue'] },
+  { question: 'How many legs does a spider have?', answers: ['8', 'eight'] },
+  { question: 'What is the opposite of hot?', answers: ['cold'] },
+  { question: 'Which planet do we live on?', answers: ['earth'] },
+  { question: 'What do bees make?', answers: ['honey'] },
+  { question: 'How many days are in a week?', answers: ['7', 'seven'] },
+  { question: 'What is frozen water called?', answers: ['ice'] },
+];
+
+/** Answers of this many words or fewer get the full brevity score … */
+const SHORT_WORDS = 4;
+/** … which falls to 0 over this many more. */
+const FADE_WORDS = 28;
+/** What a short but wrong answer still earns: brevity alone is learnt first, so the reward is felt from the first step. */
+const WRONG_ANSWER_FACTOR = 0.25;
+
+/** Shaped: every word less and every right answer more raises the reward, so almost every group has something to teach. */
+const concise: DemoTask = {
+  name: 'concise',
+  summary: 'answer right, in a few words',
+  prompts: QUESTIONS.map(({ question }) => question),
+  maxTokens: 40,
+  learningRate: 5e-4,
+  reward(promptIndex, answer) {
+    const text = answer.toLowerCase();
+    const isRight = QUESTIONS[promptIndex]!.answers.some((word) => new RegExp(`\\b${word}\\b`).test(text));
+    const numWords = text.split(/\s+/).filter((word) => word !== '').length;
+    const brevity = Math.min(1, Math.max(0, 1 - (numWords - SHORT_WORDS) / FADE_WORDS));
+    return (isRight ? 1 : WRONG_ANSWER_FACTOR) * brevity;
+  },
+};
+
+const WORD_ORDERS = [
+  ['yes', 'no', 'maybe'],
+  ['maybe', 'yes', 'no'],
+  ['no', 'maybe', 'yes'],
+];
+
+/** ART's classic. Sparse: at the start almost no sample is one of the three words, so the first steps may show nothing. */
+const yesNoMaybe: DemoTask = {
+  name: 'yes-no-maybe',
+  summary: 'say "maybe" (1), rather than "no" (0.75) or "yes" (0.5)',
+  prompts: WORD_ORDERS.flatMap((words) => [`respond with ${words.map((word) => `'${word}'`).join(', ')}`, `just respond with ${words.join(', ')}`]),
+  maxTokens: 16,
+  learningRate: 5e-4,
+  reward(_promptIndex, answer) {
+    const word = answer.trim().toLowerCase().replace(/[.'"!]/g, '');
+    return word === 'maybe' ? 1 : word === 'no' ? 0.75 : word === 'yes' ? 0.5 : 0;
+  },
+};
+
+export const TASKS: readonly DemoTask[] = [concise, yesNoMaybe];

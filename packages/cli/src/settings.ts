@@ -1,0 +1,61 @@
+import { parseArgs } from 'node:util';
+
+import { kebab, resolveConfig, ServerError, SETTING_NAMES, type ServiceConfig, type SettingName } from '@trainyard/server';
+
+/** What `--help` says about each setting; a setting without a line does not compile. */
+const HELP = {
+  host: 'address to listen on (127.0.0.1)',
+  port: 'TCP port, 0 = any free one (8420)',
+  dataDir: 'folder for the database, checkpoints and models (.trainyard)',
+  apiKey: 'fixes the first admin key',
+  entity: 'owner of everything made without an explicit entity (local)',
+  model: 'GGUF file of the base model (SmolLM2-135M-Instruct)',
+  modelId: 'id under which the base model is served',
+  precision: 'exact = half-precision copy, sampler and trainer agree; fast = the file as it is (exact)',
+  threads: 'threads of each host (all cores)',
+  capacityTokens: 'KV cache over all sequences, in tokens (16384)',
+  maxSequences: 'sequences in one batch (128)',
+  maxWaiting: 'requests that may wait (2048)',
+  engineShare: 'part of the compute time sampling gets while training has work too (0.7)',
+  drainTimeoutMs: 'how long a shutdown waits for running requests (20000)',
+} as const satisfies Record<SettingName, string>;
+
+export type ParsedSettings = { kind: 'config'; config: ServiceConfig } | { kind: 'help'; text: string };
+
+/**
+ * Reads a command line of settings: every setting is a flag, `--config FILE` names a config file.
+ *
+ * @throws {ServerError} `server.config_invalid`
+ */
+export function parseSettings(command: string, args: readonly string[]): ParsedSettings {
+  const options = Object.fromEntries(SETTING_NAMES.map((name) => [kebab(name), { type: 'string' as const }]));
+  let values: Record<string, string | boolean | undefined>;
+  try {
+    ({ values } = parseArgs({
+      args: [...args],
+      options: { ...options, config: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
+      allowPositionals: false,
+    }));
+  } catch (error) {
+    throw new ServerError('server.config_invalid', `${(error as Error).message}; see "trainyard ${command} --help"`);
+  }
+  if (values['help'] === true) return { kind: 'help', text: helpText(command) };
+  const flags: Partial<Record<SettingName, string>> = {};
+  for (const name of SETTING_NAMES) {
+    const value = values[kebab(name)];
+    if (typeof value === 'string') flags[name] = value;
+  }
+  const configPath = typeof values['config'] === 'string' ? values['config'] : null;
+  return { kind: 'config', config: resolveConfig({ flags, environment: process.env, configPath }) };
+}
+
+function helpText(command: string): string {
+  const rows = SETTING_NAMES.map((name) => `  --${kebab(name).padEnd(18)} ${HELP[name]}`);
+  return `usage: trainyard ${command} [options]
+
+${rows.join('\n')}
+  --${'config'.padEnd(18)} JSON file with the same settings in camelCase (trainyard.json when it exists)
+
+Flags override the environment (TRAINYARD_PORT and so on), which overrides the config file.
+`;
+}

@@ -1,0 +1,199 @@
+import type {
+  ChatCompletion, ChatCompletionChunk, ChatCompletionField, CheckpointObject, CreateModelRequest, DeleteCheckpointsResponse, DeleteModelResponse, ListPage, ModelList, ModelObject,
+  TrainingEventObject, TrainingJobObject, WireTrainingConfig, WireTrajectoryGroup,
+} from '@trainyard/protocol';
+
+import { TrainingFailedError, TrainyardApiError } from './errors.ts';
+import { readServerSentEvents } from './server-sent-events.ts';
+
+export interface TrainyardOptions {
+  /** ends in `/v1`, e.g. `http://127.0.0.1:8420/v1` */
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  /** default: the global `fetch` */
+  readonly fetch?: typeof fetch;
+}
+
+/** A chat request; every vLLM field is allowed, see `ChatCompletionRequestSchema`. */
+export type ChatBody = { model: string; messages: readonly object[] } & { [Field in Exclude<ChatCompletionField, 'model' | 'messages' | 'stream'>]?: unknown };
+
+export interface PageOptions {
+  after?: string;
+  limit?: number;
+  order?: 'asc' | 'desc';
+}
+
+/** How often a waiting client looks for new events. */
+const POLL_INTERVAL_MS = 250;
+
+/**
+ * Typed client for Node and browsers. Errors are `TrainyardApiError`s; nothing is retried, since only the caller knows what may run twice
+ * (give an `idempotencyKey` where it may).
+ */
+export class Trainyard {
+  readonly #baseUrl: string;
+  readonly #apiKey: string;
+  readonly #fetch: typeof fetch;
+
+  constructor(options: TrainyardOptions) {
+    this.#baseUrl = options.baseUrl.replace(/\/+$/, '');
+    this.#apiKey = options.apiKey;
+    this.#fetch = options.fetch ?? fetch;
+  }
+
+  /** Finds or makes a model; safe to call again and again. */
+  async registerModel(model: { project: string; name: string; baseModel: string; entity?: string }, options: CallOptions = {}): Promise<ModelObject> {
+    const body: CreateModelRequest = {
+      entity: model.entity ?? null,
+      project: model.project,
+      name: model.name,
+      base_model: model.baseModel,
+      return_existing: true,
+    };
+    return await this.#call('POST', '/preview/models', { ...options, body });
+  }
+
+  /** Removes the model, its checkpoints and their files; its running jobs are cancelled. */
+  async deleteModel(modelId: string, options: CallOptions = {}): Promise<DeleteModelResponse> {
+    return await this.#call('DELETE', `/preview/models/${encodeURIComponent(modelId)}`, options);
+  }
+
+  async listCheckpoints(modelId: string, page: PageOptions = {}, options: CallOptions = {}): Promise<ListPage<CheckpointObject>> {
+    return await this.#call('GET', `/preview/models/${encodeURIComponent(modelId)}/checkpoints${query(page)}`, options);
+  }
+
+  async deleteCheckpoints(modelId: string, steps: readonly number[], options: CallOptions = {}): Promise<DeleteCheckpointsResponse> {
+    return await this.#call('DELETE', `/preview/models/${encodeURIComponent(modelId)}/checkpoints`, { ...options, body: { steps } });
+  }
+
+  /** Stores trajectories of a split (for example `val`) and puts their means on the latest checkpoint. */
+  async log(modelId: string, split: string, groups: readonly WireTrajectoryGroup[], options: CallOptions = {}): Promise<void> {
+    await this.#call('POST', `/preview/models/${encodeURIComponent(modelId)}/log`, { ...options, body: { model_id: modelId, split, trajectory_groups: groups } });
+  }
+
+  /** Queues a training job and returns at once; see `waitForTraining`. */
+  async createTrainingJob(modelId: string, groups: readonly WireTrajectoryGroup[], config: WireTrainingConfig = {}, options: CallOptions = {}): Promise<TrainingJobObject> {
+    return await this.#call('POST', '/preview/training-jobs', { ...options, body: { model_id: modelId, trajectory_groups: groups, experimental_config: config } });
+  }
+
+  async getTrainingJob(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
+    return await this.#call('GET', `/preview/training-jobs/${encodeURIComponent(jobId)}`, options);
+  }
+
+  async listTrainingEvents(jobId: string, page: Omit<PageOptions, 'order'> = {}, options: CallOptions = {}): Promise<ListPage<TrainingEventObject>> {
+    return await this.#call('GET', `/preview/training-jobs/${encodeURIComponent(jobId)}/events${query(page)}`, options);
+  }
+
+  /** Every event of a job, as they come, up to and including the terminal one. */
+  async *watchTrainingJob(jobId: string, options: CallOptions = {}): AsyncGenerator<TrainingEventObject> {
+    let after: string | undefined;
+    for (;;) {
+      const page = await this.listTrainingEvents(jobId, { limit: 100, ...(after === undefined ? {} : { after }) }, options);
+      for (const event of page.data) {
+        yield event;
+        if (event.type === 'training_ended' || event.type === 'training_failed') return;
+        after = event.id;
+      }
+      if (!page.has_more) await delay(POLL_INTERVAL_MS, options.signal);
+    }
+  }
+
+  /**
+   * Waits for the end of a job.
+   * @returns the data of its `gradient_step` events, in order
+   * @throws {TrainingFailedError}
+   */
+  async waitForTraining(jobId: string, options: CallOptions = {}): Promise<Record<string, number>[]> {
+    const steps: Record<string, number>[] = [];
+    for await (const event of this.watchTrainingJob(jobId, options)) {
+      if (event.type === 'gradient_step') steps.push(event.data as Record<string, number>);
+      if (event.type === 'training_failed') throw new TrainingFailedError(jobId, String(event.data['error_message'] ?? 'unknown error'));
+    }
+    return steps;
+  }
+
+  async chat(body: ChatBody, options: CallOptions = {}): Promise<ChatCompletion> {
+    return await this.#call('POST', '/chat/completions', { ...options, body });
+  }
+
+  /** @throws {TrainyardApiError} also for an error that the service sends inside the stream (status 200 then) */
+  async *chatStream(body: ChatBody, options: CallOptions = {}): AsyncGenerator<ChatCompletionChunk> {
+    const response = await this.#request('POST', '/chat/completions', { ...options, body: { ...body, stream: true } });
+    for await (const data of readServerSentEvents(response)) {
+      if (data === '[DONE]') return;
+      const chunk = JSON.parse(data) as ChatCompletionChunk | { error: unknown };
+      if ('error' in chunk) throw new TrainyardApiError(response.status, chunk, 'the stream ended with an error');
+      yield chunk;
+    }
+  }
+
+  async listModels(options: CallOptions = {}): Promise<ModelList> {
+    return await this.#call('GET', '/models', options);
+  }
+
+  /** Whether both hosts are up. */
+  async isHealthy(options: CallOptions = {}): Promise<boolean> {
+    const response = await this.#fetch(`${this.#baseUrl}/health`, { signal: options.signal ?? null });
+    await response.body?.cancel();
+    return response.ok;
+  }
+
+  async #call<Answer>(method: string, path: string, options: RequestOptions): Promise<Answer> {
+    const response = await this.#request(method, path, options);
+    const text = await response.text();
+    return (text === '' ? null : JSON.parse(text)) as Answer;
+  }
+
+  async #request(method: string, path: string, options: RequestOptions): Promise<Response> {
+    const headers: Record<string, string> = { authorization: `Bearer ${this.#apiKey}` };
+    if (options.body !== undefined) headers['content-type'] = 'application/json';
+    if (options.idempotencyKey !== undefined) headers['idempotency-key'] = options.idempotencyKey;
+    const response = await this.#fetch(this.#baseUrl + path, {
+      method,
+      headers,
+      body: options.body === undefined ? null : JSON.stringify(options.body),
+      signal: options.signal ?? null,
+    });
+    if (response.ok) return response;
+    const text = await response.text();
+    throw new TrainyardApiError(response.status, parsed(text), text.slice(0, 500));
+  }
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  /** the same key and body have one effect, however often they are sent */
+  readonly idempotencyKey?: string;
+}
+
+interface RequestOptions extends CallOptions {
+  readonly body?: object;
+}
+
+function query(page: PageOptions): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(page)) parameters.set(name, String(value));
+  return parameters.size === 0 ? '' : `?${parameters}`;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text; // a proxy's HTML page, say
+  }
+}
+
+async function delay(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  signal?.throwIfAborted();
+  const waited = Promise.withResolvers<void>();
+  const timer = setTimeout(waited.resolve, ms);
+  const onAbort = () => waited.reject(signal?.reason);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  try {
+    await waited.promise;
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', onAbort);
+  }
+}

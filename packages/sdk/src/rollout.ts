@@ -1,0 +1,31 @@
+import type { ChatCompletionChoice, WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
+
+import type { CallOptions, ChatBody, Trainyard } from './client.ts';
+
+/** Scores one sampled choice; any finite number. */
+export type RewardFunction = (choice: ChatCompletionChoice) => number | Promise<number>;
+
+/**
+ * Samples `n` answers to one scenario in one request and scores them: a trajectory group, ready to train on.
+ *
+ * The choices are kept exactly as they came, token ids and log-probabilities included, so that what is trained is what was sampled. A reward
+ * function that throws makes that trajectory an exception of the group: counted, not trained.
+ */
+export async function gatherGroup(
+  client: Trainyard,
+  request: ChatBody & { n: number },
+  reward: RewardFunction,
+  options: CallOptions & { metadata?: Record<string, string | number | boolean | null> } = {},
+): Promise<WireTrajectoryGroup & { completionTokens: number }> {
+  const completion = await client.chat(request, options);
+  const trajectories: WireTrajectory[] = [];
+  const exceptions: { type: string; message: string }[] = [];
+  for (const choice of completion.choices) {
+    try {
+      trajectories.push({ messages_and_choices: [...request.messages, { ...choice }], reward: await reward(choice) } as WireTrajectory);
+    } catch (error) {
+      exceptions.push({ type: (error as Error).name, message: (error as Error).message });
+    }
+  }
+  return { trajectories, exceptions, metadata: options.metadata ?? {}, completionTokens: completion.usage.completion_tokens };
+}

@@ -1,0 +1,108 @@
+import { describe, expect, it } from 'vitest';
+
+import { ComputeArbiter, type ComputeMember } from './compute-arbiter.ts';
+
+/** A host in virtual time: always wants more until told otherwise, computes slices of a fixed length. */
+function simulate(parties: { name: string; share: number; sliceMs: number; activeFromMs?: number }[], untilMs: number): Record<string, number> {
+  let nowMs = 0;
+  const arbiter = new ComputeArbiter(() => nowMs);
+  let holder: string | null = null;
+  const members = new Map<string, ComputeMember>();
+  const mustYield = new Set<string>();
+  for (const { name, share } of parties) {
+    members.set(
+      name,
+      arbiter.join(name, share, {
+        grant: () => {
+          expect(holder, 'two hosts would compute at once').toBeNull();
+          holder = name;
+          mustYield.delete(name);
+        },
+        yield: () => mustYield.add(name),
+      }),
+    );
+  }
+  const waiting = new Set(parties.map(({ name }) => name));
+  while (nowMs < untilMs) {
+    for (const party of parties) {
+      if (waiting.has(party.name) && nowMs >= (party.activeFromMs ?? 0)) {
+        waiting.delete(party.name);
+        members.get(party.name)!.request();
+      }
+    }
+    const name: string | null = holder;
+    if (name === null) {
+      nowMs += 1;
+      continue;
+    }
+    nowMs += parties.find((party) => party.name === name)!.sliceMs;
+    if (mustYield.has(name)) {
+      holder = null;
+      members.get(name)!.release(true);
+    }
+  }
+  return Object.fromEntries([...members].map(([name, member]) => [name, member.usedMs()]));
+}
+
+describe('ComputeArbiter', () => {
+  it('splits the time by shares, whatever the lengths of the slices', () => {
+    for (const [engineSlice, trainerSlice] of [[50, 30], [10, 100], [80, 10]] as const) {
+      const used = simulate([{ name: 'engine', share: 0.7, sliceMs: engineSlice }, { name: 'trainer', share: 0.3, sliceMs: trainerSlice }], 60_000);
+      const part = used['engine']! / (used['engine']! + used['trainer']!);
+      expect(part, `slices ${engineSlice}/${trainerSlice}`).toBeGreaterThan(0.68);
+      expect(part, `slices ${engineSlice}/${trainerSlice}`).toBeLessThan(0.72);
+    }
+  });
+
+  it('gives everything to the only one with work, and saves up nothing for the idle one', () => {
+    const used = simulate([{ name: 'engine', share: 0.7, sliceMs: 50, activeFromMs: 30_000 }, { name: 'trainer', share: 0.3, sliceMs: 30 }], 60_000);
+    // Alone for the first half, 30 % of the second: an engine that had saved up credit would have taken all of it.
+    expect(used['trainer']!).toBeGreaterThan(30_000 + 0.28 * 30_000);
+    expect(used['trainer']!).toBeLessThan(30_000 + 0.32 * 30_000);
+  });
+
+  it('lets the engine go first when both ask in the same moment', () => {
+    const arbiter = new ComputeArbiter(() => 0);
+    const grants: string[] = [];
+    const port = (name: string) => ({ grant: () => grants.push(name), yield: () => undefined });
+    const blocker = arbiter.join('blocker', 1, port('blocker'));
+    const engine = arbiter.join('engine', 0.7, port('engine'));
+    const trainer = arbiter.join('trainer', 0.3, port('trainer'));
+    blocker.request();
+    trainer.request();
+    engine.request();
+    blocker.release(false);
+    expect(grants).toEqual(['blocker', 'engine']);
+  });
+
+  it('tells a holder to yield once, and only when somebody waits', () => {
+    const arbiter = new ComputeArbiter(() => 0);
+    let numYields = 0;
+    const first = arbiter.join('engine', 1, { grant: () => undefined, yield: () => (numYields += 1) });
+    const second = arbiter.join('trainer', 1, { grant: () => undefined, yield: () => undefined });
+    first.request();
+    expect(numYields).toBe(0);
+    second.request();
+    second.request();
+    expect(numYields).toBe(1);
+  });
+
+  it('frees the cores when the host that holds them dies', () => {
+    const arbiter = new ComputeArbiter(() => 0);
+    const grants: string[] = [];
+    const port = (name: string) => ({ grant: () => grants.push(name), yield: () => undefined });
+    const engine = arbiter.join('engine', 0.7, port('engine'));
+    const trainer = arbiter.join('trainer', 0.3, port('trainer'));
+    engine.request();
+    trainer.request();
+    engine.leave();
+    expect(grants).toEqual(['engine', 'trainer']);
+    engine.release(true); // a message that was under way when the host died
+    trainer.release(false);
+    expect(grants).toEqual(['engine', 'trainer']);
+  });
+
+  it('refuses a share that is not above 0', () => {
+    expect(() => new ComputeArbiter().join('engine', 0, { grant: () => undefined, yield: () => undefined })).toThrow('must be above 0, got 0');
+  });
+});

@@ -1,0 +1,168 @@
+import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+
+import { ServerError } from './errors.ts';
+
+/** Everything the service can be told, resolved once. */
+export interface ServiceConfig {
+  /** address to listen on; default 127.0.0.1 */
+  readonly host: string;
+  /** TCP port, 0 = any free one; default 8420 */
+  readonly port: number;
+  /** absolute path of the folder that holds the database, blobs and models; default `.trainyard` */
+  readonly dataDirectory: string;
+  /** fixes the first admin key; by default one is made up and shown once */
+  readonly apiKey: string | null;
+  /** owner of everything made without an explicit entity; default "local" */
+  readonly entity: string;
+  /** absolute path of a GGUF file; default: the SmolLM2 file in the data folder */
+  readonly modelPath: string;
+  /** id under which the base model is served and trained */
+  readonly modelId: string;
+  /** `exact` (default): half-precision weights, so that sampler and trainer agree; `fast`: the file as it is */
+  readonly precision: 'exact' | 'fast';
+  /** threads of each host; default: all cores */
+  readonly numThreads: number;
+  /** KV cache over all sequences, tokens; default 16384 (377 MB for the default model) */
+  readonly capacityTokens: number;
+  /** sequences in one batch; default 128 */
+  readonly maxSequences: number;
+  /** requests that may wait for a place; one more gets 429; default 2048 */
+  readonly maxWaiting: number;
+  /** part of the compute time that sampling gets while training also has work, 0–1; default 0.7 */
+  readonly engineShare: number;
+  /** how long a shutdown waits for running requests, ms; default 20 000 */
+  readonly drainTimeoutMs: number;
+}
+
+/** The default model: Apache-2.0, 98 MB, trainable on two cores. */
+const DEFAULT_MODEL_FILE = 'SmolLM2-135M-Instruct.Q4_1.gguf';
+const DEFAULT_MODEL_ID = 'HuggingFaceTB/SmolLM2-135M-Instruct';
+
+type Kind = 'string' | 'integer' | 'number';
+
+/** One row a setting: where it comes from and what it must be. The flag is `--` and the kebab-case name. */
+const SETTINGS = {
+  host: { kind: 'string', environment: 'TRAINYARD_HOST' },
+  port: { kind: 'integer', environment: 'TRAINYARD_PORT', min: 0, max: 65_535 },
+  dataDir: { kind: 'string', environment: 'TRAINYARD_DATA_DIR' },
+  apiKey: { kind: 'string', environment: 'TRAINYARD_API_KEY' },
+  entity: { kind: 'string', environment: 'TRAINYARD_ENTITY' },
+  model: { kind: 'string', environment: 'TRAINYARD_MODEL' },
+  modelId: { kind: 'string', environment: 'TRAINYARD_MODEL_ID' },
+  precision: { kind: 'string', environment: 'TRAINYARD_PRECISION', values: ['exact', 'fast'] },
+  threads: { kind: 'integer', environment: 'TRAINYARD_THREADS', min: 1, max: 512 },
+  capacityTokens: { kind: 'integer', environment: 'TRAINYARD_CAPACITY_TOKENS', min: 256, max: 16_777_216 },
+  maxSequences: { kind: 'integer', environment: 'TRAINYARD_MAX_SEQUENCES', min: 1, max: 256 },
+  maxWaiting: { kind: 'integer', environment: 'TRAINYARD_MAX_WAITING', min: 1, max: 1_000_000 },
+  engineShare: { kind: 'number', environment: 'TRAINYARD_ENGINE_SHARE', min: 0.05, max: 0.95 },
+  drainTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_DRAIN_TIMEOUT_MS', min: 0, max: 3_600_000 },
+} as const satisfies Record<string, { kind: Kind; environment: string; min?: number; max?: number; values?: readonly string[] }>;
+
+export type SettingName = keyof typeof SETTINGS;
+/** Names a command line may offer, with the environment variable each has. */
+export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[];
+
+export interface ConfigSources {
+  /** raw values by setting name */
+  readonly flags: Partial<Record<SettingName, string>>;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** a JSON file with the setting names as keys; `null` = none asked for, then `trainyard.json` is read if it exists */
+  readonly configPath: string | null;
+}
+
+/**
+ * Resolves the configuration: flags override the environment, which overrides the file, which overrides the defaults.
+ *
+ * @throws {ServerError} `server.config_invalid`, naming the setting, its source, the value and what is allowed
+ */
+export function resolveConfig(sources: ConfigSources): ServiceConfig {
+  const file = readConfigFile(sources.configPath);
+  const read = (name: SettingName): string | number | undefined => {
+    const { environment } = SETTINGS[name];
+    const flag = sources.flags[name];
+    if (flag !== undefined) return checked(name, flag, `flag --${kebab(name)}`);
+    const variable = sources.environment[environment];
+    if (variable !== undefined && variable !== '') return checked(name, variable, `environment variable ${environment}`);
+    const value = file.values[name];
+    if (value !== undefined) return checked(name, value, `"${name}" in ${file.path}`);
+    return undefined;
+  };
+  const text = (name: SettingName): string | undefined => read(name) as string | undefined;
+  const number = (name: SettingName): number | undefined => read(name) as number | undefined;
+
+  const dataDirectory = resolve(text('dataDir') ?? '.trainyard');
+  const model = text('model');
+  return Object.freeze({
+    host: text('host') ?? '127.0.0.1',
+    port: number('port') ?? 8420,
+    dataDirectory,
+    apiKey: text('apiKey') ?? null,
+    entity: text('entity') ?? 'local',
+    modelPath: model === undefined ? resolve(dataDirectory, 'models', DEFAULT_MODEL_FILE) : resolve(model),
+    modelId: text('modelId') ?? (model === undefined ? DEFAULT_MODEL_ID : modelIdOf(model)),
+    precision: (text('precision') ?? 'exact') as 'exact' | 'fast',
+    numThreads: number('threads') ?? availableParallelism(),
+    capacityTokens: number('capacityTokens') ?? 16_384,
+    maxSequences: number('maxSequences') ?? 128,
+    maxWaiting: number('maxWaiting') ?? 2_048,
+    engineShare: number('engineShare') ?? 0.7,
+    drainTimeoutMs: number('drainTimeoutMs') ?? 20_000,
+  });
+}
+
+function readConfigFile(configPath: string | null): { path: string; values: Record<string, unknown> } {
+  const path = resolve(configPath ?? 'trainyard.json');
+  let content: string;
+  try {
+    content = readFileSync(path, 'utf8');
+  } catch (error) {
+    if (configPath === null && (error as NodeJS.ErrnoException).code === 'ENOENT') return { path, values: {} };
+    throw new ServerError('server.config_invalid', `the config file ${path} cannot be read: ${(error as Error).message}`);
+  }
+  let values: unknown;
+  try {
+    values = JSON.parse(content);
+  } catch (error) {
+    throw new ServerError('server.config_invalid', `the config file ${path} is not JSON: ${(error as Error).message}`);
+  }
+  if (typeof values !== 'object' || values === null || Array.isArray(values)) {
+    throw new ServerError('server.config_invalid', `the config file ${path} must hold one JSON object`);
+  }
+  const unknown = Object.keys(values).filter((key) => !(key in SETTINGS));
+  if (unknown.length > 0) {
+    throw new ServerError(
+      'server.config_invalid',
+      `the config file ${path} has unknown settings: ${unknown.join(', ')}; known: ${SETTING_NAMES.join(', ')}`,
+    );
+  }
+  return { path, values: values as Record<string, unknown> };
+}
+
+function checked(name: SettingName, value: unknown, source: string): string | number {
+  const setting: { kind: Kind; min?: number; max?: number; values?: readonly string[] } = SETTINGS[name];
+  const refuse = (expected: string) =>
+    new ServerError('server.config_invalid', `${source} must be ${expected}, got ${JSON.stringify(value)}`);
+  if (setting.kind === 'string') {
+    if (typeof value !== 'string' || value === '') throw refuse('a non-empty string');
+    if (setting.values !== undefined && !setting.values.includes(value)) throw refuse(`one of ${setting.values.join(', ')}`);
+    return value;
+  }
+  const numeric = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
+  const { min = -Infinity, max = Infinity } = setting;
+  const isWhole = setting.kind === 'number' || Number.isInteger(numeric);
+  if (typeof numeric !== 'number' || !Number.isFinite(numeric) || !isWhole || numeric < min || numeric > max) {
+    throw refuse(`${setting.kind === 'integer' ? 'a whole number' : 'a number'} from ${min} to ${max}`);
+  }
+  return numeric;
+}
+
+export function kebab(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** `models/Some-Model.Q4_0.gguf` is served as `Some-Model.Q4_0`. */
+function modelIdOf(path: string): string {
+  return (path.split('/').at(-1) ?? path).replace(/\.gguf$/i, '');
+}

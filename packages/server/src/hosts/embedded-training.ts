@@ -1,0 +1,139 @@
+import type { TrainerEvent, TrainingResult } from '@trainyard/trainer';
+
+import type { ComputeArbiter, ComputeMember } from '../compute-arbiter.ts';
+import type { HostFailure, TrainerHostCommand, TrainerHostMessage, TrainerHostOptions, TrainingJobRequest } from './messages.ts';
+import { SupervisedHost } from './supervised-host.ts';
+
+const RESTART_WAIT_MS = 30_000;
+
+/** Why a run did not end in a result. */
+export class TrainingRunError extends Error {
+  override readonly name = 'TrainingRunError';
+  /** a trainer code; `trainer.host_lost` means that the same job can be run again and goes on from its last gradient step */
+  readonly code: string;
+
+  constructor(failure: HostFailure) {
+    super(failure.message);
+    this.code = failure.code;
+  }
+}
+
+/** Runs training jobs, one at a time. */
+export interface TrainingBackend {
+  /**
+   * @param onEvent called in order; after a restart the events of finished steps come again, identical
+   * @throws {TrainingRunError}
+   */
+  run(job: TrainingJobRequest, options: { signal: AbortSignal; onEvent: (event: TrainerEvent) => void }): Promise<TrainingResult>;
+  isHealthy(): boolean;
+}
+
+/** Training on ONNX Runtime in a supervised child process. */
+export class EmbeddedTraining implements TrainingBackend {
+  readonly #host: SupervisedHost<TrainerHostCommand, TrainerHostMessage>;
+  readonly #arbiter: ComputeArbiter;
+  readonly #share: number;
+  readonly #runs = new Map<string, JobRun>();
+  #member: ComputeMember | null = null;
+
+  constructor(options: { host: TrainerHostOptions; arbiter: ComputeArbiter; share: number; log: (line: string) => void }) {
+    this.#arbiter = options.arbiter;
+    this.#share = options.share;
+    this.#host = new SupervisedHost({
+      name: 'trainer',
+      modulePath: new URL('./trainer-host.ts', import.meta.url).pathname,
+      options: options.host,
+      onMessage: (message) => this.#onMessage(message),
+      onLost: (reason) => this.#onLost(reason),
+      log: options.log,
+    });
+  }
+
+  async start(): Promise<void> {
+    await this.#host.start();
+  }
+
+  async close(): Promise<void> {
+    await this.#host.close();
+  }
+
+  isHealthy(): boolean {
+    return this.#host.isReady;
+  }
+
+  get pid(): number | undefined {
+    return this.#host.pid;
+  }
+
+  get numRestarts(): number {
+    return this.#host.numRestarts;
+  }
+
+  async run(
+    job: TrainingJobRequest,
+    options: { signal: AbortSignal; onEvent: (event: TrainerEvent) => void },
+  ): Promise<TrainingResult> {
+    const { signal, onEvent } = options;
+    try {
+      await this.#host.whenReady(RESTART_WAIT_MS, signal);
+    } catch (error) {
+      throw signal.aborted ? error : new TrainingRunError(hostLost((error as Error).message));
+    }
+    const settled = Promise.withResolvers<TrainingResult>();
+    this.#runs.set(job.jobId, { onEvent, settled });
+    const cancel = () => this.#host.send({ kind: 'cancel-job', jobId: job.jobId });
+    signal.addEventListener('abort', cancel, { once: true });
+    try {
+      if (!this.#host.send({ kind: 'run-job', job })) throw new TrainingRunError(hostLost('it could not be reached'));
+      return await settled.promise;
+    } finally {
+      signal.removeEventListener('abort', cancel);
+      this.#runs.delete(job.jobId);
+    }
+  }
+
+  #onMessage(message: TrainerHostMessage): void {
+    switch (message.kind) {
+      case 'ready':
+        this.#member = this.#arbiter.join('trainer', this.#share, {
+          grant: () => this.#host.send({ kind: 'cores-granted' }),
+          yield: () => this.#host.send({ kind: 'cores-wanted' }),
+        });
+        break;
+      case 'cores-request':
+        this.#member?.request();
+        break;
+      case 'cores-release':
+        this.#member?.release(message.wantsMore);
+        break;
+      case 'trainer-event':
+        this.#runs.get(message.jobId)?.onEvent(message.event);
+        break;
+      case 'job-done':
+        this.#runs.get(message.jobId)?.settled.resolve(message.result);
+        break;
+      case 'job-failed':
+        this.#runs.get(message.jobId)?.settled.reject(new TrainingRunError(message.failure));
+        break;
+      case 'fatal':
+        break; // the exit that follows carries the reason
+      default:
+        message satisfies never;
+    }
+  }
+
+  #onLost(reason: string): void {
+    this.#member?.leave();
+    this.#member = null;
+    for (const run of this.#runs.values()) run.settled.reject(new TrainingRunError(hostLost(reason)));
+  }
+}
+
+interface JobRun {
+  readonly onEvent: (event: TrainerEvent) => void;
+  readonly settled: PromiseWithResolvers<TrainingResult>;
+}
+
+function hostLost(reason: string): HostFailure {
+  return { code: 'trainer.host_lost', message: `the trainer host is gone: ${reason}` };
+}

@@ -1,0 +1,69 @@
+/**
+ * Main module of the engine host: llama.cpp and the scheduler, in a process of their own so that a native crash cannot take the API down.
+ *
+ * One loop: while the engine has work, take the cores, run one step, give the step's events to the API process, let commands in.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+import { openEngine, type EngineEvent } from '@trainyard/engine';
+
+import { CoreLease } from './core-lease.ts';
+import { hostOptions, isCoreCommand, openOrRefuse, serveCommands } from './host-main.ts';
+import type { EngineHostCommand, EngineHostMessage, EngineHostOptions } from './messages.ts';
+
+const { engine, model } = await openOrRefuse(() => openEngine(hostOptions<EngineHostOptions>()));
+const send = serveCommands<EngineHostCommand, EngineHostMessage>(onCommand);
+const lease = new CoreLease(send);
+let outbox: [string, EngineEvent][] = [];
+let isStepping = false;
+
+send({ kind: 'ready', model });
+
+function onCommand(command: EngineHostCommand): void {
+  if (isCoreCommand(command)) {
+    lease.onCommand(command);
+    return;
+  }
+  switch (command.kind) {
+    case 'generate': {
+      const { requestId } = command.request;
+      engine.submit(command.request, (event) => outbox.push([requestId, event]));
+      break;
+    }
+    case 'abort':
+      engine.abort(command.requestId);
+      break;
+    case 'pause':
+      engine.setPaused(command.requestId, command.isPaused);
+      break;
+    case 'shutdown':
+      engine.close();
+      process.exit(0);
+      break;
+    default:
+      command satisfies never;
+  }
+  flush();
+  if (!isStepping) void stepWhileThereIsWork();
+}
+
+/** A bug in a step ends the process: the supervisor starts a clean one, and every request in flight gets its error there. */
+async function stepWhileThereIsWork(): Promise<void> {
+  isStepping = true;
+  while (engine.hasWork) {
+    await lease.acquire();
+    engine.step();
+    lease.release();
+    flush();
+    await nextTurn();
+  }
+  isStepping = false;
+  lease.giveBack();
+}
+
+function flush(): void {
+  if (outbox.length === 0) return;
+  const events = outbox;
+  outbox = [];
+  send({ kind: 'engine-events', events, stats: engine.stats() });
+}

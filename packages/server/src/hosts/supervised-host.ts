@@ -1,0 +1,162 @@
+import { fork, type ChildProcess } from 'node:child_process';
+
+import { ServerError } from '../errors.ts';
+import type { HostFailure } from './messages.ts';
+
+/** First restart delay; doubles to the maximum while the host keeps dying, and starts over once it stayed up for a while. */
+const FIRST_RESTART_DELAY_MS = 100;
+const MAX_RESTART_DELAY_MS = 10_000;
+const STABLE_AFTER_MS = 30_000;
+/** How long a host may take to finish what it is doing when asked to shut down. Longer than any engine step or layer run. */
+const SHUTDOWN_GRACE_MS = 5_000;
+/** How much of a dead host's stderr goes into the report. */
+const STDERR_TAIL_CHARACTERS = 2_000;
+
+type HostMessage = { kind: string };
+
+export interface SupervisedHostOptions<Message extends HostMessage> {
+  readonly name: string;
+  /** absolute path of the host's main module */
+  readonly modulePath: string;
+  /** passed as JSON in the first argument */
+  readonly options: unknown;
+  readonly onMessage: (message: Message) => void;
+  /** the process is gone, whatever the reason; called once a life, also at the end of `close` */
+  readonly onLost: (reason: string) => void;
+  readonly log: (line: string) => void;
+}
+
+/**
+ * A child process that is started again whenever it dies, until it is closed.
+ *
+ * The host answers `ready` once it can work, or `fatal` with a reason when it never will with these options. A fatal before the first `ready`
+ * rejects `start`; later ones are retried, since a model file can come back.
+ */
+export class SupervisedHost<Command extends object, Message extends HostMessage> {
+  readonly #options: SupervisedHostOptions<Message>;
+  #child: ChildProcess | null = null;
+  #isReady = false;
+  #wasEverReady = false;
+  #isClosing = false;
+  #restartDelayMs = FIRST_RESTART_DELAY_MS;
+  #restartTimer: NodeJS.Timeout | null = null;
+  #stableTimer: NodeJS.Timeout | null = null;
+  #stderrTail = '';
+  #ready = Promise.withResolvers<void>();
+  #numRestarts = 0;
+
+  constructor(options: SupervisedHostOptions<Message>) {
+    this.#options = options;
+  }
+
+  get isReady(): boolean {
+    return this.#isReady;
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  get numRestarts(): number {
+    return this.#numRestarts;
+  }
+
+  /** Resolves when the host is ready; rejects when its first life ends before that. */
+  async start(): Promise<void> {
+    this.#spawn();
+    await this.#ready.promise;
+  }
+
+  /** Resolves when the host is ready, now or after a restart. @throws {ServerError} `server.host_unavailable` after `timeoutMs` */
+  async whenReady(timeoutMs: number, signal?: AbortSignal): Promise<void> {
+    if (this.#isReady) return;
+    const timeout = AbortSignal.timeout(timeoutMs);
+    const either = signal === undefined ? timeout : AbortSignal.any([timeout, signal]);
+    const aborted = Promise.withResolvers<never>();
+    const onAbort = () =>
+      aborted.reject(
+        new ServerError('server.host_unavailable', `the ${this.#options.name} host did not come back within ${timeoutMs} ms`),
+      );
+    either.addEventListener('abort', onAbort, { once: true });
+    try {
+      await Promise.race([this.#ready.promise, aborted.promise]);
+    } finally {
+      either.removeEventListener('abort', onAbort);
+    }
+  }
+
+  /** @returns false when there is no process to send to; the message is then dropped */
+  send(command: Command): boolean {
+    if (this.#child === null || !this.#child.connected) return false;
+    this.#child.send(command);
+    return true;
+  }
+
+  /** Asks the host to end, waits, and kills it if it does not. Leaves no process behind. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    if (this.#restartTimer !== null) clearTimeout(this.#restartTimer);
+    const child = this.#child;
+    if (child === null) return;
+    const exited = Promise.withResolvers<void>();
+    child.once('exit', () => exited.resolve());
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    if (child.connected) child.send({ kind: 'shutdown' });
+    const killTimer = setTimeout(() => child.kill('SIGKILL'), SHUTDOWN_GRACE_MS);
+    await exited.promise;
+    clearTimeout(killTimer);
+  }
+
+  #spawn(): void {
+    const { name, modulePath, options } = this.#options;
+    const child = fork(modulePath, [JSON.stringify(options)], {
+      execArgv: ['--conditions=@trainyard/source', '--disable-warning=ExperimentalWarning'],
+      serialization: 'advanced',
+      stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
+    });
+    this.#child = child;
+    this.#stderrTail = '';
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.#stderrTail = (this.#stderrTail + text).slice(-STDERR_TAIL_CHARACTERS);
+    });
+    let fatal: HostFailure | null = null;
+    child.on('message', (message: Message & { failure?: HostFailure }) => {
+      if (message.kind === 'fatal' && message.failure !== undefined) fatal = message.failure;
+      this.#options.onMessage(message);
+      if (message.kind === 'ready') this.#onReady();
+    });
+    // A failed send shows up as the exit that caused it.
+    child.on('error', (error) => this.#options.log(`${name} host: ${error.message}`));
+    child.once('exit', (code, signal) => this.#onExit(fatal, code, signal));
+  }
+
+  #onReady(): void {
+    this.#isReady = true;
+    this.#wasEverReady = true;
+    this.#ready.resolve();
+    this.#stableTimer = setTimeout(() => (this.#restartDelayMs = FIRST_RESTART_DELAY_MS), STABLE_AFTER_MS).unref();
+  }
+
+  #onExit(fatal: HostFailure | null, code: number | null, signal: NodeJS.Signals | null): void {
+    const { name, log, onLost } = this.#options;
+    this.#child = null;
+    if (this.#stableTimer !== null) clearTimeout(this.#stableTimer);
+    if (this.#isReady) this.#ready = Promise.withResolvers<void>();
+    // Nobody may be waiting for it; whoever is gets the rejection through its own await.
+    this.#ready.promise.catch(() => undefined);
+    this.#isReady = false;
+    const reason = fatal?.message ?? `it ended with ${signal ?? `exit code ${code}`}`;
+    onLost(reason);
+    if (this.#isClosing) return;
+    const tail = this.#stderrTail.trim();
+    log(`the ${name} host is gone: ${reason}${tail === '' ? '' : `\n${tail}`}`);
+    if (!this.#wasEverReady) {
+      this.#isClosing = true;
+      this.#ready.reject(new ServerError('server.host_failed_to_start', `the ${name} host cannot start: ${reason}${tail === '' || fatal !== null ? '' : `\n${tail}`}`));
+      return;
+    }
+    this.#numRestarts += 1;
+    this.#restartTimer = setTimeout(() => this.#spawn(), this.#restartDelayMs);
+    this.#restartDelayMs = Math.min(this.#restartDelayMs * 2, MAX_RESTART_DELAY_MS);
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * Main module of the trainer host: ONNX Runtime and the training mathematics, in a process of their own.
+ *
+ * It runs one job at a time, as the worker in the API process hands them over, and reports each finished gradient step.
+ */
+import { openTrainer, runTrainingJob, type Trainer } from '@trainyard/trainer';
+import { FolderBlobs } from '@trainyard/store';
+
+import { readTrajectoryGroups } from '../jobs/trajectory-blob.ts';
+import { CoreLease } from './core-lease.ts';
+import { failureOf, hostOptions, isCoreCommand, openOrRefuse, serveCommands } from './host-main.ts';
+import type { TrainerHostCommand, TrainerHostMessage, TrainerHostOptions, TrainingJobRequest } from './messages.ts';
+
+/** The weights of the default model take 0.7 GB as f32: given back when nothing was trained for this long. */
+const UNLOAD_AFTER_MS = 10 * 60_000;
+
+const options = hostOptions<TrainerHostOptions>();
+const blobs = await openOrRefuse(() => FolderBlobs.open(options.blobsDirectory));
+const send = serveCommands<TrainerHostCommand, TrainerHostMessage>(onCommand);
+const lease = new CoreLease(send);
+const running = new Map<string, AbortController>();
+let queue: Promise<void> = Promise.resolve();
+let trainer: Trainer | null = null;
+let unloadTimer: NodeJS.Timeout | null = null;
+
+send({ kind: 'ready' });
+
+function onCommand(command: TrainerHostCommand): void {
+  if (isCoreCommand(command)) {
+    lease.onCommand(command);
+    return;
+  }
+  switch (command.kind) {
+    case 'run-job':
+      running.set(command.job.jobId, new AbortController());
+      queue = queue.then(() => runAndReport(command.job));
+      break;
+    case 'cancel-job':
+      running.get(command.jobId)?.abort(new DOMException('the job was cancelled', 'AbortError'));
+      break;
+    case 'shutdown':
+      // A job in flight goes on from its last snapshot in the next life.
+      process.exit(0);
+      break;
+    default:
+      command satisfies never;
+  }
+}
+
+async function runAndReport(job: TrainingJobRequest): Promise<void> {
+  const signal = running.get(job.jobId)?.signal ?? AbortSignal.abort();
+  try {
+    const result = await run(job, signal);
+    send({ kind: 'job-done', jobId: job.jobId, result });
+  } catch (error) {
+    const failure = failureOf(error);
+    send({ kind: 'job-failed', jobId: job.jobId, failure: signal.aborted ? { ...failure, code: 'trainer.cancelled' } : failure });
+  } finally {
+    running.delete(job.jobId);
+    lease.giveBack();
+  }
+}
+
+async function run(job: TrainingJobRequest, signal: AbortSignal) {
+  signal.throwIfAborted();
+  const opened = await trainerFor(job);
+  const groups = await readTrajectoryGroups(blobs, job.groupsKey);
+  return await runTrainingJob(
+    { ...job, groups },
+    {
+      model: await opened.policy(job.lora),
+      template: opened.template,
+      gate: lease,
+      signal,
+      emit: (event) => send({ kind: 'trainer-event', jobId: job.jobId, event }),
+    },
+  );
+}
+
+/** Loads the base weights on the first job and keeps them for the next. */
+async function trainerFor(job: TrainingJobRequest): Promise<Trainer> {
+  if (unloadTimer !== null) clearTimeout(unloadTimer);
+  if (trainer !== null && trainer.modelPath !== job.modelPath) {
+    trainer.close();
+    trainer = null;
+  }
+  trainer ??= await openTrainer({ modelPath: job.modelPath, numThreads: options.numThreads });
+  unloadTimer = setTimeout(() => {
+    if (running.size > 0) return;
+    trainer?.close();
+    trainer = null;
+  }, UNLOAD_AFTER_MS).unref();
+  return trainer;
+}

@@ -1,0 +1,251 @@
+import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import type { Blobs, ClaimedJob, Model, Store } from '@trainyard/store';
+import { StoreError } from '@trainyard/store';
+import type { TrainerEvent, TrainingConfig, TrainingResult } from '@trainyard/trainer';
+
+import type { TrainingQueue } from '../backends.ts';
+import { TrainingRunError, type TrainingBackend } from '../hosts/embedded-training.ts';
+import type { TrainingJobRequest } from '../hosts/messages.ts';
+
+/** A worker that misses two heartbeats is taken for dead. */
+const LEASE_MS = 30_000;
+const HEARTBEAT_MS = 10_000;
+/** Another replica may have queued a job: looked for this often when nobody notifies. */
+const POLL_MS = 1_000;
+/** A host that dies this often in a row without finishing a gradient step in between will not finish this job. */
+const MAX_LOSSES_WITHOUT_PROGRESS = 3;
+/** Pause after an unexpected failure of the store (a full disk, say), so that the loop does not spin. */
+const RETRY_AFTER_FAILURE_MS = 2_000;
+
+export interface TrainingWorkerOptions {
+  readonly store: Store;
+  readonly blobs: Blobs;
+  readonly backend: TrainingBackend;
+  /** model file to train on; asked for each job, since it is known only once the engine host is up */
+  readonly modelPath: () => string;
+  /** folder of the snapshots of running jobs */
+  readonly workDirectory: string;
+  readonly log: (line: string) => void;
+}
+
+/**
+ * Takes queued jobs one after the other and sees each through to its one terminal event.
+ *
+ * The order that makes a crash harmless: snapshot on disk → `gradient_step` event; checkpoint directory committed → one transaction with the
+ * checkpoint row, `training_ended` and the status. A worker that lost its lease can no longer write anything.
+ */
+export class TrainingWorker implements TrainingQueue {
+  readonly #options: TrainingWorkerOptions;
+  readonly #workerId = randomUUID();
+  #current: { job: ClaimedJob; controller: AbortController; ended: Promise<void> } | null = null;
+  #isStopping = false;
+  #wake: PromiseWithResolvers<void> = Promise.withResolvers();
+  #loop: Promise<void> | null = null;
+
+  constructor(options: TrainingWorkerOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#loop ??= this.#run();
+  }
+
+  /** Stops after putting the job in flight back into the queue; it goes on from its last gradient step when a worker starts again. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    this.#current?.controller.abort(new DOMException('the service is shutting down', 'AbortError'));
+    this.notify();
+    await this.#loop;
+  }
+
+  notify(): void {
+    this.#wake.resolve();
+  }
+
+  async cancelModel(modelId: string): Promise<void> {
+    const current = this.#current;
+    if (current?.job.modelId !== modelId) return;
+    current.controller.abort(new DOMException('the model was deleted', 'AbortError'));
+    await current.ended;
+  }
+
+  isHealthy(): boolean {
+    return !this.#isStopping && this.#options.backend.isHealthy();
+  }
+
+  async #run(): Promise<void> {
+    const { store, log } = this.#options;
+    while (!this.#isStopping) {
+      this.#wake = Promise.withResolvers();
+      try {
+        const job = await store.claimNextJob(this.#workerId, LEASE_MS);
+        if (job === null) await this.#sleep(POLL_MS);
+        else await this.#see(job);
+      } catch (error) {
+        // A job that could not be finished keeps its row: its lease runs out and it is tried again.
+        log(`training worker: ${(error as Error).message}`);
+        await this.#sleep(RETRY_AFTER_FAILURE_MS);
+      }
+    }
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    const timer = setTimeout(() => this.notify(), ms);
+    await this.#wake.promise;
+    clearTimeout(timer);
+  }
+
+  /** One job, from claim to terminal event (or back to the queue at shutdown). */
+  async #see(job: ClaimedJob): Promise<void> {
+    const { store, log } = this.#options;
+    const controller = new AbortController();
+    const ended = Promise.withResolvers<void>();
+    this.#current = { job, controller, ended: ended.promise };
+    const heartbeat = setInterval(() => {
+      store.renewLease(job.id, job.fencingToken, LEASE_MS).catch((error: unknown) => controller.abort(error));
+    }, HEARTBEAT_MS);
+    const workDirectory = join(this.#options.workDirectory, job.id);
+    try {
+      const staged = await this.#options.blobs.stageDirectory();
+      try {
+        const request = await this.#requestFor(job, workDirectory, join(staged, 'checkpoint'));
+        const result = await this.#train(job, request, controller);
+        await this.#finish(job, result, staged);
+      } finally {
+        await this.#options.blobs.discardDirectory(staged);
+      }
+    } catch (error) {
+      if (this.#isStopping) {
+        await store.releaseLease(job.id, job.fencingToken).catch(ignoreLostLease);
+        return;
+      }
+      if (isLostLease(error) || (controller.signal.aborted && isLostLease(controller.signal.reason))) {
+        log(`job ${job.id}: another worker has it, or it was cancelled`);
+      } else {
+        await this.#fail(job, error);
+      }
+    } finally {
+      clearInterval(heartbeat);
+      this.#current = null;
+      ended.resolve();
+    }
+    await rm(workDirectory, { recursive: true, force: true });
+  }
+
+  async #requestFor(job: ClaimedJob, workDirectory: string, outputDirectory: string): Promise<TrainingJobRequest> {
+    const { store, blobs, modelPath } = this.#options;
+    const model: Model | null = await store.getModel(job.modelId);
+    if (model === null) throw new StoreError('store.lease_lost', 'the model of this job was deleted');
+    const artifactKey = job.start?.artifactKey ?? null;
+    const startFrom = artifactKey === null ? null : await blobs.localDirectory(artifactKey);
+    if (artifactKey !== null && startFrom === null) {
+      throw new TrainingRunError({
+        code: 'trainer.checkpoint_unreadable',
+        message: `the files of step ${job.start?.step} that this job starts from are gone`,
+      });
+    }
+    return {
+      jobId: job.id,
+      modelPath: modelPath(),
+      groupsKey: job.groupsKey,
+      config: job.config['resolved'] as TrainingConfig,
+      lora: model.lora as TrainingJobRequest['lora'],
+      startFrom,
+      workDirectory,
+      outputDirectory,
+      // The order of rows differs from step to step and is the same when a step is trained again.
+      seed: job.start?.step ?? 0,
+    };
+  }
+
+  /** Runs the job, again from its last snapshot when the host dies under it. */
+  async #train(job: ClaimedJob, request: TrainingJobRequest, controller: AbortController): Promise<TrainingResult> {
+    const { store, backend, log } = this.#options;
+    let written: Promise<unknown> = Promise.resolve();
+    let numFinishedSteps = 0;
+    let numLosses = 0;
+    const onEvent = (event: TrainerEvent) => {
+      if (event.kind === 'gradient_step' && event.index >= numFinishedSteps) {
+        numFinishedSteps = event.index + 1;
+        numLosses = 0;
+      }
+      written = written.then(() => store.appendEvent(job.id, job.fencingToken, wireEvent(event)));
+      // A failed write ends the run; the rejection itself is awaited below.
+      written.catch((error: unknown) => controller.abort(error));
+    };
+    for (;;) {
+      try {
+        const result = await backend.run(request, { signal: controller.signal, onEvent });
+        await written;
+        return result;
+      } catch (error) {
+        await written;
+        if (controller.signal.aborted) throw controller.signal.reason;
+        if (!(error instanceof TrainingRunError) || error.code !== 'trainer.host_lost') throw error;
+        numLosses += 1;
+        if (numLosses >= MAX_LOSSES_WITHOUT_PROGRESS) {
+          throw new TrainingRunError({
+            code: 'trainer.host_lost',
+            message: `the trainer host died ${numLosses} times in a row on this job without finishing a gradient step: ${error.message}`,
+          });
+        }
+        log(`job ${job.id}: ${error.message}; it goes on after gradient step ${numFinishedSteps}`);
+      }
+    }
+  }
+
+  async #finish(job: ClaimedJob, result: TrainingResult, staged: string): Promise<void> {
+    const { store, blobs } = this.#options;
+    const metrics = Object.fromEntries(Object.entries(result.metrics).map(([name, value]) => [`train/${name}`, value]));
+    if (result.digest === null) {
+      await store.finishJobSucceeded(job.id, job.fencingToken, { artifactKey: null, digest: null, metrics });
+      return;
+    }
+    const artifactKey = `checkpoints/${randomUUID()}`;
+    await blobs.commitDirectory(join(staged, 'checkpoint'), artifactKey);
+    try {
+      const outcome = { artifactKey, digest: result.digest, metrics };
+      const { artifactKeys } = await store.finishJobSucceeded(job.id, job.fencingToken, outcome);
+      for (const key of artifactKeys) await blobs.removeDirectory(key);
+    } catch (error) {
+      await blobs.removeDirectory(artifactKey);
+      throw error;
+    }
+  }
+
+  async #fail(job: ClaimedJob, error: unknown): Promise<void> {
+    const { store, blobs, log } = this.#options;
+    const reason = error instanceof Error ? error : new Error(String(error));
+    const code = 'code' in reason && typeof reason.code === 'string' ? reason.code : 'internal';
+    log(`job ${job.id} failed (${code}): ${reason.message}`);
+    try {
+      const { artifactKeys } = await store.finishJobFailed(job.id, job.fencingToken, `${reason.message} (${code})`);
+      for (const key of artifactKeys) await blobs.removeDirectory(key);
+    } catch (failure) {
+      ignoreLostLease(failure);
+    }
+  }
+}
+
+/** The event as clients read it. The dedupe key makes a repeated event of a resumed job one event. */
+function wireEvent(event: TrainerEvent): { type: string; data: object; dedupeKey: string } {
+  switch (event.kind) {
+    case 'training_started':
+      return { type: 'training_started', data: { ...event.data, num_sequences: event.numGradientSteps }, dedupeKey: 'training_started' };
+    case 'gradient_step':
+      return { type: 'gradient_step', data: event.metrics, dedupeKey: `gradient_step:${event.index}` };
+    default:
+      return event satisfies never;
+  }
+}
+
+function isLostLease(error: unknown): boolean {
+  return error instanceof StoreError && error.code === 'store.lease_lost';
+}
+
+function ignoreLostLease(error: unknown): void {
+  if (!isLostLease(error)) throw error;
+}

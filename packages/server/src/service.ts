@@ -1,0 +1,160 @@
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+
+import { FolderBlobs, SqliteStore, type Blobs, type Scope, type Store } from '@trainyard/store';
+
+import { ComputeArbiter } from './compute-arbiter.ts';
+import type { ServiceConfig } from './config.ts';
+import { createServer } from './create-server.ts';
+import { claimDataDirectory, dataPaths } from './data-directory.ts';
+import { ServerError } from './errors.ts';
+import { EmbeddedInference } from './hosts/embedded-inference.ts';
+import { EmbeddedTraining } from './hosts/embedded-training.ts';
+import { TrainingWorker } from './jobs/worker.ts';
+
+/** Everything a first user may do. */
+const ADMIN_SCOPES: readonly Scope[] = ['inference', 'training', 'admin'];
+/** How often a drain looks whether the last request has ended. */
+const DRAIN_POLL_MS = 25;
+
+export interface RunningService {
+  /** e.g. `http://127.0.0.1:8420` */
+  readonly url: string;
+  /** the key to use: made just now, or fixed by the configuration, or read from the key file; null when none of these is at hand */
+  readonly apiKey: { secret: string; isNew: boolean } | null;
+  readonly keyFile: string;
+  readonly modelId: string;
+  /** process ids of the hosts, for diagnosis */
+  hostPids(): { engine: number | undefined; trainer: number | undefined };
+  /** Stops taking requests, lets those in flight end, puts the running job back into the queue, and ends both hosts. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts the whole service in this process and two child processes.
+ *
+ * @param log receives one line per thing worth knowing; never a secret
+ * @throws {ServerError} with a message for the person who runs it: port in use, missing or corrupt model, folder in use …
+ */
+export async function startService(config: ServiceConfig, log: (line: string) => void): Promise<RunningService> {
+  if (!existsSync(config.modelPath)) {
+    throw new ServerError(
+      'server.model_missing',
+      `the model file ${config.modelPath} does not exist; "npm start" fetches the default model, or set TRAINYARD_MODEL to a GGUF file`,
+    );
+  }
+  const cleanups: (() => unknown)[] = [];
+  const undo = async () => {
+    for (const cleanup of cleanups.reverse()) await cleanup();
+  };
+  try {
+    cleanups.push(claimDataDirectory(config.dataDirectory));
+    const paths = dataPaths(config.dataDirectory);
+    const store = await SqliteStore.open(paths.database);
+    cleanups.push(() => store.close());
+    const blobs = await FolderBlobs.open(paths.blobs);
+    cleanups.push(() => blobs.close());
+    await store.recoverAfterRestart();
+    await store.purgeExpired();
+    await removeUnreferenced(store, blobs);
+    const apiKey = await ensureAdminKey(store, config, paths.keyFile);
+
+    const arbiter = new ComputeArbiter();
+    const { numThreads, capacityTokens, maxSequences, maxWaiting, modelPath, precision, modelId } = config;
+    const inference = new EmbeddedInference({
+      modelId,
+      host: { modelPath, precision, cacheDirectory: paths.models, numThreads, capacityTokens, maxSequences, maxWaiting },
+      arbiter,
+      share: config.engineShare,
+      log,
+    });
+    const training = new EmbeddedTraining({ host: { blobsDirectory: paths.blobs, numThreads }, arbiter, share: 1 - config.engineShare, log });
+    cleanups.push(() => Promise.all([inference.close(), training.close()]));
+    await Promise.all([inference.start(), training.start()]);
+
+    const worker = new TrainingWorker({
+      store,
+      blobs,
+      backend: training,
+      modelPath: () => inference.servedModel.path,
+      workDirectory: paths.work,
+      log,
+    });
+    const server = createServer({ store, blobs, inference, training: worker });
+    cleanups.push(() => worker.stop());
+    const url = await listen(server, config);
+    // Closing refuses new connections at once and resolves when the last answer is out; requests that outlast the drain end with their hosts.
+    let closed: Promise<unknown> = Promise.resolve();
+    cleanups.splice(2, 0, () => closed);
+    cleanups.push(async () => {
+      closed = server.close();
+      await drain(inference, config.drainTimeoutMs);
+    });
+    worker.start();
+
+    return {
+      url,
+      apiKey,
+      keyFile: paths.keyFile,
+      modelId,
+      hostPids: () => ({ engine: inference.pid, trainer: training.pid }),
+      close: undo,
+    };
+  } catch (error) {
+    await undo();
+    throw error;
+  }
+}
+
+/** Lets requests in flight end; those that do not in time get their error when the hosts go. */
+async function drain(inference: EmbeddedInference, timeoutMs: number): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
+  while (inference.numInFlight > 0 && performance.now() < deadline) {
+    await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
+  }
+}
+
+async function listen(server: { listen(options: object): Promise<string> }, config: ServiceConfig): Promise<string> {
+  try {
+    // Rollouts come in bursts of thousands of connections, and clients give up on connecting after 5 seconds.
+    const url = await server.listen({ host: config.host, port: config.port, backlog: 65_535 });
+    return isIP(config.host) === 0 ? url.replace(/\/\/[^:]+:/, `//${config.host}:`) : url;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EADDRINUSE') {
+      throw new ServerError('server.port_in_use', `port ${config.port} on ${config.host} is in use; stop what runs there or set TRAINYARD_PORT`);
+    }
+    throw new ServerError('server.config_invalid', `cannot listen on ${config.host}:${config.port}: ${(error as Error).message}`);
+  }
+}
+
+/** The key a client needs. A made-up one is shown once and kept in a file that only its owner can read, for commands on this machine. */
+async function ensureAdminKey(store: Store, config: ServiceConfig, keyFile: string): Promise<RunningService['apiKey']> {
+  const entity = await store.ensureEntity(config.entity);
+  const input = { entityId: entity.id, name: 'admin', scopes: ADMIN_SCOPES };
+  if (config.apiKey !== null) {
+    await store.ensureKey({ ...input, secret: config.apiKey });
+    writeKeyFile(keyFile, config.apiKey);
+    return { secret: config.apiKey, isNew: false };
+  }
+  const keys = await store.listKeys(entity.id);
+  if (keys.some((key) => key.revokedAt === null)) {
+    return existsSync(keyFile) ? { secret: readFileSync(keyFile, 'utf8').trim(), isNew: false } : null;
+  }
+  const { secret } = await store.createKey(input);
+  writeKeyFile(keyFile, secret);
+  return { secret, isNew: true };
+}
+
+function writeKeyFile(path: string, secret: string): void {
+  rmSync(path, { force: true }); // an existing file would keep its permissions
+  writeFileSync(path, `${secret}\n`, { mode: 0o600 });
+}
+
+/** Blobs that a crash left between being written and being recorded. Nothing runs yet, so nothing new can be among them. */
+async function removeUnreferenced(store: Store, blobs: Blobs): Promise<void> {
+  const { artifactKeys, blobKeys } = await store.listReferencedKeys();
+  const kept = new Set([...artifactKeys, ...blobKeys]);
+  for (const key of await blobs.listDirectories()) if (!kept.has(key)) await blobs.removeDirectory(key);
+  for (const key of await blobs.listKeys()) if (!kept.has(key)) await blobs.remove(key);
+}
