@@ -1,4 +1,4 @@
-import type { ControlTokens } from './control-tokens.ts';
+import type { SpecialTokens } from './special-tokens.ts';
 import { TokenizerError } from './tokenizer-error.ts';
 
 // Supplementary private-use planes: 65,534 code points each, no character anybody assigns a meaning to.
@@ -20,14 +20,14 @@ const PRIVATE_USE = /[\u{F0000}-\u{10FFFF}]/gu;
 export class ControlShield {
   /** One character that occurs in no protected string: marks a place in a rendered text. */
   readonly sentinel: string;
-  readonly #control: ControlTokens;
+  readonly #control: SpecialTokens;
   readonly #first: number;
   readonly #characters = new Map<string, string>(); // literal text → private-use character
   readonly #literals = new Map<string, string>(); // and back
   readonly #restorable: RegExp;
 
   /** @param values everything that will be protected; strings inside arrays and objects, keys included, are found */
-  constructor(control: ControlTokens, values: readonly unknown[]) {
+  constructor(control: SpecialTokens, values: readonly unknown[]) {
     this.#control = control;
     const borderCharacters = new Set(control.texts.join(''));
     const needed = 1 + control.texts.length + borderCharacters.size;

@@ -1,7 +1,8 @@
 import type { LlamaModel } from '@trainyard/native';
-import { ControlTokens } from './control-tokens.ts';
+import { plainEncoderOf } from './plain-encoder.ts';
+import { SpecialTokens } from './special-tokens.ts';
 import { Utf8StreamDecoder, type StreamDecoder } from './stream-decoder.ts';
-import { TokenTable } from './token-table.ts';
+import { TokenKinds } from './token-kinds.ts';
 import { TokenizerError } from './tokenizer-error.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
@@ -17,16 +18,17 @@ export interface TokenizerOptions {
 // A vocabulary without a context length still needs a bound: 16 MiB takes some seconds to tokenise.
 const DEFAULT_MAX_TEXT_BYTES = 16 * 1024 * 1024;
 
-/** Text ↔ token ids of one vocabulary. Immutable; safe to share. */
+/** Text ↔ token ids of one vocabulary. Stateless after construction; safe to share. */
 export class Tokenizer {
   readonly vocabSize: number;
   readonly bosTokenId: number | null;
   readonly eosTokenId: number;
   /** Every id that ends a generation (end of sequence, end of turn, …). */
   readonly endTokenIds: ReadonlySet<number>;
-  readonly control: ControlTokens;
+  readonly control: SpecialTokens;
   readonly maxTextBytes: number;
-  readonly #table: TokenTable;
+  readonly #kinds: TokenKinds;
+  readonly #vocabulary: Vocabulary;
   readonly #encodePlain: (text: string) => Int32Array;
   readonly #dropsLeadingSpace: boolean;
 
@@ -36,22 +38,33 @@ export class Tokenizer {
     if (end === null) {
       throw new TokenizerError('tokenizer.unknown_vocabulary', 'the vocabulary names no end-of-sequence and no end-of-turn token');
     }
-    const table = new TokenTable(vocabulary);
+    const kinds = new TokenKinds(vocabulary);
     this.vocabSize = vocabulary.vocabSize;
     this.bosTokenId = vocabulary.bosTokenId;
     this.eosTokenId = end;
-    this.endTokenIds = table.endIds;
-    this.control = new ControlTokens(table.controlIds.map((id) => ({ id, text: Buffer.from(table.bytes(id)).toString() })));
+    this.endTokenIds = kinds.endIds;
+    this.control = new SpecialTokens(kinds.control);
     this.maxTextBytes =
       options.maxTextBytes ??
-      (vocabulary.contextLength === undefined ? DEFAULT_MAX_TEXT_BYTES : vocabulary.contextLength * table.longestTokenBytes);
-    this.#table = table;
+      (vocabulary.contextLength === undefined ? DEFAULT_MAX_TEXT_BYTES : vocabulary.contextLength * kinds.longestTokenBytes);
+    this.#kinds = kinds;
+    this.#vocabulary = vocabulary;
     this.#encodePlain = options.encodePlain ?? ((text) => vocabulary.tokenize(text, { addSpecial: false, parseSpecial: false }));
     this.#dropsLeadingSpace = options.dropsLeadingSpace ?? false;
   }
 
+  /**
+   * The tokenizer of a model file. llama.cpp's own where its splitter is known to be safe on any text, else byte pair encoding here.
+   *
+   * @param model must stay open as long as the tokenizer is used
+   * @throws {TokenizerError} `tokenizer.unknown_vocabulary` for a splitter nobody has checked
+   */
   static fromModel(model: LlamaModel): Tokenizer {
-    return new Tokenizer(model);
+    const isSentencePiece = model.metadata('tokenizer.ggml.model') === 'llama';
+    return new Tokenizer(model, {
+      encodePlain: plainEncoderOf(model),
+      dropsLeadingSpace: isSentencePiece && model.metadata('tokenizer.ggml.add_space_prefix') !== 'false',
+    });
   }
 
   /**
@@ -76,24 +89,27 @@ export class Tokenizer {
     this.#checkLength(text);
     const pieces: Int32Array[] = [];
     for (const fragment of this.control.split(text)) {
-      pieces.push(fragment.kind === 'control' ? Int32Array.of(fragment.id) : this.encode(restore(fragment.text)));
+      pieces.push(fragment.kind === 'special' ? Int32Array.of(fragment.id) : this.encode(restore(fragment.text)));
     }
     return concatenate(pieces);
   }
 
   /** True bytes; a special token gives its text. A view, not a copy. @throws {RangeError} for an id outside the vocabulary */
   tokenBytes(id: number): Uint8Array {
-    return this.#table.bytes(id);
+    if (!Number.isInteger(id) || id < 0 || id >= this.vocabSize) {
+      throw new RangeError(`token id must be in [0, ${this.vocabSize}), got ${id}`);
+    }
+    return this.#vocabulary.tokenBytes(id);
   }
 
   /** True for control and unknown tokens: those that text alone never produces. */
   isControl(id: number): boolean {
-    return this.#table.isControl(id);
+    return this.#kinds.isControl(id);
   }
 
   /** The token as text; bytes that are no whole character read as U+FFFD. */
   tokenText(id: number): string {
-    return new TextDecoder('utf-8', { ignoreBOM: true }).decode(this.#table.bytes(id));
+    return new TextDecoder('utf-8', { ignoreBOM: true }).decode(this.tokenBytes(id));
   }
 
   /** @param options `skipSpecial` leaves control tokens out (default false) */
@@ -106,8 +122,8 @@ export class Tokenizer {
 
   createDecoder(options: { skipSpecial: boolean }): StreamDecoder {
     return new Utf8StreamDecoder({
-      tokenBytes: (id) => this.#table.bytes(id),
-      skips: (id) => options.skipSpecial && this.#table.isControl(id),
+      tokenBytes: (id) => this.tokenBytes(id),
+      skips: (id) => options.skipSpecial && this.#kinds.isControl(id),
       dropsLeadingSpace: this.#dropsLeadingSpace,
     });
   }

@@ -1,12 +1,12 @@
-/** A piece of text in which control tokens have been recognised. */
-export type Fragment = { kind: 'plain'; text: string } | { kind: 'control'; id: number };
+/** A piece of text in which special tokens have been recognised. */
+export type Fragment = { kind: 'plain'; text: string } | { kind: 'special'; id: number };
 
-/** The control tokens of a vocabulary, by their texts. Immutable. */
-export class ControlTokens {
+/** Tokens that are matched as a whole (the control tokens of a vocabulary, or its user-defined ones), by their texts. Immutable. */
+export class SpecialTokens {
   /** Distinct texts, longest first, so that an alternation prefers `<|im_end|>` to a shorter token it begins with. */
   readonly texts: readonly string[];
   readonly #ids: ReadonlyMap<string, number>;
-  readonly #pattern: RegExp | null; // null: the vocabulary has no control token with a text
+  readonly #pattern: RegExp | null; // null: there are no such tokens
   readonly #beginnings = new Set<string>();
   readonly #endings = new Set<string>();
 
@@ -24,31 +24,31 @@ export class ControlTokens {
     }
   }
 
-  /** Replaces every control token's text. Left to right, without overlaps. */
-  replace(text: string, replacement: (controlText: string) => string): string {
+  /** Replaces every token's text. Left to right, without overlaps. */
+  replace(text: string, replacement: (tokenText: string) => string): string {
     return this.#pattern === null ? text : text.replace(this.#pattern, replacement);
   }
 
-  /** Splits at every control token's text; plain fragments are never empty. */
+  /** Splits at every token's text; plain fragments are never empty. */
   split(text: string): Fragment[] {
     const fragments: Fragment[] = [];
     let plainFrom = 0;
     for (const match of this.#pattern === null ? [] : text.matchAll(this.#pattern)) {
       if (match.index > plainFrom) fragments.push({ kind: 'plain', text: text.slice(plainFrom, match.index) });
       const id = this.#ids.get(match[0]);
-      if (id !== undefined) fragments.push({ kind: 'control', id });
+      if (id !== undefined) fragments.push({ kind: 'special', id });
       plainFrom = match.index + match[0].length;
     }
     if (plainFrom < text.length) fragments.push({ kind: 'plain', text: text.slice(plainFrom) });
     return fragments;
   }
 
-  /** True when the text ends with a beginning of a control token (`… <|im_`), so that other text could complete it. */
+  /** True when the text ends with a beginning of such a token (`… <|im_`), so that other text could complete it. */
   endsWithBeginning(text: string): boolean {
     return this.#lengths(text).some((length) => this.#beginnings.has(text.slice(-length)));
   }
 
-  /** True when the text starts with an ending of a control token (`end|> …`). */
+  /** True when the text starts with an ending of one (`end|> …`). */
   startsWithEnding(text: string): boolean {
     return this.#lengths(text).some((length) => this.#endings.has(text.slice(0, length)));
   }

@@ -1,0 +1,32 @@
+/** How text is cut into words before byte pair encoding. */
+export interface Splitter {
+  /** Applied in turn, each to the pieces the one before left; matches and what lies between them are the new pieces. */
+  readonly passes: readonly RegExp[];
+  /** A word that is a token as a whole is that token, whatever the merges say. */
+  readonly prefersWholeWords: boolean;
+  /** llama.cpp splits without recursion: safe on any text. */
+  readonly isSafeInLlamaCpp: boolean;
+}
+
+export function splitText(text: string, passes: readonly RegExp[]): string[] {
+  return passes.reduce((pieces, pass) => pieces.flatMap((piece) => splitPiece(piece, pass)), text === '' ? [] : [text]);
+}
+
+function splitPiece(piece: string, pass: RegExp): string[] {
+  const parts: string[] = [];
+  let from = 0;
+  for (const match of piece.matchAll(pass)) {
+    if (match.index > from) parts.push(piece.slice(from, match.index));
+    if (match[0] !== '') parts.push(match[0]);
+    from = match.index + match[0].length;
+  }
+  if (from < piece.length) parts.push(piece.slice(from));
+  return parts;
+}
+
+/**
+ * A pass from a tokenizer's published pattern. `\s` there is Unicode's White_Space; JavaScript's own differs in U+0085 and U+FEFF.
+ */
+export function pass(pattern: string): RegExp {
+  return new RegExp(pattern.replaceAll(String.raw`\s`, String.raw`\p{White_Space}`).replaceAll(String.raw`\S`, String.raw`\P{White_Space}`), 'gu');
+}
