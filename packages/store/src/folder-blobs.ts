@@ -1,8 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
-import { pipeline, Readable } from 'node:stream';
-import { createZstdCompress, createZstdDecompress } from 'node:zlib';
+import { Readable } from 'node:stream';
 import { checkBlobKey } from './blob-key.ts';
 import type { Blobs, BlobSource } from './blobs.ts';
 import { syncPath, syncTree, writeDurably } from './durable-file.ts';
@@ -10,6 +9,7 @@ import { StoreError } from './errors.ts';
 import { fileFault, isMissing } from './file-fault.ts';
 import { parseJsonLines, toJsonLines } from './json-lines.ts';
 import { StagingArea } from './staging-area.ts';
+import { compress, decompress } from './zstd-stream.ts';
 
 // A suffix keeps keys apart: no key contains a dot, so `a` and `a/b` never want the same path.
 const RAW = '.bin';
@@ -230,28 +230,6 @@ async function* walk(root: string, isLeaf: (name: string) => boolean, below = ''
     const path = below === '' ? entry.name : `${below}/${entry.name}`;
     if (entry.isDirectory() && !isLeaf(entry.name)) yield* walk(root, isLeaf, path);
     else yield path;
-  }
-}
-
-function compress(chunks: Iterable<Buffer> | AsyncIterable<Buffer>): Readable {
-  // Failures reach whoever reads the result; a reader that stops early stops the source.
-  return pipeline(Readable.from(chunks), createZstdCompress(), () => {});
-}
-
-async function* decompress(source: Readable | Buffer, key: string): AsyncGenerator<Buffer> {
-  const input = source instanceof Readable ? source : Readable.from([source]);
-  const output = pipeline(input, createZstdDecompress(), () => {}); // failures come out of the loop below
-  try {
-    yield* output;
-  } catch (error) {
-    const isZstd =
-      error instanceof Error &&
-      'code' in error &&
-      typeof error.code === 'string' &&
-      /^(ZSTD_|Z_|ERR_ZLIB)/.test(error.code);
-    throw isZstd
-      ? new StoreError('store.blob_corrupt', `blob ${key} cannot be decompressed (${error.message})`, { cause: error })
-      : fileFault(error, `blob ${key}`);
   }
 }
 

@@ -1,0 +1,147 @@
+import { chmod, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { addJob, addModel, claim } from '../suite/harness.ts';
+import { Database } from './database.ts';
+import { MIGRATIONS } from './migrations/index.ts';
+import { SqliteStore } from './sqlite-store.ts';
+
+describe('the database file', () => {
+  let directory: string;
+  let path: string;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'trainyard-store-'));
+    path = join(directory, 'below', 'store.sqlite');
+  });
+  afterEach(() => rm(directory, { recursive: true }));
+
+  it('has a write-ahead log, full fsync, foreign keys, and the newest schema', () => {
+    const database = new Database(path);
+    expect(database.get('pragma journal_mode')).toEqual({ journal_mode: 'wal' });
+    expect(database.get('pragma synchronous')).toEqual({ synchronous: 2 });
+    expect(database.get('pragma foreign_keys')).toEqual({ foreign_keys: 1 });
+    expect(database.get('pragma busy_timeout')).toEqual({ timeout: 5000 });
+    expect(database.get('pragma user_version')).toEqual({ user_version: MIGRATIONS.length });
+    expect(MIGRATIONS.map((migration) => migration.version)).toEqual(MIGRATIONS.map((_, index) => index + 1));
+    database.close();
+  });
+
+  it('keeps what was written when it is opened again', async () => {
+    const before = await SqliteStore.open(path);
+    const model = await addModel(before);
+    await before.close();
+    const after = await SqliteStore.open(path);
+    expect(await after.getModel(model.id)).toEqual(model);
+    await after.close();
+    await after.close();
+    await expect(after.getModel(model.id)).rejects.toMatchObject({ code: 'store.closed' });
+  });
+
+  it('a migration that fails leaves the old schema whole', () => {
+    new Database(path).close();
+    const broken = {
+      version: 2,
+      name: 'broken',
+      sql: 'create table extra (id integer); create table models (id integer);',
+    };
+    expect(() => new Database(path, { migrations: [...MIGRATIONS, broken] })).toThrow('already exists');
+    const database = new Database(path);
+    expect(database.get('pragma user_version')).toEqual({ user_version: 1 });
+    expect(database.get(`select 1 from sqlite_schema where name = 'extra'`)).toBeUndefined();
+    database.close();
+  });
+
+  it('a newer schema is refused with both versions named, and left untouched', () => {
+    const newer = { version: 2, name: 'newer', sql: 'create table extra (id integer);' };
+    new Database(path, { migrations: [...MIGRATIONS, newer] }).close();
+    expect(() => new Database(path)).toThrow(
+      expect.objectContaining({ code: 'store.schema_newer', message: expect.stringMatching(/version 2, .* up to 1/) }),
+    );
+  });
+
+  it('a file that is no database is called corrupt, by name', async () => {
+    new Database(path).close();
+    await writeFile(path, 'not a database at all '.repeat(100));
+    const corrupt = expect.objectContaining({ code: 'store.corrupt', message: expect.stringContaining(path) });
+    await expect(SqliteStore.open(path)).rejects.toEqual(corrupt);
+  });
+
+  it('a damaged page is found on open', async () => {
+    const store = await SqliteStore.open(path);
+    for (let i = 0; i < 50; i++) await addModel(store, `model-${i}`);
+    await store.close();
+    const size = (await readFile(path)).length;
+    await using file = await open(path, 'r+');
+    // Every page but the first: its header must still say that this is a database.
+    for (let offset = 4096; offset < size; offset += 4096) await file.write(Buffer.alloc(512, 0xa5), 0, 512, offset);
+    await file.sync();
+    const corrupt = expect.objectContaining({ code: 'store.corrupt', message: expect.stringContaining(path) });
+    await expect(SqliteStore.open(path)).rejects.toEqual(corrupt);
+  });
+
+  it('a full disk fails the write with its own code, keeps nothing of it, and later writes work', async () => {
+    const store = await SqliteStore.open(path);
+    const model = await addModel(store);
+    await store.close();
+    // SQLite's own limit on pages raises the same SQLITE_FULL as a full disk.
+    const database = new Database(path);
+    const pages = database.get<{ page_count: number }>('pragma page_count')?.page_count ?? 0;
+    database.get(`pragma max_page_count = ${pages}`);
+    const write = () =>
+      database.write(() => {
+        database.run('update models set run_id = ? where id = ?', 'half', model.id);
+        database.run('update models set base_model = ? where id = ?', 'x'.repeat(1_000_000), model.id);
+      });
+    expect(write).toThrow(expect.objectContaining({ code: 'store.disk_full', message: expect.stringContaining(path) }));
+    expect(database.get('select run_id from models')).toEqual({ run_id: null });
+    database.get('pragma max_page_count = 1000000');
+    write();
+    expect(database.get('select run_id from models')).toEqual({ run_id: 'half' });
+    database.close();
+  });
+
+  it('a lock held by another process for too long is called busy', () => {
+    const database = new Database(path, { busyTimeoutMs: 20 });
+    const other = new DatabaseSync(path);
+    other.exec('begin immediate');
+    expect(() => database.write(() => {})).toThrow(expect.objectContaining({ code: 'store.busy' }));
+    other.exec('rollback');
+    other.close();
+    expect(database.write(() => 'free')).toBe('free');
+    database.close();
+  });
+
+  it('a place that cannot be written is called unavailable', async () => {
+    await writeFile(join(directory, 'below'), 'a file where a folder should be');
+    await expect(SqliteStore.open(path)).rejects.toMatchObject({ code: 'store.unavailable' });
+    await chmod(join(directory, 'below'), 0o600);
+    await rm(join(directory, 'below'));
+    await expect(SqliteStore.open(directory)).rejects.toMatchObject({ code: 'store.unavailable' });
+  });
+
+  it('no secret is in the file, only its SHA-256', async () => {
+    const store = await SqliteStore.open(path);
+    const { id: entityId } = await store.ensureEntity('local');
+    const { secret } = await store.createKey({ entityId, name: 'k', scopes: ['admin'] });
+    await store.close();
+    expect((await readFile(path)).includes(secret.slice(3))).toBe(false);
+  });
+
+  it('the schema itself refuses a second terminal event, and anything after the first', async () => {
+    const store = await SqliteStore.open(path);
+    const { id } = await addJob(store, (await addModel(store)).id);
+    const held = await claim(store);
+    await store.finishJobFailed(id, held.fencingToken, 'x');
+    await store.close();
+    const database = new DatabaseSync(path);
+    const insert = database.prepare(
+      `insert into job_events (id, job_id, seq, type, data, created_at) values (?, ?, 9, ?, '{}', 0)`,
+    );
+    expect(() => insert.run('e1', id, 'gradient_step')).toThrow('terminal event already');
+    database.exec('drop trigger nothing_after_the_terminal_event');
+    expect(() => insert.run('e2', id, 'training_ended')).toThrow('UNIQUE constraint');
+    database.close();
+  });
+});

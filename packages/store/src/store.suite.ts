@@ -1,0 +1,18 @@
+import { describe } from 'vitest';
+import type { MakeHarness } from './suite/harness.ts';
+import { idempotencySuite } from './suite/idempotency.ts';
+import { jobSuite } from './suite/jobs.ts';
+import { keySuite } from './suite/keys.ts';
+import { modelSuite } from './suite/models.ts';
+import { pagingSuite } from './suite/paging.ts';
+
+/** What every `Store` must do, whatever lies under it. */
+export function storeSuite(name: string, makeHarness: MakeHarness): void {
+  describe(`Store: ${name}`, () => {
+    keySuite(makeHarness);
+    modelSuite(makeHarness);
+    jobSuite(makeHarness);
+    pagingSuite(makeHarness);
+    idempotencySuite(makeHarness);
+  });
+}

@@ -1,0 +1,66 @@
+import type { ClaimedJob, Job, Model, Scope } from '../records.ts';
+import type { Store } from '../store.ts';
+
+/** One empty database to test against; `open` gives another handle on the same data each time. */
+export interface StoreHarness {
+  open(options?: { clock?: () => number }): Promise<Store>;
+  /** Closes every handle and removes the data. */
+  destroy(): Promise<void>;
+}
+
+export type MakeHarness = () => Promise<StoreHarness>;
+
+/** A clock that moves only when told to. Starts at 2026-01-01T00:00:00Z. */
+export class ManualClock {
+  nowMs = Date.UTC(2026, 0, 1);
+  readonly read = (): number => this.nowMs;
+  advance(ms: number): void {
+    this.nowMs += ms;
+  }
+}
+
+export const LORA = { rank: 8, alpha: 16, targets: ['q', 'v'], initSeed: 1 };
+export const ALL_SCOPES: Scope[] = ['inference', 'training', 'admin'];
+
+export async function addModel(store: Store, name = 'agent', project = 'demo', entity = 'local'): Promise<Model> {
+  const { id: entityId } = await store.ensureEntity(entity);
+  const result = await store.createModel({ entityId, project, name, baseModel: 'base', lora: LORA });
+  if (result.kind !== 'created') throw new Error(`model ${name} exists already`);
+  return result.model;
+}
+
+let numJobs = 0;
+export async function addJob(store: Store, modelId: string): Promise<Job> {
+  const job = await store.enqueueJob({
+    modelId,
+    kind: 'rl',
+    config: { learningRate: 1e-5 },
+    groupsKey: `groups/${numJobs++}`,
+  });
+  if (job === null) throw new Error(`model ${modelId} is unknown`);
+  return job;
+}
+
+export async function claim(store: Store, workerId = 'worker-a', leaseMs = 60_000): Promise<ClaimedJob> {
+  const job = await store.claimNextJob(workerId, leaseMs);
+  if (job === null) throw new Error('no job to claim');
+  return job;
+}
+
+/** Runs one whole job of the model. `artifactKey` null = nothing was trained. */
+export async function train(store: Store, modelId: string, artifactKey: string | null, metrics = {}): Promise<void> {
+  await addJob(store, modelId);
+  const job = await claim(store);
+  if (job.modelId !== modelId) throw new Error('another model was first in the queue');
+  await store.finishJobSucceeded(job.id, job.fencingToken, {
+    artifactKey,
+    digest: artifactKey === null ? null : `digest of ${artifactKey}`,
+    metrics,
+  });
+}
+
+export async function eventTypes(store: Store, jobId: string): Promise<string[]> {
+  const page = await store.listEvents({ jobId, limit: 1000 });
+  if (page === null) throw new Error(`job ${jobId} is unknown`);
+  return page.items.map((event) => event.type);
+}

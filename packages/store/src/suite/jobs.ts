@@ -1,0 +1,238 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Store } from '../store.ts';
+import {
+  addJob,
+  addModel,
+  claim,
+  eventTypes,
+  type MakeHarness,
+  ManualClock,
+  type StoreHarness,
+  train,
+} from './harness.ts';
+
+export function jobSuite(makeHarness: MakeHarness): void {
+  describe('jobs', () => {
+    let harness: StoreHarness;
+    let store: Store;
+    const clock = new ManualClock();
+    beforeEach(async () => {
+      harness = await makeHarness();
+      store = await harness.open({ clock: clock.read });
+    });
+    afterEach(() => harness.destroy());
+    const outcome = { artifactKey: 'checkpoints/a', digest: 'd', metrics: { 'train/entropy': 0.25 } };
+
+    it('a job goes from queued over running to succeeded, with its checkpoint and its last event', async () => {
+      const model = await addModel(store);
+      const job = await addJob(store, model.id);
+      expect(job).toMatchObject({
+        status: 'queued',
+        kind: 'rl',
+        config: { learningRate: 1e-5 },
+        lease: null,
+        start: null,
+      });
+      const held = await claim(store);
+      expect(held).toMatchObject({
+        id: job.id,
+        status: 'running',
+        numAttempts: 1,
+        start: { step: 0, artifactKey: null },
+      });
+      await store.appendEvent(job.id, held.fencingToken, { type: 'training_started', data: { num_sequences: 1 } });
+      await store.appendEvent(job.id, held.fencingToken, { type: 'gradient_step', data: { policy_loss: 0.5 } });
+      const { job: done, checkpoint } = await store.finishJobSucceeded(job.id, held.fencingToken, outcome);
+      expect(done).toMatchObject({ status: 'succeeded', lease: null, errorMessage: null });
+      expect(checkpoint).toMatchObject({ modelId: model.id, step: 1, ...outcome });
+      expect(await store.getJob(job.id)).toEqual(done);
+      expect(await store.latestCheckpoint(model.id)).toEqual(checkpoint);
+      expect((await store.getModel(model.id))?.nextStep).toBe(2);
+      const events = (await store.listEvents({ jobId: job.id }))?.items ?? [];
+      expect(events.map((event) => [event.seq, event.type, event.data])).toEqual([
+        [0, 'training_started', { num_sequences: 1 }],
+        [1, 'gradient_step', { policy_loss: 0.5 }],
+        [2, 'training_ended', {}],
+      ]);
+    });
+
+    it('a job that trained nothing advances the step and shares the weights it started from', async () => {
+      const model = await addModel(store);
+      await train(store, model.id, null);
+      expect(await store.latestCheckpoint(model.id)).toMatchObject({ step: 1, artifactKey: null, digest: null });
+      await train(store, model.id, 'checkpoints/2');
+      await train(store, model.id, null);
+      expect(await store.latestCheckpoint(model.id)).toMatchObject({
+        step: 3,
+        artifactKey: 'checkpoints/2',
+        digest: 'digest of checkpoints/2',
+      });
+    });
+
+    it('a failed job leaves the step alone, says why, and the next one starts from the last good checkpoint', async () => {
+      const model = await addModel(store);
+      await train(store, model.id, 'checkpoints/1');
+      await addJob(store, model.id);
+      await addJob(store, model.id);
+      const held = await claim(store);
+      const { job } = await store.finishJobFailed(held.id, held.fencingToken, 'loss is not finite');
+      expect(job).toMatchObject({ status: 'failed', errorMessage: 'loss is not finite' });
+      expect((await store.listEvents({ jobId: held.id }))?.items).toMatchObject([
+        { type: 'training_failed', data: { error_message: 'loss is not finite' } },
+      ]);
+      expect((await store.getModel(model.id))?.nextStep).toBe(2);
+      expect((await claim(store)).start).toEqual({
+        step: 1,
+        artifactKey: 'checkpoints/1',
+        digest: 'digest of checkpoints/1',
+      });
+    });
+
+    it('jobs of one model run one after the other in order of submission, several models side by side', async () => {
+      const [one, two] = [await addModel(store, 'one'), await addModel(store, 'two')];
+      const [a, b] = [await addJob(store, one.id), await addJob(store, one.id)];
+      const c = await addJob(store, two.id);
+      const first = await claim(store, 'worker-a');
+      const second = await claim(store, 'worker-b');
+      expect([first.id, second.id]).toEqual([a.id, c.id]);
+      expect(await store.claimNextJob('worker-c', 1000)).toBeNull();
+      await store.finishJobSucceeded(first.id, first.fencingToken, outcome);
+      const third = await claim(store, 'worker-c');
+      expect([third.id, third.start?.step]).toEqual([b.id, 1]);
+    });
+
+    it('two handles never claim the same job', async () => {
+      const other = await harness.open({ clock: clock.read });
+      const jobIds: string[] = [];
+      for (let i = 0; i < 6; i++) jobIds.push((await addJob(store, (await addModel(store, `m${i}`)).id)).id);
+      const claims = await Promise.all(jobIds.map((_, i) => (i % 2 === 0 ? store : other).claimNextJob(`w${i}`, 1000)));
+      expect(new Set(claims.map((job) => job?.id))).toEqual(new Set(jobIds));
+      expect(await other.claimNextJob('late', 1000)).toBeNull();
+    });
+
+    it('an expired lease passes the job on, and the old worker can write nothing more', async () => {
+      const model = await addModel(store);
+      await train(store, model.id, 'checkpoints/1');
+      const { id } = await addJob(store, model.id);
+      const stale = await claim(store, 'worker-a', 1000);
+      await store.appendEvent(id, stale.fencingToken, {
+        type: 'gradient_step',
+        data: {},
+        dedupeKey: 'gradient_step:0',
+      });
+      clock.advance(999);
+      expect(await store.claimNextJob('worker-b', 1000)).toBeNull();
+      await store.renewLease(id, stale.fencingToken, 1000);
+      clock.advance(999);
+      expect(await store.claimNextJob('worker-b', 1000)).toBeNull();
+      clock.advance(1);
+      const fresh = await claim(store, 'worker-b');
+      expect(fresh).toMatchObject({ id, numAttempts: 2, lease: { owner: 'worker-b' }, start: stale.start });
+      expect(fresh.fencingToken).toBeGreaterThan(stale.fencingToken);
+
+      const lost = { code: 'store.lease_lost' };
+      const token = stale.fencingToken;
+      await expect(store.renewLease(id, token, 1000)).rejects.toMatchObject(lost);
+      await expect(store.appendEvent(id, token, { type: 'gradient_step', data: {} })).rejects.toMatchObject(lost);
+      await expect(store.finishJobSucceeded(id, token, outcome)).rejects.toMatchObject(lost);
+      await expect(store.finishJobFailed(id, token, 'late')).rejects.toMatchObject(lost);
+      await expect(store.releaseLease(id, token)).rejects.toMatchObject(lost);
+      expect(await eventTypes(store, id)).toEqual(['gradient_step']);
+      expect((await store.latestCheckpoint(model.id))?.step).toBe(1);
+      await store.finishJobSucceeded(id, fresh.fencingToken, outcome);
+    });
+
+    it('an event with a dedupe key is written once, whoever repeats it', async () => {
+      const { id } = await addJob(store, (await addModel(store)).id);
+      const event = { type: 'gradient_step', data: { policy_loss: 1 }, dedupeKey: 'gradient_step:0' };
+      const before = await claim(store, 'worker-a', 1000);
+      const first = await store.appendEvent(id, before.fencingToken, event);
+      clock.advance(1000);
+      const after = await claim(store, 'worker-b');
+      expect(await store.appendEvent(id, after.fencingToken, event)).toEqual({ event: first.event, isDuplicate: true });
+      await store.appendEvent(id, after.fencingToken, { ...event, dedupeKey: 'gradient_step:1' });
+      expect(await eventTypes(store, id)).toEqual(['gradient_step', 'gradient_step']);
+    });
+
+    it('a job has exactly one terminal event, and it is the last', async () => {
+      const { id } = await addJob(store, (await addModel(store)).id);
+      const held = await claim(store);
+      await expect(store.appendEvent(id, held.fencingToken, { type: 'training_ended', data: {} })).rejects.toThrow(
+        'by finishing the job',
+      );
+      await store.finishJobFailed(id, held.fencingToken, 'first');
+      await expect(store.finishJobFailed(id, held.fencingToken, 'second')).rejects.toMatchObject({
+        code: 'store.lease_lost',
+      });
+      expect((await store.cancelJob(id, 'third'))?.kind).toBe('finished');
+      expect(await eventTypes(store, id)).toEqual(['training_failed']);
+    });
+
+    it('a released job is queued again in its old place, without counting the attempt', async () => {
+      const model = await addModel(store);
+      const first = await addJob(store, model.id);
+      await addJob(store, model.id);
+      const held = await claim(store);
+      await store.releaseLease(held.id, held.fencingToken);
+      expect(await store.getJob(first.id)).toMatchObject({ status: 'queued', numAttempts: 0, lease: null });
+      const again = await claim(store);
+      expect([again.id, again.numAttempts]).toEqual([first.id, 1]);
+      expect(again.fencingToken).toBeGreaterThan(held.fencingToken);
+    });
+
+    it('after a restart running jobs are queued again, counting the attempt', async () => {
+      const { id } = await addJob(store, (await addModel(store)).id);
+      await claim(store, 'gone', 1e9);
+      expect((await store.recoverAfterRestart()).numJobs).toBe(1);
+      expect(await claim(store)).toMatchObject({ id, numAttempts: 2 });
+    });
+
+    it('queued and running jobs can be cancelled, ended ones stay as they are', async () => {
+      const model = await addModel(store);
+      const [running, queued] = [await addJob(store, model.id), await addJob(store, model.id)];
+      const held = await claim(store);
+      for (const job of [queued, running]) {
+        expect(await store.cancelJob(job.id, 'by the user')).toMatchObject({
+          kind: 'cancelled',
+          job: { status: 'cancelled' },
+        });
+        expect(await eventTypes(store, job.id)).toEqual(['training_failed']);
+      }
+      await expect(store.renewLease(held.id, held.fencingToken, 1000)).rejects.toMatchObject({
+        code: 'store.lease_lost',
+      });
+      expect(await store.cancelJob('unknown', 'by the user')).toBeNull();
+    });
+
+    it('an artifact stays while a job that started from it runs, and is freed when the job ends', async () => {
+      const model = await addModel(store);
+      await train(store, model.id, 'checkpoints/1');
+      await addJob(store, model.id);
+      const held = await claim(store);
+      expect((await store.deleteCheckpoints(model.id, [1])).artifactKeys).toEqual([]);
+      expect((await store.listReferencedKeys()).artifactKeys).toEqual(['checkpoints/1']);
+      const { artifactKeys } = await store.finishJobSucceeded(held.id, held.fencingToken, {
+        artifactKey: 'checkpoints/2',
+        digest: 'd',
+        metrics: {},
+      });
+      expect(artifactKeys).toEqual(['checkpoints/1']);
+      expect((await store.listReferencedKeys()).artifactKeys).toEqual(['checkpoints/2']);
+    });
+
+    it('jobs are listed by model, entity and status; unknown ids give nothing', async () => {
+      const model = await addModel(store);
+      const [first, second] = [await addJob(store, model.id), await addJob(store, model.id)];
+      await claim(store);
+      const ids = async (query: Parameters<Store['listJobs']>[0]) =>
+        (await store.listJobs(query)).items.map((job) => job.id);
+      expect(await ids({ modelId: model.id })).toEqual([first.id, second.id]);
+      expect(await ids({ status: 'queued' })).toEqual([second.id]);
+      expect(await ids({ entityId: model.entityId, order: 'desc', limit: 1 })).toEqual([second.id]);
+      expect(await ids({ entityId: 'nobody' })).toEqual([]);
+      expect(await store.enqueueJob({ modelId: 'unknown', kind: 'rl', config: {}, groupsKey: 'g' })).toBeNull();
+      expect(await store.getJob('unknown')).toBeNull();
+      expect(await store.listEvents({ jobId: 'unknown' })).toBeNull();
+    });
+  });
+}
