@@ -15,7 +15,7 @@ const HELP = {
   threads: 'threads of each host (all cores)',
   capacityTokens: 'KV cache over all sequences, in tokens (16384)',
   maxSequences: 'sequences in one batch (128)',
-  maxWaiting: 'requests that may wait (2048)',
+  maxRequests: 'requests in flight, running and waiting (2048)',
   engineShare: 'part of the compute time sampling gets while training has work too (0.7)',
   drainTimeoutMs: 'how long a shutdown waits for running requests (20000)',
 } as const satisfies Record<SettingName, string>;

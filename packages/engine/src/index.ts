@@ -21,3 +21,5 @@ export type { ModelRunner, RunnerAdapter } from './model-runner.ts';
 export { LlamaRunner } from './llama-runner.ts';
 export { ScriptedRunner } from './scripted-runner.ts';
 export type { LogitsScript, ScriptedRunnerOptions } from './scripted-runner.ts';
+export { openEngine } from './open-engine.ts';
+export type { OpenedEngine, OpenEngineOptions, ServedModel } from './open-engine.ts';

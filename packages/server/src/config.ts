@@ -28,8 +28,8 @@ export interface ServiceConfig {
   readonly capacityTokens: number;
   /** sequences in one batch; default 128 */
   readonly maxSequences: number;
-  /** requests that may wait for a place; one more gets 429; default 2048 */
-  readonly maxWaiting: number;
+  /** requests in flight, running and waiting; one more gets 429; default 2048 */
+  readonly maxRequests: number;
   /** part of the compute time that sampling gets while training also has work, 0–1; default 0.7 */
   readonly engineShare: number;
   /** how long a shutdown waits for running requests, ms; default 20 000 */
@@ -55,7 +55,7 @@ const SETTINGS = {
   threads: { kind: 'integer', environment: 'TRAINYARD_THREADS', min: 1, max: 512 },
   capacityTokens: { kind: 'integer', environment: 'TRAINYARD_CAPACITY_TOKENS', min: 256, max: 16_777_216 },
   maxSequences: { kind: 'integer', environment: 'TRAINYARD_MAX_SEQUENCES', min: 1, max: 256 },
-  maxWaiting: { kind: 'integer', environment: 'TRAINYARD_MAX_WAITING', min: 1, max: 1_000_000 },
+  maxRequests: { kind: 'integer', environment: 'TRAINYARD_MAX_REQUESTS', min: 1, max: 1_000_000 },
   engineShare: { kind: 'number', environment: 'TRAINYARD_ENGINE_SHARE', min: 0.05, max: 0.95 },
   drainTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_DRAIN_TIMEOUT_MS', min: 0, max: 3_600_000 },
 } as const satisfies Record<string, { kind: Kind; environment: string; min?: number; max?: number; values?: readonly string[] }>;
@@ -106,7 +106,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     numThreads: number('threads') ?? availableParallelism(),
     capacityTokens: number('capacityTokens') ?? 16_384,
     maxSequences: number('maxSequences') ?? 128,
-    maxWaiting: number('maxWaiting') ?? 2_048,
+    maxRequests: number('maxRequests') ?? 2_048,
     engineShare: number('engineShare') ?? 0.7,
     drainTimeoutMs: number('drainTimeoutMs') ?? 20_000,
   });

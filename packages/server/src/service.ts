@@ -60,10 +60,10 @@ export async function startService(config: ServiceConfig, log: (line: string) =>
     const apiKey = await ensureAdminKey(store, config, paths.keyFile);
 
     const arbiter = new ComputeArbiter();
-    const { numThreads, capacityTokens, maxSequences, maxWaiting, modelPath, precision, modelId } = config;
+    const { numThreads, capacityTokens, maxSequences, maxRequests, modelPath, precision, modelId } = config;
     const inference = new EmbeddedInference({
       modelId,
-      host: { modelPath, precision, cacheDirectory: paths.models, numThreads, capacityTokens, maxSequences, maxWaiting },
+      host: { modelPath, precision, cacheDirectory: paths.models, numThreads, capacityTokens, maxSequences, maxRequests },
       arbiter,
       share: config.engineShare,
       log,
@@ -80,7 +80,7 @@ export async function startService(config: ServiceConfig, log: (line: string) =>
       workDirectory: paths.work,
       log,
     });
-    const server = createServer({ store, blobs, inference, training: worker });
+    const server = createServer({ store, blobs, inference, training: worker, log });
     cleanups.push(() => worker.stop());
     const url = await listen(server, config);
     // Closing refuses new connections at once and resolves when the last answer is out; requests that outlast the drain end with their hosts.

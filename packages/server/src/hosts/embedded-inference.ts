@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 
-import type { EngineEvent, EngineStats, GenerateRequest } from '@trainyard/engine';
+import type { EngineEvent, EngineStats, GenerateRequest, OpenEngineOptions, ServedModel } from '@trainyard/engine';
 
 import type { InferenceBackend } from '../backends.ts';
 import type { ComputeArbiter, ComputeMember } from '../compute-arbiter.ts';
-import type { EngineHostCommand, EngineHostMessage, EngineHostOptions, ServedModel } from './messages.ts';
+import type { EngineHostCommand, EngineHostMessage } from './messages.ts';
 import { SupervisedHost } from './supervised-host.ts';
 
 /** A reader this many events behind pauses its sequences, and wakes them when it has caught up: memory per stream stays bounded. */
@@ -26,7 +26,7 @@ export class EmbeddedInference implements InferenceBackend {
 
   constructor(options: {
     modelId: string;
-    host: EngineHostOptions;
+    host: OpenEngineOptions;
     arbiter: ComputeArbiter;
     share: number;
     log: (line: string) => void;

@@ -5,13 +5,13 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-import { openEngine, type EngineEvent } from '@trainyard/engine';
+import { openEngine, type EngineEvent, type OpenEngineOptions } from '@trainyard/engine';
 
 import { CoreLease } from './core-lease.ts';
 import { hostOptions, isCoreCommand, openOrRefuse, serveCommands } from './host-main.ts';
-import type { EngineHostCommand, EngineHostMessage, EngineHostOptions } from './messages.ts';
+import type { EngineHostCommand, EngineHostMessage } from './messages.ts';
 
-const { engine, model } = await openOrRefuse(() => openEngine(hostOptions<EngineHostOptions>()));
+const { engine, model, close } = await openOrRefuse(() => openEngine(hostOptions<OpenEngineOptions>()));
 const send = serveCommands<EngineHostCommand, EngineHostMessage>(onCommand);
 const lease = new CoreLease(send);
 let outbox: [string, EngineEvent][] = [];
@@ -37,7 +37,7 @@ function onCommand(command: EngineHostCommand): void {
       engine.setPaused(command.requestId, command.isPaused);
       break;
     case 'shutdown':
-      engine.close();
+      close();
       process.exit(0);
       break;
     default:

@@ -14,7 +14,7 @@ export async function openOrRefuse<Opened>(open: () => Opened | Promise<Opened>)
     return await open();
   } catch (error) {
     const sent = Promise.withResolvers<void>();
-    process.send?.({ kind: 'fatal', failure: failureOf(error) }, () => sent.resolve());
+    process.send?.({ kind: 'fatal', failure: failureOf(error) }, undefined, undefined, () => sent.resolve());
     await sent.promise;
     process.exit(1);
   }

@@ -1,37 +1,12 @@
-import type { EngineEvent, EngineStats, GenerateRequest } from '@trainyard/engine';
+import type { EngineEvent, EngineStats, GenerateRequest, ServedModel } from '@trainyard/engine';
 import type { LoraConfig, TrainerEvent, TrainingConfig, TrainingResult } from '@trainyard/trainer';
 
 import type { CoreCommand, CoreMessage } from './core-lease.ts';
-
-/** What an engine host is started with. Both model files are paths on this machine. */
-export interface EngineHostOptions {
-  /** the file as configured, any quantisation */
-  readonly modelPath: string;
-  /** `exact` serves (and makes once, beside it) a half-precision copy, so that sampler and trainer agree; `fast` serves the file as it is */
-  readonly precision: 'exact' | 'fast';
-  /** where the copy goes; ids and file names are ours, never a user's */
-  readonly cacheDirectory: string;
-  readonly numThreads: number;
-  /** KV cache size over all sequences, in tokens */
-  readonly capacityTokens: number;
-  readonly maxSequences: number;
-  /** requests that may wait; one more is refused */
-  readonly maxWaiting: number;
-}
 
 export interface TrainerHostOptions {
   /** root of the blobs that hold groups and checkpoints */
   readonly blobsDirectory: string;
   readonly numThreads: number;
-}
-
-/** What the engine host says about the model it serves. */
-export interface ServedModel {
-  /** the file really loaded: the trainer trains on exactly these weights */
-  readonly path: string;
-  readonly architecture: string;
-  readonly contextLength: number;
-  readonly vocabSize: number;
 }
 
 /** One training job as the trainer host runs it: keys and paths, no bodies. */

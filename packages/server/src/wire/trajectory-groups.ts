@@ -1,5 +1,4 @@
 import type { ValidationItem, WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
-import type { HistoryItem, TemplateMessage } from '@trainyard/tokenizer';
 import type { History, Trajectory, TrajectoryGroup } from '@trainyard/trainer';
 
 /** A trajectory that cannot be trained as sent; `item` names the group, the trajectory and the entry. */
@@ -13,6 +12,8 @@ export class TrajectoryFormatError extends Error {
   }
 }
 
+type HistoryItem = History['items'][number];
+type TemplateMessage = HistoryItem['message'];
 type Place = readonly (string | number)[];
 
 /**

@@ -1,0 +1,363 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { ChatCompletion, ErrorBody } from '@trainyard/protocol';
+
+import { failure, replies, type Script } from '../testing/scripted-inference.ts';
+import { TestServer } from '../testing/test-server.ts';
+
+const HI: Script = (request) => replies(request, [{ ids: [5, 6], text: 'hi' }]);
+
+let server: TestServer;
+let modelId: string;
+beforeAll(async () => {
+  server = await TestServer.start();
+  modelId = await server.makeModel('agent');
+  await server.addCheckpoint(modelId, 'a');
+});
+beforeEach(() => {
+  server.inference.script = HI;
+});
+afterAll(() => server.close());
+
+const TOOL = { type: 'function', function: { name: 'f' } };
+
+describe('accepted requests', () => {
+  const vectors: [Record<string, unknown>, (request: TestServer['inference']['lastRequest']) => unknown, unknown][] = [
+    [{ temperature: '0.5' }, (r) => r.sampling.temperature, 0.5],
+    [{ temperature: 0.001 }, (r) => r.sampling.temperature, 0.01],
+    [{ temperature: 0 }, (r) => r.sampling.temperature, 0],
+    [{ n: '2' }, (r) => r.n, 2],
+    [{ n: null }, (r) => r.n, 1],
+    [{ n: true }, (r) => r.n, 1],
+    [{ top_k: -1 }, (r) => r.sampling.topK, 0],
+    [{ top_k: 1.0 }, (r) => r.sampling.topK, 1],
+    [{ logit_bias: { '5': 500 } }, (r) => r.sampling.logitBias, [[5, 500]]],
+    [{ logit_bias: { '5': '1.5' } }, (r) => r.sampling.logitBias, [[5, 1.5]]],
+    [{ top_logprobs: null, logprobs: true }, (r) => r.logprobs, 0],
+    [{ top_logprobs: 3, logprobs: true }, (r) => r.logprobs, 3],
+    [{ logprobs: 1 }, (r) => r.logprobs, 0],
+    [{ logprobs: 'yes' }, (r) => r.logprobs, 0],
+    [{}, (r) => r.logprobs, null],
+    [{ stop: null }, (r) => r.stop, []],
+    [{ stop: 'a' }, (r) => r.stop, ['a']],
+    [{ stop: ['a', 'b', 'c', 'd'] }, (r) => r.stop, ['a', 'b', 'c', 'd']],
+    [{ seed: -1 }, (r) => r.sampling.seed, null],
+    [{ seed: 7 }, (r) => r.sampling.seed, 7n],
+    [{ seed: '9223372036854775807' }, (r) => r.sampling.seed, 9223372036854775807n],
+    [{ stream_options: {} }, (r) => r.n, 1],
+    [{ max_tokens: 5, max_completion_tokens: 9 }, (r) => r.maxTokens, 9],
+    [{ max_tokens: '5' }, (r) => r.maxTokens, 5],
+    [{ stop_token_ids: [7, 7, 8] }, (r) => r.stopTokenIds, [7, 8]],
+    [{ ignore_eos: 'true', min_tokens: 2, include_stop_str_in_output: true, priority: -3 }, (r) => [r.ignoreEos, r.minTokens, r.includeStopString, r.priority], [true, 2, true, -3]],
+    [{ cache_salt: 'tenant-1' }, (r) => r.cacheSalt, 'tenant-1'],
+    [{ foo: 'bar', user: 'me' }, (r) => r.n, 1],
+    [{ tools: [TOOL], tool_choice: 'none' }, (r) => r.prompt.kind === 'chat' && r.prompt.tools, [TOOL]],
+    [{ tool_choice: 'none' }, (r) => r.prompt.kind === 'chat' && r.prompt.tools, null],
+    [{ chat_template_kwargs: { enable_thinking: true } }, (r) => r.prompt.kind === 'chat' && r.prompt.templateVariables, { enable_thinking: true }],
+    [{ skip_special_tokens: false }, (r) => r.skipSpecialTokens, false],
+    // Fields that are not implemented, asking for nothing.
+    [{ response_format: { type: 'text' }, bad_words: [], echo: false, length_penalty: 1, repetition_detection: {}, parallel_tool_calls: true, vllm_xargs: {}, guided_json: null }, (r) => r.n, 1],
+    [{ structured_outputs: null, prompt_logprobs: null, reasoning_effort: null, add_generation_prompt: true, include_reasoning: true }, (r) => r.n, 1],
+  ];
+  test.each(vectors)('%j', async (fields, read, expected) => {
+    const response = await server.chat(fields);
+    expect(response.statusCode, response.body).toBe(200);
+    expect(read(server.inference.lastRequest)).toEqual(expected);
+  });
+
+  test.each([
+    [{ role: 'critic', content: 'x' }],
+    [{ role: 'user' }],
+    [{ role: 'assistant', content: null }],
+    [{ role: 'function', content: null, name: 'f' }],
+    [{ role: 'tool', content: 'x' }],
+    [{ role: 'user', content: ['a', { type: 'text', text: 'b' }] }],
+    [{ role: 'assistant', tool_calls: [{ id: '1', type: 'function', function: { name: 'f', arguments: '{}' } }] }],
+    [{ role: 'assistant', content: 'x', tool_calls: [], reasoning_content: 'because' }],
+  ])('the message %j goes to the template as it is', async (message) => {
+    const response = await server.chat({ messages: [message] });
+    expect(response.statusCode, response.body).toBe(200);
+    const { prompt } = server.inference.lastRequest;
+    expect(prompt.kind === 'chat' && prompt.messages).toEqual([message]);
+  });
+
+  test('an empty list of messages is the template’s to judge', async () => {
+    expect((await server.chat({ messages: [] })).statusCode).toBe(200);
+  });
+
+  test('a seed keeps all of its 64 bits', async () => {
+    const response = await server.request('POST', '/v1/chat/completions', '{"messages": [{"role": "user", "content": "{\\"seed\\": 1}"}], "seed": 9223372036854775807}');
+    expect(response.statusCode, response.body).toBe(200);
+    expect(server.inference.lastRequest.sampling.seed).toBe(9223372036854775807n);
+  });
+});
+
+describe('refused requests', () => {
+  const single: [Record<string, unknown>, string][] = [
+    [{ temperature: 3 }, 'temperature'],
+    [{ temperature: -0.1 }, 'temperature'],
+    [{ temperature: 'warm' }, 'temperature'],
+    [{ n: 0 }, 'n'],
+    [{ n: 16_385 }, 'n'],
+    [{ top_k: -2 }, 'top_k'],
+    [{ top_k: 1.5 }, 'top_k'],
+    [{ top_p: 0 }, 'top_p'],
+    [{ min_p: 1.5 }, 'min_p'],
+    [{ repetition_penalty: 0 }, 'repetition_penalty'],
+    [{ presence_penalty: 2.5 }, 'presence_penalty'],
+    [{ frequency_penalty: -2.5 }, 'frequency_penalty'],
+    [{ logit_bias: { abc: 1 } }, 'logit_bias'],
+    [{ logit_bias: { '5': null } }, 'logit_bias.5'],
+    [{ top_logprobs: '3', logprobs: true }, 'top_logprobs'],
+    [{ top_logprobs: 21, logprobs: true }, 'top_logprobs'],
+    [{ logprobs: 2 }, 'logprobs'],
+    [{ prompt_logprobs: -2 }, 'prompt_logprobs'],
+    [{ stop: '' }, 'stop'],
+    [{ stop: ['a', 'b', 'c', 'd', 'e'] }, 'stop'],
+    [{ stop: ['a', 1] }, 'stop.1'],
+    [{ seed: 1.5 }, 'seed'],
+    [{ seed: '9223372036854775808' }, 'seed'],
+    [{ max_tokens: 0 }, 'max_tokens'],
+    [{ bad_words: [''] }, 'bad_words.0'],
+    [{ bad_words: null }, 'bad_words'],
+    [{ echo: null }, 'echo'],
+    [{ min_tokens: null }, 'min_tokens'],
+    [{ priority: null }, 'priority'],
+    [{ request_id: null }, 'request_id'],
+    [{ length_penalty: null }, 'length_penalty'],
+    [{ cache_salt: '' }, 'cache_salt'],
+    [{ cache_salt: 'a/b' }, 'cache_salt'],
+    [{ vllm_xargs: { a: { b: 1 } } }, 'vllm_xargs.a'],
+    [{ documents: [{ a: 1 }] }, 'documents.0.a'],
+    [{ user: 5 }, 'user'],
+    [{ tools: [] }, 'tools'],
+    [{ response_format: { type: 'foo' } }, 'response_format.type'],
+    [{ structured_outputs: { choice: 'abc' } }, 'structured_outputs.choice'],
+    [{ structured_outputs: 'json' }, 'structured_outputs'],
+    [{ stop_token_ids: [-1] }, 'stop_token_ids.0'],
+    [{ messages: 'hello' }, 'messages'],
+    [{ messages: null }, 'messages'],
+    [{ messages: ['hello'] }, 'messages.0'],
+    [{ messages: [{ content: 'x' }] }, 'messages.0.role'],
+    [{ messages: [{ role: 'user', content: null }] }, 'messages.0.content'],
+    [{ messages: [{ role: 'user', content: 5 }] }, 'messages.0.content'],
+    [{ messages: [{ role: 'assistant', tool_calls: [{ id: '1', type: 'function', function: { name: 'f', arguments: {} } }] }] }, 'messages.0.tool_calls.0.function.arguments'],
+    [{ repetition_detection: { max_pattern_size: -1 } }, 'repetition_detection.max_pattern_size'],
+  ];
+  test.each(single)('%j fails on its own: 422 in both shapes', async (fields, param) => {
+    const response = await server.chat(fields);
+    expect(response.statusCode, response.body).toBe(422);
+    const { detail, error } = response.json<ErrorBody>();
+    expect(error).toMatchObject({ code: 'request.invalid', type: 'invalid_request_error', param });
+    expect(detail).toHaveLength(1);
+    expect(detail[0]).toMatchObject({ msg: expect.any(String), type: expect.any(String) });
+    expect((detail[0] as { loc: unknown[] }).loc.join('.')).toBe(`body.${param}`);
+  });
+
+  test('a seed of 65 bits is refused as a number too', async () => {
+    const response = await server.request('POST', '/v1/chat/completions', '{"messages": [], "seed": 9223372036854775808}');
+    expect([response.statusCode, response.json<ErrorBody>().error.param]).toEqual([422, 'seed']);
+  });
+
+  test('a message names the limit and the value', async () => {
+    const { error } = (await server.chat({ top_p: 1.4 })).json<ErrorBody>();
+    expect(error.message).toBe('`top_p`: Input should be less than or equal to 1, got 1.4');
+  });
+
+  test('several faults are listed together', async () => {
+    const { detail, error } = (await server.chat({ top_p: 2, n: 0, messages: [{}] })).json<ErrorBody>();
+    expect(detail).toHaveLength(3);
+    expect(error.message).toMatch(/\(and 2 more\)$/);
+  });
+
+  const conflicts: [Record<string, unknown>, string | null, string][] = [
+    [{ temperature: 0, n: 2 }, 'n', 'request.conflict'],
+    [{ top_logprobs: 3 }, 'top_logprobs', 'request.conflict'],
+    [{ top_logprobs: 3, logprobs: false, model: 'agent' }, 'top_logprobs', 'request.conflict'],
+    [{ top_logprobs: -1, logprobs: true }, 'top_logprobs', 'request.unsupported'],
+    [{ stream_options: { include_usage: true } }, 'stream_options', 'request.conflict'],
+    [{ max_tokens: 3, min_tokens: 4 }, 'min_tokens', 'request.conflict'],
+    [{ max_completion_tokens: 513 }, 'max_completion_tokens', 'request.conflict'],
+    [{ logit_bias: { '1000': 1 } }, 'logit_bias', 'request.conflict'],
+    [{ logit_bias: { '-1': 1 } }, 'logit_bias', 'request.conflict'],
+    [{ stop_token_ids: [1000] }, 'stop_token_ids', 'request.conflict'],
+    [{ tool_choice: 'auto' }, 'tool_choice', 'request.conflict'],
+    [{ tools: [TOOL], tool_choice: { type: 'function', function: { name: 'g' } } }, 'tool_choice.function.name', 'request.conflict'],
+    [{ tools: [TOOL], tool_choice: 'auto' }, 'tool_choice', 'request.unsupported'],
+    [{ chat_template_kwargs: { chat_template: 'x' } }, 'chat_template_kwargs', 'request.conflict'],
+    [{ structured_outputs: { regex: 'a' } }, 'structured_outputs', 'request.unsupported'],
+    [{ structured_outputs: {} }, 'structured_outputs', 'request.unsupported'],
+    [{ response_format: { type: 'json_schema' } }, 'response_format', 'request.unsupported'],
+    [{ prompt_logprobs: true }, 'prompt_logprobs', 'request.unsupported'],
+    [{ continue_final_message: true }, 'continue_final_message', 'request.unsupported'],
+    [{ repetition_detection: { max_pattern_size: 3 } }, 'repetition_detection', 'request.unsupported'],
+    [{ use_beam_search: true }, 'use_beam_search', 'request.unsupported'],
+    [{ guided_json: {} }, 'guided_json', 'request.unsupported'],
+    [{ guided_anything: 1 }, 'guided_anything', 'request.unsupported'],
+  ];
+  test.each(conflicts)('%j is 400 naming %s', async (fields, param, code) => {
+    const numBefore = server.inference.requests.length;
+    const response = await server.chat(fields);
+    expect(response.statusCode, response.body).toBe(400);
+    const { detail, error } = response.json<ErrorBody>();
+    expect(error).toMatchObject({ code, param });
+    expect(detail).toBe(error.message);
+    expect(server.inference.requests).toHaveLength(numBefore);
+  });
+
+  test('unknown models are 404', async () => {
+    const { statusCode, body } = await server.chat({ model: 'nobody' });
+    expect(statusCode).toBe(404);
+    expect(JSON.parse(body)).toMatchObject({ detail: 'The model `nobody` does not exist', error: { param: 'model', code: 'request.unknown_model' } });
+  });
+
+  test.each([
+    ['engine.context_too_long', 400, 'false'],
+    ['engine.overloaded', 429, 'true'],
+    ['engine.template_failed', 400, 'false'],
+    ['engine.host_lost', 503, 'true'],
+    ['engine.internal', 500, 'false'],
+  ] as const)('what the engine refuses with %s is %d, streaming or not', async (code, status, retry) => {
+    server.inference.script = () => [failure(code, 'the reason', 'messages')];
+    for (const stream of [false, true]) {
+      const response = await server.chat({ stream });
+      expect(response.statusCode).toBe(status);
+      expect(response.headers['x-should-retry']).toBe(retry);
+      expect(response.json<ErrorBody>().error).toMatchObject({ code, param: 'messages', message: status === 500 ? expect.not.stringContaining('the reason') : 'the reason' });
+    }
+  });
+});
+
+describe('the answer', () => {
+  test('of the base model has every key, with null for what is unknown', async () => {
+    const response = await server.chat({ request_id: 'abc' });
+    expect(response.headers['content-type']).toContain('application/json');
+    const answer = response.json<ChatCompletion>();
+    expect(answer).toEqual({
+      id: 'chatcmpl-abc',
+      object: 'chat.completion',
+      created: expect.any(Number),
+      model: 'tiny/base',
+      choices: [
+        {
+          index: 0,
+          message: { role: 'assistant', content: 'hi', refusal: null, annotations: null, audio: null, function_call: null, reasoning: null },
+          logprobs: null,
+          finish_reason: 'stop',
+          stop_reason: null,
+          token_ids: null,
+          routed_experts: null,
+        },
+      ],
+      service_tier: null,
+      system_fingerprint: 'trainyard-base',
+      usage: { prompt_tokens: 3, total_tokens: 6, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 2 }, completion_tokens_details: null },
+      prompt_logprobs: null,
+      prompt_token_ids: null,
+      prompt_text: null,
+      kv_transfer_params: null,
+      ec_transfer_params: null,
+      metrics: null,
+    });
+    expect(Math.abs(answer.created - Date.now() / 1000)).toBeLessThan(5);
+  });
+
+  test('the X-Request-Id header wins over request_id', async () => {
+    const answer = (await server.chat({ request_id: 'abc' }, { 'x-request-id': 'header-1' })).json<ChatCompletion>();
+    expect(answer.id).toBe('chatcmpl-header-1');
+  });
+
+  test('of a trained model carries what training needs, unasked, and names the weights', async () => {
+    const answer = (await server.chat({ model: 'agent', n: 2 })).json<ChatCompletion>();
+    expect(answer.model).toBe('acme/demo/agent:step1');
+    expect(answer.system_fingerprint).toBe('trainyard-aaaaaaaa');
+    expect(answer.choices.map((choice) => choice.index)).toEqual([0, 1]);
+    for (const choice of answer.choices) {
+      expect(choice.token_ids).toEqual([5, 6, 2]);
+      expect(choice.logprobs?.content.map((entry) => entry.token)).toEqual(['token_id:5', 'token_id:6', 'token_id:2']);
+      expect(choice.logprobs?.content.map((entry) => entry.logprob)).toEqual([-0.5, -0.6, -0.2]);
+      expect(choice.logprobs?.content[0]).toEqual({ token: 'token_id:5', logprob: -0.5, bytes: [60, 53, 62], top_logprobs: [] });
+    }
+    expect(answer.usage.completion_tokens).toBe(6);
+    expect(answer.prompt_token_ids).toBeNull();
+    const { adapter } = server.inference.lastRequest;
+    expect(adapter?.digest).toBe('a'.repeat(64));
+    expect(adapter?.path).toMatch(/\/adapter\.gguf$/);
+  });
+
+  test('step 0 of a trained model is the base with the same defaults', async () => {
+    const answer = (await server.chat({ model: 'agent:step0' })).json<ChatCompletion>();
+    expect([answer.model, answer.system_fingerprint]).toEqual(['acme/demo/agent:step0', 'trainyard-base']);
+    expect(answer.choices[0]?.logprobs?.content).toHaveLength(3);
+    expect(server.inference.lastRequest.adapter).toBeNull();
+  });
+
+  test('explicit wishes win over the defaults of a trained model', async () => {
+    const plain = (await server.chat({ model: 'agent', logprobs: false, return_token_ids: false })).json<ChatCompletion>();
+    expect([plain.choices[0]?.logprobs, plain.choices[0]?.token_ids]).toEqual([null, null]);
+    const texts = (await server.chat({ model: 'agent', return_tokens_as_token_ids: false })).json<ChatCompletion>();
+    expect(texts.choices[0]?.logprobs?.content[0]?.token).toBe('<5>');
+    const base = (await server.chat({ logprobs: true, top_logprobs: 2, return_token_ids: true })).json<ChatCompletion>();
+    expect(base.choices[0]?.logprobs?.content[0]?.top_logprobs).toHaveLength(2);
+    expect(base.prompt_token_ids).toEqual([1, 2, 3]);
+  });
+
+  test('a trailing slash is the same route', async () => {
+    const response = await server.request('POST', '/v1/chat/completions/', { messages: [] });
+    expect(response.statusCode).toBe(200);
+  });
+});
+
+describe('usage', () => {
+  test('is recorded with the project header, by version', async () => {
+    await server.chat({ model: 'agent' }, { 'openai-project': 'acme/search' });
+    await server.chat({ model: 'agent' }, { 'compat-project': 'acme/ads', 'openai-project': 'ignored' });
+    await server.chat({ stream: true }, { 'openai-project': 'acme/search' });
+    const totals = await server.store.sumUsage({});
+    const of = (project: string, model: string) => totals.find((total) => total.project === project && total.model === model);
+    expect(of('acme/search', 'acme/demo/agent:step1')).toMatchObject({ kind: 'chat', numRequests: 1, promptTokens: 3, completionTokens: 3 });
+    expect(of('acme/ads', 'acme/demo/agent:step1')).toMatchObject({ numRequests: 1 });
+    expect(of('acme/search', 'tiny/base')).toMatchObject({ numRequests: 1, promptTokens: 3, completionTokens: 3 });
+  });
+});
+
+describe('Idempotency-Key', () => {
+  test('same key and body is generated once', async () => {
+    const numBefore = server.inference.requests.length;
+    const first = await server.chat({ seed: 3 }, { 'idempotency-key': 'k1' });
+    const second = await server.chat({ seed: 3 }, { 'idempotency-key': 'k1' });
+    expect(second.body).toBe(first.body);
+    expect(second.headers['idempotent-replayed']).toBe('true');
+    expect(server.inference.requests).toHaveLength(numBefore + 1);
+  });
+
+  test('same key and another body is 422', async () => {
+    await server.chat({ seed: 3 }, { 'idempotency-key': 'k2' });
+    const other = await server.chat({ seed: 4 }, { 'idempotency-key': 'k2' });
+    expect([other.statusCode, other.json<ErrorBody>().error.code]).toEqual([422, 'request.idempotency_mismatch']);
+  });
+
+  test('while the first is running a repeat is 409; a failure frees the key', async () => {
+    const gate = Promise.withResolvers<void>();
+    const arrived = Promise.withResolvers<void>();
+    server.inference.script = async function* (request) {
+      arrived.resolve();
+      await gate.promise;
+      yield failure('engine.overloaded', `full for ${request.tenant}`);
+    };
+    const first = server.chat({}, { 'idempotency-key': 'k3' });
+    await arrived.promise;
+    const second = await server.chat({}, { 'idempotency-key': 'k3' });
+    expect([second.statusCode, second.headers['retry-after']]).toEqual([409, '1']);
+    gate.resolve();
+    expect((await first).statusCode).toBe(429);
+    server.inference.script = HI;
+    expect((await server.chat({}, { 'idempotency-key': 'k3' })).statusCode).toBe(200);
+  });
+
+  test('keys of two API keys do not meet', async () => {
+    const other = await server.makeKey('acme', ['inference']);
+    await server.chat({ seed: 1 }, { 'idempotency-key': 'k4' });
+    const response = await server.chat({ seed: 2 }, { 'idempotency-key': 'k4', authorization: `Bearer ${other}` });
+    expect(response.statusCode).toBe(200);
+  });
+});

@@ -1,0 +1,73 @@
+import type { EngineErrorCode, EngineEvent, GenerateRequest, TokenLogprob } from '@trainyard/engine';
+
+import type { InferenceBackend } from '../backends.ts';
+
+/** What the backend does for one request. */
+export type Script = (request: GenerateRequest, signal: AbortSignal) => AsyncIterable<EngineEvent> | Iterable<EngineEvent>;
+
+/** Answers requests with scripted events and remembers what it was asked. */
+export class ScriptedInference implements InferenceBackend {
+  readonly baseModel = { id: 'tiny/base', contextLength: 512, vocabSize: 1000 };
+  readonly requests: GenerateRequest[] = [];
+  script: Script = (request) => replies(request, [{ ids: [5, 6], text: 'hi' }]);
+  healthy = true;
+  /** Events handed out, and generations that were ended, by a reader or by themselves. */
+  numPulled = 0;
+  numEnded = 0;
+
+  async *generate(request: GenerateRequest, signal: AbortSignal): AsyncGenerator<EngineEvent> {
+    this.requests.push(request);
+    try {
+      for await (const event of this.script(request, signal)) {
+        this.numPulled += 1;
+        yield event;
+      }
+    } finally {
+      this.numEnded += 1;
+    }
+  }
+
+  isHealthy(): boolean {
+    return this.healthy;
+  }
+
+  stats(): null {
+    return null;
+  }
+
+  get lastRequest(): GenerateRequest {
+    const request = this.requests.at(-1);
+    if (!request) throw new Error('no request has arrived');
+    return request;
+  }
+}
+
+/** A step of a choice: its tokens and the text they added. */
+export interface ScriptedStep {
+  ids: number[];
+  text: string;
+}
+
+/** Every choice gets the same steps, then an end of turn with token 2; the prompt is [1, 2, 3] with two tokens cached. */
+export function* replies(request: GenerateRequest, steps: readonly ScriptedStep[]): Generator<EngineEvent> {
+  yield { kind: 'started', promptTokenIds: [1, 2, 3], cachedTokens: 2 };
+  for (const { ids, text } of steps) {
+    for (let index = 0; index < request.n; index += 1) yield { kind: 'delta', index, text, tokenIds: ids, logprobs: scriptedLogprobs(request, ids) };
+  }
+  for (let index = 0; index < request.n; index += 1) {
+    yield { kind: 'finished', index, text: '', tokenIds: [2], logprobs: scriptedLogprobs(request, [2]), finishReason: 'stop', stopReason: null };
+  }
+  const perChoice = steps.reduce((sum, step) => sum + step.ids.length, 1);
+  yield { kind: 'completed', usage: { promptTokens: 3, completionTokens: perChoice * request.n, cachedTokens: 2 } };
+}
+
+export function failure(code: EngineErrorCode, message: string, param: string | null = null): EngineEvent {
+  return { kind: 'failed', code, message, param };
+}
+
+/** Token i has logprob −i/10 and the text `<i>`. */
+function scriptedLogprobs(request: GenerateRequest, ids: readonly number[]): TokenLogprob[] | null {
+  if (request.logprobs === null) return null;
+  const entry = (id: number) => ({ id, logprob: -id / 10, bytes: [60, 48 + (id % 10), 62], text: `<${id}>` });
+  return ids.map((id) => ({ ...entry(id), top: Array.from({ length: request.logprobs ?? 0 }, (_, rank) => entry(rank)) }));
+}

@@ -1,0 +1,125 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
+import type { ChatCompletionChunk, ErrorObject } from '@trainyard/protocol';
+import { FolderBlobs, type Scope, SqliteStore } from '@trainyard/store';
+
+import type { TrainingQueue } from '../backends.ts';
+import { createServer } from '../create-server.ts';
+import type { HttpLimits } from '../server-parts.ts';
+import { ScriptedInference } from './scripted-inference.ts';
+
+/** Remembers what the routes told the worker. */
+export class RecordingQueue implements TrainingQueue {
+  numNotified = 0;
+  readonly cancelled: string[] = [];
+  healthy = true;
+  notify(): void {
+    this.numNotified += 1;
+  }
+  cancelModel(modelId: string): void {
+    this.cancelled.push(modelId);
+  }
+  isHealthy(): boolean {
+    return this.healthy;
+  }
+}
+
+/** The HTTP side over a real store and real blobs in a temporary folder; only sampling is scripted. */
+export class TestServer {
+  readonly app: FastifyInstance;
+  readonly store: SqliteStore;
+  readonly blobs: FolderBlobs;
+  readonly inference: ScriptedInference;
+  readonly training: RecordingQueue;
+  readonly key: string;
+  readonly logged: string[];
+  readonly #directory: string;
+
+  private constructor(parts: Pick<TestServer, 'app' | 'store' | 'blobs' | 'inference' | 'training' | 'key' | 'logged'> & { directory: string }) {
+    this.app = parts.app;
+    this.store = parts.store;
+    this.blobs = parts.blobs;
+    this.inference = parts.inference;
+    this.training = parts.training;
+    this.key = parts.key;
+    this.logged = parts.logged;
+    this.#directory = parts.directory;
+  }
+
+  static async start(limits: Partial<HttpLimits> = {}): Promise<TestServer> {
+    const directory = await mkdtemp(join(tmpdir(), 'trainyard-http-'));
+    const store = await SqliteStore.open(join(directory, 'trainyard.db'));
+    const blobs = await FolderBlobs.open(join(directory, 'blobs'));
+    const inference = new ScriptedInference();
+    const training = new RecordingQueue();
+    const logged: string[] = [];
+    const app = createServer({ store, blobs, inference, training, limits, log: (line) => logged.push(line) });
+    const key = await makeKey(store, 'acme', ['inference', 'training']);
+    return new TestServer({ app, store, blobs, inference, training, key, logged, directory });
+  }
+
+  async makeKey(entity: string, scopes: Scope[]): Promise<string> {
+    return makeKey(this.store, entity, scopes);
+  }
+
+  async request(method: 'GET' | 'POST' | 'DELETE', url: string, body?: unknown, headers: Record<string, string> = {}): Promise<LightMyRequestResponse> {
+    const hasBody = body !== undefined;
+    return this.app.inject({
+      method,
+      url,
+      headers: { authorization: `Bearer ${this.key}`, ...(hasBody ? { 'content-type': 'application/json' } : {}), ...headers },
+      ...(hasBody ? { payload: typeof body === 'string' ? body : JSON.stringify(body) } : {}),
+    });
+  }
+
+  /** A chat request with one user message, plus `fields`. */
+  async chat(fields: Record<string, unknown> = {}, headers: Record<string, string> = {}): Promise<LightMyRequestResponse> {
+    return this.request('POST', '/v1/chat/completions', { messages: [{ role: 'user', content: 'hello' }], ...fields }, headers);
+  }
+
+  /** Registers `acme/project/name` and returns its id. */
+  async makeModel(name: string, project = 'demo'): Promise<string> {
+    const response = await this.request('POST', '/v1/preview/models', { entity: null, project, name, base_model: 'tiny/base', return_existing: true });
+    if (response.statusCode !== 200) throw new Error(response.body);
+    return response.json<{ id: string }>().id;
+  }
+
+  /** Finishes a job of the model with a checkpoint whose digest is 64 times `digit`; returns its step. */
+  async addCheckpoint(modelId: string, digit: string): Promise<number> {
+    const artifactKey = `checkpoints/${crypto.randomUUID()}`;
+    await this.blobs.commitDirectory(await this.blobs.stageDirectory(), artifactKey);
+    await this.store.enqueueJob({ modelId, kind: 'rl', config: {}, groupsKey: `groups/${crypto.randomUUID()}` });
+    const job = await this.store.claimNextJob('test', 60_000);
+    if (!job) throw new Error('the queue is empty');
+    const { checkpoint } = await this.store.finishJobSucceeded(job.id, job.fencingToken, { artifactKey, digest: digit.repeat(64), metrics: {} });
+    return checkpoint.step;
+  }
+
+  async close(): Promise<void> {
+    await this.app.close();
+    await this.store.close();
+    await this.blobs.close();
+    await rm(this.#directory, { recursive: true, force: true });
+  }
+}
+
+async function makeKey(store: SqliteStore, entity: string, scopes: Scope[]): Promise<string> {
+  const { id: entityId } = await store.ensureEntity(entity);
+  return (await store.createKey({ entityId, name: 'test', scopes })).secret;
+}
+
+/** A chunk, or the error that ended the stream. */
+export type StreamedEvent = Partial<ChatCompletionChunk> & { error?: ErrorObject };
+
+/** The JSON events of a stream, and whether it ended with `[DONE]`. */
+export function readEvents(body: string): { events: StreamedEvent[]; isDone: boolean } {
+  const data = body
+    .split('\n\n')
+    .filter(Boolean)
+    .map((event) => event.replace(/^data: /, ''));
+  const isDone = data.at(-1) === '[DONE]';
+  return { events: (isDone ? data.slice(0, -1) : data).map((event) => JSON.parse(event) as StreamedEvent), isDone };
+}
