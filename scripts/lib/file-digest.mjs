@@ -27,7 +27,7 @@ export async function verifyFile(path, expected) {
   const found = await stat(path).catch(() => null);
   if (found === null || !found.isFile()) return 'missing';
   if (found.size !== expected.sizeBytes) return 'wrong_size';
-  const stamp = { sizeBytes: found.size, modifiedMs: found.mtimeMs, sha256: expected.sha256 };
+  const stamp = { sizeBytes: found.size, modifiedMs: found.mtime.getTime(), sha256: expected.sha256 };
   const text = `${JSON.stringify(stamp)}\n`;
   if ((await readFile(stampPath(path), 'utf8').catch(() => '')) === text) return 'verified';
   if ((await sha256OfFile(path)) !== expected.sha256) return 'wrong_digest';

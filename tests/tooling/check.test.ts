@@ -1,0 +1,136 @@
+import { expect, test } from 'vitest';
+
+import { runScript } from './support/run-script.ts';
+import { SampleRepository } from './support/sample-repository.ts';
+
+const STEPS = ['format', 'lint', 'arrows', 'types', 'dead-code'];
+
+const INDEX = 'packages/tokenizer/src/index.ts';
+const useOfNative = `import { vocabSize } from '@trainyard/native';\n\nexport const lastTokenId = vocabSize - 1;\n`;
+
+async function check(changes: Record<string, string>, steps: readonly string[] = []) {
+  await using sample = await SampleRepository.create(changes);
+  const { exitCode, output } = await runScript('scripts/check.mjs', ['--root', sample.root, ...steps]);
+  const failedSteps = STEPS.filter((name) => new RegExp(`^FAIL  ${name} `, 'm').test(output));
+  return { exitCode, output, failedSteps };
+}
+
+test('a repository without faults passes every step, and each prints its seconds', async () => {
+  const { exitCode, output } = await check({});
+  expect(output).toContain('check: all is well');
+  for (const name of STEPS) expect(output).toMatch(new RegExp(`^ok {4}${name} +\\d+\\.\\d s$`, 'm'));
+  expect(exitCode).toBe(0);
+});
+
+const FAULTS: { fault: string; step: string; says: string; changes: Record<string, string> }[] = [
+  {
+    fault: 'a promise that nobody awaits',
+    step: 'lint',
+    says: 'no-floating-promises',
+    changes: { [INDEX]: `${useOfNative}\nexport function start(work: () => Promise<void>): void {\n  work();\n}\n` },
+  },
+  {
+    fault: 'an import against the arrows',
+    step: 'lint',
+    says: 'native may import no other package',
+    changes: { 'packages/native/src/index.ts': `import '@trainyard/tokenizer';\n\nexport const vocabSize = 49_152;\n` },
+  },
+  {
+    fault: 'a dynamic import against the arrows',
+    step: 'lint',
+    says: 'native may import no other package',
+    changes: {
+      'packages/native/src/index.ts': `export const vocabSize = 49_152;\nawait import('@trainyard/engine');\n`,
+    },
+  },
+  {
+    fault: 'a deep import',
+    step: 'lint',
+    says: 'what index.ts does not export is private',
+    changes: { [INDEX]: useOfNative.replace('@trainyard/native', '@trainyard/native/src/index.ts') },
+  },
+  {
+    fault: 'a Node.js import in a package for browsers',
+    step: 'lint',
+    says: 'also runs in a browser',
+    changes: { 'packages/protocol/src/index.ts': `import 'node:fs';\n` },
+  },
+  {
+    fault: 'a relative path into another package',
+    step: 'arrows',
+    says: 'imports ../../native/src/index.ts, outside its package',
+    changes: { [INDEX]: useOfNative.replace('@trainyard/native', '../../native/src/index.ts') },
+  },
+  {
+    fault: 'a dependency against the arrows',
+    step: 'arrows',
+    says: 'dependencies has @trainyard/tokenizer; native may import no other package',
+    changes: {
+      'packages/native/package.json': `{ "name": "@trainyard/native", "version": "0.1.0", "dependencies": { "@trainyard/tokenizer": "0.1.0" } }\n`,
+    },
+  },
+  {
+    fault: 'a package that the table of arrows does not know',
+    step: 'arrows',
+    says: 'packages/utils: not in the table',
+    changes: { 'packages/utils/package.json': `{ "name": "@trainyard/utils", "version": "0.1.0" }\n` },
+  },
+  {
+    fault: 'a type error in a package',
+    step: 'types',
+    says: "error TS2322: Type 'number' is not assignable to type 'string'",
+    changes: { [INDEX]: `${useOfNative}export const lastText: string = lastTokenId;\n` },
+  },
+  {
+    fault: 'a type error in a script',
+    step: 'types',
+    says: 'error TS2345',
+    changes: { 'scripts/hello.mjs': `console.log(Number.parseInt(5));\n` },
+  },
+  {
+    fault: 'a file with double quotes',
+    step: 'format',
+    says: INDEX,
+    changes: { [INDEX]: useOfNative.replaceAll("'", '"') },
+  },
+  {
+    fault: 'a file that nobody imports',
+    step: 'dead-code',
+    says: 'packages/tokenizer/src/forgotten.ts',
+    changes: { 'packages/tokenizer/src/forgotten.ts': `export const forgotten = 1;\n` },
+  },
+  {
+    fault: 'a dependency that nobody uses',
+    step: 'dead-code',
+    says: '@trainyard/native',
+    changes: { [INDEX]: `export const lastTokenId = 49_151;\n` },
+  },
+];
+
+test.each(FAULTS)('$fault fails the step $step', async ({ fault, step, says, changes }) => {
+  const { exitCode, output, failedSteps } = await check(changes, [step]);
+  console.log(
+    `${fault}: ${
+      output
+        .split('\n')
+        .find((line) => line.includes(says))
+        ?.trim() ?? output
+    }`,
+  );
+  expect(output).toContain(says);
+  expect(failedSteps).toEqual([step]);
+  expect(exitCode).toBe(1);
+});
+
+test('the steps after a failed one run all the same', async () => {
+  const { output, failedSteps } = await check({ [INDEX]: useOfNative.replaceAll("'", '"') });
+  expect(failedSteps).toEqual(['format']);
+  expect(output).toContain('ok    dead-code');
+  expect(output.trimEnd().split('\n').at(-1)).toBe('check: failed in format');
+});
+
+test('an unknown step is refused', async () => {
+  const { exitCode, output } = await runScript('scripts/check.mjs', ['typos']);
+  expect(output).toContain('no step is called typos; there are format, lint, arrows, types, dead-code');
+  expect(exitCode).toBe(2);
+});

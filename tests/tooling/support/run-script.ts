@@ -1,0 +1,42 @@
+import { spawn } from 'node:child_process';
+import { resolve } from 'node:path';
+
+export const REPOSITORY = resolve(import.meta.dirname, '../../..');
+
+export interface ScriptResult {
+  exitCode: number | null;
+  /** stdout and stderr in the order of arrival */
+  output: string;
+  durationMs: number;
+}
+
+/** Runs a program to its end, in the repository unless told otherwise. */
+export async function runProgram(
+  command: string,
+  args: readonly string[],
+  options: { env?: Record<string, string>; cwd?: string } = {},
+): Promise<ScriptResult> {
+  const startedMs = performance.now();
+  const child = spawn(command, args, {
+    cwd: options.cwd ?? REPOSITORY,
+    env: { ...process.env, ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
+  const exitCode = await new Promise<number | null>((settle, fail) => {
+    child.on('error', fail);
+    child.on('close', settle);
+  });
+  return { exitCode, output, durationMs: performance.now() - startedMs };
+}
+
+/** Runs one of the repository's scripts on the Node.js that runs the tests. */
+export async function runScript(
+  path: string,
+  args: readonly string[],
+  options: { env?: Record<string, string> } = {},
+): Promise<ScriptResult> {
+  return await runProgram(process.execPath, [resolve(REPOSITORY, path), ...args], options);
+}

@@ -1,0 +1,85 @@
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { countLine, COUNTS_FILE_VARIABLE } from '../../scripts/lib/count-reporter.mjs';
+import { REPOSITORY, runProgram, runScript } from './support/run-script.ts';
+
+const lastLine = (output: string): string | undefined => output.trimEnd().split('\n').at(-1);
+
+async function temporaryDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'trainyard-runner-'));
+  onTestFinished(async () => await rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+test('the counts add up over projects, and a file that does not load is a failure', async () => {
+  const countsFile = join(await temporaryDirectory(), 'counts.json');
+  const fixture = join(REPOSITORY, 'tests/tooling/fixtures/counts');
+  const { exitCode } = await runScript(
+    'node_modules/vitest/vitest.mjs',
+    ['run', '--root', fixture, `--reporter=${join(REPOSITORY, 'scripts/lib/count-reporter.mjs')}`],
+    { env: { [COUNTS_FILE_VARIABLE]: countsFile } },
+  );
+  const counts = JSON.parse(await readFile(countsFile, 'utf8'));
+  console.log(countLine(counts));
+  // Twice 2 passed, 1 failed, 3 skipped (one todo); once a file that cannot be loaded.
+  expect(counts).toEqual({ passed: 4, failed: 3, skipped: 6 });
+  expect(countLine(counts)).toBe('4 passed, 3 failed, 6 skipped');
+  expect(exitCode).toBe(1);
+});
+
+test('a filter that matches nothing is a failure, and the count line still comes last', async () => {
+  const { exitCode, output } = await runScript('scripts/test.mjs', ['no-such-test-file']);
+  expect(output).toContain('no test ran, which counts as a failure');
+  expect(lastLine(output)).toBe('0 passed, 0 failed, 0 skipped');
+  expect(exitCode).not.toBe(0);
+});
+
+/** Runs .ci/run with an `npm` that prints and exits as told: what matters here is what the script makes of it. */
+async function runCi(scripts: Record<'test' | 'check', { prints: string; exitCode: number }>) {
+  const bin = join(await temporaryDirectory(), 'bin');
+  await mkdir(bin);
+  const cases = Object.entries(scripts).map(
+    ([name, { prints, exitCode }]) => `  *${name}) printf '%s\\n' '${prints}'; exit ${exitCode} ;;`,
+  );
+  await writeFile(join(bin, 'npm'), `#!/bin/sh\ncase "$*" in\n${cases.join('\n')}\nesac\n`);
+  await chmod(join(bin, 'npm'), 0o755);
+  const env = { PATH: `${bin}:${process.env['PATH']}` };
+  return await runProgram('bash', [join(REPOSITORY, '.ci/run')], { env });
+}
+
+test('continuous integration succeeds when tests and checks do', async () => {
+  const counts = '12 passed, 0 failed, 1 skipped';
+  const { exitCode, output } = await runCi({
+    test: { prints: counts, exitCode: 0 },
+    check: { prints: 'check: all is well', exitCode: 0 },
+  });
+  expect(output).toContain('npm test:      ok\nnpm run check: ok\n');
+  expect(lastLine(output)).toBe(counts);
+  expect(exitCode).toBe(0);
+});
+
+test.each([
+  { what: 'a failed test', test: 1, check: 0 },
+  { what: 'a failed check', test: 0, check: 1 },
+])('continuous integration fails on $what and still runs both', async (codes) => {
+  const counts = '12 passed, 1 failed, 1 skipped';
+  const { exitCode, output } = await runCi({
+    test: { prints: counts, exitCode: codes.test },
+    check: { prints: 'the check ran', exitCode: codes.check },
+  });
+  expect(output).toContain('the check ran');
+  expect(lastLine(output)).toBe(counts);
+  expect(exitCode).toBe(1);
+});
+
+test('continuous integration counts a set-up that broke as a failure', async () => {
+  const { exitCode, output } = await runCi({
+    test: { prints: 'bootstrap: npm ci failed', exitCode: 0 },
+    check: { prints: 'check: all is well', exitCode: 0 },
+  });
+  expect(lastLine(output)).toBe('0 passed, 1 failed, 0 skipped');
+  expect(exitCode).toBe(1);
+});
