@@ -1,6 +1,7 @@
 export type { Blobs, BlobSource } from './blobs.ts';
 export { StoreError, type StoreErrorCode } from './errors.ts';
 export { FolderBlobs } from './folder-blobs.ts';
+export { removeOrphans } from './orphans.ts';
 export type { OrderedPageQuery, Page, PageQuery } from './page.ts';
 export type {
   ApiKey,
