@@ -4,14 +4,14 @@ import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 
 /** @param {string} path @returns {Promise<string>} sha256 of the file's content, hexadecimal */
-export async function sha256OfFile(path) {
+async function sha256OfFile(path) {
   const hash = createHash('sha256');
   await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash);
   return hash.digest('hex');
 }
 
 /** @param {string} path */
-export function stampPath(path) {
+function stampPath(path) {
   return `${path}.verified.json`;
 }
 

@@ -18,7 +18,7 @@ export const PACKAGE_ARROWS = {
 };
 
 /** Packages that also run in a browser: their source (not their tests) imports nothing of Node. */
-export const BROWSER_PACKAGES = ['protocol', 'sdk', 'dashboard'];
+const BROWSER_PACKAGES = ['protocol', 'sdk', 'dashboard'];
 
 /** Every import specifier below a package's name is private. */
 const DEEP_IMPORTS = {
