@@ -30,7 +30,10 @@ export function groupAdvantages(rewards: readonly number[], scale: 'none' | 'std
     scale === 'std' ? (reward - mean) / (standardDeviation + SIGMA_EPSILON / unit) : (reward - mean) * unit,
   );
   if (!advantages.every(Number.isFinite)) {
-    throw new TrainerError('trainer.reward_not_finite', `rewards up to ${largest} in one group are too far apart to subtract`);
+    throw new TrainerError(
+      'trainer.reward_not_finite',
+      `rewards up to ${largest} in one group are too far apart to subtract`,
+    );
   }
   return advantages;
 }

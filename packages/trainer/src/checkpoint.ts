@@ -61,7 +61,9 @@ export function writeCheckpoint(
  */
 export function readCheckpoint(directory: string, lora: LoraParameters): OptimizerState {
   const digest = readText(directory, DIGEST_FILE).trim();
-  const optimizer = existsSync(join(directory, OPTIMIZER_FILE)) ? readOptimizer(directory, lora) : freshOptimizerState(lora.tensors);
+  const optimizer = existsSync(join(directory, OPTIMIZER_FILE))
+    ? readOptimizer(directory, lora)
+    : freshOptimizerState(lora.tensors);
   readAdapter(directory, lora, digest);
   return optimizer;
 }
@@ -85,7 +87,10 @@ export function readAdapter(directory: string, lora: LoraParameters, digest: str
   for (const key of ['r', 'lora_alpha', 'target_modules'] as const) {
     const found: unknown = config[key];
     if (JSON.stringify(found) === JSON.stringify(expected[key])) continue;
-    throw unreadable(directory, `its adapter has ${key} ${JSON.stringify(found)}, the model's has ${JSON.stringify(expected[key])}`);
+    throw unreadable(
+      directory,
+      `its adapter has ${key} ${JSON.stringify(found)}, the model's has ${JSON.stringify(expected[key])}`,
+    );
   }
   readInto(join(directory, ADAPTER_FILE), peftTensors(lora), digest);
 }
@@ -122,8 +127,10 @@ function optimizerTensors(lora: LoraParameters, { moments }: OptimizerState): Ad
 /** Fills the tensors from a file that must have exactly these, all finite. Checks everything before it changes anything. */
 function readInto(path: string, tensors: readonly AdapterTensor[], digest?: string): Readonly<Record<string, string>> {
   const file = readSafetensors(path);
-  if (digest !== undefined && file.digest !== digest) throw unreadable(path, `its sha256 is ${file.digest}, expected ${digest}`);
-  if (file.tensors.size !== tensors.length) throw unreadable(path, `it has ${file.tensors.size} tensors, expected ${tensors.length}`);
+  if (digest !== undefined && file.digest !== digest)
+    throw unreadable(path, `its sha256 is ${file.digest}, expected ${digest}`);
+  if (file.tensors.size !== tensors.length)
+    throw unreadable(path, `it has ${file.tensors.size} tensors, expected ${tensors.length}`);
   const sources = tensors.map(({ name, dims }) => {
     const source = file.tensors.get(name);
     if (source === undefined) throw unreadable(path, `tensor ${name} is missing`);

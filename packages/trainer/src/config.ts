@@ -84,10 +84,16 @@ const MAX_SEQUENCE_LENGTH = 32_768;
  * @throws {TrainerError} `trainer.config_invalid`, naming the wire field, its limit and the value
  */
 export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfig {
-  const lossFunction = oneOf('loss_fn', input.lossFn ?? (flag('ppo', input.ppo ?? false) ? 'ppo' : 'cispo'), ['cispo', 'ppo']);
+  const lossFunction = oneOf('loss_fn', input.lossFn ?? (flag('ppo', input.ppo ?? false) ? 'ppo' : 'cispo'), [
+    'cispo',
+    'ppo',
+  ]);
   const epsilon = within('epsilon', input.epsilon ?? (lossFunction === 'ppo' ? 0.2 : 1), 0);
   if (input.klRefAdapterPath !== undefined && input.klRefAdapterPath !== null) {
-    throw new TrainerError('trainer.config_invalid', '`kl_ref_adapter_path` is not accepted: use `kl_penalty_reference_step`');
+    throw new TrainerError(
+      'trainer.config_invalid',
+      '`kl_ref_adapter_path` is not accepted: use `kl_penalty_reference_step`',
+    );
   }
   const maxSequenceLength = wholeWithin('max_sequence_length', input.maxSequenceLength ?? MAX_SEQUENCE_LENGTH, 2);
   return Object.freeze({
@@ -115,9 +121,14 @@ export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfi
     allowTrainingWithoutLogprobs: flag('allow_training_without_logprobs', input.allowTrainingWithoutLogprobs ?? false),
     truncatedImportanceSampling: within('truncated_importance_sampling', input.truncatedImportanceSampling ?? 0, 0),
     klPenaltyCoef: within('kl_penalty_coef', input.klPenaltyCoef ?? 0, 0),
-    klPenaltyReferenceStep: orNull(input.klPenaltyReferenceStep, (step) => wholeWithin('kl_penalty_reference_step', step, 0)),
+    klPenaltyReferenceStep: orNull(input.klPenaltyReferenceStep, (step) =>
+      wholeWithin('kl_penalty_reference_step', step, 0),
+    ),
     klPenaltyStepLag: orNull(input.klPenaltyStepLag, (lag) => wholeWithin('kl_penalty_step_lag', lag, 1)),
-    klPenaltySource: oneOf('kl_penalty_source', input.klPenaltySource ?? 'current_learner', ['current_learner', 'sample']),
+    klPenaltySource: oneOf('kl_penalty_source', input.klPenaltySource ?? 'current_learner', [
+      'current_learner',
+      'sample',
+    ]),
     packedSequenceLength: orNull(input.packedSequenceLength, (length) =>
       wholeWithin('packed_sequence_length', length, 2, maxSequenceLength),
     ),

@@ -22,7 +22,9 @@ export function replaceDirectory<Result>(path: string, fill: (temporary: string)
     return result;
   } catch (error) {
     rmSync(temporary, { recursive: true, force: true });
-    throw isDiskFull(error) ? new TrainerError('trainer.disk_full', `no space left to write ${path}`, { cause: error }) : error;
+    throw isDiskFull(error)
+      ? new TrainerError('trainer.disk_full', `no space left to write ${path}`, { cause: error })
+      : error;
   }
 }
 
@@ -31,7 +33,7 @@ export function writeDurableText(path: string, text: string): void {
   const descriptor = openSync(path, 'wx');
   try {
     const bytes = Buffer.from(text);
-    for (let done = 0; done < bytes.length; ) done += writeSync(descriptor, bytes, done);
+    for (let done = 0; done < bytes.length;) done += writeSync(descriptor, bytes, done);
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);

@@ -27,7 +27,11 @@ export interface OtherLogprobs {
  * @returns The step's metrics, all finite. Seconds are wall time, waiting for the cores included.
  * @throws {TrainerError} `trainer.non_finite` before any weight changed, or after a step that made one infinite; what the model throws
  */
-export async function gradientStep(row: TrainingRow, other: OtherLogprobs, parts: StepParts): Promise<Record<string, number>> {
+export async function gradientStep(
+  row: TrainingRow,
+  other: OtherLogprobs,
+  parts: StepParts,
+): Promise<Record<string, number>> {
   const { model, config, optimizer, gate, signal } = parts;
   const { tensors } = model.lora;
   for (const { gradient } of tensors) gradient.fill(0);
@@ -83,7 +87,10 @@ export async function gradientStep(row: TrainingRow, other: OtherLogprobs, parts
 function requireFinite(what: string, ...values: number[]): void {
   const bad = values.find((value) => !Number.isFinite(value));
   if (bad !== undefined) {
-    throw new TrainerError('trainer.non_finite', `${what} is ${bad}: the job ends here and its last checkpoint stays in use`);
+    throw new TrainerError(
+      'trainer.non_finite',
+      `${what} is ${bad}: the job ends here and its last checkpoint stays in use`,
+    );
   }
 }
 

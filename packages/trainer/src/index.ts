@@ -23,7 +23,13 @@ export { groupAdvantages, normalizeCredit, type Credit, type CreditInput } from 
 export { policyLoss, type LossConfig, type LossInput, type LossResult } from './loss.ts';
 export type { LossMetrics } from './loss-metrics.ts';
 export { packRows, rowLength, type CreditedSequence, type TrainingRow } from './pack.ts';
-export { adamWStep, freshOptimizerState, gradientNorm, type OptimizerConfig, type OptimizerState } from './optimizer.ts';
+export {
+  adamWStep,
+  freshOptimizerState,
+  gradientNorm,
+  type OptimizerConfig,
+  type OptimizerState,
+} from './optimizer.ts';
 export { checkpointDigest, readCheckpoint, writeCheckpoint } from './checkpoint.ts';
 export { readSafetensors, writeSafetensors, type NamedTensor, type SafetensorsFile } from './safetensors.ts';
 

@@ -17,7 +17,8 @@ export function jobMetrics(groups: readonly TrajectoryGroup[], report: SequenceR
   };
   if (report.numTrajectoriesSubmitted > 0) metrics['reward'] = moments(rewards.flat()).mean;
   const spread = rewards.filter((group) => group.length >= 2);
-  if (spread.length > 0) metrics['reward_std_dev'] = moments(spread.map((group) => moments(group).standardDeviation)).mean;
+  if (spread.length > 0)
+    metrics['reward_std_dev'] = moments(spread.map((group) => moments(group).standardDeviation)).mean;
   const numRollouts = report.numTrajectoriesSubmitted + numExceptions;
   if (numRollouts > 0) metrics['exception_rate'] = numExceptions / numRollouts;
   // Sums of rewards near the largest float overflow: a statistic is not worth failing a job, nor is infinity worth reporting.

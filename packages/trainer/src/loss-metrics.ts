@@ -61,8 +61,9 @@ function samplerMetrics({ newLogprobs, sampledLogprobs }: LossInput): LossMetric
   return metrics;
 }
 
-/** Pearson correlation in [-1, 1]; null where it is undefined. */
+/** Pearson correlation in [-1, 1]; null where it is undefined: one side is constant, which its rounded mean would hide. */
 export function pearson(xs: Float64Array, ys: Float64Array): number | null {
+  if ([xs, ys].some((values) => values.every((value) => value === values[0]))) return null;
   const meanX = mean(xs);
   const meanY = mean(ys);
   let covariance = 0;

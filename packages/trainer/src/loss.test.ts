@@ -20,14 +20,44 @@ type Vector = [name: string, config: TrainingConfigInput, loss: number, gradient
 const cap = { maxNegativeAdvantageImportanceSamplingWeight: 1 };
 const VECTORS: Vector[] = [
   ['default cispo', {}, -0.373139, [-0.293137, -0.107839, -0.228295, 0.565403, 0.208]],
-  ['cispo, epsilon .2', { epsilon: 0.2, epsilonHigh: null }, -0.204817, [-0.293137, -0.192, -0.228295, 0.565403, 0.208]],
-  ['cispo, epsilon .2, high .28', { epsilon: 0.2, epsilonHigh: 0.28 }, 0.094345, [-0.293137, -0.192, -0.228295, 0.26624, 0.208]],
-  ['cispo, epsilon .2, high .2', { epsilon: 0.2, epsilonHigh: 0.2 }, 0.109444, [-0.288, -0.192, -0.228295, 0.2496, 0.208]],
+  [
+    'cispo, epsilon .2',
+    { epsilon: 0.2, epsilonHigh: null },
+    -0.204817,
+    [-0.293137, -0.192, -0.228295, 0.565403, 0.208],
+  ],
+  [
+    'cispo, epsilon .2, high .28',
+    { epsilon: 0.2, epsilonHigh: 0.28 },
+    0.094345,
+    [-0.293137, -0.192, -0.228295, 0.26624, 0.208],
+  ],
+  [
+    'cispo, epsilon .2, high .2',
+    { epsilon: 0.2, epsilonHigh: 0.2 },
+    0.109444,
+    [-0.288, -0.192, -0.228295, 0.2496, 0.208],
+  ],
   ['ppo', { ppo: true }, 0.149269, [0, -0.107839, -0.228295, 0.565403, 0.208]],
   ['ppo by loss_fn', { ppo: false, lossFn: 'ppo' }, 0.149269, [0, -0.107839, -0.228295, 0.565403, 0.208]],
-  ['ppo, epsilon .1, high .3', { ppo: true, epsilon: 0.1, epsilonHigh: 0.3 }, 0.144132, [-0.293137, -0.107839, -0.228295, 0.565403, 0.208]],
-  ['sequence', { importanceSamplingLevel: 'sequence' }, -0.109531, [-0.193248, -0.193248, -0.193248, 0.342934, 0.342934]],
-  ['sequence, ppo', { importanceSamplingLevel: 'sequence', ppo: true }, 0.106125, [-0.193248, -0.193248, -0.193248, 0.342934, 0.342934]],
+  [
+    'ppo, epsilon .1, high .3',
+    { ppo: true, epsilon: 0.1, epsilonHigh: 0.3 },
+    0.144132,
+    [-0.293137, -0.107839, -0.228295, 0.565403, 0.208],
+  ],
+  [
+    'sequence',
+    { importanceSamplingLevel: 'sequence' },
+    -0.109531,
+    [-0.193248, -0.193248, -0.193248, 0.342934, 0.342934],
+  ],
+  [
+    'sequence, ppo',
+    { importanceSamplingLevel: 'sequence', ppo: true },
+    0.106125,
+    [-0.193248, -0.193248, -0.193248, 0.342934, 0.342934],
+  ],
   ['average', { importanceSamplingLevel: 'average' }, -0.241335, [-0.243192, -0.150543, -0.210771, 0.454168, 0.275467]],
   [
     'average, ppo, epsilon .5',
@@ -35,7 +65,12 @@ const VECTORS: Vector[] = [
     0.125129,
     [-0.243192, -0.150543, -0.210771, 0.454168, 0.275467],
   ],
-  ['geometric average', { importanceSamplingLevel: 'geometric_average' }, -0.235663, [-0.238008, -0.144359, -0.210042, 0.440336, 0.267077]],
+  [
+    'geometric average',
+    { importanceSamplingLevel: 'geometric_average' },
+    -0.235663,
+    [-0.238008, -0.144359, -0.210042, 0.440336, 0.267077],
+  ],
   [
     'geometric average, ppo, epsilon .5',
     { importanceSamplingLevel: 'geometric_average', ppo: true, epsilon: 0.5 },
@@ -51,13 +86,24 @@ const VECTORS: Vector[] = [
     0.166985,
     [-0.293137, -0.168, -0.228295, 0.1456, 0.208],
   ],
-  ['mask, ppo, epsilon .3', { maskProbRatio: true, ppo: true, epsilon: 0.3 }, -0.167832, [-0.293137, 0, -0.228295, 0, 0.208]],
+  [
+    'mask, ppo, epsilon .3',
+    { maskProbRatio: true, ppo: true, epsilon: 0.3 },
+    -0.167832,
+    [-0.293137, 0, -0.228295, 0, 0.208],
+  ],
   ['mask', { maskProbRatio: true }, -0.373139, [-0.293137, -0.107839, -0.228295, 0.565403, 0.208]],
   ['tau .1', { kimiK2Tau: 0.1 }, -0.43337, [-0.289228, -0.11359, -0.229056, 0.636078, 0.208]],
   ['tau .1, ppo', { kimiK2Tau: 0.1, ppo: true }, 0.217271, [0, -0.11359, -0.229056, 0.636078, 0.208]],
   ['kl .1', { klPenaltyCoef: 0.1 }, -0.378472, [-0.290987, -0.111362, -0.227382, 0.573177, 0.21346]],
   ['truncated 1.1', { truncatedImportanceSampling: 1.1 }, -0.541323, [-0.32245, -0.048455, -0.217161, 0.621943, 0.208]],
-  ['precalculated', { precalculateLogprobs: true }, -0.001342, [-0.27884, -0.160877, -0.232907, 0.280771, 0.229876], true],
+  [
+    'precalculated',
+    { precalculateLogprobs: true },
+    -0.001342,
+    [-0.27884, -0.160877, -0.232907, 0.280771, 0.229876],
+    true,
+  ],
   [
     'precalculated, truncated 1.1',
     { precalculateLogprobs: true, truncatedImportanceSampling: 1.1 },
@@ -77,7 +123,9 @@ describe('policyLoss against ART', () => {
       { ...ROW, precalculatedLogprobs: precalculated ? PRECALCULATED : null },
       resolveTrainingConfig(config),
     );
-    const differences = [loss - expectedLoss, ...expectedGradient.map((value, i) => gradient[i]! - value)].map(Math.abs);
+    const differences = [loss - expectedLoss, ...expectedGradient.map((value, i) => gradient[i]! - value)].map(
+      Math.abs,
+    );
     const difference = Math.max(...differences.filter((value) => !Number.isNaN(value)));
     largest = Math.max(largest, difference);
     expect(difference).toBeLessThan(TOLERANCE);
@@ -91,15 +139,26 @@ describe('policyLoss against ART', () => {
 describe('gradients against finite differences', () => {
   // What the loss treats as constant must be held still while a log-probability moves: the clipped ratio of cispo, tau's log ratio,
   // the KL gap, and the old log-probability of a token that came without one. ppo without those is smooth as it stands.
-  const smooth = VECTORS.filter(([, config]) => (config.ppo || config.lossFn === 'ppo') && !config.kimiK2Tau && !config.maxNegativeAdvantageImportanceSamplingWeight);
+  const smooth = VECTORS.filter(
+    ([, config]) =>
+      (config.ppo || config.lossFn === 'ppo') &&
+      !config.kimiK2Tau &&
+      !config.maxNegativeAdvantageImportanceSamplingWeight,
+  );
   const STEP = 1e-6;
   it.each(smooth)('%s', (name, input) => {
     const config = resolveTrainingConfig(input);
-    const known = { ...ROW, sampledLogprobs: ROW.sampledLogprobs.map((logprob, i) => (Number.isNaN(logprob) ? ROW.newLogprobs[i]! : logprob)) };
+    const known = {
+      ...ROW,
+      sampledLogprobs: ROW.sampledLogprobs.map((logprob, i) => (Number.isNaN(logprob) ? ROW.newLogprobs[i]! : logprob)),
+    };
     const { gradient } = policyLoss(known, config);
     const numeric = gradient.map((_, i) => {
       const at = (step: number): number =>
-        policyLoss({ ...known, newLogprobs: ROW.newLogprobs.map((logprob, j) => (i === j ? logprob + step : logprob)) }, config).loss;
+        policyLoss(
+          { ...known, newLogprobs: ROW.newLogprobs.map((logprob, j) => (i === j ? logprob + step : logprob)) },
+          config,
+        ).loss;
       return (at(STEP) - at(-STEP)) / (2 * STEP);
     });
     const difference = Math.max(...gradient.map((value, i) => Math.abs(value - numeric[i]!)));

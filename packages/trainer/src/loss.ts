@@ -62,7 +62,11 @@ export function policyLoss(input: LossInput, config: LossConfig): LossResult {
   const numTokens = input.newLogprobs.length;
   const divisor = numTokens + COUNT_EPSILON;
   const logRatios = logRatiosToOld(input);
-  const { ratios, ownSlopes, pooledSlopes, lengths } = importanceRatios(logRatios, input.histories, config.importanceSamplingLevel);
+  const { ratios, ownSlopes, pooledSlopes, lengths } = importanceRatios(
+    logRatios,
+    input.histories,
+    config.importanceSamplingLevel,
+  );
   const advantages = shapedAdvantages(input, logRatios, config);
   const low = 1 - config.epsilon;
   const high = 1 + config.epsilonHigh;
@@ -121,7 +125,11 @@ interface ImportanceRatios {
 }
 
 /** Importance ratios at the configured level. The pooled ratio is exp of the mean over a history's trained tokens, all its turns together. */
-function importanceRatios(logRatios: Float64Array, histories: Int32Array, level: TrainingConfig['importanceSamplingLevel']): ImportanceRatios {
+function importanceRatios(
+  logRatios: Float64Array,
+  histories: Int32Array,
+  level: TrainingConfig['importanceSamplingLevel'],
+): ImportanceRatios {
   const sums: number[] = [];
   const lengths: number[] = [];
   logRatios.forEach((logRatio, i) => {
@@ -139,7 +147,12 @@ function importanceRatios(logRatios: Float64Array, histories: Int32Array, level:
     case 'sequence':
       return { ratios: pooled, ownSlopes: none, pooledSlopes: pooled, lengths };
     case 'average':
-      return { ratios: own.map((ratio, i) => (ratio + pooled[i]!) / 2), ownSlopes: half(own), pooledSlopes: half(pooled), lengths };
+      return {
+        ratios: own.map((ratio, i) => (ratio + pooled[i]!) / 2),
+        ownSlopes: half(own),
+        pooledSlopes: half(pooled),
+        lengths,
+      };
     case 'geometric_average': {
       const ratios = own.map((ratio, i) => Math.sqrt(ratio) * Math.sqrt(pooled[i]!));
       return { ratios, ownSlopes: half(ratios), pooledSlopes: half(ratios), lengths };
@@ -152,7 +165,10 @@ function importanceRatios(logRatios: Float64Array, histories: Int32Array, level:
 /** Advantages after the terms that pull towards the sampling policy (tau) and the reference (KL); both without gradient. */
 function shapedAdvantages(input: LossInput, logRatios: Float64Array, config: LossConfig): Float64Array {
   const { newLogprobs, sampledLogprobs, refLogprobs } = input;
-  const advantages = Float64Array.from(input.advantages, (advantage, i) => advantage - config.kimiK2Tau * logRatios[i]!);
+  const advantages = Float64Array.from(
+    input.advantages,
+    (advantage, i) => advantage - config.kimiK2Tau * logRatios[i]!,
+  );
   if (config.klPenaltyCoef === 0 || refLogprobs === null) return advantages;
   const gaps = Float64Array.from(newLogprobs, (logprob, i) => {
     const isSampled = config.klPenaltySource === 'sample' && !Number.isNaN(sampledLogprobs[i]);
@@ -168,5 +184,8 @@ function truncation(input: LossInput, i: number, ratio: number, limit: number): 
   if (limit === 0) return 1;
   if (input.precalculatedLogprobs === null) return Math.min(ratio, limit);
   const sampled = input.sampledLogprobs[i]!;
-  return Math.min(Math.exp(input.precalculatedLogprobs[i]! - (Number.isNaN(sampled) ? input.newLogprobs[i]! : sampled)), limit);
+  return Math.min(
+    Math.exp(input.precalculatedLogprobs[i]! - (Number.isNaN(sampled) ? input.newLogprobs[i]! : sampled)),
+    limit,
+  );
 }

@@ -22,7 +22,10 @@ export interface Trainer {
  * @throws {TrainerError} `trainer.architecture_unsupported`; {NativeError} `native.gguf_malformed`, `native.model_unreadable`;
  *   {TokenizerError} `tokenizer.no_template`, `tokenizer.unknown_vocabulary`
  */
-export async function openTrainer(options: { readonly modelPath: string; readonly numThreads: number }): Promise<Trainer> {
+export async function openTrainer(options: {
+  readonly modelPath: string;
+  readonly numThreads: number;
+}): Promise<Trainer> {
   const { modelPath, numThreads } = options;
   const file = GgufFile.open(modelPath);
   let architecture;

@@ -17,7 +17,10 @@ export interface OptimizerState {
 /** The state before the first step: all zeros. */
 export function freshOptimizerState(tensors: readonly LoraTensor[]): OptimizerState {
   const zeros = (tensor: LoraTensor): Float32Array => new Float32Array(tensor.value.length);
-  return { numSteps: 0, moments: new Map(tensors.map((tensor) => [tensor.name, { m: zeros(tensor), v: zeros(tensor) }])) };
+  return {
+    numSteps: 0,
+    moments: new Map(tensors.map((tensor) => [tensor.name, { m: zeros(tensor), v: zeros(tensor) }])),
+  };
 }
 
 /** Euclidean norm of all gradients together, summed in float64. NaN or Infinity when a gradient is. */
@@ -34,7 +37,12 @@ export function gradientNorm(tensors: readonly LoraTensor[]): number {
  * @param norm `gradientNorm(tensors)`, finite.
  * @see Loshchilov & Hutter, arXiv 1711.05101; the clip and the bias correction are those of PyTorch
  */
-export function adamWStep(tensors: readonly LoraTensor[], state: OptimizerState, norm: number, config: OptimizerConfig): void {
+export function adamWStep(
+  tensors: readonly LoraTensor[],
+  state: OptimizerState,
+  norm: number,
+  config: OptimizerConfig,
+): void {
   const { learningRate, adamBeta1: beta1, adamBeta2: beta2 } = config;
   // 1e-6 as in torch.nn.utils.clip_grad_norm_.
   const clip = Math.min(1, config.maxGradNorm / (norm + 1e-6));

@@ -18,7 +18,9 @@ const sequences = fc
       .toSorted((a, b) => a.groupIndex - b.groupIndex)
       .map(({ groupIndex, tokens }, index): CreditedSequence => {
         // Histories end with a trained token, and their first one is never trained.
-        const lossMask = Uint8Array.from(tokens, ([, isTrained], i) => Number(i > 0 && (isTrained || i === tokens.length - 1)));
+        const lossMask = Uint8Array.from(tokens, ([, isTrained], i) =>
+          Number(i > 0 && (isTrained || i === tokens.length - 1)),
+        );
         return {
           groupIndex,
           trajectoryIndex: index,
@@ -91,7 +93,9 @@ describe('packRows', () => {
         expect(rows).toEqual(packRows(input, ROW_TOKENS, seed));
         const total = (values: number[]): number => values.reduce((sum, value) => sum + value, 0);
         expect(total(rows.map((row) => row.numHistories))).toBe(input.length);
-        expect(total(rows.map((row) => row.numSequenceTokens))).toBe(total(input.map(({ tokenIds }) => tokenIds.length)));
+        expect(total(rows.map((row) => row.numSequenceTokens))).toBe(
+          total(input.map(({ tokenIds }) => tokenIds.length)),
+        );
         for (const { histories, numHistories, advantages } of rows) {
           // One history, one advantage: the pairs are as many as the histories.
           expect(new Set(Array.from(histories, (history, i) => `${history} ${advantages[i]}`)).size).toBe(numHistories);
@@ -120,9 +124,19 @@ describe('packRows', () => {
 
   it('puts three groups of eight short answers into one row', () => {
     const input = Array.from({ length: 24 }, (_, index): CreditedSequence => {
-      const tokenIds = Int32Array.from({ length: 70 }, (__, i) => (i < 60 ? Math.floor(index / 8) * 1000 + i : index * 5000 + i));
+      const tokenIds = Int32Array.from({ length: 70 }, (__, i) =>
+        i < 60 ? Math.floor(index / 8) * 1000 + i : index * 5000 + i,
+      );
       const lossMask = Uint8Array.from(tokenIds, (__, i) => Number(i >= 60));
-      return { groupIndex: Math.floor(index / 8), trajectoryIndex: index % 8, tokenIds, lossMask, oldLogprobs: new Float32Array(70).fill(-1), advantage: 1, weight: 1 };
+      return {
+        groupIndex: Math.floor(index / 8),
+        trajectoryIndex: index % 8,
+        tokenIds,
+        lossMask,
+        oldLogprobs: new Float32Array(70).fill(-1),
+        advantage: 1,
+        weight: 1,
+      };
     });
     const rows = packRows(input, rowLength(70, { packedSequenceLength: null, maxSequenceLength: 32_768 }), 0);
     expect(rows).toHaveLength(1);
@@ -133,7 +147,15 @@ describe('packRows', () => {
   it('takes a sequence of 32,768 tokens', () => {
     const tokenIds = Int32Array.from({ length: 32_768 }, (_, i) => i % 50_000);
     const lossMask = new Uint8Array(32_768).fill(1, 1);
-    const input = { groupIndex: 0, trajectoryIndex: 0, tokenIds, lossMask, oldLogprobs: new Float32Array(32_768), advantage: 1, weight: 1 };
+    const input = {
+      groupIndex: 0,
+      trajectoryIndex: 0,
+      tokenIds,
+      lossMask,
+      oldLogprobs: new Float32Array(32_768),
+      advantage: 1,
+      weight: 1,
+    };
     const [packed] = packRows([input], 32_768, 1);
     expect(packed!.row.positions.at(-1)).toBe(32_766);
   });

@@ -40,8 +40,14 @@ const ROW_GRANULARITY = 2048;
  * Row length of a job: `packedSequenceLength` when given, else the longest history rounded up to 2,048, at most `maxSequenceLength`.
  * Longer histories are left out, whole.
  */
-export function rowLength(longest: number, config: { packedSequenceLength: number | null; maxSequenceLength: number }): number {
-  return config.packedSequenceLength ?? Math.min(ROW_GRANULARITY * Math.ceil(longest / ROW_GRANULARITY), config.maxSequenceLength);
+export function rowLength(
+  longest: number,
+  config: { packedSequenceLength: number | null; maxSequenceLength: number },
+): number {
+  return (
+    config.packedSequenceLength ??
+    Math.min(ROW_GRANULARITY * Math.ceil(longest / ROW_GRANULARITY), config.maxSequenceLength)
+  );
 }
 
 /**

@@ -18,7 +18,10 @@ export function referenceAdapter(job: TrainingJob, model: TrainablePolicy): Lora
   if (directory === undefined) {
     const asksForAStep = (klPenaltyReferenceStep ?? 0) > 0 || klPenaltyStepLag !== null;
     if (!asksForAStep) return null;
-    throw new TrainerError('trainer.config_invalid', 'the checkpoint that `kl_penalty_reference_step` or `kl_penalty_step_lag` asks for was not given');
+    throw new TrainerError(
+      'trainer.config_invalid',
+      'the checkpoint that `kl_penalty_reference_step` or `kl_penalty_step_lag` asks for was not given',
+    );
   }
   const lora = initialLoraParameters(model.architecture, job.lora);
   readAdapter(directory, lora, checkpointDigest(directory));
@@ -26,7 +29,11 @@ export function referenceAdapter(job: TrainingJob, model: TrainablePolicy): Lora
 }
 
 /** Log-probabilities of a row under the reference, [N]. The model's own adapter is back in place afterwards. */
-export async function referenceLogprobs(row: PackedRow, reference: LoraParameters | null, parts: TrainingParts): Promise<Float32Array> {
+export async function referenceLogprobs(
+  row: PackedRow,
+  reference: LoraParameters | null,
+  parts: TrainingParts,
+): Promise<Float32Array> {
   const { model, gate, signal } = parts;
   if (reference === null) return (await model.forward(row, { gate, signal, withoutAdapter: true })).logprobs.slice();
   const own = model.lora.tensors.map(({ value }) => value.slice());

@@ -28,7 +28,11 @@ const ALIGNMENT = 8;
  * @returns sha256 of its bytes, hex: equal tensors and metadata give equal files.
  * @see https://github.com/huggingface/safetensors#format
  */
-export function writeSafetensors(path: string, tensors: readonly NamedTensor[], metadata: Readonly<Record<string, string>>): string {
+export function writeSafetensors(
+  path: string,
+  tensors: readonly NamedTensor[],
+  metadata: Readonly<Record<string, string>>,
+): string {
   const entries: Record<string, unknown> = { __metadata__: metadata };
   let offset = 0;
   for (const { name, dims, data } of tensors) {
@@ -42,9 +46,12 @@ export function writeSafetensors(path: string, tensors: readonly NamedTensor[], 
   const hash = createHash('sha256');
   const descriptor = openSync(path, 'wx');
   try {
-    for (const bytes of [header, ...tensors.map(({ data }) => new Uint8Array(data.buffer, data.byteOffset, data.byteLength))]) {
+    for (const bytes of [
+      header,
+      ...tensors.map(({ data }) => new Uint8Array(data.buffer, data.byteOffset, data.byteLength)),
+    ]) {
       hash.update(bytes);
-      for (let done = 0; done < bytes.length; ) done += writeSync(descriptor, bytes, done);
+      for (let done = 0; done < bytes.length;) done += writeSync(descriptor, bytes, done);
     }
     fsyncSync(descriptor);
   } finally {
@@ -70,7 +77,8 @@ export function readSafetensors(path: string): SafetensorsFile {
   }
   if (bytes.length < 8) fail(`${bytes.length} bytes are too few for a safetensors file`);
   const headerLength = bytes.readBigUInt64LE();
-  if (headerLength > BigInt(Math.min(MAX_HEADER_BYTES, bytes.length - 8))) fail(`its header of ${headerLength} bytes does not fit`);
+  if (headerLength > BigInt(Math.min(MAX_HEADER_BYTES, bytes.length - 8)))
+    fail(`its header of ${headerLength} bytes does not fit`);
   const dataStart = 8 + Number(headerLength);
   let entries: unknown;
   try {
@@ -86,18 +94,30 @@ export function readSafetensors(path: string): SafetensorsFile {
   const tensors = new Map<string, NamedTensor>();
   let expectedStart = 0;
   for (const [name, entry] of Object.entries(described)) {
-    const { dims, start, end } = tensorEntry(entry) ?? fail(`tensor ${name} is not described as F32 with shape and data_offsets`);
+    const { dims, start, end } =
+      tensorEntry(entry) ?? fail(`tensor ${name} is not described as F32 with shape and data_offsets`);
     if (start !== expectedStart) fail(`tensor ${name} starts at ${start}, expected ${expectedStart}`);
     if (end - start !== 4 * dims.reduce((product, dim) => product * dim, 1)) {
       fail(`tensor ${name} of [${dims.join(', ')}] has ${end - start} bytes`);
     }
     if (dataStart + end > bytes.length) fail(`tensor ${name} ends beyond the end of the file`);
     // Copied: a view would need an aligned offset, and would keep the whole file in memory.
-    tensors.set(name, { name, dims, data: new Float32Array(bytes.buffer.slice(bytes.byteOffset + dataStart + start, bytes.byteOffset + dataStart + end)) });
+    tensors.set(name, {
+      name,
+      dims,
+      data: new Float32Array(
+        bytes.buffer.slice(bytes.byteOffset + dataStart + start, bytes.byteOffset + dataStart + end),
+      ),
+    });
     expectedStart = end;
   }
-  if (dataStart + expectedStart !== bytes.length) fail(`${bytes.length - dataStart - expectedStart} bytes belong to no tensor`);
-  return { tensors, metadata: metadata as Record<string, string>, digest: createHash('sha256').update(bytes).digest('hex') };
+  if (dataStart + expectedStart !== bytes.length)
+    fail(`${bytes.length - dataStart - expectedStart} bytes belong to no tensor`);
+  return {
+    tensors,
+    metadata: metadata as Record<string, string>,
+    digest: createHash('sha256').update(bytes).digest('hex'),
+  };
 }
 
 function tensorEntry(entry: unknown): { dims: number[]; start: number; end: number } | null {

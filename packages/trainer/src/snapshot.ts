@@ -24,12 +24,20 @@ export interface Progress {
  * @param fingerprint What identifies the job: a snapshot of another one is not gone on from.
  * @throws {TrainerError} `trainer.disk_full`
  */
-export function writeSnapshot(workDirectory: string, fingerprint: string, lora: LoraParameters, progress: Progress): void {
+export function writeSnapshot(
+  workDirectory: string,
+  fingerprint: string,
+  lora: LoraParameters,
+  progress: Progress,
+): void {
   const numSteps = progress.stepMetrics.length;
   replaceDirectory(join(workDirectory, `step-${numSteps}`), (temporary) => {
     const digest = writeAdapter(temporary, lora);
     writeOptimizer(temporary, lora, progress.optimizer);
-    writeDurableText(join(temporary, PROGRESS_FILE), JSON.stringify({ fingerprint, digest, stepMetrics: progress.stepMetrics }));
+    writeDurableText(
+      join(temporary, PROGRESS_FILE),
+      JSON.stringify({ fingerprint, digest, stepMetrics: progress.stepMetrics }),
+    );
   });
   for (const older of snapshots(workDirectory)) if (older !== numSteps) removeSnapshot(workDirectory, older);
 }
@@ -44,12 +52,15 @@ export function resumeSnapshot(workDirectory: string, fingerprint: string, lora:
     const directory = join(workDirectory, `step-${numSteps}`);
     try {
       const progress: unknown = JSON.parse(readFileSync(join(directory, PROGRESS_FILE), 'utf8'));
-      if (!isProgressFile(progress) || progress.fingerprint !== fingerprint || progress.stepMetrics.length !== numSteps) continue;
+      if (!isProgressFile(progress) || progress.fingerprint !== fingerprint || progress.stepMetrics.length !== numSteps)
+        continue;
       const optimizer = readOptimizer(directory, lora);
       readAdapter(directory, lora, progress.digest);
       return { stepMetrics: progress.stepMetrics, optimizer };
     } catch (error) {
-      const isDamage = error instanceof SyntaxError || (error instanceof TrainerError && error.code === 'trainer.checkpoint_unreadable');
+      const isDamage =
+        error instanceof SyntaxError ||
+        (error instanceof TrainerError && error.code === 'trainer.checkpoint_unreadable');
       if (!isDamage && !isMissing(error)) throw error;
     }
   }
@@ -65,7 +76,10 @@ function snapshots(workDirectory: string): number[] {
     if (isMissing(error)) return [];
     throw error;
   }
-  return names.flatMap((name) => NAME.exec(name)?.[1] ?? []).map(Number).toSorted((a, b) => b - a);
+  return names
+    .flatMap((name) => NAME.exec(name)?.[1] ?? [])
+    .map(Number)
+    .toSorted((a, b) => b - a);
 }
 
 function removeSnapshot(workDirectory: string, numSteps: number): void {
@@ -76,6 +90,15 @@ function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT';
 }
 
-function isProgressFile(value: unknown): value is { fingerprint: string; digest: string; stepMetrics: Record<string, number>[] } {
-  return typeof value === 'object' && value !== null && 'fingerprint' in value && 'digest' in value && 'stepMetrics' in value && Array.isArray(value.stepMetrics);
+function isProgressFile(
+  value: unknown,
+): value is { fingerprint: string; digest: string; stepMetrics: Record<string, number>[] } {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'fingerprint' in value &&
+    'digest' in value &&
+    'stepMetrics' in value &&
+    Array.isArray(value.stepMetrics)
+  );
 }

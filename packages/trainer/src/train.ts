@@ -1,3 +1,4 @@
+import { strict as assert } from 'node:assert';
 import { createHash } from 'node:crypto';
 import { readCheckpoint, checkpointDigest, writeCheckpoint } from './checkpoint.ts';
 import { TrainerError } from './errors.ts';
@@ -27,7 +28,8 @@ export async function runTrainingJob(job: TrainingJob, parts: TrainingParts): Pr
   try {
     return await train(job, parts);
   } catch (error) {
-    if (parts.signal.aborted) throw new TrainerError('trainer.cancelled', `job ${job.jobId} was cancelled`, { cause: error });
+    if (parts.signal.aborted)
+      throw new TrainerError('trainer.cancelled', `job ${job.jobId} was cancelled`, { cause: error });
     if (error instanceof TrainerError) throw error;
     throw new TrainerError('trainer.internal', `job ${job.jobId} failed inside the trainer`, { cause: error });
   }
@@ -36,6 +38,11 @@ export async function runTrainingJob(job: TrainingJob, parts: TrainingParts): Pr
 async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingResult> {
   const { config, workDirectory } = job;
   const { model, template, gate, signal, emit } = parts;
+  assert.deepEqual(
+    { ...model.lora.config, initSeed: job.lora.initSeed },
+    job.lora,
+    'the policy has another shape of adapter',
+  );
 
   validateGroups(job.groups, model.architecture.vocabSize);
   const { sequences, maxTokens, report } = await trainingSequences(job.groups, { template, config, signal });
@@ -62,7 +69,8 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
     };
     const metrics = { ...ofTheJob, ...(await gradientStep(row, other, { model, config, optimizer, gate, signal })) };
     stepMetrics.push(metrics);
-    if (stepMetrics.length < rows.length) writeSnapshot(workDirectory, fingerprint, model.lora, { stepMetrics, optimizer });
+    if (stepMetrics.length < rows.length)
+      writeSnapshot(workDirectory, fingerprint, model.lora, { stepMetrics, optimizer });
     emit({ kind: 'gradient_step', index, metrics });
   }
   signal.throwIfAborted();
@@ -80,7 +88,10 @@ function startingPoint({ startFrom, lora }: TrainingJob, model: TrainablePolicy)
 }
 
 /** Log-probabilities of all rows under the weights as they are: [rows][N]. */
-async function logprobsOf(rows: readonly TrainingRow[], { model, gate, signal }: TrainingParts): Promise<Float32Array[]> {
+async function logprobsOf(
+  rows: readonly TrainingRow[],
+  { model, gate, signal }: TrainingParts,
+): Promise<Float32Array[]> {
   const results: Float32Array[] = [];
   for (const { row } of rows) {
     const { logprobs } = await model.forward(row, { gate, signal });

@@ -75,7 +75,10 @@ export async function trainingSequences(
   const candidates: Candidate[] = [];
   for (const [groupIndex, { trajectories }] of groups.entries()) {
     const scale = config.scaleRewards && config.normalizeAdvantages ? 'std' : 'none';
-    const advantages = groupAdvantages(trajectories.map(({ reward }) => reward), scale);
+    const advantages = groupAdvantages(
+      trajectories.map(({ reward }) => reward),
+      scale,
+    );
     for (const [trajectoryIndex, { histories }] of trajectories.entries()) {
       if (advantages === null) {
         drops.trajectory(groupIndex, trajectories.length === 1 ? 'single_trajectory' : 'equal_rewards');
@@ -89,20 +92,36 @@ export async function trainingSequences(
       if (trajectoryIndex % TRAJECTORIES_PER_TURN === 0) await setImmediate();
       signal.throwIfAborted();
       const rendered = histories.map((history, historyIndex) =>
-        render(template, history, config, `group ${groupIndex}, trajectory ${trajectoryIndex}, history ${historyIndex}`),
+        render(
+          template,
+          history,
+          config,
+          `group ${groupIndex}, trajectory ${trajectoryIndex}, history ${historyIndex}`,
+        ),
       );
       drops.histories('no_trainable_tokens', rendered.filter((sequences) => sequences.length === 0).length);
       const sequences = rendered.flat();
       if (sequences.length === 0) drops.trajectory(groupIndex, 'no_trainable_tokens');
-      else candidates.push({ groupIndex, trajectoryIndex, advantage, sequences, numTrainedTokens: sum(sequences.map(numTrained)) });
+      else
+        candidates.push({
+          groupIndex,
+          trajectoryIndex,
+          advantage,
+          sequences,
+          numTrainedTokens: sum(sequences.map(numTrained)),
+        });
     }
   }
-  const longest = candidates.flatMap(({ sequences }) => sequences).reduce((max, { tokenIds }) => Math.max(max, tokenIds.length), 0);
+  const longest = candidates
+    .flatMap(({ sequences }) => sequences)
+    .reduce((max, { tokenIds }) => Math.max(max, tokenIds.length), 0);
   const maxTokens = rowLength(longest, config);
   const kept = dropTooLong(candidates, maxTokens, drops);
   const sequences = credited(kept, config.advantageBalance);
   if (sequences === null) for (const { groupIndex } of kept) drops.trajectory(groupIndex, 'balanced_away');
-  const numDivergentPrompts = sum(kept.flatMap((candidate) => candidate.sequences.map((sequence) => sequence.numDivergentPrompts)));
+  const numDivergentPrompts = sum(
+    kept.flatMap((candidate) => candidate.sequences.map((sequence) => sequence.numDivergentPrompts)),
+  );
   return { sequences: sequences ?? [], maxTokens, report: drops.report(sequences ?? [], numDivergentPrompts) };
 }
 
@@ -139,7 +158,9 @@ function credited(candidates: readonly Candidate[], balance: number): CreditedSe
 
 /** Each ends with a trained token, and its first token, which nothing predicts, is none. */
 function render(template: ChatTemplate, history: History, config: TrainingConfig, where: string): TrainingSequence[] {
-  const items = config.allowTrainingWithoutLogprobs ? history.items.map((item) => asChoice(template, item)) : history.items;
+  const items = config.allowTrainingWithoutLogprobs
+    ? history.items.map((item) => asChoice(template, item))
+    : history.items;
   try {
     return renderHistory(template, items, { tools: history.tools }).flatMap(trimmed);
   } catch (cause) {
@@ -164,13 +185,15 @@ function trimmed(sequence: TrainingSequence): TrainingSequence[] {
 
 /** Assistant text that was not sampled here, as a choice without log-probabilities: its tokens are trained at ratio 1, its end is not. */
 function asChoice(template: ChatTemplate, item: HistoryItem): HistoryItem {
-  if (item.kind === 'choice' || item.message.role !== 'assistant' || typeof item.message.content !== 'string') return item;
+  if (item.kind === 'choice' || item.message.role !== 'assistant' || typeof item.message.content !== 'string')
+    return item;
   const tokenIds = template.tokenizer.encode(item.message.content);
   if (tokenIds.length === 0) return item;
   return { kind: 'choice', message: item.message, tokenIds, logprobs: new Float32Array(tokenIds.length).fill(NaN) };
 }
 
-const numTrained = ({ lossMask }: Pick<TrainingSequence, 'lossMask'>): number => lossMask.reduce((total, flag) => total + flag, 0);
+const numTrained = ({ lossMask }: Pick<TrainingSequence, 'lossMask'>): number =>
+  lossMask.reduce((total, flag) => total + flag, 0);
 
 const numWithoutLogprobs = ({ lossMask, oldLogprobs }: Pick<TrainingSequence, 'lossMask' | 'oldLogprobs'>): number =>
   lossMask.reduce((total, flag, i) => total + (flag === 1 && Number.isNaN(oldLogprobs[i]) ? 1 : 0), 0);
@@ -209,7 +232,9 @@ class DropLedger {
       numGroupsSubmitted: this.#groups.length,
       numGroupsTrainable: trainedGroups.size,
       numTrajectoriesSubmitted: sum(this.#groups.map(({ trajectories }) => trajectories.length)),
-      numTrajectoriesTrainable: new Set(sequences.map(({ groupIndex, trajectoryIndex }) => `${groupIndex} ${trajectoryIndex}`)).size,
+      numTrajectoriesTrainable: new Set(
+        sequences.map(({ groupIndex, trajectoryIndex }) => `${groupIndex} ${trajectoryIndex}`),
+      ).size,
       numSequencesTrainable: sequences.length,
       numTrainableTokens: sum(sequences.map(numTrained)),
       numTokensWithoutLogprobs: sum(sequences.map(numWithoutLogprobs)),

@@ -16,11 +16,15 @@ export function validateGroups(groups: readonly TrajectoryGroup[], vocabSize: nu
     group.trajectories.forEach((trajectory, trajectoryIndex) => {
       const where = `group ${groupIndex}, trajectory ${trajectoryIndex}`;
       if (!Number.isFinite(trajectory.reward)) {
-        throw new TrainerError('trainer.reward_not_finite', `${where}: the reward must be a finite number, got ${trajectory.reward}`);
+        throw new TrainerError(
+          'trainer.reward_not_finite',
+          `${where}: the reward must be a finite number, got ${trajectory.reward}`,
+        );
       }
       trajectory.histories.forEach((history, historyIndex) => {
         history.items.forEach((item, itemIndex) => {
-          if (item.kind === 'choice') validateChoice(item, vocabSize, `${where}, history ${historyIndex}, item ${itemIndex}`);
+          if (item.kind === 'choice')
+            validateChoice(item, vocabSize, `${where}, history ${historyIndex}, item ${itemIndex}`);
         });
       });
     });
@@ -36,7 +40,8 @@ function validateChoice(choice: ChoiceItem, vocabSize: number, where: string): v
     fail('trainer.logprob_invalid', `${tokenIds.length} sampled tokens came with ${logprobs.length} log-probabilities`);
   }
   const stray = choice.promptTokenIds?.find((id) => id < 0 || id >= vocabSize);
-  if (stray !== undefined) fail('trainer.token_out_of_range', `the prompt has id ${stray}, outside the vocabulary of ${vocabSize}`);
+  if (stray !== undefined)
+    fail('trainer.token_out_of_range', `the prompt has id ${stray}, outside the vocabulary of ${vocabSize}`);
   for (let i = 0; i < tokenIds.length; i++) {
     const id = tokenIds[i]!;
     const logprob = logprobs[i]!;

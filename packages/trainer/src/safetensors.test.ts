@@ -1,0 +1,70 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readSafetensors, writeSafetensors } from './safetensors.ts';
+
+let directory: string;
+let path: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'safetensors-'));
+  path = join(directory, 'file.safetensors');
+});
+afterEach(() => rm(directory, { recursive: true }));
+
+const TENSORS = [
+  { name: 'b', dims: [2, 3], data: Float32Array.of(1, -2, 3.5, NaN, Infinity, 1e-40) },
+  { name: 'a', dims: [0], data: new Float32Array(0) },
+  { name: 'scalar', dims: [], data: Float32Array.of(7) },
+];
+
+/** A file with this header and data, however wrong. */
+function forge(
+  header: string,
+  data: Uint8Array = new Uint8Array(0),
+  headerLength = BigInt(Buffer.byteLength(header)),
+): void {
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(headerLength);
+  writeFileSync(path, Buffer.concat([length, Buffer.from(header), data]));
+}
+
+describe('safetensors', () => {
+  it('come back bit for bit, in order, with their metadata', () => {
+    const digest = writeSafetensors(path, TENSORS, { format: 'pt' });
+    const file = readSafetensors(path);
+    expect([...file.tensors.values()]).toEqual(TENSORS);
+    expect(file.metadata).toEqual({ format: 'pt' });
+    expect(file.digest).toBe(digest);
+    expect(readFileSync(path).readBigUInt64LE() % 8n).toBe(0n); // data aligned
+  });
+
+  it('give equal files for equal tensors', () => {
+    const digest = writeSafetensors(path, TENSORS, {});
+    expect(writeSafetensors(join(directory, 'other'), TENSORS, {})).toBe(digest);
+  });
+
+  const one = (entry: object): string =>
+    JSON.stringify({ x: { dtype: 'F32', shape: [2], data_offsets: [0, 8], ...entry } });
+  const eight = new Uint8Array(8);
+  it.each<[string, () => void, RegExp]>([
+    ['absent', () => {}, /ENOENT/],
+    ['empty', () => writeFileSync(path, ''), /0 bytes are too few/],
+    ['a header longer than the file', () => forge(one({}), eight, 10_000n), /header of 10000 bytes does not fit/],
+    ['a header of 2^63 bytes', () => forge(one({}), eight, 2n ** 63n), /does not fit/],
+    ['no JSON', () => forge('{"x": '), /not JSON/],
+    ['a header that is no object', () => forge('[]'), /not an object/],
+    ['metadata that are no strings', () => forge('{"__metadata__": {"a": 1}}'), /metadata are not strings/],
+    ['another type', () => forge(one({ dtype: 'F16' }), eight), /tensor x is not described as F32/],
+    ['a negative offset', () => forge(one({ data_offsets: [-8, 0] }), eight), /tensor x is not described/],
+    ['a gap', () => forge(one({ data_offsets: [4, 12] }), new Uint8Array(12)), /starts at 4, expected 0/],
+    ['a shape that is not its size', () => forge(one({ shape: [3] }), eight), /of \[3\] has 8 bytes/],
+    ['data cut off', () => forge(one({}), new Uint8Array(7)), /beyond the end/],
+    ['data left over', () => forge(one({}), new Uint8Array(9)), /1 bytes belong to no tensor/],
+  ])('refuse %s', (_name, make, reason) => {
+    make();
+    expect(() => readSafetensors(path)).toThrow(expect.objectContaining({ code: 'trainer.checkpoint_unreadable' }));
+    expect(() => readSafetensors(path)).toThrow(reason);
+  });
+});

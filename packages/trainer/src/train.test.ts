@@ -1,0 +1,332 @@
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { resolveTrainingConfig, type TrainingConfigInput } from './config.ts';
+import type { ForwardOptions, PackedRow } from './model/policy-model.ts';
+import { BIGRAM_LORA, BigramPolicy } from './test-support/bigram-policy.ts';
+import { answer, byteTemplate, group, message } from './test-support/chat-groups.ts';
+import { runTrainingJob } from './train.ts';
+import type { TrainerEvent, TrainingJob, TrainingParts } from './training-job.ts';
+import type { TrajectoryGroup } from './trajectory.ts';
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'train-'));
+});
+afterEach(() => rm(directory, { recursive: true }));
+
+// Rows of 45 tokens hold one group each, more or less: five gradient steps or so.
+const GROUPS = ['one', 'two', 'three', 'four', 'five'].map((question) =>
+  group(
+    answer(1, `${question} yes`, question),
+    answer(0, `${question} no`, question),
+    answer(0.5, 'perhaps', question),
+  ),
+);
+const SMALL_ROWS: TrainingConfigInput = { learningRate: 0.01, packedSequenceLength: 45 };
+
+function job(config: TrainingConfigInput = SMALL_ROWS, overrides: Partial<TrainingJob> = {}): TrainingJob {
+  return {
+    jobId: 'job',
+    groups: GROUPS,
+    config: resolveTrainingConfig(config),
+    lora: BIGRAM_LORA,
+    startFrom: null,
+    workDirectory: join(directory, 'work'),
+    outputDirectory: join(directory, 'out'),
+    seed: 5,
+    ...overrides,
+  };
+}
+
+function parts({ model = new BigramPolicy(), ...overrides }: Partial<TrainingParts> & { model?: BigramPolicy } = {}) {
+  const events: TrainerEvent[] = [];
+  const gate = { numHeld: 0, acquire: async () => void gate.numHeld++, release: () => void gate.numHeld-- };
+  const all = {
+    template: byteTemplate,
+    gate,
+    signal: new AbortController().signal,
+    emit: (event: TrainerEvent) => void events.push(event),
+    ...overrides,
+  };
+  return { ...all, events, gate, model };
+}
+
+const steps = (events: TrainerEvent[]) => events.filter((event) => event.kind === 'gradient_step');
+
+describe('runTrainingJob', () => {
+  it('emits the start, then one step for each row with finite metrics, and writes the checkpoint', async () => {
+    const running = parts();
+    const result = await runTrainingJob(job(), running);
+    const [started, ...others] = running.events;
+    expect(started).toMatchObject({ kind: 'training_started', numGradientSteps: result.numGradientSteps });
+    expect(started).toMatchObject({
+      data: {
+        num_sequences: result.numGradientSteps,
+        num_groups_submitted: 5,
+        num_trajectories_trainable: 10,
+        dropped_trajectories: { zero_advantage: 5 },
+      },
+    });
+    expect(others.map((event) => event.kind === 'gradient_step' && event.index)).toEqual(
+      Array.from({ length: result.numGradientSteps }, (_, i) => i),
+    );
+    expect(result.numGradientSteps).toBeGreaterThan(3);
+    for (const event of steps(running.events)) {
+      expect(Object.entries(event.metrics).filter(([, value]) => !Number.isFinite(value))).toEqual([]);
+      expect(event.metrics).toMatchObject({
+        num_groups_submitted: 5,
+        num_groups_trainable: 5,
+        num_trajectories: 15,
+        reward: 0.5,
+        learning_rate: 0.01,
+        exception_rate: 0,
+      });
+      for (const key of [
+        'policy_loss',
+        'entropy',
+        'probs_corr',
+        'grad_norm',
+        'num_trainable_tokens',
+        'clip_fraction',
+        'ratio_mean',
+        'ratio_max',
+        'kl_sampler',
+      ]) {
+        // All sampled log-probabilities here are equal, so their correlation is undefined and left out.
+        if (key === 'probs_corr') expect(event.metrics).not.toHaveProperty(key);
+        else expect(event.metrics).toHaveProperty(key);
+      }
+    }
+    expect(result.digest).toBe(readFileSync(join(directory, 'out', 'digest'), 'utf8').trim());
+    expect(result.metrics['reward_std_dev']).toBeCloseTo(Math.sqrt(1 / 6), 12);
+    expect(running.gate.numHeld).toBe(0);
+    expect(readdirSync(directory).toSorted()).toEqual(['out', 'work']);
+  });
+
+  it('gives the same digest for the same job and seed, and another for another seed', async () => {
+    const first = await runTrainingJob(job(), parts());
+    const again = await runTrainingJob(
+      job(SMALL_ROWS, { workDirectory: join(directory, 'work2'), outputDirectory: join(directory, 'out2') }),
+      parts(),
+    );
+    const other = await runTrainingJob(job(SMALL_ROWS, { workDirectory: join(directory, 'work3'), seed: 6 }), parts());
+    expect(again.digest).toBe(first.digest);
+    expect(other.digest).not.toBe(first.digest);
+  });
+
+  it('raises the probability of rewarded answers and lowers that of the others', async () => {
+    const policy = new BigramPolicy();
+    const one = [group(answer(1, 'yes'), answer(0, 'no'))];
+    const logprobSums = async (): Promise<number[]> => {
+      const probe = parts({ model: policy });
+      const seen: Float32Array[] = [];
+      const original = policy.forward.bind(policy);
+      policy.forward = async (row, options) => {
+        const result = await original(row, options);
+        seen.push(result.logprobs);
+        return result;
+      };
+      await runTrainingJob(
+        job(
+          { learningRate: 0 },
+          {
+            groups: one,
+            startFrom: existsSync(join(directory, 'out')) ? join(directory, 'out') : null,
+            outputDirectory: join(directory, 'probe'),
+          },
+        ),
+        probe,
+      );
+      policy.forward = original;
+      return [...seen[0]!];
+    };
+    const before = await logprobSums();
+    await runTrainingJob(job({ learningRate: 0.05 }, { groups: one }), parts({ model: policy }));
+    const after = await logprobSums();
+    const gains = after.map((logprob, i) => logprob - before[i]!);
+    console.log(`logprob gains per trained token after one step: ${gains.map((gain) => gain.toFixed(4)).join(' ')}`);
+    // Histories were shuffled: one of the two starts the row. 'yes' has four tokens, 'no' three.
+    const isYesFirst = gains[0]! > 0;
+    const [yes, no] = isYesFirst ? [gains.slice(0, 4), gains.slice(4)] : [gains.slice(3), gains.slice(0, 3)];
+    expect(yes.reduce((sum, gain) => sum + gain, 0)).toBeGreaterThan(0);
+    expect(no.reduce((sum, gain) => sum + gain, 0)).toBeLessThan(0);
+  });
+
+  it.each<[string, TrainingConfigInput]>([
+    ['plain', SMALL_ROWS],
+    [
+      'with recomputed log-probabilities and a KL term',
+      { ...SMALL_ROWS, precalculateLogprobs: true, klPenaltyCoef: 0.1 },
+    ],
+  ])('goes on after being cut off, with the same events and the same digest (%s)', async (_name, config) => {
+    const whole = parts();
+    const expected = await runTrainingJob(
+      job(config, { workDirectory: join(directory, 'work-whole'), outputDirectory: join(directory, 'whole') }),
+      whole,
+    );
+    for (let cut = 0; cut < expected.numGradientSteps; cut++) {
+      const workDirectory = join(directory, `work-${cut}`);
+      const outputDirectory = join(directory, `out-${cut}`);
+      const controller = new AbortController();
+      const interrupted = parts({ signal: controller.signal });
+      const emit = (event: TrainerEvent): void => {
+        interrupted.events.push(event);
+        if (event.kind === 'gradient_step' && event.index === cut) controller.abort();
+      };
+      const cutOff = runTrainingJob(job(config, { workDirectory, outputDirectory }), { ...interrupted, emit });
+      await expect(cutOff).rejects.toMatchObject({ code: 'trainer.cancelled' });
+      expect(existsSync(outputDirectory)).toBe(false);
+      expect(readdirSync(workDirectory)).toEqual([`step-${Math.min(cut + 1, expected.numGradientSteps - 1)}`]);
+
+      const resumed = parts();
+      const result = await runTrainingJob(job(config, { workDirectory, outputDirectory }), resumed);
+      expect(result.digest).toBe(expected.digest);
+      expect(steps(resumed.events)).toHaveLength(expected.numGradientSteps);
+      const finished = Math.min(cut + 1, expected.numGradientSteps - 1);
+      expect(resumed.events.slice(0, finished + 1)).toEqual(interrupted.events.slice(0, finished + 1));
+      const withoutTimes = (events: TrainerEvent[]) =>
+        steps(events).map(({ metrics }) => Object.entries(metrics).filter(([key]) => !/seconds|per_second/.test(key)));
+      expect(withoutTimes(resumed.events)).toEqual(withoutTimes(whole.events));
+    }
+  });
+
+  it('goes on after a crash inside a step', async () => {
+    const expected = await runTrainingJob(
+      job(SMALL_ROWS, { workDirectory: join(directory, 'w'), outputDirectory: join(directory, 'o') }),
+      parts(),
+    );
+    class Crashing extends BigramPolicy {
+      override async forward(row: PackedRow, options?: ForwardOptions) {
+        if (this.numForwards === 2) throw new Error('the process died');
+        return super.forward(row, options);
+      }
+    }
+    await expect(runTrainingJob(job(), parts({ model: new Crashing() }))).rejects.toMatchObject({
+      code: 'trainer.internal',
+    });
+    const resumed = parts();
+    expect((await runTrainingJob(job(), resumed)).digest).toBe(expected.digest);
+    expect(resumed.model.numForwards).toBe(expected.numGradientSteps - 2);
+  });
+
+  it('starts over when the snapshot is damaged or of another job', async () => {
+    const expected = await runTrainingJob(job(), parts());
+    const snapshot = join(directory, 'work', readdirSync(join(directory, 'work'))[0]!);
+    const weights = readFileSync(join(snapshot, 'adapter_model.safetensors'));
+    weights[weights.length - 2]! ^= 1;
+    writeFileSync(join(snapshot, 'adapter_model.safetensors'), weights);
+    const again = parts();
+    expect((await runTrainingJob(job(), again)).digest).toBe(expected.digest);
+    expect(again.model.numForwards).toBe(expected.numGradientSteps);
+    const other = parts();
+    await runTrainingJob(job({ ...SMALL_ROWS, learningRate: 0.02 }), other);
+    expect(other.model.numForwards).toBe(expected.numGradientSteps);
+  });
+
+  it('goes on from a checkpoint with its momentum', async () => {
+    const first = job(SMALL_ROWS, { outputDirectory: join(directory, 'step1'), workDirectory: join(directory, 'w1') });
+    await runTrainingJob(first, parts());
+    const second = (name: string) =>
+      job(SMALL_ROWS, {
+        startFrom: join(directory, 'step1'),
+        outputDirectory: join(directory, name),
+        workDirectory: join(directory, `w-${name}`),
+      });
+    const withMomentum = await runTrainingJob(second('a'), parts());
+    rmSync(join(directory, 'step1', 'optimizer.safetensors'));
+    const without = await runTrainingJob(second('b'), parts());
+    expect(withMomentum.digest).not.toBe(without.digest);
+    writeFileSync(join(directory, 'step1', 'digest'), 'something else');
+    await expect(runTrainingJob(second('c'), parts())).rejects.toMatchObject({ code: 'trainer.checkpoint_unreadable' });
+  });
+
+  it('changes nothing at learning rate 0, and measures a KL of 0 against the base model', async () => {
+    const running = parts();
+    const fresh = new BigramPolicy().lora.tensors.map(({ value }) => value);
+    await runTrainingJob(job({ ...SMALL_ROWS, learningRate: 0, klPenaltyCoef: 0.5 }), running);
+    expect(running.model.lora.tensors.map(({ value }) => value)).toEqual(fresh);
+    for (const { metrics } of steps(running.events)) expect(metrics['kl_policy_ref']).toBe(0);
+  });
+
+  it('measures KL against the reference checkpoint it is given', async () => {
+    await runTrainingJob(
+      job(
+        { ...SMALL_ROWS, learningRate: 0.1 },
+        { outputDirectory: join(directory, 'step1'), workDirectory: join(directory, 'w1') },
+      ),
+      parts(),
+    );
+    const config = { ...SMALL_ROWS, learningRate: 0, klPenaltyCoef: 0.1, klPenaltyReferenceStep: 1 };
+    const same = parts();
+    const start = { startFrom: join(directory, 'step1'), workDirectory: join(directory, 'w2') };
+    await runTrainingJob(job(config, { ...start, referenceFrom: join(directory, 'step1') }), same);
+    for (const { metrics } of steps(same.events)) expect(metrics['kl_policy_ref']).toBe(0);
+    const base = parts();
+    await runTrainingJob(job(config, { ...start, referenceFrom: null, workDirectory: join(directory, 'w3') }), base);
+    expect(steps(base.events).some(({ metrics }) => Math.abs(metrics['kl_policy_ref']!) > 1e-3)).toBe(true);
+    await expect(runTrainingJob(job(config, start), parts())).rejects.toMatchObject({ code: 'trainer.config_invalid' });
+  });
+
+  it('has ratio 1 at the first step on recomputed log-probabilities', async () => {
+    const running = parts();
+    await runTrainingJob(job({ ...SMALL_ROWS, precalculateLogprobs: true }), running);
+    const [first, ...later] = steps(running.events);
+    expect(first!.metrics).toMatchObject({ ratio_mean: 1, ratio_max: 1, clip_fraction: 0 });
+    expect(first!.metrics['logprob_gap_mean']).toBeGreaterThan(0); // the gap is to what was sampled
+    expect(later.some(({ metrics }) => metrics['ratio_max'] !== 1)).toBe(true);
+  });
+
+  const typed = {
+    reward: 1,
+    histories: [{ items: [message('user', 'hi'), message('assistant', 'typed')], tools: null }],
+  };
+  it.each<[string, TrajectoryGroup[], object]>([
+    ['no groups', [], {}],
+    ['equal rewards', [group(answer(0.1, 'a'), answer(0.1, 'b'), answer(0.1, 'c'))], { equal_rewards: 3 }],
+    ['exceptions only', [{ trajectories: [], numExceptions: 3 }], {}],
+    ['nothing sampled', [group(typed, { ...typed, reward: 0 })], { no_trainable_tokens: 2 }],
+  ])('trains nothing and writes nothing for %s', async (_name, groups, dropped) => {
+    const running = parts();
+    const result = await runTrainingJob(job(SMALL_ROWS, { groups }), running);
+    expect(result).toMatchObject({ numGradientSteps: 0, digest: null });
+    expect(running.events).toEqual([expect.objectContaining({ kind: 'training_started', numGradientSteps: 0 })]);
+    expect(running.events[0]).toMatchObject({ data: { num_sequences: 0, dropped_trajectories: dropped } });
+    expect(readdirSync(directory)).toEqual([]);
+    expect(running.model.numForwards).toBe(0);
+  });
+
+  class NanForward extends BigramPolicy {
+    override async forward(row: PackedRow, options?: ForwardOptions) {
+      const result = await super.forward(row, options);
+      if (this.numForwards === 2) result.logprobs[0] = NaN;
+      return result;
+    }
+  }
+  class NanBackward extends BigramPolicy {
+    override async backward(lossGradient: Float32Array) {
+      await super.backward(lossGradient);
+      this.lora.tensors[0]!.gradient[0] = NaN;
+    }
+  }
+  it.each([
+    ['log-probability', () => new NanForward(), SMALL_ROWS],
+    ['gradient', () => new NanBackward(), SMALL_ROWS],
+    ['recomputed log-probability', () => new NanForward(), { ...SMALL_ROWS, precalculateLogprobs: true }],
+    ['weight', () => new BigramPolicy(), { ...SMALL_ROWS, learningRate: 1e300 }],
+  ])('fails and publishes nothing when a %s is not finite', async (_name, model, config) => {
+    const running = runTrainingJob(job(config), parts({ model: model() }));
+    await expect(running).rejects.toMatchObject({ code: 'trainer.non_finite' });
+    expect(existsSync(join(directory, 'out'))).toBe(false);
+    expect(existsSync(join(directory, 'out.partial'))).toBe(false);
+  });
+
+  it('is cancelled before it begins', async () => {
+    await expect(runTrainingJob(job(), parts({ signal: AbortSignal.abort() }))).rejects.toMatchObject({
+      code: 'trainer.cancelled',
+    });
+    expect(readdirSync(directory)).toEqual([]);
+  });
+});
