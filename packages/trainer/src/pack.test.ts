@@ -119,7 +119,7 @@ describe('packRows', () => {
     expect([...packed!.row.tokenIds]).toEqual([5, 6]);
     expect([...packed!.row.sources]).toEqual([1, 1]);
     expect([...packed!.row.targets]).toEqual([7, 7]);
-    expect([...packed!.advantages].toSorted()).toEqual([-1, 1]);
+    expect(new Set(packed!.advantages)).toEqual(new Set([-1, 1]));
   });
 
   it('puts three groups of eight short answers into one row', () => {
