@@ -36,7 +36,7 @@ async function preparePackages() {
     LOCK,
     async () => {
       if (!(await hasDependencies(ROOT))) {
-        log('installing packages (npm ci --ignore-scripts)');
+        log('installing packages (npm install --ignore-scripts, about 700 MB on disk)');
         await installDependencies(ROOT);
       }
       if (!(await hasNode())) await installNode(ROOT, log);

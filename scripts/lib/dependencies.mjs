@@ -31,9 +31,20 @@ export async function hasDependencies(root) {
   return isInstalled(lock, await readJson(join(root, 'node_modules/.package-lock.json')));
 }
 
-/** Installs what package-lock.json says. No package runs code: several would download binaries of their own. @param {string} root */
+/**
+ * Installs what package-lock.json says. No package runs code: several would download binaries of their own.
+ *
+ * Not `npm ci`: it refuses a lock file that leaves out optional binaries for other platforms, which is what npm writes behind a registry mirror
+ * that lacks them. `npm install --no-save` takes the same versions by the same integrity hashes, writes no file, and the check after it is as strict.
+ *
+ * @param {string} root
+ */
 export async function installDependencies(root) {
-  await npm(root, ['ci', '--ignore-scripts']);
+  await npm(root, ['install', '--no-save', '--ignore-scripts', '--loglevel=error']);
+  if (await hasDependencies(root)) return;
+  throw new Error(
+    'npm installed other versions than package-lock.json says: run "npm install" and commit the new lock file',
+  );
 }
 
 /** @param {string} root @returns {Promise<string | null>} version of the Node.js that npm scripts run on, null when the package has none */
@@ -59,7 +70,7 @@ export function isNewEnough(version) {
  * @param {(line: string) => void} log
  */
 export async function installNode(root, log) {
-  await npm(root, ['rebuild', 'node', '--ignore-scripts=false', '--foreground-scripts=false']).catch((error) =>
+  await npm(root, ['rebuild', 'node', '--ignore-scripts=false', '--loglevel=error']).catch((error) =>
     log(error.message),
   );
   const version = await bundledNodeVersion(root);
