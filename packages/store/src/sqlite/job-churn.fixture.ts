@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { writeSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { SqliteStore } from './sqlite-store.ts';
 
 const [path = '', workerId = '', mode = ''] = process.argv.slice(2);
@@ -24,6 +25,7 @@ for (let round = 0; ; round++) {
   const token = job.fencingToken;
   await store.appendEvent(job.id, token, { type: 'training_started', data: {}, dedupeKey: 'training_started' });
   for (let index = 0; index < 3; index++) {
+    if (mode === 'drain') await sleep(2); // SQLite's lock is not fair: without a pause one process would do all the work
     await store.appendEvent(job.id, token, { type: 'gradient_step', data: {}, dedupeKey: `gradient_step:${index}` });
   }
   if (round % 5 === 4) await store.finishJobFailed(job.id, token, 'every fifth fails');

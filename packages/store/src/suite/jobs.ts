@@ -142,6 +142,17 @@ export function jobSuite(makeHarness: MakeHarness): void {
       await store.finishJobSucceeded(id, fresh.fencingToken, outcome);
     });
 
+    it('a job that is taken over keeps the weights it started from, whatever was deleted meanwhile', async () => {
+      const model = await addModel(store);
+      await train(store, model.id, 'checkpoints/1');
+      await addJob(store, model.id);
+      const before = await claim(store, 'worker-a', 1000);
+      await store.deleteCheckpoints(model.id, [1]);
+      clock.advance(1000);
+      expect((await claim(store, 'worker-b')).start).toEqual(before.start);
+      expect(before.start).toMatchObject({ step: 1, artifactKey: 'checkpoints/1' });
+    });
+
     it('an event with a dedupe key is written once, whoever repeats it', async () => {
       const { id } = await addJob(store, (await addModel(store)).id);
       const event = { type: 'gradient_step', data: { policy_loss: 1 }, dedupeKey: 'gradient_step:0' };

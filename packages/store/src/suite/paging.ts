@@ -76,6 +76,18 @@ export function pagingSuite(makeHarness: MakeHarness): void {
       expect(end).toEqual({ items: [], hasMore: false });
     });
 
+    it('the last page says so, also when it is full', async () => {
+      const model = await addModel(store);
+      for (let i = 0; i < 3; i++) await train(store, model.id, null);
+      const page = async (limit: number, after: string | null = null) =>
+        store.listCheckpoints({ modelId: model.id, limit, after });
+      expect([(await page(3)).hasMore, (await page(4)).hasMore, (await page(5)).hasMore]).toEqual([true, false, false]);
+      const first = await page(2);
+      const second = await page(2, first.items.at(-1)?.id);
+      expect(second.items.map((checkpoint) => checkpoint.step)).toEqual([2, 3]);
+      expect(second.hasMore).toBe(false);
+    });
+
     it('a cursor of another list, or of nothing, is refused', async () => {
       const [one, two] = [await addModel(store, 'one'), await addModel(store, 'two')];
       const foreign = (await store.latestCheckpoint(two.id))?.id ?? '';
