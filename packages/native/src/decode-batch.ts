@@ -69,16 +69,28 @@ export class DecodeBatch {
    */
   add(token: number, position: number, sequence: number, wantsLogits: boolean): void {
     const row = this.#length;
-    assert(row < this.capacity, `the batch is full: ${this.capacity} rows`);
-    assert(token >= 0 && token < this.#vocabSize, `token ${token} is outside the vocabulary of ${this.#vocabSize}`);
-    assert(position >= 0, `position ${position} is negative`);
-    assert(sequence >= 0 && sequence < this.#maxSequences, `sequence ${sequence} of ${this.#maxSequences}`);
+    const isInside =
+      row < this.capacity &&
+      token >= 0 &&
+      token < this.#vocabSize &&
+      position >= 0 &&
+      sequence >= 0 &&
+      sequence < this.#maxSequences;
+    if (!isInside) this.#reject(token, position, sequence);
     this.#tokens[row] = token;
     this.#positions[row] = position;
     this.#sequences[row] = sequence;
     this.#wantsLogits[row] = wantsLogits ? 1 : 0;
     this.#length = row + 1;
     if (wantsLogits) this.#numLogits++;
+  }
+
+  /** Apart from `add`, so that the hot path builds no messages. */
+  #reject(token: number, position: number, sequence: number): never {
+    assert(this.#length < this.capacity, `the batch is full: ${this.capacity} rows`);
+    assert(token >= 0 && token < this.#vocabSize, `token ${token} is outside the vocabulary of ${this.#vocabSize}`);
+    assert(position >= 0, `position ${position} is negative`);
+    assert.fail(`sequence ${sequence} is outside the context's ${this.#maxSequences}`);
   }
 
   /** @internal The C struct over this batch, valid while the batch is reachable. */

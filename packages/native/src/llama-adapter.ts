@@ -1,3 +1,4 @@
+import assert from 'node:assert';
 import { statSync } from 'node:fs';
 import { NativeError } from './errors.ts';
 import { library } from './library.ts';
@@ -22,6 +23,7 @@ export class LlamaAdapter implements Disposable {
    * @throws {NativeError} `native.adapter_unreadable`: no such file, malformed, or of another architecture or shape than the model
    */
   static load(model: LlamaModel, path: string): LlamaAdapter {
+    assert(model.hasWeights, `${model.path} was loaded with vocabOnly`);
     const { size } = statSync(path, { throwIfNoEntry: false }) ?? {};
     if (size === undefined) throw new NativeError('native.adapter_unreadable', `there is no adapter file ${path}`);
     const { result, errors } = captureErrors(() => library().adapterLoad(model.handle.address, cPath(path)));

@@ -55,6 +55,7 @@ export class LlamaContext implements Disposable {
   /** @throws {NativeError} `native.decode_failed` when llama.cpp cannot make it (out of memory, impossible sizes) */
   constructor(model: LlamaModel, o: LlamaContextOptions) {
     this.#llama = library();
+    assert(model.hasWeights, `${model.path} was loaded with vocabOnly`);
     const limit = this.#llama.maxSequences();
     assert(
       o.maxSequences >= 1 && o.maxSequences <= limit,
@@ -66,6 +67,9 @@ export class LlamaContext implements Disposable {
     params.n_batch = o.batchTokens;
     params.n_ubatch = Math.min(o.microBatchTokens ?? DEFAULT_MICRO_BATCH_TOKENS, o.batchTokens);
     params.n_seq_max = o.maxSequences;
+    // Every row may want logits. llama.cpp sizes its output for each sequence's one row at least, and aborts when that exceeds
+    // this limit, whose default is n_batch.
+    params.n_outputs_max = Math.max(o.batchTokens, o.maxSequences);
     params.n_threads = o.numThreads;
     params.n_threads_batch = o.numThreads;
     params.type_k = GGML_TYPE_F16;
@@ -144,14 +148,15 @@ export class LlamaContext implements Disposable {
     return values.length === length ? values : values.subarray(0, length);
   }
 
-  /** Lets `to` share the cells of positions [0, length) of `from`: no copy, no compute. `to` must not hold those positions yet. */
+  /** Lets `to` share the cells of positions [0, length) of `from`, instead of any it had there: no copy, no compute. */
   copySequence(from: number, to: number, length: number): void {
     this.#checkSequence(from);
     this.#checkSequence(to);
     assert(length >= 0, `length ${length} is negative`);
     this.#handle.assertOpen();
-    // An end of 0 or less means "all" to llama.cpp's checks in places; sharing nothing is nothing to do.
-    if (length === 0 || from === to) return;
+    if (from === to || length === 0) return;
+    // llama.cpp counts a cell twice that `to` already shares, and then misjudges where the sequence ends.
+    this.#llama.memoryRemove(this.#memory, to, 0, length);
     this.#llama.memoryCopy(this.#memory, from, to, 0, length);
   }
 
@@ -209,6 +214,9 @@ export class LlamaContext implements Disposable {
   }
 
   #checkSequence(sequence: number): void {
-    assert(sequence >= 0 && sequence < this.maxSequences, `sequence ${sequence} of ${this.maxSequences}`);
+    assert(
+      sequence >= 0 && sequence < this.maxSequences,
+      `sequence ${sequence} is outside the context's ${this.maxSequences}`,
+    );
   }
 }

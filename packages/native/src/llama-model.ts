@@ -12,6 +12,8 @@ import type { TokenKind } from './token-table.ts';
 /** A GGUF model in memory (file-mapped): weights and vocabulary. Closing it closes its contexts and adapters too. */
 export class LlamaModel implements Disposable {
   readonly path: string;
+  /** False when loaded with `vocabOnly`: such a model tokenises, and cannot have contexts or adapters. */
+  readonly hasWeights: boolean;
   readonly vocabSize: number;
   /** Tokens of context the model was trained for. */
   readonly contextLength: number;
@@ -39,7 +41,7 @@ export class LlamaModel implements Disposable {
    * Loads a GGUF model file, split files included (give the first).
    *
    * @param o.vocabOnly leave the weights on disk: enough for tokenisation. Default false.
-   * @param o.onProgress called with 0..1 while weights load
+   * @param o.onProgress called with 0..1 while weights load; what it throws ends the load
    * @throws {NativeError} `native.model_unreadable` with llama.cpp's reason; `native.platform_unsupported`, `native.library_mismatch`
    */
   static load(path: string, o: { vocabOnly?: boolean; onProgress?: (fraction: number) => void } = {}): LlamaModel {
@@ -48,31 +50,42 @@ export class LlamaModel implements Disposable {
     params.n_gpu_layers = 0;
     params.vocab_only = o.vocabOnly ?? false;
     const { onProgress } = o;
+    // An exception must not pass through C: it stops the load there and goes on here.
+    let thrown: { error: unknown } | undefined;
     const progress =
       onProgress === undefined
         ? null
         : koffi.register((fraction: number) => {
-            onProgress(fraction);
-            return true;
+            try {
+              onProgress(fraction);
+            } catch (error) {
+              thrown ??= { error };
+            }
+            return thrown === undefined;
           }, koffi.pointer(PROGRESS_CALLBACK));
     params.progress_callback = progress;
     try {
       const { result, errors } = captureErrors(() => llama.modelLoad(cPath(path), params));
+      if (thrown !== undefined) {
+        if (result !== null) llama.modelFree(result);
+        throw thrown.error;
+      }
       if (result === null) {
         throw new NativeError(
           'native.model_unreadable',
           `cannot load the model ${path}: ${errors || 'no reason given'}`,
         );
       }
-      return new LlamaModel(path, result);
+      return new LlamaModel(path, result, !params.vocab_only);
     } finally {
       if (progress !== null) koffi.unregister(progress);
     }
   }
 
-  private constructor(path: string, address: Pointer) {
+  private constructor(path: string, address: Pointer, hasWeights: boolean) {
     const llama = library();
     this.path = path;
+    this.hasWeights = hasWeights;
     this.handle = new NativeHandle('LlamaModel', address, llama.modelFree);
     this.#vocab = llama.modelVocab(address);
     this.vocabSize = llama.vocabSize(this.#vocab);
@@ -100,7 +113,8 @@ export class LlamaModel implements Disposable {
   }
 
   /**
-   * Text to token ids. A lone surrogate is read as U+FFFD.
+   * Text to token ids. A lone surrogate is read as U+FFFD; a byte that the vocabulary lacks (SmolLM2 has none for 21 of them,
+   * such as 0x13 and 0xff) is left out.
    *
    * Some pre-tokenizers recurse per character and overflow the C stack on a long word: callers must bound the text
    * for those (see `preTokenizer`).

@@ -45,12 +45,12 @@ export function libraryDirectory(platform: string = process.platform, arch: stri
 }
 
 /**
- * Path of a shared library by its bare name ("llama" finds libllama.so, libllama.v0.5.0.so, libllama.dylib, llama.dll).
+ * Path of a shared library by its bare name: "llama" finds libllama.v0.5.0.so, libllama.metal.v0.5.0.dylib, llama.v0.5.0.dll.
  *
  * @throws {NativeError} `native.library_mismatch` when the folder has none
  */
 export function libraryPath(directory: string, name: string): string {
-  const pattern = new RegExp(`^(lib)?${name}(\\.v?\\d[\\d.]*)?\\.(so|dylib|dll)$`);
+  const pattern = new RegExp(`^(lib)?${name}(\\.[a-z]+)?(\\.v?\\d[\\d.]*)?\\.(so|dylib|dll)$`);
   const file = readdirSync(directory).find((entry) => pattern.test(entry));
   if (file === undefined) throw new NativeError('native.library_mismatch', `no ${name} library in ${directory}`);
   return join(directory, file);

@@ -71,9 +71,8 @@ export class TokenTable {
   }
 
   #check(token: number): void {
-    assert(
-      Number.isInteger(token) && token >= 0 && token < this.#kinds.length,
-      `token ${token} of ${this.#kinds.length}`,
-    );
+    if (!(token >= 0 && token < this.#kinds.length && Number.isInteger(token))) {
+      assert.fail(`token ${token} is outside the vocabulary of ${this.#kinds.length}`);
+    }
   }
 }
