@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
@@ -37,7 +38,7 @@ export async function withFileLock(path, work, { onWait } = {}) {
 
 /** @param {string} path @param {string} content */
 async function tryCreate(path, content) {
-  const draft = `${path}.${process.pid}.new`;
+  const draft = `${path}.${randomUUID()}.new`;
   await writeFile(draft, content);
   try {
     // A link appears with its content: nobody ever reads an empty lock, and it fails when the lock exists.
@@ -66,7 +67,7 @@ function isDead(owner) {
 
 /** @param {string} path @param {string} deadOwner */
 async function takeAway(path, deadOwner) {
-  const aside = `${path}.${process.pid}.dead`;
+  const aside = `${path}.${randomUUID()}.dead`;
   await rename(path, aside).catch(() => {});
   const taken = await readFile(aside, 'utf8').catch(() => deadOwner);
   // Another waiter was quicker and this is already its own, living lock: it goes back.

@@ -23,7 +23,7 @@ test('the counts add up over projects, and a file that does not load is a failur
     { env: { [COUNTS_FILE_VARIABLE]: countsFile } },
   );
   const counts = JSON.parse(await readFile(countsFile, 'utf8'));
-  console.log(countLine(counts));
+  console.log(`the fixture's two projects came to ${countLine(counts)}`);
   // Twice 2 passed, 1 failed, 3 skipped (one todo); once a file that cannot be loaded.
   expect(counts).toEqual({ passed: 4, failed: 3, skipped: 6 });
   expect(countLine(counts)).toBe('4 passed, 3 failed, 6 skipped');
