@@ -107,6 +107,7 @@ export class KvCache {
     this.#close(sequence.slot);
     sequence.slot = null;
     sequence.numComputed = 0;
+    this.#trim(); // cells it shared with an entry are the entry's alone now
   }
 
   /** Keeps an ended sequence's cells as a cache entry, in place of entries it contains; or gives them back if an entry contains it. */
@@ -117,7 +118,7 @@ export class KvCache {
     // A plan that never ran leaves cells without content: such a sequence is not worth keeping.
     if (numComputed === 0 || this.#ledger.lengthOf(slot) !== numComputed) return this.release(sequence);
     const { namespace } = sequence.owner;
-    for (const entry of [...this.#prefixes.inNamespace(namespace)]) {
+    for (const entry of this.#prefixes.inNamespace(namespace)) {
       const length = commonPrefixLength(tokens, entry.tokens, Infinity);
       if (length === tokens.length) {
         this.#prefixes.touch(entry);
@@ -129,7 +130,7 @@ export class KvCache {
     this.#prefixes.add({ namespace, tokens, slot });
     sequence.slot = null;
     sequence.numComputed = 0;
-    this.#trim(this.#maxCachedTokens);
+    this.#trim();
   }
 
   /** Drops every cache entry. @returns whether there was one */
@@ -160,8 +161,8 @@ export class KvCache {
     );
   }
 
-  #trim(limit: number): void {
-    while (this.cachedTokens > limit) this.#evict(this.#oldestEntry()!);
+  #trim(): void {
+    while (this.cachedTokens > this.#maxCachedTokens) this.#evict(this.#oldestEntry()!);
   }
 
   #oldestEntry(): CacheEntry | undefined {

@@ -74,7 +74,7 @@ export class Scheduler {
     let claimedTokens = 0;
     for (const sequence of this.#running) claimedTokens += sequence.numRemaining + GROWTH_RESERVE_TOKENS;
     let numDeferred = 0;
-    for (const sequence of [...this.#waiting]) {
+    for (const sequence of this.#waiting) {
       if (!sequence.isRunnable || sequence.owner.hasEnded) continue;
       // Those that wait for a prefix will want the slots that are free now; looking further would be in vain.
       if (numDeferred > 0 && this.#running.length + numDeferred >= this.#limits.maxRunning) break;

@@ -1,0 +1,128 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { Harness, request } from './engine-harness.ts';
+import type { RequestOptions, Transcript } from './engine-harness.ts';
+import type { GenerateRequest } from './generate-request.ts';
+
+/** Answers of a request that has an engine with room for everything to itself. */
+function alone(asked: GenerateRequest): Transcript {
+  const harness = new Harness({ capacityTokens: 4096, contextLength: CONTEXT_LENGTH });
+  const transcript = harness.submit(asked);
+  harness.run();
+  return transcript;
+}
+
+const CONTEXT_LENGTH = 60;
+
+/** The answer is that of the request alone, or its beginning where it was aborted. */
+function checkAnswer(asked: GenerateRequest, reply: Transcript): void {
+  const twin = alone(asked);
+  for (let index = 0; index < asked.n; index++) {
+    const tokens = reply.tokenIds(index);
+    expect(tokens).toEqual(reply.completed ? twin.tokenIds(index) : twin.tokenIds(index).slice(0, tokens.length));
+    expect(reply.finished(index)).toEqual(reply.completed || reply.finished(index) ? twin.finished(index) : undefined);
+    const text = reply.text(index);
+    expect(text).toBe(reply.completed ? twin.text(index) : twin.text(index).slice(0, text.length));
+  }
+  expect(reply.failed?.code).toBe(reply.completed ? undefined : 'engine.aborted');
+  if (!reply.completed) return;
+  const { cachedTokens, promptTokens, completionTokens } = reply.completed.usage;
+  expect({ promptTokens, completionTokens, cachedTokens: 0 }).toEqual(twin.completed?.usage);
+  expect(cachedTokens).toBeLessThan(promptTokens);
+}
+
+const anyRequest: fc.Arbitrary<RequestOptions> = fc.record({
+  // Few stems and lengths, so that prompts share prefixes, contain each other or differ at the first token.
+  prompt: fc
+    .tuple(
+      fc.constantFrom('aaaaaaaaaaaaaaaaaaaa', 'aaaaaaaaaabbbbbbbbbb', 'cccc'),
+      fc.nat(20),
+      fc.constantFrom('', 'x', 'yz'),
+    )
+    .map(([stem, length, tail]) => `${stem.slice(0, length + 1)}${tail}`),
+  tenant: fc.constantFrom('t', 't', 'u'),
+  adapter: fc.constantFrom(null, null, { digest: 'A', path: 'a' }, { digest: 'B', path: 'b' }),
+  n: fc.constantFrom(1, 1, 2, 4),
+  maxTokens: fc.constantFrom(null, 1, 3, 12, 30),
+  minTokens: fc.constantFrom(0, 0, 1),
+  ignoreEos: fc.boolean(),
+  stop: fc.constantFrom([], [], ['a'], ['\u0001']),
+  logprobs: fc.constantFrom(null, null, 0, 2),
+  priority: fc.constantFrom(0, 0, 0, -1, 3),
+  sampling: fc.record({
+    temperature: fc.constantFrom(0.5, 1, 2),
+    topP: fc.constantFrom(1, 0.8),
+    topK: fc.constantFrom(0, 20),
+    repetitionPenalty: fc.constantFrom(1, 1.2),
+    frequencyPenalty: fc.constantFrom(0, 0.4),
+    seed: fc.bigInt({ min: -5n, max: 5n }),
+  }),
+});
+
+type Action =
+  | { kind: 'submit'; asked: RequestOptions }
+  | { kind: 'step' | 'abort' | 'pause' | 'resume'; target: number };
+const anyAction: fc.Arbitrary<Action> = fc.oneof(
+  { weight: 4, arbitrary: anyRequest.map((asked) => ({ kind: 'submit' as const, asked })) },
+  { weight: 8, arbitrary: fc.nat(30).map((target) => ({ kind: 'step' as const, target })) },
+  { weight: 1, arbitrary: fc.nat(30).map((target) => ({ kind: 'abort' as const, target })) },
+  { weight: 2, arbitrary: fc.nat(30).map((target) => ({ kind: 'pause' as const, target })) },
+  { weight: 1, arbitrary: fc.nat(30).map((target) => ({ kind: 'resume' as const, target })) },
+);
+
+test('any interleaving in little memory: books agree, every request ends once, and each answer is that of the request alone', () => {
+  const seen = { requests: 0, aborted: 0, preemptions: 0, prefixHitTokens: 0, steps: 0 };
+  fc.assert(
+    fc.property(
+      fc.array(anyAction, { minLength: 5, maxLength: 60 }),
+      fc.record({
+        capacityTokens: fc.integer({ min: CONTEXT_LENGTH, max: 200 }),
+        maxSequences: fc.integer({ min: 1, max: 12 }),
+        batchTokens: fc.integer({ min: 4, max: 64 }),
+      }),
+      fc.record({
+        prefillTokens: fc.integer({ min: 1, max: 64 }),
+        prefillTokensWhileDecoding: fc.integer({ min: 1, max: 16 }),
+        maxCachedTokens: fc.nat(100),
+      }),
+      (actions, sizes, limits) => {
+        const harness = new Harness({ ...sizes, contextLength: CONTEXT_LENGTH, limits });
+        const all: { asked: GenerateRequest; reply: Transcript & { id: string } }[] = [];
+        for (const action of actions) {
+          if (action.kind === 'submit') {
+            const asked = request(action.asked);
+            all.push({ asked, reply: harness.submit(asked) });
+          } else if (action.kind === 'step') harness.step();
+          else {
+            const target = all[action.target % Math.max(1, all.length)];
+            if (target === undefined) continue;
+            if (action.kind === 'abort') harness.engine.abort(target.reply.id);
+            else harness.engine.setPaused(target.reply.id, action.kind === 'pause');
+          }
+          harness.check();
+        }
+        for (const { reply } of all) harness.engine.setPaused(reply.id, false);
+        harness.run();
+
+        const stats = harness.engine.stats();
+        expect(stats).toMatchObject({ numRequests: 0, numRunning: 0, numWaiting: 0 });
+        for (const { asked, reply } of all) {
+          expect(reply.numEnds).toBe(1);
+          expect(['completed', 'failed']).toContain(reply.events.at(-1)?.kind);
+          checkAnswer(asked, reply);
+          if (!reply.completed) seen.aborted++;
+        }
+        seen.requests += all.length;
+        seen.preemptions += stats.numPreemptions;
+        seen.prefixHitTokens += stats.prefixHitTokens;
+        seen.steps += stats.numSteps;
+      },
+    ),
+    { numRuns: 150, seed: 20 },
+  );
+  console.log('interleavings:', JSON.stringify(seen));
+  // The property says nothing if the cases never met.
+  expect(seen.preemptions).toBeGreaterThan(50);
+  expect(seen.prefixHitTokens).toBeGreaterThan(500);
+  expect(seen.aborted).toBeGreaterThan(10);
+}, 60_000);

@@ -1,0 +1,296 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { RandomStream } from './random.ts';
+import { logprobOf, mostLikelyTokens, SamplerBuffers, sampleToken } from './sampler.ts';
+import type { SamplingSettings } from './sampler.ts';
+import { expNegative } from './softmax.ts';
+import type { TokenAdjustments } from './token-adjustments.ts';
+
+const PLAIN: SamplingSettings = { temperature: 1, topP: 1, topK: 0, minP: 0 };
+const NEUTRAL: TokenAdjustments = {
+  masked: null,
+  logitBias: [],
+  repetitionPenalty: 1,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+  promptIds: new Set(),
+  generatedCounts: new Map(),
+};
+
+/** Row whose softmax is exactly the given probabilities (up to float32). */
+const rowOf = (probabilities: readonly number[]): Float32Array => Float32Array.from(probabilities, Math.log);
+
+/** Ids that can come out, found by sweeping the random number. */
+function support(
+  row: Float32Array,
+  settings: Partial<SamplingSettings>,
+  adjustments: Partial<TokenAdjustments> = {},
+): number[] {
+  const buffers = new SamplerBuffers(row.length);
+  const ids = new Set<number>();
+  for (let i = 0; i < 2000; i++) {
+    ids.add(
+      sampleToken(row, { ...PLAIN, ...settings }, { ...NEUTRAL, ...adjustments }, i / 2000, false, buffers).token,
+    );
+  }
+  return [...ids].sort((a, b) => a - b);
+}
+
+/** The definition, in float64 and with full sorts: adjusted logits → probability of each token. */
+function plainTwin(row: Float32Array, settings: SamplingSettings): number[] {
+  let kept = Array.from(row, (_, id) => id).filter((id) => row[id] !== -Infinity);
+  const weight = (id: number): number => Math.exp((row[id]! - Math.max(...row)) / settings.temperature);
+  const mass = (ids: number[]): number => ids.reduce((sum, id) => sum + weight(id), 0);
+  if (settings.minP > 0) kept = kept.filter((id) => weight(id) >= settings.minP);
+  if (settings.topK > 0) {
+    const sorted = kept.map((id) => row[id]!).sort((a, b) => b - a);
+    const kth = sorted[Math.min(settings.topK, sorted.length) - 1]!;
+    kept = kept.filter((id) => row[id]! >= kth);
+  }
+  if (settings.topP < 1) {
+    const total = mass(kept);
+    const all = kept;
+    kept = kept.filter((id) => mass(all.filter((other) => row[other]! > row[id]!)) < settings.topP * total);
+  }
+  const total = mass(kept);
+  return Array.from(row, (_, id) => (kept.includes(id) ? weight(id) / total : 0));
+}
+
+function isAllowed(row: Float32Array, settings: SamplingSettings, uniform: number, token: number): boolean {
+  if (row.every((x) => x === -Infinity)) return token === -1;
+  if (settings.topP < 1 || settings.minP > 0) {
+    // A cut that falls on a border may fall on either side of it: allow what a slightly wider cut keeps.
+    const wider = { ...settings, topP: Math.min(1, settings.topP * (1 + 1e-9)), minP: settings.minP * (1 - 1e-9) };
+    return plainTwin(row, wider)[token]! > 0;
+  }
+  const expected = plainTwin(row, settings);
+  const before = expected.slice(0, token).reduce((sum, p) => sum + p, 0);
+  // 1e-9: both sums are rounded.
+  return expected[token]! > 0 && uniform >= before - 1e-9 && uniform <= before + expected[token]! + 1e-9;
+}
+
+describe('truncation, by hand', () => {
+  const row = rowOf([0.1, 0.4, 0.2, 0.05, 0.25]);
+
+  test('top_k keeps the k most likely', () => {
+    expect(support(row, { topK: 2 })).toEqual([1, 4]);
+    expect(support(row, { topK: 1 })).toEqual([1]);
+    expect(support(row, { topK: 5 })).toEqual([0, 1, 2, 3, 4]);
+    expect(support(row, { topK: 99 })).toEqual([0, 1, 2, 3, 4]);
+  });
+  test('top_k keeps all ties of the k-th', () => {
+    expect(support(Float32Array.of(3, 1, 2, 2, 2, 0), { topK: 2 })).toEqual([0, 2, 3, 4]);
+  });
+  test('top_p keeps a token while the mass of more likely ones is below it', () => {
+    // in order: 0.4 | 0.25 (0.4 before) | 0.2 (0.65) | 0.1 (0.85) | 0.05 (0.95)
+    expect(support(row, { topP: 0.39 })).toEqual([1]);
+    expect(support(row, { topP: 0.41 })).toEqual([1, 4]);
+    expect(support(row, { topP: 0.66 })).toEqual([1, 2, 4]);
+    expect(support(row, { topP: 0.86 })).toEqual([0, 1, 2, 4]);
+    expect(support(row, { topP: 0.96 })).toEqual([0, 1, 2, 3, 4]);
+    expect(support(row, { topP: 1e-9 })).toEqual([1]);
+  });
+  test('top_p counts on what top_k left, renormalised', () => {
+    // top_k 3 leaves 0.4 0.25 0.2 = 0.85: shares before are 0, 0.47, 0.76
+    expect(support(row, { topK: 3, topP: 0.75 })).toEqual([1, 4]);
+    expect(support(row, { topP: 0.75 })).toEqual([1, 2, 4]);
+    expect(support(row, { topK: 3, topP: 0.77 })).toEqual([1, 2, 4]);
+  });
+  test('min_p is relative to the most likely, after temperature', () => {
+    // 0.2 / 0.4 = 0.5; at T = 2 the ratio is sqrt(0.5) = 0.707
+    expect(support(row, { minP: 0.55 })).toEqual([1, 4]);
+    expect(support(row, { minP: 0.49 })).toEqual([1, 2, 4]);
+    expect(support(row, { minP: 0.7, temperature: 2 })).toEqual([1, 2, 4]);
+    expect(support(row, { minP: 1 })).toEqual([1]);
+  });
+  test('equal logits live or die together in top_p', () => {
+    expect(support(new Float32Array(6), { topP: 0.1 })).toEqual([0, 1, 2, 3, 4, 5]);
+  });
+});
+
+describe('adjustments, by hand', () => {
+  const greedy = (row: Float32Array, adjustments: Partial<TokenAdjustments>): number =>
+    sampleToken(
+      row,
+      { ...PLAIN, temperature: 0 },
+      { ...NEUTRAL, ...adjustments },
+      0,
+      false,
+      new SamplerBuffers(row.length),
+    ).token;
+
+  test('repetition divides positive logits and multiplies others, over prompt and reply', () => {
+    // 2 / 1.5 = 1.33 < 1.4
+    expect(greedy(Float32Array.of(2, 1.4, -1), { repetitionPenalty: 1.5, promptIds: new Set([0]) })).toBe(1);
+    // -1 * 1.5 = -1.5 < -1.4
+    expect(greedy(Float32Array.of(-1, -1.4), { repetitionPenalty: 1.5, generatedCounts: new Map([[0, 1]]) })).toBe(1);
+    // in prompt and reply, once only: 2 / 1.5 = 1.33 > 1.2
+    const both = { repetitionPenalty: 1.5, promptIds: new Set([0]), generatedCounts: new Map([[0, 3]]) };
+    expect(greedy(Float32Array.of(2, 1.2), both)).toBe(0);
+  });
+  test('frequency counts each occurrence, presence once', () => {
+    const generatedCounts = new Map([[0, 3]]);
+    expect(greedy(Float32Array.of(2, 1.05), { frequencyPenalty: 0.3, generatedCounts })).toBe(0); // 1.1
+    expect(greedy(Float32Array.of(2, 1.15), { frequencyPenalty: 0.3, generatedCounts })).toBe(1);
+    expect(greedy(Float32Array.of(2, 1.65), { presencePenalty: 0.3, generatedCounts })).toBe(0); // 1.7
+    expect(greedy(Float32Array.of(2, 1.75), { presencePenalty: 0.3, generatedCounts })).toBe(1);
+    expect(greedy(Float32Array.of(2, 3), { presencePenalty: -2, generatedCounts })).toBe(0);
+  });
+  test('bias comes before the repetition penalty', () => {
+    // (1 + 3) / 2 = 2 < 2.5; the other order would give 1 / 2 + 3 = 3.5
+    expect(
+      greedy(Float32Array.of(1, 2.5), { logitBias: [[0, 3]], repetitionPenalty: 2, promptIds: new Set([0]) }),
+    ).toBe(1);
+  });
+  test('masked ids cannot come out, bias or not', () => {
+    expect(greedy(Float32Array.of(9, 1), { masked: [0], logitBias: [[0, 100]] })).toBe(1);
+    expect(support(Float32Array.of(9, 1, 1), {}, { masked: [0] })).toEqual([1, 2]);
+  });
+  test('when everything is masked, or the logits are not numbers, there is no token', () => {
+    expect(greedy(Float32Array.of(1, 2), { masked: [0, 1] })).toBe(-1);
+    expect(support(Float32Array.of(1, 2), {}, { masked: [0, 1] })).toEqual([-1]);
+    expect(support(Float32Array.of(1, NaN), {})).toEqual([-1]);
+    expect(support(Float32Array.of(NaN, NaN), { topP: 0.5 })).toEqual([-1]);
+  });
+  test('the row is raw again afterwards, and logprobs come from the raw row', () => {
+    const row = rowOf([0.5, 0.3, 0.2]);
+    const before = row.slice();
+    const buffers = new SamplerBuffers(3);
+    const adjustments: TokenAdjustments = {
+      ...NEUTRAL,
+      masked: [0],
+      logitBias: [
+        [1, -5],
+        [1, 2],
+      ],
+      repetitionPenalty: 1.3,
+      presencePenalty: 1,
+      promptIds: new Set([1, 2]),
+      generatedCounts: new Map([[1, 1]]),
+    };
+    const { token, logSumExp } = sampleToken(
+      row,
+      { ...PLAIN, temperature: 0.5, topP: 0.9 },
+      adjustments,
+      0.5,
+      true,
+      buffers,
+    );
+    expect(row).toEqual(before);
+    expect(token).toBe(2);
+    expect(logprobOf(row[token]!, logSumExp)).toBeCloseTo(Math.log(0.2), 6);
+  });
+  test('logprobs have a floor of -9999', () => {
+    expect(logprobOf(-Infinity, 0)).toBe(-9999);
+    expect(logprobOf(-20_000, 3)).toBe(-9999);
+  });
+});
+
+describe('distribution', () => {
+  test.each<[string, Partial<SamplingSettings>]>([
+    ['plain', {}],
+    ['temperature 0.7', { temperature: 0.7 }],
+    ['temperature 1.8, top_k 40', { temperature: 1.8, topK: 40 }],
+    ['top_p 0.9', { topP: 0.9 }],
+    ['min_p 0.05', { minP: 0.05 }],
+    ['all together', { temperature: 1.2, topK: 60, topP: 0.95, minP: 0.01 }],
+  ])('%s: 40,000 draws follow the definition', (name, partial) => {
+    const settings = { ...PLAIN, ...partial };
+    const shape = new RandomStream(77n);
+    const row = Float32Array.from({ length: 300 }, () => 6 * shape.uniform() - 3); // crosses block borders
+    const expected = plainTwin(row, settings);
+    const buffers = new SamplerBuffers(row.length);
+    const random = new RandomStream(1234n);
+    const numDraws = 40_000;
+    const counts = new Float64Array(row.length);
+    for (let i = 0; i < numDraws; i++)
+      counts[sampleToken(row, settings, NEUTRAL, random.uniform(), false, buffers).token]!++;
+    let chiSquare = 0;
+    let freedom = -1;
+    let numImpossible = 0;
+    for (const [id, probability] of expected.entries()) {
+      if (probability === 0) {
+        numImpossible += counts[id]!;
+        continue;
+      }
+      chiSquare += (counts[id]! - numDraws * probability) ** 2 / (numDraws * probability);
+      freedom++;
+    }
+    expect(numImpossible).toBe(0);
+    // Wilson-Hilferty: the cube root of chi-square / k is nearly normal.
+    const z = (Math.cbrt(chiSquare / freedom) - (1 - 2 / (9 * freedom))) / Math.sqrt(2 / (9 * freedom));
+    console.log(`${name}: chi-square ${chiSquare.toFixed(1)} at ${freedom} degrees of freedom, z = ${z.toFixed(2)}`);
+    expect(Math.abs(z)).toBeLessThan(3.3);
+  });
+
+  test('any row and settings: the token is the one the definition finds for that random number', () => {
+    const settings = fc.record({
+      temperature: fc.double({ min: 0.05, max: 3, noNaN: true }),
+      topP: fc.oneof(fc.constant(1), fc.double({ min: 0.01, max: 1, noNaN: true })),
+      topK: fc.integer({ min: 0, max: 40 }),
+      minP: fc.oneof(fc.constant(0), fc.double({ min: 0, max: 1, noNaN: true })),
+    });
+    const logit = fc.oneof(
+      fc.integer({ min: -8, max: 8 }),
+      fc.double({ min: -40, max: 40, noNaN: true }),
+      fc.constant(-Infinity),
+    );
+    fc.assert(
+      fc.property(
+        fc.array(logit, { minLength: 1, maxLength: 400 }),
+        settings,
+        fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+        (logits, chosen, uniform) => {
+          const row = Float32Array.from(logits);
+          const { token } = sampleToken(row, chosen, NEUTRAL, uniform, false, new SamplerBuffers(row.length));
+          expect(isAllowed(row, chosen, uniform, token)).toBe(true);
+        },
+      ),
+      { numRuns: 400, seed: 11 },
+    );
+  });
+});
+
+describe('logprobs', () => {
+  test('log-sum-exp agrees with Math.exp in float64, whatever else was asked', () => {
+    const random = new RandomStream(3n);
+    const buffers = new SamplerBuffers(5000);
+    let largest = 0;
+    for (let run = 0; run < 60; run++) {
+      const row = Float32Array.from({ length: 5000 }, () => (random.uniform() - 0.5) * (1 + run * 2));
+      const maximum = row.reduce((a, b) => Math.max(a, b), -Infinity);
+      const expected = maximum + Math.log(row.reduce((sum, x) => sum + Math.exp(x - maximum), 0));
+      for (const partial of [{}, { temperature: 0 }, { temperature: 0.6 }, { topK: 5 }, { topP: 0.4 }, { minP: 0.2 }]) {
+        const { logSumExp } = sampleToken(row, { ...PLAIN, ...partial }, NEUTRAL, random.uniform(), true, buffers);
+        largest = Math.max(largest, Math.abs(logSumExp - expected));
+      }
+    }
+    console.log(`log-sum-exp: largest difference ${largest.toExponential(1)}`);
+    expect(largest).toBeLessThan(1e-10); // the exponential's relative error
+  });
+
+  test('the table exponential is within 1e-11 of Math.exp and exactly 0 from -50 on', () => {
+    let largest = 0;
+    for (let x = 0; x > -49.9; x -= 0.00137) largest = Math.max(largest, Math.abs(expNegative(x) / Math.exp(x) - 1));
+    console.log(`expNegative: largest relative error ${largest.toExponential(1)}`);
+    expect(largest).toBeLessThan(1e-11);
+    expect([expNegative(0), expNegative(-50), expNegative(-Infinity), expNegative(NaN)]).toEqual([1, 0, 0, NaN]);
+  });
+
+  test('the most likely tokens are those of a full sort', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: -30, max: 30 }), { minLength: 1, maxLength: 700 }),
+        fc.integer({ min: 0, max: 20 }),
+        (logits, count) => {
+          const row = Float32Array.from(logits);
+          const buffers = new SamplerBuffers(row.length);
+          sampleToken(row, PLAIN, NEUTRAL, 0.5, true, buffers);
+          const sorted = logits.map((_, id) => id).sort((a, b) => logits[b]! - logits[a]! || a - b);
+          expect(mostLikelyTokens(row, count, buffers)).toEqual(sorted.slice(0, count));
+        },
+      ),
+      { numRuns: 300, seed: 5 },
+    );
+  });
+});
