@@ -1,7 +1,7 @@
 import type { TrainingConfig } from './config.ts';
 import { TrainerError } from './errors.ts';
 import { policyLoss } from './loss.ts';
-import type { ComputeGate, LoraParameters, PolicyModel } from './model/policy-model.ts';
+import type { ComputeGate, PolicyModel } from './model/policy-model.ts';
 import { adamWStep, gradientNorm, type OptimizerState } from './optimizer.ts';
 import type { TrainingRow } from './pack.ts';
 
@@ -52,20 +52,20 @@ export async function gradientStep(
     },
     config,
   );
-  requireFinite('the loss', loss);
+  requireFinite('the loss', [loss]);
   const lossGradient = Float32Array.from(gradient);
-  requireFinite('the gradient of the loss', ...lossGradient.filter((value) => !Number.isFinite(value)));
+  requireFinite('the gradient of the loss', lossGradient);
 
   await model.backward(lossGradient, { gate, signal });
   const backwardEnded = performance.now();
   const norm = gradientNorm(tensors);
-  requireFinite('the gradient norm', norm);
+  requireFinite('the gradient norm', [norm]);
 
   const learningRate = config.learningRate * row.numHistories ** config.numTrajectoriesLearningRateMultiplierPower;
   await gate.acquire(signal);
   try {
     adamWStep(tensors, optimizer, norm, { ...config, learningRate });
-    requireFiniteWeights(model.lora);
+    for (const { name, value } of tensors) requireFinite(`a weight of ${name}`, value);
   } finally {
     gate.release();
   }
@@ -84,18 +84,11 @@ export async function gradientStep(
   };
 }
 
-function requireFinite(what: string, ...values: number[]): void {
+function requireFinite(what: string, values: Float32Array | readonly number[]): void {
+  if (values.every(Number.isFinite)) return;
   const bad = values.find((value) => !Number.isFinite(value));
-  if (bad !== undefined) {
-    throw new TrainerError(
-      'trainer.non_finite',
-      `${what} is ${bad}: the job ends here and its last checkpoint stays in use`,
-    );
-  }
-}
-
-function requireFiniteWeights({ tensors }: LoraParameters): void {
-  for (const { name, value } of tensors) {
-    if (!value.every(Number.isFinite)) requireFinite(`a weight of ${name}`, NaN);
-  }
+  throw new TrainerError(
+    'trainer.non_finite',
+    `${what} is ${bad}: the job ends here and its last checkpoint stays in use`,
+  );
 }
