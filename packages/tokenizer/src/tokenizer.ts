@@ -1,5 +1,6 @@
 import type { LlamaModel } from '@trainyard/native';
 import { plainEncoderOf } from './plain-encoder.ts';
+import { SpecialSpacing } from './special-spacing.ts';
 import { SpecialTokens } from './special-tokens.ts';
 import { Utf8StreamDecoder, type StreamDecoder } from './stream-decoder.ts';
 import { TokenKinds } from './token-kinds.ts';
@@ -9,13 +10,13 @@ import type { Vocabulary } from './vocabulary.ts';
 export interface TokenizerOptions {
   /** Text → ids without control tokens. Default: the vocabulary's own `tokenize`. */
   encodePlain?: (text: string) => Int32Array;
-  /** Longest text accepted, UTF-8 bytes. Default: context length × longest token, beyond which no text can fit. */
+  /** Longest text accepted, UTF-8 bytes. Default: context length × longest token, beyond which no text can fit; 16 MiB where unknown. */
   maxTextBytes?: number;
   /** The encoder puts a space in front of the text, so decoding drops one. Default: false. */
   dropsLeadingSpace?: boolean;
 }
 
-// A vocabulary without a context length still needs a bound: 16 MiB takes some seconds to tokenise.
+// Where the context length is not known (a model loaded for its vocabulary alone) a bound is still needed: 16 MiB take some seconds.
 const DEFAULT_MAX_TEXT_BYTES = 16 * 1024 * 1024;
 
 /** Text ↔ token ids of one vocabulary. Stateless after construction; safe to share. */
@@ -29,6 +30,7 @@ export class Tokenizer {
   readonly maxTextBytes: number;
   readonly #kinds: TokenKinds;
   readonly #vocabulary: Vocabulary;
+  readonly #spacing: SpecialSpacing;
   readonly #encodePlain: (text: string) => Int32Array;
   readonly #dropsLeadingSpace: boolean;
 
@@ -44,11 +46,11 @@ export class Tokenizer {
     this.eosTokenId = end;
     this.endTokenIds = kinds.endIds;
     this.control = new SpecialTokens(kinds.control);
-    this.maxTextBytes =
-      options.maxTextBytes ??
-      (vocabulary.contextLength === undefined ? DEFAULT_MAX_TEXT_BYTES : vocabulary.contextLength * kinds.longestTokenBytes);
+    const { contextLength = 0 } = vocabulary;
+    this.maxTextBytes = options.maxTextBytes ?? (contextLength > 0 ? contextLength * kinds.longestTokenBytes : DEFAULT_MAX_TEXT_BYTES);
     this.#kinds = kinds;
     this.#vocabulary = vocabulary;
+    this.#spacing = new SpecialSpacing(vocabulary);
     this.#encodePlain = options.encodePlain ?? ((text) => vocabulary.tokenize(text, { addSpecial: false, parseSpecial: false }));
     this.#dropsLeadingSpace = options.dropsLeadingSpace ?? false;
   }
@@ -87,10 +89,15 @@ export class Tokenizer {
    */
   encodeFragments(text: string, restore: (fragment: string) => string): Int32Array {
     this.#checkLength(text);
-    const pieces: Int32Array[] = [];
-    for (const fragment of this.control.split(text)) {
-      pieces.push(fragment.kind === 'special' ? Int32Array.of(fragment.id) : this.encode(restore(fragment.text)));
-    }
+    const fragments = this.control.split(text);
+    const spacing = fragments.map((fragment) => (fragment.kind === 'special' ? this.#spacing.of(fragment.id, this.tokenText(fragment.id)) : null));
+    const pieces = fragments.map((fragment, index) => {
+      if (fragment.kind === 'special') return Int32Array.of(fragment.id);
+      let plain = fragment.text;
+      if (spacing[index - 1]?.dropsAfter) plain = plain.trimStart();
+      if (spacing[index + 1]?.dropsBefore) plain = plain.trimEnd();
+      return this.encode(restore(plain));
+    });
     return concatenate(pieces);
   }
 

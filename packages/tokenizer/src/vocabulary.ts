@@ -12,7 +12,7 @@ export interface Vocabulary {
   readonly eotTokenId: number | null;
   /** Name of the splitter in front of byte pair encoding (`tokenizer.ggml.pre`), if the vocabulary has one. */
   readonly preTokenizer: string | undefined;
-  /** Tokens the model was trained on at most; used to bound the text that is worth tokenising. */
+  /** Longest context the model was trained on, tokens; 0 or absent = unknown. Bounds the text that is worth tokenising. */
   readonly contextLength?: number;
   /** Text → ids. With `parseSpecial: false` no control token is produced whatever the text says. */
   tokenize(text: string, options: { addSpecial: boolean; parseSpecial: boolean }): Int32Array;

@@ -1,0 +1,75 @@
+import { describe, expect, test } from 'vitest';
+import { mergeDeveloperMessages, prepareMessage } from './template-message.ts';
+
+describe('content', () => {
+  test.each([
+    [null, ''],
+    [undefined, ''],
+    ['x', 'x'],
+    [[{ type: 'text', text: 'a' }, 'b', { text: 'c' }, { type: 'refusal', refusal: 'd' }, { type: 'text', text: null }], 'a\nb\nc\nd'],
+    [[], ''],
+  ])('%j becomes %j', (content, text) => {
+    expect(prepareMessage({ role: 'user', ...(content === undefined ? {} : { content }) }, 'string').content).toBe(text);
+  });
+
+  test('a template that iterates gets parts, except for the answer of a tool', () => {
+    expect(prepareMessage({ role: 'user', content: 'x' }, 'parts').content).toEqual([{ type: 'text', text: 'x' }]);
+    expect(prepareMessage({ role: 'assistant', content: null }, 'parts').content).toEqual([]);
+    expect(prepareMessage({ role: 'tool', content: [{ type: 'text', text: 'a' }, { type: 'text', text: 'b' }] }, 'parts').content).toBe('a\nb');
+  });
+
+  test.each([[{ type: 'image_url', image_url: { url: 'x' } }], [{ image_url: 'x' }], [{ type: 'text', text: 5 }]])('%j is refused', (part) => {
+    expect(() => prepareMessage({ role: 'user', content: [part] }, 'string')).toThrow(
+      expect.objectContaining({ code: 'tokenizer.unsupported_content' }),
+    );
+  });
+});
+
+describe('assistant messages', () => {
+  test.each([
+    ['{"a":1}', { a: 1 }],
+    ['', {}],
+    ['[1]', {}],
+    ['{broken', {}],
+    [undefined, {}],
+    [{ a: 1 }, { a: 1 }],
+  ])('arguments %j become %j', (given, parsed) => {
+    const call = { id: 'c', type: 'function', function: { name: 'f', arguments: given } };
+    const { tool_calls } = prepareMessage({ role: 'assistant', tool_calls: [call] }, 'string');
+    expect(tool_calls).toEqual([{ ...call, function: { name: 'f', arguments: parsed } }]);
+  });
+
+  test('an empty list of calls is none', () => {
+    expect(prepareMessage({ role: 'assistant', content: 'x', tool_calls: [] }, 'string')).toEqual({ role: 'assistant', content: 'x' });
+  });
+
+  test.each([{ reasoning: 'r' }, { reasoning_content: 'r' }])('%j is given under both names', (given) => {
+    expect(prepareMessage({ role: 'assistant', ...given }, 'string')).toMatchObject({ reasoning: 'r', reasoning_content: 'r' });
+  });
+
+  test('names, call ids and nothing else pass', () => {
+    expect(prepareMessage({ role: 'tool', content: '', tool_call_id: 'c', name: 'f', extra: 1 }, 'string')).toEqual({
+      role: 'tool',
+      content: '',
+      tool_call_id: 'c',
+      name: 'f',
+    });
+    expect(prepareMessage({ role: 'user', content: '', reasoning: 'r', name: 1 }, 'string')).toEqual({ role: 'user', content: '' });
+  });
+});
+
+test('developer messages join the system message at the front', () => {
+  const messages = [
+    { role: 'user', content: 'u' },
+    { role: 'system', content: 's' },
+    { role: 'developer', content: 'd' },
+  ];
+  expect(mergeDeveloperMessages(messages, 'string')).toEqual([
+    { role: 'system', content: 's\n\nd' },
+    { role: 'user', content: 'u' },
+  ]);
+  expect(mergeDeveloperMessages(messages.slice(0, 2), 'string')).toEqual(messages.slice(0, 2));
+  expect(mergeDeveloperMessages([{ role: 'developer', content: [{ type: 'text', text: 'd' }] }], 'parts')).toEqual([
+    { role: 'system', content: [{ type: 'text', text: 'd' }] },
+  ]);
+});
