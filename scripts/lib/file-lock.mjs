@@ -1,13 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { link, mkdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const POLL_MS = 200;
+const HEARTBEAT_MS = 5_000;
+/** A lock that was not touched for so long belongs to nobody: its host is gone, or its process id is somebody else's by now. */
+const ABANDONED_AFTER_MS = 60_000;
 
 /**
- * Runs `work` while no other process runs its own under the same lock file. A lock whose owner has died on this host is taken over.
+ * Runs `work` while no other process runs its own under the same lock file. A lock whose owner has died is taken over: at once when it
+ * ran on this host, after a minute without a sign of life otherwise.
  *
  * @template T
  * @param {string} path
@@ -21,7 +25,7 @@ export async function withFileLock(path, work, { onWait } = {}) {
   let hasTold = false;
   while (!(await tryCreate(path, mine))) {
     const owner = await readFile(path, 'utf8').catch(() => '');
-    if (isDead(owner)) {
+    if (isDead(owner) || (await isAbandoned(path))) {
       await takeAway(path, owner);
       continue;
     }
@@ -29,9 +33,12 @@ export async function withFileLock(path, work, { onWait } = {}) {
     hasTold = true;
     await sleep(POLL_MS);
   }
+  // A failed touch has no consequence while this process lives.
+  const heartbeat = setInterval(() => void utimes(path, new Date(), new Date()).catch(() => {}), HEARTBEAT_MS);
   try {
     return await work();
   } finally {
+    clearInterval(heartbeat);
     await rm(path, { force: true });
   }
 }
@@ -63,6 +70,12 @@ function isDead(owner) {
     // EPERM: it lives, under another user.
     return error instanceof Error && 'code' in error && error.code === 'ESRCH';
   }
+}
+
+/** @param {string} path */
+async function isAbandoned(path) {
+  const found = await stat(path).catch(() => null);
+  return found !== null && Date.now() - found.mtimeMs > ABANDONED_AFTER_MS;
 }
 
 /** @param {string} path @param {string} deadOwner */

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -95,6 +95,16 @@ test('the lock of a process that died is taken over, that of a living one is not
   await rm(lock);
   expect(await waiting).toBe('after it');
   expect(owners).toEqual([String(process.ppid)]);
+});
+
+test('a lock of another host is respected until a minute passes without a sign of life', async () => {
+  const lock = join(await temporaryDirectory(), 'a.lock');
+  await writeFile(lock, '1 another-host\n');
+  const waiting = withFileLock(lock, () => Promise.resolve('after it'));
+  expect(await Promise.race([waiting, sleep(500, 'still waiting')])).toBe('still waiting');
+  const past = new Date(Date.now() - 61_000);
+  await utimes(lock, past, past);
+  expect(await waiting).toBe('after it');
 });
 
 test('progress is a bar on a terminal and a line for each quarter elsewhere', () => {
