@@ -9,7 +9,6 @@ export function optionalNullable<T extends TSchema>(schema: T) {
 export const JsonObjectSchema = Type.Unsafe<Record<string, unknown>>({ type: 'object' });
 
 /** A string free of the characters that separate the parts of a model name: `/`, `:`, `@` and control characters. */
-// eslint-disable-next-line no-control-regex -- refusing control characters is the point
 export const NAME_PATTERN = '^[^/:@\\u0000-\\u001f\\u007f]+$';
 
 /** Paging of a list: `after` is the id of the last item already seen (exclusive). */

@@ -27,7 +27,8 @@ export const UNIMPLEMENTED_FIELDS = {
   // No pattern size means that nothing is looked for.
   repetition_detection: {
     default: null,
-    isInert: (value) => !member(value, 'max_pattern_size') && !member(value, 'min_pattern_size'),
+    isInert: (value) =>
+      typeof value === 'object' && !member(value, 'max_pattern_size') && !member(value, 'min_pattern_size'),
   },
   logprob_token_ids: { default: null },
   thinking_token_budget: { default: null },

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { parse } from 'secure-json-parse';
 
+import { jsonFaultPosition } from './json-fault.ts';
 import { RequestError } from './request-error.ts';
 
 declare module 'fastify' {
@@ -32,10 +33,7 @@ export function acceptJsonBodies(app: FastifyInstance): void {
 }
 
 function syntaxFault(error: Error, text: string): RequestError {
-  // V8 names the position for most faults; the rest are an end that came too soon.
-  const position = Number(
-    /position (\d+)/.exec(error.message)?.[1] ?? (/end of JSON/i.test(error.message) ? text.length : 0),
-  );
+  const position = jsonFaultPosition(text);
   const items = [
     { loc: ['body', position], msg: 'JSON decode error', type: 'json_invalid', ctx: { error: error.message } },
   ];
@@ -49,11 +47,16 @@ function syntaxFault(error: Error, text: string): RequestError {
 function keepSeedDigits(body: unknown, text: string): unknown {
   if (typeof body !== 'object' || body === null || !('seed' in body)) return body;
   if (typeof body.seed !== 'number' || !Number.isInteger(body.seed) || Number.isSafeInteger(body.seed)) return body;
-  let digits: string | undefined;
-  // Members are visited in order and nested ones before their parent, so the last `seed` with this value at the top wins.
-  JSON.parse(text, function (this: unknown, key: string, value: unknown, context?: { source?: string }) {
-    if (key === 'seed' && value === body.seed && context?.source !== undefined) digits = context.source;
-    return value;
-  });
+  // Nested objects may have a `seed` too: the digits are kept by the object they belong to.
+  const digitsOf = new Map<unknown, string>();
+  const root: unknown = JSON.parse(
+    text,
+    function (this: unknown, key: string, value: unknown, context?: { source?: string }) {
+      if (key === 'seed' && typeof value === 'number' && context?.source !== undefined)
+        digitsOf.set(this, context.source);
+      return value;
+    },
+  );
+  const digits = digitsOf.get(root);
   return digits !== undefined && /^-?\d+$/.test(digits) ? { ...body, seed: digits } : body;
 }

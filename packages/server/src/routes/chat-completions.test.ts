@@ -47,16 +47,47 @@ describe('accepted requests', () => {
     [{ max_tokens: 5, max_completion_tokens: 9 }, (r) => r.maxTokens, 9],
     [{ max_tokens: '5' }, (r) => r.maxTokens, 5],
     [{ stop_token_ids: [7, 7, 8] }, (r) => r.stopTokenIds, [7, 8]],
-    [{ ignore_eos: 'true', min_tokens: 2, include_stop_str_in_output: true, priority: -3 }, (r) => [r.ignoreEos, r.minTokens, r.includeStopString, r.priority], [true, 2, true, -3]],
+    [
+      { ignore_eos: 'true', min_tokens: 2, include_stop_str_in_output: true, priority: -3 },
+      (r) => [r.ignoreEos, r.minTokens, r.includeStopString, r.priority],
+      [true, 2, true, -3],
+    ],
     [{ cache_salt: 'tenant-1' }, (r) => r.cacheSalt, 'tenant-1'],
     [{ foo: 'bar', user: 'me' }, (r) => r.n, 1],
     [{ tools: [TOOL], tool_choice: 'none' }, (r) => r.prompt.kind === 'chat' && r.prompt.tools, [TOOL]],
     [{ tool_choice: 'none' }, (r) => r.prompt.kind === 'chat' && r.prompt.tools, null],
-    [{ chat_template_kwargs: { enable_thinking: true } }, (r) => r.prompt.kind === 'chat' && r.prompt.templateVariables, { enable_thinking: true }],
+    [
+      { chat_template_kwargs: { enable_thinking: true } },
+      (r) => r.prompt.kind === 'chat' && r.prompt.templateVariables,
+      { enable_thinking: true },
+    ],
     [{ skip_special_tokens: false }, (r) => r.skipSpecialTokens, false],
     // Fields that are not implemented, asking for nothing.
-    [{ response_format: { type: 'text' }, bad_words: [], echo: false, length_penalty: 1, repetition_detection: {}, parallel_tool_calls: true, vllm_xargs: {}, guided_json: null }, (r) => r.n, 1],
-    [{ structured_outputs: null, prompt_logprobs: null, reasoning_effort: null, add_generation_prompt: true, include_reasoning: true }, (r) => r.n, 1],
+    [
+      {
+        response_format: { type: 'text' },
+        bad_words: [],
+        echo: false,
+        length_penalty: 1,
+        repetition_detection: {},
+        parallel_tool_calls: true,
+        vllm_xargs: {},
+        guided_json: null,
+      },
+      (r) => r.n,
+      1,
+    ],
+    [
+      {
+        structured_outputs: null,
+        prompt_logprobs: null,
+        reasoning_effort: null,
+        add_generation_prompt: true,
+        include_reasoning: true,
+      },
+      (r) => r.n,
+      1,
+    ],
   ];
   test.each(vectors)('%j', async (fields, read, expected) => {
     const response = await server.chat(fields);
@@ -85,7 +116,11 @@ describe('accepted requests', () => {
   });
 
   test('a seed keeps all of its 64 bits', async () => {
-    const response = await server.request('POST', '/v1/chat/completions', '{"messages": [{"role": "user", "content": "{\\"seed\\": 1}"}], "seed": 9223372036854775807}');
+    const response = await server.request(
+      'POST',
+      '/v1/chat/completions',
+      '{"seed": 9223372036854775807, "messages": [{"role": "user", "seed": 9223372036854775806}]}',
+    );
     expect(response.statusCode, response.body).toBe(200);
     expect(server.inference.lastRequest.sampling.seed).toBe(9223372036854775807n);
   });
@@ -140,7 +175,14 @@ describe('refused requests', () => {
     [{ messages: [{ content: 'x' }] }, 'messages.0.role'],
     [{ messages: [{ role: 'user', content: null }] }, 'messages.0.content'],
     [{ messages: [{ role: 'user', content: 5 }] }, 'messages.0.content'],
-    [{ messages: [{ role: 'assistant', tool_calls: [{ id: '1', type: 'function', function: { name: 'f', arguments: {} } }] }] }, 'messages.0.tool_calls.0.function.arguments'],
+    [
+      {
+        messages: [
+          { role: 'assistant', tool_calls: [{ id: '1', type: 'function', function: { name: 'f', arguments: {} } }] },
+        ],
+      },
+      'messages.0.tool_calls.0.function.arguments',
+    ],
     [{ repetition_detection: { max_pattern_size: -1 } }, 'repetition_detection.max_pattern_size'],
   ];
   test.each(single)('%j fails on its own: 422 in both shapes', async (fields, param) => {
@@ -154,7 +196,11 @@ describe('refused requests', () => {
   });
 
   test('a seed of 65 bits is refused as a number too', async () => {
-    const response = await server.request('POST', '/v1/chat/completions', '{"messages": [], "seed": 9223372036854775808}');
+    const response = await server.request(
+      'POST',
+      '/v1/chat/completions',
+      '{"messages": [], "seed": 9223372036854775808}',
+    );
     expect([response.statusCode, response.json<ErrorBody>().error.param]).toEqual([422, 'seed']);
   });
 
@@ -181,7 +227,11 @@ describe('refused requests', () => {
     [{ logit_bias: { '-1': 1 } }, 'logit_bias', 'request.conflict'],
     [{ stop_token_ids: [1000] }, 'stop_token_ids', 'request.conflict'],
     [{ tool_choice: 'auto' }, 'tool_choice', 'request.conflict'],
-    [{ tools: [TOOL], tool_choice: { type: 'function', function: { name: 'g' } } }, 'tool_choice.function.name', 'request.conflict'],
+    [
+      { tools: [TOOL], tool_choice: { type: 'function', function: { name: 'g' } } },
+      'tool_choice.function.name',
+      'request.conflict',
+    ],
     [{ tools: [TOOL], tool_choice: 'auto' }, 'tool_choice', 'request.unsupported'],
     [{ chat_template_kwargs: { chat_template: 'x' } }, 'chat_template_kwargs', 'request.conflict'],
     [{ structured_outputs: { regex: 'a' } }, 'structured_outputs', 'request.unsupported'],
@@ -207,7 +257,10 @@ describe('refused requests', () => {
   test('unknown models are 404', async () => {
     const { statusCode, body } = await server.chat({ model: 'nobody' });
     expect(statusCode).toBe(404);
-    expect(JSON.parse(body)).toMatchObject({ detail: 'The model `nobody` does not exist', error: { param: 'model', code: 'request.unknown_model' } });
+    expect(JSON.parse(body)).toMatchObject({
+      detail: 'The model `nobody` does not exist',
+      error: { param: 'model', code: 'request.unknown_model' },
+    });
   });
 
   test.each([
@@ -222,7 +275,11 @@ describe('refused requests', () => {
       const response = await server.chat({ stream });
       expect(response.statusCode).toBe(status);
       expect(response.headers['x-should-retry']).toBe(retry);
-      expect(response.json<ErrorBody>().error).toMatchObject({ code, param: 'messages', message: status === 500 ? expect.not.stringContaining('the reason') : 'the reason' });
+      expect(response.json<ErrorBody>().error).toMatchObject({
+        code,
+        param: 'messages',
+        message: status === 500 ? expect.not.stringContaining('the reason') : 'the reason',
+      });
     }
   });
 });
@@ -240,7 +297,15 @@ describe('the answer', () => {
       choices: [
         {
           index: 0,
-          message: { role: 'assistant', content: 'hi', refusal: null, annotations: null, audio: null, function_call: null, reasoning: null },
+          message: {
+            role: 'assistant',
+            content: 'hi',
+            refusal: null,
+            annotations: null,
+            audio: null,
+            function_call: null,
+            reasoning: null,
+          },
           logprobs: null,
           finish_reason: 'stop',
           stop_reason: null,
@@ -250,7 +315,13 @@ describe('the answer', () => {
       ],
       service_tier: null,
       system_fingerprint: 'trainyard-base',
-      usage: { prompt_tokens: 3, total_tokens: 6, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 2 }, completion_tokens_details: null },
+      usage: {
+        prompt_tokens: 3,
+        total_tokens: 6,
+        completion_tokens: 3,
+        prompt_tokens_details: { cached_tokens: 2 },
+        completion_tokens_details: null,
+      },
       prompt_logprobs: null,
       prompt_token_ids: null,
       prompt_text: null,
@@ -275,7 +346,12 @@ describe('the answer', () => {
       expect(choice.token_ids).toEqual([5, 6, 2]);
       expect(choice.logprobs?.content.map((entry) => entry.token)).toEqual(['token_id:5', 'token_id:6', 'token_id:2']);
       expect(choice.logprobs?.content.map((entry) => entry.logprob)).toEqual([-0.5, -0.6, -0.2]);
-      expect(choice.logprobs?.content[0]).toEqual({ token: 'token_id:5', logprob: -0.5, bytes: [60, 53, 62], top_logprobs: [] });
+      expect(choice.logprobs?.content[0]).toEqual({
+        token: 'token_id:5',
+        logprob: -0.5,
+        bytes: [60, 53, 62],
+        top_logprobs: [],
+      });
     }
     expect(answer.usage.completion_tokens).toBe(6);
     expect(answer.prompt_token_ids).toBeNull();
@@ -292,11 +368,15 @@ describe('the answer', () => {
   });
 
   test('explicit wishes win over the defaults of a trained model', async () => {
-    const plain = (await server.chat({ model: 'agent', logprobs: false, return_token_ids: false })).json<ChatCompletion>();
+    const plain = (
+      await server.chat({ model: 'agent', logprobs: false, return_token_ids: false })
+    ).json<ChatCompletion>();
     expect([plain.choices[0]?.logprobs, plain.choices[0]?.token_ids]).toEqual([null, null]);
     const texts = (await server.chat({ model: 'agent', return_tokens_as_token_ids: false })).json<ChatCompletion>();
     expect(texts.choices[0]?.logprobs?.content[0]?.token).toBe('<5>');
-    const base = (await server.chat({ logprobs: true, top_logprobs: 2, return_token_ids: true })).json<ChatCompletion>();
+    const base = (
+      await server.chat({ logprobs: true, top_logprobs: 2, return_token_ids: true })
+    ).json<ChatCompletion>();
     expect(base.choices[0]?.logprobs?.content[0]?.top_logprobs).toHaveLength(2);
     expect(base.prompt_token_ids).toEqual([1, 2, 3]);
   });
@@ -313,8 +393,14 @@ describe('usage', () => {
     await server.chat({ model: 'agent' }, { 'compat-project': 'acme/ads', 'openai-project': 'ignored' });
     await server.chat({ stream: true }, { 'openai-project': 'acme/search' });
     const totals = await server.store.sumUsage({});
-    const of = (project: string, model: string) => totals.find((total) => total.project === project && total.model === model);
-    expect(of('acme/search', 'acme/demo/agent:step1')).toMatchObject({ kind: 'chat', numRequests: 1, promptTokens: 3, completionTokens: 3 });
+    const of = (project: string, model: string) =>
+      totals.find((total) => total.project === project && total.model === model);
+    expect(of('acme/search', 'acme/demo/agent:step1')).toMatchObject({
+      kind: 'chat',
+      numRequests: 1,
+      promptTokens: 3,
+      completionTokens: 3,
+    });
     expect(of('acme/ads', 'acme/demo/agent:step1')).toMatchObject({ numRequests: 1 });
     expect(of('acme/search', 'tiny/base')).toMatchObject({ numRequests: 1, promptTokens: 3, completionTokens: 3 });
   });

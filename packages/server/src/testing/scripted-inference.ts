@@ -3,7 +3,10 @@ import type { EngineErrorCode, EngineEvent, GenerateRequest, TokenLogprob } from
 import type { InferenceBackend } from '../backends.ts';
 
 /** What the backend does for one request. */
-export type Script = (request: GenerateRequest, signal: AbortSignal) => AsyncIterable<EngineEvent> | Iterable<EngineEvent>;
+export type Script = (
+  request: GenerateRequest,
+  signal: AbortSignal,
+) => AsyncIterable<EngineEvent> | Iterable<EngineEvent>;
 
 /** Answers requests with scripted events and remembers what it was asked. */
 export class ScriptedInference implements InferenceBackend {
@@ -52,10 +55,19 @@ export interface ScriptedStep {
 export function* replies(request: GenerateRequest, steps: readonly ScriptedStep[]): Generator<EngineEvent> {
   yield { kind: 'started', promptTokenIds: [1, 2, 3], cachedTokens: 2 };
   for (const { ids, text } of steps) {
-    for (let index = 0; index < request.n; index += 1) yield { kind: 'delta', index, text, tokenIds: ids, logprobs: scriptedLogprobs(request, ids) };
+    for (let index = 0; index < request.n; index += 1)
+      yield { kind: 'delta', index, text, tokenIds: ids, logprobs: scriptedLogprobs(request, ids) };
   }
   for (let index = 0; index < request.n; index += 1) {
-    yield { kind: 'finished', index, text: '', tokenIds: [2], logprobs: scriptedLogprobs(request, [2]), finishReason: 'stop', stopReason: null };
+    yield {
+      kind: 'finished',
+      index,
+      text: '',
+      tokenIds: [2],
+      logprobs: scriptedLogprobs(request, [2]),
+      finishReason: 'stop',
+      stopReason: null,
+    };
   }
   const perChoice = steps.reduce((sum, step) => sum + step.ids.length, 1);
   yield { kind: 'completed', usage: { promptTokens: 3, completionTokens: perChoice * request.n, cachedTokens: 2 } };
@@ -69,5 +81,8 @@ export function failure(code: EngineErrorCode, message: string, param: string | 
 function scriptedLogprobs(request: GenerateRequest, ids: readonly number[]): TokenLogprob[] | null {
   if (request.logprobs === null) return null;
   const entry = (id: number) => ({ id, logprob: -id / 10, bytes: [60, 48 + (id % 10), 62], text: `<${id}>` });
-  return ids.map((id) => ({ ...entry(id), top: Array.from({ length: request.logprobs ?? 0 }, (_, rank) => entry(rank)) }));
+  return ids.map((id) => ({
+    ...entry(id),
+    top: Array.from({ length: request.logprobs ?? 0 }, (_, rank) => entry(rank)),
+  }));
 }

@@ -38,7 +38,11 @@ export class TestServer {
   readonly logged: string[];
   readonly #directory: string;
 
-  private constructor(parts: Pick<TestServer, 'app' | 'store' | 'blobs' | 'inference' | 'training' | 'key' | 'logged'> & { directory: string }) {
+  private constructor(
+    parts: Pick<TestServer, 'app' | 'store' | 'blobs' | 'inference' | 'training' | 'key' | 'logged'> & {
+      directory: string;
+    },
+  ) {
     this.app = parts.app;
     this.store = parts.store;
     this.blobs = parts.blobs;
@@ -65,24 +69,47 @@ export class TestServer {
     return makeKey(this.store, entity, scopes);
   }
 
-  async request(method: 'GET' | 'POST' | 'DELETE', url: string, body?: unknown, headers: Record<string, string> = {}): Promise<LightMyRequestResponse> {
+  async request(
+    method: 'GET' | 'POST' | 'DELETE',
+    url: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<LightMyRequestResponse> {
     const hasBody = body !== undefined;
     return this.app.inject({
       method,
       url,
-      headers: { authorization: `Bearer ${this.key}`, ...(hasBody ? { 'content-type': 'application/json' } : {}), ...headers },
+      headers: {
+        authorization: `Bearer ${this.key}`,
+        ...(hasBody ? { 'content-type': 'application/json' } : {}),
+        ...headers,
+      },
       ...(hasBody ? { payload: typeof body === 'string' ? body : JSON.stringify(body) } : {}),
     });
   }
 
   /** A chat request with one user message, plus `fields`. */
-  async chat(fields: Record<string, unknown> = {}, headers: Record<string, string> = {}): Promise<LightMyRequestResponse> {
-    return this.request('POST', '/v1/chat/completions', { messages: [{ role: 'user', content: 'hello' }], ...fields }, headers);
+  async chat(
+    fields: Record<string, unknown> = {},
+    headers: Record<string, string> = {},
+  ): Promise<LightMyRequestResponse> {
+    return this.request(
+      'POST',
+      '/v1/chat/completions',
+      { messages: [{ role: 'user', content: 'hello' }], ...fields },
+      headers,
+    );
   }
 
   /** Registers `acme/project/name` and returns its id. */
   async makeModel(name: string, project = 'demo'): Promise<string> {
-    const response = await this.request('POST', '/v1/preview/models', { entity: null, project, name, base_model: 'tiny/base', return_existing: true });
+    const response = await this.request('POST', '/v1/preview/models', {
+      entity: null,
+      project,
+      name,
+      base_model: 'tiny/base',
+      return_existing: true,
+    });
     if (response.statusCode !== 200) throw new Error(response.body);
     return response.json<{ id: string }>().id;
   }
@@ -94,7 +121,11 @@ export class TestServer {
     await this.store.enqueueJob({ modelId, kind: 'rl', config: {}, groupsKey: `groups/${crypto.randomUUID()}` });
     const job = await this.store.claimNextJob('test', 60_000);
     if (!job) throw new Error('the queue is empty');
-    const { checkpoint } = await this.store.finishJobSucceeded(job.id, job.fencingToken, { artifactKey, digest: digit.repeat(64), metrics: {} });
+    const { checkpoint } = await this.store.finishJobSucceeded(job.id, job.fencingToken, {
+      artifactKey,
+      digest: digit.repeat(64),
+      metrics: {},
+    });
     return checkpoint.step;
   }
 

@@ -1,0 +1,60 @@
+import { Check } from 'typebox/value';
+import { describe, expect, test } from 'vitest';
+
+import { ChatCompletionRequestSchema } from './chat-completion.ts';
+import {
+  ignoredConfigKeys,
+  IMPLEMENTED_CONFIG_FIELDS,
+  TrainingConfigSchema,
+  UNIMPLEMENTED_CONFIG_FIELDS,
+  unsupportedConfigField,
+} from './training-config.ts';
+import { UNIMPLEMENTED_FIELDS, unsupportedField } from './unimplemented-fields.ts';
+
+describe('chat fields that are not implemented', () => {
+  test.each(Object.entries(UNIMPLEMENTED_FIELDS))('%s is in the schema and accepts its default', (name, field) => {
+    expect(Object.keys(ChatCompletionRequestSchema.properties)).toContain(name);
+    expect(Check(ChatCompletionRequestSchema, { messages: [], [name]: field.default })).toBe(true);
+    expect(unsupportedField({ [name]: field.default })).toBeNull();
+  });
+
+  test.each(Object.keys(UNIMPLEMENTED_FIELDS))('%s is refused by name with another value', (name) => {
+    expect(unsupportedField({ [name]: 'anything else' })).toBe(name);
+  });
+
+  test('removed guided_* fields are refused unless null; unknown ones pass', () => {
+    expect(unsupportedField({ guided_regex: 'a' })).toBe('guided_regex');
+    expect(unsupportedField({ guided_regex: null, foo: 1, constructor: 1 })).toBeNull();
+  });
+});
+
+describe('training settings', () => {
+  test('each key of the schema is implemented or refused, none both', () => {
+    const split = [...IMPLEMENTED_CONFIG_FIELDS, ...Object.keys(UNIMPLEMENTED_CONFIG_FIELDS)];
+    expect(split.toSorted()).toEqual(Object.keys(TrainingConfigSchema.properties).toSorted());
+  });
+
+  test('the eleven keys that clients always send are accepted as they send them', () => {
+    const sent = {
+      advantage_balance: 0,
+      epsilon: null,
+      epsilon_high: null,
+      importance_sampling_level: 'token',
+      kimi_k2_tau: null,
+      learning_rate: 5e-6,
+      mask_prob_ratio: false,
+      max_negative_advantage_importance_sampling_weight: null,
+      ppo: false,
+      precalculate_logprobs: false,
+      scale_rewards: true,
+    };
+    expect(Check(TrainingConfigSchema, sent)).toBe(true);
+    expect([unsupportedConfigField(sent), ignoredConfigKeys(sent)]).toEqual([null, []]);
+  });
+
+  test('defaults of refused fields pass, other values do not; unknown keys are listed', () => {
+    expect(unsupportedConfigField({ ...UNIMPLEMENTED_CONFIG_FIELDS })).toBeNull();
+    expect(unsupportedConfigField({ plot_tensors: true })).toBe('plot_tensors');
+    expect(ignoredConfigKeys({ ppo: true, newer: 1, toString: 2 })).toEqual(['newer', 'toString']);
+  });
+});

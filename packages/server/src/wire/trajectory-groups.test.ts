@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'vitest';
+import type { WireTrajectory } from '@trainyard/protocol';
+
+import { trajectoryGroupOf, TrajectoryFormatError } from './trajectory-groups.ts';
+
+const read = (trajectory: WireTrajectory, vocabSize: number | null = 100) => {
+  const group = trajectoryGroupOf({ trajectories: [trajectory] }, 3, vocabSize);
+  const [first] = group.trajectories;
+  if (!first) throw new Error('one trajectory in, one out');
+  return first;
+};
+const items = (...list: Record<string, unknown>[]) => read({ messages_and_choices: list }).histories[0]?.items ?? [];
+const entries = (...ids: number[]) =>
+  ids.map((id) => ({ token: `token_id:${id}`, logprob: -id / 8, bytes: null, top_logprobs: [] }));
+const choice = (logprobs: unknown, more: Record<string, unknown> = {}) => ({
+  finish_reason: 'stop',
+  index: 0,
+  message: { role: 'assistant', content: 'x' },
+  logprobs,
+  ...more,
+});
+
+describe('items', () => {
+  test('a choice carries its sampled tokens and their log-probabilities', () => {
+    const [item] = items(choice({ content: entries(4, 8), refusal: null }));
+    expect(item).toEqual({
+      kind: 'choice',
+      message: { role: 'assistant', content: 'x' },
+      tokenIds: Int32Array.of(4, 8),
+      logprobs: Float32Array.of(-0.5, -1),
+    });
+  });
+
+  test('token_ids win over the entries when there are as many, and are ignored otherwise', () => {
+    const [same] = items(choice({ content: entries(4, 8) }, { token_ids: [1, 2] }));
+    const [fewer] = items(choice({ content: entries(4, 8) }, { token_ids: [1] }));
+    expect(same).toMatchObject({ tokenIds: Int32Array.of(1, 2) });
+    expect(fewer).toMatchObject({ tokenIds: Int32Array.of(4, 8) });
+  });
+
+  test('entries that are text are enough with token_ids, and refused without', () => {
+    const texts = [{ token: 'a', logprob: -1 }];
+    expect(items(choice({ content: texts }, { token_ids: [7] }))[0]).toMatchObject({ tokenIds: Int32Array.of(7) });
+    expect(() => items(choice({ content: texts }))).toThrow(
+      /trajectory_groups\.3\.trajectories\.0\.messages_and_choices\.0\.logprobs\.content\.0\.token/,
+    );
+  });
+
+  test('refusal entries stand in for absent content', () => {
+    expect(items(choice({ content: null, refusal: entries(3) }))[0]).toMatchObject({
+      kind: 'choice',
+      tokenIds: Int32Array.of(3),
+    });
+  });
+
+  test.each([[null], [undefined], [{ content: null }], [{ content: [] }], [{}]])(
+    'a choice with the logprobs %j is context',
+    (logprobs) => {
+      expect(items(choice(logprobs))[0]).toEqual({ kind: 'message', message: { role: 'assistant', content: 'x' } });
+    },
+  );
+
+  test('an assistant message with logprobs is a choice too; other messages are context, unknown keys and all', () => {
+    const user = { role: 'user', content: 'q', odd: 1, logprobs: { content: entries(1) } };
+    const [first, second] = items(user, {
+      role: 'assistant',
+      content: 'a',
+      logprobs: { content: entries(2) },
+      token_ids: [2],
+    });
+    expect(first).toEqual({ kind: 'message', message: user });
+    expect(second).toMatchObject({ kind: 'choice', tokenIds: Int32Array.of(2) });
+  });
+
+  test('a log-probability that rounding put above 0 is 0; a larger one is refused', () => {
+    const at = (logprob: unknown) => items(choice({ content: [{ token: 'token_id:1', logprob }] }))[0];
+    expect(at(1e-6)).toMatchObject({ logprobs: Float32Array.of(0) });
+    for (const wrong of [0.01, null, 'x', NaN, Infinity, undefined])
+      expect(() => at(wrong)).toThrow(TrajectoryFormatError);
+  });
+
+  test.each([[100], [-1], [1.5], ['7'], [null]])('the token id %j is outside a vocabulary of 100', (id) => {
+    expect(() => items(choice({ content: entries(1) }, { token_ids: [id] }))).toThrow(/token id in \[0, 100\)/);
+  });
+
+  test.each([
+    [5],
+    [{}],
+    [{ role: 5 }],
+    [{ message: { role: 5 } }],
+    [{ role: 'user', content: 5 }],
+    [choice(5)],
+    [choice({ content: 5 })],
+  ])('%j is no item', (item) => {
+    expect(() => read({ messages_and_choices: [item as Record<string, unknown>] })).toThrow(TrajectoryFormatError);
+  });
+});
+
+describe('trajectories', () => {
+  test('have defaults for every key', () => {
+    expect(read({})).toEqual({ reward: 0, histories: [{ items: [], tools: null }] });
+  });
+
+  test('have one history each for the main conversation and the additional ones, with their own tools', () => {
+    const tools = [{ type: 'function' }];
+    const { histories } = read({
+      messages_and_choices: [],
+      tools,
+      additional_histories: [{ messages_and_choices: [{ role: 'user' }] }],
+    });
+    expect(histories.map((history) => [history.items.length, history.tools])).toEqual([
+      [0, tools],
+      [1, null],
+    ]);
+  });
+
+  test('a boolean reward is 0 or 1, and an infinite one is refused', () => {
+    expect(read({ reward: true }).reward).toBe(1);
+    expect(() => read({ reward: Infinity })).toThrow(/reward/);
+  });
+
+  test('exceptions are counted', () => {
+    expect(trajectoryGroupOf({ trajectories: [], exceptions: [{}, {}] }, 0)).toEqual({
+      trajectories: [],
+      numExceptions: 2,
+    });
+  });
+});
