@@ -52,7 +52,9 @@ export class BytePairEncoder {
     const ids: number[] = [];
     for (const fragment of this.#userDefined.split(text)) {
       if (fragment.kind === 'special') ids.push(fragment.id);
-      else for (const word of splitText(fragment.text, this.#splitter.passes)) for (const id of this.#encodeWord(word)) ids.push(id);
+      else
+        for (const word of splitText(fragment.text, this.#splitter.passes))
+          for (const id of this.#encodeWord(word)) ids.push(id);
     }
     return Int32Array.from(ids);
   }

@@ -46,7 +46,7 @@ export class ByteVocabulary implements Vocabulary {
   tokenize(text: string, options: { addSpecial: boolean; parseSpecial: boolean }): Int32Array {
     const ids: number[] = [];
     let plainFrom = 0;
-    for (let at = 0; at < text.length; ) {
+    for (let at = 0; at < text.length;) {
       const index = this.#specials.findIndex(
         (special) => (options.parseSpecial || special.kind === 'user_defined') && text.startsWith(special.text, at),
       );

@@ -10,7 +10,10 @@ const bytes = (text: string) => [...Buffer.from(text)];
 const template = (source: string) => new ChatTemplate(tokenizer, source);
 const user = (content: string) => ({ role: 'user', content });
 const code = (expected: string, message?: RegExp) =>
-  expect.objectContaining({ code: expected, ...(message === undefined ? {} : { message: expect.stringMatching(message) }) });
+  expect.objectContaining({
+    code: expected,
+    ...(message === undefined ? {} : { message: expect.stringMatching(message) }),
+  });
 
 describe('render', () => {
   test('control tokens where the template writes them, bytes elsewhere', () => {
@@ -20,7 +23,9 @@ describe('render', () => {
   });
 
   test('no generation prompt when it is switched off', () => {
-    expect(template(CHATML).render([user('a')], { addGenerationPrompt: false }).text).toBe('<|im_start|>user\na<|im_end|>\n');
+    expect(template(CHATML).render([user('a')], { addGenerationPrompt: false }).text).toBe(
+      '<|im_start|>user\na<|im_end|>\n',
+    );
   });
 
   test('arguments of tool calls reach the template as objects', () => {
@@ -30,31 +35,45 @@ describe('render', () => {
   });
 
   test('tools and documents that are absent are none', () => {
-    const source = "{{ tools is none }} {{ documents is none }} {% if tools is not none %}{{ tools | length }}{% endif %}";
+    const source =
+      '{{ tools is none }} {{ documents is none }} {% if tools is not none %}{{ tools | length }}{% endif %}';
     expect(template(source).render([]).text).toBe('True True '.replaceAll('True', 'true'));
     expect(template(source).render([], { tools: [{ type: 'function' }] }).text).toBe('false true 1');
   });
 
   test('a template that iterates over content gets parts', () => {
-    expect(template(PARTS).render([user('a'), { role: 'tool', content: 'b' }]).text).toBe('<|im_start|>user\na<|im_end|>\n<|im_start|>tool\nb<|im_end|>\n');
+    expect(template(PARTS).render([user('a'), { role: 'tool', content: 'b' }]).text).toBe(
+      '<|im_start|>user\na<|im_end|>\n<|im_start|>tool\nb<|im_end|>\n',
+    );
   });
 
   test('the texts of the special tokens are there, and a request cannot replace them or the globals', () => {
-    const source = '{{ eos_token }}|{{ bos_token }}|{{ x }}|{{ none is none }}|{{ range(2) | length }}|{{ messages | length }}';
-    const templateVariables = { eos_token: 'EVIL', none: 1, range: 1, messages: [1, 2], namespace: 1, raise_exception: 1, x: 'y' };
+    const source =
+      '{{ eos_token }}|{{ bos_token }}|{{ x }}|{{ none is none }}|{{ range(2) | length }}|{{ messages | length }}';
+    const templateVariables = {
+      eos_token: 'EVIL',
+      none: 1,
+      range: 1,
+      messages: [1, 2],
+      namespace: 1,
+      raise_exception: 1,
+      x: 'y',
+    };
     expect(template(source).render([user('a')], { templateVariables }).text).toBe('<|im_end|>||y|true|2|1');
   });
 
   test('developer becomes system unless the template knows it', () => {
     const messages = [user('u'), { role: 'developer', content: 'd' }];
     expect(template('{% for m in messages %}{{ m.role }};{% endfor %}').render(messages).text).toBe('system;user;');
-    expect(template("{% for m in messages %}{{ m.role }}{{ m.role == 'developer' }};{% endfor %}").render(messages).text).toBe(
-      'userfalse;developertrue;',
-    );
+    expect(
+      template("{% for m in messages %}{{ m.role }}{{ m.role == 'developer' }};{% endfor %}").render(messages).text,
+    ).toBe('userfalse;developertrue;');
   });
 
   test('strftime_now reads the clock it is given', () => {
-    const dated = new ChatTemplate(tokenizer, "{{ strftime_now('%d %B %Y') }}", { clock: () => new Date(2026, 10, 21) });
+    const dated = new ChatTemplate(tokenizer, "{{ strftime_now('%d %B %Y') }}", {
+      clock: () => new Date(2026, 10, 21),
+    });
     expect(dated.render([]).text).toBe('21 November 2026');
   });
 });
@@ -68,12 +87,31 @@ describe('text from outside never becomes a control token', () => {
     ['name', [{ role: 'user', content: '', name: attack }], {}],
     ['role', [{ role: attack, content: '' }], {}],
     ['reasoning', [{ role: 'assistant', content: '', reasoning: attack }], {}],
-    ['an argument', [{ role: 'assistant', tool_calls: [{ function: { name: 'f', arguments: JSON.stringify({ [attack]: attack }) } }] }], {}],
-    ['an escaped argument', [{ role: 'assistant', tool_calls: [{ function: { name: attack, arguments: String.raw`{"a":"\u003c|im_end|>"}` } }] }], {}],
+    [
+      'an argument',
+      [
+        {
+          role: 'assistant',
+          tool_calls: [{ function: { name: 'f', arguments: JSON.stringify({ [attack]: attack }) } }],
+        },
+      ],
+      {},
+    ],
+    [
+      'an escaped argument',
+      [
+        {
+          role: 'assistant',
+          tool_calls: [{ function: { name: attack, arguments: String.raw`{"a":"\u003c|im_end|>"}` } }],
+        },
+      ],
+      {},
+    ],
     ['a tool', [], { tools: [{ description: attack }] }],
     ['a variable', [], { templateVariables: { extra: attack } }],
   ])('%s', (_, messages, options) => {
-    const source = '<|im_start|>{{ messages }}{{ messages | tojson(ensure_ascii=true) }}{{ tools }}{{ extra }}{% for m in messages %}{{ m.role }}{{ m.content }}{{ m.name }}{{ m.reasoning }}{% endfor %}<|im_end|>';
+    const source =
+      '<|im_start|>{{ messages }}{{ messages | tojson(ensure_ascii=true) }}{{ tools }}{{ extra }}{% for m in messages %}{{ m.role }}{{ m.content }}{{ m.name }}{{ m.reasoning }}{% endfor %}<|im_end|>';
     const { tokenIds, text } = template(source).render(messages, options);
     expect([...tokenIds].filter((id) => tokenizer.isControl(id))).toEqual([START, END]);
     expect(tokenizer.decode(tokenIds)).toBe(text);
@@ -82,14 +120,20 @@ describe('text from outside never becomes a control token', () => {
   });
 
   test('nor do two texts that a template puts side by side', () => {
-    const parts = [{ type: 'text', text: 'a <|im_' }, { type: 'text', text: 'end|> b' }];
+    const parts = [
+      { type: 'text', text: 'a <|im_' },
+      { type: 'text', text: 'end|> b' },
+    ];
     const { tokenIds, text } = template(PARTS).render([{ role: 'user', content: parts }]);
     expect([...tokenIds].filter((id) => tokenizer.isControl(id))).toEqual([START, END]);
     expect(text).toContain('a <|im_end|> b');
   });
 
   test('harmless text gives the ids it would give anyway', () => {
-    const { tokenIds, text } = template(CHATML).render([user('> quoted <b>bold</b> a<'), { role: 'assistant', content: '|x|' }]);
+    const { tokenIds, text } = template(CHATML).render([
+      user('> quoted <b>bold</b> a<'),
+      { role: 'assistant', content: '|x|' },
+    ]);
     expect([...tokenIds]).toEqual([...tokenizer.encodeWithSpecial(text)]);
   });
 });
@@ -114,19 +158,25 @@ describe('failures', () => {
   test('the capped range counts as Python does', () => {
     const source = '{{ range(3) }}{{ range(1, 4) }}{{ range(5, 0, -2) }}{{ range(2, 2) }}{{ range(100000) | length }}';
     expect(template(source).render([]).text).toBe('[0, 1, 2][1, 2, 3][5, 3, 1][]100000');
-    expect(() => template('{{ range(100001) }}').render([])).toThrow(code('tokenizer.template_failed', /at most 100000 items, got 100001/));
+    expect(() => template('{{ range(100001) }}').render([])).toThrow(
+      code('tokenizer.template_failed', /at most 100000 items, got 100001/),
+    );
     expect(() => template('{{ range(1, 2, 0) }}').render([])).toThrow(code('tokenizer.template_failed', /step/));
   });
 
   test('a template that never ends is stopped', () => {
     const source = '{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}';
     const started = performance.now();
-    expect(() => new ChatTemplate(tokenizer, source, { timeoutMs: 100 }).render([])).toThrow(code('tokenizer.template_failed', /100ms/));
+    expect(() => new ChatTemplate(tokenizer, source, { timeoutMs: 100 }).render([])).toThrow(
+      code('tokenizer.template_failed', /100ms/),
+    );
     expect(performance.now() - started).toBeLessThan(5_000);
   });
 
   test('a source without bounds', () => {
-    expect(() => template('x'.repeat(300_000))).toThrow(code('tokenizer.template_failed', /262144 characters, got 300000/));
+    expect(() => template('x'.repeat(300_000))).toThrow(
+      code('tokenizer.template_failed', /262144 characters, got 300000/),
+    );
   });
 
   test('a model without a template', () => {
@@ -141,11 +191,23 @@ describe('content format', () => {
     ['string', CHATML],
     ['string', THINKING],
     ['parts', PARTS],
-    ['parts', '{% set loop_messages = messages[1:] %}{% for m in loop_messages | list %}{% for c in m.content %}{{ c.text }}{% endfor %}{% endfor %}'],
-    ['parts', '{% for m in messages %}{% set content = m["content"] %}{% for c in content %}{{ c }}{% endfor %}{% endfor %}'],
-    ['parts', "{% for m in messages %}{% for c in m.content | selectattr('type', 'equalto', 'text') %}{{ c }}{% endfor %}{% endfor %}"],
+    [
+      'parts',
+      '{% set loop_messages = messages[1:] %}{% for m in loop_messages | list %}{% for c in m.content %}{{ c.text }}{% endfor %}{% endfor %}',
+    ],
+    [
+      'parts',
+      '{% for m in messages %}{% set content = m["content"] %}{% for c in content %}{{ c }}{% endfor %}{% endfor %}',
+    ],
+    [
+      'parts',
+      "{% for m in messages %}{% for c in m.content | selectattr('type', 'equalto', 'text') %}{{ c }}{% endfor %}{% endfor %}",
+    ],
     ['parts', '{% set first = messages[0] %}{% for c in first.content %}{{ c }}{% endfor %}'],
-    ['string', '{% for m in messages %}{% for c in m.tool_calls %}{{ c.content }}{% endfor %}{{ m.content }}{% endfor %}'],
+    [
+      'string',
+      '{% for m in messages %}{% for c in m.tool_calls %}{{ c.content }}{% endfor %}{{ m.content }}{% endfor %}',
+    ],
     ['string', '{% for d in documents %}{% for c in d.content %}{{ c }}{% endfor %}{% endfor %}'],
   ])('%s', (format, source) => {
     expect(template(source).contentFormat).toBe(format);

@@ -56,9 +56,16 @@ export class ChatTemplate {
    * The template a model file carries.
    * @throws {TokenizerError} `tokenizer.no_template` when it carries none; `tokenizer.template_failed`
    */
-  static fromModel(tokenizer: Tokenizer, model: { readonly chatTemplate: string | undefined }, options?: ChatTemplateOptions): ChatTemplate {
+  static fromModel(
+    tokenizer: Tokenizer,
+    model: { readonly chatTemplate: string | undefined },
+    options?: ChatTemplateOptions,
+  ): ChatTemplate {
     if (model.chatTemplate === undefined) {
-      throw new TokenizerError('tokenizer.no_template', 'the model file carries no chat template (metadata key tokenizer.chat_template)');
+      throw new TokenizerError(
+        'tokenizer.no_template',
+        'the model file carries no chat template (metadata key tokenizer.chat_template)',
+      );
     }
     return new ChatTemplate(tokenizer, model.chatTemplate, options);
   }
@@ -101,7 +108,9 @@ export class ChatTemplate {
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       const message =
-        error instanceof TemplateRefusal ? `the chat template refused the messages: ${reason}` : `the chat template failed: ${reason}`;
+        error instanceof TemplateRefusal
+          ? `the chat template refused the messages: ${reason}`
+          : `the chat template failed: ${reason}`;
       throw new TokenizerError('tokenizer.template_failed', message, { cause: error });
     }
   }

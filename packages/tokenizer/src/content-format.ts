@@ -19,7 +19,7 @@ export function detectContentFormat(program: ReturnType<typeof parse>): ContentF
     .filter(({ type }) => type === 'For')
     .map((node) => ({ name: identifierName(node['loopvar']), iterable: node['iterable'] }));
   const withAliases = (names: Set<string>, isSource: (value: unknown) => boolean) => {
-    for (let size = -1; size !== names.size; ) {
+    for (let size = -1; size !== names.size;) {
       size = names.size;
       for (const { name, value } of assignments) {
         if (name !== null && (isSource(value) || isNamed(value, names))) names.add(name);
@@ -30,7 +30,8 @@ export function detectContentFormat(program: ReturnType<typeof parse>): ContentF
 
   const lists = withAliases(new Set(['messages']), () => false);
   const loopMessages = loops.filter(({ iterable }) => isNamed(iterable, lists)).flatMap(({ name }) => name ?? []);
-  const isElement = (value: unknown) => isNode(value) && value.type === 'MemberExpression' && isNamed(value['object'], lists);
+  const isElement = (value: unknown) =>
+    isNode(value) && value.type === 'MemberExpression' && isNamed(value['object'], lists);
   const messages = withAliases(new Set(loopMessages), isElement);
   const isContent = (value: unknown) => {
     const inner = unwrap(value);

@@ -5,7 +5,26 @@ import { SpecialTokens } from './special-tokens.ts';
 
 const TEXTS = ['<|im_start|>', '<|im_end|>', '[INST]', '</s>', 'sop'];
 const control = new SpecialTokens(TEXTS.map((text, index) => ({ id: 100 + index, text })));
-const piece = fc.constantFrom(...TEXTS, '<', '<|', '<|im_', 'end|>', '|>', '>', '[INST', ']', '</', 's>', ' ', '\n', 'a', 'é', '😀', '\u{F0000}', '\u{10FFFD}');
+const piece = fc.constantFrom(
+  ...TEXTS,
+  '<',
+  '<|',
+  '<|im_',
+  'end|>',
+  '|>',
+  '>',
+  '[INST',
+  ']',
+  '</',
+  's>',
+  ' ',
+  '\n',
+  'a',
+  'é',
+  '😀',
+  '\u{F0000}',
+  '\u{10FFFD}',
+);
 const text = fc.array(piece, { maxLength: 10 }).map((pieces) => pieces.join(''));
 
 describe('ControlShield', () => {
@@ -41,7 +60,10 @@ describe('ControlShield', () => {
 
   test('restores what tojson(ensure_ascii=true) made of its characters', () => {
     const shield = new ControlShield(control, ['<|im_end|>']);
-    const escaped = String(shield.protect('<|im_end|>')).replace(/[\x7f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16)}`);
+    const escaped = String(shield.protect('<|im_end|>')).replace(
+      /[\x7f-\uffff]/g,
+      (unit) => `\\u${unit.charCodeAt(0).toString(16)}`,
+    );
     expect(escaped).toMatch(/^\\u[0-9a-f]{4}\\u[0-9a-f]{4}$/);
     expect(shield.restore(escaped)).toBe('<|im_end|>');
   });

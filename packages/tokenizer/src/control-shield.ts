@@ -47,7 +47,9 @@ export class ControlShield {
     if (typeof value === 'string') return this.#protectText(value);
     if (Array.isArray(value)) return value.map((element) => this.protect(element));
     if (typeof value !== 'object' || value === null) return value;
-    return Object.fromEntries(Object.entries(value).map(([key, element]) => [this.#replaceTokens(key), this.protect(element)]));
+    return Object.fromEntries(
+      Object.entries(value).map(([key, element]) => [this.#replaceTokens(key), this.protect(element)]),
+    );
   }
 
   /** The inverse of `protect` for text; a sentinel vanishes. */
@@ -69,7 +71,9 @@ export class ControlShield {
     if (core.length === 1) return inner.replace(core, this.#characterFor(core));
     const middle = core.slice(first.length, core.length - last.length);
     const start = inner.indexOf(core);
-    return inner.slice(0, start) + this.#optional(first) + middle + this.#optional(last) + inner.slice(start + core.length);
+    return (
+      inner.slice(0, start) + this.#optional(first) + middle + this.#optional(last) + inner.slice(start + core.length)
+    );
   }
 
   #replaceTokens(text: string): string {
@@ -96,7 +100,8 @@ function escapeNonAscii(text: string): string {
 
 function privateCharacters(values: readonly unknown[], found = new Set<number>()): Set<number> {
   for (const value of values) {
-    if (typeof value === 'string') for (const [character] of value.matchAll(PRIVATE_USE)) found.add(character.codePointAt(0) ?? 0);
+    if (typeof value === 'string')
+      for (const [character] of value.matchAll(PRIVATE_USE)) found.add(character.codePointAt(0) ?? 0);
     else if (Array.isArray(value)) privateCharacters(value, found);
     else if (typeof value === 'object' && value !== null) {
       privateCharacters(Object.keys(value), found);

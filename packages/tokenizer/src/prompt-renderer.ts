@@ -1,6 +1,11 @@
 import type { ChatTemplate, RenderOptions } from './chat-template.ts';
 import { ControlShield } from './control-shield.ts';
-import { mergeDeveloperMessages, prepareMessage, type PreparedMessage, type TemplateMessage } from './template-message.ts';
+import {
+  mergeDeveloperMessages,
+  prepareMessage,
+  type PreparedMessage,
+  type TemplateMessage,
+} from './template-message.ts';
 
 // A template that names this role, in quotes, has its own idea of it.
 const NAMES_DEVELOPER = /(['"])developer\1/;

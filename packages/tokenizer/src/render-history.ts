@@ -45,7 +45,11 @@ interface OpenTurn {
  * @throws {TokenizerError} `tokenizer.history_malformed` for token ids outside the vocabulary or a different number of logprobs; as
  *   `ChatTemplate.render`
  */
-export function renderHistory(template: ChatTemplate, items: readonly HistoryItem[], options: RenderOptions = {}): TrainingSequence[] {
+export function renderHistory(
+  template: ChatTemplate,
+  items: readonly HistoryItem[],
+  options: RenderOptions = {},
+): TrainingSequence[] {
   const messages = items.map(({ message }) => message);
   const templateVariables = { ...defaultTemplateVariables(template.source), ...options.templateVariables };
   const renderer = template.renderer(messages, { ...options, templateVariables });
@@ -57,7 +61,8 @@ export function renderHistory(template: ChatTemplate, items: readonly HistoryIte
     checkChoice(choice, index, template.tokenizer);
     const prompt = renderer.render(messages.slice(0, index), true);
     const promptIds = choice.promptTokenIds ?? renderer.encode(prompt);
-    const between: string | null = open === null ? null : textAfter(open, messages.slice(0, index), prompt, renderer, template.tokenizer);
+    const between: string | null =
+      open === null ? null : textAfter(open, messages.slice(0, index), prompt, renderer, template.tokenizer);
     if (open === null || between === null) {
       sequence = new SequenceBuilder();
       sequences.push(sequence);
@@ -83,7 +88,10 @@ function textAfter(
   tokenizer: Tokenizer,
 ): string | null {
   const { tool_calls: _calls, reasoning: _reasoning, reasoning_content: _content, ...rest } = open.choice.message;
-  const marked = renderOrNull(renderer, messages.with(open.index, { ...rest, role: open.choice.message.role, content: renderer.sentinel }));
+  const marked = renderOrNull(
+    renderer,
+    messages.with(open.index, { ...rest, role: open.choice.message.role, content: renderer.sentinel }),
+  );
   const start = open.prompt + renderer.sentinel;
   if (marked === null || !marked.startsWith(start)) return null;
   const between = marked.slice(start.length);

@@ -31,7 +31,9 @@ export class SpecialSpacing {
   }
 
   #isSame(first: string, second: string): boolean {
-    const [a, b] = [first, second].map((text) => this.#vocabulary.tokenize(text, { addSpecial: false, parseSpecial: true }).join());
+    const [a, b] = [first, second].map((text) =>
+      this.#vocabulary.tokenize(text, { addSpecial: false, parseSpecial: true }).join(),
+    );
     return a === b;
   }
 }

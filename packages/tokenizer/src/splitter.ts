@@ -28,5 +28,10 @@ function splitPiece(piece: string, pass: RegExp): string[] {
  * A pass from a tokenizer's published pattern. `\s` there is Unicode's White_Space; JavaScript's own differs in U+0085 and U+FEFF.
  */
 export function pass(pattern: string): RegExp {
-  return new RegExp(pattern.replaceAll(String.raw`\s`, String.raw`\p{White_Space}`).replaceAll(String.raw`\S`, String.raw`\P{White_Space}`), 'gu');
+  return new RegExp(
+    pattern
+      .replaceAll(String.raw`\s`, String.raw`\p{White_Space}`)
+      .replaceAll(String.raw`\S`, String.raw`\P{White_Space}`),
+    'gu',
+  );
 }

@@ -33,27 +33,77 @@ const DEEPSEEK_LETTERS = [
 ].join('');
 const EAST_ASIAN = String.raw`[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+`;
 
-const safe = (...patterns: string[]): Splitter => ({ passes: patterns.map(pass), prefersWholeWords: false, isSafeInLlamaCpp: true });
+const safe = (...patterns: string[]): Splitter => ({
+  passes: patterns.map(pass),
+  prefersWholeWords: false,
+  isSafeInLlamaCpp: true,
+});
 const unsafe = (...patterns: string[]): Splitter => ({ ...safe(...patterns), isSafeInLlamaCpp: false });
 const wholeWords = (splitter: Splitter): Splitter => ({ ...splitter, prefersWholeWords: true });
 
 const GROUPS: readonly { names: readonly string[]; create: () => Splitter }[] = [
-  { names: ['gpt-2', 'phi-2', 'jina-es', 'jina-de', 'jina-v2-es', 'jina-v2-de', 'jina-v2-code', 'roberta-bpe', 'mpt', 'olmo', 'jais', 'trillion', 'granite-docling'], create: () => safe(GPT2) },
-  { names: ['smollm', 'starcoder', 'refact', 'command-r', 'codeshell', 'exaone', 'minerva-7b'], create: () => safe(DIGIT, GPT2) },
-  { names: ['llama3', 'llama-v3', 'llama-bpe', 'falcon3', 'falcon-h1', 'pixtral', 'lfm2'], create: () => wholeWords(safe(LLAMA3)) },
+  {
+    names: [
+      'gpt-2',
+      'phi-2',
+      'jina-es',
+      'jina-de',
+      'jina-v2-es',
+      'jina-v2-de',
+      'jina-v2-code',
+      'roberta-bpe',
+      'mpt',
+      'olmo',
+      'jais',
+      'trillion',
+      'granite-docling',
+    ],
+    create: () => safe(GPT2),
+  },
+  {
+    names: ['smollm', 'starcoder', 'refact', 'command-r', 'codeshell', 'exaone', 'minerva-7b'],
+    create: () => safe(DIGIT, GPT2),
+  },
+  {
+    names: ['llama3', 'llama-v3', 'llama-bpe', 'falcon3', 'falcon-h1', 'pixtral', 'lfm2'],
+    create: () => wholeWords(safe(LLAMA3)),
+  },
   { names: ['chatglm-bpe', 'glm4', 'dbrx', 'smaug-bpe'], create: () => unsafe(LLAMA3) },
   { names: ['qwen2', 'deepseek-r1-qwen', 'stablelm2', 'hunyuan'], create: () => safe(QWEN2) },
   { names: ['qwen35'], create: () => safe(QWEN35) },
   { names: ['tekken'], create: () => wholeWords(unsafe(cased('', DIGIT))) },
   { names: ['gpt-4o', 'llama4'], create: () => unsafe(cased(`${CONTRACTION}?`, `${DIGIT}{1,3}`)) },
-  { names: ['deepseek-llm'], create: () => unsafe(String.raw`[\r\n]`, String.raw`\s?[${DEEPSEEK_LETTERS}]+`, String.raw`\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+`, String.raw`\s+$`, EAST_ASIAN, `${DIGIT}+`) },
-  { names: ['deepseek-coder'], create: () => unsafe(String.raw`[\r\n]`, String.raw`\s?\p{L}+`, String.raw`\s?\p{P}+`, EAST_ASIAN, DIGIT) },
-  { names: ['deepseek-v3', 'hunyuan-dense'], create: () => unsafe(`${DIGIT}{1,3}`, String.raw`[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+`, DEEPSEEK_V3) },
+  {
+    names: ['deepseek-llm'],
+    create: () =>
+      unsafe(
+        String.raw`[\r\n]`,
+        String.raw`\s?[${DEEPSEEK_LETTERS}]+`,
+        String.raw`\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+`,
+        String.raw`\s+$`,
+        EAST_ASIAN,
+        `${DIGIT}+`,
+      ),
+  },
+  {
+    names: ['deepseek-coder'],
+    create: () => unsafe(String.raw`[\r\n]`, String.raw`\s?\p{L}+`, String.raw`\s?\p{P}+`, EAST_ASIAN, DIGIT),
+  },
+  {
+    names: ['deepseek-v3', 'hunyuan-dense'],
+    create: () => unsafe(`${DIGIT}{1,3}`, String.raw`[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+`, DEEPSEEK_V3),
+  },
   { names: ['falcon'], create: () => unsafe(String.raw`[\p{P}$+<=>^~|${'`'}]+`, GPT2, '[0-9][0-9][0-9]') },
   { names: ['default'], create: () => unsafe(String.raw`[\p{P}$+<=>^~|]+`, GPT2, `${DIGIT}+`, '[0-9][0-9][0-9]') },
   { names: ['bloom', 'gpt3-finnish', 'poro-chat'], create: () => unsafe(String.raw` ?[^(\s|.,!?…。，、।۔،)]+`) },
   { names: ['viking'], create: () => unsafe(String.raw` ?[^(\s|.,!?…。，、।۔،)]+`, DIGIT) },
-  { names: ['seed-coder'], create: () => wholeWords(unsafe(String.raw`${CONTRACTION}|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|${LINES_AND_SPACES}`)) },
+  {
+    names: ['seed-coder'],
+    create: () =>
+      wholeWords(
+        unsafe(String.raw`${CONTRACTION}|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|${LINES_AND_SPACES}`),
+      ),
+  },
 ];
 
 /** Names (`tokenizer.ggml.pre`) of all splitters known here. */

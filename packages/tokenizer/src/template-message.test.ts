@@ -6,23 +6,48 @@ describe('content', () => {
     [null, ''],
     [undefined, ''],
     ['x', 'x'],
-    [[{ type: 'text', text: 'a' }, 'b', { text: 'c' }, { type: 'refusal', refusal: 'd' }, { type: 'text', text: null }], 'a\nb\nc\nd'],
+    [
+      [
+        { type: 'text', text: 'a' },
+        'b',
+        { text: 'c' },
+        { type: 'refusal', refusal: 'd' },
+        { type: 'text', text: null },
+      ],
+      'a\nb\nc\nd',
+    ],
     [[], ''],
   ])('%j becomes %j', (content, text) => {
-    expect(prepareMessage({ role: 'user', ...(content === undefined ? {} : { content }) }, 'string').content).toBe(text);
+    expect(prepareMessage({ role: 'user', ...(content === undefined ? {} : { content }) }, 'string').content).toBe(
+      text,
+    );
   });
 
   test('a template that iterates gets parts, except for the answer of a tool', () => {
     expect(prepareMessage({ role: 'user', content: 'x' }, 'parts').content).toEqual([{ type: 'text', text: 'x' }]);
     expect(prepareMessage({ role: 'assistant', content: null }, 'parts').content).toEqual([]);
-    expect(prepareMessage({ role: 'tool', content: [{ type: 'text', text: 'a' }, { type: 'text', text: 'b' }] }, 'parts').content).toBe('a\nb');
+    expect(
+      prepareMessage(
+        {
+          role: 'tool',
+          content: [
+            { type: 'text', text: 'a' },
+            { type: 'text', text: 'b' },
+          ],
+        },
+        'parts',
+      ).content,
+    ).toBe('a\nb');
   });
 
-  test.each([[{ type: 'image_url', image_url: { url: 'x' } }], [{ image_url: 'x' }], [{ type: 'text', text: 5 }]])('%j is refused', (part) => {
-    expect(() => prepareMessage({ role: 'user', content: [part] }, 'string')).toThrow(
-      expect.objectContaining({ code: 'tokenizer.unsupported_content' }),
-    );
-  });
+  test.each([[{ type: 'image_url', image_url: { url: 'x' } }], [{ image_url: 'x' }], [{ type: 'text', text: 5 }]])(
+    '%j is refused',
+    (part) => {
+      expect(() => prepareMessage({ role: 'user', content: [part] }, 'string')).toThrow(
+        expect.objectContaining({ code: 'tokenizer.unsupported_content' }),
+      );
+    },
+  );
 });
 
 describe('assistant messages', () => {
@@ -40,11 +65,17 @@ describe('assistant messages', () => {
   });
 
   test('an empty list of calls is none', () => {
-    expect(prepareMessage({ role: 'assistant', content: 'x', tool_calls: [] }, 'string')).toEqual({ role: 'assistant', content: 'x' });
+    expect(prepareMessage({ role: 'assistant', content: 'x', tool_calls: [] }, 'string')).toEqual({
+      role: 'assistant',
+      content: 'x',
+    });
   });
 
   test.each([{ reasoning: 'r' }, { reasoning_content: 'r' }])('%j is given under both names', (given) => {
-    expect(prepareMessage({ role: 'assistant', ...given }, 'string')).toMatchObject({ reasoning: 'r', reasoning_content: 'r' });
+    expect(prepareMessage({ role: 'assistant', ...given }, 'string')).toMatchObject({
+      reasoning: 'r',
+      reasoning_content: 'r',
+    });
   });
 
   test('names, call ids and nothing else pass', () => {
@@ -54,7 +85,10 @@ describe('assistant messages', () => {
       tool_call_id: 'c',
       name: 'f',
     });
-    expect(prepareMessage({ role: 'user', content: '', reasoning: 'r', name: 1 }, 'string')).toEqual({ role: 'user', content: '' });
+    expect(prepareMessage({ role: 'user', content: '', reasoning: 'r', name: 1 }, 'string')).toEqual({
+      role: 'user',
+      content: '',
+    });
   });
 });
 

@@ -7,7 +7,11 @@ export interface ContentPart {
 }
 
 /** A message as chat templates see it (OpenAI's keys: role, content, name, tool_calls, tool_call_id, reasoning …). */
-export type TemplateMessage = { role: string; content?: string | readonly (ContentPart | string)[] | null; [key: string]: unknown };
+export type TemplateMessage = {
+  role: string;
+  content?: string | readonly (ContentPart | string)[] | null;
+  [key: string]: unknown;
+};
 
 /** How a template expects content: a string, or a list of `{ type: 'text', text }` it iterates over. */
 export type ContentFormat = 'string' | 'parts';
@@ -21,7 +25,10 @@ const TEXT_KEYS: Readonly<Record<string, string>> = {
 };
 
 /** A message with only the keys that templates are given. */
-export type PreparedMessage = Record<string, unknown> & { role: string; content: string | { type: 'text'; text: string }[] };
+export type PreparedMessage = Record<string, unknown> & {
+  role: string;
+  content: string | { type: 'text'; text: string }[];
+};
 
 /**
  * Brings a message into the shape templates are written for, as vLLM does: content flattened, tool-call arguments parsed to objects,
@@ -38,7 +45,8 @@ export function prepareMessage(message: TemplateMessage, format: ContentFormat):
     content: isString ? texts.join('\n') : texts.map((text) => ({ type: 'text', text })),
   };
   if (typeof message['name'] === 'string') prepared['name'] = message['name'];
-  if (message.role === 'tool' && typeof message['tool_call_id'] === 'string') prepared['tool_call_id'] = message['tool_call_id'];
+  if (message.role === 'tool' && typeof message['tool_call_id'] === 'string')
+    prepared['tool_call_id'] = message['tool_call_id'];
   if (message.role === 'developer' && message['tools'] !== undefined) prepared['tools'] = message['tools'];
   if (message.role !== 'assistant') return prepared;
   const toolCalls = message['tool_calls'];
@@ -52,7 +60,10 @@ export function prepareMessage(message: TemplateMessage, format: ContentFormat):
  * For a template that never mentions the role `developer`: such messages become `system`, and all system messages one, at the front,
  * joined by a blank line. Without a developer message the list is returned as it is.
  */
-export function mergeDeveloperMessages(messages: readonly PreparedMessage[], format: ContentFormat): readonly PreparedMessage[] {
+export function mergeDeveloperMessages(
+  messages: readonly PreparedMessage[],
+  format: ContentFormat,
+): readonly PreparedMessage[] {
   if (!messages.some(({ role }) => role === 'developer')) return messages;
   const isInstruction = ({ role }: PreparedMessage) => role === 'developer' || role === 'system';
   const text = messages
@@ -76,11 +87,17 @@ function partText(part: ContentPart | string): string | null {
   if (TEXT_KEYS[type] === undefined || (part.type === undefined && text === undefined)) {
     const supported = Object.keys(TEXT_KEYS).join(', ');
     const given = part.type ?? Object.keys(part).join('+');
-    throw new TokenizerError('tokenizer.unsupported_content', `content parts must be one of ${supported}; got ${JSON.stringify(given)}`);
+    throw new TokenizerError(
+      'tokenizer.unsupported_content',
+      `content parts must be one of ${supported}; got ${JSON.stringify(given)}`,
+    );
   }
   if (text === null || text === undefined) return null;
   if (typeof text === 'string') return text;
-  throw new TokenizerError('tokenizer.unsupported_content', `the text of a ${type} part must be a string, got ${typeof text}`);
+  throw new TokenizerError(
+    'tokenizer.unsupported_content',
+    `the text of a ${type} part must be a string, got ${typeof text}`,
+  );
 }
 
 function withParsedArguments(call: unknown): unknown {

@@ -38,7 +38,10 @@ export class Tokenizer {
   constructor(vocabulary: Vocabulary, options: TokenizerOptions = {}) {
     const end = vocabulary.eosTokenId ?? vocabulary.eotTokenId;
     if (end === null) {
-      throw new TokenizerError('tokenizer.unknown_vocabulary', 'the vocabulary names no end-of-sequence and no end-of-turn token');
+      throw new TokenizerError(
+        'tokenizer.unknown_vocabulary',
+        'the vocabulary names no end-of-sequence and no end-of-turn token',
+      );
     }
     const kinds = new TokenKinds(vocabulary);
     this.vocabSize = vocabulary.vocabSize;
@@ -47,11 +50,13 @@ export class Tokenizer {
     this.endTokenIds = kinds.endIds;
     this.control = new SpecialTokens(kinds.control);
     const { contextLength = 0 } = vocabulary;
-    this.maxTextBytes = options.maxTextBytes ?? (contextLength > 0 ? contextLength * kinds.longestTokenBytes : DEFAULT_MAX_TEXT_BYTES);
+    this.maxTextBytes =
+      options.maxTextBytes ?? (contextLength > 0 ? contextLength * kinds.longestTokenBytes : DEFAULT_MAX_TEXT_BYTES);
     this.#kinds = kinds;
     this.#vocabulary = vocabulary;
     this.#spacing = new SpecialSpacing(vocabulary);
-    this.#encodePlain = options.encodePlain ?? ((text) => vocabulary.tokenize(text, { addSpecial: false, parseSpecial: false }));
+    this.#encodePlain =
+      options.encodePlain ?? ((text) => vocabulary.tokenize(text, { addSpecial: false, parseSpecial: false }));
     this.#dropsLeadingSpace = options.dropsLeadingSpace ?? false;
   }
 
@@ -90,7 +95,9 @@ export class Tokenizer {
   encodeFragments(text: string, restore: (fragment: string) => string): Int32Array {
     this.#checkLength(text);
     const fragments = this.control.split(text);
-    const spacing = fragments.map((fragment) => (fragment.kind === 'special' ? this.#spacing.of(fragment.id, this.tokenText(fragment.id)) : null));
+    const spacing = fragments.map((fragment) =>
+      fragment.kind === 'special' ? this.#spacing.of(fragment.id, this.tokenText(fragment.id)) : null,
+    );
     const pieces = fragments.map((fragment, index) => {
       if (fragment.kind === 'special') return Int32Array.of(fragment.id);
       let plain = fragment.text;
