@@ -22,7 +22,7 @@ test.each<[string, number]>([
   ['{} {}', 3],
   ['[nul]', 1],
 ])('%j goes wrong at %d', (text, position) => {
-  expect(() => JSON.parse(text)).toThrow();
+  expect(() => JSON.parse(text)).toThrow(SyntaxError);
   expect(jsonFaultPosition(text)).toBe(position);
 });
 

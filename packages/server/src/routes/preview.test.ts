@@ -120,7 +120,7 @@ describe('models', () => {
         sent && JSON.parse(JSON.stringify(sent).replace(id, missing)),
         asRival(),
       );
-      expect(theirs.statusCode, `${method} ${path}`).toBe(404);
+      expect(theirs.statusCode).toBe(404);
       expect(theirs.body.replaceAll(id, missing)).toBe(unknown.body);
     }
   });
@@ -176,7 +176,7 @@ describe('models', () => {
       'acme/demo/listed:step0',
       'acme/demo/listed:step1',
     ]);
-    for (const name of ids) expect((await server.chat({ model: name })).statusCode, name).toBe(200);
+    for (const name of ids) expect((await server.chat({ model: name })).statusCode).toBe(200);
     expect(data.at(-1)).toMatchObject({
       object: 'model',
       owned_by: 'trainyard',
@@ -220,9 +220,10 @@ describe('checkpoints', () => {
     async (query) => {
       const id = await server.makeModel('paged');
       const response = await server.request('GET', `/v1/preview/models/${id}/checkpoints?${query}`);
-      expect(response.statusCode, response.body).toBe(422);
-      if (!query.startsWith('after'))
-        expect(response.json<ErrorBody>().detail).toMatchObject([{ loc: ['query', query.split('=')[0]] }]);
+      expect(response.statusCode).toBe(422);
+      expect(response.json<ErrorBody>().error.code).toBe(
+        query.startsWith('after') ? 'store.cursor_unknown' : 'request.invalid',
+      );
     },
   );
 
@@ -278,7 +279,7 @@ describe('training jobs', () => {
     const response = await submit({
       experimental_config: { learning_rate: 1e-4, epsilon: null, ppo: true, future_option: 1 },
     });
-    expect(response.statusCode, response.body).toBe(200);
+    expect(response.statusCode).toBe(200);
     const job = response.json<TrainingJobObject>();
     expect(job).toMatchObject({ status: 'queued', ignored_config_keys: ['future_option'] });
     expect(server.training.numNotified).toBe(numNotified + 1);
@@ -344,7 +345,7 @@ describe('training jobs', () => {
     const count = async () => (await server.store.listJobs({ modelId: id, limit: 1000 })).items.length;
     const numBefore = await count();
     const response = await submit(fields);
-    expect(response.statusCode, response.body).toBe(422);
+    expect(response.statusCode).toBe(422);
     expect(response.json<ErrorBody>().error.param).toBe(param);
     expect(await count()).toBe(numBefore);
   });
