@@ -35,7 +35,7 @@ const DEFAULT_MICRO_BATCH_TOKENS = 512;
  *
  * Compute threads live as long as one decode. A kept ggml thread pool was measured and is not used: 8 sequences after 400
  * shared tokens, F16 file, 2 threads on 2 cores, median of 60 steps: none 50.7 ms, poll 0 50.9 ms, poll 50 51.2 ms; with
- * one core kept busy by another process 96, 93 and 95 ms. The threads spin at the barriers inside a graph, which `poll`
+ * one core kept busy by another process 96, 94 and 96 ms. The threads spin at the barriers inside a graph, which `poll`
  * does not reach, so what helps is to have `numThreads` cores free while decoding.
  */
 export class LlamaContext implements Disposable {
@@ -155,7 +155,7 @@ export class LlamaContext implements Disposable {
     assert(length >= 0, `length ${length} is negative`);
     this.#handle.assertOpen();
     if (from === to || length === 0) return;
-    // llama.cpp counts a cell twice that `to` already shares, and then misjudges where the sequence ends.
+    // llama.cpp would keep both: two cells at one position, both attended to.
     this.#llama.memoryRemove(this.#memory, to, 0, length);
     this.#llama.memoryCopy(this.#memory, from, to, 0, length);
   }

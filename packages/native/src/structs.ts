@@ -88,8 +88,6 @@ export const QUANTIZE_PARAMS = koffi.struct({
   tensor_types: 'void*',
   prune_layers: 'void*',
   max_buf_size: 'size_t',
-  // Not a field of the release: room to spare, should a build of it append one.
-  reserved: 'void*',
 });
 
 export const TYPE_TRAITS = koffi.struct({
