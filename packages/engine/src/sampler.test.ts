@@ -266,7 +266,8 @@ describe('logprobs', () => {
       }
     }
     console.log(`log-sum-exp: largest difference ${largest.toExponential(1)}`);
-    expect(largest).toBeLessThan(1e-10); // the exponential's relative error
+    // Terms are float32: the logits themselves, at up to 60, are rounded to 4e-6.
+    expect(largest).toBeLessThan(1e-7);
   });
 
   test('the table exponential is within 1e-11 of Math.exp and exactly 0 from -50 on', () => {

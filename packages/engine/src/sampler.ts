@@ -54,20 +54,20 @@ export function sampleToken(
     scanMaxima(row, scan);
   }
   // A plain draw at temperature 1 has summed the raw distribution already.
-  if (isAdjusted || settings.temperature !== 1 || isTruncated(settings)) scanSums(row, scan, 1);
+  if (isAdjusted || settings.temperature !== 1 || isTruncated(settings)) scanSums(scan, 1);
   return { token, logSumExp: logSumExp(scan) };
 }
 
 function chooseToken(row: Float32Array, settings: SamplingSettings, uniform: number, buffers: SamplerBuffers): number {
   const { scan, candidates } = buffers;
   const { temperature } = settings;
-  if (temperature === 0 || scan.maximum === -Infinity) return argmax(row, scan);
+  if (temperature === 0 || !(scan.maximum > -Infinity)) return argmax(row, scan);
   if (isTruncated(settings)) {
     const threshold = truncationThreshold(row, scan, settings, temperature, candidates);
     return drawAbove(row, scan, threshold, 1 / temperature, uniform, candidates);
   }
-  scanSums(row, scan, 1 / temperature);
-  return Number.isNaN(scan.total) ? -1 : drawFromRow(row, scan, 1 / temperature, uniform);
+  scanSums(scan, 1 / temperature);
+  return !(scan.total > 0) ? -1 : drawFromRow(row, scan, 1 / temperature, uniform);
 }
 
 function isTruncated(settings: Truncation): boolean {

@@ -1,4 +1,4 @@
-import { BLOCK_SIZE, expNegative } from './softmax.ts';
+import { BLOCK_SIZE, expNegative, scanSums } from './softmax.ts';
 import type { RowScan } from './softmax.ts';
 
 /**
@@ -154,20 +154,16 @@ function nucleusThreshold(
   inverseTemperature: number,
   candidates: CandidateBuffer,
 ): number {
-  const { bucketMass, values } = candidates;
-  const { maximum } = scan;
-  bucketMass.fill(0);
-  let total = 0;
-  for (let block = 0; block < scan.numBlocks; block++) {
-    if (scan.blockMaxima[block]! < threshold) continue;
-    const end = Math.min(row.length, (block + 1) * BLOCK_SIZE);
-    for (let i = block * BLOCK_SIZE; i < end; i++) {
-      if (row[i]! < threshold) continue;
-      const x = (row[i]! - maximum) * inverseTemperature;
-      const weight = expNegative(x);
-      if (weight === 0) continue;
-      bucketMass[(0.5 - x * BUCKETS_PER_NAT) | 0]! += weight;
-      total += weight;
+  const { bucketMass } = candidates;
+  let total: number;
+  if (threshold > -Infinity) total = collectMass(row, scan, threshold, inverseTemperature, bucketMass);
+  else {
+    // The whole row's mass is cheap to have; weighing tokens one by one is not, so only the likely ones are, as deep as needed.
+    scanSums(scan, inverseTemperature);
+    total = scan.total;
+    for (let depth = FIRST_DEPTH; ; depth *= 2) {
+      const floor = depth < 50 ? scan.maximum - depth / inverseTemperature : -Infinity;
+      if (!(collectMass(row, scan, floor, inverseTemperature, bucketMass) < topP * total) || floor === -Infinity) break;
     }
   }
   const target = topP * total;
@@ -176,23 +172,64 @@ function nucleusThreshold(
   while (bucket < NUM_BUCKETS && above + bucketMass[bucket]! < target) above += bucketMass[bucket++]!;
   if (bucket === NUM_BUCKETS) return threshold; // rounding: the share is reached by all together only
 
-  let count = 0;
-  for (let block = 0; block < scan.numBlocks; block++) {
-    const x = (scan.blockMaxima[block]! - maximum) * inverseTemperature;
-    if (scan.blockMaxima[block]! < threshold || 0.5 - x * BUCKETS_PER_NAT > bucket + 1) continue;
-    const end = Math.min(row.length, (block + 1) * BLOCK_SIZE);
-    for (let i = block * BLOCK_SIZE; i < end; i++) {
-      if (row[i]! < threshold) continue;
-      const distance = 0.5 - (row[i]! - maximum) * inverseTemperature * BUCKETS_PER_NAT;
-      if (distance < NUM_BUCKETS && (distance | 0) === bucket) values[count++] = row[i]!;
-    }
-  }
-  const sorted = values.subarray(0, count).sort(); // ascending
-  let kept = maximum;
-  for (let i = count - 1; i >= 0 && above < target;) {
+  const sorted = valuesOfBucket(row, scan, threshold, bucket, inverseTemperature, candidates).sort(); // ascending
+  let kept = scan.maximum;
+  for (let i = sorted.length - 1; i >= 0 && above < target;) {
     kept = sorted[i]!;
-    const weight = expNegative((kept - maximum) * inverseTemperature);
+    const weight = expNegative((kept - scan.maximum) * inverseTemperature);
     for (; i >= 0 && sorted[i] === kept; i--) above += weight; // equal logits live or die together
   }
   return kept;
+}
+
+// 8 nats below the most likely, a token has 1/3000 of its probability: the nucleus of a confident row is above.
+const FIRST_DEPTH = 8;
+
+/** Sums the weights of the tokens at or above `floor` by bucket. @returns their sum */
+function collectMass(
+  row: Float32Array,
+  scan: RowScan,
+  floor: number,
+  inverseTemperature: number,
+  bucketMass: Float64Array,
+): number {
+  bucketMass.fill(0);
+  let total = 0;
+  for (let block = 0; block < scan.numBlocks; block++) {
+    if (scan.blockMaxima[block]! < floor) continue;
+    const end = Math.min(row.length, (block + 1) * BLOCK_SIZE);
+    for (let i = block * BLOCK_SIZE; i < end; i++) {
+      if (row[i]! < floor) continue;
+      const x = (row[i]! - scan.maximum) * inverseTemperature;
+      const weight = expNegative(x);
+      if (weight === 0) continue;
+      bucketMass[bucketOf(x)]! += weight;
+      total += weight;
+    }
+  }
+  return total;
+}
+
+function valuesOfBucket(
+  row: Float32Array,
+  scan: RowScan,
+  threshold: number,
+  bucket: number,
+  inverseTemperature: number,
+  candidates: CandidateBuffer,
+): Float32Array {
+  // One bucket further down than needed: rounding must not lose a token at the border.
+  const floor = Math.max(threshold, scan.maximum - (bucket + 2) / BUCKETS_PER_NAT / inverseTemperature);
+  gatherAbove(row, scan, floor, candidates);
+  const { ids, values } = candidates;
+  let count = 0;
+  for (let i = 0; i < candidates.count; i++) {
+    const value = row[ids[i]!]!;
+    if (bucketOf((value - scan.maximum) * inverseTemperature) === bucket) values[count++] = value;
+  }
+  return values.subarray(0, count);
+}
+
+function bucketOf(x: number): number {
+  return x > -50 ? (0.5 - x * BUCKETS_PER_NAT) | 0 : NUM_BUCKETS - 1;
 }

@@ -1,0 +1,101 @@
+/** The few WebAssembly instructions that row-kernel.ts is made of, as bytes. See the core specification, chapter 5. */
+export type Code = readonly number[];
+
+export const I32 = 0x7f;
+export const F32 = 0x7d;
+export const V128 = 0x7b;
+
+/** One after the other. */
+export const code = (...parts: Code[]): Code => parts.flat();
+export const get = (local: number): Code => code([0x20], unsigned(local));
+export const set = (local: number): Code => code([0x21], unsigned(local));
+export const i32 = (value: number): Code => code([0x41], signed(value));
+export const addI32: Code = [0x6a];
+export const maxF32: Code = [0x97];
+export const addF64: Code = [0xa0];
+export const storeF32: Code = [0x38, 0x02, 0x00];
+export const storeF64: Code = [0x39, 0x03, 0x00];
+/** Adds a constant to a local. */
+export const advance = (local: number, by: number): Code => code(get(local), i32(by), addI32, set(local));
+/** Runs `body`, and again while `local < end`, both unsigned. */
+export const repeatWhileBelow = (local: number, end: number, body: Code): Code =>
+  code([0x03, 0x40], body, get(local), get(end), [0x49, 0x0d, 0x00, 0x0b]);
+
+// Four float32 lanes, or two float64.
+export const load4 = (offset: number): Code => simd(0x00, 0x02, ...unsigned(offset));
+export const fill4 = (value: number): Code => simd(0x0c, ...bytesOf(new Float32Array(4).fill(value)));
+export const fill4Integer = (value: number): Code => simd(0x0c, ...bytesOf(new Int32Array(4).fill(value)));
+export const splat4 = simd(0x13);
+export const lane4 = (lane: number): Code => simd(0x1f, lane);
+export const lane2 = (lane: number): Code => simd(0x21, lane);
+export const greater4 = simd(0x44);
+export const and = simd(0x4e);
+export const nearest4 = simd(0x6a);
+export const add4 = simd(0xe4);
+export const subtract4 = simd(0xe5);
+export const multiply4 = simd(0xe6);
+export const max4 = simd(0xe9);
+export const toInteger4 = simd(0xf8);
+export const addInteger4 = simd(0xae);
+export const shiftLeft4 = simd(0xab);
+export const add2 = simd(0xf0);
+/** Lanes 0 and 1 as float64. */
+export const widenLow = simd(0x5f);
+/** Of a vector that is on the stack twice: lanes 2 and 3 in place of 0 and 1. */
+export const highLanesDown = simd(0x0d, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
+
+export interface WasmFunction {
+  name: string;
+  parameters: readonly number[];
+  locals: readonly [count: number, type: number][];
+  code: Code;
+}
+
+/** A module that exports the functions, none of which returns anything, over the memory imported as `host.memory`. */
+export function encodeModule(functions: readonly WasmFunction[]): Uint8Array<ArrayBuffer> {
+  const types = functions.map(({ parameters }) => code([0x60], vector(parameters.map((type) => [type])), [0x00]));
+  const exported = functions.map(({ name }, index) => code(text(name), [0x00], unsigned(index)));
+  const bodies = functions.map(({ locals, code: instructions }) => {
+    const content = code(vector(locals.map(([count, type]) => code(unsigned(count), [type]))), instructions, [0x0b]);
+    return code(unsigned(content.length), content);
+  });
+  return Uint8Array.from(
+    code(
+      [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
+      section(1, vector(types)),
+      section(2, vector([code(text('host'), text('memory'), [0x02, 0x00, 0x01])])),
+      section(3, vector(functions.map((_, index) => unsigned(index)))),
+      section(7, vector(exported)),
+      section(10, vector(bodies)),
+    ),
+  );
+}
+
+function section(id: number, content: Code): Code {
+  return code([id], unsigned(content.length), content);
+}
+
+function vector(items: readonly Code[]): Code {
+  return code(unsigned(items.length), ...items);
+}
+
+function text(value: string): Code {
+  return vector([...Buffer.from(value)].map((byte) => [byte]));
+}
+
+function simd(opcode: number, ...immediates: number[]): Code {
+  return code([0xfd], unsigned(opcode), immediates);
+}
+
+/** LEB128. */
+function unsigned(value: number): Code {
+  return value < 128 ? [value] : [(value & 127) | 128, ...unsigned(value >>> 7)];
+}
+
+function signed(value: number): Code {
+  return value >= -64 && value < 64 ? [value & 127] : [(value & 127) | 128, ...signed(value >> 7)];
+}
+
+function bytesOf(values: Float32Array | Int32Array): Code {
+  return [...new Uint8Array(values.buffer)];
+}
