@@ -67,7 +67,8 @@ function sendError(
 ): FastifyReply {
   const fault = error instanceof Error ? translate(error as FastifyError, request) : error;
   const answer = toErrorAnswer(fault);
-  if (answer.isInternal)
+  // A client that left is no failure, and reads no answer.
+  if (answer.isInternal && !reply.raw.destroyed)
     log(
       `request ${request.id} (${request.method} ${request.routeOptions.url ?? 'unknown'}) failed: ${fault instanceof Error ? (fault.stack ?? fault.message) : String(fault)}`,
     );

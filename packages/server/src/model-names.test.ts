@@ -100,3 +100,8 @@ test('a step that no number can hold is not read as one', () => {
     step: null,
   });
 });
+
+test('a model of another base is refused: its adapter fits no other weights', async () => {
+  const other = resolveModelName(server.store, { requested: 'agent', entity: 'acme', baseModelId: 'other/base' });
+  await expect(other).rejects.toMatchObject({ code: 'request.conflict', param: 'model' });
+});

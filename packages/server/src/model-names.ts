@@ -33,7 +33,7 @@ interface ModelName {
  *
  * @param entity name of the caller's entity; names of other entities are unknown
  * @throws {RequestError} `request.unknown_model` (also for a deleted step), `request.ambiguous_model` for a bare name that
- *   several projects have
+ *   several projects have, `request.conflict` when its base model is not the one served
  */
 export async function resolveModelName(
   store: Store,
@@ -44,6 +44,13 @@ export async function resolveModelName(
   const parsed = parseModelName(requested);
   const model = parsed && (await findModel(store, parsed, entity, requested));
   if (!parsed || !model) throw unknownModel(requested);
+  if (model.baseModel !== baseModelId) {
+    throw new RequestError(
+      'request.conflict',
+      `The model \`${requested}\` is based on \`${model.baseModel}\`, which is not served here; served: ${baseModelId}`,
+      { param: 'model' },
+    );
+  }
   const checkpoint =
     parsed.step === null ? await store.latestCheckpoint(model.id) : await store.getCheckpoint(model.id, parsed.step);
   // Step 0 is the base model, so it answers even when no checkpoint is left.

@@ -1,0 +1,49 @@
+import { StoreError } from '@trainyard/store';
+import { describe, expect, test } from 'vitest';
+
+import { BackendFailure, HTTP_FAULTS, toErrorAnswer } from './http-faults.ts';
+import { RequestError } from './request-error.ts';
+
+describe('the answer to a failure', () => {
+  test('of the request carries its code, its field and both shapes', () => {
+    const { fault, body, headers } = toErrorAnswer(
+      new RequestError('request.conflict', 'no', { param: 'n', headers: { allow: 'GET' } }),
+    );
+    expect(fault.status).toBe(400);
+    expect(headers).toEqual({ 'x-should-retry': 'false', allow: 'GET' });
+    expect(body).toEqual({
+      detail: 'no',
+      error: { message: 'no', type: 'invalid_request_error', param: 'n', code: 'request.conflict' },
+    });
+  });
+
+  test('of a back end keeps its words when the client can act on them', () => {
+    const { fault, body } = toErrorAnswer(
+      new BackendFailure('engine.context_too_long', 'the prompt has 9 tokens, the context 8', 'messages'),
+    );
+    expect([fault.status, body.error.message, body.error.param]).toEqual([
+      400,
+      'the prompt has 9 tokens, the context 8',
+      'messages',
+    ]);
+  });
+
+  test.each([
+    new Error('at /srv/x'),
+    new StoreError('store.corrupt', 'at /srv/x'),
+    new BackendFailure('engine.internal', 'at /srv/x', null),
+    'at /srv/x',
+    null,
+    { code: 'engine.overloaded' },
+  ])('of the service itself shows nothing inside: %s', (thrown) => {
+    const { fault, body, isInternal } = toErrorAnswer(thrown);
+    expect([fault.status, isInternal]).toEqual([500, true]);
+    expect(JSON.stringify(body)).not.toContain('/srv');
+  });
+});
+
+test('what can be retried is no refusal of the request itself', () => {
+  const retryable = Object.entries(HTTP_FAULTS).filter(([, fault]) => fault.retryable);
+  expect(retryable.map(([, fault]) => fault.status).filter((status) => ![409, 429, 503].includes(status))).toEqual([]);
+  for (const [, fault] of Object.entries(HTTP_FAULTS)) expect(fault.status).toBeGreaterThanOrEqual(400);
+});
