@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 
-import { FolderBlobs, SqliteStore, type Blobs, type Scope, type Store } from '@trainyard/store';
+import { FolderBlobs, removeOrphans, SqliteStore, type Scope, type Store } from '@trainyard/store';
 
 import { ComputeArbiter } from './compute-arbiter.ts';
 import type { ServiceConfig } from './config.ts';
@@ -14,6 +14,8 @@ import { TrainingWorker } from './jobs/worker.ts';
 
 /** Everything a first user may do. */
 const ADMIN_SCOPES: readonly Scope[] = ['inference', 'training', 'admin'];
+/** What this service writes to the blobs; a crash between a blob and its row leaves an orphan. */
+const BLOB_PREFIXES = ['checkpoints/', 'groups/', 'logs/'];
 /** How often a drain looks whether the last request has ended. */
 const DRAIN_POLL_MS = 25;
 
@@ -56,7 +58,7 @@ export async function startService(config: ServiceConfig, log: (line: string) =>
     cleanups.push(() => blobs.close());
     await store.recoverAfterRestart();
     await store.purgeExpired();
-    await removeUnreferenced(store, blobs);
+    await removeOrphans(store, blobs, BLOB_PREFIXES);
     const apiKey = await ensureAdminKey(store, config, paths.keyFile);
 
     const arbiter = new ComputeArbiter();
@@ -149,12 +151,4 @@ async function ensureAdminKey(store: Store, config: ServiceConfig, keyFile: stri
 function writeKeyFile(path: string, secret: string): void {
   rmSync(path, { force: true }); // an existing file would keep its permissions
   writeFileSync(path, `${secret}\n`, { mode: 0o600 });
-}
-
-/** Blobs that a crash left between being written and being recorded. Nothing runs yet, so nothing new can be among them. */
-async function removeUnreferenced(store: Store, blobs: Blobs): Promise<void> {
-  const { artifactKeys, blobKeys } = await store.listReferencedKeys();
-  const kept = new Set([...artifactKeys, ...blobKeys]);
-  for (const key of await blobs.listDirectories()) if (!kept.has(key)) await blobs.removeDirectory(key);
-  for (const key of await blobs.listKeys()) if (!kept.has(key)) await blobs.remove(key);
 }

@@ -204,6 +204,18 @@ describe('refused requests', () => {
     expect([response.statusCode, response.json<ErrorBody>().error.param]).toEqual([422, 'seed']);
   });
 
+  test('nesting that would exhaust a stack is refused, and the service goes on', async () => {
+    const deep = '['.repeat(100_000) + ']'.repeat(100_000);
+    for (const [field, body] of [
+      ['messages', `{"messages": [{"role": "user", "content": "x", "extra": ${deep}}]}`],
+      ['chat_template_kwargs', `{"messages": [], "chat_template_kwargs": {"a": ${deep}}}`],
+    ] as const) {
+      const response = await server.request('POST', '/v1/chat/completions', body);
+      expect([response.statusCode, response.json<ErrorBody>().error.param]).toEqual([422, field]);
+    }
+    expect((await server.chat({})).statusCode).toBe(200);
+  });
+
   test('a message names the limit and the value', async () => {
     const { error } = (await server.chat({ top_p: 1.4 })).json<ErrorBody>();
     expect(error.message).toBe('`top_p`: Input should be less than or equal to 1, got 1.4');

@@ -350,6 +350,20 @@ describe('training jobs', () => {
     expect(await count()).toBe(numBefore);
   });
 
+  test('nesting that would exhaust a stack is refused', async () => {
+    const id = await server.makeModel('trained');
+    const deep = '['.repeat(100_000) + ']'.repeat(100_000);
+    for (const extra of [
+      `"messages_and_choices": [{"role": "user", "x": ${deep}}]`,
+      `"odd": ${deep}`,
+      `"tools": [{"x": ${deep}}]`,
+    ]) {
+      const body = `{"model_id": "${id}", "trajectory_groups": [{"trajectories": [{${extra}}]}]}`;
+      const response = await server.request('POST', '/v1/preview/training-jobs', body);
+      expect(response.statusCode).toBe(422);
+    }
+  });
+
   test('a reward beyond the numbers is refused', async () => {
     const id = await server.makeModel('trained');
     const response = await server.request(

@@ -24,6 +24,7 @@ import { STOP_AT_FIRST_FAULT } from '../validation.ts';
 import { type JobConfig, readJobConfig } from '../wire/training-config.ts';
 import { trajectoryGroupOf, TrajectoryFormatError } from '../wire/trajectory-groups.ts';
 import { notFound, ownedJob, ownedModel } from './owned.ts';
+import { storeGroups } from './store-groups.ts';
 
 /** POST /v1/preview/training-jobs, GET …/{job_id} and GET …/{job_id}/events. */
 export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts): void {
@@ -51,7 +52,7 @@ export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts): void
         await checkGroups(groups, inference.baseModel.vocabSize);
         const id = randomUUID();
         const groupsKey = `groups/${id}`;
-        await blobs.putJsonLines(groupsKey, groups);
+        await storeGroups(blobs, groupsKey, groups);
         const job: TrainingJobObject = {
           id,
           model_id: model.id,

@@ -8,6 +8,7 @@ import type { RouteParts } from '../server-parts.ts';
 import { STOP_AT_FIRST_FAULT } from '../validation.ts';
 import { computeLogMetrics } from '../wire/log-metrics.ts';
 import { notFound, ownedModel } from './owned.ts';
+import { storeGroups } from './store-groups.ts';
 
 /** POST /v1/preview/models/{model_id}/log: keeps the trajectories and puts their means on the latest checkpoint. */
 export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts): void {
@@ -27,7 +28,7 @@ export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts): vo
         const answer = { model_id: model.id, num_trajectories: numTrajectories };
         if (numTrajectories === 0) return answer;
         const blobKey = `logs/${randomUUID()}`;
-        await blobs.putJsonLines(blobKey, groups);
+        await storeGroups(blobs, blobKey, groups);
         const numExceptions = groups.reduce((sum, group) => sum + (group.exceptions?.length ?? 0), 0);
         const stored = completes(answer);
         try {

@@ -9,6 +9,7 @@ import {
   unsupportedField,
 } from '@trainyard/protocol';
 
+import { isDeeperThan } from '../json-depth.ts';
 import type { ResolvedModel } from '../model-names.ts';
 import { RequestError } from '../request-error.ts';
 
@@ -25,6 +26,8 @@ export interface AnswerFormat {
 
 /** Sampling at a lower temperature would overflow; vLLM raises it the same way. */
 const MIN_TEMPERATURE = 0.01;
+/** Levels of lists and objects in what templates are given: JSON schemas of tools have some twenty. */
+const MAX_DEPTH = 256;
 /** Template variables that would change what is rendered with, rather than what is rendered. */
 const FORBIDDEN_TEMPLATE_VARIABLES = ['chat_template', 'tokenize'] as const;
 
@@ -35,6 +38,11 @@ const FORBIDDEN_TEMPLATE_VARIABLES = ['chat_template', 'tokenize'] as const;
  * @throws {RequestError} `request.invalid`, `request.unsupported`, `request.conflict`
  */
 export function checkChatRequest(body: ChatCompletionRequest): void {
+  for (const field of ['messages', 'tools', 'chat_template_kwargs'] as const) {
+    if (!isDeeperThan(body[field], MAX_DEPTH)) continue;
+    const msg = `Input should nest at most ${MAX_DEPTH} levels of lists and objects`;
+    throw RequestError.invalid([{ loc: ['body', field], msg, type: 'recursion_limit' }]);
+  }
   const faults = messageFaults(body.messages);
   if (faults.length > 0) throw RequestError.invalid(faults);
   if (parseSeed(body.seed) === 'out_of_range') {

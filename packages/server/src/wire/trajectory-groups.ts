@@ -1,5 +1,9 @@
 import type { ValidationItem, WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
 import type { History, Trajectory, TrajectoryGroup } from '@trainyard/trainer';
+import { isDeeperThan } from '../json-depth.ts';
+
+/** Levels of lists and objects in a message: templates and serialisers call themselves on them. */
+const MAX_DEPTH = 256;
 
 /** A trajectory that cannot be trained as sent; `item` names the group, the trajectory and the entry. */
 export class TrajectoryFormatError extends Error {
@@ -91,6 +95,8 @@ function readItem(item: unknown, place: Place, vocabSize: number | null): Histor
 
 /** Content of a shape that no template can render is refused here; parts are the template's business. */
 function readMessage(message: object, place: Place): TemplateMessage {
+  if (isDeeperThan(message, MAX_DEPTH))
+    fail(place, 'recursion_limit', `Input should nest at most ${MAX_DEPTH} levels of lists and objects`);
   const { role, content } = message as { role?: unknown; content?: unknown };
   if (typeof role !== 'string') fail([...place, 'role'], 'string_type', 'Input should be a valid string');
   if (content !== undefined && content !== null && typeof content !== 'string' && !Array.isArray(content)) {

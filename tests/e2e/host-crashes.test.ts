@@ -1,0 +1,103 @@
+import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { Trainyard, TrainyardApiError } from '@trainyard/sdk';
+
+import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import { scoredGroup } from '../support/groups.ts';
+
+let service: OwnService;
+let client: Trainyard;
+let base: string;
+let modelId: string;
+
+beforeAll(async () => {
+  service = await ownService();
+  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
+  base = (await client.listModels()).data[0]!.id;
+  modelId = (await client.registerModel({ project: 'crashes', name: 'survivor', baseModel: base })).id;
+});
+
+afterAll(async () => {
+  await service.close();
+});
+
+/** Process id of one of the service's hosts. */
+function hostPid(name: 'engine' | 'trainer'): number {
+  const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(service.pid)], { encoding: 'utf8' });
+  const pid = stdout.trim().split(/\s+/).map(Number).find((child) => readFileSync(`/proc/${child}/cmdline`, 'utf8').includes(`${name}-host.ts`));
+  if (pid === undefined) throw new Error(`the service has no ${name} host`);
+  return pid;
+}
+
+async function untilHealthy(): Promise<void> {
+  while (!(await client.isHealthy())) await new Promise((resolve) => setTimeout(resolve, 50));
+}
+
+/** Rows this short make every history a gradient step of its own. */
+async function manyGroups(numGroups: number) {
+  const groups = [];
+  for (let index = 0; index < numGroups; index++) groups.push(await scoredGroup(client, 'survivor', { prompt: `Say something about ${index}. ${'Please. '.repeat(150)}`, seed: index * 10, n: 8 }));
+  return groups;
+}
+
+describe('a killed engine host', () => {
+  it('ends the request in flight with one clear error and comes back by itself', async () => {
+    const inFlight = client.chat({ model: base, messages: [{ role: 'user', content: 'Count.' }], max_tokens: 2_000, ignore_eos: true });
+    const outcome = inFlight.then(() => null, (error: unknown) => error);
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    process.kill(hostPid('engine'), 'SIGKILL');
+    const error = await outcome;
+    expect(error).toBeInstanceOf(TrainyardApiError);
+    expect(error).toMatchObject({ status: 503, code: 'engine.host_lost' });
+    expect((error as Error).message).toContain('SIGKILL');
+    // A request made while the host is coming back waits for it.
+    const answer = await client.chat({ model: base, messages: [{ role: 'user', content: 'What is the capital of France?' }], temperature: 0, max_tokens: 12 });
+    expect(answer.choices[0]!.message.content).toContain('Paris');
+    expect(await client.isHealthy()).toBe(true);
+  });
+
+  it('ends a stream with an error event and [DONE]', async () => {
+    const response = await fetch(`${service.url}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${service.apiKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: base, messages: [{ role: 'user', content: 'Count.' }], max_tokens: 2_000, ignore_eos: true, stream: true }),
+    });
+    expect(response.status).toBe(200);
+    setTimeout(() => process.kill(hostPid('engine'), 'SIGKILL'), 300);
+    const events = (await response.text()).trim().split('\n\n');
+    expect(events.at(-1)).toBe('data: [DONE]');
+    const errors = events.filter((event) => event.startsWith('data: {"error"'));
+    expect(errors).toHaveLength(1);
+    expect(JSON.parse(errors[0]!.slice(6)).error).toMatchObject({ code: 'engine.host_lost', type: 'server_error' });
+    await untilHealthy();
+  });
+});
+
+describe('a killed trainer host', () => {
+  it('goes on from its last gradient step: the job succeeds with the same steps and the same weights', async () => {
+    const groups = await manyGroups(12);
+    const undisturbed = await client.createTrainingJob(modelId, groups, { learning_rate: 1e-4 });
+    const expected = await client.waitForTraining(undisturbed.id);
+    expect(expected.length).toBeGreaterThan(1);
+    const digestOf = async (name: string) => (await client.chat({ model: name, messages: [{ role: 'user', content: 'x' }], max_tokens: 1 })).system_fingerprint;
+
+    // The same job on a second fresh model, with its host killed twice.
+    const twin = await client.registerModel({ project: 'crashes', name: 'twin', baseModel: base });
+    const job = await client.createTrainingJob(twin.id, groups, { learning_rate: 1e-4 });
+    const seen: string[] = [];
+    let numKills = 0;
+    for await (const event of client.watchTrainingJob(job.id)) {
+      seen.push(event.type);
+      if ((event.type === 'training_started' || event.type === 'gradient_step') && numKills < 2) {
+        numKills += 1;
+        process.kill(hostPid('trainer'), 'SIGKILL');
+        await untilHealthy();
+      }
+    }
+    expect(seen).toEqual(['training_started', ...expected.map(() => 'gradient_step'), 'training_ended']);
+    expect(await digestOf('twin:step1')).toBe(await digestOf('survivor:step1'));
+  });
+});

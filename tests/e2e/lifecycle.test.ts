@@ -1,0 +1,150 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, describe, expect, it } from 'vitest';
+
+import { Trainyard } from '@trainyard/sdk';
+
+import { ownService } from '../../scripts/own-service.ts';
+import { scoredGroup } from '../support/groups.ts';
+
+const scratch = mkdtempSync(join(tmpdir(), 'trainyard-lifecycle-'));
+afterAll(() => rmSync(scratch, { recursive: true }));
+
+/** Process ids of the direct children of a process. */
+function childrenOf(pid: number): number[] {
+  const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' });
+  return stdout.trim().split(/\s+/).filter(Boolean).map(Number);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+describe('a service', () => {
+  it('keeps models, checkpoints and logs over a restart, and leaves no process behind', async () => {
+    const dataDirectory = join(scratch, 'restart');
+    const first = await ownService({ dataDirectory });
+    const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey });
+    expect(await client.isHealthy()).toBe(true);
+    const base = (await client.listModels()).data[0]!.id;
+    const model = await client.registerModel({ project: 'p', name: 'kept', baseModel: base });
+    const job = await client.createTrainingJob(model.id, [await scoredGroup(client, 'kept')], { learning_rate: 1e-4 });
+    const steps = await client.waitForTraining(job.id);
+    expect(steps).toHaveLength(1);
+    await client.log(model.id, 'val', [await scoredGroup(client, 'kept')]);
+    const greedy = { model: 'kept', messages: [{ role: 'user', content: 'Say something.' }], temperature: 0, max_tokens: 12 };
+    const before = await client.chat(greedy);
+    expect(before.model).toBe('local/p/kept:step1');
+    const children = childrenOf(first.pid);
+    expect(children).toHaveLength(2);
+    expect(await first.stop()).toBe(0);
+    expect(children.filter(isAlive)).toEqual([]);
+
+    const second = await ownService({ dataDirectory, environment: { TRAINYARD_API_KEY: first.apiKey } });
+    try {
+      const again = new Trainyard({ baseUrl: second.url, apiKey: first.apiKey });
+      const { data } = await again.listCheckpoints(model.id);
+      expect(data.map((checkpoint) => checkpoint.step)).toEqual([0, 1]);
+      expect(data[1]!.metrics).toHaveProperty(['val/reward']);
+      expect(data[1]!.metrics).toHaveProperty(['train/policy_loss']);
+      const after = await again.chat(greedy);
+      expect(after.choices[0]!.message.content).toBe(before.choices[0]!.message.content);
+      expect(after.system_fingerprint).toBe(before.system_fingerprint);
+      const events = await again.listTrainingEvents(job.id);
+      expect(events.data.map((event) => event.type)).toEqual(['training_started', 'gradient_step', 'training_ended']);
+    } finally {
+      await second.close();
+    }
+  });
+
+  it('shows its key once, keeps it hashed, and leaves a file only its owner can read', async () => {
+    const dataDirectory = join(scratch, 'key');
+    const service = await ownService({ dataDirectory, environment: { TRAINYARD_API_KEY: '' } });
+    const keyFile = join(dataDirectory, 'admin-key');
+    const secret = readFileSync(keyFile, 'utf8').trim();
+    try {
+      expect(service.output()).toContain(secret);
+      expect(statSync(keyFile).mode & 0o777).toBe(0o600);
+      expect(await new Trainyard({ baseUrl: service.url, apiKey: secret }).listModels()).toHaveProperty('object', 'list');
+    } finally {
+      await service.stop();
+    }
+    for (const file of ['trainyard.sqlite', 'trainyard.sqlite-wal']) {
+      const path = join(dataDirectory, file);
+      if (statSync(path, { throwIfNoEntry: false })) expect(readFileSync(path).includes(secret), file).toBe(false);
+    }
+    const second = await ownService({ dataDirectory, environment: { TRAINYARD_API_KEY: '' } });
+    expect(second.output()).not.toContain(secret);
+    await second.close();
+  });
+
+  it('ends in-flight requests before it goes', async () => {
+    const service = await ownService();
+    const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
+    const base = (await client.listModels()).data[0]!.id;
+    const running = client.chat({ model: base, messages: [{ role: 'user', content: 'Count.' }], max_tokens: 60, ignore_eos: true });
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const stopped = service.stop();
+    const answer = await running;
+    expect(answer.usage.completion_tokens).toBe(60);
+    expect(await stopped).toBe(0);
+    await service.close();
+  });
+});
+
+describe('a service that cannot start says why', () => {
+  it('port in use', async () => {
+    const blocker = createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => blocker.once('listening', resolve));
+    const { port } = blocker.address() as { port: number };
+    const dataDirectory = join(scratch, 'port');
+    await expect(ownService({ dataDirectory, environment: { TRAINYARD_PORT: String(port) } })).rejects.toThrow(`port ${port} on 127.0.0.1 is in use`);
+    blocker.close();
+    // Nothing is left that would keep the next start from the folder.
+    await (await ownService({ dataDirectory })).close();
+  });
+
+  it('missing model', async () => {
+    await expect(ownService({ environment: { TRAINYARD_MODEL: join(scratch, 'none.gguf') } })).rejects.toThrow('none.gguf does not exist');
+  });
+
+  it('corrupt model', async () => {
+    const path = join(scratch, 'corrupt.gguf');
+    writeFileSync(path, Buffer.concat([Buffer.from('GGUF'), Buffer.alloc(4096, 0xff)]));
+    await expect(ownService({ environment: { TRAINYARD_MODEL: path } })).rejects.toThrow(/corrupt\.gguf/);
+  });
+
+  it('data folder in use', async () => {
+    const dataDirectory = join(scratch, 'twice');
+    const first = await ownService({ dataDirectory });
+    await expect(ownService({ dataDirectory })).rejects.toThrow(`is in use by process ${first.pid}`);
+    await first.close();
+  });
+
+  it('data folder that is a file', async () => {
+    const path = join(scratch, 'file');
+    writeFileSync(path, '');
+    await expect(ownService({ dataDirectory: path })).rejects.toThrow('cannot be used');
+  });
+
+  it('bad setting', async () => {
+    await expect(ownService({ environment: { TRAINYARD_PORT: 'http' } })).rejects.toThrow('environment variable TRAINYARD_PORT must be a whole number from 0 to 65535, got "http"');
+  });
+
+  it('prints its options, and refuses unknown ones', () => {
+    const main = join(import.meta.dirname, '../../packages/cli/src/main.ts');
+    const run = (...args: string[]) => spawnSync(process.execPath, ['--conditions=@trainyard/source', main, ...args], { encoding: 'utf8' });
+    expect(run('serve', '--help').stdout).toContain('--engine-share');
+    expect(run('serve', '--prot', '1')).toMatchObject({ status: 1 });
+    expect(run('fly')).toMatchObject({ status: 2 });
+    expect(execFileSync(process.execPath, ['--conditions=@trainyard/source', main, '--help'], { encoding: 'utf8' })).toContain('usage: trainyard');
+  });
+});
