@@ -276,6 +276,16 @@ describe('refused requests', () => {
   });
 
   test.each([
+    ['prompt', 'messages'],
+    ['sampling.logitBias', 'logit_bias'],
+    ['stopTokenIds', 'stop_token_ids'],
+    [null, null],
+  ])('the engine’s field %s is told as %s', async (param, field) => {
+    server.inference.script = () => [failure('engine.invalid_request', 'the reason', param)];
+    expect((await server.chat()).json<ErrorBody>().error.param).toBe(field);
+  });
+
+  test.each([
     ['engine.context_too_long', 400, 'false', 'the reason'],
     ['engine.overloaded', 429, 'true', 'the reason'],
     ['engine.template_failed', 400, 'false', 'the reason'],

@@ -75,7 +75,14 @@ async function* outputs(
 function accept(result: IteratorResult<EngineEvent>, signal: AbortSignal): EngineEvent {
   signal.throwIfAborted();
   if (result.done) throw new Error('a generation ended without its last event');
-  if (result.value.kind === 'failed')
-    throw new BackendFailure(result.value.code, result.value.message, result.value.param);
-  return result.value;
+  if (result.value.kind !== 'failed') return result.value;
+  const { code, message, param } = result.value;
+  throw new BackendFailure(code, message, param && toWireField(param));
+}
+
+/** The engine names fields of `GenerateRequest`; clients know them as they sent them. */
+function toWireField(param: string): string {
+  if (param === 'prompt') return 'messages';
+  if (param === 'adapter') return 'model';
+  return param.replace(/^sampling\./, '').replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
