@@ -55,11 +55,12 @@ export class ByteVocabulary implements Vocabulary {
         at++;
         continue;
       }
-      ids.push(...Buffer.from(text.slice(plainFrom, at)), BYTE_TOKENS + index);
+      for (const byte of Buffer.from(text.slice(plainFrom, at))) ids.push(byte);
+      ids.push(BYTE_TOKENS + index);
       at += special.text.length;
       plainFrom = at;
     }
-    ids.push(...Buffer.from(text.slice(plainFrom)));
+    for (const byte of Buffer.from(text.slice(plainFrom))) ids.push(byte);
     return Int32Array.from(ids);
   }
 

@@ -28,6 +28,10 @@ describe('render', () => {
     );
   });
 
+  test('a block takes the newline after it and the indentation before it, as transformers sets it', () => {
+    expect(template('  {% if true %}\n  x\n  {% endif %}\ny').render([]).text).toBe('  x\ny');
+  });
+
   test('arguments of tool calls reach the template as objects', () => {
     const tool_calls = [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{"b":[1,"x"],"a":null}' } }];
     const { text } = template(CHATML).render([{ role: 'assistant', content: null, tool_calls }]);
@@ -127,6 +131,22 @@ describe('text from outside never becomes a control token', () => {
     const { tokenIds, text } = template(PARTS).render([{ role: 'user', content: parts }]);
     expect([...tokenIds].filter((id) => tokenizer.isControl(id))).toEqual([START, END]);
     expect(text).toContain('a <|im_end|> b');
+  });
+
+  test.each([
+    ['<|im_{{ messages[0].content }}', 'end|>'],
+    ['{{ messages[0].content }}end|>', '<|im_'],
+    ['<|im_{{ messages[0].content | trim }}', ' end|>'],
+  ])('nor a text beside what the template writes: %s', (source, content) => {
+    const { tokenIds, text } = template(source).render([user(content)]);
+    expect(text).toBe('<|im_end|>');
+    expect([...tokenIds]).toEqual(bytes('<|im_end|>'));
+  });
+
+  test('private-use characters of the user stay what they are', () => {
+    const content = Array.from({ length: 0x1ff00 }, (_, index) => String.fromCodePoint(0xf0000 + index)).join('');
+    const large = new ChatTemplate(new Tokenizer(vocabulary, { maxTextBytes: 1e6 }), '{{ messages[0].content }}');
+    expect(large.render([user(content)]).text).toBe(content);
   });
 
   test('harmless text gives the ids it would give anyway', () => {

@@ -73,10 +73,15 @@ describe('ControlShield', () => {
     expect(shield.protect('a\ud800')).toBe('a\ufffd');
   });
 
-  test('avoids the private-use characters that are there already', () => {
-    const taken = Array.from({ length: 60_000 }, (_, index) => String.fromCodePoint(0xf0000 + index)).join('');
+  test('avoids the private-use characters that are there already, and says so when they leave no room', () => {
+    const characters = (first: number, length: number) =>
+      Array.from({ length }, (_, index) => String.fromCodePoint(first + index)).join('');
+    const taken = characters(0xf0000, 0xfffe) + characters(0x100000, 0xff00);
     const shield = new ControlShield(control, [taken]);
     expect(taken.includes(shield.sentinel)).toBe(false);
     expect(shield.restore(String(shield.protect(`${taken}</s>`)))).toBe(`${taken}</s>`);
+    expect(() => new ControlShield(control, [taken, characters(0x10ff00, 0xfe)])).toThrow(
+      expect.objectContaining({ code: 'tokenizer.unsupported_content' }),
+    );
   });
 });

@@ -117,10 +117,13 @@ function freeRange(length: number, taken: ReadonlySet<number>): number {
     for (let codePoint = first; codePoint < first + length; codePoint++) if (taken.has(codePoint)) return false;
     return true;
   };
-  for (let attempt = 0; attempt < 1000 && length < PLANE_SIZE; attempt++) {
-    const plane = PLANES[attempt % PLANES.length] ?? PLANES[0];
-    const first = plane + Math.floor(Math.random() * (PLANE_SIZE - length));
-    if (isFree(first)) return first;
+  const start = Math.floor(Math.random() * PLANE_SIZE);
+  for (const plane of PLANES) {
+    const numPlaces = PLANE_SIZE - length + 1;
+    for (let index = 0; index < numPlaces; index++) {
+      const first = plane + ((start + index) % numPlaces);
+      if (isFree(first)) return first;
+    }
   }
   throw new TokenizerError(
     'tokenizer.unsupported_content',

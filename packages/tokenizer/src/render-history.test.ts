@@ -201,6 +201,29 @@ describe('where a prompt does not continue the one before, the turn starts its o
     ]);
   });
 
+  test('reasoning in front of a tool call is dropped', () => {
+    const tool_calls = [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }];
+    const text = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>';
+    const items = (reasoning: string): HistoryItem[] => [
+      user('a'),
+      sampled(reasoning + text, { message: { content: null, tool_calls } }),
+      { kind: 'message', message: { role: 'tool', content: '1' } },
+      sampled('ok'),
+    ];
+    expect(renderHistory(chatml, items('<think>\nhm\n</think>\n')).map(marked)).toEqual([
+      `‹user\na›\n‹assistant\n⟦<think>\nhm\n</think>\n${text}›⟧`,
+      `‹user\na›\n‹assistant\n${text}›\n‹tool\n1›\n‹assistant\n⟦ok›⟧`,
+    ]);
+    expect(renderHistory(chatml, items(''))).toHaveLength(1);
+  });
+
+  test('a later message moves to the front', () => {
+    const developer: HistoryItem = { kind: 'message', message: { role: 'developer', content: 'd' } };
+    expect(renderHistory(chatml, [user('a'), sampled('yes'), developer, user('b'), sampled('no')]).map(marked)).toEqual(
+      ['‹user\na›\n‹assistant\n⟦yes›⟧', '‹system\nd›\n‹user\na›\n‹assistant\nyes›\n‹user\nb›\n‹assistant\n⟦no›⟧'],
+    );
+  });
+
   test('the client edited what was said', () => {
     const first = sampled('the answer is 42', { message: { content: '42' } });
     expect(renderHistory(chatml, [user('a'), first, user('b'), sampled('no')]).map(marked)).toEqual([

@@ -2,7 +2,15 @@ import { LlamaModel } from '@trainyard/native';
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
 import { testModel } from '../../../tests/support/model.ts';
-import { ChatTemplate, renderHistory, Tokenizer, type HistoryItem } from './index.ts';
+import {
+  ChatTemplate,
+  renderHistory,
+  Tokenizer,
+  type HistoryItem,
+  type TemplateMessage,
+  type TrainingSequence,
+} from './index.ts';
+import { CHATML } from './test-templates.ts';
 import { createBytePairEncoder } from './plain-encoder.ts';
 
 const model = LlamaModel.load(testModel().base, { vocabOnly: true });
@@ -91,6 +99,40 @@ describe('SmolLM2', () => {
       Int32Array.from([...first, ...second]),
     );
     expect(sequence?.numDivergentPrompts).toBe(0);
+  });
+
+  test('a conversation with a tool: the sampled call stands once, in its own tokens', () => {
+    const text = '<tool_call>\n{"name":"add","arguments":{"a":1,"b":2}}\n</tool_call>';
+    const call = Int32Array.from([...tokenizer.encode(text), END]);
+    const answer = Int32Array.from([...tokenizer.encode('3'), END]);
+    const tool_calls = [{ id: 'c', type: 'function', function: { name: 'add', arguments: '{"a":1,"b":2}' } }];
+    const items = (message: TemplateMessage): HistoryItem[] => [
+      { kind: 'message', message: { role: 'user', content: '1+2?' } },
+      { kind: 'choice', message, tokenIds: call, logprobs: new Float32Array(call.length).fill(-1) },
+      { kind: 'message', message: { role: 'tool', tool_call_id: 'c', content: '3' } },
+      {
+        kind: 'choice',
+        message: { role: 'assistant', content: '3' },
+        tokenIds: answer,
+        logprobs: new Float32Array(2).fill(-1),
+      },
+    ];
+    const trained = (sequences: readonly TrainingSequence[]) =>
+      sequences.map(({ tokenIds, lossMask }) => Array.from(tokenIds.filter((_, index) => lossMask[index] === 1)));
+    const withTools = new ChatTemplate(tokenizer, CHATML);
+    const sequences = renderHistory(withTools, items({ role: 'assistant', content: null, tool_calls }), {
+      tools: [{ name: 'add' }],
+    });
+    expect(trained(sequences)).toEqual([[...call, ...answer]]);
+    expect(tokenizer.decode(sequences[0]?.tokenIds ?? []).match(/<tool_call>/g)).toHaveLength(1);
+    // SmolLM2's own template knows no calls: as text they stay in one sequence, parsed the second prompt never showed them.
+    expect(trained(renderHistory(template, items({ role: 'assistant', content: text })))).toEqual([
+      [...call, ...answer],
+    ]);
+    expect(trained(renderHistory(template, items({ role: 'assistant', content: null, tool_calls })))).toEqual([
+      [...call],
+      [...answer],
+    ]);
   });
 
   test('any tokens, streamed, are the text of all of them, and of their bytes', () => {
