@@ -11,7 +11,7 @@ export interface SamplingSettings extends Truncation {
 }
 
 /** -Infinity and anything below it on the wire. */
-export const LOGPROB_FLOOR = -9999;
+const LOGPROB_FLOOR = -9999;
 
 /** Buffers for rows of one vocabulary; one sampler serves all sequences, one row at a time. */
 export class SamplerBuffers {

@@ -97,7 +97,7 @@ export function gatherAbove(row: Float32Array, scan: RowScan, threshold: number,
 }
 
 /** The k-th largest logit of the row, 1 <= k <= V. Needs `scanMaxima`. */
-export function kthLargest(row: Float32Array, scan: RowScan, k: number, candidates: CandidateBuffer): number {
+function kthLargest(row: Float32Array, scan: RowScan, k: number, candidates: CandidateBuffer): number {
   const { values } = candidates;
   gatherAbove(row, scan, kthLargestBound(scan, k), candidates);
   const { ids, count } = candidates;
