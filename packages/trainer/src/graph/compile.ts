@@ -18,7 +18,10 @@ export interface CompiledGraph {
  * @param outputs Named results; whatever they do not need is left out.
  * @param options.savedAsInputs When true, a `saved` value becomes a graph input of its name; otherwise it is computed. Default false.
  */
-export function compileGraph(outputs: Readonly<Record<string, Value>>, options: { savedAsInputs?: boolean } = {}): CompiledGraph {
+export function compileGraph(
+  outputs: Readonly<Record<string, Value>>,
+  options: { savedAsInputs?: boolean } = {},
+): CompiledGraph {
   const isInput = (node: Value) => node.operation.kind === 'saved' && options.savedAsInputs === true;
   const emitter = new Emitter();
   const names = new Map<Value, string>();
@@ -37,7 +40,12 @@ export function compileGraph(outputs: Readonly<Record<string, Value>>, options: 
     emitter.node('Identity', [names.get(node)!], {}, { output: name });
     return { name, type: node.type, shape: node.shape };
   });
-  const bytes = encodeOnnxModel({ nodes: emitter.nodes, inputs: emitter.inputs, outputs: results, constants: emitter.constants });
+  const bytes = encodeOnnxModel({
+    nodes: emitter.nodes,
+    inputs: emitter.inputs,
+    outputs: results,
+    constants: emitter.constants,
+  });
   return { bytes, inputNames: emitter.inputs.map((x) => x.name), outputNames: results.map((x) => x.name) };
 }
 
@@ -107,7 +115,9 @@ class Emitter {
       case 'inverseRms': {
         const squares = this.node('Mul', [a, a]);
         const mean = this.node('ReduceMean', [squares, this.#integers([-1])], { keepdims: { int: 1 } });
-        return this.node('Reciprocal', [this.node('Sqrt', [this.node('Add', [mean, this.#scalar(operation.epsilon)])])]);
+        return this.node('Reciprocal', [
+          this.node('Sqrt', [this.node('Add', [mean, this.#scalar(operation.epsilon)])]),
+        ]);
       }
       case 'matmul': {
         const attributes = {
@@ -159,6 +169,9 @@ class Emitter {
 function reshapeTarget(node: Value): number[] {
   const from = node.inputs[0]!.shape;
   const target = node.shape.map((dim, axis) => (typeof dim === 'number' ? dim : from[axis] === dim ? 0 : -1));
-  assert(target.filter((dim) => dim === -1).length <= 1, `reshape [${from.join()}] → [${node.shape.join()}] moves two run-time sizes`);
+  assert(
+    target.filter((dim) => dim === -1).length <= 1,
+    `reshape [${from.join()}] → [${node.shape.join()}] moves two run-time sizes`,
+  );
   return target;
 }

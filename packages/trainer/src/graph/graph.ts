@@ -37,7 +37,8 @@ const value = (operation: Operation, inputs: readonly Value[], shape: Shape, typ
 });
 
 /** A tensor fed at run time. */
-export const input = (name: string, shape: Shape, type: ElementType = 'float32'): Value => value({ kind: 'input', name }, [], shape, type);
+export const input = (name: string, shape: Shape, type: ElementType = 'float32'): Value =>
+  value({ kind: 'input', name }, [], shape, type);
 
 /**
  * The same tensor, which a backward graph may receive as an input of that name instead of computing it again.
@@ -63,23 +64,35 @@ export function swapHalves(x: Value): Value {
 }
 
 /** [..., H] → [..., 1]: 1 / √(mean(x²) + epsilon). */
-export const inverseRms = (x: Value, epsilon: number): Value => value({ kind: 'inverseRms', epsilon }, [x], [...x.shape.slice(0, -1), 1]);
+export const inverseRms = (x: Value, epsilon: number): Value =>
+  value({ kind: 'inverseRms', epsilon }, [x], [...x.shape.slice(0, -1), 1]);
 
 /**
  * scale · op(a) · op(b) over the last two axes, where op transposes those axes on request. Leading axes must be equal.
  */
-export function matmul(a: Value, b: Value, options: { transposeA?: boolean; transposeB?: boolean; scale?: number } = {}): Value {
+export function matmul(
+  a: Value,
+  b: Value,
+  options: { transposeA?: boolean; transposeB?: boolean; scale?: number } = {},
+): Value {
   const { transposeA = false, transposeB = false, scale = 1 } = options;
   const [m, innerA] = lastTwo(a.shape, transposeA);
   const [innerB, n] = lastTwo(b.shape, transposeB);
-  assert(innerA === innerB, `matmul: inner axes ${innerA} and ${innerB} differ ([${a.shape.join()}] · [${b.shape.join()}])`);
+  assert(
+    innerA === innerB,
+    `matmul: inner axes ${innerA} and ${innerB} differ ([${a.shape.join()}] · [${b.shape.join()}])`,
+  );
   assert.deepEqual(a.shape.slice(0, -2), b.shape.slice(0, -2), 'matmul: leading axes differ');
   return value({ kind: 'matmul', transposeA, transposeB, scale }, [a, b], [...a.shape.slice(0, -2), m, n]);
 }
 
 export function transpose(x: Value, permutation: readonly number[]): Value {
   assert.deepEqual([...permutation].sort(), [...x.shape.keys()], 'transpose: not a permutation of the axes');
-  return value({ kind: 'transpose', permutation }, [x], permutation.map((axis) => x.shape[axis]!));
+  return value(
+    { kind: 'transpose', permutation },
+    [x],
+    permutation.map((axis) => x.shape[axis]!),
+  );
 }
 
 /** At most one run-time size may change its place; the caller vouches that the element counts agree. */
@@ -99,10 +112,12 @@ function reduce(kind: 'reduceSum' | 'reduceMax', x: Value, axes: readonly number
 }
 
 /** x [R, ...], indices int64 [K] → [K, ...]. */
-export const gatherRows = (x: Value, indices: Value): Value => value({ kind: 'gatherRows' }, [x, indices], [...indices.shape, ...x.shape.slice(1)]);
+export const gatherRows = (x: Value, indices: Value): Value =>
+  value({ kind: 'gatherRows' }, [x, indices], [...indices.shape, ...x.shape.slice(1)]);
 
 /** x [N, V], indices int64 [N, 1] → [N, 1]: one element of each row. */
-export const gatherLast = (x: Value, indices: Value): Value => value({ kind: 'gatherLast' }, [x, indices], indices.shape);
+export const gatherLast = (x: Value, indices: Value): Value =>
+  value({ kind: 'gatherLast' }, [x, indices], indices.shape);
 
 /**
  * Additive attention mask of a depth-first token forest: 0 where the query's token is in the subtree of the key's token

@@ -6,7 +6,10 @@
 
 export type ElementType = 'float32' | 'int64';
 export type Dim = number | string;
-export type AttributeValue = { readonly int: number } | { readonly float: number } | { readonly ints: readonly number[] };
+export type AttributeValue =
+  | { readonly int: number }
+  | { readonly float: number }
+  | { readonly ints: readonly number[] };
 
 export interface OnnxNode {
   readonly operator: string;
@@ -93,7 +96,10 @@ function encodeConstant(constant: OnnxConstant): ProtobufMessage {
 function encodeTensorType(tensor: OnnxTensorType): ProtobufMessage {
   const shape = new ProtobufMessage();
   for (const dim of tensor.shape) {
-    shape.message(1, typeof dim === 'number' ? new ProtobufMessage().integer(1, dim) : new ProtobufMessage().string(2, dim));
+    shape.message(
+      1,
+      typeof dim === 'number' ? new ProtobufMessage().integer(1, dim) : new ProtobufMessage().string(2, dim),
+    );
   }
   const type = new ProtobufMessage().integer(1, ELEMENT_TYPES[tensor.type]).message(2, shape);
   return new ProtobufMessage().string(1, tensor.name).message(2, new ProtobufMessage().message(1, type));

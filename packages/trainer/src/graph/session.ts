@@ -58,7 +58,8 @@ export class GraphSession {
 }
 
 /** A float32 tensor over `data`, which stays shared. */
-export const float32 = (data: Float32Array, dims: readonly number[]): ort.Tensor => new ort.Tensor('float32', data, dims);
+export const float32 = (data: Float32Array, dims: readonly number[]): ort.Tensor =>
+  new ort.Tensor('float32', data, dims);
 
 /** An int64 tensor holding a copy of `values`. */
 export const int64 = (values: Int32Array, dims: readonly number[]): ort.Tensor =>

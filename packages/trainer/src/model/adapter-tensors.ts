@@ -42,7 +42,8 @@ export const peftTensorName = (tensor: Pick<LoraTensor, 'layer' | 'linear' | 'ha
   `base_model.model.model.layers.${tensor.layer}.${PEFT_LINEARS[tensor.linear]}.lora_${tensor.half.toUpperCase()}.weight`;
 
 /** `target_modules` of PEFT's adapter_config.json: `q_proj`, `gate_proj`, … */
-export const peftTargetModules = (targets: readonly LinearName[]): string[] => targets.map((linear) => PEFT_LINEARS[linear].split('.')[1]!);
+export const peftTargetModules = (targets: readonly LinearName[]): string[] =>
+  targets.map((linear) => PEFT_LINEARS[linear].split('.')[1]!);
 
 function interleaved(tensor: LoraTensor, architecture: Architecture): Float32Array {
   if (tensor.half === 'a' || (tensor.linear !== 'q' && tensor.linear !== 'k')) return tensor.value;

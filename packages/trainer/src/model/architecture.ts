@@ -57,7 +57,8 @@ export function readArchitecture(file: ModelFile): Architecture {
   };
   const required = (key: string): number => {
     const value = optional(key);
-    if (value === undefined || !Number.isFinite(value)) throw unsupported(`the model file has no usable ${name}.${key}`);
+    if (value === undefined || !Number.isFinite(value))
+      throw unsupported(`the model file has no usable ${name}.${key}`);
     return value;
   };
   const hiddenSize = required('embedding_length');
@@ -67,9 +68,11 @@ export function readArchitecture(file: ModelFile): Architecture {
   if (vocabSize === undefined) throw unsupported('the model file has no token_embd.weight');
   refuseUnknownTensors(file, name);
   const ropeDims = optional('rope.dimension_count') ?? headSize;
-  if (ropeDims !== headSize) throw unsupported(`rope over ${ropeDims} of ${headSize} dimensions of a head is not supported`);
+  if (ropeDims !== headSize)
+    throw unsupported(`rope over ${ropeDims} of ${headSize} dimensions of a head is not supported`);
   const scaling = file.metadata.get(`${name}.rope.scaling.type`) ?? 'none';
-  if (scaling !== 'none' && scaling !== 'linear') throw unsupported(`rope scaling "${String(scaling)}" is not supported; supported: none, linear`);
+  if (scaling !== 'none' && scaling !== 'linear')
+    throw unsupported(`rope scaling "${String(scaling)}" is not supported; supported: none, linear`);
   return {
     name,
     vocabSize,
@@ -113,7 +116,9 @@ function refuseUnknownTensors(file: ModelFile, name: string): void {
   for (const tensor of file.tensors.keys()) {
     const part = /^blk\.\d+\.(.+)$/.exec(tensor)?.[1];
     if (part !== undefined && !BLOCK_TENSORS.has(part)) {
-      throw unsupported(`this ${name} model has the tensor ${tensor}, which training does not know (mixture of experts, for example)`);
+      throw unsupported(
+        `this ${name} model has the tensor ${tensor}, which training does not know (mixture of experts, for example)`,
+      );
     }
   }
 }

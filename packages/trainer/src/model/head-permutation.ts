@@ -4,7 +4,8 @@
  */
 
 /** Interleaved (GGUF) → halves. `matrix` is [numHeads · D, columns]; a new array is returned. */
-export const toHalves = (matrix: Float32Array, numHeads: number, columns: number): Float32Array => permute(matrix, numHeads, columns, true);
+export const toHalves = (matrix: Float32Array, numHeads: number, columns: number): Float32Array =>
+  permute(matrix, numHeads, columns, true);
 
 /** Halves → interleaved (GGUF). `matrix` is [numHeads · D, columns]; a new array is returned. */
 export const toInterleaved = (matrix: Float32Array, numHeads: number, columns: number): Float32Array =>

@@ -63,12 +63,16 @@ function readBlock(file: Pick<GgufFile, 'readF32'>, architecture: Architecture, 
     const numHeads = heads[linear];
     return architecture.hasInterleavedHeads && numHeads !== undefined ? toHalves(matrix, numHeads, columns) : matrix;
   };
-  const weight = (linear: LinearName) => inHalves(linear, read(`${GGUF_LINEARS[linear]}.weight`), linearDims(architecture, linear).in);
+  const weight = (linear: LinearName) =>
+    inHalves(linear, read(`${GGUF_LINEARS[linear]}.weight`), linearDims(architecture, linear).in);
   const bias = (linear: LinearName) => inHalves(linear, read(`${GGUF_LINEARS[linear]}.bias`), 1);
   return {
     attentionNorm: read('attn_norm.weight'),
     feedForwardNorm: read('ffn_norm.weight'),
-    linears: Object.fromEntries(LINEAR_NAMES.map((linear) => [linear, weight(linear)])) as Record<LinearName, Float32Array>,
+    linears: Object.fromEntries(LINEAR_NAMES.map((linear) => [linear, weight(linear)])) as Record<
+      LinearName,
+      Float32Array
+    >,
     biases: architecture.hasAttentionBias ? { q: bias('q'), k: bias('k'), v: bias('v') } : null,
     headNorms: architecture.hasHeadNorm ? { q: read('attn_q_norm.weight'), k: read('attn_k_norm.weight') } : null,
   };

@@ -1,0 +1,85 @@
+import type { Architecture } from './architecture.ts';
+import { linearDims } from './architecture.ts';
+import type { AttentionInput, OutputIntermediates } from './block-compute.ts';
+import type { Workspace } from './workspace.ts';
+
+export type BlockIntermediates = AttentionInput & OutputIntermediates & { readonly o: Float32Array };
+
+const INTERMEDIATES = ['q', 'k', 'v', 'o', 'x2', 'gate', 'up'] as const;
+
+/**
+ * The buffers of one pass over a row of T tokens, and the decision which of them survive until backward.
+ *
+ * Every layer's input is kept when there will be a backward; the intermediates of as many layers as the budget allows are too,
+ * counted from the last, because backward frees those first. Other layers share one set and are computed again.
+ */
+export class Activations {
+  readonly #workspace: Workspace;
+  readonly #numTokens: number;
+  readonly #hiddenSize: number;
+  readonly #widths: Readonly<Record<(typeof INTERMEDIATES)[number], number>>;
+  readonly #keepsInputs: boolean;
+  readonly #firstKeptLayer: number;
+
+  /** @param budgetBytes for layer inputs and intermediates together; null when no backward will follow */
+  constructor(workspace: Workspace, architecture: Architecture, numTokens: number, budgetBytes: number | null) {
+    const { hiddenSize, feedForwardSize, numLayers } = architecture;
+    const [q, kv] = [linearDims(architecture, 'q').out, linearDims(architecture, 'k').out];
+    this.#workspace = workspace;
+    this.#numTokens = numTokens;
+    this.#hiddenSize = hiddenSize;
+    this.#widths = { q, k: kv, v: kv, o: q, x2: hiddenSize, gate: feedForwardSize, up: feedForwardSize };
+    this.#keepsInputs = budgetBytes !== null;
+    const inputBytes = 4 * numTokens * hiddenSize;
+    const intermediateBytes = 4 * numTokens * INTERMEDIATES.reduce((sum, name) => sum + this.#widths[name], 0);
+    const room = budgetBytes === null ? 0 : budgetBytes - (numLayers + 1) * inputBytes;
+    const numKeptLayers = Math.min(numLayers, Math.max(0, Math.floor(room / Math.max(1, intermediateBytes))));
+    this.#firstKeptLayer = numLayers - numKeptLayers;
+    // An earlier, shorter row may have kept more layers: their buffers would exceed the budget now.
+    if (budgetBytes === null) return;
+    for (let layer = 0; layer < this.#firstKeptLayer; layer++) {
+      for (const name of INTERMEDIATES) workspace.drop(`${name}.${layer}`);
+    }
+  }
+
+  /** Whether the intermediates of a layer are still there in backward. */
+  isKept(layer: number): boolean {
+    return layer >= this.#firstKeptLayer;
+  }
+
+  /** [T, H] what a layer reads; the input of the layer after the last is the model's final hidden state. */
+  layerInput(layer: number): Float32Array {
+    return this.#workspace.take(
+      this.#keepsInputs ? `x.${layer}` : `x.${layer % 2}`,
+      this.#numTokens * this.#hiddenSize,
+    );
+  }
+
+  intermediates(layer: number): BlockIntermediates {
+    const take = (name: (typeof INTERMEDIATES)[number]) =>
+      this.#workspace.take(this.isKept(layer) ? `${name}.${layer}` : name, this.#numTokens * this.#widths[name]);
+    return {
+      q: take('q'),
+      k: take('k'),
+      v: take('v'),
+      o: take('o'),
+      x2: take('x2'),
+      gate: take('gate'),
+      up: take('up'),
+    };
+  }
+
+  /** Scratch of backward, one set for all layers. dy: ∂loss/∂(layer output); residual: the part of ∂x past attention. */
+  gradients(): Record<'dy' | 'residual' | 'dO' | 'dq' | 'dk' | 'dv', Float32Array> {
+    const take = (name: string, width: number) => this.#workspace.take(name, this.#numTokens * width);
+    const { q, k } = this.#widths;
+    return {
+      dy: take('dy', this.#hiddenSize),
+      residual: take('residual', this.#hiddenSize),
+      dO: take('dO', q),
+      dq: take('dq', q),
+      dk: take('dk', k),
+      dv: take('dv', k),
+    };
+  }
+}

@@ -1,0 +1,74 @@
+import type { Value } from '../graph/graph.ts';
+import { GraphSession } from '../graph/session.ts';
+import type { Architecture } from './architecture.ts';
+import { BlockGraph } from './block-graph.ts';
+import { headGraph } from './head-graph.ts';
+import type { LoraConfig } from './policy-model.ts';
+
+/** Every graph that a pass may run. `base*` leave the adapter out; `saving` also gives what backward starts from. */
+export type GraphName =
+  | 'attentionInput'
+  | 'baseAttentionInput'
+  | 'attention'
+  | 'output'
+  | 'baseOutput'
+  | 'savingOutput'
+  | 'recomputingOutput'
+  | 'head'
+  | 'directionHead'
+  | 'outputBackward'
+  | 'attentionBackward'
+  | 'attentionInputBackward'
+  | 'firstAttentionInputBackward';
+
+/** Sessions for one architecture, shared by all its layers: weights are fed. Each is created when first needed. */
+export class ModelSessions {
+  readonly #graphs: Record<GraphName, () => Readonly<Record<string, Value>>>;
+  readonly #numThreads: number;
+  readonly #sessions = new Map<GraphName, Promise<GraphSession>>();
+
+  constructor(architecture: Architecture, lora: LoraConfig, numThreads: number) {
+    const graph = new BlockGraph(architecture, lora);
+    const base = new BlockGraph(architecture, null);
+    this.#numThreads = numThreads;
+    this.#graphs = {
+      attentionInput: () => graph.attentionInput(),
+      baseAttentionInput: () => base.attentionInput(),
+      attention: () => graph.attention(),
+      output: () => ({ y: graph.output().y }),
+      baseOutput: () => ({ y: base.output().y }),
+      savingOutput: () => graph.output(),
+      recomputingOutput: () => {
+        const { x2, gate, up } = graph.output();
+        return { x2, gate, up };
+      },
+      head: () => headGraph(architecture, { direction: false }),
+      directionHead: () => headGraph(architecture, { direction: true }),
+      outputBackward: () => graph.outputBackward(),
+      attentionBackward: () => graph.attentionBackward(),
+      attentionInputBackward: () => graph.attentionInputBackward(true),
+      firstAttentionInputBackward: () => graph.attentionInputBackward(false),
+    };
+  }
+
+  async get(name: GraphName): Promise<GraphSession> {
+    let session = this.#sessions.get(name);
+    if (session === undefined) {
+      session = GraphSession.create(this.#graphs[name](), {
+        numThreads: this.#numThreads,
+        savedAsInputs: name === 'outputBackward',
+      });
+      this.#sessions.set(name, session);
+    }
+    return await session;
+  }
+
+  /** No run may follow. */
+  close(): void {
+    for (const session of this.#sessions.values()) {
+      // A session that could not be created has already failed the pass that wanted it.
+      session.then((created) => created.close()).catch(() => {});
+    }
+    this.#sessions.clear();
+  }
+}
