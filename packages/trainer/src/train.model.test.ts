@@ -5,7 +5,7 @@ import { LlamaAdapter, LlamaContext, LlamaModel } from '@trainyard/native';
 import { renderHistory, type HistoryItem, type TrainingSequence } from '@trainyard/tokenizer';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { testModel } from '../../../tests/support/model.ts';
-import { readCheckpoint } from './checkpoint.ts';
+import { checkpointDigest, readCheckpoint } from './checkpoint.ts';
 import { resolveTrainingConfig, type TrainingConfigInput } from './config.ts';
 import { DEFAULT_LORA_CONFIG } from './model/policy-model.ts';
 import { openTrainer, type Trainer } from './open-trainer.ts';
@@ -27,7 +27,9 @@ const directory = mkdtempSync(join(tmpdir(), 'train-model-'));
 
 beforeAll(async () => {
   const { f16 } = testModel();
+  const started = performance.now();
   trainer = await openTrainer({ modelPath: f16, numThreads: 2 });
+  console.log(`opened the trainer in ${((performance.now() - started) / 1000).toFixed(1)} s`);
   model = LlamaModel.load(f16);
   context = new LlamaContext(model, { contextTokens: 1024, maxSequences: 1, batchTokens: 512, numThreads: 2 });
   // The reward is the share of short words: anything that varies between answers will do.
@@ -90,8 +92,14 @@ async function run(
   name: string,
   input: TrainingConfigInput,
   startFrom: string | null = null,
+  stopAfterStep = Infinity,
 ): Promise<{ result: TrainingResult; events: TrainerEvent[] }> {
   const events: TrainerEvent[] = [];
+  const controller = new AbortController();
+  const emit = (event: TrainerEvent): void => {
+    events.push(event);
+    if (event.kind === 'gradient_step' && event.index === stopAfterStep) controller.abort();
+  };
   const result = await runTrainingJob(
     {
       jobId: name,
@@ -107,8 +115,8 @@ async function run(
       model: await trainer.policy(LORA),
       template: trainer.template,
       gate: { acquire: async () => {}, release: () => {} },
-      signal: new AbortController().signal,
-      emit: (event) => void events.push(event),
+      signal: controller.signal,
+      emit,
     },
   );
   return { result, events };
@@ -163,6 +171,14 @@ describe('a job on the real model', () => {
     const again = await run('again', config);
     expect(again.result.digest).toBe(result.digest);
     console.log(`digest of both runs ${result.digest}`);
+  }, 600_000);
+
+  it('goes on after being cut off, to the same digest', async () => {
+    await expect(run('resumed', config, null, 0)).rejects.toMatchObject({ code: 'trainer.cancelled' });
+    expect(readdirSync(directory)).not.toContain('resumed');
+    const { result, events } = await run('resumed', config);
+    expect(result.digest).toBe(checkpointDigest(join(directory, 'first')));
+    expect(events.filter(({ kind }) => kind === 'gradient_step')).toHaveLength(result.numGradientSteps);
   }, 600_000);
 
   it('writes an adapter under which llama.cpp says what the trainer says', async () => {
