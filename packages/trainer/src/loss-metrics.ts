@@ -62,7 +62,7 @@ function samplerMetrics({ newLogprobs, sampledLogprobs }: LossInput): LossMetric
 }
 
 /** Pearson correlation in [-1, 1]; null where it is undefined: one side is constant, which its rounded mean would hide. */
-export function pearson(xs: Float64Array, ys: Float64Array): number | null {
+function pearson(xs: Float64Array, ys: Float64Array): number | null {
   if ([xs, ys].some((values) => values.every((value) => value === values[0]))) return null;
   const meanX = mean(xs);
   const meanY = mean(ys);
