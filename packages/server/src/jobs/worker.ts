@@ -114,7 +114,7 @@ export class TrainingWorker implements TrainingQueue {
       refuseAfterTooManyAttempts(job);
       const staged = await this.#options.blobs.stageDirectory();
       try {
-        const request = await this.#requestFor(job, workDirectory, join(staged, 'checkpoint'));
+        const request = await this.#requestFor(job, workDirectory, staged);
         const result = await this.#train(job, request, controller);
         await this.#finish(job, result, staged);
       } finally {
@@ -208,7 +208,7 @@ export class TrainingWorker implements TrainingQueue {
       return;
     }
     const artifactKey = `checkpoints/${randomUUID()}`;
-    await blobs.commitDirectory(join(staged, 'checkpoint'), artifactKey);
+    await blobs.commitDirectory(staged, artifactKey);
     try {
       const outcome = { artifactKey, digest: result.digest, metrics };
       const { artifactKeys } = await store.finishJobSucceeded(job.id, job.fencingToken, outcome);
