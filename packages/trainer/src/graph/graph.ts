@@ -87,7 +87,11 @@ export function matmul(
 }
 
 export function transpose(x: Value, permutation: readonly number[]): Value {
-  assert.deepEqual([...permutation].sort(), [...x.shape.keys()], 'transpose: not a permutation of the axes');
+  assert.deepEqual(
+    permutation.toSorted((a, b) => a - b),
+    [...x.shape.keys()],
+    'transpose: not a permutation of the axes',
+  );
   return value(
     { kind: 'transpose', permutation },
     [x],

@@ -1,0 +1,254 @@
+import { afterEach, expect, test } from 'vitest';
+import type { Architecture } from './architecture.ts';
+import type { OrtPolicyModelOptions } from './ort-policy-model.ts';
+import { OrtPolicyModel } from './ort-policy-model.ts';
+import type { LoraConfig, PackedRow } from './policy-model.ts';
+import { LINEAR_NAMES } from './policy-model.ts';
+import type { TinySequence } from './tiny-model.ts';
+import { TINY_ARCHITECTURE, packTrie, randomSource, randomizeAdapter, tinyWeights } from './tiny-model.ts';
+
+const LORA: LoraConfig = { rank: 3, alpha: 6, targets: LINEAR_NAMES, initSeed: 1 };
+const open: OrtPolicyModel[] = [];
+afterEach(() => {
+  while (open.length > 0) open.pop()!.close();
+});
+
+/** Same weights and adapter every time; only how they are computed differs. */
+function tinyModel(
+  options: OrtPolicyModelOptions = {},
+  architecture: Architecture = TINY_ARCHITECTURE,
+): OrtPolicyModel {
+  const random = randomSource(11);
+  const weights = tinyWeights(architecture, random);
+  const model = new OrtPolicyModel(architecture, weights, { lora: LORA, numThreads: 1, ...options });
+  randomizeAdapter(model.lora, random);
+  open.push(model);
+  return model;
+}
+
+const random = randomSource(5);
+const tokens = (length: number) =>
+  Array.from({ length }, () => Math.floor(((random() + 1) / 2) * TINY_ARCHITECTURE.vocabSize));
+const continued = (prefix: readonly number[], length: number, numPrompt = prefix.length): TinySequence => ({
+  tokenIds: [...prefix, ...tokens(length)],
+  numPrompt,
+});
+
+/** Two groups: one with a shared prompt, a branch deep in an answer and an answer that is a prefix of another; one apart. */
+function branchingGroups(): TinySequence[][] {
+  const prompt = tokens(9);
+  const first = continued(prompt, 7);
+  const other = tokens(4);
+  return [
+    [
+      first,
+      continued(first.tokenIds.slice(0, 12), 5, prompt.length),
+      { ...first, tokenIds: first.tokenIds.slice(0, 14) },
+      continued(prompt, 3),
+    ],
+    [continued(other, 6), continued(other, 2)],
+  ];
+}
+
+const lossWeights = (length: number) => {
+  const weight = randomSource(3);
+  return Float32Array.from({ length }, weight);
+};
+
+/** Σ weight · logprob and its gradient, one flat array over every adapter tensor. */
+async function passes(model: OrtPolicyModel, rows: readonly PackedRow[], weights: Float32Array) {
+  for (const tensor of model.lora.tensors) tensor.gradient.fill(0);
+  const logprobs: number[] = [];
+  const entropies: number[] = [];
+  for (const row of rows) {
+    const result = await model.forward(row, { keepForBackward: true });
+    await model.backward(weights.slice(logprobs.length, logprobs.length + row.targets.length));
+    logprobs.push(...result.logprobs);
+    entropies.push(...result.entropies);
+  }
+  return { logprobs, entropies, gradient: model.lora.tensors.flatMap((tensor) => Array.from(tensor.gradient)) };
+}
+
+const maxDifference = (a: readonly number[], b: readonly number[]) => {
+  expect(a.length).toBe(b.length);
+  return a.reduce((worst, value, i) => Math.max(worst, Math.abs(value - b[i]!)), 0);
+};
+
+const ARCHITECTURES: readonly [string, Architecture][] = [
+  ['llama', TINY_ARCHITECTURE],
+  ['qwen2 (biases)', { ...TINY_ARCHITECTURE, hasAttentionBias: true }],
+  ['qwen3 (head norms)', { ...TINY_ARCHITECTURE, hasHeadNorm: true }],
+];
+
+test.each(ARCHITECTURES)(
+  '%s: the gradient of every kind of parameter equals finite differences',
+  async (_, architecture) => {
+    const model = tinyModel({}, architecture);
+    const row = packTrie(branchingGroups());
+    const weights = lossWeights(row.targets.length);
+    await passes(model, [row], weights);
+    const loss = async () =>
+      (await model.forward(row)).logprobs.reduce((sum, logprob, i) => sum + logprob * weights[i]!, 0);
+    const direction = randomSource(17);
+    for (const linear of LINEAR_NAMES) {
+      for (const half of ['a', 'b'] as const) {
+        // One random direction through the tensors of this kind in all layers: every element takes part.
+        const tensors = model.lora.tensors.filter((tensor) => tensor.linear === linear && tensor.half === half);
+        const steps = tensors.map((tensor) => Float32Array.from(tensor.value, direction));
+        const analytic = tensors.reduce(
+          (sum, { gradient }, t) => sum + gradient.reduce((part, g, i) => part + g * steps[t]![i]!, 0),
+          0,
+        );
+        const originals = tensors.map((tensor) => tensor.value.slice());
+        const shifted = async (epsilon: number) => {
+          tensors.forEach(({ value }, t) =>
+            value.forEach((_value, i) => (value[i] = originals[t]![i]! + epsilon * steps[t]![i]!)),
+          );
+          return await loss();
+        };
+        // Five-point stencil: truncation ε⁴, so that ε can be large enough for float32 rounding (about 1e-5 of loss) not to show.
+        const epsilon = 8e-3;
+        const numeric =
+          (8 * ((await shifted(epsilon)) - (await shifted(-epsilon))) -
+            ((await shifted(2 * epsilon)) - (await shifted(-2 * epsilon)))) /
+          (12 * epsilon);
+        await shifted(0);
+        console.log(`${linear}.${half}: analytic ${analytic.toFixed(5)}, numeric ${numeric.toFixed(5)}`);
+        expect(Math.abs(analytic - numeric)).toBeLessThan(4e-3 * Math.max(1, Math.abs(analytic)));
+      }
+    }
+  },
+);
+
+test('a packed row of several groups equals its sequences one by one', async () => {
+  const groups = branchingGroups();
+  const model = tinyModel();
+  const packed = packTrie(groups);
+  const separate = groups.flat().map((sequence) => packTrie([[sequence]]));
+  const weights = lossWeights(packed.targets.length);
+  expect(packed.tokenIds.length).toBeLessThan(separate.reduce((sum, row) => sum + row.tokenIds.length, 0));
+  const one = await passes(model, [packed], weights);
+  const many = await passes(model, separate, weights);
+  const differences = {
+    logprob: maxDifference(one.logprobs, many.logprobs),
+    entropy: maxDifference(one.entropies, many.entropies),
+    gradient: maxDifference(one.gradient, many.gradient),
+  };
+  console.log('packed against separate, max differences', differences);
+  expect(Math.max(...Object.values(differences))).toBeLessThan(1e-4);
+});
+
+test.each([
+  ['recomputing every layer', { memoryBudgetBytes: 0 }],
+  ['keeping one layer of two', { memoryBudgetBytes: 30_000 }],
+  ['query blocks of 3 tokens', { queryBlockTokens: 3 }],
+  ['token-wise runs of 5 tokens', { chunkTokens: 5 }],
+] satisfies [string, OrtPolicyModelOptions][])('%s changes nothing', async (name, options) => {
+  const row = packTrie(branchingGroups());
+  const weights = lossWeights(row.targets.length);
+  const usual = await passes(tinyModel(), [row], weights);
+  const other = await passes(tinyModel(options), [row], weights);
+  const logprob = maxDifference(usual.logprobs, other.logprobs);
+  const gradient = maxDifference(usual.gradient, other.gradient);
+  console.log(`${name}: max differences logprob ${logprob.toExponential(1)}, gradient ${gradient.toExponential(1)}`);
+  expect(Math.max(logprob, gradient)).toBeLessThan(1e-4);
+});
+
+test('activations stay inside the memory budget', async () => {
+  const row = packTrie([[continued(tokens(10), 200)]]);
+  const weights = lossWeights(row.targets.length);
+  const keeping = tinyModel();
+  const recomputing = tinyModel({ memoryBudgetBytes: 0 });
+  await passes(keeping, [row], weights);
+  await passes(recomputing, [row], weights);
+  const intermediates = 4 * row.tokenIds.length * (32 + 16 + 16 + 32 + 32 + 64 + 64);
+  expect(keeping.activationBytes - recomputing.activationBytes).toBe(intermediates * (TINY_ARCHITECTURE.numLayers - 1));
+});
+
+test('the same row gives the same bits again', async () => {
+  const row = packTrie(branchingGroups());
+  const weights = lossWeights(row.targets.length);
+  expect(await passes(tinyModel(), [row], weights)).toEqual(await passes(tinyModel(), [row], weights));
+});
+
+test('only targeted layers have adapters, and their gradients equal those of the full set', async () => {
+  const row = packTrie(branchingGroups());
+  const weights = lossWeights(row.targets.length);
+  const full = tinyModel();
+  for (const tensor of full.lora.tensors) if (tensor.linear !== 'o') tensor.value.fill(0);
+  await passes(full, [row], weights);
+  const only = tinyModel({ lora: { ...LORA, targets: ['o'] } });
+  expect(only.lora.tensors.map((tensor) => tensor.name)).toEqual([
+    'layers.0.o.a',
+    'layers.0.o.b',
+    'layers.1.o.a',
+    'layers.1.o.b',
+  ]);
+  for (const tensor of only.lora.tensors)
+    tensor.value.set(full.lora.tensors.find((other) => other.name === tensor.name)!.value);
+  await passes(only, [row], weights);
+  for (const tensor of only.lora.tensors) {
+    const same = full.lora.tensors.find((other) => other.name === tensor.name)!;
+    expect(maxDifference(Array.from(tensor.gradient), Array.from(same.gradient))).toBeLessThan(1e-5);
+  }
+});
+
+test('a fresh adapter computes the base model, and withoutAdapter ignores any adapter', async () => {
+  const row = packTrie(branchingGroups());
+  const model = tinyModel();
+  const base = await model.forward(row, { withoutAdapter: true });
+  expect(maxDifference(Array.from((await model.forward(row)).logprobs), Array.from(base.logprobs))).toBeGreaterThan(
+    0.01,
+  );
+  for (const tensor of model.lora.tensors) if (tensor.half === 'b') tensor.value.fill(0);
+  expect(maxDifference(Array.from((await model.forward(row)).logprobs), Array.from(base.logprobs))).toBeLessThan(1e-6);
+});
+
+test('a row with nothing to train gives empty results and no gradient', async () => {
+  const row = { ...packTrie(branchingGroups()), sources: new Int32Array(0), targets: new Int32Array(0) };
+  const model = tinyModel();
+  const { logprobs, gradient } = await passes(model, [row], new Float32Array(0));
+  expect(logprobs).toEqual([]);
+  expect(gradient.every((value) => value === 0)).toBe(true);
+});
+
+test.each([-1, TINY_ARCHITECTURE.vocabSize])('token id %d is refused', async (tokenId) => {
+  const row = packTrie([[{ tokenIds: [1, 2, 3], numPrompt: 1 }]]);
+  row.tokenIds[1] = tokenId;
+  await expect(tinyModel().forward(row)).rejects.toMatchObject({
+    code: 'trainer.token_out_of_range',
+    message: `token ids must be in [0, 48), the model's vocabulary; got ${tokenId}`,
+  });
+});
+
+test('the gate is released after every turn, also when the job is cancelled between two runs', async () => {
+  const row = packTrie(branchingGroups());
+  const controller = new AbortController();
+  let held = 0;
+  let turns = 0;
+  const gate = {
+    acquire: async () => {
+      expect(++held).toBe(1);
+      turns++;
+    },
+    release: () => void held--,
+  };
+  const model = tinyModel();
+  await model.forward(row, { gate, keepForBackward: true });
+  expect(turns).toBeGreaterThan(0);
+  expect(held).toBe(0);
+  controller.abort(new Error('stop'));
+  await expect(
+    model.backward(lossWeights(row.targets.length), { gate, signal: controller.signal }),
+  ).rejects.toMatchObject({
+    code: 'trainer.cancelled',
+  });
+  expect(held).toBe(0);
+});
+
+test('a row that is not in depth-first order is a bug of the packer', async () => {
+  const row = packTrie(branchingGroups());
+  const parents = Int32Array.from(row.parents);
+  parents[parents.length - 1] = 0;
+  await expect(tinyModel().forward({ ...row, parents })).rejects.toThrow('the row is not in depth-first order');
+});
