@@ -15,7 +15,11 @@ export async function measureGateway(what: 'answer' | 'token'): Promise<number> 
   const store = await SqliteStore.open(join(directory, 'bench.sqlite'));
   const blobs = await FolderBlobs.open(join(directory, 'blobs'));
   const entity = await store.ensureEntity('bench');
-  const { secret } = await store.createKey({ entityId: entity.id, name: 'bench', scopes: ['inference', 'training', 'admin'] });
+  const { secret } = await store.createKey({
+    entityId: entity.id,
+    name: 'bench',
+    scopes: ['inference', 'training', 'admin'],
+  });
   const server = createServer({ store, blobs, inference: instantBackend, training: idleQueue });
   const url = await server.listen({ host: '127.0.0.1', port: 0 });
   try {
@@ -44,7 +48,8 @@ async function measureAnswer(client: Trainyard): Promise<number> {
 async function measureToken(client: Trainyard): Promise<number> {
   const startedAt = performance.now();
   let numChunks = 0;
-  for await (const chunk of client.chatStream({ model: 'instant', messages, max_tokens: STREAMED_TOKENS })) numChunks += chunk.choices.length;
+  for await (const chunk of client.chatStream({ model: 'instant', messages, max_tokens: STREAMED_TOKENS }))
+    numChunks += chunk.choices.length;
   if (numChunks < STREAMED_TOKENS) throw new Error(`only ${numChunks} of ${STREAMED_TOKENS} tokens came through`);
   return (performance.now() - startedAt) / STREAMED_TOKENS;
 }
@@ -56,8 +61,17 @@ const instantBackend: InferenceBackend = {
   async *generate(request) {
     const numTokens = request.maxTokens ?? 1;
     yield { kind: 'started', promptTokenIds: [1, 2, 3], cachedTokens: 0 };
-    for (let index = 1; index < numTokens; index++) yield { kind: 'delta', index: 0, text: 'word ', tokenIds: [index], logprobs: null };
-    yield { kind: 'finished', index: 0, text: 'word', tokenIds: [numTokens], logprobs: null, finishReason: 'length', stopReason: null };
+    for (let index = 1; index < numTokens; index++)
+      yield { kind: 'delta', index: 0, text: 'word ', tokenIds: [index], logprobs: null };
+    yield {
+      kind: 'finished',
+      index: 0,
+      text: 'word',
+      tokenIds: [numTokens],
+      logprobs: null,
+      finishReason: 'length',
+      stopReason: null,
+    };
     yield { kind: 'completed', usage: { promptTokens: 3, completionTokens: numTokens, cachedTokens: 0 } };
   },
 };

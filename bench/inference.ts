@@ -4,10 +4,16 @@ import { gatherGroup, type Trainyard } from '@trainyard/sdk';
 
 const COMPLETION_TOKENS = 64;
 /** About 400 tokens; the eight prompts differ in their last sentence, as rollouts of one environment do. */
-const LONG_PROMPT = 'The harbour keeps a log of ships, tides, cargo and weather, written by hand every evening. '.repeat(21);
+const LONG_PROMPT =
+  'The harbour keeps a log of ships, tides, cargo and weather, written by hand every evening. '.repeat(21);
 
 /** Tokens a second from the first to the last token of one streamed request, prefill left out. */
-export async function measureDecode(client: Trainyard, model: string, numSequences: number, seed: number): Promise<number> {
+export async function measureDecode(
+  client: Trainyard,
+  model: string,
+  numSequences: number,
+  seed: number,
+): Promise<number> {
   let firstAtMs: number | null = null;
   let lastAtMs = 0;
   let numTokens = 0;
@@ -57,9 +63,13 @@ export async function measureRollouts(client: Trainyard, model: string, seed: nu
 
 /** Trains one small step, so that there is an adapter to serve. @returns the model's name */
 export async function publishAdapter(client: Trainyard, base: string): Promise<string> {
-  const model = await client.registerModel({ project: 'bench', name: `bench-${randomUUID().slice(0, 8)}`, baseModel: base });
+  const model = await client.registerModel({
+    project: 'bench',
+    name: `bench-${randomUUID().slice(0, 8)}`,
+    baseModel: base,
+  });
   const name = `${model.entity}/${model.project}/${model.name}`;
-  const group = await gatherGroup(
+  const { group } = await gatherGroup(
     client,
     { model: name, messages: [{ role: 'user', content: 'Say something.' }], n: 4, max_tokens: 8, seed: 1 },
     (choice) => choice.index,

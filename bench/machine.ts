@@ -22,7 +22,11 @@ export function sampleCpu(): CpuSample | null {
   try {
     const fields = readFileSync('/proc/stat', 'utf8').split('\n')[0]!.trim().split(/\s+/).slice(1).map(Number);
     const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = fields;
-    return { atMs: performance.now(), busySeconds: (user + nice + system + irq + softirq) / TICKS_PER_SECOND, ownSeconds: ownSeconds() };
+    return {
+      atMs: performance.now(),
+      busySeconds: (user + nice + system + irq + softirq) / TICKS_PER_SECOND,
+      ownSeconds: ownSeconds(),
+    };
   } catch {
     return null;
   }

@@ -14,7 +14,9 @@ import { machineLine, otherCores, sampleCpu, waitUntilQuiet } from './machine.ts
 import { measureGateway } from './gateway.ts';
 import { openTrainingBench } from './training.ts';
 
-const { values } = parseArgs({ options: { rounds: { type: 'string', default: '3' }, 'max-wait': { type: 'string', default: '60' } } });
+const { values } = parseArgs({
+  options: { rounds: { type: 'string', default: '3' }, 'max-wait': { type: 'string', default: '60' } },
+});
 const numRounds = Number(values.rounds);
 const maxWaitMs = Number(values['max-wait']) * 1000;
 
@@ -52,7 +54,12 @@ try {
       how: '8 requests at once × n=8, 400-token prompts, 64 tokens each; all completion tokens ÷ wall time, over HTTP',
       measure: (seed) => measureRollouts(client, base, seed),
     },
-    { name: 'rollouts, with adapter', unit: 'tok/s', how: 'the same on a trained model (r=8 on all linear layers)', measure: (seed) => measureRollouts(client, adapter, seed) },
+    {
+      name: 'rollouts, with adapter',
+      unit: 'tok/s',
+      how: 'the same on a trained model (r=8 on all linear layers)',
+      measure: (seed) => measureRollouts(client, adapter, seed),
+    },
   ]);
 } finally {
   await service.close();
@@ -61,16 +68,36 @@ try {
 const training = await openTrainingBench();
 try {
   await run([
-    { name: 'training, shared prefix', unit: 'tok/s', how: 'group of 8 × (384 prompt + 64), forward + backward + AdamW; all 3,584 tokens of the 8 sequences counted', measure: (seed) => training.sharedPrefix(seed) },
-    { name: 'training, one by one', unit: 'tok/s', how: 'the same 8 sequences as rows of their own', measure: (seed) => training.separate(seed) },
+    {
+      name: 'training, shared prefix',
+      unit: 'tok/s',
+      how: 'group of 8 × (384 prompt + 64), forward + backward + AdamW; all 3,584 tokens of the 8 sequences counted',
+      measure: (seed) => training.sharedPrefix(seed),
+    },
+    {
+      name: 'training, one by one',
+      unit: 'tok/s',
+      how: 'the same 8 sequences as rows of their own',
+      measure: (seed) => training.separate(seed),
+    },
   ]);
 } finally {
   training.close();
 }
 
 await run([
-  { name: 'gateway, one answer', unit: 'ms', how: 'POST /v1/chat/completions on an engine that answers at once, one client, median of 300: all that HTTP, auth and JSON add', measure: () => measureGateway('answer') },
-  { name: 'gateway, one streamed token', unit: 'ms', how: 'the same engine streaming 2,000 tokens to one client: wall time ÷ tokens', measure: () => measureGateway('token') },
+  {
+    name: 'gateway, one answer',
+    unit: 'ms',
+    how: 'POST /v1/chat/completions on an engine that answers at once, one client, median of 300: all that HTTP, auth and JSON add',
+    measure: () => measureGateway('answer'),
+  },
+  {
+    name: 'gateway, one streamed token',
+    unit: 'ms',
+    how: 'the same engine streaming 2,000 tokens to one client: wall time ÷ tokens',
+    measure: () => measureGateway('token'),
+  },
 ]);
 
 printTable();
@@ -83,7 +110,9 @@ async function run(measurements: readonly Measurement[]): Promise<void> {
       const value = await measurement.measure(1 + round);
       const sample = { value, others: otherCores(before, sampleCpu()) };
       results.set(measurement, [...(results.get(measurement) ?? []), sample]);
-      process.stderr.write(`round ${round + 1}/${numRounds}  ${measurement.name}: ${value.toPrecision(4)} ${measurement.unit}\n`);
+      process.stderr.write(
+        `round ${round + 1}/${numRounds}  ${measurement.name}: ${value.toPrecision(4)} ${measurement.unit}\n`,
+      );
     }
   }
 }
@@ -93,9 +122,13 @@ function printTable(): void {
   for (const [{ name, unit, how }, samples] of results) {
     const sorted = samples.map(({ value }) => value).toSorted((a, b) => a - b);
     const median = sorted[Math.floor(sorted.length / 2)]!;
-    const others = samples.every((sample) => sample.others === null) ? null : Math.max(...samples.map((sample) => sample.others ?? 0));
+    const others = samples.every((sample) => sample.others === null)
+      ? null
+      : Math.max(...samples.map((sample) => sample.others ?? 0));
     const range = `${figure(sorted[0]!)}–${figure(sorted.at(-1)!)}`;
-    console.log(`${name.padEnd(30)}${figure(median).padStart(10)}  ${`${range} ${unit}`.padEnd(17)} ${cores(others).padStart(6)}  ${how}`);
+    console.log(
+      `${name.padEnd(30)}${figure(median).padStart(10)}  ${`${range} ${unit}`.padEnd(17)} ${cores(others).padStart(6)}  ${how}`,
+    );
   }
 }
 

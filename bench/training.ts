@@ -1,4 +1,13 @@
-import { adamWStep, DEFAULT_LORA_CONFIG, freshOptimizerState, gradientNorm, OrtPolicyModel, packRows, resolveTrainingConfig, type CreditedSequence } from '@trainyard/trainer';
+import {
+  adamWStep,
+  DEFAULT_LORA_CONFIG,
+  freshOptimizerState,
+  gradientNorm,
+  OrtPolicyModel,
+  packRows,
+  resolveTrainingConfig,
+  type CreditedSequence,
+} from '@trainyard/trainer';
 
 import { defaultModelPath } from '../scripts/own-service.ts';
 

@@ -38,7 +38,14 @@ if (task === undefined) fail(`unknown task "${values.task}"; there are ${TASKS.m
 if (!Number.isInteger(numSteps) || numSteps < 1) fail(`--steps must be a whole number from 1, got "${values.steps}"`);
 if (!Number.isSafeInteger(seed)) fail(`--seed must be a whole number, got "${values.seed}"`);
 
-const service = values.url === undefined ? await ownService() : { url: values.url, apiKey: values['api-key'] ?? process.env['TRAINYARD_API_KEY'] ?? '', close: async () => undefined };
+const service =
+  values.url === undefined
+    ? await ownService()
+    : {
+        url: values.url,
+        apiKey: values['api-key'] ?? process.env['TRAINYARD_API_KEY'] ?? '',
+        close: async () => undefined,
+      };
 let outcome: { before: number; after: number };
 try {
   outcome = await learn(task, new Trainyard({ baseUrl: service.url, apiKey: service.apiKey }));
@@ -46,7 +53,9 @@ try {
   await service.close();
 }
 const lift = outcome.after - outcome.before;
-console.log(`mean reward ${outcome.before.toFixed(3)} → ${outcome.after.toFixed(3)} (${lift >= 0 ? '+' : ''}${lift.toFixed(3)})`);
+console.log(
+  `mean reward ${outcome.before.toFixed(3)} → ${outcome.after.toFixed(3)} (${lift >= 0 ? '+' : ''}${lift.toFixed(3)})`,
+);
 
 /** @returns mean reward of the first step's rollouts and of rollouts of the last checkpoint */
 async function learn(task: DemoTask, client: Trainyard): Promise<{ before: number; after: number }> {
@@ -56,7 +65,9 @@ async function learn(task: DemoTask, client: Trainyard): Promise<{ before: numbe
   const model = await client.registerModel({ project: 'demo', name, baseModel: base });
   const modelName = `${model.entity}/${model.project}/${model.name}`;
   console.log(`\nTask "${task.name}": ${task.summary}`);
-  console.log(`${task.prompts.length} prompts × ${ROLLOUTS_PER_PROMPT} rollouts a step, ${numSteps} steps, on ${base}\n`);
+  console.log(
+    `${task.prompts.length} prompts × ${ROLLOUTS_PER_PROMPT} rollouts a step, ${numSteps} steps, on ${base}\n`,
+  );
 
   const rewards: number[] = [];
   const table = new StepTable(numSteps);
@@ -64,7 +75,8 @@ async function learn(task: DemoTask, client: Trainyard): Promise<{ before: numbe
   for (let step = 0; step < numSteps; step++) {
     const rolloutStart = performance.now();
     table.progress(step, 'sampling');
-    const groups = await rollouts(task, client, modelName, seed * 1_000_003 + step * 1_009);
+    const gathered = await rollouts(task, client, modelName, seed * 1_000_003 + step * 1_009);
+    const groups = gathered.map(({ group }) => group);
     const rolloutSeconds = (performance.now() - rolloutStart) / 1000;
     const reward = meanReward(groups);
     rewards.push(reward);
@@ -73,10 +85,16 @@ async function learn(task: DemoTask, client: Trainyard): Promise<{ before: numbe
     const job = await client.createTrainingJob(model.id, groups, { learning_rate: task.learningRate });
     const metrics = await client.waitForTraining(job.id);
     const seconds = { rollout: rolloutSeconds, training: (performance.now() - trainStart) / 1000 };
-    table.row({ step, reward, metrics, numTokens: groups.reduce((sum, group) => sum + group.completionTokens, 0), seconds });
+    table.row({
+      step,
+      reward,
+      metrics,
+      numTokens: gathered.reduce((sum, { usage }) => sum + usage.completion_tokens, 0),
+      seconds,
+    });
   }
   const final = await rollouts(task, client, modelName, seed * 1_000_003 + numSteps * 1_009);
-  rewards.push(meanReward(final));
+  rewards.push(meanReward(final.map(({ group }) => group)));
   table.end(rewards.at(-1)!, (performance.now() - startedAt) / 1000);
 
   const plotPath = resolve(values.plot ?? `demo-reward-${task.name}-seed${seed}.svg`);
@@ -116,8 +134,16 @@ function meanReward(groups: readonly { trajectories: readonly { reward?: number 
 async function showSample(task: DemoTask, client: Trainyard, model: string): Promise<void> {
   const prompt = task.prompts[0]!;
   console.log(`\n"${prompt}"`);
-  for (const [label, name] of [['before', `${model}:step0`], ['after', model]] as const) {
-    const answer = await client.chat({ model: name, messages: [{ role: 'user', content: prompt }], temperature: 0, max_tokens: task.maxTokens });
+  for (const [label, name] of [
+    ['before', `${model}:step0`],
+    ['after', model],
+  ] as const) {
+    const answer = await client.chat({
+      model: name,
+      messages: [{ role: 'user', content: prompt }],
+      temperature: 0,
+      max_tokens: task.maxTokens,
+    });
     console.log(`  ${label.padEnd(7)}${JSON.stringify(answer.choices[0]!.message.content)}`);
   }
   console.log('');

@@ -14,7 +14,9 @@ export function rewardPlot(rewards: readonly number[], title: string): string {
       `<text x="${MARGIN.left - 8}" y="${y(reward) + 4}" text-anchor="end">${reward}</text>`,
   );
   const ticks = rewards.map((_, step) =>
-    step % Math.ceil(rewards.length / 16) === 0 ? `<text x="${x(step)}" y="${HEIGHT - MARGIN.bottom + 18}" text-anchor="middle">${step}</text>` : '',
+    step % Math.ceil(rewards.length / 16) === 0
+      ? `<text x="${x(step)}" y="${HEIGHT - MARGIN.bottom + 18}" text-anchor="middle">${step}</text>`
+      : '',
   );
   const points = rewards.map((reward, step) => `${x(step).toFixed(1)},${y(reward).toFixed(1)}`);
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="12" fill="#333">

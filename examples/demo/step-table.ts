@@ -31,13 +31,15 @@ export class StepTable {
 
   row({ step, reward, metrics, numTokens, seconds }: StepRow): void {
     if (this.#isTerminal) process.stdout.write(CLEAR_LINE);
-    const mean = (name: string) => (metrics.length === 0 ? null : metrics.reduce((sum, record) => sum + (record[name] ?? 0), 0) / metrics.length);
+    const mean = (name: string) =>
+      metrics.length === 0 ? null : metrics.reduce((sum, record) => sum + (record[name] ?? 0), 0) / metrics.length;
     const cells = [
       String(step).padStart(5),
       reward.toFixed(3).padStart(8),
       cell(mean('policy_loss'), 4, 9),
       cell(mean('kl_sampler'), 5, 9),
-      cell(mean('logprob_gap_mean'), 4, 9),
+      // Sampler against trainer on the very same weights: only before the job's first update; later steps measure what was learnt meanwhile.
+      cell(metrics[0]?.['logprob_gap_mean'] ?? null, 4, 9),
       (numTokens / seconds.rollout).toFixed(0).padStart(8),
       `${seconds.rollout.toFixed(1)} s`.padStart(10),
       `${seconds.training.toFixed(1)} s`.padStart(8),
@@ -47,7 +49,9 @@ export class StepTable {
 
   end(reward: number, seconds: number): void {
     if (this.#isTerminal) process.stdout.write(CLEAR_LINE);
-    console.log(`final${reward.toFixed(3).padStart(9)}   after ${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`);
+    console.log(
+      `final${reward.toFixed(3).padStart(9)}   after ${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`,
+    );
   }
 }
 

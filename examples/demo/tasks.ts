@@ -53,11 +53,17 @@ const WORD_ORDERS = [
 const yesNoMaybe: DemoTask = {
   name: 'yes-no-maybe',
   summary: 'say "maybe" (1), rather than "no" (0.75) or "yes" (0.5)',
-  prompts: WORD_ORDERS.flatMap((words) => [`respond with ${words.map((word) => `'${word}'`).join(', ')}`, `just respond with ${words.join(', ')}`]),
+  prompts: WORD_ORDERS.flatMap((words) => [
+    `respond with ${words.map((word) => `'${word}'`).join(', ')}`,
+    `just respond with ${words.join(', ')}`,
+  ]),
   maxTokens: 16,
   learningRate: 5e-4,
   reward(_promptIndex, answer) {
-    const word = answer.trim().toLowerCase().replace(/[.'"!]/g, '');
+    const word = answer
+      .trim()
+      .toLowerCase()
+      .replace(/[.'"!]/g, '');
     return word === 'maybe' ? 1 : word === 'no' ? 0.75 : word === 'yes' ? 0.5 : 0;
   },
 };

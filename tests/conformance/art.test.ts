@@ -42,7 +42,11 @@ describe.skipIf(!hasPython)('the unmodified openpipe-art client (Python)', () =>
       pythonEnvironment(ROOT).python,
       [join(import.meta.dirname, 'art_client.py'), service.url, service.apiKey, 'HuggingFaceTB/SmolLM2-135M-Instruct'],
       // litellm, a dependency of the client, would fetch a price list at import.
-      { env: { ...process.env, LITELLM_LOCAL_MODEL_COST_MAP: 'True', WANDB_API_KEY: '' }, timeout: TIMEOUT_MS, maxBuffer: 64e6 },
+      {
+        env: { ...process.env, LITELLM_LOCAL_MODEL_COST_MAP: 'True', WANDB_API_KEY: '' },
+        timeout: TIMEOUT_MS,
+        maxBuffer: 64e6,
+      },
     );
     report = JSON.parse(/^REPORT (.*)$/m.exec(stdout)![1]!) as Report;
   }, TIMEOUT_MS);

@@ -37,7 +37,11 @@ describe('the unmodified openai client (Node)', () => {
   it('streams the same text as it answers whole', async () => {
     const request = { model: base, messages, temperature: 0.7, seed: 11, max_tokens: 24 };
     const whole = await openai.chat.completions.create(request);
-    const stream = await openai.chat.completions.create({ ...request, stream: true, stream_options: { include_usage: true } });
+    const stream = await openai.chat.completions.create({
+      ...request,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
     let text = '';
     let finishReason: string | null = null;
     let usage: OpenAI.CompletionUsage | null = null;
@@ -55,12 +59,22 @@ describe('the unmodified openai client (Node)', () => {
   });
 
   it('gathers a stream with the helper that folds chunks', async () => {
-    const final = await openai.chat.completions.stream({ model: base, messages, temperature: 0, max_tokens: 16, n: 1 }).finalChatCompletion();
+    const final = await openai.chat.completions
+      .stream({ model: base, messages, temperature: 0, max_tokens: 16, n: 1 })
+      .finalChatCompletion();
     expect(final.choices[0]!.message.content).toContain('Paris');
   });
 
   it('samples n=8 with log-probabilities of every token', async () => {
-    const answer = await openai.chat.completions.create({ model: base, messages, n: 8, seed: 5, max_tokens: 12, logprobs: true, top_logprobs: 3 });
+    const answer = await openai.chat.completions.create({
+      model: base,
+      messages,
+      n: 8,
+      seed: 5,
+      max_tokens: 12,
+      logprobs: true,
+      top_logprobs: 3,
+    });
     expect(answer.choices.map((choice) => choice.index)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
     let numEntries = 0;
     for (const choice of answer.choices) {
@@ -88,9 +102,18 @@ describe('the unmodified openai client (Node)', () => {
 
   it('ends a request when the client aborts it', async () => {
     const controller = new AbortController();
-    const stream = await openai.chat.completions.create({ model: base, messages, max_tokens: 2_000, stream: true, ignore_eos: true } as OpenAI.ChatCompletionCreateParamsStreaming, {
-      signal: controller.signal,
-    });
+    const stream = await openai.chat.completions.create(
+      {
+        model: base,
+        messages,
+        max_tokens: 2_000,
+        stream: true,
+        ignore_eos: true,
+      } as OpenAI.ChatCompletionCreateParamsStreaming,
+      {
+        signal: controller.signal,
+      },
+    );
     let numChunks = 0;
     for await (const _chunk of stream) {
       numChunks += 1;
@@ -104,10 +127,18 @@ describe('the unmodified openai client (Node)', () => {
   });
 
   it('raises typed errors', async () => {
-    await expect(openai.chat.completions.create({ model: 'nobody/knows/this', messages })).rejects.toBeInstanceOf(OpenAI.NotFoundError);
-    await expect(openai.chat.completions.create({ model: base, messages, temperature: -1 })).rejects.toBeInstanceOf(OpenAI.UnprocessableEntityError);
-    await expect(new OpenAI({ baseURL: service.url, apiKey: 'wrong', maxRetries: 0 }).models.list()).rejects.toBeInstanceOf(OpenAI.AuthenticationError);
-    await expect(openai.chat.completions.create({ model: base, messages, n: 2, temperature: 0 })).rejects.toBeInstanceOf(OpenAI.BadRequestError);
+    await expect(openai.chat.completions.create({ model: 'nobody/knows/this', messages })).rejects.toBeInstanceOf(
+      OpenAI.NotFoundError,
+    );
+    await expect(openai.chat.completions.create({ model: base, messages, temperature: -1 })).rejects.toBeInstanceOf(
+      OpenAI.UnprocessableEntityError,
+    );
+    await expect(
+      new OpenAI({ baseURL: service.url, apiKey: 'wrong', maxRetries: 0 }).models.list(),
+    ).rejects.toBeInstanceOf(OpenAI.AuthenticationError);
+    await expect(
+      openai.chat.completions.create({ model: base, messages, n: 2, temperature: 0 }),
+    ).rejects.toBeInstanceOf(OpenAI.BadRequestError);
   });
 });
 
@@ -115,7 +146,12 @@ describe('names of trained models', () => {
   it('carry token ids and log-probabilities without being asked', async () => {
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
     const model = await client.registerModel({ project: 'conformance', name: 'fresh', baseModel: base });
-    const names = [`wandb-artifact:///${model.entity}/conformance/fresh`, `wandb-artifact:///${model.entity}/conformance/fresh:step0`, 'fresh', `${model.entity}/conformance/fresh:step0`];
+    const names = [
+      `wandb-artifact:///${model.entity}/conformance/fresh`,
+      `wandb-artifact:///${model.entity}/conformance/fresh:step0`,
+      'fresh',
+      `${model.entity}/conformance/fresh:step0`,
+    ];
     for (const name of names) {
       const answer = await openai.chat.completions.create({ model: name, messages, max_tokens: 40, temperature: 0 });
       const choice = answer.choices[0]! as OpenAI.ChatCompletion.Choice & { token_ids: number[] };
@@ -123,10 +159,14 @@ describe('names of trained models', () => {
       expect(choice.token_ids).toHaveLength(answer.usage!.completion_tokens);
       // The end of turn is an entry too.
       expect(choice.finish_reason).toBe('stop');
-      expect(choice.logprobs!.content!.map((entry) => entry.token)).toEqual(choice.token_ids.map((id) => `token_id:${id}`));
+      expect(choice.logprobs!.content!.map((entry) => entry.token)).toEqual(
+        choice.token_ids.map((id) => `token_id:${id}`),
+      );
       expect(choice.logprobs!.content!.at(-1)!.token).toBe('token_id:2');
     }
     await client.deleteModel(model.id);
-    await expect(openai.chat.completions.create({ model: 'fresh', messages })).rejects.toBeInstanceOf(OpenAI.NotFoundError);
+    await expect(openai.chat.completions.create({ model: 'fresh', messages })).rejects.toBeInstanceOf(
+      OpenAI.NotFoundError,
+    );
   });
 });

@@ -26,11 +26,18 @@ afterAll(async () => {
 async function send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
   const response = await fetch(service.url + path, {
     method,
-    headers: { authorization: `Bearer ${service.apiKey}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+    headers: {
+      authorization: `Bearer ${service.apiKey}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
     body: body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body),
   });
   const text = await response.text();
-  return { status: response.status, body: JSON.parse(text) as { detail: unknown; error: { message: string; code: string; param: string | null } } };
+  return {
+    status: response.status,
+    body: JSON.parse(text) as { detail: unknown; error: { message: string; code: string; param: string | null } },
+  };
 }
 
 const messages = [{ role: 'user', content: 'Hello' }];
@@ -87,12 +94,38 @@ describe('training requests', () => {
     ['an unknown model', () => ({ model_id: randomUUID(), trajectory_groups: [] }), 404],
     ['an id that is none', () => ({ model_id: '../../etc/passwd', trajectory_groups: [] }), 404],
     ['no groups key', () => ({ model_id: modelId }), 422],
-    ['a trajectory without a reward', () => ({ model_id: modelId, trajectory_groups: [{ trajectories: [{ messages_and_choices: messages }] }] }), 422],
-    ['a reward that is text', () => ({ model_id: modelId, trajectory_groups: [{ trajectories: [{ ...trajectory, reward: 'high' }] }] }), 422],
-    ['a reward beyond the range of numbers', () => `{"model_id":"${modelId}","trajectory_groups":[{"trajectories":[{"messages_and_choices":[],"reward":1e999}]}]}`, 422],
-    ['a reward of NaN', () => `{"model_id":"${modelId}","trajectory_groups":[{"trajectories":[{"messages_and_choices":[],"reward":NaN}]}]}`, 422],
-    ['a negative learning rate', () => ({ model_id: modelId, trajectory_groups: [], experimental_config: { learning_rate: -1 } }), 422],
-    ['an unknown importance level', () => ({ model_id: modelId, trajectory_groups: [], experimental_config: { importance_sampling_level: 'word' } }), 422],
+    [
+      'a trajectory without a reward',
+      () => ({ model_id: modelId, trajectory_groups: [{ trajectories: [{ messages_and_choices: messages }] }] }),
+      422,
+    ],
+    [
+      'a reward that is text',
+      () => ({ model_id: modelId, trajectory_groups: [{ trajectories: [{ ...trajectory, reward: 'high' }] }] }),
+      422,
+    ],
+    [
+      'a reward beyond the range of numbers',
+      () =>
+        `{"model_id":"${modelId}","trajectory_groups":[{"trajectories":[{"messages_and_choices":[],"reward":1e999}]}]}`,
+      422,
+    ],
+    [
+      'a reward of NaN',
+      () =>
+        `{"model_id":"${modelId}","trajectory_groups":[{"trajectories":[{"messages_and_choices":[],"reward":NaN}]}]}`,
+      422,
+    ],
+    [
+      'a negative learning rate',
+      () => ({ model_id: modelId, trajectory_groups: [], experimental_config: { learning_rate: -1 } }),
+      422,
+    ],
+    [
+      'an unknown importance level',
+      () => ({ model_id: modelId, trajectory_groups: [], experimental_config: { importance_sampling_level: 'word' } }),
+      422,
+    ],
   ])('%s', async (_name, body, status) => {
     const answer = await send('POST', '/preview/training-jobs', body());
     expect(answer.status, JSON.stringify(answer.body)).toBe(status);
@@ -104,7 +137,11 @@ describe('training requests', () => {
   });
 
   it('unknown ids', async () => {
-    for (const path of [`/preview/models/${randomUUID()}/checkpoints`, `/preview/training-jobs/${randomUUID()}`, `/preview/training-jobs/${randomUUID()}/events`]) {
+    for (const path of [
+      `/preview/models/${randomUUID()}/checkpoints`,
+      `/preview/training-jobs/${randomUUID()}`,
+      `/preview/training-jobs/${randomUUID()}/events`,
+    ]) {
       expect((await send('GET', path)).status, path).toBe(404);
     }
     expect((await send('DELETE', `/preview/models/${randomUUID()}`)).status).toBe(404);
@@ -112,15 +149,25 @@ describe('training requests', () => {
 
   it('token ids outside the vocabulary and impossible log-probabilities name the place', async () => {
     const group = await scoredGroup(client, 'input', { n: 2 });
-    const broken = (change: (choice: { token_ids: number[]; logprobs: { content: { logprob: number; token: string }[] } }) => void) => {
+    const broken = (
+      change: (choice: { token_ids: number[]; logprobs: { content: { logprob: number; token: string }[] } }) => void,
+    ) => {
       const copy = structuredClone(group);
       change(copy.trajectories[1]!.messages_and_choices![1] as never);
       return { model_id: modelId, trajectory_groups: [copy] };
     };
-    const outside = await send('POST', '/preview/training-jobs', broken((choice) => (choice.token_ids[0] = 49_152)));
+    const outside = await send(
+      'POST',
+      '/preview/training-jobs',
+      broken((choice) => (choice.token_ids[0] = 49_152)),
+    );
     expect(outside.status).toBe(422);
     expect(outside.body.error.param).toMatch(/trajectory_groups\.0\.trajectories\.1/);
-    const positive = await send('POST', '/preview/training-jobs', broken((choice) => (choice.logprobs.content[0]!.logprob = 0.5)));
+    const positive = await send(
+      'POST',
+      '/preview/training-jobs',
+      broken((choice) => (choice.logprobs.content[0]!.logprob = 0.5)),
+    );
     expect(positive.status).toBe(422);
   });
 
@@ -146,8 +193,13 @@ describe('training requests', () => {
   it('leaves out a history longer than the context, counts it, and trains the rest', async () => {
     const group = await scoredGroup(client, 'input', { n: 3 });
     const [first, second, third] = group.trajectories;
-    const long = { ...third!, messages_and_choices: [{ role: 'user', content: 'word '.repeat(9_000) }, third!.messages_and_choices![1]!] };
-    const job = await client.createTrainingJob(modelId, [{ trajectories: [first!, second!, long] }], { learning_rate: 1e-5 });
+    const long = {
+      ...third!,
+      messages_and_choices: [{ role: 'user', content: 'word '.repeat(9_000) }, third!.messages_and_choices![1]!],
+    };
+    const job = await client.createTrainingJob(modelId, [{ trajectories: [first!, second!, long] }], {
+      learning_rate: 1e-5,
+    });
     expect(await client.waitForTraining(job.id)).toHaveLength(1);
     const started = (await client.listTrainingEvents(job.id)).data[0]!;
     expect(JSON.stringify(started.data)).toContain('too_long');

@@ -27,7 +27,11 @@ afterAll(async () => {
 /** Process id of one of the service's hosts. */
 function hostPid(name: 'engine' | 'trainer'): number {
   const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(service.pid)], { encoding: 'utf8' });
-  const pid = stdout.trim().split(/\s+/).map(Number).find((child) => readFileSync(`/proc/${child}/cmdline`, 'utf8').includes(`${name}-host.ts`));
+  const pid = stdout
+    .trim()
+    .split(/\s+/)
+    .map(Number)
+    .find((child) => readFileSync(`/proc/${child}/cmdline`, 'utf8').includes(`${name}-host.ts`));
   if (pid === undefined) throw new Error(`the service has no ${name} host`);
   return pid;
 }
@@ -39,14 +43,29 @@ async function untilHealthy(): Promise<void> {
 /** Rows this short make every history a gradient step of its own. */
 async function manyGroups(numGroups: number) {
   const groups = [];
-  for (let index = 0; index < numGroups; index++) groups.push(await scoredGroup(client, 'survivor', { prompt: `Say something about ${index}. ${'Please. '.repeat(150)}`, seed: index * 10, n: 8 }));
+  for (let index = 0; index < numGroups; index++)
+    groups.push(
+      await scoredGroup(client, 'survivor', {
+        prompt: `Say something about ${index}. ${'Please. '.repeat(150)}`,
+        seed: index * 10,
+        n: 8,
+      }),
+    );
   return groups;
 }
 
 describe('a killed engine host', () => {
   it('ends the request in flight with one clear error and comes back by itself', async () => {
-    const inFlight = client.chat({ model: base, messages: [{ role: 'user', content: 'Count.' }], max_tokens: 2_000, ignore_eos: true });
-    const outcome = inFlight.then(() => null, (error: unknown) => error);
+    const inFlight = client.chat({
+      model: base,
+      messages: [{ role: 'user', content: 'Count.' }],
+      max_tokens: 2_000,
+      ignore_eos: true,
+    });
+    const outcome = inFlight.then(
+      () => null,
+      (error: unknown) => error,
+    );
     await new Promise((resolve) => setTimeout(resolve, 400));
     process.kill(hostPid('engine'), 'SIGKILL');
     const error = await outcome;
@@ -54,7 +73,12 @@ describe('a killed engine host', () => {
     expect(error).toMatchObject({ status: 503, code: 'engine.host_lost' });
     expect((error as Error).message).toContain('SIGKILL');
     // A request made while the host is coming back waits for it.
-    const answer = await client.chat({ model: base, messages: [{ role: 'user', content: 'What is the capital of France?' }], temperature: 0, max_tokens: 12 });
+    const answer = await client.chat({
+      model: base,
+      messages: [{ role: 'user', content: 'What is the capital of France?' }],
+      temperature: 0,
+      max_tokens: 12,
+    });
     expect(answer.choices[0]!.message.content).toContain('Paris');
     expect(await client.isHealthy()).toBe(true);
   });
@@ -63,7 +87,13 @@ describe('a killed engine host', () => {
     const response = await fetch(`${service.url}/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${service.apiKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ model: base, messages: [{ role: 'user', content: 'Count.' }], max_tokens: 2_000, ignore_eos: true, stream: true }),
+      body: JSON.stringify({
+        model: base,
+        messages: [{ role: 'user', content: 'Count.' }],
+        max_tokens: 2_000,
+        ignore_eos: true,
+        stream: true,
+      }),
     });
     expect(response.status).toBe(200);
     setTimeout(() => process.kill(hostPid('engine'), 'SIGKILL'), 300);
@@ -82,7 +112,9 @@ describe('a killed trainer host', () => {
     const undisturbed = await client.createTrainingJob(modelId, groups, { learning_rate: 1e-4 });
     const expected = await client.waitForTraining(undisturbed.id);
     expect(expected.length).toBeGreaterThan(1);
-    const digestOf = async (name: string) => (await client.chat({ model: name, messages: [{ role: 'user', content: 'x' }], max_tokens: 1 })).system_fingerprint;
+    const digestOf = async (name: string) =>
+      (await client.chat({ model: name, messages: [{ role: 'user', content: 'x' }], max_tokens: 1 }))
+        .system_fingerprint;
 
     // The same job on a second fresh model, with its host killed twice.
     const twin = await client.registerModel({ project: 'crashes', name: 'twin', baseModel: base });

@@ -40,7 +40,12 @@ describe('a service', () => {
     const steps = await client.waitForTraining(job.id);
     expect(steps).toHaveLength(1);
     await client.log(model.id, 'val', [await scoredGroup(client, 'kept')]);
-    const greedy = { model: 'kept', messages: [{ role: 'user', content: 'Say something.' }], temperature: 0, max_tokens: 12 };
+    const greedy = {
+      model: 'kept',
+      messages: [{ role: 'user', content: 'Say something.' }],
+      temperature: 0,
+      max_tokens: 12,
+    };
     const before = await client.chat(greedy);
     expect(before.model).toBe('local/p/kept:step1');
     const children = childrenOf(first.pid);
@@ -73,7 +78,10 @@ describe('a service', () => {
     try {
       expect(service.output()).toContain(secret);
       expect(statSync(keyFile).mode & 0o777).toBe(0o600);
-      expect(await new Trainyard({ baseUrl: service.url, apiKey: secret }).listModels()).toHaveProperty('object', 'list');
+      expect(await new Trainyard({ baseUrl: service.url, apiKey: secret }).listModels()).toHaveProperty(
+        'object',
+        'list',
+      );
     } finally {
       await service.stop();
     }
@@ -90,7 +98,12 @@ describe('a service', () => {
     const service = await ownService();
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
     const base = (await client.listModels()).data[0]!.id;
-    const running = client.chat({ model: base, messages: [{ role: 'user', content: 'Count.' }], max_tokens: 60, ignore_eos: true });
+    const running = client.chat({
+      model: base,
+      messages: [{ role: 'user', content: 'Count.' }],
+      max_tokens: 60,
+      ignore_eos: true,
+    });
     await new Promise((resolve) => setTimeout(resolve, 300));
     const stopped = service.stop();
     const answer = await running;
@@ -106,14 +119,18 @@ describe('a service that cannot start says why', () => {
     await new Promise((resolve) => blocker.once('listening', resolve));
     const { port } = blocker.address() as { port: number };
     const dataDirectory = join(scratch, 'port');
-    await expect(ownService({ dataDirectory, environment: { TRAINYARD_PORT: String(port) } })).rejects.toThrow(`port ${port} on 127.0.0.1 is in use`);
+    await expect(ownService({ dataDirectory, environment: { TRAINYARD_PORT: String(port) } })).rejects.toThrow(
+      `port ${port} on 127.0.0.1 is in use`,
+    );
     blocker.close();
     // Nothing is left that would keep the next start from the folder.
     await (await ownService({ dataDirectory })).close();
   });
 
   it('missing model', async () => {
-    await expect(ownService({ environment: { TRAINYARD_MODEL: join(scratch, 'none.gguf') } })).rejects.toThrow('none.gguf does not exist');
+    await expect(ownService({ environment: { TRAINYARD_MODEL: join(scratch, 'none.gguf') } })).rejects.toThrow(
+      'none.gguf does not exist',
+    );
   });
 
   it('corrupt model', async () => {
@@ -136,15 +153,20 @@ describe('a service that cannot start says why', () => {
   });
 
   it('bad setting', async () => {
-    await expect(ownService({ environment: { TRAINYARD_PORT: 'http' } })).rejects.toThrow('environment variable TRAINYARD_PORT must be a whole number from 0 to 65535, got "http"');
+    await expect(ownService({ environment: { TRAINYARD_PORT: 'http' } })).rejects.toThrow(
+      'environment variable TRAINYARD_PORT must be a whole number from 0 to 65535, got "http"',
+    );
   });
 
   it('prints its options, and refuses unknown ones', () => {
     const main = join(import.meta.dirname, '../../packages/cli/src/main.ts');
-    const run = (...args: string[]) => spawnSync(process.execPath, ['--conditions=@trainyard/source', main, ...args], { encoding: 'utf8' });
+    const run = (...args: string[]) =>
+      spawnSync(process.execPath, ['--conditions=@trainyard/source', main, ...args], { encoding: 'utf8' });
     expect(run('serve', '--help').stdout).toContain('--engine-share');
     expect(run('serve', '--prot', '1')).toMatchObject({ status: 1 });
     expect(run('fly')).toMatchObject({ status: 2 });
-    expect(execFileSync(process.execPath, ['--conditions=@trainyard/source', main, '--help'], { encoding: 'utf8' })).toContain('usage: trainyard');
+    expect(
+      execFileSync(process.execPath, ['--conditions=@trainyard/source', main, '--help'], { encoding: 'utf8' }),
+    ).toContain('usage: trainyard');
   });
 });

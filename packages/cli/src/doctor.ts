@@ -19,12 +19,19 @@ export async function doctor(args: readonly string[]): Promise<number> {
   const paths = dataPaths(config.dataDirectory);
   const url = `http://${config.host}:${config.port}/v1`;
   const checks: [what: string, problem: string | null][] = [
-    [`Node ${process.version}`, Number(process.versions.node.split('.')[0]) >= 24 ? null : 'Node 24 or newer is needed'],
-    [`model file ${config.modelPath}`, existsSync(config.modelPath) ? null : 'missing: run "npm start" once, or set TRAINYARD_MODEL'],
+    [
+      `Node ${process.version}`,
+      Number(process.versions.node.split('.')[0]) >= 24 ? null : 'Node 24 or newer is needed',
+    ],
+    [
+      `model file ${config.modelPath}`,
+      existsSync(config.modelPath) ? null : 'missing: run "npm start" once, or set TRAINYARD_MODEL',
+    ],
     [`data folder ${config.dataDirectory}`, diskProblem(config.dataDirectory)],
     [`service at ${url}`, await serviceProblem(url, config.apiKey ?? readKey(paths.keyFile))],
   ];
-  for (const [what, problem] of checks) process.stdout.write(`${problem === null ? 'ok  ' : 'BAD '} ${what}${problem === null ? '' : `: ${problem}`}\n`);
+  for (const [what, problem] of checks)
+    process.stdout.write(`${problem === null ? 'ok  ' : 'BAD '} ${what}${problem === null ? '' : `: ${problem}`}\n`);
   return checks.every(([, problem]) => problem === null) ? 0 : 1;
 }
 

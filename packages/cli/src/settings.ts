@@ -1,6 +1,13 @@
 import { parseArgs } from 'node:util';
 
-import { kebab, resolveConfig, ServerError, SETTING_NAMES, type ServiceConfig, type SettingName } from '@trainyard/server';
+import {
+  kebab,
+  resolveConfig,
+  ServerError,
+  SETTING_NAMES,
+  type ServiceConfig,
+  type SettingName,
+} from '@trainyard/server';
 
 /** What `--help` says about each setting; a setting without a line does not compile. */
 const HELP = {

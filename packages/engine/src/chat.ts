@@ -1,4 +1,4 @@
-import { TokenizerError } from '@trainyard/tokenizer';
+import { defaultTemplateVariables, TokenizerError } from '@trainyard/tokenizer';
 import type { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
 import { EngineError } from './errors.ts';
 import type { GenerateRequest } from './generate-request.ts';
@@ -8,7 +8,7 @@ export type EngineTokenizer = Pick<
   Tokenizer,
   'vocabSize' | 'eosTokenId' | 'endTokenIds' | 'tokenBytes' | 'tokenText' | 'createDecoder'
 >;
-export type EngineTemplate = Pick<ChatTemplate, 'render'>;
+export type EngineTemplate = Pick<ChatTemplate, 'render' | 'source'>;
 
 /**
  * Ids of a request's prompt; rendered through the chat template where it is a conversation.
@@ -62,7 +62,9 @@ function renderChat(
   try {
     const { tokenIds } = template.render(prompt.messages, {
       tools: prompt.tools,
-      templateVariables: prompt.templateVariables,
+      templateVariables: prompt.rendersAsTraining
+        ? { ...defaultTemplateVariables(template.source), ...prompt.templateVariables }
+        : prompt.templateVariables,
       addGenerationPrompt: prompt.addGenerationPrompt ?? true,
     });
     return Array.from(tokenIds);

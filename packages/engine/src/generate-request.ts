@@ -33,6 +33,8 @@ export type Prompt =
       messages: readonly TemplateMessage[];
       tools: readonly unknown[] | null;
       templateVariables: Record<string, unknown>;
+      /** Default false. True adds the variables that training renders with, below the request's own: a rollout must be rendered as it will be trained. */
+      rendersAsTraining?: boolean;
       /** Default true: end the prompt where the assistant's reply begins. */
       addGenerationPrompt?: boolean;
     }

@@ -21,12 +21,12 @@ export const HistorySchema = Type.Object({
 });
 export type WireHistory = Static<typeof HistorySchema>;
 
-/** The record of one rollout. Every key has a default. */
+/** The record of one rollout. Every key but the reward has a default: a reward that somebody forgot must not train as 0. */
 export const TrajectorySchema = Type.Object({
   messages_and_choices: Type.Optional(Type.Array(TrajectoryItemSchema)),
   tools: optionalNullable(Type.Array(JsonObjectSchema)),
   additional_histories: Type.Optional(Type.Array(HistorySchema)),
-  reward: Type.Optional(ScalarSchema),
+  reward: ScalarSchema,
   initial_policy_version: optionalNullable(Type.Integer()),
   final_policy_version: optionalNullable(Type.Integer()),
   metrics: Type.Optional(MetricsSchema),

@@ -1,6 +1,18 @@
 import type {
-  ChatCompletion, ChatCompletionChunk, ChatCompletionField, CheckpointObject, CreateModelRequest, DeleteCheckpointsResponse, DeleteModelResponse, ListPage, ModelList, ModelObject,
-  TrainingEventObject, TrainingJobObject, WireTrainingConfig, WireTrajectoryGroup,
+  ChatCompletion,
+  ChatCompletionChunk,
+  ChatCompletionField,
+  CheckpointObject,
+  CreateModelRequest,
+  DeleteCheckpointsResponse,
+  DeleteModelResponse,
+  ListPage,
+  ModelList,
+  ModelObject,
+  TrainingEventObject,
+  TrainingJobObject,
+  WireTrainingConfig,
+  WireTrajectoryGroup,
 } from '@trainyard/protocol';
 
 import { TrainingFailedError, TrainyardApiError } from './errors.ts';
@@ -15,7 +27,9 @@ export interface TrainyardOptions {
 }
 
 /** A chat request; every vLLM field is allowed, see `ChatCompletionRequestSchema`. */
-export type ChatBody = { model: string; messages: readonly object[] } & { [Field in Exclude<ChatCompletionField, 'model' | 'messages' | 'stream'>]?: unknown };
+export type ChatBody = { model: string; messages: readonly object[] } & {
+  [Field in Exclude<ChatCompletionField, 'model' | 'messages' | 'stream'>]?: unknown;
+};
 
 export interface PageOptions {
   after?: string;
@@ -42,7 +56,10 @@ export class Trainyard {
   }
 
   /** Finds or makes a model; safe to call again and again. */
-  async registerModel(model: { project: string; name: string; baseModel: string; entity?: string }, options: CallOptions = {}): Promise<ModelObject> {
+  async registerModel(
+    model: { project: string; name: string; baseModel: string; entity?: string },
+    options: CallOptions = {},
+  ): Promise<ModelObject> {
     const body: CreateModelRequest = {
       entity: model.entity ?? null,
       project: model.project,
@@ -58,29 +75,60 @@ export class Trainyard {
     return await this.#call('DELETE', `/preview/models/${encodeURIComponent(modelId)}`, options);
   }
 
-  async listCheckpoints(modelId: string, page: PageOptions = {}, options: CallOptions = {}): Promise<ListPage<CheckpointObject>> {
+  async listCheckpoints(
+    modelId: string,
+    page: PageOptions = {},
+    options: CallOptions = {},
+  ): Promise<ListPage<CheckpointObject>> {
     return await this.#call('GET', `/preview/models/${encodeURIComponent(modelId)}/checkpoints${query(page)}`, options);
   }
 
-  async deleteCheckpoints(modelId: string, steps: readonly number[], options: CallOptions = {}): Promise<DeleteCheckpointsResponse> {
-    return await this.#call('DELETE', `/preview/models/${encodeURIComponent(modelId)}/checkpoints`, { ...options, body: { steps } });
+  async deleteCheckpoints(
+    modelId: string,
+    steps: readonly number[],
+    options: CallOptions = {},
+  ): Promise<DeleteCheckpointsResponse> {
+    return await this.#call('DELETE', `/preview/models/${encodeURIComponent(modelId)}/checkpoints`, {
+      ...options,
+      body: { steps },
+    });
   }
 
   /** Stores trajectories of a split (for example `val`) and puts their means on the latest checkpoint. */
-  async log(modelId: string, split: string, groups: readonly WireTrajectoryGroup[], options: CallOptions = {}): Promise<void> {
-    await this.#call('POST', `/preview/models/${encodeURIComponent(modelId)}/log`, { ...options, body: { model_id: modelId, split, trajectory_groups: groups } });
+  async log(
+    modelId: string,
+    split: string,
+    groups: readonly WireTrajectoryGroup[],
+    options: CallOptions = {},
+  ): Promise<void> {
+    await this.#call('POST', `/preview/models/${encodeURIComponent(modelId)}/log`, {
+      ...options,
+      body: { model_id: modelId, split, trajectory_groups: groups },
+    });
   }
 
   /** Queues a training job and returns at once; see `waitForTraining`. */
-  async createTrainingJob(modelId: string, groups: readonly WireTrajectoryGroup[], config: WireTrainingConfig = {}, options: CallOptions = {}): Promise<TrainingJobObject> {
-    return await this.#call('POST', '/preview/training-jobs', { ...options, body: { model_id: modelId, trajectory_groups: groups, experimental_config: config } });
+  async createTrainingJob(
+    modelId: string,
+    groups: readonly WireTrajectoryGroup[],
+    config: WireTrainingConfig = {},
+    options: CallOptions = {},
+  ): Promise<TrainingJobObject> {
+    return await this.#call('POST', '/preview/training-jobs', {
+      ...options,
+      body: { model_id: modelId, trajectory_groups: groups, experimental_config: config },
+    });
   }
 
   async getTrainingJob(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
     return await this.#call('GET', `/preview/training-jobs/${encodeURIComponent(jobId)}`, options);
   }
 
-  async listTrainingEvents(jobId: string, page: Omit<PageOptions, 'order'> = {}, options: CallOptions = {}): Promise<ListPage<TrainingEventObject>> {
+  async listTrainingEvents(
+    jobId: string,
+    page: Omit<PageOptions, 'order'> = {},
+    options: CallOptions = {},
+  ): Promise<ListPage<TrainingEventObject>> {
     return await this.#call('GET', `/preview/training-jobs/${encodeURIComponent(jobId)}/events${query(page)}`, options);
   }
 
@@ -88,7 +136,11 @@ export class Trainyard {
   async *watchTrainingJob(jobId: string, options: CallOptions = {}): AsyncGenerator<TrainingEventObject> {
     let after: string | undefined;
     for (;;) {
-      const page = await this.listTrainingEvents(jobId, { limit: 100, ...(after === undefined ? {} : { after }) }, options);
+      const page = await this.listTrainingEvents(
+        jobId,
+        { limit: 100, ...(after === undefined ? {} : { after }) },
+        options,
+      );
       for (const event of page.data) {
         yield event;
         if (event.type === 'training_ended' || event.type === 'training_failed') return;
@@ -107,7 +159,8 @@ export class Trainyard {
     const steps: Record<string, number>[] = [];
     for await (const event of this.watchTrainingJob(jobId, options)) {
       if (event.type === 'gradient_step') steps.push(event.data as Record<string, number>);
-      if (event.type === 'training_failed') throw new TrainingFailedError(jobId, String(event.data['error_message'] ?? 'unknown error'));
+      if (event.type === 'training_failed')
+        throw new TrainingFailedError(jobId, String(event.data['error_message'] ?? 'unknown error'));
     }
     return steps;
   }

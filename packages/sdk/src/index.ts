@@ -1,3 +1,3 @@
 export { Trainyard, type CallOptions, type ChatBody, type PageOptions, type TrainyardOptions } from './client.ts';
 export { TrainingFailedError, TrainyardApiError } from './errors.ts';
-export { gatherGroup, type RewardFunction } from './rollout.ts';
+export { gatherGroup, type GatheredGroup, type RewardFunction } from './rollout.ts';

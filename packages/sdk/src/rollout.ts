@@ -1,9 +1,14 @@
-import type { ChatCompletionChoice, WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
+import type { ChatCompletionChoice, CompletionUsage, WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
 
 import type { CallOptions, ChatBody, Trainyard } from './client.ts';
 
 /** Scores one sampled choice; any finite number. */
 export type RewardFunction = (choice: ChatCompletionChoice) => number | Promise<number>;
+
+export interface GatheredGroup {
+  readonly group: WireTrajectoryGroup;
+  readonly usage: CompletionUsage;
+}
 
 /**
  * Samples `n` answers to one scenario in one request and scores them: a trajectory group, ready to train on.
@@ -16,16 +21,19 @@ export async function gatherGroup(
   request: ChatBody & { n: number },
   reward: RewardFunction,
   options: CallOptions & { metadata?: Record<string, string | number | boolean | null> } = {},
-): Promise<WireTrajectoryGroup & { completionTokens: number }> {
+): Promise<GatheredGroup> {
   const completion = await client.chat(request, options);
   const trajectories: WireTrajectory[] = [];
   const exceptions: { type: string; message: string }[] = [];
   for (const choice of completion.choices) {
     try {
-      trajectories.push({ messages_and_choices: [...request.messages, { ...choice }], reward: await reward(choice) } as WireTrajectory);
+      trajectories.push({
+        messages_and_choices: [...request.messages, { ...choice }],
+        reward: await reward(choice),
+      } as WireTrajectory);
     } catch (error) {
       exceptions.push({ type: (error as Error).name, message: (error as Error).message });
     }
   }
-  return { trajectories, exceptions, metadata: options.metadata ?? {}, completionTokens: completion.usage.completion_tokens };
+  return { group: { trajectories, exceptions, metadata: options.metadata ?? {} }, usage: completion.usage };
 }

@@ -3,7 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { ComputeArbiter, type ComputeMember } from './compute-arbiter.ts';
 
 /** A host in virtual time: always wants more until told otherwise, computes slices of a fixed length. */
-function simulate(parties: { name: string; share: number; sliceMs: number; activeFromMs?: number }[], untilMs: number): Record<string, number> {
+function simulate(
+  parties: { name: string; share: number; sliceMs: number; activeFromMs?: number }[],
+  untilMs: number,
+): Record<string, number> {
   let nowMs = 0;
   const arbiter = new ComputeArbiter(() => nowMs);
   let holder: string | null = null;
@@ -46,8 +49,18 @@ function simulate(parties: { name: string; share: number; sliceMs: number; activ
 
 describe('ComputeArbiter', () => {
   it('splits the time by shares, whatever the lengths of the slices', () => {
-    for (const [engineSlice, trainerSlice] of [[50, 30], [10, 100], [80, 10]] as const) {
-      const used = simulate([{ name: 'engine', share: 0.7, sliceMs: engineSlice }, { name: 'trainer', share: 0.3, sliceMs: trainerSlice }], 60_000);
+    for (const [engineSlice, trainerSlice] of [
+      [50, 30],
+      [10, 100],
+      [80, 10],
+    ] as const) {
+      const used = simulate(
+        [
+          { name: 'engine', share: 0.7, sliceMs: engineSlice },
+          { name: 'trainer', share: 0.3, sliceMs: trainerSlice },
+        ],
+        60_000,
+      );
       const part = used['engine']! / (used['engine']! + used['trainer']!);
       expect(part, `slices ${engineSlice}/${trainerSlice}`).toBeGreaterThan(0.68);
       expect(part, `slices ${engineSlice}/${trainerSlice}`).toBeLessThan(0.72);
@@ -55,7 +68,13 @@ describe('ComputeArbiter', () => {
   });
 
   it('gives everything to the only one with work, and saves up nothing for the idle one', () => {
-    const used = simulate([{ name: 'engine', share: 0.7, sliceMs: 50, activeFromMs: 30_000 }, { name: 'trainer', share: 0.3, sliceMs: 30 }], 60_000);
+    const used = simulate(
+      [
+        { name: 'engine', share: 0.7, sliceMs: 50, activeFromMs: 30_000 },
+        { name: 'trainer', share: 0.3, sliceMs: 30 },
+      ],
+      60_000,
+    );
     // Alone for the first half, 30 % of the second: an engine that had saved up credit would have taken all of it.
     expect(used['trainer']!).toBeGreaterThan(30_000 + 0.28 * 30_000);
     expect(used['trainer']!).toBeLessThan(30_000 + 0.32 * 30_000);
@@ -103,6 +122,8 @@ describe('ComputeArbiter', () => {
   });
 
   it('refuses a share that is not above 0', () => {
-    expect(() => new ComputeArbiter().join('engine', 0, { grant: () => undefined, yield: () => undefined })).toThrow('must be above 0, got 0');
+    expect(() => new ComputeArbiter().join('engine', 0, { grant: () => undefined, yield: () => undefined })).toThrow(
+      'must be above 0, got 0',
+    );
   });
 });

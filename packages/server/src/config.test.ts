@@ -16,25 +16,42 @@ function configFile(content: string): string {
 
 describe('resolveConfig', () => {
   it('has the documented defaults', () => {
-    expect(resolveConfig(none)).toMatchObject({ host: '127.0.0.1', port: 8420, entity: 'local', apiKey: null, precision: 'exact', engineShare: 0.7 });
+    expect(resolveConfig(none)).toMatchObject({
+      host: '127.0.0.1',
+      port: 8420,
+      entity: 'local',
+      apiKey: null,
+      precision: 'exact',
+      engineShare: 0.7,
+    });
     expect(resolveConfig(none).dataDirectory).toBe(join(process.cwd(), '.trainyard'));
   });
 
   it('lets flags override the environment, which overrides the file', () => {
     const configPath = configFile(JSON.stringify({ port: 1, host: '127.0.0.2', entity: 'file' }));
     const environment = { TRAINYARD_PORT: '2', TRAINYARD_HOST: '127.0.0.3' };
-    expect(resolveConfig({ flags: { port: '3' }, environment, configPath })).toMatchObject({ port: 3, host: '127.0.0.3', entity: 'file' });
+    expect(resolveConfig({ flags: { port: '3' }, environment, configPath })).toMatchObject({
+      port: 3,
+      host: '127.0.0.3',
+      entity: 'file',
+    });
   });
 
   it('keeps 0 as a value', () => {
-    expect(resolveConfig({ ...none, flags: { port: '0', drainTimeoutMs: '0' } })).toMatchObject({ port: 0, drainTimeoutMs: 0 });
+    expect(resolveConfig({ ...none, flags: { port: '0', drainTimeoutMs: '0' } })).toMatchObject({
+      port: 0,
+      drainTimeoutMs: 0,
+    });
   });
 
   it.each([
     [{ flags: { port: '70000' } }, 'flag --port must be a whole number from 0 to 65535, got "70000"'],
     [{ flags: { port: '1.5' } }, 'flag --port must be a whole number'],
     [{ flags: { port: '' } }, 'flag --port must be a whole number'],
-    [{ environment: { TRAINYARD_PRECISION: 'half' } }, 'environment variable TRAINYARD_PRECISION must be one of exact, fast, got "half"'],
+    [
+      { environment: { TRAINYARD_PRECISION: 'half' } },
+      'environment variable TRAINYARD_PRECISION must be one of exact, fast, got "half"',
+    ],
     [{ flags: { engineShare: '1' } }, 'flag --engine-share must be a number from 0.05 to 0.95, got "1"'],
     [{ configPath: '/nonexistent/trainyard.json' }, 'the config file /nonexistent/trainyard.json cannot be read'],
   ])('refuses %j', (sources, message) => {

@@ -58,7 +58,10 @@ const SETTINGS = {
   maxRequests: { kind: 'integer', environment: 'TRAINYARD_MAX_REQUESTS', min: 1, max: 1_000_000 },
   engineShare: { kind: 'number', environment: 'TRAINYARD_ENGINE_SHARE', min: 0.05, max: 0.95 },
   drainTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_DRAIN_TIMEOUT_MS', min: 0, max: 3_600_000 },
-} as const satisfies Record<string, { kind: Kind; environment: string; min?: number; max?: number; values?: readonly string[] }>;
+} as const satisfies Record<
+  string,
+  { kind: Kind; environment: string; min?: number; max?: number; values?: readonly string[] }
+>;
 
 export type SettingName = keyof typeof SETTINGS;
 /** Names a command line may offer, with the environment variable each has. */
@@ -84,7 +87,8 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     const flag = sources.flags[name];
     if (flag !== undefined) return checked(name, flag, `flag --${kebab(name)}`);
     const variable = sources.environment[environment];
-    if (variable !== undefined && variable !== '') return checked(name, variable, `environment variable ${environment}`);
+    if (variable !== undefined && variable !== '')
+      return checked(name, variable, `environment variable ${environment}`);
     const value = file.values[name];
     if (value !== undefined) return checked(name, value, `"${name}" in ${file.path}`);
     return undefined;
@@ -119,7 +123,10 @@ function readConfigFile(configPath: string | null): { path: string; values: Reco
     content = readFileSync(path, 'utf8');
   } catch (error) {
     if (configPath === null && (error as NodeJS.ErrnoException).code === 'ENOENT') return { path, values: {} };
-    throw new ServerError('server.config_invalid', `the config file ${path} cannot be read: ${(error as Error).message}`);
+    throw new ServerError(
+      'server.config_invalid',
+      `the config file ${path} cannot be read: ${(error as Error).message}`,
+    );
   }
   let values: unknown;
   try {
@@ -146,7 +153,8 @@ function checked(name: SettingName, value: unknown, source: string): string | nu
     new ServerError('server.config_invalid', `${source} must be ${expected}, got ${JSON.stringify(value)}`);
   if (setting.kind === 'string') {
     if (typeof value !== 'string' || value === '') throw refuse('a non-empty string');
-    if (setting.values !== undefined && !setting.values.includes(value)) throw refuse(`one of ${setting.values.join(', ')}`);
+    if (setting.values !== undefined && !setting.values.includes(value))
+      throw refuse(`one of ${setting.values.join(', ')}`);
     return value;
   }
   const numeric = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;

@@ -33,7 +33,10 @@ export function claimDataDirectory(dataDirectory: string): () => void {
     closeSync(file);
   } catch (error) {
     if (error instanceof ServerError) throw error;
-    throw new ServerError('server.data_directory_unusable', `the data folder ${dataDirectory} cannot be used: ${(error as Error).message}`);
+    throw new ServerError(
+      'server.data_directory_unusable',
+      `the data folder ${dataDirectory} cannot be used: ${(error as Error).message}`,
+    );
   }
   return () => rmSync(lockPath, { force: true });
 }
@@ -48,7 +51,10 @@ function removeStaleLock(lockPath: string, dataDirectory: string): void {
   }
   // A container gives every life the same number, so our own is a leftover too.
   if (pid !== process.pid && isAlive(pid)) {
-    throw new ServerError('server.data_directory_unusable', `the data folder ${dataDirectory} is in use by process ${pid}; stop it or set TRAINYARD_DATA_DIR`);
+    throw new ServerError(
+      'server.data_directory_unusable',
+      `the data folder ${dataDirectory} is in use by process ${pid}; stop it or set TRAINYARD_DATA_DIR`,
+    );
   }
   rmSync(lockPath);
 }

@@ -1,5 +1,12 @@
 export type { InferenceBackend, TrainingQueue } from './backends.ts';
-export { kebab, resolveConfig, SETTING_NAMES, type ConfigSources, type ServiceConfig, type SettingName } from './config.ts';
+export {
+  kebab,
+  resolveConfig,
+  SETTING_NAMES,
+  type ConfigSources,
+  type ServiceConfig,
+  type SettingName,
+} from './config.ts';
 export { createServer } from './create-server.ts';
 export { dataPaths } from './data-directory.ts';
 export { ServerError, type ServerErrorCode } from './errors.ts';

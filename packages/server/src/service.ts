@@ -65,12 +65,25 @@ export async function startService(config: ServiceConfig, log: (line: string) =>
     const { numThreads, capacityTokens, maxSequences, maxRequests, modelPath, precision, modelId } = config;
     const inference = new EmbeddedInference({
       modelId,
-      host: { modelPath, precision, cacheDirectory: paths.models, numThreads, capacityTokens, maxSequences, maxRequests },
+      host: {
+        modelPath,
+        precision,
+        cacheDirectory: paths.models,
+        numThreads,
+        capacityTokens,
+        maxSequences,
+        maxRequests,
+      },
       arbiter,
       share: config.engineShare,
       log,
     });
-    const training = new EmbeddedTraining({ host: { blobsDirectory: paths.blobs, numThreads }, arbiter, share: 1 - config.engineShare, log });
+    const training = new EmbeddedTraining({
+      host: { blobsDirectory: paths.blobs, numThreads },
+      arbiter,
+      share: 1 - config.engineShare,
+      log,
+    });
     cleanups.push(() => Promise.all([inference.close(), training.close()]));
     await Promise.all([inference.start(), training.start()]);
 
@@ -124,9 +137,15 @@ async function listen(server: { listen(options: object): Promise<string> }, conf
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'EADDRINUSE') {
-      throw new ServerError('server.port_in_use', `port ${config.port} on ${config.host} is in use; stop what runs there or set TRAINYARD_PORT`);
+      throw new ServerError(
+        'server.port_in_use',
+        `port ${config.port} on ${config.host} is in use; stop what runs there or set TRAINYARD_PORT`,
+      );
     }
-    throw new ServerError('server.config_invalid', `cannot listen on ${config.host}:${config.port}: ${(error as Error).message}`);
+    throw new ServerError(
+      'server.config_invalid',
+      `cannot listen on ${config.host}:${config.port}: ${(error as Error).message}`,
+    );
   }
 }
 

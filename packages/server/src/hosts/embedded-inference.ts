@@ -100,7 +100,10 @@ export class EmbeddedInference implements InferenceBackend {
     signal.addEventListener('abort', abort, { once: true });
     try {
       if (signal.aborted || !this.#host.send({ kind: 'generate', request: { ...request, requestId } })) {
-        yield failed(signal.aborted ? 'engine.aborted' : 'engine.host_lost', 'the request did not reach the inference engine');
+        yield failed(
+          signal.aborted ? 'engine.aborted' : 'engine.host_lost',
+          'the request did not reach the inference engine',
+        );
         stream.isEnded = true;
         return;
       }
@@ -147,7 +150,10 @@ export class EmbeddedInference implements InferenceBackend {
     this.#member?.leave();
     this.#member = null;
     for (const stream of this.#streams.values()) {
-      if (!stream.isEnded) stream.push(failed('engine.host_lost', `the inference engine stopped while this request ran (${reason}); try again`));
+      if (!stream.isEnded)
+        stream.push(
+          failed('engine.host_lost', `the inference engine stopped while this request ran (${reason}); try again`),
+        );
     }
   }
 }

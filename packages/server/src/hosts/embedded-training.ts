@@ -1,7 +1,13 @@
 import type { TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
 import type { ComputeArbiter, ComputeMember } from '../compute-arbiter.ts';
-import type { HostFailure, TrainerHostCommand, TrainerHostMessage, TrainerHostOptions, TrainingJobRequest } from './messages.ts';
+import type {
+  HostFailure,
+  TrainerHostCommand,
+  TrainerHostMessage,
+  TrainerHostOptions,
+  TrainingJobRequest,
+} from './messages.ts';
 import { SupervisedHost } from './supervised-host.ts';
 
 const RESTART_WAIT_MS = 30_000;
@@ -24,7 +30,10 @@ export interface TrainingBackend {
    * @param onEvent called in order; after a restart the events of finished steps come again, identical
    * @throws {TrainingRunError}
    */
-  run(job: TrainingJobRequest, options: { signal: AbortSignal; onEvent: (event: TrainerEvent) => void }): Promise<TrainingResult>;
+  run(
+    job: TrainingJobRequest,
+    options: { signal: AbortSignal; onEvent: (event: TrainerEvent) => void },
+  ): Promise<TrainingResult>;
   isHealthy(): boolean;
 }
 
@@ -36,7 +45,12 @@ export class EmbeddedTraining implements TrainingBackend {
   readonly #runs = new Map<string, JobRun>();
   #member: ComputeMember | null = null;
 
-  constructor(options: { host: TrainerHostOptions; arbiter: ComputeArbiter; share: number; log: (line: string) => void }) {
+  constructor(options: {
+    host: TrainerHostOptions;
+    arbiter: ComputeArbiter;
+    share: number;
+    log: (line: string) => void;
+  }) {
     this.#arbiter = options.arbiter;
     this.#share = options.share;
     this.#host = new SupervisedHost({

@@ -25,7 +25,9 @@ export async function openOrRefuse<Opened>(open: () => Opened | Promise<Opened>)
  *
  * Ctrl-C reaches the whole process group; the API process decides when a host ends, so that running requests can be drained.
  */
-export function serveCommands<Command, Message extends object>(onCommand: (command: Command) => void): (message: Message) => void {
+export function serveCommands<Command, Message extends object>(
+  onCommand: (command: Command) => void,
+): (message: Message) => void {
   process.on('SIGINT', () => undefined);
   process.on('SIGTERM', () => undefined);
   process.on('disconnect', () => process.exit(0));

@@ -75,7 +75,10 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     const aborted = Promise.withResolvers<never>();
     const onAbort = () =>
       aborted.reject(
-        new ServerError('server.host_unavailable', `the ${this.#options.name} host did not come back within ${timeoutMs} ms`),
+        new ServerError(
+          'server.host_unavailable',
+          `the ${this.#options.name} host did not come back within ${timeoutMs} ms`,
+        ),
       );
     either.addEventListener('abort', onAbort, { once: true });
     try {
@@ -152,7 +155,12 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     log(`the ${name} host is gone: ${reason}${tail === '' ? '' : `\n${tail}`}`);
     if (!this.#wasEverReady) {
       this.#isClosing = true;
-      this.#ready.reject(new ServerError('server.host_failed_to_start', `the ${name} host cannot start: ${reason}${tail === '' || fatal !== null ? '' : `\n${tail}`}`));
+      this.#ready.reject(
+        new ServerError(
+          'server.host_failed_to_start',
+          `the ${name} host cannot start: ${reason}${tail === '' || fatal !== null ? '' : `\n${tail}`}`,
+        ),
+      );
       return;
     }
     this.#numRestarts += 1;

@@ -54,7 +54,11 @@ async function runAndReport(job: TrainingJobRequest): Promise<void> {
     send({ kind: 'job-done', jobId: job.jobId, result });
   } catch (error) {
     const failure = failureOf(error);
-    send({ kind: 'job-failed', jobId: job.jobId, failure: signal.aborted ? { ...failure, code: 'trainer.cancelled' } : failure });
+    send({
+      kind: 'job-failed',
+      jobId: job.jobId,
+      failure: signal.aborted ? { ...failure, code: 'trainer.cancelled' } : failure,
+    });
   } finally {
     running.delete(job.jobId);
     lease.giveBack();

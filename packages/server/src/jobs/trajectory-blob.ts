@@ -7,6 +7,7 @@ import { trajectoryGroupOf } from '../wire/trajectory-groups.ts';
 /** Reads a job's groups, one JSON line each, as they were checked and stored when the job was submitted. */
 export async function readTrajectoryGroups(blobs: Blobs, key: string): Promise<TrajectoryGroup[]> {
   const groups: TrajectoryGroup[] = [];
-  for await (const line of blobs.getJsonLines(key)) groups.push(trajectoryGroupOf(line as WireTrajectoryGroup, groups.length));
+  for await (const line of blobs.getJsonLines(key))
+    groups.push(trajectoryGroupOf(line as WireTrajectoryGroup, groups.length));
   return groups;
 }

@@ -245,7 +245,11 @@ function refuseAfterTooManyAttempts(job: ClaimedJob): void {
 function wireEvent(event: TrainerEvent): { type: string; data: object; dedupeKey: string } {
   switch (event.kind) {
     case 'training_started':
-      return { type: 'training_started', data: { ...event.data, num_sequences: event.numGradientSteps }, dedupeKey: 'training_started' };
+      return {
+        type: 'training_started',
+        data: { ...event.data, num_sequences: event.numGradientSteps },
+        dedupeKey: 'training_started',
+      };
     case 'gradient_step':
       return { type: 'gradient_step', data: event.metrics, dedupeKey: `gradient_step:${event.index}` };
     default:

@@ -337,9 +337,10 @@ describe('training jobs', () => {
       `${choice}.logprobs.content.1.logprob`,
     ],
     [
-      { trajectory_groups: [{ trajectories: [{ messages_and_choices: [{ content: 'x' }] }] }] },
+      { trajectory_groups: [{ trajectories: [{ reward: 1, messages_and_choices: [{ content: 'x' }] }] }] },
       `${place}.messages_and_choices.0`,
     ],
+    [{ trajectory_groups: [{ trajectories: [{ messages_and_choices: [] }] }] }, `${place}.reward`],
   ])('%# with a fault are 422 naming it, and no job exists', async (fields, param) => {
     const id = await server.makeModel('trained');
     const count = async () => (await server.store.listJobs({ modelId: id, limit: 1000 })).items.length;

@@ -48,7 +48,7 @@ export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts): void
             { param: 'model_id' },
           );
         }
-        const config: JobConfig = readJobConfig(wireConfig);
+        const config: JobConfig = readJobConfig(wireConfig, inference.baseModel.contextLength);
         await checkGroups(groups, inference.baseModel.vocabSize);
         const id = randomUUID();
         const groupsKey = `groups/${id}`;

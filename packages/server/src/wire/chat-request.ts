@@ -15,6 +15,8 @@ import { RequestError } from '../request-error.ts';
 
 /** How the answer is written; what the engine does not need to know. */
 export interface AnswerFormat {
+  /** The model is one that is trained here, so its prompts are rendered as training renders them. */
+  isTrainedModel: boolean;
   hasLogprobs: boolean;
   /** Tokens of logprob entries as `token_id:N`. */
   hasTokensAsIds: boolean;
@@ -74,6 +76,7 @@ export function answerFormatOf(body: ChatCompletionRequest, model: ResolvedModel
   // Training needs the sampled tokens with their log-probabilities, and its clients do not ask for them.
   const isTrained = model.kind === 'checkpoint';
   return {
+    isTrainedModel: isTrained,
     hasLogprobs: body.logprobs ?? isTrained,
     hasTokensAsIds: body.return_tokens_as_token_ids ?? isTrained,
     hasTokenIds: body.return_token_ids ?? isTrained,
@@ -120,6 +123,7 @@ export function toGenerateRequest(
       messages: body.messages,
       tools: body.tools ?? null,
       templateVariables: body.chat_template_kwargs ?? {},
+      rendersAsTraining: format.isTrainedModel,
     },
     n: body.n ?? 1,
     sampling: {

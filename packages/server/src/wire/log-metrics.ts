@@ -17,7 +17,7 @@ export function computeLogMetrics(groups: readonly WireTrajectoryGroup[], split:
   for (const trajectory of trajectories) addAll(values, trajectory.metrics, '');
   for (const group of groups) addAll(values, group.metrics, 'group_');
   const numExceptions = groups.reduce((sum, group) => sum + (group.exceptions?.length ?? 0), 0);
-  const rewards = groups.map((group) => group.trajectories.map((trajectory) => Number(trajectory.reward ?? 0)));
+  const rewards = groups.map((group) => group.trajectories.map((trajectory) => Number(trajectory.reward)));
   const spreads = rewards.filter((group) => group.length >= 2).map(standardDeviation);
   // The service's own names win over a client's metric of the same name.
   values.set('reward', rewards.flat());

@@ -3,6 +3,9 @@ import { resolveTrainingConfig, type TrainingConfig } from '@trainyard/trainer';
 
 import { RequestError } from '../request-error.ts';
 
+/** Longest row whatever the base model allows; ART's limit too. */
+const MAX_ROW_TOKENS = 32_768;
+
 /** What a job's row keeps of its settings. */
 export interface JobConfig {
   /** Complete: what the trainer computes with. */
@@ -16,10 +19,11 @@ export interface JobConfig {
 /**
  * Reads `experimental_config`. Null and absent are the same: the default.
  *
+ * @param contextLength longest sequence of the base model, tokens: longer histories are left out and counted
  * @throws {RequestError} `request.invalid` for a known field whose value the trainer does not implement
  * @throws {TrainerError} `trainer.config_invalid`
  */
-export function readJobConfig(wire: WireTrainingConfig | null | undefined): JobConfig {
+export function readJobConfig(wire: WireTrainingConfig | null | undefined, contextLength: number): JobConfig {
   const requested = wire ?? {};
   const unsupported = unsupportedConfigField(requested);
   if (unsupported !== null) {
@@ -33,7 +37,10 @@ export function readJobConfig(wire: WireTrainingConfig | null | undefined): JobC
     ]);
   }
   return {
-    resolved: resolveTrainingConfig(toInput(requested)),
+    resolved: resolveTrainingConfig({
+      ...toInput(requested),
+      maxSequenceLength: Math.min(MAX_ROW_TOKENS, contextLength),
+    }),
     requested: { ...requested },
     ignoredKeys: ignoredConfigKeys(requested),
   };

@@ -9,7 +9,8 @@ const read = (trajectory: WireTrajectory, vocabSize: number | null = 100) => {
   if (!first) throw new Error('one trajectory in, one out');
   return first;
 };
-const items = (...list: Record<string, unknown>[]) => read({ messages_and_choices: list }).histories[0]?.items ?? [];
+const items = (...list: Record<string, unknown>[]) =>
+  read({ reward: 0, messages_and_choices: list }).histories[0]?.items ?? [];
 const entries = (...ids: number[]) =>
   ids.map((id) => ({ token: `token_id:${id}`, logprob: -id / 8, bytes: null, top_logprobs: [] }));
 const choice = (logprobs: unknown, more: Record<string, unknown> = {}) => ({
@@ -92,18 +93,21 @@ describe('items', () => {
     [choice(5)],
     [choice({ content: 5 })],
   ])('%j is no item', (item) => {
-    expect(() => read({ messages_and_choices: [item as Record<string, unknown>] })).toThrow(TrajectoryFormatError);
+    expect(() => read({ reward: 0, messages_and_choices: [item as Record<string, unknown>] })).toThrow(
+      TrajectoryFormatError,
+    );
   });
 });
 
 describe('trajectories', () => {
-  test('have defaults for every key', () => {
-    expect(read({})).toEqual({ reward: 0, histories: [{ items: [], tools: null }] });
+  test('have defaults for every key but the reward', () => {
+    expect(read({ reward: 0 })).toEqual({ reward: 0, histories: [{ items: [], tools: null }] });
   });
 
   test('have one history each for the main conversation and the additional ones, with their own tools', () => {
     const tools = [{ type: 'function' }];
     const { histories } = read({
+      reward: 0,
       messages_and_choices: [],
       tools,
       additional_histories: [{ messages_and_choices: [{ role: 'user' }] }],

@@ -51,7 +51,7 @@ export function trajectoryGroupOf(
 }
 
 function readTrajectory(trajectory: WireTrajectory, place: Place, vocabSize: number | null): Trajectory {
-  const reward = Number(trajectory.reward ?? 0);
+  const reward = Number(trajectory.reward);
   if (!Number.isFinite(reward))
     fail([...place, 'reward'], 'finite_number', 'Input should be a finite number', String(reward));
   const first = { messages_and_choices: trajectory.messages_and_choices ?? [], tools: trajectory.tools };
