@@ -37,7 +37,7 @@ export function compileGraph(
     );
   }
   const results = Object.entries(outputs).map(([name, node]): OnnxTensorType => {
-    emitter.node('Identity', [names.get(node)!], {}, { output: name });
+    emitter.nameOutput(names.get(node)!, name);
     return { name, type: node.type, shape: node.shape };
   });
   const bytes = encodeOnnxModel({
@@ -60,11 +60,27 @@ class Emitter {
   readonly constants: OnnxConstant[] = [];
   /** Result name by operator, inputs and attributes: equal expressions are computed once. */
   readonly #known = new Map<string, string>();
+  /** Output name by the result name it replaced. */
+  readonly #named = new Map<string, string>();
   #count = 0;
 
   input(name: string, node: Value): string {
     if (!this.inputs.some((x) => x.name === name)) this.inputs.push({ name, type: node.type, shape: node.shape });
     return name;
+  }
+
+  /** Makes a result available under `output`: its node is renamed, so that nothing is copied (one `Identity` costs a pass over memory). */
+  nameOutput(result: string, output: string): void {
+    const index = this.nodes.findIndex((node) => node.outputs.includes(result));
+    if (index === -1 || this.#named.has(result)) {
+      this.node('Identity', [this.#named.get(result) ?? result], {}, { output });
+      return;
+    }
+    this.#named.set(result, output);
+    const renamed = (name: string) => (name === result ? output : name);
+    for (const [at, node] of this.nodes.entries()) {
+      this.nodes[at] = { ...node, inputs: node.inputs.map(renamed), outputs: node.outputs.map(renamed) };
+    }
   }
 
   node(

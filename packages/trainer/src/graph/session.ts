@@ -30,7 +30,8 @@ export class GraphSession {
       executionMode: 'sequential',
       graphOptimizationLevel: 'all',
       logSeverityLevel: 3,
-      // A thread that spins between runs takes a core from sampling and from the other sessions' pools.
+      // Each session has its own threads; those of the last one would spin on a core that the next one needs. Measured with two
+      // threads on two cores, forward and backward of 896 tokens: 4.3 s, and 8.2 s with spinning.
       extra: { session: { intra_op: { allow_spinning: '0' } } },
     });
     return new GraphSession(session, graph.inputNames);

@@ -38,7 +38,7 @@ export function peftTensors(lora: LoraParameters): AdapterTensor[] {
 }
 
 /** The name under which PEFT stores a tensor. */
-export const peftTensorName = (tensor: Pick<LoraTensor, 'layer' | 'linear' | 'half'>): string =>
+const peftTensorName = (tensor: Pick<LoraTensor, 'layer' | 'linear' | 'half'>): string =>
   `base_model.model.model.layers.${tensor.layer}.${PEFT_LINEARS[tensor.linear]}.lora_${tensor.half.toUpperCase()}.weight`;
 
 /** `target_modules` of PEFT's adapter_config.json: `q_proj`, `gate_proj`, … */

@@ -36,7 +36,9 @@ export interface OrtPolicyModelOptions extends Partial<RowPlanOptions> {
 }
 
 const DEFAULT_MEMORY_BUDGET_BYTES = 2 * 1024 ** 3;
+// 256 took 15 % more processor time, 1024 up to 5 % less, but the cores are then held for up to 100 ms.
 const DEFAULT_CHUNK_TOKENS = 512;
+// 64 to 256 are equal within the noise of a busy machine.
 const DEFAULT_QUERY_BLOCK_TOKENS = 128;
 
 interface KeptForward {
