@@ -2,6 +2,7 @@ import { LlamaAdapter, LlamaContext, NativeError } from '@trainyard/native';
 import type { LlamaContextOptions, LlamaModel } from '@trainyard/native';
 import { KvFullError } from './model-runner.ts';
 import type { ModelRunner, RunnerAdapter, StepBatch } from './model-runner.ts';
+import { ThreadGovernor } from './thread-governor.ts';
 
 /** llama.cpp under the scheduler: one context with one KV memory for all sequences. */
 export class LlamaRunner implements ModelRunner {
@@ -12,11 +13,13 @@ export class LlamaRunner implements ModelRunner {
   readonly batchTokens: number;
   readonly #model: LlamaModel;
   readonly #context: LlamaContext;
+  readonly #threads: ThreadGovernor;
 
   /** The model stays the caller's; the context made here is closed with the runner. */
   constructor(model: LlamaModel, options: LlamaContextOptions) {
     this.#model = model;
     this.#context = new LlamaContext(model, options);
+    this.#threads = new ThreadGovernor(options.numThreads);
     this.vocabSize = model.vocabSize;
     this.capacityTokens = this.#context.contextTokens;
     this.contextLength = Math.min(model.contextLength, this.capacityTokens);
@@ -31,6 +34,8 @@ export class LlamaRunner implements ModelRunner {
     for (let i = 0; i < batch.length; i++) {
       context.batch.add(batch.tokens[i]!, batch.positions[i]!, batch.sequences[i]!, batch.wantsLogits[i] === 1);
     }
+    const startedAtMs = performance.now();
+    const cpuBefore = process.cpuUsage();
     try {
       context.decode();
     } catch (error) {
@@ -38,6 +43,10 @@ export class LlamaRunner implements ModelRunner {
         throw new KvFullError(error.message, { cause: error });
       throw error;
     }
+    const { user, system } = process.cpuUsage(cpuBefore); // µs, of all threads
+    const nowMs = performance.now();
+    const numThreads = this.#threads.observe({ nowMs, wallMs: nowMs - startedAtMs, cpuMs: (user + system) / 1000 });
+    if (numThreads !== null) context.setNumThreads(numThreads);
     return context.logits();
   }
 

@@ -74,6 +74,11 @@ function bindLlama(library: LibraryHandle) {
       CONTEXT_PARAMS,
     ]),
     contextFree: bind<(context: Pointer) => void>('void', 'llama_free', ['void*']),
+    contextSetThreads: bind<(context: Pointer, decode: number, batch: number) => void>('void', 'llama_set_n_threads', [
+      'void*',
+      'int32',
+      'int32',
+    ]),
     contextTokens: bind<(context: Pointer) => number>('uint32', 'llama_n_ctx', ['void*']),
     contextMemory: bind<(context: Pointer) => Pointer | null>('void*', 'llama_get_memory', ['void*']),
     maxSequences: bind<() => number>('size_t', 'llama_max_parallel_sequences', []),

@@ -169,6 +169,15 @@ export class LlamaContext implements Disposable {
     assert(done, `this model's cache cannot drop part of a sequence (positions >= ${fromPosition})`);
   }
 
+  /** Threads of every decode from now on. */
+  setNumThreads(numThreads: number): void {
+    assert(
+      Number.isInteger(numThreads) && numThreads >= 1,
+      `numThreads must be a whole number from 1, got ${numThreads}`,
+    );
+    this.#llama.contextSetThreads(this.#handle.address, numThreads, numThreads);
+  }
+
   /** Chooses the adapter of every row decoded from now on; null is the base model. */
   setAdapter(adapter: LlamaAdapter | null): void {
     const context = this.#handle.address;

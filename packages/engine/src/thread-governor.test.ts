@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import { ThreadGovernor } from './thread-governor.ts';
+
+/** Decodes of 50 ms for a while; `lost` threads of those in use are descheduled. */
+function run(governor: ThreadGovernor, fromMs: number, untilMs: number, lost: number): number {
+  let nowMs = fromMs;
+  for (; nowMs < untilMs; nowMs += 50) {
+    const { numThreads } = governor;
+    const cpuMs = 50 * (numThreads === 1 ? 1 : numThreads - lost);
+    governor.observe({ nowMs, wallMs: 50, cpuMs });
+  }
+  return nowMs;
+}
+
+describe('ThreadGovernor', () => {
+  it('keeps all threads while they get their time', () => {
+    const governor = new ThreadGovernor(4);
+    run(governor, 0, 10_000, 0.1);
+    expect(governor.numThreads).toBe(4);
+  });
+
+  it('gives one up when threads are descheduled, and takes it back when the cores are free again', () => {
+    const governor = new ThreadGovernor(2);
+    const busyUntil = run(governor, 0, 1_000, 0.8);
+    expect(governor.numThreads).toBe(1);
+    run(governor, busyUntil, busyUntil + 3_000, 0);
+    expect(governor.numThreads).toBe(2);
+  });
+
+  it('tries again ever less often while the cores stay busy', () => {
+    const governor = new ThreadGovernor(2);
+    let numTrials = 0;
+    let before = governor.numThreads;
+    for (let nowMs = 0; nowMs < 120_000; nowMs += 50) {
+      run(governor, nowMs, nowMs + 50, 0.8);
+      if (governor.numThreads > before) numTrials++;
+      before = governor.numThreads;
+    }
+    // After 2, 4, 8, 16, 32, 60 seconds.
+    expect(numTrials).toBe(5);
+    expect(governor.numThreads).toBe(1);
+  });
+
+  it('goes down step by step on many cores, and never below one', () => {
+    const governor = new ThreadGovernor(8);
+    run(governor, 0, 1_500, 0.9);
+    expect(governor.numThreads).toBeLessThan(8);
+    run(new ThreadGovernor(1), 0, 5_000, 1);
+    const alone = new ThreadGovernor(1);
+    expect(alone.observe({ nowMs: 0, wallMs: 100, cpuMs: 10 })).toBeNull();
+    expect(alone.numThreads).toBe(1);
+  });
+
+  it('draws no conclusion from decodes too short to measure', () => {
+    const governor = new ThreadGovernor(2);
+    for (let nowMs = 0; nowMs < 1_000; nowMs++) governor.observe({ nowMs, wallMs: 1, cpuMs: 0.5 });
+    expect(governor.numThreads).toBe(2);
+  });
+});
