@@ -159,8 +159,7 @@ export class Trainyard {
     const steps: Record<string, number>[] = [];
     for await (const event of this.watchTrainingJob(jobId, options)) {
       if (event.type === 'gradient_step') steps.push(event.data as Record<string, number>);
-      if (event.type === 'training_failed')
-        throw new TrainingFailedError(jobId, String(event.data['error_message'] ?? 'unknown error'));
+      if (event.type === 'training_failed') throw new TrainingFailedError(jobId, errorMessage(event));
     }
     return steps;
   }
@@ -249,4 +248,9 @@ async function delay(ms: number, signal: AbortSignal | undefined): Promise<void>
     clearTimeout(timer);
     signal?.removeEventListener('abort', onAbort);
   }
+}
+
+function errorMessage(event: TrainingEventObject): string {
+  const message = event.data['error_message'];
+  return typeof message === 'string' ? message : 'unknown error';
 }

@@ -11,7 +11,8 @@ import { CoreLease } from './core-lease.ts';
 import { hostOptions, isCoreCommand, openOrRefuse, serveCommands } from './host-main.ts';
 import type { EngineHostCommand, EngineHostMessage } from './messages.ts';
 
-const { engine, model, close } = await openOrRefuse(() => openEngine(hostOptions<OpenEngineOptions>()));
+const opened = await openOrRefuse(() => openEngine(hostOptions<OpenEngineOptions>()));
+const { engine, model } = opened;
 const send = serveCommands<EngineHostCommand, EngineHostMessage>(onCommand);
 const lease = new CoreLease(send);
 let outbox: [string, EngineEvent][] = [];
@@ -37,7 +38,7 @@ function onCommand(command: EngineHostCommand): void {
       engine.setPaused(command.requestId, command.isPaused);
       break;
     case 'shutdown':
-      close();
+      opened.close();
       process.exit(0);
       break;
     default:
