@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Trainyard, TrainyardApiError } from '@trainyard/sdk';
 
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
-import { scoredGroup } from '../support/groups.ts';
+import { groupsOfTwoRows } from '../support/groups.ts';
 
 let service: OwnService;
 let client: Trainyard;
@@ -38,18 +38,6 @@ function hostPid(name: 'engine' | 'trainer'): number {
 
 async function untilHealthy(): Promise<void> {
   while (!(await client.isHealthy())) await new Promise((resolve) => setTimeout(resolve, 50));
-}
-
-/** More tokens than fit one row of 2,048, so that the job has more than one gradient step. */
-async function groupsOfTwoRows() {
-  return await Promise.all(
-    Array.from({ length: 10 }, (_, index) =>
-      scoredGroup(client, 'survivor', {
-        prompt: `Say something about ${index}. ${'Please. '.repeat(100)}`,
-        seed: index * 10,
-      }),
-    ),
-  );
 }
 
 describe('a killed engine host', () => {
@@ -106,7 +94,7 @@ describe('a killed engine host', () => {
 
 describe('a killed trainer host', () => {
   it('goes on from its last gradient step: the job succeeds with the same steps and the same weights', async () => {
-    const groups = await groupsOfTwoRows();
+    const groups = await groupsOfTwoRows(client, 'survivor');
     const undisturbed = await client.createTrainingJob(modelId, groups, { learning_rate: 1e-4 });
     const expected = await client.waitForTraining(undisturbed.id);
     expect(expected.length).toBeGreaterThan(1);

@@ -9,7 +9,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { Trainyard } from '@trainyard/sdk';
 
 import { ownService } from '../../scripts/own-service.ts';
-import { scoredGroup } from '../support/groups.ts';
+import { groupsOfTwoRows, scoredGroup } from '../support/groups.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-lifecycle-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
@@ -69,6 +69,43 @@ describe('a service', () => {
       await second.close();
     }
   });
+
+  it.each(['SIGTERM', 'SIGKILL'] as const)(
+    'continues the job that was running when it got %s, and it ends once, with all its steps',
+    async (signal) => {
+      const dataDirectory = join(scratch, `midjob-${signal}`);
+      const first = await ownService({ dataDirectory });
+      const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey });
+      const base = (await client.listModels()).data[0]!.id;
+      const model = await client.registerModel({ project: 'p', name: 'midjob', baseModel: base });
+      const job = await client.createTrainingJob(model.id, await groupsOfTwoRows(client, 'midjob'), {
+        learning_rate: 1e-4,
+      });
+      const children = childrenOf(first.pid);
+      for await (const event of client.watchTrainingJob(job.id)) if (event.type === 'gradient_step') break;
+      process.kill(first.pid, signal);
+      await first.stop();
+      // The hosts notice that their channel is closed.
+      await expect.poll(() => children.filter(isAlive), { timeout: 10_000 }).toEqual([]);
+
+      const second = await ownService({ dataDirectory, environment: { TRAINYARD_API_KEY: first.apiKey } });
+      try {
+        const again = new Trainyard({ baseUrl: second.url, apiKey: first.apiKey });
+        expect(await again.waitForTraining(job.id)).toHaveLength(2);
+        const { data } = await again.listTrainingEvents(job.id);
+        expect(data.map((event) => event.type)).toEqual([
+          'training_started',
+          'gradient_step',
+          'gradient_step',
+          'training_ended',
+        ]);
+        expect((await again.listCheckpoints(model.id)).data.map((checkpoint) => checkpoint.step)).toEqual([0, 1]);
+      } finally {
+        await second.close();
+      }
+    },
+    240_000,
+  );
 
   it('shows its key once, keeps it hashed, and leaves a file only its owner can read', async () => {
     const dataDirectory = join(scratch, 'key');

@@ -15,3 +15,15 @@ export async function scoredGroup(
   );
   return group;
 }
+
+/** More tokens than fit one row of 2,048, so that the job has more than one gradient step. */
+export async function groupsOfTwoRows(client: Trainyard, model: string): Promise<WireTrajectoryGroup[]> {
+  return await Promise.all(
+    Array.from({ length: 10 }, (_, index) =>
+      scoredGroup(client, model, {
+        prompt: `Say something about ${index}. ${'Please. '.repeat(100)}`,
+        seed: index * 10,
+      }),
+    ),
+  );
+}
