@@ -49,6 +49,10 @@ export async function ownService(
       stdio: ['ignore', 'pipe', 'pipe'],
     },
   );
+  // Whatever ends this process in an orderly way ends the service too.
+  const killAtExit = () => child.kill('SIGTERM');
+  process.once('exit', killAtExit);
+  child.once('exit', () => process.off('exit', killAtExit));
   const exited = new Promise<number | null>((done) => child.once('exit', (code) => done(code)));
   const stop = async () => {
     if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');

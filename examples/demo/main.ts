@@ -31,6 +31,9 @@ const { values } = parseArgs({
   },
 });
 
+// Ctrl-C and the like end the demo's own service too, which happens at exit.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+
 const task = TASKS.find(({ name }) => name === values.task);
 const numSteps = Number(values.steps);
 const seed = Number(values.seed);
