@@ -3,9 +3,10 @@ import { randomUUID } from 'node:crypto';
 import type { EngineEvent, EngineStats, GenerateRequest, OpenEngineOptions, ServedModel } from '@trainyard/engine';
 
 import type { InferenceBackend } from '../backends.ts';
-import type { ComputeArbiter, ComputeMember } from '../compute-arbiter.ts';
+import type { ComputeArbiter } from '../compute-arbiter.ts';
+import { ComputingHost } from './computing-host.ts';
 import type { EngineHostCommand, EngineHostMessage } from './messages.ts';
-import { SupervisedHost } from './supervised-host.ts';
+import type { SupervisedHost } from './supervised-host.ts';
 
 /** A reader this many events behind pauses its sequences, and wakes them when it has caught up: memory per stream stays bounded. */
 const PAUSE_ABOVE_EVENTS = 256;
@@ -17,10 +18,7 @@ const RESTART_WAIT_MS = 15_000;
 export class EmbeddedInference implements InferenceBackend {
   readonly #host: SupervisedHost<EngineHostCommand, EngineHostMessage>;
   readonly #streams = new Map<string, EventStream>();
-  readonly #arbiter: ComputeArbiter;
-  readonly #share: number;
   readonly #modelId: string;
-  #member: ComputeMember | null = null;
   #served: ServedModel | null = null;
   #stats: EngineStats | null = null;
 
@@ -32,16 +30,16 @@ export class EmbeddedInference implements InferenceBackend {
     log: (line: string) => void;
   }) {
     this.#modelId = options.modelId;
-    this.#arbiter = options.arbiter;
-    this.#share = options.share;
-    this.#host = new SupervisedHost({
+    this.#host = new ComputingHost<EngineHostCommand, EngineHostMessage>({
       name: 'engine',
       modulePath: new URL('./engine-host.ts', import.meta.url).pathname,
       options: options.host,
       onMessage: (message) => this.#onMessage(message),
       onLost: (reason) => this.#onLost(reason),
       log: options.log,
-    });
+      arbiter: options.arbiter,
+      share: options.share,
+    }).host;
   }
 
   /** @throws {ServerError} `server.host_failed_to_start`, with the reason the host gave (a missing or corrupt model file) */
@@ -123,16 +121,6 @@ export class EmbeddedInference implements InferenceBackend {
     switch (message.kind) {
       case 'ready':
         this.#served = message.model;
-        this.#member = this.#arbiter.join('engine', this.#share, {
-          grant: () => this.#host.send({ kind: 'cores-granted' }),
-          yield: () => this.#host.send({ kind: 'cores-wanted' }),
-        });
-        break;
-      case 'cores-request':
-        this.#member?.request();
-        break;
-      case 'cores-release':
-        this.#member?.release(message.wantsMore);
         break;
       case 'engine-events':
         this.#stats = message.stats;
@@ -147,8 +135,6 @@ export class EmbeddedInference implements InferenceBackend {
   }
 
   #onLost(reason: string): void {
-    this.#member?.leave();
-    this.#member = null;
     for (const stream of this.#streams.values()) {
       if (!stream.isEnded)
         stream.push(

@@ -1,6 +1,7 @@
 import type { TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
-import type { ComputeArbiter, ComputeMember } from '../compute-arbiter.ts';
+import type { ComputeArbiter } from '../compute-arbiter.ts';
+import { ComputingHost } from './computing-host.ts';
 import type {
   HostFailure,
   TrainerHostCommand,
@@ -8,7 +9,7 @@ import type {
   TrainerHostOptions,
   TrainingJobRequest,
 } from './messages.ts';
-import { SupervisedHost } from './supervised-host.ts';
+import type { SupervisedHost } from './supervised-host.ts';
 
 const RESTART_WAIT_MS = 30_000;
 
@@ -40,10 +41,7 @@ export interface TrainingBackend {
 /** Training on ONNX Runtime in a supervised child process. */
 export class EmbeddedTraining implements TrainingBackend {
   readonly #host: SupervisedHost<TrainerHostCommand, TrainerHostMessage>;
-  readonly #arbiter: ComputeArbiter;
-  readonly #share: number;
   readonly #runs = new Map<string, JobRun>();
-  #member: ComputeMember | null = null;
 
   constructor(options: {
     host: TrainerHostOptions;
@@ -51,16 +49,16 @@ export class EmbeddedTraining implements TrainingBackend {
     share: number;
     log: (line: string) => void;
   }) {
-    this.#arbiter = options.arbiter;
-    this.#share = options.share;
-    this.#host = new SupervisedHost({
+    this.#host = new ComputingHost<TrainerHostCommand, TrainerHostMessage>({
       name: 'trainer',
       modulePath: new URL('./trainer-host.ts', import.meta.url).pathname,
       options: options.host,
       onMessage: (message) => this.#onMessage(message),
       onLost: (reason) => this.#onLost(reason),
       log: options.log,
-    });
+      arbiter: options.arbiter,
+      share: options.share,
+    }).host;
   }
 
   async start(): Promise<void> {
@@ -109,16 +107,6 @@ export class EmbeddedTraining implements TrainingBackend {
   #onMessage(message: TrainerHostMessage): void {
     switch (message.kind) {
       case 'ready':
-        this.#member = this.#arbiter.join('trainer', this.#share, {
-          grant: () => this.#host.send({ kind: 'cores-granted' }),
-          yield: () => this.#host.send({ kind: 'cores-wanted' }),
-        });
-        break;
-      case 'cores-request':
-        this.#member?.request();
-        break;
-      case 'cores-release':
-        this.#member?.release(message.wantsMore);
         break;
       case 'trainer-event':
         this.#runs.get(message.jobId)?.onEvent(message.event);
@@ -137,8 +125,6 @@ export class EmbeddedTraining implements TrainingBackend {
   }
 
   #onLost(reason: string): void {
-    this.#member?.leave();
-    this.#member = null;
     for (const run of this.#runs.values()) run.settled.reject(new TrainingRunError(hostLost(reason)));
   }
 }

@@ -7,24 +7,18 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import { openEngine, type EngineEvent, type OpenEngineOptions } from '@trainyard/engine';
 
-import { CoreLease } from './core-lease.ts';
-import { hostOptions, isCoreCommand, openOrRefuse, serveCommands } from './host-main.ts';
+import { connectHost, hostOptions, openOrRefuse } from './host-main.ts';
 import type { EngineHostCommand, EngineHostMessage } from './messages.ts';
 
 const opened = await openOrRefuse(() => openEngine(hostOptions<OpenEngineOptions>()));
 const { engine, model } = opened;
-const send = serveCommands<EngineHostCommand, EngineHostMessage>(onCommand);
-const lease = new CoreLease(send);
+const { send, lease } = connectHost<EngineHostCommand, EngineHostMessage>(onCommand);
 let outbox: [string, EngineEvent][] = [];
 let isStepping = false;
 
 send({ kind: 'ready', model });
 
 function onCommand(command: EngineHostCommand): void {
-  if (isCoreCommand(command)) {
-    lease.onCommand(command);
-    return;
-  }
   switch (command.kind) {
     case 'generate': {
       const { requestId } = command.request;

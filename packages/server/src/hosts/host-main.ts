@@ -1,4 +1,4 @@
-import type { CoreCommand } from './core-lease.ts';
+import { CoreLease, type CoreCommand, type CoreMessage } from './core-lease.ts';
 import type { HostFailure } from './messages.ts';
 
 /** The options this host was started with; written by the supervisor, so trusted. */
@@ -20,21 +20,34 @@ export async function openOrRefuse<Opened>(open: () => Opened | Promise<Opened>)
   }
 }
 
+/** This host's end of the line to the API process. */
+export interface HostLine<Message extends object> {
+  readonly send: (message: Message | CoreMessage) => void;
+  /** the host's claim on the shared cores */
+  readonly lease: CoreLease;
+}
+
 /**
- * Ties this process to the API process: commands come in, messages go out, and the process ends when the API process does.
+ * Ties this process to the API process: commands come in, messages go out, and the process ends when the API process does. Commands about the
+ * cores go to the lease.
  *
  * Ctrl-C reaches the whole process group; the API process decides when a host ends, so that running requests can be drained.
  */
-export function serveCommands<Command, Message extends object>(
+export function connectHost<Command extends { kind: string }, Message extends object>(
   onCommand: (command: Command) => void,
-): (message: Message) => void {
+): HostLine<Message> {
+  const send = (message: Message | CoreMessage) => {
+    if (process.connected) process.send?.(message);
+  };
+  const lease = new CoreLease(send);
   process.on('SIGINT', () => undefined);
   process.on('SIGTERM', () => undefined);
   process.on('disconnect', () => process.exit(0));
-  process.on('message', (command) => onCommand(command as Command));
-  return (message) => {
-    if (process.connected) process.send?.(message);
-  };
+  process.on('message', (command: Command | CoreCommand) => {
+    if (isCoreCommand(command)) lease.onCommand(command);
+    else onCommand(command);
+  });
+  return { send, lease };
 }
 
 export function failureOf(error: unknown): HostFailure {
@@ -43,6 +56,6 @@ export function failureOf(error: unknown): HostFailure {
   return { code: typeof code === 'string' ? code : 'internal', message: error.message };
 }
 
-export function isCoreCommand(command: { kind: string }): command is CoreCommand {
+function isCoreCommand(command: { kind: string }): command is CoreCommand {
   return command.kind === 'cores-granted' || command.kind === 'cores-wanted';
 }

@@ -1,8 +1,6 @@
 import type { EngineEvent, EngineStats, GenerateRequest, ServedModel } from '@trainyard/engine';
 import type { LoraConfig, TrainerEvent, TrainingConfig, TrainingResult } from '@trainyard/trainer';
 
-import type { CoreCommand, CoreMessage } from './core-lease.ts';
-
 export interface TrainerHostOptions {
   /** root of the blobs that hold groups and checkpoints */
   readonly blobsDirectory: string;
@@ -30,27 +28,23 @@ export interface HostFailure {
 }
 
 export type EngineHostCommand =
-  | CoreCommand
   | { kind: 'generate'; request: GenerateRequest }
   | { kind: 'abort'; requestId: string }
   | { kind: 'pause'; requestId: string; isPaused: boolean }
   | { kind: 'shutdown' };
 
 export type EngineHostMessage =
-  | CoreMessage
   | { kind: 'ready'; model: ServedModel }
   | { kind: 'fatal'; failure: HostFailure }
   /** everything one engine step produced, in order */
   | { kind: 'engine-events'; events: [requestId: string, event: EngineEvent][]; stats: EngineStats };
 
 export type TrainerHostCommand =
-  | CoreCommand
   | { kind: 'run-job'; job: TrainingJobRequest }
   | { kind: 'cancel-job'; jobId: string }
   | { kind: 'shutdown' };
 
 export type TrainerHostMessage =
-  | CoreMessage
   | { kind: 'ready' }
   | { kind: 'fatal'; failure: HostFailure }
   | { kind: 'trainer-event'; jobId: string; event: TrainerEvent }

@@ -7,8 +7,7 @@ import { openTrainer, runTrainingJob, type Trainer } from '@trainyard/trainer';
 import { FolderBlobs } from '@trainyard/store';
 
 import { readTrajectoryGroups } from '../jobs/trajectory-blob.ts';
-import { CoreLease } from './core-lease.ts';
-import { failureOf, hostOptions, isCoreCommand, openOrRefuse, serveCommands } from './host-main.ts';
+import { connectHost, failureOf, hostOptions, openOrRefuse } from './host-main.ts';
 import type { TrainerHostCommand, TrainerHostMessage, TrainerHostOptions, TrainingJobRequest } from './messages.ts';
 
 /** The weights of the default model take 0.7 GB as f32: given back when nothing was trained for this long. */
@@ -16,8 +15,7 @@ const UNLOAD_AFTER_MS = 10 * 60_000;
 
 const options = hostOptions<TrainerHostOptions>();
 const blobs = await openOrRefuse(() => FolderBlobs.open(options.blobsDirectory));
-const send = serveCommands<TrainerHostCommand, TrainerHostMessage>(onCommand);
-const lease = new CoreLease(send);
+const { send, lease } = connectHost<TrainerHostCommand, TrainerHostMessage>(onCommand);
 const running = new Map<string, AbortController>();
 let queue: Promise<void> = Promise.resolve();
 let trainer: Trainer | null = null;
@@ -26,10 +24,6 @@ let unloadTimer: NodeJS.Timeout | null = null;
 send({ kind: 'ready' });
 
 function onCommand(command: TrainerHostCommand): void {
-  if (isCoreCommand(command)) {
-    lease.onCommand(command);
-    return;
-  }
   switch (command.kind) {
     case 'run-job':
       running.set(command.job.jobId, new AbortController());
