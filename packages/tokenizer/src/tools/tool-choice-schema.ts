@@ -1,0 +1,76 @@
+import { isDeepStrictEqual } from 'node:util';
+import { TokenizerError } from '../tokenizer-error.ts';
+import type { ToolDescription } from './tool-description.ts';
+
+type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** What a request asks of the reply: some calls, or one of a certain tool. */
+export type ForcedToolChoice = 'required' | { name: string };
+
+const NO_ARGUMENTS: JsonSchema = { type: 'object', properties: {} };
+// Both spellings: references such as `#/$defs/x` are from the root of the schema, so what they name must stand there.
+const DEFINITIONS = ['$defs', 'definitions'] as const;
+
+/**
+ * The JSON schema a reply is held to when the request's `tool_choice` forces calls.
+ *
+ * `required`: a list, not empty, of `{"name": …, "parameters": …}`, one alternative a tool, for the reply format `json_array`; definitions
+ * inside the tools' schemas move to the top. A name: the parameters of that tool alone, for the reply format `named`.
+ *
+ * @param options `parallelToolCalls: false` allows one call only. Default: true
+ * @throws {TokenizerError} `tokenizer.tools_malformed` when there is no such tool, or two tools define one name differently
+ */
+export function toolChoiceSchema(
+  tools: readonly ToolDescription[],
+  choice: ForcedToolChoice,
+  options: { parallelToolCalls?: boolean } = {},
+): JsonSchema {
+  if (choice !== 'required') {
+    const tool = tools.find((candidate) => candidate.function.name === choice.name);
+    if (tool === undefined) {
+      const known = tools.map((candidate) => candidate.function.name).join(', ');
+      throw new TokenizerError('tokenizer.tools_malformed', `tool_choice names ${JSON.stringify(choice.name)}; tools has ${known || 'none'}`);
+    }
+    return tool.function.parameters ?? NO_ARGUMENTS;
+  }
+  if (tools.length === 0) throw new TokenizerError('tokenizer.tools_malformed', 'tool_choice requires a call; tools is empty');
+  const definitions = new Map<string, { schema: Record<string, unknown>; owners: Map<string, string> }>();
+  const alternatives = tools.map(({ function: { name, parameters } }) => {
+    const own: Record<string, unknown> = { ...(parameters ?? NO_ARGUMENTS) };
+    for (const keyword of DEFINITIONS) {
+      const moved = own[keyword];
+      if (typeof moved !== 'object' || moved === null) continue;
+      delete own[keyword];
+      const hoisted = definitions.get(keyword) ?? { schema: {}, owners: new Map<string, string>() };
+      definitions.set(keyword, hoisted);
+      for (const [key, definition] of Object.entries(moved)) hoist(hoisted, key, definition, name);
+    }
+    return {
+      type: 'object',
+      properties: { name: { type: 'string', enum: [name] }, parameters: own },
+      required: ['name', 'parameters'],
+    };
+  });
+  return {
+    type: 'array',
+    minItems: 1,
+    ...(options.parallelToolCalls === false ? { maxItems: 1 } : {}),
+    items: { type: 'object', anyOf: alternatives },
+    ...Object.fromEntries(Array.from(definitions, ([keyword, { schema }]) => [keyword, schema])),
+  };
+}
+
+function hoist(
+  to: { schema: Record<string, unknown>; owners: Map<string, string> },
+  key: string,
+  definition: unknown,
+  toolName: string,
+): void {
+  const owner = to.owners.get(key);
+  if (owner !== undefined && !isDeepStrictEqual(to.schema[key], definition)) {
+    const message = `the tools ${owner} and ${toolName} define ${JSON.stringify(key)} differently: give one of the two definitions another name`;
+    throw new TokenizerError('tokenizer.tools_malformed', message);
+  }
+  to.owners.set(key, toolName);
+  Object.defineProperty(to.schema, key, { value: definition, enumerable: true }); // "__proto__" is a key like any other
+}
