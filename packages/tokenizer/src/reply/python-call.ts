@@ -129,7 +129,7 @@ const ESCAPED: Readonly<Record<string, string>> = {
 
 /** A string between single or double quotes, on one line; an escape that Python does not know stays as it is. */
 function string(scanner: Scanner): string {
-  const source = scanner.match(/"(?:[^"\\\n]|\\[^])*"|'(?:[^'\\\n]|\\[^])*'/y).slice(1, -1);
+  const source = scanner.match(/"[^"\\\n]*(?:\\[^][^"\\\n]*)*"|'[^'\\\n]*(?:\\[^][^'\\\n]*)*'/y).slice(1, -1);
   return source.replace(ESCAPE, (_, x?: string, u?: string, long?: string, newline?: string, letter = '') => {
     const digits = x ?? u ?? long;
     if (newline !== undefined) return '';

@@ -29,21 +29,25 @@ export function toolChoiceSchema(
     const tool = tools.find((candidate) => candidate.function.name === choice.name);
     if (tool === undefined) {
       const known = tools.map((candidate) => candidate.function.name).join(', ');
-      throw new TokenizerError('tokenizer.tools_malformed', `tool_choice names ${JSON.stringify(choice.name)}; tools has ${known || 'none'}`);
+      throw new TokenizerError(
+        'tokenizer.tools_malformed',
+        `tool_choice names ${JSON.stringify(choice.name)}; tools has ${known || 'none'}`,
+      );
     }
     return tool.function.parameters ?? NO_ARGUMENTS;
   }
-  if (tools.length === 0) throw new TokenizerError('tokenizer.tools_malformed', 'tool_choice requires a call; tools is empty');
-  const definitions = new Map<string, { schema: Record<string, unknown>; owners: Map<string, string> }>();
+  if (tools.length === 0)
+    throw new TokenizerError('tokenizer.tools_malformed', 'tool_choice requires a call; tools is empty');
+  const hoisted = new Map<string, Definitions>();
   const alternatives = tools.map(({ function: { name, parameters } }) => {
     const own: Record<string, unknown> = { ...(parameters ?? NO_ARGUMENTS) };
     for (const keyword of DEFINITIONS) {
       const moved = own[keyword];
       if (typeof moved !== 'object' || moved === null) continue;
       delete own[keyword];
-      const hoisted = definitions.get(keyword) ?? { schema: {}, owners: new Map<string, string>() };
-      definitions.set(keyword, hoisted);
-      for (const [key, definition] of Object.entries(moved)) hoist(hoisted, key, definition, name);
+      const definitions = hoisted.get(keyword) ?? new Map();
+      hoisted.set(keyword, definitions);
+      for (const [key, schema] of Object.entries(moved)) define(definitions, key, { schema, toolName: name });
     }
     return {
       type: 'object',
@@ -56,21 +60,22 @@ export function toolChoiceSchema(
     minItems: 1,
     ...(options.parallelToolCalls === false ? { maxItems: 1 } : {}),
     items: { type: 'object', anyOf: alternatives },
-    ...Object.fromEntries(Array.from(definitions, ([keyword, { schema }]) => [keyword, schema])),
+    ...Object.fromEntries(Array.from(hoisted, ([keyword, definitions]) => [keyword, schemasOf(definitions)])),
   };
 }
 
-function hoist(
-  to: { schema: Record<string, unknown>; owners: Map<string, string> },
-  key: string,
-  definition: unknown,
-  toolName: string,
-): void {
-  const owner = to.owners.get(key);
-  if (owner !== undefined && !isDeepStrictEqual(to.schema[key], definition)) {
-    const message = `the tools ${owner} and ${toolName} define ${JSON.stringify(key)} differently: give one of the two definitions another name`;
+/** By the name they are referred to. */
+type Definitions = Map<string, { schema: unknown; toolName: string }>;
+
+function define(definitions: Definitions, key: string, definition: { schema: unknown; toolName: string }): void {
+  const known = definitions.get(key);
+  if (known !== undefined && !isDeepStrictEqual(known.schema, definition.schema)) {
+    const message = `the tools ${known.toolName} and ${definition.toolName} define ${JSON.stringify(key)} differently: give one of the two definitions another name`;
     throw new TokenizerError('tokenizer.tools_malformed', message);
   }
-  to.owners.set(key, toolName);
-  Object.defineProperty(to.schema, key, { value: definition, enumerable: true }); // "__proto__" is a key like any other
+  definitions.set(key, definition);
+}
+
+function schemasOf(definitions: Definitions): JsonSchema {
+  return Object.fromEntries(Array.from(definitions, ([key, { schema }]) => [key, schema]));
 }
