@@ -127,9 +127,12 @@ const ESCAPED: Readonly<Record<string, string>> = {
   '0': '\0',
 };
 
-/** A string between single or double quotes, on one line; an escape that Python does not know stays as it is. */
+/**
+ * A string between single or double quotes; an escape that Python does not know stays as it is. It may have line breaks, as in Python it
+ * may not: templates put the texts of earlier calls between quotes as they are, so models write them so.
+ */
 function string(scanner: Scanner): string {
-  const source = scanner.match(/"[^"\\\n]*(?:\\[^][^"\\\n]*)*"|'[^'\\\n]*(?:\\[^][^'\\\n]*)*'/y).slice(1, -1);
+  const source = scanner.match(/"[^"\\]*(?:\\[^][^"\\]*)*"|'[^'\\]*(?:\\[^][^'\\]*)*'/y).slice(1, -1);
   return source.replace(ESCAPE, (_, x?: string, u?: string, long?: string, newline?: string, letter = '') => {
     const digits = x ?? u ?? long;
     if (newline !== undefined) return '';

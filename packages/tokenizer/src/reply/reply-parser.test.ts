@@ -619,6 +619,13 @@ const PYTHONIC: Fixture[] = [
     calls: [['f', '{"a": 1}']],
   },
   {
+    about: 'a line break in a string',
+    format: 'pythonic',
+    text: "[f(a='x\ny')]",
+    content: null,
+    calls: [['f', String.raw`{"a": "x\ny"}`]],
+  },
+  {
     about: 'white space around',
     format: 'pythonic',
     text: ' \n[ f( a = 1 ) ]\n',
@@ -650,7 +657,6 @@ const PYTHONIC: Fixture[] = [
     '[f(a=g())]',
     '[f(a=007)]',
     '[f(a="x]',
-    "[f(a='x\n')]",
     '[f(a=[1)]',
     '[f(a={1: 2})]',
     '[f(a=1 b=2)]',

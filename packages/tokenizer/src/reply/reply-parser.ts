@@ -33,7 +33,7 @@ export interface ReplyParserOptions {
  * from there on as content (from the opening tag of the call, if nothing of it had been sent), and begins no more.
  *
  * Text after a call is lost, white space alone in front of one is too. A call without arguments has `{}`. A last block that is not
- * closed counts if its call is whole.
+ * closed counts if its call is whole. A reply that ends while it reasons has neither content nor calls, whatever the request asked for.
  */
 export class ReplyParser {
   readonly #options: ReplyParserOptions;
