@@ -1,5 +1,6 @@
 import type { RenderedPrompt, RenderOptions } from './chat-template.ts';
 import { ControlShield } from './control-shield.ts';
+import { checkNestingDepth } from './nesting-depth.ts';
 import { detectToolFormat, type ToolFormat } from './reply/tool-format.ts';
 import {
   mergeDeveloperMessages,
@@ -23,8 +24,6 @@ export interface TemplateTraits {
 
 // A template that names this role, in quotes, has its own idea of it.
 const NAMES_DEVELOPER = /(['"])developer\1/;
-// JSON schemas of tools have about 20 levels; protecting a value costs stack for each.
-const MAX_DEPTH = 128;
 
 /**
  * One conversation on its way through a template: messages → variables, text the template made of them → prompt.
@@ -65,7 +64,7 @@ export class PromptInput {
       tools,
       variables,
     ];
-    checkDepth(values);
+    checkNestingDepth(values);
     this.#shield = new ControlShield(traits.tokenizer.control, values);
     this.sentinel = this.#shield.sentinel;
     const { bosTokenId, eosTokenId } = traits.tokenizer;
@@ -179,15 +178,4 @@ function needsHermes(
   if (tools !== null && tools.length > 0) return !traits.toolSupport.writesTools;
   const hasCalls = messages.some(({ tool_calls: calls }) => Array.isArray(calls) && calls.length > 0);
   return hasCalls && !traits.toolSupport.writesCalls && !traits.toolSupport.writesTools;
-}
-
-function checkDepth(value: unknown): void {
-  let level = [value];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > MAX_DEPTH) {
-      const message = `messages, tools and template variables may be nested ${MAX_DEPTH} levels deep`;
-      throw new TokenizerError('tokenizer.unsupported_content', message);
-    }
-    level = level.filter((item) => typeof item === 'object' && item !== null).flatMap((item) => Object.values(item));
-  }
 }

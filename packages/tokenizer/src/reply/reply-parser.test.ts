@@ -810,6 +810,79 @@ describe('whatever the pieces', () => {
   });
 });
 
+test('Hermes replies are read as a regular expression and JSON.parse read them', () => {
+  const json = fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc
+        .record({
+          name: fc.constantFrom('f', 'g'),
+          arguments: fc.dictionary(fc.string(), fc.jsonValue(), { noNullPrototype: true }),
+        })
+        .map((value) => JSON.stringify(value)),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom(
+        '{"name": "f"}',
+        '{"name": "f", "arguments": {}, "id": 7}',
+        '{"arguments": {}}',
+        '{',
+        '',
+        '{"name": "f"}}',
+        '[]',
+        'null',
+        '{"name": 1}',
+        "{'name': 'f'}",
+      ),
+    },
+  );
+  const block = fc
+    .tuple(json, fc.constantFrom('', '\n', ' '), fc.constantFrom('', '\n', 'text'))
+    .map(([body, space, after]) => `<tool_call>${space}${body}${space}</tool_call>${after}`);
+  const reply = fc
+    .tuple(fc.constantFrom('', ' ', 'Let me see. <'), fc.array(block, { maxLength: 3 }), fc.boolean())
+    .map(([before, blocks, isCut]) => {
+      const text = before + blocks.join('');
+      return isCut ? text.replace(/<\/tool_call>[^<]*$/, '') : text;
+    });
+  let numWithCalls = 0;
+  fc.assert(
+    fc.property(reply, (text) => {
+      fc.pre(!/"[^"]*<\/?tool_call>/.test(text)); // where a regular expression is wrong
+      const parser = new ReplyParser(options('hermes'));
+      parser.push(text);
+      const { content, toolCalls } = parser.result();
+      const read = toolCalls.map((call) => ({ name: call.name, arguments: JSON.parse(call.arguments) as unknown }));
+      expect({ content, calls: read }).toEqual(naiveHermes(text));
+      if (read.length > 0) numWithCalls++;
+    }),
+    { numRuns: 1000 },
+  );
+  expect(numWithCalls).toBeGreaterThan(100);
+});
+
+/** The format's description, literally. */
+function naiveHermes(text: string): { content: string | null; calls: { name: string; arguments: unknown }[] } {
+  const plain = { content: text, calls: [] };
+  const start = text.indexOf('<tool_call>');
+  if (start < 0) return plain;
+  try {
+    const blocks = [...text.matchAll(/<tool_call>([^]*?)<\/tool_call>|<tool_call>([^]*)/g)].map(
+      (match) => match[1] ?? match[2] ?? '',
+    );
+    const calls = blocks.map((source) => {
+      const { name, arguments: args = {} } = JSON.parse(source) as { name?: unknown; arguments?: unknown };
+      if (typeof name !== 'string') throw new SyntaxError('no name');
+      return { name, arguments: args };
+    });
+    const before = text.slice(0, start);
+    return { content: before.trim() === '' ? null : before, calls };
+  } catch {
+    return plain; // no JSON, or null
+  }
+}
+
 describe('what a stream sends when', () => {
   const deltas = (format: ToolFormat, pieces: string[], overrides: Overrides = {}) =>
     stream(options(format, overrides), pieces).deltas;

@@ -50,6 +50,53 @@ describe('required', () => {
     expect(first).toHaveProperty('$defs'); // what was given is unchanged
   });
 
+  test('references to the root of a schema, or to places in it, follow it', () => {
+    const tree = {
+      type: 'object',
+      properties: {
+        children: { type: 'array', items: { $ref: '#' } },
+        twin: { $ref: '#/properties/children' },
+        id: { $ref: '#/$defs/id' },
+      },
+      $defs: { id: { type: 'string' } },
+    };
+    const schema = toolChoiceSchema([tool('f'), tool('tree', tree)], 'required');
+    const root = '#/items/anyOf/1/properties/parameters';
+    expect(schema).toMatchObject({
+      items: {
+        anyOf: [
+          {},
+          {
+            properties: {
+              parameters: {
+                properties: {
+                  children: { items: { $ref: root } },
+                  twin: { $ref: `${root}/properties/children` },
+                  id: { $ref: '#/$defs/id' },
+                },
+              },
+            },
+          },
+        ],
+      },
+    });
+    // Each of them leads somewhere.
+    const at = (pointer: string) =>
+      pointer
+        .slice(2)
+        .split('/')
+        .reduce<unknown>((value, key) => (value as Record<string, unknown>)[key], schema);
+    expect(at(root)).toHaveProperty('properties.children');
+    expect(at(`${root}/properties/children`)).toHaveProperty('type', 'array');
+    expect(toolChoiceSchema([tool('tree', tree)], { name: 'tree' })).toEqual(tree);
+  });
+
+  test('schemas that are nested too deep', () => {
+    let deep: Record<string, unknown> = {};
+    for (let depth = 0; depth < 20_000; depth++) deep = { items: deep };
+    expect(() => toolChoiceSchema([tool('f', deep)], 'required')).toThrow(/128 levels/);
+  });
+
   test('definitions that contradict each other are an error', () => {
     const tools = [tool('f', { $defs: { c: { type: 'string' } } }), tool('g', { $defs: { c: { type: 'integer' } } })];
     expect(() => toolChoiceSchema(tools, 'required')).toThrow(malformed(/f and g define "c" differently/));

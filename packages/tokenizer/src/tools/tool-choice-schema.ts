@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { checkNestingDepth } from '../nesting-depth.ts';
 import { TokenizerError } from '../tokenizer-error.ts';
 import type { ToolDescription } from './tool-description.ts';
 
@@ -15,10 +16,11 @@ const DEFINITIONS = ['$defs', 'definitions'] as const;
  * The JSON schema a reply is held to when the request's `tool_choice` forces calls.
  *
  * `required`: a list, not empty, of `{"name": …, "parameters": …}`, one alternative a tool, for the reply format `json_array`; definitions
- * inside the tools' schemas move to the top. A name: the parameters of that tool alone, for the reply format `named`.
+ * inside the tools' schemas move to the top, and references to other places follow their schema to where it is now. A name: the parameters of that tool alone, for the reply format `named`.
  *
  * @param options `parallelToolCalls: false` allows one call only. Default: true
- * @throws {TokenizerError} `tokenizer.tools_malformed` when there is no such tool, or two tools define one name differently
+ * @throws {TokenizerError} `tokenizer.tools_malformed` when there is no such tool, or two tools define one name differently;
+ *   `tokenizer.unsupported_content` when they are nested too deep
  */
 export function toolChoiceSchema(
   tools: readonly ToolDescription[],
@@ -39,8 +41,8 @@ export function toolChoiceSchema(
   if (tools.length === 0)
     throw new TokenizerError('tokenizer.tools_malformed', 'tool_choice requires a call; tools is empty');
   const hoisted = new Map<string, Definitions>();
-  const alternatives = tools.map(({ function: { name, parameters } }) => {
-    const own: Record<string, unknown> = { ...(parameters ?? NO_ARGUMENTS) };
+  const alternatives = tools.map(({ function: { name, parameters } }, index) => {
+    const own = rebased(parameters ?? NO_ARGUMENTS, `#/items/anyOf/${index}/properties/parameters`);
     for (const keyword of DEFINITIONS) {
       const moved = own[keyword];
       if (typeof moved !== 'object' || moved === null) continue;
@@ -62,6 +64,16 @@ export function toolChoiceSchema(
     items: { type: 'object', anyOf: alternatives },
     ...Object.fromEntries(Array.from(hoisted, ([keyword, definitions]) => [keyword, schemasOf(definitions)])),
   };
+}
+
+/** A copy whose references to its own root, but for those to definitions, go to `root`. */
+function rebased(parameters: JsonSchema, root: string): Record<string, unknown> {
+  checkNestingDepth(parameters);
+  const moves = (reference: string) =>
+    /^#(?:$|\/)/.test(reference) && !DEFINITIONS.some((keyword) => reference.startsWith(`#/${keyword}/`));
+  return JSON.parse(JSON.stringify(parameters), (key, value: unknown) =>
+    key === '$ref' && typeof value === 'string' && moves(value) ? root + value.slice(1) : value,
+  ) as Record<string, unknown>;
 }
 
 /** By the name they are referred to. */
