@@ -1,55 +1,41 @@
-import { createContext, Script } from 'node:vm';
-import { Interpreter, parse, tokenize } from '@huggingface/jinja';
-import { detectContentFormat } from './content-format.ts';
+import { PromptInput, toolFormatOf } from './prompt-input.ts';
 import { PromptRenderer } from './prompt-renderer.ts';
-import { templateEnvironment, TemplateRefusal } from './template-environment.ts';
+import type { ToolFormat } from './reply/tool-format.ts';
 import type { ContentFormat, TemplateMessage } from './template-message.ts';
+import { TemplateProgram, type TemplateProgramOptions } from './template-program.ts';
 import { TokenizerError } from './tokenizer-error.ts';
 import type { Tokenizer } from './tokenizer.ts';
+import type { ToolSupport } from './tools/tool-support.ts';
 
 export interface RenderOptions {
-  /** Tools as the request gives them; `null` or absent = none. */
+  /**
+   * Tools as the request gives them; `null` or absent = none. For a template that ignores tools they are described in a system message, in
+   * the Hermes format.
+   */
   tools?: readonly unknown[] | null;
-  /** End with the opening of an assistant turn. Default: true. */
+  /** End with the opening of an assistant turn. Default: true, unless the final message is continued. */
   addGenerationPrompt?: boolean;
+  /** End within the final message, right behind its content. Not together with `addGenerationPrompt`. Default: false. */
+  continueFinalMessage?: boolean;
   /** Further variables, such as `enable_thinking`. A name the template already has a value for is ignored. */
   templateVariables?: Readonly<Record<string, unknown>>;
 }
 
-export interface ChatTemplateOptions {
-  /** What `strftime_now` reads. Default: the system's clock, local time. */
-  clock?: () => Date;
-  /** A template that runs longer is stopped, milliseconds. Default: 5,000 (2,000 messages take about 70). */
-  timeoutMs?: number;
+/** A prompt: the ids, and the text they stand for. */
+export interface RenderedPrompt {
+  tokenIds: Int32Array;
+  text: string;
 }
-
-// The lexer is quadratic in runs of white space, so an unbounded source could hang the process; real templates have 0.5 to 30 KB.
-const MAX_SOURCE_CHARACTERS = 256 * 1024;
-const DEFAULT_TIMEOUT_MS = 5_000;
 
 /** A Jinja chat template on a vocabulary: messages → prompt. Parsed once, then stateless. */
 export class ChatTemplate {
   readonly tokenizer: Tokenizer;
-  readonly source: string;
-  /** What the template expects as a message's content. */
-  readonly contentFormat: ContentFormat;
-  readonly #program: ReturnType<typeof parse>;
-  readonly #clock: () => Date;
-  readonly #timeoutMs: number;
+  readonly #program: TemplateProgram;
 
   /** @throws {TokenizerError} `tokenizer.template_failed` when the source is no valid template, or too long */
-  constructor(tokenizer: Tokenizer, source: string, options: ChatTemplateOptions = {}) {
-    if (source.length > MAX_SOURCE_CHARACTERS) {
-      const message = `a chat template may have ${MAX_SOURCE_CHARACTERS} characters, got ${source.length}`;
-      throw new TokenizerError('tokenizer.template_failed', message);
-    }
+  constructor(tokenizer: Tokenizer, source: string, options: TemplateProgramOptions = {}) {
     this.tokenizer = tokenizer;
-    this.source = source;
-    this.#clock = options.clock ?? (() => new Date());
-    this.#timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-    // trim_blocks and lstrip_blocks: the settings chat templates are written for
-    this.#program = this.#guarded(() => parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true })));
-    this.contentFormat = detectContentFormat(this.#program);
+    this.#program = new TemplateProgram(source, options);
   }
 
   /**
@@ -59,7 +45,7 @@ export class ChatTemplate {
   static fromModel(
     tokenizer: Tokenizer,
     model: { readonly chatTemplate: string | undefined },
-    options?: ChatTemplateOptions,
+    options?: TemplateProgramOptions,
   ): ChatTemplate {
     if (model.chatTemplate === undefined) {
       throw new TokenizerError(
@@ -70,17 +56,33 @@ export class ChatTemplate {
     return new ChatTemplate(tokenizer, model.chatTemplate, options);
   }
 
+  get source(): string {
+    return this.#program.source;
+  }
+
+  /** What the template expects as a message's content. */
+  get contentFormat(): ContentFormat {
+    return this.#program.contentFormat;
+  }
+
+  get toolSupport(): ToolSupport {
+    return this.#program.toolSupport;
+  }
+
+  /** How the calls in replies to its prompts are written. @see toolFormatOf */
+  get toolFormat(): ToolFormat | null {
+    return toolFormatOf(this);
+  }
+
   /**
    * Messages → prompt. Control tokens come from the template alone, never from what the messages, tools or variables say.
    *
-   * @returns the ids, and the text they stand for
-   * @throws {TokenizerError} `tokenizer.template_failed` with the template's own reason; `tokenizer.unsupported_content`;
-   *   `tokenizer.text_too_long`
+   * @throws {TokenizerError} `tokenizer.template_failed` with the template's own reason, or when the final message is to be continued and
+   *   its end is not found; `tokenizer.unsupported_content`; `tokenizer.text_too_long`
    */
-  render(messages: readonly TemplateMessage[], options: RenderOptions = {}): { tokenIds: Int32Array; text: string } {
-    const renderer = this.renderer(messages, options);
-    const text = renderer.render(messages, options.addGenerationPrompt ?? true);
-    return { tokenIds: renderer.encode(text), text: renderer.restore(text) };
+  render(messages: readonly TemplateMessage[], options: RenderOptions = {}): RenderedPrompt {
+    const input = new PromptInput(this, messages, options);
+    return input.finish(this.run(input.promptVariables()));
   }
 
   /**
@@ -96,41 +98,6 @@ export class ChatTemplate {
    * @throws {TokenizerError} `tokenizer.template_failed`
    */
   run(variables: Readonly<Record<string, unknown>>): string {
-    return this.#guarded(() => {
-      const result: unknown = new Interpreter(templateEnvironment(variables, this.#clock)).run(this.#program).value;
-      return String(result);
-    });
+    return this.#program.run(variables);
   }
-
-  #guarded<Result>(task: () => Result): Result {
-    try {
-      return runWithin(this.#timeoutMs, task);
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      const message =
-        error instanceof TemplateRefusal
-          ? `the chat template refused the messages: ${reason}`
-          : `the chat template failed: ${reason}`;
-      throw new TokenizerError('tokenizer.template_failed', message, { cause: error });
-    }
-  }
-}
-
-const CALL = new Script('task()');
-const sandbox: { task: () => void } = { task: () => {} };
-createContext(sandbox);
-
-/** Only code entered through `vm` can be stopped from outside in the same thread. */
-function runWithin<Result>(timeoutMs: number, task: () => Result): Result {
-  let result: { value: Result } | undefined;
-  sandbox.task = () => {
-    result = { value: task() };
-  };
-  try {
-    CALL.runInContext(sandbox, { timeout: timeoutMs });
-  } finally {
-    sandbox.task = () => {}; // what it held can be collected
-  }
-  if (result === undefined) throw new Error('the template gave no result');
-  return result.value;
 }

@@ -1,5 +1,7 @@
 export { ByteVocabulary, type ByteVocabularyOptions } from './byte-vocabulary.ts';
-export { ChatTemplate, type ChatTemplateOptions, type RenderOptions } from './chat-template.ts';
+export { ChatTemplate, type RenderedPrompt, type RenderOptions } from './chat-template.ts';
+export type { TemplateProgramOptions as ChatTemplateOptions } from './template-program.ts';
+export type { ToolSupport } from './tools/tool-support.ts';
 export { renderHistory, type ChoiceItem, type HistoryItem } from './render-history.ts';
 export type { StreamDecoder } from './stream-decoder.ts';
 export type { ContentFormat, ContentPart, TemplateMessage } from './template-message.ts';
@@ -8,3 +10,17 @@ export { Tokenizer, type TokenizerOptions } from './tokenizer.ts';
 export { TokenizerError, type TokenizerErrorCode } from './tokenizer-error.ts';
 export type { TrainingSequence } from './training-sequence.ts';
 export type { Vocabulary } from './vocabulary.ts';
+export { detectReasoning, type ReasoningState } from './reply/reasoning-reader.ts';
+export { ReplyParser, type ReplyParserOptions } from './reply/reply-parser.ts';
+export type { ParsedReply, ReplyDelta, ToolCallDelta } from './reply/reply-record.ts';
+export { detectToolFormat, keepsSpecialTokens, randomToolCallId, type ToolFormat } from './reply/tool-format.ts';
+export { toolChoiceSchema, type ForcedToolChoice } from './tools/tool-choice-schema.ts';
+export type { ToolDescription } from './tools/tool-description.ts';
+export { withHermesTools } from './tools/hermes-tools.ts';
+export {
+  renderInSandbox,
+  TemplateSandbox,
+  type SandboxedPrompt,
+  type SandboxRenderOptions,
+  type TemplateSandboxOptions,
+} from './sandbox/template-sandbox.ts';

@@ -74,6 +74,11 @@ export function mergeDeveloperMessages(
   return [{ role: 'system', content }, ...messages.filter((message) => !isInstruction(message))];
 }
 
+/** Content as one text; parts are joined by line breaks. @throws {TokenizerError} `tokenizer.unsupported_content` */
+export function contentText(content: TemplateMessage['content']): string {
+  return contentTexts(content).join('\n');
+}
+
 function contentTexts(content: TemplateMessage['content']): string[] {
   if (content === undefined || content === null) return [];
   if (typeof content === 'string') return [content];

@@ -4,7 +4,8 @@ export type TokenizerErrorCode =
   | 'tokenizer.unsupported_content'
   | 'tokenizer.text_too_long'
   | 'tokenizer.unknown_vocabulary'
-  | 'tokenizer.history_malformed';
+  | 'tokenizer.history_malformed'
+  | 'tokenizer.tools_malformed';
 
 /** A failure somebody can act on: the text, the template or the vocabulary is the cause, never this code. */
 export class TokenizerError extends Error {

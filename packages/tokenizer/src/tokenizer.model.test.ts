@@ -5,6 +5,8 @@ import { testModel } from '../../../tests/support/model.ts';
 import {
   ChatTemplate,
   renderHistory,
+  renderInSandbox,
+  ReplyParser,
   Tokenizer,
   type HistoryItem,
   type TemplateMessage,
@@ -125,14 +127,63 @@ describe('SmolLM2', () => {
     });
     expect(trained(sequences)).toEqual([[...call, ...answer]]);
     expect(tokenizer.decode(sequences[0]?.tokenIds ?? []).match(/<tool_call>/g)).toHaveLength(1);
-    // SmolLM2's own template knows no calls: as text they stay in one sequence, parsed the second prompt never showed them.
+    // SmolLM2's own template knows no calls: as text or written for it, they are in the second prompt.
     expect(trained(renderHistory(template, items({ role: 'assistant', content: text })))).toEqual([
       [...call, ...answer],
     ]);
     expect(trained(renderHistory(template, items({ role: 'assistant', content: null, tool_calls })))).toEqual([
-      [...call],
-      [...answer],
+      [...call, ...answer],
     ]);
+  });
+
+  test('its template knows no tools: they come in the Hermes format, and calls come back', () => {
+    expect(template.toolSupport).toEqual({ writesTools: false, writesCalls: false });
+    expect(template.toolFormat).toBe('hermes');
+    const tools = [{ type: 'function', function: { name: 'add' } }];
+    const question = { role: 'user', content: '1+2?' };
+    const tool_calls = [{ id: 'c', type: 'function', function: { name: 'add', arguments: '{"a":1,"b":"é"}' } }];
+    const prompt = template.render([question], { tools }).text;
+    expect(prompt).toMatch(
+      /^<\|im_start\|>system\n# Tools\n[^]*<tools>\n\{"type": "function", "function": \{"name": "add"\}\}\n<\/tools>/,
+    );
+    const whole = template.render([question, { role: 'assistant', content: null, tool_calls }], {
+      tools,
+      addGenerationPrompt: false,
+    }).text;
+    const reply = tokenizer.decode(tokenizer.encode(whole.slice(prompt.length, -'<|im_end|>\n'.length)));
+    const parser = new ReplyParser({
+      tools: null,
+      toolFormat: template.toolFormat,
+      parallelToolCalls: true,
+      reasoning: null,
+      toolCallId: () => 'c',
+    });
+    parser.push(reply);
+    expect(parser.result()).toEqual({
+      content: null,
+      reasoning: null,
+      toolCalls: [{ id: 'c', name: 'add', arguments: '{"a": 1, "b": "é"}' }],
+    });
+  });
+
+  test('a final message that is continued, here and in the sandbox', async () => {
+    const messages = [
+      { role: 'user', content: 'Hello' },
+      { role: 'assistant', content: 'Hi <|im_end|> there' },
+    ];
+    const prompt = template.render(messages, { continueFinalMessage: true });
+    expect(prompt.text).toBe(`${template.render(messages.slice(0, 1)).text}Hi <|im_end|> there`);
+    expect([...prompt.tokenIds]).toEqual([
+      ...template.render(messages.slice(0, 1)).tokenIds,
+      ...tokenizer.encode('Hi <|im_end|> there'),
+    ]);
+    const sandboxed = await renderInSandbox({
+      tokenizer,
+      source: template.source,
+      messages,
+      continueFinalMessage: true,
+    });
+    expect(sandboxed).toEqual({ ...prompt, toolFormat: 'hermes' });
   });
 
   test('any tokens, streamed, are the text of all of them, and of their bytes', () => {

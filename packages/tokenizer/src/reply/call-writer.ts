@@ -1,0 +1,21 @@
+import type { Reading, ReplyText } from './reply-text.ts';
+
+/** Where the readers of tool calls put what they find, in order: text, then calls one after the other. */
+export interface CallWriter {
+  /** Text for the reader of the reply. What comes after the first call is lost. */
+  content(text: string): void;
+  /** A call whose name is known. */
+  start(name: string): void;
+  /** More of the arguments of the call that was started last. */
+  arguments(fragment: string): void;
+}
+
+/**
+ * Reads the calls of one format. Returns when nothing that follows can matter; what it did not read is lost.
+ *
+ * Text that would have to become content if the call turned out to be none is marked until the call is started.
+ *
+ * @param isSingle only the first call counts
+ * @throws {MalformedReply}
+ */
+export type CallReader = (text: ReplyText, calls: CallWriter, isSingle: boolean) => Reading;

@@ -1,0 +1,79 @@
+import { readCallArray, readCallObject } from './call-object.ts';
+import type { CallReader, CallWriter } from './call-writer.ts';
+import { rewriteJson } from './json-reader.ts';
+import { MalformedReply, type Reading, type ReplyText } from './reply-text.ts';
+
+const MARKED = { isMarked: true };
+const BARE = { isMarked: false };
+
+/** `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, repeated. The last block need not be closed. */
+export const readHermes: CallReader = function* (text, calls, isSingle) {
+  while ((yield* scanAndMark(text, ['<tool_call>'], calls)) !== null) {
+    yield* text.skipSpace();
+    yield* readCallObject(text, calls, MARKED);
+    yield* text.skipSpace();
+    yield* text.expectUnlessEnded('</tool_call>');
+    if (isSingle) return;
+  }
+};
+
+/** A reply that starts with an object, or objects after `<|python_tag|>`; more of them after `;`. */
+export const readLlamaJson: CallReader = function* (text, calls, isSingle) {
+  text.mark();
+  if ((yield* text.skipSpace()) !== '{') {
+    text.rewind();
+    if ((yield* scanAndMark(text, ['<|python_tag|>'], calls)) === null) return;
+    yield* text.skipSpace();
+  }
+  for (;;) {
+    yield* readCallObject(text, calls, BARE);
+    if (isSingle) return;
+    if ((yield* text.skipSpace()) === ';') {
+      text.skip(1);
+      yield* text.skipSpace();
+    }
+    if ((yield* text.peek()) !== '{') return;
+    text.mark();
+  }
+};
+
+const FUNCTION_NAME = /[\w.:-]+/y;
+
+/** `[TOOL_CALLS]` and a list of objects, or, as later models write, a name and its arguments: `[TOOL_CALLS]f[ARGS]{…}`. */
+export const readMistral: CallReader = function* (text, calls, isSingle) {
+  let tag = yield* scanAndMark(text, ['[TOOL_CALLS]'], calls);
+  while (tag !== null) {
+    const character = yield* text.skipSpace();
+    if (character === '[') yield* readCallArray(text, calls, MARKED, isSingle);
+    else if (character === '{') yield* readCallObject(text, calls, MARKED);
+    else yield* readNameAndArguments(text, calls);
+    if (isSingle) return;
+    tag = yield* scanAndMark(text, ['[TOOL_CALLS]'], calls);
+  }
+};
+
+function* readNameAndArguments(text: ReplyText, calls: CallWriter): Reading {
+  const name = yield* text.takeAll(FUNCTION_NAME);
+  if (name === '') throw new MalformedReply('a call without a name');
+  if (yield* text.accept('[CALL_ID]')) yield* text.takeAll(FUNCTION_NAME);
+  yield* text.accept('[ARGS]');
+  if ((yield* text.skipSpace()) !== '{') throw new MalformedReply('expected arguments');
+  calls.start(name);
+  yield* rewriteJson(text, (fragment) => calls.arguments(fragment));
+}
+
+/** `[{"name": …, "parameters": {…}}]` and nothing else: what `tool_choice: "required"` makes the model write. */
+export const readJsonArray: CallReader = function* (text, calls, isSingle) {
+  text.mark();
+  yield* text.skipSpace();
+  yield* readCallArray(text, calls, BARE, isSingle);
+};
+
+/** Text in front of a tag goes out as content; the tag is read, and marked. */
+export function* scanAndMark(text: ReplyText, tags: readonly string[], calls: CallWriter): Reading<string | null> {
+  const tag = yield* text.scanTo(tags, (before) => calls.content(before));
+  if (tag === null) return null;
+  text.mark();
+  text.skip(tag.length);
+  return tag;
+}

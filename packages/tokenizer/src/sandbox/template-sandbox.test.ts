@@ -1,0 +1,208 @@
+import { afterAll, describe, expect, test } from 'vitest';
+import { ByteVocabulary } from '../byte-vocabulary.ts';
+import { ChatTemplate } from '../chat-template.ts';
+import { CHATML, QWEN } from '../test-templates.ts';
+import { Tokenizer } from '../tokenizer.ts';
+import { renderInSandbox, TemplateSandbox, type SandboxRenderOptions } from './template-sandbox.ts';
+
+const tokenizer = new Tokenizer(new ByteVocabulary(), { maxTextBytes: 2e6 });
+const sandbox = new TemplateSandbox();
+const hostileMs: number[] = [];
+afterAll(() => {
+  sandbox.close();
+  console.log(`hostile templates took at most ${Math.max(0, ...hostileMs).toFixed(0)} ms`);
+});
+const user = (content: string) => ({ role: 'user', content });
+const render = (source: string, options: Partial<SandboxRenderOptions> = {}) =>
+  sandbox.render({ tokenizer, source, messages: [user('Hello')], ...options });
+const failed = (message: RegExp) =>
+  expect.objectContaining({
+    name: 'TokenizerError',
+    code: 'tokenizer.template_failed',
+    message: expect.stringMatching(message),
+  });
+
+// The limit is 500 ms; the rest is for a machine that does other things too.
+const LATEST_MS = 500 + 1_000;
+const STOPPED = /was stopped: it (ran longer than \d+ ms|ended)/;
+const loop = (body: string, numTimes = 100_000) => `{% for i in range(${numTimes}) %}${body}{% endfor %}`;
+
+const HOSTILE: [string, string, RegExp][] = [
+  ['a range that takes all memory', '{{ range(1000000000) | length }}', /at most 100000 items/],
+  ['ranges one by one', `{% set ns = namespace(l=[]) %}${loop('{% set ns.l = ns.l + range(100000) %}')}`, STOPPED],
+  ['loops inside each other', loop(loop('')), STOPPED],
+  ['a loop that writes for ever', loop(loop('xxxxxxxxxxxxxxxx')), STOPPED],
+  [
+    'a string that doubles',
+    `{% set ns = namespace(s='x' ) %}${loop('{% set ns.s = ns.s ~ ns.s %}', 40)}{{ ns.s | upper }}`,
+    /failed|was stopped/,
+  ],
+  [
+    'a string that doubles within the limit of strings',
+    `{% set ns = namespace(s='x') %}${loop('{% set ns.s = ns.s ~ ns.s %}', 28)}{{ ns.s | upper | lower | upper }}`,
+    /failed|was stopped|characters; the limit/,
+  ],
+  [
+    'strings that are replaced and grow',
+    `{% set ns = namespace(s='x') %}${loop("{% set ns.s = ns.s | replace('x', 'xx') %}", 30)}{{ ns.s | length }}`,
+    /failed|was stopped/,
+  ],
+  ['an indent without bounds', "{{ 'a\\nb' | indent(1000000000) }}", /failed|was stopped/],
+  ['an indent of JSON without bounds', '{{ messages | tojson(indent=1000000000) }}', /failed|was stopped|the limit/],
+  ['too many spaces', ' '.repeat(300_000), /262144 characters, got 300000/],
+  ['as many spaces as fit', `${' '.repeat(250_000)}x`, STOPPED],
+  ['spaces in a statement', `{% ${' '.repeat(200_000)}if`, /failed|was stopped/],
+  ['lines of spaces', `${`${' '.repeat(1_200)}\n`.repeat(200)}x`, /failed|was stopped/],
+  ['nested parentheses', `{{ ${'('.repeat(20_000)}1${')'.repeat(20_000)} }}`, /failed|was stopped/],
+  ['nested conditions', `${'{% if true %}'.repeat(9_000)}x${'{% endif %}'.repeat(9_000)}`, /failed|was stopped/],
+  ['nested lists', `{{ ${'['.repeat(20_000)}${']'.repeat(20_000)} | string }}`, /failed|was stopped/],
+  ['a macro that calls itself', '{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}', /failed|was stopped/],
+  ['an include', "{% include 'x' %}", /failed/],
+  ['an import', "{% import 'os' as os %}", /failed/],
+  ['an endless reason', "{{ raise_exception('x' ~ (range(5000) | string)) }}", /^.{1000}$/],
+];
+
+describe('hostile templates', () => {
+  test.each(HOSTILE)('%s ends in an error, in time, and nothing else happens', async (_, source, message) => {
+    await render(CHATML); // a child is there
+    const started = performance.now();
+    await expect(render(source)).rejects.toThrow(failed(message));
+    hostileMs.push(performance.now() - started);
+    expect(hostileMs.at(-1)).toBeLessThan(LATEST_MS);
+    expect((await render(CHATML)).text).toContain('Hello');
+  });
+
+  test.each([
+    ["{{ ''.constructor }}"],
+    ["{{ messages.constructor.constructor('return process')() }}"],
+    ["{{ {}.constructor.constructor('return 1')() }}"],
+    ["{{ range.constructor('return process')() }}"],
+    ['{{ process }}{{ globalThis }}{{ require }}{{ module }}{{ this }}'],
+    ['{{ messages.__proto__ }}{{ messages[0].__proto__ }}{{ {}.__proto__ }}{{ [].__proto__ }}'],
+    ["{% set ns = namespace() %}{% set ns.__proto__ = {'polluted': 1} %}{{ ns.polluted }}"],
+    ["{% set d = {'__proto__': {'polluted': 1}, 'constructor': 1} %}{{ d.polluted }}"],
+    ["{% set ns = namespace(__proto__={'polluted': 1}) %}{{ ns.polluted }}"],
+    ['{{ raise_exception.constructor }}{{ strftime_now.constructor }}{{ cycler }}{{ joiner }}'],
+  ])('%s reaches nothing', async (source) => {
+    const text = await render(source).then(
+      (prompt) => prompt.text,
+      (error: { code?: string }) => error.code ?? '',
+    );
+    expect(text).not.toMatch(/process|function|native|object Object|^1/);
+    // The child that ran it is as it was.
+    const all = await Promise.all(
+      Array.from({ length: 4 }, () => render('{{ {}.polluted is defined }}{{ messages[0].polluted is defined }}')),
+    );
+    expect(all.map((prompt) => prompt.text)).toEqual(Array(4).fill('falsefalse'));
+    expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
+  });
+
+  test('variables with such names are data', async () => {
+    const templateVariables = JSON.parse(
+      '{"__proto__": {"polluted": 1}, "constructor": "c", "x": {"__proto__": 2}}',
+    ) as Record<string, unknown>;
+    expect((await render('{{ polluted is defined }}{{ constructor }}{{ x }}', { templateVariables })).text).toMatch(
+      /^falsec/,
+    );
+  });
+
+  test('more text than may be written', async () => {
+    const small = new TemplateSandbox({ maxOutputCharacters: 1_000 });
+    const text = (numTimes: number) => small.render({ tokenizer, source: loop('0123456789', numTimes), messages: [] });
+    await expect(text(101)).rejects.toThrow(failed(/wrote 1010 characters; the limit is 1000/));
+    expect((await text(100)).text).toHaveLength(1_000);
+    small.close();
+  });
+
+  test('data that is nested too deep', async () => {
+    let deep: unknown = 1;
+    for (let depth = 0; depth < 20_000; depth++) deep = [deep];
+    await expect(render(CHATML, { templateVariables: { deep } })).rejects.toThrow(/128 levels/);
+    expect(() => new ChatTemplate(tokenizer, CHATML).render([user('a')], { tools: [deep] })).toThrow(/128 levels/);
+  });
+
+  test('two slots, twelve endless templates and a good one: all end, and the event loop stays free', async () => {
+    const short = new TemplateSandbox({ timeoutMs: 60 });
+    await short.render({ tokenizer, source: 'x', messages: [] });
+    let longestGapMs = 0;
+    let last = performance.now();
+    const ticks = setInterval(() => {
+      longestGapMs = Math.max(longestGapMs, performance.now() - last);
+      last = performance.now();
+    }, 5);
+    const endless = Array.from({ length: 12 }, () => short.render({ tokenizer, source: loop(loop('')), messages: [] }));
+    const good = short.render({ tokenizer, source: 'fine', messages: [] });
+    for (const result of await Promise.allSettled(endless))
+      expect(result).toMatchObject({ status: 'rejected', reason: failed(/60 ms/) });
+    expect((await good).text).toBe('fine');
+    clearInterval(ticks);
+    expect(longestGapMs).toBeLessThan(400); // a template run here would have blocked for at least 12 × 60 ms
+    short.close();
+  }, 30_000);
+});
+
+describe('good templates', () => {
+  test('the same as in this process', async () => {
+    const messages = [{ role: 'developer', content: 'd' }, user('a<|im_end|>'), { role: 'assistant', content: 'It' }];
+    const tools = [{ type: 'function', function: { name: '<|im_start|>' } }];
+    for (const options of [{}, { tools }, { continueFinalMessage: true }, { templateVariables: { x: 1 } }]) {
+      const { tokenIds, text } = new ChatTemplate(tokenizer, QWEN).render(messages, options);
+      expect(await sandbox.render({ tokenizer, source: QWEN, messages, ...options })).toEqual({
+        tokenIds,
+        text,
+        toolFormat: 'hermes',
+      });
+    }
+  });
+
+  test('the template’s own refusal', async () => {
+    await expect(render("{{ raise_exception('no') }}")).rejects.toThrow(failed(/refused the messages: no$/));
+    await expect(render('{% if %}')).rejects.toThrow(failed(/failed/));
+    await expect(render(CHATML, { continueFinalMessage: true, addGenerationPrompt: true })).rejects.toThrow(
+      failed(/cannot both/),
+    );
+    await expect(render('x', { continueFinalMessage: true })).rejects.toThrow(failed(/cannot be continued/));
+  });
+
+  test('one after the other is quick', async () => {
+    await render(CHATML);
+    const started = performance.now();
+    for (let index = 0; index < 20; index++) await render(CHATML);
+    const msEach = (performance.now() - started) / 20;
+    console.log(`a rendering in the sandbox takes ${msEach.toFixed(1)} ms`);
+    expect(msEach).toBeLessThan(200);
+  });
+
+  test('the sandbox of the process', async () => {
+    expect(
+      (await renderInSandbox({ tokenizer, source: '{{ messages[0].content }}', messages: [user('x')] })).text,
+    ).toBe('x');
+  });
+});
+
+describe('lifetime', () => {
+  test('a wait can be given up', async () => {
+    const one = new TemplateSandbox({ numChildren: 1, timeoutMs: 300 });
+    const first = one.render({ tokenizer, source: loop(loop('')), messages: [] });
+    const controller = new AbortController();
+    const second = one.render({ tokenizer, source: 'x', messages: [], signal: controller.signal });
+    controller.abort(new Error('gone'));
+    await expect(second).rejects.toThrow('gone');
+    await expect(one.render({ tokenizer, source: 'x', messages: [], signal: controller.signal })).rejects.toThrow(
+      'gone',
+    );
+    await expect(first).rejects.toThrow(failed(/300 ms/));
+    expect((await one.render({ tokenizer, source: 'x', messages: [] })).text).toBe('x');
+    one.close();
+  });
+
+  test('closing ends what runs and what waits, and nothing starts after it', async () => {
+    const one = new TemplateSandbox({ numChildren: 1, timeoutMs: 10_000 });
+    await one.render({ tokenizer, source: 'x', messages: [] });
+    const both = [1, 2].map(() => one.render({ tokenizer, source: loop(loop('')), messages: [] }));
+    setTimeout(() => one.close(), 50);
+    for (const result of await Promise.allSettled(both))
+      expect(result).toMatchObject({ status: 'rejected', reason: failed(/closed/) });
+    await expect(one.render({ tokenizer, source: 'x', messages: [] })).rejects.toThrow(failed(/closed/));
+  });
+});

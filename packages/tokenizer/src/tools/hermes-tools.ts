@@ -1,0 +1,80 @@
+import { rewriteJsonText } from '../reply/json-reader.ts';
+import { pythonJson } from '../reply/python-json.ts';
+import { MalformedReply } from '../reply/reply-text.ts';
+import { contentText, type TemplateMessage } from '../template-message.ts';
+
+const INSTRUCTION_ROLES: readonly unknown[] = ['system', 'developer'];
+
+/**
+ * Tools for a template that knows none: they are described in a system message, and calls and answers of the conversation are written into
+ * its texts, all in the Hermes format.
+ *
+ * The description goes behind the text of a system message at the start, else into a message of its own. A call is written behind the
+ * content of its message. Answers of tools that follow each other become one message of the user, since many templates let user and
+ * assistant alternate and know no other role.
+ *
+ * @param tools empty: only calls and answers are written
+ * @throws {TokenizerError} `tokenizer.unsupported_content`
+ */
+export function withHermesTools(messages: readonly TemplateMessage[], tools: readonly unknown[]): TemplateMessage[] {
+  const written: TemplateMessage[] = [];
+  let answers: string[] = []; // in the last message written
+  for (const message of messages) {
+    if (message.role === 'tool') {
+      if (answers.length > 0) written.pop();
+      answers.push(`<tool_response>\n${contentText(message.content)}\n</tool_response>`);
+      written.push({ role: 'user', content: answers.join('\n') });
+    } else {
+      answers = [];
+      written.push(message.role === 'assistant' ? withWrittenCalls(message) : message);
+    }
+  }
+  return tools.length === 0 ? written : withDescription(written, descriptionOf(tools));
+}
+
+function descriptionOf(tools: readonly unknown[]): string {
+  return `# Tools
+
+You can call functions to answer the user. These are the functions you have, one JSON object on each line between <tools> and </tools>:
+<tools>
+${tools.map(pythonJson).join('\n')}
+</tools>
+
+To call a function, write a JSON object with its name and its arguments between <tool_call> and </tool_call>, once for each call:
+<tool_call>
+{"name": <name of the function>, "arguments": <object with the arguments>}
+</tool_call>`;
+}
+
+function withDescription(messages: TemplateMessage[], description: string): TemplateMessage[] {
+  const [first, ...rest] = messages;
+  if (first === undefined || !INSTRUCTION_ROLES.includes(first.role)) {
+    return [{ role: 'system', content: description }, ...messages];
+  }
+  const text = contentText(first.content);
+  return [{ ...first, content: text === '' ? description : `${text}\n\n${description}` }, ...rest];
+}
+
+function withWrittenCalls(message: TemplateMessage): TemplateMessage {
+  const { tool_calls: calls, ...rest } = message;
+  if (!Array.isArray(calls) || calls.length === 0) return message;
+  const blocks = calls.map((call: unknown) => `<tool_call>\n${callSource(call)}\n</tool_call>`);
+  const text = contentText(message.content);
+  return { ...rest, role: message.role, content: [...(text === '' ? [] : [text]), ...blocks].join('\n') };
+}
+
+function callSource(call: unknown): string {
+  const { name, arguments: value } = (call as { function?: { name?: unknown; arguments?: unknown } }).function ?? {};
+  return `{"name": ${pythonJson(name ?? '')}, "arguments": ${argumentsSource(value)}}`;
+}
+
+/** As for other templates: arguments that are no JSON object become `{}`, so that a damaged history does not end the conversation. */
+function argumentsSource(value: unknown): string {
+  try {
+    const source = typeof value === 'string' ? rewriteJsonText(value) : pythonJson(value ?? {});
+    return source.startsWith('{') ? source : '{}';
+  } catch (error) {
+    if (error instanceof MalformedReply) return '{}';
+    throw error;
+  }
+}

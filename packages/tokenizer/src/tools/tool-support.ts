@@ -1,0 +1,82 @@
+import { prepareMessage, type ContentFormat, type TemplateMessage } from '../template-message.ts';
+
+/** What a chat template does about tools. */
+export interface ToolSupport {
+  /** It writes the tools it is given into the prompt. */
+  writesTools: boolean;
+  /** It writes the calls of earlier turns. */
+  writesCalls: boolean;
+}
+
+// Letters only, so that no escaping can change them; Mistral's templates want ids of 9 characters.
+const TOOL_NAME = 'probetoolwhichdoesnotexist';
+const CALL_NAME = 'probecallwhichdoesnotexist';
+const TOOL = {
+  type: 'function',
+  function: {
+    name: TOOL_NAME,
+    description: 'a probe',
+    parameters: { type: 'object', properties: { x: { type: 'string', description: 'x' } }, required: ['x'] },
+  },
+};
+const CALL = { id: 'probecall', type: 'function', function: { name: CALL_NAME, arguments: { x: 'x' } } };
+const SYSTEM = { role: 'system', content: 'x' };
+const USER = { role: 'user', content: 'x' };
+const TURN = [
+  USER,
+  { role: 'assistant', content: 'x', tool_calls: [CALL] },
+  { role: 'tool', content: 'x', tool_call_id: CALL.id },
+];
+// Some templates know no system message, and some put tools in it only.
+const TOOL_PROBES = [[SYSTEM, USER], [USER]];
+const CALL_PROBES = [TURN, [...TURN, { role: 'assistant', content: 'x' }, USER], TURN.slice(0, 2)];
+
+/**
+ * Found by rendering: a template writes tools if the name of a made-up one is in what it renders. One that refuses every probe is
+ * judged by its source, which then mentions `tools` or `tool_calls`.
+ *
+ * @throws when `run` was stopped for taking too long
+ * @param run renders variables; throws when the template refuses them
+ */
+export function probeToolSupport(
+  source: string,
+  format: ContentFormat,
+  run: (variables: Readonly<Record<string, unknown>>) => string,
+): ToolSupport {
+  const hasName = (name: string, conversations: readonly (readonly TemplateMessage[])[]): boolean | null => {
+    let answer: boolean | null = null;
+    for (const conversation of conversations) {
+      const messages = conversation.map((message) => prepareMessage(message, format));
+      try {
+        if (
+          run({
+            messages,
+            tools: [TOOL],
+            documents: null,
+            add_generation_prompt: true,
+            bos_token: '',
+            eos_token: '',
+          }).includes(name)
+        )
+          return true;
+        answer = false;
+      } catch (error) {
+        if (isTimeout(error)) throw error;
+        // It refuses this conversation; another may do.
+      }
+    }
+    return answer;
+  };
+  return {
+    writesTools: hasName(TOOL_NAME, TOOL_PROBES) ?? /\btools\b/.test(source),
+    writesCalls: hasName(CALL_NAME, CALL_PROBES) ?? /\btool_calls\b/.test(source),
+  };
+}
+
+function isTimeout(error: unknown): boolean {
+  const cause: unknown = error instanceof Error ? error.cause : undefined;
+  // Of another realm, so no instance of this one's Error.
+  return (
+    typeof cause === 'object' && cause !== null && 'code' in cause && cause.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT'
+  );
+}
