@@ -35,13 +35,17 @@ function hasCode(error: unknown): boolean {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' && error.code.includes('.');
 }
 
+/** One Ctrl-C comes twice under npm: from the terminal, and once more from npm, which forwards it. */
+const SAME_KEYPRESS_MS = 1_000;
+
 async function endSignal(): Promise<void> {
   const received = Promise.withResolvers<void>();
-  let count = 0;
+  let firstAtMs: number | null = null;
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
-      count += 1;
-      if (count > 1) process.exit(130);
+      const nowMs = performance.now();
+      if (firstAtMs !== null && nowMs - firstAtMs > SAME_KEYPRESS_MS) process.exit(130);
+      firstAtMs ??= nowMs;
       received.resolve();
     });
   }

@@ -1,4 +1,11 @@
-export { type ListPage, NAME_PATTERN, type PageQuery, PageQuerySchema } from './schema.ts';
+export {
+  type ListPage,
+  NAME_PATTERN,
+  type PageQuery,
+  PageQuerySchema,
+  type EventPageQuery,
+  EventPageQuerySchema,
+} from './schema.ts';
 export {
   type ErrorBody,
   type ErrorObject,

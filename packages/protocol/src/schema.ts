@@ -19,6 +19,14 @@ export const PageQuerySchema = Type.Object({
 });
 export type PageQuery = Static<typeof PageQuerySchema>;
 
+/** Events come in the order in which they happened; asking for another order is refused rather than ignored. */
+export const EventPageQuerySchema = Type.Object({
+  after: Type.Optional(Type.String()),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20 })),
+  order: Type.Optional(Type.Enum(['asc'])),
+});
+export type EventPageQuery = Static<typeof EventPageQuerySchema>;
+
 /** A page of a list. The client pages on with `after = last_id` while `has_more`. */
 export interface ListPage<Item extends { id: string }> {
   object: 'list';

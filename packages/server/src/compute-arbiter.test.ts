@@ -94,6 +94,24 @@ describe('ComputeArbiter', () => {
     expect(grants).toEqual(['blocker', 'engine']);
   });
 
+  it('does not let a host that was idle for long shut out one that worked and rests for a moment', () => {
+    let nowMs = 0;
+    const arbiter = new ComputeArbiter(() => nowMs);
+    const grants: string[] = [];
+    const port = (name: string) => ({ grant: () => grants.push(name), yield: () => undefined });
+    const engine = arbiter.join('engine', 0.7, port('engine'));
+    const trainer = arbiter.join('trainer', 0.3, port('trainer'));
+    engine.request();
+    nowMs = 600_000;
+    engine.release(false);
+    trainer.request();
+    nowMs += 5;
+    engine.request();
+    nowMs += 25;
+    trainer.release(true);
+    expect(grants).toEqual(['engine', 'trainer', 'engine']);
+  });
+
   it('tells a holder to yield once, and only when somebody waits', () => {
     const arbiter = new ComputeArbiter(() => 0);
     let numYields = 0;

@@ -13,6 +13,8 @@ export class ComputeArbiter {
   readonly #now: () => number;
   #holder: Party | null = null;
   #grantedAt = 0;
+  /** Virtual time at which the last grant began: what newcomers start from. */
+  #queueTime = 0;
 
   /** @param now monotonic milliseconds; replaced in tests */
   constructor(now: () => number = () => performance.now()) {
@@ -39,11 +41,8 @@ export class ComputeArbiter {
 
   #request(party: Party): void {
     if (party === this.#holder || party.isWaiting) return;
-    // Coming back from idle: level with the busiest of the others, so that idleness is not saved up as credit.
-    const busy = this.#parties.filter((other) => other !== party && (other === this.#holder || other.isWaiting));
-    if (busy.length > 0) {
-      party.virtualTime = Math.max(party.virtualTime, Math.min(...busy.map((other) => this.#virtualTimeNow(other))));
-    }
+    // Coming back from idle: no earlier than the clock of the queue, so that idleness is not saved up as credit.
+    party.virtualTime = Math.max(party.virtualTime, this.#virtualClock());
     party.isWaiting = true;
     if (this.#holder === null) this.#grantNext();
     else this.#askHolderToYield();
@@ -75,6 +74,7 @@ export class ComputeArbiter {
     if (next === null) return;
     next.isWaiting = false;
     next.wasToldToYield = false;
+    this.#queueTime = Math.max(this.#queueTime, next.virtualTime);
     this.#holder = next;
     this.#grantedAt = this.#now();
     next.port.grant();
@@ -87,8 +87,10 @@ export class ComputeArbiter {
     this.#holder.port.yield();
   }
 
-  #virtualTimeNow(party: Party): number {
-    return party.virtualTime + (party === this.#holder ? (this.#now() - this.#grantedAt) / party.share : 0);
+  /** Virtual time of the queue now: the holder's, while there is one. */
+  #virtualClock(): number {
+    if (this.#holder === null) return this.#queueTime;
+    return this.#holder.virtualTime + (this.#now() - this.#grantedAt) / this.#holder.share;
   }
 
   #settle(): void {
@@ -96,6 +98,7 @@ export class ComputeArbiter {
     const heldMs = this.#now() - this.#grantedAt;
     this.#holder.usedMs += heldMs;
     this.#holder.virtualTime += heldMs / this.#holder.share;
+    this.#queueTime = Math.max(this.#queueTime, this.#holder.virtualTime);
   }
 }
 

@@ -52,6 +52,14 @@ describe('resolveConfig', () => {
       { environment: { TRAINYARD_PRECISION: 'half' } },
       'environment variable TRAINYARD_PRECISION must be one of exact, fast, got "half"',
     ],
+    [
+      { environment: { TRAINYARD_ENTITY: 'team/alpha' } },
+      'environment variable TRAINYARD_ENTITY must be text of the form',
+    ],
+    [
+      { environment: { TRAINYARD_API_KEY: 'my secret' } },
+      'TRAINYARD_API_KEY must be text of the form ^[\\x21-\\x7e]+$, got something else',
+    ],
     [{ flags: { engineShare: '1' } }, 'flag --engine-share must be a number from 0.05 to 0.95, got "1"'],
     [{ configPath: '/nonexistent/trainyard.json' }, 'the config file /nonexistent/trainyard.json cannot be read'],
   ])('refuses %j', (sources, message) => {

@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 
+import { NAME_PATTERN } from '@trainyard/protocol';
+
 import { ServerError } from './errors.ts';
 
 /** Everything the service can be told, resolved once. */
@@ -42,13 +44,25 @@ const DEFAULT_MODEL_ID = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 
 type Kind = 'string' | 'integer' | 'number';
 
+interface SettingRule {
+  kind: Kind;
+  environment: string;
+  min?: number;
+  max?: number;
+  values?: readonly string[];
+  pattern?: RegExp;
+  /** the value must not appear in a message */
+  isSecret?: boolean;
+}
+
 /** One row a setting: where it comes from and what it must be. The flag is `--` and the kebab-case name. */
 const SETTINGS = {
   host: { kind: 'string', environment: 'TRAINYARD_HOST' },
   port: { kind: 'integer', environment: 'TRAINYARD_PORT', min: 0, max: 65_535 },
   dataDir: { kind: 'string', environment: 'TRAINYARD_DATA_DIR' },
-  apiKey: { kind: 'string', environment: 'TRAINYARD_API_KEY' },
-  entity: { kind: 'string', environment: 'TRAINYARD_ENTITY' },
+  // What fits an Authorization header, and a part of a model's name.
+  apiKey: { kind: 'string', environment: 'TRAINYARD_API_KEY', pattern: /^[\x21-\x7e]+$/, isSecret: true },
+  entity: { kind: 'string', environment: 'TRAINYARD_ENTITY', pattern: new RegExp(NAME_PATTERN, 'u') },
   model: { kind: 'string', environment: 'TRAINYARD_MODEL' },
   modelId: { kind: 'string', environment: 'TRAINYARD_MODEL_ID' },
   precision: { kind: 'string', environment: 'TRAINYARD_PRECISION', values: ['exact', 'fast'] },
@@ -58,10 +72,7 @@ const SETTINGS = {
   maxRequests: { kind: 'integer', environment: 'TRAINYARD_MAX_REQUESTS', min: 1, max: 1_000_000 },
   engineShare: { kind: 'number', environment: 'TRAINYARD_ENGINE_SHARE', min: 0.05, max: 0.95 },
   drainTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_DRAIN_TIMEOUT_MS', min: 0, max: 3_600_000 },
-} as const satisfies Record<
-  string,
-  { kind: Kind; environment: string; min?: number; max?: number; values?: readonly string[] }
->;
+} as const satisfies Record<string, SettingRule>;
 
 export type SettingName = keyof typeof SETTINGS;
 /** Names a command line may offer, with the environment variable each has. */
@@ -148,13 +159,17 @@ function readConfigFile(configPath: string | null): { path: string; values: Reco
 }
 
 function checked(name: SettingName, value: unknown, source: string): string | number {
-  const setting: { kind: Kind; min?: number; max?: number; values?: readonly string[] } = SETTINGS[name];
+  const setting: SettingRule = SETTINGS[name];
   const refuse = (expected: string) =>
-    new ServerError('server.config_invalid', `${source} must be ${expected}, got ${JSON.stringify(value)}`);
+    new ServerError(
+      'server.config_invalid',
+      `${source} must be ${expected}, got ${setting.isSecret === true ? 'something else' : JSON.stringify(value)}`,
+    );
   if (setting.kind === 'string') {
     if (typeof value !== 'string' || value === '') throw refuse('a non-empty string');
     if (setting.values !== undefined && !setting.values.includes(value))
       throw refuse(`one of ${setting.values.join(', ')}`);
+    if (setting.pattern?.test(value) === false) throw refuse(`text of the form ${setting.pattern.source}`);
     return value;
   }
   const numeric = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;

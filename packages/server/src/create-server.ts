@@ -35,6 +35,8 @@ export function createServer(parts: ServerParts): FastifyInstance {
   const app = Fastify({
     bodyLimit: routeParts.limits.chatBodyBytes,
     routerOptions: { ignoreTrailingSlash: true },
+    // Faults before there is a route: a path with a broken percent escape, say.
+    frameworkErrors: (error, request, reply) => void sendError(error, request, reply, routeParts.log),
     genReqId: ({ headers }) => {
       const id = headers['x-request-id'];
       return typeof id === 'string' && REQUEST_ID.test(id) ? id : randomUUID().replaceAll('-', '');

@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { ServerError } from './errors.ts';
@@ -27,9 +27,11 @@ export function claimDataDirectory(dataDirectory: string): () => void {
   const lockPath = join(dataDirectory, LOCK_FILE);
   try {
     mkdirSync(dataDirectory, { recursive: true });
+    // It holds prompts, answers and keys: its owner's alone, also when the folder was there before.
+    chmodSync(dataDirectory, 0o700);
     removeStaleLock(lockPath, dataDirectory);
     const file = openSync(lockPath, 'wx', 0o600);
-    writeSync(file, String(process.pid));
+    writeSync(file, JSON.stringify({ pid: process.pid, startedAt: processStart(process.pid) }));
     closeSync(file);
   } catch (error) {
     if (error instanceof ServerError) throw error;
@@ -42,15 +44,15 @@ export function claimDataDirectory(dataDirectory: string): () => void {
 }
 
 function removeStaleLock(lockPath: string, dataDirectory: string): void {
-  let pid: number;
+  let content: string;
   try {
-    pid = Number(readFileSync(lockPath, 'utf8'));
+    content = readFileSync(lockPath, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
     throw error;
   }
-  // A container gives every life the same number, so our own is a leftover too.
-  if (pid !== process.pid && isAlive(pid)) {
+  const pid = liveOwner(content);
+  if (pid !== null) {
     throw new ServerError(
       'server.data_directory_unusable',
       `the data folder ${dataDirectory} is in use by process ${pid}; stop it or set TRAINYARD_DATA_DIR`,
@@ -59,12 +61,31 @@ function removeStaleLock(lockPath: string, dataDirectory: string): void {
   rmSync(lockPath);
 }
 
-function isAlive(pid: number): boolean {
-  if (!Number.isSafeInteger(pid) || pid <= 0) return false;
+/** The process that wrote the lock, if it still runs. Numbers are used again (and a container gives every life the same), so its start must agree. */
+function liveOwner(content: string): number | null {
+  let owner: { pid?: unknown; startedAt?: unknown };
+  try {
+    owner = JSON.parse(content) as typeof owner;
+  } catch {
+    return null; // cut off while it was written
+  }
+  const { pid, startedAt } = owner;
+  if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 0 || pid === process.pid) return null;
   try {
     process.kill(pid, 0);
-    return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return null;
+  }
+  return processStart(pid) === startedAt ? pid : null;
+}
+
+/** When a process began, in clock ticks since boot with the boot's id; null where the system does not tell, and then only the number counts. */
+function processStart(pid: number): string | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const ticks = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+    return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}/${ticks}`;
+  } catch {
+    return null;
   }
 }

@@ -27,9 +27,15 @@ export function acceptJsonBodies(app: FastifyInstance): void {
     try {
       done(null, keepSeedDigits(parse(text, undefined, { protoAction: 'remove', constructorAction: 'remove' }), text));
     } catch (error) {
-      done(syntaxFault(error as Error, text));
+      done(error instanceof RangeError ? nestingFault(error) : syntaxFault(error as Error, text));
     }
   });
+}
+
+/** Valid JSON that exhausts the stack while a large `seed` is read again digit by digit. */
+function nestingFault(cause: RangeError): RequestError {
+  const items = [{ loc: ['body'], msg: 'The body is nested too deeply', type: 'recursion_limit' }];
+  return new RequestError('request.invalid', 'The body is nested too deeply', { param: 'body', items, cause });
 }
 
 function syntaxFault(error: Error, text: string): RequestError {

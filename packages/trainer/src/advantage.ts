@@ -6,6 +6,9 @@ const SIGMA_EPSILON = 1e-6;
 /** Added to a trajectory's number of trained tokens before dividing by it. */
 const COUNT_EPSILON = 1e-6;
 
+/** Rewards that differ by less than this part of the largest differ by rounding alone: 0.1 + 0.2 against 0.3 is 2e-16. */
+const EQUAL_REWARDS_TOLERANCE = 1e-9;
+
 /** Squares of rewards above this could overflow, so the arithmetic is done on scaled values; ordinary rewards stay untouched bit for bit. */
 const SAFE_MAGNITUDE = 1e100;
 
@@ -15,14 +18,16 @@ const SAFE_MAGNITUDE = 1e100;
  * @param rewards One finite scalar per trajectory, [G], any scale.
  * @param scale `'none'` gives `r - mean`; `'std'` also divides by the population σ + 1e-6.
  * @returns Advantages, [G], same order. Null when all rewards are equal (or there are fewer than two): such a group teaches nothing.
- *   Equality is decided on the rewards, before any arithmetic could turn it into noise: the mean of three 0.1 is not 0.1.
+ *   Equality is decided on the rewards, before any arithmetic could turn it into noise: the mean of three 0.1 is not 0.1. Rewards that
+ *   differ by rounding alone (a billionth of the largest) count as equal: training on them would be full-strength training on noise.
  * @throws {TrainerError} `trainer.reward_not_finite` when rewards are so far apart that their difference is not a number
  * @see DeepSeekMath, arXiv 2402.03300, section 4.1; without σ: arXiv 2503.20783
  */
 export function groupAdvantages(rewards: readonly number[], scale: 'none' | 'std'): number[] | null {
-  const first = rewards[0];
-  if (rewards.every((reward) => reward === first)) return null;
-  const largest = rewards.reduce((max, reward) => Math.max(max, Math.abs(reward)), 0);
+  const highest = rewards.reduce((max, reward) => Math.max(max, reward), -Infinity);
+  const lowest = rewards.reduce((min, reward) => Math.min(min, reward), Infinity);
+  const largest = Math.max(Math.abs(highest), Math.abs(lowest));
+  if (rewards.length < 2 || highest - lowest <= EQUAL_REWARDS_TOLERANCE * largest) return null;
   const unit = largest > SAFE_MAGNITUDE ? largest : 1;
   const scaled = rewards.map((reward) => reward / unit);
   const { mean, standardDeviation } = moments(scaled);

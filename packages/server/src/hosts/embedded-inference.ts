@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
 
 import type { EngineEvent, EngineStats, GenerateRequest, OpenEngineOptions, ServedModel } from '@trainyard/engine';
 
@@ -32,7 +33,7 @@ export class EmbeddedInference implements InferenceBackend {
     this.#modelId = options.modelId;
     this.#host = new ComputingHost<EngineHostCommand, EngineHostMessage>({
       name: 'engine',
-      modulePath: new URL('./engine-host.ts', import.meta.url).pathname,
+      modulePath: fileURLToPath(new URL('./engine-host.ts', import.meta.url)),
       options: options.host,
       onMessage: (message) => this.#onMessage(message),
       onLost: (reason) => this.#onLost(reason),

@@ -1,3 +1,5 @@
+import { fileURLToPath } from 'node:url';
+
 import type { TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
 import type { ComputeArbiter } from '../compute-arbiter.ts';
@@ -51,7 +53,7 @@ export class EmbeddedTraining implements TrainingBackend {
   }) {
     this.#host = new ComputingHost<TrainerHostCommand, TrainerHostMessage>({
       name: 'trainer',
-      modulePath: new URL('./trainer-host.ts', import.meta.url).pathname,
+      modulePath: fileURLToPath(new URL('./trainer-host.ts', import.meta.url)),
       options: options.host,
       onMessage: (message) => this.#onMessage(message),
       onLost: (reason) => this.#onLost(reason),
@@ -88,6 +90,7 @@ export class EmbeddedTraining implements TrainingBackend {
     const { signal, onEvent } = options;
     try {
       await this.#host.whenReady(RESTART_WAIT_MS, signal);
+      signal.throwIfAborted();
     } catch (error) {
       throw signal.aborted ? error : new TrainingRunError(hostLost((error as Error).message));
     }

@@ -69,6 +69,7 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
 
   /** Resolves when the host is ready, now or after a restart. @throws {ServerError} `server.host_unavailable` after `timeoutMs` */
   async whenReady(timeoutMs: number, signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted();
     if (this.#isReady) return;
     const timeout = AbortSignal.timeout(timeoutMs);
     const either = signal === undefined ? timeout : AbortSignal.any([timeout, signal]);

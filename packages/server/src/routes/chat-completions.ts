@@ -42,6 +42,10 @@ export function chatCompletionRoutes(app: FastifyInstance, parts: RouteParts): v
           });
         });
       }
+      if (request.headers['idempotency-key'] !== undefined)
+        throw new RequestError('request.unsupported', 'An `Idempotency-Key` is not supported together with `stream`', {
+          param: 'stream',
+        });
       const chat = await admit(request, parts);
       await metered(request, chat, parts, (meter) => stream(reply, chat, parts, signal, meter));
       return reply;

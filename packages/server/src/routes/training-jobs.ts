@@ -6,8 +6,8 @@ import {
   type CreateTrainingJobRequest,
   CreateTrainingJobRequestSchema,
   type ListPage,
-  type PageQuery,
-  PageQuerySchema,
+  type EventPageQuery,
+  EventPageQuerySchema,
   type TrainingEventObject,
   type TrainingEventType,
   type TrainingJobObject,
@@ -87,9 +87,9 @@ export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts): void
     async (request) => toJobObject(await ownedJob(request, parts, request.params.job_id)),
   );
 
-  app.get<{ Params: { job_id: string }; Querystring: PageQuery }>(
+  app.get<{ Params: { job_id: string }; Querystring: EventPageQuery }>(
     '/v1/preview/training-jobs/:job_id/events',
-    { config: { scope: 'training' }, schema: { querystring: PageQuerySchema } },
+    { config: { scope: 'training' }, schema: { querystring: EventPageQuerySchema } },
     async (request): Promise<ListPage<TrainingEventObject>> => {
       const job = await ownedJob(request, parts, request.params.job_id);
       const { after, limit } = request.query;
