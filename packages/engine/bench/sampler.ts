@@ -21,6 +21,8 @@ const rows = Array.from({ length: NUM_ROWS }, () => {
   return row;
 });
 const neutral: TokenAdjustments = {
+  allowed: null,
+  banned: [],
   masked: null,
   logitBias: [],
   repetitionPenalty: 1,
@@ -55,7 +57,7 @@ const buffers = new SamplerBuffers(V);
 function stepMs([, settings, adjustments, numTop]: (typeof cases)[number]): number {
   const start = performance.now();
   for (const row of rows) {
-    sampleToken(row, settings, adjustments, random.uniform(), numTop !== null, buffers);
+    sampleToken(row, settings, adjustments, random.uniform(), numTop === null ? null : 'raw', buffers);
     if (numTop) mostLikelyTokens(row, numTop, buffers);
   }
   return performance.now() - start;

@@ -85,6 +85,17 @@ export function argmax(row: Float32Array, scan: RowScan): number {
   return row.indexOf(scan.maximum, block * BLOCK_SIZE);
 }
 
+/** How many logits are at least `value`; blocks below it are not read. Needs {@link scanMaxima}. */
+export function countAtLeast(row: Float32Array, scan: RowScan, value: number): number {
+  let count = 0;
+  for (let block = 0; block < scan.numBlocks; block++) {
+    if (scan.blockMaxima[block]! < value) continue;
+    const end = Math.min(row.length, (block + 1) * BLOCK_SIZE);
+    for (let i = block * BLOCK_SIZE; i < end; i++) if (row[i]! >= value) count++;
+  }
+  return count;
+}
+
 /** log Σ exp(x) of the row. Needs both scans at temperature 1. */
 export function logSumExp(scan: RowScan): number {
   return scan.maximum + Math.log(scan.total);

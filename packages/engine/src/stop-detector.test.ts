@@ -3,18 +3,22 @@ import { describe, expect, test } from 'vitest';
 import { byteTokenizer, EOS, SECOND_END } from './engine-harness.ts';
 import { StopDetector } from './stop-detector.ts';
 import type { StopConditions, StopVerdict } from './stop-detector.ts';
+import { StopStrings } from './stop-strings.ts';
 
-function detector(conditions: Partial<StopConditions>): StopDetector {
+type Conditions = Omit<Partial<StopConditions>, 'stop'> & { stop?: readonly string[] };
+
+function detector({ stop = [], ...conditions }: Conditions): StopDetector {
   return new StopDetector(
     {
       eosTokenId: EOS,
       endTokenIds: new Set([EOS, SECOND_END]),
       ignoreEos: false,
       stopTokenIds: new Set(),
-      stop: [],
+      stop: new StopStrings(stop),
       includeStopString: false,
       minTokens: 0,
       maxTokens: 1000,
+      repetition: null,
       ...conditions,
     },
     byteTokenizer.createDecoder({ skipSpecial: true }),
@@ -24,7 +28,7 @@ function detector(conditions: Partial<StopConditions>): StopDetector {
 /** Pushes the bytes of a text one by one until it stops. */
 function run(
   text: string,
-  conditions: Partial<StopConditions>,
+  conditions: Conditions,
 ): { chunks: string[]; text: string; finish: StopVerdict['finish']; numTokens: number } {
   const under = detector({ maxTokens: Buffer.byteLength(text), ...conditions });
   const chunks: string[] = [];
