@@ -6,7 +6,7 @@ export const REQUEST_LIMITS = {
   /** Choices: each is a sequence of its own. vLLM's limit. */
   choices: 16_384,
   /** Stop strings, characters in all: each becomes a state. */
-  stopCharacters: 65_536,
+  stopCharacters: 16_384,
   stopTokenIds: 4096,
   badWords: 1024,
   /** Of all bad words: each is tokenised twice. */
