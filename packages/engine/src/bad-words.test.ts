@@ -52,7 +52,7 @@ describe('bad words', () => {
   });
 
   test('any reply: what is banned is what a plain look at every word bans', () => {
-    const letters = fc.constantFrom(...'ab ');
+    const letters = fc.constantFrom('a', 'b', ' ');
     fc.assert(
       fc.property(
         fc.array(

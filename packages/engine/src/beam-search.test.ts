@@ -65,7 +65,7 @@ function plainSearch(
   return done
     .sort((a, b) => b.rating - a.rating)
     .slice(0, asked.width)
-    .map(({ rating: _, ...reply }) => reply);
+    .map(({ tokenIds, finishReason, stopReason, score }) => ({ tokenIds, finishReason, stopReason, score }));
 }
 
 /** Logits by hash, on few tokens, with an end token that is sometimes likely: beams split, die and complete. */

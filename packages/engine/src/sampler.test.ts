@@ -146,6 +146,17 @@ describe('adjustments, by hand', () => {
     expect(greedy(Float32Array.of(9, 1), { masked: [0], logitBias: [[0, 100]] })).toBe(1);
     expect(support(Float32Array.of(9, 1, 1), {}, { masked: [0] })).toEqual([1, 2]);
   });
+  test('only allowed ids come out, and banned ones do not', () => {
+    expect(support(Float32Array.of(9, 1, 1, 1), {}, { allowed: [1, 3] })).toEqual([1, 3]);
+    expect(support(Float32Array.of(9, 1, 1, 1), {}, { allowed: [0, 1, 3], banned: [0] })).toEqual([1, 3]);
+    expect(greedy(Float32Array.of(9, 1, 2), { banned: [0] })).toBe(2);
+  });
+  test('masks come before bias and penalties: neither brings a token back', () => {
+    const adjustments = { logitBias: [[0, 100]] as const, frequencyPenalty: -50, generatedCounts: new Map([[0, 9]]) };
+    expect(greedy(Float32Array.of(1, 2, 3), { ...adjustments })).toBe(0);
+    for (const mask of [{ allowed: [1, 2] }, { banned: [0] }, { masked: [0] }])
+      expect(greedy(Float32Array.of(1, 2, 3), { ...adjustments, ...mask })).toBe(2);
+  });
   test('when everything is masked, or the logits are not numbers, there is no token', () => {
     expect(greedy(Float32Array.of(1, 2), { masked: [0, 1] })).toBe(-1);
     expect(support(Float32Array.of(1, 2), {}, { masked: [0, 1] })).toEqual([-1]);
@@ -158,6 +169,8 @@ describe('adjustments, by hand', () => {
     const buffers = new SamplerBuffers(3);
     const adjustments: TokenAdjustments = {
       ...NEUTRAL,
+      allowed: [0, 1, 2],
+      banned: [0],
       masked: [0],
       logitBias: [
         [1, -5],
@@ -289,5 +302,58 @@ describe('logprobs', () => {
       ),
       { numRuns: 300, seed: 5 },
     );
+  });
+
+  test('processed: of the distribution that was drawn from, removed tokens at -Infinity', () => {
+    const random = new RandomStream(21n);
+    const buffers = new SamplerBuffers(300);
+    let largest = 0;
+    for (const partial of [
+      {},
+      { temperature: 0.5 },
+      { topK: 7 },
+      { topP: 0.6 },
+      { minP: 0.1 },
+      { temperature: 1.7, topK: 90, topP: 0.9 },
+    ]) {
+      const settings = { ...PLAIN, ...partial };
+      const raw = Float32Array.from({ length: 300 }, () => 8 * random.uniform());
+      const row = raw.slice();
+      const adjustments: TokenAdjustments = { ...NEUTRAL, banned: [4], logitBias: [[5, 3]] };
+      const { token, logSumExp } = sampleToken(row, settings, adjustments, random.uniform(), 'processed', buffers);
+      const adjusted = raw.slice();
+      adjusted[4] = -Infinity;
+      adjusted[5]! += 3;
+      const expected = plainTwin(adjusted, settings);
+      expect(expected[token]).toBeGreaterThan(0);
+      for (const [id, probability] of expected.entries()) {
+        if (probability === 0) expect(row[id]).toBe(-Infinity);
+        else largest = Math.max(largest, Math.abs(row[id]! - logSumExp - Math.log(probability)));
+      }
+    }
+    console.log(`processed logprobs: largest difference ${largest.toExponential(1)}`);
+    expect(largest).toBeLessThan(2e-6); // the divided logits are float32
+  });
+
+  test('processed and greedy: masks, bias and penalties only', () => {
+    const row = rowOf([0.5, 0.3, 0.2]);
+    const buffers = new SamplerBuffers(3);
+    const settings = { ...PLAIN, temperature: 0, topK: 1 };
+    const { token, logSumExp } = sampleToken(row, settings, { ...NEUTRAL, banned: [0] }, 0, 'processed', buffers);
+    expect(token).toBe(1);
+    expect(Array.from(row, (x) => Math.exp(x - logSumExp))).toEqual([
+      0,
+      expect.closeTo(0.6, 6),
+      expect.closeTo(0.4, 6),
+    ]);
+  });
+
+  test('of a row with few possible tokens the likeliest are those, then the lowest ids', () => {
+    const row = new Float32Array(5000).fill(-Infinity);
+    row[4000] = 1;
+    row[7] = 2;
+    const buffers = new SamplerBuffers(5000);
+    sampleToken(row, PLAIN, NEUTRAL, 0.5, 'raw', buffers);
+    expect(mostLikelyTokens(row, 4, buffers)).toEqual([7, 4000, 0, 1]);
   });
 });

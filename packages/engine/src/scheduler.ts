@@ -58,10 +58,10 @@ export class Scheduler {
 
   /** Takes an ended sequence out. @param keepsCells as a cache entry */
   finish(sequence: Sequence, keepsCells: boolean): void {
+    if (sequence.slot === null) this.#waiting = this.#waiting.filter((other) => other !== sequence);
+    else this.#running = this.#running.filter((other) => other !== sequence);
     if (keepsCells) this.#kv.retain(sequence);
     else this.#kv.release(sequence);
-    this.#running = this.#running.filter((other) => other !== sequence);
-    this.#waiting = this.#waiting.filter((other) => other !== sequence);
     sequence.close();
   }
 
