@@ -3,6 +3,7 @@ import type { Choice } from './choice.ts';
 import { EngineError } from './errors.ts';
 import type { TokenLogprob } from './generate-request.ts';
 import type { LogprobWriter } from './logprobs.ts';
+import { DrawKey } from './random.ts';
 import type { SamplerBuffers } from './sampler.ts';
 import { sampleToken } from './sampler.ts';
 import type { StopVerdict } from './stop-detector.ts';
@@ -41,12 +42,12 @@ export class ChoiceSampler {
     const isComplete = guide?.maskRow(row, this.#mask) ?? false;
     // A completed constraint leaves end tokens only: minTokens must not take those, too.
     const adjustments = isComplete ? { ...choice.adjustments, masked: null } : choice.adjustments;
-    const uniform = guide?.isWaiting ? this.#admittedUniform(choice, row, adjustments) : uniformOf(choice);
+    const key = guide?.isWaiting ? this.#admittedKey(choice, row, adjustments) : keyOf(choice);
     const { token, logSumExp } = sampleToken(
       row,
       sampling,
       adjustments,
-      uniform,
+      key,
       numTop === null ? null : logprobsMode,
       this.#buffers,
     );
@@ -58,12 +59,12 @@ export class ChoiceSampler {
     return { token, logprobs, verdict };
   }
 
-  /** A random number that gives a token behind which the constraint can begin; the others are masked for good. */
-  #admittedUniform(choice: Choice, row: Float32Array, adjustments: TokenAdjustments): number {
+  /** Random numbers that give a token behind which the constraint can begin; the others are masked for good. */
+  #admittedKey(choice: Choice, row: Float32Array, adjustments: TokenAdjustments): DrawKey {
     for (;;) {
-      const uniform = uniformOf(choice);
-      const { token } = sampleToken(row, choice.owner.request.sampling, adjustments, uniform, null, this.#buffers);
-      if (token < 0 || choice.guide!.admits(token, this.#encode)) return uniform;
+      const key = keyOf(choice);
+      const { token } = sampleToken(row, choice.owner.request.sampling, adjustments, key, null, this.#buffers);
+      if (token < 0 || choice.guide!.admits(token, this.#encode)) return key;
       row[token] = -Infinity;
     }
   }
@@ -71,8 +72,10 @@ export class ChoiceSampler {
   readonly #encode = (text: string): Int32Array => this.#tokenizer.encode(text);
 }
 
-function uniformOf({ owner, random }: Choice): number {
-  return owner.request.sampling.temperature === 0 ? 0 : random.uniform();
+const UNUSED = new DrawKey(0, 0);
+
+function keyOf({ owner, random }: Choice): DrawKey {
+  return owner.request.sampling.temperature === 0 ? UNUSED : random.drawKey();
 }
 
 function noTokenPossible({ owner, guide }: Choice, row: Float32Array, adjustments: TokenAdjustments): EngineError {

@@ -218,7 +218,7 @@ describe('on a real model', { timeout: 120_000 }, () => {
       );
       // Other batch shapes take other kernels. The random numbers are the same, so replies part only where a draw is that close.
       expect(largest).toBeLessThan(0.05);
-      expect(lengths.reduce((a, b) => a + b)).toBeGreaterThan((NUM_SEEDS * NUM_TOKENS) / 3);
+      expect(lengths.reduce((a, b) => a + b)).toBeGreaterThan((NUM_SEEDS * NUM_TOKENS) / 2);
     }
     expect(again.map((reply) => reply.tokenIds())).toEqual(alone.map((reply) => reply.tokenIds()));
   });

@@ -1,4 +1,5 @@
 import type { LogprobsMode } from './generate-request.ts';
+import type { DrawKey } from './random.ts';
 import { argmax, drawFromRow, logSumExp, RowScan, scanMaxima, scanSums } from './softmax.ts';
 import { adjustLogits, isNeutral, UndoLog } from './token-adjustments.ts';
 import type { TokenAdjustments } from './token-adjustments.ts';
@@ -29,7 +30,7 @@ export class SamplerBuffers {
  *
  * @param row Logits, `[V]`. With `processed` logprobs it becomes the logits of the distribution that was drawn from (-Infinity = removed);
  *   otherwise it is adjusted and put back, so that after the call it holds the raw logits again.
- * @param uniform a random number in [0, 1); unused when greedy
+ * @param key the draw's random numbers; unused when greedy
  * @param logprobs which distribution's log Σ exp is wanted; null = none
  * @returns the token, and log Σ exp of what `row` holds now (NaN when not wanted); token -1 when no token is possible
  */
@@ -37,7 +38,7 @@ export function sampleToken(
   row: Float32Array,
   settings: SamplingSettings,
   adjustments: TokenAdjustments,
-  uniform: number,
+  key: DrawKey,
   logprobs: LogprobsMode | null,
   buffers: SamplerBuffers,
 ): { token: number; logSumExp: number } {
@@ -45,7 +46,7 @@ export function sampleToken(
   const isAdjusted = !isNeutral(adjustments);
   if (isAdjusted) adjustLogits(row, adjustments, undo);
   scanMaxima(row, scan);
-  const { token, threshold } = chooseToken(row, settings, uniform, buffers);
+  const { token, threshold } = chooseToken(row, settings, key, buffers);
   if (logprobs === 'processed' && token >= 0) {
     undo.forget();
     return { token, logSumExp: processRow(row, threshold, settings.temperature, scan) };
@@ -62,7 +63,7 @@ export function sampleToken(
 function chooseToken(
   row: Float32Array,
   settings: SamplingSettings,
-  uniform: number,
+  key: DrawKey,
   buffers: SamplerBuffers,
 ): { token: number; threshold: number } {
   const { scan, candidates } = buffers;
@@ -70,10 +71,10 @@ function chooseToken(
   if (temperature === 0 || !(scan.maximum > -Infinity)) return { token: argmax(row, scan), threshold: -Infinity };
   if (isTruncated(settings)) {
     const threshold = truncationThreshold(row, scan, settings, temperature, candidates);
-    return { token: drawAbove(row, scan, threshold, 1 / temperature, uniform, candidates), threshold };
+    return { token: drawAbove(row, scan, threshold, 1 / temperature, key, candidates), threshold };
   }
   scanSums(scan, 1 / temperature);
-  const token = !(scan.total > 0) ? -1 : drawFromRow(row, scan, 1 / temperature, uniform);
+  const token = !(scan.total > 0) ? -1 : drawFromRow(row, scan, 1 / temperature, key);
   return { token, threshold: -Infinity };
 }
 
