@@ -111,6 +111,17 @@ describe('DrawKey', () => {
     expect(Math.max(indices, draws)).toBeLessThan(103.4);
   });
 
+  test('a limit leaves out only who arrives later', () => {
+    const stream = new RandomStream(14n);
+    for (let i = 0; i < 2000; i++) {
+      const [key, rate, limit] = [stream.drawKey(), 3 * stream.uniform() + 0.01, 2 * stream.uniform()];
+      const arrival = key.arrival(i, rate);
+      const limited = key.arrival(i, rate, limit);
+      if (arrival < limit) expect(limited).toBe(arrival);
+      else expect(limited).toBeGreaterThanOrEqual(limit);
+    }
+  });
+
   test('a rate scales the arrival', () => {
     const key = new DrawKey(3, 4);
     expect(key.arrival(2, 4)).toBeCloseTo(key.arrival(2, 1) / 4, 12);

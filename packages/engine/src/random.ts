@@ -66,14 +66,19 @@ export class DrawKey {
     this.#high = high;
   }
 
-  /** When the index's turn comes in a race at the given rate: exponentially distributed with mean 1 / rate. */
-  arrival(index: number, rate: number): number {
+  /**
+   * When the index arrives in a race: exponentially distributed with mean 1 / rate.
+   * @param before who arrives later than that is of no interest; Infinity may stand for its arrival
+   */
+  arrival(index: number, rate: number, before = Infinity): number {
     let x = Math.imul(index + 1, 0x9e3779b1) ^ this.#low;
     x = Math.imul(x ^ (x >>> 16), 0x85ebca6b) ^ this.#high;
     x = Math.imul(x ^ (x >>> 13), 0xc2b2ae35);
     x = Math.imul(x ^ (x >>> 16), 0x2c1b3c6d) ^ this.#low;
     x = (x ^ (x >>> 15)) >>> 0;
-    return -Math.log((x + 0.5) / 4_294_967_296) / rate;
+    const uniform = (x + 0.5) / 4_294_967_296;
+    // -ln u >= 1 - u: most are seen to be late without a logarithm.
+    return 1 - uniform >= before * rate ? Infinity : -Math.log(uniform) / rate;
   }
 }
 

@@ -66,8 +66,10 @@ export function drawFromRow(row: Float32Array, scan: RowScan, inverseTemperature
   let firstArrival = Infinity;
   for (let block = 0; block < numBlocks; block++) {
     if (!(blockSums[block]! > 0)) continue;
-    const arrival = key.arrival(block, blockSums[block]!);
-    if (arrival < firstArrival) [firstBlock, firstArrival] = [block, arrival];
+    const arrival = key.arrival(block, blockSums[block]!, firstArrival);
+    if (arrival >= firstArrival) continue;
+    firstBlock = block;
+    firstArrival = arrival;
   }
   if (firstBlock < 0) return -1;
   const end = Math.min(row.length, (firstBlock + 1) * BLOCK_SIZE);
@@ -76,8 +78,10 @@ export function drawFromRow(row: Float32Array, scan: RowScan, inverseTemperature
   for (let id = firstBlock * BLOCK_SIZE; id < end; id++) {
     const weight = expNegative((row[id]! - maximum) * inverseTemperature);
     if (weight === 0) continue;
-    const arrival = key.arrival(numBlocks + id, weight);
-    if (arrival < firstArrival) [first, firstArrival] = [id, arrival];
+    const arrival = key.arrival(numBlocks + id, weight, firstArrival);
+    if (arrival >= firstArrival) continue;
+    first = id;
+    firstArrival = arrival;
   }
   // The sum is of float32 terms: at e^-50 it can have one that is 0 here.
   return first >= 0 ? first : argmax(row, scan);

@@ -69,8 +69,10 @@ export function drawAbove(
   for (let i = 0; i < count; i++) {
     const weight = expNegative((row[ids[i]!]! - scan.maximum) * inverseTemperature);
     if (!(weight > 0)) continue;
-    const arrival = key.arrival(ids[i]!, weight);
-    if (arrival < firstArrival) [first, firstArrival] = [ids[i]!, arrival];
+    const arrival = key.arrival(ids[i]!, weight, firstArrival);
+    if (arrival >= firstArrival) continue;
+    first = ids[i]!;
+    firstArrival = arrival;
   }
   return first;
 }
