@@ -165,6 +165,25 @@ describe('beam search', () => {
     expect(best(200)).toBe(1);
   });
 
+  test('an end token at the end does not count, though ignoreEos goes on behind it', () => {
+    const script: LogitsScript = (_tokens, _path, row) => {
+      row.fill(-30);
+      row[EOS] = 0.01;
+      row[98] = 0;
+    };
+    // -0.69 / 1 against -0.70 / 2
+    const reply = search(script, { prompt: 'p', n: 2, maxTokens: 1, ignoreEos: true });
+    expect([0, 1].map((index) => reply.tokenIds(index))).toEqual([[98], [EOS]]);
+  });
+
+  test('comes in order of arrival, whatever its priority', () => {
+    const harness = new Harness({ limits: { maxRunning: 1 } });
+    const search = harness.submit({ priority: 9, maxTokens: 3, beamSearch: { lengthPenalty: 1 } });
+    const later = harness.submit({ prompt: 'later', maxTokens: 3 });
+    while (!search.completed) harness.step();
+    expect(later.started).toBeUndefined();
+  });
+
   test('a secondary end token is a token like any other', () => {
     const script: LogitsScript = (tokens, _path, row) => {
       row.fill(-30);

@@ -165,6 +165,7 @@ describe('a constraint that begins behind a marker', () => {
     const script = replying([id('w'), VOCAB_SIZE - 2], PROMPT.length);
     const answer = reply(script, { constraint, constraintStartsAfter: '<|im_', maxTokens: 6 });
     expect(answer.tokenIds()).not.toContain(VOCAB_SIZE - 2);
+    expect(answer.finished()).toMatchObject({ finishReason: 'length' });
     const whole = reply(script, { constraint, constraintStartsAfter: '<|im_start|>', maxTokens: 6 });
     expect(whole.tokenIds().slice(0, 2)).toEqual([id('w'), VOCAB_SIZE - 2]);
     expect(whole.text()).toMatch(/^w\d\d$/);

@@ -169,7 +169,7 @@ describe('adjustments, by hand', () => {
     const buffers = new SamplerBuffers(3);
     const adjustments: TokenAdjustments = {
       ...NEUTRAL,
-      allowed: [0, 1, 2],
+      allowed: [1, 2],
       banned: [0],
       masked: [0],
       logitBias: [
