@@ -5,6 +5,7 @@
 import { mostLikelyTokens, SamplerBuffers, sampleToken } from '../src/sampler.ts';
 import type { SamplingSettings } from '../src/sampler.ts';
 import { RandomStream } from '../src/random.ts';
+import { allow, createTokenMask, maskRow } from '../src/token-mask.ts';
 import type { TokenAdjustments } from '../src/token-adjustments.ts';
 
 const V = 49_152;
@@ -21,6 +22,8 @@ const rows = Array.from({ length: NUM_ROWS }, () => {
   return row;
 });
 const neutral: TokenAdjustments = {
+  allowed: null,
+  banned: [],
   masked: null,
   logitBias: [],
   repetitionPenalty: 1,
@@ -55,7 +58,7 @@ const buffers = new SamplerBuffers(V);
 function stepMs([, settings, adjustments, numTop]: (typeof cases)[number]): number {
   const start = performance.now();
   for (const row of rows) {
-    sampleToken(row, settings, adjustments, random.uniform(), numTop !== null, buffers);
+    sampleToken(row, settings, adjustments, random.drawKey(), numTop === null ? null : 'raw', buffers);
     if (numTop) mostLikelyTokens(row, numTop, buffers);
   }
   return performance.now() - start;
@@ -76,7 +79,22 @@ function mathExpMs(): number {
 // The median of interleaved runs: other processes disturb some of them.
 const times = new Map<string, number[]>();
 const record = (name: string, ms: number): void => void times.set(name, [...(times.get(name) ?? []), ms]);
+const masks = [10, V / 2].map((numAllowed) => {
+  const mask = createTokenMask(V);
+  allow(
+    mask,
+    Array.from({ length: numAllowed }, () => Math.floor(random.uniform() * V)),
+  );
+  return { name: `(constraint mask, about ${numAllowed} tokens allowed)`, mask };
+});
+const masked = new Float32Array(V);
+function maskMs(mask: Uint32Array): number {
+  const start = performance.now();
+  for (let row = 0; row < NUM_ROWS; row++) maskRow(masked, mask);
+  return performance.now() - start;
+}
 for (let step = 0; step < NUM_STEPS; step++) {
+  for (const { name, mask } of masks) record(name, maskMs(mask));
   record('(plain Math.exp softmax and draw)', mathExpMs());
   for (const entry of cases) record(entry[0], stepMs(entry));
 }

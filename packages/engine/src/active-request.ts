@@ -1,21 +1,51 @@
-import type { RunnerAdapter } from './model-runner.ts';
-import type { EngineEvent, GenerateRequest, Usage } from './generate-request.ts';
+import type { BadWords } from './bad-words.ts';
+import type { BeamSearch } from './beam-search.ts';
+import type { TokenMatcher } from './constraint.ts';
 import type { EngineErrorCode } from './errors.ts';
+import type { EngineEvent, GenerateRequest, Usage } from './generate-request.ts';
+import type { RunnerAdapter } from './model-runner.ts';
+import { PromptScorer } from './prompt-logprobs.ts';
+import { StopStrings } from './stop-strings.ts';
+
+/** What is made once of a request and used by all its choices. */
+export interface RequestParts {
+  /** Order of arrival, unique. */
+  arrival: number;
+  promptIds: readonly number[];
+  /** Resolved: fits the context behind the prompt. */
+  maxTokens: number;
+  /** Ids whose logits are masked until minTokens are generated. */
+  endingIds: ReadonlySet<number>;
+  badWords: BadWords | null;
+  /** Closed with the request; choices go on from clones. */
+  constraint: TokenMatcher | null;
+}
 
 /**
  * One request in flight and the only way its events go out: after `completed` or `failed` nothing more is sent.
  */
 export class ActiveRequest {
   readonly request: GenerateRequest;
-  /** Order of arrival, unique. */
   readonly arrival: number;
   readonly promptIds: readonly number[];
-  /** Resolved: fits the context behind the prompt. */
   readonly maxTokens: number;
   readonly minTokens: number;
+  /** Lower goes first. A beam search has none of its own. */
+  readonly priority: number;
   /** Tenant, salt and adapter digest: prompts share memory only inside it. */
   readonly namespace: string;
+  readonly stopTokenIds: ReadonlySet<number>;
+  readonly stopStrings: StopStrings;
+  readonly endingIds: ReadonlySet<number>;
+  readonly allowedIds: readonly number[] | null;
+  /** Clamped to ±100. */
+  readonly logitBias: readonly (readonly [number, number])[];
+  readonly badWords: BadWords | null;
+  readonly constraint: TokenMatcher | null;
+  readonly promptScorer: PromptScorer | null;
   readonly #emit: (event: EngineEvent) => void;
+  /** Set for a beam search, whose sequences are beams instead of choices. */
+  beamSearch: BeamSearch | null = null;
   /** Held from the admission of the first choice to the end. */
   adapter: RunnerAdapter | null = null;
   isPaused = false;
@@ -24,24 +54,31 @@ export class ActiveRequest {
   hasEnded = false;
   /** True once the receiver threw: nobody listens any more. */
   isReceiverLost = false;
-  numUnfinishedChoices: number;
+  /** Sequences that the scheduler has. */
+  numUnfinished: number;
   readonly usage: Usage;
   #promptIdSet: ReadonlySet<number> | null = null;
 
-  constructor(
-    request: GenerateRequest,
-    arrival: number,
-    promptIds: readonly number[],
-    limits: { maxTokens: number },
-    emit: (event: EngineEvent) => void,
-  ) {
+  constructor(request: GenerateRequest, parts: RequestParts, emit: (event: EngineEvent) => void) {
+    const { promptIds, maxTokens } = parts;
+    const isBeamSearch = Boolean(request.beamSearch);
+    const numPromptLogprobs = isBeamSearch ? null : (request.promptLogprobs ?? null);
     this.request = request;
-    this.arrival = arrival;
+    this.arrival = parts.arrival;
     this.promptIds = promptIds;
-    this.maxTokens = limits.maxTokens;
-    this.minTokens = Math.min(request.minTokens, limits.maxTokens);
+    this.maxTokens = maxTokens;
+    this.minTokens = Math.min(request.minTokens, maxTokens);
+    this.priority = isBeamSearch ? 0 : request.priority;
     this.namespace = JSON.stringify([request.tenant, request.cacheSalt, request.adapter?.digest ?? null]);
-    this.numUnfinishedChoices = request.n;
+    this.stopTokenIds = new Set(request.stopTokenIds);
+    this.stopStrings = new StopStrings(request.stop);
+    this.endingIds = parts.endingIds;
+    this.allowedIds = request.allowedTokenIds ? [...new Set(request.allowedTokenIds)] : null;
+    this.logitBias = request.sampling.logitBias.map(([id, bias]) => [id, Math.max(-100, Math.min(100, bias))] as const);
+    this.badWords = parts.badWords;
+    this.constraint = parts.constraint;
+    this.promptScorer = numPromptLogprobs === null ? null : new PromptScorer(promptIds, numPromptLogprobs);
+    this.numUnfinished = isBeamSearch ? 1 : request.n;
     this.usage = { promptTokens: promptIds.length, completionTokens: 0, cachedTokens: 0 };
     this.#emit = emit;
   }
@@ -68,7 +105,9 @@ export class ActiveRequest {
   }
 
   complete(): void {
-    this.send({ kind: 'completed', usage: { ...this.usage } });
+    const usage = { ...this.usage };
+    const promptLogprobs = this.promptScorer?.entries;
+    this.send(promptLogprobs ? { kind: 'completed', usage, promptLogprobs } : { kind: 'completed', usage });
     this.hasEnded = true;
   }
 

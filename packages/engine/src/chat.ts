@@ -1,30 +1,105 @@
 import { defaultTemplateVariables, TokenizerError } from '@trainyard/tokenizer';
-import type { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
+import type { ChatTemplate, TemplateMessage, Tokenizer } from '@trainyard/tokenizer';
 import { EngineError } from './errors.ts';
-import type { GenerateRequest } from './generate-request.ts';
+import type { ChatPrompt, GenerateRequest } from './generate-request.ts';
+import { REQUEST_LIMITS } from './request-limits.ts';
 
 /** What the engine asks of a tokenizer. */
 export type EngineTokenizer = Pick<
   Tokenizer,
-  'vocabSize' | 'eosTokenId' | 'endTokenIds' | 'tokenBytes' | 'tokenText' | 'createDecoder'
+  | 'vocabSize'
+  | 'eosTokenId'
+  | 'endTokenIds'
+  | 'tokenBytes'
+  | 'tokenText'
+  | 'createDecoder'
+  | 'encode'
+  | 'encodeWithSpecial'
 >;
-export type EngineTemplate = Pick<ChatTemplate, 'render' | 'source'>;
+export type EngineTemplate = Pick<ChatTemplate, 'renderer' | 'source'>;
+
+/** Ids that the vocabulary itself puts around a text, such as a beginning-of-sequence token. */
+export interface PromptBorders {
+  readonly before: readonly number[];
+  readonly after: readonly number[];
+}
+
+/** Renders with templates that came with a request, in a place where they can run wild without harm. */
+export interface TemplateSandbox {
+  /**
+   * @param source Jinja
+   * @param prompt all its options count but `chatTemplate` and `addSpecialTokens`
+   * @returns the prompt's ids; rejects with a message for the client
+   */
+  render(source: string, prompt: ChatPrompt, signal: AbortSignal): Promise<Iterable<number>>;
+}
+
+export interface PromptParts {
+  tokenizer: EngineTokenizer;
+  /** null refuses chat prompts; token ids still work. */
+  template: EngineTemplate | null;
+  /** null refuses templates that come with a request. */
+  templateSandbox: TemplateSandbox | null;
+  borders: PromptBorders;
+}
 
 /**
- * Ids of a request's prompt; rendered through the chat template where it is a conversation.
+ * Ids of a request's prompt before truncation; at once, or later where they are made elsewhere.
+ * @throws {EngineError} engine.template_failed, engine.context_too_long, engine.invalid_request
+ */
+export function encodePrompt(
+  { prompt }: GenerateRequest,
+  parts: PromptParts,
+  signal: AbortSignal,
+): readonly number[] | Promise<readonly number[]> {
+  const within = (ids: Iterable<number>, hasBorders: boolean): readonly number[] =>
+    hasBorders ? [...parts.borders.before, ...ids, ...parts.borders.after] : Array.from(ids);
+  switch (prompt.kind) {
+    case 'tokens':
+      return Array.from(prompt.tokenIds);
+    case 'text':
+      return within(
+        attempt('prompt', () => parts.tokenizer.encodeWithSpecial(prompt.text)),
+        prompt.addSpecialTokens,
+      );
+    case 'chat': {
+      const hasBorders = prompt.addSpecialTokens ?? false;
+      checkOpenEnd(prompt);
+      if (typeof prompt.chatTemplate !== 'string') return within(renderChat(prompt, parts.template), hasBorders);
+      if (parts.templateSandbox === null) {
+        throw new EngineError(
+          'engine.invalid_request',
+          'chatTemplate must be null: templates of requests are not run',
+          {
+            param: 'chatTemplate',
+          },
+        );
+      }
+      return parts.templateSandbox.render(prompt.chatTemplate, prompt, signal).then(
+        (ids) => within(ids, hasBorders),
+        (cause: unknown) => {
+          throw asPromptError('chatTemplate', cause);
+        },
+      );
+    }
+    default:
+      return prompt satisfies never;
+  }
+}
+
+/**
+ * The prompt's last tokens where it is truncated, checked against vocabulary and context.
  *
  * @param contextLimit longest sequence, prompt and reply together
- * @throws {EngineError} engine.template_failed, engine.invalid_request (empty, or an id outside the vocabulary),
- * engine.context_too_long (no room for even one token)
+ * @throws {EngineError} engine.invalid_request (empty, or an id outside the vocabulary), engine.context_too_long (no room for even one token)
  */
-export function promptTokenIds(
+export function fitPrompt(
   request: GenerateRequest,
-  tokenizer: EngineTokenizer,
-  template: EngineTemplate | null,
+  encoded: readonly number[],
+  vocabSize: number,
   contextLimit: number,
-): number[] {
-  const { prompt } = request;
-  const ids = prompt.kind === 'tokens' ? [...prompt.tokenIds] : renderChat(prompt, template);
+): readonly number[] {
+  const ids = truncated(encoded, request, contextLimit);
   if (ids.length === 0) {
     throw new EngineError('engine.invalid_request', 'the prompt must have at least 1 token, got 0', {
       param: 'prompt',
@@ -37,110 +112,113 @@ export function promptTokenIds(
       { param: 'prompt' },
     );
   }
-  const outside = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= tokenizer.vocabSize);
+  const outside = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
   if (outside !== undefined) {
-    throw new EngineError(
-      'engine.invalid_request',
-      `token ids must be in [0, ${tokenizer.vocabSize}), got ${outside}`,
-      {
-        param: 'prompt',
-      },
-    );
+    throw new EngineError('engine.invalid_request', `token ids must be in [0, ${vocabSize}), got ${outside}`, {
+      param: 'prompt',
+    });
+  }
+  const { promptLogprobs } = request;
+  if (typeof promptLogprobs === 'number' && !request.beamSearch) {
+    const entries = ids.length * (promptLogprobs === -1 ? vocabSize : promptLogprobs + 1);
+    const limit = REQUEST_LIMITS.promptLogprobEntries;
+    if (entries > limit) {
+      throw new EngineError(
+        'engine.invalid_request',
+        `promptLogprobs must give at most ${limit} entries in all, got ${entries} (${ids.length} prompt tokens): ask for fewer a token`,
+        { param: 'promptLogprobs' },
+      );
+    }
   }
   return ids;
 }
 
-function renderChat(
-  prompt: Extract<GenerateRequest['prompt'], { kind: 'chat' }>,
-  template: EngineTemplate | null,
-): number[] {
+/** The beginning of a prompt is what is lost: its end is where the reply goes on. */
+function truncated(ids: readonly number[], request: GenerateRequest, contextLimit: number): readonly number[] {
+  const kept = request.truncatePromptTokens ?? null;
+  if (kept === null) return ids;
+  if (kept > contextLimit) {
+    throw new EngineError(
+      'engine.invalid_request',
+      `truncatePromptTokens must be at most the context of ${contextLimit} tokens, got ${kept}`,
+      { param: 'truncatePromptTokens' },
+    );
+  }
+  const count = kept === -1 ? Math.max(1, contextLimit - (request.maxTokens ?? 1)) : kept;
+  return ids.slice(Math.max(0, ids.length - count));
+}
+
+function checkOpenEnd({ continueFinalMessage = false, addGenerationPrompt = true, messages }: ChatPrompt): void {
+  if (!continueFinalMessage) return;
+  if (addGenerationPrompt) {
+    throw new EngineError(
+      'engine.invalid_request',
+      'continueFinalMessage must come with addGenerationPrompt false: the last message cannot be left open and a new one begun',
+      { param: 'continueFinalMessage' },
+    );
+  }
+  if (messages.length === 0) {
+    throw new EngineError('engine.invalid_request', 'continueFinalMessage must come with a message, got none', {
+      param: 'continueFinalMessage',
+    });
+  }
+}
+
+function renderChat(prompt: ChatPrompt, template: EngineTemplate | null): Int32Array {
   if (template === null) {
     throw new EngineError('engine.template_failed', 'the model has no chat template: send token ids as the prompt', {
       param: 'messages',
     });
   }
-  try {
-    const { tokenIds } = template.render(prompt.messages, {
+  return attempt('messages', () => {
+    const renderer = template.renderer(prompt.messages, {
       tools: prompt.tools,
       templateVariables: prompt.rendersAsTraining
         ? { ...defaultTemplateVariables(template.source), ...prompt.templateVariables }
         : prompt.templateVariables,
-      addGenerationPrompt: prompt.addGenerationPrompt ?? true,
     });
-    return Array.from(tokenIds);
-  } catch (cause) {
-    const isTooLong = cause instanceof TokenizerError && cause.code === 'tokenizer.text_too_long';
-    const message = cause instanceof Error ? cause.message : String(cause);
-    throw new EngineError(isTooLong ? 'engine.context_too_long' : 'engine.template_failed', message, {
-      param: 'messages',
-      cause,
-    });
+    if (!prompt.continueFinalMessage)
+      return renderer.encode(renderer.render(prompt.messages, prompt.addGenerationPrompt ?? true));
+    const { sentinel } = renderer;
+    const text = renderer.render([...prompt.messages.slice(0, -1), marked(prompt.messages.at(-1)!, sentinel)], false);
+    const end = text.lastIndexOf(sentinel);
+    if (end < 0) {
+      throw new EngineError(
+        'engine.template_failed',
+        'continueFinalMessage needs the content of the last message in the prompt, and the chat template left it out',
+        { param: 'continueFinalMessage' },
+      );
+    }
+    return renderer.encode(text.slice(0, end));
+  });
+}
+
+/** The message with its content right-trimmed and a sentinel behind it, in its last part where it has several. */
+function marked(message: TemplateMessage, sentinel: string): TemplateMessage {
+  const { content } = message;
+  if (content === undefined || content === null) return { ...message, content: sentinel };
+  if (typeof content === 'string') return { ...message, content: content.trimEnd() + sentinel };
+  const parts = [...content];
+  const last = parts.pop();
+  if (last === undefined) return { ...message, content: sentinel };
+  if (typeof last === 'string') return { ...message, content: [...parts, last.trimEnd() + sentinel] };
+  const entries = Object.entries(last).map(([key, value]) =>
+    key !== 'type' && typeof value === 'string' ? [key, value.trimEnd() + sentinel] : [key, value],
+  );
+  return { ...message, content: [...parts, Object.fromEntries(entries)] };
+}
+
+function attempt<Result>(param: string, task: () => Result): Result {
+  try {
+    return task();
+  } catch (error) {
+    throw asPromptError(param, error);
   }
 }
 
-/** @throws {EngineError} engine.invalid_request naming the field, the limit and the value */
-export function validateRequest(request: GenerateRequest, vocabSize: number): void {
-  const { sampling } = request;
-  const inRange = (value: number, low: number, high: number): boolean => value >= low && value <= high; // NaN fails
-  const check = (isValid: boolean, param: string, rule: string, value: unknown): void => {
-    if (!isValid)
-      throw new EngineError('engine.invalid_request', `${param} must be ${rule}, got ${String(value)}`, { param });
-  };
-  const isToken = (id: number): boolean => Number.isInteger(id) && inRange(id, 0, vocabSize - 1);
-
-  check(Number.isInteger(request.n) && request.n >= 1, 'n', 'an integer of at least 1', request.n);
-  check(
-    Number.isFinite(sampling.temperature) && sampling.temperature >= 0,
-    'temperature',
-    'a finite number of at least 0',
-    sampling.temperature,
-  );
-  check(request.n === 1 || sampling.temperature > 0, 'n', '1 when temperature is 0', request.n);
-  check(sampling.topP > 0 && sampling.topP <= 1, 'topP', 'in (0, 1]', sampling.topP);
-  check(
-    Number.isInteger(sampling.topK) && sampling.topK >= 0,
-    'topK',
-    'an integer of at least 0 (0 = off)',
-    sampling.topK,
-  );
-  check(inRange(sampling.minP, 0, 1), 'minP', 'in [0, 1]', sampling.minP);
-  check(Number.isFinite(sampling.presencePenalty), 'presencePenalty', 'finite', sampling.presencePenalty);
-  check(Number.isFinite(sampling.frequencyPenalty), 'frequencyPenalty', 'finite', sampling.frequencyPenalty);
-  check(
-    Number.isFinite(sampling.repetitionPenalty) && sampling.repetitionPenalty > 0,
-    'repetitionPenalty',
-    'finite and above 0',
-    sampling.repetitionPenalty,
-  );
-  for (const [id, bias] of sampling.logitBias) {
-    check(isToken(id), 'logitBias', `keyed by token ids in [0, ${vocabSize})`, id);
-    check(!Number.isNaN(bias), 'logitBias', 'numbers', bias);
-  }
-  check(
-    request.maxTokens === null || (Number.isInteger(request.maxTokens) && request.maxTokens >= 1),
-    'maxTokens',
-    'an integer of at least 1',
-    request.maxTokens,
-  );
-  check(
-    Number.isInteger(request.minTokens) && request.minTokens >= 0,
-    'minTokens',
-    'an integer of at least 0',
-    request.minTokens,
-  );
-  check(
-    request.maxTokens === null || request.minTokens <= request.maxTokens,
-    'minTokens',
-    `at most maxTokens (${request.maxTokens})`,
-    request.minTokens,
-  );
-  for (const stop of request.stop) check(stop.length > 0, 'stop', 'without empty strings', '""');
-  for (const id of request.stopTokenIds) check(isToken(id), 'stopTokenIds', `in [0, ${vocabSize})`, id);
-  check(
-    request.logprobs === null || (Number.isInteger(request.logprobs) && inRange(request.logprobs, 0, vocabSize)),
-    'logprobs',
-    `null or an integer in [0, ${vocabSize}]`,
-    request.logprobs,
-  );
-  check(Number.isFinite(request.priority), 'priority', 'a finite number', request.priority);
+function asPromptError(param: string, cause: unknown): EngineError {
+  if (cause instanceof EngineError) return cause;
+  const isTooLong = cause instanceof TokenizerError && cause.code === 'tokenizer.text_too_long';
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return new EngineError(isTooLong ? 'engine.context_too_long' : 'engine.template_failed', message, { param, cause });
 }

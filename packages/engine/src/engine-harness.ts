@@ -1,8 +1,8 @@
 /** For tests: an engine over a scripted model with one token a byte, and what each request was told. */
 import { ByteVocabulary, Tokenizer } from '@trainyard/tokenizer';
 import { Engine } from './engine.ts';
-import type { EngineLimits } from './engine-limits.ts';
-import type { EngineEvent, GenerateRequest, SamplingParams } from './generate-request.ts';
+import type { EngineParts } from './engine.ts';
+import type { EngineEvent, GenerateRequest, Prompt, SamplingParams, TokenLogprob } from './generate-request.ts';
 import { ScriptedRunner } from './scripted-runner.ts';
 import type { LogitsScript, ScriptedRunnerOptions } from './scripted-runner.ts';
 
@@ -13,7 +13,7 @@ export const SECOND_END = vocabulary.idOf('<|endoftext|>');
 export const VOCAB_SIZE = vocabulary.vocabSize;
 
 export type RequestOptions = Omit<Partial<GenerateRequest>, 'sampling' | 'prompt'> & {
-  prompt?: string | readonly number[];
+  prompt?: string | readonly number[] | Prompt;
   sampling?: Partial<SamplingParams>;
 };
 
@@ -27,7 +27,7 @@ export function request(options: RequestOptions = {}): GenerateRequest {
     tenant: 'tenant',
     cacheSalt: null,
     adapter: null,
-    prompt: { kind: 'tokens', tokenIds: typeof prompt === 'string' ? [...Buffer.from(prompt)] : prompt },
+    prompt: promptOf(prompt),
     n: 1,
     sampling: {
       temperature: 0,
@@ -53,6 +53,11 @@ export function request(options: RequestOptions = {}): GenerateRequest {
   };
 }
 
+function promptOf(prompt: string | readonly number[] | Prompt): Prompt {
+  if (typeof prompt === 'string') return { kind: 'tokens', tokenIds: [...Buffer.from(prompt)] };
+  return 'kind' in prompt ? prompt : { kind: 'tokens', tokenIds: prompt };
+}
+
 /** What one request was told, put together. */
 export class Transcript {
   readonly events: EngineEvent[] = [];
@@ -65,6 +70,9 @@ export class Transcript {
   }
   tokenIds(index = 0): number[] {
     return this.#choice(index).flatMap((event) => event.tokenIds);
+  }
+  logprobs(index = 0): TokenLogprob[] {
+    return this.#choice(index).flatMap((event) => event.logprobs ?? []);
   }
   get started(): Extract<EngineEvent, { kind: 'started' }> | undefined {
     return this.events.find((event) => event.kind === 'started');
@@ -93,10 +101,9 @@ export class Harness {
   readonly runner: ScriptedRunner;
   readonly engine: Engine;
 
-  constructor(options: Partial<ScriptedRunnerOptions> & { limits?: Partial<EngineLimits> } = {}) {
-    const { limits = {}, ...runnerOptions } = options;
-    this.runner = new ScriptedRunner({ vocabSize: VOCAB_SIZE, logits: mixedLogits, ...runnerOptions });
-    this.engine = new Engine({ runner: this.runner, tokenizer: byteTokenizer, template: null, limits });
+  constructor(options: Partial<ScriptedRunnerOptions> & Partial<Omit<EngineParts, 'runner'>> = {}) {
+    this.runner = new ScriptedRunner({ vocabSize: VOCAB_SIZE, logits: mixedLogits, ...options });
+    this.engine = new Engine({ tokenizer: byteTokenizer, template: null, ...options, runner: this.runner });
   }
 
   submit(options: RequestOptions | GenerateRequest = {}): Transcript & { id: string } {

@@ -13,6 +13,8 @@ export interface EngineLimits {
   prefillTokens: number;
   /** Prompt tokens of one step while replies are being decoded, so that streams do not stall. Default 128. */
   prefillTokensWhileDecoding: number;
+  /** Prompt tokens of one step that are scored for prompt logprobs: each holds a row of logits. Default 64 (13 MB at V = 49,152). */
+  promptLogprobRows: number;
   /** Memory for adapters; those in use do not count as droppable. Default 1 GiB. */
   maxAdapterBytes: number;
 }
@@ -31,6 +33,7 @@ export function resolveEngineLimits(input: Partial<EngineLimits>, runner: ModelR
     ),
     prefillTokens: upTo(runner.batchTokens, input.prefillTokens ?? 512),
     prefillTokensWhileDecoding: upTo(runner.batchTokens, input.prefillTokensWhileDecoding ?? 128),
+    promptLogprobRows: upTo(runner.batchTokens, input.promptLogprobRows ?? 64),
     maxAdapterBytes: Math.max(0, input.maxAdapterBytes ?? 2 ** 30),
   };
 }

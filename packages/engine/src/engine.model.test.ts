@@ -10,6 +10,7 @@ import { request, Transcript } from './engine-harness.ts';
 import type { RequestOptions } from './engine-harness.ts';
 import type { GenerateRequest } from './generate-request.ts';
 import { LlamaRunner } from './llama-runner.ts';
+import { promptBorders } from './open-engine.ts';
 
 let model: LlamaModel;
 let tokenizer: Tokenizer;
@@ -54,15 +55,17 @@ function run(engine: Engine, ...requests: GenerateRequest[]): Transcript[] {
   return transcripts;
 }
 
-const logprobsOf = (reply: Transcript, index = 0): number[] =>
-  reply.events.flatMap((event) =>
-    (event.kind === 'delta' || event.kind === 'finished') && event.index === index
-      ? event.logprobs!.map(({ logprob }) => logprob)
-      : [],
-  );
+const logprobsOf = (reply: Transcript, index = 0): number[] => reply.logprobs(index).map(({ logprob }) => logprob);
 
 /** Logprobs of `reply` after `prompt`, from one prefill of the whole sequence in a context of its own, with Math.exp. */
 function recompute(prompt: readonly number[], reply: readonly number[]): number[] {
+  return recomputeRanked(prompt, reply).map(({ logprob }) => logprob);
+}
+
+function recomputeRanked(
+  prompt: readonly number[],
+  reply: readonly number[],
+): { logprob: number; rank: number; best: number }[] {
   using context = new LlamaContext(model, { ...CONTEXT, maxSequences: 1 });
   const tokens = [...prompt, ...reply];
   for (const [position, token] of tokens.slice(0, -1).entries())
@@ -72,7 +75,8 @@ function recompute(prompt: readonly number[], reply: readonly number[]): number[
   return reply.map((token, i) => {
     const row = logits.subarray(i * model.vocabSize, (i + 1) * model.vocabSize);
     const max = row.reduce((a, b) => Math.max(a, b), -Infinity);
-    return row[token]! - max - Math.log(row.reduce((sum, x) => sum + Math.exp(x - max), 0));
+    const logprob = row[token]! - max - Math.log(row.reduce((sum, x) => sum + Math.exp(x - max), 0));
+    return { logprob, rank: row.reduce((rank, x) => rank + (x >= row[token]! ? 1 : 0), 0), best: row.indexOf(max) };
   });
 }
 
@@ -119,6 +123,113 @@ describe('on a real model', { timeout: 120_000 }, () => {
     // Other batch shapes take other kernels: f16 products summed in another order.
     expect(largest).toBeLessThan(0.02);
     expect(new Set([0, 1, 2, 3, 4, 5, 6, 7].map((index) => reply.text(index))).size).toBeGreaterThan(1);
+  });
+
+  test('prompt logprobs in chunks agree with one prefill of the prompt, though it is in the cache', () => {
+    const question = 'Which river flows through Vienna, Budapest and Belgrade? Answer in one short sentence, please.';
+    const [, reply] = withEngine(
+      (engine) => [
+        ...run(engine, ask(question, { maxTokens: 1 })),
+        ...run(engine, ask(question, { maxTokens: 1, promptLogprobs: 1 })),
+      ],
+      { promptLogprobRows: 16 },
+    );
+    expect(reply!.started!.cachedTokens).toBe(0);
+    const prompt = reply!.started!.promptTokenIds;
+    const given = reply!.completed!.promptLogprobs!;
+    const expected = recomputeRanked(prompt.slice(0, 1), prompt.slice(1));
+    expect(given.map((entry) => entry?.[0]!.id)).toEqual([undefined, ...prompt.slice(1)]);
+    let largest = 0;
+    let numOtherRanks = 0;
+    let numOtherBest = 0;
+    for (const [i, { logprob, rank, best }] of expected.entries()) {
+      const [actual, other] = given[i + 1]!;
+      largest = Math.max(largest, Math.abs(actual!.logprob - logprob));
+      if (actual!.rank !== rank) numOtherRanks++;
+      if ((actual!.rank === 1 ? actual : other)!.id !== best) numOtherBest++;
+    }
+    console.log(
+      `prompt logprobs of ${expected.length} tokens: largest difference ${largest.toExponential(1)}, other ranks ${numOtherRanks}, another most likely token ${numOtherBest}`,
+    );
+    // Other batch shapes take other kernels; ranks may differ where two logits are within that.
+    expect(largest).toBeLessThan(0.03);
+    expect(numOtherBest).toBeLessThan(3);
+  });
+
+  test('the logprobs of beams agree with one prefill of each, and the best beats the greedy reply', () => {
+    const question = 'Name a river in Europe.';
+    const [beams, greedy] = withEngine((engine) => [
+      ...run(
+        engine,
+        ask(question, { n: 4, maxTokens: 10, ignoreEos: true, logprobs: 0, beamSearch: { lengthPenalty: 1 } }),
+      ),
+      ...run(engine, ask(question, { maxTokens: 10, ignoreEos: true, logprobs: 0 })),
+    ]);
+    const prompt = beams!.started!.promptTokenIds;
+    const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
+    let largest = 0;
+    for (const index of [0, 1, 2, 3]) {
+      const expected = recompute(prompt, beams!.tokenIds(index));
+      for (const [i, value] of logprobsOf(beams!, index).entries())
+        largest = Math.max(largest, Math.abs(value - expected[i]!));
+    }
+    const scores = [0, 1, 2, 3].map((index) => sum(logprobsOf(beams!, index)));
+    console.log(
+      `beams ${scores.map((score) => score.toFixed(2)).join(' ')}, greedy ${sum(logprobsOf(greedy!)).toFixed(2)}: ${JSON.stringify(beams!.text(0))}; largest difference ${largest.toExponential(1)}`,
+    );
+    expect(largest).toBeLessThan(0.03);
+    expect(scores).toEqual(scores.toSorted((a, b) => b - a));
+    expect(scores[0]!).toBeGreaterThanOrEqual(sum(logprobsOf(greedy!)) - 0.05);
+  });
+
+  test('seeded requests give the same tokens alone, beside others and after a cache hit, as far as the logits are the same', () => {
+    const NUM_SEEDS = 6;
+    const NUM_TOKENS = 40;
+    const seeded = (seed: number, tenant: string, topic = 'the sea'): GenerateRequest =>
+      ask(`Tell me about ${topic}.`, {
+        tenant,
+        maxTokens: NUM_TOKENS,
+        ignoreEos: true,
+        logprobs: 0,
+        sampling: { temperature: 1, seed: BigInt(1000 * seed) },
+      });
+    const seeds = Array.from({ length: NUM_SEEDS }, (_, i) => i);
+    const runner = new LlamaRunner(model, { ...CONTEXT, contextTokens: 4096, maxSequences: 32 });
+    const engine = new Engine({ runner, tokenizer, template });
+    const alone = seeds.map((seed) => run(engine, seeded(seed, `alone ${seed}`))[0]!);
+    const again = seeds.map((seed) => run(engine, seeded(seed, `again ${seed}`))[0]!);
+    const cached = seeds.map((seed) => run(engine, seeded(seed, `alone ${seed}`))[0]!);
+    const others = Array.from({ length: 11 }, (_, i) => seeded(100 + i, 'others', `the number ${i}`));
+    const beside = run(engine, ...seeds.map((seed) => seeded(seed, `beside ${seed}`)), ...others).slice(0, NUM_SEEDS);
+    engine.close();
+
+    expect(cached[0]!.started!.cachedTokens).toBeGreaterThan(20);
+    for (const [name, replies] of Object.entries({ again, 'after a cache hit': cached, 'beside 16 others': beside })) {
+      let largest = 0;
+      const lengths = replies.map((reply, i) => {
+        const parted = reply.tokenIds().findIndex((id, at) => id !== alone[i]!.tokenIds()[at]);
+        const length = parted < 0 ? NUM_TOKENS : parted;
+        for (let at = 0; at < length; at++)
+          largest = Math.max(largest, Math.abs(logprobsOf(reply)[at]! - logprobsOf(alone[i]!)[at]!));
+        return length;
+      });
+      console.log(
+        `seeded, ${name}: the first ${lengths.join(', ')} of ${NUM_TOKENS} tokens are the same; until then logprobs differ by at most ${largest.toExponential(1)}`,
+      );
+      // Other batch shapes take other kernels. The random numbers are the same, so replies part only where a draw is that close.
+      expect(largest).toBeLessThan(0.05);
+      expect(lengths.reduce((a, b) => a + b)).toBeGreaterThan((NUM_SEEDS * NUM_TOKENS) / 2);
+    }
+    expect(again.map((reply) => reply.tokenIds())).toEqual(alone.map((reply) => reply.tokenIds()));
+  });
+
+  test('what the vocabulary puts around a text is what llama.cpp puts there', () => {
+    const { before, after } = promptBorders(model);
+    console.log(`borders: ${JSON.stringify({ before, after })}, adds a beginning token: ${model.addsBos}`);
+    expect(before).toEqual(model.addsBos ? [model.bosTokenId] : []);
+    expect([...before, ...tokenizer.encode('a river'), ...after]).toEqual(
+      Array.from(model.tokenize('a river', { addSpecial: true, parseSpecial: false })),
+    );
   });
 
   test('8 separate equal requests share one prefill', () => {

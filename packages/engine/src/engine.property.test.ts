@@ -1,12 +1,18 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { DigitConstraints } from './digit-matcher.ts';
+import type { DigitSpec } from './digit-matcher.ts';
 import { Harness, request } from './engine-harness.ts';
 import type { RequestOptions, Transcript } from './engine-harness.ts';
 import type { GenerateRequest } from './generate-request.ts';
 
 /** Answers of a request that has an engine with room for everything to itself. */
 function alone(asked: GenerateRequest): Transcript {
-  const harness = new Harness({ capacityTokens: 4096, contextLength: CONTEXT_LENGTH });
+  const harness = new Harness({
+    capacityTokens: 4096,
+    contextLength: CONTEXT_LENGTH,
+    constraints: new DigitConstraints(),
+  });
   const transcript = harness.submit(asked);
   harness.run();
   return transcript;
@@ -17,15 +23,21 @@ const CONTEXT_LENGTH = 60;
 /** The answer is that of the request alone, or its beginning where it was aborted. */
 function checkAnswer(asked: GenerateRequest, reply: Transcript): void {
   const twin = alone(asked);
+  if (twin.failed) {
+    expect([twin.failed.code, 'engine.aborted']).toContain(reply.failed?.code);
+    return;
+  }
   for (let index = 0; index < asked.n; index++) {
     const tokens = reply.tokenIds(index);
     expect(tokens).toEqual(reply.completed ? twin.tokenIds(index) : twin.tokenIds(index).slice(0, tokens.length));
     expect(reply.finished(index)).toEqual(reply.completed || reply.finished(index) ? twin.finished(index) : undefined);
+    expect(reply.logprobs(index)).toEqual(twin.logprobs(index).slice(0, reply.logprobs(index).length));
     const text = reply.text(index);
     expect(text).toBe(reply.completed ? twin.text(index) : twin.text(index).slice(0, text.length));
   }
   expect(reply.failed?.code).toBe(reply.completed ? undefined : 'engine.aborted');
   if (!reply.completed) return;
+  expect(reply.completed.promptLogprobs).toEqual(twin.completed?.promptLogprobs);
   const { cachedTokens, promptTokens, completionTokens } = reply.completed.usage;
   expect({ promptTokens, completionTokens, cachedTokens: 0 }).toEqual(twin.completed?.usage);
   expect(cachedTokens).toBeLessThan(promptTokens);
@@ -48,6 +60,14 @@ const anyRequest: fc.Arbitrary<RequestOptions> = fc.record({
   ignoreEos: fc.boolean(),
   stop: fc.constantFrom([], [], ['a'], ['\u0001']),
   logprobs: fc.constantFrom(null, null, 0, 2),
+  logprobsMode: fc.constantFrom('raw', 'raw', 'processed'),
+  promptLogprobs: fc.constantFrom(null, null, null, 0, 2),
+  allowedTokenIds: fc.constantFrom(null, null, null, [49, 97, 98, 99]),
+  badWords: fc.constantFrom([], [], ['a', 'bc'], ['7']),
+  repetitionDetection: fc.constantFrom(null, null, { maxPatternSize: 4, minPatternSize: 0, minCount: 2 }),
+  constraint: fc.constantFrom<(DigitSpec | null)[]>(null, null, null, { min: 1, max: 4 }, { min: 5, max: 50 }),
+  constraintStartsAfter: fc.constantFrom(null, null, 'a'),
+  beamSearch: fc.constantFrom(null, null, null, { lengthPenalty: 1 }),
   priority: fc.constantFrom(0, 0, 0, -1, 3),
   sampling: fc.record({
     temperature: fc.constantFrom(0.5, 1, 2),
@@ -71,7 +91,16 @@ const anyAction: fc.Arbitrary<Action> = fc.oneof(
 );
 
 test('any interleaving in little memory: books agree, every request ends once, and each answer is that of the request alone', () => {
-  const seen = { requests: 0, aborted: 0, preemptions: 0, prefixHitTokens: 0, steps: 0 };
+  const seen = {
+    requests: 0,
+    aborted: 0,
+    preemptions: 0,
+    prefixHitTokens: 0,
+    steps: 0,
+    beamSearches: 0,
+    scoredPrompts: 0,
+    matchers: 0,
+  };
   fc.assert(
     fc.property(
       fc.array(anyAction, { minLength: 5, maxLength: 60 }),
@@ -84,9 +113,11 @@ test('any interleaving in little memory: books agree, every request ends once, a
         prefillTokens: fc.integer({ min: 1, max: 64 }),
         prefillTokensWhileDecoding: fc.integer({ min: 1, max: 16 }),
         maxCachedTokens: fc.nat(100),
+        promptLogprobRows: fc.integer({ min: 1, max: 16 }),
       }),
       (actions, sizes, limits) => {
-        const harness = new Harness({ ...sizes, contextLength: CONTEXT_LENGTH, limits });
+        const constraints = new DigitConstraints();
+        const harness = new Harness({ ...sizes, contextLength: CONTEXT_LENGTH, limits, constraints });
         const all: { asked: GenerateRequest; reply: Transcript & { id: string } }[] = [];
         for (const action of actions) {
           if (action.kind === 'submit') {
@@ -106,11 +137,15 @@ test('any interleaving in little memory: books agree, every request ends once, a
 
         const stats = harness.engine.stats();
         expect(stats).toMatchObject({ numRequests: 0, numRunning: 0, numWaiting: 0 });
+        expect(constraints.numClosed).toBe(constraints.numOpened);
+        seen.matchers += constraints.numOpened;
         for (const { asked, reply } of all) {
           expect(reply.numEnds).toBe(1);
           expect(['completed', 'failed']).toContain(reply.events.at(-1)?.kind);
           checkAnswer(asked, reply);
-          if (!reply.completed) seen.aborted++;
+          if (reply.failed?.code === 'engine.aborted') seen.aborted++;
+          if (reply.completed && asked.beamSearch) seen.beamSearches++;
+          if (reply.completed?.promptLogprobs) seen.scoredPrompts++;
         }
         seen.requests += all.length;
         seen.preemptions += stats.numPreemptions;
@@ -125,4 +160,5 @@ test('any interleaving in little memory: books agree, every request ends once, a
   expect(seen.preemptions).toBeGreaterThan(50);
   expect(seen.prefixHitTokens).toBeGreaterThan(500);
   expect(seen.aborted).toBeGreaterThan(10);
+  for (const count of [seen.beamSearches, seen.scoredPrompts, seen.matchers]) expect(count).toBeGreaterThan(50);
 }, 60_000);

@@ -99,6 +99,28 @@ describe('a request', () => {
   });
 });
 
+test('logprobs -1 lists the whole vocabulary, the sampled token first; processed ones are after temperature and masks', () => {
+  const harness = new Harness();
+  const sampling = { temperature: 2, topK: 5, seed: 3n };
+  const raw = harness.submit({ logprobs: -1, sampling, maxTokens: 1 });
+  const processed = harness.submit({ logprobs: -1, logprobsMode: 'processed', sampling, maxTokens: 1 });
+  harness.run();
+  const [entry] = raw.logprobs();
+  const [after] = processed.logprobs();
+  expect(entry!.top[0]!.id).toBe(entry!.id);
+  expect(new Set(entry!.top.map(({ id }) => id)).size).toBe(VOCAB_SIZE);
+  const mass = (top: typeof entry): number => top!.top.reduce((sum, { logprob }) => sum + Math.exp(logprob), 0);
+  expect(mass(entry)).toBeCloseTo(1, 6);
+  expect(after!.id).toBe(entry!.id);
+  expect(mass(after)).toBeCloseTo(1, 6);
+  expect(after!.top.filter(({ logprob }) => logprob > -9999)).toHaveLength(5);
+  const gap = (top: typeof entry): number => {
+    const [first, second] = top!.top.map(({ logprob }) => logprob).toSorted((a, b) => b - a);
+    return first! - second!;
+  };
+  expect(gap(after)).toBeCloseTo(gap(entry) / 2, 5);
+});
+
 describe('stops', () => {
   test('a secondary end token and a requested stop token give their id as the reason; their text is left out', () => {
     const second = new Harness({ logits: replying([65, SECOND_END], PROMPT.length) });
@@ -269,6 +291,47 @@ describe('batching', () => {
     }
     harness.run();
     expect(order).toEqual(['first', 'second', 'third', 'late']);
+  });
+});
+
+describe('priority', () => {
+  const urgent = { prompt: 'urgent', priority: -1, maxTokens: 4, ignoreEos: true };
+
+  test('an urgent request takes slots and cells from the least urgent, which goes on later as if nothing had been', () => {
+    const options = { maxTokens: 25, ignoreEos: true, sampling: { temperature: 1, seed: 4n } };
+    for (const sizes of [{ limits: { maxRunning: 2 } }, { capacityTokens: 64 }]) {
+      const harness = new Harness(sizes);
+      const calm = harness.submit({ prompt: 'a'.repeat(15), priority: 1, ...options });
+      const calmer = harness.submit({ prompt: 'b'.repeat(15), priority: 2, ...options });
+      for (let i = 0; i < 3; i++) harness.step();
+      const before = [calm, calmer].map((reply) => reply.tokenIds().length);
+      const reply = harness.submit({ ...urgent, prompt: 'u'.repeat(20) });
+      while (!reply.completed) harness.step();
+      const after = [calm, calmer].map((other) => other.tokenIds().length);
+      expect(after[0]).toBeGreaterThan(before[0]!);
+      expect(after[1]).toBe(before[1]);
+      harness.run();
+      const alone = new Harness();
+      const twin = alone.submit({ prompt: 'b'.repeat(15), ...options });
+      alone.run();
+      expect(calmer.tokenIds()).toEqual(twin.tokenIds());
+    }
+  });
+
+  test('equal priorities never take from each other at admission', () => {
+    const harness = new Harness({ limits: { maxRunning: 1 } });
+    harness.submit({ maxTokens: 10, ignoreEos: true });
+    harness.step();
+    harness.submit({ prompt: 'second', maxTokens: 2 });
+    harness.run();
+    expect(harness.engine.stats().numPreemptions).toBe(0);
+  });
+
+  test('fcfs serves in order of arrival and refuses another priority than 0 by name', () => {
+    const harness = new Harness({ policy: 'fcfs', limits: { maxRunning: 1 } });
+    expect(harness.submit(urgent).failed).toMatchObject({ code: 'engine.invalid_request', param: 'priority' });
+    expect(harness.submit({ ...urgent, beamSearch: { lengthPenalty: 1 } }).failed).toBeUndefined();
+    expect(harness.submit({ priority: 0 }).failed).toBeUndefined();
   });
 });
 

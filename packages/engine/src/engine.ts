@@ -1,100 +1,125 @@
 import assert from 'node:assert/strict';
-import { ActiveRequest } from './active-request.ts';
+import type { ActiveRequest } from './active-request.ts';
 import { Adapters } from './adapters.ts';
-import { promptTokenIds, validateRequest } from './chat.ts';
-import type { EngineTemplate, EngineTokenizer } from './chat.ts';
+import { Beam } from './beam.ts';
+import type { EngineTemplate, EngineTokenizer, PromptBorders, TemplateSandbox } from './chat.ts';
+import type { Choice } from './choice.ts';
+import { ChoiceSampler } from './choice-sampler.ts';
+import { closeMatcher } from './constraint.ts';
+import type { ConstraintCompiler } from './constraint.ts';
 import { resolveEngineLimits } from './engine-limits.ts';
 import type { EngineLimits } from './engine-limits.ts';
 import type { EngineStats, StepReport } from './engine-stats.ts';
-import { EngineError } from './errors.ts';
-import type { EngineEvent, GenerateRequest, TokenLogprob } from './generate-request.ts';
+import { asEngineError, EngineError } from './errors.ts';
+import type { EngineEvent, GenerateRequest } from './generate-request.ts';
+import { Intake } from './intake.ts';
 import { KvCache } from './kv-cache.ts';
-import { LogprobWriter } from './logprobs.ts';
+import { LogprobWriter, rankTokens } from './logprobs.ts';
 import { KvFullError, StepBatch } from './model-runner.ts';
 import type { ModelRunner } from './model-runner.ts';
-import { SamplerBuffers, sampleToken } from './sampler.ts';
+import { SamplerBuffers } from './sampler.ts';
 import { Scheduler } from './scheduler.ts';
-import type { StepPlan } from './scheduler.ts';
-import { Sequence } from './sequence.ts';
+import type { SchedulingPolicy, StepPlan } from './scheduler.ts';
+import type { Sequence } from './sequence.ts';
 
 export interface EngineParts {
   runner: ModelRunner;
   tokenizer: EngineTokenizer;
   /** null refuses chat prompts; token ids still work. */
   template: EngineTemplate | null;
+  /** Runs templates that come with a request. Default: such requests are refused. */
+  templateSandbox?: TemplateSandbox;
+  /** What `addSpecialTokens` adds. Default: nothing. */
+  borders?: PromptBorders;
+  /** Compiles constraints. Default: requests with one are refused. */
+  constraints?: ConstraintCompiler;
+  /** Default `priority`. `fcfs` refuses requests that ask for another priority than 0. */
+  policy?: SchedulingPolicy;
   limits?: Partial<EngineLimits>;
   /** Milliseconds, monotonic. Default performance.now. */
   clock?: () => number;
 }
 
 /**
- * Many requests over one model: `submit` queues, each `step` computes one batch and sends what it gave. Nothing runs between steps; the
- * caller steps while {@link hasWork}.
+ * Many requests over one model: `submit` queues, each `step` computes one batch and sends what it gave. Nothing runs between steps but
+ * prompts that are made elsewhere; the caller steps while {@link hasWork}, and again when {@link onWork} is called.
  *
  * Every request ends in exactly one `completed` or `failed` event. A request's fault fails that request alone and never throws out of `step`.
  */
 export class Engine {
   readonly limits: EngineLimits;
+  /** Called when work appears by itself: a prompt that was made elsewhere is ready. */
+  onWork: () => void = () => {};
   readonly #runner: ModelRunner;
-  readonly #tokenizer: EngineTokenizer;
-  readonly #template: EngineTemplate | null;
+  readonly #intake: Intake;
   readonly #clock: () => number;
   readonly #kv: KvCache;
   readonly #scheduler: Scheduler;
   readonly #adapters: Adapters;
   readonly #requests = new Map<string, ActiveRequest>();
   readonly #batch: StepBatch;
+  /** Whose logits the batch's rows are; those of a prompt's position are scored, the others continued from. */
+  #rows: { sequence: Sequence; isPrompt: boolean }[] = [];
   readonly #buffers: SamplerBuffers;
   readonly #logprobs: LogprobWriter;
-  #numArrivals = 0;
+  readonly #sampler: ChoiceSampler;
   readonly #totals = { numSteps: 0, promptTokens: 0, generatedTokens: 0, computedTokens: 0 };
 
-  constructor({ runner, tokenizer, template, limits = {}, clock = () => performance.now() }: EngineParts) {
+  constructor(parts: EngineParts) {
+    const { runner, tokenizer, limits = {} } = parts;
     this.limits = resolveEngineLimits(limits, runner);
     this.#runner = runner;
-    this.#tokenizer = tokenizer;
-    this.#template = template;
-    this.#clock = clock;
+    this.#intake = new Intake({
+      prompt: {
+        tokenizer,
+        template: parts.template,
+        templateSandbox: parts.templateSandbox ?? null,
+        borders: parts.borders ?? { before: [], after: [] },
+      },
+      constraints: parts.constraints ?? null,
+      policy: parts.policy ?? 'priority',
+      vocabSize: runner.vocabSize,
+      limits: this.limits,
+      inFlight: this.#requests,
+      admit: (active, sequences) => {
+        this.#requests.set(active.id, active);
+        this.#scheduler.enqueue(sequences);
+      },
+    });
+    this.#clock = parts.clock ?? (() => performance.now());
     this.#kv = new KvCache(runner, this.limits);
     this.#scheduler = new Scheduler(this.#kv, { ...this.limits, batchTokens: runner.batchTokens });
     this.#adapters = new Adapters(runner, this.limits);
     this.#batch = new StepBatch(runner.batchTokens);
     this.#buffers = new SamplerBuffers(runner.vocabSize);
     this.#logprobs = new LogprobWriter(tokenizer);
+    this.#sampler = new ChoiceSampler(tokenizer, runner.vocabSize, this.#buffers, this.#logprobs);
   }
 
   /** Queues a request. What is wrong with it is told at once by a `failed` event, never thrown. */
   submit(request: GenerateRequest, emit: (event: EngineEvent) => void): void {
-    let active: ActiveRequest;
-    try {
-      active = this.#accept(request, emit);
-    } catch (error) {
-      const { code, message, param } = asEngineError(error);
-      emit({ kind: 'failed', code, message, param });
-      return;
-    }
-    this.#requests.set(request.requestId, active);
-    this.#scheduler.enqueue(
-      Array.from({ length: request.n }, (_, index) => new Sequence(active, index, this.#tokenizer)),
-    );
+    this.#intake.submit(request, emit, () => this.onWork());
   }
 
   /** Ends a request at the next step with `engine.aborted`; unknown ids are ignored, since it may have ended meanwhile. */
   abort(requestId: string): void {
     const active = this.#requests.get(requestId);
     if (active) active.isAborted = true;
+    this.#intake.preparing(requestId)?.abort();
   }
 
   /** A paused request keeps its place and computes nothing; its cells may be taken for others. Unknown ids are ignored. */
   setPaused(requestId: string, paused: boolean): void {
-    const active = this.#requests.get(requestId);
+    const active = this.#requests.get(requestId) ?? this.#intake.preparing(requestId);
     if (active) active.isPaused = paused;
   }
 
-  /** False when nothing is queued, or all that is queued is paused. */
+  /** False when nothing is queued, or all that is queued is paused or has no prompt yet. */
   get hasWork(): boolean {
     return (
-      this.#scheduler.hasWork || this.#requests.values().some((active) => active.isAborted || active.isReceiverLost)
+      this.#scheduler.hasWork ||
+      this.#requests.values().some((active) => active.isAborted || active.isReceiverLost) ||
+      this.#intake.hasWork
     );
   }
 
@@ -102,6 +127,7 @@ export class Engine {
   step(): StepReport {
     const startMs = this.#clock();
     this.#dropAborted();
+    this.#intake.takePrepared();
     this.#admit();
     const plan = this.#scheduler.plan();
     const logits = plan === null ? null : this.#decode(plan); // [numLogits, V]
@@ -113,7 +139,7 @@ export class Engine {
   stats(): EngineStats {
     const { waiting, running, numPreemptions, prefixHitTokens, prefixQueryTokens } = this.#scheduler;
     return {
-      numRequests: this.#requests.size,
+      numRequests: this.#requests.size + this.#intake.numPreparing,
       numRunning: running.length,
       numWaiting: waiting.length,
       usedTokens: this.#kv.usedTokens,
@@ -138,36 +164,18 @@ export class Engine {
     assert.equal(unfinished.size, this.#requests.size, 'every request has a sequence');
     for (const [owner, count] of unfinished) {
       assert.equal(this.#requests.get(owner.id), owner, 'every sequence has a request');
-      assert.equal(count, owner.numUnfinishedChoices, `unfinished choices of ${owner.id}`);
+      assert.equal(count, owner.numUnfinished, `unfinished sequences of ${owner.id}`);
       assert(!owner.hasEnded, `${owner.id} has ended`);
     }
   }
 
   /** Aborts what is in flight and closes adapters and runner. */
   close(): void {
-    for (const active of this.#requests.values())
-      this.#end(active, new EngineError('engine.aborted', 'the engine was closed'));
+    const failure = new EngineError('engine.aborted', 'the engine was closed');
+    this.#intake.close(failure);
+    for (const active of this.#requests.values()) this.#end(active, failure);
     this.#adapters.close();
     this.#runner.close();
-  }
-
-  #accept(request: GenerateRequest, emit: (event: EngineEvent) => void): ActiveRequest {
-    const { maxRequests, maxContextTokens } = this.limits;
-    if (this.#requests.size >= maxRequests) {
-      throw new EngineError(
-        'engine.overloaded',
-        `at most ${maxRequests} requests may be in flight, and there are ${this.#requests.size}: try again later`,
-      );
-    }
-    if (this.#requests.has(request.requestId)) {
-      throw new EngineError('engine.invalid_request', `request id ${request.requestId} is in flight already`, {
-        param: 'requestId',
-      });
-    }
-    validateRequest(request, this.#runner.vocabSize);
-    const promptIds = promptTokenIds(request, this.#tokenizer, this.#template, maxContextTokens);
-    const maxTokens = Math.min(request.maxTokens ?? Infinity, maxContextTokens - promptIds.length);
-    return new ActiveRequest(request, this.#numArrivals++, promptIds, { maxTokens }, emit);
   }
 
   #dropAborted(): void {
@@ -220,53 +228,53 @@ export class Engine {
   #fillBatch(plan: StepPlan): void {
     const batch = this.#batch;
     batch.clear(plan.entries[0]!.sequence.owner.adapter);
+    this.#rows = [];
     for (const { sequence, count } of plan.entries) {
       const { tokens, numComputed, slot } = sequence;
       for (let position = numComputed; position < numComputed + count; position++) {
-        batch.add(tokens[position]!, position, slot!, position === tokens.length - 1);
+        const wantsLogits = sequence.wantsLogitsAt(position);
+        batch.add(tokens[position]!, position, slot!, wantsLogits);
+        if (wantsLogits) this.#rows.push({ sequence, isPrompt: position < tokens.length - 1 });
       }
     }
   }
 
-  /** Books the computed tokens, samples where a row of logits came back, sends the deltas. @returns tokens sampled */
+  /** Books the computed tokens, then goes on from each row of logits. @returns tokens sampled */
   #settle(plan: StepPlan, logits: Float32Array): number {
     const { vocabSize } = this.#runner;
     this.#totals.numSteps++;
     this.#totals.computedTokens += this.#batch.length;
     // All are booked before any is sampled: a request that fails half-way must not leave others' cells uncounted.
     for (const { sequence, count } of plan.entries) sequence.numComputed += count;
-    const sampled = plan.entries.map(({ sequence }) => sequence).filter(({ numRemaining }) => numRemaining === 0);
-    for (const [row, sequence] of sampled.entries()) {
-      // A choice that failed took its siblings with it; their rows go unread.
+    let numSampled = 0;
+    for (const [index, { sequence, isPrompt }] of this.#rows.entries()) {
+      // A sequence that failed took its siblings with it; their rows go unread.
       if (sequence.owner.hasEnded) continue;
-      this.#sample(sequence, logits.subarray(row * vocabSize, (row + 1) * vocabSize));
+      const row = logits.subarray(index * vocabSize, (index + 1) * vocabSize);
+      if (!isPrompt) numSampled++;
+      try {
+        if (isPrompt) sequence.owner.promptScorer!.score(row, this.#logprobs, this.#buffers);
+        else if (sequence instanceof Beam) this.#branch(sequence, row);
+        else this.#sample(sequence as Choice, row);
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error;
+        this.#end(sequence.owner, error);
+      }
     }
-    return sampled.length;
+    return numSampled;
   }
 
-  #sample(sequence: Sequence, row: Float32Array): void {
-    const { owner, index, adjustments } = sequence;
-    const { sampling, logprobs: numTop } = owner.request;
-    const uniform = sampling.temperature === 0 ? 0 : sequence.random.uniform();
-    const { token, logSumExp } = sampleToken(row, sampling, adjustments, uniform, numTop !== null, this.#buffers);
-    if (token < 0) {
-      this.#end(
-        owner,
-        new EngineError('engine.internal', 'no token is possible: all are masked, or the logits are not numbers'),
-      );
-      return;
-    }
-    const logprobs: TokenLogprob[] | null =
-      numTop === null ? null : [this.#logprobs.entry(row, token, logSumExp, numTop, this.#buffers)];
-    sequence.append(token);
+  #sample(choice: Choice, row: Float32Array): void {
+    const { owner, index } = choice;
+    const { token, logprobs, verdict } = this.#sampler.next(choice, row);
+    const { text, finish } = verdict;
     owner.usage.completionTokens++;
     this.#totals.generatedTokens++;
-    const { text, finish } = sequence.stopDetector.push(token);
     if (finish === null) {
       owner.send({ kind: 'delta', index, text, tokenIds: [token], logprobs });
       return;
     }
-    this.#scheduler.finish(sequence, true);
+    this.#scheduler.finish(choice, true);
     owner.send({
       kind: 'finished',
       index,
@@ -276,7 +284,26 @@ export class Engine {
       finishReason: finish.reason,
       stopReason: finish.stopReason,
     });
-    if (--owner.numUnfinishedChoices === 0) this.#end(owner, null);
+    if (--owner.numUnfinished === 0) this.#end(owner, null);
+  }
+
+  /** Gives a beam the likeliest tokens of its row; with the last beam of a round all go on. */
+  #branch(beam: Beam, row: Float32Array): void {
+    const { owner } = beam;
+    const search = owner.beamSearch!;
+    const turnover = search.receive(beam, rankTokens(row, search.numRanked, this.#buffers));
+    if (turnover === null) return;
+    this.#totals.generatedTokens += search.liveBeams.length;
+    owner.numUnfinished = search.liveBeams.length;
+    for (const dropped of turnover.dropped) this.#scheduler.finish(dropped, false);
+    if (!search.isFinished) {
+      this.#scheduler.enqueue(turnover.added);
+      return;
+    }
+    // One of them keeps the prompt in the cache for what comes next.
+    if (search.liveBeams[0] !== undefined) this.#scheduler.finish(search.liveBeams[0], true);
+    search.report(this.#logprobs);
+    this.#end(owner, null);
   }
 
   /** The only end of a request: cells, adapter and name come back, then the last event goes out. */
@@ -284,14 +311,9 @@ export class Engine {
     this.#scheduler.drop(owner, failure?.code === 'engine.aborted');
     if (owner.adapter !== null) this.#adapters.unpin(owner.adapterDigest!);
     owner.adapter = null;
+    closeMatcher(owner.constraint);
     this.#requests.delete(owner.id);
     if (failure === null) owner.complete();
     else owner.fail(failure.code, failure.message, failure.param);
   }
-}
-
-function asEngineError(error: unknown): EngineError {
-  if (error instanceof EngineError) return error;
-  const message = error instanceof Error ? error.message : String(error);
-  return new EngineError('engine.internal', message, { cause: error });
 }

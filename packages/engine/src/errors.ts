@@ -21,3 +21,9 @@ export class EngineError extends Error {
     this.param = options?.param ?? null;
   }
 }
+
+export function asEngineError(error: unknown): EngineError {
+  if (error instanceof EngineError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  return new EngineError('engine.internal', message, { cause: error });
+}

@@ -27,18 +27,43 @@ export interface SamplingParams {
   seed: bigint | null;
 }
 
+/** A conversation, rendered through a chat template. */
+export interface ChatPrompt {
+  kind: 'chat';
+  messages: readonly TemplateMessage[];
+  tools: readonly unknown[] | null;
+  /** Names the template knows besides messages and tools, such as `documents` or `enable_thinking`. */
+  templateVariables: Record<string, unknown>;
+  /** Default false. True adds the variables that training renders with, below the request's own: a rollout must be rendered as it will be trained. */
+  rendersAsTraining?: boolean;
+  /** Default true: end the prompt where the assistant's reply begins. */
+  addGenerationPrompt?: boolean;
+  /** Default false. True ends the prompt right after the last message's content, right-trimmed; needs `addGenerationPrompt: false`. */
+  continueFinalMessage?: boolean;
+  /** Default false: the template writes all special tokens itself. True adds the vocabulary's own (BOS …) around what it wrote. */
+  addSpecialTokens?: boolean;
+  /** Jinja source from the request in place of the model's template; null = the model's. Rendered outside this process. */
+  chatTemplate?: string | null;
+}
+
 export type Prompt =
-  | {
-      kind: 'chat';
-      messages: readonly TemplateMessage[];
-      tools: readonly unknown[] | null;
-      templateVariables: Record<string, unknown>;
-      /** Default false. True adds the variables that training renders with, below the request's own: a rollout must be rendered as it will be trained. */
-      rendersAsTraining?: boolean;
-      /** Default true: end the prompt where the assistant's reply begins. */
-      addGenerationPrompt?: boolean;
-    }
+  | ChatPrompt
+  /** Trusted as it is: the texts of control tokens become those tokens. `addSpecialTokens` adds the vocabulary's own (BOS …). */
+  | { kind: 'text'; text: string; addSpecialTokens: boolean }
   | { kind: 'tokens'; tokenIds: readonly number[] };
+
+/** Ends a choice whose last tokens are one pattern again and again. Looks at generated tokens only. */
+export interface RepetitionDetection {
+  /** Longest pattern looked for, tokens; 0 = off. */
+  maxPatternSize: number;
+  /** 0 counts as 1. */
+  minPatternSize: number;
+  /** Occurrences in a row that end the choice, at least 2. */
+  minCount: number;
+}
+
+/** `raw`: of the model's distribution (after a constraint's mask, before everything else). `processed`: of the one the token was drawn from. */
+export type LogprobsMode = 'raw' | 'processed';
 
 export interface GenerateRequest {
   /** Unique among the requests in flight. */
@@ -48,7 +73,9 @@ export interface GenerateRequest {
   cacheSalt: string | null;
   adapter: AdapterRef | null;
   prompt: Prompt;
-  /** Number of independent choices. */
+  /** Keeps the last k tokens of the prompt, after templating; -1 keeps what leaves room for `maxTokens` (1 when null). Default null = all. */
+  truncatePromptTokens?: number | null;
+  /** Number of independent choices; the width of a beam search. */
   n: number;
   sampling: SamplingParams;
   /** null = the rest of the context; larger values than fit are clamped. */
@@ -58,17 +85,42 @@ export interface GenerateRequest {
   ignoreEos: boolean;
   includeStopString: boolean;
   minTokens: number;
-  /** null = off; k = the sampled token and k entries in `top`. */
+  /** null = off; k = the sampled token and k entries in `top`; -1 = the whole vocabulary. */
   logprobs: number | null;
+  /** Default `raw`. */
+  logprobsMode?: LogprobsMode;
+  /**
+   * Logprobs of the prompt's own tokens, given with `completed`: null = off, k = the actual token and the k most likely, -1 = the whole
+   * vocabulary. The prompt is then computed, not read from the cache. Default null.
+   */
+  promptLogprobs?: number | null;
   /** Lower runs first; equal priorities in order of arrival. */
   priority: number;
   /** Default true: control tokens give no text (ids and logprobs always keep them). */
   skipSpecialTokens?: boolean;
+  /** Only these ids can be generated; null = all. Default null. */
+  allowedTokenIds?: readonly number[] | null;
+  /** Texts that are not generated, each as it is and behind a space. The prompt may hold them. Default none. */
+  badWords?: readonly string[];
+  /** Default null = off. */
+  repetitionDetection?: RepetitionDetection | null;
+  /**
+   * What the text must match: a value that the engine's `constraints` compile. Default null. A completed constraint ends the choice with
+   * `stop`, also under `ignoreEos`.
+   */
+  constraint?: unknown;
+  /** The constraint begins behind the first occurrence of this text in the reply, such as `</think>`; null = at once. Default null. */
+  constraintStartsAfter?: string | null;
+  /**
+   * Searches the n likeliest replies instead of sampling them. Heeds the prompt, n, maxTokens, ignoreEos, includeStopString,
+   * skipSpecialTokens and logprobs; all else that shapes a reply is ignored. Default null.
+   */
+  beamSearch?: { lengthPenalty: number } | null;
 }
 
 export interface TopLogprob {
   id: number;
-  /** Natural log, raw model distribution, floor -9999. */
+  /** Natural log, floor -9999. See {@link LogprobsMode}. */
   logprob: number;
   /** The token's true bytes, which may be a piece of a character. */
   bytes: number[];
@@ -76,11 +128,17 @@ export interface TopLogprob {
 }
 
 export interface TokenLogprob extends TopLogprob {
-  /** The sampled token, then the most likely others; exactly k entries for `logprobs: k`. */
+  /** The sampled token, then the most likely others; exactly k entries for `logprobs: k` (a beam search: at most 2n). */
   top: TopLogprob[];
 }
 
-export type FinishReason = 'stop' | 'length' | 'abort';
+export interface PromptLogprob extends TopLogprob {
+  /** 1 = the most likely of the vocabulary; equally likely ones count as more likely. */
+  rank: number;
+}
+
+/** `repetition` comes with the stopReason `repetition_detected`. */
+export type FinishReason = 'stop' | 'length' | 'repetition' | 'abort';
 
 export interface Usage {
   promptTokens: number;
@@ -103,5 +161,10 @@ export type EngineEvent =
       finishReason: FinishReason;
       stopReason: string | number | null;
     }
-  | { kind: 'completed'; usage: Usage }
+  | {
+      kind: 'completed';
+      usage: Usage;
+      /** Only when asked for, one item a prompt token: null for the first, else the actual token, then the most likely others in order. */
+      promptLogprobs?: (PromptLogprob[] | null)[];
+    }
   | { kind: 'failed'; code: EngineErrorCode; message: string; param: string | null };

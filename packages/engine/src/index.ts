@@ -1,16 +1,21 @@
 export { Engine } from './engine.ts';
 export type { EngineParts } from './engine.ts';
-export type { EngineTemplate, EngineTokenizer } from './chat.ts';
+export type { EngineTemplate, EngineTokenizer, PromptBorders, TemplateSandbox } from './chat.ts';
+export type { ConstraintCompiler, TokenMatcher } from './constraint.ts';
 export type { EngineLimits } from './engine-limits.ts';
 export type { EngineStats, StepReport } from './engine-stats.ts';
 export { EngineError } from './errors.ts';
 export type { EngineErrorCode } from './errors.ts';
 export type {
   AdapterRef,
+  ChatPrompt,
   EngineEvent,
   FinishReason,
   GenerateRequest,
+  LogprobsMode,
   Prompt,
+  PromptLogprob,
+  RepetitionDetection,
   SamplingParams,
   TokenLogprob,
   TopLogprob,
@@ -21,5 +26,7 @@ export type { ModelRunner, RunnerAdapter } from './model-runner.ts';
 export { LlamaRunner } from './llama-runner.ts';
 export { ScriptedRunner } from './scripted-runner.ts';
 export type { LogitsScript, ScriptedRunnerOptions } from './scripted-runner.ts';
+export { REQUEST_LIMITS } from './request-limits.ts';
+export type { SchedulingPolicy } from './scheduler.ts';
 export { openEngine } from './open-engine.ts';
 export type { OpenedEngine, OpenEngineOptions, ServedModel } from './open-engine.ts';

@@ -48,17 +48,17 @@ export class KvCache {
     return this.#prefixes.size > 0;
   }
 
-  /** Longest match in the sequence's namespace among running sequences and cache entries; the last token is never matched. */
+  /** Longest match in the sequence's namespace among running sequences and cache entries, of the tokens it may share. */
   findPrefix(sequence: Sequence, running: readonly Sequence[]): FoundPrefix {
-    const { tokens, owner } = sequence;
+    const { tokens, owner, maxSharedTokens } = sequence;
     const found: FoundPrefix = { slot: null, entry: null, length: 0 };
     for (const other of running) {
       if (other.owner.namespace !== owner.namespace) continue;
-      const limit = Math.min(tokens.length - 1, other.numComputed);
+      const limit = Math.min(maxSharedTokens, other.numComputed);
       const length = commonPrefixLength(tokens, other.tokens, limit, found.length);
       if (length > found.length) Object.assign(found, { slot: other.slot, length });
     }
-    const cached = this.#prefixes.longestMatch(owner.namespace, tokens, tokens.length - 1);
+    const cached = this.#prefixes.longestMatch(owner.namespace, tokens, maxSharedTokens);
     return cached !== null && cached.length > found.length
       ? { slot: cached.entry.slot, entry: cached.entry, length: cached.length }
       : found;
@@ -143,11 +143,11 @@ export class KvCache {
   checkIntegrity(running: readonly Sequence[]): void {
     this.#ledger.checkIntegrity();
     const slots = new Set<number>();
-    for (const { slot, numComputed, tokens } of running) {
+    for (const { slot, numComputed, tokens, isParked } of running) {
       assert(slot !== null && !slots.has(slot), 'a running sequence has a slot of its own');
       slots.add(slot);
       assert.equal(this.#ledger.lengthOf(slot), numComputed, 'cells of a running sequence');
-      assert(numComputed < tokens.length, 'the last token waits to be computed');
+      assert(numComputed < tokens.length || isParked, 'the last token waits to be computed');
     }
     for (const { slot, tokens } of this.#prefixes.entries()) {
       assert(!slots.has(slot), 'an entry has a slot of its own');

@@ -1,7 +1,12 @@
 import type { EngineTokenizer } from './chat.ts';
+import { EngineError } from './errors.ts';
 import type { TokenLogprob, TopLogprob } from './generate-request.ts';
-import { logprobOf, mostLikelyTokens } from './sampler.ts';
+import { mostLikelyTokens } from './sampler.ts';
 import type { SamplerBuffers } from './sampler.ts';
+import { logSumExp, scanMaxima, scanSums } from './softmax.ts';
+
+/** -Infinity and anything below it on the wire. */
+const LOGPROB_FLOOR = -9999;
 
 /** Writes the logprob entries of sampled tokens; remembers each token's bytes and text. */
 export class LogprobWriter {
@@ -13,28 +18,64 @@ export class LogprobWriter {
   }
 
   /**
-   * @param row raw logits, `[V]`
+   * @param row logits, `[V]`, scanned
    * @param logSum log Σ exp of the row
-   * @param numTop entries of `top`: the sampled token, then the most likely others. 0 gives none.
+   * @param numTop entries of `top`: the sampled token, then the most likely others. 0 gives none, -1 the whole vocabulary.
    */
   entry(row: Float32Array, token: number, logSum: number, numTop: number, buffers: SamplerBuffers): TokenLogprob {
-    const sampled = this.#describe(row, token, logSum);
-    const top: TopLogprob[] = [];
-    if (numTop > 0) {
-      top.push({ ...sampled });
-      for (const id of mostLikelyTokens(row, numTop, buffers)) {
-        if (id !== token && top.length < numTop) top.push(this.#describe(row, id, logSum));
-      }
-    }
-    return { ...sampled, top };
+    const count = numTop === -1 ? row.length : numTop;
+    return this.entryOf(
+      { id: token, logprob: row[token]! - logSum },
+      mostLikelyTokens(row, count, buffers).map((id) => ({ id, logprob: row[id]! - logSum })),
+      count,
+    );
   }
 
-  #describe(row: Float32Array, id: number, logSum: number): TopLogprob {
+  /**
+   * @param ranked the most likely tokens of the row, in order
+   * @param numTop entries of `top`
+   */
+  entryOf(sampled: IdLogprob, ranked: readonly IdLogprob[], numTop: number): TokenLogprob {
+    const first = this.describe(sampled);
+    const top: TopLogprob[] = numTop > 0 ? [{ ...first }] : [];
+    for (const other of ranked) {
+      if (top.length >= numTop) break;
+      if (other.id !== sampled.id) top.push(this.describe(other));
+    }
+    return { ...first, top };
+  }
+
+  describe({ id, logprob }: IdLogprob): TopLogprob {
     let face = this.#faces.get(id);
     if (face === undefined) {
       face = { bytes: Array.from(this.#tokenizer.tokenBytes(id)), text: this.#tokenizer.tokenText(id) };
       this.#faces.set(id, face);
     }
-    return { id, logprob: logprobOf(row[id]!, logSum), bytes: face.bytes, text: face.text };
+    return { id, logprob: Math.max(logprob, LOGPROB_FLOOR), bytes: face.bytes, text: face.text };
   }
+}
+
+export interface IdLogprob {
+  readonly id: number;
+  readonly logprob: number;
+}
+
+/**
+ * The `count` most likely tokens of a row, in order, masked ones left out.
+ * @throws {EngineError} engine.internal when the logits are not numbers
+ */
+export function rankTokens(row: Float32Array, count: number, buffers: SamplerBuffers): IdLogprob[] {
+  const logSum = scanLogSumExp(row, buffers);
+  return mostLikelyTokens(row, count, buffers)
+    .filter((id) => row[id]! > -Infinity)
+    .map((id) => ({ id, logprob: row[id]! - logSum }));
+}
+
+/** Scans a row of raw logits. @throws {EngineError} engine.internal when the logits are not numbers */
+export function scanLogSumExp(row: Float32Array, { scan }: SamplerBuffers): number {
+  scanMaxima(row, scan);
+  scanSums(scan, 1);
+  const logSum = logSumExp(scan);
+  if (Number.isFinite(logSum)) return logSum;
+  throw new EngineError('engine.internal', 'no token is possible: the logits are not numbers');
 }

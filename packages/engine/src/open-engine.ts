@@ -1,7 +1,10 @@
 import { LlamaModel } from '@trainyard/native';
 import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
+import type { PromptBorders } from './chat.ts';
 import { Engine } from './engine.ts';
+import type { EngineParts } from './engine.ts';
 import { LlamaRunner } from './llama-runner.ts';
+import type { SchedulingPolicy } from './scheduler.ts';
 import { servedModelPath } from './served-model.ts';
 
 /** Tokens of one llama.cpp batch: more than any step plans, so that it is never the limit. */
@@ -20,6 +23,8 @@ export interface OpenEngineOptions {
   readonly maxSequences: number;
   /** Requests in flight, running ones included. */
   readonly maxRequests: number;
+  /** Default `priority`. */
+  readonly policy?: SchedulingPolicy;
 }
 
 export interface OpenedEngine {
@@ -40,9 +45,14 @@ export interface ServedModel {
 /**
  * An engine on llama.cpp, with the model's own tokenizer and chat template.
  *
+ * @param parts what it does not have by itself: constraints, and a place for templates of requests
+ *
  * @throws {NativeError} when the file is missing, malformed, or no llama.cpp fits this machine
  */
-export function openEngine(options: OpenEngineOptions): OpenedEngine {
+export function openEngine(
+  options: OpenEngineOptions,
+  parts: Pick<EngineParts, 'constraints' | 'templateSandbox'> = {},
+): OpenedEngine {
   const model = LlamaModel.load(servedModelPath(options));
   const tokenizer = Tokenizer.fromModel(model);
   const source = model.chatTemplate;
@@ -56,7 +66,10 @@ export function openEngine(options: OpenEngineOptions): OpenedEngine {
     runner,
     tokenizer,
     template: source === undefined ? null : new ChatTemplate(tokenizer, source),
+    borders: promptBorders(model),
+    policy: options.policy ?? 'priority',
     limits: { maxRequests: options.maxRequests },
+    ...parts,
   });
   return {
     engine,
@@ -71,4 +84,13 @@ export function openEngine(options: OpenEngineOptions): OpenedEngine {
       model.close();
     },
   };
+}
+
+/** What the model's tokenizer puts around a text by itself; seen by letting it, since the file's metadata has several keys for it. */
+export function promptBorders(model: LlamaModel): PromptBorders {
+  const [plain, bordered] = [false, true].map((addSpecial) =>
+    Array.from(model.tokenize('a', { addSpecial, parseSpecial: false })),
+  ) as [number[], number[]];
+  const start = bordered.findIndex((_, at) => plain.every((id, i) => bordered[at + i] === id));
+  return { before: bordered.slice(0, start), after: bordered.slice(start + plain.length) };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { RandomStream } from './random.ts';
+import { DrawKey, RandomStream } from './random.ts';
 
 const MASK_64 = (1n << 64n) - 1n;
 const MASK_32 = (1n << 32n) - 1n;
@@ -63,5 +63,67 @@ describe('RandomStream', () => {
     const chiSquare = bins.reduce((sum, count) => sum + (count - 4000) ** 2 / 4000, 0);
     console.log(`uniform: chi-square ${chiSquare.toFixed(1)} at 15 degrees of freedom (0.1 % quantile 37.7)`);
     expect(chiSquare).toBeLessThan(37.7);
+  });
+});
+
+describe('DrawKey', () => {
+  test('arrivals are exponential, whatever the index and whatever the key', () => {
+    const stream = new RandomStream(12n);
+    const shapes: [string, (i: number) => number][] = [
+      [
+        'one key, many indices',
+        (
+          (key) => (i: number) =>
+            key.arrival(i, 1)
+        )(stream.drawKey()),
+      ],
+      ['many keys, one index', () => stream.drawKey().arrival(7, 1)],
+      ['near keys', (i) => new DrawKey(i, 0).arrival(7, 1)],
+      ['near keys, other word', (i) => new DrawKey(0, i).arrival(7, 1)],
+    ];
+    for (const [name, arrival] of shapes) {
+      const bins = Array.from({ length: 64 }, () => 0);
+      for (let i = 0; i < 64_000; i++) bins[Math.floor(Math.exp(-arrival(i)) * 64)]!++;
+      const chiSquare = bins.reduce((sum, count) => sum + (count - 1000) ** 2 / 1000, 0);
+      console.log(
+        `arrivals, ${name}: chi-square ${chiSquare.toFixed(1)} at 63 degrees of freedom (0.1 % quantile 103.4)`,
+      );
+      expect(chiSquare).toBeLessThan(103.4);
+    }
+  });
+
+  test('neighbouring indices and draws know nothing of each other', () => {
+    const stream = new RandomStream(13n);
+    const share = (of: () => [number, number]): number => {
+      const bins = Array.from({ length: 64 }, () => 0);
+      for (let i = 0; i < 64_000; i++) {
+        const [a, b] = of().map((arrival) => Math.floor(Math.exp(-arrival) * 8)) as [number, number];
+        bins[8 * a + b]!++;
+      }
+      return bins.reduce((sum, count) => sum + (count - 1000) ** 2 / 1000, 0);
+    };
+    const indices = share(() => {
+      const key = stream.drawKey();
+      return [key.arrival(5, 1), key.arrival(6, 1)];
+    });
+    const draws = share(() => [stream.drawKey().arrival(5, 1), stream.drawKey().arrival(5, 1)]);
+    console.log(`pairs: chi-square ${indices.toFixed(1)} and ${draws.toFixed(1)} at 63 degrees of freedom`);
+    expect(Math.max(indices, draws)).toBeLessThan(103.4);
+  });
+
+  test('a limit leaves out only who arrives later', () => {
+    const stream = new RandomStream(14n);
+    for (let i = 0; i < 2000; i++) {
+      const [key, rate, limit] = [stream.drawKey(), 3 * stream.uniform() + 0.01, 2 * stream.uniform()];
+      const arrival = key.arrival(i, rate);
+      const limited = key.arrival(i, rate, limit);
+      if (arrival < limit) expect(limited).toBe(arrival);
+      else expect(limited).toBeGreaterThanOrEqual(limit);
+    }
+  });
+
+  test('a rate scales the arrival', () => {
+    const key = new DrawKey(3, 4);
+    expect(key.arrival(2, 4)).toBeCloseTo(key.arrival(2, 1) / 4, 12);
   });
 });

@@ -40,11 +40,45 @@ export class RandomStream {
     return scrambled;
   }
 
+  /** Of the next draw. */
+  drawKey(): DrawKey {
+    return new DrawKey(this.uint32(), this.uint32());
+  }
+
   /** Uniform in [0, 1), a multiple of 2^-53. */
   uniform(): number {
     const high = this.uint32() >>> 5; // 27 bits
     const low = this.uint32() >>> 6; // 26 bits
     return (high * 67_108_864 + low) / 9_007_199_254_740_992;
+  }
+}
+
+/**
+ * The random numbers of one draw, one an index, in any order: which token an index stands for does not move with the other tokens' odds.
+ * A hash (murmur3's mixing steps), keyed by 64 bits of the choice's stream.
+ */
+export class DrawKey {
+  readonly #low: number;
+  readonly #high: number;
+
+  constructor(low: number, high: number) {
+    this.#low = low;
+    this.#high = high;
+  }
+
+  /**
+   * When the index arrives in a race: exponentially distributed with mean 1 / rate.
+   * @param before who arrives later than that is of no interest; Infinity may stand for its arrival
+   */
+  arrival(index: number, rate: number, before = Infinity): number {
+    let x = Math.imul(index + 1, 0x9e3779b1) ^ this.#low;
+    x = Math.imul(x ^ (x >>> 16), 0x85ebca6b) ^ this.#high;
+    x = Math.imul(x ^ (x >>> 13), 0xc2b2ae35);
+    x = Math.imul(x ^ (x >>> 16), 0x2c1b3c6d) ^ this.#low;
+    x = (x ^ (x >>> 15)) >>> 0;
+    const uniform = (x + 0.5) / 4_294_967_296;
+    // -ln u >= 1 - u: most are seen to be late without a logarithm.
+    return 1 - uniform >= before * rate ? Infinity : -Math.log(uniform) / rate;
   }
 }
 

@@ -1,13 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { RandomStream } from './random.ts';
-import { logprobOf, mostLikelyTokens, SamplerBuffers, sampleToken } from './sampler.ts';
+import { DrawKey, RandomStream } from './random.ts';
+import { mostLikelyTokens, SamplerBuffers, sampleToken } from './sampler.ts';
 import type { SamplingSettings } from './sampler.ts';
 import { expNegative } from './softmax.ts';
 import type { TokenAdjustments } from './token-adjustments.ts';
 
 const PLAIN: SamplingSettings = { temperature: 1, topP: 1, topK: 0, minP: 0 };
+/** Where it does not matter. */
+const KEY = new DrawKey(1, 2);
 const NEUTRAL: TokenAdjustments = {
+  allowed: null,
+  banned: [],
   masked: null,
   logitBias: [],
   repetitionPenalty: 1,
@@ -20,7 +24,7 @@ const NEUTRAL: TokenAdjustments = {
 /** Row whose softmax is exactly the given probabilities (up to float32). */
 const rowOf = (probabilities: readonly number[]): Float32Array => Float32Array.from(probabilities, Math.log);
 
-/** Ids that can come out, found by sweeping the random number. */
+/** Ids that come out in 2000 draws. */
 function support(
   row: Float32Array,
   settings: Partial<SamplingSettings>,
@@ -28,9 +32,11 @@ function support(
 ): number[] {
   const buffers = new SamplerBuffers(row.length);
   const ids = new Set<number>();
+  const random = new RandomStream(6n);
   for (let i = 0; i < 2000; i++) {
     ids.add(
-      sampleToken(row, { ...PLAIN, ...settings }, { ...NEUTRAL, ...adjustments }, i / 2000, false, buffers).token,
+      sampleToken(row, { ...PLAIN, ...settings }, { ...NEUTRAL, ...adjustments }, random.drawKey(), null, buffers)
+        .token,
     );
   }
   return [...ids].sort((a, b) => a - b);
@@ -56,17 +62,11 @@ function plainTwin(row: Float32Array, settings: SamplingSettings): number[] {
   return Array.from(row, (_, id) => (kept.includes(id) ? weight(id) / total : 0));
 }
 
-function isAllowed(row: Float32Array, settings: SamplingSettings, uniform: number, token: number): boolean {
+function isAllowed(row: Float32Array, settings: SamplingSettings, token: number): boolean {
   if (row.every((x) => x === -Infinity)) return token === -1;
-  if (settings.topP < 1 || settings.minP > 0) {
-    // A cut that falls on a border may fall on either side of it: allow what a slightly wider cut keeps.
-    const wider = { ...settings, topP: Math.min(1, settings.topP * (1 + 1e-9)), minP: settings.minP * (1 - 1e-9) };
-    return plainTwin(row, wider)[token]! > 0;
-  }
-  const expected = plainTwin(row, settings);
-  const before = expected.slice(0, token).reduce((sum, p) => sum + p, 0);
-  // 1e-9: both sums are rounded.
-  return expected[token]! > 0 && uniform >= before - 1e-9 && uniform <= before + expected[token]! + 1e-9;
+  // A cut that falls on a border may fall on either side of it: allow what a slightly wider cut keeps.
+  const wider = { ...settings, topP: Math.min(1, settings.topP * (1 + 1e-9)), minP: settings.minP * (1 - 1e-9) };
+  return plainTwin(row, wider)[token]! > 0;
 }
 
 describe('truncation, by hand', () => {
@@ -114,8 +114,8 @@ describe('adjustments, by hand', () => {
       row,
       { ...PLAIN, temperature: 0 },
       { ...NEUTRAL, ...adjustments },
-      0,
-      false,
+      KEY,
+      null,
       new SamplerBuffers(row.length),
     ).token;
 
@@ -146,6 +146,17 @@ describe('adjustments, by hand', () => {
     expect(greedy(Float32Array.of(9, 1), { masked: [0], logitBias: [[0, 100]] })).toBe(1);
     expect(support(Float32Array.of(9, 1, 1), {}, { masked: [0] })).toEqual([1, 2]);
   });
+  test('only allowed ids come out, and banned ones do not', () => {
+    expect(support(Float32Array.of(9, 1, 1, 1), {}, { allowed: [1, 3] })).toEqual([1, 3]);
+    expect(support(Float32Array.of(9, 1, 1, 1), {}, { allowed: [0, 1, 3], banned: [0] })).toEqual([1, 3]);
+    expect(greedy(Float32Array.of(9, 1, 2), { banned: [0] })).toBe(2);
+  });
+  test('masks come before bias and penalties: neither brings a token back', () => {
+    const adjustments = { logitBias: [[0, 100]] as const, frequencyPenalty: -50, generatedCounts: new Map([[0, 9]]) };
+    expect(greedy(Float32Array.of(1, 2, 3), { ...adjustments })).toBe(0);
+    for (const mask of [{ allowed: [1, 2] }, { banned: [0] }, { masked: [0] }])
+      expect(greedy(Float32Array.of(1, 2, 3), { ...adjustments, ...mask })).toBe(2);
+  });
   test('when everything is masked, or the logits are not numbers, there is no token', () => {
     expect(greedy(Float32Array.of(1, 2), { masked: [0, 1] })).toBe(-1);
     expect(support(Float32Array.of(1, 2), {}, { masked: [0, 1] })).toEqual([-1]);
@@ -158,6 +169,8 @@ describe('adjustments, by hand', () => {
     const buffers = new SamplerBuffers(3);
     const adjustments: TokenAdjustments = {
       ...NEUTRAL,
+      allowed: [1, 2],
+      banned: [0],
       masked: [0],
       logitBias: [
         [1, -5],
@@ -172,17 +185,13 @@ describe('adjustments, by hand', () => {
       row,
       { ...PLAIN, temperature: 0.5, topP: 0.9 },
       adjustments,
-      0.5,
-      true,
+      KEY,
+      'raw',
       buffers,
     );
     expect(row).toEqual(before);
     expect(token).toBe(2);
-    expect(logprobOf(row[token]!, logSumExp)).toBeCloseTo(Math.log(0.2), 6);
-  });
-  test('logprobs have a floor of -9999', () => {
-    expect(logprobOf(-Infinity, 0)).toBe(-9999);
-    expect(logprobOf(-20_000, 3)).toBe(-9999);
+    expect(row[token]! - logSumExp).toBeCloseTo(Math.log(0.2), 6);
   });
 });
 
@@ -204,7 +213,7 @@ describe('distribution', () => {
     const numDraws = 40_000;
     const counts = new Float64Array(row.length);
     for (let i = 0; i < numDraws; i++)
-      counts[sampleToken(row, settings, NEUTRAL, random.uniform(), false, buffers).token]!++;
+      counts[sampleToken(row, settings, NEUTRAL, random.drawKey(), null, buffers).token]!++;
     let chiSquare = 0;
     let freedom = -1;
     let numImpossible = 0;
@@ -223,7 +232,7 @@ describe('distribution', () => {
     expect(Math.abs(z)).toBeLessThan(3.3);
   });
 
-  test('any row and settings: the token is the one the definition finds for that random number', () => {
+  test('any row and settings: the token is one the definition keeps', () => {
     const settings = fc.record({
       temperature: fc.double({ min: 0.05, max: 3, noNaN: true }),
       topP: fc.oneof(fc.constant(1), fc.double({ min: 0.01, max: 1, noNaN: true })),
@@ -236,19 +245,60 @@ describe('distribution', () => {
       fc.constant(-Infinity),
     );
     fc.assert(
-      fc.property(
-        fc.array(logit, { minLength: 1, maxLength: 400 }),
-        settings,
-        fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
-        (logits, chosen, uniform) => {
-          const row = Float32Array.from(logits);
-          const { token } = sampleToken(row, chosen, NEUTRAL, uniform, false, new SamplerBuffers(row.length));
-          expect(isAllowed(row, chosen, uniform, token)).toBe(true);
-        },
-      ),
+      fc.property(fc.array(logit, { minLength: 1, maxLength: 400 }), settings, fc.nat(), (logits, chosen, key) => {
+        const row = Float32Array.from(logits);
+        const { token } = sampleToken(row, chosen, NEUTRAL, new DrawKey(key, 1), null, new SamplerBuffers(row.length));
+        expect(isAllowed(row, chosen, token)).toBe(true);
+      }),
       { numRuns: 400, seed: 11 },
     );
   });
+});
+
+describe('a draw under noise', () => {
+  test.each<[string, Partial<SamplingSettings>]>([
+    ['plain', {}],
+    ['top_p 0.95', { topP: 0.95 }],
+  ])(
+    '%s: changes about as often as the distributions differ, where a point on the running sum would far more often',
+    (name, partial) => {
+      const settings = { ...PLAIN, ...partial };
+      const random = new RandomStream(31n);
+      const normal = (): number =>
+        Math.sqrt(-2 * Math.log(1 - random.uniform())) * Math.cos(2 * Math.PI * random.uniform());
+      const buffers = new SamplerBuffers(1000);
+      const numDraws = 1500;
+      let numChanged = 0;
+      let numChangedOnSum = 0;
+      let expected = 0;
+      for (let draw = 0; draw < numDraws; draw++) {
+        const row = Float32Array.from({ length: 1000 }, () => 2.5 * normal());
+        const other = row.map((x) => x + 0.03 * normal());
+        const key = random.drawKey();
+        const [a, b] = [row, other].map((each) => sampleToken(each, settings, NEUTRAL, key, null, buffers).token);
+        if (a !== b) numChanged++;
+        if (draw % 3 > 0) continue;
+        const [p, q] = [row, other].map((each) => softmaxOf(each)) as [number[], number[]];
+        expected += 1.5 * p.reduce((sum, value, id) => sum + Math.abs(value - q[id]!), 0);
+        const uniform = random.uniform();
+        if (pointOnSum(p, uniform) !== pointOnSum(q, uniform)) numChangedOnSum += 3;
+      }
+      console.log(
+        `${name}: of ${numDraws} draws ${numChanged} changed; total variation ${expected.toFixed(0)}; on the running sum ${numChangedOnSum}`,
+      );
+      expect(numChanged).toBeLessThan(4 * expected);
+      expect(numChanged).toBeLessThan(numChangedOnSum / 2);
+    },
+  );
+
+  function softmaxOf(row: Float32Array): number[] {
+    const total = row.reduce((sum, x) => sum + Math.exp(x), 0);
+    return Array.from(row, (x) => Math.exp(x) / total);
+  }
+  function pointOnSum(probabilities: readonly number[], uniform: number): number {
+    let running = 0;
+    return probabilities.findIndex((p) => (running += p) > uniform);
+  }
 });
 
 describe('logprobs', () => {
@@ -261,7 +311,7 @@ describe('logprobs', () => {
       const maximum = row.reduce((a, b) => Math.max(a, b), -Infinity);
       const expected = maximum + Math.log(row.reduce((sum, x) => sum + Math.exp(x - maximum), 0));
       for (const partial of [{}, { temperature: 0 }, { temperature: 0.6 }, { topK: 5 }, { topP: 0.4 }, { minP: 0.2 }]) {
-        const { logSumExp } = sampleToken(row, { ...PLAIN, ...partial }, NEUTRAL, random.uniform(), true, buffers);
+        const { logSumExp } = sampleToken(row, { ...PLAIN, ...partial }, NEUTRAL, random.drawKey(), 'raw', buffers);
         largest = Math.max(largest, Math.abs(logSumExp - expected));
       }
     }
@@ -286,12 +336,65 @@ describe('logprobs', () => {
         (logits, count) => {
           const row = Float32Array.from(logits);
           const buffers = new SamplerBuffers(row.length);
-          sampleToken(row, PLAIN, NEUTRAL, 0.5, true, buffers);
+          sampleToken(row, PLAIN, NEUTRAL, KEY, 'raw', buffers);
           const sorted = logits.map((_, id) => id).sort((a, b) => logits[b]! - logits[a]! || a - b);
           expect(mostLikelyTokens(row, count, buffers)).toEqual(sorted.slice(0, count));
         },
       ),
       { numRuns: 300, seed: 5 },
     );
+  });
+
+  test('processed: of the distribution that was drawn from, removed tokens at -Infinity', () => {
+    const random = new RandomStream(21n);
+    const buffers = new SamplerBuffers(300);
+    let largest = 0;
+    for (const partial of [
+      {},
+      { temperature: 0.5 },
+      { topK: 7 },
+      { topP: 0.6 },
+      { minP: 0.1 },
+      { temperature: 1.7, topK: 90, topP: 0.9 },
+    ]) {
+      const settings = { ...PLAIN, ...partial };
+      const raw = Float32Array.from({ length: 300 }, () => 8 * random.uniform());
+      const row = raw.slice();
+      const adjustments: TokenAdjustments = { ...NEUTRAL, banned: [4], logitBias: [[5, 3]] };
+      const { token, logSumExp } = sampleToken(row, settings, adjustments, random.drawKey(), 'processed', buffers);
+      const adjusted = raw.slice();
+      adjusted[4] = -Infinity;
+      adjusted[5]! += 3;
+      const expected = plainTwin(adjusted, settings);
+      expect(expected[token]).toBeGreaterThan(0);
+      for (const [id, probability] of expected.entries()) {
+        if (probability === 0) expect(row[id]).toBe(-Infinity);
+        else largest = Math.max(largest, Math.abs(row[id]! - logSumExp - Math.log(probability)));
+      }
+    }
+    console.log(`processed logprobs: largest difference ${largest.toExponential(1)}`);
+    expect(largest).toBeLessThan(2e-6); // the divided logits are float32
+  });
+
+  test('processed and greedy: masks, bias and penalties only', () => {
+    const row = rowOf([0.5, 0.3, 0.2]);
+    const buffers = new SamplerBuffers(3);
+    const settings = { ...PLAIN, temperature: 0, topK: 1 };
+    const { token, logSumExp } = sampleToken(row, settings, { ...NEUTRAL, banned: [0] }, KEY, 'processed', buffers);
+    expect(token).toBe(1);
+    expect(Array.from(row, (x) => Math.exp(x - logSumExp))).toEqual([
+      0,
+      expect.closeTo(0.6, 6),
+      expect.closeTo(0.4, 6),
+    ]);
+  });
+
+  test('of a row with few possible tokens the likeliest are those, then the lowest ids', () => {
+    const row = new Float32Array(5000).fill(-Infinity);
+    row[4000] = 1;
+    row[7] = 2;
+    const buffers = new SamplerBuffers(5000);
+    sampleToken(row, PLAIN, NEUTRAL, KEY, 'raw', buffers);
+    expect(mostLikelyTokens(row, 4, buffers)).toEqual([7, 4000, 0, 1]);
   });
 });

@@ -1,3 +1,5 @@
+import type { LogprobsMode } from './generate-request.ts';
+import type { DrawKey } from './random.ts';
 import { argmax, drawFromRow, logSumExp, RowScan, scanMaxima, scanSums } from './softmax.ts';
 import { adjustLogits, isNeutral, UndoLog } from './token-adjustments.ts';
 import type { TokenAdjustments } from './token-adjustments.ts';
@@ -10,84 +12,97 @@ export interface SamplingSettings extends Truncation {
   temperature: number;
 }
 
-/** -Infinity and anything below it on the wire. */
-const LOGPROB_FLOOR = -9999;
-
 /** Buffers for rows of one vocabulary; one sampler serves all sequences, one row at a time. */
 export class SamplerBuffers {
   readonly scan: RowScan;
   readonly candidates: CandidateBuffer;
-  readonly undo = new UndoLog();
+  readonly undo: UndoLog;
 
   constructor(vocabSize: number) {
+    this.undo = new UndoLog(vocabSize);
     this.scan = new RowScan(vocabSize);
     this.candidates = new CandidateBuffer(vocabSize);
   }
 }
 
 /**
- * Chooses one token from a row of logits, in vLLM's order: mask, bias, penalties, greedy pick, temperature, min_p, top_k, top_p, draw.
+ * Chooses one token from a row of logits, in vLLM's order: masks, bias, penalties, greedy pick, temperature, min_p, top_k, top_p, draw.
  *
- * @param row Logits, `[V]`. Adjusted and put back: after the call it holds the raw logits again.
- * @param uniform a random number in [0, 1); unused when greedy
- * @returns the token, and the raw distribution's log Σ exp when `wantsLogSumExp` (else NaN); token -1 when no token is possible
+ * @param row Logits, `[V]`. With `processed` logprobs it becomes the logits of the distribution that was drawn from (-Infinity = removed);
+ *   otherwise it is adjusted and put back, so that after the call it holds the raw logits again.
+ * @param key the draw's random numbers; unused when greedy
+ * @param logprobs which distribution's log Σ exp is wanted; null = none
+ * @returns the token, and log Σ exp of what `row` holds now (NaN when not wanted); token -1 when no token is possible
  */
 export function sampleToken(
   row: Float32Array,
   settings: SamplingSettings,
   adjustments: TokenAdjustments,
-  uniform: number,
-  wantsLogSumExp: boolean,
+  key: DrawKey,
+  logprobs: LogprobsMode | null,
   buffers: SamplerBuffers,
 ): { token: number; logSumExp: number } {
   const { scan, undo } = buffers;
   const isAdjusted = !isNeutral(adjustments);
   if (isAdjusted) adjustLogits(row, adjustments, undo);
   scanMaxima(row, scan);
-  const token = chooseToken(row, settings, uniform, buffers);
-  if (!wantsLogSumExp) {
-    if (isAdjusted) undo.restore(row);
-    return { token, logSumExp: NaN };
+  const { token, threshold } = chooseToken(row, settings, key, buffers);
+  if (logprobs === 'processed' && token >= 0) {
+    undo.forget();
+    return { token, logSumExp: processRow(row, threshold, settings.temperature, scan) };
   }
-  if (isAdjusted) {
-    undo.restore(row);
-    scanMaxima(row, scan);
-  }
+  if (isAdjusted) undo.restore(row);
+  if (logprobs === null || token < 0) return { token, logSumExp: NaN };
+  if (isAdjusted) scanMaxima(row, scan);
   // A plain draw at temperature 1 has summed the raw distribution already.
   if (isAdjusted || settings.temperature !== 1 || isTruncated(settings)) scanSums(scan, 1);
   return { token, logSumExp: logSumExp(scan) };
 }
 
-function chooseToken(row: Float32Array, settings: SamplingSettings, uniform: number, buffers: SamplerBuffers): number {
+/** @returns `threshold`: tokens below it were removed */
+function chooseToken(
+  row: Float32Array,
+  settings: SamplingSettings,
+  key: DrawKey,
+  buffers: SamplerBuffers,
+): { token: number; threshold: number } {
   const { scan, candidates } = buffers;
   const { temperature } = settings;
-  if (temperature === 0 || !(scan.maximum > -Infinity)) return argmax(row, scan);
+  if (temperature === 0 || !(scan.maximum > -Infinity)) return { token: argmax(row, scan), threshold: -Infinity };
   if (isTruncated(settings)) {
     const threshold = truncationThreshold(row, scan, settings, temperature, candidates);
-    return drawAbove(row, scan, threshold, 1 / temperature, uniform, candidates);
+    return { token: drawAbove(row, scan, threshold, 1 / temperature, key, candidates), threshold };
   }
   scanSums(scan, 1 / temperature);
-  return !(scan.total > 0) ? -1 : drawFromRow(row, scan, 1 / temperature, uniform);
+  const token = !(scan.total > 0) ? -1 : drawFromRow(row, scan, 1 / temperature, key);
+  return { token, threshold: -Infinity };
+}
+
+/** Temperature and truncation put into the row itself. Greedy counts as temperature 1. @returns log Σ exp of the new row */
+function processRow(row: Float32Array, threshold: number, temperature: number, scan: RowScan): number {
+  const inverseTemperature = temperature === 0 ? 1 : 1 / temperature;
+  for (let id = 0; id < row.length; id++) row[id] = row[id]! >= threshold ? row[id]! * inverseTemperature : -Infinity;
+  scanMaxima(row, scan);
+  scanSums(scan, 1);
+  return logSumExp(scan);
 }
 
 function isTruncated(settings: Truncation): boolean {
   return settings.topP < 1 || settings.topK > 0 || settings.minP > 0;
 }
 
-/** Natural log of a token's probability, never below {@link LOGPROB_FLOOR}. */
-export function logprobOf(logit: number, logSum: number): number {
-  return Math.max(logit - logSum, LOGPROB_FLOOR);
-}
-
 /**
  * Ids of the `count` largest logits, most likely first, the lower id first among equals.
- * @param scan after `scanMaxima` of this row, as `sampleToken` with `wantsLogSumExp` leaves it
+ * @param buffers after `scanMaxima` of this row, as `sampleToken` leaves it when logprobs are wanted
  */
 export function mostLikelyTokens(row: Float32Array, count: number, buffers: SamplerBuffers): number[] {
   const { scan, candidates } = buffers;
   const wanted = Math.min(count, row.length);
   if (wanted === 0) return [];
-  gatherAbove(row, scan, kthLargestBound(scan, wanted), candidates);
+  // Masked tokens are not sorted: a constraint may leave fewer than wanted, and the rest is most of the vocabulary.
+  gatherAbove(row, scan, Math.max(kthLargestBound(scan, wanted), -Number.MAX_VALUE), candidates);
   const ids = Array.from(candidates.ids.subarray(0, candidates.count));
-  return ids.sort((a, b) => row[b]! - row[a]! || a - b).slice(0, wanted);
+  ids.sort((a, b) => row[b]! - row[a]! || a - b);
+  for (let id = 0; ids.length < wanted; id++) if (row[id] === -Infinity) ids.push(id);
+  return ids.slice(0, wanted);
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ActiveRequest } from './active-request.ts';
 import type { EngineLimits } from './engine-limits.ts';
-import type { KvCache } from './kv-cache.ts';
+import type { FoundPrefix, KvCache } from './kv-cache.ts';
 import { commonPrefixLength } from './prefix-cache.ts';
 import type { Sequence } from './sequence.ts';
 
@@ -10,12 +10,16 @@ export interface StepPlan {
   entries: { sequence: Sequence; count: number }[];
 }
 
+/** `priority`: lower numbers first, and a more urgent request takes cells and slots from less urgent ones. `fcfs`: in order of arrival. */
+export type SchedulingPolicy = 'priority' | 'fcfs';
+
 // Cells left to each running sequence when another is admitted: without them a newcomer would soon be preempted again.
 const GROWTH_RESERVE_TOKENS = 16;
 
 /**
- * Who runs next. Waiting sequences are admitted in order (priority, arrival, choice) while slots and cells suffice; running ones take turns
- * by adapter, since a batch has one; a sequence that needs a cell when none is left takes it from the youngest.
+ * Who runs next. Waiting sequences are admitted in order (priority, arrival, choice) while slots and cells suffice, or can be had from those
+ * of a larger priority number; running ones take turns by adapter, since a batch has one; a sequence that needs a cell when none is left
+ * takes it from the last in that order.
  */
 export class Scheduler {
   readonly #kv: KvCache;
@@ -54,15 +58,20 @@ export class Scheduler {
 
   /** Takes an ended sequence out. @param keepsCells as a cache entry */
   finish(sequence: Sequence, keepsCells: boolean): void {
+    if (sequence.slot === null) this.#waiting = this.#waiting.filter((other) => other !== sequence);
+    else this.#running = this.#running.filter((other) => other !== sequence);
     if (keepsCells) this.#kv.retain(sequence);
     else this.#kv.release(sequence);
-    this.#running = this.#running.filter((other) => other !== sequence);
+    sequence.close();
   }
 
-  /** Takes all choices of an ended request out. */
+  /** Takes all sequences of an ended request out. */
   drop(owner: ActiveRequest, keepsCells: boolean): void {
     for (const sequence of this.#running) if (sequence.owner === owner) this.finish(sequence, keepsCells);
+    const waiting = this.#waiting.filter((sequence) => sequence.owner === owner);
+    if (waiting.length === 0) return;
     this.#waiting = this.#waiting.filter((sequence) => sequence.owner !== owner);
+    for (const sequence of waiting) sequence.close();
   }
 
   /**
@@ -71,10 +80,9 @@ export class Scheduler {
    */
   admit(prepare: (owner: ActiveRequest) => boolean): Sequence[] {
     const admitted: Sequence[] = [];
-    let claimedTokens = 0;
-    for (const sequence of this.#running) claimedTokens += sequence.numRemaining + GROWTH_RESERVE_TOKENS;
     let numDeferred = 0;
-    for (const sequence of this.#waiting) {
+    // Preemption adds to the list; those it adds wait for the next step.
+    for (const sequence of this.#waiting.slice()) {
       if (!sequence.isRunnable || sequence.owner.hasEnded) continue;
       // Those that wait for a prefix will want the slots that are free now; looking further would be in vain.
       if (numDeferred > 0 && this.#running.length + numDeferred >= this.#limits.maxRunning) break;
@@ -82,28 +90,48 @@ export class Scheduler {
         numDeferred++;
         continue;
       }
-      const prefix = this.#kv.findPrefix(sequence, this.#running);
-      sequence.awaitedPrefix = this.#findPendingPrefix(sequence, prefix.length);
+      const found = this.#kv.findPrefix(sequence, this.#running);
+      sequence.awaitedPrefix = this.#findPendingPrefix(sequence, found.length);
       if (sequence.awaitedPrefix !== null) {
         numDeferred++;
         continue;
       }
-      const hasSlot = this.#running.length < this.#limits.maxRunning;
-      if (!hasSlot || claimedTokens + this.#kv.cellsNeeded(sequence, prefix) > this.#kv.obtainableTokens) {
-        // A stream nobody reads must not keep everybody else waiting once nothing else runs; the next step tries again.
-        if (!this.#running.some((other) => other.isRunnable)) this.#preempt(this.#running.at(-1)!);
-        break;
-      }
+      const prefix = this.#makeRoom(sequence, found);
+      if (prefix === null) break;
       if (!prepare(sequence.owner)) continue;
       this.#kv.open(sequence, prefix);
       this.prefixQueryTokens += sequence.tokens.length;
       this.prefixHitTokens += sequence.numComputed;
-      claimedTokens += sequence.numRemaining + GROWTH_RESERVE_TOKENS;
       insertInOrder(this.#running, sequence);
       admitted.push(sequence);
     }
     if (admitted.length > 0) this.#waiting = this.#waiting.filter((sequence) => sequence.slot === null);
     return admitted;
+  }
+
+  /** Sees to it that slot and cells suffice for a waiting sequence; less urgent ones give way. @returns its prefix then, or null */
+  #makeRoom(sequence: Sequence, found: FoundPrefix): FoundPrefix | null {
+    let prefix = found;
+    while (!this.#fits(sequence, prefix)) {
+      const last = this.#running.at(-1);
+      if (last === undefined) return null;
+      if (last.owner.priority > sequence.owner.priority) {
+        this.#preempt(last);
+        prefix = this.#kv.findPrefix(sequence, this.#running);
+        continue;
+      }
+      // A stream nobody reads must not keep everybody else waiting once nothing else runs; the next step tries again.
+      if (!this.#running.some((other) => other.isRunnable)) this.#preempt(last);
+      return null;
+    }
+    return prefix;
+  }
+
+  #fits(sequence: Sequence, prefix: FoundPrefix): boolean {
+    if (this.#running.length >= this.#limits.maxRunning) return false;
+    let claimedTokens = this.#kv.cellsNeeded(sequence, prefix);
+    for (const other of this.#running) claimedTokens += other.numRemaining + GROWTH_RESERVE_TOKENS;
+    return claimedTokens <= this.#kv.obtainableTokens;
   }
 
   /** Chooses the adapter whose turn it is, its decode tokens and a bounded chunk of its prompts; cells are taken. */
@@ -115,10 +143,16 @@ export class Scheduler {
     const isDecoding = this.#running.some((sequence) => sequence.isRunnable && sequence.numRemaining === 1);
     const { prefillTokens, prefillTokensWhileDecoding, batchTokens } = this.#limits;
     let budget = Math.min(isDecoding ? prefillTokensWhileDecoding : prefillTokens, batchTokens - plan.entries.length);
+    let rowBudget = this.#limits.promptLogprobRows;
     for (const sequence of group) {
       if (budget <= 0) break;
       if (sequence.slot === null || sequence.numRemaining === 1) continue;
-      budget -= this.#take(sequence, Math.min(budget, sequence.numRemaining), plan);
+      const isScoring = sequence.isScoringPrompt;
+      const count = Math.min(budget, sequence.numRemaining, isScoring ? rowBudget : Infinity);
+      if (count === 0) continue;
+      const taken = this.#take(sequence, count, plan);
+      budget -= taken;
+      if (isScoring) rowBudget -= taken;
     }
     return plan.entries.length > 0 ? plan : null;
   }
@@ -138,7 +172,7 @@ export class Scheduler {
       for (let i = 1; i < list.length; i++) assert(list[i - 1]!.compare(list[i]!) < 0, 'sequences are in order');
     }
     for (const sequence of this.#waiting)
-      assert(sequence.slot === null && sequence.numComputed === 0, 'a waiting sequence holds cells');
+      assert(sequence.slot === null && sequence.numComputed === 0, 'a waiting sequence holds no cells');
     this.#kv.checkIntegrity(this.#running);
   }
 
@@ -153,9 +187,9 @@ export class Scheduler {
     let best: Sequence['awaitedPrefix'] = null;
     const { tokens, owner } = sequence;
     for (const leader of this.#running) {
-      if (leader.numRemaining === 1 || !leader.isRunnable || leader.owner.namespace !== owner.namespace) continue;
+      if (leader.numRemaining <= 1 || !leader.isRunnable || leader.owner.namespace !== owner.namespace) continue;
       const toBeat = best?.length ?? foundLength;
-      const length = commonPrefixLength(tokens, leader.tokens, tokens.length - 1, toBeat);
+      const length = commonPrefixLength(tokens, leader.tokens, sequence.maxSharedTokens, toBeat);
       if (length > toBeat) best = { leader, length };
     }
     return best;

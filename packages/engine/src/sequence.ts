@@ -1,23 +1,13 @@
 import type { ActiveRequest } from './active-request.ts';
-import type { EngineTokenizer } from './chat.ts';
-import { RandomStream } from './random.ts';
-import { StopDetector } from './stop-detector.ts';
-import type { TokenAdjustments } from './token-adjustments.ts';
 
 /**
- * One choice being generated. It owns its tokens, its random numbers and its text; the KV cells are lent to it by slot and can be taken
- * back at any time (preemption): then `numComputed` falls to 0 and nothing else changes.
+ * One line of tokens being generated, as scheduler and cache see it. It owns its tokens; the KV cells are lent to it by slot and can be
+ * taken back at any time (preemption): then `numComputed` falls to 0 and nothing else changes.
  */
-export class Sequence {
+export abstract class Sequence {
   readonly owner: ActiveRequest;
-  /** Of the choice inside its request. */
+  /** Unique inside its request. */
   readonly index: number;
-  readonly random: RandomStream;
-  readonly stopDetector: StopDetector;
-  readonly adjustments: TokenAdjustments;
-  /** Ids whose logits are masked until minTokens are generated. */
-  readonly #endingIds: ReadonlySet<number>;
-  readonly #generatedCounts = new Map<number, number>();
   /** The request's own prompt array until the first sampled token: n choices of a long prompt cost one. */
   #tokens: readonly number[];
   #ownTokens: number[] | null = null;
@@ -28,42 +18,16 @@ export class Sequence {
   numComputed = 0;
   /** While waiting: another sequence is computing a longer common prefix. Ask again when it holds that many tokens. */
   awaitedPrefix: { leader: Sequence; length: number } | null = null;
+  /** All its tokens are computed and the next one is not decided yet: it may keep its cells and asks for none. */
+  isParked = false;
 
-  constructor(owner: ActiveRequest, index: number, tokenizer: EngineTokenizer) {
-    const { request } = owner;
+  constructor(owner: ActiveRequest, index: number, tokens: readonly number[]) {
     this.owner = owner;
     this.index = index;
-    this.#tokens = owner.promptIds;
-    this.random = RandomStream.forChoice(request.sampling.seed, index);
-    const stopTokenIds = new Set(request.stopTokenIds);
-    this.stopDetector = new StopDetector(
-      {
-        eosTokenId: tokenizer.eosTokenId,
-        endTokenIds: tokenizer.endTokenIds,
-        ignoreEos: request.ignoreEos,
-        stopTokenIds,
-        stop: request.stop,
-        includeStopString: request.includeStopString,
-        minTokens: owner.minTokens,
-        maxTokens: owner.maxTokens,
-      },
-      tokenizer.createDecoder({ skipSpecial: request.skipSpecialTokens ?? true }),
-    );
-    this.#endingIds = request.ignoreEos
-      ? stopTokenIds
-      : new Set([...stopTokenIds, ...tokenizer.endTokenIds, tokenizer.eosTokenId]);
-    this.adjustments = {
-      masked: owner.minTokens > 0 ? this.#endingIds : null,
-      logitBias: request.sampling.logitBias.map(([id, bias]) => [id, Math.max(-100, Math.min(100, bias))] as const),
-      repetitionPenalty: request.sampling.repetitionPenalty,
-      frequencyPenalty: request.sampling.frequencyPenalty,
-      presencePenalty: request.sampling.presencePenalty,
-      promptIds: request.sampling.repetitionPenalty === 1 ? NO_IDS : owner.promptIdSet,
-      generatedCounts: this.#generatedCounts,
-    };
+    this.#tokens = tokens;
   }
 
-  /** Prompt and sampled tokens. */
+  /** Prompt and generated tokens. */
   get tokens(): readonly number[] {
     return this.#tokens;
   }
@@ -73,37 +37,41 @@ export class Sequence {
   get numSampled(): number {
     return this.#tokens.length - this.owner.promptIds.length;
   }
-  /** Tokens still to compute before the next one can be sampled; at least 1. */
+  /** Tokens still to compute before the next one can be decided; at least 1 unless parked. */
   get numRemaining(): number {
     return this.#tokens.length - this.numComputed;
   }
   get isRunnable(): boolean {
-    return !this.owner.isPaused;
+    return !this.owner.isPaused && !this.isParked;
+  }
+  /** Whether it scores the prompt: logits are wanted at each of its positions, and none may come from the cache before they were. */
+  get isScoringPrompt(): boolean {
+    return this.owner.promptScorer?.isScoring(this) ?? false;
+  }
+  /** Leading tokens that may come from other sequences' cells; the last token never does. */
+  get maxSharedTokens(): number {
+    return this.isScoringPrompt ? this.owner.promptScorer!.numScored : this.#tokens.length - 1;
+  }
+  wantsLogitsAt(position: number): boolean {
+    return (
+      position === this.#tokens.length - 1 ||
+      (this.isScoringPrompt && position >= this.owner.promptScorer!.numScored && position < this.promptLength - 1)
+    );
   }
 
   append(token: number): void {
     this.#ownTokens ??= [...this.#tokens];
     this.#ownTokens.push(token);
     this.#tokens = this.#ownTokens;
-    const { adjustments } = this;
-    if (
-      adjustments.repetitionPenalty !== 1 ||
-      adjustments.frequencyPenalty !== 0 ||
-      adjustments.presencePenalty !== 0
-    ) {
-      this.#generatedCounts.set(token, (this.#generatedCounts.get(token) ?? 0) + 1);
-    }
-    if (this.numSampled >= this.owner.minTokens) adjustments.masked = null;
   }
 
-  /** Negative when this one goes first: lower priority number, then arrival, then choice. */
+  /** Called once, when it is no longer scheduled. */
+  abstract close(): void;
+
+  /** Negative when this one goes first: lower priority number, then arrival, then index. */
   compare(other: Sequence): number {
     return (
-      this.owner.request.priority - other.owner.request.priority ||
-      this.owner.arrival - other.owner.arrival ||
-      this.index - other.index
+      this.owner.priority - other.owner.priority || this.owner.arrival - other.owner.arrival || this.index - other.index
     );
   }
 }
-
-const NO_IDS: ReadonlySet<number> = new Set();

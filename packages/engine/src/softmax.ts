@@ -1,3 +1,4 @@
+import type { DrawKey } from './random.ts';
 import { BLOCK_SIZE, createRowKernel } from './row-kernel.ts';
 import type { RowKernel } from './row-kernel.ts';
 
@@ -51,31 +52,39 @@ export function scanSums(scan: RowScan, inverseTemperature: number): void {
   scan.total = total;
 }
 
-/** Index of the first token whose running share of `total` exceeds `uniform`. Needs both scans. */
-export function drawFromRow(row: Float32Array, scan: RowScan, inverseTemperature: number, uniform: number): number {
+/**
+ * A token with a share in proportion to its exponential: a race of the blocks at the rates of their sums, then of the winner's tokens.
+ *
+ * A small change of the logits (another batch shape takes another kernel) changes the winner only if two arrivals are that close. A point
+ * on the running sum of all tokens would cross a border far more often, since every token before it moves it.
+ * Needs both scans. @returns -1 when no token has weight
+ * @see the exponential race, or Gumbel-max trick: Maddison et al., arXiv 1411.0030
+ */
+export function drawFromRow(row: Float32Array, scan: RowScan, inverseTemperature: number, key: DrawKey): number {
   const { blockSums, numBlocks, maximum } = scan;
-  const target = uniform * scan.total;
-  let before = 0;
-  let lastPossible = -1;
+  let firstBlock = -1;
+  let firstArrival = Infinity;
   for (let block = 0; block < numBlocks; block++) {
-    const sum = blockSums[block]!;
-    if (before + sum <= target && block < numBlocks - 1) {
-      before += sum;
-      continue;
-    }
-    const end = Math.min(row.length, (block + 1) * BLOCK_SIZE);
-    let running = before;
-    for (let i = block * BLOCK_SIZE; i < end; i++) {
-      const weight = expNegative((row[i]! - maximum) * inverseTemperature);
-      if (weight === 0) continue;
-      running += weight;
-      lastPossible = i;
-      if (running > target) return i;
-    }
-    // Rounding: the block's sum reached past the target and its running sum did not. The next block begins where this one ends.
-    before = running;
+    if (!(blockSums[block]! > 0)) continue;
+    const arrival = key.arrival(block, blockSums[block]!, firstArrival);
+    if (arrival >= firstArrival) continue;
+    firstBlock = block;
+    firstArrival = arrival;
   }
-  return lastPossible >= 0 ? lastPossible : argmax(row, scan);
+  if (firstBlock < 0) return -1;
+  const end = Math.min(row.length, (firstBlock + 1) * BLOCK_SIZE);
+  let first = -1;
+  firstArrival = Infinity;
+  for (let id = firstBlock * BLOCK_SIZE; id < end; id++) {
+    const weight = expNegative((row[id]! - maximum) * inverseTemperature);
+    if (weight === 0) continue;
+    const arrival = key.arrival(numBlocks + id, weight, firstArrival);
+    if (arrival >= firstArrival) continue;
+    first = id;
+    firstArrival = arrival;
+  }
+  // The sum is of float32 terms: at e^-50 it can have one that is 0 here.
+  return first >= 0 ? first : argmax(row, scan);
 }
 
 /** The most likely token, the lowest id among equals; -1 when every token is masked or one is NaN. Needs {@link scanMaxima}. */
@@ -83,6 +92,17 @@ export function argmax(row: Float32Array, scan: RowScan): number {
   if (!(scan.maximum > -Infinity)) return -1;
   const block = scan.blockMaxima.indexOf(scan.maximum);
   return row.indexOf(scan.maximum, block * BLOCK_SIZE);
+}
+
+/** How many logits are at least `value`; blocks below it are not read. Needs {@link scanMaxima}. */
+export function countAtLeast(row: Float32Array, scan: RowScan, value: number): number {
+  let count = 0;
+  for (let block = 0; block < scan.numBlocks; block++) {
+    if (scan.blockMaxima[block]! < value) continue;
+    const end = Math.min(row.length, (block + 1) * BLOCK_SIZE);
+    for (let i = block * BLOCK_SIZE; i < end; i++) if (row[i]! >= value) count++;
+  }
+  return count;
 }
 
 /** log Σ exp(x) of the row. Needs both scans at temperature 1. */

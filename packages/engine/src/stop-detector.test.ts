@@ -3,28 +3,33 @@ import { describe, expect, test } from 'vitest';
 import { byteTokenizer, EOS, SECOND_END } from './engine-harness.ts';
 import { StopDetector } from './stop-detector.ts';
 import type { StopConditions, StopVerdict } from './stop-detector.ts';
+import { StopStrings } from './stop-strings.ts';
 
-function detector(conditions: Partial<StopConditions>): StopDetector {
+type Conditions = Omit<Partial<StopConditions>, 'stop'> & { stop?: readonly string[] };
+
+function detector({ stop = [], ...conditions }: Conditions): StopDetector {
   return new StopDetector(
-    {
-      eosTokenId: EOS,
-      endTokenIds: new Set([EOS, SECOND_END]),
-      ignoreEos: false,
-      stopTokenIds: new Set(),
-      stop: [],
-      includeStopString: false,
-      minTokens: 0,
-      maxTokens: 1000,
-      ...conditions,
-    },
+    { ...DEFAULTS, stop: new StopStrings(stop), ...conditions },
     byteTokenizer.createDecoder({ skipSpecial: true }),
   );
 }
 
+const DEFAULTS: StopConditions = {
+  eosTokenId: EOS,
+  endTokenIds: new Set([EOS, SECOND_END]),
+  ignoreEos: false,
+  stopTokenIds: new Set(),
+  stop: new StopStrings([]),
+  includeStopString: false,
+  minTokens: 0,
+  maxTokens: 1000,
+  repetition: null,
+};
+
 /** Pushes the bytes of a text one by one until it stops. */
 function run(
   text: string,
-  conditions: Partial<StopConditions>,
+  conditions: Conditions,
 ): { chunks: string[]; text: string; finish: StopVerdict['finish']; numTokens: number } {
   const under = detector({ maxTokens: Buffer.byteLength(text), ...conditions });
   const chunks: string[] = [];
@@ -131,5 +136,47 @@ describe('stop tokens', () => {
       reason: 'stop',
       stopReason: EOS,
     });
+  });
+});
+
+describe('order of the checks', () => {
+  const repetition = { maxPatternSize: 1, minPatternSize: 1, minCount: 2 };
+
+  test('length comes before repetition, repetition not before minTokens', () => {
+    expect(run('aa', { repetition, maxTokens: 2 }).finish).toEqual({ reason: 'length', stopReason: null });
+    expect(run('aaab', { repetition, maxTokens: 9 })).toMatchObject({
+      finish: { reason: 'repetition', stopReason: 'repetition_detected' },
+      numTokens: 2,
+    });
+    expect(run('aaab', { repetition, minTokens: 3, maxTokens: 9 })).toMatchObject({ numTokens: 3 });
+  });
+  test('a stop string comes before both', () => {
+    expect(run('aa', { repetition, stop: ['aa'], maxTokens: 2 }).finish).toEqual({ reason: 'stop', stopReason: 'aa' });
+  });
+  test('the primary end token is null though it is a stop id too; a secondary one is its id, before length', () => {
+    expect(detector({ stopTokenIds: new Set([EOS]) }).push(EOS).finish).toEqual({ reason: 'stop', stopReason: null });
+    expect(detector({ maxTokens: 1 }).push(SECOND_END).finish).toEqual({ reason: 'stop', stopReason: SECOND_END });
+  });
+  test('what a repetition ends keeps what was held back', () => {
+    expect(run('<<', { repetition, stop: ['<<<'], maxTokens: 9 })).toMatchObject({
+      text: '<<',
+      finish: { reason: 'repetition' },
+    });
+  });
+});
+
+describe('stop strings at their limit', () => {
+  test('16,384 characters of them cost a token next to nothing', () => {
+    const start = performance.now();
+    const stop = new StopStrings([`${'a'.repeat(11_000)}b`, ...Array.from({ length: 500 }, (_, i) => `a${i} stop`)]);
+    const built = performance.now();
+    const full = new StopDetector(
+      { ...DEFAULTS, stop, maxTokens: 1e6 },
+      byteTokenizer.createDecoder({ skipSpecial: true }),
+    );
+    for (let i = 0; i < 20_000; i++) expect(full.push(i % 9000 === 8999 ? 98 : 97).finish).toBeNull();
+    const ms = performance.now() - built;
+    console.log(`stop automaton: built in ${(built - start).toFixed(0)} ms, ${(ms / 20).toFixed(2)} µs a token`);
+    expect(ms / 20_000).toBeLessThan(0.1);
   });
 });

@@ -1,5 +1,7 @@
 import type { StreamDecoder } from '@trainyard/tokenizer';
-import type { FinishReason } from './generate-request.ts';
+import type { FinishReason, RepetitionDetection } from './generate-request.ts';
+import { RepetitionDetector } from './repetition-detector.ts';
+import type { StopStrings } from './stop-strings.ts';
 
 export interface StopConditions {
   /** The tokenizer's own end token: stops with stopReason null unless `ignoreEos`. */
@@ -9,14 +11,14 @@ export interface StopConditions {
   ignoreEos: boolean;
   /** Stop whatever `ignoreEos` says; the id is the stopReason. */
   stopTokenIds: ReadonlySet<number>;
-  /** None may be empty. */
-  stop: readonly string[];
+  stop: StopStrings;
   /** Keep the matched stop string, or the text of the stopping token. */
   includeStopString: boolean;
-  /** Text of the first minTokens tokens never completes a stop string. */
+  /** Text of the first minTokens tokens never completes a stop string, and no repetition ends before. */
   minTokens: number;
   /** At least 1. */
   maxTokens: number;
+  repetition: RepetitionDetection | null;
 }
 
 export interface StopVerdict {
@@ -26,7 +28,8 @@ export interface StopVerdict {
 }
 
 /**
- * Turns one choice's tokens into text and says when it ends. Order of the checks after a token: end token, stop token, stop string, length.
+ * Turns one choice's tokens into text and says when it ends. Order of the checks after a token: end token, stop token, stop string, length,
+ * repetition.
  *
  * Text that may be the beginning of a stop string is held back until the next token decides. Of several matches the one that ends first
  * wins, then the first in the list.
@@ -34,67 +37,67 @@ export interface StopVerdict {
 export class StopDetector {
   readonly #conditions: StopConditions;
   readonly #decoder: StreamDecoder;
-  readonly #longestStop: number;
+  readonly #repetition: RepetitionDetector | null;
   #numTokens = 0;
-  /** Decoded and not yet given out, preceded by `#context`. */
+  /** Decoded and not yet given out. */
   #held = '';
-  /** The tail of what was given out, where an included stop string may have begun. */
-  #context = '';
+  /** Of the stop strings, after all text so far. */
+  #state = 0;
 
   constructor(conditions: StopConditions, decoder: StreamDecoder) {
+    const { repetition, maxTokens } = conditions;
     this.#conditions = conditions;
     this.#decoder = decoder;
-    this.#longestStop = conditions.stop.reduce((longest, stop) => Math.max(longest, stop.length), 0);
+    this.#repetition =
+      repetition === null || repetition.maxPatternSize === 0 ? null : new RepetitionDetector(repetition, maxTokens);
   }
 
-  push(token: number): StopVerdict {
+  /** @param isForcedEnd an end token that stops also under `ignoreEos` */
+  push(token: number, isForcedEnd = false): StopVerdict {
     const { eosTokenId, endTokenIds, ignoreEos, stopTokenIds, includeStopString, minTokens, maxTokens } =
       this.#conditions;
     this.#numTokens++;
-    const isEnd = !ignoreEos && token === eosTokenId;
-    if (isEnd || stopTokenIds.has(token) || (!ignoreEos && endTokenIds.has(token))) {
+    const heedsEnd = !ignoreEos || isForcedEnd;
+    const isEnd = heedsEnd && token === eosTokenId;
+    if (isEnd || stopTokenIds.has(token) || (heedsEnd && endTokenIds.has(token))) {
       if (includeStopString) this.#held += this.#decoder.push(token);
       return { text: this.#flush(), finish: { reason: 'stop', stopReason: isEnd ? null : token } };
     }
 
-    const fresh = this.#decoder.push(token);
-    this.#held += fresh;
-    if (this.#numTokens > minTokens) {
-      const match = this.#findStop(fresh.length);
-      if (match !== null) {
-        const text = this.#held.slice(0, Math.max(0, match.cutAt));
-        this.#held = '';
-        return { text, finish: { reason: 'stop', stopReason: match.stop } };
-      }
+    const isRepetition = this.#repetition?.push(token) ?? false;
+    const match = this.#read(this.#decoder.push(token), this.#numTokens > minTokens);
+    if (match !== null) {
+      const text = this.#held.slice(0, match.cutAt);
+      this.#held = '';
+      return { text, finish: { reason: 'stop', stopReason: match.stop } };
     }
     if (this.#numTokens >= maxTokens) return { text: this.#flush(), finish: { reason: 'length', stopReason: null } };
+    if (isRepetition && this.#numTokens >= minTokens) {
+      return { text: this.#flush(), finish: { reason: 'repetition', stopReason: 'repetition_detected' } };
+    }
     return { text: this.#release(), finish: null };
   }
 
-  /** The match that ends first and reaches into the last `freshLength` characters. `cutAt` is an index into the held text. */
-  #findStop(freshLength: number): { stop: string; cutAt: number } | null {
-    if (freshLength === 0) return null;
+  /** Takes new text. @returns the match that ends first in it, `cutAt` being an index into the held text */
+  #read(fresh: string, isSearching: boolean): { stop: string; cutAt: number } | null {
     const { stop: stops, includeStopString } = this.#conditions;
-    const text = this.#context + this.#held;
-    let best: { stop: string; end: number } | null = null;
-    for (const stop of stops) {
-      const at = text.indexOf(stop, Math.max(0, text.length - freshLength - stop.length + 1));
-      if (at >= 0 && (best === null || at + stop.length < best.end)) best = { stop, end: at + stop.length };
+    const start = this.#held.length;
+    this.#held += fresh;
+    if (stops.isEmpty) return null;
+    for (let i = 0; i < fresh.length; i++) {
+      this.#state = stops.step(this.#state, fresh.charCodeAt(i));
+      const stop = isSearching ? stops.endingAt(this.#state) : null;
+      if (stop !== null) return { stop, cutAt: start + i + 1 - (includeStopString ? 0 : stop.length) };
     }
-    if (best === null) return null;
-    const end = best.end - this.#context.length;
-    return { stop: best.stop, cutAt: includeStopString ? end : end - best.stop.length };
+    return null;
   }
 
-  /** Gives out what no stop string can touch any more. */
+  /** Gives out what no stop string can touch any more; an included one is text like any other. */
   #release(): string {
     const { stop: stops, includeStopString } = this.#conditions;
-    const held = this.#held;
-    // An included stop string is text like any other: nothing need wait, but the tail is remembered for matching.
-    const keep = includeStopString ? 0 : longestBegunStop(held, stops, this.#longestStop);
-    const text = held.slice(0, held.length - keep);
-    this.#held = held.slice(held.length - keep);
-    if (includeStopString && this.#longestStop > 1) this.#context = (this.#context + text).slice(1 - this.#longestStop);
+    const length = this.#held.length - (includeStopString ? 0 : stops.begunAt(this.#state));
+    const text = this.#held.slice(0, length);
+    this.#held = this.#held.slice(length);
     return text;
   }
 
@@ -103,13 +106,4 @@ export class StopDetector {
     this.#held = '';
     return text;
   }
-}
-
-/** Length of the longest tail of `text` with which some stop string begins. */
-function longestBegunStop(text: string, stops: readonly string[], longestStop: number): number {
-  for (let length = Math.min(text.length, longestStop - 1); length > 0; length--) {
-    const tail = text.slice(text.length - length);
-    if (stops.some((stop) => stop.length > length && stop.startsWith(tail))) return length;
-  }
-  return 0;
 }

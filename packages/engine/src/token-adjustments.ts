@@ -1,6 +1,10 @@
-/** Changes to single logits that come before temperature: the min_tokens mask, logit_bias and the three penalties. */
+/** Changes to single logits that come before temperature: masks, logit_bias and the three penalties. */
 export interface TokenAdjustments {
-  /** Logits set to -Infinity (end and stop ids while fewer than minTokens are generated); null = none. */
+  /** All other logits are set to -Infinity; null = none are. */
+  allowed: readonly number[] | null;
+  /** Set to -Infinity: the tokens that would complete a bad word now. */
+  banned: readonly number[];
+  /** Set to -Infinity: end and stop ids while fewer than minTokens are generated; null = none. */
   masked: Iterable<number> | null;
   /** Added. */
   logitBias: readonly (readonly [number, number])[];
@@ -18,6 +22,8 @@ export interface TokenAdjustments {
 /** True when {@link adjustLogits} would leave the row as it is. */
 export function isNeutral(adjustments: TokenAdjustments): boolean {
   return (
+    adjustments.allowed === null &&
+    adjustments.banned.length === 0 &&
     adjustments.masked === null &&
     adjustments.logitBias.length === 0 &&
     adjustments.repetitionPenalty === 1 &&
@@ -30,6 +36,12 @@ export function isNeutral(adjustments: TokenAdjustments): boolean {
 export class UndoLog {
   readonly #ids: number[] = [];
   readonly #values: number[] = [];
+  readonly #row: Float32Array; // [V]
+  #hasRow = false;
+
+  constructor(vocabSize: number) {
+    this.#row = new Float32Array(vocabSize);
+  }
 
   set(row: Float32Array, id: number, value: number): void {
     this.#ids.push(id);
@@ -37,15 +49,33 @@ export class UndoLog {
     row[id] = value;
   }
 
+  /** Leaves nothing but the given logits. Comes before any `set`. */
+  keepOnly(row: Float32Array, ids: readonly number[]): void {
+    this.#row.set(row);
+    this.#hasRow = true;
+    row.fill(-Infinity);
+    for (const id of ids) row[id] = this.#row[id]!;
+  }
+
   restore(row: Float32Array): void {
     while (this.#ids.length > 0) row[this.#ids.pop()!] = this.#values.pop()!;
+    if (this.#hasRow) row.set(this.#row);
+    this.#hasRow = false;
+  }
+
+  /** The changes stay. */
+  forget(): void {
+    this.#ids.length = this.#values.length = 0;
+    this.#hasRow = false;
   }
 }
 
-/** In vLLM's order: mask, bias, then repetition, frequency and presence penalty. Changes `row` in place. */
+/** In vLLM's order: masks, bias, then repetition, frequency and presence penalty. Changes `row` in place. */
 export function adjustLogits(row: Float32Array, adjustments: TokenAdjustments, undo: UndoLog): void {
-  const { masked, logitBias, repetitionPenalty, frequencyPenalty, presencePenalty, promptIds, generatedCounts } =
-    adjustments;
+  const { allowed, banned, masked, logitBias, repetitionPenalty, frequencyPenalty, presencePenalty } = adjustments;
+  const { promptIds, generatedCounts } = adjustments;
+  if (allowed !== null) undo.keepOnly(row, allowed);
+  for (const id of banned) undo.set(row, id, -Infinity);
   if (masked !== null) for (const id of masked) undo.set(row, id, -Infinity);
   for (const [id, bias] of logitBias) undo.set(row, id, row[id]! + bias);
   if (repetitionPenalty !== 1) {

@@ -1,3 +1,4 @@
+import type { DrawKey } from './random.ts';
 import { BLOCK_SIZE, expNegative, scanSums } from './softmax.ts';
 import type { RowScan } from './softmax.ts';
 
@@ -17,14 +18,12 @@ export interface Truncation {
 /** Buffers of one row's length, reused. */
 export class CandidateBuffer {
   readonly ids: Int32Array; // [V]
-  readonly weights: Float64Array; // [V]
   readonly values: Float32Array; // [V]
   readonly bucketMass = new Float64Array(NUM_BUCKETS);
   count = 0;
 
   constructor(vocabSize: number) {
     this.ids = new Int32Array(vocabSize);
-    this.weights = new Float64Array(vocabSize);
     this.values = new Float32Array(vocabSize);
   }
 }
@@ -52,7 +51,7 @@ export function truncationThreshold(
 }
 
 /**
- * A token with a share in proportion to its weight among those at or above `threshold`, in the order of ids.
+ * A token with a share in proportion to its weight among those at or above `threshold`: the first of a race, as in `drawFromRow`.
  * @returns -1 when none has weight
  */
 export function drawAbove(
@@ -60,28 +59,22 @@ export function drawAbove(
   scan: RowScan,
   threshold: number,
   inverseTemperature: number,
-  uniform: number,
+  key: DrawKey,
   candidates: CandidateBuffer,
 ): number {
   gatherAbove(row, scan, threshold, candidates);
-  const { ids, weights, count } = candidates;
-  let total = 0;
+  const { ids, count } = candidates;
+  let first = -1;
+  let firstArrival = Infinity;
   for (let i = 0; i < count; i++) {
     const weight = expNegative((row[ids[i]!]! - scan.maximum) * inverseTemperature);
-    weights[i] = weight;
-    total += weight;
+    if (!(weight > 0)) continue;
+    const arrival = key.arrival(ids[i]!, weight, firstArrival);
+    if (arrival >= firstArrival) continue;
+    first = ids[i]!;
+    firstArrival = arrival;
   }
-  if (total !== total) return -1;
-  const target = uniform * total;
-  let running = 0;
-  let last = -1;
-  for (let i = 0; i < count; i++) {
-    if (weights[i] === 0) continue;
-    running += weights[i]!;
-    last = ids[i]!;
-    if (running > target) return last;
-  }
-  return last;
+  return first;
 }
 
 /** The ids at or above `threshold`, ascending, into `candidates.ids`. Blocks below it are not read. */

@@ -1,0 +1,168 @@
+import type { StreamDecoder } from '@trainyard/tokenizer';
+import type { EngineTokenizer } from './chat.ts';
+import { EngineError } from './errors.ts';
+import type { TokenMask } from './token-mask.ts';
+import { allow, allowsOnly, maskRow } from './token-mask.ts';
+
+/** How far one reply has got in a constraint, and what may come next. It is fed token by token and closed by who got it. */
+export interface TokenMatcher {
+  /** Writes which tokens may come next, `[ceil(V / 32)]`: bit `id % 32` of word `id / 32`. */
+  fillMask(mask: Uint32Array): void;
+  /** Goes on by one token. @returns false, changed in nothing, when the token may not come next */
+  accept(tokenId: number): boolean;
+  /** Nothing but the end can come. */
+  readonly isStopped: boolean;
+  /** What was accepted is complete; more may be possible. */
+  readonly canEnd: boolean;
+  /** An independent matcher in the same state. */
+  clone(): TokenMatcher;
+  close(): void;
+}
+
+/** The engine part that understands constraints; the engine itself knows no kind of them. */
+export interface ConstraintCompiler {
+  /** @throws with a message for the client when the constraint is malformed or not supported */
+  compile(constraint: unknown): TokenMatcher;
+}
+
+/** Holds one choice to its request's constraint. Its state is the reply's alone: cells that come and go do not matter to it. */
+export class ConstraintGuide {
+  readonly #root: TokenMatcher;
+  readonly #endIds: ReadonlySet<number>;
+  readonly #marker: MarkerFinder | null;
+  /** Cloned on first use: choices that never run cost nothing. */
+  #matcher: TokenMatcher | null = null;
+
+  /**
+   * @param root stays the caller's
+   * @param startsAfter the text behind which the constraint begins; null = at once
+   */
+  constructor(root: TokenMatcher, startsAfter: string | null, tokenizer: EngineTokenizer) {
+    this.#root = root;
+    this.#endIds = new Set([...tokenizer.endTokenIds, tokenizer.eosTokenId]);
+    this.#marker = startsAfter === null ? null : new MarkerFinder(startsAfter, tokenizer);
+  }
+
+  /** True while the text behind which the constraint begins has not come. */
+  get isWaiting(): boolean {
+    return this.#marker !== null && !this.#marker.isFound;
+  }
+
+  /**
+   * Masks a row of raw logits, in place; logprobs are of what is left.
+   * @param mask scratch, `[ceil(V / 32)]`
+   * @returns true when the constraint is complete: only end tokens are left
+   */
+  maskRow(row: Float32Array, mask: TokenMask): boolean {
+    if (this.isWaiting) return false;
+    const isStopped = attempt(() => {
+      this.#matcher ??= this.#root.clone();
+      const matcher = this.#matcher;
+      const isOver = matcher.isStopped;
+      if (isOver) mask.fill(0);
+      else matcher.fillMask(mask);
+      if (isOver || matcher.canEnd) allow(mask, this.#endIds);
+      return isOver;
+    });
+    if (mask.every((word) => word === 0)) {
+      throw new EngineError('engine.internal', 'no token is possible: the constraint allows none');
+    }
+    maskRow(row, mask);
+    return isStopped || allowsOnly(mask, this.#endIds);
+  }
+
+  /** While waiting: false for a token that ends the marker and goes on with what the constraint cannot begin with. */
+  admits(token: number, encode: (text: string) => Iterable<number>): boolean {
+    const rest = this.#marker!.restBehind(token);
+    if (rest === null || rest === '') return true;
+    if (rest.includes('\uFFFD')) return false; // part of a character, whose bytes the constraint would never see
+    return attempt(() => {
+      const trial = this.#root.clone();
+      try {
+        for (const id of encode(rest)) if (!trial.accept(id)) return false;
+        return true;
+      } finally {
+        trial.close();
+      }
+    });
+  }
+
+  /** Goes on by a sampled token that ended nothing. @throws {EngineError} engine.internal when the matcher does not take it */
+  accept(token: number, encode: (text: string) => Iterable<number>): void {
+    let ids: Iterable<number> = [token];
+    if (this.isWaiting) {
+      const rest = this.#marker!.push(token);
+      if (rest === null) return;
+      ids = encode(rest);
+    }
+    attempt(() => {
+      this.#matcher ??= this.#root.clone();
+      for (const id of ids) {
+        if (!this.#matcher.accept(id)) throw new Error(`it allowed token ${id} and then refused it`);
+      }
+    });
+  }
+
+  /** True for an end token under a constraint that has begun: it ends the choice whatever `ignoreEos` says. */
+  endsWith(token: number): boolean {
+    return !this.isWaiting && this.#endIds.has(token);
+  }
+
+  close(): void {
+    closeMatcher(this.#matcher);
+    this.#matcher = null;
+  }
+}
+
+export function closeMatcher(matcher: TokenMatcher | null): void {
+  try {
+    matcher?.close();
+  } catch {
+    // A matcher that fails to close can harm nobody: its request is over.
+  }
+}
+
+/** A matcher is foreign code: what it throws is the fault of its request alone. */
+function attempt<Result>(task: () => Result): Result {
+  try {
+    return task();
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new EngineError('engine.internal', `the constraint failed: ${reason}`, { cause });
+  }
+}
+
+/** Finds a text in a reply, whatever the token borders, control tokens' texts included. */
+class MarkerFinder {
+  readonly #marker: string;
+  readonly #tokenizer: EngineTokenizer;
+  readonly #decoder: StreamDecoder;
+  /** The end of the text so far, as long as the marker could still begin in it. */
+  #tail = '';
+  isFound = false;
+
+  constructor(marker: string, tokenizer: EngineTokenizer) {
+    this.#marker = marker;
+    this.#tokenizer = tokenizer;
+    this.#decoder = tokenizer.createDecoder({ skipSpecial: false });
+  }
+
+  /** @returns when the token completes the marker, what it says behind it (white space in front left out); else null */
+  push(token: number): string | null {
+    const text = this.#tail + this.#decoder.push(token);
+    const rest = this.#behind(text);
+    if (rest === null) this.#tail = text.slice(Math.max(0, text.length - this.#marker.length + 1));
+    else this.isFound = true;
+    return rest;
+  }
+
+  /** What {@link push} would return, without going on. A character that begins before the token does not complete a marker here. */
+  restBehind(token: number): string | null {
+    return this.#behind(this.#tail + this.#tokenizer.tokenText(token));
+  }
+
+  #behind(text: string): string | null {
+    const at = text.indexOf(this.#marker);
+    return at < 0 ? null : text.slice(at + this.#marker.length).trimStart();
+  }
+}

@@ -1,0 +1,168 @@
+import { ActiveRequest } from './active-request.ts';
+import { BadWords } from './bad-words.ts';
+import { BeamSearch } from './beam-search.ts';
+import { encodePrompt, fitPrompt } from './chat.ts';
+import type { PromptParts } from './chat.ts';
+import { Choice } from './choice.ts';
+import type { ConstraintCompiler, TokenMatcher } from './constraint.ts';
+import { asEngineError, EngineError } from './errors.ts';
+import type { EngineEvent, GenerateRequest } from './generate-request.ts';
+import { Preparation } from './preparation.ts';
+import type { SchedulingPolicy } from './scheduler.ts';
+import type { Sequence } from './sequence.ts';
+import { validateRequest } from './validate-request.ts';
+
+export interface IntakeParts {
+  prompt: PromptParts;
+  constraints: ConstraintCompiler | null;
+  policy: SchedulingPolicy;
+  vocabSize: number;
+  limits: { maxRequests: number; maxContextTokens: number };
+  inFlight: ReadonlyMap<string, ActiveRequest>;
+  /** Takes a request that is ready to run. */
+  admit: (active: ActiveRequest, sequences: readonly Sequence[]) => void;
+}
+
+/** From a request to sequences that can be scheduled: checks, prompt, constraint. Prompts made elsewhere are waited for here. */
+export class Intake {
+  readonly #parts: IntakeParts;
+  readonly #preparing = new Map<string, Preparation>();
+  #numArrivals = 0;
+
+  constructor(parts: IntakeParts) {
+    this.#parts = parts;
+  }
+
+  /** Requests whose prompts are not ready. */
+  get numPreparing(): number {
+    return this.#preparing.size;
+  }
+  /** True when {@link takePrepared} has something to do. */
+  get hasWork(): boolean {
+    return this.#preparing.values().some(({ isAborted, outcome }) => isAborted || outcome !== null);
+  }
+  preparing(requestId: string): Preparation | undefined {
+    return this.#preparing.get(requestId);
+  }
+
+  /** @param onPrepared called when a prompt that could not be had at once is ready, or has failed */
+  submit(request: GenerateRequest, emit: (event: EngineEvent) => void, onPrepared: () => void): void {
+    const arrival = this.#numArrivals++;
+    attempt(emit, () => {
+      const { prompt: parts, vocabSize, policy } = this.#parts;
+      this.#checkRoom(request.requestId);
+      validateRequest(request, vocabSize, policy);
+      const controller = new AbortController();
+      const prompt = encodePrompt(request, parts, controller.signal);
+      if (prompt instanceof Promise) {
+        const preparation = new Preparation({ request, arrival, emit }, prompt, controller, onPrepared);
+        this.#preparing.set(request.requestId, preparation);
+      } else this.#admit(request, arrival, prompt, emit);
+    });
+  }
+
+  /** Goes on with the requests whose prompts are ready, and ends those that failed or were aborted. */
+  takePrepared(): void {
+    for (const [id, { request, arrival, emit, outcome, isPaused, isAborted }] of this.#preparing) {
+      if (!isAborted && outcome === null) continue;
+      this.#preparing.delete(id);
+      attempt(emit, () => {
+        if (isAborted || outcome === null) throw new EngineError('engine.aborted', 'the request was aborted');
+        if (outcome.kind === 'failed') throw outcome.error;
+        this.#admit(request, arrival, outcome.ids, emit).isPaused = isPaused;
+      });
+    }
+  }
+
+  /** Ends what is being prepared. */
+  close(failure: EngineError): void {
+    for (const preparation of this.#preparing.values()) {
+      preparation.abort();
+      attempt(preparation.emit, () => {
+        throw failure;
+      });
+    }
+    this.#preparing.clear();
+  }
+
+  #checkRoom(requestId: string): void {
+    const { limits, inFlight } = this.#parts;
+    const numRequests = inFlight.size + this.#preparing.size;
+    if (numRequests >= limits.maxRequests) {
+      throw new EngineError(
+        'engine.overloaded',
+        `at most ${limits.maxRequests} requests may be in flight, and there are ${numRequests}: try again later`,
+      );
+    }
+    if (inFlight.has(requestId) || this.#preparing.has(requestId)) {
+      throw new EngineError('engine.invalid_request', `request id ${requestId} is in flight already`, {
+        param: 'requestId',
+      });
+    }
+  }
+
+  #admit(
+    request: GenerateRequest,
+    arrival: number,
+    encoded: readonly number[],
+    emit: (event: EngineEvent) => void,
+  ): ActiveRequest {
+    const { prompt, vocabSize, limits, admit } = this.#parts;
+    const { tokenizer } = prompt;
+    const promptIds = fitPrompt(request, encoded, vocabSize, limits.maxContextTokens);
+    const isBeamSearch = Boolean(request.beamSearch);
+    const endIds = request.ignoreEos ? [] : [...tokenizer.endTokenIds, tokenizer.eosTokenId];
+    const badWords = isBeamSearch ? [] : (request.badWords ?? []);
+    const active = new ActiveRequest(
+      request,
+      {
+        arrival,
+        promptIds,
+        maxTokens: Math.min(request.maxTokens ?? Infinity, limits.maxContextTokens - promptIds.length),
+        endingIds: new Set([...request.stopTokenIds, ...endIds]),
+        badWords: badWords.length > 0 ? new BadWords(badWords, tokenizer) : null,
+        constraint: isBeamSearch ? null : this.#compile(request.constraint ?? null),
+      },
+      emit,
+    );
+    if (isBeamSearch) {
+      active.beamSearch = new BeamSearch(active, tokenizer);
+      admit(active, active.beamSearch.liveBeams);
+    } else {
+      admit(
+        active,
+        Array.from({ length: request.n }, (_, index) => new Choice(active, index, tokenizer)),
+      );
+    }
+    return active;
+  }
+
+  #compile(constraint: unknown): TokenMatcher | null {
+    if (constraint === null) return null;
+    const param = 'constraint';
+    const { constraints } = this.#parts;
+    if (constraints === null)
+      throw new EngineError('engine.invalid_request', 'constraint must be null: this engine compiles none', { param });
+    try {
+      return constraints.compile(constraint);
+    } catch (cause) {
+      if (cause instanceof EngineError) throw cause;
+      const message = cause instanceof Error ? cause.message : String(cause);
+      throw new EngineError('engine.invalid_request', message, { param, cause });
+    }
+  }
+}
+
+/** What a task throws is told to its request. */
+function attempt(emit: (event: EngineEvent) => void, task: () => void): void {
+  try {
+    task();
+  } catch (error) {
+    const { code, message, param } = asEngineError(error);
+    try {
+      emit({ kind: 'failed', code, message, param });
+    } catch {
+      // Nobody listens any more, and nothing of the request is left that could be given back.
+    }
+  }
+}

@@ -1,0 +1,18 @@
+/**
+ * What one request may cost the others: sizes are looked at before anything is made of them. None of them is a matter of taste; each
+ * bounds work or memory that grows with it.
+ */
+export const REQUEST_LIMITS = {
+  /** Choices: each is a sequence of its own. vLLM's limit. */
+  choices: 16_384,
+  /** Stop strings, characters in all: each becomes a state. */
+  stopCharacters: 16_384,
+  stopTokenIds: 4096,
+  badWords: 1024,
+  /** Of all bad words: each is tokenised twice. */
+  badWordCharacters: 65_536,
+  /** Width of a beam search: 2W logprobs a step, of which vLLM gives 20. */
+  beamWidth: 10,
+  /** Prompt logprobs, prompt tokens times entries a token: they are held until the request completes. */
+  promptLogprobEntries: 1_048_576,
+} as const;

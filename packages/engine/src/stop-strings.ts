@@ -1,0 +1,74 @@
+/**
+ * All stop strings of a request as one automaton, so that a character of the reply costs the same whatever their number and length.
+ * Built once a request; a choice keeps one state number. Characters are UTF-16 units.
+ *
+ * @see Aho & Corasick, "Efficient string matching", CACM 18 (1975)
+ */
+export class StopStrings {
+  readonly #stops: readonly string[];
+  /** Transitions of the trie, by `node * 65536 + unit`. */
+  readonly #next = new Map<number, number>();
+  /** `[node]`: the node of its longest proper suffix. */
+  readonly #fallback: number[] = [0];
+  /** `[node]`: length of the longest tail with which a stop string begins and does not end. */
+  readonly #begun: number[] = [0];
+  /** `[node]`: the first stop string of the list that ends here, or -1. */
+  readonly #ending: number[] = [-1];
+
+  /** @param stops none empty; order decides between those that end at the same place */
+  constructor(stops: readonly string[]) {
+    this.#stops = stops;
+    const depths = [0];
+    const edges: { from: number; unit: number; to: number }[] = [];
+    for (const [index, stop] of stops.entries()) {
+      let node = 0;
+      for (let i = 0; i < stop.length; i++) {
+        const unit = stop.charCodeAt(i);
+        let child = this.#next.get(node * UNITS + unit);
+        if (child === undefined) {
+          child = depths.length;
+          depths.push(i + 1);
+          this.#next.set(node * UNITS + unit, child);
+          edges.push({ from: node, unit, to: child });
+          this.#ending.push(-1);
+        }
+        node = child;
+      }
+      if (this.#ending[node] === -1) this.#ending[node] = index;
+    }
+    const parents = new Set(edges.map(({ from }) => from));
+    // Breadth first: the suffix of a node is shallower and known.
+    for (const { from, unit, to } of edges.sort((a, b) => depths[a.to]! - depths[b.to]!)) {
+      const suffix = from === 0 ? 0 : this.step(this.#fallback[from]!, unit);
+      this.#fallback[to] = suffix;
+      this.#begun[to] = parents.has(to) ? depths[to]! : this.#begun[suffix]!;
+      const [own, inherited] = [this.#ending[to]!, this.#ending[suffix]!];
+      if (own === -1 || (inherited !== -1 && inherited < own)) this.#ending[to] = inherited;
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#stops.length === 0;
+  }
+
+  /** The state after one more unit; 0 is the state before any. */
+  step(state: number, unit: number): number {
+    for (let node = state; ; node = this.#fallback[node]!) {
+      const next = this.#next.get(node * UNITS + unit);
+      if (next !== undefined) return next;
+      if (node === 0) return 0;
+    }
+  }
+
+  /** The stop string that ends here; of several the first of the list. */
+  endingAt(state: number): string | null {
+    return this.#stops[this.#ending[state]!] ?? null;
+  }
+
+  /** Length of the tail that may be the beginning of a stop string. */
+  begunAt(state: number): number {
+    return this.#begun[state]!;
+  }
+}
+
+const UNITS = 65_536;
