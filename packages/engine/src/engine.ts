@@ -84,6 +84,8 @@ export class Engine {
       admit: (active, sequences) => {
         this.#requests.set(active.id, active);
         this.#scheduler.enqueue(sequences);
+        // Read now rather than when its turn comes: what it was resolved to may be deleted while it waits.
+        this.#loadAdapter(active);
       },
     });
     this.#clock = parts.clock ?? (() => performance.now());
@@ -187,22 +189,20 @@ export class Engine {
   }
 
   #admit(): void {
-    const admitted = this.#scheduler.admit((owner) => this.#loadAdapter(owner));
+    const admitted = this.#scheduler.admit();
     for (const { owner, numComputed } of admitted) {
       if (!owner.isStarted) this.#totals.promptTokens += owner.promptIds.length;
       owner.start(numComputed);
     }
   }
 
-  #loadAdapter(owner: ActiveRequest): boolean {
+  #loadAdapter(owner: ActiveRequest): void {
     const reference = owner.request.adapter;
-    if (reference === null || owner.adapter !== null) return true;
+    if (reference === null) return;
     try {
       owner.adapter = this.#adapters.pin(reference);
-      return true;
     } catch (error) {
       this.#end(owner, asEngineError(error));
-      return false;
     }
   }
 

@@ -74,11 +74,8 @@ export class Scheduler {
     for (const sequence of waiting) sequence.close();
   }
 
-  /**
-   * Moves waiting sequences to running.
-   * @param prepare called before each admission; false refuses it, after its request was dropped
-   */
-  admit(prepare: (owner: ActiveRequest) => boolean): Sequence[] {
+  /** Moves waiting sequences to running. */
+  admit(): Sequence[] {
     const admitted: Sequence[] = [];
     let numDeferred = 0;
     // Preemption adds to the list; those it adds wait for the next step.
@@ -98,7 +95,6 @@ export class Scheduler {
       }
       const prefix = this.#makeRoom(sequence, found);
       if (prefix === null) break;
-      if (!prepare(sequence.owner)) continue;
       this.#kv.open(sequence, prefix);
       this.prefixQueryTokens += sequence.tokens.length;
       this.prefixHitTokens += sequence.numComputed;

@@ -16,6 +16,11 @@ const { send, lease } = connectHost<EngineHostCommand, EngineHostMessage>(onComm
 let outbox: [string, EngineEvent][] = [];
 let isStepping = false;
 
+// Prompts that are prepared elsewhere arrive between commands.
+engine.onWork = () => {
+  flush();
+  if (!isStepping) void stepWhileThereIsWork();
+};
 send({ kind: 'ready', model });
 
 function onCommand(command: EngineHostCommand): void {
