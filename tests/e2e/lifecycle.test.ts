@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -129,6 +129,38 @@ describe('a service', () => {
     const second = await ownService({ dataDirectory, environment: { TRAINYARD_API_KEY: '' } });
     expect(second.output()).not.toContain(secret);
     await second.close();
+  });
+
+  it('takes the second signal of one Ctrl-C under npm for the same keypress', async () => {
+    const service = await ownService();
+    const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
+    const base = (await client.listModels()).data[0]!.id;
+    const messages = [{ role: 'user', content: 'Count.' }];
+    const running = client.chat({ model: base, messages, max_tokens: 24, ignore_eos: true });
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    process.kill(service.pid, 'SIGINT');
+    setTimeout(() => process.kill(service.pid, 'SIGINT'), 5);
+    expect((await running).usage.completion_tokens).toBe(24);
+    await expect.poll(() => isAlive(service.pid), { timeout: 20_000 }).toBe(false);
+    expect(await service.stop(), 'it had ended in good order').toBe(0);
+    await service.close();
+  });
+
+  it('keeps its data folder to its owner', async () => {
+    const dataDirectory = join(scratch, 'private folder é%20#');
+    const service = await ownService({ dataDirectory });
+    expect(statSync(dataDirectory).mode & 0o777).toBe(0o700);
+    await service.close();
+  });
+
+  it('starts on a folder whose lock names a process that is not the one that wrote it', async () => {
+    const dataDirectory = join(scratch, 'stale');
+    mkdirSync(dataDirectory);
+    writeFileSync(
+      join(dataDirectory, 'service.pid'),
+      JSON.stringify({ pid: process.pid, startedAt: 'another boot/1' }),
+    );
+    await (await ownService({ dataDirectory })).close();
   });
 
   it('ends in-flight requests before it goes', async () => {
