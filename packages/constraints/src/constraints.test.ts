@@ -40,6 +40,14 @@ const LANGUAGES: readonly [name: string, spec: ConstraintSpec, allowed: string[]
   ['any JSON for `true`', schema(true), ['1', '"a"', '[1,{"a":null}]'], ['', 'a', '{"a"}', ' 1', '1 ']],
   ['any JSON for {}', schema({}), ['-0.5e3', String.raw`"\u00e9\n"`], ['01', String.raw`"\ud800"`]],
   ['a schema as JSON text', schema('{"type":"boolean"}'), ['true'], ['1']],
+  [
+    'a key `__proto__`',
+    schema(
+      '{"type":"object","properties":{"__proto__":{"type":"integer"}},"required":["__proto__"],"additionalProperties":false}',
+    ),
+    ['{"__proto__":1}'],
+    ['{}', '{"__proto__":"a"}'],
+  ],
   ['an object for json_object', object(CAPPED), ['{}', '{"a":[1]}', '{ "a": 1 }'], ['[]', '1', '{"a":1} ', 'null']],
   ['compact JSON', object({ kind: 'none' }), ['{"a":[1,2]}'], ['{"a": 1}', '{ }', '{"a":[1, 2]}']],
   [

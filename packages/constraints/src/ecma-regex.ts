@@ -15,6 +15,11 @@ export function translateRegex(pattern: string, where: string): string {
   return new Translator(pattern, where).run();
 }
 
+/** Whether a text, or a translated expression, names a control character that JSON can only write as `\\u00XX`. */
+export function namesControl(text: string): boolean {
+  return /[\0-\x07\v\x0e-\x1f\x7f]|(?<!-)\\x\{(?:[0-7bef]|1[0-9a-f]|7f)\}(?!-)/.test(text);
+}
+
 type Range = readonly [first: number, last: number];
 
 const LAST_CODE_POINT = 0x10ffff;
@@ -195,7 +200,7 @@ class Translator {
       const last = this.#classAtom();
       if (typeof first === 'number' && typeof last === 'number') {
         if (last < first) throw this.#invalid('a range of a class is out of order');
-        members.push(`${regexCodePoint(first)}-${regexCodePoint(last)}`);
+        members.push(first === last ? regexCodePoint(first) : `${regexCodePoint(first)}-${regexCodePoint(last)}`);
       } else {
         // As without the `u` flag: next to a class the hyphen is a hyphen.
         for (const atom of [first, 0x2d, last]) members.push(typeof atom === 'number' ? regexCodePoint(atom) : atom);

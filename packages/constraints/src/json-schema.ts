@@ -1,6 +1,6 @@
 import { ConstraintError } from './constraint-error.ts';
 import type { WhitespaceOption } from './constraint-spec.ts';
-import { translateRegex } from './ecma-regex.ts';
+import { namesControl, translateRegex } from './ecma-regex.ts';
 import { whitespaceGuidance } from './json-whitespace.ts';
 import { byteLength, checkLimit } from './limits.ts';
 
@@ -19,6 +19,12 @@ export function jsonSchemaSource(
   const walk = new SchemaWalk(options.closesObjects);
   const root = walk.schema(parsed, '#', 1);
   if (root === false) throw new ConstraintError('constraint.unsatisfiable', 'the schema `false` allows nothing');
+  if (walk.hasOpenNamedKeys && walk.hasControlLiterals) {
+    throw new ConstraintError(
+      'constraint.unsupported',
+      'control characters in `const`, `enum` or `pattern` are not supported beside objects that take undeclared keys',
+    );
+  }
   const guidance = {
     ...whitespaceGuidance(options.whitespace),
     // A key that may be spelled with escapes passes for an undeclared one; where that matters there are no `\u` escapes.
@@ -57,6 +63,8 @@ const DROPPED = new Set(['x-guidance', 'default', 'examples', 'description', 'ti
 class SchemaWalk {
   /** Some object has named keys and takes others besides. */
   hasOpenNamedKeys = false;
+  /** Some string is given with characters that JSON can only escape. Without `\\u` escapes llguidance would leave them out. */
+  hasControlLiterals = false;
   readonly #closesObjects: boolean;
   #numSchemas = 0;
   #numEnumValues = 0;
@@ -100,14 +108,14 @@ class SchemaWalk {
         if (!Array.isArray(value) || value.length === 0)
           throw invalid(path, '`enum` must be a list with a value at least');
         checkLimit('enumValues', (this.#numEnumValues += value.length));
-        checkNesting(value, depth + 1);
+        this.#literal(value, depth + 1);
         return value;
       case 'const':
-        checkNesting(value, depth + 1);
+        this.#literal(value, depth + 1);
         return value;
       case 'pattern':
         if (typeof value !== 'string') throw invalid(path, '`pattern` must be a string');
-        return translateRegex(value, path);
+        return this.#pattern(value, path);
       case '$ref':
         return this.#reference(value, path);
       default:
@@ -133,13 +141,26 @@ class SchemaWalk {
   #patternMap(value: unknown, path: string, depth: number): Record<string, Schema> {
     const map: Record<string, Schema> = {};
     for (const [pattern, schema] of Object.entries(this.#schemaMap(value, path, depth))) {
-      const translated = translateRegex(pattern, `${path}/${escapePointer(pattern)}`);
+      const translated = this.#pattern(pattern, `${path}/${escapePointer(pattern)}`);
       if (translated in map) {
         throw new ConstraintError('constraint.unsupported', `two equal patterns are not supported (${path})`);
       }
       map[translated] = schema;
     }
     return map;
+  }
+
+  #pattern(pattern: string, path: string): string {
+    const translated = translateRegex(pattern, path);
+    this.hasControlLiterals ||= namesControl(translated);
+    return translated;
+  }
+
+  #literal(value: unknown, depth: number): void {
+    if (typeof value === 'string') this.hasControlLiterals ||= namesControl(value);
+    if (typeof value !== 'object' || value === null) return;
+    checkLimit('schemaDepth', depth);
+    for (const item of Object.values(value)) this.#literal(item, depth + 1);
   }
 
   #reference(value: unknown, path: string): string {

@@ -28,13 +28,22 @@ export class LlguidanceMatcher implements TokenMatcher {
   #failure: unknown;
   #isClosed = false;
 
-  /** @throws {LlguidanceRefusal} | {LlguidanceTrap} */
-  constructor(cache: MatcherCache, source: GrammarSource, endTokenIds: ReadonlySet<number>, vocabSize: number) {
+  /**
+   * @param handle becomes this matcher's; by default a new one in its first state
+   * @throws {LlguidanceRefusal} | {LlguidanceTrap}
+   */
+  constructor(
+    cache: MatcherCache,
+    source: GrammarSource,
+    endTokenIds: ReadonlySet<number>,
+    vocabSize: number,
+    handle = cache.open(source),
+  ) {
     this.#cache = cache;
     this.#source = source;
     this.#endTokenIds = endTokenIds;
     this.#vocabSize = vocabSize;
-    this.#handle = cache.open(source);
+    this.#handle = handle;
     this.#generation = cache.sandbox.generation;
     this.#isStopped = cache.sandbox.instance.isStopped(this.#handle);
   }
@@ -76,12 +85,10 @@ export class LlguidanceMatcher implements TokenMatcher {
   }
 
   clone(): TokenMatcher {
-    const copy = this.#attempt(
-      () => new LlguidanceMatcher(this.#cache, this.#source, this.#endTokenIds, this.#vocabSize),
-    );
-    copy.#take(this.#attempt((instance, handle) => instance.cloneMatcher(handle)));
+    const handle = this.#attempt((instance, own) => instance.cloneMatcher(own), { isCharged: false });
+    const copy = new LlguidanceMatcher(this.#cache, this.#source, this.#endTokenIds, this.#vocabSize, handle);
     copy.#tokens = [...this.#tokens];
-    copy.#isStopped = this.#isStopped;
+    copy.#isShared = this.#isShared;
     copy.#hasEnded = this.#hasEnded;
     copy.#grownBytes = this.#grownBytes;
     return copy;
@@ -93,19 +100,20 @@ export class LlguidanceMatcher implements TokenMatcher {
     this.#free();
   }
 
-  #attempt<T>(operation: (instance: Llguidance, handle: MatcherHandle) => T): T {
+  /** Memory that an operation adds is charged to this matcher, unless what it made is somebody else's. */
+  #attempt<T>(operation: (instance: Llguidance, handle: MatcherHandle) => T, { isCharged } = { isCharged: true }): T {
     this.#assertOpen();
     if (this.#failure !== undefined) throw this.#failure;
     try {
       if (this.#generation !== this.#cache.sandbox.generation) this.#replay();
       try {
-        return this.#charged(operation);
+        return this.#run(operation, isCharged);
       } catch (error) {
         if (!(error instanceof LlguidanceRefusal) || !this.#isShared) throw error;
         this.#cache.drop(this.#source);
         this.#replay();
         this.#isShared = false;
-        return this.#charged(operation);
+        return this.#run(operation, isCharged);
       }
     } catch (error) {
       this.#failure = runError(error);
@@ -117,11 +125,11 @@ export class LlguidanceMatcher implements TokenMatcher {
     assert(!this.#isClosed, 'a closed matcher was used');
   }
 
-  #charged<T>(operation: (instance: Llguidance, handle: MatcherHandle) => T): T {
+  #run<T>(operation: (instance: Llguidance, handle: MatcherHandle) => T, isCharged: boolean): T {
     const { instance } = this.#cache.sandbox;
     const before = instance.liveBytes;
     const result = operation(instance, this.#handle);
-    this.#grownBytes += Math.max(0, instance.liveBytes - before);
+    if (isCharged) this.#grownBytes += Math.max(0, instance.liveBytes - before);
     if (this.#grownBytes > RUN_BYTES) {
       const mebibytes = RUN_BYTES / 1024 / 1024;
       throw new ConstraintError(
