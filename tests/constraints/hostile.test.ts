@@ -6,8 +6,10 @@ import { allows, BYTES, schemaSpec } from './byte-constraints.ts';
 const regex = (pattern: string): ConstraintSpec => ({ kind: 'regex', pattern });
 const grammar = (source: string): ConstraintSpec => ({ kind: 'grammar', source });
 const range = (length: number) => Array.from({ length }, (_, index) => index);
-const named = <T>(count: number, value: (index: number) => T) => Object.fromEntries(range(count).map((index) => [`p${index}`, value(index)]));
-const deep = (levels: number, wrap: (inner: unknown) => unknown) => range(levels).reduce<unknown>((inner) => wrap(inner), {});
+const named = <T>(count: number, value: (index: number) => T) =>
+  Object.fromEntries(range(count).map((index) => [`p${index}`, value(index)]));
+const deep = (levels: number, wrap: (inner: unknown) => unknown) =>
+  range(levels).reduce<unknown>((inner) => wrap(inner), {});
 
 /** `refused`: it must end in this error. Others may compile, and are then run for some tokens. */
 const CORPUS: Readonly<Record<string, { spec: () => ConstraintSpec; refused?: RegExp }>> = {
@@ -93,18 +95,44 @@ describe('a hostile constraint', () => {
     for (const byte of Buffer.from('[12')) expect(innocent.accept(byte)).toBe(true);
     const before = constraints.stats.numInstances;
     // Compiled here without being validated, so that it traps in this thread's instance.
-    const chain = { $ref: '#/$defs/p0', $defs: { ...named(4900, (index) => ({ $ref: `#/$defs/p${index + 1}` })), p4900: { type: 'null' } } };
-    expect(() => constraints.compile(schemaSpec(chain))).toThrow(expect.objectContaining({ code: 'constraint.too_large' }));
+    const chain = {
+      $ref: '#/$defs/p0',
+      $defs: { ...named(4900, (index) => ({ $ref: `#/$defs/p${index + 1}` })), p4900: { type: 'null' } },
+    };
+    expect(() => constraints.compile(schemaSpec(chain))).toThrow(
+      expect.objectContaining({ code: 'constraint.too_large' }),
+    );
     for (const byte of Buffer.from(',3]')) expect(innocent.accept(byte)).toBe(true);
     expect(innocent.isStopped).toBe(true);
     innocent.close();
     expect(constraints.stats.numInstances).toBe(before + 1);
   });
 
+  test('does not run out for those who come later', () => {
+    // 2^40 states: each completion finds new ones, and together they reach the limit of the lexer they share.
+    const spec = regex('([ab]*a[ab]{40}c)*');
+    const before = constraints.stats.numRenewed;
+    const mask = new Uint32Array(Math.ceil(BYTES.vocabSize / 32));
+    let state = 1;
+    for (let completion = 0; completion < 80 && constraints.stats.numRenewed === before; completion++) {
+      const matcher = constraints.compile(spec);
+      for (let token = 0; token < 400; token++) {
+        matcher.fillMask(mask);
+        state = (state * 48271) % 2147483647;
+        expect(matcher.accept(state % 2 === 0 ? 0x61 : 0x62)).toBe(true);
+      }
+      matcher.close();
+    }
+    expect(constraints.stats.numRenewed).toBe(before + 1);
+  });
+
   afterAll(() => {
     console.log(
       times
-        .map(({ name, how, validateMs, compileMs, worstMaskMs }) => `${name.padEnd(36)} ${how.padEnd(44)} ${ms(validateMs)} ${ms(compileMs)} ${ms(worstMaskMs)}`)
+        .map(
+          ({ name, how, validateMs, compileMs, worstMaskMs }) =>
+            `${name.padEnd(36)} ${how.padEnd(44)} ${ms(validateMs)} ${ms(compileMs)} ${ms(worstMaskMs)}`,
+        )
         .join('\n'),
     );
     console.log('columns: validate, compile here, worst mask (ms);', JSON.stringify(constraints.stats));

@@ -29,7 +29,9 @@ function walk(spec: ConstraintSpec, seed: number, maxTokens = 600): string | und
   try {
     while (bytes.length < maxTokens) {
       matcher.fillMask(mask);
-      const allowed = Array.from({ length: BYTES.vocabSize }, (_, id) => id).filter((id) => (mask[id >>> 5]! >>> (id & 31)) & 1);
+      const allowed = Array.from({ length: BYTES.vocabSize }, (_, id) => id).filter(
+        (id) => (mask[id >>> 5]! >>> (id & 31)) & 1,
+      );
       const canEnd = allowed.includes(BYTES.eosTokenId);
       expect(matcher.canEnd).toBe(canEnd);
       if (matcher.isStopped || (canEnd && random() < 0.3)) return Buffer.from(bytes).toString('utf8');
@@ -48,8 +50,14 @@ function walk(spec: ConstraintSpec, seed: number, maxTokens = 600): string | und
 
 const name = fc.constantFrom('a', 'b', 'key', 'é', 'x y', '0');
 const annotation = fc.constantFrom({}, { title: 't' }, { description: 'd', default: 1 });
-const integerBounds = fc.record({ minimum: fc.integer({ min: -50, max: 0 }), maximum: fc.integer({ min: 1, max: 500 }) }, { requiredKeys: [] });
-const lengths = fc.record({ minLength: fc.integer({ min: 0, max: 2 }), maxLength: fc.integer({ min: 2, max: 6 }) }, { requiredKeys: [] });
+const integerBounds = fc.record(
+  { minimum: fc.integer({ min: -50, max: 0 }), maximum: fc.integer({ min: 1, max: 500 }) },
+  { requiredKeys: [] },
+);
+const lengths = fc.record(
+  { minLength: fc.integer({ min: 0, max: 2 }), maxLength: fc.integer({ min: 2, max: 6 }) },
+  { requiredKeys: [] },
+);
 const literal = fc.oneof(
   fc.string({ maxLength: 4 }),
   fc.integer(),
@@ -96,7 +104,10 @@ const { schema: schemas } = fc.letrec<{ schema: unknown; leaf: unknown }>((tie) 
           properties: fc.dictionary(name, tie('schema'), { maxKeys: 4 }),
           required: fc.uniqueArray(name, { maxLength: 2 }),
           additionalProperties: fc.oneof(fc.constant(false), fc.constant(false), fc.boolean(), tie('leaf')),
-          patternProperties: fc.oneof({ weight: 4, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: tie('leaf').map((leaf) => ({ '^p': leaf })) }),
+          patternProperties: fc.oneof(
+            { weight: 4, arbitrary: fc.constant({}) },
+            { weight: 1, arbitrary: tie('leaf').map((leaf) => ({ '^p': leaf })) },
+          ),
           minProperties: fc.integer({ min: 0, max: 2 }),
           maxProperties: fc.integer({ min: 3, max: 4 }),
         },
@@ -183,22 +194,51 @@ function hoisted(schema: unknown): unknown {
     return Object.fromEntries(
       Object.entries(fields)
         .filter(([key]) => key !== '$defs')
-        .map(([key, value]) => [key, own !== undefined && key === 'properties' ? copy({ ...(value as object), next: { $ref: `#/$defs/${id}` } }) : copy(value)]),
+        .map(([key, value]) => [
+          key,
+          own !== undefined && key === 'properties'
+            ? copy({ ...(value as object), next: { $ref: `#/$defs/${id}` } })
+            : copy(value),
+        ]),
     );
   };
   const root = copy(schema);
   return typeof root === 'object' && Object.keys(defs).length > 0 ? { ...root, $defs: defs } : root;
 }
 
-const atom = fc.constantFrom('a', 'b', 'é', '.', '\\d', '\\w', '\\s', '\\S', '[a-f]', '[^a-y\\s]', '[\\d_-]', '\\.', '\\/', '\\u{1F600}', '\\p{Lu}', '\\x41', '\\n', '"');
+const atom = fc.constantFrom(
+  'a',
+  'b',
+  'é',
+  '.',
+  '\\d',
+  '\\w',
+  '\\s',
+  '\\S',
+  '[a-f]',
+  '[^a-y\\s]',
+  '[\\d_-]',
+  '\\.',
+  '\\/',
+  '\\u{1F600}',
+  '\\p{Lu}',
+  '\\x41',
+  '\\n',
+  '"',
+);
 const quantifier = fc.constantFrom('', '', '', '*', '+', '?', '{2}', '{1,3}', '{2,}', '*?', '+?');
 const { expression: expressions } = fc.letrec<{ expression: string; term: string }>((tie) => ({
   term: fc.oneof(
     { maxDepth: 2, depthSize: 'xsmall' },
     fc.tuple(atom, quantifier).map((parts) => parts.join('')),
-    fc.tuple(fc.constantFrom('(', '(?:', '(?<n>'), tie('expression'), quantifier).map(([open, body, repeat]) => `${open === '(?<n>' ? '(?:' : open}${body})${repeat}`),
+    fc
+      .tuple(fc.constantFrom('(', '(?:', '(?<n>'), tie('expression'), quantifier)
+      .map(([open, body, repeat]) => `${open === '(?<n>' ? '(?:' : open}${body})${repeat}`),
   ),
   expression: fc
-    .array(fc.array(tie('term'), { minLength: 1, maxLength: 3 }).map((terms) => terms.join('')), { minLength: 1, maxLength: 2 })
+    .array(
+      fc.array(tie('term'), { minLength: 1, maxLength: 3 }).map((terms) => terms.join('')),
+      { minLength: 1, maxLength: 2 },
+    )
     .map((alternatives) => alternatives.join('|')),
 }));

@@ -25,6 +25,8 @@ export interface ConstraintsStats {
   /** Instances of llguidance made in this thread; one more than the times it had to be replaced. */
   readonly numInstances: number;
   readonly numCached: number;
+  /** Constraints compiled anew since their clones had filled up the lexer they share. */
+  readonly numRenewed: number;
   /** Of all matchers, in use and kept. */
   readonly liveBytes: number;
 }
@@ -62,6 +64,7 @@ export class Constraints implements Disposable {
     return {
       numInstances: this.#sandbox.generation,
       numCached: this.#cache.size,
+      numRenewed: this.#cache.numRenewed,
       liveBytes: this.#cache.liveBytes,
     };
   }

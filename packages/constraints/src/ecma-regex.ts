@@ -17,7 +17,7 @@ export function translateRegex(pattern: string, where: string): string {
 
 /** Whether a text, or a translated expression, names a control character that JSON can only write as `\\u00XX`. */
 export function namesControl(text: string): boolean {
-  return /[\0-\x07\v\x0e-\x1f\x7f]|(?<!-)\\x\{(?:[0-7bef]|1[0-9a-f]|7f)\}(?!-)/.test(text);
+  return /[^\P{Cc}\b\t\n\f\r\u0080-\u009f]|(?<!-)\\x\{(?:[0-7bef]|1[0-9a-f]|7f)\}(?!-)/u.test(text);
 }
 
 type Range = readonly [first: number, last: number];

@@ -110,7 +110,7 @@ export class LlguidanceMatcher implements TokenMatcher {
         return this.#run(operation, isCharged);
       } catch (error) {
         if (!(error instanceof LlguidanceRefusal) || !this.#isShared) throw error;
-        this.#cache.drop(this.#source);
+        this.#cache.renew(this.#source);
         this.#replay();
         this.#isShared = false;
         return this.#run(operation, isCharged);

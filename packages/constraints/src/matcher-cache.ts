@@ -11,6 +11,7 @@ export class MatcherCache {
   readonly #idleBytes: number;
   readonly #handles = new Map<string, MatcherHandle>();
   #generation: number;
+  #numRenewed = 0;
 
   constructor(sandbox: Sandbox, maxBytes: number) {
     this.sandbox = sandbox;
@@ -22,6 +23,11 @@ export class MatcherCache {
   get size(): number {
     this.#forgetDead();
     return this.#handles.size;
+  }
+
+  /** How often a constraint was compiled anew because its clones had filled up the lexer they share. */
+  get numRenewed(): number {
+    return this.#numRenewed;
   }
 
   /** Bytes of all matchers, in use and kept. */
@@ -47,7 +53,8 @@ export class MatcherCache {
   }
 
   /** The next `open` compiles it anew. Clones that are in use are not touched. */
-  drop(source: GrammarSource): void {
+  renew(source: GrammarSource): void {
+    this.#numRenewed++;
     this.#forgetDead();
     this.#remove(key(source));
   }
