@@ -91,9 +91,7 @@ export class Constraints implements Disposable {
     let verdict = this.#verdicts.get(key);
     if (verdict === undefined) {
       verdict = await this.#validator.validate(source, signal);
-      this.#verdicts.set(key, verdict);
-      const oldest = this.#verdicts.keys().next();
-      if (this.#verdicts.size > MAX_VERDICTS && !oldest.done) this.#verdicts.delete(oldest.value);
+      this.#remember(key, verdict);
     }
     enforce(verdict);
   }
@@ -114,6 +112,14 @@ export class Constraints implements Disposable {
 
   [Symbol.dispose](): void {
     this.close();
+  }
+
+  #remember(key: string, verdict: Verdict): void {
+    // A busy machine is no property of the constraint: the next one who asks may have more luck.
+    if (!verdict.isValid && verdict.code === 'constraint.timeout') return;
+    this.#verdicts.set(key, verdict);
+    const oldest = this.#verdicts.keys().next();
+    if (this.#verdicts.size > MAX_VERDICTS && !oldest.done) this.#verdicts.delete(oldest.value);
   }
 
   #source(spec: ConstraintSpec): GrammarSource {
