@@ -1,0 +1,18 @@
+/** A string literal of Lark. Its lexer takes what JSON does, except a raw DEL. */
+export function larkString(text: string): string {
+  return JSON.stringify(text).replaceAll('\x7f', String.raw`\u007f`);
+}
+
+/** A code point inside a regular expression or a class of it, whatever it means there. */
+export function regexCodePoint(codePoint: number): string {
+  const isPlain =
+    (codePoint >= 0x30 && codePoint <= 0x39) ||
+    (codePoint >= 0x41 && codePoint <= 0x5a) ||
+    (codePoint >= 0x61 && codePoint <= 0x7a);
+  return isPlain ? String.fromCodePoint(codePoint) : String.raw`\x{${codePoint.toString(16)}}`;
+}
+
+/** A regular expression for exactly this text. */
+export function regexLiteral(text: string): string {
+  return Array.from(text, (character) => regexCodePoint(character.codePointAt(0)!)).join('');
+}

@@ -1,0 +1,45 @@
+import { ConstraintError } from './constraint-error.ts';
+
+/**
+ * What a constraint may ask for. Everything above is refused with `constraint.too_large` before anything is compiled.
+ *
+ * Each limit keeps the compiler of llguidance where it was measured to answer in a fraction of a second; what they let
+ * through is bounded by the time limit of `validate` besides.
+ */
+export const CONSTRAINT_LIMITS = {
+  /** Bytes of a JSON schema or a structural tag as JSON text. */
+  specBytes: { value: 256 * 1024, unit: 'bytes of JSON text' },
+  /** Objects and arrays in each other, the schema itself included; vLLM has the same. */
+  schemaDepth: { value: 64, unit: 'levels of nesting in a JSON schema' },
+  schemas: { value: 5000, unit: 'subschemas in a JSON schema' },
+  /** 10,000 values compile in 0.2 s, 100,000 not at all. */
+  enumValues: { value: 10_000, unit: 'values in the enums of a JSON schema' },
+  /** More alternatives than this at one place do not fit into one row of the parser. */
+  optionalProperties: { value: 450, unit: 'optional properties of one object' },
+  properties: { value: 2000, unit: 'properties of one object' },
+  /** As one terminal; as alternatives of a rule 10,000 fail in the middle of a run. */
+  choices: { value: 10_000, unit: 'choices' },
+  choiceBytes: { value: 256 * 1024, unit: 'bytes of text in all choices' },
+  regexBytes: { value: 16 * 1024, unit: 'bytes of a regular expression' },
+  regexDepth: { value: 100, unit: 'groups in each other in a regular expression' },
+  repetitions: { value: 100_000, unit: 'repetitions in a counted quantifier' },
+  grammarBytes: { value: 64 * 1024, unit: 'bytes of a grammar' },
+  grammarRules: { value: 2000, unit: 'rules of a grammar' },
+  grammarDepth: { value: 100, unit: 'groups in each other in a grammar' },
+  /** Formats and arrays in each other; a schema inside has its own 64. */
+  tagDepth: { value: 16, unit: 'formats in each other in a structural tag' },
+  tagFormats: { value: 1000, unit: 'formats in a structural tag' },
+} as const satisfies Record<string, { value: number; unit: string }>;
+
+export type ConstraintLimit = keyof typeof CONSTRAINT_LIMITS;
+
+/** @throws {ConstraintError} `constraint.too_large`, naming the limit and the value, when `value` is above the limit */
+export function checkLimit(limit: ConstraintLimit, value: number): void {
+  const { value: most, unit } = CONSTRAINT_LIMITS[limit];
+  if (value <= most) return;
+  throw new ConstraintError('constraint.too_large', `at most ${most} ${unit} are allowed (${limit}), got ${value}`);
+}
+
+export function byteLength(text: string): number {
+  return Buffer.byteLength(text, 'utf8');
+}

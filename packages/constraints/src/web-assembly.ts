@@ -1,0 +1,21 @@
+/** What is used of the WebAssembly API, which the types of Node.js leave out. */
+interface WebAssemblyApi {
+  compile(bytes: Uint8Array): Promise<WasmModule>;
+  readonly Instance: new (
+    module: WasmModule,
+    imports: Readonly<Record<string, Readonly<Record<string, (...numbers: never[]) => number>>>>,
+  ) => { readonly exports: unknown };
+}
+
+/** A compiled module: it may be posted to other threads. */
+export interface WasmModule {
+  readonly [Symbol.toStringTag]: 'WebAssembly.Module';
+}
+
+export interface WasmMemory {
+  /** Detached and replaced when the memory grows. */
+  readonly buffer: ArrayBuffer;
+  grow(pages: number): number;
+}
+
+export const webAssembly = (globalThis as unknown as { WebAssembly: WebAssemblyApi }).WebAssembly;
