@@ -160,7 +160,9 @@ describe('a service', () => {
       join(dataDirectory, 'service.pid'),
       JSON.stringify({ pid: process.pid, startedAt: 'another boot/1' }),
     );
-    await (await ownService({ dataDirectory })).close();
+    const service = await ownService({ dataDirectory });
+    expect(service.output()).toContain('Trainyard is ready');
+    await service.close();
   });
 
   it('ends in-flight requests before it goes', async () => {
