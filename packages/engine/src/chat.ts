@@ -50,7 +50,8 @@ export function promptTokenIds(
   return ids;
 }
 
-function renderChat(
+/** @throws {EngineError} engine.template_failed, engine.context_too_long */
+export function renderChat(
   prompt: Extract<GenerateRequest['prompt'], { kind: 'chat' }>,
   template: EngineTemplate | null,
 ): number[] {

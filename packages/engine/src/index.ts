@@ -23,3 +23,5 @@ export { ScriptedRunner } from './scripted-runner.ts';
 export type { LogitsScript, ScriptedRunnerOptions } from './scripted-runner.ts';
 export { openEngine } from './open-engine.ts';
 export type { OpenedEngine, OpenEngineOptions, ServedModel } from './open-engine.ts';
+export { TextCodec } from './text-codec.ts';
+export type { TokenizeInput } from './text-codec.ts';

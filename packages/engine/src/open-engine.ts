@@ -3,6 +3,7 @@ import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
 import { Engine } from './engine.ts';
 import { LlamaRunner } from './llama-runner.ts';
 import { servedModelPath } from './served-model.ts';
+import { TextCodec } from './text-codec.ts';
 
 /** Tokens of one llama.cpp batch: more than any step plans, so that it is never the limit. */
 const BATCH_TOKENS = 1024;
@@ -25,6 +26,8 @@ export interface OpenEngineOptions {
 export interface OpenedEngine {
   readonly engine: Engine;
   readonly model: ServedModel;
+  /** Text and ids outside any generation. */
+  readonly codec: TextCodec;
   close(): void;
 }
 
@@ -52,10 +55,11 @@ export function openEngine(options: OpenEngineOptions): OpenedEngine {
     batchTokens: BATCH_TOKENS,
     numThreads: options.numThreads,
   });
+  const template = source === undefined ? null : new ChatTemplate(tokenizer, source);
   const engine = new Engine({
     runner,
     tokenizer,
-    template: source === undefined ? null : new ChatTemplate(tokenizer, source),
+    template,
     limits: { maxRequests: options.maxRequests },
   });
   return {
@@ -66,9 +70,16 @@ export function openEngine(options: OpenEngineOptions): OpenedEngine {
       contextLength: engine.limits.maxContextTokens,
       vocabSize: model.vocabSize,
     },
+    codec: new TextCodec(tokenizer, template, beginTokenIds(model)),
     close: () => {
       engine.close();
       model.close();
     },
   };
+}
+
+/** What the model puts in front of every text: its beginning-of-sequence token where it asks for one, else nothing. */
+function beginTokenIds(model: LlamaModel): number[] {
+  const ids = model.tokenize('', { addSpecial: true, parseSpecial: false });
+  return ids[0] !== undefined && ids[0] === model.bosTokenId ? [ids[0]] : [];
 }

@@ -1,6 +1,7 @@
-import type { EngineErrorCode, EngineEvent, GenerateRequest, TokenLogprob } from '@trainyard/engine';
+import type { EngineErrorCode, EngineEvent, GenerateRequest, TokenizeInput, TokenLogprob } from '@trainyard/engine';
 
-import type { InferenceBackend } from '../backends.ts';
+import type { InferenceBackend, Tokenized } from '../backends.ts';
+import { BackendFailure } from '../http-faults.ts';
 
 /** What the backend does for one request. */
 export type Script = (
@@ -28,6 +29,22 @@ export class ScriptedInference implements InferenceBackend {
     } finally {
       this.numEnded += 1;
     }
+  }
+
+  /** One id a character, its code; 1 in front where the beginning is asked for. A conversation is its contents. */
+  async tokenize(input: TokenizeInput, options: { withTexts: boolean }): Promise<Tokenized> {
+    const text =
+      input.kind === 'text' ? input.text : input.messages.map((message) => String(message.content)).join('|');
+    const ids = Array.from(text, (character) => character.codePointAt(0) ?? 0);
+    const tokenIds = input.addSpecialTokens ? [1, ...ids] : ids;
+    return { tokenIds, texts: options.withTexts ? tokenIds.map((id) => String.fromCodePoint(id)) : null };
+  }
+
+  async detokenize(tokenIds: readonly number[]): Promise<string> {
+    const outside = tokenIds.find((id) => id >= this.baseModel.vocabSize);
+    if (outside !== undefined)
+      throw new BackendFailure('engine.invalid_request', `token ids must be below 1000, got ${outside}`, 'tokens');
+    return tokenIds.map((id) => String.fromCodePoint(id)).join('');
   }
 
   isHealthy(): boolean {
