@@ -11,7 +11,8 @@ import { CoreLease } from './core-lease.ts';
 import { hostOptions, isCoreCommand, openOrRefuse, serveCommands } from './host-main.ts';
 import type { CodecCommand, CodecReply, EngineHostCommand, EngineHostMessage } from './messages.ts';
 
-const { engine, model, codec, close } = await openOrRefuse(() => openEngine(hostOptions<OpenEngineOptions>()));
+const opened = await openOrRefuse(() => openEngine(hostOptions<OpenEngineOptions>()));
+const { engine, model, codec } = opened;
 const send = serveCommands<EngineHostCommand, EngineHostMessage>(onCommand);
 const lease = new CoreLease(send);
 let outbox: [string, EngineEvent][] = [];
@@ -41,7 +42,7 @@ function onCommand(command: EngineHostCommand): void {
       send(runCodec(command));
       return;
     case 'shutdown':
-      close();
+      opened.close();
       process.exit(0);
       break;
     default:

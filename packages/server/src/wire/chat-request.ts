@@ -53,6 +53,15 @@ const FORBIDDEN_TEMPLATE_VARIABLES = ['chat_template', 'tokenize'] as const;
  * @throws {RequestError} `request.invalid`, `request.unsupported`, `request.conflict`
  */
 export function checkChatRequest(body: ChatCompletionRequest): void {
+  checkTemplateInput(body);
+  checkSharedFields(body, unsupportedField(body), requestedTokens(body));
+  checkTools(body);
+}
+
+/** What goes into a chat template. @throws {RequestError} `request.invalid`, `request.conflict` */
+export function checkTemplateInput(
+  body: Pick<ChatCompletionRequest, 'messages' | 'tools' | 'chat_template_kwargs'>,
+): void {
   for (const field of ['messages', 'tools', 'chat_template_kwargs'] as const) {
     if (!isDeeperThan(body[field], MAX_DEPTH)) continue;
     const msg = `Input should nest at most ${MAX_DEPTH} levels of lists and objects`;
@@ -60,8 +69,6 @@ export function checkChatRequest(body: ChatCompletionRequest): void {
   }
   const faults = messageFaults(body.messages);
   if (faults.length > 0) throw RequestError.invalid(faults);
-  checkSharedFields(body, unsupportedField(body), requestedTokens(body));
-  checkTools(body);
   for (const variable of FORBIDDEN_TEMPLATE_VARIABLES) {
     if (body.chat_template_kwargs && Object.hasOwn(body.chat_template_kwargs, variable))
       throw conflict('chat_template_kwargs', `\`chat_template_kwargs\` must not contain \`${variable}\``);
