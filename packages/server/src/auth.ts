@@ -11,7 +11,7 @@ declare module 'fastify' {
     /** Every route declares one; registering a route without it throws. */
     scope?: RouteScope;
     /** The schema of the body, where the route itself checks it. */
-    body?: { title?: string };
+    body?: object;
   }
   interface FastifyRequest {
     /** Set on every route that is not public. */

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 
 import { requireKeys } from './auth.ts';
+import { TrajectoryBodyReader } from './bodies/accept-trajectory-bodies.ts';
 import { toErrorAnswer } from './http-faults.ts';
 import { acceptJsonBodies } from './json-body.ts';
 import { RequestError } from './request-error.ts';
@@ -63,8 +64,10 @@ export function createServer(parts: ServerParts): FastifyInstance {
   tokenizeRoutes(app, routeParts);
   previewModelRoutes(app, routeParts);
   checkpointRoutes(app, routeParts);
-  trajectoryLogRoutes(app, routeParts);
-  trainingJobRoutes(app, routeParts);
+  const bodies = new TrajectoryBodyReader(routeParts);
+  app.addHook('onClose', () => bodies.close());
+  trajectoryLogRoutes(app, routeParts, bodies);
+  trainingJobRoutes(app, routeParts, bodies);
   referenceRoutes(app);
   return app;
 }

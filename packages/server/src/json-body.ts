@@ -23,13 +23,26 @@ export function acceptJsonBodies(app: FastifyInstance): void {
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text: string, done) => {
     if (request.headers['idempotency-key'] !== undefined)
       request.bodyDigest = createHash('sha256').update(text).digest('hex');
-    if (text.trim() === '') return done(null, undefined);
     try {
-      done(null, keepSeedDigits(parse(text, undefined, { protoAction: 'remove', constructorAction: 'remove' }), text));
+      done(null, keepSeedDigits(parseJsonBody(text), text));
     } catch (error) {
-      done(syntaxFault(error as Error, text));
+      done(error as Error);
     }
   });
+}
+
+/**
+ * One JSON body; undefined when there is none.
+ *
+ * @throws {RequestError} `request.invalid_json`
+ */
+export function parseJsonBody(text: string): unknown {
+  if (text.trim() === '') return undefined;
+  try {
+    return parse(text, undefined, { protoAction: 'remove', constructorAction: 'remove' });
+  } catch (error) {
+    throw syntaxFault(error as Error, text);
+  }
 }
 
 function syntaxFault(error: Error, text: string): RequestError {

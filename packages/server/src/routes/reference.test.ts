@@ -32,10 +32,10 @@ describe('the OpenAPI document', () => {
     const app = createServer({ store, blobs, inference, training });
     const seen = new Map<string, { scope: unknown; body: unknown }>();
     app.addHook('onSend', async ({ method, routeOptions }) => {
-      const body = routeOptions.schema?.body as { title?: string } | undefined;
+      const body = (routeOptions.schema?.body ?? routeOptions.config.body) as { title?: string } | undefined;
       seen.set(`${method} ${routeOptions.url}`, {
         scope: routeOptions.config.scope,
-        body: (body ?? routeOptions.config.body)?.title,
+        body: body?.title,
       });
     });
     await app.ready();
