@@ -1,4 +1,4 @@
-import type * as ort from 'onnxruntime-node';
+import type { Tensor } from 'onnxruntime-common';
 import type { Tensors } from '../graph/session.ts';
 import { float32 } from '../graph/session.ts';
 import type { Architecture } from './architecture.ts';
@@ -217,7 +217,7 @@ export class BlockCompute {
     linears: readonly LinearName[],
     norm: Float32Array,
   ): Tensors {
-    const feeds: Record<string, ort.Tensor> = { norm: float32(norm, [norm.length]) };
+    const feeds: Record<string, Tensor> = { norm: float32(norm, [norm.length]) };
     for (const linear of linears) {
       const dims = linearDims(architecture, linear);
       feeds[weightName(linear)] = float32(weights.linears[linear], [dims.out, dims.in]);
@@ -266,7 +266,7 @@ export class BlockCompute {
 }
 
 /** matrix[rows[i]] += part[i], for rows of `columns` elements. */
-function addRows(matrix: Float32Array, part: ort.Tensor, rows: Int32Array, columns: number): void {
+function addRows(matrix: Float32Array, part: Tensor, rows: Int32Array, columns: number): void {
   const values = floats(part);
   for (let i = 0; i < rows.length; i++) {
     const to = rows[i]! * columns;
@@ -275,7 +275,7 @@ function addRows(matrix: Float32Array, part: ort.Tensor, rows: Int32Array, colum
   }
 }
 
-function floats(tensor: ort.Tensor): Float32Array {
+function floats(tensor: Tensor): Float32Array {
   if (!(tensor.data instanceof Float32Array)) throw new TypeError(`expected a float32 result, got ${tensor.type}`);
   return tensor.data;
 }

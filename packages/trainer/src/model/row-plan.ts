@@ -1,4 +1,4 @@
-import type * as ort from 'onnxruntime-node';
+import type { Tensor } from 'onnxruntime-common';
 import { float32, int64 } from '../graph/session.ts';
 import type { Architecture } from './architecture.ts';
 import type { PackedRow } from './policy-model.ts';
@@ -14,7 +14,7 @@ export interface TokenRange {
 export interface AttentionBlock extends TokenRange {
   readonly keys: Int32Array;
   /** The index inputs of the attention graph. */
-  readonly feeds: Readonly<Record<'queries' | 'keys' | 'ends', ort.Tensor>>;
+  readonly feeds: Readonly<Record<'queries' | 'keys' | 'ends', Tensor>>;
 }
 
 /** What every layer needs to know about a row, computed once. */
@@ -78,7 +78,7 @@ export function rowsOf(
   columns: number,
   range: TokenRange,
   middle: readonly number[] = [],
-): ort.Tensor {
+): Tensor {
   return float32(matrix.subarray(range.start * columns, range.end * columns), [
     range.end - range.start,
     ...middle,
