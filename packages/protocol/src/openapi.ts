@@ -1,6 +1,7 @@
 import type { HttpFault } from './errors.ts';
 import { ErrorBodySchema } from './errors.ts';
 import { FIELD_DESCRIPTIONS } from './field-descriptions.ts';
+import { StreamErrorSchema } from './chat-response.ts';
 import { type Operation, OPERATIONS } from './operations.ts';
 
 /** A JSON schema as the document holds it. */
@@ -146,7 +147,13 @@ function toAnswers(operation: Operation, components: Components): Record<string,
   const content =
     'mediaType' in answer ? { [answer.mediaType as string]: { schema: { type: 'string' } } } : json(answer);
   const stream =
-    chunk === undefined ? {} : { 'text/event-stream': { schema: toEventStream(components.reference(chunk)) } };
+    chunk === undefined
+      ? {}
+      : {
+          'text/event-stream': {
+            schema: toEventStream([chunk, StreamErrorSchema].map((event) => components.reference(event))),
+          },
+        };
   const answers: Record<string, OpenApiResponse> = {
     200: { description: 'Done.', content: { ...content, ...stream } },
   };
@@ -156,12 +163,12 @@ function toAnswers(operation: Operation, components: Components): Record<string,
 }
 
 /** A stream is text; what its events are is said beside it. */
-function toEventStream(event: JsonSchema): JsonSchema {
+function toEventStream(events: JsonSchema[]): JsonSchema {
   return {
     type: 'string',
     description: 'Events `data: <JSON>`, the last one `data: [DONE]`.',
     contentMediaType: 'text/event-stream',
-    'x-event': event,
+    'x-event': { anyOf: events },
   };
 }
 
