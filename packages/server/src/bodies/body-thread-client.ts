@@ -6,8 +6,8 @@ import { fromThreadFailure } from './thread-failure.ts';
 import type { BodySummary, StoreGroupsOptions, TrajectoryBody, TrajectoryBodyKind } from './trajectory-body.ts';
 
 /**
- * The heap of the thread. A body is held as text and as objects: 62 MB of trajectories peaked at 0.4 GB, so that the largest body that
- * is accepted fits. One that does not ends the thread, never the service.
+ * The heap of the thread, which holds one body at a time as text and as objects: 61 MB of trajectories took 0.55 GB with the bytes on the
+ * way. A body that does not fit ends the thread, never the service.
  */
 const MAX_HEAP_MB = 4096;
 /** An idle thread is ended, since a heap that grew does not shrink by itself. */
@@ -23,6 +23,7 @@ interface ThreadCall {
 export class BodyThread {
   readonly #options: BodyThreadOptions;
   readonly #log: (line: string) => void;
+  readonly #maxHeapMb: number;
   #worker: Worker | null = null;
   #idleTimer: NodeJS.Timeout | null = null;
   #numBodies = 0;
@@ -31,9 +32,10 @@ export class BodyThread {
   /** What waits for a reply, in the order in which the thread works on it. */
   readonly #calls = new Map<number, ThreadCall>();
 
-  constructor(options: BodyThreadOptions, log: (line: string) => void) {
+  constructor(options: BodyThreadOptions, log: (line: string) => void, maxHeapMb = MAX_HEAP_MB) {
     this.#options = options;
     this.#log = log;
+    this.#maxHeapMb = maxHeapMb;
   }
 
   /**
@@ -111,7 +113,7 @@ export class BodyThread {
     const worker = new Worker(new URL('./body-thread.ts', import.meta.url), {
       workerData: this.#options,
       execArgv: ['--conditions=@trainyard/source', '--disable-warning=ExperimentalWarning'],
-      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+      resourceLimits: { maxOldGenerationSizeMb: this.#maxHeapMb },
     });
     worker.unref();
     worker.on('message', (message: BodyThreadMessage) => {
@@ -132,12 +134,12 @@ export class BodyThread {
     const isOutOfMemory = 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
     this.#open.clear();
     for (const [index, call] of [...this.#calls.values()].entries())
-      call.fail(isOutOfMemory && index === 0 ? tooLarge() : lostBody());
+      call.fail(isOutOfMemory && index === 0 ? tooLarge(this.#maxHeapMb) : lostBody());
   }
 }
 
-function tooLarge(): RequestError {
-  const message = `The body needs more than ${MAX_HEAP_MB} MB of memory when it is parsed: send it in several requests`;
+function tooLarge(maxHeapMb: number): RequestError {
+  const message = `The body needs more than ${maxHeapMb} MB of memory when it is parsed: send it in several requests`;
   return new RequestError('request.body_too_large', message);
 }
 
