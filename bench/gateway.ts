@@ -58,6 +58,8 @@ const instantBackend: InferenceBackend = {
   baseModel: { id: 'instant', contextLength: 8_192, vocabSize: 49_152 },
   isHealthy: () => true,
   stats: () => null,
+  tokenize: async () => ({ tokenIds: [1, 2, 3], texts: null }),
+  detokenize: async () => 'words',
   async *generate(request) {
     const numTokens = request.maxTokens ?? 1;
     yield { kind: 'started', promptTokenIds: [1, 2, 3], cachedTokens: 0 };

@@ -164,7 +164,8 @@ function checkOpenEnd({ continueFinalMessage = false, addGenerationPrompt = true
   }
 }
 
-function renderChat(prompt: ChatPrompt, template: EngineTemplate | null): Int32Array {
+/** @throws {EngineError} engine.template_failed, engine.context_too_long */
+export function renderChat(prompt: ChatPrompt, template: EngineTemplate | null): Int32Array {
   if (template === null) {
     throw new EngineError('engine.template_failed', 'the model has no chat template: send token ids as the prompt', {
       param: 'messages',

@@ -6,6 +6,7 @@ import type { EngineParts } from './engine.ts';
 import { LlamaRunner } from './llama-runner.ts';
 import type { SchedulingPolicy } from './scheduler.ts';
 import { servedModelPath } from './served-model.ts';
+import { TextCodec } from './text-codec.ts';
 
 /** Tokens of one llama.cpp batch: more than any step plans, so that it is never the limit. */
 const BATCH_TOKENS = 1024;
@@ -30,6 +31,8 @@ export interface OpenEngineOptions {
 export interface OpenedEngine {
   readonly engine: Engine;
   readonly model: ServedModel;
+  /** Text and ids outside any generation. */
+  readonly codec: TextCodec;
   close(): void;
 }
 
@@ -62,11 +65,13 @@ export function openEngine(
     batchTokens: BATCH_TOKENS,
     numThreads: options.numThreads,
   });
+  const template = source === undefined ? null : new ChatTemplate(tokenizer, source);
+  const borders = promptBorders(model);
   const engine = new Engine({
     runner,
     tokenizer,
-    template: source === undefined ? null : new ChatTemplate(tokenizer, source),
-    borders: promptBorders(model),
+    template,
+    borders,
     policy: options.policy ?? 'priority',
     limits: { maxRequests: options.maxRequests },
     ...parts,
@@ -79,6 +84,7 @@ export function openEngine(
       contextLength: engine.limits.maxContextTokens,
       vocabSize: model.vocabSize,
     },
+    codec: new TextCodec(tokenizer, template, borders),
     close: () => {
       engine.close();
       model.close();

@@ -1,5 +1,5 @@
 import assert from 'node:assert';
-import koffi from 'koffi';
+import { koffi } from './koffi.ts';
 import type { Batch } from './structs.ts';
 
 /**
@@ -34,16 +34,16 @@ export class DecodeBatch {
     this.#wantsLogits = new Int8Array(new ArrayBuffer(capacity));
     this.#sequenceCounts = new Int32Array(new ArrayBuffer(capacity * 4)).fill(1);
     this.#sequencePointers = new BigUint64Array(new ArrayBuffer(capacity * 8));
-    const sequences = koffi.address(this.#sequences.buffer);
+    const sequences = koffi().address(this.#sequences.buffer);
     for (let row = 0; row < capacity; row++) this.#sequencePointers[row] = sequences + BigInt(row * 4);
     this.#struct = {
       n_tokens: 0,
-      token: koffi.address(this.#tokens.buffer),
+      token: koffi().address(this.#tokens.buffer),
       embd: null,
-      pos: koffi.address(this.#positions.buffer),
-      n_seq_id: koffi.address(this.#sequenceCounts.buffer),
-      seq_id: koffi.address(this.#sequencePointers.buffer),
-      logits: koffi.address(this.#wantsLogits.buffer),
+      pos: koffi().address(this.#positions.buffer),
+      n_seq_id: koffi().address(this.#sequenceCounts.buffer),
+      seq_id: koffi().address(this.#sequencePointers.buffer),
+      logits: koffi().address(this.#wantsLogits.buffer),
     };
   }
 

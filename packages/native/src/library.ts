@@ -1,8 +1,8 @@
-import koffi from 'koffi';
 import type { KoffiFunc, LibraryHandle, TypeObject } from 'koffi';
 import { NativeError } from './errors.ts';
+import { koffi } from './koffi.ts';
 import { libraryDirectory, libraryPath, LLAMA_PACKAGE_VERSION } from './platform.ts';
-import { BATCH, CONTEXT_PARAMS, MODEL_PARAMS, QUANTIZE_PARAMS, TYPE_TRAITS } from './structs.ts';
+import { structTypes } from './structs.ts';
 import type { Batch, ContextParams, ModelParams, Pointer, QuantizeParams, TypeTraits } from './structs.ts';
 
 /** What `llama_version()` of the pinned packages answers. Another version means other struct layouts: a crash, not an error. */
@@ -12,6 +12,7 @@ const LLAMA_VERSION = '0.5.0-dev';
 type Bytes = Uint8Array | Int32Array | Float32Array | BigUint64Array;
 
 function bindLlama(library: LibraryHandle) {
+  const { BATCH, CONTEXT_PARAMS, MODEL_PARAMS, QUANTIZE_PARAMS } = structTypes();
   const bind = <F extends (...args: never[]) => unknown>(
     result: string | TypeObject,
     name: string,
@@ -108,16 +109,17 @@ function bindLlama(library: LibraryHandle) {
     quantize: bind<(from: string, to: string, params: QuantizeParams) => number>('uint32', 'llama_model_quantize', [
       'const char*',
       'const char*',
-      koffi.pointer(QUANTIZE_PARAMS),
+      koffi().pointer(QUANTIZE_PARAMS),
     ]),
   };
 }
 
 function bindGgml(base: LibraryHandle) {
+  const { TYPE_TRAITS } = structTypes();
   const getTypeTraits = base.func('ggml_get_type_traits', 'void*', ['int32']) as KoffiFunc<(type: number) => Pointer>;
   return {
     /** How a tensor type is stored, and the function that expands it. @param type ggml_type, which must exist */
-    typeTraits: (type: number) => koffi.decode(getTypeTraits(type), TYPE_TRAITS) as TypeTraits,
+    typeTraits: (type: number) => koffi().decode(getTypeTraits(type), TYPE_TRAITS) as TypeTraits,
     /**
      * A function that accepts a log callback's arguments, has no effect and may run on any thread: what silences llama.cpp.
      * (A JavaScript callback called by a compute thread while the main thread waits inside `llama_decode` would deadlock.)
@@ -149,9 +151,9 @@ function load(): Library {
   let base: LibraryHandle, ggml: LibraryHandle, llama: LibraryHandle;
   try {
     // In this order each finds the ones before it already loaded, whatever the platform's search path.
-    base = koffi.load(libraryPath(directory, 'ggml-base'));
-    ggml = koffi.load(libraryPath(directory, 'ggml'));
-    llama = koffi.load(libraryPath(directory, 'llama'));
+    base = koffi().load(libraryPath(directory, 'ggml-base'));
+    ggml = koffi().load(libraryPath(directory, 'ggml'));
+    llama = koffi().load(libraryPath(directory, 'llama'));
   } catch (cause) {
     if (cause instanceof NativeError) throw cause;
     throw new NativeError('native.library_mismatch', `cannot load llama.cpp from ${directory}: ${String(cause)}`, {

@@ -1,5 +1,5 @@
 import assert from 'node:assert';
-import koffi from 'koffi';
+import { koffi } from './koffi.ts';
 import { DecodeBatch } from './decode-batch.ts';
 import { NativeError } from './errors.ts';
 import { library } from './library.ts';
@@ -212,7 +212,7 @@ export class LlamaContext implements Disposable {
     this.#dropView();
     this.#logitsView = {
       address,
-      values: new Float32Array(koffi.view(address, length * Float32Array.BYTES_PER_ELEMENT)),
+      values: new Float32Array(koffi().view(address, length * Float32Array.BYTES_PER_ELEMENT)),
     };
   }
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert';
-import koffi from 'koffi';
+import { koffi } from './koffi.ts';
 import { NativeError } from './errors.ts';
 import { library } from './library.ts';
 import { captureErrors } from './log.ts';
 import { NativeHandle } from './native-handle.ts';
-import { PROGRESS_CALLBACK } from './structs.ts';
+import { structTypes } from './structs.ts';
 import type { Pointer } from './structs.ts';
 import { TokenTable } from './token-table.ts';
 import type { TokenKind } from './token-table.ts';
@@ -55,14 +55,14 @@ export class LlamaModel implements Disposable {
     const progress =
       onProgress === undefined
         ? null
-        : koffi.register((fraction: number) => {
+        : koffi().register((fraction: number) => {
             try {
               onProgress(fraction);
             } catch (error) {
               thrown ??= { error };
             }
             return thrown === undefined;
-          }, koffi.pointer(PROGRESS_CALLBACK));
+          }, koffi().pointer(structTypes().PROGRESS_CALLBACK));
     params.progress_callback = progress;
     try {
       const { result, errors } = captureErrors(() => llama.modelLoad(cPath(path), params));
@@ -78,7 +78,7 @@ export class LlamaModel implements Disposable {
       }
       return new LlamaModel(path, result, !params.vocab_only);
     } finally {
-      if (progress !== null) koffi.unregister(progress);
+      if (progress !== null) koffi().unregister(progress);
     }
   }
 

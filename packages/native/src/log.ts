@@ -1,6 +1,6 @@
-import koffi from 'koffi';
+import { koffi } from './koffi.ts';
 import { library } from './library.ts';
-import { LOG_CALLBACK } from './structs.ts';
+import { structTypes } from './structs.ts';
 import type { Pointer } from './structs.ts';
 
 // ggml_log_level
@@ -21,7 +21,7 @@ let lastWasError = false;
  */
 export function captureErrors<T>(work: () => T): { result: T; errors: string } {
   const llama = library();
-  callback ??= koffi.register(onLog, koffi.pointer(LOG_CALLBACK));
+  callback ??= koffi().register(onLog, koffi().pointer(structTypes().LOG_CALLBACK));
   lines = [];
   lastWasError = false;
   llama.logSet(callback, null);

@@ -8,23 +8,29 @@ export const TEXT_PART_TYPES = ['text', 'input_text', 'output_text', 'refusal', 
 /** One part of a message's content. A plain string inside the list is a text part. Unknown keys are kept for the template. */
 export const ContentPartSchema = Type.Union([Type.String(), Type.Object({ type: Type.Optional(Type.String()) })]);
 
-export const ToolCallSchema = Type.Object({
-  id: Type.String(),
-  type: Type.Literal('function'),
-  function: Type.Object({ name: Type.String(), arguments: Type.String() }),
-});
+export const ToolCallSchema = Type.Object(
+  {
+    id: Type.String(),
+    type: Type.Literal('function'),
+    function: Type.Object({ name: Type.String(), arguments: Type.String() }),
+  },
+  { title: 'ToolCall' },
+);
 export type ToolCall = Static<typeof ToolCallSchema>;
 
 /** A message of any role. Roles outside OpenAI's list are accepted: the template decides. Unknown keys are accepted. */
-export const ChatMessageSchema = Type.Object({
-  role: Type.String(),
-  content: Type.Optional(Type.Union([Type.String(), Type.Array(ContentPartSchema), Type.Null()])),
-  name: optionalNullable(Type.String()),
-  tool_calls: optionalNullable(Type.Array(ToolCallSchema)),
-  tool_call_id: optionalNullable(Type.String()),
-  reasoning: optionalNullable(Type.String()),
-  reasoning_content: optionalNullable(Type.String()),
-});
+export const ChatMessageSchema = Type.Object(
+  {
+    role: Type.String(),
+    content: Type.Optional(Type.Union([Type.String(), Type.Array(ContentPartSchema), Type.Null()])),
+    name: optionalNullable(Type.String()),
+    tool_calls: optionalNullable(Type.Array(ToolCallSchema)),
+    tool_call_id: optionalNullable(Type.String()),
+    reasoning: optionalNullable(Type.String()),
+    reasoning_content: optionalNullable(Type.String()),
+  },
+  { title: 'ChatMessage' },
+);
 export type ChatMessage = Static<typeof ChatMessageSchema>;
 
 /** `content: null` is legal only where a reply may have no text; leaving `content` out is legal for every role. */

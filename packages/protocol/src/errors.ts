@@ -1,39 +1,66 @@
-/** One failed check of a request: where, what, and which rule. The shape is pydantic's, which clients of FastAPI servers read. */
-export interface ValidationItem {
-  /** `['body', 'messages', 0, 'role']`; the first part is `body`, `query`, `path` or `header`. */
-  loc: (string | number)[];
-  msg: string;
-  /** The rule that failed, for example `missing`, `int_type`, `greater_than_equal`. */
-  type: string;
-  input?: unknown;
-  ctx?: Record<string, unknown>;
-}
+import Type, { type Static } from 'typebox';
 
-/** `type` of an error, as the OpenAI clients print it. */
-export type ErrorType =
-  | 'invalid_request_error'
-  | 'authentication_error'
-  | 'permission_error'
-  | 'not_found_error'
-  | 'conflict_error'
-  | 'overloaded_error'
-  | 'server_error';
+import { nullable } from './schema.ts';
 
-/** What an OpenAI client reads of an error; also the one event of a stream that fails after its headers. */
-export interface ErrorObject {
-  message: string;
-  type: ErrorType;
-  /** The wire field at fault, for example `temperature` or `body.messages.0.role`. */
-  param: string | null;
-  /** Stable code, see {@link REQUEST_FAULTS}; codes of the engine, the trainer and the store appear here too. */
-  code: string;
-}
+export const ValidationItemSchema = Type.Object(
+  {
+    loc: Type.Array(Type.Union([Type.String(), Type.Integer()]), {
+      description:
+        'The place, such as `["body", "messages", 0, "role"]`; it begins with `body`, `query`, `path` or `header`.',
+    }),
+    msg: Type.String({ description: 'What was expected there.' }),
+    type: Type.String({ description: 'The rule that failed, such as `missing`, `int_type`, `greater_than_equal`.' }),
+    input: Type.Optional(Type.Unknown({ description: 'The value found there, where it is short.' })),
+    ctx: Type.Optional(
+      Type.Unsafe<Record<string, unknown>>({ type: 'object', description: 'The limits of the rule.' }),
+    ),
+  },
+  {
+    title: 'ValidationItem',
+    description:
+      "One failed check: where, what, and which rule. The shape is pydantic's, which clients of FastAPI servers read.",
+  },
+);
+export type ValidationItem = Static<typeof ValidationItemSchema>;
 
-/** Every error answer carries both shapes, so that both kinds of client can read it. */
-export interface ErrorBody {
-  detail: string | ValidationItem[];
-  error: ErrorObject;
-}
+const ErrorTypeSchema = Type.Enum(
+  [
+    'invalid_request_error',
+    'authentication_error',
+    'permission_error',
+    'not_found_error',
+    'conflict_error',
+    'overloaded_error',
+    'server_error',
+  ],
+  { description: 'The class of the error, as the OpenAI clients print it.' },
+);
+export type ErrorType = Static<typeof ErrorTypeSchema>;
+
+export const ErrorObjectSchema = Type.Object(
+  {
+    message: Type.String({ description: 'What was wrong, the limit, the value and the next step.' }),
+    type: ErrorTypeSchema,
+    param: nullable(Type.String(), { description: 'The field at fault, such as `temperature` or `messages.0.role`.' }),
+    code: Type.String({ description: 'A stable name of the fault.' }),
+  },
+  { title: 'ErrorObject', description: 'What an OpenAI client reads of an error.' },
+);
+export type ErrorObject = Static<typeof ErrorObjectSchema>;
+
+export const ErrorBodySchema = Type.Object(
+  {
+    detail: Type.Union([Type.String(), Type.Array(ValidationItemSchema)], {
+      description: 'The message, or the failed checks one by one.',
+    }),
+    error: ErrorObjectSchema,
+  },
+  {
+    title: 'ErrorBody',
+    description: 'Every error answer carries both shapes, so that both kinds of client can read it.',
+  },
+);
+export type ErrorBody = Static<typeof ErrorBodySchema>;
 
 export interface HttpFault {
   status: number;

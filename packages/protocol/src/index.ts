@@ -8,6 +8,7 @@ export {
 } from './schema.ts';
 export {
   type ErrorBody,
+  ErrorBodySchema,
   type ErrorObject,
   type ErrorType,
   type HttpFault,
@@ -36,11 +37,48 @@ export {
 } from './chat-completion.ts';
 export {
   REMOVED_FIELD_PREFIX,
+  UNIMPLEMENTED_COMPLETION_FIELDS,
   UNIMPLEMENTED_FIELDS,
   type UnimplementedField,
   unsupportedField,
 } from './unimplemented-fields.ts';
-export { normalizeChatCompletionRequest, parseSeed } from './lax.ts';
+export {
+  normalizeChatCompletionRequest,
+  normalizeCompletionRequest,
+  normalizeTokenizeRequest,
+  parseSeed,
+} from './lax.ts';
+export {
+  type Completion,
+  type CompletionChoice,
+  type CompletionChunk,
+  type CompletionChunkChoice,
+  type CompletionField,
+  type CompletionLogprobs,
+  type CompletionRequest,
+  CompletionRequestSchema,
+  MAX_PROMPTS,
+} from './completion.ts';
+export {
+  type DetokenizeRequest,
+  DetokenizeRequestSchema,
+  type DetokenizeResponse,
+  MAX_DETOKENIZE_TOKENS,
+  type TokenizeRequest,
+  TokenizeRequestSchema,
+  type TokenizeResponse,
+} from './tokenize.ts';
+export type { ModelCard, ModelList, ModelPermission } from './models.ts';
+export type { Health, PartCheck, SystemCheck, Version } from './service-status.ts';
+export { type Operation, OPERATIONS, type OperationScope } from './operations.ts';
+export {
+  type JsonSchema,
+  openApiDocument,
+  type OpenApiDocument,
+  type OpenApiOperation,
+  type OpenApiParameter,
+  type OpenApiResponse,
+} from './openapi.ts';
 export type {
   AssistantMessage,
   ChatCompletion,
@@ -50,9 +88,6 @@ export type {
   ChunkChoice,
   ChunkUsage,
   CompletionUsage,
-  ModelCard,
-  ModelList,
-  ModelPermission,
   StreamError,
   TokenLogprobEntry,
   TopLogprobEntry,
@@ -91,6 +126,7 @@ export {
   type JobStatus,
   type LogTrajectoriesRequest,
   LogTrajectoriesRequestSchema,
+  type LogTrajectoriesResponse,
   type ModelObject,
   type TrainingEventObject,
   type TrainingEventType,

@@ -1,30 +1,39 @@
-import type { TSchema } from 'typebox';
+import type { TObject, TSchema } from 'typebox';
 import { ChatCompletionRequestSchema } from './chat-completion.ts';
+import { CompletionRequestSchema } from './completion.ts';
+import { TokenizeRequestSchema } from './tokenize.ts';
 
 /**
  * Reads values as pydantic's lax mode does, which vLLM clients rely on: numeric strings for numbers ("0.5"), integral floats
  * and booleans for integers (1.0, true), and 0, 1, "yes", "off" … for booleans. Applies to the request's own fields and to
- * the members of small option objects; messages and tools are taken as they are. What cannot be read is left as it is, so that
- * validation reports it.
+ * the members of small option objects; messages, prompts and tools are taken as they are. What cannot be read is left as it is,
+ * so that validation reports it.
  *
  * Returns a new object; a value that is no object is returned unchanged.
  */
-export function normalizeChatCompletionRequest(body: unknown): unknown {
-  if (!isObject(body)) return body;
-  const normalized: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(body)) normalized[name] = normalizeField(name, value);
-  return normalized;
+export const normalizeChatCompletionRequest = laxReader(ChatCompletionRequestSchema);
+/** As {@link normalizeChatCompletionRequest}. */
+export const normalizeCompletionRequest = laxReader(CompletionRequestSchema);
+/** As {@link normalizeChatCompletionRequest}. */
+export const normalizeTokenizeRequest = laxReader(TokenizeRequestSchema);
+
+function laxReader(schema: TObject): (body: unknown) => unknown {
+  const fields = schema.properties as Record<string, TSchema>;
+  return (body) => {
+    if (!isObject(body)) return body;
+    const normalized: Record<string, unknown> = {};
+    for (const [name, value] of Object.entries(body))
+      normalized[name] = normalizeField(Object.hasOwn(fields, name) ? fields[name] : undefined, name, value);
+    return normalized;
+  };
 }
 
 /** Fields whose string form vLLM refuses although other integers may be strings. */
 const NO_STRING_FORM = new Set(['top_logprobs', 'prompt_logprobs']);
-/** Large values that hold text and are not numbers anywhere. */
-const TAKEN_AS_IS = new Set(['messages', 'tools', 'chat_template_kwargs']);
+/** Large values that hold text and are not numbers anywhere, and lists of ids. */
+const TAKEN_AS_IS = new Set(['messages', 'prompt', 'tools', 'chat_template_kwargs']);
 
-const FIELDS = ChatCompletionRequestSchema.properties as Record<string, TSchema>;
-
-function normalizeField(name: string, value: unknown): unknown {
-  const schema = Object.hasOwn(FIELDS, name) ? FIELDS[name] : undefined;
+function normalizeField(schema: TSchema | undefined, name: string, value: unknown): unknown {
   if (schema === undefined || TAKEN_AS_IS.has(name)) return value;
   if (typeof value === 'string' && NO_STRING_FORM.has(name)) return value;
   if (name === 'seed') return normalizeSeed(value);

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { NAME_PATTERN, optionalNullable } from './schema.ts';
+import { listPageSchema, NAME_PATTERN, nullable, optionalNullable } from './schema.ts';
 import { TrainingConfigSchema } from './training-config.ts';
 import { TrajectoryGroupSchema } from './trajectory.ts';
 
@@ -20,40 +20,59 @@ export const CreateModelRequestSchema = Type.Object(
 );
 export type CreateModelRequest = Static<typeof CreateModelRequestSchema>;
 
-export interface ModelObject {
-  id: string;
-  /** Never null: the caller's default entity when the request had none. */
-  entity: string;
-  project: string;
-  name: string;
-  base_model: string;
-  /** The tracking run, null without tracking. */
-  run_id: string | null;
-}
+export const ModelObjectSchema = Type.Object(
+  {
+    id: Type.String({ description: 'Names the model in the other routes of the preview API.' }),
+    entity: Type.String({ description: "Never null: the caller's own entity when the request had none." }),
+    project: Type.String(),
+    name: Type.String(),
+    base_model: Type.String(),
+    run_id: nullable(Type.String(), { description: 'The tracking run; null without tracking.' }),
+  },
+  { title: 'ModelObject' },
+);
+export type ModelObject = Static<typeof ModelObjectSchema>;
 
-export interface DeleteModelResponse {
-  model_id: string;
-  deleted_checkpoints: number;
-  deleted_run: boolean;
-}
+export const DeleteModelResponseSchema = Type.Object(
+  {
+    model_id: Type.String(),
+    deleted_checkpoints: Type.Integer({ minimum: 0 }),
+    deleted_run: Type.Boolean({ description: 'False without tracking.' }),
+  },
+  { title: 'DeleteModelResponse' },
+);
+export type DeleteModelResponse = Static<typeof DeleteModelResponseSchema>;
 
-/** One usable checkpoint; step 0 is the untouched base model. */
-export interface CheckpointObject {
-  id: string;
-  step: number;
-  metrics: Record<string, number>;
-}
+const CheckpointSchema = Type.Object(
+  {
+    id: Type.String(),
+    step: Type.Integer({ minimum: 0, description: 'Completed jobs of the model; 0 is the untouched base model.' }),
+    metrics: Type.Unsafe<Record<string, number>>({
+      type: 'object',
+      additionalProperties: { type: 'number' },
+      description: 'Means of the job (`train/…`) and of logged trajectories (`<split>/…`).',
+    }),
+  },
+  { title: 'Checkpoint', description: 'What is listed can be sampled from.' },
+);
+export type CheckpointObject = Static<typeof CheckpointSchema>;
+export const CheckpointPageSchema = listPageSchema('CheckpointPage', CheckpointSchema);
 
 /** DELETE /preview/models/{model_id}/checkpoints. */
 export const DeleteCheckpointsRequestSchema = Type.Object(
-  { steps: Type.Array(Type.Integer({ minimum: 0 })) },
+  { steps: Type.Array(Type.Integer({ minimum: 0 }), { description: 'Steps to delete; unknown ones are no error.' }) },
   { title: 'DeleteCheckpointsRequest' },
 );
 export type DeleteCheckpointsRequest = Static<typeof DeleteCheckpointsRequestSchema>;
-export interface DeleteCheckpointsResponse {
-  deleted_count: number;
-  not_found_steps: number[];
-}
+
+export const DeleteCheckpointsResponseSchema = Type.Object(
+  {
+    deleted_count: Type.Integer({ minimum: 0 }),
+    not_found_steps: Type.Array(Type.Integer({ minimum: 0 })),
+  },
+  { title: 'DeleteCheckpointsResponse' },
+);
+export type DeleteCheckpointsResponse = Static<typeof DeleteCheckpointsResponseSchema>;
 
 /** POST /preview/models/{model_id}/log. */
 export const LogTrajectoriesRequestSchema = Type.Object(
@@ -66,6 +85,12 @@ export const LogTrajectoriesRequestSchema = Type.Object(
 );
 export type LogTrajectoriesRequest = Static<typeof LogTrajectoriesRequestSchema>;
 
+export const LogTrajectoriesResponseSchema = Type.Object(
+  { model_id: Type.String(), num_trajectories: Type.Integer({ minimum: 0, description: 'Over all groups.' }) },
+  { title: 'LogTrajectoriesResponse' },
+);
+export type LogTrajectoriesResponse = Static<typeof LogTrajectoriesResponseSchema>;
+
 /** POST /preview/training-jobs. An empty list of groups is legal: the job trains nothing and the step advances. */
 export const CreateTrainingJobRequestSchema = Type.Object(
   {
@@ -77,22 +102,43 @@ export const CreateTrainingJobRequestSchema = Type.Object(
 );
 export type CreateTrainingJobRequest = Static<typeof CreateTrainingJobRequestSchema>;
 
-export type JobStatus = 'queued' | 'running' | 'succeeded' | 'failed' | 'cancelled';
+const JobStatusSchema = Type.Enum(['queued', 'running', 'succeeded', 'failed', 'cancelled'], {
+  description: 'The last three are final.',
+});
+export type JobStatus = Static<typeof JobStatusSchema>;
 
-export interface TrainingJobObject {
-  id: string;
-  model_id: string;
-  status: JobStatus;
-  /** Unix seconds. */
-  created_at: number;
-  /** Keys of `experimental_config` this version does not know. */
-  ignored_config_keys: string[];
-}
+export const TrainingJobSchema = Type.Object(
+  {
+    id: Type.String(),
+    model_id: Type.String(),
+    status: JobStatusSchema,
+    created_at: Type.Integer({ description: 'Unix seconds.' }),
+    ignored_config_keys: Type.Array(Type.String(), {
+      description: 'Keys of `experimental_config` that this version does not know.',
+    }),
+  },
+  { title: 'TrainingJob' },
+);
+export type TrainingJobObject = Static<typeof TrainingJobSchema>;
 
 /** `training_started` once, then `gradient_step` × num_sequences, then one end event. */
-export type TrainingEventType = 'training_started' | 'gradient_step' | 'training_ended' | 'training_failed';
-export interface TrainingEventObject {
-  id: string;
-  type: TrainingEventType;
-  data: Record<string, unknown>;
-}
+const TrainingEventTypeSchema = Type.Enum(['training_started', 'gradient_step', 'training_ended', 'training_failed'], {
+  description:
+    'Started once, then one gradient step each, then exactly one end: `training_ended` or `training_failed`.',
+});
+export type TrainingEventType = Static<typeof TrainingEventTypeSchema>;
+
+const TrainingEventSchema = Type.Object(
+  {
+    id: Type.String({ description: 'Unique and stable.' }),
+    type: TrainingEventTypeSchema,
+    data: Type.Unsafe<Record<string, unknown>>({
+      type: 'object',
+      description:
+        '`num_sequences` and counts at the start; numbers of each gradient step; `error_message` of a failure.',
+    }),
+  },
+  { title: 'TrainingEvent' },
+);
+export type TrainingEventObject = Static<typeof TrainingEventSchema>;
+export const TrainingEventPageSchema = listPageSchema('TrainingEventPage', TrainingEventSchema);

@@ -1,8 +1,13 @@
-import Type, { type Static, type TSchema } from 'typebox';
+import Type, { type Static, type TObject, type TSchema, type TSchemaOptions } from 'typebox';
 
 /** A field that may be left out or be `null`; both mean its default. */
 export function optionalNullable<T extends TSchema>(schema: T) {
   return Type.Optional(Type.Union([schema, Type.Null()]));
+}
+
+/** A value of an answer that is always there and may be `null`. */
+export function nullable<T extends TSchema>(schema: T, options: TSchemaOptions = {}) {
+  return Type.Union([schema, Type.Null()], options);
 }
 
 /** A JSON object whose members are passed on as they are. */
@@ -11,11 +16,16 @@ export const JsonObjectSchema = Type.Unsafe<Record<string, unknown>>({ type: 'ob
 /** A string free of the characters that separate the parts of a model name: `/`, `:`, `@` and control characters. */
 export const NAME_PATTERN = '^[^/:@\\u0000-\\u001f\\u007f]+$';
 
-/** Paging of a list: `after` is the id of the last item already seen (exclusive). */
 export const PageQuerySchema = Type.Object({
-  after: Type.Optional(Type.String()),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20 })),
-  order: Type.Optional(Type.Enum(['asc', 'desc'])),
+  after: Type.Optional(
+    Type.String({
+      description: 'Id of the last item already seen; the page begins behind it. It may be deleted meanwhile.',
+    }),
+  ),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'The most items of the page.' }),
+  ),
+  order: Type.Optional(Type.Enum(['asc', 'desc'], { description: 'Default `asc`, the oldest first.' })),
 });
 export type PageQuery = Static<typeof PageQuerySchema>;
 
@@ -34,4 +44,18 @@ export interface ListPage<Item extends { id: string }> {
   first_id: string | null;
   last_id: string | null;
   has_more: boolean;
+}
+
+/** The schema of `ListPage<Item>`. */
+export function listPageSchema(title: string, item: TObject) {
+  return Type.Object(
+    {
+      object: Type.Literal('list'),
+      data: Type.Array(item),
+      first_id: nullable(Type.String()),
+      last_id: nullable(Type.String(), { description: 'What `after` of the next page is.' }),
+      has_more: Type.Boolean({ description: 'Whether there is a next page.' }),
+    },
+    { title },
+  );
 }

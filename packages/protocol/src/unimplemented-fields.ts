@@ -1,4 +1,5 @@
 import type { ChatCompletionField } from './chat-completion.ts';
+import { type CompletionField, CompletionRequestSchema } from './completion.ts';
 
 /** A field that is read and checked but not honoured yet. */
 export interface UnimplementedField {
@@ -52,14 +53,35 @@ export const UNIMPLEMENTED_FIELDS = {
 /** Removed from vLLM, where they are ignored: an unconstrained answer to a constrained question. Here they are refused by name. */
 export const REMOVED_FIELD_PREFIX = 'guided_';
 
+/** What a text completion has for itself; the fields it shares with a chat are honoured or refused as there. */
+const UNIMPLEMENTED_TEXT_FIELDS = {
+  suffix: { default: null },
+  best_of: { default: 1 },
+  prompt_embeds: { default: null },
+  prompt_logprobs: { default: null },
+} as const satisfies Partial<Record<CompletionField, UnimplementedField>>;
+
+/** Fields of a text completion that the service cannot honour yet. */
+export const UNIMPLEMENTED_COMPLETION_FIELDS: Readonly<Record<string, UnimplementedField>> = {
+  ...Object.fromEntries(
+    Object.entries(UNIMPLEMENTED_FIELDS).filter(
+      // A text is echoed as it is, and nothing but this field decides how it begins.
+      ([name]) =>
+        Object.hasOwn(CompletionRequestSchema.properties, name) && name !== 'echo' && name !== 'add_special_tokens',
+    ),
+  ),
+  ...UNIMPLEMENTED_TEXT_FIELDS,
+};
+
 /** The first field of the body that asks for something the service does not do, or null. */
-export function unsupportedField(body: Readonly<Record<string, unknown>>): string | null {
+export function unsupportedField(
+  body: Readonly<Record<string, unknown>>,
+  table: Readonly<Record<string, UnimplementedField>> = UNIMPLEMENTED_FIELDS,
+): string | null {
   for (const [name, value] of Object.entries(body)) {
     if (value === null || value === undefined) continue;
     if (name.startsWith(REMOVED_FIELD_PREFIX)) return name;
-    const field: UnimplementedField | undefined = Object.hasOwn(UNIMPLEMENTED_FIELDS, name)
-      ? UNIMPLEMENTED_FIELDS[name as keyof typeof UNIMPLEMENTED_FIELDS]
-      : undefined;
+    const field = Object.hasOwn(table, name) ? table[name] : undefined;
     if (field && value !== field.default && !field.isInert?.(value)) return name;
   }
   return null;

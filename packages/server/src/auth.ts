@@ -10,6 +10,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Every route declares one; registering a route without it throws. */
     scope?: RouteScope;
+    /** The schema of the body, where the route itself checks it. */
+    body?: object;
   }
   interface FastifyRequest {
     /** Set on every route that is not public. */

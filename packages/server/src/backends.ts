@@ -1,9 +1,15 @@
 import { join } from 'node:path';
 
-import type { AdapterRef, EngineEvent, EngineStats, GenerateRequest } from '@trainyard/engine';
+import type { AdapterRef, EngineEvent, EngineStats, GenerateRequest, TokenizeInput } from '@trainyard/engine';
 import type { Blobs } from '@trainyard/store';
 
 import type { ResolvedModel } from './model-names.ts';
+
+export interface Tokenized {
+  tokenIds: number[];
+  /** The text of each id by itself, where it was asked for. */
+  texts: string[] | null;
+}
 
 /** The seam between HTTP and whatever samples: an engine host on this machine, or another server. */
 export interface InferenceBackend {
@@ -12,6 +18,10 @@ export interface InferenceBackend {
    * pulling beyond a small buffer; leaving the loop, or aborting the signal, ends the request and frees its cache.
    */
   generate(request: GenerateRequest, signal: AbortSignal): AsyncIterable<EngineEvent>;
+  /** Text, or a conversation, as ids. @throws {BackendFailure} */
+  tokenize(input: TokenizeInput, options: { withTexts: boolean; signal: AbortSignal }): Promise<Tokenized>;
+  /** Ids as text, control tokens included. @throws {BackendFailure} */
+  detokenize(tokenIds: readonly number[], options: { signal: AbortSignal }): Promise<string>;
   /** `contextLength` in tokens. */
   readonly baseModel: { id: string; contextLength: number; vocabSize: number };
   isHealthy(): boolean;

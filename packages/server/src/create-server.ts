@@ -3,15 +3,19 @@ import { randomUUID } from 'node:crypto';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 
 import { requireKeys } from './auth.ts';
+import { TrajectoryBodyReader } from './bodies/accept-trajectory-bodies.ts';
 import { toErrorAnswer } from './http-faults.ts';
 import { acceptJsonBodies } from './json-body.ts';
 import { RequestError } from './request-error.ts';
 import { refuseRouteMisses } from './route-misses.ts';
 import { chatCompletionRoutes } from './routes/chat-completions.ts';
 import { checkpointRoutes } from './routes/checkpoints.ts';
+import { completionRoutes } from './routes/completions.ts';
 import { healthRoutes } from './routes/health.ts';
 import { modelRoutes } from './routes/models.ts';
 import { previewModelRoutes } from './routes/preview-models.ts';
+import { referenceRoutes } from './routes/reference.ts';
+import { tokenizeRoutes } from './routes/tokenize.ts';
 import { trainingJobRoutes } from './routes/training-jobs.ts';
 import { trajectoryLogRoutes } from './routes/trajectory-logs.ts';
 import { DEFAULT_HTTP_LIMITS, type RouteParts, type ServerParts } from './server-parts.ts';
@@ -35,8 +39,10 @@ export function createServer(parts: ServerParts): FastifyInstance {
   const app = Fastify({
     bodyLimit: routeParts.limits.chatBodyBytes,
     routerOptions: { ignoreTrailingSlash: true },
-    // Faults before there is a route: a path with a broken percent escape, say.
-    frameworkErrors: (error, request, reply) => void sendError(error, request, reply, routeParts.log),
+    // Paths that are no valid URL never reach a route.
+    frameworkErrors: (error, request, reply) => {
+      sendError(error, request as FastifyRequest, reply as FastifyReply, routeParts.log);
+    },
     genReqId: ({ headers }) => {
       const id = headers['x-request-id'];
       return typeof id === 'string' && REQUEST_ID.test(id) ? id : randomUUID().replaceAll('-', '');
@@ -54,10 +60,15 @@ export function createServer(parts: ServerParts): FastifyInstance {
   healthRoutes(app, routeParts);
   modelRoutes(app, routeParts);
   chatCompletionRoutes(app, routeParts);
+  completionRoutes(app, routeParts);
+  tokenizeRoutes(app, routeParts);
   previewModelRoutes(app, routeParts);
   checkpointRoutes(app, routeParts);
-  trajectoryLogRoutes(app, routeParts);
-  trainingJobRoutes(app, routeParts);
+  const bodies = new TrajectoryBodyReader(routeParts);
+  app.addHook('onClose', () => bodies.close());
+  trajectoryLogRoutes(app, routeParts, bodies);
+  trainingJobRoutes(app, routeParts, bodies);
+  referenceRoutes(app);
   return app;
 }
 

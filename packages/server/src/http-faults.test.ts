@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+
 import { StoreError } from '@trainyard/store';
 import { describe, expect, test } from 'vitest';
 
@@ -46,4 +48,18 @@ test('what can be retried is no refusal of the request itself', () => {
   const retryable = Object.entries(HTTP_FAULTS).filter(([, fault]) => fault.retryable);
   expect(retryable.map(([, fault]) => fault.status).filter((status) => ![409, 429, 503].includes(status))).toEqual([]);
   for (const [, fault] of Object.entries(HTTP_FAULTS)) expect(fault.status).toBeGreaterThanOrEqual(400);
+});
+
+test('docs/reference/errors.md has every code, with its status, its type and whether to retry, and no other', () => {
+  const page = readFileSync(new URL('../../../docs/reference/errors.md', import.meta.url), 'utf8');
+  const rows = [...page.matchAll(/^\| `([^`]+)` \| (\d+) \| (\w+) \| (yes|no) \| (.+) \|$/gm)];
+  const documented = rows.map(([, code, status, type, retry]) => [code, Number(status), type, retry === 'yes']);
+  const real = Object.entries(HTTP_FAULTS).map(([code, { status, type, retryable }]) => [
+    code,
+    status,
+    type,
+    retryable,
+  ]);
+  expect(documented).toEqual(real);
+  expect(new Set(rows.map(([, , , , , meaning]) => meaning)).size).toBe(rows.length);
 });

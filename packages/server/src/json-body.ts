@@ -23,11 +23,10 @@ export function acceptJsonBodies(app: FastifyInstance): void {
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text: string, done) => {
     if (request.headers['idempotency-key'] !== undefined)
       request.bodyDigest = createHash('sha256').update(text).digest('hex');
-    if (text.trim() === '') return done(null, undefined);
     try {
-      done(null, keepSeedDigits(parse(text, undefined, { protoAction: 'remove', constructorAction: 'remove' }), text));
+      done(null, keepSeedDigits(parseJsonBody(text), text));
     } catch (error) {
-      done(error instanceof RangeError ? nestingFault(error) : syntaxFault(error as Error, text));
+      done(error instanceof RangeError ? nestingFault(error) : (error as Error));
     }
   });
 }
@@ -36,6 +35,20 @@ export function acceptJsonBodies(app: FastifyInstance): void {
 function nestingFault(cause: RangeError): RequestError {
   const items = [{ loc: ['body'], msg: 'The body is nested too deeply', type: 'recursion_limit' }];
   return new RequestError('request.invalid', 'The body is nested too deeply', { param: 'body', items, cause });
+}
+
+/**
+ * One JSON body; undefined when there is none.
+ *
+ * @throws {RequestError} `request.invalid_json`
+ */
+export function parseJsonBody(text: string): unknown {
+  if (text.trim() === '') return undefined;
+  try {
+    return parse(text, undefined, { protoAction: 'remove', constructorAction: 'remove' });
+  } catch (error) {
+    throw syntaxFault(error as Error, text);
+  }
 }
 
 function syntaxFault(error: Error, text: string): RequestError {

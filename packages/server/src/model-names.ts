@@ -11,6 +11,10 @@ export type ResolvedModel =
       project: string;
       /** `entity/project/name:stepN` */
       name: string;
+      /** `entity/project/name` */
+      root: string;
+      /** Of the version, milliseconds since the epoch. */
+      createdAt: number;
       step: number;
       /** Null: base weights, served with the defaults of a trained model. */
       artifactKey: string | null;
@@ -65,6 +69,8 @@ function atCheckpoint(model: Model, checkpoint: Checkpoint | null): ResolvedMode
     modelId: model.id,
     project: model.project,
     name: versionName(model, step),
+    root: `${model.entity}/${model.project}/${model.name}`,
+    createdAt: checkpoint?.createdAt ?? model.createdAt,
     step,
     artifactKey: checkpoint?.artifactKey ?? null,
     digest: checkpoint?.digest ?? null,

@@ -29,10 +29,12 @@ export function refuseRouteMisses(app: FastifyInstance): void {
   app.setNotFoundHandler(refuse);
 }
 
-/** `/v1/x/:id` → a path with one segment there; a trailing slash is the same path. */
+/** `/v1/x/:id` → a path with one segment there, `/v1/x/*` with any number; a trailing slash is the same path. */
 function patternOf(url: string): RegExp {
   const segments = url
     .split('/')
-    .map((segment) => (segment.startsWith(':') ? '[^/]+' : segment.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')));
+    .map((segment) =>
+      segment === '*' ? '.+' : segment.startsWith(':') ? '[^/]+' : segment.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'),
+    );
   return new RegExp(`^${segments.join('/')}/?$`);
 }

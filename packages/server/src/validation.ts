@@ -2,6 +2,8 @@ import { Ajv, type ErrorObject as AjvError } from 'ajv';
 import type { FastifySchemaCompiler, FastifySchema } from 'fastify';
 import type { ValidationItem } from '@trainyard/protocol';
 
+import { RequestError } from './request-error.ts';
+
 /** More failed checks than this help nobody; a body of 8 MB can have tens of thousands. */
 const MAX_ITEMS = 100;
 /** Longer values are not repeated in the answer. */
@@ -14,13 +16,16 @@ const bodyAjv = new Ajv({ ...OPTIONS, allErrors: true });
 const largeBodyAjv = new Ajv({ ...OPTIONS, allErrors: false });
 const textAjv = new Ajv({ ...OPTIONS, allErrors: true, coerceTypes: true });
 
-/** Set on the schema of a body that may be hundreds of MB. */
-export const STOP_AT_FIRST_FAULT = { 'x-stop-at-first-fault': true } as const;
+export const compileValidator: FastifySchemaCompiler<FastifySchema> = ({ schema, httpPart }) =>
+  (httpPart === 'body' ? bodyAjv : textAjv).compile(schema);
 
-export const compileValidator: FastifySchemaCompiler<FastifySchema> = ({ schema, httpPart }) => {
-  if (httpPart !== 'body') return textAjv.compile(schema);
-  return ('x-stop-at-first-fault' in schema ? largeBodyAjv : bodyAjv).compile(schema);
-};
+/** A check of bodies that may be hundreds of MB, which throws `request.invalid` with the first failure. */
+export function compileLargeBodyCheck(schema: object): (body: unknown) => void {
+  const validate = largeBodyAjv.compile(schema);
+  return (body) => {
+    if (!validate(body)) throw RequestError.invalid(toValidationItems(validate.errors ?? [], 'body', body));
+  };
+}
 
 /** Where a validated value came from, as the first part of `loc`. */
 export type ValidatedPart = 'body' | 'query' | 'path' | 'header';

@@ -150,7 +150,7 @@ export interface TrajectoryLog extends LogCounts {
   createdAt: number;
 }
 
-export type UsageKind = 'chat' | 'training';
+export type UsageKind = 'chat' | 'completion' | 'training';
 
 /** Tokens of one request, or (from `sumUsage`) of many. */
 export interface Usage {

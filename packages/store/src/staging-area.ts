@@ -2,12 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { isMainThread, threadId } from 'node:worker_threads';
 
-/** Names of the areas that this process uses now. */
+/** Names of the areas that this thread uses now. */
 const OWN_AREAS = new Set<string>();
 
 /**
- * Where half-written things live: one folder for each open handle, named `<host>.<pid>.<random>`. What a dead process of this host
+ * Where half-written things live: one folder for each open handle, named `<host>.<pid>.<random>` (`<host>.<pid>t<thread>.<random>`
+ * in a worker thread). What a dead process of this host
  * left is removed on open; folders of live processes, and of other hosts that may share the disk, are not touched.
  */
 export class StagingArea {
@@ -18,7 +20,7 @@ export class StagingArea {
     await mkdir(root, { recursive: true, mode: 0o700 });
     for (const name of await readdir(root))
       if (isAbandoned(name)) await rm(join(root, name), { recursive: true, force: true });
-    const name = `${hostname()}.${process.pid}.${randomUUID()}`;
+    const name = `${hostname()}.${process.pid}${isMainThread ? '' : `t${threadId}`}.${randomUUID()}`;
     OWN_AREAS.add(name);
     await mkdir(join(root, name), { mode: 0o700 });
     return new StagingArea(root, name);
@@ -41,11 +43,15 @@ export class StagingArea {
 }
 
 function isAbandoned(name: string): boolean {
-  const match = /^(.*)\.(\d+)\.[0-9a-f-]{36}$/.exec(name);
+  const match = /^(.*)\.(\d+)(t\d+)?\.[0-9a-f-]{36}$/.exec(name);
   if (match === null || match[1] !== hostname()) return false;
   const pid = Number(match[2]);
-  // The same pid but not ours: an earlier life of this container, where every start has the same pid.
-  if (pid === process.pid) return !OWN_AREAS.has(name);
+  if (pid === process.pid) {
+    // The same pid but not ours: an earlier life of this container, where every start has the same pid. Which areas are in use only the
+    // main thread can tell, and of those of other threads only at its first open, before there are threads.
+    const isOfThread = match[3] !== undefined;
+    return isMainThread && (isOfThread ? OWN_AREAS.size === 0 : !OWN_AREAS.has(name));
+  }
   try {
     process.kill(pid, 0); // asks only whether the process exists
     return false;

@@ -1,9 +1,9 @@
 import assert from 'node:assert';
 import { endianness } from 'node:os';
-import koffi from 'koffi';
+import { koffi } from '../koffi.ts';
 import { NativeError } from '../errors.ts';
 import { library } from '../library.ts';
-import { TO_FLOAT } from '../structs.ts';
+import { structTypes } from '../structs.ts';
 import type { TensorType } from './tensor-types.ts';
 
 /**
@@ -79,5 +79,5 @@ function blocksToFloat(type: TensorType, bytes: Uint8Array, out: Float32Array): 
   assert(name === type.name, `ggml calls type ${type.id} ${name}, not ${type.name}`);
   if (toFloat === null)
     throw new NativeError('native.gguf_malformed', `tensors of type ${name} hold no readable values`);
-  koffi.call(toFloat, TO_FLOAT, bytes, out, out.length);
+  koffi().call(toFloat, structTypes().TO_FLOAT, bytes, out, out.length);
 }

@@ -1,11 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 
-import type { EngineEvent, EngineStats, GenerateRequest, OpenEngineOptions, ServedModel } from '@trainyard/engine';
+import type {
+  EngineEvent,
+  EngineStats,
+  GenerateRequest,
+  OpenEngineOptions,
+  ServedModel,
+  TokenizeInput,
+} from '@trainyard/engine';
 
-import type { InferenceBackend } from '../backends.ts';
+import type { InferenceBackend, Tokenized } from '../backends.ts';
 import type { ComputeArbiter } from '../compute-arbiter.ts';
+import { BackendFailure } from '../http-faults.ts';
 import { ComputingHost } from './computing-host.ts';
+import { PendingCodecCalls } from './pending-codec-calls.ts';
 import type { EngineHostCommand, EngineHostMessage } from './messages.ts';
 import type { SupervisedHost } from './supervised-host.ts';
 
@@ -14,11 +23,13 @@ const PAUSE_ABOVE_EVENTS = 256;
 const RESUME_BELOW_EVENTS = 32;
 /** How long a new request waits for a host that is being restarted. Loading the default model takes about a second. */
 const RESTART_WAIT_MS = 15_000;
+const RESTARTING = 'the inference engine is being restarted; try again';
 
 /** Sampling on llama.cpp in a supervised child process. */
 export class EmbeddedInference implements InferenceBackend {
   readonly #host: SupervisedHost<EngineHostCommand, EngineHostMessage>;
   readonly #streams = new Map<string, EventStream>();
+  readonly #codecCalls = new PendingCodecCalls();
   readonly #modelId: string;
   #served: ServedModel | null = null;
   #stats: EngineStats | null = null;
@@ -90,7 +101,7 @@ export class EmbeddedInference implements InferenceBackend {
     try {
       await this.#host.whenReady(RESTART_WAIT_MS, signal);
     } catch {
-      yield failed('engine.host_lost', 'the inference engine is being restarted; try again');
+      yield failed('engine.host_lost', RESTARTING);
       return;
     }
     const stream = new EventStream((isPaused) => this.#host.send({ kind: 'pause', requestId, isPaused }));
@@ -118,8 +129,40 @@ export class EmbeddedInference implements InferenceBackend {
     }
   }
 
+  async tokenize(input: TokenizeInput, options: { withTexts: boolean; signal: AbortSignal }): Promise<Tokenized> {
+    await this.#whenReady(options.signal);
+    const { withTexts } = options;
+    const reply = await this.#codecCalls.run(
+      (requestId) => this.#host.send({ kind: 'tokenize', requestId, input, withTexts }),
+      'tokenized',
+    );
+    return { tokenIds: reply.tokenIds, texts: reply.texts };
+  }
+
+  async detokenize(tokenIds: readonly number[], options: { signal: AbortSignal }): Promise<string> {
+    await this.#whenReady(options.signal);
+    const reply = await this.#codecCalls.run(
+      (requestId) => this.#host.send({ kind: 'detokenize', requestId, tokenIds }),
+      'detokenized',
+    );
+    return reply.text;
+  }
+
+  async #whenReady(signal: AbortSignal): Promise<void> {
+    try {
+      await this.#host.whenReady(RESTART_WAIT_MS, signal);
+    } catch {
+      throw new BackendFailure('engine.host_lost', RESTARTING, null);
+    }
+  }
+
   #onMessage(message: EngineHostMessage): void {
     switch (message.kind) {
+      case 'tokenized':
+      case 'detokenized':
+      case 'codec-failed':
+        this.#codecCalls.settle(message);
+        break;
       case 'ready':
         this.#served = message.model;
         break;
@@ -136,6 +179,7 @@ export class EmbeddedInference implements InferenceBackend {
   }
 
   #onLost(reason: string): void {
+    this.#codecCalls.failAll(`the inference engine stopped while this request ran (${reason}); try again`);
     for (const stream of this.#streams.values()) {
       if (!stream.isEnded)
         stream.push(

@@ -5,13 +5,13 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-import { openEngine, type EngineEvent, type OpenEngineOptions } from '@trainyard/engine';
+import { EngineError, openEngine, type EngineEvent, type OpenEngineOptions } from '@trainyard/engine';
 
 import { connectHost, hostOptions, openOrRefuse } from './host-main.ts';
-import type { EngineHostCommand, EngineHostMessage } from './messages.ts';
+import type { CodecCommand, CodecReply, EngineHostCommand, EngineHostMessage } from './messages.ts';
 
 const opened = await openOrRefuse(() => openEngine(hostOptions<OpenEngineOptions>()));
-const { engine, model } = opened;
+const { engine, model, codec } = opened;
 const { send, lease } = connectHost<EngineHostCommand, EngineHostMessage>(onCommand);
 let outbox: [string, EngineEvent][] = [];
 let isStepping = false;
@@ -36,6 +36,10 @@ function onCommand(command: EngineHostCommand): void {
     case 'pause':
       engine.setPaused(command.requestId, command.isPaused);
       break;
+    case 'tokenize':
+    case 'detokenize':
+      send(runCodec(command));
+      return;
     case 'shutdown':
       opened.close();
       process.exit(0);
@@ -66,4 +70,20 @@ function flush(): void {
   const events = outbox;
   outbox = [];
   send({ kind: 'engine-events', events, stats: engine.stats() });
+}
+
+/** Takes no turn on the cores: a whole context is tokenised in some milliseconds. */
+function runCodec(command: CodecCommand): CodecReply {
+  const { requestId } = command;
+  try {
+    if (command.kind === 'detokenize') {
+      return { kind: 'detokenized', requestId, text: codec.detokenize(command.tokenIds) };
+    }
+    const tokenIds = codec.tokenize(command.input);
+    return { kind: 'tokenized', requestId, tokenIds, texts: command.withTexts ? codec.tokenTexts(tokenIds) : null };
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const { code, param } = error instanceof EngineError ? error : { code: 'engine.internal' as const, param: null };
+    return { kind: 'codec-failed', requestId, code, message, param };
+  }
 }

@@ -1,4 +1,11 @@
-import type { EngineEvent, EngineStats, GenerateRequest, ServedModel } from '@trainyard/engine';
+import type {
+  EngineErrorCode,
+  EngineEvent,
+  EngineStats,
+  GenerateRequest,
+  ServedModel,
+  TokenizeInput,
+} from '@trainyard/engine';
 import type { LoraConfig, TrainerEvent, TrainingConfig, TrainingResult } from '@trainyard/trainer';
 
 export interface TrainerHostOptions {
@@ -31,9 +38,21 @@ export type EngineHostCommand =
   | { kind: 'generate'; request: GenerateRequest }
   | { kind: 'abort'; requestId: string }
   | { kind: 'pause'; requestId: string; isPaused: boolean }
+  | CodecCommand
   | { kind: 'shutdown' };
 
+/** Text to ids and back; answered by one `CodecReply` with the same id. */
+export type CodecCommand =
+  | { kind: 'tokenize'; requestId: string; input: TokenizeInput; withTexts: boolean }
+  | { kind: 'detokenize'; requestId: string; tokenIds: readonly number[] };
+
+export type CodecReply =
+  | { kind: 'tokenized'; requestId: string; tokenIds: number[]; texts: string[] | null }
+  | { kind: 'detokenized'; requestId: string; text: string }
+  | { kind: 'codec-failed'; requestId: string; code: EngineErrorCode; message: string; param: string | null };
+
 export type EngineHostMessage =
+  | CodecReply
   | { kind: 'ready'; model: ServedModel }
   | { kind: 'fatal'; failure: HostFailure }
   /** everything one engine step produced, in order */

@@ -1,19 +1,16 @@
 import type { FastifyInstance } from 'fastify';
+import type { Health, PartCheck, SystemCheck, Version } from '@trainyard/protocol';
 
 import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
+import { SERVICE_VERSION } from '../service-version.ts';
 
-/** How one part of the service is. */
-interface PartCheck {
-  success: boolean;
-  /** Seconds the check took. */
-  duration: number;
-  errors: string[];
-}
-
-/** GET /v1/health: 200 only when both back ends work. GET /v1/system-check: how each part is. Neither takes a key. */
+/**
+ * GET /v1/health: 200 only when both back ends work. GET /v1/system-check: how each part is. GET /v1/version: which service.
+ * None takes a key; some have a second path, where other servers have it.
+ */
 export function healthRoutes(app: FastifyInstance, parts: RouteParts): void {
-  app.get('/v1/health', { config: { scope: 'public' } }, async () => {
+  const health = async (): Promise<Health> => {
     const down = [
       parts.inference.isHealthy() ? [] : ['inference'],
       parts.training.isHealthy() ? [] : ['training'],
@@ -22,7 +19,11 @@ export function healthRoutes(app: FastifyInstance, parts: RouteParts): void {
     throw new RequestError('server.unavailable', `Not ready: ${down.join(' and ')}`, {
       headers: { 'retry-after': '1' },
     });
-  });
+  };
+  for (const path of ['/v1/health', '/health', '/ping']) app.get(path, { config: { scope: 'public' } }, health);
+
+  for (const path of ['/v1/version', '/version'])
+    app.get(path, { config: { scope: 'public' } }, (): Version => ({ version: SERVICE_VERSION }));
 
   app.get('/v1/system-check', { config: { scope: 'public' } }, async (_request, reply) => {
     const database = await check('database', async () => {
@@ -33,9 +34,13 @@ export function healthRoutes(app: FastifyInstance, parts: RouteParts): void {
     const training = await check('training', () => parts.training.isHealthy());
     const isHealthy = database.success && inference.success && training.success;
     // The names of the two queues are the client's: the first is ours for sampling, the second for training.
-    return reply
-      .code(isHealthy ? 200 : 503)
-      .send({ api: true, database: database.success, cpu_queue: inference, gpu_queue: training });
+    const answer: SystemCheck = {
+      api: true,
+      database: database.success,
+      cpu_queue: inference,
+      gpu_queue: training,
+    };
+    return reply.code(isHealthy ? 200 : 503).send(answer);
   });
 }
 

@@ -4,11 +4,12 @@ import type { FastifyInstance } from 'fastify';
 import type { ModelCard, ModelList } from '@trainyard/protocol';
 
 import { callerOf } from '../auth.ts';
-import { versionName } from '../model-names.ts';
+import { resolveModelName, versionName } from '../model-names.ts';
 import { walkPages } from '../paging.ts';
 import type { RouteParts } from '../server-parts.ts';
+import { notFound } from './owned.ts';
 
-/** GET /v1/models: the base model, then every trained model of the caller, its latest version first by its bare name. */
+/** GET /v1/models and /v1/models/{model}: the base model, then every trained model of the caller, its latest version first by its bare name. */
 export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.get('/v1/models', { config: { scope: 'inference' } }, async (request): Promise<ModelList> => {
     const { store, inference, clock } = parts;
@@ -31,6 +32,24 @@ export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
     }
     return { object: 'list', data };
   });
+
+  // Names hold slashes, which some clients encode and others do not.
+  app.get<{ Params: { '*': string } }>(
+    '/v1/models/*',
+    { config: { scope: 'inference' } },
+    async (request): Promise<ModelCard> => {
+      const { store, inference, clock } = parts;
+      const { id: baseModelId, contextLength: maxLength } = inference.baseModel;
+      const requested = request.params['*'];
+      if (requested === '') throw notFound('model', requested, 'model');
+      const model = await resolveModelName(store, { requested, entity: callerOf(request).entity, baseModelId });
+      const now = Math.floor(clock() / 1000);
+      if (model.kind === 'base')
+        return toCard({ id: baseModelId, created: now, root: baseModelId, parent: null, maxLength, now });
+      const created = Math.floor(model.createdAt / 1000);
+      return toCard({ id: model.name, created, root: model.root, parent: baseModelId, maxLength, now });
+    },
+  );
 }
 
 function toCard(card: {

@@ -1,53 +1,64 @@
 import { randomUUID } from 'node:crypto';
 
-import type { FastifyInstance } from 'fastify';
-import { type LogTrajectoriesRequest, LogTrajectoriesRequestSchema } from '@trainyard/protocol';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { LogTrajectoriesResponse } from '@trainyard/protocol';
 
-import { answerOnce } from '../idempotency.ts';
+import {
+  acceptTrajectoryBodies,
+  trajectoryBodyOf,
+  type TrajectoryBodyReader,
+} from '../bodies/accept-trajectory-bodies.ts';
+import type { TrajectoryBody } from '../bodies/trajectory-body.ts';
+import { answerOnce, type Completes } from '../idempotency.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { STOP_AT_FIRST_FAULT } from '../validation.ts';
-import { computeLogMetrics } from '../wire/log-metrics.ts';
 import { notFound, ownedModel } from './owned.ts';
-import { storeGroups } from './store-groups.ts';
+
+type LogRequest = FastifyRequest<{ Params: { model_id: string }; Body: TrajectoryBody<'log'> | undefined }>;
 
 /** POST /v1/preview/models/{model_id}/log: keeps the trajectories and puts their means on the latest checkpoint. */
-export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts): void {
+export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts, bodies: TrajectoryBodyReader): void {
   const { store, blobs } = parts;
-  app.post<{ Params: { model_id: string }; Body: LogTrajectoriesRequest }>(
-    '/v1/preview/models/:model_id/log',
-    {
-      config: { scope: 'training' },
-      bodyLimit: parts.limits.previewBodyBytes,
-      schema: { body: { ...LogTrajectoriesRequestSchema, ...STOP_AT_FIRST_FAULT } },
-    },
-    (request, reply) =>
-      answerOnce(store, request, reply, async (completes) => {
-        const { trajectory_groups: groups, split } = request.body;
-        const model = await ownedModel(request, parts, request.params.model_id);
-        const numTrajectories = groups.reduce((sum, group) => sum + group.trajectories.length, 0);
-        const answer = { model_id: model.id, num_trajectories: numTrajectories };
-        if (numTrajectories === 0) return answer;
-        const blobKey = `logs/${randomUUID()}`;
-        await storeGroups(blobs, blobKey, groups);
-        const numExceptions = groups.reduce((sum, group) => sum + (group.exceptions?.length ?? 0), 0);
-        const stored = completes(answer);
-        try {
-          const log = await store.recordLog({
-            modelId: model.id,
-            split,
-            blobKey,
-            metrics: computeLogMetrics(groups, split),
-            numGroups: groups.length,
-            numTrajectories,
-            numExceptions,
-            ...(stored ? { completes: stored } : {}),
-          });
-          if (log === null) throw notFound('model', model.id, 'model_id');
-        } catch (error) {
-          await blobs.remove(blobKey);
-          throw error;
-        }
-        return answer;
-      }),
-  );
+  void app.register(async (scope) => {
+    acceptTrajectoryBodies(scope, bodies, 'log');
+    scope.post<{ Params: { model_id: string }; Body: TrajectoryBody<'log'> | undefined }>(
+      '/v1/preview/models/:model_id/log',
+      { config: { scope: 'training' }, bodyLimit: parts.limits.previewBodyBytes },
+      (request, reply) => {
+        const body = trajectoryBodyOf(request);
+        return answerOnce(store, request, reply, (completes) => log(request, body, completes));
+      },
+    );
+  });
+
+  async function log(
+    request: LogRequest,
+    body: TrajectoryBody<'log'>,
+    completes: Completes,
+  ): Promise<LogTrajectoriesResponse> {
+    const { fields, numGroups, numTrajectories, numExceptions } = body.summary;
+    const model = await ownedModel(request, parts, request.params.model_id);
+    const answer = { model_id: model.id, num_trajectories: numTrajectories };
+    if (numTrajectories === 0) return answer;
+    const { split } = fields;
+    const blobKey = `logs/${randomUUID()}`;
+    const metrics = await body.store({ key: blobKey, checkVocabSize: null, metricsSplit: split });
+    const stored = completes(answer);
+    try {
+      const recorded = await store.recordLog({
+        modelId: model.id,
+        split,
+        blobKey,
+        metrics,
+        numGroups,
+        numTrajectories,
+        numExceptions,
+        ...(stored ? { completes: stored } : {}),
+      });
+      if (recorded === null) throw notFound('model', model.id, 'model_id');
+    } catch (error) {
+      await blobs.remove(blobKey);
+      throw error;
+    }
+    return answer;
+  }
 }

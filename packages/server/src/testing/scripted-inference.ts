@@ -1,6 +1,7 @@
-import type { EngineErrorCode, EngineEvent, GenerateRequest, TokenLogprob } from '@trainyard/engine';
+import type { EngineErrorCode, EngineEvent, GenerateRequest, TokenizeInput, TokenLogprob } from '@trainyard/engine';
 
-import type { InferenceBackend } from '../backends.ts';
+import type { InferenceBackend, Tokenized } from '../backends.ts';
+import { BackendFailure } from '../http-faults.ts';
 
 /** What the backend does for one request. */
 export type Script = (
@@ -13,6 +14,7 @@ export class ScriptedInference implements InferenceBackend {
   readonly baseModel = { id: 'tiny/base', contextLength: 512, vocabSize: 1000 };
   readonly requests: GenerateRequest[] = [];
   script: Script = (request) => replies(request, [{ ids: [5, 6], text: 'hi' }]);
+  lastTokenized: TokenizeInput | null = null;
   healthy = true;
   /** Events handed out, and generations that were ended, by a reader or by themselves. */
   numPulled = 0;
@@ -28,6 +30,23 @@ export class ScriptedInference implements InferenceBackend {
     } finally {
       this.numEnded += 1;
     }
+  }
+
+  /** One id a character, its code; 1 in front where the beginning is asked for. A conversation is its contents. */
+  async tokenize(input: TokenizeInput, options: { withTexts: boolean }): Promise<Tokenized> {
+    this.lastTokenized = input;
+    const text =
+      input.kind === 'text' ? input.text : input.messages.map(({ content }) => JSON.stringify(content)).join('|');
+    const ids = Array.from(text, (character) => character.codePointAt(0) ?? 0);
+    const tokenIds = input.addSpecialTokens ? [1, ...ids] : ids;
+    return { tokenIds, texts: options.withTexts ? tokenIds.map((id) => String.fromCodePoint(id)) : null };
+  }
+
+  async detokenize(tokenIds: readonly number[]): Promise<string> {
+    const outside = tokenIds.find((id) => id >= this.baseModel.vocabSize);
+    if (outside !== undefined)
+      throw new BackendFailure('engine.invalid_request', `token ids must be below 1000, got ${outside}`, 'tokens');
+    return tokenIds.map((id) => String.fromCodePoint(id)).join('');
   }
 
   isHealthy(): boolean {
@@ -77,12 +96,13 @@ export function failure(code: EngineErrorCode, message: string, param: string | 
   return { kind: 'failed', code, message, param };
 }
 
-/** Token i has logprob −i/10 and the text `<i>`. */
+/** Token i has logprob −i/10 and the text `<i>`; the sampled one comes first in `top`, then 0, 1, 2 … */
 function scriptedLogprobs(request: GenerateRequest, ids: readonly number[]): TokenLogprob[] | null {
   if (request.logprobs === null) return null;
   const entry = (id: number) => ({ id, logprob: -id / 10, bytes: [60, 48 + (id % 10), 62], text: `<${id}>` });
+  const mostLikely = Array.from({ length: 30 }, (_, rank) => rank);
   return ids.map((id) => ({
     ...entry(id),
-    top: Array.from({ length: request.logprobs ?? 0 }, (_, rank) => entry(rank)),
+    top: [id, ...mostLikely.filter((other) => other !== id)].slice(0, request.logprobs ?? 0).map(entry),
   }));
 }

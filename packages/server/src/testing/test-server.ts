@@ -9,6 +9,7 @@ import { FolderBlobs, type Scope, SqliteStore } from '@trainyard/store';
 import type { TrainingQueue } from '../backends.ts';
 import { createServer } from '../create-server.ts';
 import type { HttpLimits } from '../server-parts.ts';
+import { refuseUndocumentedAnswers } from './documented-answers.ts';
 import { ScriptedInference } from './scripted-inference.ts';
 
 /** Remembers what the routes told the worker. */
@@ -61,6 +62,7 @@ export class TestServer {
     const training = new RecordingQueue();
     const logged: string[] = [];
     const app = createServer({ store, blobs, inference, training, limits, log: (line) => logged.push(line) });
+    refuseUndocumentedAnswers(app);
     const key = await makeKey(store, 'acme', ['inference', 'training']);
     return new TestServer({ app, store, blobs, inference, training, key, logged, directory });
   }

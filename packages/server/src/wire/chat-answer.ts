@@ -22,7 +22,8 @@ export function fingerprintOf(model: ResolvedModel): string {
   return `trainyard-${digest?.slice(0, 8) ?? 'base'}`;
 }
 
-interface Choice {
+/** One choice as the engine gave it. */
+export interface CollectedChoice {
   text: string[];
   tokenIds: number[];
   logprobs: TokenLogprob[];
@@ -30,14 +31,12 @@ interface Choice {
   stopReason: string | number | null;
 }
 
-/** Reads a generation to its end and returns the one answer, choices in order of index. */
-export async function collectAnswer(
+/** Reads a generation to its end: the choices in order of index. */
+export async function collectChoices(
   generation: OpenedGeneration,
-  identity: AnswerIdentity,
-  format: AnswerFormat,
   numChoices: number,
-): Promise<ChatCompletion> {
-  const choices = Array.from({ length: numChoices }, (): Choice => ({
+): Promise<{ choices: CollectedChoice[]; usage: Usage }> {
+  const choices = Array.from({ length: numChoices }, (): CollectedChoice => ({
     text: [],
     tokenIds: [],
     logprobs: [],
@@ -45,7 +44,7 @@ export async function collectAnswer(
     stopReason: null,
   }));
   for await (const event of generation.events) {
-    if (event.kind === 'completed') return toCompletion(generation, choices, event.usage, identity, format);
+    if (event.kind === 'completed') return { choices, usage: event.usage };
     const choice = choices[event.index];
     if (choice === undefined) throw new Error(`the engine answered for choice ${event.index} of ${numChoices}`);
     choice.text.push(event.text);
@@ -59,9 +58,20 @@ export async function collectAnswer(
   throw new Error('a generation ended without its last event');
 }
 
+/** Reads a generation to its end and returns the one answer. */
+export async function collectAnswer(
+  generation: OpenedGeneration,
+  identity: AnswerIdentity,
+  format: AnswerFormat,
+  numChoices: number,
+): Promise<ChatCompletion> {
+  const { choices, usage } = await collectChoices(generation, numChoices);
+  return toCompletion(generation, choices, usage, identity, format);
+}
+
 function toCompletion(
   generation: OpenedGeneration,
-  choices: readonly Choice[],
+  choices: readonly CollectedChoice[],
   usage: Usage,
   identity: AnswerIdentity,
   format: AnswerFormat,
@@ -84,7 +94,7 @@ function toCompletion(
   };
 }
 
-function toChoice(choice: Choice, index: number, format: AnswerFormat): ChatCompletionChoice {
+function toChoice(choice: CollectedChoice, index: number, format: AnswerFormat): ChatCompletionChoice {
   return {
     index,
     message: {
@@ -104,7 +114,7 @@ function toChoice(choice: Choice, index: number, format: AnswerFormat): ChatComp
   };
 }
 
-function toUsage(usage: Usage): CompletionUsage {
+export function toUsage(usage: Usage): CompletionUsage {
   return {
     prompt_tokens: usage.promptTokens,
     total_tokens: usage.promptTokens + usage.completionTokens,

@@ -34,11 +34,12 @@ export async function openGeneration(
 ): Promise<OpenedGeneration> {
   const source = inference.generate(request, signal)[Symbol.asyncIterator]();
   try {
-    const started = accept(await source.next(), signal);
+    const fieldOf = wireFieldNames(request);
+    const started = accept(await source.next(), signal, fieldOf);
     if (started.kind !== 'started') throw new Error(`a generation began with the event ${started.kind}`);
     meter.promptTokens = started.promptTokenIds.length;
-    const first = accept(await source.next(), signal);
-    return { started, events: outputs(source, first, signal, meter) };
+    const first = accept(await source.next(), signal, fieldOf);
+    return { started, events: outputs(source, first, { signal, meter, fieldOf }) };
   } catch (error) {
     await source.return?.();
     throw error;
@@ -48,11 +49,10 @@ export async function openGeneration(
 async function* outputs(
   source: AsyncIterator<EngineEvent>,
   first: EngineEvent,
-  signal: AbortSignal,
-  meter: TokenMeter,
+  { signal, meter, fieldOf }: { signal: AbortSignal; meter: TokenMeter; fieldOf: FieldNames },
 ): AsyncGenerator<OutputEvent | CompletedEvent, void> {
   try {
-    for (let event = first; ; event = accept(await source.next(), signal)) {
+    for (let event = first; ; event = accept(await source.next(), signal, fieldOf)) {
       switch (event.kind) {
         case 'delta':
         case 'finished':
@@ -72,17 +72,22 @@ async function* outputs(
   }
 }
 
-function accept(result: IteratorResult<EngineEvent>, signal: AbortSignal): EngineEvent {
+function accept(result: IteratorResult<EngineEvent>, signal: AbortSignal, fieldOf: FieldNames): EngineEvent {
   signal.throwIfAborted();
   if (result.done) throw new Error('a generation ended without its last event');
   if (result.value.kind !== 'failed') return result.value;
   const { code, message, param } = result.value;
-  throw new BackendFailure(code, message, param && toWireField(param));
+  throw new BackendFailure(code, message, param && fieldOf(param));
 }
 
 /** The engine names fields of `GenerateRequest`; clients know them as they sent them. */
-function toWireField(param: string): string {
-  if (param === 'prompt') return 'messages';
-  if (param === 'adapter') return 'model';
-  return param.replace(/^sampling\./, '').replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+type FieldNames = (param: string) => string;
+
+function wireFieldNames(request: GenerateRequest): FieldNames {
+  const promptField = request.prompt.kind === 'chat' ? 'messages' : 'prompt';
+  return (param) => {
+    if (param === 'prompt') return promptField;
+    if (param === 'adapter') return 'model';
+    return param.replace(/^sampling\./, '').replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  };
 }

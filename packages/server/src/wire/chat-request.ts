@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 
-import type { AdapterRef, GenerateRequest } from '@trainyard/engine';
+import type { AdapterRef, GenerateRequest, Prompt } from '@trainyard/engine';
 import {
   type ChatCompletionRequest,
+  type CompletionRequest,
   MAX_TOP_LOGPROBS,
   messageFaults,
   parseSeed,
@@ -26,6 +27,18 @@ export interface AnswerFormat {
   stream: { hasUsage: boolean; hasContinuousUsage: boolean } | null;
 }
 
+/** The fields that mean the same in a chat and in a text completion. */
+export type SharedFields = Omit<
+  Pick<ChatCompletionRequest, keyof ChatCompletionRequest & keyof CompletionRequest>,
+  'logprobs' | 'max_tokens' | 'echo' | 'add_special_tokens'
+>;
+
+/** How many tokens were asked for, under which name. */
+export interface RequestedTokens {
+  field: 'max_completion_tokens' | 'max_tokens';
+  value: number;
+}
+
 /** Sampling at a lower temperature would overflow; vLLM raises it the same way. */
 const MIN_TEMPERATURE = 0.01;
 /** Levels of lists and objects in what templates are given: JSON schemas of tools have some twenty. */
@@ -40,6 +53,15 @@ const FORBIDDEN_TEMPLATE_VARIABLES = ['chat_template', 'tokenize'] as const;
  * @throws {RequestError} `request.invalid`, `request.unsupported`, `request.conflict`
  */
 export function checkChatRequest(body: ChatCompletionRequest): void {
+  checkTemplateInput(body);
+  checkSharedFields(body, unsupportedField(body), requestedTokens(body));
+  checkTools(body);
+}
+
+/** What goes into a chat template. @throws {RequestError} `request.invalid`, `request.conflict` */
+export function checkTemplateInput(
+  body: Pick<ChatCompletionRequest, 'messages' | 'tools' | 'chat_template_kwargs'>,
+): void {
   for (const field of ['messages', 'tools', 'chat_template_kwargs'] as const) {
     if (!isDeeperThan(body[field], MAX_DEPTH)) continue;
     const msg = `Input should nest at most ${MAX_DEPTH} levels of lists and objects`;
@@ -47,28 +69,37 @@ export function checkChatRequest(body: ChatCompletionRequest): void {
   }
   const faults = messageFaults(body.messages);
   if (faults.length > 0) throw RequestError.invalid(faults);
+  for (const variable of FORBIDDEN_TEMPLATE_VARIABLES) {
+    if (body.chat_template_kwargs && Object.hasOwn(body.chat_template_kwargs, variable))
+      throw conflict('chat_template_kwargs', `\`chat_template_kwargs\` must not contain \`${variable}\``);
+  }
+}
+
+/**
+ * The checks that a chat and a text completion have in common.
+ *
+ * @param unsupported the field of the body that is not honoured yet, if any
+ */
+export function checkSharedFields(
+  body: SharedFields,
+  unsupported: string | null,
+  maxTokens: RequestedTokens | null,
+): void {
   if (parseSeed(body.seed) === 'out_of_range') {
     throw RequestError.invalid([
       { loc: ['body', 'seed'], msg: 'Input should fit in 64 bits', type: 'int_range', input: body.seed },
     ]);
   }
-  const unsupported = unsupportedField(body);
   if (unsupported !== null) throw notSupported(unsupported);
-  checkTools(body);
   if (!body.stream && body.stream_options && Object.keys(body.stream_options).length > 0)
     throw conflict('stream_options', '`stream_options` is only allowed with `stream: true`');
   if (body.temperature === 0 && (body.n ?? 1) > 1)
     throw conflict('n', `\`n\` must be 1 with \`temperature\` 0, where all choices would be equal, got ${body.n}`);
-  const maxTokens = requestedTokens(body);
   if (maxTokens !== null && (body.min_tokens ?? 0) > maxTokens.value)
     throw conflict(
       'min_tokens',
       `\`min_tokens\` must be at most \`${maxTokens.field}\` (${maxTokens.value}), got ${body.min_tokens}`,
     );
-  for (const variable of FORBIDDEN_TEMPLATE_VARIABLES) {
-    if (body.chat_template_kwargs && Object.hasOwn(body.chat_template_kwargs, variable))
-      throw conflict('chat_template_kwargs', `\`chat_template_kwargs\` must not contain \`${variable}\``);
-  }
 }
 
 /** Which defaults apply, once the model is known. */
@@ -81,33 +112,56 @@ export function answerFormatOf(body: ChatCompletionRequest, model: ResolvedModel
     hasTokensAsIds: body.return_tokens_as_token_ids ?? isTrained,
     hasTokenIds: body.return_token_ids ?? isTrained,
     hasPromptTokenIds: body.return_token_ids ?? false,
-    stream: body.stream
-      ? {
-          hasUsage: body.stream_options?.include_usage ?? false,
-          hasContinuousUsage:
-            (body.stream_options?.include_usage && body.stream_options.continuous_usage_stats) ?? false,
-        }
-      : null,
+    stream: streamFormatOf(body),
   };
 }
 
+export function streamFormatOf(body: SharedFields): AnswerFormat['stream'] {
+  if (!body.stream) return null;
+  const { include_usage: hasUsage, continuous_usage_stats: hasContinuousUsage } = body.stream_options ?? {};
+  return { hasUsage: hasUsage ?? false, hasContinuousUsage: (hasUsage && hasContinuousUsage) ?? false };
+}
+
+/** What a request needs besides its own fields. */
+export interface RequestContext {
+  /** The namespace of the prefix cache. */
+  tenant: string;
+  adapter: AdapterRef | null;
+  contextLength: number;
+  vocabSize: number;
+}
+
 /**
- * The request as the engine reads it.
+ * A chat as the engine reads it.
  *
  * @throws {RequestError} `request.conflict` for values that this model cannot take
  */
-export function toGenerateRequest(
+export function toChatGenerateRequest(
   body: ChatCompletionRequest,
-  context: {
-    tenant: string;
-    adapter: AdapterRef | null;
-    format: AnswerFormat;
-    contextLength: number;
-    vocabSize: number;
-  },
+  context: RequestContext,
+  format: AnswerFormat,
 ): GenerateRequest {
-  const { format, contextLength, vocabSize } = context;
-  const maxTokens = requestedTokens(body);
+  return toGenerateRequest(body, context, {
+    prompt: {
+      kind: 'chat',
+      messages: body.messages,
+      tools: body.tools ?? null,
+      templateVariables: body.chat_template_kwargs ?? {},
+      rendersAsTraining: format.isTrainedModel,
+    },
+    maxTokens: requestedTokens(body),
+    logprobs: countedLogprobs(body, format),
+  });
+}
+
+/** The part that a chat and a text completion share. @throws as {@link toChatGenerateRequest} */
+export function toGenerateRequest(
+  body: SharedFields,
+  context: RequestContext,
+  own: { prompt: Prompt; maxTokens: RequestedTokens | null; logprobs: number | null },
+): GenerateRequest {
+  const { contextLength, vocabSize } = context;
+  const { maxTokens } = own;
   if (maxTokens !== null && maxTokens.value > contextLength)
     throw conflict(
       maxTokens.field,
@@ -118,13 +172,7 @@ export function toGenerateRequest(
     tenant: context.tenant,
     cacheSalt: body.cache_salt ?? null,
     adapter: context.adapter,
-    prompt: {
-      kind: 'chat',
-      messages: body.messages,
-      tools: body.tools ?? null,
-      templateVariables: body.chat_template_kwargs ?? {},
-      rendersAsTraining: format.isTrainedModel,
-    },
+    prompt: own.prompt,
     n: body.n ?? 1,
     sampling: {
       temperature: samplingTemperature(body.temperature ?? 1),
@@ -146,7 +194,7 @@ export function toGenerateRequest(
     ignoreEos: body.ignore_eos ?? false,
     includeStopString: body.include_stop_str_in_output ?? false,
     minTokens: body.min_tokens ?? 0,
-    logprobs: countedLogprobs(body, format),
+    logprobs: own.logprobs,
     priority: body.priority ?? 0,
     skipSpecialTokens: body.skip_special_tokens ?? true,
   };
@@ -181,9 +229,7 @@ function countedLogprobs(body: ChatCompletionRequest, format: AnswerFormat): num
   return format.hasLogprobs ? top : null;
 }
 
-function requestedTokens(
-  body: ChatCompletionRequest,
-): { field: 'max_completion_tokens' | 'max_tokens'; value: number } | null {
+function requestedTokens(body: ChatCompletionRequest): RequestedTokens | null {
   if (typeof body.max_completion_tokens === 'number')
     return { field: 'max_completion_tokens', value: body.max_completion_tokens };
   return typeof body.max_tokens === 'number' ? { field: 'max_tokens', value: body.max_tokens } : null;
@@ -193,7 +239,7 @@ function samplingTemperature(temperature: number): number {
   return temperature === 0 ? 0 : Math.max(temperature, MIN_TEMPERATURE);
 }
 
-function sampleSeed(body: ChatCompletionRequest): bigint | null {
+function sampleSeed(body: SharedFields): bigint | null {
   const seed = parseSeed(body.seed);
   if (seed === 'out_of_range') throw new Error('the seed was checked with the request');
   return seed;
@@ -204,10 +250,10 @@ function tokenIdWithin(field: string, id: number, vocabSize: number): number {
   throw conflict(field, `\`${field}\` must hold token ids in [0, ${vocabSize}), got ${id}`);
 }
 
-function conflict(param: string, message: string): RequestError {
+export function conflict(param: string, message: string): RequestError {
   return new RequestError('request.conflict', message, { param });
 }
 
-function notSupported(field: string): RequestError {
+export function notSupported(field: string): RequestError {
   return new RequestError('request.unsupported', `\`${field}\` is not supported yet`, { param: field });
 }

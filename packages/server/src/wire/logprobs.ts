@@ -2,7 +2,7 @@ import type { TokenLogprob, TopLogprob } from '@trainyard/engine';
 import type { ChoiceLogprobs, TokenLogprobEntry } from '@trainyard/protocol';
 
 /** JSON has no −∞; clients of vLLM know this number. */
-const MIN_LOGPROB = -9999;
+export const MIN_LOGPROB = -9999;
 
 /** The logprobs of a choice, or of a chunk, as the wire has them. Null when they were not asked for. */
 export function toChoiceLogprobs(

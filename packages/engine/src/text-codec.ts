@@ -1,0 +1,68 @@
+import { TokenizerError } from '@trainyard/tokenizer';
+import type { Tokenizer } from '@trainyard/tokenizer';
+import { renderChat } from './chat.ts';
+import type { EngineTemplate, PromptBorders } from './chat.ts';
+import { EngineError } from './errors.ts';
+import type { Prompt } from './generate-request.ts';
+
+/** What can be turned into ids: a text as it is, or a conversation. */
+export type TokenizeInput = ({ kind: 'text'; text: string } | Extract<Prompt, { kind: 'chat' }>) & {
+  /** Put around the text what the model's tokenizer puts around every text by itself, often nothing. */
+  addSpecialTokens: boolean;
+};
+
+type CodecTokenizer = Pick<Tokenizer, 'encodeWithSpecial' | 'decode' | 'tokenText' | 'vocabSize'>;
+
+/** Text ↔ ids outside any generation. Computes on the calling thread; no length limit but that of the tokenizer. */
+export class TextCodec {
+  readonly #tokenizer: CodecTokenizer;
+  readonly #template: EngineTemplate | null;
+  readonly #borders: PromptBorders;
+
+  constructor(tokenizer: CodecTokenizer, template: EngineTemplate | null, borders: PromptBorders) {
+    this.#tokenizer = tokenizer;
+    this.#template = template;
+    this.#borders = borders;
+  }
+
+  /**
+   * The texts of control tokens in a plain text become those tokens, since its sender speaks for the whole prompt; in a
+   * conversation only the template makes them.
+   *
+   * @throws {EngineError} engine.template_failed; engine.context_too_long for a text far beyond any context
+   */
+  tokenize(input: TokenizeInput): number[] {
+    const ids = input.kind === 'text' ? this.#encode(input.text) : Array.from(renderChat(input, this.#template));
+    return input.addSpecialTokens ? [...this.#borders.before, ...ids, ...this.#borders.after] : ids;
+  }
+
+  /** The text of each id by itself; pieces of a character read as U+FFFD. @throws {EngineError} engine.invalid_request */
+  tokenTexts(ids: readonly number[]): string[] {
+    this.#check(ids);
+    return ids.map((id) => this.#tokenizer.tokenText(id));
+  }
+
+  /** The text of all ids, control tokens included. @throws {EngineError} engine.invalid_request for an id outside the vocabulary */
+  detokenize(ids: readonly number[]): string {
+    this.#check(ids);
+    return this.#tokenizer.decode(ids);
+  }
+
+  #encode(text: string): number[] {
+    try {
+      return Array.from(this.#tokenizer.encodeWithSpecial(text));
+    } catch (cause) {
+      if (!(cause instanceof TokenizerError) || cause.code !== 'tokenizer.text_too_long') throw cause;
+      throw new EngineError('engine.context_too_long', cause.message, { param: 'prompt', cause });
+    }
+  }
+
+  #check(ids: readonly number[]): void {
+    const { vocabSize } = this.#tokenizer;
+    const outside = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
+    if (outside === undefined) return;
+    throw new EngineError('engine.invalid_request', `token ids must be in [0, ${vocabSize}), got ${outside}`, {
+      param: 'tokens',
+    });
+  }
+}

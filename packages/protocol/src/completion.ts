@@ -1,0 +1,176 @@
+import Type, { type Static } from 'typebox';
+
+import { ChatCompletionRequestSchema, MAX_TOP_LOGPROBS } from './chat-completion.ts';
+import {
+  AnswerModelSchema,
+  ChunkUsageSchema,
+  CompletionUsageSchema,
+  CreatedSchema,
+  FingerprintSchema,
+  FinishReasonSchema,
+  StopReasonSchema,
+  TokenIdsSchema,
+} from './chat-response.ts';
+import { nullable, optionalNullable } from './schema.ts';
+
+/** POST /v1/completions: text or ids go on, without a template. Every field that chat has too means the same. */
+
+/** The most prompts of one request. */
+export const MAX_PROMPTS = 1024;
+
+const chat = ChatCompletionRequestSchema.properties;
+const TokenId = Type.Integer({ minimum: 0 });
+
+const PromptSchema = Type.Union([
+  Type.String(),
+  Type.Array(TokenId, { minItems: 1 }),
+  Type.Array(Type.String(), { minItems: 1, maxItems: MAX_PROMPTS }),
+  Type.Array(Type.Array(TokenId, { minItems: 1 }), { minItems: 1, maxItems: MAX_PROMPTS }),
+]);
+
+export const CompletionRequestSchema = Type.Object(
+  {
+    // OpenAI
+    prompt: PromptSchema,
+    model: chat.model,
+    echo: Type.Optional(Type.Boolean()),
+    frequency_penalty: chat.frequency_penalty,
+    logit_bias: chat.logit_bias,
+    logprobs: optionalNullable(Type.Integer({ minimum: 0, maximum: MAX_TOP_LOGPROBS })),
+    max_tokens: optionalNullable(Type.Integer({ minimum: 0 })),
+    n: chat.n,
+    presence_penalty: chat.presence_penalty,
+    seed: chat.seed,
+    stop: chat.stop,
+    stream: chat.stream,
+    stream_options: chat.stream_options,
+    suffix: optionalNullable(Type.String()),
+    temperature: chat.temperature,
+    top_p: chat.top_p,
+    user: chat.user,
+    best_of: optionalNullable(Type.Integer({ minimum: 1 })),
+
+    // vLLM: sampling
+    use_beam_search: chat.use_beam_search,
+    top_k: chat.top_k,
+    min_p: chat.min_p,
+    repetition_penalty: chat.repetition_penalty,
+    length_penalty: chat.length_penalty,
+    stop_token_ids: chat.stop_token_ids,
+    include_stop_str_in_output: chat.include_stop_str_in_output,
+    ignore_eos: chat.ignore_eos,
+    min_tokens: chat.min_tokens,
+    skip_special_tokens: chat.skip_special_tokens,
+    spaces_between_special_tokens: chat.spaces_between_special_tokens,
+    truncate_prompt_tokens: chat.truncate_prompt_tokens,
+    truncation_side: chat.truncation_side,
+    prompt_logprobs: chat.prompt_logprobs,
+    allowed_token_ids: chat.allowed_token_ids,
+    bad_words: chat.bad_words,
+    repetition_detection: chat.repetition_detection,
+    logprob_token_ids: chat.logprob_token_ids,
+    response_format: chat.response_format,
+    structured_outputs: chat.structured_outputs,
+
+    // vLLM: prompt and serving
+    add_special_tokens: Type.Optional(Type.Boolean()),
+    prompt_embeds: optionalNullable(Type.Union([Type.String(), Type.Array(Type.String())])),
+    priority: chat.priority,
+    request_id: chat.request_id,
+    session_id: chat.session_id,
+    return_tokens_as_token_ids: chat.return_tokens_as_token_ids,
+    return_token_ids: chat.return_token_ids,
+    return_prompt_text: chat.return_prompt_text,
+    stream_interval: chat.stream_interval,
+    cache_salt: chat.cache_salt,
+    kv_transfer_params: chat.kv_transfer_params,
+    ec_transfer_params: chat.ec_transfer_params,
+    vllm_xargs: chat.vllm_xargs,
+  },
+  { title: 'CompletionRequest' },
+);
+export type CompletionRequest = Static<typeof CompletionRequestSchema>;
+export type CompletionField = keyof CompletionRequest;
+
+const CompletionLogprobsSchema = Type.Object(
+  {
+    text_offset: Type.Array(Type.Integer({ minimum: 0 }), {
+      description: 'Where each token begins in `text`, in characters (code points).',
+    }),
+    token_logprobs: Type.Array(nullable(Type.Number()), {
+      description: 'Natural logarithms; null for the first token of an echoed prompt.',
+    }),
+    tokens: Type.Array(Type.String(), { description: 'Texts of the tokens, or `token_id:N`.' }),
+    top_logprobs: Type.Array(
+      nullable(Type.Unsafe<Record<string, number>>({ type: 'object', additionalProperties: { type: 'number' } })),
+      {
+        description: 'The most likely tokens and the sampled one, by text: equal texts share one entry.',
+      },
+    ),
+  },
+  { title: 'CompletionLogprobs' },
+);
+export type CompletionLogprobs = Static<typeof CompletionLogprobsSchema>;
+
+const CompletionChoiceSchema = Type.Object(
+  {
+    index: Type.Integer({ minimum: 0, description: 'The place of the prompt × `n` + the number of the choice.' }),
+    text: Type.String({ description: 'Behind the prompt itself with `echo`.' }),
+    logprobs: nullable(CompletionLogprobsSchema),
+    finish_reason: FinishReasonSchema,
+    stop_reason: StopReasonSchema,
+    token_ids: TokenIdsSchema,
+    prompt_logprobs: Type.Null(),
+    prompt_token_ids: nullable(Type.Array(TokenId), { description: 'Ids of its prompt, with `return_token_ids`.' }),
+  },
+  { title: 'CompletionChoice' },
+);
+export type CompletionChoice = Static<typeof CompletionChoiceSchema>;
+
+export const CompletionSchema = Type.Object(
+  {
+    id: Type.String({ description: '`cmpl-` and the request id.' }),
+    object: Type.Literal('text_completion'),
+    created: CreatedSchema,
+    model: AnswerModelSchema,
+    choices: Type.Array(CompletionChoiceSchema, { description: 'In order of index.' }),
+    service_tier: Type.Null(),
+    system_fingerprint: FingerprintSchema,
+    usage: CompletionUsageSchema,
+    kv_transfer_params: Type.Null(),
+  },
+  { title: 'Completion', description: 'The answer to a request without `stream`. Every key is present.' },
+);
+export type Completion = Static<typeof CompletionSchema>;
+
+const CompletionChunkChoiceSchema = Type.Object(
+  {
+    index: Type.Integer({ minimum: 0 }),
+    text: Type.String({
+      description: 'What this chunk adds; the first one of a choice begins with the echoed prompt.',
+    }),
+    logprobs: nullable(CompletionLogprobsSchema, { description: "Exactly this chunk's tokens." }),
+    finish_reason: nullable(FinishReasonSchema, { description: 'Null until the last chunk of the choice.' }),
+    stop_reason: StopReasonSchema,
+    token_ids: TokenIdsSchema,
+    prompt_token_ids: Type.Optional(
+      nullable(Type.Array(TokenId), { description: 'Only in the first chunk of a choice.' }),
+    ),
+  },
+  { title: 'CompletionChunkChoice' },
+);
+export type CompletionChunkChoice = Static<typeof CompletionChunkChoiceSchema>;
+
+export const CompletionChunkSchema = Type.Object(
+  {
+    id: Type.String({ description: 'The same in all chunks.' }),
+    object: Type.Literal('text_completion'),
+    created: CreatedSchema,
+    model: AnswerModelSchema,
+    choices: Type.Array(CompletionChunkChoiceSchema, { description: 'Empty in the usage chunk.' }),
+    system_fingerprint: Type.Optional(FingerprintSchema),
+    usage: Type.Optional(ChunkUsageSchema),
+  },
+  { title: 'CompletionChunk', description: 'One event of a stream; the last event is the literal `[DONE]`.' },
+);
+export type CompletionChunk = Static<typeof CompletionChunkSchema>;

@@ -1,0 +1,204 @@
+import type { ChatCompletionField } from './chat-completion.ts';
+import type { CompletionField } from './completion.ts';
+import type { CreateModelRequest, CreateTrainingJobRequest, LogTrajectoriesRequest } from './preview.ts';
+import type { TokenizeRequest } from './tokenize.ts';
+import type { TrainingConfigField } from './training-config.ts';
+import type { WireHistory, WireTrajectory, WireTrajectoryGroup } from './trajectory.ts';
+
+/** What each field of a request is for, by the title of its schema. A field without words does not compile. */
+
+const CHAT_FIELDS: Readonly<Record<ChatCompletionField, string>> = {
+  messages: "The conversation, oldest first. Any role is accepted; the model's chat template renders it.",
+  model:
+    'The base model by its id, or a trained model by `name`, `entity/project/name`, each with `:stepN` for one version. Default: the base model.',
+  frequency_penalty: 'Taken from the logit of a token once for each time it was generated. Default 0.',
+  presence_penalty: 'Taken from the logit of every token that was generated. Default 0.',
+  logit_bias: 'Added to logits, by token id in decimal; clamped to [-100, 100].',
+  logprobs: 'Answer with log-probabilities of the sampled tokens. Default: true for trained models, else false.',
+  top_logprobs: 'How many likely tokens to list at each place. Default 0.',
+  max_tokens: 'The most tokens to generate. Default: the rest of the context; more than fits is cut to what fits.',
+  max_completion_tokens: 'As `max_tokens`, and wins over it.',
+  n: 'How many choices to sample. Must be 1 with `temperature` 0. Default 1.',
+  response_format: 'The form of the reply.',
+  seed: 'The same seed gives the same tokens for the same request; choice i uses `seed + i`. -1 means none. 64 bits.',
+  stop: 'Texts that end the reply; they are left out of it.',
+  stream: 'Answer as server-sent events. Default false.',
+  stream_options: '`include_usage` adds a last chunk with the usage, `continuous_usage_stats` a count to every chunk.',
+  temperature: 'Logits are divided by it; 0 is greedy, values below 0.01 count as 0.01. Default 1.',
+  top_p: 'Keep the most likely tokens that reach this mass together. Default 1, off.',
+  tools: "Functions that the model may call; they are rendered by the model's chat template.",
+  tool_choice: 'Which of the tools may or must be called.',
+  parallel_tool_calls: 'False keeps the first call only. Default true.',
+  reasoning_effort: "Given to the model's chat template.",
+  user: 'Accepted and not used.',
+  use_beam_search: 'Search with beams instead of sampling. Default false.',
+  top_k: 'Keep the k most likely tokens. Default 0, off; -1 is off too.',
+  min_p: 'Drop tokens less likely than this share of the most likely one. Default 0, off.',
+  repetition_penalty:
+    'Divides the positive and multiplies the negative logits of tokens of the prompt and the reply. Default 1.',
+  length_penalty: 'Exponent of the length in beam search. Default 1.',
+  stop_token_ids: 'Ids that end the reply.',
+  include_stop_str_in_output: 'Keep the text that ended the reply. Default false.',
+  ignore_eos: 'Go on after the end-of-turn token. Default false.',
+  min_tokens: 'No end before so many tokens. Default 0.',
+  skip_special_tokens: 'Leave control tokens out of the text; ids and log-probabilities keep them. Default true.',
+  spaces_between_special_tokens: 'Put a space between control tokens in the text. Default true.',
+  truncate_prompt_tokens: 'Keep only so many tokens of the prompt.',
+  truncation_side: 'Which side of the prompt is cut.',
+  prompt_logprobs: 'Answer with log-probabilities of the tokens of the prompt.',
+  allowed_token_ids: 'Only these ids may be sampled.',
+  bad_words: 'Texts that must not be generated.',
+  repetition_detection: 'Ends a reply that repeats itself.',
+  logprob_token_ids: 'Ids to score at each place.',
+  thinking_token_budget: 'The most tokens of reasoning.',
+  echo: 'Begin the reply with the last message. Default false.',
+  add_generation_prompt: 'End the prompt where the reply begins. Default true.',
+  continue_final_message: 'Go on inside the last message. Default false.',
+  add_special_tokens: 'Tokenise the rendered template with the token that begins every text. Default false.',
+  documents: "Given to the model's chat template.",
+  chat_template: "A Jinja template in place of the model's own.",
+  chat_template_kwargs: 'Further variables of the chat template, such as `enable_thinking`.',
+  mm_processor_kwargs: 'Options for images and sound; this service reads text.',
+  media_io_kwargs: 'Options for images and sound; this service reads text.',
+  include_reasoning: 'Answer with the reasoning. Default true.',
+  structured_outputs: 'A schema, pattern, choice or grammar that the reply must follow.',
+  priority: 'Lower runs first; equal priorities in order of arrival. Default 0.',
+  request_id: 'Becomes a part of the answer’s id; the header `X-Request-Id` wins.',
+  session_id: 'Accepted and not used.',
+  return_tokens_as_token_ids:
+    'Write tokens of log-probabilities as `token_id:N`. Default: true for trained models, else false.',
+  return_token_ids:
+    'Answer with the ids of the prompt and of each choice. Default: true for the choices of trained models, else false.',
+  return_prompt_text: 'Answer with the rendered prompt.',
+  stream_interval: 'Tokens of one chunk. Default 1.',
+  cache_salt: 'Requests share memory of equal prompts only with the same salt.',
+  kv_transfer_params: 'For prefill on another machine; this service does without.',
+  ec_transfer_params: 'For encoding on another machine; this service does without.',
+  vllm_xargs: 'Arguments of custom samplers; this service has none.',
+};
+
+const {
+  messages: _messages,
+  max_completion_tokens: _maxCompletionTokens,
+  top_logprobs: _topLogprobs,
+  tools: _tools,
+  tool_choice: _toolChoice,
+  parallel_tool_calls: _parallelToolCalls,
+  ...SHARED_FIELDS
+} = CHAT_FIELDS;
+
+const COMPLETION_FIELDS: Readonly<Record<CompletionField, string>> = {
+  ...SHARED_FIELDS,
+  prompt:
+    'A text, a list of texts, a list of token ids, or a list of such lists. In a text the texts of control tokens become those tokens; no template is applied.',
+  echo: 'Begin the text of each choice with its prompt. Default false.',
+  logprobs: 'Answer with the log-probability of each token and so many of the most likely ones. Default: none.',
+  max_tokens: 'The most tokens to generate. 0 needs `echo` and answers with the prompt alone. Default 16.',
+  add_special_tokens:
+    'Put the token in front of a text that begins every text of the model, if it has one. Default true.',
+  return_tokens_as_token_ids: 'Write tokens of log-probabilities as `token_id:N`. Default false.',
+  return_token_ids: 'Answer with the ids of the prompt and of each choice. Default false.',
+  suffix: 'Text behind the completion, for models that fill gaps.',
+  best_of: 'How many to sample for choosing the best `n`.',
+  prompt_embeds: 'Embeddings in place of a prompt.',
+};
+
+const TRAINING_CONFIG_FIELDS: Readonly<Record<TrainingConfigField, string>> = {
+  learning_rate: 'Constant for the whole job. Default 5e-6.',
+  ppo: 'The clipped surrogate of PPO in place of CISPO. Default false.',
+  epsilon: 'Lower clip of the importance ratio, 1 - ε. Default 0.2 for PPO, 1 for CISPO.',
+  epsilon_high: 'Upper clip of the importance ratio, 1 + ε. Default ε for PPO, 4 for CISPO.',
+  importance_sampling_level: 'Over what the importance ratio is taken. Default `token`.',
+  max_negative_advantage_importance_sampling_weight: 'Largest importance ratio of any token. 0 and null: none.',
+  mask_prob_ratio: 'Leave out tokens whose importance ratio is outside the clip. Default false.',
+  kimi_k2_tau: 'Pulls towards the sampling policy by so much. 0 and null: not at all.',
+  precalculate_logprobs: "Compute the old log-probabilities anew with the trainer's own weights. Default false.",
+  advantage_balance: 'Positive values weaken negative advantages, negative ones the positive. Default 0.',
+  scale_rewards: 'Divide advantages by the standard deviation of the group. Default true.',
+  loss_fn: 'Decides over `ppo` where given.',
+  normalize_advantages: 'False is as `scale_rewards: false`. Default true.',
+  allow_training_without_logprobs: 'Train replies without log-probabilities too. Default false.',
+  truncated_importance_sampling: 'Upper limit of the weight that corrects for the sampler. Null: no correction.',
+  kl_penalty_coef: 'Weight of the distance to a reference in the advantages. Default 0.',
+  kl_penalty_reference_step: 'The step that is the reference.',
+  kl_penalty_step_lag: 'The reference is so many steps behind.',
+  kl_penalty_source: 'Which log-probabilities are compared with the reference. Default `current_learner`.',
+  kl_ref_adapter_path: "A path on the trainer's machine, which clients may not name.",
+  packed_sequence_length: 'Tokens of one row. Default: as long as the longest history needs.',
+  num_trajectories_learning_rate_multiplier_power: 'Learning rate × (trajectories of the row)^power. Default 0.',
+  logprob_calculation_chunk_size: 'Tokens computed at a time. Default 1024.',
+  scale_learning_rate_by_reward_std_dev: 'Has no meaning any more. Default false.',
+  plot_tensors: 'Has no meaning any more. Default false.',
+};
+
+const CREATE_MODEL_FIELDS: Readonly<Record<keyof CreateModelRequest, string>> = {
+  entity: "Whose model it is. Default, and the only one allowed: the key's own.",
+  project: 'Groups models; a part of the name for sampling.',
+  name: 'Unique in its project.',
+  base_model: 'Id of the served base model.',
+  return_existing: 'Answer with the model of that name if there is one, rather than with 409. Default false.',
+};
+
+const TRAJECTORY_GROUPS = 'Groups of rollouts, one group for each scenario.';
+
+const LOG_TRAJECTORIES_FIELDS: Readonly<Record<keyof LogTrajectoriesRequest, string>> = {
+  model_id: 'The same id as in the path; not used.',
+  trajectory_groups: TRAJECTORY_GROUPS,
+  split: 'Prefix of the metrics, such as `val`.',
+};
+
+const CREATE_TRAINING_JOB_FIELDS: Readonly<Record<keyof CreateTrainingJobRequest, string>> = {
+  model_id: 'Id of the model, as registered.',
+  trajectory_groups: `${TRAJECTORY_GROUPS} An empty list trains nothing and advances the step.`,
+  experimental_config:
+    'Settings of the job. Null and absent keys mean their defaults; unknown keys are listed as ignored.',
+};
+
+const GROUP_FIELDS: Readonly<Record<keyof WireTrajectoryGroup, string>> = {
+  trajectories: 'Their rewards are compared with each other; equal rewards teach nothing.',
+  exceptions: 'Rollouts that failed; they count in statistics only.',
+  metadata: 'Kept with the log, not used.',
+  metrics: 'Numbers of the group; their means become `<split>/group_…`.',
+  logs: 'Kept with the log, not used.',
+};
+
+const TRAJECTORY_FIELDS: Readonly<Record<keyof WireTrajectory, string>> = {
+  messages_and_choices:
+    'Messages (with `role`) and sampled choices as the service answered them (with `message` and `logprobs`). Only choices are trained.',
+  tools: 'The tools that the conversation was rendered with.',
+  additional_histories: 'Further conversations of the same rollout, trained with the same reward.',
+  reward: 'Any finite number; a boolean counts as 0 or 1.',
+  initial_policy_version: 'The step at the beginning of the rollout, not used.',
+  final_policy_version: 'The step at the end of the rollout, not used.',
+  metrics: 'Numbers of the rollout; their means become `<split>/…`.',
+  metadata: 'Kept with the log, not used.',
+  logs: 'Kept with the log, not used.',
+};
+
+const HISTORY_FIELDS: Readonly<Record<keyof WireHistory, string>> = {
+  messages_and_choices: TRAJECTORY_FIELDS.messages_and_choices,
+  tools: TRAJECTORY_FIELDS.tools,
+};
+
+const TOKENIZE_FIELDS: Readonly<Partial<Record<keyof TokenizeRequest, string>>> = {
+  model: CHAT_FIELDS.model,
+  tools: CHAT_FIELDS.tools,
+  chat_template_kwargs: CHAT_FIELDS.chat_template_kwargs,
+  continue_final_message: CHAT_FIELDS.continue_final_message,
+  chat_template: CHAT_FIELDS.chat_template,
+};
+
+/** By the title of the schema, then by the name of the field. */
+export const FIELD_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  ChatCompletionRequest: CHAT_FIELDS,
+  CompletionRequest: COMPLETION_FIELDS,
+  TrainingConfig: TRAINING_CONFIG_FIELDS,
+  CreateModelRequest: CREATE_MODEL_FIELDS,
+  LogTrajectoriesRequest: LOG_TRAJECTORIES_FIELDS,
+  CreateTrainingJobRequest: CREATE_TRAINING_JOB_FIELDS,
+  TrajectoryGroup: GROUP_FIELDS,
+  Trajectory: TRAJECTORY_FIELDS,
+  History: HISTORY_FIELDS,
+  TokenizeRequest: TOKENIZE_FIELDS,
+  DetokenizeRequest: { model: CHAT_FIELDS.model },
+};

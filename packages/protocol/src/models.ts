@@ -1,0 +1,49 @@
+import Type, { type Static } from 'typebox';
+
+import { CreatedSchema } from './chat-response.ts';
+import { nullable } from './schema.ts';
+
+/** GET /v1/models: what can be sampled from. */
+
+const ModelPermissionSchema = Type.Object(
+  {
+    id: Type.String(),
+    object: Type.Literal('model_permission'),
+    created: CreatedSchema,
+    allow_create_engine: Type.Literal(false),
+    allow_sampling: Type.Literal(true),
+    allow_logprobs: Type.Literal(true),
+    allow_search_indices: Type.Literal(false),
+    allow_view: Type.Literal(true),
+    allow_fine_tuning: Type.Boolean({ description: 'True for the base model.' }),
+    organization: Type.Literal('*'),
+    group: Type.Null(),
+    is_blocking: Type.Literal(false),
+  },
+  { title: 'ModelPermission' },
+);
+export type ModelPermission = Static<typeof ModelPermissionSchema>;
+
+export const ModelCardSchema = Type.Object(
+  {
+    id: Type.String({ description: 'A name that `model` of a request takes.' }),
+    object: Type.Literal('model'),
+    created: CreatedSchema,
+    owned_by: Type.String(),
+    root: Type.String({ description: 'The model that this is a version of.' }),
+    parent: nullable(Type.String(), { description: "The base model's id, for a trained model." }),
+    max_model_len: Type.Integer({ minimum: 1, description: 'Longest sequence, prompt and reply together, in tokens.' }),
+    permission: Type.Array(ModelPermissionSchema),
+  },
+  { title: 'ModelCard' },
+);
+export type ModelCard = Static<typeof ModelCardSchema>;
+
+export const ModelListSchema = Type.Object(
+  {
+    object: Type.Literal('list'),
+    data: Type.Array(ModelCardSchema, { description: 'The base model, then each trained model and its checkpoints.' }),
+  },
+  { title: 'ModelList' },
+);
+export type ModelList = Static<typeof ModelListSchema>;

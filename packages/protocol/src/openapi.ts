@@ -1,0 +1,228 @@
+import type { HttpFault } from './errors.ts';
+import { ErrorBodySchema } from './errors.ts';
+import { FIELD_DESCRIPTIONS } from './field-descriptions.ts';
+import { StreamErrorSchema } from './chat-response.ts';
+import { type Operation, OPERATIONS } from './operations.ts';
+
+/** A JSON schema as the document holds it. */
+export type JsonSchema = Record<string, unknown>;
+
+export interface OpenApiParameter {
+  name: string;
+  in: 'path' | 'query' | 'header';
+  required: boolean;
+  description: string;
+  schema: JsonSchema;
+}
+
+export interface OpenApiResponse {
+  description: string;
+  content: Record<string, { schema: JsonSchema }>;
+}
+
+export interface OpenApiOperation {
+  operationId: string;
+  tags: string[];
+  summary: string;
+  description: string;
+  /** What the key must be allowed to do. */
+  'x-scope': string;
+  parameters?: OpenApiParameter[];
+  requestBody?: { required: true; content: Record<string, { schema: JsonSchema }> };
+  responses: Record<string, OpenApiResponse>;
+  security: Record<string, string[]>[];
+}
+
+export interface OpenApiDocument {
+  openapi: '3.1.0';
+  info: { title: string; version: string; description: string; license: { name: string; identifier: string } };
+  tags: { name: string; description: string }[];
+  paths: Record<string, Record<string, OpenApiOperation>>;
+  components: { schemas: Record<string, JsonSchema>; securitySchemes: Record<string, JsonSchema> };
+}
+
+const SECURITY_SCHEME = 'apiKey';
+const TAGS = [
+  { name: 'Inference', description: 'Sample from the base model and from every trained model.' },
+  { name: 'Training', description: 'Register models, train them on rollouts, read their checkpoints.' },
+  { name: 'Service', description: 'How the service is. These take no key.' },
+];
+
+/**
+ * The API as an OpenAPI 3.1 document, from the schemas that requests are checked with.
+ *
+ * @param faults status and class of every code; each operation lists the statuses of its own codes
+ */
+export function openApiDocument(options: {
+  version: string;
+  faults: Readonly<Record<string, HttpFault>>;
+}): OpenApiDocument {
+  const components = new Components();
+  const errorBody = components.reference(ErrorBodySchema);
+  const paths: OpenApiDocument['paths'] = {};
+  for (const operation of OPERATIONS) {
+    for (const [index, path] of operation.paths.entries()) {
+      const { method } = operation;
+      paths[path] ??= {};
+      paths[path][method] = toOperation(operation, index, components, { errorBody, faults: options.faults });
+    }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Trainyard',
+      version: options.version,
+      description: 'One service that samples from language models and trains them.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    tags: TAGS,
+    paths,
+    components: {
+      schemas: components.schemas,
+      securitySchemes: {
+        [SECURITY_SCHEME]: {
+          type: 'http',
+          scheme: 'bearer',
+          description:
+            'An API key. Each operation names the scope that its key needs; the scope `admin` includes the others.',
+        },
+      },
+    },
+  };
+}
+
+function toOperation(
+  operation: Operation,
+  pathIndex: number,
+  components: Components,
+  errors: { errorBody: JsonSchema; faults: Readonly<Record<string, HttpFault>> },
+): OpenApiOperation {
+  const { id, scope, body } = operation;
+  const parameters = toParameters(operation);
+  return {
+    operationId: pathIndex === 0 ? id : `${id}${pathIndex + 1}`,
+    tags: [operation.tag],
+    summary: operation.summary,
+    description: `${operation.description}${pathIndex === 0 ? '' : ` The same as \`${operation.paths[0]}\`.`}`,
+    'x-scope': scope,
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(body === undefined
+      ? {}
+      : { requestBody: { required: true, content: { 'application/json': { schema: components.reference(body) } } } }),
+    responses: { ...toAnswers(operation, components), ...toFaults(operation, errors) },
+    security: scope === 'public' ? [] : [{ [SECURITY_SCHEME]: [] }],
+  };
+}
+
+function toParameters({ pathParameters = {}, query, isIdempotent }: Operation): OpenApiParameter[] {
+  const inPath = Object.entries(pathParameters).map(([name, description]): OpenApiParameter => ({
+    name,
+    in: 'path',
+    required: true,
+    description,
+    schema: { type: 'string', minLength: 1 },
+  }));
+  const inQuery = Object.entries((query?.properties ?? {}) as Record<string, JsonSchema>).map(
+    ([name, { description, ...schema }]): OpenApiParameter => ({
+      name,
+      in: 'query',
+      required: false,
+      description: String(description),
+      schema,
+    }),
+  );
+  const key: OpenApiParameter = {
+    name: 'Idempotency-Key',
+    in: 'header',
+    required: false,
+    description: 'The same key with the same request has one effect and gets the same answer. Streams do not use it.',
+    schema: { type: 'string', minLength: 1, maxLength: 256, pattern: '^[\\x20-\\x7e]+$' },
+  };
+  return [...inPath, ...inQuery, ...(isIdempotent ? [key] : [])];
+}
+
+function toAnswers(operation: Operation, components: Components): Record<string, OpenApiResponse> {
+  const { answer, chunk, otherAnswers = {} } = operation;
+  const json = (schema: object) => ({ 'application/json': { schema: components.reference(schema) } });
+  const content =
+    'mediaType' in answer ? { [answer.mediaType as string]: { schema: { type: 'string' } } } : json(answer);
+  const stream =
+    chunk === undefined
+      ? {}
+      : {
+          'text/event-stream': {
+            schema: toEventStream([chunk, StreamErrorSchema].map((event) => components.reference(event))),
+          },
+        };
+  const answers: Record<string, OpenApiResponse> = {
+    200: { description: 'Done.', content: { ...content, ...stream } },
+  };
+  for (const [status, { description, schema }] of Object.entries(otherAnswers))
+    answers[status] = { description, content: json(schema) };
+  return answers;
+}
+
+/** A stream is text; what its events are is said beside it. */
+function toEventStream(events: JsonSchema[]): JsonSchema {
+  return {
+    type: 'string',
+    description: 'Events `data: <JSON>`, the last one `data: [DONE]`.',
+    contentMediaType: 'text/event-stream',
+    'x-event': { anyOf: events },
+  };
+}
+
+/** One answer a status, which names the codes that have it. */
+function toFaults(
+  operation: Operation,
+  errors: { errorBody: JsonSchema; faults: Readonly<Record<string, HttpFault>> },
+): Record<string, OpenApiResponse> {
+  const codesByStatus = new Map<number, Set<string>>();
+  for (const code of operation.faults) {
+    const fault = errors.faults[code];
+    if (fault === undefined) throw new Error(`${operation.id} lists the unknown code ${code}`);
+    codesByStatus.set(fault.status, (codesByStatus.get(fault.status) ?? new Set()).add(code));
+  }
+  const answers: Record<string, OpenApiResponse> = {};
+  for (const [status, codes] of [...codesByStatus].toSorted(([first], [second]) => first - second)) {
+    answers[status] = {
+      description: [...codes].map((code) => `\`${code}\``).join(', '),
+      content: { 'application/json': { schema: errors.errorBody } },
+    };
+  }
+  return answers;
+}
+
+/** Schemas with a title become components of the document; everything else stands where it is used. */
+class Components {
+  readonly schemas: Record<string, JsonSchema> = {};
+
+  reference(schema: object): JsonSchema {
+    return this.#walk(JSON.parse(JSON.stringify(schema))) as JsonSchema;
+  }
+
+  #walk(value: unknown): unknown {
+    if (Array.isArray(value)) return value.map((item) => this.#walk(item));
+    if (typeof value !== 'object' || value === null) return value;
+    const schema = value as JsonSchema;
+    const { title, properties } = schema;
+    const isNamed = typeof title === 'string' && typeof properties === 'object';
+    const walked = Object.fromEntries(Object.entries(schema).map(([key, member]) => [key, this.#walk(member)]));
+    if (!isNamed) return walked;
+    this.schemas[title] ??= described(walked, title);
+    return { $ref: `#/components/schemas/${title}` };
+  }
+}
+
+/** Puts the words of a request's fields beside their schemas. */
+function described(schema: JsonSchema, title: string): JsonSchema {
+  const words = FIELD_DESCRIPTIONS[title];
+  if (words === undefined) return schema;
+  const properties = Object.fromEntries(
+    Object.entries(schema['properties'] as Record<string, JsonSchema>).map(([name, field]) => {
+      const description = words[name];
+      return [name, description === undefined ? field : { ...field, description }];
+    }),
+  );
+  return { ...schema, properties };
+}

@@ -1,0 +1,342 @@
+import Type, { type TObject, type TSchema } from 'typebox';
+
+import { ChatCompletionRequestSchema } from './chat-completion.ts';
+import { ChatCompletionChunkSchema, ChatCompletionSchema } from './chat-response.ts';
+import { CompletionChunkSchema, CompletionRequestSchema, CompletionSchema } from './completion.ts';
+import { ModelCardSchema, ModelListSchema } from './models.ts';
+import {
+  CheckpointPageSchema,
+  CreateModelRequestSchema,
+  CreateTrainingJobRequestSchema,
+  DeleteCheckpointsRequestSchema,
+  DeleteCheckpointsResponseSchema,
+  DeleteModelResponseSchema,
+  LogTrajectoriesRequestSchema,
+  LogTrajectoriesResponseSchema,
+  ModelObjectSchema,
+  TrainingEventPageSchema,
+  TrainingJobSchema,
+} from './preview.ts';
+import { PageQuerySchema } from './schema.ts';
+import { HealthSchema, SystemCheckSchema, VersionSchema } from './service-status.ts';
+import {
+  DetokenizeRequestSchema,
+  DetokenizeResponseSchema,
+  TokenizeRequestSchema,
+  TokenizeResponseSchema,
+} from './tokenize.ts';
+
+/** What a key must be allowed to do; `public` routes take no key. */
+export type OperationScope = 'public' | 'inference' | 'training' | 'admin';
+
+/** One thing that the API does: what it takes, what it answers, and which faults it can end in. */
+export interface Operation {
+  /** Unique; the name of a method in generated clients. */
+  readonly id: string;
+  readonly method: 'get' | 'post' | 'delete';
+  /** Path templates, the canonical one first: all of them do the same. */
+  readonly paths: readonly [string, ...string[]];
+  readonly scope: OperationScope;
+  readonly tag: 'Inference' | 'Training' | 'Service';
+  readonly summary: string;
+  readonly description: string;
+  /** Words for each parameter of the path. */
+  readonly pathParameters?: Readonly<Record<string, string>>;
+  readonly query?: TObject;
+  /** Whether `Idempotency-Key` makes a repeat harmless. */
+  readonly isIdempotent?: boolean;
+  readonly body?: TSchema;
+  /** The answer with status 200; text where it is a media type alone. */
+  readonly answer: TSchema | { readonly mediaType: string };
+  /** The events of a stream, for requests with `stream: true`. */
+  readonly chunk?: TSchema;
+  /** Answers that are no fault and have another status than 200. */
+  readonly otherAnswers?: Readonly<Record<number, { readonly description: string; readonly schema: TSchema }>>;
+  /** Codes of the faults it can end in; what their statuses are the table of faults knows. */
+  readonly faults: readonly string[];
+}
+
+const EVERY_ROUTE = ['request.malformed', 'internal'];
+const STORE = ['store.busy', 'store.unavailable', 'store.closed', 'store.corrupt'];
+const WRITES = ['store.disk_full', 'store.constraint_violated'];
+const KEY = ['request.unauthenticated', 'request.forbidden', ...STORE, ...EVERY_ROUTE];
+const BODY = ['request.invalid_json', 'request.invalid', 'request.body_too_large', 'request.unsupported_media_type'];
+const IDEMPOTENCY = ['request.idempotency_mismatch', 'request.idempotency_in_progress', ...WRITES];
+const MODEL_NAME = ['request.unknown_model', 'request.ambiguous_model', 'request.conflict'];
+const HOST = ['engine.host_lost', 'engine.internal'];
+const SAMPLING = [
+  ...MODEL_NAME,
+  ...HOST,
+  'request.unsupported',
+  'engine.context_too_long',
+  'engine.invalid_request',
+  'engine.template_failed',
+  'engine.overloaded',
+  'engine.aborted',
+  'engine.adapter_unreadable',
+];
+const LIST = ['request.not_found', 'request.invalid', 'store.cursor_unknown'];
+
+const MODEL_ID = { model_id: 'Id of the model, as its registration answered.' };
+const JOB_ID = { job_id: 'Id of the training job.' };
+
+/** Every operation of the API, in the order of its reference. */
+export const OPERATIONS: readonly Operation[] = [
+  {
+    id: 'createChatCompletion',
+    method: 'post',
+    paths: ['/v1/chat/completions'],
+    scope: 'inference',
+    tag: 'Inference',
+    summary: 'Reply to a conversation',
+    description:
+      'Renders the messages with the chat template of the model and samples replies. With `stream: true` the answer comes as server-sent events, which end with `[DONE]`; a failure after the first byte is one event `{"error": …}`.',
+    isIdempotent: true,
+    body: ChatCompletionRequestSchema,
+    answer: ChatCompletionSchema,
+    chunk: ChatCompletionChunkSchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, ...SAMPLING],
+  },
+  {
+    id: 'createCompletion',
+    method: 'post',
+    paths: ['/v1/completions'],
+    scope: 'inference',
+    tag: 'Inference',
+    summary: 'Continue a text',
+    description:
+      'Continues each prompt as it is, without a template. With several prompts the choice i of prompt p has the index p × n + i.',
+    isIdempotent: true,
+    body: CompletionRequestSchema,
+    answer: CompletionSchema,
+    chunk: CompletionChunkSchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, ...SAMPLING],
+  },
+  {
+    id: 'tokenize',
+    method: 'post',
+    paths: ['/v1/tokenize', '/tokenize'],
+    scope: 'inference',
+    tag: 'Inference',
+    summary: 'Text or a conversation as token ids',
+    description: 'Give exactly one of `prompt` and `messages`. A result longer than the context is no error.',
+    body: TokenizeRequestSchema,
+    answer: TokenizeResponseSchema,
+    faults: [
+      ...KEY,
+      ...BODY,
+      ...MODEL_NAME,
+      ...HOST,
+      'request.unsupported',
+      'engine.template_failed',
+      'engine.context_too_long',
+    ],
+  },
+  {
+    id: 'detokenize',
+    method: 'post',
+    paths: ['/v1/detokenize', '/detokenize'],
+    scope: 'inference',
+    tag: 'Inference',
+    summary: 'Token ids as text',
+    description: 'Control tokens give their own text; bytes that are no whole character read as U+FFFD.',
+    body: DetokenizeRequestSchema,
+    answer: DetokenizeResponseSchema,
+    faults: [...KEY, ...BODY, ...MODEL_NAME, ...HOST, 'engine.invalid_request'],
+  },
+  {
+    id: 'listModels',
+    method: 'get',
+    paths: ['/v1/models'],
+    scope: 'inference',
+    tag: 'Inference',
+    summary: 'What can be sampled from',
+    description:
+      'The base model, then each trained model of the caller: by its bare name, which is its latest version, and each checkpoint.',
+    answer: ModelListSchema,
+    faults: KEY,
+  },
+  {
+    id: 'retrieveModel',
+    method: 'get',
+    paths: ['/v1/models/{model}'],
+    scope: 'inference',
+    tag: 'Inference',
+    summary: 'One model, by any of its names',
+    description:
+      'Slashes of the name may be sent as they are or encoded. The answer names the version that the name stands for.',
+    pathParameters: { model: 'A name as `model` of a chat request takes it.' },
+    answer: ModelCardSchema,
+    faults: [...KEY, ...MODEL_NAME, 'request.not_found'],
+  },
+  {
+    id: 'createModel',
+    method: 'post',
+    paths: ['/v1/preview/models'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Register a model to train',
+    description: 'A fresh model is at step 0, the untouched base model, and can be sampled from at once.',
+    isIdempotent: true,
+    body: CreateModelRequestSchema,
+    answer: ModelObjectSchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found', 'request.unknown_model', 'request.model_exists'],
+  },
+  {
+    id: 'deleteModel',
+    method: 'delete',
+    paths: ['/v1/preview/models/{model_id}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Delete a model with all its checkpoints',
+    description: 'Its queued and running jobs end with `training_failed`. The name is free afterwards.',
+    pathParameters: MODEL_ID,
+    answer: DeleteModelResponseSchema,
+    faults: [...KEY, ...BODY, ...WRITES, 'request.not_found'],
+  },
+  {
+    id: 'listCheckpoints',
+    method: 'get',
+    paths: ['/v1/preview/models/{model_id}/checkpoints'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Checkpoints of a model, by step',
+    description: 'The newest step is the first item of `limit=1&order=desc`.',
+    pathParameters: MODEL_ID,
+    query: PageQuerySchema,
+    answer: CheckpointPageSchema,
+    faults: [...KEY, ...LIST],
+  },
+  {
+    id: 'deleteCheckpoints',
+    method: 'delete',
+    paths: ['/v1/preview/models/{model_id}/checkpoints'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Delete checkpoints by their steps',
+    description: 'Step numbers are never used again. Deleting what is gone is no error.',
+    pathParameters: MODEL_ID,
+    body: DeleteCheckpointsRequestSchema,
+    answer: DeleteCheckpointsResponseSchema,
+    faults: [...KEY, ...BODY, ...WRITES, 'request.not_found'],
+  },
+  {
+    id: 'logTrajectories',
+    method: 'post',
+    paths: ['/v1/preview/models/{model_id}/log'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Keep trajectories, and their means as metrics',
+    description:
+      'For the split S the latest checkpoint gets `S/reward`, `S/reward_std_dev`, `S/exception_rate`, `S/<metric>` and `S/group_<metric>`.',
+    pathParameters: MODEL_ID,
+    isIdempotent: true,
+    body: LogTrajectoriesRequestSchema,
+    answer: LogTrajectoriesResponseSchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found', 'server.unavailable'],
+  },
+  {
+    id: 'createTrainingJob',
+    method: 'post',
+    paths: ['/v1/preview/training-jobs'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Train a model on reward-labelled rollouts',
+    description:
+      'Checks everything, queues the job and answers at once. Jobs of one model run one after the other; when one ends, the name of the model stands for the new step.',
+    isIdempotent: true,
+    body: CreateTrainingJobRequestSchema,
+    answer: TrainingJobSchema,
+    faults: [
+      ...KEY,
+      ...BODY,
+      ...IDEMPOTENCY,
+      'request.not_found',
+      'request.conflict',
+      'trainer.config_invalid',
+      'server.unavailable',
+    ],
+  },
+  {
+    id: 'retrieveTrainingJob',
+    method: 'get',
+    paths: ['/v1/preview/training-jobs/{job_id}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'How a training job is',
+    description: 'The events tell more.',
+    pathParameters: JOB_ID,
+    answer: TrainingJobSchema,
+    faults: [...KEY, 'request.not_found'],
+  },
+  {
+    id: 'listTrainingEvents',
+    method: 'get',
+    paths: ['/v1/preview/training-jobs/{job_id}/events'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Events of a training job, oldest first',
+    description:
+      'Poll with `after` until `training_ended` or `training_failed`, one of which always comes. `order` has no effect here.',
+    pathParameters: JOB_ID,
+    query: PageQuerySchema,
+    answer: TrainingEventPageSchema,
+    faults: [...KEY, ...LIST],
+  },
+  {
+    id: 'health',
+    method: 'get',
+    paths: ['/v1/health', '/health', '/ping'],
+    scope: 'public',
+    tag: 'Service',
+    summary: 'Whether the service can work',
+    description: '200 only when sampling and training are both up.',
+    answer: HealthSchema,
+    faults: [...EVERY_ROUTE, 'server.unavailable'],
+  },
+  {
+    id: 'systemCheck',
+    method: 'get',
+    paths: ['/v1/system-check'],
+    scope: 'public',
+    tag: 'Service',
+    summary: 'How each part of the service is',
+    description: 'The names of the parts are those that training clients know.',
+    answer: SystemCheckSchema,
+    otherAnswers: { 503: { description: 'A part is down; the body says which.', schema: SystemCheckSchema } },
+    faults: EVERY_ROUTE,
+  },
+  {
+    id: 'version',
+    method: 'get',
+    paths: ['/v1/version', '/version'],
+    scope: 'public',
+    tag: 'Service',
+    summary: 'Which version runs',
+    description: 'The version of the service, not of a model.',
+    answer: VersionSchema,
+    faults: EVERY_ROUTE,
+  },
+  {
+    id: 'openApi',
+    method: 'get',
+    paths: ['/openapi.json'],
+    scope: 'public',
+    tag: 'Service',
+    summary: 'This description of the API, for tools',
+    description: 'OpenAPI 3.1, made from the schemas that requests are checked with.',
+    answer: Type.Object({ openapi: Type.Literal('3.1.0') }, { description: 'An OpenAPI document.' }),
+    faults: EVERY_ROUTE,
+  },
+  {
+    id: 'reference',
+    method: 'get',
+    paths: ['/docs'],
+    scope: 'public',
+    tag: 'Service',
+    summary: 'This description of the API, for people',
+    description: 'One page that needs nothing from elsewhere.',
+    answer: { mediaType: 'text/html' },
+    faults: EVERY_ROUTE,
+  },
+];

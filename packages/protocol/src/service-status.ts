@@ -1,0 +1,33 @@
+import Type, { type Static } from 'typebox';
+
+/** How the service is, and which one it is. */
+
+export const HealthSchema = Type.Object({ status: Type.Literal('ok') }, { title: 'Health' });
+export type Health = Static<typeof HealthSchema>;
+
+const PartCheckSchema = Type.Object(
+  {
+    success: Type.Boolean(),
+    duration: Type.Number({ minimum: 0, description: 'Seconds the check took.' }),
+    errors: Type.Array(Type.String()),
+  },
+  { title: 'PartCheck', description: 'How one part of the service is.' },
+);
+export type PartCheck = Static<typeof PartCheckSchema>;
+
+export const SystemCheckSchema = Type.Object(
+  {
+    api: Type.Literal(true),
+    database: Type.Boolean(),
+    cpu_queue: PartCheckSchema,
+    gpu_queue: PartCheckSchema,
+  },
+  { title: 'SystemCheck', description: '`cpu_queue` is sampling, `gpu_queue` is training.' },
+);
+export type SystemCheck = Static<typeof SystemCheckSchema>;
+
+export const VersionSchema = Type.Object(
+  { version: Type.String({ description: 'Of the service.' }) },
+  { title: 'Version' },
+);
+export type Version = Static<typeof VersionSchema>;

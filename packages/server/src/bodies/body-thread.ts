@@ -1,0 +1,93 @@
+/**
+ * Main module of the body thread: large bodies are parsed, checked and written here, so that the event loop of the API never waits for them.
+ *
+ * Bodies arrive in pieces, several at a time; one is parsed and held as objects at a time, in the order in which they were complete.
+ */
+import { parentPort, workerData } from 'node:worker_threads';
+
+import { FolderBlobs } from '@trainyard/store';
+
+import type { BodyThreadCommand, BodyThreadMessage, BodyThreadOptions } from './messages.ts';
+import { toThreadFailure } from './thread-failure.ts';
+import { ParsedTrajectoryBody, type StoreGroupsOptions, type TrajectoryBodyKind } from './trajectory-body.ts';
+
+/** What came of each body that is not complete yet. */
+const pieces = new Map<number, Uint8Array[]>();
+const complete: { id: number; kind: TrajectoryBodyKind; bytes: Uint8Array[] }[] = [];
+let current: { id: number; body: ParsedTrajectoryBody<TrajectoryBodyKind>; isStoring: boolean } | null = null;
+
+const port = parentPort;
+if (port === null) throw new Error('the body thread is started by the service, not by hand');
+const blobs = await FolderBlobs.open((workerData as BodyThreadOptions).blobsFolder);
+port.on('message', (command: BodyThreadCommand) => {
+  switch (command.kind) {
+    case 'chunk':
+      addPiece(command.id, command.bytes);
+      break;
+    case 'end':
+      complete.push({ id: command.id, kind: command.bodyKind, bytes: pieces.get(command.id) ?? [] });
+      pieces.delete(command.id);
+      parseNext();
+      break;
+    case 'store':
+      void store(command.id, command.options);
+      break;
+    case 'discard':
+      forget(command.id);
+      break;
+    default:
+      command satisfies never;
+  }
+});
+
+function addPiece(id: number, bytes: Uint8Array): void {
+  const known = pieces.get(id);
+  if (known === undefined) pieces.set(id, [bytes]);
+  else known.push(bytes);
+}
+
+function parseNext(): void {
+  for (let next = current === null ? complete.shift() : undefined; next !== undefined; next = complete.shift()) {
+    try {
+      const text = textOf(next.bytes);
+      const body = ParsedTrajectoryBody.parse(text, next.kind, blobs);
+      current = { id: next.id, body, isStoring: false };
+      send({ kind: 'parsed', id: next.id, summary: body.summary });
+      return;
+    } catch (error) {
+      send({ kind: 'failed', id: next.id, failure: toThreadFailure(error) });
+    }
+  }
+}
+
+async function store(id: number, options: StoreGroupsOptions): Promise<void> {
+  if (current?.id !== id) return;
+  current.isStoring = true;
+  try {
+    send({ kind: 'stored', id, metrics: await current.body.store(options) });
+  } catch (error) {
+    send({ kind: 'failed', id, failure: toThreadFailure(error) });
+  }
+  current = null;
+  parseNext();
+}
+
+function forget(id: number): void {
+  pieces.delete(id);
+  const place = complete.findIndex((body) => body.id === id);
+  if (place !== -1) complete.splice(place, 1);
+  if (current?.id !== id || current.isStoring) return;
+  current = null;
+  parseNext();
+}
+
+/** The bytes are let go piece by piece, so that a body is not held three times. */
+function textOf(bytes: Uint8Array[]): string {
+  const whole = Buffer.concat(bytes);
+  bytes.length = 0;
+  return whole.toString('utf8');
+}
+
+function send(message: BodyThreadMessage): void {
+  port?.postMessage(message);
+}

@@ -1,0 +1,130 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+import {
+  type CreateTrainingJobRequest,
+  CreateTrainingJobRequestSchema,
+  type LogTrajectoriesRequest,
+  LogTrajectoriesRequestSchema,
+  type WireTrajectoryGroup,
+} from '@trainyard/protocol';
+import type { Blobs } from '@trainyard/store';
+
+import { parseJsonBody } from '../json-body.ts';
+import { isDeeperThan } from '../json-depth.ts';
+import { RequestError } from '../request-error.ts';
+import { compileLargeBodyCheck } from '../validation.ts';
+import { computeLogMetrics } from '../wire/log-metrics.ts';
+import { trajectoryGroupOf, TrajectoryFormatError } from '../wire/trajectory-groups.ts';
+
+/** The bodies that carry trajectory groups. */
+export const TRAJECTORY_BODIES = {
+  job: CreateTrainingJobRequestSchema,
+  log: LogTrajectoriesRequestSchema,
+} as const;
+export type TrajectoryBodyKind = keyof typeof TRAJECTORY_BODIES;
+
+interface BodyFields {
+  job: Omit<CreateTrainingJobRequest, 'trajectory_groups'>;
+  log: Omit<LogTrajectoriesRequest, 'trajectory_groups'>;
+}
+
+/** What a route is told of a body that passed its schema; the groups stay where they were parsed. */
+export interface BodySummary<Kind extends TrajectoryBodyKind = TrajectoryBodyKind> {
+  /** Every field but the groups. */
+  fields: BodyFields[Kind];
+  numGroups: number;
+  numTrajectories: number;
+  numExceptions: number;
+}
+
+export interface StoreGroupsOptions {
+  /** Blob that will hold the groups. */
+  key: string;
+  /** Also check that every group can be trained, with ids below this; null = keep them as they are. */
+  checkVocabSize: number | null;
+  /** Also compute the means of the split. */
+  metricsSplit: string | null;
+}
+
+/** A body with trajectory groups, parsed and valid by its schema, in this thread or in another. */
+export interface TrajectoryBody<Kind extends TrajectoryBodyKind = TrajectoryBodyKind> {
+  readonly summary: BodySummary<Kind>;
+  /**
+   * Keeps the groups as they were sent, one a line.
+   *
+   * @returns the metrics asked for
+   * @throws {RequestError} `request.invalid` for a group that cannot be trained, or that is nested too deeply to be written
+   */
+  store(options: StoreGroupsOptions): Promise<Record<string, number>>;
+  /** Gives the memory back. Harmless at any time, and again. */
+  discard(): void;
+}
+
+/** Levels of lists and objects in a body's own settings; more cannot be written or sent between threads. */
+const MAX_DEPTH = 256;
+
+const checks = {
+  job: compileLargeBodyCheck(CreateTrainingJobRequestSchema),
+  log: compileLargeBodyCheck(LogTrajectoriesRequestSchema),
+};
+
+/** A body parsed in this thread. */
+export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements TrajectoryBody<Kind> {
+  readonly summary: BodySummary<Kind>;
+  readonly #groups: WireTrajectoryGroup[];
+  readonly #blobs: Blobs;
+
+  /** @throws {RequestError} `request.invalid_json`, `request.invalid` */
+  static parse<Kind extends TrajectoryBodyKind>(text: string, kind: Kind, blobs: Blobs): ParsedTrajectoryBody<Kind> {
+    const body = parseJsonBody(text);
+    checks[kind](body);
+    return new ParsedTrajectoryBody(body as BodyFields[Kind] & { trajectory_groups: WireTrajectoryGroup[] }, blobs);
+  }
+
+  private constructor(body: BodyFields[Kind] & { trajectory_groups: WireTrajectoryGroup[] }, blobs: Blobs) {
+    const { trajectory_groups: groups, ...fields } = body;
+    for (const [name, value] of Object.entries(fields)) {
+      if (isDeeperThan(value, MAX_DEPTH)) throw tooDeep(name);
+    }
+    this.#groups = groups;
+    this.#blobs = blobs;
+    this.summary = {
+      fields: fields as unknown as BodyFields[Kind],
+      numGroups: groups.length,
+      numTrajectories: groups.reduce((sum, group) => sum + group.trajectories.length, 0),
+      numExceptions: groups.reduce((sum, group) => sum + (group.exceptions?.length ?? 0), 0),
+    };
+  }
+
+  async store({ key, checkVocabSize, metricsSplit }: StoreGroupsOptions): Promise<Record<string, number>> {
+    if (checkVocabSize !== null) await checkGroups(this.#groups, checkVocabSize);
+    try {
+      await this.#blobs.putJsonLines(key, this.#groups);
+    } catch (error) {
+      // The serialiser calls itself: out of stack is the one RangeError it has. Looking at every value beforehand would cost more than writing.
+      if (!(error instanceof RangeError)) throw error;
+      throw tooDeep('trajectory_groups');
+    }
+    return metricsSplit === null ? {} : computeLogMetrics(this.#groups, metricsSplit);
+  }
+
+  discard(): void {
+    // Its memory goes with the last reference to it.
+  }
+}
+
+/** Everything about the trajectories that would fail a job later. Others get a turn between two groups. */
+async function checkGroups(groups: readonly WireTrajectoryGroup[], vocabSize: number): Promise<void> {
+  for (const [index, group] of groups.entries()) {
+    try {
+      trajectoryGroupOf(group, index, vocabSize);
+    } catch (error) {
+      throw error instanceof TrajectoryFormatError ? RequestError.invalid([error.item]) : error;
+    }
+    await nextTurn();
+  }
+}
+
+function tooDeep(field: string): RequestError {
+  return RequestError.invalid([{ loc: ['body', field], msg: 'Input is nested too deeply', type: 'recursion_limit' }]);
+}

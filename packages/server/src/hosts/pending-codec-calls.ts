@@ -1,0 +1,43 @@
+import { randomUUID } from 'node:crypto';
+
+import { BackendFailure } from '../http-faults.ts';
+import type { CodecReply } from './messages.ts';
+
+type Reply<Kind extends CodecReply['kind']> = Extract<CodecReply, { kind: Kind }>;
+
+/** Calls to the codec of the engine host that have no reply yet; each gets exactly one. */
+export class PendingCodecCalls {
+  readonly #waiting = new Map<string, PromiseWithResolvers<CodecReply>>();
+
+  /**
+   * @param send returns false when there is nobody to send to
+   * @throws {BackendFailure} what the host refused, or `engine.host_lost`
+   */
+  async run<Kind extends Exclude<CodecReply['kind'], 'codec-failed'>>(
+    send: (requestId: string) => boolean,
+    kind: Kind,
+  ): Promise<Reply<Kind>> {
+    const requestId = randomUUID();
+    const call = Promise.withResolvers<CodecReply>();
+    this.#waiting.set(requestId, call);
+    try {
+      if (!send(requestId))
+        throw new BackendFailure('engine.host_lost', 'the request did not reach the inference engine', null);
+      const reply = await call.promise;
+      if (reply.kind === 'codec-failed') throw new BackendFailure(reply.code, reply.message, reply.param);
+      if (reply.kind !== kind) throw new Error(`the engine host answered ${reply.kind} for ${kind}`);
+      return reply as Reply<Kind>;
+    } finally {
+      this.#waiting.delete(requestId);
+    }
+  }
+
+  settle(reply: CodecReply): void {
+    this.#waiting.get(reply.requestId)?.resolve(reply);
+  }
+
+  /** The host is gone: nobody will reply. */
+  failAll(message: string): void {
+    for (const call of this.#waiting.values()) call.reject(new BackendFailure('engine.host_lost', message, null));
+  }
+}

@@ -1,0 +1,43 @@
+/** A piece of HTML that is safe to put into a page as it is. */
+export class Html {
+  readonly source: string;
+  constructor(source: string) {
+    this.source = source;
+  }
+}
+
+type Insert = Html | string | number | null | readonly Insert[];
+
+/** A template whose inserted strings are escaped; pieces of HTML and lists of them are put in as they are, null as nothing. */
+export function html(strings: TemplateStringsArray, ...inserts: readonly Insert[]): Html {
+  return new Html(strings.reduce((source, text, index) => source + toSource(inserts[index - 1] ?? null) + text));
+}
+
+function toSource(insert: Insert): string {
+  if (insert === null) return '';
+  if (insert instanceof Html) return insert.source;
+  if (typeof insert === 'object') return insert.map(toSource).join('');
+  return escapeText(String(insert));
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+function escapeText(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
+}
+
+/** Text in which `code` stands between backticks. */
+export function prose(text: string): Html {
+  return new Html(
+    text
+      .split('`')
+      .map((part, index) => (index % 2 === 1 ? `<code>${escapeText(part)}</code>` : escapeText(part)))
+      .join(''),
+  );
+}

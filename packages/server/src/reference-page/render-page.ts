@@ -1,0 +1,163 @@
+import type { OpenApiDocument, OpenApiOperation, OpenApiResponse } from '@trainyard/protocol';
+
+import { Html, html, prose } from './html.ts';
+import { PAGE_SCRIPT } from './page-script.ts';
+import { PAGE_STYLE } from './page-style.ts';
+import { renderFields, typeOf } from './render-schema.ts';
+
+/** An operation with the place it has in the document. */
+interface Placed {
+  path: string;
+  method: string;
+  operation: OpenApiOperation;
+}
+
+/** The API reference as one page that loads nothing else. */
+export function renderReferencePage(document: OpenApiDocument): string {
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]): Placed => ({ path, method, operation })),
+  );
+  const byTag = document.tags.map((tag) => ({
+    ...tag,
+    operations: operations.filter(({ operation }) => operation.tags.includes(tag.name)),
+  }));
+  const schemas = Object.entries(document.components.schemas).toSorted(([first], [second]) =>
+    first < second ? -1 : 1,
+  );
+  const page = html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <title>${document.info.title} API</title>
+        <style>
+          ${new Html(PAGE_STYLE)}
+        </style>
+      </head>
+      <body>
+        <header>
+          <h1>${document.info.title} API</h1>
+          <span>${document.info.version}</span>
+          <input type="search" placeholder="Search routes, fields, error codes (press /)" aria-label="Search" />
+          <a href="/openapi.json">openapi.json</a>
+        </header>
+        <div class="columns">
+          <nav>
+            ${byTag.map(
+              (tag) =>
+                html`<h2>${tag.name}</h2>
+                  ${tag.operations.map(
+                    ({ path, method, operation }) =>
+                      html`<a href="#${operation.operationId}" title="${operation.summary}"
+                        ><span class="method ${method}">${method}</span> ${path}</a
+                      >`,
+                  )}`,
+            )}
+            <h2>Schemas</h2>
+            ${schemas.map(([name]) => html`<a href="#schema-${name}">${name}</a>`)}
+          </nav>
+          <main>
+            <p>
+              ${document.info.description} Send the key as <code>Authorization: Bearer KEY</code>; every operation names
+              the scope that its key needs, and the scope <code>admin</code> includes the others. Every error has the
+              shape <a href="#schema-ErrorBody">ErrorBody</a>, with a stable code; the header
+              <code>x-should-retry</code> says whether the same request can succeed later.
+            </p>
+            ${byTag.map(
+              (tag) =>
+                html`<h2>${tag.name}</h2>
+                  <p>${tag.description}</p>
+                  ${tag.operations.map(renderOperation)}`,
+            )}
+            <h2>Schemas</h2>
+            ${schemas.map(
+              ([name, schema]) =>
+                html`<section id="schema-${name}" data-item="${name}">
+                  <h3>${name}</h3>
+                  <p>${prose(typeof schema['description'] === 'string' ? schema['description'] : '')}</p>
+                  ${renderFields(schema)}
+                </section>`,
+            )}
+          </main>
+        </div>
+        <script>
+          ${new Html(PAGE_SCRIPT)};
+        </script>
+      </body>
+    </html>`;
+  return page.source;
+}
+
+function renderOperation({ path, method, operation }: Placed): Html {
+  const { parameters = [], requestBody, responses } = operation;
+  const answers = Object.entries(responses).filter(([status]) => Number(status) < 400);
+  const errors = Object.entries(responses).filter(([status]) => Number(status) >= 400);
+  return html`<section id="${operation.operationId}" data-item="${method} ${path} ${operation.operationId}">
+    <h3>
+      <span class="method ${method}">${method}</span> <code>${path}</code>
+      <span class="scope">${operation['x-scope'] === 'public' ? 'no key' : `scope ${operation['x-scope']}`}</span>
+    </h3>
+    <p><strong>${operation.summary}.</strong> ${prose(operation.description)}</p>
+    ${
+      parameters.length === 0
+        ? null
+        : html`<h4>Parameters</h4>
+            <table>
+              <thead>
+                <tr>
+                  <th>Name</th>
+                  <th>Type</th>
+                  <th>Meaning</th>
+                </tr>
+              </thead>
+              <tbody>
+                ${parameters.map(
+                  (parameter) =>
+                    html`<tr>
+                      <td><code>${parameter.name}</code></td>
+                      <td class="type">
+                        ${typeOf(parameter.schema)}, in ${parameter.in}${parameter.required ? ', required' : ''}
+                      </td>
+                      <td>${prose(parameter.description)}</td>
+                    </tr>`,
+                )}
+              </tbody>
+            </table>`
+    }
+    ${
+      requestBody === undefined
+        ? null
+        : html`<h4>Body</h4>
+            <p>${contentOf(requestBody)}</p>`
+    }
+    <h4>Answer</h4>
+    ${answers.map(([status, answer]) => html`<p><code>${status}</code> ${contentOf(answer)}</p>`)}
+    <h4>Errors</h4>
+    <table>
+      <thead>
+        <tr>
+          <th>Status</th>
+          <th>Codes</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${errors.map(
+          ([status, error]) =>
+            html`<tr>
+              <td><code>${status}</code></td>
+              <td>${prose(error.description)}</td>
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+  </section>`;
+}
+
+function contentOf({ content }: Pick<OpenApiResponse, 'content'>): Html {
+  return html`${Object.entries(content).map(([mediaType, { schema }], index) => {
+    const event = schema['x-event'];
+    const type = typeOf(event === undefined ? schema : (event as typeof schema));
+    return html`${index === 0 ? '' : ', or '}${type}${event === undefined ? '' : ' events'} as
+      <code>${mediaType}</code>`;
+  })}`;
+}

@@ -1,0 +1,102 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { afterAll, beforeAll, expect, it } from 'vitest';
+
+import { Trainyard } from '@trainyard/sdk';
+
+import { ownService, type OwnService } from '../../scripts/own-service.ts';
+
+/** The API process: no native compute inside, and never busy for long. */
+
+let service: OwnService;
+let client: Trainyard;
+let modelId: string;
+
+beforeAll(async () => {
+  service = await ownService();
+  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
+  const base = (await client.listModels()).data[0]!.id;
+  modelId = (await client.registerModel({ project: 'api', name: 'large', baseModel: base })).id;
+});
+
+afterAll(async () => {
+  await service.close();
+});
+
+const PEAK_AND_NOW = /^VmHWM:\s+(\d+) kB[^]*^VmRSS:\s+(\d+) kB/m;
+
+/** Megabytes the API process has in memory, and had at most. */
+function memory(): { peakMb: number; nowMb: number } {
+  const match = PEAK_AND_NOW.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'));
+  return { peakMb: Number(match?.[1]) / 1024, nowMb: Number(match?.[2]) / 1024 };
+}
+
+/** A job of about `megabytes` whose groups have equal rewards, so that nothing is left to train. */
+function largeJob(megabytes: number): Buffer {
+  const entry = (index: number) => ({
+    token: `token_id:${1000 + (index % 1000)}`,
+    logprob: -0.123456789,
+    bytes: [32, 97],
+    top_logprobs: [],
+  });
+  const choice = {
+    finish_reason: 'stop',
+    message: { role: 'assistant', content: 'text' },
+    logprobs: { content: Array.from({ length: 2_000 }, (_, index) => entry(index)) },
+  };
+  const trajectory = { reward: 1, messages_and_choices: [{ role: 'user', content: 'Hello' }, choice] };
+  const size = JSON.stringify(trajectory).length;
+  const group = { trajectories: Array.from({ length: 16 }, () => trajectory) };
+  const numGroups = Math.round((megabytes * 1e6) / (16 * size));
+  return Buffer.from(
+    JSON.stringify({ model_id: modelId, trajectory_groups: Array.from({ length: numGroups }, () => group) }),
+  );
+}
+
+it('has neither llama.cpp nor ONNX Runtime nor the library that calls them in its memory', async () => {
+  await client.chat({ model: '', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 2 });
+  const mapped = readFileSync(`/proc/${service.pid}/maps`, 'utf8');
+  expect(mapped).toContain('node');
+  expect(mapped).not.toMatch(/koffi|onnxruntime|libllama|libggml/i);
+});
+
+it('answers health while a job of 60 MB comes in', { timeout: 120_000 }, async () => {
+  const body = largeJob(60);
+  const before = memory();
+  const latencies: number[] = [];
+  let isPosting = true;
+  const poll = async () => {
+    while (isPosting) {
+      const startedAt = performance.now();
+      const response = await fetch(`${service.url}/health`);
+      await response.text();
+      latencies.push(performance.now() - startedAt);
+      expect(response.status).toBe(200);
+      await sleep(5);
+    }
+  };
+  const polling = poll();
+  const startedAt = performance.now();
+  const response = await fetch(`${service.url}/preview/training-jobs`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${service.apiKey}`, 'content-type': 'application/json' },
+    body,
+  });
+  const seconds = (performance.now() - startedAt) / 1000;
+  const { id } = (await response.json()) as { id: string };
+  isPosting = false;
+  await polling;
+  expect(response.status).toBe(200);
+  latencies.sort((first, second) => first - second);
+  const at = (share: number) => latencies[Math.floor(share * (latencies.length - 1))]!;
+  const { peakMb } = memory();
+  console.log(
+    `${(body.length / 1e6).toFixed(0)} MB in ${seconds.toFixed(1)} s; ${latencies.length} health answers meanwhile: p50 ${at(0.5).toFixed(1)} ms, ` +
+      `p99 ${at(0.99).toFixed(0)} ms, longest ${at(1).toFixed(0)} ms; memory ${before.nowMb.toFixed(0)} MB before, ${peakMb.toFixed(0)} MB at most`,
+  );
+  // Parsed in the API process, the same body made one health answer take as long as the whole: seconds.
+  expect(at(0.99)).toBeLessThan(400);
+  expect(peakMb - before.nowMb).toBeLessThan(1_500);
+  expect(await client.waitForTraining(id)).toEqual([]);
+});

@@ -1,0 +1,134 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import type { ChatCompletion, Completion, CompletionChunk, TokenizeResponse } from '@trainyard/protocol';
+
+import { ownService, type OwnService } from '../../scripts/own-service.ts';
+
+/** Chat and text completions are two doors to one engine: through both the same prompt gives the same tokens. */
+
+let service: OwnService;
+
+beforeAll(async () => {
+  service = await ownService();
+});
+
+afterAll(async () => {
+  await service.close();
+});
+
+async function post(path: string, body: object): Promise<Response> {
+  return await fetch(`${service.url}${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${service.apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+}
+
+async function answer<Answer>(path: string, body: object): Promise<Answer> {
+  const response = await post(path, body);
+  const text = await response.text();
+  expect(response.status, text).toBe(200);
+  return JSON.parse(text) as Answer;
+}
+
+const messages = [
+  { role: 'system', content: 'Be brief.' },
+  { role: 'user', content: 'Name a colour. <|im_end|>' },
+];
+const greedy = { temperature: 0, max_tokens: 12 };
+
+describe('a conversation', () => {
+  it('tokenised and completed as ids or as text, gives the tokens of the chat', async () => {
+    const chat = await answer<ChatCompletion>('/chat/completions', {
+      messages,
+      ...greedy,
+      logprobs: true,
+      top_logprobs: 3,
+      return_token_ids: true,
+    });
+    const choice = chat.choices[0]!;
+    const { tokens, count } = await answer<TokenizeResponse>('/tokenize', { messages });
+    expect(tokens).toEqual(chat.prompt_token_ids);
+    expect(count).toBe(chat.usage.prompt_tokens);
+
+    const byIds = await answer<Completion>('/completions', {
+      prompt: tokens,
+      ...greedy,
+      logprobs: 3,
+      return_token_ids: true,
+    });
+    expect(byIds.choices[0]!.token_ids).toEqual(choice.token_ids);
+    expect(byIds.choices[0]!.text).toBe(choice.message.content);
+    expect(byIds.usage.completion_tokens).toBe(chat.usage.completion_tokens);
+    expect(byIds.usage.prompt_tokens_details!.cached_tokens).toBeGreaterThan(0);
+
+    const {
+      token_logprobs: logprobs,
+      tokens: names,
+      top_logprobs: tops,
+      text_offset: offsets,
+    } = byIds.choices[0]!.logprobs!;
+    const differences = choice.logprobs!.content.map(({ logprob }, index) => Math.abs(logprob - logprobs[index]!));
+    console.log(`largest difference of a log-probability between chat and text: ${Math.max(...differences)}`);
+    // The chat computed its prompt, the text took it from the cache: the batches differ, and half-precision weights with them.
+    expect(Math.max(...differences)).toBeLessThan(0.02);
+    expect(names).toEqual(choice.logprobs!.content.map(({ token }) => token));
+    const { text } = byIds.choices[0]!;
+    // Plain letters, so that every character is one unit of the text; the last token ends the turn and has no text.
+    expect(text).toMatch(/^[\x20-\x7e\n]+$/);
+    expect(names.slice(0, -1).every((name, index) => text.startsWith(name, offsets[index]))).toBe(true);
+    // Greedy: the sampled token is the most likely one, so there are as many as were asked for.
+    const ids = { return_tokens_as_token_ids: true, logprobs: 3 };
+    const named = await answer<Completion>('/completions', { prompt: tokens, ...greedy, ...ids });
+    const counts = named.choices[0]!.logprobs!.top_logprobs.map((top) => Object.keys(top!).length);
+    expect(counts).toEqual(names.map(() => 3));
+    expect(tops).toHaveLength(names.length);
+  });
+
+  it('is the same text again', async () => {
+    const text = 'One, two: ünïcödé 😀\n\tthree <|im_start|>user';
+    const {
+      tokens,
+      token_strs: strings,
+      max_model_len: length,
+    } = await answer<TokenizeResponse>('/tokenize', {
+      prompt: text,
+      return_token_strs: true,
+    });
+    expect((await answer<{ prompt: string }>('/detokenize', { tokens })).prompt).toBe(text);
+    expect(strings).toContain('<|im_start|>');
+    expect(length).toBe(8192);
+    const { choices } = await answer<Completion>('/completions', { prompt: text, ...greedy, echo: true });
+    const byIds = await answer<Completion>('/completions', { prompt: tokens, ...greedy });
+    expect(choices[0]!.text).toBe(text + byIds.choices[0]!.text);
+  });
+});
+
+describe('several prompts', () => {
+  const prompts = ['The capital of France is', 'Two and two are', 'Once upon a time'];
+
+  it('answer as each alone does, in one answer and as a stream', async () => {
+    const alone = await Promise.all(prompts.map((prompt) => answer<Completion>('/completions', { prompt, ...greedy })));
+    const together = await answer<Completion>('/completions', { prompt: prompts, ...greedy });
+    expect(together.choices.map(({ text }) => text)).toEqual(alone.map(({ choices }) => choices[0]!.text));
+    expect(together.usage.prompt_tokens).toBe(alone.reduce((sum, { usage }) => sum + usage.prompt_tokens, 0));
+
+    const stream = await (await post('/completions', { prompt: prompts, ...greedy, stream: true })).text();
+    const texts = ['', '', ''];
+    const events = stream.split('\n\n').filter(Boolean);
+    expect(events.at(-1)).toBe('data: [DONE]');
+    for (const event of events.slice(0, -1)) {
+      const [choice] = (JSON.parse(event.slice('data: '.length)) as CompletionChunk).choices;
+      texts[choice!.index] += choice!.text;
+    }
+    expect(texts).toEqual(together.choices.map(({ text }) => text));
+  });
+
+  it('of which one is too long are refused before any runs, also as a stream', async () => {
+    for (const stream of [false, true]) {
+      const response = await post('/completions', { prompt: ['short', 'word '.repeat(9_000)], stream });
+      const { error } = (await response.json()) as { error: { code: string; param: string } };
+      expect([response.status, error.code, error.param]).toEqual([400, 'engine.context_too_long', 'prompt']);
+    }
+  });
+});
