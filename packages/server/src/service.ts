@@ -1,6 +1,8 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 
+import type { FastifyInstance } from 'fastify';
+
 import { FolderBlobs, removeOrphans, SqliteStore, type Scope, type Store } from '@trainyard/store';
 
 import { ComputeArbiter } from './compute-arbiter.ts';
@@ -16,7 +18,7 @@ import { TrainingWorker } from './jobs/worker.ts';
 const ADMIN_SCOPES: readonly Scope[] = ['inference', 'training', 'admin'];
 /** What this service writes to the blobs; a crash between a blob and its row leaves an orphan. */
 const BLOB_PREFIXES = ['checkpoints/', 'groups/', 'logs/'];
-/** How often a drain looks whether the last request has ended. */
+/** How often a drain looks for connections that have had their answer. */
 const DRAIN_POLL_MS = 25;
 
 export interface RunningService {
@@ -84,6 +86,9 @@ export async function startService(config: ServiceConfig, log: (line: string) =>
       share: 1 - config.engineShare,
       log,
     });
+    // Undone in reverse: drain, stop the worker, end the hosts, and with them the requests that outlasted the drain.
+    let http: ClosingServer | null = null;
+    cleanups.push(() => http?.finish());
     cleanups.push(() => Promise.all([inference.close(), training.close()]));
     await Promise.all([inference.start(), training.start()]);
 
@@ -98,13 +103,8 @@ export async function startService(config: ServiceConfig, log: (line: string) =>
     const server = createServer({ store, blobs, inference, training: worker, log });
     cleanups.push(() => worker.stop());
     const url = await listen(server, config);
-    // Closing refuses new connections at once and resolves when the last answer is out; requests that outlast the drain end with their hosts.
-    let closed: Promise<unknown> = Promise.resolve();
-    cleanups.splice(2, 0, () => closed);
-    cleanups.push(async () => {
-      closed = server.close();
-      await drain(inference, config.drainTimeoutMs);
-    });
+    http = new ClosingServer(server);
+    cleanups.push(() => http?.drain(config.drainTimeoutMs));
     worker.start();
 
     return {
@@ -121,11 +121,31 @@ export async function startService(config: ServiceConfig, log: (line: string) =>
   }
 }
 
-/** Lets requests in flight end; those that do not in time get their error when the hosts go. */
-async function drain(inference: EmbeddedInference, timeoutMs: number): Promise<void> {
-  const deadline = performance.now() + timeoutMs;
-  while (inference.numInFlight > 0 && performance.now() < deadline) {
-    await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
+/** The end of the HTTP side: no new connections, then the answers in flight, then whatever is left. */
+class ClosingServer {
+  readonly #server: FastifyInstance;
+  #closed: Promise<unknown> | null = null;
+
+  constructor(server: FastifyInstance) {
+    this.#server = server;
+  }
+
+  /** Refuses new connections at once, and lets the answers in flight go out for so long at most. */
+  async drain(timeoutMs: number): Promise<void> {
+    let isClosed = false;
+    this.#closed = this.#server.close().finally(() => (isClosed = true));
+    const deadline = performance.now() + timeoutMs;
+    while (!isClosed && performance.now() < deadline) {
+      // A client keeps its connection for the next request; one that has had its answer is not waited for.
+      this.#server.server.closeIdleConnections();
+      await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
+    }
+  }
+
+  async finish(): Promise<void> {
+    this.#closed ??= this.#server.close();
+    this.#server.server.closeAllConnections();
+    await this.#closed;
   }
 }
 

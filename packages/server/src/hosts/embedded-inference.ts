@@ -75,10 +75,6 @@ export class EmbeddedInference implements InferenceBackend {
     return this.#host.numRestarts;
   }
 
-  get numInFlight(): number {
-    return this.#streams.size;
-  }
-
   get baseModel(): { id: string; contextLength: number; vocabSize: number } {
     const { contextLength, vocabSize } = this.servedModel;
     return { id: this.#modelId, contextLength, vocabSize };
