@@ -28,8 +28,6 @@ export interface RunningService {
   readonly apiKey: { secret: string; isNew: boolean } | null;
   readonly keyFile: string;
   readonly modelId: string;
-  /** process ids of the hosts, for diagnosis */
-  hostPids(): { engine: number | undefined; trainer: number | undefined };
   /** Stops taking requests, lets those in flight end, puts the running job back into the queue, and ends both hosts. */
   close(): Promise<void>;
 }
@@ -112,7 +110,6 @@ export async function startService(config: ServiceConfig, log: (line: string) =>
       apiKey,
       keyFile: paths.keyFile,
       modelId,
-      hostPids: () => ({ engine: inference.pid, trainer: training.pid }),
       close: undo,
     };
   } catch (error) {

@@ -67,14 +67,6 @@ export class EmbeddedInference implements InferenceBackend {
     return this.#host.isReady;
   }
 
-  get pid(): number | undefined {
-    return this.#host.pid;
-  }
-
-  get numRestarts(): number {
-    return this.#host.numRestarts;
-  }
-
   get baseModel(): { id: string; contextLength: number; vocabSize: number } {
     const { contextLength, vocabSize } = this.servedModel;
     return { id: this.#modelId, contextLength, vocabSize };

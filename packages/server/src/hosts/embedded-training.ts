@@ -75,14 +75,6 @@ export class EmbeddedTraining implements TrainingBackend {
     return this.#host.isReady;
   }
 
-  get pid(): number | undefined {
-    return this.#host.pid;
-  }
-
-  get numRestarts(): number {
-    return this.#host.numRestarts;
-  }
-
   async run(
     job: TrainingJobRequest,
     options: { signal: AbortSignal; onEvent: (event: TrainerEvent) => void },

@@ -43,7 +43,6 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
   #stableTimer: NodeJS.Timeout | null = null;
   #stderrTail = '';
   #ready = Promise.withResolvers<void>();
-  #numRestarts = 0;
 
   constructor(options: SupervisedHostOptions<Message>) {
     this.#options = options;
@@ -51,14 +50,6 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
 
   get isReady(): boolean {
     return this.#isReady;
-  }
-
-  get pid(): number | undefined {
-    return this.#child?.pid;
-  }
-
-  get numRestarts(): number {
-    return this.#numRestarts;
   }
 
   /** Resolves when the host is ready; rejects when its first life ends before that. */
@@ -164,7 +155,6 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
       );
       return;
     }
-    this.#numRestarts += 1;
     this.#restartTimer = setTimeout(() => this.#spawn(), this.#restartDelayMs);
     this.#restartDelayMs = Math.min(this.#restartDelayMs * 2, MAX_RESTART_DELAY_MS);
   }
