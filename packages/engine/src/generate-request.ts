@@ -1,4 +1,4 @@
-import type { TemplateMessage } from '@trainyard/tokenizer';
+import type { ParsedReply, ReplyDelta, TemplateMessage, ToolDescription } from '@trainyard/tokenizer';
 import type { EngineErrorCode } from './errors.ts';
 
 /** One immutable adapter version: `digest` is its identity, `path` a GGUF adapter file. */
@@ -65,6 +65,19 @@ export interface RepetitionDetection {
 /** `raw`: of the model's distribution (after a constraint's mask, before everything else). `processed`: of the one the token was drawn from. */
 export type LogprobsMode = 'raw' | 'processed';
 
+/** How the text of a chat's reply is read: which part of it is reasoning, which are tool calls, which is content. */
+export interface ReplyReading {
+  /** The request's tools: their schemas type the values of formats that do not. null = none. */
+  tools: readonly ToolDescription[] | null;
+  /**
+   * `none`: calls stay text. `auto`: calls in the format that the template teaches are read. `required`, or a tool's name: the reply is held to
+   * calls, or to the arguments of that one tool, in place of the request's own constraint.
+   */
+  toolChoice: 'none' | 'auto' | 'required' | { name: string };
+  /** false: one call at most. */
+  parallelToolCalls: boolean;
+}
+
 export interface GenerateRequest {
   /** Unique among the requests in flight. */
   requestId: string;
@@ -111,6 +124,8 @@ export interface GenerateRequest {
   constraint?: unknown;
   /** The constraint begins behind the first occurrence of this text in the reply, such as `</think>`; null = at once. Default null. */
   constraintStartsAfter?: string | null;
+  /** With a chat prompt only. Default null: the reply is text, and events have no `reply`. */
+  reply?: ReplyReading | null;
   /**
    * Searches the n likeliest replies instead of sampling them. Heeds the prompt, n, maxTokens, ignoreEos, includeStopString,
    * skipSpecialTokens and logprobs; all else that shapes a reply is ignored. Default null.
@@ -146,18 +161,31 @@ export interface Usage {
   completionTokens: number;
   /** Prompt tokens of the first choice that were already in memory when it was admitted. */
   cachedTokens: number;
+  /** Over all choices; absent where the model's template knows no reasoning, or the request has no `reply`. */
+  reasoningTokens?: number;
 }
 
 /** What a request tells, in order: `started`, then deltas and one `finished` a choice, then `completed`; or `failed` at any point. */
 export type EngineEvent =
   | { kind: 'started'; promptTokenIds: number[]; cachedTokens: number }
-  | { kind: 'delta'; index: number; text: string; tokenIds: number[]; logprobs: TokenLogprob[] | null }
+  | {
+      kind: 'delta';
+      index: number;
+      text: string;
+      tokenIds: number[];
+      logprobs: TokenLogprob[] | null;
+      /** What is new and certain of the reply's parts; present when the request has a `reply`. */
+      reply?: ReplyDelta;
+    }
   | {
       kind: 'finished';
       index: number;
       text: string;
       tokenIds: number[];
       logprobs: TokenLogprob[] | null;
+      reply?: ReplyDelta;
+      /** The whole reply in its parts; present when the request has a `reply`. */
+      parsed?: ParsedReply;
       finishReason: FinishReason;
       stopReason: string | number | null;
     }

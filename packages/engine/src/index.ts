@@ -16,11 +16,13 @@ export type {
   Prompt,
   PromptLogprob,
   RepetitionDetection,
+  ReplyReading,
   SamplingParams,
   TokenLogprob,
   TopLogprob,
   Usage,
 } from './generate-request.ts';
+export type { ParsedReply, ReplyDelta, ToolCallDelta, ToolDescription } from '@trainyard/tokenizer';
 export { KvFullError, StepBatch } from './model-runner.ts';
 export type { ModelRunner, RunnerAdapter } from './model-runner.ts';
 export { LlamaRunner } from './llama-runner.ts';

@@ -23,6 +23,20 @@ export interface AnswerFormat {
   hasTokensAsIds: boolean;
   hasTokenIds: boolean;
   hasPromptTokenIds: boolean;
+  /** `prompt_text`, with `return_prompt_text`. */
+  hasPromptText: boolean;
+  /** Of the replies: the last message's when no generation prompt is added, else `assistant`. */
+  role: string;
+  /** With `echo`, the text of the last message, in front of every reply; null = nothing. */
+  echo: string | null;
+  /** How calls of tools are reported; `none`: they stay text. */
+  toolChoice: 'none' | 'auto' | 'required' | 'named';
+  /** False: reasoning, and the tokens and logprobs of replies that may hold some, are left out. */
+  hasReasoning: boolean;
+  /** Reasoning is given under its older name `reasoning_content` too. */
+  hasReasoningContent: boolean;
+  /** Tokens of a choice that a chunk of a stream waits for, at least 1. */
+  streamInterval: number;
   /** Null = one JSON answer. */
   stream: { hasUsage: boolean; hasContinuousUsage: boolean } | null;
 }
@@ -112,6 +126,13 @@ export function answerFormatOf(body: ChatCompletionRequest, model: ResolvedModel
     hasTokensAsIds: body.return_tokens_as_token_ids ?? isTrained,
     hasTokenIds: body.return_token_ids ?? isTrained,
     hasPromptTokenIds: body.return_token_ids ?? false,
+    hasPromptText: body.return_prompt_text ?? false,
+    role: 'assistant',
+    echo: null,
+    toolChoice: 'none',
+    hasReasoning: body.include_reasoning ?? true,
+    hasReasoningContent: false,
+    streamInterval: body.stream_interval ?? 1,
     stream: streamFormatOf(body),
   };
 }
