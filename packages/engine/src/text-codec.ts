@@ -1,9 +1,10 @@
 import { TokenizerError } from '@trainyard/tokenizer';
 import type { Tokenizer } from '@trainyard/tokenizer';
-import { renderChat } from './chat.ts';
-import type { EngineTemplate, PromptBorders } from './chat.ts';
+import { renderOwn } from './chat.ts';
+import type { EngineTemplate } from './chat.ts';
 import { EngineError } from './errors.ts';
 import type { Prompt } from './generate-request.ts';
+import type { PromptBorders } from './prompt.ts';
 
 /** What can be turned into ids: a text as it is, or a conversation. */
 export type TokenizeInput = ({ kind: 'text'; text: string } | Extract<Prompt, { kind: 'chat' }>) & {
@@ -32,7 +33,8 @@ export class TextCodec {
    * @throws {EngineError} engine.template_failed; engine.context_too_long for a text far beyond any context
    */
   tokenize(input: TokenizeInput): number[] {
-    const ids = input.kind === 'text' ? this.#encode(input.text) : Array.from(renderChat(input, this.#template));
+    const ids =
+      input.kind === 'text' ? this.#encode(input.text) : Array.from(renderOwn(input, this.#template).tokenIds);
     return input.addSpecialTokens ? [...this.#borders.before, ...ids, ...this.#borders.after] : ids;
   }
 
