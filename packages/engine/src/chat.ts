@@ -66,7 +66,7 @@ export function renderChat(
 }
 
 /** With the model's own template. @throws {EngineError} engine.template_failed, engine.context_too_long */
-export function renderOwn(prompt: ChatPrompt, template: EngineTemplate | null): RenderedChat {
+function renderOwn(prompt: ChatPrompt, template: EngineTemplate | null): RenderedChat {
   if (template === null) {
     throw new EngineError('engine.template_failed', 'the model has no chat template: send token ids as the prompt', {
       param: 'messages',

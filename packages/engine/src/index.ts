@@ -1,3 +1,4 @@
+export type { ConstraintSpec, WhitespaceOption } from '@trainyard/constraints';
 export { Engine } from './engine.ts';
 export type { EngineParts } from './engine.ts';
 export type { ChatInput, EngineTemplate, EngineTokenizer, RenderedChat, TemplateSandbox } from './chat.ts';

@@ -92,7 +92,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
       contextLength: engine.limits.maxContextTokens,
       vocabSize: model.vocabSize,
     },
-    codec: new TextCodec(tokenizer, template, borders),
+    codec: new TextCodec({ tokenizer, template, templateSandbox, borders }),
     close: () => {
       engine.close();
       templateSandbox?.close();

@@ -119,7 +119,6 @@ export function fitPrompt(
   return ids;
 }
 
-/** The beginning of a prompt is what is lost: its end is where the reply goes on. */
 function truncated(ids: readonly number[], request: GenerateRequest, contextLimit: number): readonly number[] {
   const kept = request.truncatePromptTokens ?? null;
   if (kept === null) return ids;
@@ -131,5 +130,6 @@ function truncated(ids: readonly number[], request: GenerateRequest, contextLimi
     );
   }
   const count = kept === -1 ? Math.max(1, contextLimit - (request.maxTokens ?? 1)) : kept;
+  if (request.truncationSide === 'right') return ids.slice(0, count);
   return ids.slice(Math.max(0, ids.length - count));
 }
