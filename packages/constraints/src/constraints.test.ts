@@ -206,6 +206,8 @@ describe('refused with its reason:', () => {
     [regex(String.raw`\bx`), String.raw`constraint.unsupported: regex: the word boundary \b is not supported`],
     [regex('(a)\\1'), 'constraint.unsupported: regex: a back reference is not supported'],
     [regex('a**'), 'constraint.invalid: regex: two quantifiers'],
+    [regex('(a|aa)*{1000}'), 'constraint.invalid: regex: two quantifiers'],
+    [regex('a{2}{3}'), 'constraint.invalid: regex: two quantifiers'],
     [regex('a++'), 'constraint.unsupported: regex: a possessive quantifier'],
     [regex('a\0'), 'constraint.invalid: regex: NUL and lone surrogates'],
     [regex('a^b'), 'constraint.unsupported: '],

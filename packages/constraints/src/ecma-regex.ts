@@ -158,8 +158,8 @@ class Translator {
     }
     this.#take('?');
     if (this.#characters[this.#at] === '+') throw this.#unsupported('a possessive quantifier');
-    const again = this.#characters[this.#at];
-    if (again === '*' || again === '?') throw this.#invalid(`two quantifiers at position ${start}`);
+    const again = this.#characters.slice(this.#at, this.#at + 32).join('');
+    if (/^(?:[*?]|\{\d*,?\d*\})/.test(again)) throw this.#invalid(`two quantifiers at position ${start}`);
     return quantifier;
   }
 

@@ -196,7 +196,10 @@ const END_OF_REASONING = '</think>';
 function asConstraintError(cause: unknown): EngineError {
   if (cause instanceof EngineError) return cause;
   const message = cause instanceof Error ? cause.message : String(cause);
-  return new EngineError('engine.invalid_request', message, { param: 'constraint', cause });
+  return new EngineError('engine.invalid_request', `the constraint is refused: ${message}`, {
+    param: 'constraint',
+    cause,
+  });
 }
 
 /** What a task throws is told to its request. */
