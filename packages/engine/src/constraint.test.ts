@@ -197,7 +197,7 @@ describe('a constraint that fails', () => {
     expect(refused.failed).toEqual({
       kind: 'failed',
       code: 'engine.invalid_request',
-      message: 'the constraint must have a max',
+      message: 'the constraint is refused: the constraint must have a max',
       param: 'constraint',
     });
     expect(new Harness().submit({ constraint: { min: 1, max: 1 } }).failed).toMatchObject({
