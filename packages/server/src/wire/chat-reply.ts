@@ -41,7 +41,10 @@ export function toDelta({ reply, text }: OutputEvent, format: AnswerFormat): Chu
 }
 
 /** Calls that the model chose to make begin with their name alone; calls that the request asked for always tell arguments. */
-function toCallDelta(call: ReplyDelta['toolCalls'][number], toolChoice: AnswerFormat['toolChoice']): ToolCallDeltaEntry {
+function toCallDelta(
+  call: ReplyDelta['toolCalls'][number],
+  toolChoice: AnswerFormat['toolChoice'],
+): ToolCallDeltaEntry {
   const { index, id, name, arguments: fragment } = call;
   const isForced = toolChoice === 'required' || toolChoice === 'named';
   if (id === undefined || name === undefined)
