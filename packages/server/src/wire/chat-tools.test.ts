@@ -94,6 +94,17 @@ describe('finish_reason, in one piece and streamed alike', () => {
   });
 });
 
+test('calls that turn out to be malformed are not ones to act on, though a stream has begun to tell them', async () => {
+  const text = '<tool_call>{"name": "f", oops';
+  const steps = [...STEPS.slice(0, 2), { ids: [12], text: 'oops', reply: { content: 'oops' } }];
+  const chat: ScriptedChat = { ...CALLING, steps, end: { parsed: { content: text } } };
+  const [choice] = (await answerOf(chat)).choices;
+  expect(choice).toMatchObject({ message: { content: text }, finish_reason: 'stop' });
+  const outputs = await outputsOf(chat);
+  expect(outputs.map((output) => output.delta.content)).toEqual([null, 'oops', undefined]);
+  expect(outputs.at(-1)?.finish_reason).toBe('stop');
+});
+
 describe('the deltas of a stream', () => {
   test('of calls that the model chose: the name alone, then arguments, with null for content; tags give nothing', async () => {
     const outputs = await outputsOf(CALLING);
