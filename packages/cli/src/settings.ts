@@ -24,6 +24,12 @@ const HELP = {
   maxSequences: 'sequences in one batch (128)',
   maxRequests: 'requests in flight, running and waiting (2048)',
   engineShare: 'part of the compute time sampling gets while training has work too (0.7)',
+  requestTemplates:
+    'on = run chat templates that come with requests, in processes of their own; off = refuse them (on)',
+  specialTokens: 'plain = texts of control tokens in messages stay text; control = they become tokens (plain)',
+  toolParser: 'auto, hermes, qwen_xml, llama3_json, mistral or pythonic: how the model writes tool calls (auto)',
+  reasoningContent: 'on = answer reasoning as reasoning_content too (off)',
+  schedulingPolicy: 'priority = lower priorities first; fcfs = in order of arrival (priority)',
   drainTimeoutMs: 'how long a shutdown waits for running requests (20000)',
 } as const satisfies Record<SettingName, string>;
 

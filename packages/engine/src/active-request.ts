@@ -1,10 +1,11 @@
 import type { BadWords } from './bad-words.ts';
 import type { BeamSearch } from './beam-search.ts';
-import type { TokenMatcher } from './constraint.ts';
+import type { ConstraintStart, TokenMatcher } from './constraint.ts';
 import type { EngineErrorCode } from './errors.ts';
 import type { EngineEvent, GenerateRequest, Usage } from './generate-request.ts';
 import type { RunnerAdapter } from './model-runner.ts';
 import { PromptScorer } from './prompt-logprobs.ts';
+import type { ReplyReader } from './reply-reader.ts';
 import { StopStrings } from './stop-strings.ts';
 
 /** What is made once of a request and used by all its choices. */
@@ -17,8 +18,16 @@ export interface RequestParts {
   /** Ids whose logits are masked until minTokens are generated. */
   endingIds: ReadonlySet<number>;
   badWords: BadWords | null;
+  constraint: RequestConstraint | null;
+  /** Null where the whole reply is content. */
+  replyReader: ReplyReader | null;
+}
+
+/** What holds the replies of a request. */
+export interface RequestConstraint {
   /** Closed with the request; choices go on from clones. */
-  constraint: TokenMatcher | null;
+  readonly matcher: TokenMatcher;
+  readonly start: ConstraintStart;
 }
 
 /**
@@ -41,8 +50,11 @@ export class ActiveRequest {
   /** Clamped to ±100. */
   readonly logitBias: readonly (readonly [number, number])[];
   readonly badWords: BadWords | null;
-  readonly constraint: TokenMatcher | null;
+  readonly constraint: RequestConstraint | null;
+  /** Control tokens give no text. */
+  readonly skipsSpecialTokens: boolean;
   readonly promptScorer: PromptScorer | null;
+  readonly #replyReader: ReplyReader | null;
   readonly #emit: (event: EngineEvent) => void;
   /** Set for a beam search, whose sequences are beams instead of choices. */
   beamSearch: BeamSearch | null = null;
@@ -77,6 +89,8 @@ export class ActiveRequest {
     this.logitBias = request.sampling.logitBias.map(([id, bias]) => [id, Math.max(-100, Math.min(100, bias))] as const);
     this.badWords = parts.badWords;
     this.constraint = parts.constraint;
+    this.#replyReader = parts.replyReader;
+    this.skipsSpecialTokens = (request.skipSpecialTokens ?? true) && parts.replyReader?.keepsSpecialTokens !== true;
     this.promptScorer = numPromptLogprobs === null ? null : new PromptScorer(promptIds, numPromptLogprobs);
     this.numUnfinished = isBeamSearch ? 1 : request.n;
     this.usage = { promptTokens: promptIds.length, completionTokens: 0, cachedTokens: 0 };
@@ -105,7 +119,8 @@ export class ActiveRequest {
   }
 
   complete(): void {
-    const usage = { ...this.usage };
+    const reader = this.#replyReader;
+    const usage = { ...this.usage, ...(reader?.readsReasoning ? { reasoningTokens: reader.numReasoningTokens } : {}) };
     const promptLogprobs = this.promptScorer?.entries;
     this.send(promptLogprobs ? { kind: 'completed', usage, promptLogprobs } : { kind: 'completed', usage });
     this.hasEnded = true;
@@ -120,7 +135,8 @@ export class ActiveRequest {
   send(event: EngineEvent): void {
     if (this.hasEnded || this.isReceiverLost) return;
     try {
-      this.#emit(event);
+      const isOutput = event.kind === 'delta' || event.kind === 'finished';
+      this.#emit(isOutput && this.#replyReader !== null ? this.#replyReader.read(event) : event);
     } catch {
       this.isReceiverLost = true;
     }

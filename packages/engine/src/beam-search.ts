@@ -156,7 +156,7 @@ export class BeamSearch {
   }
 
   #textOf(tokenIds: readonly number[]): string {
-    const decoder = this.#tokenizer.createDecoder({ skipSpecial: this.#owner.request.skipSpecialTokens ?? true });
+    const decoder = this.#tokenizer.createDecoder({ skipSpecial: this.#owner.skipsSpecialTokens });
     return tokenIds.map((id) => decoder.push(id)).join('') + decoder.end();
   }
 }

@@ -1,7 +1,7 @@
 import { ChatTemplate } from '@trainyard/tokenizer';
 import type { TemplateMessage } from '@trainyard/tokenizer';
 import { describe, expect, test } from 'vitest';
-import type { TemplateSandbox } from './chat.ts';
+import type { ChatInput, RenderedChat, TemplateSandbox } from './chat.ts';
 import { byteTokenizer, EOS, Harness, replying, VOCAB_SIZE } from './engine-harness.ts';
 import type { RequestOptions, Transcript } from './engine-harness.ts';
 import type { ChatPrompt } from './generate-request.ts';
@@ -162,14 +162,18 @@ describe('truncation', () => {
 describe('a template of the request', () => {
   /** Renders when told to, and notes what it was asked. */
   class HeldSandbox implements TemplateSandbox {
-    readonly asked: { source: string; prompt: ChatPrompt; signal: AbortSignal }[] = [];
+    readonly asked: { source: string; input: ChatInput; signal: AbortSignal }[] = [];
     settle: { resolve: (text: string) => void; reject: (error: Error) => void }[] = [];
-    render(source: string, prompt: ChatPrompt, signal: AbortSignal): Promise<Iterable<number>> {
-      this.asked.push({ source, prompt, signal });
+    render(source: string, input: ChatInput, signal: AbortSignal): Promise<Omit<RenderedChat, 'source'>> {
+      this.asked.push({ source, input, signal });
       return new Promise((resolve, reject) => {
-        this.settle.push({ resolve: (text) => resolve(byteTokenizer.encodeWithSpecial(text)), reject });
+        this.settle.push({
+          resolve: (text) => resolve({ tokenIds: byteTokenizer.encodeWithSpecial(text), text, toolFormat: null }),
+          reject,
+        });
       });
     }
+    close(): void {}
   }
   const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
   function held(): {
@@ -199,7 +203,7 @@ describe('a template of the request', () => {
     expect(reply.events).toEqual([]);
     expect(harness.engine.hasWork).toBe(false);
     expect(harness.engine.stats().numRequests).toBe(1);
-    expect(sandbox.asked[0]).toMatchObject({ source: '{{ messages }}', prompt: { messages: [user] } });
+    expect(sandbox.asked[0]).toMatchObject({ source: '{{ messages }}', input: { messages: [user] } });
 
     sandbox.settle[0]!.resolve('rendered');
     await turn();

@@ -1,8 +1,7 @@
 import { defaultTemplateVariables, TokenizerError } from '@trainyard/tokenizer';
-import type { ChatTemplate, TemplateMessage, Tokenizer } from '@trainyard/tokenizer';
+import type { ChatTemplate, RenderOptions, TemplateMessage, Tokenizer, ToolFormat } from '@trainyard/tokenizer';
 import { EngineError } from './errors.ts';
-import type { ChatPrompt, GenerateRequest } from './generate-request.ts';
-import { REQUEST_LIMITS } from './request-limits.ts';
+import type { ChatPrompt } from './generate-request.ts';
 
 /** What the engine asks of a tokenizer. */
 export type EngineTokenizer = Pick<
@@ -16,136 +15,85 @@ export type EngineTokenizer = Pick<
   | 'encode'
   | 'encodeWithSpecial'
 >;
-export type EngineTemplate = Pick<ChatTemplate, 'renderer' | 'source'>;
+export type EngineTemplate = Pick<ChatTemplate, 'render' | 'source' | 'toolFormat'>;
 
-/** Ids that the vocabulary itself puts around a text, such as a beginning-of-sequence token. */
-export interface PromptBorders {
-  readonly before: readonly number[];
-  readonly after: readonly number[];
+/** A conversation as a prompt. */
+export interface RenderedChat {
+  readonly tokenIds: Iterable<number>;
+  readonly text: string;
+  /** Jinja that it was rendered with. */
+  readonly source: string;
+  /** How the calls in replies to it are written; null = in no format that is known. */
+  readonly toolFormat: ToolFormat | null;
 }
 
 /** Renders with templates that came with a request, in a place where they can run wild without harm. */
 export interface TemplateSandbox {
-  /**
-   * @param source Jinja
-   * @param prompt all its options count but `chatTemplate` and `addSpecialTokens`
-   * @returns the prompt's ids; rejects with a message for the client
-   */
-  render(source: string, prompt: ChatPrompt, signal: AbortSignal): Promise<Iterable<number>>;
+  /** @returns the prompt; rejects with a message for the client */
+  render(source: string, input: ChatInput, signal: AbortSignal): Promise<Omit<RenderedChat, 'source'>>;
+  close(): void;
 }
 
-export interface PromptParts {
-  tokenizer: EngineTokenizer;
-  /** null refuses chat prompts; token ids still work. */
-  template: EngineTemplate | null;
-  /** null refuses templates that come with a request. */
-  templateSandbox: TemplateSandbox | null;
-  borders: PromptBorders;
+/** What a template is given. */
+export interface ChatInput {
+  readonly messages: readonly TemplateMessage[];
+  readonly options: RenderOptions;
 }
 
 /**
- * Ids of a request's prompt before truncation; at once, or later where they are made elsewhere.
+ * Renders with the model's own template at once, with the request's later.
  * @throws {EngineError} engine.template_failed, engine.context_too_long, engine.invalid_request
  */
-export function encodePrompt(
-  { prompt }: GenerateRequest,
-  parts: PromptParts,
+export function renderChat(
+  prompt: ChatPrompt,
+  parts: { template: EngineTemplate | null; templateSandbox: TemplateSandbox | null },
   signal: AbortSignal,
-): readonly number[] | Promise<readonly number[]> {
-  const within = (ids: Iterable<number>, hasBorders: boolean): readonly number[] =>
-    hasBorders ? [...parts.borders.before, ...ids, ...parts.borders.after] : Array.from(ids);
-  switch (prompt.kind) {
-    case 'tokens':
-      return Array.from(prompt.tokenIds);
-    case 'text':
-      return within(
-        attempt('prompt', () => parts.tokenizer.encodeWithSpecial(prompt.text)),
-        prompt.addSpecialTokens,
-      );
-    case 'chat': {
-      const hasBorders = prompt.addSpecialTokens ?? false;
-      checkOpenEnd(prompt);
-      if (typeof prompt.chatTemplate !== 'string') return within(renderChat(prompt, parts.template), hasBorders);
-      if (parts.templateSandbox === null) {
-        throw new EngineError(
-          'engine.invalid_request',
-          'chatTemplate must be null: templates of requests are not run',
-          {
-            param: 'chatTemplate',
-          },
-        );
-      }
-      return parts.templateSandbox.render(prompt.chatTemplate, prompt, signal).then(
-        (ids) => within(ids, hasBorders),
-        (cause: unknown) => {
-          throw asPromptError('chatTemplate', cause);
-        },
-      );
-    }
-    default:
-      return prompt satisfies never;
+): RenderedChat | Promise<RenderedChat> {
+  checkOpenEnd(prompt);
+  const source = prompt.chatTemplate ?? null;
+  if (source === null) return renderOwn(prompt, parts.template);
+  if (parts.templateSandbox === null) {
+    throw new EngineError('engine.invalid_request', 'chatTemplate must be null: templates of requests are not run', {
+      param: 'chatTemplate',
+    });
+  }
+  return parts.templateSandbox.render(source, chatInput(prompt, source), signal).then(
+    (rendered) => ({ ...rendered, source }),
+    (cause: unknown) => {
+      throw asPromptError('chatTemplate', cause);
+    },
+  );
+}
+
+/** With the model's own template. @throws {EngineError} engine.template_failed, engine.context_too_long */
+function renderOwn(prompt: ChatPrompt, template: EngineTemplate | null): RenderedChat {
+  if (template === null) {
+    throw new EngineError('engine.template_failed', 'the model has no chat template: send token ids as the prompt', {
+      param: 'messages',
+    });
+  }
+  try {
+    const { messages, options } = chatInput(prompt, template.source);
+    const { tokenIds, text } = template.render(messages, options);
+    return { tokenIds, text, source: template.source, toolFormat: template.toolFormat };
+  } catch (error) {
+    throw asPromptError('messages', error);
   }
 }
 
-/**
- * The prompt's last tokens where it is truncated, checked against vocabulary and context.
- *
- * @param contextLimit longest sequence, prompt and reply together
- * @throws {EngineError} engine.invalid_request (empty, or an id outside the vocabulary), engine.context_too_long (no room for even one token)
- */
-export function fitPrompt(
-  request: GenerateRequest,
-  encoded: readonly number[],
-  vocabSize: number,
-  contextLimit: number,
-): readonly number[] {
-  const ids = truncated(encoded, request, contextLimit);
-  if (ids.length === 0) {
-    throw new EngineError('engine.invalid_request', 'the prompt must have at least 1 token, got 0', {
-      param: 'prompt',
-    });
-  }
-  if (ids.length >= contextLimit) {
-    throw new EngineError(
-      'engine.context_too_long',
-      `the context holds ${contextLimit} tokens and the prompt has ${ids.length}: shorten it to at most ${contextLimit - 1}`,
-      { param: 'prompt' },
-    );
-  }
-  const outside = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
-  if (outside !== undefined) {
-    throw new EngineError('engine.invalid_request', `token ids must be in [0, ${vocabSize}), got ${outside}`, {
-      param: 'prompt',
-    });
-  }
-  const { promptLogprobs } = request;
-  if (typeof promptLogprobs === 'number' && !request.beamSearch) {
-    const entries = ids.length * (promptLogprobs === -1 ? vocabSize : promptLogprobs + 1);
-    const limit = REQUEST_LIMITS.promptLogprobEntries;
-    if (entries > limit) {
-      throw new EngineError(
-        'engine.invalid_request',
-        `promptLogprobs must give at most ${limit} entries in all, got ${entries} (${ids.length} prompt tokens): ask for fewer a token`,
-        { param: 'promptLogprobs' },
-      );
-    }
-  }
-  return ids;
-}
-
-/** The beginning of a prompt is what is lost: its end is where the reply goes on. */
-function truncated(ids: readonly number[], request: GenerateRequest, contextLimit: number): readonly number[] {
-  const kept = request.truncatePromptTokens ?? null;
-  if (kept === null) return ids;
-  if (kept > contextLimit) {
-    throw new EngineError(
-      'engine.invalid_request',
-      `truncatePromptTokens must be at most the context of ${contextLimit} tokens, got ${kept}`,
-      { param: 'truncatePromptTokens' },
-    );
-  }
-  const count = kept === -1 ? Math.max(1, contextLimit - (request.maxTokens ?? 1)) : kept;
-  return ids.slice(Math.max(0, ids.length - count));
+function chatInput(prompt: ChatPrompt, source: string): ChatInput {
+  const { messages, tools, templateVariables, continueFinalMessage = false, addGenerationPrompt = true } = prompt;
+  return {
+    messages: continueFinalMessage ? openEnded(messages) : messages,
+    options: {
+      tools,
+      addGenerationPrompt,
+      continueFinalMessage,
+      templateVariables: prompt.rendersAsTraining
+        ? { ...defaultTemplateVariables(source), ...templateVariables }
+        : templateVariables,
+    },
+  };
 }
 
 function checkOpenEnd({ continueFinalMessage = false, addGenerationPrompt = true, messages }: ChatPrompt): void {
@@ -164,62 +112,31 @@ function checkOpenEnd({ continueFinalMessage = false, addGenerationPrompt = true
   }
 }
 
-/** @throws {EngineError} engine.template_failed, engine.context_too_long */
-export function renderChat(prompt: ChatPrompt, template: EngineTemplate | null): Int32Array {
-  if (template === null) {
-    throw new EngineError('engine.template_failed', 'the model has no chat template: send token ids as the prompt', {
-      param: 'messages',
-    });
-  }
-  return attempt('messages', () => {
-    const renderer = template.renderer(prompt.messages, {
-      tools: prompt.tools,
-      templateVariables: prompt.rendersAsTraining
-        ? { ...defaultTemplateVariables(template.source), ...prompt.templateVariables }
-        : prompt.templateVariables,
-    });
-    if (!prompt.continueFinalMessage)
-      return renderer.encode(renderer.render(prompt.messages, prompt.addGenerationPrompt ?? true));
-    const { sentinel } = renderer;
-    const text = renderer.render([...prompt.messages.slice(0, -1), marked(prompt.messages.at(-1)!, sentinel)], false);
-    const end = text.lastIndexOf(sentinel);
-    if (end < 0) {
-      throw new EngineError(
-        'engine.template_failed',
-        'continueFinalMessage needs the content of the last message in the prompt, and the chat template left it out',
-        { param: 'continueFinalMessage' },
-      );
-    }
-    return renderer.encode(text.slice(0, end));
-  });
+/** Right-trims the last message, in its last part where it has several: what goes on behind a blank begins with one. */
+function openEnded(messages: readonly TemplateMessage[]): TemplateMessage[] {
+  const last = messages.at(-1)!;
+  const { content } = last;
+  return content === undefined || content === null
+    ? [...messages]
+    : [...messages.slice(0, -1), { ...last, content: trimmedEnd(content) }];
 }
 
-/** The message with its content right-trimmed and a sentinel behind it, in its last part where it has several. */
-function marked(message: TemplateMessage, sentinel: string): TemplateMessage {
-  const { content } = message;
-  if (content === undefined || content === null) return { ...message, content: sentinel };
-  if (typeof content === 'string') return { ...message, content: content.trimEnd() + sentinel };
-  const parts = [...content];
-  const last = parts.pop();
-  if (last === undefined) return { ...message, content: sentinel };
-  if (typeof last === 'string') return { ...message, content: [...parts, last.trimEnd() + sentinel] };
+function trimmedEnd(content: NonNullable<TemplateMessage['content']>): NonNullable<TemplateMessage['content']> {
+  if (typeof content === 'string') return content.trimEnd();
+  const last = content.at(-1);
+  if (last === undefined) return content;
+  if (typeof last === 'string') return [...content.slice(0, -1), last.trimEnd()];
   const entries = Object.entries(last).map(([key, value]) =>
-    key !== 'type' && typeof value === 'string' ? [key, value.trimEnd() + sentinel] : [key, value],
+    key !== 'type' && typeof value === 'string' ? [key, value.trimEnd()] : [key, value],
   );
-  return { ...message, content: [...parts, Object.fromEntries(entries)] };
+  return [...content.slice(0, -1), Object.fromEntries(entries)];
 }
 
-function attempt<Result>(param: string, task: () => Result): Result {
-  try {
-    return task();
-  } catch (error) {
-    throw asPromptError(param, error);
-  }
-}
-
-function asPromptError(param: string, cause: unknown): EngineError {
+export function asPromptError(param: string, cause: unknown): EngineError {
   if (cause instanceof EngineError) return cause;
-  const isTooLong = cause instanceof TokenizerError && cause.code === 'tokenizer.text_too_long';
   const message = cause instanceof Error ? cause.message : String(cause);
-  return new EngineError(isTooLong ? 'engine.context_too_long' : 'engine.template_failed', message, { param, cause });
+  const code = cause instanceof TokenizerError ? cause.code : null;
+  if (code === 'tokenizer.text_too_long') return new EngineError('engine.context_too_long', message, { param, cause });
+  const field = code === 'tokenizer.final_message_lost' ? 'continueFinalMessage' : param;
+  return new EngineError('engine.template_failed', message, { param: field, cause });
 }

@@ -30,10 +30,9 @@ export class Choice extends Sequence {
         maxTokens: owner.maxTokens,
         repetition: request.repetitionDetection ?? null,
       },
-      tokenizer.createDecoder({ skipSpecial: request.skipSpecialTokens ?? true }),
+      tokenizer.createDecoder({ skipSpecial: owner.skipsSpecialTokens }),
     );
-    this.guide =
-      owner.constraint && new ConstraintGuide(owner.constraint, request.constraintStartsAfter ?? null, tokenizer);
+    this.guide = owner.constraint && new ConstraintGuide(owner.constraint.matcher, owner.constraint.start, tokenizer);
     this.#adjustments = {
       allowed: owner.allowedIds,
       banned: [],

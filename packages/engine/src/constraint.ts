@@ -21,31 +21,48 @@ export interface TokenMatcher {
 
 /** The engine part that understands constraints; the engine itself knows no kind of them. */
 export interface ConstraintCompiler {
-  /** @throws with a message for the client when the constraint is malformed or not supported */
+  /**
+   * Settles before `compile` is called; rejects with a message for the client when the constraint is malformed, too costly or not
+   * supported. Absent: `compile` is quick whatever it is given.
+   */
+  validate?(constraint: unknown, signal: AbortSignal): Promise<void>;
+  /** @throws with a message for the client */
   compile(constraint: unknown): TokenMatcher;
+  /** The constraint that holds a reply to a JSON schema. Absent: tools cannot be forced. */
+  forSchema?(schema: Readonly<Record<string, unknown>>): unknown;
 }
+
+/** Where in a reply its constraint begins. */
+export type ConstraintStart =
+  | { kind: 'at_once' }
+  /** Behind the first occurrence of this text. */
+  | { kind: 'behind'; marker: string }
+  /** At once, unless the reply's first token is the opener: then behind the marker. */
+  | { kind: 'behind_if_opened'; openerId: number; marker: string };
 
 /** Holds one choice to its request's constraint. Its state is the reply's alone: cells that come and go do not matter to it. */
 export class ConstraintGuide {
   readonly #root: TokenMatcher;
   readonly #endIds: ReadonlySet<number>;
-  readonly #marker: MarkerFinder | null;
+  #marker: MarkerFinder | null;
+  /** As long as the reply's first token decides whether the constraint has begun: that token. */
+  #openerId: number | null;
   /** Cloned on first use: choices that never run cost nothing. */
   #matcher: TokenMatcher | null = null;
 
   /**
    * @param root stays the caller's
-   * @param startsAfter the text behind which the constraint begins; null = at once
    */
-  constructor(root: TokenMatcher, startsAfter: string | null, tokenizer: EngineTokenizer) {
+  constructor(root: TokenMatcher, start: ConstraintStart, tokenizer: EngineTokenizer) {
     this.#root = root;
     this.#endIds = new Set([...tokenizer.endTokenIds, tokenizer.eosTokenId]);
-    this.#marker = startsAfter === null ? null : new MarkerFinder(startsAfter, tokenizer);
+    this.#marker = start.kind === 'at_once' ? null : new MarkerFinder(start.marker, tokenizer);
+    this.#openerId = start.kind === 'behind_if_opened' ? start.openerId : null;
   }
 
   /** True while the text behind which the constraint begins has not come. */
   get isWaiting(): boolean {
-    return this.#marker !== null && !this.#marker.isFound;
+    return this.#marker !== null && this.#openerId === null && !this.#marker.isFound;
   }
 
   /**
@@ -62,7 +79,8 @@ export class ConstraintGuide {
       if (isOver) mask.fill(0);
       else matcher.fillMask(mask);
       if (isOver || matcher.canEnd) allow(mask, this.#endIds);
-      return isOver;
+      if (this.#openerId !== null) allow(mask, [this.#openerId]);
+      return isOver && this.#openerId === null;
     });
     if (mask.every((word) => word === 0)) {
       throw new EngineError('engine.internal', 'no token is possible: the constraint allows none');
@@ -87,8 +105,12 @@ export class ConstraintGuide {
     });
   }
 
-  /** Goes on by a sampled token that ended nothing. @throws {EngineError} engine.internal when the matcher does not take it */
+  /** Goes on by a sampled token that ended nothing. @throws {EngineError} engine.internal when the matcher does not take it; engine.constraint_exhausted */
   accept(token: number, encode: (text: string) => Iterable<number>): void {
+    if (this.#openerId !== null) {
+      if (token !== this.#openerId) this.#marker = null;
+      this.#openerId = null;
+    }
     let ids: Iterable<number> = [token];
     if (this.isWaiting) {
       const rest = this.#marker!.push(token);
@@ -128,7 +150,12 @@ function attempt<Result>(task: () => Result): Result {
     return task();
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new EngineError('engine.internal', `the constraint failed: ${reason}`, { cause });
+    const isExhausted = cause instanceof Error && 'code' in cause && cause.code === 'constraint.exhausted';
+    throw new EngineError(
+      isExhausted ? 'engine.constraint_exhausted' : 'engine.internal',
+      `the constraint failed: ${reason}`,
+      { param: isExhausted ? 'constraint' : null, cause },
+    );
   }
 }
 

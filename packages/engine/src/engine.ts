@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
+import type { ToolFormat } from '@trainyard/tokenizer';
 import type { ActiveRequest } from './active-request.ts';
 import { Adapters } from './adapters.ts';
 import { Beam } from './beam.ts';
-import type { EngineTemplate, EngineTokenizer, PromptBorders, TemplateSandbox } from './chat.ts';
+import type { EngineTemplate, EngineTokenizer, TemplateSandbox } from './chat.ts';
 import type { Choice } from './choice.ts';
 import { ChoiceSampler } from './choice-sampler.ts';
 import { closeMatcher } from './constraint.ts';
@@ -17,6 +18,7 @@ import { KvCache } from './kv-cache.ts';
 import { LogprobWriter, rankTokens } from './logprobs.ts';
 import { KvFullError, StepBatch } from './model-runner.ts';
 import type { ModelRunner } from './model-runner.ts';
+import type { PromptBorders } from './prompt.ts';
 import { SamplerBuffers } from './sampler.ts';
 import { Scheduler } from './scheduler.ts';
 import type { SchedulingPolicy, StepPlan } from './scheduler.ts';
@@ -28,9 +30,11 @@ export interface EngineParts {
   /** null refuses chat prompts; token ids still work. */
   template: EngineTemplate | null;
   /** Runs templates that come with a request. Default: such requests are refused. */
-  templateSandbox?: TemplateSandbox;
+  templateSandbox?: TemplateSandbox | null;
   /** What `addSpecialTokens` adds. Default: nothing. */
   borders?: PromptBorders;
+  /** How models write calls of tools, whatever their templates say. Default null: as the template says. */
+  toolFormat?: ToolFormat | null;
   /** Compiles constraints. Default: requests with one are refused. */
   constraints?: ConstraintCompiler;
   /** Default `priority`. `fcfs` refuses requests that ask for another priority than 0. */
@@ -75,6 +79,7 @@ export class Engine {
         template: parts.template,
         templateSandbox: parts.templateSandbox ?? null,
         borders: parts.borders ?? { before: [], after: [] },
+        toolFormat: parts.toolFormat ?? null,
       },
       constraints: parts.constraints ?? null,
       policy: parts.policy ?? 'priority',
@@ -311,7 +316,7 @@ export class Engine {
     this.#scheduler.drop(owner, failure?.code === 'engine.aborted');
     if (owner.adapter !== null) this.#adapters.unpin(owner.adapterDigest!);
     owner.adapter = null;
-    closeMatcher(owner.constraint);
+    if (owner.constraint !== null) closeMatcher(owner.constraint.matcher);
     this.#requests.delete(owner.id);
     if (failure === null) owner.complete();
     else owner.fail(failure.code, failure.message, failure.param);

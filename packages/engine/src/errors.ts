@@ -6,6 +6,8 @@ export type EngineErrorCode =
   | 'engine.adapter_unreadable'
   | 'engine.template_failed'
   | 'engine.invalid_request'
+  /** Needed more work or memory in the middle of a reply than one reply gets. */
+  | 'engine.constraint_exhausted'
   | 'engine.host_lost'
   | 'engine.internal';
 

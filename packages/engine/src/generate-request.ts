@@ -88,6 +88,8 @@ export interface GenerateRequest {
   prompt: Prompt;
   /** Keeps the last k tokens of the prompt, after templating; -1 keeps what leaves room for `maxTokens` (1 when null). Default null = all. */
   truncatePromptTokens?: number | null;
+  /** The side of the prompt that is cut. Default `left`: its end is where the reply goes on. */
+  truncationSide?: 'left' | 'right';
   /** Number of independent choices; the width of a beam search. */
   n: number;
   sampling: SamplingParams;

@@ -1,6 +1,7 @@
+export type { ConstraintSpec, WhitespaceOption } from '@trainyard/constraints';
 export { Engine } from './engine.ts';
 export type { EngineParts } from './engine.ts';
-export type { EngineTemplate, EngineTokenizer, PromptBorders, TemplateSandbox } from './chat.ts';
+export type { ChatInput, EngineTemplate, EngineTokenizer, RenderedChat, TemplateSandbox } from './chat.ts';
 export type { ConstraintCompiler, TokenMatcher } from './constraint.ts';
 export type { EngineLimits } from './engine-limits.ts';
 export type { EngineStats, StepReport } from './engine-stats.ts';
@@ -28,6 +29,7 @@ export type { ModelRunner, RunnerAdapter } from './model-runner.ts';
 export { LlamaRunner } from './llama-runner.ts';
 export { ScriptedRunner } from './scripted-runner.ts';
 export type { LogitsScript, ScriptedRunnerOptions } from './scripted-runner.ts';
+export type { PromptBorders } from './prompt.ts';
 export { REQUEST_LIMITS } from './request-limits.ts';
 export type { SchedulingPolicy } from './scheduler.ts';
 export { openEngine } from './open-engine.ts';

@@ -1,13 +1,14 @@
-import { ActiveRequest } from './active-request.ts';
+import { ActiveRequest, type RequestConstraint } from './active-request.ts';
 import { BadWords } from './bad-words.ts';
 import { BeamSearch } from './beam-search.ts';
-import { encodePrompt, fitPrompt } from './chat.ts';
-import type { PromptParts } from './chat.ts';
 import { Choice } from './choice.ts';
-import type { ConstraintCompiler, TokenMatcher } from './constraint.ts';
+import type { ConstraintCompiler, ConstraintStart } from './constraint.ts';
 import { asEngineError, EngineError } from './errors.ts';
 import type { EngineEvent, GenerateRequest } from './generate-request.ts';
 import { Preparation } from './preparation.ts';
+import { encodePrompt, fitPrompt, type EncodedPrompt, type PromptParts } from './prompt.ts';
+import { createReplyReader, forcedCallSchema } from './reply-reader.ts';
+import type { ReplyTraits } from './reply-traits.ts';
 import type { SchedulingPolicy } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
 import { validateRequest } from './validate-request.ts';
@@ -45,7 +46,7 @@ export class Intake {
     return this.#preparing.get(requestId);
   }
 
-  /** @param onPrepared called when a prompt that could not be had at once is ready, or has failed */
+  /** @param onPrepared called when what could not be had at once is ready, or has failed */
   submit(request: GenerateRequest, emit: (event: EngineEvent) => void, onPrepared: () => void): void {
     const arrival = this.#numArrivals++;
     attempt(emit, () => {
@@ -53,9 +54,11 @@ export class Intake {
       this.#checkRoom(request.requestId);
       validateRequest(request, vocabSize, policy);
       const controller = new AbortController();
+      const checked = this.#checkConstraint(request, controller.signal);
       const prompt = encodePrompt(request, parts, controller.signal);
-      if (prompt instanceof Promise) {
-        const preparation = new Preparation({ request, arrival, emit }, prompt, controller, onPrepared);
+      if (prompt instanceof Promise || checked !== null) {
+        const prepared = Promise.all([prompt, checked]).then(([encoded]) => encoded);
+        const preparation = new Preparation({ request, arrival, emit }, prepared, controller, onPrepared);
         this.#preparing.set(request.requestId, preparation);
       } else this.#admit(request, arrival, prompt, emit);
     });
@@ -69,7 +72,7 @@ export class Intake {
       attempt(emit, () => {
         if (isAborted || outcome === null) throw new EngineError('engine.aborted', 'the request was aborted');
         if (outcome.kind === 'failed') throw outcome.error;
-        this.#admit(request, arrival, outcome.ids, emit).isPaused = isPaused;
+        this.#admit(request, arrival, outcome.prompt, emit).isPaused = isPaused;
       });
     }
   }
@@ -104,14 +107,15 @@ export class Intake {
   #admit(
     request: GenerateRequest,
     arrival: number,
-    encoded: readonly number[],
+    encoded: EncodedPrompt,
     emit: (event: EngineEvent) => void,
   ): ActiveRequest {
     const { prompt, vocabSize, limits, admit } = this.#parts;
     const { tokenizer } = prompt;
-    const promptIds = fitPrompt(request, encoded, vocabSize, limits.maxContextTokens);
+    const promptIds = fitPrompt(request, encoded.ids, vocabSize, limits.maxContextTokens);
     const isBeamSearch = Boolean(request.beamSearch);
     const endIds = request.ignoreEos ? [] : [...tokenizer.endTokenIds, tokenizer.eosTokenId];
+    const replyReader = createReplyReader(request.reply ?? null, encoded.replyTraits);
     const badWords = isBeamSearch ? [] : (request.badWords ?? []);
     const active = new ActiveRequest(
       request,
@@ -121,7 +125,8 @@ export class Intake {
         maxTokens: Math.min(request.maxTokens ?? Infinity, limits.maxContextTokens - promptIds.length),
         endingIds: new Set([...request.stopTokenIds, ...endIds]),
         badWords: badWords.length > 0 ? new BadWords(badWords, tokenizer) : null,
-        constraint: isBeamSearch ? null : this.#compile(request.constraint ?? null),
+        constraint: this.#compile(request, encoded.replyTraits),
+        replyReader,
       },
       emit,
     );
@@ -137,20 +142,61 @@ export class Intake {
     return active;
   }
 
-  #compile(constraint: unknown): TokenMatcher | null {
-    if (constraint === null) return null;
-    const param = 'constraint';
+  /** Null when there is nothing to check. */
+  #checkConstraint(request: GenerateRequest, signal: AbortSignal): Promise<void> | null {
     const { constraints } = this.#parts;
-    if (constraints === null)
-      throw new EngineError('engine.invalid_request', 'constraint must be null: this engine compiles none', { param });
+    const constraint = this.#constraintOf(request);
+    if (constraint === null) return null;
+    if (constraints === null) {
+      throw new EngineError('engine.invalid_request', 'constraint must be null: this engine compiles none', {
+        param: 'constraint',
+      });
+    }
+    const checked = constraints.validate?.(constraint, signal) ?? null;
+    return (
+      checked &&
+      checked.catch((cause: unknown) => {
+        throw asConstraintError(cause);
+      })
+    );
+  }
+
+  /** A choice of tools that forces calls takes the place of the request's own constraint. */
+  #constraintOf(request: GenerateRequest): unknown {
+    if (request.beamSearch) return null;
+    const schema = forcedCallSchema(request.reply ?? null);
+    if (schema === null) return request.constraint ?? null;
+    return this.#parts.constraints?.forSchema?.(schema) ?? schema;
+  }
+
+  #compile(request: GenerateRequest, traits: ReplyTraits | null): RequestConstraint | null {
+    const constraint = this.#constraintOf(request);
+    if (constraint === null) return null;
     try {
-      return constraints.compile(constraint);
+      return { matcher: this.#parts.constraints!.compile(constraint), start: constraintStart(request, traits) };
     } catch (cause) {
-      if (cause instanceof EngineError) throw cause;
-      const message = cause instanceof Error ? cause.message : String(cause);
-      throw new EngineError('engine.invalid_request', message, { param, cause });
+      throw asConstraintError(cause);
     }
   }
+}
+
+/** A reply that reasons is held to its constraint behind its reasoning. */
+function constraintStart(request: GenerateRequest, traits: ReplyTraits | null): ConstraintStart {
+  const marker = request.constraintStartsAfter ?? null;
+  if (marker !== null) return { kind: 'behind', marker };
+  const reasoning = request.reply ? (traits?.reasoning ?? null) : null;
+  if (reasoning === null || reasoning.isDisabled) return { kind: 'at_once' };
+  if (reasoning.startsInside) return { kind: 'behind', marker: END_OF_REASONING };
+  const openerId = traits?.thinkTokenId ?? null;
+  return openerId === null ? { kind: 'at_once' } : { kind: 'behind_if_opened', openerId, marker: END_OF_REASONING };
+}
+
+const END_OF_REASONING = '</think>';
+
+function asConstraintError(cause: unknown): EngineError {
+  if (cause instanceof EngineError) return cause;
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return new EngineError('engine.invalid_request', message, { param: 'constraint', cause });
 }
 
 /** What a task throws is told to its request. */

@@ -1,9 +1,10 @@
 import { LlamaModel } from '@trainyard/native';
-import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
-import type { PromptBorders } from './chat.ts';
+import { ChatTemplate, Tokenizer, type ToolFormat } from '@trainyard/tokenizer';
 import { Engine } from './engine.ts';
-import type { EngineParts } from './engine.ts';
 import { LlamaRunner } from './llama-runner.ts';
+import { openConstraints } from './open-constraints.ts';
+import type { PromptBorders } from './prompt.ts';
+import { requestTemplates } from './request-templates.ts';
 import type { SchedulingPolicy } from './scheduler.ts';
 import { servedModelPath } from './served-model.ts';
 import { TextCodec } from './text-codec.ts';
@@ -26,6 +27,12 @@ export interface OpenEngineOptions {
   readonly maxRequests: number;
   /** Default `priority`. */
   readonly policy?: SchedulingPolicy;
+  /** Default true: templates that come with requests are run, in child processes of their own. */
+  readonly runsRequestTemplates?: boolean;
+  /** Default false: the texts of control tokens in messages stay text. */
+  readonly allowsControlTokens?: boolean;
+  /** How the model writes its calls of tools. Default null: as its chat template says. */
+  readonly toolFormat?: ToolFormat | null;
 }
 
 export interface OpenedEngine {
@@ -46,35 +53,36 @@ export interface ServedModel {
 }
 
 /**
- * An engine on llama.cpp, with the model's own tokenizer and chat template.
- *
- * @param parts what it does not have by itself: constraints, and a place for templates of requests
+ * An engine on llama.cpp, with the model's own tokenizer and chat template, constraints on its tokens, and children for templates of requests.
  *
  * @throws {NativeError} when the file is missing, malformed, or no llama.cpp fits this machine
  */
-export function openEngine(
-  options: OpenEngineOptions,
-  parts: Pick<EngineParts, 'constraints' | 'templateSandbox'> = {},
-): OpenedEngine {
+export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngine> {
   const model = LlamaModel.load(servedModelPath(options));
   const tokenizer = Tokenizer.fromModel(model);
   const source = model.chatTemplate;
+  const { allowsControlTokens = false } = options;
   const runner = new LlamaRunner(model, {
     contextTokens: options.capacityTokens,
     maxSequences: options.maxSequences,
     batchTokens: BATCH_TOKENS,
     numThreads: options.numThreads,
   });
-  const template = source === undefined ? null : new ChatTemplate(tokenizer, source);
+  const template = source === undefined ? null : new ChatTemplate(tokenizer, source, { allowsControlTokens });
   const borders = promptBorders(model);
+  const constraints = await openConstraints(model, tokenizer);
+  const templateSandbox =
+    options.runsRequestTemplates === false ? null : requestTemplates(tokenizer, { allowsControlTokens });
   const engine = new Engine({
     runner,
     tokenizer,
     template,
     borders,
     policy: options.policy ?? 'priority',
+    toolFormat: options.toolFormat ?? null,
+    constraints,
+    templateSandbox,
     limits: { maxRequests: options.maxRequests },
-    ...parts,
   });
   return {
     engine,
@@ -84,9 +92,11 @@ export function openEngine(
       contextLength: engine.limits.maxContextTokens,
       vocabSize: model.vocabSize,
     },
-    codec: new TextCodec(tokenizer, template, borders),
+    codec: new TextCodec({ tokenizer, template, templateSandbox, borders }),
     close: () => {
       engine.close();
+      templateSandbox?.close();
+      constraints.close();
       model.close();
     },
   };

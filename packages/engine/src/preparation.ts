@@ -1,6 +1,7 @@
 import type { EngineEvent, GenerateRequest } from './generate-request.ts';
+import type { EncodedPrompt } from './prompt.ts';
 
-/** A request whose prompt is being made elsewhere. It waits outside the scheduler; nothing of it is sent until it is taken up by a step. */
+/** A request whose prompt is being made elsewhere, or whose constraint is being tried there. It waits outside the scheduler; nothing of it is sent until it is taken up by a step. */
 export class Preparation {
   readonly request: GenerateRequest;
   readonly arrival: number;
@@ -8,13 +9,13 @@ export class Preparation {
   readonly controller: AbortController;
   isAborted = false;
   isPaused = false;
-  /** Null while the prompt is being made. */
-  outcome: { kind: 'encoded'; ids: readonly number[] } | { kind: 'failed'; error: unknown } | null = null;
+  /** Null while it is being prepared. */
+  outcome: { kind: 'encoded'; prompt: EncodedPrompt } | { kind: 'failed'; error: unknown } | null = null;
 
   /** @param onSettled called once, when {@link outcome} is known */
   constructor(
     asked: { request: GenerateRequest; arrival: number; emit: (event: EngineEvent) => void },
-    prompt: Promise<readonly number[]>,
+    prompt: Promise<EncodedPrompt>,
     controller: AbortController,
     onSettled: () => void,
   ) {
@@ -24,7 +25,7 @@ export class Preparation {
     this.controller = controller;
     void prompt
       .then(
-        (ids) => void (this.outcome = { kind: 'encoded', ids }),
+        (encoded) => void (this.outcome = { kind: 'encoded', prompt: encoded }),
         (error: unknown) => void (this.outcome = { kind: 'failed', error }),
       )
       .then(onSettled);

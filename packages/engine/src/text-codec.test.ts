@@ -1,7 +1,8 @@
 import { ByteVocabulary, ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
 import { describe, expect, test } from 'vitest';
 import { EngineError } from './errors.ts';
-import { TextCodec } from './text-codec.ts';
+import { requestTemplates } from './request-templates.ts';
+import { TextCodec, type TokenizeInput } from './text-codec.ts';
 
 const vocabulary = new ByteVocabulary();
 const tokenizer = new Tokenizer(vocabulary, { maxTextBytes: 100 });
@@ -11,26 +12,27 @@ const template = new ChatTemplate(
 );
 const START = vocabulary.idOf('<|im_start|>');
 const END = vocabulary.idOf('<|im_end|>');
-const codec = new TextCodec(tokenizer, template, { before: [START], after: [] });
+const codec = new TextCodec({ tokenizer, template, borders: { before: [START], after: [] } });
+const tokenize = (input: TokenizeInput, by = codec) => by.tokenize(input, AbortSignal.timeout(10_000));
 const bytes = (text: string) => [...Buffer.from(text)];
 
 describe('a text', () => {
-  test('becomes ids, control tokens by their texts, and the same text again', () => {
-    const ids = codec.tokenize({ kind: 'text', text: 'hé<|im_end|>', addSpecialTokens: false });
+  test('becomes ids, control tokens by their texts, and the same text again', async () => {
+    const ids = await tokenize({ kind: 'text', text: 'hé<|im_end|>', addSpecialTokens: false });
     expect(ids).toEqual([...bytes('hé'), END]);
     expect(codec.detokenize(ids)).toBe('hé<|im_end|>');
     expect(codec.tokenTexts(ids)).toEqual(['h', '\uFFFD', '\uFFFD', '<|im_end|>']);
   });
 
-  test('gets the beginning of every text only when asked', () => {
-    expect(codec.tokenize({ kind: 'text', text: 'a', addSpecialTokens: true })).toEqual([START, 97]);
-    expect(codec.tokenize({ kind: 'text', text: '', addSpecialTokens: false })).toEqual([]);
+  test('gets the beginning of every text only when asked', async () => {
+    expect(await tokenize({ kind: 'text', text: 'a', addSpecialTokens: true })).toEqual([START, 97]);
+    expect(await tokenize({ kind: 'text', text: '', addSpecialTokens: false })).toEqual([]);
   });
 
-  test('far beyond the context is refused by name', () => {
-    const tokenize = () => codec.tokenize({ kind: 'text', text: 'x'.repeat(101), addSpecialTokens: false });
-    expect(tokenize).toThrow(EngineError);
-    expect(tokenize).toThrow('101 bytes');
+  test('far beyond the context is refused by name', async () => {
+    const refused = tokenize({ kind: 'text', text: 'x'.repeat(101), addSpecialTokens: false });
+    await expect(refused).rejects.toThrow(EngineError);
+    await expect(refused).rejects.toThrow('101 bytes');
   });
 });
 
@@ -43,13 +45,30 @@ describe('a conversation', () => {
     addSpecialTokens: false,
   };
 
-  test('is rendered; what a user says is no control token', () => {
-    expect(codec.tokenize(chat)).toEqual([START, ...bytes('user:x<|im_end|>'), END, START]);
-    expect(codec.tokenize({ ...chat, addGenerationPrompt: false }).at(-1)).toBe(END);
+  test('is rendered; what a user says is no control token', async () => {
+    expect(await tokenize(chat)).toEqual([START, ...bytes('user:x<|im_end|>'), END, START]);
+    expect((await tokenize({ ...chat, addGenerationPrompt: false })).at(-1)).toBe(END);
   });
 
-  test('needs a template', () => {
-    expect(() => new TextCodec(tokenizer, null, { before: [], after: [] }).tokenize(chat)).toThrow('no chat template');
+  test('may bring its template', async () => {
+    const templateSandbox = requestTemplates(tokenizer, { allowsControlTokens: false });
+    const open = new TextCodec({ tokenizer, template: null, templateSandbox, borders: { before: [START], after: [] } });
+    try {
+      const own = { ...chat, chatTemplate: '<|im_end|>{{ messages[0].content }}', addSpecialTokens: true };
+      expect(await tokenize(own, open)).toEqual([START, END, ...bytes('x<|im_end|>')]);
+      await expect(tokenize({ ...own, chatTemplate: '{% for %}' }, open)).rejects.toMatchObject({
+        code: 'engine.template_failed',
+        param: 'chatTemplate',
+      });
+    } finally {
+      templateSandbox.close();
+    }
+  });
+
+  test('needs a template', async () => {
+    const bare = new TextCodec({ tokenizer, template: null, borders: { before: [], after: [] } });
+    await expect(tokenize(chat, bare)).rejects.toThrow('no chat template');
+    await expect(tokenize({ ...chat, chatTemplate: 'x' }, bare)).rejects.toThrow('templates of requests are not run');
   });
 });
 

@@ -1,9 +1,9 @@
 import { TokenizerError } from '@trainyard/tokenizer';
 import type { Tokenizer } from '@trainyard/tokenizer';
-import { renderChat } from './chat.ts';
-import type { EngineTemplate, PromptBorders } from './chat.ts';
+import { type EngineTemplate, renderChat, type TemplateSandbox } from './chat.ts';
 import { EngineError } from './errors.ts';
 import type { Prompt } from './generate-request.ts';
+import type { PromptBorders } from './prompt.ts';
 
 /** What can be turned into ids: a text as it is, or a conversation. */
 export type TokenizeInput = ({ kind: 'text'; text: string } | Extract<Prompt, { kind: 'chat' }>) & {
@@ -16,13 +16,18 @@ type CodecTokenizer = Pick<Tokenizer, 'encodeWithSpecial' | 'decode' | 'tokenTex
 /** Text ↔ ids outside any generation. Computes on the calling thread; no length limit but that of the tokenizer. */
 export class TextCodec {
   readonly #tokenizer: CodecTokenizer;
-  readonly #template: EngineTemplate | null;
+  readonly #parts: { template: EngineTemplate | null; templateSandbox: TemplateSandbox | null };
   readonly #borders: PromptBorders;
 
-  constructor(tokenizer: CodecTokenizer, template: EngineTemplate | null, borders: PromptBorders) {
-    this.#tokenizer = tokenizer;
-    this.#template = template;
-    this.#borders = borders;
+  constructor(parts: {
+    tokenizer: CodecTokenizer;
+    template: EngineTemplate | null;
+    templateSandbox?: TemplateSandbox | null;
+    borders: PromptBorders;
+  }) {
+    this.#tokenizer = parts.tokenizer;
+    this.#parts = { template: parts.template, templateSandbox: parts.templateSandbox ?? null };
+    this.#borders = parts.borders;
   }
 
   /**
@@ -31,9 +36,10 @@ export class TextCodec {
    *
    * @throws {EngineError} engine.template_failed; engine.context_too_long for a text far beyond any context
    */
-  tokenize(input: TokenizeInput): number[] {
-    const ids = input.kind === 'text' ? this.#encode(input.text) : Array.from(renderChat(input, this.#template));
-    return input.addSpecialTokens ? [...this.#borders.before, ...ids, ...this.#borders.after] : ids;
+  async tokenize(input: TokenizeInput, signal: AbortSignal): Promise<number[]> {
+    const ids =
+      input.kind === 'text' ? this.#encode(input.text) : (await renderChat(input, this.#parts, signal)).tokenIds;
+    return input.addSpecialTokens ? [...this.#borders.before, ...ids, ...this.#borders.after] : Array.from(ids);
   }
 
   /** The text of each id by itself; pieces of a character read as U+FFFD. @throws {EngineError} engine.invalid_request */

@@ -7,7 +7,7 @@ import { JsonObjectSchema, optionalNullable } from './schema.ts';
  *
  * Defaults, nullability and limits follow vLLM. A field wrapped in `optionalNullable` reads `null` as its default;
  * the others refuse `null`. Fields that contradict each other are checked by the server, not here.
- * Fields the service cannot honour yet are listed in `UNIMPLEMENTED_FIELDS`.
+ * Fields without effect here are listed in `FIELDS_WITHOUT_EFFECT`.
  */
 
 /** The largest `top_logprobs` the service computes. */
@@ -57,7 +57,7 @@ const ResponseFormatSchema = Type.Object({
 });
 
 const StructuredOutputsSchema = Type.Object({
-  json: optionalNullable(Type.Union([Type.String(), JsonObjectSchema])),
+  json: optionalNullable(Type.Union([Type.String(), JsonObjectSchema, Type.Boolean()])),
   regex: optionalNullable(Type.String()),
   choice: optionalNullable(Type.Array(Type.String())),
   grammar: optionalNullable(Type.String()),
@@ -73,6 +73,18 @@ const RepetitionDetectionSchema = Type.Object({
   max_pattern_size: Type.Optional(Type.Integer({ minimum: 0 })),
   min_pattern_size: Type.Optional(Type.Integer({ minimum: 0 })),
   min_count: Type.Optional(Type.Integer({ minimum: 0 })),
+});
+
+/** Arguments of custom samplers. */
+const ExtraArgumentsSchema = Type.Unsafe<Record<string, unknown>>({
+  type: 'object',
+  additionalProperties: {
+    anyOf: [
+      { type: 'string' },
+      { type: 'number' },
+      { type: 'array', items: { anyOf: [{ type: 'string' }, { type: 'number' }] } },
+    ],
+  },
 });
 
 export const ChatCompletionRequestSchema = Type.Object(
@@ -125,7 +137,7 @@ export const ChatCompletionRequestSchema = Type.Object(
     spaces_between_special_tokens: Type.Optional(Type.Boolean()),
     truncate_prompt_tokens: optionalNullable(Type.Integer({ minimum: -1 })),
     truncation_side: optionalNullable(Type.Enum(['left', 'right'])),
-    prompt_logprobs: optionalNullable(Type.Integer({ minimum: -1 })),
+    prompt_logprobs: optionalNullable(Type.Integer({ minimum: -1, maximum: MAX_TOP_LOGPROBS })),
     allowed_token_ids: optionalNullable(Type.Array(TokenId)),
     bad_words: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
     repetition_detection: optionalNullable(RepetitionDetectionSchema),
@@ -159,18 +171,11 @@ export const ChatCompletionRequestSchema = Type.Object(
     cache_salt: optionalNullable(Type.String({ minLength: 1, maxLength: 128, pattern: '^[^@/\\\\\\u0000]*$' })),
     kv_transfer_params: optionalNullable(JsonObjectSchema),
     ec_transfer_params: optionalNullable(JsonObjectSchema),
-    vllm_xargs: optionalNullable(
-      Type.Unsafe<Record<string, unknown>>({
-        type: 'object',
-        additionalProperties: {
-          anyOf: [
-            { type: 'string' },
-            { type: 'number' },
-            { type: 'array', items: { anyOf: [{ type: 'string' }, { type: 'number' }] } },
-          ],
-        },
-      }),
-    ),
+    vllm_xargs: optionalNullable(ExtraArgumentsSchema),
+    engine_xargs: optionalNullable(ExtraArgumentsSchema),
+
+    // This service
+    logprobs_mode: optionalNullable(Type.Enum(['raw_logprobs', 'processed_logprobs'])),
   },
   { title: 'ChatCompletionRequest' },
 );

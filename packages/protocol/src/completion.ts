@@ -86,6 +86,8 @@ export const CompletionRequestSchema = Type.Object(
     kv_transfer_params: chat.kv_transfer_params,
     ec_transfer_params: chat.ec_transfer_params,
     vllm_xargs: chat.vllm_xargs,
+    engine_xargs: chat.engine_xargs,
+    logprobs_mode: chat.logprobs_mode,
   },
   { title: 'CompletionRequest' },
 );

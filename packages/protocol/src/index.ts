@@ -35,13 +35,7 @@ export {
   type Tool,
   ToolSchema,
 } from './chat-completion.ts';
-export {
-  REMOVED_FIELD_PREFIX,
-  UNIMPLEMENTED_COMPLETION_FIELDS,
-  UNIMPLEMENTED_FIELDS,
-  type UnimplementedField,
-  unsupportedField,
-} from './unimplemented-fields.ts';
+export { FIELDS_WITHOUT_EFFECT, removedField } from './fields-without-effect.ts';
 export {
   normalizeChatCompletionRequest,
   normalizeCompletionRequest,

@@ -34,6 +34,16 @@ export interface ServiceConfig {
   readonly maxRequests: number;
   /** part of the compute time that sampling gets while training also has work, 0–1; default 0.7 */
   readonly engineShare: number;
+  /** `on` (default): chat templates that come with requests are run, in child processes with limits; `off`: they are refused */
+  readonly requestTemplates: 'on' | 'off';
+  /** `plain` (default): the texts of control tokens in messages stay text; `control`: they become those tokens, for trusted senders only */
+  readonly specialTokens: 'plain' | 'control';
+  /** how the model writes calls of tools; default `auto`: as its chat template says */
+  readonly toolParser: (typeof TOOL_PARSERS)[number];
+  /** `on`: reasoning is answered under its older name `reasoning_content` too; default `off` */
+  readonly reasoningContent: 'on' | 'off';
+  /** `priority` (default): requests of lower priority first; `fcfs`: in order of arrival, and another priority than 0 is refused */
+  readonly schedulingPolicy: 'priority' | 'fcfs';
   /** how long a shutdown waits for running requests, ms; default 20 000 */
   readonly drainTimeoutMs: number;
 }
@@ -41,6 +51,8 @@ export interface ServiceConfig {
 /** The default model: Apache-2.0, 98 MB, trainable on two cores. */
 const DEFAULT_MODEL_FILE = 'SmolLM2-135M-Instruct.Q4_1.gguf';
 const DEFAULT_MODEL_ID = 'HuggingFaceTB/SmolLM2-135M-Instruct';
+
+const TOOL_PARSERS = ['auto', 'hermes', 'qwen_xml', 'llama3_json', 'mistral', 'pythonic'] as const;
 
 type Kind = 'string' | 'integer' | 'number';
 
@@ -71,6 +83,11 @@ const SETTINGS = {
   maxSequences: { kind: 'integer', environment: 'TRAINYARD_MAX_SEQUENCES', min: 1, max: 256 },
   maxRequests: { kind: 'integer', environment: 'TRAINYARD_MAX_REQUESTS', min: 1, max: 1_000_000 },
   engineShare: { kind: 'number', environment: 'TRAINYARD_ENGINE_SHARE', min: 0.05, max: 0.95 },
+  requestTemplates: { kind: 'string', environment: 'TRAINYARD_REQUEST_TEMPLATES', values: ['on', 'off'] },
+  specialTokens: { kind: 'string', environment: 'TRAINYARD_SPECIAL_TOKENS', values: ['plain', 'control'] },
+  toolParser: { kind: 'string', environment: 'TRAINYARD_TOOL_PARSER', values: TOOL_PARSERS },
+  reasoningContent: { kind: 'string', environment: 'TRAINYARD_REASONING_CONTENT', values: ['on', 'off'] },
+  schedulingPolicy: { kind: 'string', environment: 'TRAINYARD_SCHEDULING_POLICY', values: ['priority', 'fcfs'] },
   drainTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_DRAIN_TIMEOUT_MS', min: 0, max: 3_600_000 },
 } as const satisfies Record<string, SettingRule>;
 
@@ -123,6 +140,11 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     maxSequences: number('maxSequences') ?? 128,
     maxRequests: number('maxRequests') ?? 2_048,
     engineShare: number('engineShare') ?? 0.7,
+    requestTemplates: (text('requestTemplates') ?? 'on') as 'on' | 'off',
+    specialTokens: (text('specialTokens') ?? 'plain') as 'plain' | 'control',
+    toolParser: (text('toolParser') ?? 'auto') as ServiceConfig['toolParser'],
+    reasoningContent: (text('reasoningContent') ?? 'off') as 'on' | 'off',
+    schedulingPolicy: (text('schedulingPolicy') ?? 'priority') as 'priority' | 'fcfs',
     drainTimeoutMs: number('drainTimeoutMs') ?? 20_000,
   });
 }

@@ -33,6 +33,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   const routeParts: RouteParts = {
     clock: Date.now,
     log: () => {},
+    hasReasoningContent: false,
     ...parts,
     limits: { ...DEFAULT_HTTP_LIMITS, ...parts.limits },
   };

@@ -27,6 +27,7 @@ export const HTTP_FAULTS = {
 
   'engine.context_too_long': invalid,
   'engine.invalid_request': invalid,
+  'engine.constraint_exhausted': invalid,
   'engine.template_failed': invalid,
   'engine.overloaded': { status: 429, type: 'overloaded_error', retryable: true },
   // Nobody is left to read it when the client aborted; the status is for a shutdown.

@@ -13,6 +13,8 @@ export interface ServerParts {
   /** Receives one line for each failure that the client is told nothing about. Default: nothing is written. */
   log?: (line: string) => void;
   limits?: Partial<HttpLimits>;
+  /** Reasoning is answered under its older name `reasoning_content` too. Default false. */
+  hasReasoningContent?: boolean;
 }
 
 export interface HttpLimits {
@@ -32,4 +34,5 @@ export interface RouteParts extends ServerParts {
   clock: () => number;
   log: (line: string) => void;
   limits: HttpLimits;
+  hasReasoningContent: boolean;
 }

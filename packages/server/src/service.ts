@@ -73,6 +73,10 @@ export async function startService(config: ServiceConfig, log: (line: string) =>
         capacityTokens,
         maxSequences,
         maxRequests,
+        policy: config.schedulingPolicy,
+        runsRequestTemplates: config.requestTemplates === 'on',
+        allowsControlTokens: config.specialTokens === 'control',
+        toolFormat: config.toolParser === 'auto' ? null : config.toolParser,
       },
       arbiter,
       share: config.engineShare,
@@ -98,7 +102,14 @@ export async function startService(config: ServiceConfig, log: (line: string) =>
       workDirectory: paths.work,
       log,
     });
-    const server = createServer({ store, blobs, inference, training: worker, log });
+    const server = createServer({
+      store,
+      blobs,
+      inference,
+      training: worker,
+      log,
+      hasReasoningContent: config.reasoningContent === 'on',
+    });
     cleanups.push(() => worker.stop());
     const url = await listen(server, config);
     http = new ClosingServer(server);

@@ -7,6 +7,11 @@ import { TokenizerError } from './tokenizer-error.ts';
 import type { Tokenizer } from './tokenizer.ts';
 import type { ToolSupport } from './tools/tool-support.ts';
 
+export interface ChatTemplateOptions extends TemplateProgramOptions {
+  /** The texts of control tokens in messages, tools and variables become those tokens: only where their senders are trusted. Default: false. */
+  allowsControlTokens?: boolean;
+}
+
 export interface RenderOptions {
   /**
    * Tools as the request gives them; `null` or absent = none. For a template that ignores tools they are described in a system message, in
@@ -30,11 +35,13 @@ export interface RenderedPrompt {
 /** A Jinja chat template on a vocabulary: messages → prompt. Parsed once, then stateless. */
 export class ChatTemplate {
   readonly tokenizer: Tokenizer;
+  readonly allowsControlTokens: boolean;
   readonly #program: TemplateProgram;
 
   /** @throws {TokenizerError} `tokenizer.template_failed` when the source is no valid template, or too long */
-  constructor(tokenizer: Tokenizer, source: string, options: TemplateProgramOptions = {}) {
+  constructor(tokenizer: Tokenizer, source: string, options: ChatTemplateOptions = {}) {
     this.tokenizer = tokenizer;
+    this.allowsControlTokens = options.allowsControlTokens ?? false;
     this.#program = new TemplateProgram(source, options);
   }
 
@@ -45,7 +52,7 @@ export class ChatTemplate {
   static fromModel(
     tokenizer: Tokenizer,
     model: { readonly chatTemplate: string | undefined },
-    options?: TemplateProgramOptions,
+    options?: ChatTemplateOptions,
   ): ChatTemplate {
     if (model.chatTemplate === undefined) {
       throw new TokenizerError(
@@ -75,10 +82,10 @@ export class ChatTemplate {
   }
 
   /**
-   * Messages → prompt. Control tokens come from the template alone, never from what the messages, tools or variables say.
+   * Messages → prompt. Unless `allowsControlTokens`, they come from the template alone, never from what messages, tools or variables say.
    *
-   * @throws {TokenizerError} `tokenizer.template_failed` with the template's own reason, or when the final message is to be continued and
-   *   its end is not found; `tokenizer.unsupported_content`; `tokenizer.text_too_long`
+   * @throws {TokenizerError} `tokenizer.template_failed` with the template's own reason; `tokenizer.final_message_lost`;
+   *   `tokenizer.unsupported_content`; `tokenizer.text_too_long`
    */
   render(messages: readonly TemplateMessage[], options: RenderOptions = {}): RenderedPrompt {
     const input = new PromptInput(this, messages, options);

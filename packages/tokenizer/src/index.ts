@@ -1,6 +1,5 @@
 export { ByteVocabulary, type ByteVocabularyOptions } from './byte-vocabulary.ts';
-export { ChatTemplate, type RenderedPrompt, type RenderOptions } from './chat-template.ts';
-export type { TemplateProgramOptions as ChatTemplateOptions } from './template-program.ts';
+export { ChatTemplate, type ChatTemplateOptions, type RenderedPrompt, type RenderOptions } from './chat-template.ts';
 export type { ToolSupport } from './tools/tool-support.ts';
 export { renderHistory, type ChoiceItem, type HistoryItem } from './render-history.ts';
 export type { StreamDecoder } from './stream-decoder.ts';

@@ -2,6 +2,7 @@ import type { RenderedPrompt, RenderOptions } from './chat-template.ts';
 import { ControlShield } from './control-shield.ts';
 import { checkNestingDepth } from './nesting-depth.ts';
 import { detectToolFormat, type ToolFormat } from './reply/tool-format.ts';
+import { SpecialTokens } from './special-tokens.ts';
 import {
   mergeDeveloperMessages,
   prepareMessage,
@@ -20,7 +21,11 @@ export interface TemplateTraits {
   readonly source: string;
   readonly contentFormat: ContentFormat;
   readonly toolSupport: ToolSupport;
+  /** The texts of control tokens in messages, tools and variables become those tokens. */
+  readonly allowsControlTokens: boolean;
 }
+
+const NO_TOKENS = new SpecialTokens([]);
 
 // A template that names this role, in quotes, has its own idea of it.
 const NAMES_DEVELOPER = /(['"])developer\1/;
@@ -65,7 +70,7 @@ export class PromptInput {
       variables,
     ];
     checkNestingDepth(values);
-    this.#shield = new ControlShield(traits.tokenizer.control, values);
+    this.#shield = new ControlShield(traits.allowsControlTokens ? NO_TOKENS : traits.tokenizer.control, values);
     this.sentinel = this.#shield.sentinel;
     const { bosTokenId, eosTokenId } = traits.tokenizer;
     const own = {
@@ -91,7 +96,7 @@ export class PromptInput {
 
   /**
    * @param rendered what the template made of `promptVariables`
-   * @throws {TokenizerError} `tokenizer.text_too_long`; `tokenizer.template_failed` when the final message is not in the text
+   * @throws {TokenizerError} `tokenizer.text_too_long`; `tokenizer.final_message_lost`
    */
   finish(rendered: string): RenderedPrompt {
     const shielded = this.#options.continueFinalMessage === true ? this.#cut(rendered) : rendered;
@@ -152,7 +157,7 @@ export class PromptInput {
     const end = rendered.lastIndexOf(this.sentinel);
     if (end < 0) {
       const message = 'the final message cannot be continued: its content is not in what the chat template wrote';
-      throw new TokenizerError('tokenizer.template_failed', message);
+      throw new TokenizerError('tokenizer.final_message_lost', message);
     }
     const keepsSpace = rendered.startsWith(' ', end + this.sentinel.length);
     return keepsSpace ? rendered.slice(0, end) : rendered.slice(0, end).trimEnd();

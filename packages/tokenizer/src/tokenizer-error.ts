@@ -1,6 +1,8 @@
 export type TokenizerErrorCode =
   | 'tokenizer.no_template'
   | 'tokenizer.template_failed'
+  /** The final message was to be continued, and the template left its content out. */
+  | 'tokenizer.final_message_lost'
   | 'tokenizer.unsupported_content'
   | 'tokenizer.text_too_long'
   | 'tokenizer.unknown_vocabulary'

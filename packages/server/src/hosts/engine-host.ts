@@ -13,6 +13,7 @@ import type { CodecCommand, CodecReply, EngineHostCommand, EngineHostMessage } f
 const opened = await openOrRefuse(() => openEngine(hostOptions<OpenEngineOptions>()));
 const { engine, model, codec } = opened;
 const { send, lease } = connectHost<EngineHostCommand, EngineHostMessage>(onCommand);
+const NEVER = new AbortController().signal;
 let outbox: [string, EngineEvent][] = [];
 let isStepping = false;
 
@@ -38,7 +39,7 @@ function onCommand(command: EngineHostCommand): void {
       break;
     case 'tokenize':
     case 'detokenize':
-      send(runCodec(command));
+      void runCodec(command).then(send);
       return;
     case 'shutdown':
       opened.close();
@@ -72,14 +73,15 @@ function flush(): void {
   send({ kind: 'engine-events', events, stats: engine.stats() });
 }
 
-/** Takes no turn on the cores: a whole context is tokenised in some milliseconds. */
-function runCodec(command: CodecCommand): CodecReply {
+/** Takes no turn on the cores: a whole context is tokenised in some milliseconds, and templates of requests run in other processes. */
+async function runCodec(command: CodecCommand): Promise<CodecReply> {
   const { requestId } = command;
   try {
     if (command.kind === 'detokenize') {
       return { kind: 'detokenized', requestId, text: codec.detokenize(command.tokenIds) };
     }
-    const tokenIds = codec.tokenize(command.input);
+    // A caller that left has no use for it, and its template is stopped in half a second anyway.
+    const tokenIds = await codec.tokenize(command.input, NEVER);
     return { kind: 'tokenized', requestId, tokenIds, texts: command.withTexts ? codec.tokenTexts(tokenIds) : null };
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);

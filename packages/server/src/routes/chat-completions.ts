@@ -57,7 +57,7 @@ export function chatCompletionRoutes(app: FastifyInstance, parts: RouteParts): v
 async function admitChat(request: FastifyRequest<{ Body: ChatCompletionRequest }>, parts: RouteParts) {
   const { body } = request;
   const admitted = await admitModel(request, body, 'chatcmpl-', parts);
-  const format = answerFormatOf(body, admitted.model);
+  const format = answerFormatOf(body, admitted.model, parts);
   return { ...admitted, format, generate: toChatGenerateRequest(body, admitted.context, format) };
 }
 

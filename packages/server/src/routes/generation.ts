@@ -10,7 +10,7 @@ import type { RouteParts } from '../server-parts.ts';
 import { sendEventStream } from '../sse.ts';
 import { type AnswerIdentity, fingerprintOf } from '../wire/chat-answer.ts';
 import type { TokenMeter } from '../wire/chat-events.ts';
-import type { RequestContext } from '../wire/chat-request.ts';
+import type { RequestContext } from '../wire/sampling-request.ts';
 
 /** What chat and text completions share between HTTP and the engine. */
 
@@ -38,7 +38,7 @@ export async function admitModel(
   return {
     model,
     // The namespace of the prefix cache is the tenant's: nobody can measure what another tenant has asked.
-    context: { tenant: caller.entityId, adapter, contextLength, vocabSize },
+    context: { tenant: caller.entityId, adapter, contextLength, vocabSize, priority: priorityOf(request) },
     identity: {
       id: `${idPrefix}${requestId}`,
       created: Math.floor(parts.clock() / 1000),
@@ -46,6 +46,17 @@ export async function admitModel(
       fingerprint: fingerprintOf(model),
     },
   };
+}
+
+/** @throws {RequestError} `request.invalid` */
+function priorityOf({ headers }: FastifyRequest): number | null {
+  const value = headers['x-vllm-priority'];
+  if (value === undefined) return null;
+  const priority = Number(value);
+  if (Number.isSafeInteger(priority) && value !== '') return priority;
+  throw RequestError.invalid([
+    { loc: ['header', 'x-vllm-priority'], msg: 'Input should be a valid integer', type: 'int_parsing', input: value },
+  ]);
 }
 
 /**

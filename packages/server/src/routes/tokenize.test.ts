@@ -27,6 +27,8 @@ describe.each(['/v1/tokenize', '/tokenize'])('POST %s', (path) => {
       tools: null,
       chat_template_kwargs: { enable_thinking: true },
       add_generation_prompt: false,
+      continue_final_message: true,
+      chat_template: '{{ 1 }}',
     };
     const response = await server.request('POST', path, { model: 'agent:step1', ...fields });
     expect(response.json<TokenizeResponse>().count).toBe(3);
@@ -37,7 +39,9 @@ describe.each(['/v1/tokenize', '/tokenize'])('POST %s', (path) => {
       templateVariables: { enable_thinking: true },
       rendersAsTraining: true,
       addGenerationPrompt: false,
+      continueFinalMessage: true,
       addSpecialTokens: false,
+      chatTemplate: '{{ 1 }}',
     });
   });
 
@@ -45,8 +49,7 @@ describe.each(['/v1/tokenize', '/tokenize'])('POST %s', (path) => {
     [{}, 400, 'request.conflict', 'prompt'],
     [{ prompt: 'a', messages }, 400, 'request.conflict', 'messages'],
     [{ prompt: 'a', add_generation_prompt: true }, 400, 'request.conflict', 'add_generation_prompt'],
-    [{ messages, chat_template: '{{ 1 }}' }, 400, 'request.unsupported', 'chat_template'],
-    [{ messages, continue_final_message: true }, 400, 'request.unsupported', 'continue_final_message'],
+    [{ messages, continue_final_message: true }, 400, 'request.conflict', 'continue_final_message'],
     [{ messages, chat_template_kwargs: { tokenize: true } }, 400, 'request.conflict', 'chat_template_kwargs'],
     [{ messages: [{ role: 'user', content: null }] }, 422, 'request.invalid', 'messages.0.content'],
     [{ prompt: 5 }, 422, 'request.invalid', 'prompt'],

@@ -1,18 +1,21 @@
-import { randomUUID } from 'node:crypto';
-
-import type { AdapterRef, GenerateRequest, Prompt } from '@trainyard/engine';
-import {
-  type ChatCompletionRequest,
-  type CompletionRequest,
-  MAX_TOP_LOGPROBS,
-  messageFaults,
-  parseSeed,
-  unsupportedField,
-} from '@trainyard/protocol';
+import type { GenerateRequest } from '@trainyard/engine';
+import { type ChatCompletionRequest, messageFaults } from '@trainyard/protocol';
 
 import { isDeeperThan } from '../json-depth.ts';
 import type { ResolvedModel } from '../model-names.ts';
 import { RequestError } from '../request-error.ts';
+import { conflict } from './conflict.ts';
+import { messageText } from './message-text.ts';
+import {
+  checkSharedFields,
+  type RequestContext,
+  type RequestedTokens,
+  type StreamFormat,
+  streamFormatOf,
+  toGenerateRequest,
+  wholeVocabulary,
+} from './sampling-request.ts';
+import { answerToolChoice, checkTools, replyReading } from './tool-request.ts';
 
 /** How the answer is written; what the engine does not need to know. */
 export interface AnswerFormat {
@@ -38,23 +41,9 @@ export interface AnswerFormat {
   /** Tokens of a choice that a chunk of a stream waits for, at least 1. */
   streamInterval: number;
   /** Null = one JSON answer. */
-  stream: { hasUsage: boolean; hasContinuousUsage: boolean } | null;
+  stream: StreamFormat | null;
 }
 
-/** The fields that mean the same in a chat and in a text completion. */
-export type SharedFields = Omit<
-  Pick<ChatCompletionRequest, keyof ChatCompletionRequest & keyof CompletionRequest>,
-  'logprobs' | 'max_tokens' | 'echo' | 'add_special_tokens'
->;
-
-/** How many tokens were asked for, under which name. */
-export interface RequestedTokens {
-  field: 'max_completion_tokens' | 'max_tokens';
-  value: number;
-}
-
-/** Sampling at a lower temperature would overflow; vLLM raises it the same way. */
-const MIN_TEMPERATURE = 0.01;
 /** Levels of lists and objects in what templates are given: JSON schemas of tools have some twenty. */
 const MAX_DEPTH = 256;
 /** Template variables that would change what is rendered with, rather than what is rendered. */
@@ -68,8 +57,23 @@ const FORBIDDEN_TEMPLATE_VARIABLES = ['chat_template', 'tokenize'] as const;
  */
 export function checkChatRequest(body: ChatCompletionRequest): void {
   checkTemplateInput(body);
-  checkSharedFields(body, unsupportedField(body), requestedTokens(body));
+  checkSharedFields(body, requestedTokens(body));
   checkTools(body);
+  checkOpenEnd(body);
+}
+
+/** @throws {RequestError} `request.conflict` */
+export function checkOpenEnd(
+  body: Pick<ChatCompletionRequest, 'messages' | 'continue_final_message' | 'add_generation_prompt'>,
+): void {
+  if (!body.continue_final_message) return;
+  if (body.add_generation_prompt ?? true)
+    throw conflict(
+      'continue_final_message',
+      '`continue_final_message` must come with `add_generation_prompt: false`, whose default is true: the last message cannot be left open and a new one begun',
+    );
+  if (body.messages.length === 0)
+    throw conflict('continue_final_message', '`continue_final_message` must come with a message, got none');
 }
 
 /** What goes into a chat template. @throws {RequestError} `request.invalid`, `request.conflict` */
@@ -89,35 +93,14 @@ export function checkTemplateInput(
   }
 }
 
-/**
- * The checks that a chat and a text completion have in common.
- *
- * @param unsupported the field of the body that is not honoured yet, if any
- */
-export function checkSharedFields(
-  body: SharedFields,
-  unsupported: string | null,
-  maxTokens: RequestedTokens | null,
-): void {
-  if (parseSeed(body.seed) === 'out_of_range') {
-    throw RequestError.invalid([
-      { loc: ['body', 'seed'], msg: 'Input should fit in 64 bits', type: 'int_range', input: body.seed },
-    ]);
-  }
-  if (unsupported !== null) throw notSupported(unsupported);
-  if (!body.stream && body.stream_options && Object.keys(body.stream_options).length > 0)
-    throw conflict('stream_options', '`stream_options` is only allowed with `stream: true`');
-  if (body.temperature === 0 && (body.n ?? 1) > 1)
-    throw conflict('n', `\`n\` must be 1 with \`temperature\` 0, where all choices would be equal, got ${body.n}`);
-  if (maxTokens !== null && (body.min_tokens ?? 0) > maxTokens.value)
-    throw conflict(
-      'min_tokens',
-      `\`min_tokens\` must be at most \`${maxTokens.field}\` (${maxTokens.value}), got ${body.min_tokens}`,
-    );
-}
-
 /** Which defaults apply, once the model is known. */
-export function answerFormatOf(body: ChatCompletionRequest, model: ResolvedModel): AnswerFormat {
+export function answerFormatOf(
+  body: ChatCompletionRequest,
+  model: ResolvedModel,
+  options: { hasReasoningContent: boolean },
+): AnswerFormat {
+  const last = body.messages.at(-1);
+  const role = (body.add_generation_prompt ?? true) ? 'assistant' : (last?.role ?? 'assistant');
   // Training needs the sampled tokens with their log-probabilities, and its clients do not ask for them.
   const isTrained = model.kind === 'checkpoint';
   return {
@@ -127,29 +110,14 @@ export function answerFormatOf(body: ChatCompletionRequest, model: ResolvedModel
     hasTokenIds: body.return_token_ids ?? isTrained,
     hasPromptTokenIds: body.return_token_ids ?? false,
     hasPromptText: body.return_prompt_text ?? false,
-    role: 'assistant',
-    echo: null,
-    toolChoice: 'none',
+    role,
+    echo: body.echo && last?.role === role ? messageText(last) : null,
+    toolChoice: answerToolChoice(body),
     hasReasoning: body.include_reasoning ?? true,
-    hasReasoningContent: false,
+    hasReasoningContent: options.hasReasoningContent,
     streamInterval: body.stream_interval ?? 1,
     stream: streamFormatOf(body),
   };
-}
-
-export function streamFormatOf(body: SharedFields): AnswerFormat['stream'] {
-  if (!body.stream) return null;
-  const { include_usage: hasUsage, continuous_usage_stats: hasContinuousUsage } = body.stream_options ?? {};
-  return { hasUsage: hasUsage ?? false, hasContinuousUsage: (hasUsage && hasContinuousUsage) ?? false };
-}
-
-/** What a request needs besides its own fields. */
-export interface RequestContext {
-  /** The namespace of the prefix cache. */
-  tenant: string;
-  adapter: AdapterRef | null;
-  contextLength: number;
-  vocabSize: number;
 }
 
 /**
@@ -162,89 +130,39 @@ export function toChatGenerateRequest(
   context: RequestContext,
   format: AnswerFormat,
 ): GenerateRequest {
-  return toGenerateRequest(body, context, {
+  const request = toGenerateRequest(body, context, {
     prompt: {
       kind: 'chat',
       messages: body.messages,
       tools: body.tools ?? null,
-      templateVariables: body.chat_template_kwargs ?? {},
+      templateVariables: templateVariables(body),
       rendersAsTraining: format.isTrainedModel,
+      addGenerationPrompt: body.add_generation_prompt ?? true,
+      continueFinalMessage: body.continue_final_message ?? false,
+      addSpecialTokens: body.add_special_tokens ?? false,
+      chatTemplate: body.chat_template ?? null,
     },
     maxTokens: requestedTokens(body),
     logprobs: countedLogprobs(body, format),
   });
+  // vLLM takes an echo for a wish to see the prompt's logprobs, as many as of the reply. A stream never shows them.
+  const promptLogprobs = body.prompt_logprobs ?? (body.echo ? (body.top_logprobs ?? 0) : null);
+  return { ...request, promptLogprobs: body.stream ? null : promptLogprobs, reply: replyReading(body) };
 }
 
-/** The part that a chat and a text completion share. @throws as {@link toChatGenerateRequest} */
-export function toGenerateRequest(
-  body: SharedFields,
-  context: RequestContext,
-  own: { prompt: Prompt; maxTokens: RequestedTokens | null; logprobs: number | null },
-): GenerateRequest {
-  const { contextLength, vocabSize } = context;
-  const { maxTokens } = own;
-  if (maxTokens !== null && maxTokens.value > contextLength)
-    throw conflict(
-      maxTokens.field,
-      `\`${maxTokens.field}\` must be at most the model's context of ${contextLength} tokens, got ${maxTokens.value}`,
-    );
+function templateVariables(body: ChatCompletionRequest): Record<string, unknown> {
+  const { reasoning_effort: effort, documents } = body;
   return {
-    requestId: randomUUID(),
-    tenant: context.tenant,
-    cacheSalt: body.cache_salt ?? null,
-    adapter: context.adapter,
-    prompt: own.prompt,
-    n: body.n ?? 1,
-    sampling: {
-      temperature: samplingTemperature(body.temperature ?? 1),
-      topP: body.top_p ?? 1,
-      topK: Math.max(body.top_k ?? 0, 0),
-      minP: body.min_p ?? 0,
-      presencePenalty: body.presence_penalty ?? 0,
-      frequencyPenalty: body.frequency_penalty ?? 0,
-      repetitionPenalty: body.repetition_penalty ?? 1,
-      logitBias: Object.entries(body.logit_bias ?? {}).map(([key, bias]) => [
-        tokenIdWithin('logit_bias', Number(key), vocabSize),
-        bias,
-      ]),
-      seed: sampleSeed(body),
-    },
-    maxTokens: maxTokens?.value ?? null,
-    stop: typeof body.stop === 'string' ? [body.stop] : (body.stop ?? []),
-    stopTokenIds: [...new Set(body.stop_token_ids)].map((id) => tokenIdWithin('stop_token_ids', id, vocabSize)),
-    ignoreEos: body.ignore_eos ?? false,
-    includeStopString: body.include_stop_str_in_output ?? false,
-    minTokens: body.min_tokens ?? 0,
-    logprobs: own.logprobs,
-    priority: body.priority ?? 0,
-    skipSpecialTokens: body.skip_special_tokens ?? true,
+    ...(effort ? { enable_thinking: effort !== 'none' } : {}),
+    ...body.chat_template_kwargs,
+    ...(effort ? { reasoning_effort: effort } : {}),
+    ...(documents ? { documents } : {}),
   };
-}
-
-/** With tools and no `tool_choice` the tools are rendered and the reply stays text. */
-function checkTools(body: ChatCompletionRequest): void {
-  const choice = body.tool_choice;
-  if (choice === undefined || choice === null || choice === 'none') return;
-  if (!body.tools) throw conflict('tool_choice', '`tool_choice` is only allowed with `tools`');
-  if (typeof choice === 'object' && !body.tools.some((tool) => tool.function.name === choice.function.name)) {
-    throw conflict(
-      'tool_choice.function.name',
-      `\`tool_choice\` names the function \`${choice.function.name}\`, which is not among \`tools\``,
-    );
-  }
-  throw new RequestError('request.unsupported', '`tool_choice` other than "none" is not supported yet', {
-    param: 'tool_choice',
-  });
 }
 
 function countedLogprobs(body: ChatCompletionRequest, format: AnswerFormat): number | null {
   const top = body.top_logprobs ?? 0;
-  if (top === -1)
-    throw new RequestError(
-      'request.unsupported',
-      `\`top_logprobs\` -1, the whole vocabulary, is not supported; the largest value is ${MAX_TOP_LOGPROBS}`,
-      { param: 'top_logprobs' },
-    );
+  if (top === -1) throw wholeVocabulary('top_logprobs');
   if (top !== 0 && !format.hasLogprobs)
     throw conflict('top_logprobs', '`top_logprobs` is only allowed with `logprobs: true`');
   return format.hasLogprobs ? top : null;
@@ -254,27 +172,4 @@ function requestedTokens(body: ChatCompletionRequest): RequestedTokens | null {
   if (typeof body.max_completion_tokens === 'number')
     return { field: 'max_completion_tokens', value: body.max_completion_tokens };
   return typeof body.max_tokens === 'number' ? { field: 'max_tokens', value: body.max_tokens } : null;
-}
-
-function samplingTemperature(temperature: number): number {
-  return temperature === 0 ? 0 : Math.max(temperature, MIN_TEMPERATURE);
-}
-
-function sampleSeed(body: SharedFields): bigint | null {
-  const seed = parseSeed(body.seed);
-  if (seed === 'out_of_range') throw new Error('the seed was checked with the request');
-  return seed;
-}
-
-function tokenIdWithin(field: string, id: number, vocabSize: number): number {
-  if (id >= 0 && id < vocabSize) return id;
-  throw conflict(field, `\`${field}\` must hold token ids in [0, ${vocabSize}), got ${id}`);
-}
-
-export function conflict(param: string, message: string): RequestError {
-  return new RequestError('request.conflict', message, { param });
-}
-
-export function notSupported(field: string): RequestError {
-  return new RequestError('request.unsupported', `\`${field}\` is not supported yet`, { param: field });
 }

@@ -1,17 +1,18 @@
 import type { GenerateRequest } from '@trainyard/engine';
-import { type CompletionRequest, UNIMPLEMENTED_COMPLETION_FIELDS, unsupportedField } from '@trainyard/protocol';
+import type { CompletionRequest } from '@trainyard/protocol';
 
 import type { InferenceBackend } from '../backends.ts';
 import { BackendFailure } from '../http-faults.ts';
 import { RequestError } from '../request-error.ts';
+import { conflict } from './conflict.ts';
 import {
   checkSharedFields,
-  conflict,
   type RequestContext,
   type RequestedTokens,
+  type StreamFormat,
   streamFormatOf,
   toGenerateRequest,
-} from './chat-request.ts';
+} from './sampling-request.ts';
 
 /** The default of the OpenAI API. */
 const DEFAULT_MAX_TOKENS = 16;
@@ -27,7 +28,7 @@ export interface CompletionFormat {
   hasTokenIds: boolean;
   numChoices: number;
   /** Null = one JSON answer. */
-  stream: { hasUsage: boolean; hasContinuousUsage: boolean } | null;
+  stream: StreamFormat | null;
 }
 
 /** A prompt as the engine takes it, and as it is echoed. */
@@ -44,13 +45,21 @@ export interface CompletionPrompt {
  * @throws {RequestError} `request.invalid`, `request.unsupported`, `request.conflict`
  */
 export function checkCompletionRequest(body: CompletionRequest): void {
-  checkSharedFields(body, unsupportedField(body, UNIMPLEMENTED_COMPLETION_FIELDS), maxTokensOf(body));
+  checkSharedFields(body, maxTokensOf(body));
   if (body.max_tokens === 0 && !body.echo)
     throw conflict('max_tokens', '`max_tokens` must be at least 1 without `echo`, got 0');
+  if (body.suffix) throw unsupported('suffix', 'the model fills no gaps');
+  if (body.prompt_embeds) throw unsupported('prompt_embeds', 'prompts are texts or token ids');
+  if (body.best_of && body.best_of > (body.n ?? 1))
+    throw unsupported('best_of', `every sample is answered: send \`n\`: ${body.best_of}`);
   if (body.echo && typeof body.logprobs === 'number')
     throw new RequestError('request.unsupported', '`logprobs` together with `echo` is not supported yet', {
       param: 'logprobs',
     });
+}
+
+function unsupported(field: string, reason: string): RequestError {
+  return new RequestError('request.unsupported', `\`${field}\` is not supported: ${reason}`, { param: field });
 }
 
 export function completionFormatOf(body: CompletionRequest): CompletionFormat {

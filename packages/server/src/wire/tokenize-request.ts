@@ -2,10 +2,17 @@ import type { TokenizeInput } from '@trainyard/engine';
 import type { TokenizeRequest } from '@trainyard/protocol';
 
 import type { ResolvedModel } from '../model-names.ts';
-import { checkTemplateInput, conflict, notSupported } from './chat-request.ts';
+import { checkOpenEnd, checkTemplateInput } from './chat-request.ts';
+import { conflict } from './conflict.ts';
 
 /** Fields that mean nothing without a template. */
-const CHAT_FIELDS = ['tools', 'chat_template_kwargs', 'add_generation_prompt', 'chat_template'] as const;
+const CHAT_FIELDS = [
+  'tools',
+  'chat_template_kwargs',
+  'add_generation_prompt',
+  'continue_final_message',
+  'chat_template',
+] as const;
 
 /**
  * What is to be tokenised, as the engine takes it.
@@ -24,9 +31,8 @@ export function toTokenizeInput(body: TokenizeRequest, model: ResolvedModel): To
     return { kind: 'text', text: prompt, addSpecialTokens: body.add_special_tokens ?? true };
   }
   const chat = { ...body, messages: messages ?? [] };
-  if (body.continue_final_message) throw notSupported('continue_final_message');
-  if (body.chat_template !== undefined && body.chat_template !== null) throw notSupported('chat_template');
   checkTemplateInput(chat);
+  checkOpenEnd(chat);
   return {
     kind: 'chat',
     messages: chat.messages,
@@ -34,6 +40,8 @@ export function toTokenizeInput(body: TokenizeRequest, model: ResolvedModel): To
     templateVariables: body.chat_template_kwargs ?? {},
     rendersAsTraining: model.kind === 'checkpoint',
     addGenerationPrompt: body.add_generation_prompt ?? true,
+    continueFinalMessage: body.continue_final_message ?? false,
+    chatTemplate: body.chat_template ?? null,
     addSpecialTokens: body.add_special_tokens ?? false,
   };
 }

@@ -41,7 +41,7 @@ export class ReplyParser {
   readonly #record: ReplyRecord;
   readonly #reading: Reading;
   #whole = '';
-  #contentFrom: number | null = 0; // in #whole; null: the reply is still reasoning
+  #contentFrom: number | null; // in #whole; null: the reply is still reasoning
   #isMalformed = false;
   #hasEnded = false;
 
@@ -52,7 +52,13 @@ export class ReplyParser {
       holdsSpace: options.toolFormat !== null,
       onStart: () => this.#text.unmark(),
     });
+    this.#contentFrom = options.reasoning?.startsInside === true ? null : 0;
     this.#reading = this.#read();
+  }
+
+  /** What comes next is reasoning, as far as can be said. */
+  get isReasoning(): boolean {
+    return this.#contentFrom === null;
   }
 
   /** More of the reply. @returns what is new, and certain */

@@ -14,6 +14,8 @@ export interface TemplateSandboxOptions {
   timeoutMs?: number;
   /** Memory of a child's JavaScript heap. Default: 128. */
   maxHeapMb?: number;
+  /** As in `ChatTemplateOptions`. Default: false. */
+  allowsControlTokens?: boolean;
   /** Longest text a template may write. Default: 4 Mi; never more than fits into the context. */
   maxOutputCharacters?: number;
 }
@@ -50,6 +52,7 @@ export class TemplateSandbox {
       numChildren: 2,
       timeoutMs: 500,
       maxHeapMb: 128,
+      allowsControlTokens: false,
       maxOutputCharacters: 4 * 1024 * 1024,
       ...options,
     };
@@ -70,7 +73,8 @@ export class TemplateSandbox {
       const answer = await child.ask({ kind: 'inspect', source, timeoutMs }, timeoutMs);
       const leftMs = Math.max(1, timeoutMs - (performance.now() - started));
       if (answer.kind !== 'traits') throw unexpected(answer.kind);
-      const traits: TemplateTraits = { tokenizer, source, ...answer };
+      const { allowsControlTokens } = this.#options;
+      const traits: TemplateTraits = { tokenizer, source, allowsControlTokens, ...answer };
       const input = new PromptInput(traits, messages, options);
       const maxOutputCharacters = Math.min(this.#options.maxOutputCharacters, tokenizer.maxTextBytes);
       const variables = input.promptVariables();

@@ -9,23 +9,20 @@ import {
   UNIMPLEMENTED_CONFIG_FIELDS,
   unsupportedConfigField,
 } from './training-config.ts';
-import { UNIMPLEMENTED_FIELDS, unsupportedField } from './unimplemented-fields.ts';
+import { FIELD_DESCRIPTIONS } from './field-descriptions.ts';
+import { FIELDS_WITHOUT_EFFECT, removedField } from './fields-without-effect.ts';
 
-describe('chat fields that are not implemented', () => {
-  test.each(Object.entries(UNIMPLEMENTED_FIELDS))('%s is in the schema and accepts its default', (name, field) => {
+test('each field without effect is in the schema, and described as such', () => {
+  for (const name of FIELDS_WITHOUT_EFFECT) {
     expect(Object.keys(ChatCompletionRequestSchema.properties)).toContain(name);
-    expect(Check(ChatCompletionRequestSchema, { messages: [], [name]: field.default })).toBe(true);
-    expect(unsupportedField({ [name]: field.default })).toBeNull();
-  });
+    expect(FIELD_DESCRIPTIONS['ChatCompletionRequest']?.[name]).toMatch(/no effect/);
+  }
+});
 
-  test.each(Object.keys(UNIMPLEMENTED_FIELDS))('%s is refused by name with another value', (name) => {
-    expect(unsupportedField({ [name]: 'anything else' })).toBe(name);
-  });
-
-  test('removed guided_* fields are refused unless null; unknown ones pass', () => {
-    expect(unsupportedField({ guided_regex: 'a' })).toBe('guided_regex');
-    expect(unsupportedField({ guided_regex: null, foo: 1, constructor: 1 })).toBeNull();
-  });
+test('removed guided_* fields are refused unless they ask for nothing; unknown ones pass', () => {
+  expect(removedField({ guided_regex: 'a' })).toBe('guided_regex');
+  expect(removedField({ guided_json: { type: 'object' } })).toBe('guided_json');
+  expect(removedField({ guided_regex: null, guided_json: {}, guided_choice: [], foo: 1, constructor: 1 })).toBeNull();
 });
 
 describe('training settings', () => {

@@ -1,0 +1,184 @@
+import { randomUUID } from 'node:crypto';
+
+import type { AdapterRef, GenerateRequest, Prompt, RepetitionDetection } from '@trainyard/engine';
+import {
+  type ChatCompletionRequest,
+  type CompletionRequest,
+  MAX_TOP_LOGPROBS,
+  parseSeed,
+  removedField,
+} from '@trainyard/protocol';
+
+import { RequestError } from '../request-error.ts';
+import { conflict } from './conflict.ts';
+import { outputConstraint } from './output-constraint.ts';
+
+/** What chat and text completions share on their way to the engine. */
+
+/** How a stream is written; null stands for one JSON answer. */
+export interface StreamFormat {
+  hasUsage: boolean;
+  hasContinuousUsage: boolean;
+}
+
+/** Sampling at a lower temperature would overflow; vLLM raises it the same way. */
+const MIN_TEMPERATURE = 0.01;
+/** The fields that mean the same in a chat and in a text completion. */
+export type SharedFields = Omit<
+  Pick<ChatCompletionRequest, keyof ChatCompletionRequest & keyof CompletionRequest>,
+  'logprobs' | 'max_tokens' | 'echo' | 'add_special_tokens'
+>;
+
+/** How many tokens were asked for, under which name. */
+export interface RequestedTokens {
+  field: 'max_completion_tokens' | 'max_tokens';
+  value: number;
+}
+
+/** What a request needs besides its own fields. */
+export interface RequestContext {
+  /** The namespace of the prefix cache. */
+  tenant: string;
+  adapter: AdapterRef | null;
+  contextLength: number;
+  vocabSize: number;
+  /** From the header `X-Vllm-Priority`, which wins over the body's; null = not sent. */
+  priority: number | null;
+}
+
+/** The checks that a chat and a text completion have in common. */
+export function checkSharedFields(body: SharedFields, maxTokens: RequestedTokens | null): void {
+  if (parseSeed(body.seed) === 'out_of_range') {
+    throw RequestError.invalid([
+      { loc: ['body', 'seed'], msg: 'Input should fit in 64 bits', type: 'int_range', input: body.seed },
+    ]);
+  }
+  const removed = removedField(body);
+  if (removed !== null)
+    throw new RequestError('request.unsupported', `\`${removed}\` does nothing any more: send \`structured_outputs\``, {
+      param: removed,
+    });
+  if (!body.stream && body.stream_options && Object.keys(body.stream_options).length > 0)
+    throw conflict('stream_options', '`stream_options` is only allowed with `stream: true`');
+  const { prompt_logprobs: promptLogprobs = null } = body;
+  if (promptLogprobs === -1) throw wholeVocabulary('prompt_logprobs');
+  if (body.stream && promptLogprobs !== null && promptLogprobs > 0)
+    throw conflict('prompt_logprobs', `\`prompt_logprobs\` must be 0 with \`stream: true\`, got ${promptLogprobs}`);
+  if (body.vllm_xargs && body.engine_xargs)
+    throw conflict('engine_xargs', '`engine_xargs` is another name of `vllm_xargs`: send one of them');
+  outputConstraint(body);
+  checkRepetitionDetection(body);
+  if (body.temperature === 0 && (body.n ?? 1) > 1 && !body.use_beam_search)
+    throw conflict('n', `\`n\` must be 1 with \`temperature\` 0, where all choices would be equal, got ${body.n}`);
+  if (maxTokens !== null && (body.min_tokens ?? 0) > maxTokens.value)
+    throw conflict(
+      'min_tokens',
+      `\`min_tokens\` must be at most \`${maxTokens.field}\` (${maxTokens.value}), got ${body.min_tokens}`,
+    );
+}
+
+export function streamFormatOf(body: SharedFields): StreamFormat | null {
+  if (!body.stream) return null;
+  const { include_usage: hasUsage, continuous_usage_stats: hasContinuousUsage } = body.stream_options ?? {};
+  return { hasUsage: hasUsage ?? false, hasContinuousUsage: (hasUsage && hasContinuousUsage) ?? false };
+}
+
+/** The part that a chat and a text completion share. @throws as {@link toChatGenerateRequest} */
+export function toGenerateRequest(
+  body: SharedFields,
+  context: RequestContext,
+  own: { prompt: Prompt; maxTokens: RequestedTokens | null; logprobs: number | null },
+): GenerateRequest {
+  const { contextLength, vocabSize } = context;
+  const { maxTokens } = own;
+  if (maxTokens !== null && maxTokens.value > contextLength)
+    throw conflict(
+      maxTokens.field,
+      `\`${maxTokens.field}\` must be at most the model's context of ${contextLength} tokens, got ${maxTokens.value}`,
+    );
+  return {
+    requestId: randomUUID(),
+    tenant: context.tenant,
+    cacheSalt: body.cache_salt ?? null,
+    adapter: context.adapter,
+    prompt: own.prompt,
+    n: body.n ?? 1,
+    sampling: {
+      temperature: samplingTemperature(body.temperature ?? 1),
+      topP: body.top_p ?? 1,
+      topK: Math.max(body.top_k ?? 0, 0),
+      minP: body.min_p ?? 0,
+      presencePenalty: body.presence_penalty ?? 0,
+      frequencyPenalty: body.frequency_penalty ?? 0,
+      repetitionPenalty: body.repetition_penalty ?? 1,
+      logitBias: Object.entries(body.logit_bias ?? {}).map(([key, bias]) => [
+        tokenIdWithin('logit_bias', Number(key), vocabSize),
+        bias,
+      ]),
+      seed: sampleSeed(body),
+    },
+    maxTokens: maxTokens?.value ?? null,
+    stop: typeof body.stop === 'string' ? [body.stop] : (body.stop ?? []),
+    stopTokenIds: [...new Set(body.stop_token_ids)].map((id) => tokenIdWithin('stop_token_ids', id, vocabSize)),
+    ignoreEos: body.ignore_eos ?? false,
+    includeStopString: body.include_stop_str_in_output ?? false,
+    minTokens: body.min_tokens ?? 0,
+    logprobs: own.logprobs,
+    logprobsMode: body.logprobs_mode === 'processed_logprobs' ? 'processed' : 'raw',
+    priority: context.priority ?? body.priority ?? 0,
+    skipSpecialTokens: body.skip_special_tokens ?? true,
+    truncatePromptTokens: body.truncate_prompt_tokens ?? null,
+    truncationSide: body.truncation_side ?? 'left',
+    allowedTokenIds: body.allowed_token_ids ?? null,
+    badWords: body.bad_words ?? [],
+    repetitionDetection: repetitionDetection(body),
+    constraint: outputConstraint(body)?.spec ?? null,
+    beamSearch: body.use_beam_search ? { lengthPenalty: body.length_penalty ?? 1 } : null,
+  };
+}
+
+/** @throws {RequestError} `request.conflict` */
+function checkRepetitionDetection({ repetition_detection: detection }: SharedFields): void {
+  const { max_pattern_size: longest = 0, min_pattern_size: shortest = 0, min_count: count = 0 } = detection ?? {};
+  const field = 'repetition_detection';
+  if (shortest > longest)
+    throw conflict(
+      field,
+      `\`${field}.min_pattern_size\` must be at most \`max_pattern_size\` (${longest}), got ${shortest}`,
+    );
+  if (longest > 0 && count < 2)
+    throw conflict(field, `\`${field}.min_count\` must be at least 2 with a \`max_pattern_size\`, got ${count}`);
+}
+
+function repetitionDetection({ repetition_detection: detection }: SharedFields): RepetitionDetection | null {
+  if (!detection) return null;
+  const {
+    max_pattern_size: maxPatternSize = 0,
+    min_pattern_size: minPatternSize = 0,
+    min_count: minCount = 0,
+  } = detection;
+  if (maxPatternSize === 0 && minPatternSize === 0) return null;
+  return { maxPatternSize, minPatternSize, minCount };
+}
+
+function samplingTemperature(temperature: number): number {
+  return temperature === 0 ? 0 : Math.max(temperature, MIN_TEMPERATURE);
+}
+
+function sampleSeed(body: SharedFields): bigint | null {
+  const seed = parseSeed(body.seed);
+  if (seed === 'out_of_range') throw new Error('the seed was checked with the request');
+  return seed;
+}
+
+function tokenIdWithin(field: string, id: number, vocabSize: number): number {
+  if (id >= 0 && id < vocabSize) return id;
+  throw conflict(field, `\`${field}\` must hold token ids in [0, ${vocabSize}), got ${id}`);
+}
+
+export function wholeVocabulary(field: string): RequestError {
+  return conflict(
+    field,
+    `\`${field}\` must be at most ${MAX_TOP_LOGPROBS}, got -1, which asks for the whole vocabulary`,
+  );
+}
