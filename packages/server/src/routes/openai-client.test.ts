@@ -144,8 +144,6 @@ test('its helper that runs tools calls them and sends their results back', async
       model: 'tiny/base',
       messages,
       stream,
-      // The helper's default is auto. The scripted model calls whatever was asked for.
-      tool_choice: 'none',
       tools: [
         {
           type: 'function',
