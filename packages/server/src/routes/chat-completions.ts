@@ -34,7 +34,7 @@ export function chatCompletionRoutes(app: FastifyInstance, parts: RouteParts): v
         return answerOnce(parts.store, request, reply, async () => {
           const chat = await admitChat(request, parts);
           return meteredChat(request, chat, parts, async (meter) => {
-            const generation = await openGeneration(parts.inference, chat.generate, signal, meter);
+            const generation = await openChat(chat, parts, signal, meter);
             return collectAnswer(generation, chat.identity, chat.format, chat.generate.n);
           });
         });
@@ -46,7 +46,7 @@ export function chatCompletionRoutes(app: FastifyInstance, parts: RouteParts): v
       const chat = await admitChat(request, parts);
       await meteredChat(request, chat, parts, async (meter) => {
         // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
-        const generation = await openGeneration(parts.inference, chat.generate, signal, meter);
+        const generation = await openChat(chat, parts, signal, meter);
         await sendChunks(reply, toChunks(generation, chat.identity, chat.format, chat.generate.n), parts, signal);
       });
       return reply;
@@ -61,9 +61,15 @@ async function admitChat(request: FastifyRequest<{ Body: ChatCompletionRequest }
   return { ...admitted, format, generate: toChatGenerateRequest(body, admitted.context, format) };
 }
 
+type AdmittedChat = Awaited<ReturnType<typeof admitChat>>;
+
+function openChat({ generate, format }: AdmittedChat, parts: RouteParts, signal: AbortSignal, meter: TokenMeter) {
+  return openGeneration(parts.inference, generate, signal, meter, { withPromptText: format.hasPromptText });
+}
+
 function meteredChat<Result>(
   request: FastifyRequest,
-  chat: Awaited<ReturnType<typeof admitChat>>,
+  chat: AdmittedChat,
   parts: RouteParts,
   run: (meter: TokenMeter) => Promise<Result>,
 ): Promise<Result> {

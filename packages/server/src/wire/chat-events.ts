@@ -12,11 +12,15 @@ export interface TokenMeter {
 
 export type StartedEvent = Extract<EngineEvent, { kind: 'started' }>;
 export type OutputEvent = Extract<EngineEvent, { kind: 'delta' | 'finished' }>;
+export type ParsedReply = NonNullable<Extract<EngineEvent, { kind: 'finished' }>['parsed']>;
+export type ReplyDelta = NonNullable<OutputEvent['reply']>;
 export type CompletedEvent = Extract<EngineEvent, { kind: 'completed' }>;
 
 /** A generation whose first output is there, so that every refusal of the engine has had its chance to be a plain HTTP error. */
 export interface OpenedGeneration {
   started: StartedEvent;
+  /** The prompt as it was rendered, control tokens included; null unless asked for. */
+  promptText: string | null;
   /** Deltas and finishes of all choices, then `completed`. Read it once; leaving the loop ends the request. */
   events: AsyncGenerator<OutputEvent | CompletedEvent, void>;
 }
@@ -24,6 +28,7 @@ export interface OpenedGeneration {
 /**
  * Starts a request and waits for its first output.
  *
+ * @param options `withPromptText`: turn the prompt's ids back into text
  * @throws {BackendFailure} what the engine refused or failed with; later failures come from `events`
  */
 export async function openGeneration(
@@ -31,6 +36,7 @@ export async function openGeneration(
   request: GenerateRequest,
   signal: AbortSignal,
   meter: TokenMeter,
+  options: { withPromptText: boolean } = { withPromptText: false },
 ): Promise<OpenedGeneration> {
   const source = inference.generate(request, signal)[Symbol.asyncIterator]();
   try {
@@ -38,8 +44,9 @@ export async function openGeneration(
     const started = accept(await source.next(), signal, fieldOf);
     if (started.kind !== 'started') throw new Error(`a generation began with the event ${started.kind}`);
     meter.promptTokens = started.promptTokenIds.length;
+    const promptText = options.withPromptText ? await inference.detokenize(started.promptTokenIds, { signal }) : null;
     const first = accept(await source.next(), signal, fieldOf);
-    return { started, events: outputs(source, first, { signal, meter, fieldOf }) };
+    return { started, promptText, events: outputs(source, first, { signal, meter, fieldOf }) };
   } catch (error) {
     await source.return?.();
     throw error;
