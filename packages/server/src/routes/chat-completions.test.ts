@@ -299,6 +299,19 @@ describe('refused requests', () => {
     expect(server.inference.requests).toHaveLength(numBefore);
   });
 
+  test.each([
+    [{ structured_outputs: { regex: '(' } }, 'constraint', 'structured_outputs'],
+    [{ response_format: { type: 'json_object' } }, 'constraint', 'response_format'],
+    [{ tools: [TOOL], tool_choice: 'required' }, 'constraint', 'tools'],
+    [{ tools: [TOOL] }, 'reply.toolChoice', 'tool_choice'],
+    [{ chat_template: '{%' }, 'chatTemplate', 'chat_template'],
+    [{ use_beam_search: true, length_penalty: 2 }, 'beamSearch', 'length_penalty'],
+  ])('what the engine refuses of %j names the field as it was sent: %s is %s', async (fields, param, name) => {
+    server.inference.script = () => [failure('engine.invalid_request', 'refused', param)];
+    const { error } = (await server.chat(fields)).json<ErrorBody>();
+    expect(error).toMatchObject({ code: 'engine.invalid_request', param: name });
+  });
+
   test('unknown models are 404', async () => {
     const { statusCode, body } = await server.chat({ model: 'nobody' });
     expect(statusCode).toBe(404);

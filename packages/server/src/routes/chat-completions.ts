@@ -13,6 +13,7 @@ import { collectAnswer } from '../wire/chat-answer.ts';
 import { toChunks } from '../wire/chat-chunks.ts';
 import { openGeneration, type TokenMeter } from '../wire/chat-events.ts';
 import { answerFormatOf, checkChatRequest, toChatGenerateRequest } from '../wire/chat-request.ts';
+import { constraintField } from '../wire/tool-request.ts';
 import { admitModel, metered, sendChunks } from './generation.ts';
 
 /** POST /v1/chat/completions. */
@@ -58,13 +59,17 @@ async function admitChat(request: FastifyRequest<{ Body: ChatCompletionRequest }
   const { body } = request;
   const admitted = await admitModel(request, body, 'chatcmpl-', parts);
   const format = answerFormatOf(body, admitted.model, parts);
-  return { ...admitted, format, generate: toChatGenerateRequest(body, admitted.context, format) };
+  const generate = toChatGenerateRequest(body, admitted.context, format);
+  return { ...admitted, format, generate, constraintField: constraintField(body) };
 }
 
 type AdmittedChat = Awaited<ReturnType<typeof admitChat>>;
 
-function openChat({ generate, format }: AdmittedChat, parts: RouteParts, signal: AbortSignal, meter: TokenMeter) {
-  return openGeneration(parts.inference, generate, signal, meter, { withPromptText: format.hasPromptText });
+function openChat(chat: AdmittedChat, parts: RouteParts, signal: AbortSignal, meter: TokenMeter) {
+  return openGeneration(parts.inference, chat.generate, signal, meter, {
+    withPromptText: chat.format.hasPromptText,
+    constraintField: chat.constraintField,
+  });
 }
 
 function meteredChat<Result>(

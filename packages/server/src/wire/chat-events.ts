@@ -25,10 +25,17 @@ export interface OpenedGeneration {
   events: AsyncGenerator<OutputEvent | CompletedEvent, void>;
 }
 
+/** What the engine does not need to know of a request. */
+export interface GenerationOptions {
+  /** Turn the prompt's ids back into text. Default false. */
+  withPromptText?: boolean;
+  /** The field of the body that the constraint came from. */
+  constraintField?: string;
+}
+
 /**
  * Starts a request and waits for its first output.
  *
- * @param options `withPromptText`: turn the prompt's ids back into text
  * @throws {BackendFailure} what the engine refused or failed with; later failures come from `events`
  */
 export async function openGeneration(
@@ -36,11 +43,11 @@ export async function openGeneration(
   request: GenerateRequest,
   signal: AbortSignal,
   meter: TokenMeter,
-  options: { withPromptText: boolean } = { withPromptText: false },
+  options: GenerationOptions = {},
 ): Promise<OpenedGeneration> {
   const source = inference.generate(request, signal)[Symbol.asyncIterator]();
   try {
-    const fieldOf = wireFieldNames(request);
+    const fieldOf = wireFieldNames(request, options);
     const started = accept(await source.next(), signal, fieldOf);
     if (started.kind !== 'started') throw new Error(`a generation began with the event ${started.kind}`);
     meter.promptTokens = started.promptTokenIds.length;
@@ -90,11 +97,21 @@ function accept(result: IteratorResult<EngineEvent>, signal: AbortSignal, fieldO
 /** The engine names fields of `GenerateRequest`; clients know them as they sent them. */
 type FieldNames = (param: string) => string;
 
-function wireFieldNames(request: GenerateRequest): FieldNames {
-  const promptField = request.prompt.kind === 'chat' ? 'messages' : 'prompt';
+function wireFieldNames(
+  request: GenerateRequest,
+  { constraintField = 'structured_outputs' }: GenerationOptions,
+): FieldNames {
+  const fields: Readonly<Record<string, string>> = {
+    prompt: request.prompt.kind === 'chat' ? 'messages' : 'prompt',
+    adapter: 'model',
+    constraint: constraintField,
+    beamSearch: 'length_penalty',
+    'reply.tools': 'tools',
+    'reply.toolChoice': 'tool_choice',
+  };
   return (param) => {
-    if (param === 'prompt') return promptField;
-    if (param === 'adapter') return 'model';
+    const field = Object.hasOwn(fields, param) ? fields[param] : undefined;
+    if (field !== undefined) return field;
     return param.replace(/^sampling\./, '').replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   };
 }
