@@ -2,7 +2,7 @@ import type { BadWords } from './bad-words.ts';
 import type { BeamSearch } from './beam-search.ts';
 import type { ConstraintStart, TokenMatcher } from './constraint.ts';
 import type { EngineErrorCode } from './errors.ts';
-import type { EngineEvent, GenerateRequest, Usage } from './generate-request.ts';
+import type { EngineEvent, GenerateRequest, TokenFace, Usage } from './generate-request.ts';
 import type { RunnerAdapter } from './model-runner.ts';
 import { PromptScorer } from './prompt-logprobs.ts';
 import type { ReplyReader } from './reply-reader.ts';
@@ -56,6 +56,8 @@ export class ActiveRequest {
   readonly promptScorer: PromptScorer | null;
   readonly #replyReader: ReplyReader | null;
   readonly #emit: (event: EngineEvent) => void;
+  /** Outputs of choices that overtook the one which scores the prompt; null when nothing need wait for that. */
+  #behindScores: EngineEvent[] | null;
   /** Set for a beam search, whose sequences are beams instead of choices. */
   beamSearch: BeamSearch | null = null;
   /** Held from the admission of the first choice to the end. */
@@ -92,6 +94,7 @@ export class ActiveRequest {
     this.#replyReader = parts.replyReader;
     this.skipsSpecialTokens = (request.skipSpecialTokens ?? true) && parts.replyReader?.keepsSpecialTokens !== true;
     this.promptScorer = numPromptLogprobs === null ? null : new PromptScorer(promptIds, numPromptLogprobs);
+    this.#behindScores = this.promptScorer !== null && request.promptLogprobsFirst === true ? [] : null;
     this.numUnfinished = isBeamSearch ? 1 : request.n;
     this.usage = { promptTokens: promptIds.length, completionTokens: 0, cachedTokens: 0 };
     this.#emit = emit;
@@ -118,10 +121,20 @@ export class ActiveRequest {
     this.send({ kind: 'started', promptTokenIds: [...this.promptIds], cachedTokens });
   }
 
+  /** Tells the prompt's logprobs where they come first, once they are complete. @param describe writes a token */
+  tellScores(describe: (id: number) => TokenFace): void {
+    const behind = this.#behindScores;
+    if (behind === null || !this.promptScorer!.isComplete) return;
+    this.#behindScores = null;
+    const first = describe(this.promptIds[0]!);
+    this.send({ kind: 'prompt_scored', first, promptLogprobs: this.promptScorer!.entries });
+    for (const event of behind) this.send(event);
+  }
+
   complete(): void {
     const reader = this.#replyReader;
     const usage = { ...this.usage, ...(reader?.readsReasoning ? { reasoningTokens: reader.numReasoningTokens } : {}) };
-    const promptLogprobs = this.promptScorer?.entries;
+    const promptLogprobs = this.request.promptLogprobsFirst ? null : this.promptScorer?.entries;
     this.send(promptLogprobs ? { kind: 'completed', usage, promptLogprobs } : { kind: 'completed', usage });
     this.hasEnded = true;
   }
@@ -136,6 +149,10 @@ export class ActiveRequest {
     if (this.hasEnded || this.isReceiverLost) return;
     try {
       const isOutput = event.kind === 'delta' || event.kind === 'finished';
+      if (isOutput && this.#behindScores !== null) {
+        this.#behindScores.push(event);
+        return;
+      }
       this.#emit(isOutput && this.#replyReader !== null ? this.#replyReader.read(event) : event);
     } catch {
       this.isReceiverLost = true;

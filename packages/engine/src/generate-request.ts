@@ -109,6 +109,8 @@ export interface GenerateRequest {
    * vocabulary. The prompt is then computed, not read from the cache. Default null.
    */
   promptLogprobs?: number | null;
+  /** Default false. True tells them in `prompt_scored`, before the first output, in place of `completed`. */
+  promptLogprobsFirst?: boolean;
   /** Lower runs first; equal priorities in order of arrival. */
   priority: number;
   /** Default true: control tokens give no text (ids and logprobs always keep them). */
@@ -135,13 +137,16 @@ export interface GenerateRequest {
   beamSearch?: { lengthPenalty: number } | null;
 }
 
-export interface TopLogprob {
+export interface TokenFace {
   id: number;
-  /** Natural log, floor -9999. See {@link LogprobsMode}. */
-  logprob: number;
   /** The token's true bytes, which may be a piece of a character. */
   bytes: number[];
   text: string;
+}
+
+export interface TopLogprob extends TokenFace {
+  /** Natural log, floor -9999. See {@link LogprobsMode}. */
+  logprob: number;
 }
 
 export interface TokenLogprob extends TopLogprob {
@@ -167,9 +172,17 @@ export interface Usage {
   reasoningTokens?: number;
 }
 
-/** What a request tells, in order: `started`, then deltas and one `finished` a choice, then `completed`; or `failed` at any point. */
+/** One item a prompt token: null for the first, else the actual token, then the most likely others in order. */
+export type PromptLogprobs = (PromptLogprob[] | null)[];
+
+/**
+ * What a request tells, in order: `started`, `prompt_scored` where it asked for that, then deltas and one `finished` a choice, then
+ * `completed`; or `failed` at any point.
+ */
 export type EngineEvent =
   | { kind: 'started'; promptTokenIds: number[]; cachedTokens: number }
+  /** `first`: the prompt's first token, which has no logprob. */
+  | { kind: 'prompt_scored'; first: TokenFace; promptLogprobs: PromptLogprobs }
   | {
       kind: 'delta';
       index: number;
@@ -194,7 +207,7 @@ export type EngineEvent =
   | {
       kind: 'completed';
       usage: Usage;
-      /** Only when asked for, one item a prompt token: null for the first, else the actual token, then the most likely others in order. */
-      promptLogprobs?: (PromptLogprob[] | null)[];
+      /** Only when asked for, and not told in `prompt_scored`. */
+      promptLogprobs?: PromptLogprobs;
     }
   | { kind: 'failed'; code: EngineErrorCode; message: string; param: string | null };
