@@ -89,6 +89,36 @@ describe('prompts', () => {
   });
 });
 
+describe('truncation', () => {
+  const LONG = 'a'.repeat(600) + 'xyz';
+
+  test('comes before the length is looked at, after tokenising', async () => {
+    expect((await complete({ prompt: LONG })).statusCode).toBe(400);
+    await answerTo({ prompt: [LONG, 'b'], truncate_prompt_tokens: 3 });
+    await answerTo({ prompt: LONG, truncate_prompt_tokens: 3, truncation_side: 'right' });
+    await answerTo({ prompt: [...Buffer.from(LONG)], truncate_prompt_tokens: 2 });
+    expect(promptIds()).toEqual([
+      [120, 121, 122],
+      [1, 98],
+      [1, 97, 97],
+      [121, 122],
+    ]);
+    // It is done: the engine has nothing to cut.
+    expect(server.inference.lastRequest.truncatePromptTokens).toBeNull();
+  });
+
+  test('of -1 leaves room for the reply', async () => {
+    await answerTo({ prompt: LONG, truncate_prompt_tokens: -1, max_tokens: 100 });
+    await answerTo({ prompt: LONG, truncate_prompt_tokens: -1 });
+    expect(promptIds().map((ids) => ids?.length)).toEqual([412, 496]);
+  });
+
+  test('is seen in an echo: what is left comes back', async () => {
+    const { choices } = await answerTo({ prompt: [LONG, 'b'], truncate_prompt_tokens: 3, echo: true });
+    expect(choices.map(({ text }) => text)).toEqual(['xyzhi', 'bhi']);
+  });
+});
+
 describe('fields', () => {
   test('what chat has too means the same', async () => {
     const fields = { temperature: '0.5', top_k: 3, stop: 'x', seed: 7, min_tokens: 1, priority: -1, cache_salt: 's' };
@@ -133,7 +163,12 @@ describe('fields', () => {
     [{ min_tokens: 17 }, 400, 'request.conflict', 'min_tokens'],
     [{ temperature: 0, n: 2 }, 400, 'request.conflict', 'n'],
     [{ stream_options: { include_usage: true } }, 400, 'request.conflict', 'stream_options'],
-    [{ echo: true, logprobs: 1 }, 400, 'request.unsupported', 'logprobs'],
+    [{ echo: true, logprobs: 1, use_beam_search: true }, 400, 'request.conflict', 'logprobs'],
+    [{ stream: true, use_beam_search: true }, 400, 'request.conflict', 'stream'],
+    [{ stream: true, prompt_logprobs: 1 }, 400, 'request.conflict', 'prompt_logprobs'],
+    [{ prompt_logprobs: 20, n: 16_384, prompt: 'abcd' }, 400, 'request.conflict', 'prompt_logprobs'],
+    [{ truncate_prompt_tokens: 513 }, 400, 'request.conflict', 'truncate_prompt_tokens'],
+    [{ truncate_prompt_tokens: 0 }, 400, 'engine.invalid_request', 'prompt'],
     [{ suffix: 'x' }, 400, 'request.unsupported', 'suffix'],
     [{ best_of: 2 }, 400, 'request.unsupported', 'best_of'],
     [{ prompt_embeds: 'x' }, 400, 'request.unsupported', 'prompt_embeds'],
@@ -163,9 +198,18 @@ describe('echo', () => {
   });
 
   test('with no tokens asked for answers with the prompt alone', async () => {
-    const { choices } = await answerTo({ prompt: 'ab', echo: true, max_tokens: 0, return_token_ids: true });
-    expect(choices).toMatchObject([{ text: 'ab', finish_reason: 'length', stop_reason: null, token_ids: [] }]);
+    const fields = { prompt: 'ab', echo: true, max_tokens: 0 };
+    const { choices } = await answerTo(fields);
+    expect(choices).toMatchObject([{ text: 'ab', finish_reason: 'length', stop_reason: null, token_ids: null }]);
     expect(server.inference.lastRequest.maxTokens).toBe(1);
+    const withIds = await answerTo({ ...fields, return_token_ids: true });
+    expect(withIds.choices).toMatchObject([{ text: '', token_ids: [], prompt_token_ids: [1, 97, 98] }]);
+  });
+
+  test('leaves the text to the ids where they are asked for', async () => {
+    const fields = { prompt: 'ab', echo: true, return_token_ids: true };
+    const { choices } = await answerTo(fields);
+    expect(choices).toMatchObject([{ text: 'hi', token_ids: [5, 6, 2], prompt_token_ids: [1, 97, 98] }]);
   });
 });
 
@@ -247,6 +291,24 @@ describe('a stream', () => {
     expect([textOf(echoed, 0), textOf(echoed, 1)]).toEqual(['abhi', 'chi']);
     const alone = await stream({ prompt: 'ab', echo: true, max_tokens: 0 });
     expect(alone.map(({ choices }) => [choices[0]?.text, choices[0]?.finish_reason])).toEqual([['ab', 'length']]);
+  });
+
+  test('gathers tokens into chunks of an interval', async () => {
+    server.inference.script = (request) =>
+      replies(
+        request,
+        Array.from('abcde', (text) => ({ ids: [5], text })),
+      );
+    const chunks = await stream({ prompt: ['x', 'y'], stream_interval: 2 });
+    for (const index of [0, 1]) {
+      const ofChoice = chunks.flatMap(({ choices }) => choices.filter((choice) => choice.index === index));
+      expect(ofChoice.map(({ text }) => text)).toEqual(['ab', 'cd', 'e']);
+    }
+  });
+
+  test('has no idempotency', async () => {
+    const response = await complete({ prompt: 'a', stream: true }, { 'idempotency-key': 'stream-1' });
+    expect([response.statusCode, response.json<ErrorBody>().error.code]).toEqual([400, 'request.unsupported']);
   });
 
   test('a refusal of the engine has its own status', async () => {

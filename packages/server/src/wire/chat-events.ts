@@ -11,6 +11,7 @@ export interface TokenMeter {
 }
 
 export type StartedEvent = Extract<EngineEvent, { kind: 'started' }>;
+export type PromptScoredEvent = Extract<EngineEvent, { kind: 'prompt_scored' }>;
 export type OutputEvent = Extract<EngineEvent, { kind: 'delta' | 'finished' }>;
 export type ParsedReply = NonNullable<Extract<EngineEvent, { kind: 'finished' }>['parsed']>;
 export type ReplyDelta = NonNullable<OutputEvent['reply']>;
@@ -21,6 +22,8 @@ export interface OpenedGeneration {
   started: StartedEvent;
   /** The prompt as it was rendered, control tokens included; null unless asked for. */
   promptText: string | null;
+  /** Null unless the request wants them first. */
+  scores: PromptScoredEvent | null;
   /** Deltas and finishes of all choices, then `completed`. Read it once; leaving the loop ends the request. */
   events: AsyncGenerator<OutputEvent | CompletedEvent, void>;
 }
@@ -30,7 +33,7 @@ export interface GenerationOptions {
   /** Turn the prompt's ids back into text. Default false. */
   withPromptText?: boolean;
   /** The field of the body that the constraint came from. */
-  constraintField?: string;
+  constraintField?: string | undefined;
 }
 
 /**
@@ -52,8 +55,10 @@ export async function openGeneration(
     if (started.kind !== 'started') throw new Error(`a generation began with the event ${started.kind}`);
     meter.promptTokens = started.promptTokenIds.length;
     const promptText = options.withPromptText ? await inference.detokenize(started.promptTokenIds, { signal }) : null;
-    const first = accept(await source.next(), signal, fieldOf);
-    return { started, promptText, events: outputs(source, first, { signal, meter, fieldOf }) };
+    const next = accept(await source.next(), signal, fieldOf);
+    const scores = next.kind === 'prompt_scored' ? next : null;
+    const first = scores === null ? next : accept(await source.next(), signal, fieldOf);
+    return { started, promptText, scores, events: outputs(source, first, { signal, meter, fieldOf }) };
   } catch (error) {
     await source.return?.();
     throw error;
