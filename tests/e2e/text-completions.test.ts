@@ -104,6 +104,39 @@ describe('a conversation', () => {
   });
 });
 
+describe('an echo', () => {
+  it('tells the log-probabilities that sampling the same tokens told, in one answer and as a stream', async () => {
+    const asked = { prompt: 'The capital of France is', ...greedy, logprobs: 2 };
+    const [sampled] = (await answer<Completion>('/completions', { ...asked, return_token_ids: true })).choices;
+    const reply = sampled!.token_ids!;
+    const whole = { prompt: [...sampled!.prompt_token_ids!, ...reply], echo: true, max_tokens: 0, logprobs: 2 };
+    const [echoed] = (await answer<Completion>('/completions', whole)).choices;
+    const told = echoed!.logprobs!;
+    expect(told.tokens).toHaveLength(whole.prompt.length);
+    expect(told.token_logprobs[0]).toBeNull();
+    const differences = told.token_logprobs
+      .slice(-reply.length)
+      .map((logprob, index) => Math.abs(logprob! - sampled!.logprobs!.token_logprobs[index]!));
+    console.log(`largest difference of a log-probability between sampling and echo: ${Math.max(...differences)}`);
+    // The same weights in batches of other shapes.
+    expect(Math.max(...differences)).toBeLessThan(0.05);
+    expect(told.tokens.slice(-reply.length)).toEqual(sampled!.logprobs!.tokens);
+    expect(told.tokens.every((token, index) => echoed!.text.startsWith(token, told.text_offset[index]))).toBe(true);
+    // By id, the prompt's own token first.
+    expect(echoed!.prompt_logprobs).toHaveLength(whole.prompt.length);
+
+    const stream = await (await post('/completions', { ...whole, stream: true })).text();
+    const [first] = stream.split('\n\n');
+    const [chunk] = (JSON.parse(first!.slice('data: '.length)) as CompletionChunk).choices;
+    expect(chunk).toMatchObject({ text: echoed!.text, finish_reason: 'length' });
+    expect(chunk!.logprobs!.tokens).toEqual(told.tokens);
+    const again = chunk!.logprobs!.token_logprobs.map((logprob, index) =>
+      Math.abs((logprob ?? 0) - (told.token_logprobs[index] ?? 0)),
+    );
+    expect(Math.max(...again)).toBeLessThan(0.05);
+  });
+});
+
 describe('several prompts', () => {
   const prompts = ['The capital of France is', 'Two and two are', 'Once upon a time'];
 

@@ -7,6 +7,7 @@ import type { RunnerAdapter } from './model-runner.ts';
 import { PromptScorer } from './prompt-logprobs.ts';
 import type { ReplyReader } from './reply-reader.ts';
 import { StopStrings } from './stop-strings.ts';
+import type { ThinkingLimit } from './thinking-budget.ts';
 
 /** What is made once of a request and used by all its choices. */
 export interface RequestParts {
@@ -19,6 +20,8 @@ export interface RequestParts {
   endingIds: ReadonlySet<number>;
   badWords: BadWords | null;
   constraint: RequestConstraint | null;
+  /** Null where no reasoning is limited. */
+  thinkingLimit: ThinkingLimit | null;
   /** Null where the whole reply is content. */
   replyReader: ReplyReader | null;
 }
@@ -51,6 +54,7 @@ export class ActiveRequest {
   readonly logitBias: readonly (readonly [number, number])[];
   readonly badWords: BadWords | null;
   readonly constraint: RequestConstraint | null;
+  readonly thinkingLimit: ThinkingLimit | null;
   /** Control tokens give no text. */
   readonly skipsSpecialTokens: boolean;
   readonly promptScorer: PromptScorer | null;
@@ -91,6 +95,7 @@ export class ActiveRequest {
     this.logitBias = request.sampling.logitBias.map(([id, bias]) => [id, Math.max(-100, Math.min(100, bias))] as const);
     this.badWords = parts.badWords;
     this.constraint = parts.constraint;
+    this.thinkingLimit = parts.thinkingLimit;
     this.#replyReader = parts.replyReader;
     this.skipsSpecialTokens = (request.skipSpecialTokens ?? true) && parts.replyReader?.keepsSpecialTokens !== true;
     this.promptScorer = numPromptLogprobs === null ? null : new PromptScorer(promptIds, numPromptLogprobs);

@@ -102,6 +102,8 @@ export interface GenerateRequest {
   minTokens: number;
   /** null = off; k = the sampled token and k entries in `top`; -1 = the whole vocabulary. */
   logprobs: number | null;
+  /** With `logprobs` only: entries of these ids in place of the most likely ones, behind the sampled token and in this order. Default null. */
+  logprobTokenIds?: readonly number[] | null;
   /** Default `raw`. */
   logprobsMode?: LogprobsMode;
   /**
@@ -128,6 +130,11 @@ export interface GenerateRequest {
   constraint?: unknown;
   /** The constraint begins behind the first occurrence of this text in the reply, such as `</think>`; null = at once. Default null. */
   constraintStartsAfter?: string | null;
+  /**
+   * The most tokens of reasoning: then the end of the think block is the only thing that can come. No effect where the model's template
+   * knows no reasoning, or the prompt has closed the block. Default null = any number.
+   */
+  thinkingTokenBudget?: number | null;
   /** With a chat prompt only. Default null: the reply is text, and events have no `reply`. */
   reply?: ReplyReading | null;
   /**
@@ -150,7 +157,7 @@ export interface TopLogprob extends TokenFace {
 }
 
 export interface TokenLogprob extends TopLogprob {
-  /** The sampled token, then the most likely others; exactly k entries for `logprobs: k` (a beam search: at most 2n). */
+  /** The sampled token, then the most likely others: exactly k entries for `logprobs: k` (a beam search: at most 2n); or those asked for by id. */
   top: TopLogprob[];
 }
 

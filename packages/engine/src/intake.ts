@@ -1,6 +1,7 @@
 import { ActiveRequest, type RequestConstraint } from './active-request.ts';
 import { BadWords } from './bad-words.ts';
 import { BeamSearch } from './beam-search.ts';
+import type { EngineTokenizer } from './chat.ts';
 import { Choice } from './choice.ts';
 import type { ConstraintCompiler, ConstraintStart } from './constraint.ts';
 import { asEngineError, EngineError } from './errors.ts';
@@ -8,9 +9,10 @@ import type { EngineEvent, GenerateRequest } from './generate-request.ts';
 import { Preparation } from './preparation.ts';
 import { encodePrompt, fitPrompt, type EncodedPrompt, type PromptParts } from './prompt.ts';
 import { createReplyReader, forcedCallSchema } from './reply-reader.ts';
-import type { ReplyTraits } from './reply-traits.ts';
+import { REASONING_END, type ReplyTraits } from './reply-traits.ts';
 import type { SchedulingPolicy } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
+import type { ThinkingLimit } from './thinking-budget.ts';
 import { validateRequest } from './validate-request.ts';
 
 export interface IntakeParts {
@@ -126,6 +128,7 @@ export class Intake {
         endingIds: new Set([...request.stopTokenIds, ...endIds]),
         badWords: badWords.length > 0 ? new BadWords(badWords, tokenizer) : null,
         constraint: this.#compile(request, encoded.replyTraits),
+        thinkingLimit: thinkingLimit(request, encoded.replyTraits, tokenizer),
         replyReader,
       },
       emit,
@@ -201,12 +204,22 @@ function constraintStart(request: GenerateRequest, traits: ReplyTraits | null): 
   if (marker !== null) return { kind: 'behind', marker };
   const reasoning = request.reply ? (traits?.reasoning ?? null) : null;
   if (reasoning === null || reasoning.isDisabled) return { kind: 'at_once' };
-  if (reasoning.startsInside) return { kind: 'behind', marker: END_OF_REASONING };
+  if (reasoning.startsInside) return { kind: 'behind', marker: REASONING_END };
   const openerId = traits?.thinkTokenId ?? null;
-  return openerId === null ? { kind: 'at_once' } : { kind: 'behind_if_opened', openerId, marker: END_OF_REASONING };
+  return openerId === null ? { kind: 'at_once' } : { kind: 'behind_if_opened', openerId, marker: REASONING_END };
 }
 
-const END_OF_REASONING = '</think>';
+/** Null where there is no reasoning to limit: the model knows none, or the prompt has closed its block. */
+function thinkingLimit(
+  { thinkingTokenBudget: maxTokens = null }: GenerateRequest,
+  traits: ReplyTraits | null,
+  tokenizer: EngineTokenizer,
+): ThinkingLimit | null {
+  const reasoning = traits?.reasoning ?? null;
+  if (maxTokens === null || reasoning === null || reasoning.isDisabled) return null;
+  const endIds = Array.from(tokenizer.encodeWithSpecial(REASONING_END));
+  return { maxTokens, startsInside: reasoning.startsInside, endIds };
+}
 
 function asConstraintError(cause: unknown): EngineError {
   if (cause instanceof EngineError) return cause;

@@ -20,13 +20,21 @@ export class LogprobWriter {
   /**
    * @param row logits, `[V]`, scanned
    * @param logSum log Σ exp of the row
-   * @param numTop entries of `top`: the sampled token, then the most likely others. 0 gives none, -1 the whole vocabulary.
+   * @param top entries of `top`: the sampled token, then the most likely others, so many in all (0 gives none, -1 the whole
+   *   vocabulary); or then these ids, each once
    */
-  entry(row: Float32Array, token: number, logSum: number, numTop: number, buffers: SamplerBuffers): TokenLogprob {
-    const count = numTop === -1 ? row.length : numTop;
+  entry(
+    row: Float32Array,
+    token: number,
+    logSum: number,
+    top: number | readonly number[],
+    buffers: SamplerBuffers,
+  ): TokenLogprob {
+    const count = top === -1 ? row.length : typeof top === 'number' ? top : Infinity;
+    const others = typeof top === 'number' ? mostLikelyTokens(row, count, buffers) : [...new Set(top)];
     return this.entryOf(
       { id: token, logprob: row[token]! - logSum },
-      mostLikelyTokens(row, count, buffers).map((id) => ({ id, logprob: row[id]! - logSum })),
+      others.map((id) => ({ id, logprob: row[id]! - logSum })),
       count,
     );
   }

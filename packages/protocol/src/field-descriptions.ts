@@ -50,8 +50,10 @@ const CHAT_FIELDS: Readonly<Record<ChatCompletionField, string>> = {
   allowed_token_ids: 'Only these ids may be sampled.',
   bad_words: 'Texts that must not be generated.',
   repetition_detection: 'Ends a reply that repeats itself.',
-  logprob_token_ids: 'Ids to score at each place.',
-  thinking_token_budget: 'The most tokens of reasoning.',
+  logprob_token_ids:
+    'Ids whose log-probabilities are told at each place, behind the sampled token and in this order, in place of the most likely ones. Needs `logprobs`.',
+  thinking_token_budget:
+    'The most tokens of reasoning; then `</think>` is forced. -1 means any number, the default. No effect on models without reasoning.',
   echo: 'Begin the reply with the last message where its role is that of the reply, and answer with `prompt_logprobs`. Default false.',
   add_generation_prompt: 'End the prompt where the reply begins. Default true.',
   continue_final_message: 'Go on inside the last message. Default false.',

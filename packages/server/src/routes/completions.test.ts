@@ -167,6 +167,10 @@ describe('fields', () => {
     [{ stream: true, use_beam_search: true }, 400, 'request.conflict', 'stream'],
     [{ stream: true, prompt_logprobs: 1 }, 400, 'request.conflict', 'prompt_logprobs'],
     [{ prompt_logprobs: 20, n: 16_384, prompt: 'abcd' }, 400, 'request.conflict', 'prompt_logprobs'],
+    [{ logprob_token_ids: [5] }, 400, 'request.conflict', 'logprob_token_ids'],
+    [{ logprob_token_ids: [1000], logprobs: 0 }, 400, 'request.conflict', 'logprob_token_ids'],
+    [{ logprob_token_ids: [5], logprobs: 0, use_beam_search: true }, 400, 'request.conflict', 'logprob_token_ids'],
+    [{ logprob_token_ids: Array.from({ length: 129 }, () => 1) }, 422, 'request.invalid', 'logprob_token_ids'],
     [{ truncate_prompt_tokens: 513 }, 400, 'request.conflict', 'truncate_prompt_tokens'],
     [{ truncate_prompt_tokens: 0 }, 400, 'engine.invalid_request', 'prompt'],
     [{ suffix: 'x' }, 400, 'request.unsupported', 'suffix'],
@@ -233,6 +237,21 @@ describe('log-probabilities', () => {
         { '<0>': 0, '<1>': -0.1, '<2>': -0.2 },
       ],
     });
+  });
+
+  test('are of chosen ids in place of the most likely ones', async () => {
+    server.inference.script = (request) => {
+      const events = replies({ ...request, logprobs: 2 }, [{ ids: [5], text: '<5>' }]);
+      return [...events].map((event) => {
+        if (event.kind !== 'delta' || event.logprobs === null) return event;
+        const chosen = [900, 7, 0].map((id) => ({ id, logprob: -id, bytes: [], text: `<${id}>` }));
+        return { ...event, logprobs: event.logprobs.map((entry) => ({ ...entry, top: [entry, ...chosen] })) };
+      });
+    };
+    const { choices } = await answerTo({ prompt: 'a', logprobs: 1, logprob_token_ids: [900, 7, 0] });
+    expect(server.inference.lastRequest.logprobTokenIds).toEqual([900, 7, 0]);
+    const all = { '<5>': -0.5, '<900>': -900, '<7>': -7, '<0>': -0 };
+    expect(choices[0]?.logprobs?.top_logprobs[0]).toEqual({ ...all, '<0>': 0 });
   });
 
   test('of 0 hold the sampled token alone, as an id when asked', async () => {

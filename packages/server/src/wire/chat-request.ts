@@ -56,6 +56,8 @@ export function checkChatRequest(body: ChatCompletionRequest): void {
   checkTemplateInput(body);
   checkSharedFields(body, requestedTokens(body));
   checkTools(body);
+  if (body.use_beam_search && thinkingBudget(body) !== null)
+    throw conflict('thinking_token_budget', '`thinking_token_budget` is not allowed with `use_beam_search`');
   checkOpenEnd(body);
 }
 
@@ -139,7 +141,16 @@ export function toChatGenerateRequest(
   });
   // vLLM takes an echo for a wish to see the prompt's logprobs, as many as of the reply. A stream never shows them.
   const promptLogprobs = body.prompt_logprobs ?? (body.echo ? (body.top_logprobs ?? 0) : null);
-  return { ...request, promptLogprobs: body.stream ? null : promptLogprobs, reply: replyReading(body) };
+  return {
+    ...request,
+    promptLogprobs: body.stream ? null : promptLogprobs,
+    reply: replyReading(body),
+    thinkingTokenBudget: thinkingBudget(body),
+  };
+}
+
+function thinkingBudget({ thinking_token_budget: budget = null }: ChatCompletionRequest): number | null {
+  return budget === -1 ? null : budget;
 }
 
 function templateVariables(body: ChatCompletionRequest): Record<string, unknown> {

@@ -26,6 +26,8 @@ export interface CompletionFormat {
   isPromptOnly: boolean;
   /** Null = none; k = the k most likely tokens beside the sampled one. */
   numTopLogprobs: number | null;
+  /** In place of those the ones that the request named. */
+  hasScoredIds: boolean;
   /** Logprobs begin with those of the prompt. */
   hasEchoLogprobs: boolean;
   /** Entries of `prompt_logprobs` beside the prompt's own token; null = none. */
@@ -73,6 +75,7 @@ export function completionFormatOf(body: CompletionRequest): CompletionFormat {
     hasEcho: isEcho && !hasTokenIds,
     isPromptOnly: body.max_tokens === 0,
     numTopLogprobs,
+    hasScoredIds: (body.logprob_token_ids ?? null) !== null,
     hasEchoLogprobs: isEcho && numTopLogprobs !== null,
     // vLLM takes an echo with logprobs for a wish to see the prompt's in this form, too. A stream never shows them.
     numPromptLogprobs: body.stream ? null : (body.prompt_logprobs ?? (isEcho ? numTopLogprobs : null)),

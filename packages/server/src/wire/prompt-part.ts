@@ -34,10 +34,10 @@ export class PromptPart {
 
   /** Of one choice; null when none were asked for. */
   createLogprobWriter(): CompletionLogprobWriter | null {
-    const { numTopLogprobs: numTop, hasTokensAsIds } = this.#format;
-    return numTop === null
-      ? null
-      : new CompletionLogprobWriter({ numTop, hasTokensAsIds }, this.#textBefore, this.#columns);
+    const { numTopLogprobs, hasScoredIds, hasTokensAsIds } = this.#format;
+    if (numTopLogprobs === null) return null;
+    const numTop = hasScoredIds ? Infinity : numTopLogprobs;
+    return new CompletionLogprobWriter({ numTop, hasTokensAsIds }, this.#textBefore, this.#columns);
   }
 }
 
