@@ -102,6 +102,34 @@ describe('the language of', () => {
     for (const text of allowed) expect(allows(constraints, spec, text), JSON.stringify(text)).toBe(true);
     for (const text of refused) expect(allows(constraints, spec, text), JSON.stringify(text)).toBe(false);
   });
+
+  const call = tag(element('<call>', INTEGER, '</call>'));
+  test.each(LANGUAGES)('%s, or of another', (_name, spec, allowed, refused) => {
+    const either: ConstraintSpec = { kind: 'either', options: [spec, call] };
+    for (const text of [...allowed, '<call>12</call>'])
+      expect(allows(constraints, either, text), JSON.stringify(text)).toBe(true);
+    for (const text of [...refused, '<call>a</call>', '<call>1</call>x'])
+      expect(allows(constraints, either, text), JSON.stringify(text)).toBe(false);
+  });
+
+  test('one schema or another with the same beginning', () => {
+    const called = {
+      type: 'object',
+      properties: { name: { const: 'f' }, arguments: { type: 'object' } },
+      required: ['name', 'arguments'],
+    };
+    const own = {
+      properties: { name: { type: 'string' }, age: { type: 'integer' } },
+      required: ['name'],
+      additionalProperties: false,
+    };
+    const options = [schema(own), schema(called), tag(element('[', INTEGER, ']'))];
+    const either: ConstraintSpec = { kind: 'either', options };
+    for (const text of ['{"name":"f","age":1}', '{"name":"f","arguments":{"a":1}}', '{"name":"g"}', '[1]'])
+      expect(allows(constraints, either, text), text).toBe(true);
+    for (const text of ['{"name":"g","arguments":{}}', '[]'])
+      expect(allows(constraints, either, text), text).toBe(false);
+  });
 });
 
 const legacy: ConstraintSpec = {
@@ -234,10 +262,6 @@ describe('refused with its reason:', () => {
       'constraint.unsupported: free text that is followed by neither',
     ],
     [tag({ type: 'token', token: '<|none|>' }), 'constraint.invalid: there is no control token "<|none|>"'],
-    [
-      tag(element('<a>', { type: 'grammar', grammar: 'start: "a"' }, '')),
-      'constraint.unsupported: a format "grammar" without "::="',
-    ],
     [
       triggered({ triggers: ['<', '<x'] }),
       'constraint.invalid: exactly one trigger must be a prefix of the begin "<x>", got 2',

@@ -1,3 +1,4 @@
+import type { ToolDescription, ToolFormat } from '@trainyard/tokenizer';
 import type { EngineTokenizer } from './chat.ts';
 import { EngineError } from './errors.ts';
 import { MarkerFinder } from './marker-finder.ts';
@@ -30,6 +31,15 @@ export interface ConstraintCompiler {
   compile(constraint: unknown): TokenMatcher;
   /** The constraint that holds a reply to a JSON schema. Absent: tools cannot be forced. */
   forSchema?(schema: Readonly<Record<string, unknown>>): unknown;
+  /**
+   * The constraint on replies that either are calls of tools, in the model's own format, or satisfy `constraint`. The latter itself where
+   * calls in that format cannot be described; absent: always.
+   */
+  orCalls?(
+    constraint: unknown,
+    format: ToolFormat,
+    calls: { tools: readonly ToolDescription[]; isParallel: boolean },
+  ): unknown;
 }
 
 /** Where in a reply its constraint begins. */

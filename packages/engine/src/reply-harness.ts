@@ -78,6 +78,7 @@ export class ReplyHarness {
         // Compiled at once: validation has a thread of its own, which steps do not wait for.
         compile: (constraint) => this.#specs.compile(constraint),
         forSchema: (schema) => this.#specs.forSchema(schema),
+        orCalls: (constraint, format, calls) => this.#specs.orCalls(constraint, format, calls),
       },
       vocabSize: this.#vocabulary.vocabSize,
       logits: replying([...tokenizer.encodeWithSpecial(text)], tokenIds.length),
