@@ -119,6 +119,7 @@ describe('the language of', () => {
       required: ['name', 'arguments'],
     };
     const own = {
+      type: 'object',
       properties: { name: { type: 'string' }, age: { type: 'integer' } },
       required: ['name'],
       additionalProperties: false,
