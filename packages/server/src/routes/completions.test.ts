@@ -128,6 +128,34 @@ describe('fields', () => {
     expect([stop, minTokens, priority, cacheSalt, ignoreEos, stopTokenIds]).toEqual([['x'], 1, -1, 's', true, [4]]);
   });
 
+  test('reach the engine: what holds the text, and what must not come', async () => {
+    await answerTo({
+      prompt: 'a',
+      structured_outputs: { choice: ['x', 'y'] },
+      bad_words: ['no'],
+      allowed_token_ids: [5],
+    });
+    const { constraint, badWords, allowedTokenIds } = server.inference.lastRequest;
+    expect([constraint, badWords, allowedTokenIds]).toEqual([{ kind: 'choice', choices: ['x', 'y'] }, ['no'], [5]]);
+    await answerTo({ prompt: 'a', response_format: { type: 'json_object' } });
+    expect(server.inference.lastRequest.constraint).toMatchObject({ kind: 'json_object' });
+    await answerTo({ prompt: 'a', use_beam_search: true, n: 3, length_penalty: 2, temperature: 0 });
+    expect(server.inference.lastRequest).toMatchObject({ n: 3, beamSearch: { lengthPenalty: 2 } });
+    const repetition = { max_pattern_size: 3, min_count: 2 };
+    await answerTo({ prompt: 'a', repetition_detection: repetition, logprobs_mode: 'processed_logprobs' });
+    expect(server.inference.lastRequest).toMatchObject({
+      repetitionDetection: { maxPatternSize: 3, minPatternSize: 0, minCount: 2 },
+      logprobsMode: 'processed',
+    });
+  });
+
+  test.each(['response_format', 'structured_outputs'])('a refusal of the constraint names %s', async (field) => {
+    server.inference.script = () => [failure('engine.invalid_request', 'the constraint is refused', 'constraint')];
+    const value = { response_format: { type: 'json_object' }, structured_outputs: { json_object: true } };
+    const response = await complete({ prompt: 'a', [field]: value[field as keyof typeof value] });
+    expect([response.statusCode, response.json<ErrorBody>().error.param]).toEqual([400, field]);
+  });
+
   test('16 tokens unless said otherwise', async () => {
     await answerTo({ prompt: 'a' });
     await answerTo({ prompt: 'a', max_tokens: null });
