@@ -65,6 +65,38 @@ describe('the unmodified openai client (Node)', () => {
     expect(final.choices[0]!.message.content).toContain('Paris');
   });
 
+  it.each([
+    ['required' as const, 'tool_calls'],
+    [{ type: 'function' as const, function: { name: 'weather' } }, 'stop'],
+  ])('reads the call that tool_choice %j asks for, streamed and whole alike', async (toolChoice, finishReason) => {
+    const city = { type: 'string', enum: ['Paris', 'Rome'] };
+    const request = {
+      model: base,
+      messages: [{ role: 'user' as const, content: 'What is the weather in Paris?' }],
+      tools: [
+        {
+          type: 'function' as const,
+          function: { name: 'weather', parameters: { type: 'object', properties: { city }, required: ['city'] } },
+        },
+      ],
+      tool_choice: toolChoice,
+      parallel_tool_calls: false,
+      seed: 3,
+      max_tokens: 100,
+    };
+    const [whole] = (await openai.chat.completions.create(request)).choices;
+    const [streamed] = (await openai.chat.completions.stream(request).finalChatCompletion()).choices;
+    for (const choice of [whole, streamed]) {
+      expect(choice?.finish_reason).toBe(finishReason);
+      const [call, ...others] = choice?.message.tool_calls ?? [];
+      if (call?.type !== 'function') throw new Error('no function was called');
+      expect([others, call.function.name]).toEqual([[], 'weather']);
+      expect(call.id).toMatch(/^chatcmpl-tool-[0-9a-f]{16}$/);
+      expect(['Paris', 'Rome']).toContain((JSON.parse(call.function.arguments) as { city: unknown }).city);
+    }
+    expect(called(streamed)).toBe(called(whole));
+  });
+
   it('samples n=8 with log-probabilities of every token', async () => {
     const answer = await openai.chat.completions.create({
       model: base,
@@ -170,3 +202,8 @@ describe('names of trained models', () => {
     );
   });
 });
+
+function called(choice: OpenAI.ChatCompletion.Choice | undefined): string | undefined {
+  const call = choice?.message.tool_calls?.[0];
+  return call?.type === 'function' ? call.function.arguments : undefined;
+}

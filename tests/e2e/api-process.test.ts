@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Trainyard } from '@trainyard/sdk';
 
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import { residentMb } from '../support/processes.ts';
 
 /** The API process: no native compute inside, and never busy for long. */
 
@@ -23,14 +24,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await service.close();
 });
-
-const PEAK_AND_NOW = /^VmHWM:\s+(\d+) kB[^]*^VmRSS:\s+(\d+) kB/m;
-
-/** Megabytes the API process has in memory, and had at most. */
-function memory(): { peakMb: number; nowMb: number } {
-  const match = PEAK_AND_NOW.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'));
-  return { peakMb: Number(match?.[1]) / 1024, nowMb: Number(match?.[2]) / 1024 };
-}
 
 /** A job of about `megabytes` whose groups have equal rewards, so that nothing is left to train. */
 function largeJob(megabytes: number): Buffer {
@@ -63,7 +56,7 @@ it('has neither llama.cpp nor ONNX Runtime nor the library that calls them in it
 
 it('answers health while a job of 60 MB comes in', { timeout: 120_000 }, async () => {
   const body = largeJob(60);
-  const before = memory();
+  const before = residentMb(service.pid);
   const latencies: number[] = [];
   let isPosting = true;
   const poll = async () => {
@@ -90,13 +83,13 @@ it('answers health while a job of 60 MB comes in', { timeout: 120_000 }, async (
   expect(response.status).toBe(200);
   latencies.sort((first, second) => first - second);
   const at = (share: number) => latencies[Math.floor(share * (latencies.length - 1))]!;
-  const { peakMb } = memory();
+  const { peak } = residentMb(service.pid);
   console.log(
     `${(body.length / 1e6).toFixed(0)} MB in ${seconds.toFixed(1)} s; ${latencies.length} health answers meanwhile: p50 ${at(0.5).toFixed(1)} ms, ` +
-      `p99 ${at(0.99).toFixed(0)} ms, longest ${at(1).toFixed(0)} ms; memory ${before.nowMb.toFixed(0)} MB before, ${peakMb.toFixed(0)} MB at most`,
+      `p99 ${at(0.99).toFixed(0)} ms, longest ${at(1).toFixed(0)} ms; memory ${before.now.toFixed(0)} MB before, ${peak.toFixed(0)} MB at most`,
   );
   // Parsed in the API process, the same body made one health answer take as long as the whole: seconds.
   expect(at(0.99)).toBeLessThan(400);
-  expect(peakMb - before.nowMb).toBeLessThan(1_500);
+  expect(peak - before.now).toBeLessThan(1_500);
   expect(await client.waitForTraining(id)).toEqual([]);
 });

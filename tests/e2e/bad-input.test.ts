@@ -54,8 +54,8 @@ describe('chat requests', () => {
     ['several greedy choices', { messages, n: 2, temperature: 0 }, 400, 'request.conflict'],
     ['an unknown model', { messages, model: 'x/y/z' }, 404, 'request.unknown_model'],
     ['an unknown step', { messages, model: 'input:step9' }, 404, 'request.unknown_model'],
-    ['a field that is not implemented', { messages, structured_outputs: { regex: 'a' } }, 400, 'request.unsupported'],
-    ['a removed field', { messages, guided_json: {} }, 400, 'request.unsupported'],
+    ['a constraint that is none', { messages, structured_outputs: { regex: '(' } }, 400, 'engine.invalid_request'],
+    ['a removed field', { messages, guided_json: { type: 'object' } }, 400, 'request.unsupported'],
     ['a bias outside the vocabulary', { messages, logit_bias: { 99999999: 1 } }, 400, null],
   ])('%s', async (_name, body, status, code) => {
     const answer = await send('POST', '/chat/completions', body);

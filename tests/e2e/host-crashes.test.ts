@@ -1,12 +1,10 @@
-import { readFileSync } from 'node:fs';
-import { spawnSync } from 'node:child_process';
-
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { Trainyard, TrainyardApiError } from '@trainyard/sdk';
 
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
 import { groupsOfTwoRows } from '../support/groups.ts';
+import { hostOf } from '../support/processes.ts';
 
 let service: OwnService;
 let client: Trainyard;
@@ -24,17 +22,7 @@ afterAll(async () => {
   await service.close();
 });
 
-/** Process id of one of the service's hosts. */
-function hostPid(name: 'engine' | 'trainer'): number {
-  const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(service.pid)], { encoding: 'utf8' });
-  const pid = stdout
-    .trim()
-    .split(/\s+/)
-    .map(Number)
-    .find((child) => readFileSync(`/proc/${child}/cmdline`, 'utf8').includes(`${name}-host.ts`));
-  if (pid === undefined) throw new Error(`the service has no ${name} host`);
-  return pid;
-}
+const hostPid = (name: 'engine' | 'trainer') => hostOf(service.pid, name);
 
 async function untilHealthy(): Promise<void> {
   while (!(await client.isHealthy())) await new Promise((resolve) => setTimeout(resolve, 50));

@@ -10,15 +10,10 @@ import { Trainyard } from '@trainyard/sdk';
 
 import { ownService } from '../../scripts/own-service.ts';
 import { groupsOfTwoRows, scoredGroup } from '../support/groups.ts';
+import { childrenOf } from '../support/processes.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-lifecycle-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
-
-/** Process ids of the direct children of a process. */
-function childrenOf(pid: number): number[] {
-  const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' });
-  return stdout.trim().split(/\s+/).filter(Boolean).map(Number);
-}
 
 function isAlive(pid: number): boolean {
   try {

@@ -54,8 +54,8 @@ export class Intake {
       this.#checkRoom(request.requestId);
       validateRequest(request, vocabSize, policy);
       const controller = new AbortController();
-      const checked = this.#checkConstraint(request, controller.signal);
       const prompt = encodePrompt(request, parts, controller.signal);
+      const checked = this.#tryConstraint(request, prompt, controller);
       if (prompt instanceof Promise || checked !== null) {
         const prepared = Promise.all([prompt, checked]).then(([encoded]) => encoded);
         const preparation = new Preparation({ request, arrival, emit }, prepared, controller, onPrepared);
@@ -140,6 +140,21 @@ export class Intake {
       );
     }
     return active;
+  }
+
+  /** Checks the constraint; when that is refused at once, the prompt that is being made is not waited for. */
+  #tryConstraint(
+    request: GenerateRequest,
+    prompt: EncodedPrompt | Promise<EncodedPrompt>,
+    controller: AbortController,
+  ): Promise<void> | null {
+    try {
+      return this.#checkConstraint(request, controller.signal);
+    } catch (error) {
+      controller.abort();
+      if (prompt instanceof Promise) prompt.catch(() => undefined);
+      throw error;
+    }
   }
 
   /** Null when there is nothing to check. */

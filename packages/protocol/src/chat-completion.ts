@@ -14,6 +14,10 @@ import { JsonObjectSchema, optionalNullable } from './schema.ts';
 export const MAX_TOP_LOGPROBS = 20;
 /** The largest number of stop strings. */
 export const MAX_STOP_STRINGS = 4;
+/** The largest number of stop token ids. */
+export const MAX_STOP_TOKEN_IDS = 4096;
+/** The largest number of bad words. */
+export const MAX_BAD_WORDS = 1024;
 /** The most choices one request may ask for. */
 export const MAX_CHOICES = 16_384;
 
@@ -129,7 +133,7 @@ export const ChatCompletionRequestSchema = Type.Object(
     min_p: optionalNullable(Type.Number({ minimum: 0, maximum: 1 })),
     repetition_penalty: optionalNullable(Type.Number({ exclusiveMinimum: 0 })),
     length_penalty: Type.Optional(Type.Number()),
-    stop_token_ids: optionalNullable(Type.Array(TokenId)),
+    stop_token_ids: optionalNullable(Type.Array(TokenId, { maxItems: MAX_STOP_TOKEN_IDS })),
     include_stop_str_in_output: Type.Optional(Type.Boolean()),
     ignore_eos: Type.Optional(Type.Boolean()),
     min_tokens: Type.Optional(Type.Integer({ minimum: 0 })),
@@ -139,7 +143,7 @@ export const ChatCompletionRequestSchema = Type.Object(
     truncation_side: optionalNullable(Type.Enum(['left', 'right'])),
     prompt_logprobs: optionalNullable(Type.Integer({ minimum: -1, maximum: MAX_TOP_LOGPROBS })),
     allowed_token_ids: optionalNullable(Type.Array(TokenId)),
-    bad_words: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
+    bad_words: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: MAX_BAD_WORDS })),
     repetition_detection: optionalNullable(RepetitionDetectionSchema),
     logprob_token_ids: optionalNullable(Type.Array(TokenId)),
     thinking_token_budget: optionalNullable(Type.Integer({ minimum: -1 })),

@@ -2,66 +2,49 @@ import Type, { type Static } from 'typebox';
 
 import { ErrorObjectSchema } from './errors.ts';
 import { ToolCallSchema } from './chat-message.ts';
+import { ChoiceLogprobsSchema, PromptLogprobsSchema } from './logprobs.ts';
 import { nullable } from './schema.ts';
 
 /** What a chat completion answers: in one piece, or as chunks of a stream. */
 
-const TopLogprobSchema = Type.Object(
-  {
-    token: Type.String({ description: "The token's text, or `token_id:N`." }),
-    logprob: Type.Number({ description: 'Natural logarithm; −∞ is sent as −9999.' }),
-    bytes: Type.Array(Type.Integer({ minimum: 0, maximum: 255 }), {
-      description: "UTF-8 of the token's own bytes, which may be a piece of a character.",
-    }),
-  },
-  { title: 'TopLogprob' },
-);
-export type TopLogprobEntry = Static<typeof TopLogprobSchema>;
-
-const TokenLogprobSchema = Type.Object(
-  {
-    ...TopLogprobSchema.properties,
-    top_logprobs: Type.Array(TopLogprobSchema, {
-      description: 'The sampled token first, then the most likely others; as many as `top_logprobs` asked for.',
-    }),
-  },
-  { title: 'TokenLogprob', description: 'What a choice says about one sampled token.' },
-);
-export type TokenLogprobEntry = Static<typeof TokenLogprobSchema>;
-
-const ChoiceLogprobsSchema = Type.Object(
-  {
-    content: Type.Array(TokenLogprobSchema, {
-      description: 'One entry per sampled token, the end-of-turn token included.',
-    }),
-  },
-  { title: 'ChoiceLogprobs' },
-);
-export type ChoiceLogprobs = Static<typeof ChoiceLogprobsSchema>;
-
 export const FinishReasonSchema = Type.Enum(['stop', 'length', 'tool_calls', 'repetition', 'abort'], {
-  description: 'Why the choice ended.',
+  description:
+    'Why the choice ended. `tool_calls`: it stopped by itself, and called tools (not for a tool that the request named).',
 });
 export type WireFinishReason = Static<typeof FinishReasonSchema>;
 
 export const StopReasonSchema = Type.Union([Type.String(), Type.Integer(), Type.Null()], {
-  description: 'The stop string or stop token id that ended it; null for the end of turn and for the length limit.',
+  description:
+    'The stop string or stop token id that ended it, `repetition_detected`, or null for the end of turn and for the length limit.',
 });
 
 export const TokenIdsSchema = nullable(Type.Array(Type.Integer({ minimum: 0 })), {
-  description: 'Every sampled id, the stopping one included; null unless asked for.',
+  description:
+    'Every sampled id, the stopping one included; null unless asked for, and in replies that may hold reasoning which the request hides.',
+});
+
+const RoleSchema = Type.String({
+  description: "`assistant`, or the last message's role with `add_generation_prompt: false`.",
 });
 
 const AssistantMessageSchema = Type.Object(
   {
-    role: Type.Literal('assistant'),
-    content: nullable(Type.String(), { description: 'The text of the reply.' }),
+    role: RoleSchema,
+    content: nullable(Type.String(), {
+      description:
+        'The text of the reply, behind the last message with `echo`. Null when there is only reasoning, or only calls; empty where `tool_choice` is `required` or names a tool.',
+    }),
     refusal: Type.Null(),
     annotations: Type.Null(),
     audio: Type.Null(),
     function_call: Type.Null(),
     tool_calls: Type.Optional(Type.Array(ToolCallSchema, { description: 'Absent when no tool was called.' })),
-    reasoning: nullable(Type.String(), { description: 'Text of the reasoning, where it is split off.' }),
+    reasoning: nullable(Type.String(), {
+      description: 'Text of the reasoning, where it is split off; null with `include_reasoning: false`.',
+    }),
+    reasoning_content: Type.Optional(
+      nullable(Type.String(), { description: 'The same under its older name, where the request asks for that.' }),
+    ),
   },
   { title: 'AssistantMessage' },
 );
@@ -72,7 +55,8 @@ const ChatCompletionChoiceSchema = Type.Object(
     index: Type.Integer({ minimum: 0 }),
     message: AssistantMessageSchema,
     logprobs: nullable(ChoiceLogprobsSchema, {
-      description: 'Null unless asked for; on by default for trained models.',
+      description:
+        'Null unless asked for, on by default for trained models; null in replies that may hold reasoning which the request hides.',
     }),
     finish_reason: FinishReasonSchema,
     stop_reason: StopReasonSchema,
@@ -87,6 +71,10 @@ const CachedTokensSchema = Type.Object({
   cached_tokens: Type.Integer({ minimum: 0, description: 'Prompt tokens that were already in memory.' }),
 });
 
+const ReasoningTokensSchema = Type.Object({
+  reasoning_tokens: Type.Integer({ minimum: 0, description: 'Completion tokens that were reasoning, hidden or not.' }),
+});
+
 export const CompletionUsageSchema = Type.Object(
   {
     prompt_tokens: Type.Integer({
@@ -96,7 +84,9 @@ export const CompletionUsageSchema = Type.Object(
     total_tokens: Type.Integer({ minimum: 0 }),
     completion_tokens: Type.Integer({ minimum: 0, description: 'The sum over all choices.' }),
     prompt_tokens_details: nullable(CachedTokensSchema),
-    completion_tokens_details: Type.Null(),
+    completion_tokens_details: nullable(ReasoningTokensSchema, {
+      description: 'Null for a model without reasoning.',
+    }),
   },
   { title: 'CompletionUsage' },
 );
@@ -120,11 +110,11 @@ export const ChatCompletionSchema = Type.Object(
     service_tier: Type.Null(),
     system_fingerprint: FingerprintSchema,
     usage: CompletionUsageSchema,
-    prompt_logprobs: Type.Null(),
+    prompt_logprobs: nullable(PromptLogprobsSchema, { description: 'Null unless asked for.' }),
     prompt_token_ids: nullable(Type.Array(Type.Integer({ minimum: 0 })), {
       description: 'Ids of the rendered prompt, with `return_token_ids`.',
     }),
-    prompt_text: Type.Null(),
+    prompt_text: nullable(Type.String(), { description: 'The rendered prompt, with `return_prompt_text`.' }),
     kv_transfer_params: Type.Null(),
     ec_transfer_params: Type.Null(),
     metrics: Type.Null(),
@@ -136,13 +126,48 @@ export const ChatCompletionSchema = Type.Object(
 );
 export type ChatCompletion = Static<typeof ChatCompletionSchema>;
 
+const ToolCallDeltaSchema = Type.Object(
+  {
+    index: Type.Integer({ minimum: 0, description: 'Which call of the choice.' }),
+    id: Type.Optional(Type.String({ description: 'With the first piece of a call only.' })),
+    type: Type.Optional(Type.Literal('function', { description: 'With the first piece of a call only.' })),
+    function: Type.Object({
+      name: Type.Optional(
+        nullable(Type.String(), {
+          description: 'With the first piece of a call; in later ones null (`tool_choice: "required"`) or absent.',
+        }),
+      ),
+      arguments: Type.Optional(Type.String({ description: 'What comes next of the JSON text.' })),
+    }),
+  },
+  { title: 'ToolCallDelta' },
+);
+export type ToolCallDeltaEntry = Static<typeof ToolCallDeltaSchema>;
+
+const ChunkDeltaSchema = Type.Object(
+  {
+    role: Type.Optional(RoleSchema),
+    content: Type.Optional(
+      nullable(Type.String(), { description: 'The text that this chunk adds; null beside pieces of calls.' }),
+    ),
+    reasoning: Type.Optional(Type.String({ description: 'The reasoning that this chunk adds.' })),
+    reasoning_content: Type.Optional(
+      Type.String({ description: 'The same under its older name, where the request asks for that.' }),
+    ),
+    tool_calls: Type.Optional(Type.Array(ToolCallDeltaSchema, { description: 'Pieces of calls, in order.' })),
+  },
+  {
+    title: 'ChunkDelta',
+    description:
+      'What a chunk adds. The first of a choice has the role and no text; one that only tells tokens, or the end, is empty.',
+  },
+);
+export type ChunkDelta = Static<typeof ChunkDeltaSchema>;
+
 const ChunkChoiceSchema = Type.Object(
   {
     index: Type.Integer({ minimum: 0 }),
-    delta: Type.Object({
-      role: Type.Optional(Type.Literal('assistant', { description: 'In the first chunk of a choice.' })),
-      content: Type.Optional(Type.String({ description: 'The text that this chunk adds.' })),
-    }),
+    delta: ChunkDeltaSchema,
     logprobs: nullable(ChoiceLogprobsSchema, { description: "Exactly this chunk's tokens." }),
     finish_reason: nullable(FinishReasonSchema, { description: 'Null until the last chunk of the choice.' }),
     stop_reason: Type.Optional(StopReasonSchema),
@@ -159,6 +184,7 @@ export const ChunkUsageSchema = Type.Object(
     total_tokens: Type.Integer({ minimum: 0 }),
     completion_tokens: Type.Integer({ minimum: 0 }),
     prompt_tokens_details: Type.Optional(CachedTokensSchema),
+    completion_tokens_details: Type.Optional(ReasoningTokensSchema),
   },
   { title: 'ChunkUsage' },
 );
@@ -174,7 +200,9 @@ export const ChatCompletionChunkSchema = Type.Object(
     prompt_token_ids: Type.Optional(
       nullable(Type.Array(Type.Integer({ minimum: 0 })), { description: 'Only in the first chunk of a choice.' }),
     ),
-    prompt_text: Type.Optional(Type.Null()),
+    prompt_text: Type.Optional(
+      nullable(Type.String(), { description: 'The rendered prompt, only in the first chunk of a choice.' }),
+    ),
     system_fingerprint: Type.Optional(FingerprintSchema),
     usage: Type.Optional(ChunkUsageSchema),
   },

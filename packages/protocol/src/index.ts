@@ -78,15 +78,15 @@ export type {
   ChatCompletion,
   ChatCompletionChoice,
   ChatCompletionChunk,
-  ChoiceLogprobs,
   ChunkChoice,
+  ChunkDelta,
   ChunkUsage,
   CompletionUsage,
   StreamError,
-  TokenLogprobEntry,
-  TopLogprobEntry,
+  ToolCallDeltaEntry,
   WireFinishReason,
 } from './chat-response.ts';
+export type { ChoiceLogprobs, PromptLogprobEntry, TokenLogprobEntry, TopLogprobEntry } from './logprobs.ts';
 export {
   HistorySchema,
   TrajectoryGroupSchema,

@@ -81,6 +81,8 @@ function sendError(
 ): FastifyReply {
   const fault = error instanceof Error ? translate(error as FastifyError, request) : error;
   const answer = toErrorAnswer(fault);
+  // Kept open, the connection takes the rest of the body in, and the client reads this answer instead of a reset connection.
+  if (answer.fault.status === 413) reply.removeHeader('connection');
   // A client that left is no failure, and reads no answer.
   if (answer.isInternal && !reply.raw.destroyed)
     log(

@@ -4,11 +4,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { IdempotentAnswer, Store } from '@trainyard/store';
 
 import { callerOf } from './auth.ts';
+import { toOrderedJson } from './ordered-json.ts';
 import { RequestError } from './request-error.ts';
 
 /** Longest `Idempotency-Key`. */
 const MAX_KEY_CHARACTERS = 256;
 const KEY_PATTERN = /^[\x20-\x7e]+$/;
+const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** An answer that was just made, or that an earlier request with the same key got. */
 interface Answered {
@@ -34,7 +36,7 @@ export async function answerOnce(
   act: (completes: Completes) => Promise<object>,
 ): Promise<FastifyReply> {
   const key = keyOf(request);
-  if (key === null) return reply.send(await act(() => undefined));
+  if (key === null) return reply.type(JSON_TYPE).send(toOrderedJson(await act(() => undefined)));
   const identity = { keyId: callerOf(request).keyId, key };
   const state = await store.beginIdempotent({ ...identity, requestHash: hashOf(request) });
   switch (state.kind) {
@@ -56,10 +58,10 @@ export async function answerOnce(
       state satisfies never;
   }
   try {
-    const answer = await act((body) => ({ ...identity, status: 200, body: JSON.stringify(body) }));
-    const body = JSON.stringify(answer);
+    const answer = await act((body) => ({ ...identity, status: 200, body: toOrderedJson(body) }));
+    const body = toOrderedJson(answer);
     await store.completeIdempotent({ ...identity, status: 200, body });
-    return await reply.type('application/json; charset=utf-8').send(body);
+    return await reply.type(JSON_TYPE).send(body);
   } catch (error) {
     await store.abandonIdempotent(identity);
     throw error;
@@ -67,11 +69,7 @@ export async function answerOnce(
 }
 
 function sendAgain(reply: FastifyReply, answer: Answered): FastifyReply {
-  return reply
-    .code(answer.status)
-    .header('idempotent-replayed', 'true')
-    .type('application/json; charset=utf-8')
-    .send(answer.body);
+  return reply.code(answer.status).header('idempotent-replayed', 'true').type(JSON_TYPE).send(answer.body);
 }
 
 function keyOf(request: FastifyRequest): string | null {

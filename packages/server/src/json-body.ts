@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { parse } from 'secure-json-parse';
 
+import { fieldDeeperThan, MAX_JSON_DEPTH } from './json-depth.ts';
 import { jsonFaultPosition } from './json-fault.ts';
 import { RequestError } from './request-error.ts';
 
@@ -24,17 +25,18 @@ export function acceptJsonBodies(app: FastifyInstance): void {
     if (request.headers['idempotency-key'] !== undefined)
       request.bodyDigest = createHash('sha256').update(text).digest('hex');
     try {
-      done(null, keepSeedDigits(parseJsonBody(text), text));
+      const body = parseJsonBody(text);
+      const tooDeep = fieldDeeperThan(body, MAX_JSON_DEPTH);
+      done(tooDeep === null ? null : nestingFault(tooDeep), tooDeep === null ? keepSeedDigits(body, text) : undefined);
     } catch (error) {
-      done(error instanceof RangeError ? nestingFault(error) : (error as Error));
+      done(error as Error);
     }
   });
 }
 
-/** Valid JSON that exhausts the stack while a large `seed` is read again digit by digit. */
-function nestingFault(cause: RangeError): RequestError {
-  const items = [{ loc: ['body'], msg: 'The body is nested too deeply', type: 'recursion_limit' }];
-  return new RequestError('request.invalid', 'The body is nested too deeply', { param: 'body', items, cause });
+function nestingFault(loc: readonly string[]): RequestError {
+  const msg = `Input should nest at most ${MAX_JSON_DEPTH} levels of lists and objects`;
+  return RequestError.invalid([{ loc: [...loc], msg, type: 'recursion_limit' }]);
 }
 
 /**

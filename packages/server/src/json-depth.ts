@@ -1,3 +1,15 @@
+/** Levels of lists and objects in one body: JSON schemas of tools have some twenty. */
+export const MAX_JSON_DEPTH = 256;
+
+/** The place of the first field of a body that nests deeper than `limit` levels, as `loc` has it; null when there is none. */
+export function fieldDeeperThan(body: unknown, limit: number): string[] | null {
+  if (!isDeeperThan(body, limit)) return null;
+  const field = Array.isArray(body)
+    ? undefined
+    : Object.entries(body as object).find(([, value]) => isDeeperThan(value, limit - 1))?.[0];
+  return field === undefined ? ['body'] : ['body', field];
+}
+
 /**
  * Whether a JSON value nests lists and objects deeper than `limit` levels. Iterative: what calls itself on such a value
  * (serialisers, templates) runs out of stack at some ten thousand levels, which fit into 20 KB.

@@ -1,5 +1,6 @@
 import type { RenderedPrompt, RenderOptions } from './chat-template.ts';
 import { ControlShield } from './control-shield.ts';
+import { checkInputSize } from './input-size.ts';
 import { checkNestingDepth } from './nesting-depth.ts';
 import { detectToolFormat, type ToolFormat } from './reply/tool-format.ts';
 import { SpecialTokens } from './special-tokens.ts';
@@ -59,6 +60,7 @@ export class PromptInput {
     }
     const tools = options.tools ?? null;
     const variables = options.templateVariables ?? {};
+    checkInputSize(messages, tools, traits.tokenizer.maxTextBytes);
     this.#traits = traits;
     this.#messages = messages;
     this.#options = options;

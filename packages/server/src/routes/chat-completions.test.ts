@@ -299,6 +299,19 @@ describe('refused requests', () => {
     expect(server.inference.requests).toHaveLength(numBefore);
   });
 
+  test.each([
+    [{ structured_outputs: { regex: '(' } }, 'constraint', 'structured_outputs'],
+    [{ response_format: { type: 'json_object' } }, 'constraint', 'response_format'],
+    [{ tools: [TOOL], tool_choice: 'required' }, 'constraint', 'tools'],
+    [{ tools: [TOOL] }, 'reply.toolChoice', 'tool_choice'],
+    [{ chat_template: '{%' }, 'chatTemplate', 'chat_template'],
+    [{ use_beam_search: true, length_penalty: 2 }, 'beamSearch', 'length_penalty'],
+  ])('what the engine refuses of %j names the field as it was sent: %s is %s', async (fields, param, name) => {
+    server.inference.script = () => [failure('engine.invalid_request', 'refused', param)];
+    const { error } = (await server.chat(fields)).json<ErrorBody>();
+    expect(error).toMatchObject({ code: 'engine.invalid_request', param: name });
+  });
+
   test('unknown models are 404', async () => {
     const { statusCode, body } = await server.chat({ model: 'nobody' });
     expect(statusCode).toBe(404);
@@ -436,6 +449,64 @@ describe('the answer', () => {
     expect(base.prompt_token_ids).toEqual([1, 2, 3]);
   });
 
+  test('with top_logprobs has the sampled token first and N in all, or an empty list for 0', async () => {
+    const entries = async (fields: Record<string, unknown>) => {
+      const answer = (await server.chat({ logprobs: true, ...fields })).json<ChatCompletion>();
+      return answer.choices[0]?.logprobs?.content.map((entry) => entry.top_logprobs.map((top) => top.token));
+    };
+    // The engine's row for the token 5 is 5, 0, 1, 2 …
+    expect(await entries({ top_logprobs: 3 })).toEqual([
+      ['<5>', '<0>', '<1>'],
+      ['<6>', '<0>', '<1>'],
+      ['<2>', '<0>', '<1>'],
+    ]);
+    expect(await entries({})).toEqual([[], [], []]);
+    const answer = (
+      await server.chat({ logprobs: true, top_logprobs: 1, return_tokens_as_token_ids: true })
+    ).json<ChatCompletion>();
+    expect(answer.choices[0]?.logprobs?.content[0]).toEqual({
+      token: 'token_id:5',
+      logprob: -0.5,
+      bytes: [60, 53, 62],
+      top_logprobs: [{ token: 'token_id:5', logprob: -0.5, bytes: [...Buffer.from('token_id:5')] }],
+    });
+  });
+
+  test.each([
+    ['stop', null],
+    ['stop', 'END'],
+    ['stop', 7],
+    ['length', null],
+    ['repetition', 'repetition_detected'],
+    ['abort', null],
+  ] as const)('says why it ended: %s, %j', async (finishReason, stopReason) => {
+    server.inference.script = (request) =>
+      replies(request, [], stopReason === null ? { finishReason } : { finishReason, stopReason });
+    const [choice] = (await server.chat()).json<ChatCompletion>().choices;
+    expect([choice?.finish_reason, choice?.stop_reason]).toEqual([finishReason, stopReason]);
+    // No token adds text here: that is an empty text, not null.
+    expect(choice?.message.content).toBe('');
+  });
+
+  test('has its choices in order however they come and end', async () => {
+    server.inference.script = function* () {
+      const delta = { kind: 'delta', logprobs: null } as const;
+      const finished = { kind: 'finished' as const, text: '', tokenIds: [2], logprobs: null, stopReason: null };
+      yield { kind: 'started', promptTokenIds: [1], cachedTokens: 0 };
+      yield { ...delta, index: 1, text: 'b', tokenIds: [9] };
+      yield { ...finished, index: 1, finishReason: 'stop' };
+      yield { ...delta, index: 0, text: 'a', tokenIds: [8, 8] };
+      yield { ...finished, index: 0, finishReason: 'length' };
+      yield { kind: 'completed', usage: { promptTokens: 1, completionTokens: 5, cachedTokens: 0 } };
+    };
+    const { choices } = (await server.chat({ n: 2, return_token_ids: true })).json<ChatCompletion>();
+    expect(choices.map((choice) => [choice.index, choice.message.content, choice.token_ids])).toEqual([
+      [0, 'a', [8, 8, 2]],
+      [1, 'b', [9, 2]],
+    ]);
+    expect(choices.map((choice) => choice.finish_reason)).toEqual(['length', 'stop']);
+  });
+
   test('a trailing slash is the same route', async () => {
     const response = await server.request('POST', '/v1/chat/completions/', { messages: [] });
     expect(response.statusCode).toBe(200);
@@ -469,6 +540,21 @@ describe('Idempotency-Key', () => {
     expect(second.body).toBe(first.body);
     expect(second.headers['idempotent-replayed']).toBe('true');
     expect(server.inference.requests).toHaveLength(numBefore + 1);
+  });
+
+  test('an order of keys that no object can keep is replayed byte for byte', async () => {
+    const entry = (id: number, rank: number) => ({ id, rank, logprob: -rank, text: `<${id}>`, bytes: [] });
+    server.inference.script = (request) =>
+      replies(request, [], { promptLogprobs: [null, [entry(900, 3), entry(7, 1)], [entry(31, 1), entry(4, 2)]] });
+    const first = await server.chat({}, { 'idempotency-key': 'k-order' });
+    const second = await server.chat({}, { 'idempotency-key': 'k-order' });
+    expect(first.statusCode).toBe(200);
+    expect(first.body.match(/"(\d+)":/g)).toEqual(['"900":', '"7":', '"31":', '"4":']);
+    expect([second.body, second.headers['idempotent-replayed']]).toEqual([first.body, 'true']);
+    expect(second.headers['content-type']).toBe(first.headers['content-type']);
+    // Without a key the same writer is used.
+    const { body } = await server.chat({ request_id: 'x' });
+    expect(body.match(/"(\d+)":/g)).toEqual(['"900":', '"7":', '"31":', '"4":']);
   });
 
   test('same key and another body is 422', async () => {

@@ -13,6 +13,7 @@ import { collectAnswer } from '../wire/chat-answer.ts';
 import { toChunks } from '../wire/chat-chunks.ts';
 import { openGeneration, type TokenMeter } from '../wire/chat-events.ts';
 import { answerFormatOf, checkChatRequest, toChatGenerateRequest } from '../wire/chat-request.ts';
+import { constraintField } from '../wire/tool-request.ts';
 import { admitModel, metered, sendChunks } from './generation.ts';
 
 /** POST /v1/chat/completions. */
@@ -34,7 +35,7 @@ export function chatCompletionRoutes(app: FastifyInstance, parts: RouteParts): v
         return answerOnce(parts.store, request, reply, async () => {
           const chat = await admitChat(request, parts);
           return meteredChat(request, chat, parts, async (meter) => {
-            const generation = await openGeneration(parts.inference, chat.generate, signal, meter);
+            const generation = await openChat(chat, parts, signal, meter);
             return collectAnswer(generation, chat.identity, chat.format, chat.generate.n);
           });
         });
@@ -46,7 +47,7 @@ export function chatCompletionRoutes(app: FastifyInstance, parts: RouteParts): v
       const chat = await admitChat(request, parts);
       await meteredChat(request, chat, parts, async (meter) => {
         // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
-        const generation = await openGeneration(parts.inference, chat.generate, signal, meter);
+        const generation = await openChat(chat, parts, signal, meter);
         await sendChunks(reply, toChunks(generation, chat.identity, chat.format, chat.generate.n), parts, signal);
       });
       return reply;
@@ -58,12 +59,22 @@ async function admitChat(request: FastifyRequest<{ Body: ChatCompletionRequest }
   const { body } = request;
   const admitted = await admitModel(request, body, 'chatcmpl-', parts);
   const format = answerFormatOf(body, admitted.model, parts);
-  return { ...admitted, format, generate: toChatGenerateRequest(body, admitted.context, format) };
+  const generate = toChatGenerateRequest(body, admitted.context, format);
+  return { ...admitted, format, generate, constraintField: constraintField(body) };
+}
+
+type AdmittedChat = Awaited<ReturnType<typeof admitChat>>;
+
+function openChat(chat: AdmittedChat, parts: RouteParts, signal: AbortSignal, meter: TokenMeter) {
+  return openGeneration(parts.inference, chat.generate, signal, meter, {
+    withPromptText: chat.format.hasPromptText,
+    constraintField: chat.constraintField,
+  });
 }
 
 function meteredChat<Result>(
   request: FastifyRequest,
-  chat: Awaited<ReturnType<typeof admitChat>>,
+  chat: AdmittedChat,
   parts: RouteParts,
   run: (meter: TokenMeter) => Promise<Result>,
 ): Promise<Result> {

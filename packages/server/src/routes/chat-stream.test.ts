@@ -103,6 +103,75 @@ test('a step with neither text nor tokens sends nothing', async () => {
   expect(events).toHaveLength(3);
 });
 
+test('tokens without text are sent, and a chunk has the log-probabilities of its own tokens', async () => {
+  server.inference.script = (request) =>
+    replies(request, [
+      { ids: [7], text: '' },
+      { ids: [8, 9], text: 'abc' },
+    ]);
+  const { events } = await stream({ logprobs: true, return_token_ids: true });
+  const outputs = events.flatMap((event) => event.choices ?? []).slice(1);
+  expect(outputs.map((output) => [output.delta, output.token_ids])).toEqual([
+    [{ content: '' }, [7]],
+    [{ content: 'abc' }, [8, 9]],
+    [{ content: '' }, [2]],
+  ]);
+  expect(outputs.map((output) => output.logprobs?.content.map((entry) => entry.token))).toEqual([
+    ['<7>'],
+    ['<8>', '<9>'],
+    ['<2>'],
+  ]);
+});
+
+test('choices interleave as they come; one that ended is silent', async () => {
+  server.inference.script = function* () {
+    const delta = { kind: 'delta', logprobs: null } as const;
+    const finished = { kind: 'finished' as const, text: '', tokenIds: [2], logprobs: null, stopReason: null };
+    yield { kind: 'started', promptTokenIds: [1], cachedTokens: 0 };
+    yield { ...delta, index: 1, text: 'b', tokenIds: [9] };
+    yield { ...finished, index: 1, finishReason: 'stop', stopReason: 7 };
+    yield { ...delta, index: 0, text: 'a', tokenIds: [8, 8] };
+    yield { ...finished, index: 0, finishReason: 'length' };
+    yield { kind: 'completed', usage: { promptTokens: 1, completionTokens: 5, cachedTokens: 0 } };
+  };
+  const { events } = await stream({ n: 2, stream_options: { include_usage: true, continuous_usage_stats: true } });
+  expect(
+    events.map(({ choices: [choice] = [], usage }) => [choice?.index, choice?.finish_reason, usage?.completion_tokens]),
+  ).toEqual([
+    [0, null, 0],
+    [1, null, 0],
+    [1, null, 1],
+    [1, 'stop', 2],
+    [0, null, 2],
+    [0, 'length', 3],
+    [undefined, undefined, 5],
+  ]);
+  expect(events.map((event) => event.choices?.[0] && 'stop_reason' in event.choices[0])).toEqual([
+    false,
+    false,
+    false,
+    true,
+    false,
+    true,
+    undefined,
+  ]);
+  expect(events[3]?.choices?.[0]?.stop_reason).toBe(7);
+});
+
+test('the fingerprint is in the usage chunk, or without one in the finish chunks', async () => {
+  const withUsage = await stream({ n: 2, stream_options: { include_usage: true } });
+  expect(withUsage.events.map((event) => event.system_fingerprint)).toEqual([
+    ...Array.from({ length: 6 }, () => undefined),
+    'trainyard-base',
+  ]);
+  const without = await stream({ n: 2 });
+  expect(without.events.map((event) => event.system_fingerprint)).toEqual([
+    ...Array.from({ length: 4 }, () => undefined),
+    'trainyard-base',
+    'trainyard-base',
+  ]);
+});
+
 test('a failure after the first output is one error event, then [DONE]', async () => {
   server.inference.script = function* () {
     yield { kind: 'started', promptTokenIds: [1], cachedTokens: 0 };

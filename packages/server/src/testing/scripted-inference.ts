@@ -1,7 +1,15 @@
-import type { EngineErrorCode, EngineEvent, GenerateRequest, TokenizeInput, TokenLogprob } from '@trainyard/engine';
+import type {
+  EngineErrorCode,
+  EngineEvent,
+  FinishReason,
+  GenerateRequest,
+  TokenizeInput,
+  TokenLogprob,
+} from '@trainyard/engine';
 
 import type { InferenceBackend, Tokenized } from '../backends.ts';
 import { BackendFailure } from '../http-faults.ts';
+import type { CompletedEvent, ParsedReply, ReplyDelta } from '../wire/chat-events.ts';
 
 /** What the backend does for one request. */
 export type Script = (
@@ -64,18 +72,42 @@ export class ScriptedInference implements InferenceBackend {
   }
 }
 
-/** A step of a choice: its tokens and the text they added. */
+/** A step of a choice: its tokens, the text they added, and what that was read as. */
 export interface ScriptedStep {
   ids: number[];
   text: string;
+  reply?: Partial<ReplyDelta>;
 }
 
-/** Every choice gets the same steps, then an end of turn with token 2; the prompt is [1, 2, 3] with two tokens cached. */
-export function* replies(request: GenerateRequest, steps: readonly ScriptedStep[]): Generator<EngineEvent> {
+/** How every choice ends. */
+export interface ScriptedEnd {
+  finishReason?: FinishReason;
+  stopReason?: string | number;
+  /** The reply was read into these parts; then every event has a `reply`. */
+  parsed?: Partial<ParsedReply>;
+  /** What the last event adds to the parts. */
+  reply?: Partial<ReplyDelta>;
+  /** Of one choice. */
+  reasoningTokens?: number;
+  promptLogprobs?: CompletedEvent['promptLogprobs'];
+}
+
+/**
+ * Every choice gets the same steps, then token 2, which is an end of turn unless `end` says otherwise; the prompt is [1, 2, 3] with two
+ * tokens cached.
+ */
+export function* replies(
+  request: Pick<GenerateRequest, 'n' | 'logprobs'>,
+  steps: readonly ScriptedStep[],
+  end: ScriptedEnd = {},
+): Generator<EngineEvent> {
+  const { parsed, promptLogprobs, reasoningTokens } = end;
+  const read = (reply?: Partial<ReplyDelta>) =>
+    parsed && { reply: { content: '', reasoning: '', toolCalls: [], ...reply } };
   yield { kind: 'started', promptTokenIds: [1, 2, 3], cachedTokens: 2 };
-  for (const { ids, text } of steps) {
-    for (let index = 0; index < request.n; index += 1)
-      yield { kind: 'delta', index, text, tokenIds: ids, logprobs: scriptedLogprobs(request, ids) };
+  for (const { ids, text, reply } of steps) {
+    const output = { text, tokenIds: ids, logprobs: scriptedLogprobs(request, ids), ...read(reply) };
+    for (let index = 0; index < request.n; index += 1) yield { kind: 'delta', index, ...output };
   }
   for (let index = 0; index < request.n; index += 1) {
     yield {
@@ -84,12 +116,19 @@ export function* replies(request: GenerateRequest, steps: readonly ScriptedStep[
       text: '',
       tokenIds: [2],
       logprobs: scriptedLogprobs(request, [2]),
-      finishReason: 'stop',
-      stopReason: null,
+      ...read(end.reply),
+      ...(parsed ? { parsed: { content: null, reasoning: null, toolCalls: [], ...parsed } } : {}),
+      finishReason: end.finishReason ?? 'stop',
+      stopReason: end.stopReason ?? null,
     };
   }
   const perChoice = steps.reduce((sum, step) => sum + step.ids.length, 1);
-  yield { kind: 'completed', usage: { promptTokens: 3, completionTokens: perChoice * request.n, cachedTokens: 2 } };
+  const usage = { promptTokens: 3, completionTokens: perChoice * request.n, cachedTokens: 2 };
+  yield {
+    kind: 'completed',
+    usage: reasoningTokens === undefined ? usage : { ...usage, reasoningTokens: reasoningTokens * request.n },
+    ...(promptLogprobs ? { promptLogprobs } : {}),
+  };
 }
 
 export function failure(code: EngineErrorCode, message: string, param: string | null = null): EngineEvent {
@@ -97,7 +136,7 @@ export function failure(code: EngineErrorCode, message: string, param: string | 
 }
 
 /** Token i has logprob −i/10 and the text `<i>`; the sampled one comes first in `top`, then 0, 1, 2 … */
-function scriptedLogprobs(request: GenerateRequest, ids: readonly number[]): TokenLogprob[] | null {
+function scriptedLogprobs(request: Pick<GenerateRequest, 'logprobs'>, ids: readonly number[]): TokenLogprob[] | null {
   if (request.logprobs === null) return null;
   const entry = (id: number) => ({ id, logprob: -id / 10, bytes: [60, 48 + (id % 10), 62], text: `<${id}>` });
   const mostLikely = Array.from({ length: 30 }, (_, rank) => rank);

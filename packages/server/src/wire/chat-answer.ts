@@ -2,9 +2,10 @@ import type { FinishReason, TokenLogprob, Usage } from '@trainyard/engine';
 import type { ChatCompletion, ChatCompletionChoice, CompletionUsage } from '@trainyard/protocol';
 
 import type { ResolvedModel } from '../model-names.ts';
-import type { OpenedGeneration } from './chat-events.ts';
+import type { CompletedEvent, OpenedGeneration, ParsedReply } from './chat-events.ts';
+import { hidesTokens, toFinishReason, toMessage } from './chat-reply.ts';
 import type { AnswerFormat } from './chat-request.ts';
-import { toChoiceLogprobs } from './logprobs.ts';
+import { type OrderedPromptLogprobs, toChoiceLogprobs, toPromptLogprobs } from './logprobs.ts';
 
 /** What all chunks of one answer share. */
 export interface AnswerIdentity {
@@ -22,9 +23,14 @@ export function fingerprintOf(model: ResolvedModel): string {
   return `trainyard-${digest?.slice(0, 8) ?? 'base'}`;
 }
 
+/** A `ChatCompletion` whose order of keys survives `toOrderedJson`. */
+type ChatAnswer = Omit<ChatCompletion, 'prompt_logprobs'> & { prompt_logprobs: OrderedPromptLogprobs | null };
+
 /** One choice as the engine gave it. */
 export interface CollectedChoice {
   text: string[];
+  /** Null when the reply was not read into parts. */
+  parsed: ParsedReply | null;
   tokenIds: number[];
   logprobs: TokenLogprob[];
   finishReason: FinishReason;
@@ -35,16 +41,17 @@ export interface CollectedChoice {
 export async function collectChoices(
   generation: OpenedGeneration,
   numChoices: number,
-): Promise<{ choices: CollectedChoice[]; usage: Usage }> {
+): Promise<{ choices: CollectedChoice[]; usage: Usage; promptLogprobs: CompletedEvent['promptLogprobs'] }> {
   const choices = Array.from({ length: numChoices }, (): CollectedChoice => ({
     text: [],
+    parsed: null,
     tokenIds: [],
     logprobs: [],
     finishReason: 'abort',
     stopReason: null,
   }));
   for await (const event of generation.events) {
-    if (event.kind === 'completed') return { choices, usage: event.usage };
+    if (event.kind === 'completed') return { choices, usage: event.usage, promptLogprobs: event.promptLogprobs };
     const choice = choices[event.index];
     if (choice === undefined) throw new Error(`the engine answered for choice ${event.index} of ${numChoices}`);
     choice.text.push(event.text);
@@ -53,6 +60,7 @@ export async function collectChoices(
     if (event.kind === 'finished') {
       choice.finishReason = event.finishReason;
       choice.stopReason = event.stopReason;
+      choice.parsed = event.parsed ?? null;
     }
   }
   throw new Error('a generation ended without its last event');
@@ -64,18 +72,8 @@ export async function collectAnswer(
   identity: AnswerIdentity,
   format: AnswerFormat,
   numChoices: number,
-): Promise<ChatCompletion> {
-  const { choices, usage } = await collectChoices(generation, numChoices);
-  return toCompletion(generation, choices, usage, identity, format);
-}
-
-function toCompletion(
-  generation: OpenedGeneration,
-  choices: readonly CollectedChoice[],
-  usage: Usage,
-  identity: AnswerIdentity,
-  format: AnswerFormat,
-): ChatCompletion {
+): Promise<ChatAnswer> {
+  const { choices, usage, promptLogprobs } = await collectChoices(generation, numChoices);
   return {
     id: identity.id,
     object: 'chat.completion',
@@ -85,9 +83,9 @@ function toCompletion(
     service_tier: null,
     system_fingerprint: identity.fingerprint,
     usage: toUsage(usage),
-    prompt_logprobs: null,
+    prompt_logprobs: promptLogprobs ? toPromptLogprobs(promptLogprobs) : null,
     prompt_token_ids: format.hasPromptTokenIds ? generation.started.promptTokenIds : null,
-    prompt_text: null,
+    prompt_text: generation.promptText,
     kv_transfer_params: null,
     ec_transfer_params: null,
     metrics: null,
@@ -95,21 +93,14 @@ function toCompletion(
 }
 
 function toChoice(choice: CollectedChoice, index: number, format: AnswerFormat): ChatCompletionChoice {
+  const isHidden = hidesTokens(format, choice.parsed !== null);
   return {
     index,
-    message: {
-      role: 'assistant',
-      content: choice.text.join(''),
-      refusal: null,
-      annotations: null,
-      audio: null,
-      function_call: null,
-      reasoning: null,
-    },
-    logprobs: toChoiceLogprobs(format.hasLogprobs ? choice.logprobs : null, format.hasTokensAsIds),
-    finish_reason: choice.finishReason,
+    message: toMessage(choice, format),
+    logprobs: toChoiceLogprobs(format.hasLogprobs && !isHidden ? choice.logprobs : null, format.hasTokensAsIds),
+    finish_reason: toFinishReason(choice, format),
     stop_reason: choice.stopReason,
-    token_ids: format.hasTokenIds ? choice.tokenIds : null,
+    token_ids: format.hasTokenIds && !isHidden ? choice.tokenIds : null,
     routed_experts: null,
   };
 }
@@ -120,6 +111,6 @@ export function toUsage(usage: Usage): CompletionUsage {
     total_tokens: usage.promptTokens + usage.completionTokens,
     completion_tokens: usage.completionTokens,
     prompt_tokens_details: { cached_tokens: usage.cachedTokens },
-    completion_tokens_details: null,
+    completion_tokens_details: usage.reasoningTokens === undefined ? null : { reasoning_tokens: usage.reasoningTokens },
   };
 }

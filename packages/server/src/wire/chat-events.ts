@@ -12,13 +12,25 @@ export interface TokenMeter {
 
 export type StartedEvent = Extract<EngineEvent, { kind: 'started' }>;
 export type OutputEvent = Extract<EngineEvent, { kind: 'delta' | 'finished' }>;
+export type ParsedReply = NonNullable<Extract<EngineEvent, { kind: 'finished' }>['parsed']>;
+export type ReplyDelta = NonNullable<OutputEvent['reply']>;
 export type CompletedEvent = Extract<EngineEvent, { kind: 'completed' }>;
 
 /** A generation whose first output is there, so that every refusal of the engine has had its chance to be a plain HTTP error. */
 export interface OpenedGeneration {
   started: StartedEvent;
+  /** The prompt as it was rendered, control tokens included; null unless asked for. */
+  promptText: string | null;
   /** Deltas and finishes of all choices, then `completed`. Read it once; leaving the loop ends the request. */
   events: AsyncGenerator<OutputEvent | CompletedEvent, void>;
+}
+
+/** What the engine does not need to know of a request. */
+export interface GenerationOptions {
+  /** Turn the prompt's ids back into text. Default false. */
+  withPromptText?: boolean;
+  /** The field of the body that the constraint came from. */
+  constraintField?: string;
 }
 
 /**
@@ -31,15 +43,17 @@ export async function openGeneration(
   request: GenerateRequest,
   signal: AbortSignal,
   meter: TokenMeter,
+  options: GenerationOptions = {},
 ): Promise<OpenedGeneration> {
   const source = inference.generate(request, signal)[Symbol.asyncIterator]();
   try {
-    const fieldOf = wireFieldNames(request);
+    const fieldOf = wireFieldNames(request, options);
     const started = accept(await source.next(), signal, fieldOf);
     if (started.kind !== 'started') throw new Error(`a generation began with the event ${started.kind}`);
     meter.promptTokens = started.promptTokenIds.length;
+    const promptText = options.withPromptText ? await inference.detokenize(started.promptTokenIds, { signal }) : null;
     const first = accept(await source.next(), signal, fieldOf);
-    return { started, events: outputs(source, first, { signal, meter, fieldOf }) };
+    return { started, promptText, events: outputs(source, first, { signal, meter, fieldOf }) };
   } catch (error) {
     await source.return?.();
     throw error;
@@ -83,11 +97,21 @@ function accept(result: IteratorResult<EngineEvent>, signal: AbortSignal, fieldO
 /** The engine names fields of `GenerateRequest`; clients know them as they sent them. */
 type FieldNames = (param: string) => string;
 
-function wireFieldNames(request: GenerateRequest): FieldNames {
-  const promptField = request.prompt.kind === 'chat' ? 'messages' : 'prompt';
+function wireFieldNames(
+  request: GenerateRequest,
+  { constraintField = 'structured_outputs' }: GenerationOptions,
+): FieldNames {
+  const fields: Readonly<Record<string, string>> = {
+    prompt: request.prompt.kind === 'chat' ? 'messages' : 'prompt',
+    adapter: 'model',
+    constraint: constraintField,
+    beamSearch: 'length_penalty',
+    'reply.tools': 'tools',
+    'reply.toolChoice': 'tool_choice',
+  };
   return (param) => {
-    if (param === 'prompt') return promptField;
-    if (param === 'adapter') return 'model';
+    const field = Object.hasOwn(fields, param) ? fields[param] : undefined;
+    if (field !== undefined) return field;
     return param.replace(/^sampling\./, '').replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   };
 }

@@ -1,7 +1,6 @@
 import type { GenerateRequest } from '@trainyard/engine';
 import { type ChatCompletionRequest, messageFaults } from '@trainyard/protocol';
 
-import { isDeeperThan } from '../json-depth.ts';
 import type { ResolvedModel } from '../model-names.ts';
 import { RequestError } from '../request-error.ts';
 import { conflict } from './conflict.ts';
@@ -44,8 +43,6 @@ export interface AnswerFormat {
   stream: StreamFormat | null;
 }
 
-/** Levels of lists and objects in what templates are given: JSON schemas of tools have some twenty. */
-const MAX_DEPTH = 256;
 /** Template variables that would change what is rendered with, rather than what is rendered. */
 const FORBIDDEN_TEMPLATE_VARIABLES = ['chat_template', 'tokenize'] as const;
 
@@ -80,11 +77,6 @@ export function checkOpenEnd(
 export function checkTemplateInput(
   body: Pick<ChatCompletionRequest, 'messages' | 'tools' | 'chat_template_kwargs'>,
 ): void {
-  for (const field of ['messages', 'tools', 'chat_template_kwargs'] as const) {
-    if (!isDeeperThan(body[field], MAX_DEPTH)) continue;
-    const msg = `Input should nest at most ${MAX_DEPTH} levels of lists and objects`;
-    throw RequestError.invalid([{ loc: ['body', field], msg, type: 'recursion_limit' }]);
-  }
   const faults = messageFaults(body.messages);
   if (faults.length > 0) throw RequestError.invalid(faults);
   for (const variable of FORBIDDEN_TEMPLATE_VARIABLES) {

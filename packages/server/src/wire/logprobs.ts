@@ -1,5 +1,5 @@
-import type { TokenLogprob, TopLogprob } from '@trainyard/engine';
-import type { ChoiceLogprobs, TokenLogprobEntry } from '@trainyard/protocol';
+import type { PromptLogprob, TokenLogprob, TopLogprob } from '@trainyard/engine';
+import type { ChoiceLogprobs, PromptLogprobEntry, TokenLogprobEntry, TopLogprobEntry } from '@trainyard/protocol';
 
 /** JSON has no −∞; clients of vLLM know this number. */
 export const MIN_LOGPROB = -9999;
@@ -12,13 +12,36 @@ export function toChoiceLogprobs(
   return logprobs && { content: logprobs.map((logprob) => toEntry(logprob, hasTokensAsIds)) };
 }
 
+/** An entry keeps its token's own bytes whatever the token is written as. */
 function toEntry(logprob: TokenLogprob, hasTokensAsIds: boolean): TokenLogprobEntry {
-  return {
-    ...toTopEntry(logprob, hasTokensAsIds),
-    top_logprobs: logprob.top.map((top) => toTopEntry(top, hasTokensAsIds)),
-  };
+  const topLogprobs = logprob.top.map((top) => toTopEntry(top, hasTokensAsIds));
+  return { ...toTopEntry(logprob, hasTokensAsIds), bytes: logprob.bytes, top_logprobs: topLogprobs };
 }
 
-function toTopEntry({ id, text, logprob, bytes }: TopLogprob, hasTokensAsIds: boolean) {
-  return { token: hasTokensAsIds ? `token_id:${id}` : text, logprob: Math.max(logprob, MIN_LOGPROB), bytes };
+/** With tokens as ids, vLLM sends the bytes of that text here, and its clients read them so. */
+function toTopEntry({ id, text, logprob, bytes }: TopLogprob, hasTokensAsIds: boolean): TopLogprobEntry {
+  if (!hasTokensAsIds) return { token: text, logprob: floored(logprob), bytes };
+  const token = `token_id:${id}`;
+  return { token, logprob: floored(logprob), bytes: [...Buffer.from(token)] };
+}
+
+/** By id, the prompt's own token first: a Map, since a plain object would sort the ids. */
+export type OrderedPromptLogprobs = (ReadonlyMap<string, PromptLogprobEntry> | null)[];
+
+/** The logprobs of a prompt as the wire has them. */
+export function toPromptLogprobs(promptLogprobs: readonly (readonly PromptLogprob[] | null)[]): OrderedPromptLogprobs {
+  return promptLogprobs.map((entries) => entries && toOrderedEntries(entries));
+}
+
+function toOrderedEntries(entries: readonly PromptLogprob[]): ReadonlyMap<string, PromptLogprobEntry> {
+  return new Map(
+    entries.map(({ id, logprob, rank, text }) => [
+      String(id),
+      { logprob: floored(logprob), rank, decoded_token: text },
+    ]),
+  );
+}
+
+function floored(logprob: number): number {
+  return Math.max(logprob, MIN_LOGPROB);
 }

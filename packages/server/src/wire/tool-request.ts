@@ -3,6 +3,7 @@ import type { ChatCompletionRequest } from '@trainyard/protocol';
 
 import type { AnswerFormat } from './chat-request.ts';
 import { conflict } from './conflict.ts';
+import { outputConstraint } from './output-constraint.ts';
 
 type ToolFields = Pick<ChatCompletionRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'structured_outputs'>;
 
@@ -34,6 +35,13 @@ export function replyReading(body: ToolFields): ReplyReading {
   const toolChoice =
     typeof choice === 'object' && choice !== null ? { name: choice.function.name } : (choice ?? 'auto');
   return { tools, toolChoice, parallelToolCalls };
+}
+
+/** The field that a constraint on the reply comes from. */
+export function constraintField(body: ToolFields & Pick<ChatCompletionRequest, 'response_format'>): string {
+  const { toolChoice } = replyReading(body);
+  if (toolChoice === 'required' || typeof toolChoice === 'object') return 'tools';
+  return outputConstraint(body)?.field ?? 'structured_outputs';
 }
 
 export function answerToolChoice(body: ToolFields): AnswerFormat['toolChoice'] {

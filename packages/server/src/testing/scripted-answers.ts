@@ -1,0 +1,117 @@
+import type { GenerateRequest } from '@trainyard/engine';
+import type { ChatCompletion, ChatCompletionChunk } from '@trainyard/protocol';
+
+import { toOrderedJson } from '../ordered-json.ts';
+import { collectAnswer } from '../wire/chat-answer.ts';
+import { toChunks } from '../wire/chat-chunks.ts';
+import { openGeneration } from '../wire/chat-events.ts';
+import type { AnswerFormat } from '../wire/chat-request.ts';
+import { answerFault, eventFault, operationOf } from './documented-answers.ts';
+import { replies, type ScriptedEnd, ScriptedInference, type ScriptedStep } from './scripted-inference.ts';
+
+/** What was sampled, and how its answer is written. */
+export interface ScriptedChat {
+  steps: readonly ScriptedStep[];
+  end?: ScriptedEnd;
+  /** Default 1. */
+  n?: number;
+  /** Top entries of every logprob. Default null = none. */
+  logprobs?: number | null;
+  format?: Partial<AnswerFormat>;
+}
+
+const FORMAT: AnswerFormat = {
+  isTrainedModel: false,
+  hasLogprobs: false,
+  hasTokensAsIds: false,
+  hasTokenIds: false,
+  hasPromptTokenIds: false,
+  hasPromptText: false,
+  role: 'assistant',
+  echo: null,
+  toolChoice: 'none',
+  hasReasoning: true,
+  hasReasoningContent: false,
+  streamInterval: 1,
+  stream: null,
+};
+const IDENTITY = { id: 'chatcmpl-1', created: 1, model: 'tiny/base', fingerprint: 'trainyard-base' };
+const OPERATION = operationOf('POST', '/v1/chat/completions');
+if (OPERATION === undefined) throw new Error('the document has no chat completions');
+
+/** The answer in one piece, as its text. It must be one that the OpenAPI document describes. */
+export async function answerTextOf(chat: ScriptedChat): Promise<string> {
+  const { generation, format, n } = await open(chat);
+  const text = toOrderedJson(await collectAnswer(generation, IDENTITY, format, n));
+  refuse(OPERATION && answerFault(OPERATION, 200, JSON.parse(text)), text);
+  return text;
+}
+
+export async function answerOf(chat: ScriptedChat): Promise<ChatCompletion> {
+  return JSON.parse(await answerTextOf(chat)) as ChatCompletion;
+}
+
+/** The chunks of the answer as a client reads them. Each must be one that the OpenAPI document describes. */
+export async function chunksOf(chat: ScriptedChat): Promise<ChatCompletionChunk[]> {
+  const { generation, format, n } = await open(chat);
+  const chunks: ChatCompletionChunk[] = [];
+  for await (const chunk of toChunks(generation, IDENTITY, format, n)) {
+    const text = JSON.stringify(chunk);
+    chunks.push(JSON.parse(text) as ChatCompletionChunk);
+    refuse(OPERATION && eventFault(OPERATION, chunks.at(-1)), text);
+  }
+  return chunks;
+}
+
+/** `choices[0]` of the chunks behind the role chunks. */
+export async function outputsOf(chat: ScriptedChat): Promise<ChatCompletionChunk['choices']> {
+  const chunks = await chunksOf(chat);
+  return chunks.slice(chat.n ?? 1).flatMap((chunk) => chunk.choices);
+}
+
+async function open({ steps, end, n = 1, logprobs = null, format }: ScriptedChat) {
+  const inference = new ScriptedInference();
+  inference.script = (request) => replies(request, steps, end);
+  const whole = { ...FORMAT, hasLogprobs: logprobs !== null, ...format };
+  const { signal } = new AbortController();
+  const generation = await openGeneration(
+    inference,
+    { ...REQUEST, n, logprobs },
+    signal,
+    { promptTokens: 0, completionTokens: 0 },
+    { withPromptText: whole.hasPromptText },
+  );
+  return { generation, format: whole, n };
+}
+
+function refuse(fault: string | null | undefined, text: string): void {
+  if (fault) throw new Error(`${fault}\n${text}`);
+}
+
+const REQUEST: GenerateRequest = {
+  requestId: 'scripted',
+  tenant: 'acme',
+  cacheSalt: null,
+  adapter: null,
+  prompt: { kind: 'chat', messages: [], tools: null, templateVariables: {} },
+  n: 1,
+  sampling: {
+    temperature: 1,
+    topP: 1,
+    topK: 0,
+    minP: 0,
+    presencePenalty: 0,
+    frequencyPenalty: 0,
+    repetitionPenalty: 1,
+    logitBias: [],
+    seed: null,
+  },
+  maxTokens: null,
+  stop: [],
+  stopTokenIds: [],
+  ignoreEos: false,
+  includeStopString: false,
+  minTokens: 0,
+  logprobs: null,
+  priority: 0,
+};
