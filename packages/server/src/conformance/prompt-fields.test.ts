@@ -137,7 +137,8 @@ describe('the way of a request', () => {
   });
 
   test('prompt_logprobs compute the prompt, whatever is in the cache', async () => {
-    const usage = async (fields: Record<string, unknown>) => (await service.answer(fields)).usage.prompt_tokens_details!.cached_tokens;
+    const usage = async (fields: Record<string, unknown>) =>
+      (await service.answer(fields)).usage.prompt_tokens_details!.cached_tokens;
     await service.answer();
     expect(await usage({})).toBeGreaterThan(0);
     expect(await usage({ prompt_logprobs: 0 })).toBe(0);
