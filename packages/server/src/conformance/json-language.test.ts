@@ -26,6 +26,7 @@ const STATEMENTS: readonly [about: string, schema: unknown, both: string[], neit
   ['additional properties behind the declared', { type: 'object', properties: A, additionalProperties: { type: 'string' } }, ['{"a":1,"z":"x"}'], ['{"z":1}', '{"a":1,"a":"x"}'], {}],
   ['maxProperties', { type: 'object', additionalProperties: { type: 'integer' }, maxProperties: 1 }, ['{}', '{"x":1}'], ['{"x":1,"y":2}'], {}],
   ['any array', { type: 'array' }, ['[]', '[1,"a"]'], ['{}'], {}],
+  ['prefixItems alone', { type: 'array', prefixItems: [{ type: 'integer' }, { type: 'null' }] }, ['[]', '[1]', '[1,null]'], ['["a"]'], { '[1,null,2]': '+' }],
   ['types and alternatives', { anyOf: [{ type: ['integer', 'null'] }, { const: 'x' }] }, ['1', 'null', '"x"'], ['"y"', 'true'], {}],
   ['references, recursive ones too', { $ref: '#/$defs/n', $defs: { n: { type: 'object', properties: { n: { $ref: '#/$defs/n' } } } } }, ['{}', '{"n":{"n":{}}}'], ['{"n":1}'], {}],
   ['properties without a type', { properties: A }, ['{"a":1}'], ['{"a":"x"}'], { '5': '+' }],

@@ -144,6 +144,14 @@ describe('the way of a request', () => {
     expect(await usage({ prompt_logprobs: 0 })).toBe(0);
   });
 
+  test('what only newer releases of vLLM do is refused by name, and passes where it asks for nothing', async () => {
+    expect(await service.refusal({ logprobs: true, logprob_token_ids: [1] })).toBe('400 logprob_token_ids');
+    for (const budget of [0, 5])
+      expect(await service.refusal({ thinking_token_budget: budget })).toBe('400 thinking_token_budget');
+    await service.answer({ logprob_token_ids: [], thinking_token_budget: -1 });
+    await service.answer({ logprob_token_ids: null, thinking_token_budget: null });
+  });
+
   test('what speaks of other machines, media and samplers changes nothing', async () => {
     const asked = async (fields: Record<string, unknown>) => {
       await service.answer(fields);
