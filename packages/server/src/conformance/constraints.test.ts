@@ -93,7 +93,7 @@ describe('two kinds', () => {
 
 describe('the end', () => {
   test('a complete constraint leaves nothing but the end, and the reply stops', async () => {
-    service.prefer((reply) => ({ [[...'abcdef'][reply.length] ?? 'x']: 1, [END]: 0 }));
+    service.prefer((reply) => ({ ['abcdef'.charAt(reply.length)]: 1, [END]: 0 }));
     expect(await service.reply({ ...GREEDY, ...outputs({ choice: ['abc'] }) })).toEqual({
       content: 'abc',
       reason: 'stop',
