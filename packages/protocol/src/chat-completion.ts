@@ -15,9 +15,9 @@ export const MAX_TOP_LOGPROBS = 20;
 /** The largest number of stop strings. */
 export const MAX_STOP_STRINGS = 4;
 /** The largest number of stop token ids. */
-export const MAX_STOP_TOKEN_IDS = 4096;
+const MAX_STOP_TOKEN_IDS = 4096;
 /** The largest number of bad words. */
-export const MAX_BAD_WORDS = 1024;
+const MAX_BAD_WORDS = 1024;
 /** The most choices one request may ask for. */
 export const MAX_CHOICES = 16_384;
 

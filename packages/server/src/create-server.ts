@@ -81,8 +81,9 @@ function sendError(
 ): FastifyReply {
   const fault = error instanceof Error ? translate(error as FastifyError, request) : error;
   const answer = toErrorAnswer(fault);
-  // Kept open, the connection takes the rest of the body in, and the client reads this answer instead of a reset connection.
-  if (answer.fault.status === 413) reply.removeHeader('connection');
+  // Kept open, the connection takes the rest of a body in whose length is known, and the client reads this answer instead of a reset.
+  if (isOf(error, 'FST_ERR_CTP_BODY_TOO_LARGE') && request.headers['content-length'] !== undefined)
+    reply.removeHeader('connection');
   // A client that left is no failure, and reads no answer.
   if (answer.isInternal && !reply.raw.destroyed)
     log(
@@ -93,6 +94,10 @@ function sendError(
     .headers(answer.headers)
     .type('application/json; charset=utf-8')
     .send(answer.body);
+}
+
+function isOf(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
 }
 
 const PARTS: Readonly<Record<string, ValidatedPart>> = {
