@@ -1,9 +1,9 @@
 import type { TrainingConfig } from './config.ts';
-import { TrainerError } from './errors.ts';
 import { policyLoss } from './loss.ts';
 import type { ComputeGate, PolicyModel } from './model/policy-model.ts';
-import { adamWStep, gradientNorm, type OptimizerState } from './optimizer.ts';
+import type { OptimizerState } from './optimizer.ts';
 import type { TrainingRow } from './pack.ts';
+import { requireFinite, updateWeights } from './weight-update.ts';
 
 export interface StepParts {
   readonly model: PolicyModel;
@@ -58,17 +58,8 @@ export async function gradientStep(
 
   await model.backward(lossGradient, { gate, signal });
   const backwardEnded = performance.now();
-  const norm = gradientNorm(tensors);
-  requireFinite('the gradient norm', [norm]);
-
   const learningRate = config.learningRate * row.numHistories ** config.numTrajectoriesLearningRateMultiplierPower;
-  await gate.acquire(signal);
-  try {
-    adamWStep(tensors, optimizer, norm, { ...config, learningRate });
-    for (const { name, value } of tensors) requireFinite(`a weight of ${name}`, value);
-  } finally {
-    gate.release();
-  }
+  const norm = await updateWeights(tensors, optimizer, { ...config, learningRate }, { gate, signal });
   const ended = performance.now();
   return {
     ...metrics,
@@ -82,13 +73,4 @@ export async function gradientStep(
     seconds_backward: (backwardEnded - forwardEnded) / 1000,
     seconds_optimizer: (ended - backwardEnded) / 1000,
   };
-}
-
-function requireFinite(what: string, values: Float32Array | readonly number[]): void {
-  if (values.every(Number.isFinite)) return;
-  const bad = values.find((value) => !Number.isFinite(value));
-  throw new TrainerError(
-    'trainer.non_finite',
-    `${what} is ${bad}: the job ends here and its last checkpoint stays in use`,
-  );
 }

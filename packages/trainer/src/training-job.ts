@@ -4,20 +4,24 @@ import type { Architecture } from './model/architecture.ts';
 import type { ComputeGate, LoraConfig, PolicyModel } from './model/policy-model.ts';
 import type { TrajectoryGroup } from './trajectory.ts';
 
-/** One reinforcement-learning job, self-contained: the same job and weights give the same checkpoint. */
-export interface TrainingJob {
+/** What every job has, whatever it learns from. */
+export interface JobBase {
   readonly jobId: string;
-  readonly groups: readonly TrajectoryGroup[];
-  readonly config: TrainingConfig;
   readonly lora: LoraConfig;
   /** Checkpoint directory to go on from, weights and optimizer; null: a fresh adapter. */
   readonly startFrom: string | null;
-  /** Checkpoint directory of the KL reference; absent or null: the base model. Read only with a `klPenaltyCoef`. */
-  readonly referenceFrom?: string | null;
   /** Holds a snapshot after each gradient step but the last, so that a job cut off goes on where it was. */
   readonly workDirectory: string;
   /** Receives the checkpoint; appears whole or not at all. */
   readonly outputDirectory: string;
+}
+
+/** One reinforcement-learning job, self-contained: the same job and weights give the same checkpoint. */
+export interface TrainingJob extends JobBase {
+  readonly groups: readonly TrajectoryGroup[];
+  readonly config: TrainingConfig;
+  /** Checkpoint directory of the KL reference; absent or null: the base model. Read only with a `klPenaltyCoef`. */
+  readonly referenceFrom?: string | null;
   /** Seed of the shuffles. */
   readonly seed: number;
 }
@@ -35,7 +39,7 @@ export interface TrainingParts {
   readonly emit: (event: TrainerEvent) => void;
 }
 
-/** `training_started` once, then one `gradient_step` for each row, in order. The terminal event is the caller's to write. */
+/** `training_started` once, then one `gradient_step` for each row (batch), in order. The terminal event is the caller's to write. */
 export type TrainerEvent =
   | { readonly kind: 'training_started'; readonly numGradientSteps: number; readonly data: TrainingStartedData }
   | { readonly kind: 'gradient_step'; readonly index: number; readonly metrics: Readonly<Record<string, number>> };
