@@ -42,27 +42,27 @@ export function renderSupervised(
 
 function turnAt(index: number, messages: readonly TemplateMessage[], renderer: PromptRenderer, tokenizer: Tokenizer) {
   const before = messages.slice(0, index);
-  const whole = renderer.render(messages.slice(0, index + 1), false);
+  const written = renderer.render(messages.slice(0, index + 1), false);
   const prompt = renderer.render(before, true);
-  const opening = whole.startsWith(prompt) ? prompt : openingOf(before, whole, renderer);
+  const opening = written.startsWith(prompt) ? prompt : openingOf(before, written, renderer);
   if (opening === null) {
     const message = `message ${index}: the chat template writes this assistant turn without a beginning that can be told from its content`;
     throw new TokenizerError('tokenizer.history_malformed', message);
   }
-  const tokenIds = untilEnd(renderer.encode(whole.slice(opening.length)), tokenizer);
+  const tokenIds = untilEnd(renderer.encode(written.slice(opening.length)), tokenizer);
   const logprobs = new Float32Array(tokenIds.length).fill(Number.NaN);
-  return { tokenIds, logprobs, promptTokenIds: renderer.encode(opening) };
+  // A prompt that opens and closes empty reasoning is what an answer without reasoning will be sampled after, however it is written down.
+  const hasReasoning = written.startsWith(`${opening}<think>`);
+  const isAsSampled = !hasReasoning && prompt.startsWith(opening) && prompt.trimEnd().endsWith('</think>');
+  return { tokenIds, logprobs, promptTokenIds: renderer.encode(isAsSampled ? prompt : opening) };
 }
 
-/**
- * What stands in front of a turn's content where that is not the generation prompt: templates that open a turn with reasoning do not
- * repeat that in turns that are written down.
- */
-function openingOf(before: readonly TemplateMessage[], whole: string, renderer: PromptRenderer): string | null {
+/** What stands in front of a turn's content where that is not the generation prompt, found by a mark in place of the content. */
+function openingOf(before: readonly TemplateMessage[], written: string, renderer: PromptRenderer): string | null {
   const marked = renderer.render([...before, { role: 'assistant', content: renderer.sentinel }], false);
   const end = marked.indexOf(renderer.sentinel);
   const opening = marked.slice(0, Math.max(end, 0));
-  return end >= 0 && whole.startsWith(opening) ? opening : null;
+  return end >= 0 && written.startsWith(opening) ? opening : null;
 }
 
 function untilEnd(tokenIds: Int32Array, tokenizer: Tokenizer): Int32Array {

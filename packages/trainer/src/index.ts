@@ -9,6 +9,7 @@ export {
 } from './config.ts';
 export type { History, Trajectory, TrajectoryGroup } from './trajectory.ts';
 export type {
+  JobBase,
   TrainablePolicy,
   TrainerEvent,
   TrainingJob,
@@ -18,6 +19,17 @@ export type {
 } from './training-job.ts';
 export { openTrainer, type Trainer } from './open-trainer.ts';
 export { runTrainingJob } from './train.ts';
+export { runSftJob, type SftJob } from './sft/run-sft-job.ts';
+export type { SftExample } from './sft/sft-example.ts';
+export {
+  learningRates,
+  numSftSteps,
+  resolveSftConfig,
+  type AssistantTurns,
+  type LearningRateSchedule,
+  type SftConfig,
+  type SftConfigInput,
+} from './sft/sft-config.ts';
 
 export { groupAdvantages, normalizeCredit, type Credit, type CreditInput } from './advantage.ts';
 export { policyLoss, type LossConfig, type LossInput, type LossResult } from './loss.ts';

@@ -156,19 +156,19 @@ function credited(candidates: readonly Candidate[], balance: number): CreditedSe
   }));
 }
 
-/** Each ends with a trained token, and its first token, which nothing predicts, is none. */
 function render(template: ChatTemplate, history: History, config: TrainingConfig, where: string): TrainingSequence[] {
   const items = config.allowTrainingWithoutLogprobs
     ? history.items.map((item) => asChoice(template, item))
     : history.items;
   try {
-    return renderHistory(template, items, { tools: history.tools }).flatMap(trimmed);
+    return renderHistory(template, items, { tools: history.tools }).flatMap(withTrainedEnd);
   } catch (cause) {
     throw new TrainerError('trainer.render_failed', `${where}: ${(cause as Error).message}`, { cause });
   }
 }
 
-function trimmed(sequence: TrainingSequence): TrainingSequence[] {
+/** Cut behind its last trained token; the first token, which nothing predicts, is none. Empty when no token is trained. */
+export function withTrainedEnd(sequence: TrainingSequence): TrainingSequence[] {
   const lossMask = sequence.lossMask.slice();
   lossMask[0] = 0;
   const length = lossMask.lastIndexOf(1) + 1;
