@@ -5,6 +5,7 @@ export { removeOrphans } from './orphans.ts';
 export type { OrderedPageQuery, Page, PageQuery } from './page.ts';
 export type {
   ApiKey,
+  Artifact,
   Caller,
   Checkpoint,
   ClaimedJob,
@@ -29,6 +30,8 @@ export type {
 } from './records.ts';
 export { SqliteStore, type SqliteStoreOptions } from './sqlite/sqlite-store.ts';
 export type {
+  AddArtifactResult,
+  ArtifactName,
   CancelJobResult,
   CreateModelResult,
   DeleteCheckpointsResult,
@@ -38,6 +41,7 @@ export type {
   IdempotentAnswer,
   IdempotentState,
   JobOutcome,
+  NewArtifact,
   NewEvent,
   NewJob,
   NewKey,

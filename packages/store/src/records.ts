@@ -150,6 +150,26 @@ export interface TrajectoryLog extends LogCounts {
   createdAt: number;
 }
 
+/** One version of a file of JSON lines that a client uploaded; its lines are in the blob `blobKey`. */
+export interface Artifact {
+  id: string;
+  entityId: string;
+  /** Name of the entity. */
+  entity: string;
+  project: string;
+  name: string;
+  /** 0-based; a number is never used twice. */
+  version: number;
+  fileName: string;
+  blobKey: string;
+  /** SHA-256 of the file as it was sent, hex. */
+  digest: string;
+  /** Of the file as it was sent. */
+  sizeBytes: number;
+  numLines: number;
+  createdAt: number;
+}
+
 export type UsageKind = 'chat' | 'completion' | 'training';
 
 /** Tokens of one request, or (from `sumUsage`) of many. */

@@ -1,6 +1,7 @@
 import type { OrderedPageQuery, Page, PageQuery } from './page.ts';
 import type {
   ApiKey,
+  Artifact,
   Caller,
   Checkpoint,
   ClaimedJob,
@@ -106,6 +107,17 @@ export interface Store {
   recordLog(input: NewLog): Promise<TrajectoryLog | null>;
   /** In order of recording. */
   listLogs(query: OrderedPageQuery & { modelId: string; split?: string }): Promise<Page<TrajectoryLog>>;
+
+  // artifacts
+  /** Makes the next version of its name (the first is 0), unless the newest one is the same file: then that one is the result. */
+  addArtifact(input: NewArtifact): Promise<AddArtifactResult>;
+  findArtifact(name: ArtifactName, version: number | 'latest'): Promise<Artifact | null>;
+  /** In order of creation. */
+  listArtifacts(
+    query: OrderedPageQuery & { entityId: string; project?: string; name?: string },
+  ): Promise<Page<Artifact>>;
+  /** False when unknown or deleted before. The caller removes its blob afterwards. */
+  deleteArtifact(artifactId: string): Promise<boolean>;
 
   // idempotency keys
   /** Claims `(keyId, key)` for this request, or tells what became of it. Records live for 24 hours. */
@@ -226,6 +238,26 @@ export interface NewLog extends LogCounts {
   /** Full names, e.g. `val/reward`. */
   metrics: Metrics;
   completes?: IdempotentAnswer;
+}
+
+export interface ArtifactName {
+  entityId: string;
+  project: string;
+  name: string;
+}
+
+export interface NewArtifact extends ArtifactName {
+  fileName: string;
+  blobKey: string;
+  digest: string;
+  sizeBytes: number;
+  numLines: number;
+}
+
+/** `isNew` false: the file was there already, and the blob of the input is not needed. */
+export interface AddArtifactResult {
+  artifact: Artifact;
+  isNew: boolean;
 }
 
 export interface IdempotentAnswer {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { OrderedPageQuery, Page, PageQuery } from '../page.ts';
 import type {
   ApiKey,
+  Artifact,
   Caller,
   Checkpoint,
   ClaimedJob,
@@ -16,6 +17,8 @@ import type {
   UsageTotal,
 } from '../records.ts';
 import type {
+  AddArtifactResult,
+  ArtifactName,
   CancelJobResult,
   CreateModelResult,
   DeleteCheckpointsResult,
@@ -25,6 +28,7 @@ import type {
   IdempotentAnswer,
   IdempotentState,
   JobOutcome,
+  NewArtifact,
   NewEvent,
   NewJob,
   NewKey,
@@ -247,6 +251,25 @@ export class SqliteStore implements Store {
     return this.#database.read(() => this.#tables.logs.list(query));
   }
 
+  // artifacts
+  async addArtifact(input: NewArtifact): Promise<AddArtifactResult> {
+    return this.#database.write(() => this.#tables.artifacts.add(input, this.#clock()));
+  }
+
+  async findArtifact(name: ArtifactName, version: number | 'latest'): Promise<Artifact | null> {
+    return this.#database.read(() => this.#tables.artifacts.find(name, version));
+  }
+
+  async listArtifacts(
+    query: OrderedPageQuery & { entityId: string; project?: string; name?: string },
+  ): Promise<Page<Artifact>> {
+    return this.#database.read(() => this.#tables.artifacts.list(query));
+  }
+
+  async deleteArtifact(artifactId: string): Promise<boolean> {
+    return this.#database.write(() => this.#tables.artifacts.delete(artifactId, this.#clock()));
+  }
+
   // idempotency keys
   async beginIdempotent(request: { keyId: string; key: string; requestHash: string }): Promise<IdempotentState> {
     return this.#database.write(() => this.#tables.idempotency.begin(request, this.#clock()));
@@ -288,7 +311,7 @@ export class SqliteStore implements Store {
   async listReferencedKeys(): Promise<{ artifactKeys: string[]; blobKeys: string[] }> {
     return this.#database.read(() => ({
       artifactKeys: this.#tables.checkpoints.listArtifactKeys(),
-      blobKeys: this.#tables.logs.listAllBlobKeys(),
+      blobKeys: [...this.#tables.logs.listAllBlobKeys(), ...this.#tables.artifacts.listBlobKeys()],
     }));
   }
 
