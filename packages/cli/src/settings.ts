@@ -25,6 +25,7 @@ const HELP = {
   maxRequests: 'requests in flight, running and waiting (2048)',
   engineShare: 'part of the compute time sampling gets while training has work too (0.7)',
   drainTimeoutMs: 'how long a shutdown waits for running requests (20000)',
+  trainingDataDir: 'folder of .jsonl files that jobs may name by file: URLs (none)',
 } as const satisfies Record<SettingName, string>;
 
 export type ParsedSettings = { kind: 'config'; config: ServiceConfig } | { kind: 'help'; text: string };

@@ -1,6 +1,7 @@
 import type { ChatCompletionField } from './chat-completion.ts';
 import type { CompletionField } from './completion.ts';
 import type { CreateModelRequest, CreateTrainingJobRequest, LogTrajectoriesRequest } from './preview.ts';
+import type { CreateSftTrainingJobRequest, WireSftConfig, WireSftExperimentalConfig } from './sft.ts';
 import type { TokenizeRequest } from './tokenize.ts';
 import type { TrainingConfigField } from './training-config.ts';
 import type { WireHistory, WireTrajectory, WireTrajectoryGroup } from './trajectory.ts';
@@ -180,6 +181,31 @@ const HISTORY_FIELDS: Readonly<Record<keyof WireHistory, string>> = {
   tools: TRAJECTORY_FIELDS.tools,
 };
 
+const CREATE_SFT_TRAINING_JOB_FIELDS: Readonly<Record<keyof CreateSftTrainingJobRequest, string>> = {
+  model_id: CREATE_TRAINING_JOB_FIELDS.model_id,
+  training_data_url:
+    'JSON lines, one conversation each: `wandb-artifact:///ENTITY/PROJECT/NAME:vN` (or `:latest`) for an upload, `data:` for small ones, `file:` below the folder that the service was given. Nothing is fetched from elsewhere.',
+  config: 'Settings of the job. Null and absent keys mean their defaults; unknown keys are listed as ignored.',
+  experimental_config: 'Settings that only this service has; as lenient as `config`.',
+};
+
+const SFT_CONFIG_FIELDS: Readonly<Record<keyof WireSftConfig, string>> = {
+  batch_size: 'Consecutive conversations of one gradient step. `auto` is the default, 2.',
+  learning_rate:
+    'One number, or one for each batch: a list that is too short is refused, what it has too many is listed as ignored. Default 5e-5.',
+  assistant_turns: 'Whether all assistant turns of a conversation are trained, or the last one. Default `all`.',
+  metric_logging: 'Accepted: the metrics of every step are events in any case.',
+};
+
+const SFT_EXPERIMENTAL_CONFIG_FIELDS: Readonly<Record<keyof WireSftExperimentalConfig, string>> = {
+  epochs: 'Passes over the data, always in its order. Default 1.',
+  schedule: 'How the learning rate goes on after the warm-up: it stays or falls to the minimum. Default `constant`.',
+  warmup_steps: 'Gradient steps in which the learning rate rises from the minimum. Default 0.',
+  min_learning_rate: 'Where the warm-up begins and the schedule ends. Default 0.',
+  packing:
+    'Compute the conversations of a batch in common rows; equal beginnings are then computed once. The gradient is the same. Default true.',
+};
+
 const TOKENIZE_FIELDS: Readonly<Partial<Record<keyof TokenizeRequest, string>>> = {
   model: CHAT_FIELDS.model,
   tools: CHAT_FIELDS.tools,
@@ -196,6 +222,9 @@ export const FIELD_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<string,
   CreateModelRequest: CREATE_MODEL_FIELDS,
   LogTrajectoriesRequest: LOG_TRAJECTORIES_FIELDS,
   CreateTrainingJobRequest: CREATE_TRAINING_JOB_FIELDS,
+  CreateSftTrainingJobRequest: CREATE_SFT_TRAINING_JOB_FIELDS,
+  SftConfig: SFT_CONFIG_FIELDS,
+  SftExperimentalConfig: SFT_EXPERIMENTAL_CONFIG_FIELDS,
   TrajectoryGroup: GROUP_FIELDS,
   Trajectory: TRAJECTORY_FIELDS,
   History: HISTORY_FIELDS,

@@ -132,3 +132,19 @@ export {
   type TrainingEventType,
   type TrainingJobObject,
 } from './preview.ts';
+export {
+  type ArtifactObject,
+  type DeleteArtifactResponse,
+  JSON_LINES_MEDIA_TYPES,
+  type UploadArtifactQuery,
+  UploadArtifactQuerySchema,
+} from './artifact.ts';
+export {
+  type CreateSftTrainingJobRequest,
+  CreateSftTrainingJobRequestSchema,
+  ignoredSftConfigKeys,
+  SftLineSchema,
+  type WireSftConfig,
+  type WireSftExperimentalConfig,
+  type WireSftLine,
+} from './sft.ts';

@@ -36,6 +36,8 @@ export interface ServiceConfig {
   readonly engineShare: number;
   /** how long a shutdown waits for running requests, ms; default 20 000 */
   readonly drainTimeoutMs: number;
+  /** absolute path of the folder whose .jsonl files every training key may train on through `file:` URLs; default null: none */
+  readonly trainingDataDirectory: string | null;
 }
 
 /** The default model: Apache-2.0, 98 MB, trainable on two cores. */
@@ -72,6 +74,7 @@ const SETTINGS = {
   maxRequests: { kind: 'integer', environment: 'TRAINYARD_MAX_REQUESTS', min: 1, max: 1_000_000 },
   engineShare: { kind: 'number', environment: 'TRAINYARD_ENGINE_SHARE', min: 0.05, max: 0.95 },
   drainTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_DRAIN_TIMEOUT_MS', min: 0, max: 3_600_000 },
+  trainingDataDir: { kind: 'string', environment: 'TRAINYARD_TRAINING_DATA_DIR' },
 } as const satisfies Record<string, SettingRule>;
 
 export type SettingName = keyof typeof SETTINGS;
@@ -109,6 +112,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
 
   const dataDirectory = resolve(text('dataDir') ?? '.trainyard');
   const model = text('model');
+  const trainingDataDirectory = text('trainingDataDir');
   return Object.freeze({
     host: text('host') ?? '127.0.0.1',
     port: number('port') ?? 8420,
@@ -124,6 +128,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     maxRequests: number('maxRequests') ?? 2_048,
     engineShare: number('engineShare') ?? 0.7,
     drainTimeoutMs: number('drainTimeoutMs') ?? 20_000,
+    trainingDataDirectory: trainingDataDirectory === undefined ? null : resolve(trainingDataDirectory),
   });
 }
 

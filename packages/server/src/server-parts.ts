@@ -13,6 +13,8 @@ export interface ServerParts {
   /** Receives one line for each failure that the client is told nothing about. Default: nothing is written. */
   log?: (line: string) => void;
   limits?: Partial<HttpLimits>;
+  /** Folder whose files `file:` URLs of training data may name. Default null: none. */
+  trainingDataDirectory?: string | null;
 }
 
 export interface HttpLimits {
@@ -32,4 +34,5 @@ export interface RouteParts extends ServerParts {
   clock: () => number;
   log: (line: string) => void;
   limits: HttpLimits;
+  trainingDataDirectory: string | null;
 }

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 
 import type { Blobs, ClaimedJob, Model, Store } from '@trainyard/store';
 import { StoreError } from '@trainyard/store';
-import type { TrainerEvent, TrainingConfig, TrainingResult } from '@trainyard/trainer';
+import type { TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
 import type { TrainingQueue } from '../backends.ts';
 import { TrainingRunError, type TrainingBackend } from '../hosts/embedded-training.ts';
-import type { TrainingJobRequest } from '../hosts/messages.ts';
+import type { TrainingJobKind, TrainingJobRequest } from '../hosts/messages.ts';
 
 /** A worker that misses two heartbeats is taken for dead. */
 const LEASE_MS = 30_000;
@@ -151,10 +151,10 @@ export class TrainingWorker implements TrainingQueue {
       });
     }
     return {
+      ...({ kind: job.kind, config: job.config['resolved'] } as TrainingJobKind),
       jobId: job.id,
       modelPath: modelPath(),
       groupsKey: job.groupsKey,
-      config: job.config['resolved'] as TrainingConfig,
       lora: model.lora as TrainingJobRequest['lora'],
       startFrom,
       workDirectory,

@@ -54,14 +54,18 @@ export class TestServer {
     this.#directory = parts.directory;
   }
 
-  static async start(limits: Partial<HttpLimits> = {}): Promise<TestServer> {
+  static async start(
+    limits: Partial<HttpLimits> = {},
+    trainingDataDirectory: string | null = null,
+  ): Promise<TestServer> {
     const directory = await mkdtemp(join(tmpdir(), 'trainyard-http-'));
     const store = await SqliteStore.open(join(directory, 'trainyard.db'));
     const blobs = await FolderBlobs.open(join(directory, 'blobs'));
     const inference = new ScriptedInference();
     const training = new RecordingQueue();
     const logged: string[] = [];
-    const app = createServer({ store, blobs, inference, training, limits, log: (line) => logged.push(line) });
+    const log = (line: string) => void logged.push(line);
+    const app = createServer({ store, blobs, inference, training, limits, log, trainingDataDirectory });
     refuseUndocumentedAnswers(app);
     const key = await makeKey(store, 'acme', ['inference', 'training']);
     return new TestServer({ app, store, blobs, inference, training, key, logged, directory });

@@ -230,7 +230,7 @@ describe('runSftJob', () => {
         ],
       },
       'trainer.render_failed',
-      'line 2: ',
+      'conversation 2: ',
     ],
     [
       'a list of rates that is too short',

@@ -9,7 +9,7 @@ import { sftStep } from './sft-step.ts';
 
 /** One supervised job, self-contained: the same job and weights give the same checkpoint. */
 export interface SftJob extends JobBase {
-  /** Read once, in order; line i + 1 of the data is example i. */
+  /** Read once, in order. */
   readonly examples: Iterable<SftExample> | AsyncIterable<SftExample>;
   readonly config: SftConfig;
 }

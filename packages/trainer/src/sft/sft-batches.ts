@@ -27,7 +27,7 @@ const EXAMPLES_PER_TURN = 32;
  * Data → batches of token sequences, in its order; the last batch may be short. Conversations too long or without anything to train are
  * left out of their batch, which keeps its place.
  *
- * @throws {TrainerError} `trainer.render_failed`, naming the line; what `signal` was aborted with
+ * @throws {TrainerError} `trainer.render_failed`, naming the conversation; what `signal` was aborted with
  */
 export async function sftBatches(
   examples: Iterable<SftExample> | AsyncIterable<SftExample>,

@@ -20,12 +20,12 @@ export type RenderedExample =
   | { readonly kind: 'dropped'; readonly reason: SftDropReason };
 
 /**
- * @param lineNumber of the example in the data, 1-based, for messages
+ * @param number of the example in the data, 1-based, for messages
  * @throws {TrainerError} `trainer.render_failed`
  */
 export function renderExample(
   { messages, tools }: SftExample,
-  lineNumber: number,
+  number: number,
   template: ChatTemplate,
   config: Pick<SftConfig, 'assistantTurns' | 'maxSequenceLength'>,
 ): RenderedExample {
@@ -34,7 +34,7 @@ export function renderExample(
     const { assistantTurns } = config;
     sequences = renderSupervised(template, messages, { tools, assistantTurns }).flatMap(withTrainedEnd);
   } catch (cause) {
-    throw new TrainerError('trainer.render_failed', `line ${lineNumber}: ${(cause as Error).message}`, { cause });
+    throw new TrainerError('trainer.render_failed', `conversation ${number}: ${(cause as Error).message}`, { cause });
   }
   if (sequences.length === 0) return { kind: 'dropped', reason: 'no_trainable_tokens' };
   const isTooLong = sequences.some(({ tokenIds }) => tokenIds.length > config.maxSequenceLength);
