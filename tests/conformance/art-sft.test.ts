@@ -1,0 +1,97 @@
+import { execFile } from 'node:child_process';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import { hasPythonEnvironment, pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+/** Importing the client and its dependencies takes seconds; some twenty gradient steps take more on a busy machine. */
+const TIMEOUT_MS = 300_000;
+
+interface Report {
+  artifact: { url: string; num_lines: number };
+  events: [type: string, data: Record<string, unknown>][];
+  step: number;
+  answers: string[];
+  defaults: string[];
+  unknown: [type: string, message: string];
+  last_step: number;
+}
+
+const hasPython = await hasPythonEnvironment(ROOT);
+if (!hasPython && process.env['CI'] !== undefined) {
+  throw new Error('CI must run the ART client: "node scripts/bootstrap.mjs --python" says what is missing');
+}
+
+describe.skipIf(!hasPython)('supervised jobs of the unmodified openpipe-art client (Python)', () => {
+  let service: OwnService;
+  let report: Report;
+
+  beforeAll(async () => {
+    service = await ownService();
+    const { stdout } = await promisify(execFile)(
+      pythonEnvironment(ROOT).python,
+      [
+        join(import.meta.dirname, 'art_sft_client.py'),
+        service.url,
+        service.apiKey,
+        'HuggingFaceTB/SmolLM2-135M-Instruct',
+      ],
+      // litellm, a dependency of the client, would fetch a price list at import.
+      {
+        env: { ...process.env, LITELLM_LOCAL_MODEL_COST_MAP: 'True', WANDB_API_KEY: '' },
+        timeout: TIMEOUT_MS,
+        maxBuffer: 64e6,
+      },
+    );
+    report = JSON.parse(/^REPORT (.*)$/m.exec(stdout)![1]!) as Report;
+  }, TIMEOUT_MS);
+
+  afterAll(async () => {
+    await service.close();
+  });
+
+  it('uploaded data has the name that the client makes', () => {
+    expect(report.artifact).toMatchObject({ url: 'wandb-artifact:///local/conformance/facts:v0', num_lines: 3 });
+  });
+
+  it('gets its events: the start, a step a batch with its own learning rate, the end', () => {
+    const [started, ...others] = report.events;
+    expect(started).toEqual([
+      'training_started',
+      expect.objectContaining({ num_sequences: 12, num_ignored_learning_rates: 0 }),
+    ]);
+    expect(others.map(([type]) => type)).toEqual([
+      ...Array.from({ length: 12 }, () => 'gradient_step'),
+      'training_ended',
+    ]);
+    const steps = others.slice(0, -1).map(([, data]) => data);
+    // The client passes every value through float().
+    for (const data of steps) expect(Object.values(data).filter((value) => typeof value !== 'number')).toEqual([]);
+    const losses = steps.map((data) => data['loss'] as number);
+    console.log(`losses ${losses.map((loss) => loss.toFixed(2)).join(' ')}`);
+    expect(losses.at(-1)).toBeLessThan(losses[0]! / 10);
+    expect(steps[0]).toMatchObject({ learning_rate: 1e-3, num_trajectories: 3, num_dropped_trajectories: 0 });
+    expect(report.step).toBe(1);
+  });
+
+  it('is answered with what was learnt', () => {
+    expect(report.answers).toEqual(['Kelmar.', 'Ilse Ottaway.', 'Hot plum tea.']);
+  });
+
+  it('takes the defaults of the service without a configuration: batches of two', () => {
+    expect(report.defaults).toEqual(['training_started', 'gradient_step', 'gradient_step', 'training_ended']);
+  });
+
+  it('is told at once of data that cannot be read', () => {
+    expect(report.unknown[0]).toBe('UnprocessableEntityError');
+    expect(report.unknown[1]).toContain('does not exist');
+  });
+
+  it('goes the whole way of `train_sft`, with its upload kept here', () => {
+    expect(report.last_step).toBe(3);
+  });
+});
