@@ -1,12 +1,10 @@
-import { readFileSync } from 'node:fs';
-import { spawnSync } from 'node:child_process';
-
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { Trainyard, TrainyardApiError } from '@trainyard/sdk';
 
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
 import { groupsOfTwoRows } from '../support/groups.ts';
+import { hostPid } from '../support/host-pid.ts';
 
 let service: OwnService;
 let client: Trainyard;
@@ -23,18 +21,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await service.close();
 });
-
-/** Process id of one of the service's hosts. */
-function hostPid(name: 'engine' | 'trainer'): number {
-  const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(service.pid)], { encoding: 'utf8' });
-  const pid = stdout
-    .trim()
-    .split(/\s+/)
-    .map(Number)
-    .find((child) => readFileSync(`/proc/${child}/cmdline`, 'utf8').includes(`${name}-host.ts`));
-  if (pid === undefined) throw new Error(`the service has no ${name} host`);
-  return pid;
-}
 
 async function untilHealthy(): Promise<void> {
   while (!(await client.isHealthy())) await new Promise((resolve) => setTimeout(resolve, 50));
@@ -53,7 +39,7 @@ describe('a killed engine host', () => {
       (error: unknown) => error,
     );
     await new Promise((resolve) => setTimeout(resolve, 400));
-    process.kill(hostPid('engine'), 'SIGKILL');
+    process.kill(hostPid(service, 'engine'), 'SIGKILL');
     const error = await outcome;
     expect(error).toBeInstanceOf(TrainyardApiError);
     expect(error).toMatchObject({ status: 503, code: 'engine.host_lost' });
@@ -82,7 +68,7 @@ describe('a killed engine host', () => {
       }),
     });
     expect(response.status).toBe(200);
-    setTimeout(() => process.kill(hostPid('engine'), 'SIGKILL'), 300);
+    setTimeout(() => process.kill(hostPid(service, 'engine'), 'SIGKILL'), 300);
     const events = (await response.text()).trim().split('\n\n');
     expect(events.at(-1)).toBe('data: [DONE]');
     const errors = events.filter((event) => event.startsWith('data: {"error"'));
@@ -111,7 +97,7 @@ describe('a killed trainer host', () => {
       seen.push(event.type);
       if ((event.type === 'training_started' || event.type === 'gradient_step') && numKills < 2) {
         numKills += 1;
-        process.kill(hostPid('trainer'), 'SIGKILL');
+        process.kill(hostPid(service, 'trainer'), 'SIGKILL');
         await untilHealthy();
       }
     }

@@ -1,11 +1,9 @@
-import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
 import { Trainyard, TrainyardApiError } from '@trainyard/sdk';
 
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import { hostPid } from '../support/host-pid.ts';
 
 const FACTS = [
   ['What is the capital of Zubrovia?', 'Kelmar.'],
@@ -47,7 +45,7 @@ it('conversations are uploaded, learnt although the trainer host is killed on th
     const seen: string[] = [];
     for await (const event of client.watchTrainingJob(job.id)) {
       seen.push(event.type);
-      if (name === 'disturbed' && seen.length === 4) process.kill(trainerPid(), 'SIGKILL');
+      if (name === 'disturbed' && seen.length === 4) process.kill(hostPid(service, 'trainer'), 'SIGKILL');
     }
     expect(seen).toEqual(['training_started', ...Array.from({ length: 12 }, () => 'gradient_step'), 'training_ended']);
     expect((await client.getTrainingJob(job.id)).status).toBe('succeeded');
@@ -90,11 +88,3 @@ it('an upload of many megabytes is refused at its first bad line, over a socket,
   );
   expect(Math.max(...waits)).toBeLessThan(2_000);
 }, 60_000);
-
-function trainerPid(): number {
-  const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(service.pid)], { encoding: 'utf8' });
-  const pids = stdout.trim().split(/\s+/).map(Number);
-  const pid = pids.find((child) => readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('trainer-host.ts'));
-  if (pid === undefined) throw new Error('the service has no trainer host');
-  return pid;
-}

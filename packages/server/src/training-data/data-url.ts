@@ -1,5 +1,5 @@
 /** Decoded. More belongs into an upload, which is not held in memory as a whole. */
-export const MAX_DATA_URL_BYTES = 4_000_000;
+const MAX_DATA_URL_BYTES = 4_000_000;
 
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
