@@ -114,7 +114,7 @@ export const TrainingJobSchema = Type.Object(
     status: JobStatusSchema,
     created_at: Type.Integer({ description: 'Unix seconds.' }),
     ignored_config_keys: Type.Array(Type.String(), {
-      description: 'Keys of `experimental_config` that this version does not know.',
+      description: 'Keys of the settings that this version does not know, or does not use.',
     }),
   },
   { title: 'TrainingJob' },

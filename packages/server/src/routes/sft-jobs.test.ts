@@ -106,7 +106,7 @@ describe('a supervised job', () => {
     expect(job.ignored_config_keys).toEqual(['colour', 'experimental_config.shape', 'learning_rate[3:]']);
     expect(config.resolved).toMatchObject({
       batchSize: 2,
-      learningRate: [1, 2, 3],
+      learningRate: [1, 2, 3, 4],
       assistantTurns: 'last',
       packing: false,
     });

@@ -43,17 +43,13 @@ export function readSftConfig(
 }
 
 /**
- * The settings for data of so many conversations. What a list of learning rates has too many is dropped, and named as ignored.
+ * The settings for data of so many conversations. What a list of learning rates has too many is named as ignored.
  *
  * @throws {TrainerError} `trainer.config_invalid` when the list is shorter than the number of batches
  */
 export function fitSftConfig({ resolved, ignoredKeys }: SftJobConfig, numExamples: number): SftJobConfig {
-  const numSteps = numSftSteps(numExamples, resolved);
-  const rates = learningRates(resolved, numSteps);
+  const numUsed = learningRates(resolved, numSftSteps(numExamples, resolved)).length;
   const { learningRate } = resolved;
-  if (typeof learningRate === 'number' || learningRate.length === numSteps) return { resolved, ignoredKeys };
-  return {
-    resolved: { ...resolved, learningRate: rates },
-    ignoredKeys: [...ignoredKeys, `learning_rate[${numSteps}:]`],
-  };
+  const hasMore = typeof learningRate !== 'number' && learningRate.length > numUsed;
+  return { resolved, ignoredKeys: hasMore ? [...ignoredKeys, `learning_rate[${numUsed}:]`] : ignoredKeys };
 }
