@@ -54,13 +54,12 @@ describe('the database file', () => {
   });
 
   it('a newer schema is refused with both versions named, and left untouched', () => {
-    const newest = MIGRATIONS.length;
-    const newer = { version: newest + 1, name: 'newer', sql: 'create table extra (id integer);' };
+    const newer = { version: MIGRATIONS.length + 1, name: 'newer', sql: 'create table extra (id integer);' };
     new Database(path, { migrations: [...MIGRATIONS, newer] }).close();
     expect(() => new Database(path)).toThrow(
       expect.objectContaining({
         code: 'store.schema_newer',
-        message: expect.stringMatching(`version ${newest + 1}, .* up to ${newest}`),
+        message: expect.stringMatching(`version ${newer.version}, .* up to ${MIGRATIONS.length}`),
       }),
     );
   });
