@@ -18,8 +18,10 @@ export type {
 } from './training-job.ts';
 export { openTrainer, type Trainer } from './open-trainer.ts';
 export { runTrainingJob } from './train.ts';
+export type { DropCounts, DropReason } from './sequence-report.ts';
 
 export { groupAdvantages, normalizeCredit, type Credit, type CreditInput } from './advantage.ts';
+export { learningRateAt, type LearningRateSchedule } from './learning-rate.ts';
 export { policyLoss, type LossConfig, type LossInput, type LossResult } from './loss.ts';
 export type { LossMetrics } from './loss-metrics.ts';
 export { packRows, rowLength, type CreditedSequence, type TrainingRow } from './pack.ts';

@@ -7,7 +7,7 @@ import { jobMetrics, meanMetrics, startedData } from './job-statistics.ts';
 import { initialLoraParameters } from './model/lora-parameters.ts';
 import { freshOptimizerState, type OptimizerState } from './optimizer.ts';
 import { packRows, type TrainingRow } from './pack.ts';
-import { referenceAdapter, referenceLogprobs } from './reference-policy.ts';
+import { hasReference, referenceAdapter, referenceLogprobs } from './reference-policy.ts';
 import { resumeSnapshot, writeSnapshot } from './snapshot.ts';
 import type { TrainablePolicy, TrainingJob, TrainingParts, TrainingResult } from './training-job.ts';
 import { trainingSequences } from './training-sequences.ts';
@@ -44,15 +44,21 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
     'the policy has another shape of adapter',
   );
 
-  validateGroups(job.groups, model.architecture.vocabSize);
+  const started = performance.now();
+  validateGroups(job.groups, model.architecture.vocabSize, config.allowTrainingWithoutLogprobs);
   const { sequences, maxTokens, report } = await trainingSequences(job.groups, { template, config, signal });
   const rows = packRows(sequences, maxTokens, job.seed);
-  const ofTheJob = jobMetrics(job.groups, report);
+  const ofTheJob: Record<string, number> = {
+    ...jobMetrics(job.groups, report),
+    seconds_prepare: (performance.now() - started) / 1000,
+  };
   emit({ kind: 'training_started', numGradientSteps: rows.length, data: startedData(report, rows.length) });
   if (rows.length === 0) return { numGradientSteps: 0, digest: null, metrics: ofTheJob };
 
   let optimizer = startingPoint(job, model);
+  const prepared = performance.now();
   const precalculated = config.precalculateLogprobs ? await logprobsOf(rows, parts) : null;
+  if (precalculated !== null) ofTheJob['seconds_precalculate'] = (performance.now() - prepared) / 1000;
   const reference = referenceAdapter(job, model);
 
   const fingerprint = jobFingerprint(job, rows);
@@ -63,11 +69,14 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
 
   for (let index = stepMetrics.length; index < rows.length; index++) {
     const row = rows[index]!;
+    const stepStarted = performance.now();
     const other: OtherLogprobs = {
       precalculated: precalculated?.[index] ?? null,
-      reference: config.klPenaltyCoef === 0 ? null : await referenceLogprobs(row.row, reference, parts),
+      reference: hasReference(config) ? await referenceLogprobs(row.row, reference, parts) : null,
     };
-    const metrics = { ...ofTheJob, ...(await gradientStep(row, other, { model, config, optimizer, gate, signal })) };
+    const referenceSeconds = (performance.now() - stepStarted) / 1000;
+    const step = await gradientStep(row, other, { model, config, optimizer, gate, signal });
+    const metrics = { ...ofTheJob, ...step, ...(other.reference === null ? {} : { seconds_reference: referenceSeconds }) };
     stepMetrics.push(metrics);
     if (stepMetrics.length < rows.length)
       writeSnapshot(workDirectory, fingerprint, model.lora, { stepMetrics, optimizer });
@@ -80,8 +89,12 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
 }
 
 /** Puts the job's first weights into the model: those of a checkpoint, or fresh ones that change nothing. */
-function startingPoint({ startFrom, lora }: TrainingJob, model: TrainablePolicy): OptimizerState {
-  if (startFrom !== null) return readCheckpoint(startFrom, model.lora);
+function startingPoint(job: TrainingJob, model: TrainablePolicy): OptimizerState {
+  const { startFrom, lora } = job;
+  if (startFrom !== null) {
+    const kept = readCheckpoint(startFrom, model.lora);
+    return job.withFreshOptimizer ? freshOptimizerState(model.lora.tensors) : kept;
+  }
   const fresh = initialLoraParameters(model.architecture, lora);
   model.lora.tensors.forEach(({ value }, i) => value.set(fresh.tensors[i]!.value));
   return freshOptimizerState(model.lora.tensors);
@@ -104,9 +117,13 @@ async function logprobsOf(
 }
 
 /** What decides a job's outcome: another job's snapshot must not be gone on from. */
-function jobFingerprint({ config, lora, seed, startFrom }: TrainingJob, rows: readonly TrainingRow[]): string {
+function jobFingerprint(job: TrainingJob, rows: readonly TrainingRow[]): string {
+  const { config, lora, seed, startFrom, withFreshOptimizer = false, referenceFrom = null } = job;
   const start = startFrom === null ? null : checkpointDigest(startFrom);
-  const hash = createHash('sha256').update(JSON.stringify({ config, lora, seed, start }));
+  const reference = referenceFrom === null ? null : checkpointDigest(referenceFrom);
+  const hash = createHash('sha256').update(
+    JSON.stringify({ config, lora, seed, start, withFreshOptimizer, reference }),
+  );
   for (const { row, sampledLogprobs, advantages, weights } of rows) {
     for (const values of [row.tokenIds, row.parents, row.sources, row.targets, sampledLogprobs, advantages, weights]) {
       hash.update(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
