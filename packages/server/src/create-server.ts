@@ -16,6 +16,7 @@ import { modelRoutes } from './routes/models.ts';
 import { previewModelRoutes } from './routes/preview-models.ts';
 import { referenceRoutes } from './routes/reference.ts';
 import { tokenizeRoutes } from './routes/tokenize.ts';
+import { trainingJobControlRoutes } from './routes/training-job-control.ts';
 import { trainingJobRoutes } from './routes/training-jobs.ts';
 import { trajectoryLogRoutes } from './routes/trajectory-logs.ts';
 import { DEFAULT_HTTP_LIMITS, type RouteParts, type ServerParts } from './server-parts.ts';
@@ -68,6 +69,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   app.addHook('onClose', () => bodies.close());
   trajectoryLogRoutes(app, routeParts, bodies);
   trainingJobRoutes(app, routeParts, bodies);
+  trainingJobControlRoutes(app, routeParts);
   referenceRoutes(app);
   return app;
 }

@@ -18,6 +18,7 @@ export type {
 } from './training-job.ts';
 export { openTrainer, type Trainer } from './open-trainer.ts';
 export { runTrainingJob } from './train.ts';
+export { referenceStep } from './reference-policy.ts';
 export type { DropCounts, DropReason } from './sequence-report.ts';
 
 export { groupAdvantages, normalizeCredit, type Credit, type CreditInput } from './advantage.ts';

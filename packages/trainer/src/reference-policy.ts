@@ -50,3 +50,14 @@ export async function referenceLogprobs(
     model.lora.tensors.forEach(({ value }, i) => value.set(own[i]!));
   }
 }
+
+/**
+ * The step whose adapter is the reference; null: the job has none.
+ *
+ * @param startStep Step that the job trains on.
+ */
+export function referenceStep(config: TrainingConfig, startStep: number): number | null {
+  if (!hasReference(config)) return null;
+  if (config.klPenaltyStepLag !== null) return Math.max(0, startStep - config.klPenaltyStepLag);
+  return config.klPenaltyReferenceStep ?? 0;
+}

@@ -62,7 +62,10 @@ async function runAndReport(job: TrainingJobRequest): Promise<void> {
 async function run(job: TrainingJobRequest, signal: AbortSignal) {
   signal.throwIfAborted();
   const opened = await trainerFor(job);
-  const groups = await readTrajectoryGroups(blobs, job.groupsKey);
+  const groups = await readTrajectoryGroups(blobs, job.groupsKey, {
+    keepsBareIds: job.config.allowTrainingWithoutLogprobs,
+  });
+  signal.throwIfAborted();
   return await runTrainingJob(
     { ...job, groups },
     {

@@ -22,10 +22,13 @@ import { answerOnce, type Completes } from '../idempotency.ts';
 import { toListPage } from '../paging.ts';
 import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
+import { checkReferenceStep } from '../wire/reference-step.ts';
 import { type JobConfig, readJobConfig } from '../wire/training-config.ts';
+import { toJobObject } from '../wire/training-job.ts';
 import { notFound, ownedJob, ownedModel } from './owned.ts';
+import { beginningIsGone } from './warm-start.ts';
 
-/** POST /v1/preview/training-jobs, GET …/{job_id} and GET …/{job_id}/events. */
+/** POST /v1/preview/training-jobs and GET …/{job_id}/events. */
 export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodies: TrajectoryBodyReader): void {
   const { store, blobs, training, inference, clock } = parts;
 
@@ -56,17 +59,16 @@ export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodie
       );
     }
     const { contextLength, vocabSize } = inference.baseModel;
-    const config: JobConfig = readJobConfig(wireConfig, contextLength);
+    const config = readJobConfig(wireConfig, contextLength);
+    await checkReferenceStep(store, model, config.resolved);
+    if (model.init !== null && (await store.latestCheckpoint(model.id)) === null) throw beginningIsGone(model);
     const id = randomUUID();
     const groupsKey = `groups/${id}`;
     await body.store({ key: groupsKey, checkVocabSize: vocabSize, metricsSplit: null });
-    const job: TrainingJobObject = {
-      id,
-      model_id: model.id,
-      status: 'queued',
-      created_at: Math.floor(clock() / 1000),
-      ignored_config_keys: config.ignoredKeys,
-    };
+    const job = toJobObject(newJob({ id, modelId: model.id, entityId: model.entityId, config, now: clock() }), {
+      started: null,
+      numGradientSteps: 0,
+    });
     const stored = completes(job);
     try {
       const enqueued = await store.enqueueJob({
@@ -87,12 +89,6 @@ export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodie
     return job;
   }
 
-  app.get<{ Params: { job_id: string } }>(
-    '/v1/preview/training-jobs/:job_id',
-    { config: { scope: 'training' } },
-    async (request) => toJobObject(await ownedJob(request, parts, request.params.job_id)),
-  );
-
   app.get<{ Params: { job_id: string }; Querystring: EventPageQuery }>(
     '/v1/preview/training-jobs/:job_id/events',
     { config: { scope: 'training' }, schema: { querystring: EventPageQuerySchema } },
@@ -110,14 +106,26 @@ export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodie
   );
 }
 
-function toJobObject(job: Job): TrainingJobObject {
-  const ignoredKeys = job.config['ignoredKeys'];
+/** The row as it will be, for an answer that is known before the job exists. */
+function newJob(input: { id: string; modelId: string; entityId: string; config: JobConfig; now: number }): Job {
   return {
-    id: job.id,
-    model_id: job.modelId,
-    status: job.status,
-    created_at: Math.floor(job.createdAt / 1000),
-    ignored_config_keys: Array.isArray(ignoredKeys) ? ignoredKeys.map(String) : [],
+    id: input.id,
+    modelId: input.modelId,
+    entityId: input.entityId,
+    kind: 'rl',
+    status: 'queued',
+    pausedAt: null,
+    position: 0,
+    config: { ...input.config },
+    groupsKey: '',
+    keyId: null,
+    lease: null,
+    start: null,
+    numAttempts: 0,
+    errorMessage: null,
+    createdAt: input.now,
+    startedAt: null,
+    finishedAt: null,
   };
 }
 
