@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { Blobs, ClaimedJob, Model, Store } from '@trainyard/store';
@@ -73,7 +73,7 @@ export class TrainingWorker implements TrainingQueue {
     const current = this.#current;
     // What was paused or ended makes room for another job.
     this.notify();
-    if (current?.job.id !== jobId) return;
+    if (current?.job.id !== jobId) return this.#forgetIfEnded(jobId);
     current.controller.abort(new StoreError('store.lease_lost', 'the job was cancelled or paused'));
     await current.ended;
   }
@@ -82,8 +82,17 @@ export class TrainingWorker implements TrainingQueue {
     return !this.#isStopping && this.#options.backend.isHealthy();
   }
 
+  /** Removes the snapshots of a job that will never go on. */
+  async #forgetIfEnded(jobId: string): Promise<void> {
+    const { store, workDirectory } = this.#options;
+    const job = await store.getJob(jobId);
+    if (job !== null && job.finishedAt === null) return;
+    await rm(join(workDirectory, jobId), { recursive: true, force: true });
+  }
+
   async #run(): Promise<void> {
     const { store, log } = this.#options;
+    await this.#forgetEnded().catch((error: unknown) => log(`old snapshots stay on disk: ${String(error)}`));
     while (!this.#isStopping) {
       this.#wake = Promise.withResolvers();
       try {
@@ -96,6 +105,12 @@ export class TrainingWorker implements TrainingQueue {
         await this.#sleep(RETRY_AFTER_FAILURE_MS);
       }
     }
+  }
+
+  /** What a crash left behind: a job that was cancelled while it was paused, say. */
+  async #forgetEnded(): Promise<void> {
+    const names = await readdir(this.#options.workDirectory).catch(() => []); // made with the first snapshot
+    for (const name of names) await this.#forgetIfEnded(name);
   }
 
   async #sleep(ms: number): Promise<void> {
