@@ -37,7 +37,7 @@ export interface TrainingQueue {
    * A job was cancelled or paused in the store, or its model deleted: stops computing it at the next layer, if it runs here.
    * @returns resolves when nothing of it runs any more
    */
-  stopJob(jobId: string): Promise<void> | void;
+  stopJob(jobId: string): Promise<void>;
   isHealthy(): boolean;
 }
 

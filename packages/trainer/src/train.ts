@@ -76,7 +76,11 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
     };
     const referenceSeconds = (performance.now() - stepStarted) / 1000;
     const step = await gradientStep(row, other, { model, config, optimizer, gate, signal });
-    const metrics = { ...ofTheJob, ...step, ...(other.reference === null ? {} : { seconds_reference: referenceSeconds }) };
+    const metrics = {
+      ...ofTheJob,
+      ...step,
+      ...(other.reference === null ? {} : { seconds_reference: referenceSeconds }),
+    };
     stepMetrics.push(metrics);
     if (stepMetrics.length < rows.length)
       writeSnapshot(workDirectory, fingerprint, model.lora, { stepMetrics, optimizer });

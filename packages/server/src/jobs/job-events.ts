@@ -37,7 +37,9 @@ export function startedLine(event: TrainerEvent, job: ClaimedJob): string | null
     ...(ignored.length > 0 ? [`settings without effect: ${ignored.join(', ')}`] : []),
     ...(submitted === trainable
       ? []
-      : [`${String(trainable)} of ${String(submitted)} groups are trained, dropped: ${JSON.stringify(dropped)}`]),
+      : [
+          `${JSON.stringify(trainable)} of ${JSON.stringify(submitted)} groups are trained, dropped: ${JSON.stringify(dropped)}`,
+        ]),
   ];
   return lines.length === 0 ? null : `job ${job.id}: ${lines.join('; ')}`;
 }

@@ -37,6 +37,11 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
     },
   );
 
+  /** Not waited for: the answer is true already, and a host that is loading a model may take seconds to hear of it. */
+  function letGo(jobId: string): void {
+    training.stopJob(jobId).catch((error: unknown) => parts.log(`job ${jobId}: ${String(error)}`));
+  }
+
   const actions: Record<string, (job: Job) => Promise<Job>> = {
     cancel: async (job) => {
       const result = existing(await store.cancelJob(job.id, CANCELLED), job.id);
@@ -44,14 +49,14 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
         if (result.job.status === 'cancelled') return result.job;
         throw ended(result.job, 'cancelled');
       }
-      training.stopJob(job.id);
+      letGo(job.id);
       await removeFiles(parts, result);
       return result.job;
     },
     pause: async (job) => {
       const result = existing(await store.pauseJob(job.id), job.id);
       if (result.kind === 'finished') throw ended(result.job, 'paused');
-      training.stopJob(job.id);
+      letGo(job.id);
       return result.job;
     },
     resume: async (job) => {
@@ -74,7 +79,7 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
 }
 
 /** The job with what its events add. */
-export async function describe(parts: Pick<RouteParts, 'store'>, job: Job): Promise<TrainingJobObject> {
+async function describe(parts: Pick<RouteParts, 'store'>, job: Job): Promise<TrainingJobObject> {
   const { store } = parts;
   const first = job.startedAt === null ? null : await store.listEvents({ jobId: job.id, limit: 1 });
   const started = first?.items.find((event) => event.type === 'training_started')?.data ?? null;

@@ -20,7 +20,7 @@ export class RecordingQueue implements TrainingQueue {
   notify(): void {
     this.numNotified += 1;
   }
-  stopJob(jobId: string): void {
+  async stopJob(jobId: string): Promise<void> {
     this.stopped.push(jobId);
   }
   isHealthy(): boolean {
