@@ -106,13 +106,12 @@ export {
 } from './trajectory.ts';
 export {
   ignoredConfigKeys,
-  IMPLEMENTED_CONFIG_FIELDS,
+  INERT_CONFIG_FIELDS,
   type TrainingConfigField,
   TrainingConfigSchema,
-  UNIMPLEMENTED_CONFIG_FIELDS,
-  unsupportedConfigField,
   type WireTrainingConfig,
 } from './training-config.ts';
+export { LORA_TARGETS, type LoraObject, type LoraRequest, type LoraTarget } from './lora.ts';
 export {
   type CheckpointObject,
   type CreateModelRequest,

@@ -10,6 +10,7 @@ import type {
   DeleteCheckpointsResponse,
   DeleteModelResponse,
   ListPage,
+  LoraRequest,
   ModelList,
   ModelObject,
   TrainingEventObject,
@@ -63,7 +64,7 @@ export class Trainyard {
 
   /** Finds or makes a model; safe to call again and again. */
   async registerModel(
-    model: { project: string; name: string; baseModel: string; entity?: string },
+    model: { project: string; name: string; baseModel: string; entity?: string; lora?: LoraRequest },
     options: CallOptions = {},
   ): Promise<ModelObject> {
     const body: CreateModelRequest = {
@@ -72,6 +73,7 @@ export class Trainyard {
       name: model.name,
       base_model: model.baseModel,
       return_existing: true,
+      ...(model.lora === undefined ? {} : { lora: model.lora }),
     };
     return await this.#call('POST', '/preview/models', { ...options, body });
   }
@@ -192,6 +194,31 @@ export class Trainyard {
 
   async getTrainingJob(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
     return await this.#call('GET', `/preview/training-jobs/${encodeURIComponent(jobId)}`, options);
+  }
+
+  /** Jobs of a model in order of submission. */
+  async listTrainingJobs(
+    modelId: string,
+    page: PageOptions = {},
+    options: CallOptions = {},
+  ): Promise<ListPage<TrainingJobObject>> {
+    const path = `/preview/models/${encodeURIComponent(modelId)}/training-jobs${query(page)}`;
+    return await this.#call('GET', path, options);
+  }
+
+  /** Ends a job now; the model stays at its last step. @throws {TrainyardApiError} 409 when it has succeeded or failed */
+  async cancelTrainingJob(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
+    return await this.#call('POST', `/preview/training-jobs/${encodeURIComponent(jobId)}/cancel`, options);
+  }
+
+  /** Holds a job, and with it the later jobs of its model. @throws {TrainyardApiError} 409 when it has ended */
+  async pauseTrainingJob(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
+    return await this.#call('POST', `/preview/training-jobs/${encodeURIComponent(jobId)}/pause`, options);
+  }
+
+  /** Lets a paused job go on after its last gradient step. @throws {TrainyardApiError} 409 when it has ended */
+  async resumeTrainingJob(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
+    return await this.#call('POST', `/preview/training-jobs/${encodeURIComponent(jobId)}/resume`, options);
   }
 
   async listTrainingEvents(

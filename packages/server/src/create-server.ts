@@ -18,6 +18,7 @@ import { previewModelRoutes } from './routes/preview-models.ts';
 import { referenceRoutes } from './routes/reference.ts';
 import { sftJobRoutes } from './routes/sft-jobs.ts';
 import { tokenizeRoutes } from './routes/tokenize.ts';
+import { trainingJobControlRoutes } from './routes/training-job-control.ts';
 import { trainingJobRoutes } from './routes/training-jobs.ts';
 import { trajectoryLogRoutes } from './routes/trajectory-logs.ts';
 import { DEFAULT_HTTP_LIMITS, type RouteParts, type ServerParts } from './server-parts.ts';
@@ -73,6 +74,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   trainingJobRoutes(app, routeParts, bodies);
   artifactRoutes(app, routeParts);
   sftJobRoutes(app, routeParts);
+  trainingJobControlRoutes(app, routeParts);
   referenceRoutes(app);
   return app;
 }

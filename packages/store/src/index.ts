@@ -21,6 +21,7 @@ export type {
   LoraShape,
   Metrics,
   Model,
+  ModelInit,
   Scope,
   TerminalEventType,
   TrajectoryLog,
@@ -40,6 +41,7 @@ export type {
   FinishedJob,
   IdempotentAnswer,
   IdempotentState,
+  JobControlResult,
   JobOutcome,
   NewArtifact,
   NewEvent,
@@ -47,5 +49,6 @@ export type {
   NewKey,
   NewLog,
   NewModel,
+  NewModelInit,
   Store,
 } from './store.ts';

@@ -26,12 +26,15 @@ export {
   numSftSteps,
   resolveSftConfig,
   type AssistantTurns,
-  type LearningRateSchedule,
+  type SftSchedule,
   type SftConfig,
   type SftConfigInput,
 } from './sft/sft-config.ts';
+export { referenceStep } from './reference-policy.ts';
+export type { DropCounts, DropReason } from './sequence-report.ts';
 
 export { groupAdvantages, normalizeCredit, type Credit, type CreditInput } from './advantage.ts';
+export { learningRateAt, type LearningRateSchedule } from './learning-rate.ts';
 export { policyLoss, type LossConfig, type LossInput, type LossResult } from './loss.ts';
 export type { LossMetrics } from './loss-metrics.ts';
 export { packRows, rowLength, type CreditedSequence, type TrainingRow } from './pack.ts';

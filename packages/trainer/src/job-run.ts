@@ -34,11 +34,14 @@ export function requireSameLora({ lora }: JobBase, model: TrainablePolicy): void
 
 /** Puts the job's first weights into the model: those of a checkpoint, or fresh ones that change nothing. */
 export function startingPoint(
-  { startFrom, lora }: JobBase,
+  { startFrom, lora, withFreshOptimizer = false }: JobBase,
   model: TrainablePolicy,
   objective: Objective,
 ): OptimizerState {
-  if (startFrom !== null) return readCheckpoint(startFrom, model.lora, objective);
+  if (startFrom !== null) {
+    const kept = readCheckpoint(startFrom, model.lora, objective);
+    return withFreshOptimizer ? freshOptimizerState(model.lora.tensors, objective) : kept;
+  }
   const fresh = initialLoraParameters(model.architecture, lora);
   model.lora.tensors.forEach(({ value }, i) => value.set(fresh.tensors[i]!.value));
   return freshOptimizerState(model.lora.tensors, objective);
@@ -46,12 +49,12 @@ export function startingPoint(
 
 /** What decides a job's outcome: another job's snapshot must not be gone on from. */
 export function jobFingerprint(
-  { lora, startFrom }: JobBase,
+  { lora, startFrom, withFreshOptimizer = false }: JobBase,
   settings: object,
   data: Iterable<ArrayBufferView>,
 ): string {
   const start = startFrom === null ? null : checkpointDigest(startFrom);
-  const hash = createHash('sha256').update(JSON.stringify({ ...settings, lora, start }));
+  const hash = createHash('sha256').update(JSON.stringify({ ...settings, lora, start, withFreshOptimizer }));
   for (const { buffer, byteOffset, byteLength } of data) hash.update(new Uint8Array(buffer, byteOffset, byteLength));
   return hash.digest('hex');
 }

@@ -1,10 +1,11 @@
+import { checkpointDigest } from './checkpoint.ts';
 import { TrainerError } from './errors.ts';
 import { gradientStep, type OtherLogprobs } from './gradient-step.ts';
 import { jobFingerprint, requireSameLora, runSteps, startingPoint, withTrainerErrors } from './job-run.ts';
 import { jobMetrics, startedData } from './job-statistics.ts';
 import type { OptimizerState } from './optimizer.ts';
 import { packRows, type TrainingRow } from './pack.ts';
-import { referenceAdapter, referenceLogprobs } from './reference-policy.ts';
+import { hasReference, referenceAdapter, referenceLogprobs } from './reference-policy.ts';
 import type { TrainingJob, TrainingParts, TrainingResult } from './training-job.ts';
 import { trainingSequences } from './training-sequences.ts';
 import { validateGroups } from './validate-groups.ts';
@@ -29,25 +30,40 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
   const { model, template, gate, signal, emit } = parts;
   requireSameLora(job, model);
 
-  validateGroups(job.groups, model.architecture.vocabSize);
+  const started = performance.now();
+  validateGroups(job.groups, model.architecture.vocabSize, config.allowTrainingWithoutLogprobs);
   const { sequences, maxTokens, report } = await trainingSequences(job.groups, { template, config, signal });
   const rows = packRows(sequences, maxTokens, job.seed);
-  const ofTheJob = jobMetrics(job.groups, report);
+  const ofTheJob: Record<string, number> = {
+    ...jobMetrics(job.groups, report),
+    seconds_prepare: (performance.now() - started) / 1000,
+  };
   emit({ kind: 'training_started', numGradientSteps: rows.length, data: startedData(report, rows.length) });
   if (rows.length === 0) return { numGradientSteps: 0, digest: null, metrics: ofTheJob };
 
   const start = startingPoint(job, model, 'rl');
+  const prepared = performance.now();
   const precalculated = config.precalculateLogprobs ? await logprobsOf(rows, parts) : null;
+  if (precalculated !== null) ofTheJob['seconds_precalculate'] = (performance.now() - prepared) / 1000;
   const reference = referenceAdapter(job, model);
 
-  const fingerprint = jobFingerprint(job, { config, seed: job.seed }, rows.flatMap(arraysOf));
+  const { seed, referenceFrom = null } = job;
+  const settings = { config, seed, reference: referenceFrom === null ? null : checkpointDigest(referenceFrom) };
+  const fingerprint = jobFingerprint(job, settings, rows.flatMap(arraysOf));
   const step = async (index: number, optimizer: OptimizerState) => {
     const row = rows[index]!;
+    const stepStarted = performance.now();
     const other: OtherLogprobs = {
       precalculated: precalculated?.[index] ?? null,
-      reference: config.klPenaltyCoef === 0 ? null : await referenceLogprobs(row.row, reference, parts),
+      reference: hasReference(config) ? await referenceLogprobs(row.row, reference, parts) : null,
     };
-    return { ...ofTheJob, ...(await gradientStep(row, other, { model, config, optimizer, gate, signal })) };
+    const referenceSeconds = (performance.now() - stepStarted) / 1000;
+    const metrics = await gradientStep(row, other, { model, config, optimizer, gate, signal });
+    return {
+      ...ofTheJob,
+      ...metrics,
+      ...(other.reference === null ? {} : { seconds_reference: referenceSeconds }),
+    };
   };
   return await runSteps(job, parts, { numSteps: rows.length, fingerprint, optimizer: start, step });
 }

@@ -10,6 +10,8 @@ export interface JobBase {
   readonly lora: LoraConfig;
   /** Checkpoint directory to go on from, weights and optimizer; null: a fresh adapter. */
   readonly startFrom: string | null;
+  /** The optimizer starts afresh, whatever `startFrom` holds: its momentum belongs to another model. Default false. */
+  readonly withFreshOptimizer?: boolean;
   /** Holds a snapshot after each gradient step but the last, so that a job cut off goes on where it was. */
   readonly workDirectory: string;
   /** Receives the checkpoint; appears whole or not at all. */
@@ -20,7 +22,7 @@ export interface JobBase {
 export interface TrainingJob extends JobBase {
   readonly groups: readonly TrajectoryGroup[];
   readonly config: TrainingConfig;
-  /** Checkpoint directory of the KL reference; absent or null: the base model. Read only with a `klPenaltyCoef`. */
+  /** Checkpoint directory of the KL reference; absent or null: the base model. Read only when the settings compare with one. */
   readonly referenceFrom?: string | null;
   /** Seed of the shuffles. */
   readonly seed: number;
@@ -44,14 +46,16 @@ export type TrainerEvent =
   | { readonly kind: 'training_started'; readonly numGradientSteps: number; readonly data: TrainingStartedData }
   | { readonly kind: 'gradient_step'; readonly index: number; readonly metrics: Readonly<Record<string, number>> };
 
-/** Counts and drops by reason, under the names of the wire so that it is passed on as it is. */
-export type TrainingStartedData = Readonly<Record<string, number | Readonly<Record<string, number>>>>;
+/** Counts, drops by reason, and what became of each group, under the names of the wire so that it is passed on as it is. */
+export type TrainingStartedData = Readonly<
+  Record<string, number | Readonly<Record<string, number>> | readonly string[]>
+>;
 
 export interface TrainingResult {
   /** 0: nothing was trained, and no files were written. */
   readonly numGradientSteps: number;
   /** sha256 of `adapter_model.safetensors`, in hex; null when nothing was trained. */
   readonly digest: string | null;
-  /** Mean over the gradient steps of each metric. */
+  /** Mean over the gradient steps of each metric, or their maximum. */
   readonly metrics: Readonly<Record<string, number>>;
 }

@@ -28,6 +28,10 @@ export type TrainingJobRequest = TrainingJobKind & {
   readonly lora: LoraConfig;
   /** checkpoint directory to go on from; null = a fresh adapter */
   readonly startFrom: string | null;
+  /** the optimizer state in `startFrom` is another model's */
+  readonly withFreshOptimizer: boolean;
+  /** checkpoint directory of the KL reference; null = the base model; absent = the job has none */
+  readonly referenceFrom?: string | null;
   readonly workDirectory: string;
   readonly outputDirectory: string;
   readonly seed: number;

@@ -71,7 +71,10 @@ async function run(job: TrainingJobRequest, signal: AbortSignal) {
     emit: (event) => send({ kind: 'trainer-event', jobId: job.jobId, event }),
   };
   if (job.kind === 'sft') return await runSftJob({ ...job, examples: readSftExamples(blobs, job.groupsKey) }, parts);
-  const groups = await readTrajectoryGroups(blobs, job.groupsKey);
+  const groups = await readTrajectoryGroups(blobs, job.groupsKey, {
+    keepsBareIds: job.config.allowTrainingWithoutLogprobs,
+  });
+  signal.throwIfAborted();
   return await runTrainingJob({ ...job, groups }, parts);
 }
 

@@ -7,7 +7,7 @@ import {
   type TrainingEventType,
   type TrainingJobObject,
 } from '@trainyard/protocol';
-import type { Job, JobEvent } from '@trainyard/store';
+import type { JobEvent } from '@trainyard/store';
 
 import {
   acceptTrajectoryBodies,
@@ -18,11 +18,12 @@ import type { TrajectoryBody } from '../bodies/trajectory-body.ts';
 import { answerOnce, type Completes } from '../idempotency.ts';
 import { toListPage } from '../paging.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { type JobConfig, readJobConfig } from '../wire/training-config.ts';
+import { checkReferenceStep } from '../wire/reference-step.ts';
+import { readJobConfig } from '../wire/training-config.ts';
 import { notFound, ownedJob } from './owned.ts';
 import { submitJob, trainableModel } from './submit-job.ts';
 
-/** POST /v1/preview/training-jobs, GET …/{job_id} and GET …/{job_id}/events. */
+/** POST /v1/preview/training-jobs and GET …/{job_id}/events. */
 export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodies: TrajectoryBodyReader): void {
   const { store, inference } = parts;
 
@@ -46,19 +47,15 @@ export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodie
     const { model_id: modelId, experimental_config: wireConfig } = body.summary.fields;
     const model = await trainableModel(request, parts, modelId);
     const { contextLength, vocabSize } = inference.baseModel;
-    const config: JobConfig = readJobConfig(wireConfig, contextLength);
-    const store = async (key: string) => {
+    const config = readJobConfig(wireConfig, contextLength);
+    await checkReferenceStep(store, model, config.resolved);
+    const storeGroups = async (key: string) => {
       await body.store({ key, checkVocabSize: vocabSize, metricsSplit: null });
       return config;
     };
-    return await submitJob(request, parts, { model, kind: 'rl', dataPrefix: 'groups', store }, completes);
+    const submission = { model, kind: 'rl', dataPrefix: 'groups', store: storeGroups } as const;
+    return await submitJob(request, parts, submission, completes);
   }
-
-  app.get<{ Params: { job_id: string } }>(
-    '/v1/preview/training-jobs/:job_id',
-    { config: { scope: 'training' } },
-    async (request) => toJobObject(await ownedJob(request, parts, request.params.job_id)),
-  );
 
   app.get<{ Params: { job_id: string }; Querystring: EventPageQuery }>(
     '/v1/preview/training-jobs/:job_id/events',
@@ -75,17 +72,6 @@ export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodie
       return toListPage(page, toEventObject);
     },
   );
-}
-
-function toJobObject(job: Job): TrainingJobObject {
-  const ignoredKeys = job.config['ignoredKeys'];
-  return {
-    id: job.id,
-    model_id: job.modelId,
-    status: job.status,
-    created_at: Math.floor(job.createdAt / 1000),
-    ignored_config_keys: Array.isArray(ignoredKeys) ? ignoredKeys.map(String) : [],
-  };
 }
 
 function toEventObject(event: JobEvent): TrainingEventObject {

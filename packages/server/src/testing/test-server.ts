@@ -15,13 +15,13 @@ import { ScriptedInference } from './scripted-inference.ts';
 /** Remembers what the routes told the worker. */
 export class RecordingQueue implements TrainingQueue {
   numNotified = 0;
-  readonly cancelled: string[] = [];
+  readonly stopped: string[] = [];
   healthy = true;
   notify(): void {
     this.numNotified += 1;
   }
-  cancelModel(modelId: string): void {
-    this.cancelled.push(modelId);
+  async stopJob(jobId: string): Promise<void> {
+    this.stopped.push(jobId);
   }
   isHealthy(): boolean {
     return this.healthy;

@@ -53,6 +53,22 @@ describe('the database file', () => {
     database.close();
   });
 
+  it('a database of the first schema is brought up to date with what it holds', async () => {
+    const first = new Database(path, { migrations: MIGRATIONS.slice(0, 1) });
+    first.run(`insert into entities values ('e', 'local', 1)`);
+    first.run(
+      `insert into models (id, entity_id, project, name, base_model, lora, next_step, created_at) values ('m', 'e', 'demo', 'old', 'base', '{}', 1, 1)`,
+    );
+    first.run(
+      `insert into jobs (id, model_id, kind, status, config, groups_key, created_at) values ('j', 'm', 'rl', 'queued', '{}', 'groups/j', 1)`,
+    );
+    first.close();
+    const store = await SqliteStore.open(path);
+    expect(await store.getModel('m')).toMatchObject({ name: 'old', init: null });
+    expect((await store.claimNextJob('worker', 1000))?.pausedAt).toBeNull();
+    await store.close();
+  });
+
   it('a newer schema is refused with both versions named, and left untouched', () => {
     const newer = { version: MIGRATIONS.length + 1, name: 'newer', sql: 'create table extra (id integer);' };
     new Database(path, { migrations: [...MIGRATIONS, newer] }).close();

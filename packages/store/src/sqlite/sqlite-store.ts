@@ -9,6 +9,7 @@ import type {
   Entity,
   Job,
   JobEvent,
+  JobEventType,
   JobStatus,
   Metrics,
   Model,
@@ -27,6 +28,7 @@ import type {
   FinishedJob,
   IdempotentAnswer,
   IdempotentState,
+  JobControlResult,
   JobOutcome,
   NewArtifact,
   NewEvent,
@@ -37,7 +39,15 @@ import type {
   Store,
 } from '../store.ts';
 import { Database, type DatabaseOptions } from './database.ts';
-import { cancelJob, claimNextJob, finishJobFailed, finishJobSucceeded } from './job-lifecycle.ts';
+import {
+  cancelJob,
+  claimNextJob,
+  finishJobFailed,
+  finishJobSucceeded,
+  keepReference,
+  pauseJob,
+  resumeJob,
+} from './job-lifecycle.ts';
 import { createModel, deleteModel } from './model-lifecycle.ts';
 import { openTables, type Tables } from './tables.ts';
 import { UsageBuffer } from './usage-buffer.ts';
@@ -222,6 +232,26 @@ export class SqliteStore implements Store {
 
   async cancelJob(jobId: string, reason: string): Promise<CancelJobResult | null> {
     return this.#database.write(() => cancelJob(this.#tables, jobId, reason, this.#clock()));
+  }
+
+  async pauseJob(jobId: string): Promise<JobControlResult | null> {
+    return this.#database.write(() => pauseJob(this.#tables, jobId, this.#clock()));
+  }
+
+  async resumeJob(jobId: string): Promise<JobControlResult | null> {
+    return this.#database.write(() => resumeJob(this.#tables, jobId));
+  }
+
+  async keepReference(
+    jobId: string,
+    fencingToken: number,
+    step: number,
+  ): Promise<{ artifactKey: string | null } | null> {
+    return this.#database.write(() => keepReference(this.#tables, jobId, fencingToken, step));
+  }
+
+  async countEvents(jobId: string, type: JobEventType): Promise<number> {
+    return this.#database.read(() => this.#tables.events.count(jobId, type));
   }
 
   async listEvents(query: PageQuery & { jobId: string }): Promise<Page<JobEvent> | null> {

@@ -1,4 +1,5 @@
 import { INITIAL } from './0001-initial.ts';
+import { JOB_CONTROL } from './0002-job-control.ts';
 import { ARTIFACTS } from './0003-artifacts.ts';
 
 /** One step of the schema. A published migration is never edited: the next change is a new file with the next number. */
@@ -9,7 +10,4 @@ export interface Migration {
   readonly sql: string;
 }
 
-/** Number 2 is taken by a change that is not here yet. */
-const RESERVED: Migration = { version: 2, name: 'reserved', sql: '' };
-
-export const MIGRATIONS: readonly Migration[] = [INITIAL, RESERVED, ARTIFACTS];
+export const MIGRATIONS: readonly Migration[] = [INITIAL, JOB_CONTROL, ARTIFACTS];
