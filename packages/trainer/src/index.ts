@@ -26,7 +26,7 @@ export {
   numSftSteps,
   resolveSftConfig,
   type AssistantTurns,
-  type LearningRateSchedule,
+  type SftSchedule,
   type SftConfig,
   type SftConfigInput,
 } from './sft/sft-config.ts';

@@ -3,7 +3,7 @@ import { TrainerError } from '../errors.ts';
 import type { OptimizerConfig } from '../optimizer.ts';
 
 /** How the learning rate goes on after the warm-up: it stays, or falls to the minimum along a line or half a cosine. */
-export type LearningRateSchedule = 'constant' | 'linear' | 'cosine';
+export type SftSchedule = 'constant' | 'linear' | 'cosine';
 /** Which assistant turns of a conversation are trained. */
 export type AssistantTurns = 'all' | 'last';
 
@@ -27,7 +27,7 @@ export interface SftConfig extends Omit<OptimizerConfig, 'learningRate'> {
   /** Passes over the data, always in its order; default 1. */
   readonly epochs: number;
   /** Default `'constant'`. */
-  readonly schedule: LearningRateSchedule;
+  readonly schedule: SftSchedule;
   /** Gradient steps in which the learning rate rises to its value; default 0. */
   readonly warmupSteps: number;
   /** Where warm-up begins and where the schedule ends; default 0. */
