@@ -78,4 +78,4 @@ const instantBackend: InferenceBackend = {
   },
 };
 
-const idleQueue = { notify: () => undefined, cancelModel: async () => undefined, isHealthy: () => true };
+const idleQueue = { notify: () => undefined, stopJob: async () => undefined, isHealthy: () => true };

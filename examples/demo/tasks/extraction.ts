@@ -6,7 +6,7 @@ interface Person {
   readonly city: string;
 }
 
-export const PEOPLE: readonly (Person & { readonly text: string })[] = [
+const PEOPLE: readonly (Person & { readonly text: string })[] = [
   { name: 'Anna', age: 34, city: 'Rome', text: 'Anna is 34 years old and lives in Rome.' },
   { name: 'Lars', age: 51, city: 'Oslo', text: 'In Oslo we met Lars, a man of 51.' },
   { name: 'Mina', age: 19, city: 'Cairo', text: 'Mina turned 19 last week. Her flat is in Cairo.' },
@@ -18,7 +18,7 @@ export const PEOPLE: readonly (Person & { readonly text: string })[] = [
 ];
 
 /** One example in the prompt shows the keys and their types. */
-export function extractionPrompt(text: string): string {
+function extractionPrompt(text: string): string {
   return `Extract the person as JSON with the keys "name", "age" and "city".
 
 Text: Maria is 28 and lives in Lisbon.

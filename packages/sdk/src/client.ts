@@ -1,16 +1,23 @@
 import type {
+  ArtifactObject,
   ChatCompletion,
   ChatCompletionChunk,
   ChatCompletionField,
   CheckpointObject,
   CreateModelRequest,
+  CreateSftTrainingJobRequest,
+  DeleteArtifactResponse,
   DeleteCheckpointsResponse,
   DeleteModelResponse,
   ListPage,
+  LoraRequest,
   ModelList,
   ModelObject,
   TrainingEventObject,
   TrainingJobObject,
+  WireSftConfig,
+  WireSftExperimentalConfig,
+  WireSftLine,
   WireTrainingConfig,
   WireTrajectoryGroup,
 } from '@trainyard/protocol';
@@ -57,7 +64,7 @@ export class Trainyard {
 
   /** Finds or makes a model; safe to call again and again. */
   async registerModel(
-    model: { project: string; name: string; baseModel: string; entity?: string },
+    model: { project: string; name: string; baseModel: string; entity?: string; lora?: LoraRequest },
     options: CallOptions = {},
   ): Promise<ModelObject> {
     const body: CreateModelRequest = {
@@ -66,6 +73,7 @@ export class Trainyard {
       name: model.name,
       base_model: model.baseModel,
       return_existing: true,
+      ...(model.lora === undefined ? {} : { lora: model.lora }),
     };
     return await this.#call('POST', '/preview/models', { ...options, body });
   }
@@ -120,8 +128,97 @@ export class Trainyard {
     });
   }
 
+  /**
+   * Queues a supervised job and returns at once; see `waitForTraining`.
+   *
+   * @param trainingDataUrl `url` of an upload, or a `data:` or `file:` URL
+   */
+  async createSftTrainingJob(
+    modelId: string,
+    trainingDataUrl: string,
+    config: WireSftConfig = {},
+    options: CallOptions & { experimentalConfig?: WireSftExperimentalConfig } = {},
+  ): Promise<TrainingJobObject> {
+    const { experimentalConfig = {}, ...call } = options;
+    const body: CreateSftTrainingJobRequest = {
+      model_id: modelId,
+      training_data_url: trainingDataUrl,
+      config,
+      experimental_config: experimentalConfig,
+    };
+    return await this.#call('POST', '/preview/sft-training-jobs', { ...call, body });
+  }
+
+  /**
+   * Uploads conversations to train on: JSON lines as they are, or values that become lines.
+   *
+   * @returns the new version; its `url` is what `createSftTrainingJob` takes
+   */
+  async uploadArtifact(
+    artifact: ArtifactPath,
+    data: string | Blob | readonly WireSftLine[],
+    options: CallOptions & { fileName?: string } = {},
+  ): Promise<ArtifactObject> {
+    const { fileName, ...call } = options;
+    const query = fileName === undefined ? '' : `?file_name=${encodeURIComponent(fileName)}`;
+    const upload =
+      typeof data === 'string' || data instanceof Blob
+        ? data
+        : data.map((line) => `${JSON.stringify(line)}\n`).join('');
+    return await this.#call('POST', artifactPath(artifact) + query, { ...call, upload });
+  }
+
+  /** Every version of every upload, or those of one name, oldest first. */
+  async listArtifacts(
+    artifact: ArtifactPath | null = null,
+    page: PageOptions = {},
+    options: CallOptions = {},
+  ): Promise<ListPage<ArtifactObject>> {
+    const path = artifact === null ? '/preview/artifacts' : artifactPath(artifact);
+    return await this.#call('GET', path + query(page), options);
+  }
+
+  /** @param version `v0`, `v1`, … or `latest` */
+  async getArtifact(artifact: ArtifactPath, version: string, options: CallOptions = {}): Promise<ArtifactObject> {
+    return await this.#call('GET', `${artifactPath(artifact)}/${encodeURIComponent(version)}`, options);
+  }
+
+  /** Jobs that were made from it keep their copy. */
+  async deleteArtifact(
+    artifact: ArtifactPath,
+    version: string,
+    options: CallOptions = {},
+  ): Promise<DeleteArtifactResponse> {
+    return await this.#call('DELETE', `${artifactPath(artifact)}/${encodeURIComponent(version)}`, options);
+  }
+
   async getTrainingJob(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
     return await this.#call('GET', `/preview/training-jobs/${encodeURIComponent(jobId)}`, options);
+  }
+
+  /** Jobs of a model in order of submission. */
+  async listTrainingJobs(
+    modelId: string,
+    page: PageOptions = {},
+    options: CallOptions = {},
+  ): Promise<ListPage<TrainingJobObject>> {
+    const path = `/preview/models/${encodeURIComponent(modelId)}/training-jobs${query(page)}`;
+    return await this.#call('GET', path, options);
+  }
+
+  /** Ends a job now; the model stays at its last step. @throws {TrainyardApiError} 409 when it has succeeded or failed */
+  async cancelTrainingJob(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
+    return await this.#call('POST', `/preview/training-jobs/${encodeURIComponent(jobId)}/cancel`, options);
+  }
+
+  /** Holds a job, and with it the later jobs of its model. @throws {TrainyardApiError} 409 when it has ended */
+  async pauseTrainingJob(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
+    return await this.#call('POST', `/preview/training-jobs/${encodeURIComponent(jobId)}/pause`, options);
+  }
+
+  /** Lets a paused job go on after its last gradient step. @throws {TrainyardApiError} 409 when it has ended */
+  async resumeTrainingJob(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
+    return await this.#call('POST', `/preview/training-jobs/${encodeURIComponent(jobId)}/resume`, options);
   }
 
   async listTrainingEvents(
@@ -199,11 +296,12 @@ export class Trainyard {
   async #request(method: string, path: string, options: RequestOptions): Promise<Response> {
     const headers: Record<string, string> = { authorization: `Bearer ${this.#apiKey}` };
     if (options.body !== undefined) headers['content-type'] = 'application/json';
+    if (options.upload !== undefined) headers['content-type'] = 'application/jsonl';
     if (options.idempotencyKey !== undefined) headers['idempotency-key'] = options.idempotencyKey;
     const response = await this.#fetch(this.#baseUrl + path, {
       method,
       headers,
-      body: options.body === undefined ? null : JSON.stringify(options.body),
+      body: options.body === undefined ? (options.upload ?? null) : JSON.stringify(options.body),
       signal: options.signal ?? null,
     });
     if (response.ok) return response;
@@ -220,6 +318,20 @@ export interface CallOptions {
 
 interface RequestOptions extends CallOptions {
   readonly body?: object;
+  /** A body that is sent as it is. */
+  readonly upload?: string | Blob;
+}
+
+/** Where uploads of one name are. */
+export interface ArtifactPath {
+  /** the key's own entity */
+  readonly entity: string;
+  readonly project: string;
+  readonly name: string;
+}
+
+function artifactPath({ entity, project, name }: ArtifactPath): string {
+  return `/preview/artifacts/${[entity, project, name].map(encodeURIComponent).join('/')}`;
 }
 
 function query(page: PageOptions): string {

@@ -33,8 +33,11 @@ export interface InferenceBackend {
 export interface TrainingQueue {
   /** A job was enqueued: look for work now rather than at the next poll. */
   notify(): void;
-  /** Stops the running job of a model that was deleted. */
-  cancelModel(modelId: string): Promise<void> | void;
+  /**
+   * A job was cancelled or paused in the store, or its model deleted: stops computing it at the next layer, if it runs here.
+   * @returns resolves when nothing of it runs any more
+   */
+  stopJob(jobId: string): Promise<void>;
   isHealthy(): boolean;
 }
 

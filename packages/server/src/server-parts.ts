@@ -15,6 +15,8 @@ export interface ServerParts {
   limits?: Partial<HttpLimits>;
   /** Reasoning is answered under its older name `reasoning_content` too. Default false. */
   hasReasoningContent?: boolean;
+  /** Folder whose files `file:` URLs of training data may name. Default null: none. */
+  trainingDataDirectory?: string | null;
 }
 
 export interface HttpLimits {
@@ -35,4 +37,5 @@ export interface RouteParts extends ServerParts {
   log: (line: string) => void;
   limits: HttpLimits;
   hasReasoningContent: boolean;
+  trainingDataDirectory: string | null;
 }

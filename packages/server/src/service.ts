@@ -17,7 +17,7 @@ import { TrainingWorker } from './jobs/worker.ts';
 /** Everything a first user may do. */
 const ADMIN_SCOPES: readonly Scope[] = ['inference', 'training', 'admin'];
 /** What this service writes to the blobs; a crash between a blob and its row leaves an orphan. */
-const BLOB_PREFIXES = ['checkpoints/', 'groups/', 'logs/'];
+const BLOB_PREFIXES = ['checkpoints/', 'groups/', 'logs/', 'sft/', 'artifacts/'];
 /** How often a drain looks for connections that have had their answer. */
 const DRAIN_POLL_MS = 25;
 
@@ -109,6 +109,7 @@ export async function startService(config: ServiceConfig, log: (line: string) =>
       training: worker,
       log,
       hasReasoningContent: config.reasoningContent === 'on',
+      trainingDataDirectory: config.trainingDataDirectory,
     });
     cleanups.push(() => worker.stop());
     const url = await listen(server, config);

@@ -5,6 +5,7 @@ export { removeOrphans } from './orphans.ts';
 export type { OrderedPageQuery, Page, PageQuery } from './page.ts';
 export type {
   ApiKey,
+  Artifact,
   Caller,
   Checkpoint,
   ClaimedJob,
@@ -20,6 +21,7 @@ export type {
   LoraShape,
   Metrics,
   Model,
+  ModelInit,
   Scope,
   TerminalEventType,
   TrajectoryLog,
@@ -29,6 +31,8 @@ export type {
 } from './records.ts';
 export { SqliteStore, type SqliteStoreOptions } from './sqlite/sqlite-store.ts';
 export type {
+  AddArtifactResult,
+  ArtifactName,
   CancelJobResult,
   CreateModelResult,
   DeleteCheckpointsResult,
@@ -37,11 +41,14 @@ export type {
   FinishedJob,
   IdempotentAnswer,
   IdempotentState,
+  JobControlResult,
   JobOutcome,
+  NewArtifact,
   NewEvent,
   NewJob,
   NewKey,
   NewLog,
   NewModel,
+  NewModelInit,
   Store,
 } from './store.ts';

@@ -9,6 +9,7 @@ export {
 } from './config.ts';
 export type { History, Trajectory, TrajectoryGroup } from './trajectory.ts';
 export type {
+  JobBase,
   TrainablePolicy,
   TrainerEvent,
   TrainingJob,
@@ -18,8 +19,22 @@ export type {
 } from './training-job.ts';
 export { openTrainer, type Trainer } from './open-trainer.ts';
 export { runTrainingJob } from './train.ts';
+export { runSftJob, type SftJob } from './sft/run-sft-job.ts';
+export type { SftExample } from './sft/sft-example.ts';
+export {
+  learningRates,
+  numSftSteps,
+  resolveSftConfig,
+  type AssistantTurns,
+  type SftSchedule,
+  type SftConfig,
+  type SftConfigInput,
+} from './sft/sft-config.ts';
+export { referenceStep } from './reference-policy.ts';
+export type { DropCounts, DropReason } from './sequence-report.ts';
 
 export { groupAdvantages, normalizeCredit, type Credit, type CreditInput } from './advantage.ts';
+export { learningRateAt, type LearningRateSchedule } from './learning-rate.ts';
 export { policyLoss, type LossConfig, type LossInput, type LossResult } from './loss.ts';
 export type { LossMetrics } from './loss-metrics.ts';
 export { packRows, rowLength, type CreditedSequence, type TrainingRow } from './pack.ts';

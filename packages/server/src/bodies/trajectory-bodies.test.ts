@@ -54,10 +54,10 @@ describe.each(SIZES)('%s', (_name, padding) => {
       [{ ...valid, model_id: 5 }, 422, 'request.invalid', 'model_id'],
       [{ ...valid, model_id: 'nobody' }, 404, 'request.not_found', 'model_id'],
       [
-        { ...valid, experimental_config: { plot_tensors: true } },
+        { ...valid, experimental_config: { kl_ref_adapter_path: 'a' } },
         422,
         'request.invalid',
-        'experimental_config.plot_tensors',
+        'experimental_config.kl_ref_adapter_path',
       ],
       [
         { ...valid, trajectory_groups: [...valid.trajectory_groups, group(choice('token_id:1000'))] },

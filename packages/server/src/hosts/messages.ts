@@ -6,7 +6,7 @@ import type {
   ServedModel,
   TokenizeInput,
 } from '@trainyard/engine';
-import type { LoraConfig, TrainerEvent, TrainingConfig, TrainingResult } from '@trainyard/trainer';
+import type { LoraConfig, SftConfig, TrainerEvent, TrainingConfig, TrainingResult } from '@trainyard/trainer';
 
 export interface TrainerHostOptions {
   /** root of the blobs that hold groups and checkpoints */
@@ -14,20 +14,28 @@ export interface TrainerHostOptions {
   readonly numThreads: number;
 }
 
+/** What a job learns from: reward-labelled rollouts, or conversations. */
+export type TrainingJobKind =
+  | { readonly kind: 'rl'; readonly config: TrainingConfig }
+  | { readonly kind: 'sft'; readonly config: SftConfig };
+
 /** One training job as the trainer host runs it: keys and paths, no bodies. */
-export interface TrainingJobRequest {
+export type TrainingJobRequest = TrainingJobKind & {
   readonly jobId: string;
   readonly modelPath: string;
-  /** blob that holds the trajectory groups, as they came over the wire */
+  /** blob that holds the trajectory groups or the conversations, as they came over the wire */
   readonly groupsKey: string;
-  readonly config: TrainingConfig;
   readonly lora: LoraConfig;
   /** checkpoint directory to go on from; null = a fresh adapter */
   readonly startFrom: string | null;
+  /** the optimizer state in `startFrom` is another model's */
+  readonly withFreshOptimizer: boolean;
+  /** checkpoint directory of the KL reference; null = the base model; absent = the job has none */
+  readonly referenceFrom?: string | null;
   readonly workDirectory: string;
   readonly outputDirectory: string;
   readonly seed: number;
-}
+};
 
 export interface HostFailure {
   readonly code: string;

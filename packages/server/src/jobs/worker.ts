@@ -1,14 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { Blobs, ClaimedJob, Model, Store } from '@trainyard/store';
 import { StoreError } from '@trainyard/store';
-import type { TrainerEvent, TrainingConfig, TrainingResult } from '@trainyard/trainer';
+import type { TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
 import type { TrainingQueue } from '../backends.ts';
 import { TrainingRunError, type TrainingBackend } from '../hosts/embedded-training.ts';
-import type { TrainingJobRequest } from '../hosts/messages.ts';
+import type { TrainingJobKind, TrainingJobRequest } from '../hosts/messages.ts';
+import { endData, startedLine, wireEvent } from './job-events.ts';
+import { referenceWeights } from './reference-weights.ts';
 
 /** A worker that misses two heartbeats is taken for dead. */
 const LEASE_MS = 30_000;
@@ -67,10 +69,12 @@ export class TrainingWorker implements TrainingQueue {
     this.#wake.resolve();
   }
 
-  async cancelModel(modelId: string): Promise<void> {
+  async stopJob(jobId: string): Promise<void> {
     const current = this.#current;
-    if (current?.job.modelId !== modelId) return;
-    current.controller.abort(new DOMException('the model was deleted', 'AbortError'));
+    // What was paused or ended makes room for another job.
+    this.notify();
+    if (current?.job.id !== jobId) return this.#forgetIfEnded(jobId);
+    current.controller.abort(new StoreError('store.lease_lost', 'the job was cancelled or paused'));
     await current.ended;
   }
 
@@ -78,8 +82,17 @@ export class TrainingWorker implements TrainingQueue {
     return !this.#isStopping && this.#options.backend.isHealthy();
   }
 
+  /** Removes the snapshots of a job that will never go on. */
+  async #forgetIfEnded(jobId: string): Promise<void> {
+    const { store, workDirectory } = this.#options;
+    const job = await store.getJob(jobId);
+    if (job !== null && job.finishedAt === null) return;
+    await rm(join(workDirectory, jobId), { recursive: true, force: true });
+  }
+
   async #run(): Promise<void> {
     const { store, log } = this.#options;
+    await this.#forgetEnded().catch((error: unknown) => log(`old snapshots stay on disk: ${String(error)}`));
     while (!this.#isStopping) {
       this.#wake = Promise.withResolvers();
       try {
@@ -92,6 +105,12 @@ export class TrainingWorker implements TrainingQueue {
         await this.#sleep(RETRY_AFTER_FAILURE_MS);
       }
     }
+  }
+
+  /** What a crash left behind: a job that was cancelled while it was paused, say. */
+  async #forgetEnded(): Promise<void> {
+    const names = await readdir(this.#options.workDirectory).catch(() => []); // made with the first snapshot
+    for (const name of names) await this.#forgetIfEnded(name);
   }
 
   async #sleep(ms: number): Promise<void> {
@@ -126,7 +145,12 @@ export class TrainingWorker implements TrainingQueue {
         return;
       }
       if (isLostLease(error) || (controller.signal.aborted && isLostLease(controller.signal.reason))) {
-        log(`job ${job.id}: another worker has it, or it was cancelled`);
+        // A paused job, or one that another worker of this folder has, needs its snapshots.
+        const now = await store.getJob(job.id);
+        log(
+          `job ${job.id}: left in the state ${now === null ? 'deleted' : now.pausedAt === null ? now.status : 'paused'}`,
+        );
+        if (now !== null && now.finishedAt === null) return;
       } else {
         await this.#fail(job, error);
       }
@@ -151,12 +175,14 @@ export class TrainingWorker implements TrainingQueue {
       });
     }
     return {
+      ...({ kind: job.kind, config: job.config['resolved'] } as TrainingJobKind),
       jobId: job.id,
       modelPath: modelPath(),
       groupsKey: job.groupsKey,
-      config: job.config['resolved'] as TrainingConfig,
       lora: model.lora as TrainingJobRequest['lora'],
       startFrom,
+      withFreshOptimizer: artifactKey !== null && artifactKey === model.init?.artifactKey,
+      ...(await referenceWeights({ store, blobs }, job, model)),
       workDirectory,
       outputDirectory,
       // The order of rows differs from step to step and is the same when a step is trained again.
@@ -171,11 +197,13 @@ export class TrainingWorker implements TrainingQueue {
     let numFinishedSteps = 0;
     let numLosses = 0;
     const onEvent = (event: TrainerEvent) => {
+      const line = startedLine(event, job);
+      if (line !== null) log(line);
       if (event.kind === 'gradient_step' && event.index >= numFinishedSteps) {
         numFinishedSteps = event.index + 1;
         numLosses = 0;
       }
-      written = written.then(() => store.appendEvent(job.id, job.fencingToken, wireEvent(event)));
+      written = written.then(() => store.appendEvent(job.id, job.fencingToken, wireEvent(event, job)));
       // A failed write ends the run; the rejection itself is awaited below.
       written.catch((error: unknown) => controller.abort(error));
     };
@@ -203,18 +231,15 @@ export class TrainingWorker implements TrainingQueue {
   async #finish(job: ClaimedJob, result: TrainingResult, staged: string): Promise<void> {
     const { store, blobs } = this.#options;
     const metrics = Object.fromEntries(Object.entries(result.metrics).map(([name, value]) => [`train/${name}`, value]));
-    if (result.digest === null) {
-      await store.finishJobSucceeded(job.id, job.fencingToken, { artifactKey: null, digest: null, metrics });
-      return;
-    }
-    const artifactKey = `checkpoints/${randomUUID()}`;
-    await blobs.commitDirectory(staged, artifactKey);
+    const data = endData(result);
+    const artifactKey = result.digest === null ? null : `checkpoints/${randomUUID()}`;
+    if (artifactKey !== null) await blobs.commitDirectory(staged, artifactKey);
     try {
-      const outcome = { artifactKey, digest: result.digest, metrics };
+      const outcome = { artifactKey, digest: result.digest, metrics, data };
       const { artifactKeys } = await store.finishJobSucceeded(job.id, job.fencingToken, outcome);
       for (const key of artifactKeys) await blobs.removeDirectory(key);
     } catch (error) {
-      await blobs.removeDirectory(artifactKey);
+      if (artifactKey !== null) await blobs.removeDirectory(artifactKey);
       throw error;
     }
   }
@@ -239,22 +264,6 @@ function refuseAfterTooManyAttempts(job: ClaimedJob): void {
     code: 'trainer.host_lost',
     message: `the service went down ${job.numAttempts - 1} times while this job ran`,
   });
-}
-
-/** The event as clients read it. The dedupe key makes a repeated event of a resumed job one event. */
-function wireEvent(event: TrainerEvent): { type: string; data: object; dedupeKey: string } {
-  switch (event.kind) {
-    case 'training_started':
-      return {
-        type: 'training_started',
-        data: { ...event.data, num_sequences: event.numGradientSteps },
-        dedupeKey: 'training_started',
-      };
-    case 'gradient_step':
-      return { type: 'gradient_step', data: event.metrics, dedupeKey: `gradient_step:${event.index}` };
-    default:
-      return event satisfies never;
-  }
 }
 
 function isLostLease(error: unknown): boolean {

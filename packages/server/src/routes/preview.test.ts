@@ -22,13 +22,14 @@ afterAll(() => server.close());
 const asRival = () => ({ authorization: `Bearer ${rival}` });
 
 /** A trajectory as the ART client sends it: a question, and a reply of two tokens. */
-function trajectory(reward: number, entry: Record<string, unknown> = {}) {
+function trajectory(reward: number, entry: Record<string, unknown> = {}, tokenIds: number[] | null = null) {
   return {
     messages_and_choices: [
       { role: 'user', content: 'hello' },
       {
         finish_reason: 'stop',
         index: 0,
+        token_ids: tokenIds,
         logprobs: {
           content: [
             { token: 'token_id:5', bytes: null, logprob: -0.5, top_logprobs: [] },
@@ -70,6 +71,14 @@ describe('models', () => {
       name: 'one',
       base_model: 'tiny/base',
       run_id: null,
+      lora: {
+        rank: 8,
+        alpha: 16,
+        targets: ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj'],
+        dropout: 0,
+        init_seed: 0,
+        init_from: null,
+      },
     });
     expect((await server.request('POST', '/v1/preview/models', { ...body, entity: 'acme' })).json()).toEqual(first);
   });
@@ -128,13 +137,14 @@ describe('models', () => {
   test('deleting removes the model and its files and frees the name', async () => {
     const id = await server.makeModel('doomed');
     await server.addCheckpoint(id, 'e');
+    const job = await server.store.enqueueJob({ modelId: id, kind: 'rl', config: {}, groupsKey: 'groups/doomed' });
     const artifact = (await server.store.latestCheckpoint(id))?.artifactKey ?? '';
     expect(await server.blobs.localDirectory(artifact)).not.toBeNull();
     const response = await server.request('DELETE', `/v1/preview/models/${id}`, undefined, {
       'content-type': 'application/json',
     });
     expect(response.json()).toEqual({ model_id: id, deleted_checkpoints: 2, deleted_run: false });
-    expect(server.training.cancelled).toContain(id);
+    expect(server.training.stopped).toContain(job?.id);
     expect(await server.blobs.localDirectory(artifact)).toBeNull();
     expect((await server.request('DELETE', `/v1/preview/models/${id}`)).statusCode).toBe(404);
     expect((await server.chat({ model: 'doomed' })).statusCode).toBe(404);
@@ -313,7 +323,28 @@ describe('training jobs', () => {
     [{ experimental_config: { advantage_balance: 1.5 } }, 'experimental_config.advantage_balance'],
     [{ experimental_config: { learning_rate: 'fast' } }, 'experimental_config.learning_rate'],
     [{ experimental_config: { importance_sampling_level: 'word' } }, 'experimental_config.importance_sampling_level'],
-    [{ experimental_config: { kl_penalty_coef: 0.1 } }, 'experimental_config.kl_penalty_coef'],
+    [{ experimental_config: { learning_rate: -1 } }, 'experimental_config.learning_rate'],
+    [{ experimental_config: { epsilon: -0.1 } }, 'experimental_config.epsilon'],
+    [{ experimental_config: { ppo: true, loss_fn: 'cispo' } }, 'experimental_config.loss_fn'],
+    [
+      { experimental_config: { kl_penalty_step_lag: 1, kl_penalty_reference_step: 0 } },
+      'experimental_config.kl_penalty_step_lag',
+    ],
+    [
+      { experimental_config: { kl_penalty_coef: 0.1, kl_penalty_reference_step: 1000 } },
+      'experimental_config.kl_penalty_reference_step',
+    ],
+    [{ experimental_config: { kl_ref_adapter_path: '/tmp/x' } }, 'experimental_config.kl_ref_adapter_path'],
+    [{ experimental_config: { packed_sequence_length: 513 } }, 'experimental_config.packed_sequence_length'],
+    [{ experimental_config: { learning_rate_schedule: 'cosine' } }, 'experimental_config.learning_rate_decay_steps'],
+    [
+      { trajectory_groups: [{ trajectories: [{ reward: 1, messages_and_choices: [{}] }] }] },
+      `${place}.messages_and_choices.0`,
+    ],
+    [
+      { trajectory_groups: [{ trajectories: [trajectory(1, { token: 'token_id:7' }, [5, 6])] }] },
+      `${choice}.logprobs.content.1.token`,
+    ],
     [{ experimental_config: { kl_penalty_step_lag: 0 } }, 'experimental_config.kl_penalty_step_lag'],
     [{ experimental_config: 5 }, 'experimental_config'],
     [{ trajectory_groups: {} }, 'trajectory_groups'],

@@ -15,13 +15,13 @@ import { ScriptedInference } from './scripted-inference.ts';
 /** Remembers what the routes told the worker. */
 export class RecordingQueue implements TrainingQueue {
   numNotified = 0;
-  readonly cancelled: string[] = [];
+  readonly stopped: string[] = [];
   healthy = true;
   notify(): void {
     this.numNotified += 1;
   }
-  cancelModel(modelId: string): void {
-    this.cancelled.push(modelId);
+  async stopJob(jobId: string): Promise<void> {
+    this.stopped.push(jobId);
   }
   isHealthy(): boolean {
     return this.healthy;
@@ -54,20 +54,25 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     this.#directory = parts.directory;
   }
 
-  static async start(limits: Partial<HttpLimits> = {}): Promise<TestServer> {
-    return TestServer.startOn(new ScriptedInference(), limits);
+  static async start(
+    limits: Partial<HttpLimits> = {},
+    trainingDataDirectory: string | null = null,
+  ): Promise<TestServer> {
+    return TestServer.startOn(new ScriptedInference(), limits, trainingDataDirectory);
   }
 
   static async startOn<Inference extends InferenceBackend>(
     inference: Inference,
     limits: Partial<HttpLimits> = {},
+    trainingDataDirectory: string | null = null,
   ): Promise<TestServer<Inference>> {
     const directory = await mkdtemp(join(tmpdir(), 'trainyard-http-'));
     const store = await SqliteStore.open(join(directory, 'trainyard.db'));
     const blobs = await FolderBlobs.open(join(directory, 'blobs'));
     const training = new RecordingQueue();
     const logged: string[] = [];
-    const app = createServer({ store, blobs, inference, training, limits, log: (line) => logged.push(line) });
+    const log = (line: string) => void logged.push(line);
+    const app = createServer({ store, blobs, inference, training, limits, log, trainingDataDirectory });
     refuseUndocumentedAnswers(app);
     const key = await makeKey(store, 'acme', ['inference', 'training']);
     return new TestServer({ app, store, blobs, inference, training, key, logged, directory });

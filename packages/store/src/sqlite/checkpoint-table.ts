@@ -107,7 +107,7 @@ export class CheckpointTable {
     return checkpoint;
   }
 
-  /** Of these keys, the ones that neither a checkpoint nor the start of a live job refers to any more; without duplicates. */
+  /** Of these keys, the ones that neither a checkpoint nor a live job, as its start or its reference, refers to any more; without duplicates. */
   unreferenced(artifactKeys: Iterable<string | null>): string[] {
     return [...new Set(artifactKeys)].filter((key): key is string => key !== null && !this.#isReferenced(key));
   }
@@ -116,7 +116,8 @@ export class CheckpointTable {
     return this.#database
       .all<{ key: string }>(
         `select artifact_key as key from checkpoints where artifact_key is not null
-         union select start_artifact_key from jobs where status in ('queued', 'running') and start_artifact_key is not null`,
+         union select start_artifact_key from jobs where status in ('queued', 'running') and start_artifact_key is not null
+         union select reference_artifact_key from jobs where status in ('queued', 'running') and reference_artifact_key is not null`,
       )
       .map((row) => row.key);
   }
@@ -124,7 +125,7 @@ export class CheckpointTable {
   #isReferenced(artifactKey: string): boolean {
     const row = this.#database.get(
       `select 1 from checkpoints where artifact_key = ?
-       union all select 1 from jobs where status in ('queued', 'running') and start_artifact_key = ? limit 1`,
+       union all select 1 from jobs where status in ('queued', 'running') and ? in (start_artifact_key, reference_artifact_key) limit 1`,
       artifactKey,
       artifactKey,
     );

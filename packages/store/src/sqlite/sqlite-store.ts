@@ -2,12 +2,14 @@ import assert from 'node:assert/strict';
 import type { OrderedPageQuery, Page, PageQuery } from '../page.ts';
 import type {
   ApiKey,
+  Artifact,
   Caller,
   Checkpoint,
   ClaimedJob,
   Entity,
   Job,
   JobEvent,
+  JobEventType,
   JobStatus,
   Metrics,
   Model,
@@ -16,6 +18,8 @@ import type {
   UsageTotal,
 } from '../records.ts';
 import type {
+  AddArtifactResult,
+  ArtifactName,
   CancelJobResult,
   CreateModelResult,
   DeleteCheckpointsResult,
@@ -24,7 +28,9 @@ import type {
   FinishedJob,
   IdempotentAnswer,
   IdempotentState,
+  JobControlResult,
   JobOutcome,
+  NewArtifact,
   NewEvent,
   NewJob,
   NewKey,
@@ -33,7 +39,15 @@ import type {
   Store,
 } from '../store.ts';
 import { Database, type DatabaseOptions } from './database.ts';
-import { cancelJob, claimNextJob, finishJobFailed, finishJobSucceeded } from './job-lifecycle.ts';
+import {
+  cancelJob,
+  claimNextJob,
+  finishJobFailed,
+  finishJobSucceeded,
+  keepReference,
+  pauseJob,
+  resumeJob,
+} from './job-lifecycle.ts';
 import { createModel, deleteModel } from './model-lifecycle.ts';
 import { openTables, type Tables } from './tables.ts';
 import { UsageBuffer } from './usage-buffer.ts';
@@ -220,6 +234,26 @@ export class SqliteStore implements Store {
     return this.#database.write(() => cancelJob(this.#tables, jobId, reason, this.#clock()));
   }
 
+  async pauseJob(jobId: string): Promise<JobControlResult | null> {
+    return this.#database.write(() => pauseJob(this.#tables, jobId, this.#clock()));
+  }
+
+  async resumeJob(jobId: string): Promise<JobControlResult | null> {
+    return this.#database.write(() => resumeJob(this.#tables, jobId));
+  }
+
+  async keepReference(
+    jobId: string,
+    fencingToken: number,
+    step: number,
+  ): Promise<{ artifactKey: string | null } | null> {
+    return this.#database.write(() => keepReference(this.#tables, jobId, fencingToken, step));
+  }
+
+  async countEvents(jobId: string, type: JobEventType): Promise<number> {
+    return this.#database.read(() => this.#tables.events.count(jobId, type));
+  }
+
   async listEvents(query: PageQuery & { jobId: string }): Promise<Page<JobEvent> | null> {
     return this.#database.read(() =>
       this.#tables.jobs.get(query.jobId) === null ? null : this.#tables.events.list(query),
@@ -245,6 +279,25 @@ export class SqliteStore implements Store {
 
   async listLogs(query: OrderedPageQuery & { modelId: string; split?: string }): Promise<Page<TrajectoryLog>> {
     return this.#database.read(() => this.#tables.logs.list(query));
+  }
+
+  // artifacts
+  async addArtifact(input: NewArtifact): Promise<AddArtifactResult> {
+    return this.#database.write(() => this.#tables.artifacts.add(input, this.#clock()));
+  }
+
+  async findArtifact(name: ArtifactName, version: number | 'latest'): Promise<Artifact | null> {
+    return this.#database.read(() => this.#tables.artifacts.find(name, version));
+  }
+
+  async listArtifacts(
+    query: OrderedPageQuery & { entityId: string; project?: string; name?: string },
+  ): Promise<Page<Artifact>> {
+    return this.#database.read(() => this.#tables.artifacts.list(query));
+  }
+
+  async deleteArtifact(artifactId: string): Promise<boolean> {
+    return this.#database.write(() => this.#tables.artifacts.delete(artifactId, this.#clock()));
   }
 
   // idempotency keys
@@ -288,7 +341,7 @@ export class SqliteStore implements Store {
   async listReferencedKeys(): Promise<{ artifactKeys: string[]; blobKeys: string[] }> {
     return this.#database.read(() => ({
       artifactKeys: this.#tables.checkpoints.listArtifactKeys(),
-      blobKeys: this.#tables.logs.listAllBlobKeys(),
+      blobKeys: [...this.#tables.logs.listAllBlobKeys(), ...this.#tables.artifacts.listBlobKeys()],
     }));
   }
 

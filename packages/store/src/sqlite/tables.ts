@@ -1,3 +1,4 @@
+import { ArtifactTable } from './artifact-table.ts';
 import { CheckpointTable } from './checkpoint-table.ts';
 import type { Database } from './database.ts';
 import { EventTable } from './event-table.ts';
@@ -9,6 +10,7 @@ import { ModelTable } from './model-table.ts';
 
 /** All tables of one database. Their methods are steps of a transaction that the store opens. */
 export interface Tables {
+  readonly artifacts: ArtifactTable;
   readonly keys: KeyTable;
   readonly models: ModelTable;
   readonly checkpoints: CheckpointTable;
@@ -20,6 +22,7 @@ export interface Tables {
 
 export function openTables(database: Database): Tables {
   return {
+    artifacts: new ArtifactTable(database),
     keys: new KeyTable(database),
     models: new ModelTable(database),
     checkpoints: new CheckpointTable(database),
