@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import type { Blobs, ClaimedJob, Model, Store } from '@trainyard/store';
 import { StoreError } from '@trainyard/store';
-import type { TrainerEvent, TrainingConfig, TrainingResult } from '@trainyard/trainer';
+import { resolveTrainingConfig, type TrainerEvent, type TrainingConfig, type TrainingResult } from '@trainyard/trainer';
 
 import type { TrainingQueue } from '../backends.ts';
 import { TrainingRunError, type TrainingBackend } from '../hosts/embedded-training.ts';
@@ -166,6 +166,12 @@ export class TrainingWorker implements TrainingQueue {
     const { store, blobs, modelPath } = this.#options;
     const model: Model | null = await store.getModel(job.modelId);
     if (model === null) throw new StoreError('store.lease_lost', 'the model of this job was deleted');
+    if (job.start === null && model.init !== null) {
+      throw new TrainingRunError({
+        code: 'trainer.checkpoint_unreadable',
+        message: 'every checkpoint of the model was deleted, and it did not begin at the base model',
+      });
+    }
     const artifactKey = job.start?.artifactKey ?? null;
     const startFrom = artifactKey === null ? null : await blobs.localDirectory(artifactKey);
     if (artifactKey !== null && startFrom === null) {
@@ -178,7 +184,8 @@ export class TrainingWorker implements TrainingQueue {
       jobId: job.id,
       modelPath: modelPath(),
       groupsKey: job.groupsKey,
-      config: job.config['resolved'] as TrainingConfig,
+      // A job that waited through an update lacks the settings that came with it.
+      config: { ...resolveTrainingConfig({}), ...(job.config['resolved'] as TrainingConfig) },
       lora: model.lora as TrainingJobRequest['lora'],
       startFrom,
       withFreshOptimizer: artifactKey !== null && artifactKey === model.init?.artifactKey,
