@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { resolveTrainingConfig, type TrainingConfigInput } from './config.ts';
+import { packRows } from './pack.ts';
 import { answer, byteTemplate, choice, END_TOKEN, group, message } from './test-support/chat-groups.ts';
 import { trainingSequences } from './training-sequences.ts';
 import type { TrajectoryGroup } from './trajectory.ts';
@@ -182,6 +183,21 @@ describe('trainingSequences', () => {
     expect(sequences).toEqual([]);
     expect(report.droppedTrajectories).toEqual({ no_trainable_tokens: 1, balanced_away: 1 });
   });
+
+  it('prepares ten thousand trajectories in bounded memory, and packs every one', async () => {
+    const groups = Array.from({ length: 625 }, (_, question) =>
+      group(...Array.from({ length: 16 }, (_unused, index) => answer(index % 4, `${16 * question + index}`))),
+    );
+    const before = process.memoryUsage().rss;
+    const started = performance.now();
+    const { sequences, maxTokens, report } = await prepare(groups);
+    const rows = packRows(sequences, maxTokens, 0);
+    const [seconds, grown] = [(performance.now() - started) / 1000, (process.memoryUsage().rss - before) / 1e6];
+    console.log(`10,000 trajectories → ${rows.length} rows: ${seconds.toFixed(1)} s, ${grown.toFixed(0)} MB more`);
+    expect(report).toMatchObject({ numTrajectoriesTrainable: 10_000, numGroupsTrainable: 625 });
+    expect(rows.reduce((total, { numTrajectories }) => total + numTrajectories, 0)).toBe(10_000);
+    expect(grown).toBeLessThan(500);
+  }, 60_000);
 
   it('accounts for every trajectory and every group', async () => {
     const trajectory = fc.record({

@@ -24,7 +24,7 @@ export function endData(result: TrainingResult): object {
   const reasons = Object.entries(metrics)
     .filter(([name]) => name.startsWith(DROPPED))
     .map(([name, count]) => `${count} ${name.slice(DROPPED.length)}`);
-  const why = reasons.length === 0 ? 'no groups were submitted' : `groups dropped: ${reasons.join(', ')}`;
+  const why = reasons.length === 0 ? 'nothing was submitted that could be' : `groups dropped: ${reasons.join(', ')}`;
   return { num_gradient_steps: 0, message: `nothing was trained, the weights are those of the step before; ${why}` };
 }
 

@@ -203,8 +203,8 @@ describe('control', () => {
       'gradient_step',
       'training_ended',
     ]);
-    expect(existsSync(workDirectory)).toBe(false);
     expect((await backend.begun()).jobId).toBe(later.id);
+    expect(existsSync(workDirectory)).toBe(false);
     expect((await store.getJob(job.id))?.numAttempts).toBe(1);
   });
 
@@ -250,6 +250,30 @@ describe('weights', () => {
     const lost = await submit(model, { kl_penalty_coef: 0.1, kl_penalty_step_lag: 1 });
     await until(async () => expect(await status(lost)).toBe('failed'));
     expect((await store.getJob(lost.id))?.errorMessage).toContain('step 1, which is the reference of this job');
+  });
+
+  test('a job that waited through an update gets the defaults of newer settings', async () => {
+    const model = await newModel('one');
+    const { learningRateSchedule: _newer, ...older } = readJobConfig({ ppo: true }, 512).resolved;
+    const config = { resolved: older, requested: {}, ignoredKeys: [] };
+    await store.enqueueJob({ modelId: model.id, kind: 'rl', config, groupsKey: 'groups/g' });
+    worker.notify();
+    const request = await backend.begun();
+    expect(request.config).toMatchObject({ lossFunction: 'ppo', learningRateSchedule: 'constant' });
+  });
+
+  test('a model whose own beginning is gone is not trained from the base model instead', async () => {
+    const teacher = await newModel('teacher');
+    await trainStep(teacher);
+    const pupil = await newModel('pupil', { modelId: teacher.id, step: 1 });
+    const first = await submit(teacher);
+    await backend.begun();
+    const job = await submit(pupil);
+    await store.deleteCheckpoints(pupil.id, [0]);
+    await store.cancelJob(first.id, 'seen');
+    await worker.stopJob(first.id);
+    await until(async () => expect(await status(job)).toBe('failed'));
+    expect((await store.getJob(job.id))?.errorMessage).toContain('did not begin at the base model');
   });
 
   test('a model that begins with another’s weights begins with an optimizer of its own', async () => {

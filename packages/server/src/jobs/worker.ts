@@ -1,16 +1,23 @@
 import { randomUUID } from 'node:crypto';
-import { readdir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { Blobs, ClaimedJob, Model, Store } from '@trainyard/store';
 import { StoreError } from '@trainyard/store';
-import type { TrainerEvent, TrainingResult } from '@trainyard/trainer';
+import {
+  resolveTrainingConfig,
+  type SftConfig,
+  type TrainerEvent,
+  type TrainingConfig,
+  type TrainingResult,
+} from '@trainyard/trainer';
 
 import type { TrainingQueue } from '../backends.ts';
 import { TrainingRunError, type TrainingBackend } from '../hosts/embedded-training.ts';
 import type { TrainingJobKind, TrainingJobRequest } from '../hosts/messages.ts';
 import { endData, startedLine, wireEvent } from './job-events.ts';
-import { referenceWeights } from './reference-weights.ts';
+import { jobWeights } from './job-weights.ts';
+import { removeEnded, removeIfEnded } from './snapshot-folders.ts';
 
 /** A worker that misses two heartbeats is taken for dead. */
 const LEASE_MS = 30_000;
@@ -70,10 +77,11 @@ export class TrainingWorker implements TrainingQueue {
   }
 
   async stopJob(jobId: string): Promise<void> {
+    const { store, workDirectory } = this.#options;
     const current = this.#current;
     // What was paused or ended makes room for another job.
     this.notify();
-    if (current?.job.id !== jobId) return this.#forgetIfEnded(jobId);
+    if (current?.job.id !== jobId) return removeIfEnded(store, workDirectory, jobId);
     current.controller.abort(new StoreError('store.lease_lost', 'the job was cancelled or paused'));
     await current.ended;
   }
@@ -82,17 +90,11 @@ export class TrainingWorker implements TrainingQueue {
     return !this.#isStopping && this.#options.backend.isHealthy();
   }
 
-  /** Removes the snapshots of a job that will never go on. */
-  async #forgetIfEnded(jobId: string): Promise<void> {
-    const { store, workDirectory } = this.#options;
-    const job = await store.getJob(jobId);
-    if (job !== null && job.finishedAt === null) return;
-    await rm(join(workDirectory, jobId), { recursive: true, force: true });
-  }
-
   async #run(): Promise<void> {
     const { store, log } = this.#options;
-    await this.#forgetEnded().catch((error: unknown) => log(`old snapshots stay on disk: ${String(error)}`));
+    await removeEnded(store, this.#options.workDirectory).catch((error: unknown) =>
+      log(`old snapshots stay on disk: ${String(error)}`),
+    );
     while (!this.#isStopping) {
       this.#wake = Promise.withResolvers();
       try {
@@ -105,12 +107,6 @@ export class TrainingWorker implements TrainingQueue {
         await this.#sleep(RETRY_AFTER_FAILURE_MS);
       }
     }
-  }
-
-  /** What a crash left behind: a job that was cancelled while it was paused, say. */
-  async #forgetEnded(): Promise<void> {
-    const names = await readdir(this.#options.workDirectory).catch(() => []); // made with the first snapshot
-    for (const name of names) await this.#forgetIfEnded(name);
   }
 
   async #sleep(ms: number): Promise<void> {
@@ -166,23 +162,13 @@ export class TrainingWorker implements TrainingQueue {
     const { store, blobs, modelPath } = this.#options;
     const model: Model | null = await store.getModel(job.modelId);
     if (model === null) throw new StoreError('store.lease_lost', 'the model of this job was deleted');
-    const artifactKey = job.start?.artifactKey ?? null;
-    const startFrom = artifactKey === null ? null : await blobs.localDirectory(artifactKey);
-    if (artifactKey !== null && startFrom === null) {
-      throw new TrainingRunError({
-        code: 'trainer.checkpoint_unreadable',
-        message: `the files of step ${job.start?.step} that this job starts from are gone`,
-      });
-    }
     return {
-      ...({ kind: job.kind, config: job.config['resolved'] } as TrainingJobKind),
+      ...kindOf(job),
       jobId: job.id,
       modelPath: modelPath(),
       groupsKey: job.groupsKey,
       lora: model.lora as TrainingJobRequest['lora'],
-      startFrom,
-      withFreshOptimizer: artifactKey !== null && artifactKey === model.init?.artifactKey,
-      ...(await referenceWeights({ store, blobs }, job, model)),
+      ...(await jobWeights({ store, blobs }, job, model)),
       workDirectory,
       outputDirectory,
       // The order of rows differs from step to step and is the same when a step is trained again.
@@ -256,6 +242,13 @@ export class TrainingWorker implements TrainingQueue {
       ignoreLostLease(failure);
     }
   }
+}
+
+function kindOf(job: ClaimedJob): TrainingJobKind {
+  const config = job.config['resolved'];
+  if (job.kind === 'sft') return { kind: 'sft', config: config as SftConfig };
+  // A job that waited through an update lacks the settings that came with it.
+  return { kind: 'rl', config: { ...resolveTrainingConfig({}), ...(config as TrainingConfig) } };
 }
 
 function refuseAfterTooManyAttempts(job: ClaimedJob): void {

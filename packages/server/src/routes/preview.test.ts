@@ -372,6 +372,19 @@ describe('training jobs', () => {
       `${place}.messages_and_choices.0`,
     ],
     [{ trajectory_groups: [{ trajectories: [{ messages_and_choices: [] }] }] }, `${place}.reward`],
+    [{ trajectory_groups: [{ trajectories: [{ reward: null }] }] }, `${place}.reward`],
+    [
+      {
+        trajectory_groups: [
+          {
+            trajectories: [
+              { reward: 1, messages_and_choices: [{ role: 'user', content: [{ type: 'image_url', image_url: {} }] }] },
+            ],
+          },
+        ],
+      },
+      `${place}.messages_and_choices.0.content.0.type`,
+    ],
   ])('%# with a fault are 422 naming it, and no job exists', async (fields, param) => {
     const id = await server.makeModel('trained');
     const count = async () => (await server.store.listJobs({ modelId: id, limit: 1000 })).items.length;
@@ -404,6 +417,34 @@ describe('training jobs', () => {
       `{"model_id": "${id}", "trajectory_groups": [{"trajectories": [{"reward": 1e999}]}]}`,
     );
     expect(response.statusCode).toBe(422);
+  });
+
+  test.each(['NaN', 'Infinity', '-Infinity'])(
+    'a reward that is the literal %s is no JSON, and the place is told',
+    async (word) => {
+      const id = await server.makeModel('trained');
+      const body = `{"model_id": "${id}", "trajectory_groups": [{"trajectories": [{"reward": ${word}}]}]}`;
+      const response = await server.request('POST', '/v1/preview/training-jobs', body);
+      const { error } = response.json<ErrorBody>();
+      expect([response.statusCode, error.code]).toEqual([422, 'request.invalid_json']);
+      expect(error.message).toContain(`at position ${body.indexOf(word)}`);
+    },
+  );
+
+  test('of a model on another base model are refused, naming both', async () => {
+    const { id: entityId } = await server.store.ensureEntity('acme');
+    const lora = { rank: 8, alpha: 16, targets: ['q'], initSeed: 0 };
+    const made = await server.store.createModel({
+      entityId,
+      project: 'demo',
+      name: 'other',
+      baseModel: 'other/base',
+      lora,
+    });
+    const id = made.kind === 'created' ? made.model.id : '';
+    const response = await server.request('POST', '/v1/preview/training-jobs', { model_id: id, trajectory_groups: [] });
+    expect([response.statusCode, response.json<ErrorBody>().error.code]).toEqual([400, 'request.conflict']);
+    expect(response.json<ErrorBody>().detail).toMatch(/other\/base.*tiny\/base/);
   });
 
   test('events are listed oldest first and paged; an unknown job is 404', async () => {

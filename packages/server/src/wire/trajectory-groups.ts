@@ -108,7 +108,17 @@ function readItem(item: unknown, place: Place, options: GroupOptions): HistoryIt
   };
 }
 
-/** Content of a shape that no template can render is refused here; parts are the template's business. */
+/** Parts of a message's content that are text; no model here sees or hears. */
+const TEXT_PARTS: ReadonlySet<unknown> = new Set([
+  'text',
+  'input_text',
+  'output_text',
+  'refusal',
+  'thinking',
+  undefined,
+]);
+
+/** Content of a shape that no template can render is refused here; the rest is the template's business. */
 function readMessage(message: object, place: Place): TemplateMessage {
   if (isDeeperThan(message, MAX_DEPTH))
     fail(place, 'recursion_limit', `Input should nest at most ${MAX_DEPTH} levels of lists and objects`);
@@ -116,6 +126,17 @@ function readMessage(message: object, place: Place): TemplateMessage {
   if (typeof role !== 'string') fail([...place, 'role'], 'string_type', 'Input should be a valid string');
   if (content !== undefined && content !== null && typeof content !== 'string' && !Array.isArray(content)) {
     fail([...place, 'content'], 'string_type', 'Input should be a valid string or list');
+  }
+  if (Array.isArray(content)) {
+    const index = content.findIndex((part: unknown) => isObject(part) && !TEXT_PARTS.has(part['type']));
+    const type: unknown = (content[index] as { type?: unknown } | undefined)?.type;
+    if (index >= 0)
+      fail(
+        [...place, 'content', index, 'type'],
+        'literal_error',
+        "Input should be 'text': this service reads text",
+        type,
+      );
   }
   return message as TemplateMessage;
 }
