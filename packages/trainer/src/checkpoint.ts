@@ -14,9 +14,9 @@ import type { LoraConfig, LoraParameters } from './model/policy-model.ts';
 import { freshOptimizerState, type OptimizerState } from './optimizer.ts';
 import { readSafetensors, writeSafetensors } from './safetensors.ts';
 
-const ADAPTER_FILE = 'adapter_model.safetensors';
-const ADAPTER_CONFIG_FILE = 'adapter_config.json';
-const GGUF_FILE = 'adapter.gguf';
+export const ADAPTER_FILE = 'adapter_model.safetensors';
+export const ADAPTER_CONFIG_FILE = 'adapter_config.json';
+export const GGUF_FILE = 'adapter.gguf';
 const OPTIMIZER_FILE = 'optimizer.safetensors';
 const METRICS_FILE = 'metrics.json';
 const DIGEST_FILE = 'digest';

@@ -152,7 +152,10 @@ function describe(path: string, name: string, description: unknown): Safetensors
       return { name, dtype: dtype as SafetensorsDtype, dims: shape, start: offsets[0]!, end: offsets[1]! };
     }
     if (typeof dtype === 'string' && !isKnown) {
-      throw unreadable(path, `tensor ${name} has the dtype ${dtype}; readable are ${Object.keys(DTYPE_BYTES).join(', ')}`);
+      throw unreadable(
+        path,
+        `tensor ${name} has the dtype ${dtype}; readable are ${Object.keys(DTYPE_BYTES).join(', ')}`,
+      );
     }
   }
   throw unreadable(path, `tensor ${name} is not described by dtype, shape and data_offsets`);

@@ -35,7 +35,11 @@ export class GgufWriter implements Disposable {
    * @param path must not exist; syncing it is the caller's
    * @param metadata in the order of its keys; `general.alignment`, if it is there, must be 32
    */
-  constructor(path: string, metadata: Readonly<Record<string, GgufWritableValue>>, tensors: readonly GgufTensorShape[]) {
+  constructor(
+    path: string,
+    metadata: Readonly<Record<string, GgufWritableValue>>,
+    tensors: readonly GgufTensorShape[],
+  ) {
     this.#tensors = tensors;
     const header = new HeaderWriter();
     header.raw(Buffer.from(MAGIC));
