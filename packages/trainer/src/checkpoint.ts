@@ -38,19 +38,33 @@ export function writeCheckpoint(
   metrics: Readonly<Record<string, number>>,
 ): string {
   return replaceDirectory(directory, (temporary) => {
-    const digest = writeAdapter(temporary, lora);
     writeOptimizer(temporary, lora, optimizer);
-    const metadata = {
-      'general.type': 'adapter',
-      'general.architecture': architecture.name,
-      'adapter.type': 'lora',
-      'adapter.lora.alpha': lora.config.alpha,
-    };
-    writeGguf(join(temporary, GGUF_FILE), metadata, ggufAdapterTensors(lora, architecture));
-    writeDurableText(join(temporary, METRICS_FILE), `${JSON.stringify(metrics, null, 2)}\n`);
-    writeDurableText(join(temporary, DIGEST_FILE), `${digest}\n`);
-    return digest;
+    return writeAdapterFiles(temporary, lora, architecture, metrics);
   });
+}
+
+/**
+ * Writes all of a checkpoint but the optimizer's state: one that training can start from afresh.
+ *
+ * @returns as `writeCheckpoint`
+ */
+export function writeAdapterFiles(
+  directory: string,
+  lora: LoraParameters,
+  architecture: Architecture,
+  metrics: Readonly<Record<string, number>>,
+): string {
+  const digest = writeAdapter(directory, lora);
+  const metadata = {
+    'general.type': 'adapter',
+    'general.architecture': architecture.name,
+    'adapter.type': 'lora',
+    'adapter.lora.alpha': lora.config.alpha,
+  };
+  writeGguf(join(directory, GGUF_FILE), metadata, ggufAdapterTensors(lora, architecture));
+  writeDurableText(join(directory, METRICS_FILE), `${JSON.stringify(metrics, null, 2)}\n`);
+  writeDurableText(join(directory, DIGEST_FILE), `${digest}\n`);
+  return digest;
 }
 
 /**

@@ -40,6 +40,7 @@ export {
 } from './export/export-checkpoint.ts';
 export type { MergedType } from './export/merged-weights.ts';
 export type { ParityReport } from './export/parity.ts';
+export { importAdapter, type ImportedAdapter, type ImportRequest } from './import/import-adapter.ts';
 export { checkpointDigest, readCheckpoint, writeCheckpoint } from './checkpoint.ts';
 export { readSafetensors, writeSafetensors, type NamedTensor, type SafetensorsFile } from './safetensors.ts';
 
