@@ -1,4 +1,5 @@
 import { describe } from 'vitest';
+import { exchangeSuite } from './suite/exchange.ts';
 import type { MakeHarness } from './suite/harness.ts';
 import { idempotencySuite } from './suite/idempotency.ts';
 import { jobSuite } from './suite/jobs.ts';
@@ -14,5 +15,6 @@ export function storeSuite(name: string, makeHarness: MakeHarness): void {
     jobSuite(makeHarness);
     pagingSuite(makeHarness);
     idempotencySuite(makeHarness);
+    exchangeSuite(makeHarness);
   });
 }
