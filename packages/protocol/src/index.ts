@@ -132,3 +132,18 @@ export {
   type TrainingEventType,
   type TrainingJobObject,
 } from './preview.ts';
+export {
+  ADAPTER_FILES,
+  type AdapterFileName,
+  type AdapterFileObject,
+  type AdapterObject,
+  type CreateAdapterRequest,
+  CreateAdapterRequestSchema,
+  type CreateExportRequest,
+  CreateExportRequestSchema,
+  type DeletedObject,
+  type ExportDtype,
+  type ExportFormat,
+  type ExportObject,
+  type ParityReportObject,
+} from './exchange.ts';

@@ -97,7 +97,7 @@ function toOperation(
   components: Components,
   errors: { errorBody: JsonSchema; faults: Readonly<Record<string, HttpFault>> },
 ): OpenApiOperation {
-  const { id, scope, body } = operation;
+  const { id, scope, body, upload } = operation;
   const parameters = toParameters(operation);
   return {
     operationId: pathIndex === 0 ? id : `${id}${pathIndex + 1}`,
@@ -109,6 +109,14 @@ function toOperation(
     ...(body === undefined
       ? {}
       : { requestBody: { required: true, content: { 'application/json': { schema: components.reference(body) } } } }),
+    ...(upload === undefined
+      ? {}
+      : {
+          requestBody: {
+            required: true,
+            content: { 'application/octet-stream': { schema: { type: 'string', description: upload } } },
+          },
+        }),
     responses: { ...toAnswers(operation, components), ...toFaults(operation, errors) },
     security: scope === 'public' ? [] : [{ [SECURITY_SCHEME]: [] }],
   };

@@ -19,7 +19,7 @@ import { notFound, ownedModel } from './owned.ts';
 
 /** POST /v1/preview/models and DELETE /v1/preview/models/{model_id}. */
 export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): void {
-  const { store, training, inference } = parts;
+  const { store, training, exports, inference } = parts;
 
   app.post<{ Body: CreateModelRequest }>(
     '/v1/preview/models',
@@ -75,6 +75,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
       const deleted = await store.deleteModel(model.id);
       if (deleted === null) throw notFound('model', model.id, 'model_id');
       await training.cancelModel(model.id);
+      await exports.cancelModel(model.id);
       await removeFiles(parts, deleted);
       return { model_id: model.id, deleted_checkpoints: deleted.deletedCheckpoints, deleted_run: deleted.deletedRun };
     },
