@@ -67,7 +67,8 @@ export class EmbeddedExchange implements ExchangeBackend {
     // It may be rejected while the host still starts; it is awaited below.
     settled.promise.catch(() => undefined);
     try {
-      await host.start();
+      // A host that dies before it is ready is lost like any other.
+      await host.start().catch(() => settled.promise);
       host.send(command);
       return await settled.promise;
     } finally {
