@@ -93,14 +93,15 @@ describe('trainyard export', () => {
 
   it('says what is wrong with its arguments and names', async () => {
     const url = ['--url', service.url];
+    const output = join(scratch, 'empty');
     const wrong: [string[], number, string][] = [
       [['export', '--help'], 0, 'usage: trainyard export'],
       [['export', 'agent', '--output', scratch], 2, '--format must be one of peft,'],
       [['export', 'agent', '--format', 'peft', '--dtype', 'q4', '--output', scratch], 2, '--dtype must be f16 or f32'],
       [['export', '--format', 'peft', '--output', scratch], 2, 'one MODEL is needed, got 0'],
-      [['export', 'nobody', '--format', 'peft', '--output', scratch, ...url], 1, 'nobody'],
-      [['export', 'agent:step7', '--format', 'peft', '--output', scratch, ...url], 1, 'agent:step7'],
-      [['export', 'agent:step0', '--format', 'peft', '--output', scratch, ...url], 1, 'untouched base model'],
+      [['export', 'nobody', '--format', 'peft', '--output', output, ...url], 1, 'nobody'],
+      [['export', 'agent:step7', '--format', 'peft', '--output', output, ...url], 1, 'agent:step7'],
+      [['export', 'agent:step0', '--format', 'peft', '--output', output, ...url], 1, 'untouched base model'],
     ];
     for (const [args, code, message] of wrong) {
       expect(await command(...args)).toMatchObject({ code, output: expect.stringContaining(message) });

@@ -26,9 +26,13 @@ export async function llamaLogprobs(
   if (files.adapterPath !== null) context.setAdapter(LlamaAdapter.load(model, files.adapterPath));
   const inputs = tokenIds.subarray(0, -1);
   const logprobs = new Float64Array(inputs.length);
+  // Threads spin at barriers: where another process has a core, one alone can be many times faster than all. So both are tried.
+  const turnMs: number[] = [];
   for (let start = 0; start < inputs.length; start += TOKENS_A_TURN) {
     signal?.throwIfAborted();
     await gate?.acquire(signal);
+    const startedAt = performance.now();
+    context.setNumThreads(turnMs.length === 0 || turnMs[0]! < (turnMs[1] ?? 0) ? numThreads : 1);
     try {
       const turn = inputs.subarray(start, start + TOKENS_A_TURN);
       context.batch.clear();
@@ -40,6 +44,7 @@ export async function llamaLogprobs(
         const target = tokenIds[start + row + 1]!;
         logprobs[start + row] = logSoftmaxAt(logits.subarray(from, from + model.vocabSize), target);
       }
+      turnMs.push(performance.now() - startedAt);
     } finally {
       gate?.release();
     }
