@@ -7,9 +7,6 @@ const SCHEME = 'adapter:';
 /** The name by which other requests speak of an imported adapter. */
 export const adapterName = (adapterId: string): string => `${SCHEME}${adapterId}`;
 
-/** Whether a name is meant to be one of `adapterName`. */
-export const isAdapterName = (name: string): boolean => name.startsWith(SCHEME);
-
 /**
  * What `adapter:ID` stands for: weights to begin a model with. The directory is laid out as that of a checkpoint, without the state of an
  * optimizer; a checkpoint that names it keeps it, also when the adapter is deleted.
@@ -22,7 +19,7 @@ export async function resolveImportedAdapter(
   options: { readonly name: string; readonly entityId: string; readonly baseModel: string; readonly param: string },
 ): Promise<{ artifactKey: string; digest: string; lora: LoraShape }> {
   const { name, entityId, baseModel, param } = options;
-  const adapter = isAdapterName(name) ? await store.getAdapter(name.slice(SCHEME.length)) : null;
+  const adapter = name.startsWith(SCHEME) ? await store.getAdapter(name.slice(SCHEME.length)) : null;
   if (adapter === null || adapter.entityId !== entityId) {
     const shown = JSON.stringify(name.slice(0, 100));
     throw new RequestError('request.not_found', `The adapter ${shown} does not exist`, { param });

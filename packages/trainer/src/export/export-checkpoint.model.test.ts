@@ -188,7 +188,7 @@ describe('an export', () => {
       },
     };
     const job = request(modelPath, { format: 'merged-gguf', checkpointDirectory });
-    await expect(exportCheckpoint(job, { ...OPTIONS, gate, signal: controller.signal })).rejects.toThrow();
+    await expect(exportCheckpoint(job, { ...OPTIONS, gate, signal: controller.signal })).rejects.toThrow('enough');
     expect(numTurns).toBe(20);
     expect(isHeld).toBe(false);
   });
