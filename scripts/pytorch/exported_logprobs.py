@@ -1,8 +1,9 @@
 """Log-probabilities of exported files, as transformers and PEFT compute them on the CPU in float32.
 
-usage: exported_logprobs.py BASE ADAPTER MERGED TOKEN_IDS
+usage: exported_logprobs.py BASE ADAPTER MERGED TOKEN_IDS TEXT
 
-BASE and MERGED are folders of whole models, ADAPTER one of PEFT, TOKEN_IDS a file with a JSON list. Prints one JSON object.
+BASE and MERGED are folders of whole models, ADAPTER one of PEFT, TOKEN_IDS a file with a JSON list,
+TEXT one whose tokens are wanted. Prints one JSON object.
 """
 
 import json
@@ -10,7 +11,7 @@ import sys
 
 import torch
 from peft import PeftModel
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 
 def load(directory):
@@ -30,7 +31,7 @@ def logprobs(model, token_ids):
     return logits.log_softmax(-1).gather(1, token_ids[1:, None])[:, 0].tolist()
 
 
-def main(base_directory, adapter_directory, merged_directory, token_file):
+def main(base_directory, adapter_directory, merged_directory, token_file, text_file):
     torch.set_num_threads(1)
     with open(token_file, encoding="utf-8") as file:
         token_ids = torch.tensor(json.load(file))
@@ -40,7 +41,12 @@ def main(base_directory, adapter_directory, merged_directory, token_file):
     report["peft"] = logprobs(adapted, token_ids)
     merged = load(merged_directory)
     report["merged"] = logprobs(merged, token_ids)
-    report["eos"] = merged.generation_config.eos_token_id
+    tokenizer = AutoTokenizer.from_pretrained(merged_directory)
+    with open(text_file, encoding="utf-8") as file:
+        text = file.read()
+    report["tokens"] = tokenizer(text, add_special_tokens=False).input_ids
+    report["text"] = tokenizer.decode(report["tokens"])
+    report["chat"] = tokenizer.apply_chat_template([{"role": "user", "content": "Hello"}])
     print("REPORT", json.dumps(report))
 
 

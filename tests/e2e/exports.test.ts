@@ -166,6 +166,7 @@ describe('an export', () => {
       'generation_config.json',
       'model.safetensors',
       'parity.json',
+      'tokenizer.json',
       'tokenizer_config.json',
     ]);
     console.log(finished.parity);

@@ -3,6 +3,7 @@ export { ChatTemplate, type RenderedPrompt, type RenderOptions } from './chat-te
 export type { TemplateProgramOptions as ChatTemplateOptions } from './template-program.ts';
 export type { ToolSupport } from './tools/tool-support.ts';
 export { renderHistory, type ChoiceItem, type HistoryItem } from './render-history.ts';
+export { splitterPatterns } from './splitters.ts';
 export type { StreamDecoder } from './stream-decoder.ts';
 export type { ContentFormat, ContentPart, TemplateMessage } from './template-message.ts';
 export { defaultTemplateVariables } from './template-variables.ts';

@@ -155,7 +155,7 @@ async function exportMergedSafetensors(job: ExportJob, tokenIds: Int32Array): Pr
     hasTiedEmbeddings: !source.tensors.has('output.weight'),
   };
   await writeMergedSafetensors(outputDirectory, source, mergedWeights(job), { architecture, facts, type }, options);
-  writeTokenizerFiles(outputDirectory, vocabulary, tokenizer, facts.contextLength);
+  writeTokenizerFiles(outputDirectory, source, vocabulary, tokenizer, facts.contextLength);
   const model = openMergedSafetensors(outputDirectory, options.numThreads);
   try {
     const { logprobs } = await model.forward(parityRow(tokenIds), { ...options, withoutAdapter: true });

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { GgufFile } from '@trainyard/native';
+import { GgufFile, LlamaModel } from '@trainyard/native';
+import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
 import { afterAll, expect, test } from 'vitest';
 import { testModel } from '../../../../tests/support/model.ts';
 import { readAdapter, writeCheckpoint } from '../checkpoint.ts';
@@ -15,6 +16,7 @@ import { freshOptimizerState } from '../optimizer.ts';
 import { readWeights } from '../model/weights.ts';
 import { TINY_ARCHITECTURES, writeTinyGguf } from '../test-support/tiny-gguf.ts';
 import { exportCheckpoint, type ExportFormat } from './export-checkpoint.ts';
+import { PARITY_TEXT } from './parity-text.ts';
 import { logprobDifference, parityRow } from './parity.ts';
 
 /** What PyTorch makes of our files: PEFT of the adapter on the dequantised base, transformers of the merged model. */
@@ -23,11 +25,17 @@ const ROOT = resolve(import.meta.dirname, '../../../..');
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-torch-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
 
+/** Every kind of piece that splitters know, and spaces of all kinds. */
+const TEXT = `${PARITY_TEXT}   12 345  67\t\n\n  don't WE'LL  🚂🚃 ''' \u00a0x  `;
+
 interface Report {
   class: string;
   base: number[];
   peft: number[];
   merged: number[];
+  tokens: number[];
+  text: string;
+  chat: number[];
 }
 
 const tiny = (name: keyof typeof TINY_ARCHITECTURES, isTied: boolean) => () => {
@@ -73,10 +81,12 @@ test.each([
     policy.close();
     const tokenFile = join(scratch, 'tokens.json');
     writeFileSync(tokenFile, JSON.stringify([...ids]));
+    const textFile = join(scratch, 'text.txt');
+    writeFileSync(textFile, TEXT);
     const script = join(ROOT, 'scripts/pytorch/exported_logprobs.py');
     const { stdout } = await promisify(execFile)(
       process.env['TRAINYARD_TORCH_PYTHON']!,
-      [script, base, peft, merged, tokenFile],
+      [script, base, peft, merged, tokenFile, textFile],
       {
         env: { ...process.env, HF_HUB_OFFLINE: '1', TRANSFORMERS_OFFLINE: '1' },
         maxBuffer: 64e6,
@@ -84,6 +94,13 @@ test.each([
     );
     const report = JSON.parse(/^REPORT (.*)$/m.exec(stdout)![1]!) as Report;
     expect(report.class).toBe(className);
+    using vocabulary = LlamaModel.load(modelPath, { vocabOnly: true });
+    const tokenizer = Tokenizer.fromModel(vocabulary);
+    expect(report.tokens).toEqual([...tokenizer.encode(TEXT)]);
+    expect(report.text).toBe(TEXT);
+    const template = ChatTemplate.fromModel(tokenizer, vocabulary);
+    const prompt = template.render([{ role: 'user', content: 'Hello' }], { addGenerationPrompt: false });
+    expect(report.chat).toEqual([...prompt.tokenIds]);
     const effect = logprobDifference(ours.base.logprobs, ours.trained.logprobs).mean;
     const differences = {
       base: logprobDifference(ours.base.logprobs, report.base),

@@ -1,15 +1,16 @@
 import { join } from 'node:path';
-import type { LlamaModel } from '@trainyard/native';
+import type { GgufFile, LlamaModel } from '@trainyard/native';
 import type { Tokenizer } from '@trainyard/tokenizer';
 import { writeDurableText } from '../durable-directory.ts';
+import { tokenizerJson } from './tokenizer-json.ts';
 
 /**
- * tokenizer_config.json with the control tokens and the chat template, and generation_config.json with the tokens that end an answer.
- *
- * Not written is tokenizer.json: what a GGUF file says of its splitter is a name, which each program knows by itself.
+ * tokenizer_config.json with the control tokens and the chat template, generation_config.json with the tokens that end an answer, and
+ * tokenizer.json where the vocabulary can be said in it.
  */
 export function writeTokenizerFiles(
   directory: string,
+  source: GgufFile,
   vocabulary: LlamaModel,
   tokenizer: Tokenizer,
   contextLength: number,
@@ -31,10 +32,13 @@ export function writeTokenizerFiles(
     eos_token_id: [...tokenizer.endTokenIds],
     pad_token_id: eosTokenId,
   };
+  const hasStart = vocabulary.addsBos && bosTokenId !== null;
+  const startToken = hasStart ? { id: bosTokenId, text: tokenizer.tokenText(bosTokenId) } : null;
   for (const [name, content] of [
+    ['tokenizer.json', tokenizerJson(source, startToken)],
     ['tokenizer_config.json', tokenizerConfig],
     ['generation_config.json', generationConfig],
   ] as const) {
-    writeDurableText(join(directory, name), `${JSON.stringify(content, null, 2)}\n`);
+    if (content !== null) writeDurableText(join(directory, name), `${JSON.stringify(content, null, 2)}\n`);
   }
 }
