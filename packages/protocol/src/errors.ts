@@ -88,6 +88,7 @@ export const REQUEST_FAULTS = {
   'request.model_exists': { status: 409, type: 'conflict_error', retryable: false },
   'request.idempotency_mismatch': { status: 422, type: 'invalid_request_error', retryable: false },
   'request.idempotency_in_progress': { status: 409, type: 'conflict_error', retryable: true },
+  'request.too_many': { status: 429, type: 'overloaded_error', retryable: true },
   'server.unavailable': { status: 503, type: 'server_error', retryable: true },
   internal: { status: 500, type: 'server_error', retryable: false },
 } as const satisfies Record<string, HttpFault>;

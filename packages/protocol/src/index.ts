@@ -141,3 +141,18 @@ export {
   type WireSftExperimentalConfig,
   type WireSftLine,
 } from './sft.ts';
+export {
+  ADAPTER_FILES,
+  type AdapterFileName,
+  type AdapterFileObject,
+  type AdapterObject,
+  type CreateAdapterRequest,
+  CreateAdapterRequestSchema,
+  type CreateExportRequest,
+  CreateExportRequestSchema,
+  type DeletedObject,
+  type ExportDtype,
+  type ExportFormat,
+  type ExportObject,
+  type ParityReportObject,
+} from './exchange.ts';

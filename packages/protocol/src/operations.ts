@@ -10,6 +10,17 @@ import {
 import { ChatCompletionRequestSchema } from './chat-completion.ts';
 import { ChatCompletionChunkSchema, ChatCompletionSchema } from './chat-response.ts';
 import { CompletionChunkSchema, CompletionRequestSchema, CompletionSchema } from './completion.ts';
+import {
+  ADAPTER_FILES,
+  AdapterFileSchema,
+  AdapterPageSchema,
+  AdapterSchema,
+  CreateAdapterRequestSchema,
+  CreateExportRequestSchema,
+  DeletedSchema,
+  ExportPageSchema,
+  ExportSchema,
+} from './exchange.ts';
 import { ModelCardSchema, ModelListSchema } from './models.ts';
 import {
   CheckpointPageSchema,
@@ -42,7 +53,7 @@ export type OperationScope = 'public' | 'inference' | 'training' | 'admin';
 export interface Operation {
   /** Unique; the name of a method in generated clients. */
   readonly id: string;
-  readonly method: 'get' | 'post' | 'delete';
+  readonly method: 'get' | 'post' | 'put' | 'delete';
   /** Path templates, the canonical one first: all of them do the same. */
   readonly paths: readonly [string, ...string[]];
   readonly scope: OperationScope;
@@ -95,6 +106,8 @@ const ARTIFACT_NAME = {
   name: 'Unique in its project.',
 };
 const ARTIFACT_VERSION = { ...ARTIFACT_NAME, version: '`vN`, or `latest` for the newest one that is there.' };
+const EXPORT_ID = { ...MODEL_ID, export_id: 'Id of the export.' };
+const ADAPTER_ID = { adapter_id: 'Id of the adapter.' };
 const JOB_ID = { job_id: 'Id of the training job.' };
 
 /** Every operation of the API, in the order of its reference. */
@@ -435,6 +448,161 @@ export const OPERATIONS: readonly Operation[] = [
     query: PageQuerySchema,
     answer: TrainingEventPageSchema,
     faults: [...KEY, ...LIST],
+  },
+  {
+    id: 'createExport',
+    method: 'post',
+    paths: ['/v1/preview/models/{model_id}/exports'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Export a checkpoint in a public format',
+    description:
+      'Queues the export and answers at once. It ends with a comparison: the exported files are run, and their log-probabilities held against those of the trainer.',
+    pathParameters: MODEL_ID,
+    isIdempotent: true,
+    body: CreateExportRequestSchema,
+    answer: ExportSchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found', 'request.conflict', 'request.too_many'],
+  },
+  {
+    id: 'listExports',
+    method: 'get',
+    paths: ['/v1/preview/models/{model_id}/exports'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Exports of a model',
+    description: 'In order of creation.',
+    pathParameters: MODEL_ID,
+    query: PageQuerySchema,
+    answer: ExportPageSchema,
+    faults: [...KEY, ...LIST],
+  },
+  {
+    id: 'retrieveExport',
+    method: 'get',
+    paths: ['/v1/preview/models/{model_id}/exports/{export_id}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'How an export is, its files and their parity',
+    description: 'Poll until `succeeded` or `failed`.',
+    pathParameters: EXPORT_ID,
+    answer: ExportSchema,
+    faults: [...KEY, 'request.not_found'],
+  },
+  {
+    id: 'downloadExportFile',
+    method: 'get',
+    paths: ['/v1/preview/models/{model_id}/exports/{export_id}/files/{name}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'A file of an export',
+    description: 'The bytes, with `Content-Length` and the sha256 as `ETag`.',
+    pathParameters: { ...EXPORT_ID, name: 'Name of the file, as the export lists it.' },
+    answer: { mediaType: 'application/octet-stream' },
+    faults: [...KEY, 'request.not_found', 'store.blob_missing'],
+  },
+  {
+    id: 'deleteExport',
+    method: 'delete',
+    paths: ['/v1/preview/models/{model_id}/exports/{export_id}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Delete an export with its files',
+    description: 'One that is running is stopped.',
+    pathParameters: EXPORT_ID,
+    answer: DeletedSchema,
+    faults: [...KEY, ...BODY, ...WRITES, 'request.not_found'],
+  },
+  {
+    id: 'createAdapter',
+    method: 'post',
+    paths: ['/v1/preview/adapters'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Begin to import an adapter of PEFT',
+    description:
+      'Then send its two files, and commit it. An upload that is not committed within a day may be removed; a few may be open at a time.',
+    isIdempotent: true,
+    body: CreateAdapterRequestSchema,
+    answer: AdapterSchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.unknown_model', 'request.too_many'],
+  },
+  {
+    id: 'listAdapters',
+    method: 'get',
+    paths: ['/v1/preview/adapters'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Imported adapters',
+    description: 'In order of creation, unfinished uploads included.',
+    query: PageQuerySchema,
+    answer: AdapterPageSchema,
+    faults: [...KEY, ...LIST],
+  },
+  {
+    id: 'retrieveAdapter',
+    method: 'get',
+    paths: ['/v1/preview/adapters/{adapter_id}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'One imported adapter',
+    description: 'Its shape and digest are known once it is committed.',
+    pathParameters: ADAPTER_ID,
+    answer: AdapterSchema,
+    faults: [...KEY, 'request.not_found'],
+  },
+  {
+    id: 'uploadAdapterFile',
+    method: 'put',
+    paths: ['/v1/preview/adapters/{adapter_id}/files/{name}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Send a file of an adapter',
+    description: 'The bytes as they are, such as `curl -T FILE URL` sends them. Sending it again replaces it.',
+    pathParameters: {
+      ...ADAPTER_ID,
+      name: `One of ${Object.entries(ADAPTER_FILES)
+        .map(([name, maxBytes]) => `\`${name}\` (at most ${maxBytes} bytes)`)
+        .join(' and ')}.`,
+    },
+    upload: { mediaTypes: ['application/octet-stream'], description: 'The file.' },
+    answer: AdapterFileSchema,
+    faults: [...KEY, ...WRITES, 'request.not_found', 'request.conflict', 'request.body_too_large'],
+  },
+  {
+    id: 'commitAdapter',
+    method: 'post',
+    paths: ['/v1/preview/adapters/{adapter_id}/commit'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Check an uploaded adapter and make it usable',
+    description:
+      'Options, tensors, shapes and values are checked against the base model; what is wrong is named, and the upload stays open. Committing what is committed answers the same.',
+    pathParameters: ADAPTER_ID,
+    answer: AdapterSchema,
+    faults: [
+      ...KEY,
+      ...BODY,
+      ...WRITES,
+      'request.not_found',
+      'request.conflict',
+      'trainer.adapter_invalid',
+      'trainer.architecture_unsupported',
+      'trainer.disk_full',
+      'trainer.host_lost',
+    ],
+  },
+  {
+    id: 'deleteAdapter',
+    method: 'delete',
+    paths: ['/v1/preview/adapters/{adapter_id}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Delete an imported adapter',
+    description: 'Models that began with it keep their weights.',
+    pathParameters: ADAPTER_ID,
+    answer: DeletedSchema,
+    faults: [...KEY, ...BODY, ...WRITES, 'request.not_found'],
   },
   {
     id: 'health',

@@ -11,6 +11,7 @@ import type {
   DeleteModelResponse,
   ListPage,
   LoraRequest,
+  ModelCard,
   ModelList,
   ModelObject,
   TrainingEventObject,
@@ -22,26 +23,35 @@ import type {
   WireTrajectoryGroup,
 } from '@trainyard/protocol';
 
+import { Adapters } from './adapters.ts';
+import {
+  type CallOptions,
+  Connection,
+  type PageOptions,
+  query,
+  type RequestOptions,
+  type TrainyardOptions,
+} from './connection.ts';
+import { delay } from './delay.ts';
 import { TrainingFailedError, TrainyardApiError } from './errors.ts';
+import { Exports } from './exports.ts';
 import { readServerSentEvents } from './server-sent-events.ts';
-
-export interface TrainyardOptions {
-  /** ends in `/v1`, e.g. `http://127.0.0.1:8420/v1` */
-  readonly baseUrl: string;
-  readonly apiKey: string;
-  /** default: the global `fetch` */
-  readonly fetch?: typeof fetch;
-}
 
 /** A chat request; every vLLM field is allowed, see `ChatCompletionRequestSchema`. */
 export type ChatBody = { model: string; messages: readonly object[] } & {
   [Field in Exclude<ChatCompletionField, 'model' | 'messages' | 'stream'>]?: unknown;
 };
 
-export interface PageOptions {
-  after?: string;
-  limit?: number;
-  order?: 'asc' | 'desc';
+/** Where uploads of one name are. */
+export interface ArtifactPath {
+  /** the key's own entity */
+  readonly entity: string;
+  readonly project: string;
+  readonly name: string;
+}
+
+function artifactPath({ entity, project, name }: ArtifactPath): string {
+  return `/preview/artifacts/${[entity, project, name].map(encodeURIComponent).join('/')}`;
 }
 
 /** How often a waiting client looks for new events. */
@@ -52,14 +62,16 @@ const POLL_INTERVAL_MS = 250;
  * (give an `idempotencyKey` where it may).
  */
 export class Trainyard {
-  readonly #baseUrl: string;
-  readonly #apiKey: string;
-  readonly #fetch: typeof fetch;
+  readonly #connection: Connection;
+  /** Checkpoints as files in public formats. */
+  readonly exports: Exports;
+  /** Adapters that were trained elsewhere. */
+  readonly adapters: Adapters;
 
   constructor(options: TrainyardOptions) {
-    this.#baseUrl = options.baseUrl.replace(/\/+$/, '');
-    this.#apiKey = options.apiKey;
-    this.#fetch = options.fetch ?? fetch;
+    this.#connection = new Connection(options);
+    this.exports = new Exports(this.#connection);
+    this.adapters = new Adapters(this.#connection);
   }
 
   /** Finds or makes a model; safe to call again and again. */
@@ -161,11 +173,14 @@ export class Trainyard {
   ): Promise<ArtifactObject> {
     const { fileName, ...call } = options;
     const query = fileName === undefined ? '' : `?file_name=${encodeURIComponent(fileName)}`;
-    const upload =
+    const content =
       typeof data === 'string' || data instanceof Blob
         ? data
         : data.map((line) => `${JSON.stringify(line)}\n`).join('');
-    return await this.#call('POST', artifactPath(artifact) + query, { ...call, upload });
+    return await this.#call('POST', artifactPath(artifact) + query, {
+      ...call,
+      upload: { content, mediaType: 'application/jsonl' },
+    });
   }
 
   /** Every version of every upload, or those of one name, oldest first. */
@@ -267,7 +282,10 @@ export class Trainyard {
 
   /** @throws {TrainyardApiError} also for an error that the service sends inside the stream (status 200 then) */
   async *chatStream(body: ChatBody, options: CallOptions = {}): AsyncGenerator<ChatCompletionChunk> {
-    const response = await this.#request('POST', '/chat/completions', { ...options, body: { ...body, stream: true } });
+    const response = await this.#connection.request('POST', '/chat/completions', {
+      ...options,
+      body: { ...body, stream: true },
+    });
     for await (const data of readServerSentEvents(response)) {
       if (data === '[DONE]') return;
       const chunk = JSON.parse(data) as ChatCompletionChunk | { error: unknown };
@@ -280,85 +298,22 @@ export class Trainyard {
     return await this.#call('GET', '/models', options);
   }
 
+  /** One model, by any of its names; its `id` names the version. */
+  async getModel(name: string, options: CallOptions = {}): Promise<ModelCard> {
+    return await this.#call('GET', `/models/${name.split('/').map(encodeURIComponent).join('/')}`, options);
+  }
+
   /** Whether both hosts are up. */
   async isHealthy(options: CallOptions = {}): Promise<boolean> {
-    const response = await this.#fetch(`${this.#baseUrl}/health`, { signal: options.signal ?? null });
+    const response = await this.#connection.fetch(`${this.#connection.baseUrl}/health`, {
+      signal: options.signal ?? null,
+    });
     await response.body?.cancel();
     return response.ok;
   }
 
   async #call<Answer>(method: string, path: string, options: RequestOptions): Promise<Answer> {
-    const response = await this.#request(method, path, options);
-    const text = await response.text();
-    return (text === '' ? null : JSON.parse(text)) as Answer;
-  }
-
-  async #request(method: string, path: string, options: RequestOptions): Promise<Response> {
-    const headers: Record<string, string> = { authorization: `Bearer ${this.#apiKey}` };
-    if (options.body !== undefined) headers['content-type'] = 'application/json';
-    if (options.upload !== undefined) headers['content-type'] = 'application/jsonl';
-    if (options.idempotencyKey !== undefined) headers['idempotency-key'] = options.idempotencyKey;
-    const response = await this.#fetch(this.#baseUrl + path, {
-      method,
-      headers,
-      body: options.body === undefined ? (options.upload ?? null) : JSON.stringify(options.body),
-      signal: options.signal ?? null,
-    });
-    if (response.ok) return response;
-    const text = await response.text();
-    throw new TrainyardApiError(response.status, parsed(text), text.slice(0, 500));
-  }
-}
-
-export interface CallOptions {
-  readonly signal?: AbortSignal;
-  /** the same key and body have one effect, however often they are sent */
-  readonly idempotencyKey?: string;
-}
-
-interface RequestOptions extends CallOptions {
-  readonly body?: object;
-  /** A body that is sent as it is. */
-  readonly upload?: string | Blob;
-}
-
-/** Where uploads of one name are. */
-export interface ArtifactPath {
-  /** the key's own entity */
-  readonly entity: string;
-  readonly project: string;
-  readonly name: string;
-}
-
-function artifactPath({ entity, project, name }: ArtifactPath): string {
-  return `/preview/artifacts/${[entity, project, name].map(encodeURIComponent).join('/')}`;
-}
-
-function query(page: PageOptions): string {
-  const parameters = new URLSearchParams();
-  for (const [name, value] of Object.entries(page)) parameters.set(name, String(value));
-  return parameters.size === 0 ? '' : `?${parameters}`;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text; // a proxy's HTML page, say
-  }
-}
-
-async function delay(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  signal?.throwIfAborted();
-  const waited = Promise.withResolvers<void>();
-  const timer = setTimeout(waited.resolve, ms);
-  const onAbort = () => waited.reject(signal?.reason);
-  signal?.addEventListener('abort', onAbort, { once: true });
-  try {
-    await waited.promise;
-  } finally {
-    clearTimeout(timer);
-    signal?.removeEventListener('abort', onAbort);
+    return await this.#connection.call(method, path, options);
   }
 }
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 
 import type { AdapterRef, EngineEvent, EngineStats, GenerateRequest, TokenizeInput } from '@trainyard/engine';
-import type { Blobs } from '@trainyard/store';
+import type { Adapter, Blobs } from '@trainyard/store';
 
 import type { ResolvedModel } from './model-names.ts';
 
@@ -39,6 +39,25 @@ export interface TrainingQueue {
    */
   stopJob(jobId: string): Promise<void>;
   isHealthy(): boolean;
+}
+
+/** The seam between HTTP and the worker that runs exports. */
+export interface ExportQueue {
+  /** An export was queued: look for work now rather than at the next poll. */
+  notify(): void;
+  /** Stops the export if it is running; resolves when nothing writes or reads for it any more. */
+  cancelExport(exportId: string): Promise<void> | void;
+  /** The same for the exports of a model that was deleted. */
+  cancelModel(modelId: string): Promise<void> | void;
+}
+
+/** The seam between HTTP and what checks uploaded adapters. */
+export interface AdapterImporter {
+  /**
+   * Makes an upload an adapter; one that is committed already comes back as it is.
+   * @throws {RequestError} for a missing file or adapter; {ExchangeError} with what is wrong with the files
+   */
+  commit(adapter: Adapter): Promise<Adapter>;
 }
 
 /** Name of the llama.cpp adapter inside a checkpoint directory. */

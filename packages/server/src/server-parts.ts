@@ -1,6 +1,6 @@
 import type { Blobs, Store } from '@trainyard/store';
 
-import type { InferenceBackend, TrainingQueue } from './backends.ts';
+import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from './backends.ts';
 
 /** Everything the HTTP side of the service is made of. */
 export interface ServerParts {
@@ -8,6 +8,8 @@ export interface ServerParts {
   blobs: Blobs;
   inference: InferenceBackend;
   training: TrainingQueue;
+  exports: ExportQueue;
+  imports: AdapterImporter;
   /** Milliseconds since the epoch; default `Date.now`. */
   clock?: () => number;
   /** Receives one line for each failure that the client is told nothing about. Default: nothing is written. */

@@ -143,6 +143,55 @@ export interface JobEvent {
   createdAt: number;
 }
 
+export type ExportStatus = 'queued' | 'running' | 'succeeded' | 'failed';
+
+export interface ExportedFile {
+  name: string;
+  sizeBytes: number;
+  /** hex */
+  sha256: string;
+}
+
+/** A checkpoint on its way out, in a public format. */
+export interface ModelExport {
+  id: string;
+  modelId: string;
+  entityId: string;
+  step: number;
+  format: string;
+  /** Element type of merged weights. */
+  dtype: string;
+  status: ExportStatus;
+  /** Checkpoint directory that is exported, kept while the export is queued or running; null = the untouched base model. */
+  sourceArtifactKey: string | null;
+  sourceDigest: string | null;
+  /** Claims that were not given back; a claim is named by this number. */
+  numAttempts: number;
+  /** Directory with the files; null unless succeeded. */
+  artifactKey: string | null;
+  files: ExportedFile[];
+  /** Numbers of the comparison with the trainer, as the exporter reported them; null unless succeeded. */
+  parity: Record<string, unknown> | null;
+  /** Set when failed. */
+  errorMessage: string | null;
+  createdAt: number;
+  startedAt: number | null;
+  finishedAt: number | null;
+}
+
+/** An adapter that came from elsewhere. */
+export interface Adapter {
+  id: string;
+  entityId: string;
+  baseModel: string;
+  /** Blobs of the uploaded files; null once it is committed. */
+  upload: { configKey: string; weightsKey: string } | null;
+  /** Its shape and directory, which is laid out as that of a checkpoint; null before it is committed. */
+  content: { lora: LoraShape; artifactKey: string; digest: string } | null;
+  createdAt: number;
+  committedAt: number | null;
+}
+
 export interface LogCounts {
   numGroups: number;
   numTrajectories: number;

@@ -1,5 +1,6 @@
 import { describe } from 'vitest';
 import { artifactSuite } from './suite/artifacts.ts';
+import { exchangeSuite } from './suite/exchange.ts';
 import type { MakeHarness } from './suite/harness.ts';
 import { idempotencySuite } from './suite/idempotency.ts';
 import { jobControlSuite } from './suite/job-control.ts';
@@ -18,5 +19,6 @@ export function storeSuite(name: string, makeHarness: MakeHarness): void {
     pagingSuite(makeHarness);
     idempotencySuite(makeHarness);
     artifactSuite(makeHarness);
+    exchangeSuite(makeHarness);
   });
 }

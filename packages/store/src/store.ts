@@ -1,11 +1,13 @@
 import type { OrderedPageQuery, Page, PageQuery } from './page.ts';
 import type {
+  Adapter,
   ApiKey,
   Artifact,
   Caller,
   Checkpoint,
   ClaimedJob,
   Entity,
+  ExportedFile,
   Job,
   JobEvent,
   JobEventType,
@@ -15,6 +17,7 @@ import type {
   LoraShape,
   Metrics,
   Model,
+  ModelExport,
   Scope,
   TrajectoryLog,
   Usage,
@@ -131,6 +134,39 @@ export interface Store {
   /** False when unknown or deleted before. The caller removes its blob afterwards. */
   deleteArtifact(artifactId: string): Promise<boolean>;
 
+  // exports
+  /** Queues an export of a checkpoint, whose files stay until it ends, whatever is deleted meanwhile. Null when model or step are unknown. */
+  createExport(input: NewExport): Promise<ModelExport | null>;
+  getExport(exportId: string): Promise<ModelExport | null>;
+  /** In order of creation. */
+  listExports(query: OrderedPageQuery & { modelId: string }): Promise<Page<ModelExport>>;
+  /** How many exports of the model are queued or running. */
+  countLiveExports(modelId: string): Promise<number>;
+  /** Takes the first queued export. Null when there is none. */
+  claimNextExport(): Promise<ModelExport | null>;
+  /** Puts a claimed export back to queued without counting the attempt (graceful shutdown). */
+  releaseExport(exportId: string, numAttempts: number): Promise<void>;
+  /** Null when the claim of that number does not hold any more: the export was deleted. */
+  finishExport(exportId: string, numAttempts: number, outcome: ExportOutcome): Promise<FinishedExport | null>;
+  /** Whatever its status. Null when unknown. The caller removes `artifactKeys` from the blobs afterwards. */
+  deleteExport(exportId: string): Promise<{ artifactKeys: string[] } | null>;
+
+  // imported adapters
+  /** Begins an upload. */
+  createAdapter(input: NewAdapter): Promise<Adapter>;
+  getAdapter(adapterId: string): Promise<Adapter | null>;
+  /** In order of creation, unfinished uploads included. */
+  listAdapters(query: OrderedPageQuery & { entityId: string }): Promise<Page<Adapter>>;
+  /** Null when it is unknown or committed already. The caller removes `blobKeys` from the blobs afterwards. */
+  commitAdapter(
+    adapterId: string,
+    content: NonNullable<Adapter['content']>,
+  ): Promise<{ adapter: Adapter; blobKeys: string[] } | null>;
+  /** Models that began with it keep its files. Null when unknown. The caller removes what is returned. */
+  deleteAdapter(adapterId: string): Promise<RemovedAdapters | null>;
+  /** Deletes uploads of the entity that began before that time and were never committed. The caller removes what is returned. */
+  expireAdapterUploads(entityId: string, before: number): Promise<RemovedAdapters>;
+
   // idempotency keys
   /** Claims `(keyId, key)` for this request, or tells what became of it. Records live for 24 hours. */
   beginIdempotent(request: { keyId: string; key: string; requestHash: string }): Promise<IdempotentState>;
@@ -148,7 +184,7 @@ export interface Store {
   // upkeep
   /**
    * For the only process that serves this store, once, before it takes requests: whatever a previous run left open is put back.
-   * Running jobs return to the queue (the attempt counts); idempotency records in progress are dropped, so their repeats run.
+   * Running jobs and exports return to the queue (the attempt counts); idempotency records in progress are dropped, so their repeats run.
    */
   recoverAfterRestart(): Promise<{ numJobs: number; numRequests: number }>;
   /** Removes expired idempotency records, and the remains of models deleted more than a week ago. */
@@ -286,6 +322,41 @@ export interface NewArtifact extends ArtifactName {
 export interface AddArtifactResult {
   artifact: Artifact;
   isNew: boolean;
+}
+
+export interface NewExport {
+  modelId: string;
+  step: number;
+  format: string;
+  dtype: string;
+  /** Default: a random UUID. */
+  id?: string;
+  completes?: IdempotentAnswer;
+}
+
+export type ExportOutcome =
+  | { kind: 'succeeded'; artifactKey: string; files: readonly ExportedFile[]; parity: object }
+  | { kind: 'failed'; errorMessage: string };
+
+export interface FinishedExport {
+  export: ModelExport;
+  /** Directories that nothing refers to any more: the source, when its checkpoint was deleted meanwhile. */
+  artifactKeys: string[];
+}
+
+export interface NewAdapter {
+  entityId: string;
+  baseModel: string;
+  configKey: string;
+  weightsKey: string;
+  /** Default: a random UUID. */
+  id?: string;
+  completes?: IdempotentAnswer;
+}
+
+export interface RemovedAdapters {
+  artifactKeys: string[];
+  blobKeys: string[];
 }
 
 export interface IdempotentAnswer {

@@ -14,9 +14,9 @@ import type { LoraConfig, LoraParameters } from './model/policy-model.ts';
 import { freshOptimizerState, type Objective, type OptimizerState } from './optimizer.ts';
 import { readSafetensors, writeSafetensors } from './safetensors.ts';
 
-const ADAPTER_FILE = 'adapter_model.safetensors';
-const ADAPTER_CONFIG_FILE = 'adapter_config.json';
-const GGUF_FILE = 'adapter.gguf';
+export const ADAPTER_FILE = 'adapter_model.safetensors';
+export const ADAPTER_CONFIG_FILE = 'adapter_config.json';
+export const GGUF_FILE = 'adapter.gguf';
 const OPTIMIZER_FILE = 'optimizer.safetensors';
 const METRICS_FILE = 'metrics.json';
 const DIGEST_FILE = 'digest';
@@ -35,19 +35,33 @@ export function writeCheckpoint(
   metrics: Readonly<Record<string, number>>,
 ): string {
   return replaceDirectory(directory, (temporary) => {
-    const digest = writeAdapter(temporary, lora);
     writeOptimizer(temporary, lora, optimizer);
-    const metadata = {
-      'general.type': 'adapter',
-      'general.architecture': architecture.name,
-      'adapter.type': 'lora',
-      'adapter.lora.alpha': lora.config.alpha,
-    };
-    writeGguf(join(temporary, GGUF_FILE), metadata, ggufAdapterTensors(lora, architecture));
-    writeDurableText(join(temporary, METRICS_FILE), `${JSON.stringify(metrics, null, 2)}\n`);
-    writeDurableText(join(temporary, DIGEST_FILE), `${digest}\n`);
-    return digest;
+    return writeAdapterFiles(temporary, lora, architecture, metrics);
   });
+}
+
+/**
+ * Writes all of a checkpoint but the optimizer's state: one that training can start from afresh.
+ *
+ * @returns as `writeCheckpoint`
+ */
+export function writeAdapterFiles(
+  directory: string,
+  lora: LoraParameters,
+  architecture: Architecture,
+  metrics: Readonly<Record<string, number>>,
+): string {
+  const digest = writeAdapter(directory, lora);
+  const metadata = {
+    'general.type': 'adapter',
+    'general.architecture': architecture.name,
+    'adapter.type': 'lora',
+    'adapter.lora.alpha': lora.config.alpha,
+  };
+  writeGguf(join(directory, GGUF_FILE), metadata, ggufAdapterTensors(lora, architecture));
+  writeDurableText(join(directory, METRICS_FILE), `${JSON.stringify(metrics, null, 2)}\n`);
+  writeDurableText(join(directory, DIGEST_FILE), `${digest}\n`);
+  return digest;
 }
 
 /**

@@ -45,6 +45,17 @@ export {
   type OptimizerConfig,
   type OptimizerState,
 } from './optimizer.ts';
+export {
+  exportCheckpoint,
+  type ExportedFile,
+  type ExportFormat,
+  type ExportOptions,
+  type ExportRequest,
+  type ExportResult,
+} from './export/export-checkpoint.ts';
+export type { MergedType } from './export/merged-weights.ts';
+export type { ParityReport } from './export/parity.ts';
+export { importAdapter, type ImportedAdapter, type ImportRequest } from './import/import-adapter.ts';
 export { checkpointDigest, readCheckpoint, writeCheckpoint } from './checkpoint.ts';
 export { readSafetensors, writeSafetensors, type NamedTensor, type SafetensorsFile } from './safetensors.ts';
 

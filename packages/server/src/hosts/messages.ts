@@ -6,7 +6,17 @@ import type {
   ServedModel,
   TokenizeInput,
 } from '@trainyard/engine';
-import type { LoraConfig, SftConfig, TrainerEvent, TrainingConfig, TrainingResult } from '@trainyard/trainer';
+import type {
+  ExportRequest,
+  ExportResult,
+  ImportedAdapter,
+  ImportRequest,
+  LoraConfig,
+  SftConfig,
+  TrainerEvent,
+  TrainingConfig,
+  TrainingResult,
+} from '@trainyard/trainer';
 
 export interface TrainerHostOptions {
   /** root of the blobs that hold groups and checkpoints */
@@ -77,3 +87,20 @@ export type TrainerHostMessage =
   | { kind: 'trainer-event'; jobId: string; event: TrainerEvent }
   | { kind: 'job-done'; jobId: string; result: TrainingResult }
   | { kind: 'job-failed'; jobId: string; failure: HostFailure };
+
+export interface ExchangeHostOptions {
+  readonly numThreads: number;
+}
+
+/** An exchange host gets one of the first two, once. */
+export type ExchangeHostCommand =
+  | { kind: 'export-checkpoint'; request: ExportRequest }
+  | { kind: 'import-adapter'; request: ImportRequest }
+  | { kind: 'shutdown' };
+
+export type ExchangeHostMessage =
+  | { kind: 'ready' }
+  | { kind: 'fatal'; failure: HostFailure }
+  | { kind: 'exported'; result: ExportResult }
+  | { kind: 'imported'; adapter: ImportedAdapter }
+  | { kind: 'exchange-failed'; failure: HostFailure };

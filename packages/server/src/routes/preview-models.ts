@@ -21,7 +21,7 @@ import { fits, type ModelBeginning, readWarmStart } from './warm-start.ts';
 
 /** POST /v1/preview/models and DELETE /v1/preview/models/{model_id}. */
 export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): void {
-  const { store, training, inference } = parts;
+  const { store, training, exports, inference } = parts;
 
   app.post<{ Body: CreateModelRequest }>(
     '/v1/preview/models',
@@ -42,7 +42,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
         const known = await store.findModel(entity, project, name);
         if (known !== null) return existing(known, request.body);
         const id = randomUUID();
-        const { lora, init } = await beginningOf(wireLora, { entity, baseModel });
+        const { lora, init } = await beginningOf(wireLora, { entity, entityId: caller.entityId, baseModel });
         const shown = { lora, init: init === undefined ? null : { source: init.source, artifactKey: null } };
         const created: ModelObject = {
           id,
@@ -85,7 +85,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
 
   async function beginningOf(
     wire: LoraRequest | null | undefined,
-    options: { entity: string; baseModel: string },
+    options: { entity: string; entityId: string; baseModel: string },
   ): Promise<ModelBeginning> {
     const initFrom = wire?.init_from ?? null;
     if (!wire || initFrom === null) return { lora: readLoraShape(wire) };
@@ -100,6 +100,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
       const deleted = await store.deleteModel(model.id);
       if (deleted === null) throw notFound('model', model.id, 'model_id');
       await Promise.all(deleted.cancelledJobIds.map((jobId) => training.stopJob(jobId)));
+      await exports.cancelModel(model.id);
       await removeFiles(parts, deleted);
       return { model_id: model.id, deleted_checkpoints: deleted.deletedCheckpoints, deleted_run: deleted.deletedRun };
     },

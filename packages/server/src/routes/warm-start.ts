@@ -1,6 +1,7 @@
 import type { LoraRequest } from '@trainyard/protocol';
-import type { LoraShape, Model, NewModelInit } from '@trainyard/store';
+import type { LoraShape, Model, NewModelInit, Store } from '@trainyard/store';
 
+import { isAdapterName, resolveImportedAdapter } from '../exports/resolve-imported-adapter.ts';
 import { parseModelName, resolveModelName, versionName } from '../model-names.ts';
 import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
@@ -13,19 +14,20 @@ export interface ModelBeginning {
 }
 
 /**
- * The checkpoint that `lora.init_from` names, whose shape the new model takes over.
+ * The checkpoint, or the imported adapter, that `lora.init_from` names; the new model takes its shape over.
  *
- * @param entity name of the caller's entity: other entities' models are unknown
- * @throws {RequestError} `request.unknown_model`, `request.ambiguous_model`; `request.invalid` for another base model, or a shape that
+ * @param options the caller's entity, by name and id: what is another's is unknown
+ * @throws {RequestError} `request.unknown_model`, `request.ambiguous_model`, `request.not_found`, `request.conflict`; `request.invalid` for another base model, or a shape that
  *   contradicts the checkpoint's
  */
 export async function readWarmStart(
   parts: RouteParts,
   wire: LoraRequest & { init_from: string },
-  options: { entity: string; baseModel: string },
+  options: { entity: string; entityId: string; baseModel: string },
 ): Promise<ModelBeginning> {
   const { store } = parts;
   const param = 'lora.init_from';
+  if (isAdapterName(wire.init_from)) return await importedAdapter(store, wire, options);
   const source = await resolveModelName(store, {
     requested: wire.init_from,
     entity: options.entity,
@@ -48,6 +50,23 @@ export async function readWarmStart(
   };
 }
 
+async function importedAdapter(
+  store: Store,
+  wire: LoraRequest & { init_from: string },
+  { entityId, baseModel }: { entityId: string; baseModel: string },
+): Promise<ModelBeginning> {
+  const name = wire.init_from;
+  const { lora, artifactKey, digest } = await resolveImportedAdapter(store, {
+    name,
+    entityId,
+    baseModel,
+    param: 'lora.init_from',
+  });
+  const items = contradictions(wire, lora, `\`${name}\``);
+  if (items.length > 0) throw RequestError.invalid(items);
+  return { lora, init: { kind: 'directory', source: name, artifactKey, digest } };
+}
+
 /**
  * Whether a registration asks for what a model has. A name without a step fits any step of that model: a script that is run again must
  * not fail because its teacher has learnt more.
@@ -55,6 +74,7 @@ export async function readWarmStart(
 export function fits(wire: LoraRequest, model: Model): boolean {
   if (contradictions(wire, model.lora, '').length > 0) return false;
   if (wire.init_from === undefined || wire.init_from === null) return true;
+  if (isAdapterName(wire.init_from)) return model.init?.source === wire.init_from;
   const asked = parseModelName(wire.init_from);
   const has = model.init === null ? null : parseModelName(model.init.source);
   if (asked === null || has === null) return false;

@@ -1,5 +1,6 @@
 // How a model comes and goes, with everything that hangs on it. Each runs inside one transaction.
 import type { CreateModelResult, DeleteModelResult, NewModel, NewModelInit } from '../store.ts';
+import { heldDirectories } from './exchange-lifecycle.ts';
 import { cancelLiveJobs } from './job-lifecycle.ts';
 import type { Tables } from './tables.ts';
 
@@ -27,10 +28,12 @@ export function deleteModel(tables: Tables, modelId: string, now: number): Delet
   if (tables.models.get(modelId) === null) return null;
   const cancelled = cancelLiveJobs(tables, modelId, 'the model was deleted', now);
   const deleted = tables.checkpoints.listSteps(modelId).map((step) => tables.checkpoints.delete(modelId, step, now));
+  const exported = tables.exports.deleteOfModel(modelId, now);
   tables.models.markDeleted(modelId, now);
   const artifactKeys = tables.checkpoints.unreferenced([
     ...deleted.map((checkpoint) => checkpoint?.artifactKey ?? null),
     ...cancelled.flatMap((job) => [job.start?.artifactKey ?? null, tables.jobs.referenceOf(job.id)]),
+    ...exported.flatMap(heldDirectories),
   ]);
   return {
     deletedCheckpoints: deleted.length,

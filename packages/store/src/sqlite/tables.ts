@@ -1,7 +1,9 @@
 import { ArtifactTable } from './artifact-table.ts';
+import { AdapterTable } from './adapter-table.ts';
 import { CheckpointTable } from './checkpoint-table.ts';
 import type { Database } from './database.ts';
 import { EventTable } from './event-table.ts';
+import { ExportTable } from './export-table.ts';
 import { IdempotencyTable } from './idempotency-table.ts';
 import { JobTable } from './job-table.ts';
 import { KeyTable } from './key-table.ts';
@@ -17,6 +19,8 @@ export interface Tables {
   readonly jobs: JobTable;
   readonly events: EventTable;
   readonly logs: LogTable;
+  readonly exports: ExportTable;
+  readonly adapters: AdapterTable;
   readonly idempotency: IdempotencyTable;
 }
 
@@ -29,6 +33,8 @@ export function openTables(database: Database): Tables {
     jobs: new JobTable(database),
     events: new EventTable(database),
     logs: new LogTable(database),
+    exports: new ExportTable(database),
+    adapters: new AdapterTable(database),
     idempotency: new IdempotencyTable(database),
   };
 }
