@@ -1,6 +1,10 @@
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
+import { hasTorchEnvironment, torchEnvironment } from './scripts/lib/torch-environment.mjs';
+
 const MODEL_TESTS = '**/*.model.test.ts';
+/** They run PyTorch: a project that exists where its environment does. `npm test` says so where it does not. */
+const TORCH_TESTS = '**/*.torch.test.ts';
 const NEVER = ['**/node_modules/**', '**/fixtures/**'];
 
 /** Files that run alone and isolated: native code that crashes takes one file with it, and each of them may use all cores. */
@@ -11,13 +15,21 @@ const PROJECTS: TestProjectInlineConfiguration['test'][] = [
   {
     name: 'unit',
     include: ['packages/**/*.test.ts'],
-    exclude: [...NEVER, MODEL_TESTS, 'packages/native/**'],
+    exclude: [...NEVER, MODEL_TESTS, TORCH_TESTS, 'packages/native/**'],
     isolate: false,
   },
   { name: 'native', include: ['packages/native/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...ALONE },
   { name: 'tests', include: ['tests/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...ALONE },
   { name: 'model', include: [MODEL_TESTS], exclude: NEVER, ...ALONE },
+  ...((await hasTorchEnvironment(import.meta.dirname))
+    ? [torchProject(torchEnvironment(import.meta.dirname).python)]
+    : []),
 ];
+
+/** Its tests find Python where this variable says. */
+function torchProject(python: string) {
+  return { name: 'torch', include: [TORCH_TESTS], exclude: NEVER, env: { TRAINYARD_TORCH_PYTHON: python }, ...ALONE };
+}
 
 export default defineConfig({
   resolve: { conditions: ['@trainyard/source'] },

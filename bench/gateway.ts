@@ -20,7 +20,14 @@ export async function measureGateway(what: 'answer' | 'token'): Promise<number> 
     name: 'bench',
     scopes: ['inference', 'training', 'admin'],
   });
-  const server = createServer({ store, blobs, inference: instantBackend, training: idleQueue });
+  const server = createServer({
+    store,
+    blobs,
+    inference: instantBackend,
+    training: idleQueue,
+    exports: { notify: () => undefined, cancelExport: () => undefined, cancelModel: () => undefined },
+    imports: { commit: () => Promise.reject(new Error('nothing is imported here')) },
+  });
   const url = await server.listen({ host: '127.0.0.1', port: 0 });
   try {
     const client = new Trainyard({ baseUrl: `${url}/v1`, apiKey: secret });
@@ -78,4 +85,4 @@ const instantBackend: InferenceBackend = {
   },
 };
 
-const idleQueue = { notify: () => undefined, cancelModel: async () => undefined, isHealthy: () => true };
+const idleQueue = { notify: () => undefined, stopJob: async () => undefined, isHealthy: () => true };

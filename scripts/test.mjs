@@ -2,7 +2,7 @@
  * Runs all tests, or those whose path contains a filter, and ends with the line `N passed, N failed, N skipped`.
  *
  *   npm test                       everything
- *   npm test -- packages/engine    what Vitest takes: path filters, -t <name>, --project unit|native|tests|model
+ *   npm test -- packages/engine    what Vitest takes: path filters, -t <name>, --project unit|native|tests|model|torch
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url';
 
 import { COUNTS_FILE_VARIABLE, countLine } from './lib/count-reporter.mjs';
 import { hasPythonEnvironment } from './lib/python-environment.mjs';
+import { hasTorchEnvironment } from './lib/torch-environment.mjs';
 import { prepareTestModel } from './lib/test-model.mjs';
 
 const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
@@ -27,6 +28,9 @@ try {
     console.log(
       '\nTHE PYTHON CONFORMANCE TESTS DID NOT RUN: "node scripts/bootstrap.mjs --python" says what is missing',
     );
+  }
+  if (filters.length === 0 && !(await hasTorchEnvironment(ROOT))) {
+    console.log('\nTHE PYTORCH TESTS DID NOT RUN: "node scripts/torch-environment.mjs" installs what they need');
   }
   const numRun = counts.passed + counts.failed;
   if (numRun === 0) console.log('\nno test ran, which counts as a failure');

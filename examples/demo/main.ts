@@ -10,14 +10,13 @@ import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import { gatherGroup, Trainyard } from '@trainyard/sdk';
+import { Trainyard } from '@trainyard/sdk';
 
 import { rewardPlot } from './reward-plot.ts';
 import { StepTable } from './step-table.ts';
-import { TASKS, type DemoTask } from './tasks.ts';
+import { type DemoTask, ROLLOUTS_PER_PROMPT } from './task.ts';
+import { TASKS } from './tasks/index.ts';
 import { ownService } from '../../scripts/own-service.ts';
-
-const ROLLOUTS_PER_PROMPT = 8;
 
 const { values } = parseArgs({
   options: {
@@ -68,9 +67,7 @@ async function learn(task: DemoTask, client: Trainyard): Promise<{ before: numbe
   const model = await client.registerModel({ project: 'demo', name, baseModel: base });
   const modelName = `${model.entity}/${model.project}/${model.name}`;
   console.log(`\nTask "${task.name}": ${task.summary}`);
-  console.log(
-    `${task.prompts.length} prompts × ${ROLLOUTS_PER_PROMPT} rollouts a step, ${numSteps} steps, on ${base}\n`,
-  );
+  console.log(`${task.numPrompts} prompts × ${ROLLOUTS_PER_PROMPT} rollouts a step, ${numSteps} steps, on ${base}\n`);
 
   const rewards: number[] = [];
   const table = new StepTable(numSteps);
@@ -109,22 +106,11 @@ async function learn(task: DemoTask, client: Trainyard): Promise<{ before: numbe
   return { before: rewards[0]!, after: rewards.at(-1)! };
 }
 
-async function rollouts(task: DemoTask, client: Trainyard, model: string, seed: number) {
-  return await Promise.all(
-    task.prompts.map((prompt, promptIndex) =>
-      gatherGroup(
-        client,
-        {
-          model,
-          messages: [{ role: 'user', content: prompt }],
-          n: ROLLOUTS_PER_PROMPT,
-          temperature: 1,
-          max_tokens: task.maxTokens,
-          // Seeds of neighbouring prompts must not overlap: choice i samples with seed + i.
-          seed: seed + promptIndex * ROLLOUTS_PER_PROMPT,
-        },
-        (choice) => task.reward(promptIndex, choice.message.content ?? ''),
-      ),
+function rollouts(task: DemoTask, client: Trainyard, model: string, seed: number) {
+  return Promise.all(
+    Array.from({ length: task.numPrompts }, (_, promptIndex) =>
+      // Seeds of neighbouring prompts must not overlap: rollout i samples with seed + i.
+      task.gather({ client, model, promptIndex, seed: seed + promptIndex * ROLLOUTS_PER_PROMPT }),
     ),
   );
 }
@@ -135,21 +121,11 @@ function meanReward(groups: readonly { trajectories: readonly { reward?: number 
 }
 
 async function showSample(task: DemoTask, client: Trainyard, model: string): Promise<void> {
-  const prompt = task.prompts[0]!;
-  console.log(`\n"${prompt}"`);
-  for (const [label, name] of [
-    ['before', `${model}:step0`],
-    ['after', model],
-  ] as const) {
-    const answer = await client.chat({
-      model: name,
-      messages: [{ role: 'user', content: prompt }],
-      temperature: 0,
-      max_tokens: task.maxTokens,
-    });
-    console.log(`  ${label.padEnd(7)}${JSON.stringify(answer.choices[0]!.message.content)}`);
-  }
-  console.log('');
+  const before = await task.sample(client, `${model}:step0`);
+  const after = await task.sample(client, model);
+  console.log(`\n"${before.prompt}"`);
+  console.log(`  before ${JSON.stringify(before.reply)}`);
+  console.log(`  after  ${JSON.stringify(after.reply)}\n`);
 }
 
 function fail(message: string): never {

@@ -1,15 +1,7 @@
-import { execFile } from 'node:child_process';
-import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
-
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
-import { hasPythonEnvironment, pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
-
-const ROOT = resolve(import.meta.dirname, '../..');
-/** Importing the client and its dependencies takes seconds; two training steps take more on a busy machine. */
-const TIMEOUT_MS = 300_000;
+import { ART_TIMEOUT_MS, hasArtClient, runArtClient } from '../support/art-client.ts';
 
 interface Report {
   entity: string;
@@ -27,29 +19,14 @@ interface Report {
   after_model_delete: string;
 }
 
-const hasPython = await hasPythonEnvironment(ROOT);
-if (!hasPython && process.env['CI'] !== undefined) {
-  throw new Error('CI must run the ART client: "node scripts/bootstrap.mjs --python" says what is missing');
-}
-
-describe.skipIf(!hasPython)('the unmodified openpipe-art client (Python)', () => {
+describe.skipIf(!(await hasArtClient()))('the unmodified openpipe-art client (Python)', () => {
   let service: OwnService;
   let report: Report;
 
   beforeAll(async () => {
     service = await ownService();
-    const { stdout } = await promisify(execFile)(
-      pythonEnvironment(ROOT).python,
-      [join(import.meta.dirname, 'art_client.py'), service.url, service.apiKey, 'HuggingFaceTB/SmolLM2-135M-Instruct'],
-      // litellm, a dependency of the client, would fetch a price list at import.
-      {
-        env: { ...process.env, LITELLM_LOCAL_MODEL_COST_MAP: 'True', WANDB_API_KEY: '' },
-        timeout: TIMEOUT_MS,
-        maxBuffer: 64e6,
-      },
-    );
-    report = JSON.parse(/^REPORT (.*)$/m.exec(stdout)![1]!) as Report;
-  }, TIMEOUT_MS);
+    report = await runArtClient<Report>('art_client.py', service);
+  }, ART_TIMEOUT_MS);
 
   afterAll(async () => {
     await service.close();

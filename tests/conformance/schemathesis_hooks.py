@@ -15,6 +15,9 @@ def before_call(context, case, kwargs):
     path = case.operation.path
     if path.endswith("completions") and isinstance(case.body, dict):
         case.body = short(case.body)
+    # A merged export writes a whole model; one that is refused shows the same.
+    if path.endswith("/exports") and isinstance(case.body, dict) and str(case.body.get("format")).startswith("merged"):
+        case.body = {**case.body, "format": "peft"}
     # Deleting the model would leave nothing to ask for.
     deletes_model = case.method == "DELETE" and path.endswith("{model_id}")
     if case.path_parameters and not deletes_model and random.random() < 0.5:

@@ -22,8 +22,6 @@ afterAll(async () => {
   await service.close();
 });
 
-const hostPid = (name: 'engine' | 'trainer') => hostOf(service.pid, name);
-
 async function untilHealthy(): Promise<void> {
   while (!(await client.isHealthy())) await new Promise((resolve) => setTimeout(resolve, 50));
 }
@@ -41,7 +39,7 @@ describe('a killed engine host', () => {
       (error: unknown) => error,
     );
     await new Promise((resolve) => setTimeout(resolve, 400));
-    process.kill(hostPid('engine'), 'SIGKILL');
+    process.kill(hostOf(service.pid, 'engine'), 'SIGKILL');
     const error = await outcome;
     expect(error).toBeInstanceOf(TrainyardApiError);
     expect(error).toMatchObject({ status: 503, code: 'engine.host_lost' });
@@ -70,7 +68,7 @@ describe('a killed engine host', () => {
       }),
     });
     expect(response.status).toBe(200);
-    setTimeout(() => process.kill(hostPid('engine'), 'SIGKILL'), 300);
+    setTimeout(() => process.kill(hostOf(service.pid, 'engine'), 'SIGKILL'), 300);
     const events = (await response.text()).trim().split('\n\n');
     expect(events.at(-1)).toBe('data: [DONE]');
     const errors = events.filter((event) => event.startsWith('data: {"error"'));
@@ -99,7 +97,7 @@ describe('a killed trainer host', () => {
       seen.push(event.type);
       if ((event.type === 'training_started' || event.type === 'gradient_step') && numKills < 2) {
         numKills += 1;
-        process.kill(hostPid('trainer'), 'SIGKILL');
+        process.kill(hostOf(service.pid, 'trainer'), 'SIGKILL');
         await untilHealthy();
       }
     }

@@ -31,6 +31,7 @@ const HELP = {
   reasoningContent: 'on = answer reasoning as reasoning_content too (off)',
   schedulingPolicy: 'priority = lower priorities first; fcfs = in order of arrival (priority)',
   drainTimeoutMs: 'how long a shutdown waits for running requests (20000)',
+  trainingDataDir: 'folder of .jsonl files that jobs may name by file: URLs (none)',
 } as const satisfies Record<SettingName, string>;
 
 export type ParsedSettings = { kind: 'config'; config: ServiceConfig } | { kind: 'help'; text: string };

@@ -89,7 +89,10 @@ function xmlCall({ function: { name, parameters } }: ToolDescription): Format {
 
 function argumentsSchema({ function: { parameters, strict } }: ToolDescription): unknown {
   if (strict !== true) return { type: 'object' };
-  return parameters ?? { type: 'object', properties: {}, additionalProperties: false };
+  // As where calls are forced: what the schema does not list is out unless it says otherwise.
+  const { properties, additionalProperties } = parameters ?? { properties: {} };
+  const isOpen = properties === undefined || additionalProperties !== undefined;
+  return isOpen ? parameters : { type: 'object', ...parameters, additionalProperties: false };
 }
 
 function several(call: Format, separator: Format, isParallel: boolean): Format {

@@ -94,6 +94,10 @@ describe('a call beside a constraint', () => {
     expect(outcome(call('{"y": "a"}'), HERMES).calls).toEqual(['f{"y": "a"}']);
     const held = outcome(call('{"y": "a"}'), HERMES, { tools: [strict('f')] });
     expect(held.text).toMatch(/"arguments": \{\s*"x"/);
+    expect(outcome(call('{"x": 5}'), HERMES, { tools: [strict('f')] }).calls).toEqual(['f{"x": 5}']);
+    expect(outcome(call('{"x": 5, "y": 6}'), HERMES, { tools: [strict('f')] }).text).not.toContain('"y"');
+    const idle = { type: 'function' as const, function: { name: 'f', strict: true } };
+    expect(outcome(call('{}'), HERMES, { tools: [idle] }).calls).toEqual(['f{}']);
     const parameters = { $ref: '#/$defs/p', $defs: { p: tool('f').function.parameters } };
     for (const [source, text] of [
       [HERMES, call('{"x": 5}')],

@@ -12,4 +12,7 @@ export type { QuantizationType } from './quantize.ts';
 export { GgufFile } from './gguf/gguf-file.ts';
 export type { GgufTensorInfo, GgufValue } from './gguf/gguf-file.ts';
 export { writeGguf } from './gguf/write-gguf.ts';
-export type { GgufTensorData, GgufWritableValue } from './gguf/write-gguf.ts';
+export type { GgufTensorData } from './gguf/write-gguf.ts';
+export type { GgufWritableValue } from './gguf/gguf-header-writer.ts';
+export { GgufWriter } from './gguf/gguf-writer.ts';
+export type { GgufStoredType, GgufTensorShape } from './gguf/gguf-writer.ts';

@@ -84,9 +84,11 @@ export const REQUEST_FAULTS = {
   'request.body_too_large': { status: 413, type: 'invalid_request_error', retryable: false },
   'request.unsupported_media_type': { status: 415, type: 'invalid_request_error', retryable: false },
   'request.malformed': { status: 400, type: 'invalid_request_error', retryable: false },
+  'request.job_ended': { status: 409, type: 'conflict_error', retryable: false },
   'request.model_exists': { status: 409, type: 'conflict_error', retryable: false },
   'request.idempotency_mismatch': { status: 422, type: 'invalid_request_error', retryable: false },
   'request.idempotency_in_progress': { status: 409, type: 'conflict_error', retryable: true },
+  'request.too_many': { status: 429, type: 'overloaded_error', retryable: true },
   'server.unavailable': { status: 503, type: 'server_error', retryable: true },
   internal: { status: 500, type: 'server_error', retryable: false },
 } as const satisfies Record<string, HttpFault>;

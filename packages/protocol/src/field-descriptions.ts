@@ -1,6 +1,8 @@
 import type { ChatCompletionField } from './chat-completion.ts';
 import type { CompletionField } from './completion.ts';
+import type { LoraRequest } from './lora.ts';
 import type { CreateModelRequest, CreateTrainingJobRequest, LogTrajectoriesRequest } from './preview.ts';
+import type { CreateSftTrainingJobRequest, WireSftConfig, WireSftExperimentalConfig } from './sft.ts';
 import type { TokenizeRequest } from './tokenize.ts';
 import type { TrainingConfigField } from './training-config.ts';
 import type { WireHistory, WireTrajectory, WireTrajectoryGroup } from './trajectory.ts';
@@ -113,7 +115,7 @@ const COMPLETION_FIELDS: Readonly<Record<CompletionField, string>> = {
 };
 
 const TRAINING_CONFIG_FIELDS: Readonly<Record<TrainingConfigField, string>> = {
-  learning_rate: 'Constant for the whole job. Default 5e-6.',
+  learning_rate: 'Constant unless there is a warm-up or a schedule. 0 changes nothing. Default 5e-6.',
   ppo: 'The clipped surrogate of PPO in place of CISPO. Default false.',
   epsilon: 'Lower clip of the importance ratio, 1 - ε. Default 0.2 for PPO, 1 for CISPO.',
   epsilon_high: 'Upper clip of the importance ratio, 1 + ε. Default ε for PPO, 4 for CISPO.',
@@ -124,20 +126,32 @@ const TRAINING_CONFIG_FIELDS: Readonly<Record<TrainingConfigField, string>> = {
   precalculate_logprobs: "Compute the old log-probabilities anew with the trainer's own weights. Default false.",
   advantage_balance: 'Positive values weaken negative advantages, negative ones the positive. Default 0.',
   scale_rewards: 'Divide advantages by the standard deviation of the group. Default true.',
-  loss_fn: 'Decides over `ppo` where given.',
+  loss_fn: 'The loss by its name; `cispo` together with `ppo: true` is a contradiction. Default: as `ppo` says.',
   normalize_advantages: 'False is as `scale_rewards: false`. Default true.',
-  allow_training_without_logprobs: 'Train replies without log-probabilities too. Default false.',
+  allow_training_without_logprobs:
+    'Train replies without log-probabilities too, at ratio 1: their `token_ids` where given, else their text. Default false.',
   truncated_importance_sampling: 'Upper limit of the weight that corrects for the sampler. Null: no correction.',
   kl_penalty_coef: 'Weight of the distance to a reference in the advantages. Default 0.',
-  kl_penalty_reference_step: 'The step that is the reference.',
-  kl_penalty_step_lag: 'The reference is so many steps behind.',
+  kl_penalty_reference_step:
+    'The step that is the reference. Default: step 0. Without a coefficient the distance is reported alone.',
+  kl_penalty_step_lag: 'The reference is so many steps behind the step that the job trains on, at least step 0.',
   kl_penalty_source: 'Which log-probabilities are compared with the reference. Default `current_learner`.',
   kl_ref_adapter_path: "A path on the trainer's machine, which clients may not name.",
   packed_sequence_length: 'Tokens of one row. Default: as long as the longest history needs.',
   num_trajectories_learning_rate_multiplier_power: 'Learning rate × (trajectories of the row)^power. Default 0.',
-  logprob_calculation_chunk_size: 'Tokens computed at a time. Default 1024.',
-  scale_learning_rate_by_reward_std_dev: 'Has no meaning any more. Default false.',
-  plot_tensors: 'Has no meaning any more. Default false.',
+  learning_rate_schedule:
+    'How the learning rate falls after the warm-up, over the gradient steps of all jobs of the model. Default `constant`.',
+  learning_rate_warmup_steps: 'Gradient steps until the full learning rate. Default 0.',
+  learning_rate_decay_steps: 'Gradient steps, the warm-up included, until the final learning rate.',
+  learning_rate_final_fraction: 'The final learning rate as a part of `learning_rate`. Default 0.',
+  adam_beta1: 'AdamW: decay of the mean of gradients. Default 0.9.',
+  adam_beta2: 'AdamW: decay of the mean of their squares. Default 0.99.',
+  adam_epsilon: 'AdamW: added to the root of that mean. Default 1e-8.',
+  weight_decay: 'AdamW: decoupled decay of the adapter, scaled by the learning rate. Default 0.1.',
+  max_grad_norm: 'Gradients are clipped to this norm, over the whole adapter. Default 0.1.',
+  logprob_calculation_chunk_size: 'Has no effect: memory is planned by the model. Listed as ignored.',
+  scale_learning_rate_by_reward_std_dev: 'Has no effect, in no trainer any more. True is listed as ignored.',
+  plot_tensors: 'Has no effect. True is listed as ignored.',
 };
 
 const CREATE_MODEL_FIELDS: Readonly<Record<keyof CreateModelRequest, string>> = {
@@ -146,6 +160,17 @@ const CREATE_MODEL_FIELDS: Readonly<Record<keyof CreateModelRequest, string>> = 
   name: 'Unique in its project.',
   base_model: 'Id of the served base model.',
   return_existing: 'Answer with the model of that name if there is one, rather than with 409. Default false.',
+  lora: 'The shape of the adapter, and what it begins with. Fixed for the life of the model.',
+};
+
+const LORA_FIELDS: Readonly<Record<keyof LoraRequest, string>> = {
+  rank: 'Inner dimension. Default 8.',
+  alpha: 'The adapter is multiplied by alpha / rank. Default twice the rank.',
+  targets: 'The adapted linear layers, in every block. Default all seven.',
+  dropout: 'Only 0: ratios of probabilities need a policy that answers twice alike.',
+  init_seed: 'Seed of the random half of a fresh adapter. Default 0.',
+  init_from:
+    "Begin with another model's checkpoint: `name:stepN`, `entity/project/name:stepN`, also behind `wandb-artifact:///`; without a step the latest. Its shape holds.",
 };
 
 const TRAJECTORY_GROUPS = 'Groups of rollouts, one group for each scenario.';
@@ -189,6 +214,31 @@ const HISTORY_FIELDS: Readonly<Record<keyof WireHistory, string>> = {
   tools: TRAJECTORY_FIELDS.tools,
 };
 
+const CREATE_SFT_TRAINING_JOB_FIELDS: Readonly<Record<keyof CreateSftTrainingJobRequest, string>> = {
+  model_id: CREATE_TRAINING_JOB_FIELDS.model_id,
+  training_data_url:
+    'JSON lines, one conversation each: `wandb-artifact:///ENTITY/PROJECT/NAME:vN` (or `:latest`) for an upload, `data:` for small ones, `file:` below the folder that the service was given. Nothing is fetched from elsewhere.',
+  config: 'Settings of the job. Null and absent keys mean their defaults; unknown keys are listed as ignored.',
+  experimental_config: 'Settings that only this service has; as lenient as `config`.',
+};
+
+const SFT_CONFIG_FIELDS: Readonly<Record<keyof WireSftConfig, string>> = {
+  batch_size: 'Consecutive conversations of one gradient step. `auto` is the default, 2.',
+  learning_rate:
+    'One number, or one for each batch: a list that is too short is refused, what it has too many is listed as ignored. Default 5e-5.',
+  assistant_turns: 'Whether all assistant turns of a conversation are trained, or the last one. Default `all`.',
+  metric_logging: 'Accepted: the metrics of every step are events in any case.',
+};
+
+const SFT_EXPERIMENTAL_CONFIG_FIELDS: Readonly<Record<keyof WireSftExperimentalConfig, string>> = {
+  epochs: 'Passes over the data, always in its order. Default 1.',
+  schedule: 'How the learning rate goes on after the warm-up: it stays or falls to the minimum. Default `constant`.',
+  warmup_steps: 'Gradient steps in which the learning rate rises from the minimum. Default 0.',
+  min_learning_rate: 'Where the warm-up begins and the schedule ends. Default 0.',
+  packing:
+    'Compute the conversations of a batch in common rows; equal beginnings are then computed once. The gradient is the same. Default true.',
+};
+
 const TOKENIZE_FIELDS: Readonly<Partial<Record<keyof TokenizeRequest, string>>> = {
   model: CHAT_FIELDS.model,
   tools: CHAT_FIELDS.tools,
@@ -203,8 +253,12 @@ export const FIELD_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<string,
   CompletionRequest: COMPLETION_FIELDS,
   TrainingConfig: TRAINING_CONFIG_FIELDS,
   CreateModelRequest: CREATE_MODEL_FIELDS,
+  LoraRequest: LORA_FIELDS,
   LogTrajectoriesRequest: LOG_TRAJECTORIES_FIELDS,
   CreateTrainingJobRequest: CREATE_TRAINING_JOB_FIELDS,
+  CreateSftTrainingJobRequest: CREATE_SFT_TRAINING_JOB_FIELDS,
+  SftConfig: SFT_CONFIG_FIELDS,
+  SftExperimentalConfig: SFT_EXPERIMENTAL_CONFIG_FIELDS,
   TrajectoryGroup: GROUP_FIELDS,
   Trajectory: TRAJECTORY_FIELDS,
   History: HISTORY_FIELDS,

@@ -100,13 +100,12 @@ export {
 } from './trajectory.ts';
 export {
   ignoredConfigKeys,
-  IMPLEMENTED_CONFIG_FIELDS,
+  INERT_CONFIG_FIELDS,
   type TrainingConfigField,
   TrainingConfigSchema,
-  UNIMPLEMENTED_CONFIG_FIELDS,
-  unsupportedConfigField,
   type WireTrainingConfig,
 } from './training-config.ts';
+export { LORA_TARGETS, type LoraObject, type LoraRequest, type LoraTarget } from './lora.ts';
 export {
   type CheckpointObject,
   type CreateModelRequest,
@@ -126,3 +125,34 @@ export {
   type TrainingEventType,
   type TrainingJobObject,
 } from './preview.ts';
+export {
+  type ArtifactObject,
+  type DeleteArtifactResponse,
+  JSON_LINES_MEDIA_TYPES,
+  type UploadArtifactQuery,
+  UploadArtifactQuerySchema,
+} from './artifact.ts';
+export {
+  type CreateSftTrainingJobRequest,
+  CreateSftTrainingJobRequestSchema,
+  ignoredSftConfigKeys,
+  SftLineSchema,
+  type WireSftConfig,
+  type WireSftExperimentalConfig,
+  type WireSftLine,
+} from './sft.ts';
+export {
+  ADAPTER_FILES,
+  type AdapterFileName,
+  type AdapterFileObject,
+  type AdapterObject,
+  type CreateAdapterRequest,
+  CreateAdapterRequestSchema,
+  type CreateExportRequest,
+  CreateExportRequestSchema,
+  type DeletedObject,
+  type ExportDtype,
+  type ExportFormat,
+  type ExportObject,
+  type ParityReportObject,
+} from './exchange.ts';

@@ -28,7 +28,7 @@ export interface OpenApiOperation {
   /** What the key must be allowed to do. */
   'x-scope': string;
   parameters?: OpenApiParameter[];
-  requestBody?: { required: true; content: Record<string, { schema: JsonSchema }> };
+  requestBody?: { required: true; description?: string; content: Record<string, { schema: JsonSchema }> };
   responses: Record<string, OpenApiResponse>;
   security: Record<string, string[]>[];
 }
@@ -97,7 +97,7 @@ function toOperation(
   components: Components,
   errors: { errorBody: JsonSchema; faults: Readonly<Record<string, HttpFault>> },
 ): OpenApiOperation {
-  const { id, scope, body } = operation;
+  const { id, scope } = operation;
   const parameters = toParameters(operation);
   return {
     operationId: pathIndex === 0 ? id : `${id}${pathIndex + 1}`,
@@ -106,12 +106,20 @@ function toOperation(
     description: `${operation.description}${pathIndex === 0 ? '' : ` The same as \`${operation.paths[0]}\`.`}`,
     'x-scope': scope,
     ...(parameters.length === 0 ? {} : { parameters }),
-    ...(body === undefined
-      ? {}
-      : { requestBody: { required: true, content: { 'application/json': { schema: components.reference(body) } } } }),
+    ...toRequestBody(operation, components),
     responses: { ...toAnswers(operation, components), ...toFaults(operation, errors) },
     security: scope === 'public' ? [] : [{ [SECURITY_SCHEME]: [] }],
   };
+}
+
+function toRequestBody({ body, upload }: Operation, components: Components): Pick<OpenApiOperation, 'requestBody'> {
+  if (body !== undefined) {
+    return { requestBody: { required: true, content: { 'application/json': { schema: components.reference(body) } } } };
+  }
+  if (upload === undefined) return {};
+  const { mediaTypes, description } = upload;
+  const content = Object.fromEntries(mediaTypes.map((type) => [type, { schema: { type: 'string' } }]));
+  return { requestBody: { required: true, description, content } };
 }
 
 function toParameters({ pathParameters = {}, query, isIdempotent }: Operation): OpenApiParameter[] {

@@ -1,8 +1,26 @@
 import Type, { type TObject, type TSchema } from 'typebox';
 
+import {
+  ArtifactPageSchema,
+  ArtifactSchema,
+  DeleteArtifactResponseSchema,
+  JSON_LINES_MEDIA_TYPES,
+  UploadArtifactQuerySchema,
+} from './artifact.ts';
 import { ChatCompletionRequestSchema } from './chat-completion.ts';
 import { ChatCompletionChunkSchema, ChatCompletionSchema } from './chat-response.ts';
 import { CompletionChunkSchema, CompletionRequestSchema, CompletionSchema } from './completion.ts';
+import {
+  ADAPTER_FILES,
+  AdapterFileSchema,
+  AdapterPageSchema,
+  AdapterSchema,
+  CreateAdapterRequestSchema,
+  CreateExportRequestSchema,
+  DeletedSchema,
+  ExportPageSchema,
+  ExportSchema,
+} from './exchange.ts';
 import { ModelCardSchema, ModelListSchema } from './models.ts';
 import {
   CheckpointPageSchema,
@@ -15,9 +33,11 @@ import {
   LogTrajectoriesResponseSchema,
   ModelObjectSchema,
   TrainingEventPageSchema,
+  TrainingJobPageSchema,
   TrainingJobSchema,
 } from './preview.ts';
 import { PageQuerySchema } from './schema.ts';
+import { CreateSftTrainingJobRequestSchema } from './sft.ts';
 import { HealthSchema, SystemCheckSchema, VersionSchema } from './service-status.ts';
 import {
   DetokenizeRequestSchema,
@@ -33,7 +53,7 @@ export type OperationScope = 'public' | 'inference' | 'training' | 'admin';
 export interface Operation {
   /** Unique; the name of a method in generated clients. */
   readonly id: string;
-  readonly method: 'get' | 'post' | 'delete';
+  readonly method: 'get' | 'post' | 'put' | 'delete';
   /** Path templates, the canonical one first: all of them do the same. */
   readonly paths: readonly [string, ...string[]];
   readonly scope: OperationScope;
@@ -46,6 +66,8 @@ export interface Operation {
   /** Whether `Idempotency-Key` makes a repeat harmless. */
   readonly isIdempotent?: boolean;
   readonly body?: TSchema;
+  /** A body that is no JSON value: a file of one of these types. */
+  readonly upload?: { readonly mediaTypes: readonly string[]; readonly description: string };
   /** The answer with status 200; text where it is a media type alone. */
   readonly answer: TSchema | { readonly mediaType: string };
   /** The events of a stream, for requests with `stream: true`. */
@@ -78,6 +100,14 @@ const SAMPLING = [
 const LIST = ['request.not_found', 'request.invalid', 'store.cursor_unknown'];
 
 const MODEL_ID = { model_id: 'Id of the model, as its registration answered.' };
+const ARTIFACT_NAME = {
+  entity: "The key's own entity.",
+  project: 'Groups artifacts.',
+  name: 'Unique in its project.',
+};
+const ARTIFACT_VERSION = { ...ARTIFACT_NAME, version: '`vN`, or `latest` for the newest one that is there.' };
+const EXPORT_ID = { ...MODEL_ID, export_id: 'Id of the export.' };
+const ADAPTER_ID = { adapter_id: 'Id of the adapter.' };
 const JOB_ID = { job_id: 'Id of the training job.' };
 
 /** Every operation of the API, in the order of its reference. */
@@ -176,7 +206,8 @@ export const OPERATIONS: readonly Operation[] = [
     scope: 'training',
     tag: 'Training',
     summary: 'Register a model to train',
-    description: 'A fresh model is at step 0, the untouched base model, and can be sampled from at once.',
+    description:
+      'A fresh model is at step 0, the untouched base model or the checkpoint it begins with, and can be sampled from at once.',
     isIdempotent: true,
     body: CreateModelRequestSchema,
     answer: ModelObjectSchema,
@@ -258,16 +289,151 @@ export const OPERATIONS: readonly Operation[] = [
     ],
   },
   {
+    id: 'createSftTrainingJob',
+    method: 'post',
+    paths: ['/v1/preview/sft-training-jobs'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Train a model on conversations',
+    description:
+      'Reads and checks every line of the data, queues the job and answers at once. The other routes for jobs serve it too. Each assistant turn is trained up to and including its end.',
+    isIdempotent: true,
+    body: CreateSftTrainingJobRequestSchema,
+    answer: TrainingJobSchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found', 'request.conflict', 'trainer.config_invalid'],
+  },
+  {
+    id: 'uploadArtifact',
+    method: 'post',
+    paths: ['/v1/preview/artifacts/{entity}/{project}/{name}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Upload conversations to train on',
+    description:
+      'The body is the file itself, at most 512 MB; every line is checked while it comes in. Makes the next version of its name. The same file as in the newest version is that version again.',
+    pathParameters: ARTIFACT_NAME,
+    query: UploadArtifactQuerySchema,
+    upload: {
+      mediaTypes: JSON_LINES_MEDIA_TYPES,
+      description: 'JSON lines in UTF-8, each `{"messages": […], "tools": […]}`, at most 8 MB.',
+    },
+    answer: ArtifactSchema,
+    faults: [...KEY, ...BODY, ...WRITES, 'request.not_found'],
+  },
+  {
+    id: 'listArtifacts',
+    method: 'get',
+    paths: ['/v1/preview/artifacts'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Uploaded files, every version of each',
+    description: 'In the order of their upload.',
+    query: PageQuerySchema,
+    answer: ArtifactPageSchema,
+    faults: [...KEY, ...LIST],
+  },
+  {
+    id: 'listArtifactVersions',
+    method: 'get',
+    paths: ['/v1/preview/artifacts/{entity}/{project}/{name}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Versions of an uploaded file',
+    description: 'In the order of their upload; empty when there is none of that name.',
+    pathParameters: ARTIFACT_NAME,
+    query: PageQuerySchema,
+    answer: ArtifactPageSchema,
+    faults: [...KEY, ...LIST],
+  },
+  {
+    id: 'retrieveArtifact',
+    method: 'get',
+    paths: ['/v1/preview/artifacts/{entity}/{project}/{name}/{version}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'One version of an uploaded file',
+    description: 'What is known of it, not its lines.',
+    pathParameters: ARTIFACT_VERSION,
+    answer: ArtifactSchema,
+    faults: [...KEY, 'request.not_found'],
+  },
+  {
+    id: 'deleteArtifact',
+    method: 'delete',
+    paths: ['/v1/preview/artifacts/{entity}/{project}/{name}/{version}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Delete one version of an uploaded file',
+    description: 'Jobs that were made from it have their own copy. Its number is never used again.',
+    pathParameters: ARTIFACT_VERSION,
+    answer: DeleteArtifactResponseSchema,
+    faults: [...KEY, ...BODY, ...WRITES, 'request.not_found'],
+  },
+  {
     id: 'retrieveTrainingJob',
     method: 'get',
     paths: ['/v1/preview/training-jobs/{job_id}'],
     scope: 'training',
     tag: 'Training',
     summary: 'How a training job is',
-    description: 'The events tell more.',
+    description: 'Its state, its complete settings, and what became of each group. The events tell the numbers.',
     pathParameters: JOB_ID,
     answer: TrainingJobSchema,
     faults: [...KEY, 'request.not_found'],
+  },
+  {
+    id: 'listTrainingJobs',
+    method: 'get',
+    paths: ['/v1/preview/models/{model_id}/training-jobs'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Training jobs of a model, in order of submission',
+    description: 'Ended ones included.',
+    pathParameters: MODEL_ID,
+    query: PageQuerySchema,
+    answer: TrainingJobPageSchema,
+    faults: [...KEY, ...LIST],
+  },
+  {
+    id: 'cancelTrainingJob',
+    method: 'post',
+    paths: ['/v1/preview/training-jobs/{job_id}/cancel'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'End a training job now',
+    description:
+      'The job ends with `training_failed`, whose message says that it was cancelled; the model stays at its last step. Cancelling a cancelled job changes nothing.',
+    pathParameters: JOB_ID,
+    isIdempotent: true,
+    answer: TrainingJobSchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found', 'request.job_ended'],
+  },
+  {
+    id: 'pauseTrainingJob',
+    method: 'post',
+    paths: ['/v1/preview/training-jobs/{job_id}/pause'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Hold a training job',
+    description:
+      'A running job stops at once and keeps its finished gradient steps; later jobs of its model wait, those of other models do not. Pausing a paused job changes nothing.',
+    pathParameters: JOB_ID,
+    isIdempotent: true,
+    answer: TrainingJobSchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found', 'request.job_ended'],
+  },
+  {
+    id: 'resumeTrainingJob',
+    method: 'post',
+    paths: ['/v1/preview/training-jobs/{job_id}/resume'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Let a paused training job go on',
+    description: 'It goes on after its last finished gradient step. Resuming a job that is not paused changes nothing.',
+    pathParameters: JOB_ID,
+    isIdempotent: true,
+    answer: TrainingJobSchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found', 'request.job_ended'],
   },
   {
     id: 'listTrainingEvents',
@@ -282,6 +448,161 @@ export const OPERATIONS: readonly Operation[] = [
     query: PageQuerySchema,
     answer: TrainingEventPageSchema,
     faults: [...KEY, ...LIST],
+  },
+  {
+    id: 'createExport',
+    method: 'post',
+    paths: ['/v1/preview/models/{model_id}/exports'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Export a checkpoint in a public format',
+    description:
+      'Queues the export and answers at once. It ends with a comparison: the exported files are run, and their log-probabilities held against those of the trainer.',
+    pathParameters: MODEL_ID,
+    isIdempotent: true,
+    body: CreateExportRequestSchema,
+    answer: ExportSchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found', 'request.conflict', 'request.too_many'],
+  },
+  {
+    id: 'listExports',
+    method: 'get',
+    paths: ['/v1/preview/models/{model_id}/exports'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Exports of a model',
+    description: 'In order of creation.',
+    pathParameters: MODEL_ID,
+    query: PageQuerySchema,
+    answer: ExportPageSchema,
+    faults: [...KEY, ...LIST],
+  },
+  {
+    id: 'retrieveExport',
+    method: 'get',
+    paths: ['/v1/preview/models/{model_id}/exports/{export_id}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'How an export is, its files and their parity',
+    description: 'Poll until `succeeded` or `failed`.',
+    pathParameters: EXPORT_ID,
+    answer: ExportSchema,
+    faults: [...KEY, 'request.not_found'],
+  },
+  {
+    id: 'downloadExportFile',
+    method: 'get',
+    paths: ['/v1/preview/models/{model_id}/exports/{export_id}/files/{name}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'A file of an export',
+    description: 'The bytes, with `Content-Length` and the sha256 as `ETag`.',
+    pathParameters: { ...EXPORT_ID, name: 'Name of the file, as the export lists it.' },
+    answer: { mediaType: 'application/octet-stream' },
+    faults: [...KEY, 'request.not_found', 'store.blob_missing'],
+  },
+  {
+    id: 'deleteExport',
+    method: 'delete',
+    paths: ['/v1/preview/models/{model_id}/exports/{export_id}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Delete an export with its files',
+    description: 'One that is running is stopped.',
+    pathParameters: EXPORT_ID,
+    answer: DeletedSchema,
+    faults: [...KEY, ...BODY, ...WRITES, 'request.not_found'],
+  },
+  {
+    id: 'createAdapter',
+    method: 'post',
+    paths: ['/v1/preview/adapters'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Begin to import an adapter of PEFT',
+    description:
+      'Then send its two files, and commit it. An upload that is not committed within a day may be removed; a few may be open at a time.',
+    isIdempotent: true,
+    body: CreateAdapterRequestSchema,
+    answer: AdapterSchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.unknown_model', 'request.too_many'],
+  },
+  {
+    id: 'listAdapters',
+    method: 'get',
+    paths: ['/v1/preview/adapters'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Imported adapters',
+    description: 'In order of creation, unfinished uploads included.',
+    query: PageQuerySchema,
+    answer: AdapterPageSchema,
+    faults: [...KEY, ...LIST],
+  },
+  {
+    id: 'retrieveAdapter',
+    method: 'get',
+    paths: ['/v1/preview/adapters/{adapter_id}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'One imported adapter',
+    description: 'Its shape and digest are known once it is committed.',
+    pathParameters: ADAPTER_ID,
+    answer: AdapterSchema,
+    faults: [...KEY, 'request.not_found'],
+  },
+  {
+    id: 'uploadAdapterFile',
+    method: 'put',
+    paths: ['/v1/preview/adapters/{adapter_id}/files/{name}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Send a file of an adapter',
+    description: 'The bytes as they are, such as `curl -T FILE URL` sends them. Sending it again replaces it.',
+    pathParameters: {
+      ...ADAPTER_ID,
+      name: `One of ${Object.entries(ADAPTER_FILES)
+        .map(([name, maxBytes]) => `\`${name}\` (at most ${maxBytes} bytes)`)
+        .join(' and ')}.`,
+    },
+    upload: { mediaTypes: ['application/octet-stream'], description: 'The file.' },
+    answer: AdapterFileSchema,
+    faults: [...KEY, ...WRITES, 'request.not_found', 'request.conflict', 'request.body_too_large'],
+  },
+  {
+    id: 'commitAdapter',
+    method: 'post',
+    paths: ['/v1/preview/adapters/{adapter_id}/commit'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Check an uploaded adapter and make it usable',
+    description:
+      'Options, tensors, shapes and values are checked against the base model; what is wrong is named, and the upload stays open. Committing what is committed answers the same.',
+    pathParameters: ADAPTER_ID,
+    answer: AdapterSchema,
+    faults: [
+      ...KEY,
+      ...BODY,
+      ...WRITES,
+      'request.not_found',
+      'request.conflict',
+      'trainer.adapter_invalid',
+      'trainer.architecture_unsupported',
+      'trainer.disk_full',
+      'trainer.host_lost',
+    ],
+  },
+  {
+    id: 'deleteAdapter',
+    method: 'delete',
+    paths: ['/v1/preview/adapters/{adapter_id}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Delete an imported adapter',
+    description: 'Models that began with it keep their weights.',
+    pathParameters: ADAPTER_ID,
+    answer: DeletedSchema,
+    faults: [...KEY, ...BODY, ...WRITES, 'request.not_found'],
   },
   {
     id: 'health',

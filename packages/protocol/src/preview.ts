@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox';
+import { LoraObjectSchema, LoraRequestSchema } from './lora.ts';
 import { listPageSchema, NAME_PATTERN, nullable, optionalNullable } from './schema.ts';
 import { TrainingConfigSchema } from './training-config.ts';
 import { TrajectoryGroupSchema } from './trajectory.ts';
@@ -15,6 +16,7 @@ export const CreateModelRequestSchema = Type.Object(
     name: PartOfName,
     base_model: Type.String({ minLength: 1 }),
     return_existing: optionalNullable(Type.Boolean()),
+    lora: optionalNullable(LoraRequestSchema),
   },
   { title: 'CreateModelRequest' },
 );
@@ -28,6 +30,7 @@ export const ModelObjectSchema = Type.Object(
     name: Type.String(),
     base_model: Type.String(),
     run_id: nullable(Type.String(), { description: 'The tracking run; null without tracking.' }),
+    lora: LoraObjectSchema,
   },
   { title: 'ModelObject' },
 );
@@ -107,19 +110,42 @@ const JobStatusSchema = Type.Enum(['queued', 'running', 'succeeded', 'failed', '
 });
 export type JobStatus = Static<typeof JobStatusSchema>;
 
+const UnixSecondsOrNull = (description: string) => nullable(Type.Integer(), { description });
+
 export const TrainingJobSchema = Type.Object(
   {
     id: Type.String(),
     model_id: Type.String(),
+    kind: Type.Enum(['rl', 'sft']),
     status: JobStatusSchema,
+    is_paused: Type.Boolean({
+      description: 'A paused job is queued and waits for its resume; later jobs of its model wait for it.',
+    }),
     created_at: Type.Integer({ description: 'Unix seconds.' }),
+    started_at: UnixSecondsOrNull('Unix seconds of the first start; null before it.'),
+    finished_at: UnixSecondsOrNull('Unix seconds; null before the end.'),
+    start_step: nullable(Type.Integer(), { description: 'Step that it trains on; null before the first start.' }),
+    error_message: nullable(Type.String(), { description: 'Why it failed or was cancelled.' }),
+    config: Type.Unsafe<Record<string, unknown>>({
+      type: 'object',
+      description: 'Every setting, with the defaults filled in.',
+    }),
     ignored_config_keys: Type.Array(Type.String(), {
-      description: 'Keys of `experimental_config` that this version does not know.',
+      description:
+        'Keys of the settings that have no effect: unknown to this version, of other trainers, or beyond what is used.',
+    }),
+    num_gradient_steps_done: Type.Integer({ minimum: 0 }),
+    counts: nullable(Type.Unsafe<Record<string, unknown>>({ type: 'object' }), {
+      description: 'What was submitted, trained and dropped, as `training_started` said; null before it.',
+    }),
+    group_outcomes: nullable(Type.Array(Type.String()), {
+      description: 'Of each submitted group, in order: `trained`, or the reason why not. Null before the start.',
     }),
   },
   { title: 'TrainingJob' },
 );
 export type TrainingJobObject = Static<typeof TrainingJobSchema>;
+export const TrainingJobPageSchema = listPageSchema('TrainingJobPage', TrainingJobSchema);
 
 /** `training_started` once, then `gradient_step` × num_sequences, then one end event. */
 const TrainingEventTypeSchema = Type.Enum(['training_started', 'gradient_step', 'training_ended', 'training_failed'], {
@@ -135,7 +161,7 @@ const TrainingEventSchema = Type.Object(
     data: Type.Unsafe<Record<string, unknown>>({
       type: 'object',
       description:
-        '`num_sequences` and counts at the start; numbers of each gradient step; `error_message` of a failure.',
+        '`num_sequences` and counts at the start; numbers of each gradient step; `num_gradient_steps` at the end; `error_message` of a failure.',
     }),
   },
   { title: 'TrainingEvent' },

@@ -9,6 +9,7 @@ export const TrainingConfigSchema = Type.Object(
   {
     learning_rate: optionalNullable(Type.Number({ minimum: 0 })),
     ppo: optionalNullable(Type.Boolean()),
+    loss_fn: optionalNullable(Type.Enum(['cispo', 'ppo'])),
     epsilon: optionalNullable(Type.Number({ minimum: 0 })),
     epsilon_high: optionalNullable(Type.Number({ minimum: 0 })),
     importance_sampling_level: optionalNullable(Type.Enum(['token', 'sequence', 'average', 'geometric_average'])),
@@ -18,7 +19,6 @@ export const TrainingConfigSchema = Type.Object(
     precalculate_logprobs: optionalNullable(Type.Boolean()),
     advantage_balance: optionalNullable(Type.Number({ minimum: -1, maximum: 1 })),
     scale_rewards: optionalNullable(Type.Boolean()),
-    loss_fn: optionalNullable(Type.Enum(['cispo', 'ppo'])),
     normalize_advantages: optionalNullable(Type.Boolean()),
     allow_training_without_logprobs: optionalNullable(Type.Boolean()),
     truncated_importance_sampling: optionalNullable(Type.Number({ exclusiveMinimum: 0 })),
@@ -27,8 +27,17 @@ export const TrainingConfigSchema = Type.Object(
     kl_penalty_step_lag: optionalNullable(Type.Integer({ minimum: 1 })),
     kl_penalty_source: optionalNullable(Type.Enum(['current_learner', 'sample'])),
     kl_ref_adapter_path: optionalNullable(Type.String()),
-    packed_sequence_length: optionalNullable(Type.Integer({ minimum: 1 })),
+    packed_sequence_length: optionalNullable(Type.Integer({ minimum: 2 })),
     num_trajectories_learning_rate_multiplier_power: optionalNullable(Type.Number()),
+    learning_rate_schedule: optionalNullable(Type.Enum(['constant', 'linear', 'cosine'])),
+    learning_rate_warmup_steps: optionalNullable(Type.Integer({ minimum: 0 })),
+    learning_rate_decay_steps: optionalNullable(Type.Integer({ minimum: 1 })),
+    learning_rate_final_fraction: optionalNullable(Type.Number({ minimum: 0, maximum: 1 })),
+    adam_beta1: optionalNullable(Type.Number({ minimum: 0, exclusiveMaximum: 1 })),
+    adam_beta2: optionalNullable(Type.Number({ minimum: 0, exclusiveMaximum: 1 })),
+    adam_epsilon: optionalNullable(Type.Number({ exclusiveMinimum: 0 })),
+    weight_decay: optionalNullable(Type.Number({ minimum: 0 })),
+    max_grad_norm: optionalNullable(Type.Number({ exclusiveMinimum: 0 })),
     logprob_calculation_chunk_size: optionalNullable(Type.Integer({ minimum: 1 })),
     scale_learning_rate_by_reward_std_dev: optionalNullable(Type.Boolean()),
     plot_tensors: optionalNullable(Type.Boolean()),
@@ -38,49 +47,23 @@ export const TrainingConfigSchema = Type.Object(
 export type WireTrainingConfig = Static<typeof TrainingConfigSchema>;
 export type TrainingConfigField = keyof WireTrainingConfig;
 
-/** The fields that change what a job computes today. */
-export const IMPLEMENTED_CONFIG_FIELDS = [
-  'learning_rate',
-  'ppo',
-  'epsilon',
-  'epsilon_high',
-  'importance_sampling_level',
-  'scale_rewards',
-  'advantage_balance',
-  'mask_prob_ratio',
-  'max_negative_advantage_importance_sampling_weight',
-  'kimi_k2_tau',
-  'precalculate_logprobs',
-  'loss_fn',
-  'normalize_advantages',
-  'truncated_importance_sampling',
-] as const satisfies readonly TrainingConfigField[];
-
-/** Known fields that are not implemented, with the value that asks for nothing. Any other value is refused by name. */
-export const UNIMPLEMENTED_CONFIG_FIELDS = {
-  allow_training_without_logprobs: false,
-  kl_penalty_coef: 0,
-  kl_penalty_reference_step: null,
-  kl_penalty_step_lag: null,
-  kl_penalty_source: 'current_learner',
-  kl_ref_adapter_path: null,
-  packed_sequence_length: null,
-  num_trajectories_learning_rate_multiplier_power: 0,
+/**
+ * Keys that clients send for their own trainers and that change nothing here, with the value that asks for nothing: memory is planned by
+ * the model, nothing is plotted, and no trainer has the third any more. Other values are listed on the job as ignored.
+ */
+export const INERT_CONFIG_FIELDS = {
   logprob_calculation_chunk_size: 1024,
-  scale_learning_rate_by_reward_std_dev: false,
   plot_tensors: false,
-} as const satisfies Record<Exclude<TrainingConfigField, (typeof IMPLEMENTED_CONFIG_FIELDS)[number]>, unknown>;
+  scale_learning_rate_by_reward_std_dev: false,
+} as const satisfies Partial<Record<TrainingConfigField, unknown>>;
 
-/** The first known field whose value asks for something the trainer does not do, or null. */
-export function unsupportedConfigField(config: Readonly<Record<string, unknown>>): string | null {
-  for (const [name, inert] of Object.entries(UNIMPLEMENTED_CONFIG_FIELDS)) {
-    const value = config[name];
-    if (value !== null && value !== undefined && value !== inert) return name;
-  }
-  return null;
-}
-
-/** Keys that this version does not know, in the order sent. */
+/** Keys that have no effect, in the order sent: those that this version does not know, and inert ones that ask for something. */
 export function ignoredConfigKeys(config: Readonly<Record<string, unknown>>): string[] {
-  return Object.keys(config).filter((key) => !Object.hasOwn(TrainingConfigSchema.properties, key));
+  const inert: Readonly<Record<string, unknown>> = INERT_CONFIG_FIELDS;
+  return Object.entries(config)
+    .filter(([key, value]) => {
+      if (!Object.hasOwn(TrainingConfigSchema.properties, key)) return true;
+      return Object.hasOwn(inert, key) && value !== null && value !== undefined && value !== inert[key];
+    })
+    .map(([key]) => key);
 }

@@ -1,40 +1,57 @@
 import type {
+  ArtifactObject,
   ChatCompletion,
   ChatCompletionChunk,
   ChatCompletionField,
   CheckpointObject,
   CreateModelRequest,
+  CreateSftTrainingJobRequest,
+  DeleteArtifactResponse,
   DeleteCheckpointsResponse,
   DeleteModelResponse,
   ListPage,
+  LoraRequest,
+  ModelCard,
   ModelList,
   ModelObject,
   TrainingEventObject,
   TrainingJobObject,
+  WireSftConfig,
+  WireSftExperimentalConfig,
+  WireSftLine,
   WireTrainingConfig,
   WireTrajectoryGroup,
 } from '@trainyard/protocol';
 
+import { Adapters } from './adapters.ts';
+import {
+  type CallOptions,
+  Connection,
+  type PageOptions,
+  query,
+  type RequestOptions,
+  type TrainyardOptions,
+} from './connection.ts';
+import { delay } from './delay.ts';
 import { TrainingFailedError, TrainyardApiError } from './errors.ts';
+import { Exports } from './exports.ts';
 import { readServerSentEvents } from './server-sent-events.ts';
-
-export interface TrainyardOptions {
-  /** ends in `/v1`, e.g. `http://127.0.0.1:8420/v1` */
-  readonly baseUrl: string;
-  readonly apiKey: string;
-  /** default: the global `fetch` */
-  readonly fetch?: typeof fetch;
-}
 
 /** A chat request; every vLLM field is allowed, see `ChatCompletionRequestSchema`. */
 export type ChatBody = { model: string; messages: readonly object[] } & {
   [Field in Exclude<ChatCompletionField, 'model' | 'messages' | 'stream'>]?: unknown;
 };
 
-export interface PageOptions {
-  after?: string;
-  limit?: number;
-  order?: 'asc' | 'desc';
+/** Where uploads of one name are. */
+export interface ArtifactPath {
+  /** the key's own entity */
+  readonly entity: string;
+  readonly project: string;
+  readonly name: string;
+}
+
+function artifactPath({ entity, project, name }: ArtifactPath): string {
+  return `/preview/artifacts/${[entity, project, name].map(encodeURIComponent).join('/')}`;
 }
 
 /** How often a waiting client looks for new events. */
@@ -45,19 +62,21 @@ const POLL_INTERVAL_MS = 250;
  * (give an `idempotencyKey` where it may).
  */
 export class Trainyard {
-  readonly #baseUrl: string;
-  readonly #apiKey: string;
-  readonly #fetch: typeof fetch;
+  readonly #connection: Connection;
+  /** Checkpoints as files in public formats. */
+  readonly exports: Exports;
+  /** Adapters that were trained elsewhere. */
+  readonly adapters: Adapters;
 
   constructor(options: TrainyardOptions) {
-    this.#baseUrl = options.baseUrl.replace(/\/+$/, '');
-    this.#apiKey = options.apiKey;
-    this.#fetch = options.fetch ?? fetch;
+    this.#connection = new Connection(options);
+    this.exports = new Exports(this.#connection);
+    this.adapters = new Adapters(this.#connection);
   }
 
   /** Finds or makes a model; safe to call again and again. */
   async registerModel(
-    model: { project: string; name: string; baseModel: string; entity?: string },
+    model: { project: string; name: string; baseModel: string; entity?: string; lora?: LoraRequest },
     options: CallOptions = {},
   ): Promise<ModelObject> {
     const body: CreateModelRequest = {
@@ -66,6 +85,7 @@ export class Trainyard {
       name: model.name,
       base_model: model.baseModel,
       return_existing: true,
+      ...(model.lora === undefined ? {} : { lora: model.lora }),
     };
     return await this.#call('POST', '/preview/models', { ...options, body });
   }
@@ -120,8 +140,100 @@ export class Trainyard {
     });
   }
 
+  /**
+   * Queues a supervised job and returns at once; see `waitForTraining`.
+   *
+   * @param trainingDataUrl `url` of an upload, or a `data:` or `file:` URL
+   */
+  async createSftTrainingJob(
+    modelId: string,
+    trainingDataUrl: string,
+    config: WireSftConfig = {},
+    options: CallOptions & { experimentalConfig?: WireSftExperimentalConfig } = {},
+  ): Promise<TrainingJobObject> {
+    const { experimentalConfig = {}, ...call } = options;
+    const body: CreateSftTrainingJobRequest = {
+      model_id: modelId,
+      training_data_url: trainingDataUrl,
+      config,
+      experimental_config: experimentalConfig,
+    };
+    return await this.#call('POST', '/preview/sft-training-jobs', { ...call, body });
+  }
+
+  /**
+   * Uploads conversations to train on: JSON lines as they are, or values that become lines.
+   *
+   * @returns the new version; its `url` is what `createSftTrainingJob` takes
+   */
+  async uploadArtifact(
+    artifact: ArtifactPath,
+    data: string | Blob | readonly WireSftLine[],
+    options: CallOptions & { fileName?: string } = {},
+  ): Promise<ArtifactObject> {
+    const { fileName, ...call } = options;
+    const query = fileName === undefined ? '' : `?file_name=${encodeURIComponent(fileName)}`;
+    const content =
+      typeof data === 'string' || data instanceof Blob
+        ? data
+        : data.map((line) => `${JSON.stringify(line)}\n`).join('');
+    return await this.#call('POST', artifactPath(artifact) + query, {
+      ...call,
+      upload: { content, mediaType: 'application/jsonl' },
+    });
+  }
+
+  /** Every version of every upload, or those of one name, oldest first. */
+  async listArtifacts(
+    artifact: ArtifactPath | null = null,
+    page: PageOptions = {},
+    options: CallOptions = {},
+  ): Promise<ListPage<ArtifactObject>> {
+    const path = artifact === null ? '/preview/artifacts' : artifactPath(artifact);
+    return await this.#call('GET', path + query(page), options);
+  }
+
+  /** @param version `v0`, `v1`, … or `latest` */
+  async getArtifact(artifact: ArtifactPath, version: string, options: CallOptions = {}): Promise<ArtifactObject> {
+    return await this.#call('GET', `${artifactPath(artifact)}/${encodeURIComponent(version)}`, options);
+  }
+
+  /** Jobs that were made from it keep their copy. */
+  async deleteArtifact(
+    artifact: ArtifactPath,
+    version: string,
+    options: CallOptions = {},
+  ): Promise<DeleteArtifactResponse> {
+    return await this.#call('DELETE', `${artifactPath(artifact)}/${encodeURIComponent(version)}`, options);
+  }
+
   async getTrainingJob(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
     return await this.#call('GET', `/preview/training-jobs/${encodeURIComponent(jobId)}`, options);
+  }
+
+  /** Jobs of a model in order of submission. */
+  async listTrainingJobs(
+    modelId: string,
+    page: PageOptions = {},
+    options: CallOptions = {},
+  ): Promise<ListPage<TrainingJobObject>> {
+    const path = `/preview/models/${encodeURIComponent(modelId)}/training-jobs${query(page)}`;
+    return await this.#call('GET', path, options);
+  }
+
+  /** Ends a job now; the model stays at its last step. @throws {TrainyardApiError} 409 when it has succeeded or failed */
+  async cancelTrainingJob(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
+    return await this.#call('POST', `/preview/training-jobs/${encodeURIComponent(jobId)}/cancel`, options);
+  }
+
+  /** Holds a job, and with it the later jobs of its model. @throws {TrainyardApiError} 409 when it has ended */
+  async pauseTrainingJob(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
+    return await this.#call('POST', `/preview/training-jobs/${encodeURIComponent(jobId)}/pause`, options);
+  }
+
+  /** Lets a paused job go on after its last gradient step. @throws {TrainyardApiError} 409 when it has ended */
+  async resumeTrainingJob(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
+    return await this.#call('POST', `/preview/training-jobs/${encodeURIComponent(jobId)}/resume`, options);
   }
 
   async listTrainingEvents(
@@ -170,7 +282,10 @@ export class Trainyard {
 
   /** @throws {TrainyardApiError} also for an error that the service sends inside the stream (status 200 then) */
   async *chatStream(body: ChatBody, options: CallOptions = {}): AsyncGenerator<ChatCompletionChunk> {
-    const response = await this.#request('POST', '/chat/completions', { ...options, body: { ...body, stream: true } });
+    const response = await this.#connection.request('POST', '/chat/completions', {
+      ...options,
+      body: { ...body, stream: true },
+    });
     for await (const data of readServerSentEvents(response)) {
       if (data === '[DONE]') return;
       const chunk = JSON.parse(data) as ChatCompletionChunk | { error: unknown };
@@ -183,70 +298,22 @@ export class Trainyard {
     return await this.#call('GET', '/models', options);
   }
 
+  /** One model, by any of its names; its `id` names the version. */
+  async getModel(name: string, options: CallOptions = {}): Promise<ModelCard> {
+    return await this.#call('GET', `/models/${name.split('/').map(encodeURIComponent).join('/')}`, options);
+  }
+
   /** Whether both hosts are up. */
   async isHealthy(options: CallOptions = {}): Promise<boolean> {
-    const response = await this.#fetch(`${this.#baseUrl}/health`, { signal: options.signal ?? null });
+    const response = await this.#connection.fetch(`${this.#connection.baseUrl}/health`, {
+      signal: options.signal ?? null,
+    });
     await response.body?.cancel();
     return response.ok;
   }
 
   async #call<Answer>(method: string, path: string, options: RequestOptions): Promise<Answer> {
-    const response = await this.#request(method, path, options);
-    const text = await response.text();
-    return (text === '' ? null : JSON.parse(text)) as Answer;
-  }
-
-  async #request(method: string, path: string, options: RequestOptions): Promise<Response> {
-    const headers: Record<string, string> = { authorization: `Bearer ${this.#apiKey}` };
-    if (options.body !== undefined) headers['content-type'] = 'application/json';
-    if (options.idempotencyKey !== undefined) headers['idempotency-key'] = options.idempotencyKey;
-    const response = await this.#fetch(this.#baseUrl + path, {
-      method,
-      headers,
-      body: options.body === undefined ? null : JSON.stringify(options.body),
-      signal: options.signal ?? null,
-    });
-    if (response.ok) return response;
-    const text = await response.text();
-    throw new TrainyardApiError(response.status, parsed(text), text.slice(0, 500));
-  }
-}
-
-export interface CallOptions {
-  readonly signal?: AbortSignal;
-  /** the same key and body have one effect, however often they are sent */
-  readonly idempotencyKey?: string;
-}
-
-interface RequestOptions extends CallOptions {
-  readonly body?: object;
-}
-
-function query(page: PageOptions): string {
-  const parameters = new URLSearchParams();
-  for (const [name, value] of Object.entries(page)) parameters.set(name, String(value));
-  return parameters.size === 0 ? '' : `?${parameters}`;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text; // a proxy's HTML page, say
-  }
-}
-
-async function delay(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  signal?.throwIfAborted();
-  const waited = Promise.withResolvers<void>();
-  const timer = setTimeout(waited.resolve, ms);
-  const onAbort = () => waited.reject(signal?.reason);
-  signal?.addEventListener('abort', onAbort, { once: true });
-  try {
-    await waited.promise;
-  } finally {
-    clearTimeout(timer);
-    signal?.removeEventListener('abort', onAbort);
+    return await this.#connection.call(method, path, options);
   }
 }
 

@@ -29,6 +29,17 @@ export class TrainingFailedError extends Error {
   }
 }
 
+/** An export that ended as `failed`. */
+export class ExportFailedError extends Error {
+  override readonly name = 'ExportFailedError';
+  readonly exportId: string;
+
+  constructor(exportId: string, message: string) {
+    super(message);
+    this.exportId = exportId;
+  }
+}
+
 function isErrorBody(body: unknown): body is ErrorBody {
   return (
     typeof body === 'object' &&

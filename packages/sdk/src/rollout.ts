@@ -1,6 +1,7 @@
 import type { ChatCompletionChoice, CompletionUsage, WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
 
-import type { CallOptions, ChatBody, Trainyard } from './client.ts';
+import type { ChatBody, Trainyard } from './client.ts';
+import type { CallOptions } from './connection.ts';
 
 /** Scores one sampled choice; any finite number. */
 export type RewardFunction = (choice: ChatCompletionChoice) => number | Promise<number>;

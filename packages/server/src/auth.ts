@@ -12,6 +12,8 @@ declare module 'fastify' {
     scope?: RouteScope;
     /** The schema of the body, where the route itself checks it. */
     body?: object;
+    /** What a body may be where it is no JSON. */
+    mediaTypes?: readonly string[];
   }
   interface FastifyRequest {
     /** Set on every route that is not public. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 
 import type { AdapterRef, EngineEvent, EngineStats, GenerateRequest, TokenizeInput } from '@trainyard/engine';
-import type { Blobs } from '@trainyard/store';
+import type { Adapter, Blobs } from '@trainyard/store';
 
 import type { ResolvedModel } from './model-names.ts';
 
@@ -33,9 +33,31 @@ export interface InferenceBackend {
 export interface TrainingQueue {
   /** A job was enqueued: look for work now rather than at the next poll. */
   notify(): void;
-  /** Stops the running job of a model that was deleted. */
-  cancelModel(modelId: string): Promise<void> | void;
+  /**
+   * A job was cancelled or paused in the store, or its model deleted: stops computing it at the next layer, if it runs here.
+   * @returns resolves when nothing of it runs any more
+   */
+  stopJob(jobId: string): Promise<void>;
   isHealthy(): boolean;
+}
+
+/** The seam between HTTP and the worker that runs exports. */
+export interface ExportQueue {
+  /** An export was queued: look for work now rather than at the next poll. */
+  notify(): void;
+  /** Stops the export if it is running; resolves when nothing writes or reads for it any more. */
+  cancelExport(exportId: string): Promise<void> | void;
+  /** The same for the exports of a model that was deleted. */
+  cancelModel(modelId: string): Promise<void> | void;
+}
+
+/** The seam between HTTP and what checks uploaded adapters. */
+export interface AdapterImporter {
+  /**
+   * Makes an upload an adapter; one that is committed already comes back as it is.
+   * @throws {RequestError} for a missing file or adapter; {ExchangeError} with what is wrong with the files
+   */
+  commit(adapter: Adapter): Promise<Adapter>;
 }
 
 /** Name of the llama.cpp adapter inside a checkpoint directory. */

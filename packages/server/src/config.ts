@@ -46,6 +46,8 @@ export interface ServiceConfig {
   readonly schedulingPolicy: 'priority' | 'fcfs';
   /** how long a shutdown waits for running requests, ms; default 20 000 */
   readonly drainTimeoutMs: number;
+  /** absolute path of the folder whose .jsonl files every training key may train on through `file:` URLs; default null: none */
+  readonly trainingDataDirectory: string | null;
 }
 
 /** The default model: Apache-2.0, 98 MB, trainable on two cores. */
@@ -89,6 +91,7 @@ const SETTINGS = {
   reasoningContent: { kind: 'string', environment: 'TRAINYARD_REASONING_CONTENT', values: ['on', 'off'] },
   schedulingPolicy: { kind: 'string', environment: 'TRAINYARD_SCHEDULING_POLICY', values: ['priority', 'fcfs'] },
   drainTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_DRAIN_TIMEOUT_MS', min: 0, max: 3_600_000 },
+  trainingDataDir: { kind: 'string', environment: 'TRAINYARD_TRAINING_DATA_DIR' },
 } as const satisfies Record<string, SettingRule>;
 
 export type SettingName = keyof typeof SETTINGS;
@@ -126,6 +129,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
 
   const dataDirectory = resolve(text('dataDir') ?? '.trainyard');
   const model = text('model');
+  const trainingDataDirectory = text('trainingDataDir');
   return Object.freeze({
     host: text('host') ?? '127.0.0.1',
     port: number('port') ?? 8420,
@@ -146,6 +150,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     reasoningContent: (text('reasoningContent') ?? 'off') as 'on' | 'off',
     schedulingPolicy: (text('schedulingPolicy') ?? 'priority') as 'priority' | 'fcfs',
     drainTimeoutMs: number('drainTimeoutMs') ?? 20_000,
+    trainingDataDirectory: trainingDataDirectory === undefined ? null : resolve(trainingDataDirectory),
   });
 }
 

@@ -8,14 +8,19 @@ import { toErrorAnswer } from './http-faults.ts';
 import { acceptJsonBodies } from './json-body.ts';
 import { RequestError } from './request-error.ts';
 import { refuseRouteMisses } from './route-misses.ts';
+import { artifactRoutes } from './routes/artifacts.ts';
+import { adapterRoutes } from './routes/adapters.ts';
 import { chatCompletionRoutes } from './routes/chat-completions.ts';
 import { checkpointRoutes } from './routes/checkpoints.ts';
 import { completionRoutes } from './routes/completions.ts';
+import { exportRoutes } from './routes/exports.ts';
 import { healthRoutes } from './routes/health.ts';
 import { modelRoutes } from './routes/models.ts';
 import { previewModelRoutes } from './routes/preview-models.ts';
 import { referenceRoutes } from './routes/reference.ts';
+import { sftJobRoutes } from './routes/sft-jobs.ts';
 import { tokenizeRoutes } from './routes/tokenize.ts';
+import { trainingJobControlRoutes } from './routes/training-job-control.ts';
 import { trainingJobRoutes } from './routes/training-jobs.ts';
 import { trajectoryLogRoutes } from './routes/trajectory-logs.ts';
 import { DEFAULT_HTTP_LIMITS, type RouteParts, type ServerParts } from './server-parts.ts';
@@ -34,6 +39,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     clock: Date.now,
     log: () => {},
     hasReasoningContent: false,
+    trainingDataDirectory: null,
     ...parts,
     limits: { ...DEFAULT_HTTP_LIMITS, ...parts.limits },
   };
@@ -65,10 +71,15 @@ export function createServer(parts: ServerParts): FastifyInstance {
   tokenizeRoutes(app, routeParts);
   previewModelRoutes(app, routeParts);
   checkpointRoutes(app, routeParts);
+  exportRoutes(app, routeParts);
+  adapterRoutes(app, routeParts);
   const bodies = new TrajectoryBodyReader(routeParts);
   app.addHook('onClose', () => bodies.close());
   trajectoryLogRoutes(app, routeParts, bodies);
   trainingJobRoutes(app, routeParts, bodies);
+  artifactRoutes(app, routeParts);
+  sftJobRoutes(app, routeParts);
+  trainingJobControlRoutes(app, routeParts);
   referenceRoutes(app);
   return app;
 }
@@ -126,7 +137,7 @@ function translate(error: FastifyError, request: FastifyRequest): Error {
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return new RequestError(
         'request.unsupported_media_type',
-        `The Content-Type must be application/json, got ${request.headers['content-type'] ?? 'none'}`,
+        `The Content-Type must be ${(request.routeOptions.config.mediaTypes ?? ['application/json']).join(', ')}, got ${request.headers['content-type'] ?? 'none'}`,
         { cause: error },
       );
     default:

@@ -45,6 +45,8 @@ export const HTTP_FAULTS = {
   'trainer.non_finite': broken,
   'trainer.checkpoint_unreadable': broken,
   'trainer.disk_full': broken,
+  'trainer.export_differs': broken,
+  'trainer.adapter_invalid': { ...invalid, status: 422 },
   'trainer.cancelled': { status: 409, type: 'conflict_error', retryable: false },
   'trainer.host_lost': unavailable,
   'trainer.internal': broken,

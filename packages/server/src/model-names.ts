@@ -58,7 +58,9 @@ export async function resolveModelName(
   const checkpoint =
     parsed.step === null ? await store.latestCheckpoint(model.id) : await store.getCheckpoint(model.id, parsed.step);
   // Step 0 is the base model, so it answers even when no checkpoint is left.
-  if (checkpoint === null && parsed.step !== null && parsed.step !== 0) throw unknownModel(requested);
+  // A model that began with other weights has nothing to answer with when they are gone.
+  if (checkpoint === null && (model.init !== null || (parsed.step !== null && parsed.step !== 0)))
+    throw unknownModel(requested);
   return atCheckpoint(model, checkpoint);
 }
 

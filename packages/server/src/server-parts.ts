@@ -1,6 +1,6 @@
 import type { Blobs, Store } from '@trainyard/store';
 
-import type { InferenceBackend, TrainingQueue } from './backends.ts';
+import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from './backends.ts';
 
 /** Everything the HTTP side of the service is made of. */
 export interface ServerParts {
@@ -8,6 +8,8 @@ export interface ServerParts {
   blobs: Blobs;
   inference: InferenceBackend;
   training: TrainingQueue;
+  exports: ExportQueue;
+  imports: AdapterImporter;
   /** Milliseconds since the epoch; default `Date.now`. */
   clock?: () => number;
   /** Receives one line for each failure that the client is told nothing about. Default: nothing is written. */
@@ -15,6 +17,8 @@ export interface ServerParts {
   limits?: Partial<HttpLimits>;
   /** Reasoning is answered under its older name `reasoning_content` too. Default false. */
   hasReasoningContent?: boolean;
+  /** Folder whose files `file:` URLs of training data may name. Default null: none. */
+  trainingDataDirectory?: string | null;
 }
 
 export interface HttpLimits {
@@ -35,4 +39,5 @@ export interface RouteParts extends ServerParts {
   log: (line: string) => void;
   limits: HttpLimits;
   hasReasoningContent: boolean;
+  trainingDataDirectory: string | null;
 }

@@ -10,6 +10,9 @@ import type { ServiceConfig } from './config.ts';
 import { createServer } from './create-server.ts';
 import { claimDataDirectory, dataPaths } from './data-directory.ts';
 import { ServerError } from './errors.ts';
+import { AdapterImports } from './exports/adapter-import.ts';
+import { ExportWorker } from './exports/export-worker.ts';
+import { EmbeddedExchange } from './hosts/embedded-exchange.ts';
 import { EmbeddedInference } from './hosts/embedded-inference.ts';
 import { EmbeddedTraining } from './hosts/embedded-training.ts';
 import { TrainingWorker } from './jobs/worker.ts';
@@ -17,7 +20,7 @@ import { TrainingWorker } from './jobs/worker.ts';
 /** Everything a first user may do. */
 const ADMIN_SCOPES: readonly Scope[] = ['inference', 'training', 'admin'];
 /** What this service writes to the blobs; a crash between a blob and its row leaves an orphan. */
-const BLOB_PREFIXES = ['checkpoints/', 'groups/', 'logs/'];
+const BLOB_PREFIXES = ['checkpoints/', 'groups/', 'logs/', 'sft/', 'artifacts/', 'exports/', 'adapters/', 'uploads/'];
 /** How often a drain looks for connections that have had their answer. */
 const DRAIN_POLL_MS = 25;
 
@@ -102,19 +105,37 @@ export async function startService(config: ServiceConfig, log: (line: string) =>
       workDirectory: paths.work,
       log,
     });
+    const exchange = new EmbeddedExchange({ host: { numThreads }, arbiter, share: 1 - config.engineShare, log });
+    const exports = new ExportWorker({
+      store,
+      blobs,
+      backend: exchange,
+      baseModel: () => ({ id: modelId, path: inference.servedModel.path }),
+      log,
+    });
+    const imports = new AdapterImports({
+      store,
+      blobs,
+      backend: exchange,
+      modelPath: () => inference.servedModel.path,
+    });
     const server = createServer({
       store,
       blobs,
       inference,
       training: worker,
+      exports,
+      imports,
       log,
       hasReasoningContent: config.reasoningContent === 'on',
+      trainingDataDirectory: config.trainingDataDirectory,
     });
-    cleanups.push(() => worker.stop());
+    cleanups.push(() => Promise.all([worker.stop(), exports.stop(), imports.stop()]));
     const url = await listen(server, config);
     http = new ClosingServer(server);
     cleanups.push(() => http?.drain(config.drainTimeoutMs));
     worker.start();
+    exports.start();
 
     return {
       url,

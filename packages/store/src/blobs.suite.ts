@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -30,6 +31,8 @@ export function blobsSuite(name: string, makeHarness: () => Promise<BlobsHarness
       expect(String(await blobs.get('a/raw'))).toBe('onetwo');
       const other = await harness.open();
       expect(String(await other.get('a/raw'))).toBe('onetwo');
+      expect(readFileSync((await blobs.localFile('a/raw'))!, 'utf8')).toBe('onetwo');
+      expect(await blobs.localFile('a/none')).toBeNull();
     });
 
     it('any JSON value survives, alone and as lines', async () => {

@@ -16,6 +16,8 @@ export interface Blobs {
   put(key: string, source: BlobSource, options?: { signal?: AbortSignal }): Promise<{ sizeBytes: number }>;
   /** The raw bytes from `put`. */
   get(key: string): Promise<Uint8Array>;
+  /** Local path of the raw bytes from `put`, or null. Valid until `remove`; a later `put` does not change what was opened before. */
+  localFile(key: string): Promise<string | null>;
   /** Stores one JSON value, zstd-compressed. */
   putJson(key: string, value: unknown): Promise<{ sizeBytes: number }>;
   getJson(key: string): Promise<unknown>;

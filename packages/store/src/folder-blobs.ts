@@ -50,6 +50,11 @@ export class FolderBlobs implements Blobs {
     return this.#read(key, RAW);
   }
 
+  async localFile(key: string): Promise<string | null> {
+    const path = this.#filePath(key, RAW);
+    return (await exists(path)) ? path : null;
+  }
+
   async putJson(key: string, value: unknown): Promise<{ sizeBytes: number }> {
     return this.#write(key, JSON_VALUE, compress([Buffer.from(JSON.stringify(value))]));
   }

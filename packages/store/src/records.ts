@@ -46,9 +46,18 @@ export interface Model {
   baseModel: string;
   lora: LoraShape;
   runId: string | null;
+  /** The weights its step 0 began with; null = the untouched base model. */
+  init: ModelInit | null;
   /** Step of the next checkpoint. Only grows: a step number is never used twice. */
   nextStep: number;
   createdAt: number;
+}
+
+/** What a warm start began with. The directory may be gone with its last checkpoint; the key stays. */
+export interface ModelInit {
+  /** Where the weights came from, in words that a client reads: `entity/project/name:stepN`, say. */
+  source: string;
+  artifactKey: string | null;
 }
 
 export type Metrics = Record<string, number>;
@@ -88,6 +97,8 @@ export interface Job {
   entityId: string;
   kind: JobKind;
   status: JobStatus;
+  /** Set while the job is paused: it is queued, and neither it nor a later job of its model is claimed. */
+  pausedAt: number | null;
   /** Submission order over all models. */
   position: number;
   /** As given to `enqueueJob`. */
@@ -100,7 +111,7 @@ export interface Job {
   lease: Lease | null;
   /** Null before the first claim, and when the model had no checkpoint left then. */
   start: JobStart | null;
-  /** Claims that were not given back by `releaseLease`; above 1 the job has lost a worker. */
+  /** Claims that were not given back by `releaseLease` or a pause; above 1 the job has lost a worker. */
   numAttempts: number;
   /** Set when failed or cancelled. */
   errorMessage: string | null;
@@ -132,6 +143,55 @@ export interface JobEvent {
   createdAt: number;
 }
 
+export type ExportStatus = 'queued' | 'running' | 'succeeded' | 'failed';
+
+export interface ExportedFile {
+  name: string;
+  sizeBytes: number;
+  /** hex */
+  sha256: string;
+}
+
+/** A checkpoint on its way out, in a public format. */
+export interface ModelExport {
+  id: string;
+  modelId: string;
+  entityId: string;
+  step: number;
+  format: string;
+  /** Element type of merged weights. */
+  dtype: string;
+  status: ExportStatus;
+  /** Checkpoint directory that is exported, kept while the export is queued or running; null = the untouched base model. */
+  sourceArtifactKey: string | null;
+  sourceDigest: string | null;
+  /** Claims that were not given back; a claim is named by this number. */
+  numAttempts: number;
+  /** Directory with the files; null unless succeeded. */
+  artifactKey: string | null;
+  files: ExportedFile[];
+  /** Numbers of the comparison with the trainer, as the exporter reported them; null unless succeeded. */
+  parity: Record<string, unknown> | null;
+  /** Set when failed. */
+  errorMessage: string | null;
+  createdAt: number;
+  startedAt: number | null;
+  finishedAt: number | null;
+}
+
+/** An adapter that came from elsewhere. */
+export interface Adapter {
+  id: string;
+  entityId: string;
+  baseModel: string;
+  /** Blobs of the uploaded files; null once it is committed. */
+  upload: { configKey: string; weightsKey: string } | null;
+  /** Its shape and directory, which is laid out as that of a checkpoint; null before it is committed. */
+  content: { lora: LoraShape; artifactKey: string; digest: string } | null;
+  createdAt: number;
+  committedAt: number | null;
+}
+
 export interface LogCounts {
   numGroups: number;
   numTrajectories: number;
@@ -147,6 +207,26 @@ export interface TrajectoryLog extends LogCounts {
   split: string;
   blobKey: string;
   metrics: Metrics;
+  createdAt: number;
+}
+
+/** One version of a file of JSON lines that a client uploaded; its lines are in the blob `blobKey`. */
+export interface Artifact {
+  id: string;
+  entityId: string;
+  /** Name of the entity. */
+  entity: string;
+  project: string;
+  name: string;
+  /** 0-based; a number is never used twice. */
+  version: number;
+  fileName: string;
+  blobKey: string;
+  /** SHA-256 of the file as it was sent, hex. */
+  digest: string;
+  /** Of the file as it was sent. */
+  sizeBytes: number;
+  numLines: number;
   createdAt: number;
 }
 

@@ -1,6 +1,9 @@
 import { describe } from 'vitest';
+import { artifactSuite } from './suite/artifacts.ts';
+import { exchangeSuite } from './suite/exchange.ts';
 import type { MakeHarness } from './suite/harness.ts';
 import { idempotencySuite } from './suite/idempotency.ts';
+import { jobControlSuite } from './suite/job-control.ts';
 import { jobSuite } from './suite/jobs.ts';
 import { keySuite } from './suite/keys.ts';
 import { modelSuite } from './suite/models.ts';
@@ -12,7 +15,10 @@ export function storeSuite(name: string, makeHarness: MakeHarness): void {
     keySuite(makeHarness);
     modelSuite(makeHarness);
     jobSuite(makeHarness);
+    jobControlSuite(makeHarness);
     pagingSuite(makeHarness);
     idempotencySuite(makeHarness);
+    artifactSuite(makeHarness);
+    exchangeSuite(makeHarness);
   });
 }

@@ -1,10 +1,13 @@
 import type { OrderedPageQuery, Page, PageQuery } from './page.ts';
 import type {
+  Adapter,
   ApiKey,
+  Artifact,
   Caller,
   Checkpoint,
   ClaimedJob,
   Entity,
+  ExportedFile,
   Job,
   JobEvent,
   JobEventType,
@@ -14,6 +17,7 @@ import type {
   LoraShape,
   Metrics,
   Model,
+  ModelExport,
   Scope,
   TrajectoryLog,
   Usage,
@@ -42,7 +46,7 @@ export interface Store {
   revokeKey(keyId: string): Promise<boolean>;
 
   // models
-  /** Makes the model and its checkpoint of step 0. Identity is (entity, project, name). */
+  /** Makes the model and its checkpoint of step 0, with the weights of `init` where given. Identity is (entity, project, name). */
   createModel(input: NewModel): Promise<CreateModelResult>;
   getModel(modelId: string): Promise<Model | null>;
   /** @param entity name of the entity, not its id */
@@ -72,8 +76,8 @@ export interface Store {
   /** In order of submission; jobs of deleted models included. */
   listJobs(query: OrderedPageQuery & { modelId?: string; entityId?: string; status?: JobStatus }): Promise<Page<Job>>;
   /**
-   * Takes the first job in submission order that is queued, or running under an expired lease, and whose model has no earlier
-   * live job. Sets its `start` at the first claim. Null when there is nothing to do.
+   * Takes the first job in submission order that is queued and not paused, or running under an expired lease, and whose model has
+   * no earlier live job; a paused job is live. Sets its `start` at the first claim. Null when there is nothing to do.
    *
    * @param now default: the clock of the store
    */
@@ -98,6 +102,18 @@ export interface Store {
   finishJobFailed(jobId: string, fencingToken: number, errorMessage: string): Promise<FinishedJob>;
   /** Ends a queued or running job with `training_failed`; a worker that has it loses its lease. Null when unknown. */
   cancelJob(jobId: string, reason: string): Promise<CancelJobResult | null>;
+  /** Holds a queued or running job; a worker that has it loses its lease, and the attempt does not count. Its place stays. Null when unknown. */
+  pauseJob(jobId: string): Promise<JobControlResult | null>;
+  /** Lets a paused job be claimed again. Null when unknown. */
+  resumeJob(jobId: string): Promise<JobControlResult | null>;
+  /**
+   * Keeps the weights of a step of the job's own model until the job ends, whatever is deleted meanwhile.
+   * @returns what the job kept before, when there is such; else the checkpoint of `step`; null when that does not exist
+   * @throws {StoreError} `store.lease_lost`
+   */
+  keepReference(jobId: string, fencingToken: number, step: number): Promise<{ artifactKey: string | null } | null>;
+  /** How many events of that type the job has. */
+  countEvents(jobId: string, type: JobEventType): Promise<number>;
   /** Oldest first. Null when the job is unknown. */
   listEvents(query: PageQuery & { jobId: string }): Promise<Page<JobEvent> | null>;
 
@@ -106,6 +122,50 @@ export interface Store {
   recordLog(input: NewLog): Promise<TrajectoryLog | null>;
   /** In order of recording. */
   listLogs(query: OrderedPageQuery & { modelId: string; split?: string }): Promise<Page<TrajectoryLog>>;
+
+  // artifacts
+  /** Makes the next version of its name (the first is 0), unless the newest one is the same file: then that one is the result. */
+  addArtifact(input: NewArtifact): Promise<AddArtifactResult>;
+  findArtifact(name: ArtifactName, version: number | 'latest'): Promise<Artifact | null>;
+  /** In order of creation. */
+  listArtifacts(
+    query: OrderedPageQuery & { entityId: string; project?: string; name?: string },
+  ): Promise<Page<Artifact>>;
+  /** False when unknown or deleted before. The caller removes its blob afterwards. */
+  deleteArtifact(artifactId: string): Promise<boolean>;
+
+  // exports
+  /** Queues an export of a checkpoint, whose files stay until it ends, whatever is deleted meanwhile. Null when model or step are unknown. */
+  createExport(input: NewExport): Promise<ModelExport | null>;
+  getExport(exportId: string): Promise<ModelExport | null>;
+  /** In order of creation. */
+  listExports(query: OrderedPageQuery & { modelId: string }): Promise<Page<ModelExport>>;
+  /** How many exports of the model are queued or running. */
+  countLiveExports(modelId: string): Promise<number>;
+  /** Takes the first queued export. Null when there is none. */
+  claimNextExport(): Promise<ModelExport | null>;
+  /** Puts a claimed export back to queued without counting the attempt (graceful shutdown). */
+  releaseExport(exportId: string, numAttempts: number): Promise<void>;
+  /** Null when the claim of that number does not hold any more: the export was deleted. */
+  finishExport(exportId: string, numAttempts: number, outcome: ExportOutcome): Promise<FinishedExport | null>;
+  /** Whatever its status. Null when unknown. The caller removes `artifactKeys` from the blobs afterwards. */
+  deleteExport(exportId: string): Promise<{ artifactKeys: string[] } | null>;
+
+  // imported adapters
+  /** Begins an upload. */
+  createAdapter(input: NewAdapter): Promise<Adapter>;
+  getAdapter(adapterId: string): Promise<Adapter | null>;
+  /** In order of creation, unfinished uploads included. */
+  listAdapters(query: OrderedPageQuery & { entityId: string }): Promise<Page<Adapter>>;
+  /** Null when it is unknown or committed already. The caller removes `blobKeys` from the blobs afterwards. */
+  commitAdapter(
+    adapterId: string,
+    content: NonNullable<Adapter['content']>,
+  ): Promise<{ adapter: Adapter; blobKeys: string[] } | null>;
+  /** Models that began with it keep its files. Null when unknown. The caller removes what is returned. */
+  deleteAdapter(adapterId: string): Promise<RemovedAdapters | null>;
+  /** Deletes uploads of the entity that began before that time and were never committed. The caller removes what is returned. */
+  expireAdapterUploads(entityId: string, before: number): Promise<RemovedAdapters>;
 
   // idempotency keys
   /** Claims `(keyId, key)` for this request, or tells what became of it. Records live for 24 hours. */
@@ -124,7 +184,7 @@ export interface Store {
   // upkeep
   /**
    * For the only process that serves this store, once, before it takes requests: whatever a previous run left open is put back.
-   * Running jobs return to the queue (the attempt counts); idempotency records in progress are dropped, so their repeats run.
+   * Running jobs and exports return to the queue (the attempt counts); idempotency records in progress are dropped, so their repeats run.
    */
   recoverAfterRestart(): Promise<{ numJobs: number; numRequests: number }>;
   /** Removes expired idempotency records, and the remains of models deleted more than a week ago. */
@@ -149,14 +209,25 @@ export interface NewModel {
   baseModel: string;
   lora: LoraShape;
   runId?: string | null;
+  /** Weights of step 0; default: those of the base model. */
+  init?: NewModelInit;
   /** Default: a random UUID. */
   id?: string;
   /** Written in the same transaction when the model is made. */
   completes?: IdempotentAnswer;
 }
 
-/** `exists` carries the stored model, whatever base model it has. */
-export type CreateModelResult = { kind: 'created'; model: Model } | { kind: 'exists'; model: Model };
+/** A checkpoint of a model in this store, or a directory that was committed for this purpose and that no row names yet. */
+export type NewModelInit = { source: string } & (
+  | { kind: 'checkpoint'; modelId: string; step: number }
+  | { kind: 'directory'; artifactKey: string; digest: string }
+);
+
+/** `exists` carries the stored model, whatever base model it has. `init_missing`: the checkpoint to begin with is gone. */
+export type CreateModelResult =
+  | { kind: 'created'; model: Model }
+  | { kind: 'exists'; model: Model }
+  | { kind: 'init_missing' };
 
 export type FindModelResult =
   | { kind: 'found'; model: Model }
@@ -208,6 +279,8 @@ export interface JobOutcome {
   /** SHA-256 of the weights; ignored when `artifactKey` is null. */
   digest: string | null;
   metrics: Metrics;
+  /** Data of the `training_ended` event, any JSON object; default empty. */
+  data?: object;
 }
 
 export interface FinishedJob {
@@ -219,6 +292,9 @@ export interface FinishedJob {
 /** `finished`: it had ended before, nothing was changed. */
 export type CancelJobResult = ({ kind: 'cancelled' } & FinishedJob) | { kind: 'finished'; job: Job };
 
+/** `done`: the job is now as asked for, also when it was before. `finished`: it had ended, nothing was changed. */
+export type JobControlResult = { kind: 'done' | 'finished'; job: Job };
+
 export interface NewLog extends LogCounts {
   modelId: string;
   split: string;
@@ -226,6 +302,61 @@ export interface NewLog extends LogCounts {
   /** Full names, e.g. `val/reward`. */
   metrics: Metrics;
   completes?: IdempotentAnswer;
+}
+
+export interface ArtifactName {
+  entityId: string;
+  project: string;
+  name: string;
+}
+
+export interface NewArtifact extends ArtifactName {
+  fileName: string;
+  blobKey: string;
+  digest: string;
+  sizeBytes: number;
+  numLines: number;
+}
+
+/** `isNew` false: the file was there already, and the blob of the input is not needed. */
+export interface AddArtifactResult {
+  artifact: Artifact;
+  isNew: boolean;
+}
+
+export interface NewExport {
+  modelId: string;
+  step: number;
+  format: string;
+  dtype: string;
+  /** Default: a random UUID. */
+  id?: string;
+  completes?: IdempotentAnswer;
+}
+
+export type ExportOutcome =
+  | { kind: 'succeeded'; artifactKey: string; files: readonly ExportedFile[]; parity: object }
+  | { kind: 'failed'; errorMessage: string };
+
+export interface FinishedExport {
+  export: ModelExport;
+  /** Directories that nothing refers to any more: the source, when its checkpoint was deleted meanwhile. */
+  artifactKeys: string[];
+}
+
+export interface NewAdapter {
+  entityId: string;
+  baseModel: string;
+  configKey: string;
+  weightsKey: string;
+  /** Default: a random UUID. */
+  id?: string;
+  completes?: IdempotentAnswer;
+}
+
+export interface RemovedAdapters {
+  artifactKeys: string[];
+  blobKeys: string[];
 }
 
 export interface IdempotentAnswer {

@@ -2,6 +2,8 @@ export { ByteVocabulary, type ByteVocabularyOptions } from './byte-vocabulary.ts
 export { ChatTemplate, type ChatTemplateOptions, type RenderedPrompt, type RenderOptions } from './chat-template.ts';
 export type { ToolSupport } from './tools/tool-support.ts';
 export { renderHistory, type ChoiceItem, type HistoryItem } from './render-history.ts';
+export { renderSupervised, type SupervisedOptions } from './render-supervised.ts';
+export { splitterPatterns } from './splitters.ts';
 export type { StreamDecoder } from './stream-decoder.ts';
 export type { ContentFormat, ContentPart, TemplateMessage } from './template-message.ts';
 export { defaultTemplateVariables } from './template-variables.ts';

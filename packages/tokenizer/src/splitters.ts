@@ -112,3 +112,15 @@ export const SPLITTER_NAMES: readonly string[] = GROUPS.flatMap(({ names }) => n
 export function splitterOf(name: string): Splitter | undefined {
   return GROUPS.find(({ names }) => names.includes(name))?.create();
 }
+
+/**
+ * The patterns of a splitter, as other programs read them: each is applied in turn to the pieces that the one before left, and matches stand
+ * by themselves. Null for an unknown name, and where a pattern has escapes that are JavaScript's alone.
+ */
+export function splitterPatterns(name: string): { patterns: string[]; prefersWholeWords: boolean } | null {
+  const splitter = splitterOf(name);
+  if (splitter === undefined) return null;
+  const patterns = splitter.passes.map(({ source }) => source);
+  const isPortable = patterns.every((pattern) => !pattern.includes(String.raw`\u`));
+  return isPortable ? { patterns, prefersWholeWords: splitter.prefersWholeWords } : null;
+}

@@ -11,18 +11,15 @@ import { TrainerError } from './errors.ts';
 import { ggufAdapterTensors, peftTargetModules, peftTensors, type AdapterTensor } from './model/adapter-tensors.ts';
 import type { Architecture } from './model/architecture.ts';
 import type { LoraConfig, LoraParameters } from './model/policy-model.ts';
-import { freshOptimizerState, type OptimizerState } from './optimizer.ts';
+import { freshOptimizerState, type Objective, type OptimizerState } from './optimizer.ts';
 import { readSafetensors, writeSafetensors } from './safetensors.ts';
 
-const ADAPTER_FILE = 'adapter_model.safetensors';
-const ADAPTER_CONFIG_FILE = 'adapter_config.json';
-const GGUF_FILE = 'adapter.gguf';
+export const ADAPTER_FILE = 'adapter_model.safetensors';
+export const ADAPTER_CONFIG_FILE = 'adapter_config.json';
+export const GGUF_FILE = 'adapter.gguf';
 const OPTIMIZER_FILE = 'optimizer.safetensors';
 const METRICS_FILE = 'metrics.json';
 const DIGEST_FILE = 'digest';
-
-/** The optimizer's momentum is worth nothing to another objective: supervised training starts it afresh. */
-const OBJECTIVE = 'rl';
 
 /**
  * Writes a checkpoint; the directory appears whole or not at all.
@@ -38,32 +35,47 @@ export function writeCheckpoint(
   metrics: Readonly<Record<string, number>>,
 ): string {
   return replaceDirectory(directory, (temporary) => {
-    const digest = writeAdapter(temporary, lora);
     writeOptimizer(temporary, lora, optimizer);
-    const metadata = {
-      'general.type': 'adapter',
-      'general.architecture': architecture.name,
-      'adapter.type': 'lora',
-      'adapter.lora.alpha': lora.config.alpha,
-    };
-    writeGguf(join(temporary, GGUF_FILE), metadata, ggufAdapterTensors(lora, architecture));
-    writeDurableText(join(temporary, METRICS_FILE), `${JSON.stringify(metrics, null, 2)}\n`);
-    writeDurableText(join(temporary, DIGEST_FILE), `${digest}\n`);
-    return digest;
+    return writeAdapterFiles(temporary, lora, architecture, metrics);
   });
+}
+
+/**
+ * Writes all of a checkpoint but the optimizer's state: one that training can start from afresh.
+ *
+ * @returns as `writeCheckpoint`
+ */
+export function writeAdapterFiles(
+  directory: string,
+  lora: LoraParameters,
+  architecture: Architecture,
+  metrics: Readonly<Record<string, number>>,
+): string {
+  const digest = writeAdapter(directory, lora);
+  const metadata = {
+    'general.type': 'adapter',
+    'general.architecture': architecture.name,
+    'adapter.type': 'lora',
+    'adapter.lora.alpha': lora.config.alpha,
+  };
+  writeGguf(join(directory, GGUF_FILE), metadata, ggufAdapterTensors(lora, architecture));
+  writeDurableText(join(directory, METRICS_FILE), `${JSON.stringify(metrics, null, 2)}\n`);
+  writeDurableText(join(directory, DIGEST_FILE), `${digest}\n`);
+  return digest;
 }
 
 /**
  * Reads a checkpoint's weights into `lora`, and its optimizer's state. Nothing is changed when it cannot be read.
  *
- * @returns the state that training goes on with; a fresh one when the directory has none (it may be deleted to save space)
+ * @returns the state that training goes on with; a fresh one when the directory has none (it may be deleted to save space), or one of
+ *   another objective
  * @throws {TrainerError} `trainer.checkpoint_unreadable` when a file is missing, damaged or of another shape of adapter
  */
-export function readCheckpoint(directory: string, lora: LoraParameters): OptimizerState {
+export function readCheckpoint(directory: string, lora: LoraParameters, objective: Objective = 'rl'): OptimizerState {
   const digest = readText(directory, DIGEST_FILE).trim();
   const optimizer = existsSync(join(directory, OPTIMIZER_FILE))
-    ? readOptimizer(directory, lora)
-    : freshOptimizerState(lora.tensors);
+    ? readOptimizer(directory, lora, objective)
+    : freshOptimizerState(lora.tensors, objective);
   readAdapter(directory, lora, digest);
   return optimizer;
 }
@@ -97,19 +109,19 @@ export function readAdapter(directory: string, lora: LoraParameters, digest: str
 
 export function writeOptimizer(directory: string, lora: LoraParameters, optimizer: OptimizerState): void {
   writeSafetensors(join(directory, OPTIMIZER_FILE), optimizerTensors(lora, optimizer), {
-    objective: OBJECTIVE,
+    objective: optimizer.objective,
     num_steps: String(optimizer.numSteps),
   });
 }
 
-export function readOptimizer(directory: string, lora: LoraParameters): OptimizerState {
-  const optimizer = freshOptimizerState(lora.tensors);
+export function readOptimizer(directory: string, lora: LoraParameters, objective: Objective): OptimizerState {
+  const optimizer = freshOptimizerState(lora.tensors, objective);
   const metadata = readInto(join(directory, OPTIMIZER_FILE), optimizerTensors(lora, optimizer));
   const numSteps = Number(metadata['num_steps']);
   if (!Number.isSafeInteger(numSteps) || numSteps < 0) {
     throw unreadable(directory, `${OPTIMIZER_FILE} has num_steps ${String(metadata['num_steps'])}`);
   }
-  if (metadata['objective'] !== OBJECTIVE) return freshOptimizerState(lora.tensors);
+  if (metadata['objective'] !== objective) return freshOptimizerState(lora.tensors, objective);
   optimizer.numSteps = numSteps;
   return optimizer;
 }

@@ -23,11 +23,14 @@ describe('resolveTrainingConfig', () => {
       klPenaltyCoef: 0,
       klPenaltySource: 'current_learner',
       packedSequenceLength: null,
+      learningRateSchedule: 'constant',
+      learningRateWarmupSteps: 0,
+      learningRateDecaySteps: null,
       weightDecay: 0.1,
       maxGradNorm: 0.1,
     });
     const nulls = Object.fromEntries(
-      [...Object.keys(defaults), 'ppo', 'lossFn', 'klRefAdapterPath', 'plotTensors'].map((key) => [key, null]),
+      [...Object.keys(defaults), 'ppo', 'lossFn', 'klRefAdapterPath'].map((key) => [key, null]),
     );
     expect(resolveTrainingConfig(nulls as TrainingConfigInput)).toEqual(defaults);
     expect(Object.isFrozen(defaults)).toBe(true);
@@ -39,7 +42,7 @@ describe('resolveTrainingConfig', () => {
     [{ ppo: true, epsilonHigh: 0 }, 0.2, 0],
     [{ epsilon: 0.2 }, 0.2, 4],
     [{ epsilon: 0 }, 0, 4],
-    [{ ppo: true, lossFn: 'cispo' }, 1, 4],
+    [{ ppo: false, lossFn: 'cispo' }, 1, 4],
     [{ ppo: false, lossFn: 'ppo' }, 0.2, 0.2],
   ])('%j clips with epsilon %d and high %d', (input, epsilon, epsilonHigh) => {
     expect(resolveTrainingConfig(input)).toMatchObject({ epsilon, epsilonHigh });
@@ -68,6 +71,24 @@ describe('resolveTrainingConfig', () => {
     [
       { importanceSamplingLevel: 'word' as 'token' },
       '`importance_sampling_level` must be one of token, sequence, average, geometric_average, got word',
+    ],
+    [{ ppo: true, lossFn: 'cispo' }, '`loss_fn` is cispo and `ppo` is true: leave one of them out'],
+    [
+      { klPenaltyReferenceStep: 0, klPenaltyStepLag: 1 },
+      '`kl_penalty_step_lag` and `kl_penalty_reference_step` both name the reference: leave one of them out',
+    ],
+    [
+      { learningRateSchedule: 'cosine' },
+      '`learning_rate_decay_steps` is missing: the schedule cosine needs its length',
+    ],
+    [
+      { learningRateSchedule: 'linear', learningRateWarmupSteps: 5, learningRateDecaySteps: 5 },
+      '`learning_rate_decay_steps` must be an integer >= 6, got 5',
+    ],
+    [{ learningRateDecaySteps: 5 }, '`learning_rate_decay_steps` has no meaning with a constant learning rate, got 5'],
+    [
+      { learningRateFinalFraction: 2, learningRateSchedule: 'linear', learningRateDecaySteps: 9 },
+      '`learning_rate_final_fraction` must be a finite number in [0, 1], got 2',
     ],
     [{ ppo: 'yes' as unknown as boolean }, '`ppo` must be true or false, got yes'],
   ])('refuses %j', (input, message) => {

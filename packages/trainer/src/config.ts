@@ -1,4 +1,6 @@
+import { flag, oneOf, orNull, wholeWithin, within } from './config-checks.ts';
 import { TrainerError } from './errors.ts';
+import type { LearningRateSchedule } from './learning-rate.ts';
 
 export type LossFunction = 'cispo' | 'ppo';
 export type ImportanceSamplingLevel = 'token' | 'sequence' | 'average' | 'geometric_average';
@@ -7,25 +9,21 @@ export type KlPenaltySource = 'current_learner' | 'sample';
 /**
  * What a client may ask for. `null` and `undefined` both mean absent; 0 and false are values.
  *
- * The three keys at the end are understood and have no effect on the numbers: rows are computed in blocks sized by the model,
- * and no tensors are plotted.
+ * Settings that contradict each other are refused rather than ranked.
  */
 export type TrainingConfigInput = {
   readonly [Key in keyof Omit<TrainingConfig, 'lossFunction'>]?: TrainingConfig[Key] | null | undefined;
 } & {
-  /** Decides over `ppo` when present. */
+  /** `ppo: false` is what clients send who name a loss here, so it contradicts nothing. */
   readonly lossFn?: LossFunction | null | undefined;
   readonly ppo?: boolean | null | undefined;
   /** A path on the trainer: always refused. */
   readonly klRefAdapterPath?: string | null | undefined;
-  readonly logprobCalculationChunkSize?: number | null | undefined;
-  readonly scaleLearningRateByRewardStdDev?: boolean | null | undefined;
-  readonly plotTensors?: boolean | null | undefined;
 };
 
 /** A training job's settings, complete. Made by `resolveTrainingConfig` alone, so inner code never checks them again. */
 export interface TrainingConfig {
-  /** Constant for the job; default 5e-6. 0 makes a step that changes nothing (weight decay is scaled by it too). */
+  /** Default 5e-6, constant unless there is a warm-up or a schedule. 0 makes a step that changes nothing (weight decay is scaled by it too). */
   readonly learningRate: number;
   /** `'ppo'` clips the objective, `'cispo'` (default) clips the weight of the gradient: every token keeps one. */
   readonly lossFunction: LossFunction;
@@ -54,7 +52,7 @@ export interface TrainingConfig {
   readonly truncatedImportanceSampling: number;
   /** Strength of the zero-mean KL term inside the advantages. 0 (default): off. */
   readonly klPenaltyCoef: number;
-  /** Step whose adapter is the KL reference; null (default): the untouched base model. */
+  /** Step whose adapter is the KL reference; null (default): what the model began with. Without a coefficient the distance is reported alone. */
   readonly klPenaltyReferenceStep: number | null;
   /** Reference = max(0, current step - lag); null (default): see above. */
   readonly klPenaltyStepLag: number | null;
@@ -66,6 +64,14 @@ export interface TrainingConfig {
   readonly maxSequenceLength: number;
   /** learning rate · (histories in the row)^power. Default 0. */
   readonly numTrajectoriesLearningRateMultiplierPower: number;
+  /** `'constant'` (default), or a decay over `learningRateDecaySteps`; see `learningRateAt`. */
+  readonly learningRateSchedule: LearningRateSchedule;
+  /** Gradient steps, over all jobs of the model, until the full rate; default 0. */
+  readonly learningRateWarmupSteps: number;
+  /** Gradient steps, warm-up included, until the final rate; null exactly when the schedule is constant. */
+  readonly learningRateDecaySteps: number | null;
+  /** The final rate as a part of `learningRate`; default 0. */
+  readonly learningRateFinalFraction: number;
   /** AdamW: 0.9, 0.99, 1e-8, decoupled weight decay 0.1. */
   readonly adamBeta1: number;
   readonly adamBeta2: number;
@@ -81,9 +87,10 @@ const MAX_SEQUENCE_LENGTH = 32_768;
 /**
  * Fills in the defaults of a training job.
  *
- * @throws {TrainerError} `trainer.config_invalid`, naming the wire field, its limit and the value
+ * @throws {TrainerError} `trainer.config_invalid`; the message begins with the wire field and names its limit and the value
  */
 export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfig {
+  refuseContradictions(input);
   const lossFunction = oneOf('loss_fn', input.lossFn ?? (flag('ppo', input.ppo ?? false) ? 'ppo' : 'cispo'), [
     'cispo',
     'ppo',
@@ -138,6 +145,16 @@ export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfi
       input.numTrajectoriesLearningRateMultiplierPower ?? 0,
       -Infinity,
     ),
+    learningRateSchedule: oneOf('learning_rate_schedule', input.learningRateSchedule ?? 'constant', [
+      'constant',
+      'linear',
+      'cosine',
+    ]),
+    learningRateWarmupSteps: wholeWithin('learning_rate_warmup_steps', input.learningRateWarmupSteps ?? 0, 0),
+    learningRateDecaySteps: orNull(input.learningRateDecaySteps, (steps) =>
+      wholeWithin('learning_rate_decay_steps', steps, 1 + (input.learningRateWarmupSteps ?? 0)),
+    ),
+    learningRateFinalFraction: within('learning_rate_final_fraction', input.learningRateFinalFraction ?? 0, 0, 1),
     adamBeta1: within('adam_beta1', input.adamBeta1 ?? 0.9, 0, 1 - Number.EPSILON),
     adamBeta2: within('adam_beta2', input.adamBeta2 ?? 0.99, 0, 1 - Number.EPSILON),
     adamEpsilon: within('adam_epsilon', input.adamEpsilon ?? 1e-8, Number.MIN_VALUE),
@@ -146,39 +163,23 @@ export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfi
   });
 }
 
-function orNull(value: number | null | undefined, check: (value: number) => number): number | null {
-  return value === undefined || value === null ? null : check(value);
-}
-
-function flag(name: string, value: boolean): boolean {
-  if (typeof value !== 'boolean') throw invalid(name, 'true or false', value);
-  return value;
-}
-
-function within(name: string, value: number, minimum: number, maximum = Infinity): number {
-  if (typeof value !== 'number' || !Number.isFinite(value) || value < minimum || value > maximum) {
-    throw invalid(name, range('a finite number', minimum, maximum), value);
-  }
-  return value;
-}
-
-function wholeWithin(name: string, value: number, minimum: number, maximum = Infinity): number {
-  if (!Number.isSafeInteger(value) || value < minimum || value > maximum) {
-    throw invalid(name, range('an integer', minimum, maximum), value);
-  }
-  return value;
-}
-
-function oneOf<Choice extends string>(name: string, value: Choice, choices: readonly Choice[]): Choice {
-  if (!choices.includes(value)) throw invalid(name, `one of ${choices.join(', ')}`, value);
-  return value;
-}
-
-function range(what: string, minimum: number, maximum: number): string {
-  if (minimum === -Infinity) return what;
-  return maximum === Infinity ? `${what} >= ${minimum}` : `${what} in [${minimum}, ${maximum}]`;
-}
-
-function invalid(name: string, expected: string, value: unknown): TrainerError {
-  return new TrainerError('trainer.config_invalid', `\`${name}\` must be ${expected}, got ${String(value)}`);
+/** Two settings of which one would have to be ignored. */
+function refuseContradictions(input: TrainingConfigInput): void {
+  const refuse = (message: string): never => {
+    throw new TrainerError('trainer.config_invalid', message);
+  };
+  const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
+  if (input.ppo === true && input.lossFn === 'cispo')
+    refuse('`loss_fn` is cispo and `ppo` is true: leave one of them out');
+  if (isGiven(input.klPenaltyReferenceStep) && isGiven(input.klPenaltyStepLag))
+    refuse('`kl_penalty_step_lag` and `kl_penalty_reference_step` both name the reference: leave one of them out');
+  const decays = (input.learningRateSchedule ?? 'constant') !== 'constant';
+  if (decays && !isGiven(input.learningRateDecaySteps))
+    refuse(`\`learning_rate_decay_steps\` is missing: the schedule ${input.learningRateSchedule} needs its length`);
+  if (decays) return;
+  for (const [name, value] of [
+    ['learning_rate_decay_steps', input.learningRateDecaySteps],
+    ['learning_rate_final_fraction', input.learningRateFinalFraction],
+  ] as const)
+    if (isGiven(value)) refuse(`\`${name}\` has no meaning with a constant learning rate, got ${value}`);
 }

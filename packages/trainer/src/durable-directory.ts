@@ -22,9 +22,7 @@ export function replaceDirectory<Result>(path: string, fill: (temporary: string)
     return result;
   } catch (error) {
     rmSync(temporary, { recursive: true, force: true });
-    throw isDiskFull(error)
-      ? new TrainerError('trainer.disk_full', `no space left to write ${path}`, { cause: error })
-      : error;
+    throw diskFault(error, path);
   }
 }
 
@@ -40,8 +38,10 @@ export function writeDurableText(path: string, text: string): void {
   }
 }
 
-function isDiskFull(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
+/** `trainer.disk_full` for an error of a full disk; every other error as it is. */
+export function diskFault(error: unknown, path: string): unknown {
+  const isFull = error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
+  return isFull ? new TrainerError('trainer.disk_full', `no space left to write ${path}`, { cause: error }) : error;
 }
 
 function syncDirectory(path: string): void {

@@ -9,6 +9,8 @@ export type TrainerErrorCode =
   | 'trainer.non_finite'
   | 'trainer.checkpoint_unreadable'
   | 'trainer.disk_full'
+  | 'trainer.export_differs'
+  | 'trainer.adapter_invalid'
   | 'trainer.cancelled'
   | 'trainer.host_lost'
   | 'trainer.internal';

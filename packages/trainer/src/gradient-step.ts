@@ -1,9 +1,10 @@
 import type { TrainingConfig } from './config.ts';
-import { TrainerError } from './errors.ts';
+import { learningRateAt } from './learning-rate.ts';
 import { policyLoss } from './loss.ts';
 import type { ComputeGate, PolicyModel } from './model/policy-model.ts';
-import { adamWStep, gradientNorm, type OptimizerState } from './optimizer.ts';
+import type { OptimizerState } from './optimizer.ts';
 import type { TrainingRow } from './pack.ts';
+import { requireFinite, updateWeights } from './weight-update.ts';
 
 export interface StepParts {
   readonly model: PolicyModel;
@@ -24,7 +25,7 @@ export interface OtherLogprobs {
 /**
  * One gradient step on one row: forward, loss, backward, clip, AdamW. Changes the model's adapter and the optimizer's state.
  *
- * @returns The step's metrics, all finite. Seconds are wall time, waiting for the cores included.
+ * @returns The step's metrics, all finite. Seconds are wall time, waiting for the cores included; memory is what the process held at most.
  * @throws {TrainerError} `trainer.non_finite` before any weight changed, or after a step that made one infinite; what the model throws
  */
 export async function gradientStep(
@@ -58,37 +59,22 @@ export async function gradientStep(
 
   await model.backward(lossGradient, { gate, signal });
   const backwardEnded = performance.now();
-  const norm = gradientNorm(tensors);
-  requireFinite('the gradient norm', [norm]);
-
-  const learningRate = config.learningRate * row.numHistories ** config.numTrajectoriesLearningRateMultiplierPower;
-  await gate.acquire(signal);
-  try {
-    adamWStep(tensors, optimizer, norm, { ...config, learningRate });
-    for (const { name, value } of tensors) requireFinite(`a weight of ${name}`, value);
-  } finally {
-    gate.release();
-  }
+  const learningRate = learningRateAt(optimizer.numSteps, row.numHistories, config);
+  const norm = await updateWeights(tensors, optimizer, { ...config, learningRate }, { gate, signal });
   const ended = performance.now();
   return {
     ...metrics,
     grad_norm: norm,
     learning_rate: learningRate,
     num_trainable_tokens: row.row.targets.length,
+    num_trajectories_trained: row.numTrajectories,
+    num_histories_trained: row.numHistories,
     num_row_tokens: row.row.tokenIds.length,
     num_sequence_tokens: row.numSequenceTokens,
     tokens_per_second: (1000 * row.numSequenceTokens) / (ended - started),
     seconds_forward: (forwardEnded - started) / 1000,
     seconds_backward: (backwardEnded - forwardEnded) / 1000,
     seconds_optimizer: (ended - backwardEnded) / 1000,
+    peak_memory_mb: process.resourceUsage().maxRSS / 1024,
   };
-}
-
-function requireFinite(what: string, values: Float32Array | readonly number[]): void {
-  if (values.every(Number.isFinite)) return;
-  const bad = values.find((value) => !Number.isFinite(value));
-  throw new TrainerError(
-    'trainer.non_finite',
-    `${what} is ${bad}: the job ends here and its last checkpoint stays in use`,
-  );
 }

@@ -9,6 +9,7 @@ export {
 } from './config.ts';
 export type { History, Trajectory, TrajectoryGroup } from './trajectory.ts';
 export type {
+  JobBase,
   TrainablePolicy,
   TrainerEvent,
   TrainingJob,
@@ -18,8 +19,22 @@ export type {
 } from './training-job.ts';
 export { openTrainer, type Trainer } from './open-trainer.ts';
 export { runTrainingJob } from './train.ts';
+export { runSftJob, type SftJob } from './sft/run-sft-job.ts';
+export type { SftExample } from './sft/sft-example.ts';
+export {
+  learningRates,
+  numSftSteps,
+  resolveSftConfig,
+  type AssistantTurns,
+  type SftSchedule,
+  type SftConfig,
+  type SftConfigInput,
+} from './sft/sft-config.ts';
+export { referenceStep } from './reference-policy.ts';
+export type { DropCounts, DropReason } from './sequence-report.ts';
 
 export { groupAdvantages, normalizeCredit, type Credit, type CreditInput } from './advantage.ts';
+export { learningRateAt, type LearningRateSchedule } from './learning-rate.ts';
 export { policyLoss, type LossConfig, type LossInput, type LossResult } from './loss.ts';
 export type { LossMetrics } from './loss-metrics.ts';
 export { packRows, rowLength, type CreditedSequence, type TrainingRow } from './pack.ts';
@@ -30,6 +45,17 @@ export {
   type OptimizerConfig,
   type OptimizerState,
 } from './optimizer.ts';
+export {
+  exportCheckpoint,
+  type ExportedFile,
+  type ExportFormat,
+  type ExportOptions,
+  type ExportRequest,
+  type ExportResult,
+} from './export/export-checkpoint.ts';
+export type { MergedType } from './export/merged-weights.ts';
+export type { ParityReport } from './export/parity.ts';
+export { importAdapter, type ImportedAdapter, type ImportRequest } from './import/import-adapter.ts';
 export { checkpointDigest, readCheckpoint, writeCheckpoint } from './checkpoint.ts';
 export { readSafetensors, writeSafetensors, type NamedTensor, type SafetensorsFile } from './safetensors.ts';
 

@@ -1,6 +1,6 @@
 import { moments } from './advantage.ts';
 import type { TrainingStartedData } from './training-job.ts';
-import type { SequenceReport } from './training-sequences.ts';
+import type { SequenceReport } from './sequence-report.ts';
 import type { TrajectoryGroup } from './trajectory.ts';
 
 /**
@@ -14,7 +14,9 @@ export function jobMetrics(groups: readonly TrajectoryGroup[], report: SequenceR
     num_groups_submitted: report.numGroupsSubmitted,
     num_groups_trainable: report.numGroupsTrainable,
     num_trajectories: report.numTrajectoriesSubmitted,
+    num_trajectories_trainable: report.numTrajectoriesTrainable,
   };
+  for (const [reason, count] of Object.entries(report.droppedGroups)) metrics[`num_groups_dropped_${reason}`] = count;
   if (report.numTrajectoriesSubmitted > 0) metrics['reward'] = moments(rewards.flat()).mean;
   const spread = rewards.filter((group) => group.length >= 2);
   if (spread.length > 0)
@@ -25,7 +27,7 @@ export function jobMetrics(groups: readonly TrajectoryGroup[], report: SequenceR
   return Object.fromEntries(Object.entries(metrics).filter(([, value]) => Number.isFinite(value)));
 }
 
-/** The data of `training_started`: how much was submitted, how much is trained, and what was dropped for which reason. */
+/** The data of `training_started`: how much was submitted, how much is trained, what was dropped for which reason, and what had to be guessed. */
 export function startedData(report: SequenceReport, numRows: number): TrainingStartedData {
   return {
     num_sequences: numRows,
@@ -36,19 +38,28 @@ export function startedData(report: SequenceReport, numRows: number): TrainingSt
     num_histories_trainable: report.numSequencesTrainable,
     num_trainable_tokens: report.numTrainableTokens,
     num_tokens_without_logprobs: report.numTokensWithoutLogprobs,
+    num_turns_without_logprobs: report.numTurnsWithoutLogprobs,
+    num_retokenized_turns: report.numRetokenizedTurns,
+    num_truncated_choices: report.numTruncatedChoices,
     num_divergent_prompts: report.numDivergentPrompts,
+    num_choices_with_other_text: report.numChoicesWithOtherText,
+    group_outcomes: report.groupOutcomes,
     dropped_groups: report.droppedGroups,
     dropped_trajectories: report.droppedTrajectories,
     dropped_histories: report.droppedHistories,
   };
 }
 
-/** Mean of each metric over the steps that have it. */
+/** Over a job the largest of its steps counts, not their mean. */
+const isMaximum = (name: string): boolean => name.endsWith('_max') || name === 'peak_memory_mb';
+
+/** Mean of each metric over the steps that have it; the largest of those that are maxima. */
 export function meanMetrics(steps: readonly Readonly<Record<string, number>>[]): Record<string, number> {
   const names = new Set(steps.flatMap((step) => Object.keys(step)));
   return Object.fromEntries(
     Array.from(names, (name) => {
       const values = steps.flatMap((step) => step[name] ?? []);
+      if (isMaximum(name)) return [name, values.reduce((max, value) => Math.max(max, value), -Infinity)];
       return [name, values.reduce((total, value) => total + value / values.length, 0)];
     }),
   );

@@ -11,43 +11,66 @@ export type LossMetrics = Record<string, number>;
 const MAX_REPORTED_LOG_RATIO = 80;
 
 /**
- * - `policy_loss`, `entropy` (mean of weight · H, nats), `clip_fraction` (tokens that the clip acted on, 0–1)
+ * - `policy_loss`, `entropy` (mean of weight · H, nats)
+ * - `clip_fraction` (tokens that the clip acted on, 0–1), of which `clip_fraction_low` at the lower bound, `clip_fraction_high` at the upper
  * - `ratio_mean`, `ratio_max`: importance ratios at the configured level, before cap, mask and clip
+ * - `effective_sample_size`: (Σr)² / Σr² over those ratios, in tokens: what N tokens of unequal weight are worth
  * - `probs_corr`: Pearson correlation of sampled and new probabilities, the best single check of tokenisation: on-policy >= 0.99.
  *   Absent when either side does not vary.
  * - `kl_sampler` (k3 = r - 1 - log r) and `kl_sampler_k1` (-log r): KL(sampler ‖ policy), r = new / sampled
  * - `logprob_gap_mean`, `_p99`, `_max`: |new - sampled|
- * - `kl_policy_ref`: mean of new - reference, when there is a reference
+ * - `kl_policy_ref`: mean of new - reference, when there is a reference, and `kl_policy_ref_k3`, its low-variance form, never negative
  *
+ * @see Kong, A note on importance sampling using standardized weights (1992), for the effective sample size
  * @see Schulman, Approximating KL divergence, http://joschu.net/blog/kl-approx.html
  */
-export function lossMetrics(row: LossInput & { loss: number; ratios: Float64Array; numClipped: number }): LossMetrics {
+export function lossMetrics(
+  row: LossInput & { loss: number; ratios: Float64Array; clipped: { low: number; high: number } },
+): LossMetrics {
   const numTokens = row.newLogprobs.length;
   if (numTokens === 0) return { policy_loss: row.loss };
   const reported = row.ratios.map((ratio) => Math.min(ratio, Math.exp(MAX_REPORTED_LOG_RATIO)));
   const metrics: LossMetrics = {
     policy_loss: row.loss,
     entropy: mean(Float64Array.from(row.entropies, (entropy, i) => entropy * row.weights[i]!)),
-    clip_fraction: row.numClipped / numTokens,
+    clip_fraction: (row.clipped.low + row.clipped.high) / numTokens,
+    clip_fraction_low: row.clipped.low / numTokens,
+    clip_fraction_high: row.clipped.high / numTokens,
     ratio_mean: mean(reported),
     ratio_max: reported.reduce((max, ratio) => Math.max(max, ratio), 0),
+    effective_sample_size: effectiveSampleSize(reported),
     ...samplerMetrics(row),
   };
   if (row.refLogprobs !== null) {
     const { refLogprobs } = row;
-    metrics['kl_policy_ref'] = mean(Float64Array.from(row.newLogprobs, (logprob, i) => logprob - refLogprobs[i]!));
+    const gaps = Float64Array.from(row.newLogprobs, (logprob, i) => logprob - refLogprobs[i]!);
+    metrics['kl_policy_ref'] = mean(gaps);
+    metrics['kl_policy_ref_k3'] = mean(gaps.map((gap) => k3(-gap)));
   }
   return metrics;
+}
+
+/** r - 1 - log r, of log r. */
+const k3 = (logRatio: number): number => Math.expm1(Math.min(logRatio, MAX_REPORTED_LOG_RATIO)) - logRatio;
+
+/** 0 where all ratios underflow to 0. */
+function effectiveSampleSize(ratios: Float64Array): number {
+  let sum = 0;
+  let squares = 0;
+  for (const ratio of ratios) {
+    sum += ratio;
+    squares += ratio * ratio;
+  }
+  return squares > 0 ? (sum * sum) / squares : 0;
 }
 
 function samplerMetrics({ newLogprobs, sampledLogprobs }: LossInput): LossMetrics {
   const known = Array.from(sampledLogprobs.keys()).filter((i) => !Number.isNaN(sampledLogprobs[i]));
   if (known.length === 0) return {};
   const logRatios = Float64Array.from(known, (i) => newLogprobs[i]! - sampledLogprobs[i]!);
-  const k3 = logRatios.map((logRatio) => Math.expm1(Math.min(logRatio, MAX_REPORTED_LOG_RATIO)) - logRatio);
   const gaps = logRatios.map(Math.abs).sort();
   const metrics: LossMetrics = {
-    kl_sampler: mean(k3),
+    kl_sampler: mean(logRatios.map(k3)),
     kl_sampler_k1: -mean(logRatios),
     logprob_gap_mean: mean(gaps),
     logprob_gap_p99: gaps[Math.ceil(0.99 * gaps.length) - 1]!,

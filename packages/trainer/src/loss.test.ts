@@ -252,10 +252,19 @@ describe('metrics', () => {
     expect(metrics['logprob_gap_p99']).toBeCloseTo(1, 12);
     expect(metrics['entropy']).toBeCloseTo((0.8 * 3.5 + 1.3 * 2.5) / 5, 12);
     expect(metrics['clip_fraction']).toBe(0);
+    const squares = sum(ratios.map((ratio) => ratio ** 2));
+    expect(metrics['effective_sample_size']).toBeCloseTo(sum(ratios) ** 2 / squares, 12);
+    const toReference = [0.1, -0.5, 0.05, 0.1, 0.2]; // new - reference
+    const k3OfReference = toReference.map((gap) => Math.exp(-gap) - 1 + gap);
+    expect(metrics['kl_policy_ref_k3']).toBeCloseTo(sum(k3OfReference) / 5, 12);
     expect(metrics['kl_policy_ref']).toBeCloseTo(-0.01, 12);
     // computed apart in Python: Pearson of exp([-.5, -1.2, -.1, -2]) and exp([-.3, -2, -.15, -1])
     expect(metrics['probs_corr']).toBeCloseTo(0.8603873723341433, 12);
-    expect(policyLoss(ROW, resolveTrainingConfig({ ppo: true })).metrics['clip_fraction']).toBeCloseTo(1 / 5, 12);
+    const ppo = policyLoss(ROW, resolveTrainingConfig({ ppo: true })).metrics;
+    expect([ppo['clip_fraction'], ppo['clip_fraction_low'], ppo['clip_fraction_high']]).toEqual([0.2, 0, 0.2]);
+    // Ratios e^.2, e^-.8, e^-.05, e, 1 against [.8, 1.2]: one below, two above.
+    const cispo = policyLoss(ROW, resolveTrainingConfig({ epsilon: 0.2, epsilonHigh: 0.2 })).metrics;
+    expect([cispo['clip_fraction_low'], cispo['clip_fraction_high']]).toEqual([0.2, 0.4]);
   });
 
   it('leave out what is undefined, and stay finite for an absurd ratio', () => {

@@ -75,7 +75,7 @@ export function policyLoss(input: LossInput, config: LossConfig): LossResult {
   const gradient = new Float64Array(numTokens);
   const pooledGradients = new Float64Array(lengths.length); // [histories] what each token of a history gets from its pooled ratio
   let loss = 0;
-  let numClipped = 0;
+  const clipped = { low: 0, high: 0 };
   for (let i = 0; i < numTokens; i++) {
     let ratio = ratios[i]!;
     let isConstant = false; // whether cap or mask cut the ratio off from the policy
@@ -89,14 +89,14 @@ export function policyLoss(input: LossInput, config: LossConfig): LossResult {
     if (config.lossFunction === 'cispo') {
       loss -= scale * clippedRatio * advantage * input.newLogprobs[i]!;
       gradient[i] = gradient[i]! - scale * clippedRatio * advantage;
-      if (isOutside) numClipped++;
+      if (isOutside) clipped[ratio < low ? 'low' : 'high']++;
       continue;
     }
     const plain = ratio * advantage;
-    const clipped = clippedRatio * advantage;
-    loss -= scale * Math.min(plain, clipped);
-    if (isOutside && !(plain < clipped)) {
-      numClipped++; // the clipped branch decides: no gradient
+    const bounded = clippedRatio * advantage;
+    loss -= scale * Math.min(plain, bounded);
+    if (isOutside && !(plain < bounded)) {
+      clipped[ratio < low ? 'low' : 'high']++; // the clipped branch decides: no gradient
     } else if (!isConstant) {
       const history = input.histories[i]!;
       gradient[i] = gradient[i]! - scale * advantage * ownSlopes[i]!;
@@ -104,7 +104,7 @@ export function policyLoss(input: LossInput, config: LossConfig): LossResult {
     }
   }
   for (let i = 0; i < numTokens; i++) gradient[i] = gradient[i]! + pooledGradients[input.histories[i]!]!;
-  return { loss, gradient, metrics: lossMetrics({ ...input, loss, ratios, numClipped }) };
+  return { loss, gradient, metrics: lossMetrics({ ...input, loss, ratios, clipped }) };
 }
 
 /** log(new / old); 0 where no old log-probability is known. */

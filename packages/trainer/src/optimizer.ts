@@ -6,8 +6,12 @@ export type OptimizerConfig = Pick<
   'learningRate' | 'adamBeta1' | 'adamBeta2' | 'adamEpsilon' | 'weightDecay' | 'maxGradNorm'
 >;
 
-/** What AdamW remembers. It belongs to the model and carries over from job to job. */
+/** What is being minimised. Momentum of one is worth nothing to another. */
+export type Objective = 'rl' | 'sft';
+
+/** What AdamW remembers. It belongs to the model and carries over from job to job of the same objective. */
 export interface OptimizerState {
+  readonly objective: Objective;
   /** Steps taken so far. */
   numSteps: number;
   /** Running means of gradients (m) and of their squares (v), by tensor name, in the tensor's layout. */
@@ -15,9 +19,10 @@ export interface OptimizerState {
 }
 
 /** The state before the first step: all zeros. */
-export function freshOptimizerState(tensors: readonly LoraTensor[]): OptimizerState {
+export function freshOptimizerState(tensors: readonly LoraTensor[], objective: Objective = 'rl'): OptimizerState {
   const zeros = (tensor: LoraTensor): Float32Array => new Float32Array(tensor.value.length);
   return {
+    objective,
     numSteps: 0,
     moments: new Map(tensors.map((tensor) => [tensor.name, { m: zeros(tensor), v: zeros(tensor) }])),
   };

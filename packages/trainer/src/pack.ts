@@ -29,6 +29,7 @@ export interface TrainingRow {
   /** [N] index of the token's history in this row. */
   readonly histories: Int32Array;
   readonly numHistories: number;
+  readonly numTrajectories: number;
   /** Tokens of all histories, shared ones counted each time: what a trainer without sharing would compute. */
   readonly numSequenceTokens: number;
 }
@@ -115,6 +116,7 @@ function trainingRow(trie: TokenTrie, members: readonly CreditedSequence[]): Tra
     weights,
     histories,
     numHistories: members.length,
+    numTrajectories: new Set(members.map((member) => `${member.groupIndex} ${member.trajectoryIndex}`)).size,
     numSequenceTokens: members.reduce((total, { tokenIds: ids }) => total + ids.length, 0),
   };
 }

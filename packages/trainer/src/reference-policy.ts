@@ -1,8 +1,14 @@
 import { readAdapter, checkpointDigest } from './checkpoint.ts';
+import type { TrainingConfig } from './config.ts';
 import { TrainerError } from './errors.ts';
 import { initialLoraParameters } from './model/lora-parameters.ts';
 import type { LoraParameters, PackedRow } from './model/policy-model.ts';
 import type { TrainablePolicy, TrainingJob, TrainingParts } from './training-job.ts';
+
+/** Whether a job compares with a reference: for its KL term, or to report the distance to a step that it names. */
+export function hasReference(config: TrainingConfig): boolean {
+  return config.klPenaltyCoef > 0 || config.klPenaltyReferenceStep !== null || config.klPenaltyStepLag !== null;
+}
 
 /**
  * The adapter of the KL reference; null: the base model, which a fresh adapter equals.
@@ -11,8 +17,8 @@ import type { TrainablePolicy, TrainingJob, TrainingParts } from './training-job
  *   not given the checkpoint of
  */
 export function referenceAdapter(job: TrainingJob, model: TrainablePolicy): LoraParameters | null {
-  const { klPenaltyCoef, klPenaltyReferenceStep, klPenaltyStepLag } = job.config;
-  if (klPenaltyCoef === 0) return null;
+  const { klPenaltyReferenceStep, klPenaltyStepLag } = job.config;
+  if (!hasReference(job.config)) return null;
   const directory = job.referenceFrom;
   if (directory === null) return null;
   if (directory === undefined) {
@@ -43,4 +49,15 @@ export async function referenceLogprobs(
   } finally {
     model.lora.tensors.forEach(({ value }, i) => value.set(own[i]!));
   }
+}
+
+/**
+ * The step whose adapter is the reference; null: the job has none.
+ *
+ * @param startStep Step that the job trains on.
+ */
+export function referenceStep(config: TrainingConfig, startStep: number): number | null {
+  if (!hasReference(config)) return null;
+  if (config.klPenaltyStepLag !== null) return Math.max(0, startStep - config.klPenaltyStepLag);
+  return config.klPenaltyReferenceStep ?? 0;
 }

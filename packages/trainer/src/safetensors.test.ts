@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readSafetensors, writeSafetensors } from './safetensors.ts';
+import { SafetensorsWriter } from './safetensors-writer.ts';
 
 let directory: string;
 let path: string;
@@ -45,6 +46,32 @@ describe('safetensors', () => {
     expect(writeSafetensors(join(directory, 'other'), TENSORS, {})).toBe(digest);
   });
 
+  it('of 16 bits are read as what they stand for, whatever order the header lists them in', () => {
+    // The same four numbers as IEEE halves and as upper halves of float32.
+    const halves = Uint16Array.of(0x3c00, 0xc000, 0x3555, 0x7bff);
+    const brains = Uint16Array.of(0x3f80, 0xc000, 0x3eab, 0x4780);
+    const header = {
+      brain: { dtype: 'BF16', shape: [2, 2], data_offsets: [8, 16] },
+      half: { dtype: 'F16', shape: [4], data_offsets: [0, 8] },
+    };
+    forge(JSON.stringify(header), Buffer.concat([halves, brains].map((bits) => new Uint8Array(bits.buffer))));
+    const { tensors } = readSafetensors(path);
+    expect([...tensors.keys()]).toEqual(['half', 'brain']);
+    expect([...tensors.get('half')!.data]).toEqual([1, -2, 0.333251953125, 65_504]);
+    expect([...tensors.get('brain')!.data]).toEqual([1, -2, 0.333984375, 65_536]);
+  });
+
+  it('written in halves are rounded to the nearest', () => {
+    const data = Float32Array.from({ length: 3_000_000 }, (_, i) => (i - 1_500_000) / 997);
+    const shapes = [{ name: 'x', dims: [3, 1_000_000], dtype: 'F16' }] as const;
+    const writer = new SafetensorsWriter(path, shapes, {});
+    writer.add(data);
+    const digest = writer.finish();
+    const file = readSafetensors(path);
+    expect(file.digest).toBe(digest);
+    expect(file.tensors.get('x')!.data).toEqual(data.map(Math.f16round));
+  });
+
   const one = (entry: object): string =>
     JSON.stringify({ x: { dtype: 'F32', shape: [2], data_offsets: [0, 8], ...entry } });
   const eight = new Uint8Array(8);
@@ -56,7 +83,9 @@ describe('safetensors', () => {
     ['no JSON', () => forge('{"x": '), /not JSON/],
     ['a header that is no object', () => forge('[]'), /not an object/],
     ['metadata that are no strings', () => forge('{"__metadata__": {"a": 1}}'), /metadata are not strings/],
-    ['another type', () => forge(one({ dtype: 'F16' }), eight), /tensor x is not described as F32/],
+    ['another type', () => forge(one({ dtype: 'F64' }), eight), /dtype F64; readable are F32, F16, BF16/],
+    ['a type that is no text', () => forge(one({ dtype: 4 }), eight), /tensor x is not described/],
+    ['a type of another size', () => forge(one({ dtype: 'F16' }), eight), /of \[2\] has 8 bytes/],
     ['a negative offset', () => forge(one({ data_offsets: [-8, 0] }), eight), /tensor x is not described/],
     ['a gap', () => forge(one({ data_offsets: [4, 12] }), new Uint8Array(12)), /starts at 4, expected 0/],
     ['a shape that is not its size', () => forge(one({ shape: [3] }), eight), /of \[3\] has 8 bytes/],

@@ -8,7 +8,7 @@ import { readAdapter, readOptimizer, writeAdapter, writeOptimizer } from './chec
 import { replaceDirectory, writeDurableText } from './durable-directory.ts';
 import { TrainerError } from './errors.ts';
 import type { LoraParameters } from './model/policy-model.ts';
-import type { OptimizerState } from './optimizer.ts';
+import type { Objective, OptimizerState } from './optimizer.ts';
 
 const PROGRESS_FILE = 'metrics.json';
 const NAME = /^step-(\d+)$/;
@@ -47,14 +47,19 @@ export function writeSnapshot(
  *
  * @returns null when there is none; a damaged one or one of another job is as good as none: the job starts over
  */
-export function resumeSnapshot(workDirectory: string, fingerprint: string, lora: LoraParameters): Progress | null {
+export function resumeSnapshot(
+  workDirectory: string,
+  fingerprint: string,
+  lora: LoraParameters,
+  objective: Objective,
+): Progress | null {
   for (const numSteps of snapshots(workDirectory)) {
     const directory = join(workDirectory, `step-${numSteps}`);
     try {
       const progress: unknown = JSON.parse(readFileSync(join(directory, PROGRESS_FILE), 'utf8'));
       if (!isProgressFile(progress) || progress.fingerprint !== fingerprint || progress.stepMetrics.length !== numSteps)
         continue;
-      const optimizer = readOptimizer(directory, lora);
+      const optimizer = readOptimizer(directory, lora, objective);
       readAdapter(directory, lora, progress.digest);
       return { stepMetrics: progress.stepMetrics, optimizer };
     } catch (error) {

@@ -186,7 +186,9 @@ describe('runTrainingJob', () => {
       const finished = Math.min(cut + 1, expected.numGradientSteps - 1);
       expect(resumed.events.slice(0, finished + 1)).toEqual(interrupted.events.slice(0, finished + 1));
       const withoutTimes = (events: TrainerEvent[]) =>
-        steps(events).map(({ metrics }) => Object.entries(metrics).filter(([key]) => !/seconds|per_second/.test(key)));
+        steps(events).map(({ metrics }) =>
+          Object.entries(metrics).filter(([key]) => !/seconds|per_second|memory/.test(key)),
+        );
       expect(withoutTimes(resumed.events)).toEqual(withoutTimes(whole.events));
     }
   });
@@ -237,6 +239,8 @@ describe('runTrainingJob', () => {
     rmSync(join(directory, 'step1', 'optimizer.safetensors'));
     const without = await runTrainingJob(second('b'), parts());
     expect(withMomentum.digest).not.toBe(without.digest);
+    const warm = { ...second('d'), startFrom: join(directory, 'step1'), withFreshOptimizer: true };
+    expect((await runTrainingJob(warm, parts())).digest).toBe(without.digest);
     writeFileSync(join(directory, 'step1', 'digest'), 'something else');
     await expect(runTrainingJob(second('c'), parts())).rejects.toMatchObject({ code: 'trainer.checkpoint_unreadable' });
   });
@@ -266,6 +270,35 @@ describe('runTrainingJob', () => {
     await runTrainingJob(job(config, { ...start, referenceFrom: null, workDirectory: join(directory, 'w3') }), base);
     expect(steps(base.events).some(({ metrics }) => Math.abs(metrics['kl_policy_ref']!) > 1e-3)).toBe(true);
     await expect(runTrainingJob(job(config, start), parts())).rejects.toMatchObject({ code: 'trainer.config_invalid' });
+    // Without a coefficient the distance is reported and nothing else changes.
+    const watched = parts();
+    const plain = { ...SMALL_ROWS, learningRate: 0.1 };
+    const named = job(
+      { ...plain, klPenaltyReferenceStep: 1 },
+      { referenceFrom: join(directory, 'step1'), workDirectory: join(directory, 'w4') },
+    );
+    const watchedResult = await runTrainingJob(named, watched);
+    expect(steps(watched.events).some(({ metrics }) => metrics['kl_policy_ref_k3']! > 1e-3)).toBe(true);
+    expect(steps(watched.events).every(({ metrics }) => metrics['seconds_reference']! >= 0)).toBe(true);
+    const alone = await runTrainingJob(job(plain, { workDirectory: join(directory, 'w5') }), parts());
+    expect(watchedResult.digest).toBe(alone.digest);
+  });
+
+  it('warms up and decays over the gradient steps of all jobs', async () => {
+    const config = {
+      ...SMALL_ROWS,
+      learningRate: 1,
+      learningRateSchedule: 'linear',
+      learningRateWarmupSteps: 1,
+      learningRateDecaySteps: 5,
+    } as const;
+    const first = parts();
+    await runTrainingJob(job(config, { outputDirectory: join(directory, 'step1') }), first);
+    const next = parts();
+    const goesOn = { startFrom: join(directory, 'step1'), workDirectory: join(directory, 'w2') };
+    await runTrainingJob(job(config, goesOn), next);
+    const rates = [...steps(first.events), ...steps(next.events)].map(({ metrics }) => metrics['learning_rate']);
+    expect(rates.slice(0, 7)).toEqual([0.5, 1, 0.75, 0.5, 0.25, 0, 0]);
   });
 
   it('has ratio 1 at the first step on recomputed log-probabilities', async () => {
@@ -285,7 +318,7 @@ describe('runTrainingJob', () => {
     ['no groups', [], {}],
     ['equal rewards', [group(answer(0.1, 'a'), answer(0.1, 'b'), answer(0.1, 'c'))], { equal_rewards: 3 }],
     ['exceptions only', [{ trajectories: [], numExceptions: 3 }], {}],
-    ['nothing sampled', [group(typed, { ...typed, reward: 0 })], { no_trainable_tokens: 2 }],
+    ['nothing sampled', [group(typed, { ...typed, reward: 0 })], { missing_logprobs: 2 }],
   ])('trains nothing and writes nothing for %s', async (_name, groups, dropped) => {
     const running = parts();
     const result = await runTrainingJob(job(SMALL_ROWS, { groups }), running);

@@ -1,15 +1,12 @@
-import { strict as assert } from 'node:assert';
-import { createHash } from 'node:crypto';
-import { readCheckpoint, checkpointDigest, writeCheckpoint } from './checkpoint.ts';
+import { checkpointDigest } from './checkpoint.ts';
 import { TrainerError } from './errors.ts';
 import { gradientStep, type OtherLogprobs } from './gradient-step.ts';
-import { jobMetrics, meanMetrics, startedData } from './job-statistics.ts';
-import { initialLoraParameters } from './model/lora-parameters.ts';
-import { freshOptimizerState, type OptimizerState } from './optimizer.ts';
+import { jobFingerprint, requireSameLora, runSteps, startingPoint, withTrainerErrors } from './job-run.ts';
+import { jobMetrics, startedData } from './job-statistics.ts';
+import type { OptimizerState } from './optimizer.ts';
 import { packRows, type TrainingRow } from './pack.ts';
-import { referenceAdapter, referenceLogprobs } from './reference-policy.ts';
-import { resumeSnapshot, writeSnapshot } from './snapshot.ts';
-import type { TrainablePolicy, TrainingJob, TrainingParts, TrainingResult } from './training-job.ts';
+import { hasReference, referenceAdapter, referenceLogprobs } from './reference-policy.ts';
+import type { TrainingJob, TrainingParts, TrainingResult } from './training-job.ts';
 import { trainingSequences } from './training-sequences.ts';
 import { validateGroups } from './validate-groups.ts';
 
@@ -25,66 +22,50 @@ import { validateGroups } from './validate-groups.ts';
  *   `trainer.disk_full`, `trainer.internal`. Whatever is thrown, `outputDirectory` does not exist.
  */
 export async function runTrainingJob(job: TrainingJob, parts: TrainingParts): Promise<TrainingResult> {
-  try {
-    return await train(job, parts);
-  } catch (error) {
-    if (parts.signal.aborted)
-      throw new TrainerError('trainer.cancelled', `job ${job.jobId} was cancelled`, { cause: error });
-    if (error instanceof TrainerError) throw error;
-    throw new TrainerError('trainer.internal', `job ${job.jobId} failed inside the trainer`, { cause: error });
-  }
+  return await withTrainerErrors(job, parts, () => train(job, parts));
 }
 
 async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingResult> {
-  const { config, workDirectory } = job;
+  const { config } = job;
   const { model, template, gate, signal, emit } = parts;
-  assert.deepEqual(
-    { ...model.lora.config, initSeed: job.lora.initSeed },
-    job.lora,
-    'the policy has another shape of adapter',
-  );
+  requireSameLora(job, model);
 
-  validateGroups(job.groups, model.architecture.vocabSize);
+  const started = performance.now();
+  validateGroups(job.groups, model.architecture.vocabSize, config.allowTrainingWithoutLogprobs);
   const { sequences, maxTokens, report } = await trainingSequences(job.groups, { template, config, signal });
   const rows = packRows(sequences, maxTokens, job.seed);
-  const ofTheJob = jobMetrics(job.groups, report);
+  const ofTheJob: Record<string, number> = {
+    ...jobMetrics(job.groups, report),
+    seconds_prepare: (performance.now() - started) / 1000,
+  };
   emit({ kind: 'training_started', numGradientSteps: rows.length, data: startedData(report, rows.length) });
   if (rows.length === 0) return { numGradientSteps: 0, digest: null, metrics: ofTheJob };
 
-  let optimizer = startingPoint(job, model);
+  const start = startingPoint(job, model, 'rl');
+  const prepared = performance.now();
   const precalculated = config.precalculateLogprobs ? await logprobsOf(rows, parts) : null;
+  if (precalculated !== null) ofTheJob['seconds_precalculate'] = (performance.now() - prepared) / 1000;
   const reference = referenceAdapter(job, model);
 
-  const fingerprint = jobFingerprint(job, rows);
-  const progress = resumeSnapshot(workDirectory, fingerprint, model.lora);
-  if (progress !== null) optimizer = progress.optimizer;
-  const stepMetrics = [...(progress?.stepMetrics ?? [])];
-  stepMetrics.forEach((metrics, index) => emit({ kind: 'gradient_step', index, metrics }));
-
-  for (let index = stepMetrics.length; index < rows.length; index++) {
+  const { seed, referenceFrom = null } = job;
+  const settings = { config, seed, reference: referenceFrom === null ? null : checkpointDigest(referenceFrom) };
+  const fingerprint = jobFingerprint(job, settings, rows.flatMap(arraysOf));
+  const step = async (index: number, optimizer: OptimizerState) => {
     const row = rows[index]!;
+    const stepStarted = performance.now();
     const other: OtherLogprobs = {
       precalculated: precalculated?.[index] ?? null,
-      reference: config.klPenaltyCoef === 0 ? null : await referenceLogprobs(row.row, reference, parts),
+      reference: hasReference(config) ? await referenceLogprobs(row.row, reference, parts) : null,
     };
-    const metrics = { ...ofTheJob, ...(await gradientStep(row, other, { model, config, optimizer, gate, signal })) };
-    stepMetrics.push(metrics);
-    if (stepMetrics.length < rows.length)
-      writeSnapshot(workDirectory, fingerprint, model.lora, { stepMetrics, optimizer });
-    emit({ kind: 'gradient_step', index, metrics });
-  }
-  signal.throwIfAborted();
-  const metrics = meanMetrics(stepMetrics);
-  const digest = writeCheckpoint(job.outputDirectory, model.lora, model.architecture, optimizer, metrics);
-  return { numGradientSteps: rows.length, digest, metrics };
-}
-
-/** Puts the job's first weights into the model: those of a checkpoint, or fresh ones that change nothing. */
-function startingPoint({ startFrom, lora }: TrainingJob, model: TrainablePolicy): OptimizerState {
-  if (startFrom !== null) return readCheckpoint(startFrom, model.lora);
-  const fresh = initialLoraParameters(model.architecture, lora);
-  model.lora.tensors.forEach(({ value }, i) => value.set(fresh.tensors[i]!.value));
-  return freshOptimizerState(model.lora.tensors);
+    const referenceSeconds = (performance.now() - stepStarted) / 1000;
+    const metrics = await gradientStep(row, other, { model, config, optimizer, gate, signal });
+    return {
+      ...ofTheJob,
+      ...metrics,
+      ...(other.reference === null ? {} : { seconds_reference: referenceSeconds }),
+    };
+  };
+  return await runSteps(job, parts, { numSteps: rows.length, fingerprint, optimizer: start, step });
 }
 
 /** Log-probabilities of all rows under the weights as they are: [rows][N]. */
@@ -103,14 +84,6 @@ async function logprobsOf(
   return results;
 }
 
-/** What decides a job's outcome: another job's snapshot must not be gone on from. */
-function jobFingerprint({ config, lora, seed, startFrom }: TrainingJob, rows: readonly TrainingRow[]): string {
-  const start = startFrom === null ? null : checkpointDigest(startFrom);
-  const hash = createHash('sha256').update(JSON.stringify({ config, lora, seed, start }));
-  for (const { row, sampledLogprobs, advantages, weights } of rows) {
-    for (const values of [row.tokenIds, row.parents, row.sources, row.targets, sampledLogprobs, advantages, weights]) {
-      hash.update(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
-    }
-  }
-  return hash.digest('hex');
+function arraysOf({ row, sampledLogprobs, advantages, weights }: TrainingRow): ArrayBufferView[] {
+  return [row.tokenIds, row.parents, row.sources, row.targets, sampledLogprobs, advantages, weights];
 }

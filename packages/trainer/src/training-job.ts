@@ -4,20 +4,26 @@ import type { Architecture } from './model/architecture.ts';
 import type { ComputeGate, LoraConfig, PolicyModel } from './model/policy-model.ts';
 import type { TrajectoryGroup } from './trajectory.ts';
 
-/** One reinforcement-learning job, self-contained: the same job and weights give the same checkpoint. */
-export interface TrainingJob {
+/** What every job has, whatever it learns from. */
+export interface JobBase {
   readonly jobId: string;
-  readonly groups: readonly TrajectoryGroup[];
-  readonly config: TrainingConfig;
   readonly lora: LoraConfig;
   /** Checkpoint directory to go on from, weights and optimizer; null: a fresh adapter. */
   readonly startFrom: string | null;
-  /** Checkpoint directory of the KL reference; absent or null: the base model. Read only with a `klPenaltyCoef`. */
-  readonly referenceFrom?: string | null;
+  /** The optimizer starts afresh, whatever `startFrom` holds: its momentum belongs to another model. Default false. */
+  readonly withFreshOptimizer?: boolean;
   /** Holds a snapshot after each gradient step but the last, so that a job cut off goes on where it was. */
   readonly workDirectory: string;
   /** Receives the checkpoint; appears whole or not at all. */
   readonly outputDirectory: string;
+}
+
+/** One reinforcement-learning job, self-contained: the same job and weights give the same checkpoint. */
+export interface TrainingJob extends JobBase {
+  readonly groups: readonly TrajectoryGroup[];
+  readonly config: TrainingConfig;
+  /** Checkpoint directory of the KL reference; absent or null: the base model. Read only when the settings compare with one. */
+  readonly referenceFrom?: string | null;
   /** Seed of the shuffles. */
   readonly seed: number;
 }
@@ -35,19 +41,21 @@ export interface TrainingParts {
   readonly emit: (event: TrainerEvent) => void;
 }
 
-/** `training_started` once, then one `gradient_step` for each row, in order. The terminal event is the caller's to write. */
+/** `training_started` once, then one `gradient_step` for each row (batch), in order. The terminal event is the caller's to write. */
 export type TrainerEvent =
   | { readonly kind: 'training_started'; readonly numGradientSteps: number; readonly data: TrainingStartedData }
   | { readonly kind: 'gradient_step'; readonly index: number; readonly metrics: Readonly<Record<string, number>> };
 
-/** Counts and drops by reason, under the names of the wire so that it is passed on as it is. */
-export type TrainingStartedData = Readonly<Record<string, number | Readonly<Record<string, number>>>>;
+/** Counts, drops by reason, and what became of each group, under the names of the wire so that it is passed on as it is. */
+export type TrainingStartedData = Readonly<
+  Record<string, number | Readonly<Record<string, number>> | readonly string[]>
+>;
 
 export interface TrainingResult {
   /** 0: nothing was trained, and no files were written. */
   readonly numGradientSteps: number;
   /** sha256 of `adapter_model.safetensors`, in hex; null when nothing was trained. */
   readonly digest: string | null;
-  /** Mean over the gradient steps of each metric. */
+  /** Mean over the gradient steps of each metric, or their maximum. */
   readonly metrics: Readonly<Record<string, number>>;
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { resolveTrainingConfig, type TrainingConfigInput } from './config.ts';
+import { packRows } from './pack.ts';
 import { answer, byteTemplate, choice, END_TOKEN, group, message } from './test-support/chat-groups.ts';
 import { trainingSequences } from './training-sequences.ts';
 import type { TrajectoryGroup } from './trajectory.ts';
@@ -9,9 +10,10 @@ import { validateGroups } from './validate-groups.ts';
 const VOCABULARY_SIZE = 259;
 
 async function prepare(groups: TrajectoryGroup[], config: TrainingConfigInput = {}) {
-  validateGroups(groups, VOCABULARY_SIZE);
+  const resolved = resolveTrainingConfig(config);
+  validateGroups(groups, VOCABULARY_SIZE, resolved.allowTrainingWithoutLogprobs);
   const signal = new AbortController().signal;
-  return trainingSequences(groups, { template: byteTemplate, config: resolveTrainingConfig(config), signal });
+  return trainingSequences(groups, { template: byteTemplate, config: resolved, signal });
 }
 
 const sum = (counts: Record<string, number>): number =>
@@ -58,15 +60,20 @@ describe('trainingSequences', () => {
       numTrainableTokens: 4,
       numTokensWithoutLogprobs: 0,
       numDivergentPrompts: 0,
-      droppedGroups: { no_trajectories: 1, single_trajectory: 1, equal_rewards: 1, no_trainable_tokens: 1 },
+      numTruncatedChoices: 0,
+      numRetokenizedTurns: 0,
+      numChoicesWithOtherText: 0,
+      numTurnsWithoutLogprobs: 1,
+      groupOutcomes: ['no_trajectories', 'single_trajectory', 'equal_rewards', 'trained', 'missing_logprobs'],
+      droppedGroups: { no_trajectories: 1, single_trajectory: 1, equal_rewards: 1, missing_logprobs: 1 },
       droppedTrajectories: {
         single_trajectory: 1,
         equal_rewards: 3,
         zero_advantage: 1,
-        no_trainable_tokens: 1,
+        missing_logprobs: 1,
         too_long: 1,
       },
-      droppedHistories: { no_trainable_tokens: 1, too_long: 1 },
+      droppedHistories: { missing_logprobs: 1, too_long: 1 },
     });
   });
 
@@ -93,13 +100,65 @@ describe('trainingSequences', () => {
       histories: [{ items: [message('user', 'hi'), message('assistant', content)], tools: null }],
     });
     const groups = [group(typed(1, 'yes'), typed(0, 'no'))];
-    expect((await prepare(groups)).report.droppedTrajectories).toEqual({ no_trainable_tokens: 2 });
+    expect((await prepare(groups)).report.droppedTrajectories).toEqual({ missing_logprobs: 2 });
     const { sequences, report } = await prepare(groups, { allowTrainingWithoutLogprobs: true });
     expect(
       byteTemplate.tokenizer.decode(sequences[0]!.tokenIds.filter((_, i) => sequences[0]!.lossMask[i] === 1)),
     ).toBe('yes');
     expect(sequences[0]!.oldLogprobs.every(Number.isNaN)).toBe(true);
     expect(report.numTokensWithoutLogprobs).toBe(5);
+  });
+
+  it('trains ids without log-probabilities as they are, when allowed', async () => {
+    const bare = (reward: number, content: string) => {
+      const item = choice(content, NaN);
+      return { reward, histories: [{ items: [message('user', 'hi'), item], tools: null }] };
+    };
+    const groups = [group(bare(1, 'yes'), bare(0, 'no'))];
+    await expect(prepare(groups)).rejects.toMatchObject({ code: 'trainer.logprob_invalid' });
+    const { sequences, report } = await prepare(groups, { allowTrainingWithoutLogprobs: true });
+    const trained = sequences[0]!.tokenIds.filter((_, i) => sequences[0]!.lossMask[i] === 1);
+    expect(trained).toEqual(Int32Array.of(...Buffer.from('yes'), END_TOKEN));
+    expect(report).toMatchObject({ numTokensWithoutLogprobs: 7, numTurnsWithoutLogprobs: 2, numRetokenizedTurns: 0 });
+  });
+
+  it('counts turns that were cut, tokenised again, or say something else than their tokens', async () => {
+    const sampled = choice('sampled');
+    if (sampled.kind !== 'choice') throw new Error('not a choice');
+    const cut = { ...sampled, tokenIds: sampled.tokenIds.subarray(0, -1), logprobs: sampled.logprobs.subarray(0, -1) };
+    const other = { ...sampled, message: { role: 'assistant', content: 'written' } };
+    // What parsers and clients take away is no difference: white space, the rest of a text, cut characters.
+    const shorter = { ...sampled, message: { role: 'assistant', content: ' sam\n\uFFFD' } };
+    const history = (...items: (typeof sampled | ReturnType<typeof message>)[]) => [{ items, tools: null }];
+    const user = message('user', 'hi');
+    const { report } = await prepare([
+      group(
+        {
+          reward: 1,
+          histories: history(user, message('assistant', 'typed'), user, cut, user, message('assistant', 'x')),
+        },
+        { reward: 0, histories: history(user, other) },
+        { reward: 0.7, histories: history(user, shorter) },
+      ),
+    ]);
+    expect(report).toMatchObject({
+      numTruncatedChoices: 1,
+      numRetokenizedTurns: 1,
+      numTurnsWithoutLogprobs: 2,
+      numChoicesWithOtherText: 1,
+      numTrajectoriesTrainable: 3,
+    });
+  });
+
+  it('names the reason of each group, in order', async () => {
+    const empty = { reward: 1, histories: [] };
+    const { report } = await prepare([
+      { trajectories: [], numExceptions: 2 },
+      group(answer(0, 'a'), answer(1, 'b')),
+      group(empty, { ...empty, reward: 0 }),
+    ]);
+    expect(report.groupOutcomes).toEqual(['exception', 'trained', 'no_trainable_tokens']);
+    expect(report.droppedGroups).toEqual({ exception: 1, no_trainable_tokens: 1 });
   });
 
   it('trains every history of a trajectory with its advantage', async () => {
@@ -124,6 +183,21 @@ describe('trainingSequences', () => {
     expect(sequences).toEqual([]);
     expect(report.droppedTrajectories).toEqual({ no_trainable_tokens: 1, balanced_away: 1 });
   });
+
+  it('prepares ten thousand trajectories in bounded memory, and packs every one', async () => {
+    const groups = Array.from({ length: 625 }, (_, question) =>
+      group(...Array.from({ length: 16 }, (_unused, index) => answer(index % 4, `${16 * question + index}`))),
+    );
+    const before = process.memoryUsage().rss;
+    const started = performance.now();
+    const { sequences, maxTokens, report } = await prepare(groups);
+    const rows = packRows(sequences, maxTokens, 0);
+    const [seconds, grown] = [(performance.now() - started) / 1000, (process.memoryUsage().rss - before) / 1e6];
+    console.log(`10,000 trajectories → ${rows.length} rows: ${seconds.toFixed(1)} s, ${grown.toFixed(0)} MB more`);
+    expect(report).toMatchObject({ numTrajectoriesTrainable: 10_000, numGroupsTrainable: 625 });
+    expect(rows.reduce((total, { numTrajectories }) => total + numTrajectories, 0)).toBe(10_000);
+    expect(grown).toBeLessThan(500);
+  }, 60_000);
 
   it('accounts for every trajectory and every group', async () => {
     const trajectory = fc.record({
@@ -199,12 +273,14 @@ describe('validateGroups', () => {
       'group 1, trajectory 1: the reward must be a finite number, got Infinity',
     ],
   ])('refuses %s, saying where', (_name, bad, code, text) => {
-    expect(() => validateGroups([group(answer(1, 'fine')), bad], VOCABULARY_SIZE)).toThrow(
+    expect(() => validateGroups([group(answer(1, 'fine')), bad], VOCABULARY_SIZE, false)).toThrow(
       expect.objectContaining({ code, message: text }),
     );
   });
 
   it('lets the rounding of certainty pass', () => {
-    expect(() => validateGroups([tampered(({ logprobs }) => logprobs.fill(5e-7))], VOCABULARY_SIZE)).not.toThrow();
+    expect(() =>
+      validateGroups([tampered(({ logprobs }) => logprobs.fill(5e-7))], VOCABULARY_SIZE, false),
+    ).not.toThrow();
   });
 });

@@ -2,43 +2,11 @@ import { setImmediate } from 'node:timers/promises';
 import { renderHistory, type ChatTemplate, type HistoryItem, type TrainingSequence } from '@trainyard/tokenizer';
 import { groupAdvantages, normalizeCredit } from './advantage.ts';
 import type { TrainingConfig } from './config.ts';
+import { driftOf, isTurnWithoutLogprobs } from './drift.ts';
 import { TrainerError } from './errors.ts';
 import { rowLength, type CreditedSequence } from './pack.ts';
+import { DropLedger, type DriftCounts, type SequenceReport } from './sequence-report.ts';
 import type { History, TrajectoryGroup } from './trajectory.ts';
-
-/**
- * Why something was not trained. Every submitted trajectory is trained or dropped for exactly one of these; a group is dropped when
- * all its trajectories are, for the reason of the first.
- */
-export type DropReason =
-  | 'no_trajectories'
-  | 'single_trajectory'
-  | 'equal_rewards'
-  | 'zero_advantage'
-  | 'no_trainable_tokens'
-  | 'too_long'
-  | 'balanced_away';
-
-export type DropCounts = Partial<Record<DropReason, number>>;
-
-/** What became of the submitted groups. */
-export interface SequenceReport {
-  readonly numGroupsSubmitted: number;
-  readonly numGroupsTrainable: number;
-  readonly numTrajectoriesSubmitted: number;
-  readonly numTrajectoriesTrainable: number;
-  /** Histories, or the parts of them that stand alone because an earlier turn was rewritten. */
-  readonly numSequencesTrainable: number;
-  readonly numTrainableTokens: number;
-  /** Of the trainable ones, those that came without a log-probability: trained at ratio 1. */
-  readonly numTokensWithoutLogprobs: number;
-  /** Choices trained behind other prompt tokens than they were sampled after: the same text, cut or spelled differently. */
-  readonly numDivergentPrompts: number;
-  readonly droppedGroups: DropCounts;
-  readonly droppedTrajectories: DropCounts;
-  /** Of trajectories that have an advantage; `too_long` counts sequences. */
-  readonly droppedHistories: DropCounts;
-}
 
 export interface TrainingSequences {
   readonly sequences: CreditedSequence[];
@@ -52,6 +20,7 @@ interface Candidate {
   readonly trajectoryIndex: number;
   readonly advantage: number;
   readonly sequences: readonly TrainingSequence[];
+  readonly drift: readonly Omit<DriftCounts, 'numDivergentPrompts'>[];
   /** Over all its histories, those dropped for their length included. */
   readonly numTrainedTokens: number;
 }
@@ -71,7 +40,7 @@ export async function trainingSequences(
   parts: { template: ChatTemplate; config: TrainingConfig; signal: AbortSignal },
 ): Promise<TrainingSequences> {
   const { template, config, signal } = parts;
-  const drops = new DropLedger(groups);
+  const drops = new DropLedger();
   const candidates: Candidate[] = [];
   for (const [groupIndex, { trajectories }] of groups.entries()) {
     const scale = config.scaleRewards && config.normalizeAdvantages ? 'std' : 'none';
@@ -81,35 +50,37 @@ export async function trainingSequences(
     );
     for (const [trajectoryIndex, { histories }] of trajectories.entries()) {
       if (advantages === null) {
-        drops.trajectory(groupIndex, trajectories.length === 1 ? 'single_trajectory' : 'equal_rewards');
+        drops.dropTrajectory(groupIndex, trajectories.length === 1 ? 'single_trajectory' : 'equal_rewards');
         continue;
       }
       const advantage = advantages[trajectoryIndex]!;
       if (advantage === 0) {
-        drops.trajectory(groupIndex, 'zero_advantage');
+        drops.dropTrajectory(groupIndex, 'zero_advantage');
         continue;
       }
       if (trajectoryIndex % TRAJECTORIES_PER_TURN === 0) await setImmediate();
       signal.throwIfAborted();
+      const where = `group ${groupIndex}, trajectory ${trajectoryIndex}`;
       const rendered = histories.map((history, historyIndex) =>
-        render(
-          template,
-          history,
-          config,
-          `group ${groupIndex}, trajectory ${trajectoryIndex}, history ${historyIndex}`,
-        ),
+        render(template, history, config, `${where}, history ${historyIndex}`),
       );
-      drops.histories('no_trainable_tokens', rendered.filter((sequences) => sequences.length === 0).length);
-      const sequences = rendered.flat();
-      if (sequences.length === 0) drops.trajectory(groupIndex, 'no_trainable_tokens');
-      else
-        candidates.push({
-          groupIndex,
-          trajectoryIndex,
-          advantage,
-          sequences,
-          numTrainedTokens: sum(sequences.map(numTrained)),
-        });
+      const reasons = histories.map(({ items }, i) => (rendered[i]!.sequences.length > 0 ? null : untrainable(items)));
+      for (const reason of reasons) if (reason !== null) drops.dropHistory(reason);
+      const trainable = rendered.filter(({ sequences }) => sequences.length > 0);
+      const sequences = trainable.flatMap((history) => history.sequences);
+      if (sequences.length === 0) {
+        const isMissing = reasons.includes('missing_logprobs');
+        drops.dropTrajectory(groupIndex, isMissing ? 'missing_logprobs' : 'no_trainable_tokens');
+        continue;
+      }
+      candidates.push({
+        groupIndex,
+        trajectoryIndex,
+        advantage,
+        sequences,
+        drift: trainable.map(({ drift }) => drift),
+        numTrainedTokens: sum(sequences.map(numTrained)),
+      });
     }
   }
   const longest = candidates
@@ -118,19 +89,22 @@ export async function trainingSequences(
   const maxTokens = rowLength(longest, config);
   const kept = dropTooLong(candidates, maxTokens, drops);
   const sequences = credited(kept, config.advantageBalance);
-  if (sequences === null) for (const { groupIndex } of kept) drops.trajectory(groupIndex, 'balanced_away');
-  const numDivergentPrompts = sum(
-    kept.flatMap((candidate) => candidate.sequences.map((sequence) => sequence.numDivergentPrompts)),
-  );
-  return { sequences: sequences ?? [], maxTokens, report: drops.report(sequences ?? [], numDivergentPrompts) };
+  if (sequences === null) for (const { groupIndex } of kept) drops.dropTrajectory(groupIndex, 'balanced_away');
+  const report = reportOf(groups, sequences === null ? [] : kept, sequences ?? [], drops);
+  return { sequences: sequences ?? [], maxTokens, report };
+}
+
+/** Why a history has nothing to train. */
+function untrainable(items: History['items']): 'missing_logprobs' | 'no_trainable_tokens' {
+  return items.some(isTurnWithoutLogprobs) ? 'missing_logprobs' : 'no_trainable_tokens';
 }
 
 function dropTooLong(candidates: readonly Candidate[], maxTokens: number, drops: DropLedger): Candidate[] {
   const kept: Candidate[] = [];
   for (const candidate of candidates) {
     const sequences = candidate.sequences.filter(({ tokenIds }) => tokenIds.length <= maxTokens);
-    drops.histories('too_long', candidate.sequences.length - sequences.length);
-    if (sequences.length === 0) drops.trajectory(candidate.groupIndex, 'too_long');
+    for (let i = sequences.length; i < candidate.sequences.length; i++) drops.dropHistory('too_long');
+    if (sequences.length === 0) drops.dropTrajectory(candidate.groupIndex, 'too_long');
     else kept.push({ ...candidate, sequences });
   }
   return kept;
@@ -156,19 +130,25 @@ function credited(candidates: readonly Candidate[], balance: number): CreditedSe
   }));
 }
 
-/** Each ends with a trained token, and its first token, which nothing predicts, is none. */
-function render(template: ChatTemplate, history: History, config: TrainingConfig, where: string): TrainingSequence[] {
+function render(
+  template: ChatTemplate,
+  history: History,
+  config: TrainingConfig,
+  where: string,
+): { sequences: TrainingSequence[]; drift: Omit<DriftCounts, 'numDivergentPrompts'> } {
   const items = config.allowTrainingWithoutLogprobs
     ? history.items.map((item) => asChoice(template, item))
     : history.items;
   try {
-    return renderHistory(template, items, { tools: history.tools }).flatMap(trimmed);
+    const sequences = renderHistory(template, items, { tools: history.tools }).flatMap(withTrainedEnd);
+    return { sequences, drift: driftOf(template, history, items) };
   } catch (cause) {
     throw new TrainerError('trainer.render_failed', `${where}: ${(cause as Error).message}`, { cause });
   }
 }
 
-function trimmed(sequence: TrainingSequence): TrainingSequence[] {
+/** Cut behind its last trained token; the first token, which nothing predicts, is none. Empty when no token is trained. */
+export function withTrainedEnd(sequence: TrainingSequence): TrainingSequence[] {
   const lossMask = sequence.lossMask.slice();
   lossMask[0] = 0;
   const length = lossMask.lastIndexOf(1) + 1;
@@ -200,48 +180,31 @@ const numWithoutLogprobs = ({ lossMask, oldLogprobs }: Pick<TrainingSequence, 'l
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-/** Counts what is dropped, so that nothing vanishes silently. */
-class DropLedger {
-  readonly #groups: readonly TrajectoryGroup[];
-  readonly #firstReasons = new Map<number, DropReason>();
-  readonly #trajectories: DropCounts = {};
-  readonly #histories: DropCounts = {};
-
-  constructor(groups: readonly TrajectoryGroup[]) {
-    this.#groups = groups;
-  }
-
-  trajectory(groupIndex: number, reason: DropReason): void {
-    if (!this.#firstReasons.has(groupIndex)) this.#firstReasons.set(groupIndex, reason);
-    this.#trajectories[reason] = (this.#trajectories[reason] ?? 0) + 1;
-  }
-
-  histories(reason: DropReason, count: number): void {
-    if (count > 0) this.#histories[reason] = (this.#histories[reason] ?? 0) + count;
-  }
-
-  report(sequences: readonly CreditedSequence[], numDivergentPrompts: number): SequenceReport {
-    const trainedGroups = new Set(sequences.map(({ groupIndex }) => groupIndex));
-    const droppedGroups: DropCounts = {};
-    this.#groups.forEach(({ trajectories }, groupIndex) => {
-      if (trainedGroups.has(groupIndex)) return;
-      const reason = trajectories.length === 0 ? 'no_trajectories' : this.#firstReasons.get(groupIndex)!;
-      droppedGroups[reason] = (droppedGroups[reason] ?? 0) + 1;
-    });
-    return {
-      numGroupsSubmitted: this.#groups.length,
-      numGroupsTrainable: trainedGroups.size,
-      numTrajectoriesSubmitted: sum(this.#groups.map(({ trajectories }) => trajectories.length)),
-      numTrajectoriesTrainable: new Set(
-        sequences.map(({ groupIndex, trajectoryIndex }) => `${groupIndex} ${trajectoryIndex}`),
-      ).size,
-      numSequencesTrainable: sequences.length,
-      numTrainableTokens: sum(sequences.map(numTrained)),
-      numTokensWithoutLogprobs: sum(sequences.map(numWithoutLogprobs)),
-      numDivergentPrompts,
-      droppedGroups,
-      droppedTrajectories: this.#trajectories,
-      droppedHistories: this.#histories,
-    };
-  }
+function reportOf(
+  groups: readonly TrajectoryGroup[],
+  trained: readonly Candidate[],
+  sequences: readonly CreditedSequence[],
+  drops: DropLedger,
+): SequenceReport {
+  const trajectories = groups.flatMap((group) => group.trajectories);
+  const items = trajectories.flatMap(({ histories }) => histories.flatMap((history) => history.items));
+  const drift = trained.flatMap((candidate) => candidate.drift);
+  const trainedGroups = new Set(trained.map(({ groupIndex }) => groupIndex));
+  return {
+    numGroupsSubmitted: groups.length,
+    numGroupsTrainable: trainedGroups.size,
+    numTrajectoriesSubmitted: trajectories.length,
+    numTrajectoriesTrainable: trained.length,
+    numSequencesTrainable: sequences.length,
+    numTrainableTokens: sum(sequences.map(numTrained)),
+    numTokensWithoutLogprobs: sum(sequences.map(numWithoutLogprobs)),
+    numTurnsWithoutLogprobs: items.filter(isTurnWithoutLogprobs).length,
+    numDivergentPrompts: sum(trained.flatMap((one) => one.sequences.map((sequence) => sequence.numDivergentPrompts))),
+    numTruncatedChoices: sum(drift.map((one) => one.numTruncatedChoices)),
+    numRetokenizedTurns: sum(drift.map((one) => one.numRetokenizedTurns)),
+    numChoicesWithOtherText: sum(drift.map((one) => one.numChoicesWithOtherText)),
+    ...drops.outcomes(groups, trainedGroups),
+    droppedTrajectories: drops.trajectories,
+    droppedHistories: drops.histories,
+  };
 }

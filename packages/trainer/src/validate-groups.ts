@@ -8,10 +8,11 @@ const LOGPROB_ROUNDING = 1e-6;
 /**
  * Checks everything numeric that a client sent, in groups that teach nothing as well: a bad token fails the job, it is never trained.
  *
+ * @param allowsMissing Whether a choice may come with ids alone, all of its log-probabilities NaN.
  * @throws {TrainerError} `trainer.reward_not_finite`, `trainer.token_out_of_range`, `trainer.logprob_invalid`, naming group, trajectory,
  *   history and item by their 0-based index
  */
-export function validateGroups(groups: readonly TrajectoryGroup[], vocabSize: number): void {
+export function validateGroups(groups: readonly TrajectoryGroup[], vocabSize: number, allowsMissing: boolean): void {
   groups.forEach((group, groupIndex) => {
     group.trajectories.forEach((trajectory, trajectoryIndex) => {
       const where = `group ${groupIndex}, trajectory ${trajectoryIndex}`;
@@ -24,14 +25,14 @@ export function validateGroups(groups: readonly TrajectoryGroup[], vocabSize: nu
       trajectory.histories.forEach((history, historyIndex) => {
         history.items.forEach((item, itemIndex) => {
           if (item.kind === 'choice')
-            validateChoice(item, vocabSize, `${where}, history ${historyIndex}, item ${itemIndex}`);
+            validateChoice(item, vocabSize, allowsMissing, `${where}, history ${historyIndex}, item ${itemIndex}`);
         });
       });
     });
   });
 }
 
-function validateChoice(choice: ChoiceItem, vocabSize: number, where: string): void {
+function validateChoice(choice: ChoiceItem, vocabSize: number, allowsMissing: boolean, where: string): void {
   const { tokenIds, logprobs } = choice;
   const fail = (code: TrainerErrorCode, message: string): never => {
     throw new TrainerError(code, `${where}: ${message}`);
@@ -42,12 +43,14 @@ function validateChoice(choice: ChoiceItem, vocabSize: number, where: string): v
   const stray = choice.promptTokenIds?.find((id) => id < 0 || id >= vocabSize);
   if (stray !== undefined)
     fail('trainer.token_out_of_range', `the prompt has id ${stray}, outside the vocabulary of ${vocabSize}`);
+  const isMissing = allowsMissing && logprobs.every(Number.isNaN);
   for (let i = 0; i < tokenIds.length; i++) {
     const id = tokenIds[i]!;
     const logprob = logprobs[i]!;
     if (id < 0 || id >= vocabSize) {
       fail('trainer.token_out_of_range', `token ${i} has id ${id}, outside the vocabulary of ${vocabSize}`);
     }
+    if (isMissing) continue;
     if (!Number.isFinite(logprob) || logprob > LOGPROB_ROUNDING) {
       fail('trainer.logprob_invalid', `token ${i} has log-probability ${logprob}, which must be finite and at most 0`);
     }

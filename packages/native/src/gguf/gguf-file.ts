@@ -29,6 +29,7 @@ export class GgufFile implements Disposable {
   readonly metadata: ReadonlyMap<string, GgufValue>;
   readonly tensors: ReadonlyMap<string, GgufTensorInfo>;
   readonly #types: ReadonlyMap<string, TensorType>;
+  readonly #valueRanges: ReadonlyMap<string, { start: number; end: number }>;
   #descriptor: number | null;
 
   /**
@@ -58,6 +59,7 @@ export class GgufFile implements Disposable {
     this.path = path;
     this.#descriptor = descriptor;
     this.metadata = header.metadata;
+    this.#valueRanges = header.valueRanges;
     this.tensors = new Map(header.tensors.map((tensor) => [tensor.info.name, tensor.info]));
     this.#types = new Map(header.tensors.map((tensor) => [tensor.info.name, tensor.type]));
   }
@@ -86,6 +88,19 @@ export class GgufFile implements Disposable {
       done += bytes.length;
     }
     return out;
+  }
+
+  /** Every metadata value as it lies in the file, for a copy that keeps the types. In the file's order. */
+  rawMetadata(): Record<string, { readonly raw: Uint8Array }> {
+    const { path } = this;
+    const descriptor = this.#descriptor;
+    assert(descriptor !== null, 'this GgufFile is closed');
+    const entries = [...this.#valueRanges].map(([key, { start, end }]) => {
+      const raw = new Uint8Array(end - start);
+      readFully(descriptor, raw, start, path);
+      return [key, { raw }] as const;
+    });
+    return Object.fromEntries(entries);
   }
 
   close(): void {

@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { NativeError } from '../errors.ts';
 import { library } from '../library.ts';
 import { GgufFile } from './gguf-file.ts';
+import { GgufWriter } from './gguf-writer.ts';
 import { TENSOR_TYPES } from './tensor-types.ts';
 import { writeGguf } from './write-gguf.ts';
 
@@ -61,6 +62,31 @@ test('what writeGguf writes, GgufFile reads back', () => {
     expect(file.readF32(name)).toEqual(data);
   }
   expect([...file.tensors.values()].every((tensor) => tensor.offset % 32 === 0)).toBe(true);
+});
+
+test('a copy with raw metadata keeps every value with its type, and rounds to halves where asked', () => {
+  using file = GgufFile.open(sample());
+  const path = join(folder, 'copy.gguf');
+  const tensors = TENSORS.map(({ name, dims }) => ({ name, dims, type: name === 'scalar' ? 'f32' : 'f16' }) as const);
+  using writer = new GgufWriter(path, { ...file.rawMetadata(), 'a.flag': false }, tensors);
+  for (const { data } of TENSORS) writer.add(data);
+  writer.finish();
+  using copy = GgufFile.open(path);
+  expect([...copy.metadata]).toEqual([...file.metadata].map(([key, value]) => [key, key === 'a.flag' ? false : value]));
+  // The bytes say the types: u8 255 and i64 -2^63 would not survive as other numbers.
+  expect(copy.rawMetadata()).toEqual({ ...file.rawMetadata(), 'a.flag': { raw: Uint8Array.of(7, 0, 0, 0, 0) } });
+  for (const { name, data } of TENSORS) {
+    expect(copy.tensors.get(name)!.type).toBe(name === 'scalar' ? 'f32' : 'f16');
+    expect(copy.readF32(name)).toEqual(Float32Array.from(data, name === 'scalar' ? Number : Math.f16round));
+  }
+});
+
+test('a file that is short of a tensor cannot be finished, nor take one more', () => {
+  using writer = new GgufWriter(join(folder, 'short.gguf'), {}, [{ name: 'w', dims: [2], type: 'f16' }]);
+  expect(() => writer.finish()).toThrow('0 of 1 tensors are written');
+  expect(() => writer.add(new Float32Array(3))).toThrow('tensor w of [2] has 3 values');
+  writer.add(new Float32Array(2));
+  expect(() => writer.add(new Float32Array(2))).toThrow('all 1 tensors are written');
 });
 
 test('any metadata and tensors survive the round trip', () => {

@@ -31,6 +31,8 @@ const MIN_VALUE_BYTES: Readonly<Record<ValueType, number>> = {
 
 export interface GgufHeader {
   metadata: Map<string, GgufValue>;
+  /** Where each metadata value lies in the file, its type included. */
+  valueRanges: Map<string, { start: number; end: number }>;
   tensors: { info: GgufTensorInfo; type: TensorType }[];
 }
 
@@ -48,14 +50,17 @@ export function parseHeader(reader: HeaderReader, fileBytes: number): GgufHeader
   const numTensors = reader.count('tensors', 8 + 4 + 4 + 8);
   const numEntries = reader.count('metadata entries', 8 + 4 + 1);
   const metadata = new Map<string, GgufValue>();
+  const valueRanges: GgufHeader['valueRanges'] = new Map();
   const budget = { values: MAX_METADATA_VALUES };
   for (let i = 0; i < numEntries; i++) {
     const start = reader.offset;
     const key = reader.string();
     if (metadata.has(key)) reader.fail(`metadata key ${JSON.stringify(key)} a second time`, start);
+    const valueStart = reader.offset;
     metadata.set(key, readValue(reader, readValueType(reader), budget, 0));
+    valueRanges.set(key, { start: valueStart, end: reader.offset });
   }
-  return { metadata, tensors: readTensors(reader, numTensors, alignmentOf(reader, metadata), fileBytes) };
+  return { metadata, valueRanges, tensors: readTensors(reader, numTensors, alignmentOf(reader, metadata), fileBytes) };
 }
 
 function readValueType(reader: HeaderReader): ValueType {

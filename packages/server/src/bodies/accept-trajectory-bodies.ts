@@ -8,6 +8,7 @@ import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { BodyThread } from './body-thread-client.ts';
 import { ByteBudget } from './byte-budget.ts';
+import { bodyTooLarge, limitedBody } from './limited-body.ts';
 import {
   ParsedTrajectoryBody,
   TRAJECTORY_BODIES,
@@ -43,8 +44,8 @@ export class TrajectoryBodyReader {
   ): Promise<TrajectoryBody<Kind>> {
     const limit = request.routeOptions.bodyLimit;
     const declared = Number(request.headers['content-length'] ?? Number.NaN);
-    if (declared > limit) throw tooLarge(limit);
-    const chunks = digested(request, limited(payload, limit));
+    if (declared > limit) throw bodyTooLarge(limit);
+    const chunks = digested(request, limitedBody(payload, limit));
     const first: Buffer[] = [];
     let numBytes = 0;
     // Left by hand, not by the loop: the rest is read on below.
@@ -100,16 +101,6 @@ export function trajectoryBodyOf<Kind extends TrajectoryBodyKind>(request: {
   throw RequestError.invalid([{ loc: ['body'], msg: 'Field required', type: 'missing' }]);
 }
 
-async function* limited(payload: Readable, limit: number): AsyncGenerator<Buffer, undefined> {
-  let numBytes = 0;
-  // The stream must outlive a refusal: destroying it would close the connection before the answer is out.
-  for await (const chunk of payload.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    numBytes += chunk.length;
-    if (numBytes > limit) throw tooLarge(limit);
-    yield chunk;
-  }
-}
-
 /** Keeps the digest of the body for requests whose repeat must be the same. */
 async function* digested(request: FastifyRequest, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, undefined> {
   const hash = request.headers['idempotency-key'] === undefined ? null : createHash('sha256');
@@ -123,11 +114,4 @@ async function* digested(request: FastifyRequest, chunks: AsyncIterable<Buffer>)
 async function* joined(first: readonly Buffer[], rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   yield* first;
   yield* rest;
-}
-
-function tooLarge(limit: number): RequestError {
-  return new RequestError(
-    'request.body_too_large',
-    `The body is larger than the limit of ${limit} bytes for this route`,
-  );
 }

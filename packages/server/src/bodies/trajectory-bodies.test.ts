@@ -4,6 +4,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ErrorBody, TrainingJobObject } from '@trainyard/protocol';
 
+import { readTrajectoryGroups } from '../jobs/trajectory-blob.ts';
 import { TestServer } from '../testing/test-server.ts';
 import { ByteBudget } from './byte-budget.ts';
 
@@ -54,10 +55,10 @@ describe.each(SIZES)('%s', (_name, padding) => {
       [{ ...valid, model_id: 5 }, 422, 'request.invalid', 'model_id'],
       [{ ...valid, model_id: 'nobody' }, 404, 'request.not_found', 'model_id'],
       [
-        { ...valid, experimental_config: { plot_tensors: true } },
+        { ...valid, experimental_config: { kl_ref_adapter_path: 'a' } },
         422,
         'request.invalid',
-        'experimental_config.plot_tensors',
+        'experimental_config.kl_ref_adapter_path',
       ],
       [
         { ...valid, trajectory_groups: [...valid.trajectory_groups, group(choice('token_id:1000'))] },
@@ -215,6 +216,24 @@ describe('over a socket', () => {
     expect(longest).toBeLessThan(500);
   }, 30_000);
 });
+
+test('ten thousand trajectories are one job, and are read back one group at a time', async () => {
+  const one = (reward: number) => ({ ...group(choice('token_id:5')).trajectories[0], reward });
+  const groups = Array.from({ length: 500 }, (_, index) => ({
+    trajectories: Array.from({ length: 20 }, (_unused, number) => one(index + number)),
+  }));
+  const body = JSON.stringify({ model_id: modelId, trajectory_groups: groups });
+  const startedAt = performance.now();
+  const response = await server.request('POST', JOBS, body);
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(2);
+  expect(response.statusCode).toBe(200);
+  const options = { keepsBareIds: false };
+  const read = await readTrajectoryGroups(server.blobs, `groups/${response.json<TrainingJobObject>().id}`, options);
+  expect(read.flatMap(({ trajectories }) => trajectories.map(({ reward }) => reward))).toEqual(
+    groups.flatMap(({ trajectories }) => trajectories.map(({ reward }) => reward)),
+  );
+  console.log(`10,000 trajectories (${(body.length / 1e6).toFixed(1)} MB) were accepted in ${seconds} s`);
+}, 30_000);
 
 test('bytes are given out in the order of asking', async () => {
   const budget = new ByteBudget(10);

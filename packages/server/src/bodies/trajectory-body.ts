@@ -117,7 +117,7 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
 async function checkGroups(groups: readonly WireTrajectoryGroup[], vocabSize: number): Promise<void> {
   for (const [index, group] of groups.entries()) {
     try {
-      trajectoryGroupOf(group, index, vocabSize);
+      trajectoryGroupOf(group, index, { vocabSize });
     } catch (error) {
       throw error instanceof TrajectoryFormatError ? RequestError.invalid([error.item]) : error;
     }

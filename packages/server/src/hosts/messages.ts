@@ -6,7 +6,17 @@ import type {
   ServedModel,
   TokenizeInput,
 } from '@trainyard/engine';
-import type { LoraConfig, TrainerEvent, TrainingConfig, TrainingResult } from '@trainyard/trainer';
+import type {
+  ExportRequest,
+  ExportResult,
+  ImportedAdapter,
+  ImportRequest,
+  LoraConfig,
+  SftConfig,
+  TrainerEvent,
+  TrainingConfig,
+  TrainingResult,
+} from '@trainyard/trainer';
 
 export interface TrainerHostOptions {
   /** root of the blobs that hold groups and checkpoints */
@@ -14,20 +24,28 @@ export interface TrainerHostOptions {
   readonly numThreads: number;
 }
 
+/** What a job learns from: reward-labelled rollouts, or conversations. */
+export type TrainingJobKind =
+  | { readonly kind: 'rl'; readonly config: TrainingConfig }
+  | { readonly kind: 'sft'; readonly config: SftConfig };
+
 /** One training job as the trainer host runs it: keys and paths, no bodies. */
-export interface TrainingJobRequest {
+export type TrainingJobRequest = TrainingJobKind & {
   readonly jobId: string;
   readonly modelPath: string;
-  /** blob that holds the trajectory groups, as they came over the wire */
+  /** blob that holds the trajectory groups or the conversations, as they came over the wire */
   readonly groupsKey: string;
-  readonly config: TrainingConfig;
   readonly lora: LoraConfig;
   /** checkpoint directory to go on from; null = a fresh adapter */
   readonly startFrom: string | null;
+  /** the optimizer state in `startFrom` is another model's */
+  readonly withFreshOptimizer: boolean;
+  /** checkpoint directory of the KL reference; null = the base model; absent = the job has none */
+  readonly referenceFrom?: string | null;
   readonly workDirectory: string;
   readonly outputDirectory: string;
   readonly seed: number;
-}
+};
 
 export interface HostFailure {
   readonly code: string;
@@ -69,3 +87,20 @@ export type TrainerHostMessage =
   | { kind: 'trainer-event'; jobId: string; event: TrainerEvent }
   | { kind: 'job-done'; jobId: string; result: TrainingResult }
   | { kind: 'job-failed'; jobId: string; failure: HostFailure };
+
+export interface ExchangeHostOptions {
+  readonly numThreads: number;
+}
+
+/** An exchange host gets one of the first two, once. */
+export type ExchangeHostCommand =
+  | { kind: 'export-checkpoint'; request: ExportRequest }
+  | { kind: 'import-adapter'; request: ImportRequest }
+  | { kind: 'shutdown' };
+
+export type ExchangeHostMessage =
+  | { kind: 'ready' }
+  | { kind: 'fatal'; failure: HostFailure }
+  | { kind: 'exported'; result: ExportResult }
+  | { kind: 'imported'; adapter: ImportedAdapter }
+  | { kind: 'exchange-failed'; failure: HostFailure };

@@ -3,9 +3,10 @@
  *
  * It runs one job at a time, as the worker in the API process hands them over, and reports each finished gradient step.
  */
-import { openTrainer, runTrainingJob, type Trainer } from '@trainyard/trainer';
+import { openTrainer, runSftJob, runTrainingJob, type Trainer, type TrainingParts } from '@trainyard/trainer';
 import { FolderBlobs } from '@trainyard/store';
 
+import { readSftExamples } from '../jobs/sft-blob.ts';
 import { readTrajectoryGroups } from '../jobs/trajectory-blob.ts';
 import { connectHost, failureOf, hostOptions, openOrRefuse } from './host-main.ts';
 import type { TrainerHostCommand, TrainerHostMessage, TrainerHostOptions, TrainingJobRequest } from './messages.ts';
@@ -62,17 +63,19 @@ async function runAndReport(job: TrainingJobRequest): Promise<void> {
 async function run(job: TrainingJobRequest, signal: AbortSignal) {
   signal.throwIfAborted();
   const opened = await trainerFor(job);
-  const groups = await readTrajectoryGroups(blobs, job.groupsKey);
-  return await runTrainingJob(
-    { ...job, groups },
-    {
-      model: await opened.policy(job.lora),
-      template: opened.template,
-      gate: lease,
-      signal,
-      emit: (event) => send({ kind: 'trainer-event', jobId: job.jobId, event }),
-    },
-  );
+  const parts: TrainingParts = {
+    model: await opened.policy(job.lora),
+    template: opened.template,
+    gate: lease,
+    signal,
+    emit: (event) => send({ kind: 'trainer-event', jobId: job.jobId, event }),
+  };
+  if (job.kind === 'sft') return await runSftJob({ ...job, examples: readSftExamples(blobs, job.groupsKey) }, parts);
+  const groups = await readTrajectoryGroups(blobs, job.groupsKey, {
+    keepsBareIds: job.config.allowTrainingWithoutLogprobs,
+  });
+  signal.throwIfAborted();
+  return await runTrainingJob({ ...job, groups }, parts);
 }
 
 /** Loads the base weights on the first job and keeps them for the next. */

@@ -4,11 +4,20 @@ import { join } from 'node:path';
 
 import type { Blobs, ClaimedJob, Model, Store } from '@trainyard/store';
 import { StoreError } from '@trainyard/store';
-import type { TrainerEvent, TrainingConfig, TrainingResult } from '@trainyard/trainer';
+import {
+  resolveTrainingConfig,
+  type SftConfig,
+  type TrainerEvent,
+  type TrainingConfig,
+  type TrainingResult,
+} from '@trainyard/trainer';
 
 import type { TrainingQueue } from '../backends.ts';
 import { TrainingRunError, type TrainingBackend } from '../hosts/embedded-training.ts';
-import type { TrainingJobRequest } from '../hosts/messages.ts';
+import type { TrainingJobKind, TrainingJobRequest } from '../hosts/messages.ts';
+import { endData, startedLine, wireEvent } from './job-events.ts';
+import { jobWeights } from './job-weights.ts';
+import { removeEnded, removeIfEnded } from './snapshot-folders.ts';
 
 /** A worker that misses two heartbeats is taken for dead. */
 const LEASE_MS = 30_000;
@@ -67,10 +76,13 @@ export class TrainingWorker implements TrainingQueue {
     this.#wake.resolve();
   }
 
-  async cancelModel(modelId: string): Promise<void> {
+  async stopJob(jobId: string): Promise<void> {
+    const { store, workDirectory } = this.#options;
     const current = this.#current;
-    if (current?.job.modelId !== modelId) return;
-    current.controller.abort(new DOMException('the model was deleted', 'AbortError'));
+    // What was paused or ended makes room for another job.
+    this.notify();
+    if (current?.job.id !== jobId) return removeIfEnded(store, workDirectory, jobId);
+    current.controller.abort(new StoreError('store.lease_lost', 'the job was cancelled or paused'));
     await current.ended;
   }
 
@@ -80,6 +92,9 @@ export class TrainingWorker implements TrainingQueue {
 
   async #run(): Promise<void> {
     const { store, log } = this.#options;
+    await removeEnded(store, this.#options.workDirectory).catch((error: unknown) =>
+      log(`old snapshots stay on disk: ${String(error)}`),
+    );
     while (!this.#isStopping) {
       this.#wake = Promise.withResolvers();
       try {
@@ -126,7 +141,12 @@ export class TrainingWorker implements TrainingQueue {
         return;
       }
       if (isLostLease(error) || (controller.signal.aborted && isLostLease(controller.signal.reason))) {
-        log(`job ${job.id}: another worker has it, or it was cancelled`);
+        // A paused job, or one that another worker of this folder has, needs its snapshots.
+        const now = await store.getJob(job.id);
+        log(
+          `job ${job.id}: left in the state ${now === null ? 'deleted' : now.pausedAt === null ? now.status : 'paused'}`,
+        );
+        if (now !== null && now.finishedAt === null) return;
       } else {
         await this.#fail(job, error);
       }
@@ -142,21 +162,13 @@ export class TrainingWorker implements TrainingQueue {
     const { store, blobs, modelPath } = this.#options;
     const model: Model | null = await store.getModel(job.modelId);
     if (model === null) throw new StoreError('store.lease_lost', 'the model of this job was deleted');
-    const artifactKey = job.start?.artifactKey ?? null;
-    const startFrom = artifactKey === null ? null : await blobs.localDirectory(artifactKey);
-    if (artifactKey !== null && startFrom === null) {
-      throw new TrainingRunError({
-        code: 'trainer.checkpoint_unreadable',
-        message: `the files of step ${job.start?.step} that this job starts from are gone`,
-      });
-    }
     return {
+      ...kindOf(job),
       jobId: job.id,
       modelPath: modelPath(),
       groupsKey: job.groupsKey,
-      config: job.config['resolved'] as TrainingConfig,
       lora: model.lora as TrainingJobRequest['lora'],
-      startFrom,
+      ...(await jobWeights({ store, blobs }, job, model)),
       workDirectory,
       outputDirectory,
       // The order of rows differs from step to step and is the same when a step is trained again.
@@ -171,11 +183,13 @@ export class TrainingWorker implements TrainingQueue {
     let numFinishedSteps = 0;
     let numLosses = 0;
     const onEvent = (event: TrainerEvent) => {
+      const line = startedLine(event, job);
+      if (line !== null) log(line);
       if (event.kind === 'gradient_step' && event.index >= numFinishedSteps) {
         numFinishedSteps = event.index + 1;
         numLosses = 0;
       }
-      written = written.then(() => store.appendEvent(job.id, job.fencingToken, wireEvent(event)));
+      written = written.then(() => store.appendEvent(job.id, job.fencingToken, wireEvent(event, job)));
       // A failed write ends the run; the rejection itself is awaited below.
       written.catch((error: unknown) => controller.abort(error));
     };
@@ -203,18 +217,15 @@ export class TrainingWorker implements TrainingQueue {
   async #finish(job: ClaimedJob, result: TrainingResult, staged: string): Promise<void> {
     const { store, blobs } = this.#options;
     const metrics = Object.fromEntries(Object.entries(result.metrics).map(([name, value]) => [`train/${name}`, value]));
-    if (result.digest === null) {
-      await store.finishJobSucceeded(job.id, job.fencingToken, { artifactKey: null, digest: null, metrics });
-      return;
-    }
-    const artifactKey = `checkpoints/${randomUUID()}`;
-    await blobs.commitDirectory(staged, artifactKey);
+    const data = endData(result);
+    const artifactKey = result.digest === null ? null : `checkpoints/${randomUUID()}`;
+    if (artifactKey !== null) await blobs.commitDirectory(staged, artifactKey);
     try {
-      const outcome = { artifactKey, digest: result.digest, metrics };
+      const outcome = { artifactKey, digest: result.digest, metrics, data };
       const { artifactKeys } = await store.finishJobSucceeded(job.id, job.fencingToken, outcome);
       for (const key of artifactKeys) await blobs.removeDirectory(key);
     } catch (error) {
-      await blobs.removeDirectory(artifactKey);
+      if (artifactKey !== null) await blobs.removeDirectory(artifactKey);
       throw error;
     }
   }
@@ -233,28 +244,19 @@ export class TrainingWorker implements TrainingQueue {
   }
 }
 
+function kindOf(job: ClaimedJob): TrainingJobKind {
+  const config = job.config['resolved'];
+  if (job.kind === 'sft') return { kind: 'sft', config: config as SftConfig };
+  // A job that waited through an update lacks the settings that came with it.
+  return { kind: 'rl', config: { ...resolveTrainingConfig({}), ...(config as TrainingConfig) } };
+}
+
 function refuseAfterTooManyAttempts(job: ClaimedJob): void {
   if (job.numAttempts <= MAX_ATTEMPTS) return;
   throw new TrainingRunError({
     code: 'trainer.host_lost',
     message: `the service went down ${job.numAttempts - 1} times while this job ran`,
   });
-}
-
-/** The event as clients read it. The dedupe key makes a repeated event of a resumed job one event. */
-function wireEvent(event: TrainerEvent): { type: string; data: object; dedupeKey: string } {
-  switch (event.kind) {
-    case 'training_started':
-      return {
-        type: 'training_started',
-        data: { ...event.data, num_sequences: event.numGradientSteps },
-        dedupeKey: 'training_started',
-      };
-    case 'gradient_step':
-      return { type: 'gradient_step', data: event.metrics, dedupeKey: `gradient_step:${event.index}` };
-    default:
-      return event satisfies never;
-  }
 }
 
 function isLostLease(error: unknown): boolean {

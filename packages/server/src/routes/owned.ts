@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import type { Job, Model } from '@trainyard/store';
+import type { Adapter, Job, Model, ModelExport } from '@trainyard/store';
 
 import { callerOf } from '../auth.ts';
 import { RequestError } from '../request-error.ts';
@@ -17,6 +17,27 @@ export async function ownedJob(request: FastifyRequest, parts: RouteParts, jobId
   const job = await parts.store.getJob(jobId);
   if (job === null || job.entityId !== callerOf(request).entityId) throw notFound('training job', jobId, 'job_id');
   return job;
+}
+
+/** The caller's export of that model. @throws {RequestError} as for models */
+export async function ownedExport(
+  request: FastifyRequest,
+  parts: RouteParts,
+  ids: { model_id: string; export_id: string },
+): Promise<ModelExport> {
+  const model = await ownedModel(request, parts, ids.model_id);
+  const found = await parts.store.getExport(ids.export_id);
+  if (found === null || found.modelId !== model.id) throw notFound('export', ids.export_id, 'export_id');
+  return found;
+}
+
+/** The caller's adapter. @throws {RequestError} as for models */
+export async function ownedAdapter(request: FastifyRequest, parts: RouteParts, adapterId: string): Promise<Adapter> {
+  const adapter = await parts.store.getAdapter(adapterId);
+  if (adapter === null || adapter.entityId !== callerOf(request).entityId) {
+    throw notFound('adapter', adapterId, 'adapter_id');
+  }
+  return adapter;
 }
 
 export function notFound(what: string, id: string, param: string): RequestError {

@@ -22,13 +22,14 @@ afterAll(() => server.close());
 const asRival = () => ({ authorization: `Bearer ${rival}` });
 
 /** A trajectory as the ART client sends it: a question, and a reply of two tokens. */
-function trajectory(reward: number, entry: Record<string, unknown> = {}) {
+function trajectory(reward: number, entry: Record<string, unknown> = {}, tokenIds: number[] | null = null) {
   return {
     messages_and_choices: [
       { role: 'user', content: 'hello' },
       {
         finish_reason: 'stop',
         index: 0,
+        token_ids: tokenIds,
         logprobs: {
           content: [
             { token: 'token_id:5', bytes: null, logprob: -0.5, top_logprobs: [] },
@@ -70,6 +71,14 @@ describe('models', () => {
       name: 'one',
       base_model: 'tiny/base',
       run_id: null,
+      lora: {
+        rank: 8,
+        alpha: 16,
+        targets: ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj'],
+        dropout: 0,
+        init_seed: 0,
+        init_from: null,
+      },
     });
     expect((await server.request('POST', '/v1/preview/models', { ...body, entity: 'acme' })).json()).toEqual(first);
   });
@@ -128,13 +137,14 @@ describe('models', () => {
   test('deleting removes the model and its files and frees the name', async () => {
     const id = await server.makeModel('doomed');
     await server.addCheckpoint(id, 'e');
+    const job = await server.store.enqueueJob({ modelId: id, kind: 'rl', config: {}, groupsKey: 'groups/doomed' });
     const artifact = (await server.store.latestCheckpoint(id))?.artifactKey ?? '';
     expect(await server.blobs.localDirectory(artifact)).not.toBeNull();
     const response = await server.request('DELETE', `/v1/preview/models/${id}`, undefined, {
       'content-type': 'application/json',
     });
     expect(response.json()).toEqual({ model_id: id, deleted_checkpoints: 2, deleted_run: false });
-    expect(server.training.cancelled).toContain(id);
+    expect(server.training.stopped).toContain(job?.id);
     expect(await server.blobs.localDirectory(artifact)).toBeNull();
     expect((await server.request('DELETE', `/v1/preview/models/${id}`)).statusCode).toBe(404);
     expect((await server.chat({ model: 'doomed' })).statusCode).toBe(404);
@@ -313,7 +323,28 @@ describe('training jobs', () => {
     [{ experimental_config: { advantage_balance: 1.5 } }, 'experimental_config.advantage_balance'],
     [{ experimental_config: { learning_rate: 'fast' } }, 'experimental_config.learning_rate'],
     [{ experimental_config: { importance_sampling_level: 'word' } }, 'experimental_config.importance_sampling_level'],
-    [{ experimental_config: { kl_penalty_coef: 0.1 } }, 'experimental_config.kl_penalty_coef'],
+    [{ experimental_config: { learning_rate: -1 } }, 'experimental_config.learning_rate'],
+    [{ experimental_config: { epsilon: -0.1 } }, 'experimental_config.epsilon'],
+    [{ experimental_config: { ppo: true, loss_fn: 'cispo' } }, 'experimental_config.loss_fn'],
+    [
+      { experimental_config: { kl_penalty_step_lag: 1, kl_penalty_reference_step: 0 } },
+      'experimental_config.kl_penalty_step_lag',
+    ],
+    [
+      { experimental_config: { kl_penalty_coef: 0.1, kl_penalty_reference_step: 1000 } },
+      'experimental_config.kl_penalty_reference_step',
+    ],
+    [{ experimental_config: { kl_ref_adapter_path: '/tmp/x' } }, 'experimental_config.kl_ref_adapter_path'],
+    [{ experimental_config: { packed_sequence_length: 513 } }, 'experimental_config.packed_sequence_length'],
+    [{ experimental_config: { learning_rate_schedule: 'cosine' } }, 'experimental_config.learning_rate_decay_steps'],
+    [
+      { trajectory_groups: [{ trajectories: [{ reward: 1, messages_and_choices: [{}] }] }] },
+      `${place}.messages_and_choices.0`,
+    ],
+    [
+      { trajectory_groups: [{ trajectories: [trajectory(1, { token: 'token_id:7' }, [5, 6])] }] },
+      `${choice}.logprobs.content.1.token`,
+    ],
     [{ experimental_config: { kl_penalty_step_lag: 0 } }, 'experimental_config.kl_penalty_step_lag'],
     [{ experimental_config: 5 }, 'experimental_config'],
     [{ trajectory_groups: {} }, 'trajectory_groups'],
@@ -341,6 +372,19 @@ describe('training jobs', () => {
       `${place}.messages_and_choices.0`,
     ],
     [{ trajectory_groups: [{ trajectories: [{ messages_and_choices: [] }] }] }, `${place}.reward`],
+    [{ trajectory_groups: [{ trajectories: [{ reward: null }] }] }, `${place}.reward`],
+    [
+      {
+        trajectory_groups: [
+          {
+            trajectories: [
+              { reward: 1, messages_and_choices: [{ role: 'user', content: [{ type: 'image_url', image_url: {} }] }] },
+            ],
+          },
+        ],
+      },
+      `${place}.messages_and_choices.0.content.0.type`,
+    ],
   ])('%# with a fault are 422 naming it, and no job exists', async (fields, param) => {
     const id = await server.makeModel('trained');
     const count = async () => (await server.store.listJobs({ modelId: id, limit: 1000 })).items.length;
@@ -373,6 +417,34 @@ describe('training jobs', () => {
       `{"model_id": "${id}", "trajectory_groups": [{"trajectories": [{"reward": 1e999}]}]}`,
     );
     expect(response.statusCode).toBe(422);
+  });
+
+  test.each(['NaN', 'Infinity', '-Infinity'])(
+    'a reward that is the literal %s is no JSON, and the place is told',
+    async (word) => {
+      const id = await server.makeModel('trained');
+      const body = `{"model_id": "${id}", "trajectory_groups": [{"trajectories": [{"reward": ${word}}]}]}`;
+      const response = await server.request('POST', '/v1/preview/training-jobs', body);
+      const { error } = response.json<ErrorBody>();
+      expect([response.statusCode, error.code]).toEqual([422, 'request.invalid_json']);
+      expect(error.message).toContain(`at position ${body.indexOf(word)}`);
+    },
+  );
+
+  test('of a model on another base model are refused, naming both', async () => {
+    const { id: entityId } = await server.store.ensureEntity('acme');
+    const lora = { rank: 8, alpha: 16, targets: ['q'], initSeed: 0 };
+    const made = await server.store.createModel({
+      entityId,
+      project: 'demo',
+      name: 'other',
+      baseModel: 'other/base',
+      lora,
+    });
+    const id = made.kind === 'created' ? made.model.id : '';
+    const response = await server.request('POST', '/v1/preview/training-jobs', { model_id: id, trajectory_groups: [] });
+    expect([response.statusCode, response.json<ErrorBody>().error.code]).toEqual([400, 'request.conflict']);
+    expect(response.json<ErrorBody>().detail).toMatch(/other\/base.*tiny\/base/);
   });
 
   test('events are listed oldest first and paged; an unknown job is 404', async () => {

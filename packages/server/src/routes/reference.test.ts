@@ -28,8 +28,8 @@ describe('the OpenAPI document', () => {
   });
 
   test('has every route of the server with its scope and its body, and no other', async () => {
-    const { store, blobs, inference, training } = server;
-    const app = createServer({ store, blobs, inference, training });
+    const { store, blobs, inference, training, exchange } = server;
+    const app = createServer({ store, blobs, inference, training, exports: exchange, imports: exchange });
     const seen = new Map<string, { scope: unknown; body: unknown }>();
     app.addHook('onSend', async ({ method, routeOptions }) => {
       const body = (routeOptions.schema?.body ?? routeOptions.config.body) as { title?: string } | undefined;
@@ -106,6 +106,9 @@ describe('answers of the real routes', () => {
     const group = { trajectories: [{ reward: 1, messages_and_choices: [] }] };
     const job = await server.request('POST', '/v1/preview/training-jobs', { model_id: id, trajectory_groups: [group] });
     const jobId = job.json<{ id: string }>().id;
+    const exported = await server.addExport(id, { 'parity.json': '{}' });
+    const adapter = await server.request('POST', '/v1/preview/adapters', {});
+    const adapterId = adapter.json<{ id: string }>().id;
     const calls: [Parameters<TestServer['request']>[0], string, unknown?][] = [
       ['GET', '/v1/models'],
       ['GET', '/v1/models/agent'],
@@ -123,6 +126,17 @@ describe('answers of the real routes', () => {
       ['DELETE', `/v1/preview/models/${id}/checkpoints`, { steps: [7] }],
       ['GET', `/v1/preview/training-jobs/${jobId}`],
       ['GET', `/v1/preview/training-jobs/${jobId}/events`],
+      ['POST', `/v1/preview/models/${id}/exports`, { format: 'merged-gguf' }],
+      ['GET', `/v1/preview/models/${id}/exports`],
+      ['GET', `/v1/preview/models/${id}/exports/${exported.id}`],
+      ['GET', `/v1/preview/models/${id}/exports/${exported.id}/files/parity.json`],
+      ['DELETE', `/v1/preview/models/${id}/exports/${exported.id}`],
+      ['POST', '/v1/preview/adapters', {}],
+      ['GET', '/v1/preview/adapters'],
+      ['GET', `/v1/preview/adapters/${adapterId}`],
+      ['PUT', `/v1/preview/adapters/${adapterId}/files/adapter_config.json`, {}],
+      ['POST', `/v1/preview/adapters/${adapterId}/commit`],
+      ['DELETE', `/v1/preview/adapters/${adapterId}`],
       ['DELETE', `/v1/preview/models/${id}`],
       ['GET', '/ping'],
       ['GET', '/v1/system-check'],

@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto';
-
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import {
   type ListPage,
@@ -9,9 +7,8 @@ import {
   type TrainingEventType,
   type TrainingJobObject,
 } from '@trainyard/protocol';
-import type { Job, JobEvent } from '@trainyard/store';
+import type { JobEvent } from '@trainyard/store';
 
-import { callerOf } from '../auth.ts';
 import {
   acceptTrajectoryBodies,
   trajectoryBodyOf,
@@ -20,14 +17,15 @@ import {
 import type { TrajectoryBody } from '../bodies/trajectory-body.ts';
 import { answerOnce, type Completes } from '../idempotency.ts';
 import { toListPage } from '../paging.ts';
-import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { type JobConfig, readJobConfig } from '../wire/training-config.ts';
-import { notFound, ownedJob, ownedModel } from './owned.ts';
+import { checkReferenceStep } from '../wire/reference-step.ts';
+import { readJobConfig } from '../wire/training-config.ts';
+import { notFound, ownedJob } from './owned.ts';
+import { submitJob, trainableModel } from './submit-job.ts';
 
-/** POST /v1/preview/training-jobs, GET …/{job_id} and GET …/{job_id}/events. */
+/** POST /v1/preview/training-jobs and GET …/{job_id}/events. */
 export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodies: TrajectoryBodyReader): void {
-  const { store, blobs, training, inference, clock } = parts;
+  const { store, inference } = parts;
 
   void app.register(async (scope) => {
     acceptTrajectoryBodies(scope, bodies, 'job');
@@ -47,51 +45,17 @@ export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodie
     completes: Completes,
   ): Promise<TrainingJobObject> {
     const { model_id: modelId, experimental_config: wireConfig } = body.summary.fields;
-    const model = await ownedModel(request, parts, modelId);
-    if (model.baseModel !== inference.baseModel.id) {
-      throw new RequestError(
-        'request.conflict',
-        `The model is based on \`${model.baseModel}\`, which is not served here; served: ${inference.baseModel.id}`,
-        { param: 'model_id' },
-      );
-    }
+    const model = await trainableModel(request, parts, modelId);
     const { contextLength, vocabSize } = inference.baseModel;
-    const config: JobConfig = readJobConfig(wireConfig, contextLength);
-    const id = randomUUID();
-    const groupsKey = `groups/${id}`;
-    await body.store({ key: groupsKey, checkVocabSize: vocabSize, metricsSplit: null });
-    const job: TrainingJobObject = {
-      id,
-      model_id: model.id,
-      status: 'queued',
-      created_at: Math.floor(clock() / 1000),
-      ignored_config_keys: config.ignoredKeys,
+    const config = readJobConfig(wireConfig, contextLength);
+    await checkReferenceStep(store, model, config.resolved);
+    const storeGroups = async (key: string) => {
+      await body.store({ key, checkVocabSize: vocabSize, metricsSplit: null });
+      return config;
     };
-    const stored = completes(job);
-    try {
-      const enqueued = await store.enqueueJob({
-        id,
-        modelId: model.id,
-        kind: 'rl',
-        config,
-        groupsKey,
-        keyId: callerOf(request).keyId,
-        ...(stored ? { completes: stored } : {}),
-      });
-      if (enqueued === null) throw notFound('model', modelId, 'model_id');
-    } catch (error) {
-      await blobs.remove(groupsKey);
-      throw error;
-    }
-    training.notify();
-    return job;
+    const submission = { model, kind: 'rl', dataPrefix: 'groups', store: storeGroups } as const;
+    return await submitJob(request, parts, submission, completes);
   }
-
-  app.get<{ Params: { job_id: string } }>(
-    '/v1/preview/training-jobs/:job_id',
-    { config: { scope: 'training' } },
-    async (request) => toJobObject(await ownedJob(request, parts, request.params.job_id)),
-  );
 
   app.get<{ Params: { job_id: string }; Querystring: EventPageQuery }>(
     '/v1/preview/training-jobs/:job_id/events',
@@ -108,17 +72,6 @@ export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodie
       return toListPage(page, toEventObject);
     },
   );
-}
-
-function toJobObject(job: Job): TrainingJobObject {
-  const ignoredKeys = job.config['ignoredKeys'];
-  return {
-    id: job.id,
-    model_id: job.modelId,
-    status: job.status,
-    created_at: Math.floor(job.createdAt / 1000),
-    ignored_config_keys: Array.isArray(ignoredKeys) ? ignoredKeys.map(String) : [],
-  };
 }
 
 function toEventObject(event: JobEvent): TrainingEventObject {

@@ -1,12 +1,13 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import type { ChatCompletionChunk, ErrorObject } from '@trainyard/protocol';
-import { FolderBlobs, type Scope, SqliteStore } from '@trainyard/store';
+import { type Adapter, FolderBlobs, type ModelExport, type Scope, SqliteStore } from '@trainyard/store';
 
-import type { TrainingQueue } from '../backends.ts';
+import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../backends.ts';
 import { createServer } from '../create-server.ts';
 import type { HttpLimits } from '../server-parts.ts';
 import { refuseUndocumentedAnswers } from './documented-answers.ts';
@@ -15,32 +16,56 @@ import { ScriptedInference } from './scripted-inference.ts';
 /** Remembers what the routes told the worker. */
 export class RecordingQueue implements TrainingQueue {
   numNotified = 0;
-  readonly cancelled: string[] = [];
+  readonly stopped: string[] = [];
   healthy = true;
   notify(): void {
     this.numNotified += 1;
   }
-  cancelModel(modelId: string): void {
-    this.cancelled.push(modelId);
+  async stopJob(jobId: string): Promise<void> {
+    this.stopped.push(jobId);
   }
   isHealthy(): boolean {
     return this.healthy;
   }
 }
 
+/** Remembers what the routes told the export worker, and what was to be committed. */
+export class RecordingExchange implements ExportQueue, AdapterImporter {
+  numNotified = 0;
+  readonly cancelled: string[] = [];
+  /** What `commit` does. */
+  onCommit: (adapter: Adapter) => Promise<Adapter> = async (adapter) => adapter;
+  notify(): void {
+    this.numNotified += 1;
+  }
+  cancelExport(exportId: string): void {
+    this.cancelled.push(exportId);
+  }
+  cancelModel(modelId: string): void {
+    this.cancelled.push(modelId);
+  }
+  commit(adapter: Adapter): Promise<Adapter> {
+    return this.onCommit(adapter);
+  }
+}
+
 /** The HTTP side over a real store and real blobs in a temporary folder; only sampling is scripted. */
-export class TestServer {
+export class TestServer<Inference extends InferenceBackend = ScriptedInference> {
   readonly app: FastifyInstance;
   readonly store: SqliteStore;
   readonly blobs: FolderBlobs;
-  readonly inference: ScriptedInference;
+  readonly inference: Inference;
   readonly training: RecordingQueue;
+  readonly exchange: RecordingExchange;
   readonly key: string;
   readonly logged: string[];
   readonly #directory: string;
 
   private constructor(
-    parts: Pick<TestServer, 'app' | 'store' | 'blobs' | 'inference' | 'training' | 'key' | 'logged'> & {
+    parts: Pick<
+      TestServer<Inference>,
+      'app' | 'store' | 'blobs' | 'inference' | 'training' | 'exchange' | 'key' | 'logged'
+    > & {
       directory: string;
     },
   ) {
@@ -49,22 +74,44 @@ export class TestServer {
     this.blobs = parts.blobs;
     this.inference = parts.inference;
     this.training = parts.training;
+    this.exchange = parts.exchange;
     this.key = parts.key;
     this.logged = parts.logged;
     this.#directory = parts.directory;
   }
 
-  static async start(limits: Partial<HttpLimits> = {}): Promise<TestServer> {
+  static async start(
+    limits: Partial<HttpLimits> = {},
+    trainingDataDirectory: string | null = null,
+  ): Promise<TestServer> {
+    return TestServer.startOn(new ScriptedInference(), limits, trainingDataDirectory);
+  }
+
+  static async startOn<Inference extends InferenceBackend>(
+    inference: Inference,
+    limits: Partial<HttpLimits> = {},
+    trainingDataDirectory: string | null = null,
+  ): Promise<TestServer<Inference>> {
     const directory = await mkdtemp(join(tmpdir(), 'trainyard-http-'));
     const store = await SqliteStore.open(join(directory, 'trainyard.db'));
     const blobs = await FolderBlobs.open(join(directory, 'blobs'));
-    const inference = new ScriptedInference();
     const training = new RecordingQueue();
+    const exchange = new RecordingExchange();
     const logged: string[] = [];
-    const app = createServer({ store, blobs, inference, training, limits, log: (line) => logged.push(line) });
+    const app = createServer({
+      store,
+      blobs,
+      inference,
+      training,
+      exports: exchange,
+      imports: exchange,
+      limits,
+      log: (line) => void logged.push(line),
+      trainingDataDirectory,
+    });
     refuseUndocumentedAnswers(app);
     const key = await makeKey(store, 'acme', ['inference', 'training']);
-    return new TestServer({ app, store, blobs, inference, training, key, logged, directory });
+    return new TestServer({ app, store, blobs, inference, training, exchange, key, logged, directory });
   }
 
   async makeKey(entity: string, scopes: Scope[]): Promise<string> {
@@ -72,7 +119,7 @@ export class TestServer {
   }
 
   async request(
-    method: 'GET' | 'POST' | 'DELETE',
+    method: 'GET' | 'POST' | 'PUT' | 'DELETE',
     url: string,
     body?: unknown,
     headers: Record<string, string> = {},
@@ -129,6 +176,34 @@ export class TestServer {
       metrics: {},
     });
     return checkpoint.step;
+  }
+
+  /** A finished export of the model's latest checkpoint with these files. */
+  async addExport(modelId: string, contents: Record<string, string>): Promise<ModelExport> {
+    const step = (await this.store.latestCheckpoint(modelId))?.step ?? 0;
+    await this.store.createExport({ modelId, step, format: 'merged-gguf', dtype: 'f16' });
+    const job = await this.store.claimNextExport();
+    if (!job) throw new Error('no export is queued');
+    const staged = await this.blobs.stageDirectory();
+    const files = [];
+    for (const [name, content] of Object.entries(contents)) {
+      await writeFile(join(staged, name), content);
+      const sha256 = createHash('sha256').update(content).digest('hex');
+      files.push({ name, sizeBytes: Buffer.byteLength(content), sha256 });
+    }
+    const artifactKey = `exports/${crypto.randomUUID()}`;
+    await this.blobs.commitDirectory(staged, artifactKey);
+    const parity = {
+      numTokens: 256,
+      meanDifference: 0.003,
+      maxDifference: 0.02,
+      computedBy: 'llama.cpp',
+      adapterEffect: 1,
+    };
+    const outcome = { kind: 'succeeded', artifactKey, files, parity } as const;
+    const finished = await this.store.finishExport(job.id, job.numAttempts, outcome);
+    if (!finished) throw new Error('the export vanished');
+    return finished.export;
   }
 
   async close(): Promise<void> {

@@ -1,9 +1,8 @@
 import type { GenerateRequest } from '@trainyard/engine';
 import type { CompletionRequest } from '@trainyard/protocol';
 
-import { RequestError } from '../request-error.ts';
 import type { CompletionPrompt } from './completion-prompts.ts';
-import { conflict } from './conflict.ts';
+import { conflict, unsupported } from './conflict.ts';
 import {
   checkSharedFields,
   type RequestContext,
@@ -62,10 +61,6 @@ export function checkCompletionRequest(body: CompletionRequest): void {
     throw conflict('logprobs', '`logprobs` together with `echo` is not allowed with `use_beam_search`');
 }
 
-function unsupported(field: string, reason: string): RequestError {
-  return new RequestError('request.unsupported', `\`${field}\` is not supported: ${reason}`, { param: field });
-}
-
 export function completionFormatOf(body: CompletionRequest): CompletionFormat {
   const isEcho = body.echo ?? false;
   const numTopLogprobs = body.logprobs ?? null;
@@ -75,7 +70,7 @@ export function completionFormatOf(body: CompletionRequest): CompletionFormat {
     hasEcho: isEcho && !hasTokenIds,
     isPromptOnly: body.max_tokens === 0,
     numTopLogprobs,
-    hasScoredIds: (body.logprob_token_ids ?? null) !== null,
+    hasScoredIds: (body.logprob_token_ids ?? []).length > 0,
     hasEchoLogprobs: isEcho && numTopLogprobs !== null,
     // vLLM takes an echo with logprobs for a wish to see the prompt's in this form, too. A stream never shows them.
     numPromptLogprobs: body.stream ? null : (body.prompt_logprobs ?? (isEcho ? numTopLogprobs : null)),

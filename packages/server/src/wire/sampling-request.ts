@@ -10,7 +10,7 @@ import {
 } from '@trainyard/protocol';
 
 import { RequestError } from '../request-error.ts';
-import { conflict } from './conflict.ts';
+import { conflict, unsupported } from './conflict.ts';
 import { outputConstraint } from './output-constraint.ts';
 
 /** What chat and text completions share on their way to the engine. */
@@ -54,17 +54,14 @@ export function checkSharedFields(body: SharedFields, maxTokens: RequestedTokens
     ]);
   }
   const removed = removedField(body);
-  if (removed !== null)
-    throw new RequestError('request.unsupported', `\`${removed}\` does nothing any more: send \`structured_outputs\``, {
-      param: removed,
-    });
+  if (removed !== null) throw unsupported(removed, 'send `structured_outputs`');
   if (!body.stream && body.stream_options && Object.keys(body.stream_options).length > 0)
     throw conflict('stream_options', '`stream_options` is only allowed with `stream: true`');
   const { prompt_logprobs: promptLogprobs = null } = body;
   if (promptLogprobs === -1) throw wholeVocabulary('prompt_logprobs');
   if (body.stream && promptLogprobs !== null && promptLogprobs > 0)
     throw conflict('prompt_logprobs', `\`prompt_logprobs\` must be 0 with \`stream: true\`, got ${promptLogprobs}`);
-  if (body.use_beam_search && body.logprob_token_ids)
+  if (body.use_beam_search && body.logprob_token_ids?.length)
     throw conflict('logprob_token_ids', '`logprob_token_ids` is not allowed with `use_beam_search`');
   if (body.vllm_xargs && body.engine_xargs)
     throw conflict('engine_xargs', '`engine_xargs` is another name of `vllm_xargs`: send one of them');
@@ -169,7 +166,7 @@ function scoredIds(
   hasLogprobs: boolean,
   vocabSize: number,
 ): readonly number[] | null {
-  if (ids === null) return null;
+  if (ids === null || ids.length === 0) return null;
   if (!hasLogprobs) throw conflict('logprob_token_ids', '`logprob_token_ids` is only allowed with `logprobs`');
   return ids.map((id) => tokenIdWithin('logprob_token_ids', id, vocabSize));
 }

@@ -1,5 +1,5 @@
-import { ignoredConfigKeys, unsupportedConfigField, type WireTrainingConfig } from '@trainyard/protocol';
-import { resolveTrainingConfig, type TrainingConfig } from '@trainyard/trainer';
+import { ignoredConfigKeys, type TrainingConfigField, type WireTrainingConfig } from '@trainyard/protocol';
+import { resolveTrainingConfig, TrainerError, type TrainingConfig, type TrainingConfigInput } from '@trainyard/trainer';
 
 import { RequestError } from '../request-error.ts';
 
@@ -12,56 +12,76 @@ export interface JobConfig {
   resolved: TrainingConfig;
   /** `experimental_config` as sent. */
   requested: Record<string, unknown>;
-  /** Keys of it that this version does not know. */
+  /** Keys of it that have no effect. */
   ignoredKeys: string[];
 }
+
+/** The names of the trainer for those of the wire; keys that are not here have no effect and are listed as ignored. */
+const TRAINER_NAMES = {
+  learning_rate: 'learningRate',
+  ppo: 'ppo',
+  loss_fn: 'lossFn',
+  epsilon: 'epsilon',
+  epsilon_high: 'epsilonHigh',
+  importance_sampling_level: 'importanceSamplingLevel',
+  max_negative_advantage_importance_sampling_weight: 'maxNegativeAdvantageImportanceSamplingWeight',
+  mask_prob_ratio: 'maskProbRatio',
+  kimi_k2_tau: 'kimiK2Tau',
+  precalculate_logprobs: 'precalculateLogprobs',
+  advantage_balance: 'advantageBalance',
+  scale_rewards: 'scaleRewards',
+  normalize_advantages: 'normalizeAdvantages',
+  allow_training_without_logprobs: 'allowTrainingWithoutLogprobs',
+  truncated_importance_sampling: 'truncatedImportanceSampling',
+  kl_penalty_coef: 'klPenaltyCoef',
+  kl_penalty_reference_step: 'klPenaltyReferenceStep',
+  kl_penalty_step_lag: 'klPenaltyStepLag',
+  kl_penalty_source: 'klPenaltySource',
+  kl_ref_adapter_path: 'klRefAdapterPath',
+  packed_sequence_length: 'packedSequenceLength',
+  num_trajectories_learning_rate_multiplier_power: 'numTrajectoriesLearningRateMultiplierPower',
+  learning_rate_schedule: 'learningRateSchedule',
+  learning_rate_warmup_steps: 'learningRateWarmupSteps',
+  learning_rate_decay_steps: 'learningRateDecaySteps',
+  learning_rate_final_fraction: 'learningRateFinalFraction',
+  adam_beta1: 'adamBeta1',
+  adam_beta2: 'adamBeta2',
+  adam_epsilon: 'adamEpsilon',
+  weight_decay: 'weightDecay',
+  max_grad_norm: 'maxGradNorm',
+} as const satisfies Partial<Record<TrainingConfigField, keyof TrainingConfigInput>>;
 
 /**
  * Reads `experimental_config`. Null and absent are the same: the default.
  *
  * @param contextLength longest sequence of the base model, tokens: longer histories are left out and counted
- * @throws {RequestError} `request.invalid` for a known field whose value the trainer does not implement
- * @throws {TrainerError} `trainer.config_invalid`
+ * @throws {RequestError} `request.invalid` for values outside their limits, or that contradict each other, naming the field
  */
 export function readJobConfig(wire: WireTrainingConfig | null | undefined, contextLength: number): JobConfig {
-  const requested = wire ?? {};
-  const unsupported = unsupportedConfigField(requested);
-  if (unsupported !== null) {
-    throw RequestError.invalid([
-      {
-        loc: ['body', 'experimental_config', unsupported],
-        msg: 'Only the default of this field is supported yet',
-        type: 'not_supported',
-        input: requested[unsupported as keyof WireTrainingConfig],
-      },
-    ]);
+  const requested: Record<string, unknown> = { ...wire };
+  const input: Record<string, unknown> = { maxSequenceLength: Math.min(MAX_ROW_TOKENS, contextLength) };
+  for (const [wireName, name] of Object.entries(TRAINER_NAMES)) input[name] = requested[wireName];
+  try {
+    const resolved = resolveTrainingConfig(input as TrainingConfigInput);
+    return { resolved, requested, ignoredKeys: ignoredConfigKeys(requested) };
+  } catch (error) {
+    if (!(error instanceof TrainerError) || error.code !== 'trainer.config_invalid') throw error;
+    throw configFault(/^`(\w+)`/.exec(error.message)?.[1] ?? null, error.message);
   }
-  return {
-    resolved: resolveTrainingConfig({
-      ...toInput(requested),
-      maxSequenceLength: Math.min(MAX_ROW_TOKENS, contextLength),
-    }),
-    requested: { ...requested },
-    ignoredKeys: ignoredConfigKeys(requested),
-  };
 }
 
-/** The fields the trainer implements, under its names. */
-function toInput(wire: WireTrainingConfig): Parameters<typeof resolveTrainingConfig>[0] {
-  return {
-    learningRate: wire.learning_rate,
-    ppo: wire.ppo,
-    lossFn: wire.loss_fn,
-    epsilon: wire.epsilon,
-    epsilonHigh: wire.epsilon_high,
-    importanceSamplingLevel: wire.importance_sampling_level,
-    scaleRewards: wire.scale_rewards,
-    normalizeAdvantages: wire.normalize_advantages,
-    advantageBalance: wire.advantage_balance,
-    maskProbRatio: wire.mask_prob_ratio,
-    maxNegativeAdvantageImportanceSamplingWeight: wire.max_negative_advantage_importance_sampling_weight,
-    kimiK2Tau: wire.kimi_k2_tau,
-    precalculateLogprobs: wire.precalculate_logprobs,
-    truncatedImportanceSampling: wire.truncated_importance_sampling,
-  };
+/** A setting that is refused; `message` names it, its limit and its value. */
+export function configFault(field: string | null, message: string): RequestError {
+  const loc = ['body', 'experimental_config', ...(field === null ? [] : [field])];
+  return RequestError.invalid([{ loc, msg: message, type: 'value_error' }]);
+}
+
+/** A job's complete settings under the names of the wire. */
+export function toWireConfig(resolved: unknown): Record<string, unknown> {
+  const entries = Object.entries(typeof resolved === 'object' && resolved !== null ? resolved : {});
+  return Object.fromEntries(entries.map(([name, value]) => [toWireName(name), value]));
+}
+
+function toWireName(name: string): string {
+  return name === 'lossFunction' ? 'loss_fn' : name.replaceAll(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
 }

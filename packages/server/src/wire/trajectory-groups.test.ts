@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { WireTrajectory } from '@trainyard/protocol';
 
-import { trajectoryGroupOf, TrajectoryFormatError } from './trajectory-groups.ts';
+import { type GroupOptions, trajectoryGroupOf, TrajectoryFormatError } from './trajectory-groups.ts';
 
-const read = (trajectory: WireTrajectory, vocabSize: number | null = 100) => {
-  const group = trajectoryGroupOf({ trajectories: [trajectory] }, 3, vocabSize);
+const read = (trajectory: WireTrajectory, options: GroupOptions = { vocabSize: 100 }) => {
+  const group = trajectoryGroupOf({ trajectories: [trajectory] }, 3, options);
   const [first] = group.trajectories;
   if (!first) throw new Error('one trajectory in, one out');
   return first;
@@ -32,11 +32,30 @@ describe('items', () => {
     });
   });
 
-  test('token_ids win over the entries when there are as many, and are ignored otherwise', () => {
-    const [same] = items(choice({ content: entries(4, 8) }, { token_ids: [1, 2] }));
+  test('token_ids must agree with the entries when there are as many, and are ignored otherwise', () => {
+    const [same] = items(choice({ content: entries(4, 8) }, { token_ids: [4, 8] }));
     const [fewer] = items(choice({ content: entries(4, 8) }, { token_ids: [1] }));
-    expect(same).toMatchObject({ tokenIds: Int32Array.of(1, 2) });
+    expect(same).toMatchObject({ tokenIds: Int32Array.of(4, 8) });
     expect(fewer).toMatchObject({ tokenIds: Int32Array.of(4, 8) });
+    expect(() => items(choice({ content: entries(4, 8) }, { token_ids: [4, 9] }))).toThrow(
+      'messages_and_choices.0.logprobs.content.1.token: Input should be token_id:9, as `token_ids` of the choice says',
+    );
+  });
+
+  test('ids are checked also where they are not trained, and kept for training without log-probabilities', () => {
+    expect(() => items(choice(null, { token_ids: [100] }))).toThrow('Input should be a token id in [0, 100)');
+    expect(() => items(choice(null, { token_ids: 'many' }))).toThrow('Input should be a valid list');
+    const bare = { reward: 0, messages_and_choices: [choice(null, { token_ids: [4, 8] }), choice(null)] };
+    expect(read(bare).histories[0]?.items.map(({ kind }) => kind)).toEqual(['message', 'message']);
+    const [first, second] = read(bare, { keepsBareIds: true }).histories[0]?.items ?? [];
+    expect(first).toMatchObject({ kind: 'choice', tokenIds: Int32Array.of(4, 8), logprobs: Float32Array.of(NaN, NaN) });
+    expect(second?.kind).toBe('message');
+  });
+
+  test('the ids of the prompt that a choice was sampled after are taken along', () => {
+    const [item] = items(choice({ content: entries(4) }, { prompt_token_ids: [1, 2, 3] }));
+    expect(item).toMatchObject({ tokenIds: Int32Array.of(4), promptTokenIds: Int32Array.of(1, 2, 3) });
+    expect(() => items(choice({ content: entries(4) }, { prompt_token_ids: [-1] }))).toThrow('prompt_token_ids.0');
   });
 
   test('entries that are text are enough with token_ids, and refused without', () => {

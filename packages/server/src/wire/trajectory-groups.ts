@@ -26,38 +26,45 @@ type Place = readonly (string | number)[];
  */
 const LOGPROB_ROUNDING = 1e-5;
 
+export interface GroupOptions {
+  /** Ids must be below this; absent or null = unknown, so they have no upper limit here. */
+  vocabSize?: number | null;
+  /** A choice with `token_ids` and without log-probabilities is kept as a choice, its log-probabilities NaN. Default false: it is context. */
+  keepsBareIds?: boolean;
+}
+
 /**
  * A group as the trainer reads it. Uses no HTTP, so that the trainer's process can read stored groups with it.
  *
  * A sampled choice, or an assistant message with `logprobs`, becomes a `choice` with its token ids: `token_ids` when there are
- * as many as logprob entries, else the entries' own `token_id:N`. Without logprob entries it is context, not trained.
+ * as many as logprob entries, else the entries' own `token_id:N`; where both are complete they must agree. Without logprob entries it is context, not trained. A choice's
+ * `prompt_token_ids` are the prompt that it was sampled after.
  *
  * @param index place of the group in the job, for messages
- * @param vocabSize null = unknown, so ids have no upper limit here
  * @throws {TrajectoryFormatError}
  */
 export function trajectoryGroupOf(
   group: WireTrajectoryGroup,
   index: number,
-  vocabSize: number | null = null,
+  options: GroupOptions = {},
 ): TrajectoryGroup {
   const place: Place = ['body', 'trajectory_groups', index];
   return {
     trajectories: group.trajectories.map((trajectory, number) =>
-      readTrajectory(trajectory, [...place, 'trajectories', number], vocabSize),
+      readTrajectory(trajectory, [...place, 'trajectories', number], options),
     ),
     numExceptions: group.exceptions?.length ?? 0,
   };
 }
 
-function readTrajectory(trajectory: WireTrajectory, place: Place, vocabSize: number | null): Trajectory {
+function readTrajectory(trajectory: WireTrajectory, place: Place, options: GroupOptions): Trajectory {
   const reward = Number(trajectory.reward);
   if (!Number.isFinite(reward))
     fail([...place, 'reward'], 'finite_number', 'Input should be a finite number', String(reward));
   const first = { messages_and_choices: trajectory.messages_and_choices ?? [], tools: trajectory.tools };
-  const histories = [readHistory(first, place, vocabSize)];
+  const histories = [readHistory(first, place, options)];
   (trajectory.additional_histories ?? []).forEach((history, index) =>
-    histories.push(readHistory(history, [...place, 'additional_histories', index], vocabSize)),
+    histories.push(readHistory(history, [...place, 'additional_histories', index], options)),
   );
   return { reward, histories };
 }
@@ -65,15 +72,15 @@ function readTrajectory(trajectory: WireTrajectory, place: Place, vocabSize: num
 function readHistory(
   history: { messages_and_choices: unknown[]; tools?: unknown[] | null | undefined },
   place: Place,
-  vocabSize: number | null,
+  options: GroupOptions,
 ): History {
   const items = history.messages_and_choices.map((item, index) =>
-    readItem(item, [...place, 'messages_and_choices', index], vocabSize),
+    readItem(item, [...place, 'messages_and_choices', index], options),
   );
   return { items, tools: history.tools ?? null };
 }
 
-function readItem(item: unknown, place: Place, vocabSize: number | null): HistoryItem {
+function readItem(item: unknown, place: Place, options: GroupOptions): HistoryItem {
   if (!isObject(item)) fail(place, 'dict_type', 'Input should be a message or a choice');
   const isChoice = isObject(item['message']);
   if (!isChoice && typeof item['role'] !== 'string')
@@ -82,18 +89,36 @@ function readItem(item: unknown, place: Place, vocabSize: number | null): Histor
     isChoice ? { role: 'assistant', ...(item['message'] as object) } : item,
     isChoice ? [...place, 'message'] : place,
   );
-  const entries =
-    isChoice || item['role'] === 'assistant' ? logprobEntries(item['logprobs'], [...place, 'logprobs']) : null;
-  if (entries === null || entries.list.length === 0) return { kind: 'message', message };
+  const isReply = isChoice || item['role'] === 'assistant';
+  const entries = isReply ? logprobEntries(item['logprobs'], [...place, 'logprobs']) : null;
+  const given = isReply ? readIds(item['token_ids'], [...place, 'token_ids'], options) : null;
+  const prompt = isReply ? readIds(item['prompt_token_ids'], [...place, 'prompt_token_ids'], options) : null;
+  const promptTokenIds = prompt === null || prompt.length === 0 ? {} : { promptTokenIds: prompt };
+  if (entries === null || entries.list.length === 0) {
+    if (!options.keepsBareIds || given === null || given.length === 0) return { kind: 'message', message };
+    const logprobs = new Float32Array(given.length).fill(Number.NaN);
+    return { kind: 'choice', message, tokenIds: given, logprobs, ...promptTokenIds };
+  }
   return {
     kind: 'choice',
     message,
-    tokenIds: readTokenIds(item['token_ids'], entries, place, vocabSize),
+    tokenIds: readTokenIds(given, entries, options),
     logprobs: Float32Array.from(entries.list, (entry, index) => readLogprob(entry, [...entries.place, index])),
+    ...promptTokenIds,
   };
 }
 
-/** Content of a shape that no template can render is refused here; parts are the template's business. */
+/** Parts of a message's content that are text; no model here sees or hears. */
+const TEXT_PARTS: ReadonlySet<unknown> = new Set([
+  'text',
+  'input_text',
+  'output_text',
+  'refusal',
+  'thinking',
+  undefined,
+]);
+
+/** Content of a shape that no template can render is refused here; the rest is the template's business. */
 function readMessage(message: object, place: Place): TemplateMessage {
   if (isDeeperThan(message, MAX_DEPTH))
     fail(place, 'recursion_limit', `Input should nest at most ${MAX_DEPTH} levels of lists and objects`);
@@ -101,6 +126,17 @@ function readMessage(message: object, place: Place): TemplateMessage {
   if (typeof role !== 'string') fail([...place, 'role'], 'string_type', 'Input should be a valid string');
   if (content !== undefined && content !== null && typeof content !== 'string' && !Array.isArray(content)) {
     fail([...place, 'content'], 'string_type', 'Input should be a valid string or list');
+  }
+  if (Array.isArray(content)) {
+    const index = content.findIndex((part: unknown) => isObject(part) && !TEXT_PARTS.has(part['type']));
+    const type: unknown = (content[index] as { type?: unknown } | undefined)?.type;
+    if (index >= 0)
+      fail(
+        [...place, 'content', index, 'type'],
+        'literal_error',
+        "Input should be 'text': this service reads text",
+        type,
+      );
   }
   return message as TemplateMessage;
 }
@@ -120,16 +156,26 @@ function logprobEntries(logprobs: unknown, place: Place): Entries | null {
   return { list, place: [...place, key] };
 }
 
-function readTokenIds(tokenIds: unknown, entries: Entries, place: Place, vocabSize: number | null): Int32Array {
-  if (Array.isArray(tokenIds) && tokenIds.length === entries.list.length) {
-    return Int32Array.from(tokenIds, (id: unknown, index) =>
-      checkTokenId(id, [...place, 'token_ids', index], vocabSize),
-    );
-  }
+/** Null when there are none. */
+function readIds(value: unknown, place: Place, options: GroupOptions): Int32Array | null {
+  if (value === undefined || value === null) return null;
+  if (!Array.isArray(value)) fail(place, 'list_type', 'Input should be a valid list');
+  return Int32Array.from(value, (id: unknown, index) => checkTokenId(id, [...place, index], options));
+}
+
+/** Both sources must agree where both are complete: ids of another reply than its log-probabilities would train nonsense. */
+function readTokenIds(given: Int32Array | null, entries: Entries, options: GroupOptions): Int32Array {
+  const isComplete = given !== null && given.length === entries.list.length;
   return Int32Array.from(entries.list, (entry, index) => {
     const token = isObject(entry) ? entry['token'] : undefined;
     const digits = typeof token === 'string' ? /^token_id:(-?\d+)$/.exec(token)?.[1] : undefined;
     const at = [...entries.place, index, 'token'];
+    const id = given?.[index];
+    if (isComplete && id !== undefined) {
+      if (digits !== undefined && Number(digits) !== id)
+        fail(at, 'token_id', `Input should be token_id:${id}, as \`token_ids\` of the choice says`, token);
+      return id;
+    }
     if (digits === undefined)
       fail(
         at,
@@ -137,12 +183,12 @@ function readTokenIds(tokenIds: unknown, entries: Entries, place: Place, vocabSi
         'Input should be `token_id:N`, or the choice should carry `token_ids` for every logprob entry',
         token,
       );
-    return checkTokenId(Number(digits), at, vocabSize);
+    return checkTokenId(Number(digits), at, options);
   });
 }
 
-function checkTokenId(id: unknown, place: Place, vocabSize: number | null): number {
-  const limit = vocabSize ?? 2 ** 31;
+function checkTokenId(id: unknown, place: Place, options: GroupOptions): number {
+  const limit = options.vocabSize ?? 2 ** 31;
   if (typeof id === 'number' && Number.isInteger(id) && id >= 0 && id < limit) return id;
   return fail(place, 'token_out_of_range', `Input should be a token id in [0, ${limit})`, id);
 }

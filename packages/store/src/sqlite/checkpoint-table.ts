@@ -15,6 +15,12 @@ type CheckpointRow = {
   created_at: number;
 };
 
+/** Directories of exports, of what live exports read, and of imported adapters. */
+const EXCHANGED = `
+  select artifact_key as key from exports
+  union all select source_artifact_key from exports where status in ('queued', 'running') and deleted_at is null
+  union all select artifact_key from adapters`;
+
 export interface NewCheckpoint {
   modelId: string;
   step: number;
@@ -107,7 +113,7 @@ export class CheckpointTable {
     return checkpoint;
   }
 
-  /** Of these keys, the ones that neither a checkpoint nor the start of a live job refers to any more; without duplicates. */
+  /** Of these keys, the ones that nothing refers to any more: no checkpoint, live job (start or reference), export or adapter; without duplicates. */
   unreferenced(artifactKeys: Iterable<string | null>): string[] {
     return [...new Set(artifactKeys)].filter((key): key is string => key !== null && !this.#isReferenced(key));
   }
@@ -116,19 +122,24 @@ export class CheckpointTable {
     return this.#database
       .all<{ key: string }>(
         `select artifact_key as key from checkpoints where artifact_key is not null
-         union select start_artifact_key from jobs where status in ('queued', 'running') and start_artifact_key is not null`,
+         union select start_artifact_key from jobs where status in ('queued', 'running') and start_artifact_key is not null
+         union select reference_artifact_key from jobs where status in ('queued', 'running') and reference_artifact_key is not null`,
       )
+      .concat(this.#database.all<{ key: string }>(`select distinct key from (${EXCHANGED}) where key is not null`))
       .map((row) => row.key);
   }
 
   #isReferenced(artifactKey: string): boolean {
     const row = this.#database.get(
       `select 1 from checkpoints where artifact_key = ?
-       union all select 1 from jobs where status in ('queued', 'running') and start_artifact_key = ? limit 1`,
+       union all select 1 from jobs where status in ('queued', 'running') and ? in (start_artifact_key, reference_artifact_key) limit 1`,
       artifactKey,
       artifactKey,
     );
-    return row !== undefined;
+    return (
+      row !== undefined ||
+      this.#database.get(`select 1 from (${EXCHANGED}) where key = ? limit 1`, artifactKey) !== undefined
+    );
   }
 }
 

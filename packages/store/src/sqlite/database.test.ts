@@ -8,6 +8,9 @@ import { Database } from './database.ts';
 import { MIGRATIONS } from './migrations/index.ts';
 import { SqliteStore } from './sqlite-store.ts';
 
+/** Version of the newest schema. */
+const NEWEST = Math.max(...MIGRATIONS.map((migration) => migration.version));
+
 describe('the database file', () => {
   let directory: string;
   let path: string;
@@ -23,8 +26,9 @@ describe('the database file', () => {
     expect(database.get('pragma synchronous')).toEqual({ synchronous: 2 });
     expect(database.get('pragma foreign_keys')).toEqual({ foreign_keys: 1 });
     expect(database.get('pragma busy_timeout')).toEqual({ timeout: 5000 });
-    expect(database.get('pragma user_version')).toEqual({ user_version: MIGRATIONS.length });
-    expect(MIGRATIONS.map((migration) => migration.version)).toEqual(MIGRATIONS.map((_, index) => index + 1));
+    expect(database.get('pragma user_version')).toEqual({ user_version: NEWEST });
+    const versions = MIGRATIONS.map((migration) => migration.version);
+    expect(versions).toEqual([...new Set(versions)].toSorted((first, second) => first - second));
     database.close();
   });
 
@@ -42,22 +46,41 @@ describe('the database file', () => {
   it('a migration that fails leaves the old schema whole', () => {
     new Database(path).close();
     const broken = {
-      version: 2,
+      version: MIGRATIONS.length + 1,
       name: 'broken',
       sql: 'create table extra (id integer); create table models (id integer);',
     };
     expect(() => new Database(path, { migrations: [...MIGRATIONS, broken] })).toThrow('already exists');
     const database = new Database(path);
-    expect(database.get('pragma user_version')).toEqual({ user_version: 1 });
+    expect(database.get('pragma user_version')).toEqual({ user_version: MIGRATIONS.length });
     expect(database.get(`select 1 from sqlite_schema where name = 'extra'`)).toBeUndefined();
     database.close();
   });
 
+  it('a database of the first schema is brought up to date with what it holds', async () => {
+    const first = new Database(path, { migrations: MIGRATIONS.slice(0, 1) });
+    first.run(`insert into entities values ('e', 'local', 1)`);
+    first.run(
+      `insert into models (id, entity_id, project, name, base_model, lora, next_step, created_at) values ('m', 'e', 'demo', 'old', 'base', '{}', 1, 1)`,
+    );
+    first.run(
+      `insert into jobs (id, model_id, kind, status, config, groups_key, created_at) values ('j', 'm', 'rl', 'queued', '{}', 'groups/j', 1)`,
+    );
+    first.close();
+    const store = await SqliteStore.open(path);
+    expect(await store.getModel('m')).toMatchObject({ name: 'old', init: null });
+    expect((await store.claimNextJob('worker', 1000))?.pausedAt).toBeNull();
+    await store.close();
+  });
+
   it('a newer schema is refused with both versions named, and left untouched', () => {
-    const newer = { version: 2, name: 'newer', sql: 'create table extra (id integer);' };
+    const newer = { version: MIGRATIONS.length + 1, name: 'newer', sql: 'create table extra (id integer);' };
     new Database(path, { migrations: [...MIGRATIONS, newer] }).close();
     expect(() => new Database(path)).toThrow(
-      expect.objectContaining({ code: 'store.schema_newer', message: expect.stringMatching(/version 2, .* up to 1/) }),
+      expect.objectContaining({
+        code: 'store.schema_newer',
+        message: expect.stringMatching(`version ${newer.version}, .* up to ${MIGRATIONS.length}`),
+      }),
     );
   });
 

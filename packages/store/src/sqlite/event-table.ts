@@ -45,6 +45,15 @@ export class EventTable {
     return { event: toEvent(row), isDuplicate: false };
   }
 
+  count(jobId: string, type: string): number {
+    const row = this.#database.get<{ count: number }>(
+      'select count(*) as count from job_events where job_id = ? and type = ?',
+      jobId,
+      type,
+    );
+    return row?.count ?? 0;
+  }
+
   list(query: PageQuery & { jobId: string }): Page<JobEvent> {
     const source = {
       name: 'events',

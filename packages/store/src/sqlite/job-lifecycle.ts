@@ -1,7 +1,7 @@
 // The moves of a job that touch several tables: queued → running → succeeded | failed | cancelled. Each runs inside one transaction.
 import assert from 'node:assert/strict';
 import type { Checkpoint, ClaimedJob, Job } from '../records.ts';
-import type { CancelJobResult, FinishedJob, JobOutcome } from '../store.ts';
+import type { CancelJobResult, FinishedJob, JobControlResult, JobOutcome } from '../store.ts';
 import type { Tables } from './tables.ts';
 
 export function claimNextJob(tables: Tables, workerId: string, leaseMs: number, now: number): ClaimedJob | null {
@@ -34,7 +34,7 @@ export function finishJobSucceeded(
     now,
   );
   tables.models.advanceStep(modelId);
-  tables.events.append(jobId, 'training_ended', {}, null, now);
+  tables.events.append(jobId, 'training_ended', outcome.data ?? {}, null, now);
   return { ...finished(tables, tables.jobs.end(jobId, 'succeeded', null, now)), checkpoint };
 }
 
@@ -57,6 +57,34 @@ export function cancelJob(tables: Tables, jobId: string, reason: string, now: nu
   return { kind: 'cancelled', ...finished(tables, endWithFailure(tables, jobId, 'cancelled', reason, now)) };
 }
 
+/** The job goes back to the queue, or stays there, and is not claimed until it is resumed. */
+export function pauseJob(tables: Tables, jobId: string, now: number): JobControlResult | null {
+  const job = tables.jobs.get(jobId);
+  if (job === null) return null;
+  return job.finishedAt === null ? { kind: 'done', job: tables.jobs.pause(jobId, now) } : { kind: 'finished', job };
+}
+
+export function resumeJob(tables: Tables, jobId: string): JobControlResult | null {
+  const job = tables.jobs.get(jobId);
+  if (job === null) return null;
+  return job.finishedAt === null ? { kind: 'done', job: tables.jobs.resume(jobId) } : { kind: 'finished', job };
+}
+
+/** @throws {StoreError} `store.lease_lost` */
+export function keepReference(
+  tables: Tables,
+  jobId: string,
+  fencingToken: number,
+  step: number,
+): { artifactKey: string | null } | null {
+  const { modelId } = tables.jobs.held(jobId, fencingToken);
+  const kept = tables.jobs.referenceOf(jobId);
+  if (kept !== null) return { artifactKey: kept };
+  const checkpoint = tables.checkpoints.get(modelId, step);
+  if (checkpoint?.artifactKey != null) tables.jobs.setReference(jobId, checkpoint.artifactKey);
+  return checkpoint;
+}
+
 /** Cancels whatever of the model is queued or running. */
 export function cancelLiveJobs(tables: Tables, modelId: string, reason: string, now: number): Job[] {
   return tables.jobs.listLive(modelId).map((job) => endWithFailure(tables, job.id, 'cancelled', reason, now));
@@ -74,5 +102,6 @@ function endWithFailure(
 }
 
 function finished(tables: Tables, job: Job): FinishedJob {
-  return { job, artifactKeys: tables.checkpoints.unreferenced([job.start?.artifactKey ?? null]) };
+  const keys = [job.start?.artifactKey ?? null, tables.jobs.referenceOf(job.id)];
+  return { job, artifactKeys: tables.checkpoints.unreferenced(keys) };
 }

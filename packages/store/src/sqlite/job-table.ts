@@ -25,6 +25,8 @@ type JobRow = {
   start_artifact_key: string | null;
   start_digest: string | null;
   error_message: string | null;
+  paused_at: number | null;
+  reference_artifact_key: string | null;
   created_at: number;
   started_at: number | null;
   finished_at: number | null;
@@ -102,7 +104,7 @@ export class JobTable {
   claim(workerId: string, expiresAt: number, now: number): ClaimedJob | null {
     const next = this.#database.get<{ id: string }>(
       `select j.id from jobs j
-       where (j.status = 'queued' or (j.status = 'running' and j.lease_expires_at <= ?))
+       where ((j.status = 'queued' and j.paused_at is null) or (j.status = 'running' and j.lease_expires_at <= ?))
          and not exists (
            select 1 from jobs earlier
            where earlier.model_id = j.model_id and earlier.position < j.position and earlier.status in ('queued', 'running'))
@@ -160,6 +162,31 @@ export class JobTable {
     );
   }
 
+  /** A running job goes back to the queue, so that whoever has it loses it; its attempt does not count. */
+  pause(jobId: string, now: number): Job {
+    if (this.#existing(jobId).lease !== null) this.requeue(jobId, false);
+    this.#database.run('update jobs set paused_at = coalesce(paused_at, ?) where id = ?', now, jobId);
+    return this.#existing(jobId);
+  }
+
+  resume(jobId: string): Job {
+    this.#database.run('update jobs set paused_at = null where id = ?', jobId);
+    return this.#existing(jobId);
+  }
+
+  setReference(jobId: string, artifactKey: string): void {
+    this.#database.run('update jobs set reference_artifact_key = ? where id = ?', artifactKey, jobId);
+  }
+
+  /** What `setReference` kept; null also when it was never called. */
+  referenceOf(jobId: string): string | null {
+    const row = this.#database.get<{ key: string | null }>(
+      'select reference_artifact_key as key from jobs where id = ?',
+      jobId,
+    );
+    return row?.key ?? null;
+  }
+
   requeueAllRunning(): number {
     return this.#database.run(
       `update jobs set status = 'queued', lease_owner = null, lease_expires_at = null where status = 'running'`,
@@ -168,7 +195,7 @@ export class JobTable {
 
   end(jobId: string, status: 'succeeded' | 'failed' | 'cancelled', errorMessage: string | null, now: number): Job {
     this.#database.run(
-      `update jobs set status = ?, error_message = ?, finished_at = ?, lease_owner = null, lease_expires_at = null where id = ?`,
+      `update jobs set status = ?, error_message = ?, finished_at = ?, paused_at = null, lease_owner = null, lease_expires_at = null where id = ?`,
       status,
       errorMessage,
       now,
@@ -192,6 +219,7 @@ function toJob(row: JobRow): Job {
     entityId: row.entity_id,
     kind: row.kind,
     status: row.status,
+    pausedAt: row.paused_at,
     position: row.position,
     config: parseObject(row.config),
     groupsKey: row.groups_key,

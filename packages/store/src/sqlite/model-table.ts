@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { OrderedPageQuery, Page } from '../page.ts';
-import type { Model } from '../records.ts';
+import type { Model, ModelInit } from '../records.ts';
 import type { FindModelResult, NewModel } from '../store.ts';
 import type { Database } from './database.ts';
 import { listPage } from './list.ts';
@@ -14,6 +14,8 @@ type ModelRow = {
   base_model: string;
   lora: string;
   run_id: string | null;
+  init_source: string | null;
+  init_artifact_key: string | null;
   next_step: number;
   created_at: number;
 };
@@ -30,10 +32,10 @@ export class ModelTable {
   }
 
   /** @throws {StoreError} `store.constraint_violated` when the entity is unknown */
-  insert(input: NewModel, now: number): Model {
+  insert(input: NewModel, init: ModelInit | null, now: number): Model {
     const id = input.id ?? randomUUID();
     this.#database.run(
-      'insert into models (id, entity_id, project, name, base_model, lora, run_id, next_step, created_at) values (?, ?, ?, ?, ?, ?, ?, 1, ?)',
+      'insert into models (id, entity_id, project, name, base_model, lora, run_id, init_source, init_artifact_key, next_step, created_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)',
       id,
       input.entityId,
       input.project,
@@ -41,6 +43,8 @@ export class ModelTable {
       input.baseModel,
       JSON.stringify(input.lora),
       input.runId ?? null,
+      init?.source ?? null,
+      init?.artifactKey ?? null,
       now,
     );
     const model = this.get(id);
@@ -135,6 +139,7 @@ function toModel(row: ModelRow): Model {
     baseModel: row.base_model,
     lora: JSON.parse(row.lora),
     runId: row.run_id,
+    init: row.init_source === null ? null : { source: row.init_source, artifactKey: row.init_artifact_key },
     nextStep: row.next_step,
     createdAt: row.created_at,
   };

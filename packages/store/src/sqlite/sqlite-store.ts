@@ -1,39 +1,61 @@
 import assert from 'node:assert/strict';
 import type { OrderedPageQuery, Page, PageQuery } from '../page.ts';
 import type {
+  Adapter,
   ApiKey,
+  Artifact,
   Caller,
   Checkpoint,
   ClaimedJob,
   Entity,
   Job,
   JobEvent,
+  JobEventType,
   JobStatus,
   Metrics,
   Model,
+  ModelExport,
   TrajectoryLog,
   Usage,
   UsageTotal,
 } from '../records.ts';
 import type {
+  AddArtifactResult,
+  ArtifactName,
   CancelJobResult,
   CreateModelResult,
   DeleteCheckpointsResult,
   DeleteModelResult,
+  ExportOutcome,
   FindModelResult,
+  FinishedExport,
   FinishedJob,
   IdempotentAnswer,
   IdempotentState,
+  JobControlResult,
   JobOutcome,
+  NewArtifact,
+  NewAdapter,
   NewEvent,
+  NewExport,
   NewJob,
   NewKey,
   NewLog,
   NewModel,
+  RemovedAdapters,
   Store,
 } from '../store.ts';
+import { commitAdapter, createExport, deleteExport, finishExport, removeAdapters } from './exchange-lifecycle.ts';
 import { Database, type DatabaseOptions } from './database.ts';
-import { cancelJob, claimNextJob, finishJobFailed, finishJobSucceeded } from './job-lifecycle.ts';
+import {
+  cancelJob,
+  claimNextJob,
+  finishJobFailed,
+  finishJobSucceeded,
+  keepReference,
+  pauseJob,
+  resumeJob,
+} from './job-lifecycle.ts';
 import { createModel, deleteModel } from './model-lifecycle.ts';
 import { openTables, type Tables } from './tables.ts';
 import { UsageBuffer } from './usage-buffer.ts';
@@ -220,6 +242,26 @@ export class SqliteStore implements Store {
     return this.#database.write(() => cancelJob(this.#tables, jobId, reason, this.#clock()));
   }
 
+  async pauseJob(jobId: string): Promise<JobControlResult | null> {
+    return this.#database.write(() => pauseJob(this.#tables, jobId, this.#clock()));
+  }
+
+  async resumeJob(jobId: string): Promise<JobControlResult | null> {
+    return this.#database.write(() => resumeJob(this.#tables, jobId));
+  }
+
+  async keepReference(
+    jobId: string,
+    fencingToken: number,
+    step: number,
+  ): Promise<{ artifactKey: string | null } | null> {
+    return this.#database.write(() => keepReference(this.#tables, jobId, fencingToken, step));
+  }
+
+  async countEvents(jobId: string, type: JobEventType): Promise<number> {
+    return this.#database.read(() => this.#tables.events.count(jobId, type));
+  }
+
   async listEvents(query: PageQuery & { jobId: string }): Promise<Page<JobEvent> | null> {
     return this.#database.read(() =>
       this.#tables.jobs.get(query.jobId) === null ? null : this.#tables.events.list(query),
@@ -247,6 +289,95 @@ export class SqliteStore implements Store {
     return this.#database.read(() => this.#tables.logs.list(query));
   }
 
+  // artifacts
+  async addArtifact(input: NewArtifact): Promise<AddArtifactResult> {
+    return this.#database.write(() => this.#tables.artifacts.add(input, this.#clock()));
+  }
+
+  async findArtifact(name: ArtifactName, version: number | 'latest'): Promise<Artifact | null> {
+    return this.#database.read(() => this.#tables.artifacts.find(name, version));
+  }
+
+  async listArtifacts(
+    query: OrderedPageQuery & { entityId: string; project?: string; name?: string },
+  ): Promise<Page<Artifact>> {
+    return this.#database.read(() => this.#tables.artifacts.list(query));
+  }
+
+  async deleteArtifact(artifactId: string): Promise<boolean> {
+    return this.#database.write(() => this.#tables.artifacts.delete(artifactId, this.#clock()));
+  }
+
+  // exports
+  async createExport(input: NewExport): Promise<ModelExport | null> {
+    return this.#database.write(() => createExport(this.#tables, input, this.#clock()));
+  }
+
+  async getExport(exportId: string): Promise<ModelExport | null> {
+    return this.#database.read(() => this.#tables.exports.get(exportId));
+  }
+
+  async listExports(query: OrderedPageQuery & { modelId: string }): Promise<Page<ModelExport>> {
+    return this.#database.read(() => this.#tables.exports.list(query));
+  }
+
+  async countLiveExports(modelId: string): Promise<number> {
+    return this.#database.read(() => this.#tables.exports.countLive(modelId));
+  }
+
+  async claimNextExport(): Promise<ModelExport | null> {
+    return this.#database.write(() => this.#tables.exports.claim(this.#clock()));
+  }
+
+  async releaseExport(exportId: string, numAttempts: number): Promise<void> {
+    this.#database.write(() => this.#tables.exports.release(exportId, numAttempts));
+  }
+
+  async finishExport(exportId: string, numAttempts: number, outcome: ExportOutcome): Promise<FinishedExport | null> {
+    return this.#database.write(() => finishExport(this.#tables, exportId, numAttempts, outcome, this.#clock()));
+  }
+
+  async deleteExport(exportId: string): Promise<{ artifactKeys: string[] } | null> {
+    return this.#database.write(() => deleteExport(this.#tables, exportId, this.#clock()));
+  }
+
+  // imported adapters
+  async createAdapter(input: NewAdapter): Promise<Adapter> {
+    return this.#database.write(() => {
+      const adapter = this.#tables.adapters.insert(input, this.#clock());
+      this.#complete(input.completes);
+      return adapter;
+    });
+  }
+
+  async getAdapter(adapterId: string): Promise<Adapter | null> {
+    return this.#database.read(() => this.#tables.adapters.get(adapterId));
+  }
+
+  async listAdapters(query: OrderedPageQuery & { entityId: string }): Promise<Page<Adapter>> {
+    return this.#database.read(() => this.#tables.adapters.list(query));
+  }
+
+  async commitAdapter(
+    adapterId: string,
+    content: NonNullable<Adapter['content']>,
+  ): Promise<{ adapter: Adapter; blobKeys: string[] } | null> {
+    return this.#database.write(() => commitAdapter(this.#tables, adapterId, content, this.#clock()));
+  }
+
+  async deleteAdapter(adapterId: string): Promise<RemovedAdapters | null> {
+    return this.#database.write(() => {
+      const adapter = this.#tables.adapters.get(adapterId);
+      return adapter === null ? null : removeAdapters(this.#tables, [adapter], this.#clock());
+    });
+  }
+
+  async expireAdapterUploads(entityId: string, before: number): Promise<RemovedAdapters> {
+    return this.#database.write(() =>
+      removeAdapters(this.#tables, this.#tables.adapters.listUploads(entityId, before), this.#clock()),
+    );
+  }
+
   // idempotency keys
   async beginIdempotent(request: { keyId: string; key: string; requestHash: string }): Promise<IdempotentState> {
     return this.#database.write(() => this.#tables.idempotency.begin(request, this.#clock()));
@@ -272,23 +403,33 @@ export class SqliteStore implements Store {
 
   // upkeep
   async recoverAfterRestart(): Promise<{ numJobs: number; numRequests: number }> {
-    return this.#database.write(() => ({
-      numJobs: this.#tables.jobs.requeueAllRunning(),
-      numRequests: this.#tables.idempotency.dropInProgress(),
-    }));
+    return this.#database.write(() => {
+      this.#tables.exports.requeueAllRunning();
+      return {
+        numJobs: this.#tables.jobs.requeueAllRunning(),
+        numRequests: this.#tables.idempotency.dropInProgress(),
+      };
+    });
   }
 
   async purgeExpired(now: number = this.#clock()): Promise<{ numModels: number; numRequests: number }> {
-    return this.#database.write(() => ({
-      numModels: this.#tables.models.purge(now - DELETED_MODEL_LIFETIME_MS),
-      numRequests: this.#tables.idempotency.purge(now),
-    }));
+    return this.#database.write(() => {
+      this.#tables.exports.purge(now - DELETED_MODEL_LIFETIME_MS);
+      return {
+        numModels: this.#tables.models.purge(now - DELETED_MODEL_LIFETIME_MS),
+        numRequests: this.#tables.idempotency.purge(now),
+      };
+    });
   }
 
   async listReferencedKeys(): Promise<{ artifactKeys: string[]; blobKeys: string[] }> {
     return this.#database.read(() => ({
       artifactKeys: this.#tables.checkpoints.listArtifactKeys(),
-      blobKeys: this.#tables.logs.listAllBlobKeys(),
+      blobKeys: [
+        ...this.#tables.logs.listAllBlobKeys(),
+        ...this.#tables.artifacts.listBlobKeys(),
+        ...this.#tables.adapters.listBlobKeys(),
+      ],
     }));
   }
 

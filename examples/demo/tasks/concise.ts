@@ -1,13 +1,4 @@
-/** What the demo teaches: prompts, and a reward for each answer. */
-export interface DemoTask {
-  readonly name: string;
-  readonly summary: string;
-  readonly prompts: readonly string[];
-  /** @returns 0–1 */
-  reward(promptIndex: number, answer: string): number;
-  readonly maxTokens: number;
-  readonly learningRate: number;
-}
+import { singleTurn } from '../task.ts';
 
 const QUESTIONS: readonly { question: string; answers: readonly string[] }[] = [
   { question: 'What is the capital of France?', answers: ['paris'] },
@@ -28,7 +19,7 @@ const FADE_WORDS = 28;
 const WRONG_ANSWER_FACTOR = 0.25;
 
 /** Shaped: every word less and every right answer more raises the reward, so almost every group has something to teach. */
-const concise: DemoTask = {
+export const concise = singleTurn({
   name: 'concise',
   summary: 'answer right, in a few words',
   prompts: QUESTIONS.map(({ question }) => question),
@@ -41,31 +32,4 @@ const concise: DemoTask = {
     const brevity = Math.min(1, Math.max(0, 1 - (numWords - SHORT_WORDS) / FADE_WORDS));
     return (isRight ? 1 : WRONG_ANSWER_FACTOR) * brevity;
   },
-};
-
-const WORD_ORDERS = [
-  ['yes', 'no', 'maybe'],
-  ['maybe', 'yes', 'no'],
-  ['no', 'maybe', 'yes'],
-];
-
-/** ART's classic. Sparse: at the start almost no sample is one of the three words, so the first steps may show nothing. */
-const yesNoMaybe: DemoTask = {
-  name: 'yes-no-maybe',
-  summary: 'say "maybe" (1), rather than "no" (0.75) or "yes" (0.5)',
-  prompts: WORD_ORDERS.flatMap((words) => [
-    `respond with ${words.map((word) => `'${word}'`).join(', ')}`,
-    `just respond with ${words.join(', ')}`,
-  ]),
-  maxTokens: 16,
-  learningRate: 5e-4,
-  reward(_promptIndex, answer) {
-    const word = answer
-      .trim()
-      .toLowerCase()
-      .replace(/[.'"!]/g, '');
-    return word === 'maybe' ? 1 : word === 'no' ? 0.75 : word === 'yes' ? 0.5 : 0;
-  },
-};
-
-export const TASKS: readonly DemoTask[] = [concise, yesNoMaybe];
+});

@@ -1,0 +1,57 @@
+import { gatherGroup, type GatheredGroup, type Trainyard } from '@trainyard/sdk';
+
+/** Rollouts of one prompt, compared with each other. */
+export const ROLLOUTS_PER_PROMPT = 8;
+
+/** What is asked of a task for one prompt. */
+export interface RolloutRequest {
+  readonly client: Trainyard;
+  /** Name to sample from. */
+  readonly model: string;
+  readonly promptIndex: number;
+  /** Rollout i samples with `seed + i`. */
+  readonly seed: number;
+}
+
+/** What the demo teaches: prompts, and rollouts of each with a reward from 0 to 1. */
+export interface DemoTask {
+  readonly name: string;
+  readonly summary: string;
+  readonly numPrompts: number;
+  readonly learningRate: number;
+  /** Samples and scores {@link ROLLOUTS_PER_PROMPT} rollouts. */
+  gather(request: RolloutRequest): Promise<GatheredGroup>;
+  /** The likeliest reply to the first prompt, for a look at what was learnt. */
+  sample(client: Trainyard, model: string): Promise<{ prompt: string; reply: string }>;
+}
+
+/** A task of one question and one answer. */
+export function singleTurn(task: {
+  readonly name: string;
+  readonly summary: string;
+  readonly prompts: readonly string[];
+  readonly maxTokens: number;
+  readonly learningRate: number;
+  /** @returns 0–1 */
+  reward(promptIndex: number, answer: string): number;
+}): DemoTask {
+  const request = (model: string, promptIndex: number) => ({
+    model,
+    messages: [{ role: 'user' as const, content: task.prompts[promptIndex]! }],
+    max_tokens: task.maxTokens,
+  });
+  return {
+    name: task.name,
+    summary: task.summary,
+    numPrompts: task.prompts.length,
+    learningRate: task.learningRate,
+    gather: ({ client, model, promptIndex, seed }) =>
+      gatherGroup(client, { ...request(model, promptIndex), n: ROLLOUTS_PER_PROMPT, temperature: 1, seed }, (choice) =>
+        task.reward(promptIndex, choice.message.content ?? ''),
+      ),
+    sample: async (client, model) => {
+      const answer = await client.chat({ ...request(model, 0), temperature: 0 });
+      return { prompt: task.prompts[0]!, reply: answer.choices[0]!.message.content ?? '' };
+    },
+  };
+}

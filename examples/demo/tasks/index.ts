@@ -1,0 +1,7 @@
+import type { DemoTask } from '../task.ts';
+import { concise } from './concise.ts';
+import { extraction } from './extraction.ts';
+import { toolUse } from './tool-use.ts';
+import { yesNoMaybe } from './yes-no-maybe.ts';
+
+export const TASKS: readonly DemoTask[] = [concise, yesNoMaybe, extraction, toolUse];

@@ -1,0 +1,26 @@
+import { singleTurn } from '../task.ts';
+
+const WORD_ORDERS = [
+  ['yes', 'no', 'maybe'],
+  ['maybe', 'yes', 'no'],
+  ['no', 'maybe', 'yes'],
+];
+
+/** ART's classic. Sparse: at the start almost no sample is one of the three words, so the first steps may show nothing. */
+export const yesNoMaybe = singleTurn({
+  name: 'yes-no-maybe',
+  summary: 'say "maybe" (1), rather than "no" (0.75) or "yes" (0.5)',
+  prompts: WORD_ORDERS.flatMap((words) => [
+    `respond with ${words.map((word) => `'${word}'`).join(', ')}`,
+    `just respond with ${words.join(', ')}`,
+  ]),
+  maxTokens: 16,
+  learningRate: 5e-4,
+  reward(_promptIndex, answer) {
+    const word = answer
+      .trim()
+      .toLowerCase()
+      .replace(/[.'"!]/g, '');
+    return word === 'maybe' ? 1 : word === 'no' ? 0.75 : word === 'yes' ? 0.5 : 0;
+  },
+});

@@ -1,0 +1,111 @@
+import assert from 'node:assert';
+import { closeSync, openSync, writeSync } from 'node:fs';
+import { HeaderWriter } from './gguf-header-writer.ts';
+import type { GgufWritableValue } from './gguf-header-writer.ts';
+
+/** Types that values are stored in; `f16` rounds to the nearest, ties to even. */
+export type GgufStoredType = 'f32' | 'f16';
+
+export interface GgufTensorShape {
+  readonly name: string;
+  /** ggml order: `dims[0]` is the contiguous (input) axis. */
+  readonly dims: readonly number[];
+  readonly type: GgufStoredType;
+}
+
+const MAGIC = 'GGUF';
+const VERSION = 3;
+const ALIGNMENT = 32;
+const TYPES: Readonly<Record<GgufStoredType, { id: number; bytes: number }>> = {
+  f32: { id: 0, bytes: 4 },
+  f16: { id: 1, bytes: 2 },
+};
+// Converted at a time, so that a tensor is not in memory twice.
+const PIECE_VALUES = 1 << 20;
+
+/** A GGUF file of float tensors that is written one tensor after the other, in the order of its header. */
+export class GgufWriter implements Disposable {
+  readonly #tensors: readonly GgufTensorShape[];
+  #numWritten = 0;
+  #descriptor: number | null;
+
+  /**
+   * Makes the file and writes its header.
+   *
+   * @param path must not exist; syncing it is the caller's
+   * @param metadata in the order of its keys; `general.alignment`, if it is there, must be 32
+   */
+  constructor(
+    path: string,
+    metadata: Readonly<Record<string, GgufWritableValue>>,
+    tensors: readonly GgufTensorShape[],
+  ) {
+    this.#tensors = tensors;
+    const header = new HeaderWriter();
+    header.raw(Buffer.from(MAGIC));
+    header.value('u32', VERSION);
+    header.value('u64', tensors.length);
+    header.value('u64', Object.keys(metadata).length);
+    for (const [key, value] of Object.entries(metadata)) {
+      header.value('string', key);
+      header.metadata(value);
+    }
+    let offset = 0;
+    for (const { name, dims, type } of tensors) {
+      assert(dims.length >= 1 && dims.length <= 4, `tensor ${name} has ${dims.length} dimensions, 1 to 4 are possible`);
+      header.value('string', name);
+      header.value('u32', dims.length);
+      for (const dim of dims) header.value('u64', dim);
+      header.value('u32', TYPES[type].id);
+      header.value('u64', offset);
+      offset += padded(numElements(dims) * TYPES[type].bytes);
+    }
+    this.#descriptor = openSync(path, 'wx');
+    const bytes = header.bytes();
+    this.#write(bytes);
+    this.#pad(bytes.length);
+  }
+
+  /** The values of the next tensor, in file order. */
+  add(data: Float32Array): void {
+    const tensor = this.#tensors[this.#numWritten];
+    assert(tensor !== undefined, `all ${this.#tensors.length} tensors are written`);
+    const { name, dims, type } = tensor;
+    assert(numElements(dims) === data.length, `tensor ${name} of [${dims.join(', ')}] has ${data.length} values`);
+    if (type === 'f32') this.#write(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+    else {
+      for (let at = 0; at < data.length; at += PIECE_VALUES) {
+        this.#write(new Uint8Array(new Float16Array(data.subarray(at, at + PIECE_VALUES)).buffer));
+      }
+    }
+    this.#pad(data.length * TYPES[type].bytes);
+    this.#numWritten += 1;
+  }
+
+  /** Ends the file, which must have all its tensors. */
+  finish(): void {
+    const { length } = this.#tensors;
+    assert(this.#numWritten === length, `${this.#numWritten} of ${length} tensors are written`);
+    this[Symbol.dispose]();
+  }
+
+  /** Closes the file, finished or not. */
+  [Symbol.dispose](): void {
+    if (this.#descriptor !== null) closeSync(this.#descriptor);
+    this.#descriptor = null;
+  }
+
+  #pad(length: number): void {
+    const rest = padded(length) - length;
+    if (rest > 0) this.#write(new Uint8Array(rest));
+  }
+
+  #write(bytes: Uint8Array): void {
+    assert(this.#descriptor !== null, 'this GgufWriter is closed');
+    for (let done = 0; done < bytes.length;) done += writeSync(this.#descriptor, bytes, done);
+  }
+}
+
+const numElements = (dims: readonly number[]): number => dims.reduce((product, dim) => product * dim, 1);
+
+const padded = (length: number): number => Math.ceil(length / ALIGNMENT) * ALIGNMENT;

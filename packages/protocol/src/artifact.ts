@@ -1,0 +1,47 @@
+import Type, { type Static } from 'typebox';
+import { listPageSchema } from './schema.ts';
+
+/** Training data that clients upload: one file of JSON lines, by entity, project and name, each upload a version. */
+export const ArtifactSchema = Type.Object(
+  {
+    id: Type.String({ description: 'Names this version in lists.' }),
+    entity: Type.String(),
+    project: Type.String(),
+    name: Type.String(),
+    version: Type.String({ description: '`v0`, `v1`, …; a number is never used again.' }),
+    url: Type.String({ description: 'What `training_data_url` of a job takes.' }),
+    file_name: Type.String({ description: 'Under which it was sent.' }),
+    size_bytes: Type.Integer({ minimum: 0, description: 'Of the file as it was sent.' }),
+    num_lines: Type.Integer({ minimum: 1, description: 'Conversations; blank lines do not count.' }),
+    digest: Type.String({ description: 'SHA-256 of the file as it was sent, hex.' }),
+    created_at: Type.Integer({ description: 'Unix seconds.' }),
+  },
+  { title: 'Artifact' },
+);
+export type ArtifactObject = Static<typeof ArtifactSchema>;
+export const ArtifactPageSchema = listPageSchema('ArtifactPage', ArtifactSchema);
+
+export const DeleteArtifactResponseSchema = Type.Object(
+  { id: Type.String(), version: Type.String({ description: 'The version that is gone.' }) },
+  { title: 'DeleteArtifactResponse' },
+);
+export type DeleteArtifactResponse = Static<typeof DeleteArtifactResponseSchema>;
+
+/** Query of an upload. */
+export const UploadArtifactQuerySchema = Type.Object({
+  file_name: Type.Optional(
+    Type.String({
+      pattern: '^[^/\\\\\\u0000-\\u001f\\u007f]{1,120}\\.jsonl$',
+      description: 'Name of the file, ending in `.jsonl`. Default `train.jsonl`.',
+    }),
+  ),
+});
+export type UploadArtifactQuery = Static<typeof UploadArtifactQuerySchema>;
+
+/** What the body of an upload may be called; all of them are read as JSON lines in UTF-8. */
+export const JSON_LINES_MEDIA_TYPES = [
+  'application/jsonl',
+  'application/x-ndjson',
+  'application/octet-stream',
+  'text/plain',
+] as const;

@@ -1,0 +1,137 @@
+import Type, { type Static } from 'typebox';
+import { listPageSchema, nullable, optionalNullable } from './schema.ts';
+
+/** What leaves the service and what comes in: exports of checkpoints, adapters that were trained elsewhere. */
+
+const ExportFormatSchema = Type.Enum(['peft', 'gguf-adapter', 'merged-gguf', 'merged-safetensors'], {
+  description:
+    '`peft`: the adapter for Python PEFT. `gguf-adapter`: the adapter for llama.cpp. `merged-gguf`: a whole model for llama.cpp. `merged-safetensors`: a whole model for transformers.',
+});
+export type ExportFormat = Static<typeof ExportFormatSchema>;
+
+const ExportDtypeSchema = Type.Enum(['f16', 'f32'], { description: 'Element type of the weights.' });
+export type ExportDtype = Static<typeof ExportDtypeSchema>;
+
+/** POST /preview/models/{model_id}/exports. */
+export const CreateExportRequestSchema = Type.Object(
+  {
+    step: Type.Optional(
+      Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
+        description: 'Which checkpoint; null and absent mean the latest.',
+      }),
+    ),
+    format: ExportFormatSchema,
+    dtype: Type.Optional(
+      Type.Union([ExportDtypeSchema, Type.Null()], {
+        description: 'Element type of merged weights, default `f16`. Adapters are always `f32`.',
+      }),
+    ),
+  },
+  { title: 'CreateExportRequest' },
+);
+export type CreateExportRequest = Static<typeof CreateExportRequestSchema>;
+
+const ExportFileSchema = Type.Object(
+  {
+    name: Type.String(),
+    size_bytes: Type.Integer({ minimum: 0 }),
+    sha256: Type.String({ description: 'Of the bytes, hex; the `ETag` of the download has it too.' }),
+  },
+  { title: 'ExportFile' },
+);
+
+const ParityReportSchema = Type.Object(
+  {
+    num_tokens: Type.Integer({ description: 'Tokens of a fixed text whose log-probabilities were compared.' }),
+    mean_abs_difference: Type.Number({
+      description: 'Mean |Δlogprob| in nats between the exported files and the trainer.',
+    }),
+    max_abs_difference: Type.Number({ description: 'The largest of them.' }),
+    computed_by: Type.Enum(['llama.cpp', 'trainer'], {
+      description: 'What ran the exported files: llama.cpp, or the graphs of the trainer over what was read back.',
+    }),
+    adapter_effect: Type.Number({
+      description:
+        'Mean |Δlogprob| between base model and checkpoint on the same tokens: what the differences are to be held against.',
+    }),
+  },
+  { title: 'ParityReport', description: 'How closely the exported files compute what was trained.' },
+);
+export type ParityReportObject = Static<typeof ParityReportSchema>;
+
+export const ExportSchema = Type.Object(
+  {
+    id: Type.String(),
+    model_id: Type.String(),
+    step: Type.Integer({ minimum: 0 }),
+    format: ExportFormatSchema,
+    dtype: ExportDtypeSchema,
+    status: Type.Enum(['queued', 'running', 'succeeded', 'failed'], { description: 'The last two are final.' }),
+    created_at: Type.Integer({ description: 'Unix seconds.' }),
+    finished_at: nullable(Type.Integer(), { description: 'Unix seconds; null until it ended.' }),
+    source_digest: nullable(Type.String(), {
+      description: 'sha256 of the exported adapter weights; null for the untouched base model.',
+    }),
+    files: Type.Array(ExportFileSchema, { description: 'Empty until it succeeded.' }),
+    parity: nullable(ParityReportSchema, { description: 'Null until it succeeded.' }),
+    error_message: nullable(Type.String(), { description: 'Why it failed, ending with a code.' }),
+  },
+  { title: 'Export' },
+);
+export type ExportObject = Static<typeof ExportSchema>;
+export const ExportPageSchema = listPageSchema('ExportPage', ExportSchema);
+
+export const DeletedSchema = Type.Object(
+  { id: Type.String(), deleted: Type.Literal(true) },
+  { title: 'Deleted', description: 'It is gone, with its files.' },
+);
+export type DeletedObject = Static<typeof DeletedSchema>;
+
+/** POST /preview/adapters. */
+export const CreateAdapterRequestSchema = Type.Object(
+  {
+    base_model: optionalNullable(
+      Type.String({ minLength: 1, description: 'Base model that it was trained on; default: the one served.' }),
+    ),
+  },
+  { title: 'CreateAdapterRequest' },
+);
+export type CreateAdapterRequest = Static<typeof CreateAdapterRequestSchema>;
+
+/** The two files of an adapter of PEFT, with the most bytes that each may have. */
+export const ADAPTER_FILES = {
+  'adapter_config.json': 262_144,
+  'adapter_model.safetensors': 536_870_912,
+} as const;
+export type AdapterFileName = keyof typeof ADAPTER_FILES;
+
+export const AdapterSchema = Type.Object(
+  {
+    id: Type.String(),
+    name: Type.String({ description: 'What `init_from` of a new model takes: `adapter:` and the id.' }),
+    base_model: Type.String(),
+    status: Type.Enum(['uploading', 'ready'], { description: '`ready` once it is committed.' }),
+    created_at: Type.Integer({ description: 'Unix seconds.' }),
+    lora: nullable(
+      Type.Object({
+        rank: Type.Integer({ minimum: 1 }),
+        alpha: Type.Number(),
+        targets: Type.Array(Type.String(), { description: 'The adapted linear layers, in every block.' }),
+      }),
+      { description: 'Its shape; null until it is committed.' },
+    ),
+    digest: nullable(Type.String(), {
+      description: 'sha256 of its weights as they are kept here, in float32; null until it is committed.',
+    }),
+  },
+  { title: 'Adapter' },
+);
+export type AdapterObject = Static<typeof AdapterSchema>;
+export const AdapterPageSchema = listPageSchema('AdapterPage', AdapterSchema);
+
+/** PUT /preview/adapters/{adapter_id}/files/{name}. */
+export const AdapterFileSchema = Type.Object(
+  { adapter_id: Type.String(), name: Type.String(), size_bytes: Type.Integer({ minimum: 0 }) },
+  { title: 'AdapterFile' },
+);
+export type AdapterFileObject = Static<typeof AdapterFileSchema>;

@@ -1,0 +1,38 @@
+import Type, { type Static } from 'typebox';
+import { nullable, optionalNullable } from './schema.ts';
+
+/** The linear layers of a block that can be adapted, as PEFT names them. */
+export const LORA_TARGETS = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj'] as const;
+export type LoraTarget = (typeof LORA_TARGETS)[number];
+
+/** Larger ranks cost more than they adapt: the hidden size of the default model is 576. */
+const MAX_RANK = 256;
+const MAX_SEED = 2 ** 32 - 1;
+
+/** `lora` of a model's registration. It is ours, so a key that is not known is a mistake. */
+export const LoraRequestSchema = Type.Object(
+  {
+    rank: optionalNullable(Type.Integer({ minimum: 1, maximum: MAX_RANK })),
+    alpha: optionalNullable(Type.Number({ exclusiveMinimum: 0, maximum: 4096 })),
+    targets: optionalNullable(Type.Array(Type.Enum([...LORA_TARGETS]), { minItems: 1, maxItems: LORA_TARGETS.length })),
+    dropout: optionalNullable(Type.Number({ minimum: 0, maximum: 0 })),
+    init_seed: optionalNullable(Type.Integer({ minimum: 0, maximum: MAX_SEED })),
+    init_from: optionalNullable(Type.String({ minLength: 1 })),
+  },
+  { title: 'LoraRequest', additionalProperties: false },
+);
+export type LoraRequest = Static<typeof LoraRequestSchema>;
+
+/** The adapter that a model is trained with, complete. */
+export const LoraObjectSchema = Type.Object(
+  {
+    rank: Type.Integer(),
+    alpha: Type.Number({ description: 'The adapter is multiplied by alpha / rank.' }),
+    targets: Type.Array(Type.String()),
+    dropout: Type.Number({ description: 'Always 0: ratios of probabilities need a policy that answers twice alike.' }),
+    init_seed: Type.Integer({ description: 'Seed of the random half of a fresh adapter; the other half is 0.' }),
+    init_from: nullable(Type.String(), { description: 'What step 0 began with; null: the untouched base model.' }),
+  },
+  { title: 'LoraObject' },
+);
+export type LoraObject = Static<typeof LoraObjectSchema>;

@@ -1,0 +1,84 @@
+import Type, { type Static } from 'typebox';
+import { JsonObjectSchema, optionalNullable } from './schema.ts';
+
+/** Supervised training jobs: what to learn from, and how. */
+
+/** `config` of a supervised job. Every key may be left out or null; unknown ones are accepted and listed on the job as ignored. */
+export const SftConfigSchema = Type.Object(
+  {
+    batch_size: optionalNullable(Type.Union([Type.Integer({ minimum: 1, maximum: 65_536 }), Type.Literal('auto')])),
+    learning_rate: optionalNullable(
+      Type.Union([Type.Number({ minimum: 0 }), Type.Array(Type.Number({ minimum: 0 }), { minItems: 1 })]),
+    ),
+    assistant_turns: optionalNullable(Type.Enum(['all', 'last'])),
+    metric_logging: Type.Optional(Type.Unknown()),
+  },
+  { title: 'SftConfig' },
+);
+export type WireSftConfig = Static<typeof SftConfigSchema>;
+
+/** `experimental_config` of a supervised job: what this service has beyond others. As lenient as `config`. */
+export const SftExperimentalConfigSchema = Type.Object(
+  {
+    epochs: optionalNullable(Type.Integer({ minimum: 1, maximum: 1000 })),
+    schedule: optionalNullable(Type.Enum(['constant', 'linear', 'cosine'])),
+    warmup_steps: optionalNullable(Type.Integer({ minimum: 0 })),
+    min_learning_rate: optionalNullable(Type.Number({ minimum: 0 })),
+    packing: optionalNullable(Type.Boolean()),
+  },
+  { title: 'SftExperimentalConfig' },
+);
+export type WireSftExperimentalConfig = Static<typeof SftExperimentalConfigSchema>;
+
+/** POST /preview/sft-training-jobs. */
+export const CreateSftTrainingJobRequestSchema = Type.Object(
+  {
+    model_id: Type.String(),
+    training_data_url: Type.String({ minLength: 1 }),
+    config: optionalNullable(SftConfigSchema),
+    experimental_config: optionalNullable(SftExperimentalConfigSchema),
+  },
+  { title: 'CreateSftTrainingJobRequest' },
+);
+export type CreateSftTrainingJobRequest = Static<typeof CreateSftTrainingJobRequestSchema>;
+
+const ToolCallSchema = Type.Object({
+  function: Type.Object({
+    name: Type.String({ minLength: 1 }),
+    arguments: Type.Optional(Type.Union([Type.String(), JsonObjectSchema])),
+  }),
+});
+
+const MessageSchema = Type.Object({
+  role: Type.String({ minLength: 1 }),
+  content: optionalNullable(
+    Type.Union([
+      Type.String(),
+      Type.Array(Type.Union([Type.String(), Type.Object({ type: Type.Optional(Type.String()) })])),
+    ]),
+  ),
+  name: optionalNullable(Type.String()),
+  tool_calls: optionalNullable(Type.Array(ToolCallSchema)),
+  tool_call_id: optionalNullable(Type.String()),
+  reasoning: optionalNullable(Type.String()),
+  reasoning_content: optionalNullable(Type.String()),
+});
+
+/** One line of the training data: a conversation with its tools. Other keys are accepted and not used. */
+export const SftLineSchema = Type.Object({
+  messages: Type.Array(MessageSchema, { minItems: 1 }),
+  tools: optionalNullable(Type.Array(JsonObjectSchema)),
+});
+export type WireSftLine = Static<typeof SftLineSchema>;
+
+/** Keys of a supervised job's settings that this version does not know; those of `experimental_config` behind its name. */
+export function ignoredSftConfigKeys(
+  config: Readonly<Record<string, unknown>>,
+  experimental: Readonly<Record<string, unknown>>,
+): string[] {
+  const unknown = (value: object, known: object) => Object.keys(value).filter((key) => !Object.hasOwn(known, key));
+  return [
+    ...unknown(config, SftConfigSchema.properties),
+    ...unknown(experimental, SftExperimentalConfigSchema.properties).map((key) => `experimental_config.${key}`),
+  ];
+}

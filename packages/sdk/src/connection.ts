@@ -1,0 +1,79 @@
+import { TrainyardApiError } from './errors.ts';
+
+export interface TrainyardOptions {
+  /** ends in `/v1`, e.g. `http://127.0.0.1:8420/v1` */
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  /** default: the global `fetch` */
+  readonly fetch?: typeof fetch;
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  /** the same key and body have one effect, however often they are sent */
+  readonly idempotencyKey?: string;
+}
+
+export interface RequestOptions extends CallOptions {
+  /** Sent as JSON. */
+  readonly body?: object;
+  /** A body that is sent as it is. */
+  readonly upload?: { readonly content: string | Uint8Array<ArrayBuffer> | Blob; readonly mediaType: string };
+}
+
+export interface PageOptions {
+  after?: string;
+  limit?: number;
+  order?: 'asc' | 'desc';
+}
+
+/** Requests to one service with one key. */
+export class Connection {
+  readonly baseUrl: string;
+  readonly #apiKey: string;
+  readonly fetch: typeof fetch;
+
+  constructor(options: TrainyardOptions) {
+    this.baseUrl = options.baseUrl.replace(/\/+$/, '');
+    this.#apiKey = options.apiKey;
+    this.fetch = options.fetch ?? fetch;
+  }
+
+  /** The JSON of an answer. @throws {TrainyardApiError} for an answer other than 2xx */
+  async call<Answer>(method: string, path: string, options: RequestOptions): Promise<Answer> {
+    const response = await this.request(method, path, options);
+    const text = await response.text();
+    return (text === '' ? null : JSON.parse(text)) as Answer;
+  }
+
+  /** An answer whose body is still to be read. @throws as `call` */
+  async request(method: string, path: string, options: RequestOptions): Promise<Response> {
+    const headers: Record<string, string> = { authorization: `Bearer ${this.#apiKey}` };
+    if (options.body !== undefined) headers['content-type'] = 'application/json';
+    if (options.upload !== undefined) headers['content-type'] = options.upload.mediaType;
+    if (options.idempotencyKey !== undefined) headers['idempotency-key'] = options.idempotencyKey;
+    const response = await this.fetch(this.baseUrl + path, {
+      method,
+      headers,
+      body: options.body === undefined ? (options.upload?.content ?? null) : JSON.stringify(options.body),
+      signal: options.signal ?? null,
+    });
+    if (response.ok) return response;
+    const text = await response.text();
+    throw new TrainyardApiError(response.status, parsed(text), text.slice(0, 500));
+  }
+}
+
+export function query(page: PageOptions): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(page)) parameters.set(name, String(value));
+  return parameters.size === 0 ? '' : `?${parameters}`;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text; // a proxy's HTML page, say
+  }
+}

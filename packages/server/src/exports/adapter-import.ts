@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto';
+
+import type { Adapter, Blobs, Store } from '@trainyard/store';
+
+import type { AdapterImporter } from '../backends.ts';
+import type { ExchangeBackend } from '../hosts/embedded-exchange.ts';
+import { RequestError } from '../request-error.ts';
+
+/** Turns uploads into adapters, one at a time: each may take the memory of its file twice. */
+export class AdapterImports implements AdapterImporter {
+  readonly #options: {
+    readonly store: Store;
+    readonly blobs: Blobs;
+    readonly backend: ExchangeBackend;
+    readonly modelPath: () => string;
+  };
+  readonly #controller = new AbortController();
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(options: { store: Store; blobs: Blobs; backend: ExchangeBackend; modelPath: () => string }) {
+    this.#options = options;
+  }
+
+  /** Ends the import that runs, and those that wait. */
+  async stop(): Promise<void> {
+    this.#controller.abort(
+      new RequestError('server.unavailable', 'The service is shutting down; commit the upload again'),
+    );
+    await this.#last;
+  }
+
+  async commit(adapter: Adapter): Promise<Adapter> {
+    const result = this.#last.then(() => this.#commit(adapter));
+    this.#last = result.catch(() => undefined);
+    return await result;
+  }
+
+  async #commit(adapter: Adapter): Promise<Adapter> {
+    const { store, blobs, backend, modelPath } = this.#options;
+    const { signal } = this.#controller;
+    signal.throwIfAborted();
+    // Another commit may have been first.
+    const current = await store.getAdapter(adapter.id);
+    if (current?.upload == null) return current ?? gone(adapter);
+    const { configKey, weightsKey } = current.upload;
+    const [configPath, weightsPath] = [await blobs.localFile(configKey), await blobs.localFile(weightsKey)];
+    if (configPath === null) throw missing('adapter_config.json', adapter.id);
+    if (weightsPath === null) throw missing('adapter_model.safetensors', adapter.id);
+    const config = Buffer.from(await blobs.get(configKey)).toString('utf8');
+    const staged = await blobs.stageDirectory();
+    try {
+      const request = { modelPath: modelPath(), config, weightsPath, outputDirectory: staged };
+      const { lora, digest } = await backend.importAdapter(request, { signal });
+      const artifactKey = `adapters/${randomUUID()}`;
+      await blobs.commitDirectory(staged, artifactKey);
+      const committed = await store.commitAdapter(adapter.id, { lora, artifactKey, digest });
+      for (const key of committed?.blobKeys ?? []) await blobs.remove(key);
+      if (committed !== null) return committed.adapter;
+      await blobs.removeDirectory(artifactKey);
+      return gone(adapter);
+    } finally {
+      await blobs.discardDirectory(staged);
+    }
+  }
+}
+
+function missing(name: string, adapterId: string): RequestError {
+  return new RequestError(
+    'request.conflict',
+    `The upload has no ${name} yet; send it with PUT /v1/preview/adapters/${adapterId}/files/${name}`,
+    { param: name },
+  );
+}
+
+function gone(adapter: Adapter): never {
+  throw new RequestError('request.not_found', `The adapter "${adapter.id}" was deleted`, { param: 'adapter_id' });
+}

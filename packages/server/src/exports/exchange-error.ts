@@ -1,0 +1,13 @@
+import type { HostFailure } from '../hosts/messages.ts';
+
+/** Why an export or an import did not end in a result. */
+export class ExchangeError extends Error {
+  override readonly name = 'ExchangeError';
+  /** a trainer code, or one of the packages below it */
+  readonly code: string;
+
+  constructor(failure: HostFailure) {
+    super(failure.message);
+    this.code = failure.code;
+  }
+}

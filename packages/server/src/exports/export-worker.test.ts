@@ -1,0 +1,192 @@
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { FolderBlobs, type ModelExport, SqliteStore } from '@trainyard/store';
+import type { ExportRequest, ExportResult, ImportedAdapter } from '@trainyard/trainer';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+import type { ExchangeBackend } from '../hosts/embedded-exchange.ts';
+import { ExchangeError } from './exchange-error.ts';
+import { ExportWorker } from './export-worker.ts';
+
+const PARITY = {
+  numTokens: 256,
+  meanDifference: 0,
+  maxDifference: 0,
+  computedBy: 'trainer',
+  adapterEffect: 0,
+} as const;
+const FILES = [{ name: 'model.gguf', sizeBytes: 1, sha256: 'ab' }];
+
+/** Does with each export what the test says; without that, writes one file. */
+class ScriptedExchange implements ExchangeBackend {
+  readonly requests: ExportRequest[] = [];
+  behave: (request: ExportRequest, signal: AbortSignal) => Promise<void> = async () => {};
+
+  async exportCheckpoint(request: ExportRequest, { signal }: { signal: AbortSignal }): Promise<ExportResult> {
+    this.requests.push(request);
+    await writeFile(join(request.outputDirectory, 'model.gguf'), 'x');
+    await this.behave(request, signal);
+    return { files: FILES, parity: PARITY };
+  }
+
+  async importAdapter(): Promise<ImportedAdapter> {
+    throw new Error('nothing is imported here');
+  }
+}
+
+let directory: string;
+let store: SqliteStore;
+let blobs: FolderBlobs;
+let exchange: ScriptedExchange;
+let worker: ExportWorker;
+let modelId: string;
+let servedModel: string;
+const logged: string[] = [];
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'trainyard-exports-'));
+  store = await SqliteStore.open(join(directory, 'store.sqlite'));
+  blobs = await FolderBlobs.open(join(directory, 'blobs'));
+  exchange = new ScriptedExchange();
+  servedModel = 'base';
+  const baseModel = () => ({ id: servedModel, path: '/models/base.gguf' });
+  worker = new ExportWorker({ store, blobs, backend: exchange, baseModel, log: (line) => logged.push(line) });
+  const { id: entityId } = await store.ensureEntity('local');
+  const lora = { rank: 2, alpha: 4, targets: ['q'], initSeed: 0 };
+  const made = await store.createModel({ entityId, project: 'p', name: 'm', baseModel: 'base', lora });
+  if (made.kind === 'init_missing') throw new Error('no model was made');
+  modelId = made.model.id;
+  worker.start();
+});
+
+afterEach(async () => {
+  await worker.stop();
+  await store.close();
+  await blobs.close();
+  await rm(directory, { recursive: true });
+  logged.length = 0;
+});
+
+async function queue(step = 0): Promise<ModelExport> {
+  const job = await store.createExport({ modelId, step, format: 'merged-gguf', dtype: 'f16' });
+  if (job === null) throw new Error('no such step');
+  worker.notify();
+  return job;
+}
+
+async function end(id: string): Promise<ModelExport> {
+  await expect.poll(async () => (await store.getExport(id))?.finishedAt, { timeout: 5_000 }).toBeTypeOf('number');
+  return (await store.getExport(id))!;
+}
+
+/** What lies in the blobs, finished and half-written. */
+async function leftovers(): Promise<string[]> {
+  const areas = await readdir(join(directory, 'blobs/staging'));
+  const staged = await Promise.all(areas.map((area) => readdir(join(directory, 'blobs/staging', area))));
+  return [...(await blobs.listDirectories()), ...staged.flat()];
+}
+
+/** Pauses exports until it is opened; `reached` resolves when one waits. */
+function barrier() {
+  const reached = Promise.withResolvers<void>();
+  const opened = Promise.withResolvers<void>();
+  exchange.behave = async (_request, signal) => {
+    reached.resolve();
+    signal.addEventListener('abort', () => opened.reject(signal.reason as Error), { once: true });
+    await opened.promise;
+  };
+  return { reached: reached.promise, open: opened.resolve };
+}
+
+test('an export gets what it needs and ends with its files in place', async () => {
+  const { id } = await queue();
+  const done = await end(id);
+  expect(exchange.requests).toMatchObject([
+    {
+      modelPath: '/models/base.gguf',
+      baseModelId: 'base',
+      checkpointDirectory: null,
+      format: 'merged-gguf',
+      type: 'f16',
+    },
+  ]);
+  expect(done).toMatchObject({ status: 'succeeded', files: FILES, parity: PARITY });
+  expect(await readdir((await blobs.localDirectory(done.artifactKey!))!)).toEqual(['model.gguf']);
+  expect(await leftovers()).toEqual([done.artifactKey]);
+});
+
+test('a failure is told with its code, and leaves nothing', async () => {
+  exchange.behave = () =>
+    Promise.reject(new ExchangeError({ code: 'trainer.disk_full', message: 'no space left to write the export' }));
+  const { id } = await queue();
+  expect(await end(id)).toMatchObject({
+    status: 'failed',
+    errorMessage: 'no space left to write the export (trainer.disk_full)',
+  });
+  expect(await leftovers()).toEqual([]);
+});
+
+test('a model of another base than the one served now, and a checkpoint without files, fail', async () => {
+  servedModel = 'other';
+  const first = await end((await queue()).id);
+  expect(first.errorMessage).toBe('the model is based on base, and other is served now (trainer.config_invalid)');
+  servedModel = 'base';
+  await store.enqueueJob({ modelId, kind: 'rl', config: {}, groupsKey: 'groups/1' });
+  const training = (await store.claimNextJob('test', 60_000))!;
+  const outcome = { artifactKey: 'checkpoints/gone', digest: 'd', metrics: {} };
+  await store.finishJobSucceeded(training.id, training.fencingToken, outcome);
+  const second = await end((await queue(1)).id);
+  expect(second.errorMessage).toBe('the files of step 1 are gone (trainer.checkpoint_unreadable)');
+});
+
+test('a shutdown puts the export back, without counting the attempt', async () => {
+  const { reached } = barrier();
+  const { id } = await queue();
+  await reached;
+  await worker.stop();
+  expect(await store.getExport(id)).toMatchObject({ status: 'queued', numAttempts: 0 });
+  expect(await leftovers()).toEqual([]);
+});
+
+test.each(['export', 'model'] as const)('deleting the %s stops it before the answer is out', async (what) => {
+  const { reached } = barrier();
+  const { id } = await queue();
+  await reached;
+  if (what === 'export') {
+    await store.deleteExport(id);
+    await worker.cancelExport(id);
+  } else {
+    await store.deleteModel(modelId);
+    await worker.cancelModel(modelId);
+  }
+  expect(await leftovers()).toEqual([]);
+  expect(logged).toEqual([]);
+});
+
+test('an export that was deleted the moment it finished leaves nothing', async () => {
+  const { reached, open } = barrier();
+  const { id } = await queue();
+  await reached;
+  await store.deleteExport(id);
+  open();
+  await expect.poll(leftovers).toEqual([]);
+  exchange.behave = async () => {};
+  expect((await end((await queue()).id)).status).toBe('succeeded');
+});
+
+test('an export that was running at three crashes of the service fails', async () => {
+  const job = await queue();
+  await end(job.id);
+  await worker.stop();
+  const { id } = await queue();
+  for (let crash = 0; crash < 3; crash++) {
+    await store.claimNextExport();
+    await store.recoverAfterRestart();
+  }
+  const baseModel = () => ({ id: 'base', path: '/models/base.gguf' });
+  worker = new ExportWorker({ store, blobs, backend: exchange, baseModel, log: () => {} });
+  worker.start();
+  expect((await end(id)).errorMessage).toBe('the service went down 3 times while this export ran (trainer.host_lost)');
+});

@@ -1,0 +1,193 @@
+import { randomUUID } from 'node:crypto';
+
+import { type Blobs, type ModelExport, type Store, StoreError } from '@trainyard/store';
+import type { ExportFormat, ExportRequest, ExportResult, LoraConfig, MergedType } from '@trainyard/trainer';
+
+import type { ExportQueue } from '../backends.ts';
+import type { ExchangeBackend } from '../hosts/embedded-exchange.ts';
+import { ExchangeError } from './exchange-error.ts';
+
+/** An export that was in flight at so many crashes of the whole service is taken to be the reason. */
+const MAX_ATTEMPTS = 3;
+/** Another replica may have queued an export: looked for this often when nobody notifies. */
+const POLL_MS = 5_000;
+/** Pause after an unexpected failure of the store, so that the loop does not spin. */
+const RETRY_AFTER_FAILURE_MS = 2_000;
+
+export interface ExportWorkerOptions {
+  readonly store: Store;
+  readonly blobs: Blobs;
+  readonly backend: ExchangeBackend;
+  /** What is served: asked for each export, since its file is known only once the engine host is up. */
+  readonly baseModel: () => { readonly id: string; readonly path: string };
+  readonly log: (line: string) => void;
+}
+
+/**
+ * Runs queued exports one after the other and sees each through to its end.
+ *
+ * The files are committed as a directory before the row says that it succeeded, so an export is whole or absent. One that a crash cut off
+ * runs again at the next start.
+ */
+export class ExportWorker implements ExportQueue {
+  readonly #options: ExportWorkerOptions;
+  #current: { job: ModelExport; controller: AbortController; ended: Promise<void> } | null = null;
+  #isStopping = false;
+  #wake: PromiseWithResolvers<void> = Promise.withResolvers();
+  #loop: Promise<void> | null = null;
+
+  constructor(options: ExportWorkerOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#loop ??= this.#run();
+  }
+
+  /** Stops after putting the export in flight back into the queue. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    this.#current?.controller.abort(new DOMException('the service is shutting down', 'AbortError'));
+    this.notify();
+    await this.#loop;
+  }
+
+  notify(): void {
+    this.#wake.resolve();
+  }
+
+  async cancelExport(exportId: string): Promise<void> {
+    await this.#cancelWhere(({ id }) => id === exportId);
+  }
+
+  async cancelModel(modelId: string): Promise<void> {
+    await this.#cancelWhere((job) => job.modelId === modelId);
+  }
+
+  async #cancelWhere(isMeant: (job: ModelExport) => boolean): Promise<void> {
+    const current = this.#current;
+    if (current === null || !isMeant(current.job)) return;
+    current.controller.abort(new DOMException('the export was deleted', 'AbortError'));
+    await current.ended;
+  }
+
+  async #run(): Promise<void> {
+    const { store, log } = this.#options;
+    while (!this.#isStopping) {
+      this.#wake = Promise.withResolvers();
+      try {
+        const job = await store.claimNextExport();
+        if (job === null) await this.#sleep(POLL_MS);
+        else await this.#see(job);
+      } catch (error) {
+        log(`export worker: ${(error as Error).message}`);
+        await this.#sleep(RETRY_AFTER_FAILURE_MS);
+      }
+    }
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    const timer = setTimeout(() => this.notify(), ms);
+    await this.#wake.promise;
+    clearTimeout(timer);
+  }
+
+  /** One export, from claim to its end (or back to the queue at shutdown). */
+  async #see(job: ModelExport): Promise<void> {
+    const controller = new AbortController();
+    const ended = Promise.withResolvers<void>();
+    this.#current = { job, controller, ended: ended.promise };
+    try {
+      await this.#export(job, controller.signal);
+    } catch (error) {
+      // Deleted or put back: either way it has no end here.
+      if (!controller.signal.aborted) await this.#fail(job, error);
+      else if (this.#isStopping) await this.#options.store.releaseExport(job.id, job.numAttempts);
+    } finally {
+      this.#current = null;
+      ended.resolve();
+    }
+  }
+
+  async #export(job: ModelExport, signal: AbortSignal): Promise<void> {
+    const { blobs, backend } = this.#options;
+    if (job.numAttempts > MAX_ATTEMPTS) {
+      throw new ExchangeError({
+        code: 'trainer.host_lost',
+        message: `the service went down ${job.numAttempts - 1} times while this export ran`,
+      });
+    }
+    const staged = await blobs.stageDirectory();
+    try {
+      const request = await this.#requestFor(job, staged);
+      await this.#finish(job, await backend.exportCheckpoint(request, { signal }), staged);
+    } finally {
+      await blobs.discardDirectory(staged);
+    }
+  }
+
+  async #requestFor(job: ModelExport, outputDirectory: string): Promise<ExportRequest> {
+    const { store, blobs, baseModel } = this.#options;
+    const { id: baseModelId, path: modelPath } = baseModel();
+    const model = await store.getModel(job.modelId);
+    if (model === null || model.baseModel !== baseModelId) {
+      throw new ExchangeError({
+        code: 'trainer.config_invalid',
+        message: `the model is based on ${model?.baseModel}, and ${baseModelId} is served now`,
+      });
+    }
+    const { sourceArtifactKey } = job;
+    const checkpointDirectory = sourceArtifactKey === null ? null : await blobs.localDirectory(sourceArtifactKey);
+    if (sourceArtifactKey !== null && checkpointDirectory === null) {
+      throw new ExchangeError({
+        code: 'trainer.checkpoint_unreadable',
+        message: `the files of step ${job.step} are gone`,
+      });
+    }
+    return {
+      modelPath,
+      baseModelId,
+      lora: model.lora as LoraConfig,
+      checkpointDirectory,
+      format: job.format as ExportFormat,
+      type: job.dtype as MergedType,
+      outputDirectory,
+    };
+  }
+
+  async #finish(job: ModelExport, result: ExportResult, staged: string): Promise<void> {
+    const { store, blobs } = this.#options;
+    const artifactKey = `exports/${randomUUID()}`;
+    await blobs.commitDirectory(staged, artifactKey);
+    let finished;
+    try {
+      const { files, parity } = result;
+      finished = await store.finishExport(job.id, job.numAttempts, { kind: 'succeeded', artifactKey, files, parity });
+    } catch (error) {
+      await blobs.removeDirectory(artifactKey);
+      throw error;
+    }
+    // Null: it was deleted meanwhile.
+    for (const key of finished?.artifactKeys ?? [artifactKey]) await blobs.removeDirectory(key);
+  }
+
+  async #fail(job: ModelExport, error: unknown): Promise<void> {
+    const { store, blobs, log } = this.#options;
+    const reason = error instanceof Error ? error : new Error(String(error));
+    const code = 'code' in reason && typeof reason.code === 'string' ? reason.code : 'internal';
+    log(`export ${job.id} failed (${code}): ${reason.message}`);
+    const errorMessage = `${reason instanceof StoreError ? 'the files cannot be kept' : reason.message} (${code})`;
+    for (;;) {
+      try {
+        const finished = await store.finishExport(job.id, job.numAttempts, { kind: 'failed', errorMessage });
+        for (const key of finished?.artifactKeys ?? []) await blobs.removeDirectory(key);
+        return;
+      } catch (failure) {
+        // Nobody else ends it, and its reader waits: a full disk may have room again.
+        log(`export ${job.id}: its failure cannot be recorded yet: ${(failure as Error).message}`);
+        if (this.#isStopping) return;
+        await this.#sleep(RETRY_AFTER_FAILURE_MS);
+      }
+    }
+  }
+}

@@ -1,0 +1,40 @@
+import type { LoraShape, Store } from '@trainyard/store';
+
+import { RequestError } from '../request-error.ts';
+
+const SCHEME = 'adapter:';
+
+/** The name by which other requests speak of an imported adapter. */
+export const adapterName = (adapterId: string): string => `${SCHEME}${adapterId}`;
+
+export const isAdapterName = (name: string): boolean => name.startsWith(SCHEME);
+
+/**
+ * What `adapter:ID` stands for: weights to begin a model with. The directory is laid out as that of a checkpoint, without the state of an
+ * optimizer; a checkpoint that names it keeps it, also when the adapter is deleted.
+ *
+ * @throws {RequestError} `request.not_found` for an unknown id and for another entity's; `request.conflict` for an upload that is not
+ *   committed, and for another base model
+ */
+export async function resolveImportedAdapter(
+  store: Store,
+  options: { readonly name: string; readonly entityId: string; readonly baseModel: string; readonly param: string },
+): Promise<{ artifactKey: string; digest: string; lora: LoraShape }> {
+  const { name, entityId, baseModel, param } = options;
+  const adapter = isAdapterName(name) ? await store.getAdapter(name.slice(SCHEME.length)) : null;
+  if (adapter === null || adapter.entityId !== entityId) {
+    const shown = JSON.stringify(name.slice(0, 100));
+    throw new RequestError('request.not_found', `The adapter ${shown} does not exist`, { param });
+  }
+  if (adapter.content === null) {
+    throw new RequestError('request.conflict', `The adapter ${name} is not committed yet`, { param });
+  }
+  if (adapter.baseModel !== baseModel) {
+    throw new RequestError(
+      'request.conflict',
+      `The adapter ${name} is for the base model \`${adapter.baseModel}\`, not \`${baseModel}\``,
+      { param },
+    );
+  }
+  return adapter.content;
+}

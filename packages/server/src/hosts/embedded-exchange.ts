@@ -1,0 +1,83 @@
+import { fileURLToPath } from 'node:url';
+
+import type { ExportRequest, ExportResult, ImportedAdapter, ImportRequest } from '@trainyard/trainer';
+
+import type { ComputeArbiter } from '../compute-arbiter.ts';
+import { ExchangeError } from '../exports/exchange-error.ts';
+import { ComputingHost } from './computing-host.ts';
+import type { ExchangeHostCommand, ExchangeHostMessage, ExchangeHostOptions, HostFailure } from './messages.ts';
+
+/** Writes and reads adapters and models in public formats. */
+export interface ExchangeBackend {
+  /** @throws {ExchangeError} with a trainer code; the signal's reason when it is aborted */
+  exportCheckpoint(request: ExportRequest, options: { signal: AbortSignal }): Promise<ExportResult>;
+  /** @throws as `exportCheckpoint` */
+  importAdapter(request: ImportRequest, options: { signal: AbortSignal }): Promise<ImportedAdapter>;
+}
+
+/** Each exchange in a child process of its own, which is gone when the promise settles. */
+export class EmbeddedExchange implements ExchangeBackend {
+  readonly #options: {
+    host: ExchangeHostOptions;
+    arbiter: ComputeArbiter;
+    share: number;
+    log: (line: string) => void;
+  };
+
+  constructor(options: {
+    host: ExchangeHostOptions;
+    arbiter: ComputeArbiter;
+    share: number;
+    log: (line: string) => void;
+  }) {
+    this.#options = options;
+  }
+
+  async exportCheckpoint(request: ExportRequest, options: { signal: AbortSignal }): Promise<ExportResult> {
+    const message = await this.#run({ kind: 'export-checkpoint', request }, options.signal);
+    if (message.kind === 'exported') return message.result;
+    throw new Error(`an export ended with ${message.kind}`);
+  }
+
+  async importAdapter(request: ImportRequest, options: { signal: AbortSignal }): Promise<ImportedAdapter> {
+    const message = await this.#run({ kind: 'import-adapter', request }, options.signal);
+    if (message.kind === 'imported') return message.adapter;
+    throw new Error(`an import ended with ${message.kind}`);
+  }
+
+  async #run(command: ExchangeHostCommand, signal: AbortSignal): Promise<ExchangeHostMessage> {
+    signal.throwIfAborted();
+    const { host: hostOptions, arbiter, share, log } = this.#options;
+    const settled = Promise.withResolvers<ExchangeHostMessage>();
+    const { host } = new ComputingHost<ExchangeHostCommand, ExchangeHostMessage>({
+      name: 'exchange',
+      modulePath: fileURLToPath(new URL('./exchange-host.ts', import.meta.url)),
+      options: hostOptions,
+      onMessage: (message) => {
+        if (message.kind === 'exchange-failed') settled.reject(new ExchangeError(message.failure));
+        else if (message.kind === 'exported' || message.kind === 'imported') settled.resolve(message);
+      },
+      onLost: (reason) => settled.reject(new ExchangeError(hostLost(reason))),
+      log,
+      arbiter,
+      share,
+    });
+    const abort = () => settled.reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    // It may be rejected while the host still starts; it is awaited below.
+    settled.promise.catch(() => undefined);
+    try {
+      // A host that dies before it is ready is lost like any other.
+      await host.start().catch(() => settled.promise);
+      host.send(command);
+      return await settled.promise;
+    } finally {
+      signal.removeEventListener('abort', abort);
+      await host.close();
+    }
+  }
+}
+
+function hostLost(reason: string): HostFailure {
+  return { code: 'trainer.host_lost', message: `the process that ran it is gone: ${reason}` };
+}

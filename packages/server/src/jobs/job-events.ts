@@ -1,0 +1,52 @@
+import type { ClaimedJob } from '@trainyard/store';
+import type { TrainerEvent, TrainingResult } from '@trainyard/trainer';
+
+/** The event as clients read it. The dedupe key makes a repeated event of a resumed job one event. */
+export function wireEvent(event: TrainerEvent, job: ClaimedJob): { type: string; data: object; dedupeKey: string } {
+  switch (event.kind) {
+    case 'training_started':
+      return {
+        type: 'training_started',
+        data: { ...event.data, num_sequences: event.numGradientSteps, ignored_config_keys: ignoredKeys(job) },
+        dedupeKey: 'training_started',
+      };
+    case 'gradient_step':
+      return { type: 'gradient_step', data: event.metrics, dedupeKey: `gradient_step:${event.index}` };
+    default:
+      return event satisfies never;
+  }
+}
+
+/** Data of `training_ended`: how much was trained, and in words when that is nothing. */
+export function endData(result: TrainingResult): object {
+  const { numGradientSteps, metrics } = result;
+  if (numGradientSteps > 0) return { num_gradient_steps: numGradientSteps };
+  const reasons = Object.entries(metrics)
+    .filter(([name]) => name.startsWith(DROPPED))
+    .map(([name, count]) => `${count} ${name.slice(DROPPED.length)}`);
+  const why = reasons.length === 0 ? 'nothing was submitted that could be' : `groups dropped: ${reasons.join(', ')}`;
+  return { num_gradient_steps: 0, message: `nothing was trained, the weights are those of the step before; ${why}` };
+}
+
+/** One line for the log of the service, of what somebody may have meant otherwise; null when there is nothing to say. */
+export function startedLine(event: TrainerEvent, job: ClaimedJob): string | null {
+  if (event.kind !== 'training_started') return null;
+  const ignored = ignoredKeys(job);
+  const { num_groups_submitted: submitted, num_groups_trainable: trainable, dropped_groups: dropped } = event.data;
+  const lines = [
+    ...(ignored.length > 0 ? [`settings without effect: ${ignored.join(', ')}`] : []),
+    ...(submitted === trainable
+      ? []
+      : [
+          `${JSON.stringify(trainable)} of ${JSON.stringify(submitted)} groups are trained, dropped: ${JSON.stringify(dropped)}`,
+        ]),
+  ];
+  return lines.length === 0 ? null : `job ${job.id}: ${lines.join('; ')}`;
+}
+
+const DROPPED = 'num_groups_dropped_';
+
+function ignoredKeys(job: ClaimedJob): string[] {
+  const keys = job.config['ignoredKeys'];
+  return Array.isArray(keys) ? keys.map(String) : [];
+}

@@ -1,0 +1,55 @@
+import type { Blobs, ClaimedJob, Model, Store } from '@trainyard/store';
+import { referenceStep, type TrainingConfig } from '@trainyard/trainer';
+
+import { TrainingRunError } from '../hosts/embedded-training.ts';
+import type { TrainingJobRequest } from '../hosts/messages.ts';
+
+type JobWeights = Pick<TrainingJobRequest, 'startFrom' | 'withFreshOptimizer' | 'referenceFrom'>;
+
+/**
+ * The checkpoint directories of a job: what it starts from, and what it compares with. Both stay on disk until it ends, whatever is
+ * deleted meanwhile.
+ *
+ * @throws {TrainingRunError} `trainer.checkpoint_unreadable`, `trainer.config_invalid` for a reference step that does not exist
+ */
+export async function jobWeights(
+  parts: { store: Store; blobs: Blobs },
+  job: ClaimedJob,
+  model: Model,
+): Promise<JobWeights> {
+  const key = job.start?.artifactKey ?? null;
+  const startFrom = key === null ? null : await parts.blobs.localDirectory(key);
+  if (key !== null && startFrom === null)
+    throw unreadable(`the files of step ${job.start?.step} that this job starts from are gone`);
+  if (job.start === null && model.init !== null)
+    throw unreadable('every checkpoint of the model was deleted, and it did not begin at the base model');
+  return {
+    startFrom,
+    withFreshOptimizer: key !== null && key === model.init?.artifactKey,
+    ...(await reference(parts, job, model)),
+  };
+}
+
+async function reference(
+  parts: { store: Store; blobs: Blobs },
+  job: ClaimedJob,
+  model: Model,
+): Promise<Pick<JobWeights, 'referenceFrom'>> {
+  const step = job.kind === 'rl' ? referenceStep(job.config['resolved'] as TrainingConfig, job.start?.step ?? 0) : null;
+  if (step === null) return {};
+  const checkpoint = await parts.store.keepReference(job.id, job.fencingToken, step);
+  // Without files the weights of step 0 are those of the base model, which are always there.
+  const isBase = checkpoint === null ? step === 0 && model.init === null : checkpoint.artifactKey === null;
+  if (isBase) return { referenceFrom: null };
+  const key = checkpoint?.artifactKey ?? null;
+  const directory = key === null ? null : await parts.blobs.localDirectory(key);
+  if (directory !== null) return { referenceFrom: directory };
+  throw new TrainingRunError({
+    code: 'trainer.config_invalid',
+    message: `step ${step}, which is the reference of this job, does not exist`,
+  });
+}
+
+function unreadable(message: string): TrainingRunError {
+  return new TrainingRunError({ code: 'trainer.checkpoint_unreadable', message });
+}

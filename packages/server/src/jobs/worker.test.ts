@@ -1,0 +1,297 @@
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { FolderBlobs, type Job, type Model, SqliteStore } from '@trainyard/store';
+import { DEFAULT_LORA_CONFIG, type TrainerEvent, type TrainingResult } from '@trainyard/trainer';
+
+import type { TrainingBackend } from '../hosts/embedded-training.ts';
+import type { TrainingJobRequest } from '../hosts/messages.ts';
+import { readJobConfig } from '../wire/training-config.ts';
+import { TrainingWorker } from './worker.ts';
+
+/** Begins each job, then waits: a test ends it, or its signal does. */
+class ScriptedBackend implements TrainingBackend {
+  readonly requests: TrainingJobRequest[] = [];
+  #running: { onEvent: (event: TrainerEvent) => void; ended: PromiseWithResolvers<TrainingResult> } | null = null;
+  #started = Promise.withResolvers<TrainingJobRequest>();
+
+  async run(
+    job: TrainingJobRequest,
+    options: { signal: AbortSignal; onEvent: (event: TrainerEvent) => void },
+  ): Promise<TrainingResult> {
+    const ended = Promise.withResolvers<TrainingResult>();
+    options.signal.addEventListener('abort', () => ended.reject(options.signal.reason));
+    this.requests.push(job);
+    this.#running = { onEvent: options.onEvent, ended };
+    options.onEvent({
+      kind: 'training_started',
+      numGradientSteps: 2,
+      data: { num_sequences: 2, num_groups_submitted: 3, num_groups_trainable: 1, dropped_groups: { too_long: 2 } },
+    });
+    await mkdir(job.workDirectory, { recursive: true });
+    this.#started.resolve(job);
+    return ended.promise;
+  }
+
+  /** The next job that begins. */
+  async begun(): Promise<TrainingJobRequest> {
+    const job = await this.#started.promise;
+    this.#started = Promise.withResolvers();
+    return job;
+  }
+
+  step(index: number): void {
+    this.#running?.onEvent({ kind: 'gradient_step', index, metrics: { policy_loss: index } });
+  }
+
+  async succeed(outputDirectory: string | null, metrics: Record<string, number> = {}): Promise<void> {
+    if (outputDirectory !== null) await writeFile(join(outputDirectory, 'digest'), 'd');
+    const isTrained = outputDirectory !== null;
+    this.#running?.ended.resolve({ numGradientSteps: isTrained ? 2 : 0, digest: isTrained ? 'd' : null, metrics });
+  }
+
+  isHealthy(): boolean {
+    return true;
+  }
+}
+
+let directory: string;
+let store: SqliteStore;
+let blobs: FolderBlobs;
+let backend: ScriptedBackend;
+let worker: TrainingWorker;
+const logged: string[] = [];
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'worker-'));
+  store = await SqliteStore.open(join(directory, 'db.sqlite'));
+  blobs = await FolderBlobs.open(join(directory, 'blobs'));
+  logged.length = 0;
+  startWorker();
+});
+afterEach(async () => {
+  await worker.stop();
+  await store.close();
+  await blobs.close();
+  await rm(directory, { recursive: true });
+});
+
+function startWorker(): void {
+  backend = new ScriptedBackend();
+  worker = new TrainingWorker({
+    store,
+    blobs,
+    backend,
+    modelPath: () => '/model.gguf',
+    workDirectory: join(directory, 'work'),
+    log: (line) => logged.push(line),
+  });
+  worker.start();
+}
+
+async function newModel(name: string, init?: { modelId: string; step: number }): Promise<Model> {
+  const { id: entityId } = await store.ensureEntity('local');
+  const made = await store.createModel({
+    entityId,
+    project: 'p',
+    name,
+    baseModel: 'base',
+    lora: DEFAULT_LORA_CONFIG,
+    ...(init ? { init: { kind: 'checkpoint', source: 'teacher', ...init } } : {}),
+  });
+  if (made.kind !== 'created') throw new Error(made.kind);
+  return made.model;
+}
+
+async function submit(model: Model, config: object = {}): Promise<Job> {
+  const jobConfig = readJobConfig(config, 512);
+  const job = await store.enqueueJob({ modelId: model.id, kind: 'rl', config: jobConfig, groupsKey: 'groups/g' });
+  if (job === null) throw new Error('no model');
+  worker.notify();
+  return job;
+}
+
+const status = async (job: Job) => (await store.getJob(job.id))?.status;
+const events = async (job: Job) =>
+  ((await store.listEvents({ jobId: job.id }))?.items ?? []).map(({ type, data }) => ({ type, data }));
+const until = (check: () => Promise<void>) => vi.waitFor(check, { timeout: 5000, interval: 5 });
+
+/** Trains a step of the model, whose checkpoint has the digest `d`. */
+async function trainStep(model: Model): Promise<void> {
+  const job = await submit(model);
+  await backend.succeed((await backend.begun()).outputDirectory);
+  await until(async () => expect(await status(job)).toBe('succeeded'));
+}
+
+test('a job shows what it ignores and drops in its start, and what it did in its end', async () => {
+  const job = await submit(await newModel('one'), { plot_tensors: true, newer: 1 });
+  const { outputDirectory } = await backend.begun();
+  backend.step(0);
+  await backend.succeed(outputDirectory, { entropy: 2 });
+  await until(async () => expect(await status(job)).toBe('succeeded'));
+  expect(await events(job)).toEqual([
+    {
+      type: 'training_started',
+      data: expect.objectContaining({ num_sequences: 2, ignored_config_keys: ['plot_tensors', 'newer'] }),
+    },
+    { type: 'gradient_step', data: { policy_loss: 0 } },
+    { type: 'training_ended', data: { num_gradient_steps: 2 } },
+  ]);
+  expect(logged).toEqual([
+    `job ${job.id}: settings without effect: plot_tensors, newer; 1 of 3 groups are trained, dropped: {"too_long":2}`,
+  ]);
+  expect((await store.latestCheckpoint(job.modelId))?.metrics).toEqual({ 'train/entropy': 2 });
+});
+
+test('a job in which nothing could be trained succeeds, and says so', async () => {
+  const job = await submit(await newModel('one'));
+  await backend.begun();
+  await backend.succeed(null, { num_groups_dropped_equal_rewards: 2, num_groups_dropped_too_long: 1 });
+  await until(async () => expect(await status(job)).toBe('succeeded'));
+  const message =
+    'nothing was trained, the weights are those of the step before; groups dropped: 2 equal_rewards, 1 too_long';
+  expect((await events(job)).at(-1)).toEqual({ type: 'training_ended', data: { num_gradient_steps: 0, message } });
+  expect(await store.latestCheckpoint(job.modelId)).toMatchObject({ step: 1, artifactKey: null });
+});
+
+describe('control', () => {
+  test('a cancelled job stops at once and makes room for the next', async () => {
+    const model = await newModel('one');
+    const [first, second] = [await submit(model), await submit(model)];
+    const { workDirectory } = await backend.begun();
+    const started = performance.now();
+    await store.cancelJob(first.id, 'enough');
+    await worker.stopJob(first.id);
+    expect((await backend.begun()).jobId).toBe(second.id);
+    expect(performance.now() - started).toBeLessThan(1000);
+    expect((await events(first)).map(({ type }) => type)).toEqual(['training_started', 'training_failed']);
+    expect(existsSync(workDirectory)).toBe(false);
+    expect((await store.latestCheckpoint(model.id))?.step).toBe(0);
+  });
+
+  test('a paused job keeps its snapshots, lets other models train, and goes on where it was', async () => {
+    const [one, two] = [await newModel('one'), await newModel('two')];
+    const job = await submit(one);
+    const later = await submit(one);
+    const { workDirectory } = await backend.begun();
+    backend.step(0);
+    await until(async () => expect(await events(job)).toHaveLength(2));
+    await store.pauseJob(job.id);
+    await worker.stopJob(job.id);
+    expect(existsSync(workDirectory)).toBe(true);
+    const other = await submit(two);
+    expect((await backend.begun()).jobId).toBe(other.id);
+    await backend.succeed(null);
+    await until(async () => expect(await status(other)).toBe('succeeded'));
+    expect([await status(job), await status(later)]).toEqual(['queued', 'queued']);
+
+    await worker.stop();
+    startWorker();
+    await store.resumeJob(job.id);
+    worker.notify();
+    const resumed = await backend.begun();
+    expect([resumed.jobId, resumed.workDirectory]).toEqual([job.id, workDirectory]);
+    backend.step(0); // comes again, and is one event
+    backend.step(1);
+    await backend.succeed(resumed.outputDirectory);
+    await until(async () => expect(await status(job)).toBe('succeeded'));
+    expect((await events(job)).map(({ type }) => type)).toEqual([
+      'training_started',
+      'gradient_step',
+      'gradient_step',
+      'training_ended',
+    ]);
+    expect((await backend.begun()).jobId).toBe(later.id);
+    expect(existsSync(workDirectory)).toBe(false);
+    expect((await store.getJob(job.id))?.numAttempts).toBe(1);
+  });
+
+  test('a job that is cancelled while it is paused leaves no snapshots, also when nobody was there', async () => {
+    const model = await newModel('one');
+    for (const isThere of [true, false]) {
+      const job = await submit(model);
+      const { workDirectory } = await backend.begun();
+      await store.pauseJob(job.id);
+      await worker.stopJob(job.id);
+      expect(existsSync(workDirectory)).toBe(true);
+      if (!isThere) await worker.stop();
+      await store.cancelJob(job.id, 'enough');
+      if (isThere) await worker.stopJob(job.id);
+      else startWorker();
+      await until(async () => expect(existsSync(workDirectory)).toBe(false));
+    }
+  });
+});
+
+describe('weights', () => {
+  test('the reference of a KL term is the step that the settings name', async () => {
+    const model = await newModel('one');
+    await trainStep(model);
+    await trainStep(model);
+    const directoryOf = async (step: number) =>
+      blobs.localDirectory((await store.getCheckpoint(model.id, step))?.artifactKey ?? 'none');
+    for (const [config, expected] of [
+      [{}, undefined],
+      [{ kl_penalty_coef: 0.1 }, null],
+      [{ kl_penalty_coef: 0.1, kl_penalty_reference_step: 1 }, await directoryOf(1)],
+      [{ kl_penalty_reference_step: 2 }, await directoryOf(2)],
+      [{ kl_penalty_coef: 0.1, kl_penalty_step_lag: 1 }, await directoryOf(1)],
+      [{ kl_penalty_coef: 0.1, kl_penalty_step_lag: 9 }, null],
+    ] as const) {
+      const job = await submit(model, config);
+      const request = await backend.begun();
+      expect([config, request.referenceFrom]).toEqual([config, expected]);
+      await store.cancelJob(job.id, 'seen');
+      await worker.stopJob(job.id);
+    }
+    await store.deleteCheckpoints(model.id, [1]);
+    const lost = await submit(model, { kl_penalty_coef: 0.1, kl_penalty_step_lag: 1 });
+    await until(async () => expect(await status(lost)).toBe('failed'));
+    expect((await store.getJob(lost.id))?.errorMessage).toContain('step 1, which is the reference of this job');
+  });
+
+  test('a job that waited through an update gets the defaults of newer settings', async () => {
+    const model = await newModel('one');
+    const { learningRateSchedule: _newer, ...older } = readJobConfig({ ppo: true }, 512).resolved;
+    const config = { resolved: older, requested: {}, ignoredKeys: [] };
+    await store.enqueueJob({ modelId: model.id, kind: 'rl', config, groupsKey: 'groups/g' });
+    worker.notify();
+    const request = await backend.begun();
+    expect(request.config).toMatchObject({ lossFunction: 'ppo', learningRateSchedule: 'constant' });
+  });
+
+  test('a model whose own beginning is gone is not trained from the base model instead', async () => {
+    const teacher = await newModel('teacher');
+    await trainStep(teacher);
+    const pupil = await newModel('pupil', { modelId: teacher.id, step: 1 });
+    const first = await submit(teacher);
+    await backend.begun();
+    const job = await submit(pupil);
+    await store.deleteCheckpoints(pupil.id, [0]);
+    await store.cancelJob(first.id, 'seen');
+    await worker.stopJob(first.id);
+    await until(async () => expect(await status(job)).toBe('failed'));
+    expect((await store.getJob(job.id))?.errorMessage).toContain('did not begin at the base model');
+  });
+
+  test('a model that begins with another’s weights begins with an optimizer of its own', async () => {
+    const teacher = await newModel('teacher');
+    await trainStep(teacher);
+    const pupil = await newModel('pupil', { modelId: teacher.id, step: 1 });
+    const first = await submit(pupil, { kl_penalty_coef: 0.1 });
+    const request = await backend.begun();
+    const weights = await blobs.localDirectory((await store.getCheckpoint(teacher.id, 1))?.artifactKey ?? 'none');
+    expect(request).toMatchObject({ startFrom: weights, withFreshOptimizer: true, referenceFrom: weights });
+    // A step without anything to train shares the teacher's files, and still not its momentum.
+    await backend.succeed(null);
+    await until(async () => expect(await status(first)).toBe('succeeded'));
+    await submit(pupil);
+    const second = await backend.begun();
+    expect(second).toMatchObject({ startFrom: weights, withFreshOptimizer: true });
+    await backend.succeed(second.outputDirectory);
+    await submit(pupil);
+    expect(await backend.begun()).toMatchObject({ withFreshOptimizer: false });
+  });
+});

@@ -1,0 +1,71 @@
+import { type Caller, StoreError } from '@trainyard/store';
+
+import { RequestError } from '../request-error.ts';
+import type { RouteParts } from '../server-parts.ts';
+import { parseArtifactUrl } from './artifact-name.ts';
+import { openDataFile } from './data-file.ts';
+import { readDataUrl } from './data-url.ts';
+
+/** Place of the URL in the request. */
+export const TRAINING_DATA_PLACE = ['body', 'training_data_url'] as const;
+
+const FORMS =
+  'URL should be `wandb-artifact:///ENTITY/PROJECT/NAME:vN` of an upload, `data:`, or `file:` where the service has a folder for it';
+
+/**
+ * Opens what `training_data_url` names, as bytes of JSON lines. Nothing is ever fetched from elsewhere, and of another entity's artifacts
+ * the caller learns nothing.
+ *
+ * @throws {RequestError} `request.invalid` when it cannot be read
+ */
+export async function openTrainingData(
+  url: string,
+  caller: Caller,
+  parts: RouteParts,
+): Promise<AsyncIterable<Uint8Array> | Iterable<Uint8Array>> {
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase();
+  switch (scheme) {
+    case 'wandb-artifact': {
+      const name = parseArtifactUrl(url);
+      if (name === null) throw fault('value_error', FORMS);
+      const isOwn = name.entity === caller.entity;
+      const identity = { entityId: caller.entityId, project: name.project, name: name.name };
+      const artifact = isOwn ? await parts.store.findArtifact(identity, name.version) : null;
+      const missing = fault('not_found', `The artifact ${JSON.stringify(url.slice(0, 300))} does not exist`);
+      if (artifact === null) throw missing;
+      try {
+        return await parts.blobs.openJsonLines(artifact.blobKey);
+      } catch (error) {
+        // Deleted since it was found.
+        throw error instanceof StoreError && error.code === 'store.blob_missing' ? missing : error;
+      }
+    }
+    case 'data': {
+      const bytes = readDataUrl(url);
+      if (typeof bytes === 'string') throw fault('value_error', bytes);
+      return [bytes];
+    }
+    case 'file': {
+      const { trainingDataDirectory } = parts;
+      if (trainingDataDirectory === null) throw fault('not_supported', 'This service has no folder for `file:` URLs');
+      const file = await openDataFile(url, trainingDataDirectory);
+      if (file === null) throw fault('not_found', 'There is no such .jsonl file below the folder for `file:` URLs');
+      return limited(file, parts.limits.previewBodyBytes);
+    }
+    default:
+      throw fault('value_error', FORMS);
+  }
+}
+
+async function* limited(chunks: AsyncIterable<Uint8Array>, limit: number): AsyncGenerator<Uint8Array> {
+  let numBytes = 0;
+  for await (const chunk of chunks) {
+    numBytes += chunk.length;
+    if (numBytes > limit) throw fault('too_long', `The file should have at most ${limit} bytes`);
+    yield chunk;
+  }
+}
+
+function fault(type: string, msg: string): RequestError {
+  return RequestError.invalid([{ loc: [...TRAINING_DATA_PLACE], msg, type }]);
+}

@@ -1,0 +1,55 @@
+import { ignoredSftConfigKeys, type CreateSftTrainingJobRequest } from '@trainyard/protocol';
+import { learningRates, numSftSteps, resolveSftConfig, type SftConfig } from '@trainyard/trainer';
+
+/** Longest conversation whatever the base model allows; ART's limit too. */
+const MAX_CONVERSATION_TOKENS = 32_768;
+
+/** What a supervised job's row keeps of its settings. */
+export interface SftJobConfig {
+  /** Complete: what the trainer computes with. */
+  resolved: SftConfig;
+  /** Keys that this version does not know, and the rest of a list of learning rates. */
+  ignoredKeys: string[];
+}
+
+/**
+ * Reads `config` and `experimental_config`. Null and absent are the same: the default.
+ *
+ * @param contextLength longest sequence of the base model, tokens: longer conversations are left out and counted
+ * @throws {TrainerError} `trainer.config_invalid`
+ */
+export function readSftConfig(
+  body: Pick<CreateSftTrainingJobRequest, 'config' | 'experimental_config'>,
+  contextLength: number,
+): SftJobConfig {
+  const config = body.config ?? {};
+  const experimental = body.experimental_config ?? {};
+  return {
+    resolved: resolveSftConfig(
+      {
+        batchSize: config.batch_size,
+        learningRate: config.learning_rate,
+        assistantTurns: config.assistant_turns,
+        epochs: experimental.epochs,
+        schedule: experimental.schedule,
+        warmupSteps: experimental.warmup_steps,
+        minLearningRate: experimental.min_learning_rate,
+        packing: experimental.packing,
+      },
+      { maxSequenceLength: Math.min(MAX_CONVERSATION_TOKENS, contextLength) },
+    ),
+    ignoredKeys: ignoredSftConfigKeys(config, experimental),
+  };
+}
+
+/**
+ * The settings for data of so many conversations. What a list of learning rates has too many is named as ignored.
+ *
+ * @throws {TrainerError} `trainer.config_invalid` when the list is shorter than the number of batches
+ */
+export function fitSftConfig({ resolved, ignoredKeys }: SftJobConfig, numExamples: number): SftJobConfig {
+  const numUsed = learningRates(resolved, numSftSteps(numExamples, resolved)).length;
+  const { learningRate } = resolved;
+  const hasMore = typeof learningRate !== 'number' && learningRate.length > numUsed;
+  return { resolved, ignoredKeys: hasMore ? [...ignoredKeys, `learning_rate[${numUsed}:]`] : ignoredKeys };
+}

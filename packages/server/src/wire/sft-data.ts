@@ -1,0 +1,101 @@
+import { SftLineSchema, TEXT_PART_TYPES, type WireSftLine } from '@trainyard/protocol';
+import type { SftExample } from '@trainyard/trainer';
+import { parse } from 'secure-json-parse';
+
+import { isDeeperThan } from '../json-depth.ts';
+import { jsonFaultPosition } from '../json-fault.ts';
+import { RequestError } from '../request-error.ts';
+import { lineFault, textLines } from '../training-data/text-lines.ts';
+import { compileLargeBodyCheck } from '../validation.ts';
+
+/** Levels of lists and objects in a line: templates and serialisers call themselves on them. */
+const MAX_DEPTH = 256;
+
+const checkLine = compileLargeBodyCheck(SftLineSchema);
+
+type Place = readonly (string | number)[];
+
+/**
+ * The conversations of a text of JSON lines, each checked: with what passes, a job can fail only where a template refuses a conversation.
+ * Blank lines are skipped; keys other than `messages` and `tools` are left out.
+ *
+ * @param place of the text in the request, for messages
+ * @throws {RequestError} `request.invalid`, naming the line, what is wrong there and where in it
+ */
+export async function* readSftLines(
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  place: Place,
+): AsyncGenerator<WireSftLine> {
+  for await (const { number, text } of textLines(chunks, place)) {
+    if (text.trim() !== '') yield readLine(text, number, place);
+  }
+}
+
+/** A checked line as the trainer reads it. */
+export function sftExampleOf({ messages, tools }: WireSftLine): SftExample {
+  return { messages: messages as SftExample['messages'], tools: tools ?? null };
+}
+
+function readLine(text: string, number: number, place: Place): WireSftLine {
+  const value = parsed(text, number, place);
+  if (isDeeperThan(value, MAX_DEPTH)) {
+    const msg = `Input should nest at most ${MAX_DEPTH} levels of lists and objects`;
+    throw lineFault(place, number, 'recursion_limit', msg);
+  }
+  try {
+    checkLine(value);
+  } catch (error) {
+    if (!(error instanceof RequestError) || error.items === null) throw error;
+    throw RequestError.invalid(
+      error.items.map((item) => ({ ...item, loc: [...place, 'line', number, ...item.loc.slice(1)] })),
+    );
+  }
+  const { messages, tools } = value as WireSftLine;
+  messages.forEach((message, index) => {
+    const at = ['messages', index];
+    if (Array.isArray(message.content)) {
+      message.content.forEach((part, partIndex) => {
+        const msg = partFault(part);
+        if (msg !== null) throw lineFault(place, number, 'not_supported', msg, [...at, 'content', partIndex]);
+      });
+    }
+    (message.tool_calls ?? []).forEach((call, callIndex) => {
+      if (isArguments(call.function.arguments)) return;
+      const below = [...at, 'tool_calls', callIndex, 'function', 'arguments'];
+      throw lineFault(place, number, 'json_invalid', 'Input should be a JSON object, or the text of one', below);
+    });
+  });
+  return { messages, ...(tools === undefined || tools === null ? {} : { tools }) };
+}
+
+function parsed(text: string, number: number, place: Place): unknown {
+  try {
+    return parse(text, undefined, { protoAction: 'remove', constructorAction: 'remove' });
+  } catch (error) {
+    // A line so deep that its reader runs out of stack is no syntax error.
+    if (error instanceof RangeError) throw lineFault(place, number, 'recursion_limit', 'Line is nested too deeply');
+    const msg = `Line is not valid JSON, at position ${jsonFaultPosition(text)}: ${(error as Error).message}`;
+    throw lineFault(place, number, 'json_invalid', msg);
+  }
+}
+
+/** What keeps a part of a message's content from being rendered as text, or null. */
+function partFault(part: string | { type?: string; [key: string]: unknown }): string | null {
+  if (typeof part === 'string') return null;
+  const type = part.type ?? 'text';
+  if (!(TEXT_PART_TYPES as readonly string[]).includes(type))
+    return `This model reads text: a part should be one of ${TEXT_PART_TYPES.join(', ')}, got ${type.slice(0, 100)}`;
+  const key = type === 'refusal' || type === 'thinking' ? type : 'text';
+  return typeof part[key] === 'string' ? null : `A part of type ${type} should have \`${key}\`, a string`;
+}
+
+/** Text that is no JSON object would reach the template as no arguments at all. */
+function isArguments(value: unknown): boolean {
+  if (typeof value !== 'string') return true;
+  try {
+    const read: unknown = JSON.parse(value);
+    return typeof read === 'object' && read !== null && !Array.isArray(read);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,36 @@
+import type { TrainingJobObject } from '@trainyard/protocol';
+import type { Job } from '@trainyard/store';
+
+import { toWireConfig } from './training-config.ts';
+
+/** What the events of a job add to its row. */
+export interface JobProgress {
+  /** Data of `training_started`; null before it. */
+  started: Readonly<Record<string, unknown>> | null;
+  numGradientSteps: number;
+}
+
+/** A job as clients read it. */
+export function toJobObject(job: Job, progress: JobProgress): TrainingJobObject {
+  const { ignoredKeys, resolved } = job.config;
+  const { group_outcomes: groupOutcomes, ...counts } = progress.started ?? {};
+  return {
+    id: job.id,
+    model_id: job.modelId,
+    kind: job.kind,
+    status: job.status,
+    is_paused: job.pausedAt !== null,
+    created_at: toSeconds(job.createdAt),
+    started_at: job.startedAt === null ? null : toSeconds(job.startedAt),
+    finished_at: job.finishedAt === null ? null : toSeconds(job.finishedAt),
+    start_step: job.start?.step ?? null,
+    error_message: job.errorMessage,
+    config: toWireConfig(resolved),
+    ignored_config_keys: Array.isArray(ignoredKeys) ? ignoredKeys.map(String) : [],
+    num_gradient_steps_done: progress.numGradientSteps,
+    counts: progress.started === null ? null : counts,
+    group_outcomes: Array.isArray(groupOutcomes) ? groupOutcomes.map(String) : null,
+  };
+}
+
+const toSeconds = (milliseconds: number): number => Math.floor(milliseconds / 1000);

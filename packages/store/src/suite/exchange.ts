@@ -1,0 +1,191 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ModelExport } from '../records.ts';
+import type { Store } from '../store.ts';
+import { addModel, LORA, type MakeHarness, ManualClock, type StoreHarness, train } from './harness.ts';
+
+const WEEK_MS = 7 * 24 * 3600 * 1000;
+const FILES = [{ name: 'model.gguf', sizeBytes: 7, sha256: 'ab' }];
+
+export function exchangeSuite(makeHarness: MakeHarness): void {
+  let harness: StoreHarness;
+  let store: Store;
+  const clock = new ManualClock();
+  beforeEach(async () => {
+    harness = await makeHarness();
+    store = await harness.open({ clock: clock.read });
+  });
+  afterEach(() => harness.destroy());
+
+  async function queued(modelId: string, step: number): Promise<ModelExport> {
+    const created = await store.createExport({ modelId, step, format: 'merged-gguf', dtype: 'f16' });
+    if (created === null) throw new Error('no such checkpoint');
+    return created;
+  }
+
+  async function claimed(): Promise<ModelExport> {
+    const next = await store.claimNextExport();
+    if (next === null) throw new Error('nothing is queued');
+    return next;
+  }
+
+  const done = (artifactKey: string) =>
+    ({ kind: 'succeeded', artifactKey, files: FILES, parity: { meanDifference: 0.001 } }) as const;
+
+  describe('exports', () => {
+    it('are taken in order of creation and end once', async () => {
+      const model = await addModel(store);
+      await train(store, model.id, 'checkpoints/1');
+      const first = await queued(model.id, 1);
+      const second = await queued(model.id, 0);
+      expect(first).toMatchObject({
+        modelId: model.id,
+        entityId: model.entityId,
+        step: 1,
+        format: 'merged-gguf',
+        dtype: 'f16',
+        status: 'queued',
+        sourceArtifactKey: 'checkpoints/1',
+        sourceDigest: 'digest of checkpoints/1',
+        artifactKey: null,
+        files: [],
+        parity: null,
+      });
+      expect(second).toMatchObject({ step: 0, sourceArtifactKey: null, sourceDigest: null });
+      expect(await store.countLiveExports(model.id)).toBe(2);
+
+      const running = await claimed();
+      expect(running).toMatchObject({ id: first.id, status: 'running', numAttempts: 1 });
+      const finished = await store.finishExport(running.id, 1, done('exports/1'));
+      expect(finished).toMatchObject({
+        export: { status: 'succeeded', artifactKey: 'exports/1', files: FILES, parity: { meanDifference: 0.001 } },
+        artifactKeys: [],
+      });
+      expect(await store.finishExport(running.id, 1, done('exports/2'))).toBeNull();
+
+      const other = await claimed();
+      expect(other.id).toBe(second.id);
+      const failed = await store.finishExport(other.id, 1, { kind: 'failed', errorMessage: 'the disk is full' });
+      expect(failed?.export).toMatchObject({ status: 'failed', errorMessage: 'the disk is full', artifactKey: null });
+      expect(await store.claimNextExport()).toBeNull();
+      expect(await store.countLiveExports(model.id)).toBe(0);
+      expect((await store.listExports({ modelId: model.id })).items.map(({ id }) => id)).toEqual([first.id, second.id]);
+    });
+
+    it('of an unknown model or step are not made', async () => {
+      const model = await addModel(store);
+      const input = { step: 3, format: 'peft', dtype: 'f16' };
+      expect(await store.createExport({ ...input, modelId: model.id })).toBeNull();
+      expect(await store.createExport({ ...input, modelId: 'unknown', step: 0 })).toBeNull();
+      await store.deleteModel(model.id);
+      expect(await store.createExport({ ...input, modelId: model.id, step: 0 })).toBeNull();
+    });
+
+    it('keep what they read until they end, and their files until they are deleted', async () => {
+      const model = await addModel(store);
+      await train(store, model.id, 'checkpoints/1');
+      const { id } = await queued(model.id, 1);
+      expect((await store.deleteCheckpoints(model.id, [1])).artifactKeys).toEqual([]);
+      expect((await store.listReferencedKeys()).artifactKeys).toEqual(['checkpoints/1']);
+      await claimed();
+      expect((await store.finishExport(id, 1, done('exports/1')))?.artifactKeys).toEqual(['checkpoints/1']);
+      expect((await store.listReferencedKeys()).artifactKeys).toEqual(['exports/1']);
+      expect(await store.deleteExport(id)).toEqual({ artifactKeys: ['exports/1'] });
+      expect(await store.deleteExport(id)).toBeNull();
+      expect(await store.getExport(id)).toBeNull();
+      expect((await store.listReferencedKeys()).artifactKeys).toEqual([]);
+    });
+
+    it('that are deleted while they run have no end', async () => {
+      const model = await addModel(store);
+      const { id } = await queued(model.id, 0);
+      await claimed();
+      await store.deleteExport(id);
+      expect(await store.finishExport(id, 1, done('exports/1'))).toBeNull();
+      expect((await store.listExports({ modelId: model.id })).items).toEqual([]);
+      // A cursor goes on working.
+      expect(await store.listExports({ modelId: model.id, after: id })).toEqual({ items: [], hasMore: false });
+    });
+
+    it('go with their model, and with its remains after a week', async () => {
+      const model = await addModel(store);
+      await train(store, model.id, 'checkpoints/1');
+      const ended = await queued(model.id, 1);
+      await claimed();
+      await store.finishExport(ended.id, 1, done('exports/1'));
+      const running = await queued(model.id, 1);
+      await claimed();
+      expect((await store.deleteModel(model.id))?.artifactKeys.toSorted()).toEqual(['checkpoints/1', 'exports/1']);
+      expect(await store.getExport(ended.id)).toBeNull();
+      expect(await store.finishExport(running.id, 1, done('exports/2'))).toBeNull();
+      expect(await store.claimNextExport()).toBeNull();
+      clock.advance(WEEK_MS + 1);
+      expect((await store.purgeExpired()).numModels).toBe(1);
+    });
+
+    it('run again after a restart, and the claim of before has no say', async () => {
+      const model = await addModel(store);
+      const { id } = await queued(model.id, 0);
+      await claimed();
+      await store.recoverAfterRestart();
+      expect(await store.finishExport(id, 1, done('exports/1'))).toBeNull();
+      const again = await claimed();
+      expect(again).toMatchObject({ id, numAttempts: 2 });
+      expect(await store.finishExport(id, 1, done('exports/1'))).toBeNull();
+      await store.releaseExport(id, 2);
+      expect(await claimed()).toMatchObject({ id, numAttempts: 2 });
+      expect(await store.finishExport(id, 2, done('exports/1'))).not.toBeNull();
+    });
+  });
+
+  describe('adapters', () => {
+    const keys = { configKey: 'uploads/1/config', weightsKey: 'uploads/1/weights' };
+    const content = { lora: LORA, artifactKey: 'adapters/1', digest: 'd'.repeat(64) };
+
+    it('are uploads first, and committed once', async () => {
+      const { id: entityId } = await store.ensureEntity('local');
+      const upload = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
+      expect(upload).toMatchObject({ entityId, baseModel: 'base', upload: keys, content: null, committedAt: null });
+      expect((await store.listReferencedKeys()).blobKeys.toSorted()).toEqual(Object.values(keys));
+      const committed = await store.commitAdapter(upload.id, content);
+      expect(committed).toMatchObject({ adapter: { upload: null, content }, blobKeys: Object.values(keys) });
+      expect(await store.getAdapter(upload.id)).toEqual(committed?.adapter);
+      expect(await store.commitAdapter(upload.id, content)).toBeNull();
+      expect(await store.listReferencedKeys()).toEqual({ artifactKeys: ['adapters/1'], blobKeys: [] });
+      expect((await store.listAdapters({ entityId })).items).toEqual([committed?.adapter]);
+    });
+
+    it('that are deleted leave nothing, or a directory that a checkpoint shares', async () => {
+      const { id: entityId } = await store.ensureEntity('local');
+      const first = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
+      expect(await store.deleteAdapter(first.id)).toEqual({ artifactKeys: [], blobKeys: Object.values(keys) });
+      expect(await store.deleteAdapter(first.id)).toBeNull();
+      expect(await store.commitAdapter(first.id, content)).toBeNull();
+
+      const second = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
+      await store.commitAdapter(second.id, content);
+      const model = await addModel(store);
+      await train(store, model.id, content.artifactKey);
+      expect(await store.deleteAdapter(second.id)).toEqual({ artifactKeys: [], blobKeys: [] });
+      expect((await store.deleteModel(model.id))?.artifactKeys).toEqual([content.artifactKey]);
+
+      const third = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
+      await store.commitAdapter(third.id, content);
+      expect(await store.deleteAdapter(third.id)).toEqual({ artifactKeys: [content.artifactKey], blobKeys: [] });
+    });
+
+    it('that were never committed can be expired', async () => {
+      const { id: entityId } = await store.ensureEntity('local');
+      const old = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
+      clock.advance(1000);
+      const young = await store.createAdapter({ entityId, baseModel: 'base', configKey: 'c', weightsKey: 'w' });
+      expect(await store.expireAdapterUploads(entityId, clock.nowMs)).toEqual({
+        artifactKeys: [],
+        blobKeys: Object.values(keys),
+      });
+      expect(await store.getAdapter(old.id)).toBeNull();
+      expect(await store.getAdapter(young.id)).toEqual(young);
+      const { id: otherId } = await store.ensureEntity('other');
+      expect((await store.listAdapters({ entityId: otherId })).items).toEqual([]);
+    });
+  });
+}

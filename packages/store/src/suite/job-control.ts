@@ -1,0 +1,155 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Store } from '../store.ts';
+import { addJob, addModel, claim, eventTypes, LORA, type MakeHarness, type StoreHarness, train } from './harness.ts';
+
+export function jobControlSuite(makeHarness: MakeHarness): void {
+  describe('control of jobs', () => {
+    let harness: StoreHarness;
+    let store: Store;
+    beforeEach(async () => {
+      harness = await makeHarness();
+      store = await harness.open();
+    });
+    afterEach(() => harness.destroy());
+    const outcome = { artifactKey: 'checkpoints/new', digest: 'd', metrics: {} };
+
+    it('a paused job holds back the later jobs of its model and those of no other, and keeps its place', async () => {
+      const [one, two] = [await addModel(store, 'one'), await addModel(store, 'two')];
+      const first = await addJob(store, one.id);
+      const second = await addJob(store, one.id);
+      const elsewhere = await addJob(store, two.id);
+      expect(await store.pauseJob(first.id)).toMatchObject({ kind: 'done', job: { status: 'queued' } });
+      expect((await claim(store)).id).toBe(elsewhere.id);
+      expect(await store.claimNextJob('worker-a', 1000)).toBeNull();
+      expect(await store.resumeJob(first.id)).toMatchObject({ kind: 'done', job: { pausedAt: null } });
+      const held = await claim(store);
+      expect(held.id).toBe(first.id);
+      await store.finishJobSucceeded(held.id, held.fencingToken, outcome);
+      expect((await claim(store)).id).toBe(second.id);
+    });
+
+    it('pausing a running job takes it from its worker without counting the attempt', async () => {
+      const { id } = await addJob(store, (await addModel(store)).id);
+      const held = await claim(store);
+      await store.appendEvent(id, held.fencingToken, { type: 'training_started', data: {} });
+      const paused = await store.pauseJob(id);
+      expect(paused?.job).toMatchObject({ status: 'queued', lease: null, numAttempts: 0 });
+      const lost = { code: 'store.lease_lost' };
+      await expect(store.renewLease(id, held.fencingToken, 1000)).rejects.toMatchObject(lost);
+      await expect(store.finishJobSucceeded(id, held.fencingToken, outcome)).rejects.toMatchObject(lost);
+      await store.resumeJob(id);
+      const again = await claim(store);
+      expect(again).toMatchObject({ id, numAttempts: 1, start: held.start });
+      expect(again.fencingToken).toBeGreaterThan(held.fencingToken);
+    });
+
+    it('a pause survives a restart, and pausing or resuming again changes nothing', async () => {
+      const { id } = await addJob(store, (await addModel(store)).id);
+      const first = await store.pauseJob(id);
+      expect(first?.job.pausedAt).toBeGreaterThan(0);
+      expect(await store.pauseJob(id)).toEqual(first);
+      const reopened = await harness.open();
+      await reopened.recoverAfterRestart();
+      expect(await reopened.getJob(id)).toEqual(first?.job);
+      expect(await reopened.claimNextJob('worker-a', 1000)).toBeNull();
+      expect(await reopened.resumeJob(id)).toEqual(await reopened.resumeJob(id));
+      expect((await claim(reopened)).id).toBe(id);
+    });
+
+    it('a paused job can be cancelled; an ended or unknown one can be neither paused nor resumed', async () => {
+      const { id } = await addJob(store, (await addModel(store)).id);
+      await store.pauseJob(id);
+      const { job } = (await store.cancelJob(id, 'by the user')) ?? {};
+      expect(job).toMatchObject({ status: 'cancelled', pausedAt: null });
+      expect(await eventTypes(store, id)).toEqual(['training_failed']);
+      expect(await store.pauseJob(id)).toEqual({ kind: 'finished', job });
+      expect(await store.resumeJob(id)).toEqual({ kind: 'finished', job });
+      expect([await store.pauseJob('unknown'), await store.resumeJob('unknown')]).toEqual([null, null]);
+    });
+
+    it('the reference weights of a job stay until it ends, and a job that is taken over keeps them', async () => {
+      const model = await addModel(store);
+      await train(store, model.id, 'checkpoints/1');
+      await train(store, model.id, 'checkpoints/2');
+      const { id } = await addJob(store, model.id);
+      const held = await claim(store);
+      expect(await store.keepReference(id, held.fencingToken, 7)).toBeNull();
+      expect(await store.keepReference(id, held.fencingToken, 1)).toMatchObject({ artifactKey: 'checkpoints/1' });
+      expect((await store.deleteCheckpoints(model.id, [1])).artifactKeys).toEqual([]);
+      expect((await store.listReferencedKeys()).artifactKeys).toContain('checkpoints/1');
+      await store.recoverAfterRestart();
+      const again = await claim(store);
+      expect(await store.keepReference(id, again.fencingToken, 1)).toEqual({ artifactKey: 'checkpoints/1' });
+      await expect(store.keepReference(id, held.fencingToken, 1)).rejects.toMatchObject({ code: 'store.lease_lost' });
+      const { artifactKeys } = await store.finishJobFailed(id, again.fencingToken, 'no');
+      expect(artifactKeys).toEqual(['checkpoints/1']);
+    });
+
+    it('the reference weights of a deleted model go with it', async () => {
+      const model = await addModel(store);
+      await train(store, model.id, 'checkpoints/1');
+      const { id } = await addJob(store, model.id);
+      const held = await claim(store);
+      await store.keepReference(id, held.fencingToken, 1);
+      await store.deleteCheckpoints(model.id, [1]);
+      expect((await store.deleteModel(model.id))?.artifactKeys).toEqual(['checkpoints/1']);
+    });
+
+    it('events are counted by type, and the end can say more', async () => {
+      const { id } = await addJob(store, (await addModel(store)).id);
+      const held = await claim(store);
+      for (const index of [0, 1, 1])
+        await store.appendEvent(id, held.fencingToken, {
+          type: 'gradient_step',
+          data: {},
+          dedupeKey: `gradient_step:${index}`,
+        });
+      await store.finishJobSucceeded(id, held.fencingToken, { ...outcome, data: { step: 1 } });
+      expect([await store.countEvents(id, 'gradient_step'), await store.countEvents('unknown', 'x')]).toEqual([2, 0]);
+      expect((await store.listEvents({ jobId: id }))?.items.at(-1)?.data).toEqual({ step: 1 });
+    });
+  });
+
+  describe('warm starts', () => {
+    let harness: StoreHarness;
+    let store: Store;
+    beforeEach(async () => {
+      harness = await makeHarness();
+      store = await harness.open();
+    });
+    afterEach(() => harness.destroy());
+
+    it('step 0 shares the files of another model’s checkpoint, which stay as long as one of the two needs them', async () => {
+      const teacher = await addModel(store, 'teacher');
+      await train(store, teacher.id, 'checkpoints/1');
+      const input = { entityId: teacher.entityId, project: 'demo', name: 'pupil', baseModel: 'base', lora: LORA };
+      const init = { kind: 'checkpoint', source: 'local/demo/teacher:step1', modelId: teacher.id, step: 1 } as const;
+      expect(await store.createModel({ ...input, init: { ...init, step: 9 } })).toEqual({ kind: 'init_missing' });
+      const made = await store.createModel({ ...input, init });
+      if (made.kind !== 'created') throw new Error(made.kind);
+      const pupil = made.model;
+      expect(pupil.init).toEqual({ source: 'local/demo/teacher:step1', artifactKey: 'checkpoints/1' });
+      expect(await store.getModel(pupil.id)).toEqual(pupil);
+      expect(await store.latestCheckpoint(pupil.id)).toMatchObject({ step: 0, artifactKey: 'checkpoints/1' });
+      await addJob(store, pupil.id);
+      expect((await claim(store)).start).toMatchObject({ step: 0, artifactKey: 'checkpoints/1' });
+      expect((await store.deleteModel(teacher.id))?.artifactKeys).toEqual([]);
+      expect((await store.deleteModel(pupil.id))?.artifactKeys).toEqual(['checkpoints/1']);
+    });
+
+    it('a directory that was committed for it can be step 0 as well', async () => {
+      const { id: entityId } = await store.ensureEntity('local');
+      const init = { kind: 'directory', source: 'adapter.zip', artifactKey: 'checkpoints/i', digest: 'i' } as const;
+      const made = await store.createModel({
+        entityId,
+        project: 'demo',
+        name: 'imported',
+        baseModel: 'base',
+        lora: LORA,
+        init,
+      });
+      if (made.kind !== 'created') throw new Error(made.kind);
+      expect(await store.latestCheckpoint(made.model.id)).toMatchObject({ artifactKey: 'checkpoints/i', digest: 'i' });
+    });
+  });
+}

@@ -1,0 +1,211 @@
+/**
+ * One export: log-probabilities of the trainer → files of the format → log-probabilities of those files → a report beside them.
+ */
+import { copyFileSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { GgufFile, LlamaModel, quantizeModel } from '@trainyard/native';
+import { Tokenizer } from '@trainyard/tokenizer';
+import { ADAPTER_CONFIG_FILE, ADAPTER_FILE, checkpointDigest, GGUF_FILE, readAdapter } from '../checkpoint.ts';
+import { diskFault, writeDurableText } from '../durable-directory.ts';
+import { TrainerError } from '../errors.ts';
+import { fileDigest } from '../file-digest.ts';
+import { readArchitecture, type Architecture } from '../model/architecture.ts';
+import { initialLoraParameters } from '../model/lora-parameters.ts';
+import { OrtPolicyModel } from '../model/ort-policy-model.ts';
+import type { ComputeOptions, LoraConfig } from '../model/policy-model.ts';
+import { readWeights } from '../model/weights.ts';
+import { llamaLogprobs } from './llama-logprobs.ts';
+import { writeMergedGguf } from './merged-gguf.ts';
+import { openMergedSafetensors, writeMergedSafetensors } from './merged-safetensors.ts';
+import { MergedWeights, type MergedType } from './merged-weights.ts';
+import { parityReport, parityRow, parityTokens, type ParityReport } from './parity.ts';
+import { writeTokenizerFiles } from './tokenizer-files.ts';
+
+export type ExportFormat = 'peft' | 'gguf-adapter' | 'merged-gguf' | 'merged-safetensors';
+
+export interface ExportRequest {
+  /** GGUF file that the checkpoint was trained on. */
+  readonly modelPath: string;
+  /** What the base model is called, for files that name it. */
+  readonly baseModelId: string;
+  readonly lora: LoraConfig;
+  /** Null: the base model itself, which has merged formats only. */
+  readonly checkpointDirectory: string | null;
+  readonly format: ExportFormat;
+  /** Of merged formats. */
+  readonly type: MergedType;
+  /** Empty; what it holds after a failure is worth nothing. */
+  readonly outputDirectory: string;
+}
+
+export interface ExportedFile {
+  readonly name: string;
+  readonly sizeBytes: number;
+  /** hex */
+  readonly sha256: string;
+}
+
+export interface ExportResult {
+  /** By name; `parity.json` is one of them. */
+  readonly files: readonly ExportedFile[];
+  readonly parity: ParityReport;
+}
+
+export interface ExportOptions extends ComputeOptions {
+  readonly numThreads: number;
+}
+
+const MERGED_GGUF_FILE = 'model.gguf';
+const PARITY_FILE = 'parity.json';
+
+/** Types that llama.cpp multiplies as they are; it rounds the activations of all others. */
+const UNQUANTIZED = new Set(['f32', 'f16', 'bf16']);
+
+/**
+ * Writes a checkpoint in a public format and runs what it wrote.
+ *
+ * @throws {TrainerError} `trainer.architecture_unsupported`, `trainer.checkpoint_unreadable`, `trainer.config_invalid`,
+ *   `trainer.non_finite`, `trainer.export_differs`, `trainer.disk_full`, `trainer.cancelled`; {NativeError}, {TokenizerError}
+ */
+export async function exportCheckpoint(request: ExportRequest, options: ExportOptions): Promise<ExportResult> {
+  const { outputDirectory, modelPath } = request;
+  try {
+    using source = GgufFile.open(modelPath);
+    using vocabulary = LlamaModel.load(modelPath, { vocabOnly: true });
+    const job: ExportJob = {
+      request,
+      options,
+      source,
+      architecture: readArchitecture(source),
+      vocabulary,
+      tokenizer: Tokenizer.fromModel(vocabulary),
+    };
+    const tokenIds = parityTokens(job.tokenizer);
+    const trained = await trainerLogprobs(job, request.checkpointDirectory, tokenIds);
+    const exported = await FORMATS[request.format](job, tokenIds);
+    const parity = parityReport({ ...trained, exported: exported.logprobs }, exported.computedBy);
+    writeDurableText(join(outputDirectory, PARITY_FILE), `${JSON.stringify(parity, null, 2)}\n`);
+    const files = readdirSync(outputDirectory).toSorted();
+    return { files: files.map((name) => ({ name, ...fileDigest(join(outputDirectory, name)) })), parity };
+  } catch (error) {
+    throw diskFault(error, outputDirectory);
+  }
+}
+
+interface ExportJob {
+  readonly request: ExportRequest;
+  readonly options: ExportOptions;
+  readonly source: GgufFile;
+  readonly architecture: Architecture;
+  readonly vocabulary: LlamaModel;
+  readonly tokenizer: Tokenizer;
+}
+
+interface ExportedLogprobs {
+  readonly logprobs: ArrayLike<number>;
+  readonly computedBy: ParityReport['computedBy'];
+}
+
+const FORMATS: Readonly<Record<ExportFormat, (job: ExportJob, tokenIds: Int32Array) => Promise<ExportedLogprobs>>> = {
+  peft: exportPeft,
+  'gguf-adapter': exportGgufAdapter,
+  'merged-gguf': exportMergedGguf,
+  'merged-safetensors': exportMergedSafetensors,
+};
+
+async function exportPeft(job: ExportJob, tokenIds: Int32Array): Promise<ExportedLogprobs> {
+  const { outputDirectory, baseModelId } = job.request;
+  const checkpoint = checkpointOf(job);
+  copyFileSync(join(checkpoint, ADAPTER_FILE), join(outputDirectory, ADAPTER_FILE));
+  const config = JSON.parse(readFileSync(join(checkpoint, ADAPTER_CONFIG_FILE), 'utf8')) as object;
+  const named = { ...config, base_model_name_or_path: baseModelId };
+  writeDurableText(join(outputDirectory, ADAPTER_CONFIG_FILE), `${JSON.stringify(named, null, 2)}\n`);
+  const { trainer } = await trainerLogprobs(job, outputDirectory, tokenIds, checkpointDigest(checkpoint));
+  return { logprobs: trainer, computedBy: 'trainer' };
+}
+
+async function exportGgufAdapter(job: ExportJob, tokenIds: Int32Array): Promise<ExportedLogprobs> {
+  const { outputDirectory, modelPath } = job.request;
+  const adapterPath = join(outputDirectory, GGUF_FILE);
+  copyFileSync(join(checkpointOf(job), GGUF_FILE), adapterPath);
+  const isQuantized = [...job.source.tensors.values()].some(({ type }) => !UNQUANTIZED.has(type));
+  if (!isQuantized) return await runByLlama(job, { modelPath, adapterPath }, tokenIds);
+  const halfPath = join(outputDirectory, 'base.gguf');
+  try {
+    quantizeModel(modelPath, halfPath, 'f16', job.options.numThreads);
+    return await runByLlama(job, { modelPath: halfPath, adapterPath }, tokenIds);
+  } finally {
+    rmSync(halfPath, { force: true });
+  }
+}
+
+async function exportMergedGguf(job: ExportJob, tokenIds: Int32Array): Promise<ExportedLogprobs> {
+  const modelPath = join(job.request.outputDirectory, MERGED_GGUF_FILE);
+  await writeMergedGguf(modelPath, job.source, mergedWeights(job), job.request.type, job.options);
+  return await runByLlama(job, { modelPath, adapterPath: null }, tokenIds);
+}
+
+async function exportMergedSafetensors(job: ExportJob, tokenIds: Int32Array): Promise<ExportedLogprobs> {
+  const { source, architecture, tokenizer, vocabulary, options } = job;
+  const { outputDirectory, type } = job.request;
+  const facts = {
+    contextLength: Number(source.metadata.get(`${architecture.name}.context_length`) ?? 0) || vocabulary.contextLength,
+    bosTokenId: tokenizer.bosTokenId,
+    eosTokenId: tokenizer.eosTokenId,
+    hasTiedEmbeddings: !source.tensors.has('output.weight'),
+  };
+  await writeMergedSafetensors(outputDirectory, source, mergedWeights(job), { architecture, facts, type }, options);
+  writeTokenizerFiles(outputDirectory, source, vocabulary, tokenizer, facts.contextLength);
+  const model = openMergedSafetensors(outputDirectory, options.numThreads);
+  try {
+    const { logprobs } = await model.forward(parityRow(tokenIds), { ...options, withoutAdapter: true });
+    return { logprobs, computedBy: 'trainer' };
+  } finally {
+    model.close();
+  }
+}
+
+async function runByLlama(
+  job: ExportJob,
+  files: { readonly modelPath: string; readonly adapterPath: string | null },
+  tokenIds: Int32Array,
+): Promise<ExportedLogprobs> {
+  return { logprobs: await llamaLogprobs(files, tokenIds, job.options), computedBy: 'llama.cpp' };
+}
+
+/** Under the adapter of a directory, and under the base model alone. Base weights are in memory only meanwhile. */
+async function trainerLogprobs(
+  job: ExportJob,
+  directory: string | null,
+  tokenIds: Int32Array,
+  digest?: string,
+): Promise<{ trainer: Float32Array; base: Float32Array }> {
+  const { source, architecture, request, options } = job;
+  const { lora } = request;
+  const { numThreads } = options;
+  const model = new OrtPolicyModel(architecture, readWeights(source, architecture), { lora, numThreads });
+  try {
+    const row = parityRow(tokenIds);
+    const { logprobs: base } = await model.forward(row, { ...options, withoutAdapter: true });
+    if (directory === null) return { trainer: base, base };
+    readAdapter(directory, model.lora, digest ?? checkpointDigest(directory));
+    return { trainer: (await model.forward(row, options)).logprobs, base };
+  } finally {
+    model.close();
+  }
+}
+
+function mergedWeights(job: ExportJob): MergedWeights {
+  const { source, architecture, request } = job;
+  const { checkpointDirectory, lora: config } = request;
+  if (checkpointDirectory === null) return new MergedWeights(source, architecture, null);
+  const lora = initialLoraParameters(architecture, config);
+  readAdapter(checkpointDirectory, lora, checkpointDigest(checkpointDirectory));
+  return new MergedWeights(source, architecture, lora);
+}
+
+function checkpointOf(job: ExportJob): string {
+  const { checkpointDirectory, format } = job.request;
+  if (checkpointDirectory !== null) return checkpointDirectory;
+  throw new TrainerError('trainer.config_invalid', `the base model has no adapter to export as ${format}`);
+}

@@ -1,0 +1,116 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { GgufFile, LlamaModel } from '@trainyard/native';
+import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
+import { afterAll, expect, test } from 'vitest';
+import { testModel } from '../../../../tests/support/model.ts';
+import { readAdapter, writeCheckpoint } from '../checkpoint.ts';
+import { readArchitecture } from '../model/architecture.ts';
+import { OrtPolicyModel } from '../model/ort-policy-model.ts';
+import { DEFAULT_LORA_CONFIG, type LoraConfig } from '../model/policy-model.ts';
+import { randomizeAdapter, randomSource } from '../model/tiny-model.ts';
+import { freshOptimizerState } from '../optimizer.ts';
+import { readWeights } from '../model/weights.ts';
+import { TINY_ARCHITECTURES, writeTinyGguf } from '../test-support/tiny-gguf.ts';
+import { exportCheckpoint, type ExportFormat } from './export-checkpoint.ts';
+import { PARITY_TEXT } from './parity-text.ts';
+import { logprobDifference, parityRow } from './parity.ts';
+
+/** What PyTorch makes of our files: PEFT of the adapter on the dequantised base, transformers of the merged model. */
+
+const ROOT = resolve(import.meta.dirname, '../../../..');
+const scratch = mkdtempSync(join(tmpdir(), 'trainyard-torch-'));
+afterAll(() => rmSync(scratch, { recursive: true }));
+
+/** Every kind of piece that splitters know, and spaces of all kinds. */
+const TEXT = `${PARITY_TEXT}   12 345  67\t\n\n  don't WE'LL  🚂🚃 ''' \u00a0x  `;
+
+interface Report {
+  class: string;
+  base: number[];
+  peft: number[];
+  merged: number[];
+  tokens: number[];
+  text: string;
+  chat: number[];
+}
+
+const tiny = (name: keyof typeof TINY_ARCHITECTURES, isTied: boolean) => () => {
+  const path = join(scratch, `${name}.gguf`);
+  writeTinyGguf(path, TINY_ARCHITECTURES[name], { isTied });
+  return path;
+};
+const SOME: LoraConfig = { rank: 3, alpha: 5, targets: ['q', 'k', 'o', 'down'], initSeed: 0 };
+
+test.each([
+  ['llama', 'LlamaForCausalLM', tiny('llama', false), SOME, 1],
+  ['qwen2', 'Qwen2ForCausalLM', tiny('qwen2', false), SOME, 1],
+  ['qwen3', 'Qwen3ForCausalLM', tiny('qwen3', true), SOME, 1],
+  ['SmolLM2', 'LlamaForCausalLM', () => testModel().f16, DEFAULT_LORA_CONFIG, 0.2],
+] as const)(
+  '%s: PEFT and transformers compute what the trainer does',
+  async (name, className, makeModel, lora, scale) => {
+    const modelPath = makeModel();
+    using file = GgufFile.open(modelPath);
+    const architecture = readArchitecture(file);
+    const policy = new OrtPolicyModel(architecture, readWeights(file, architecture), { lora, numThreads: 1 });
+    randomizeAdapter(policy.lora, randomSource(2));
+    for (const { value } of policy.lora.tensors) value.forEach((_, i) => (value[i]! *= scale));
+    const checkpointDirectory = mkdtempSync(join(scratch, 'checkpoint-'));
+    const optimizer = freshOptimizerState(policy.lora.tensors);
+    const digest = writeCheckpoint(checkpointDirectory, policy.lora, architecture, optimizer, {});
+
+    const exportAs = async (format: ExportFormat, source: string | null) => {
+      const outputDirectory = mkdtempSync(join(scratch, `${format}-`));
+      const request = { modelPath, baseModelId: 'base', lora, checkpointDirectory: source, format, outputDirectory };
+      await exportCheckpoint({ ...request, type: 'f32' }, { numThreads: 1 });
+      return outputDirectory;
+    };
+    const base = await exportAs('merged-safetensors', null);
+    const peft = await exportAs('peft', checkpointDirectory);
+    const merged = await exportAs('merged-safetensors', checkpointDirectory);
+
+    const random = randomSource(9);
+    const ids = Int32Array.from({ length: 200 }, () => Math.floor(((random() + 1) / 2) * architecture.vocabSize));
+    const row = parityRow(ids);
+    const ours = { base: await policy.forward(row, { withoutAdapter: true }), trained: await policy.forward(row) };
+    readAdapter(peft, policy.lora, digest);
+    policy.close();
+    const tokenFile = join(scratch, 'tokens.json');
+    writeFileSync(tokenFile, JSON.stringify([...ids]));
+    const textFile = join(scratch, 'text.txt');
+    writeFileSync(textFile, TEXT);
+    const script = join(ROOT, 'scripts/pytorch/exported_logprobs.py');
+    const { stdout } = await promisify(execFile)(
+      process.env['TRAINYARD_TORCH_PYTHON']!,
+      [script, base, peft, merged, tokenFile, textFile],
+      {
+        env: { ...process.env, HF_HUB_OFFLINE: '1', TRANSFORMERS_OFFLINE: '1' },
+        maxBuffer: 64e6,
+      },
+    );
+    const report = JSON.parse(/^REPORT (.*)$/m.exec(stdout)![1]!) as Report;
+    expect(report.class).toBe(className);
+    using vocabulary = LlamaModel.load(modelPath, { vocabOnly: true });
+    const tokenizer = Tokenizer.fromModel(vocabulary);
+    expect(report.tokens).toEqual([...tokenizer.encode(TEXT)]);
+    expect(report.text).toBe(TEXT);
+    const template = ChatTemplate.fromModel(tokenizer, vocabulary);
+    const prompt = template.render([{ role: 'user', content: 'Hello' }], { addGenerationPrompt: false });
+    expect(report.chat).toEqual([...prompt.tokenIds]);
+    const effect = logprobDifference(ours.base.logprobs, ours.trained.logprobs).mean;
+    const differences = {
+      base: logprobDifference(ours.base.logprobs, report.base),
+      peft: logprobDifference(ours.trained.logprobs, report.peft),
+      merged: logprobDifference(ours.trained.logprobs, report.merged),
+    };
+    console.log(`${name}: the adapter moves log-probabilities by ${effect.toFixed(3)} on average`, differences);
+    expect(effect).toBeGreaterThan(0.1);
+    // Both sides compute in float32, with sums in different orders.
+    for (const { max } of Object.values(differences)) expect(max).toBeLessThan(2e-4);
+  },
+  300_000,
+);

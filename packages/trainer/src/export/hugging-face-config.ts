@@ -1,0 +1,85 @@
+import { TrainerError } from '../errors.ts';
+import type { Architecture } from '../model/architecture.ts';
+import type { MergedType } from './merged-weights.ts';
+
+/** GGUF's name of an architecture → the classes of transformers. */
+const CLASSES: Readonly<Record<string, string>> = {
+  llama: 'LlamaForCausalLM',
+  qwen2: 'Qwen2ForCausalLM',
+  qwen3: 'Qwen3ForCausalLM',
+};
+
+const DTYPES: Readonly<Record<MergedType, string>> = { f32: 'float32', f16: 'float16' };
+
+export interface ModelFacts {
+  /** Tokens. */
+  readonly contextLength: number;
+  readonly bosTokenId: number | null;
+  readonly eosTokenId: number;
+  /** Whether the output matrix is the embedding. */
+  readonly hasTiedEmbeddings: boolean;
+}
+
+/**
+ * config.json of transformers for an architecture.
+ * @throws {TrainerError} `trainer.architecture_unsupported` for what transformers has no class for
+ */
+export function huggingFaceConfig(architecture: Architecture, facts: ModelFacts, type: MergedType): object {
+  const { name, ropeScale, rmsEpsilon } = architecture;
+  const className = CLASSES[name];
+  if (className === undefined || architecture.hasHeadNorm !== (name === 'qwen3')) {
+    throw new TrainerError(
+      'trainer.architecture_unsupported',
+      `transformers has no class for this ${name} model; use the format merged-gguf`,
+    );
+  }
+  return {
+    architectures: [className],
+    model_type: name,
+    vocab_size: architecture.vocabSize,
+    hidden_size: architecture.hiddenSize,
+    intermediate_size: architecture.feedForwardSize,
+    num_hidden_layers: architecture.numLayers,
+    num_attention_heads: architecture.numHeads,
+    num_key_value_heads: architecture.numKvHeads,
+    head_dim: architecture.headSize,
+    hidden_act: 'silu',
+    max_position_embeddings: facts.contextLength,
+    // The file has it as float32; seven digits are what was meant.
+    rms_norm_eps: Number(rmsEpsilon.toPrecision(7)),
+    rope_theta: Number(architecture.ropeBase.toPrecision(7)),
+    rope_scaling: ropeScale === 1 ? null : { type: 'linear', rope_type: 'linear', factor: ropeScale },
+    ...(name === 'qwen2' ? {} : { attention_bias: architecture.hasAttentionBias }),
+    ...(name === 'llama' ? { mlp_bias: false } : { use_sliding_window: false }),
+    attention_dropout: 0,
+    initializer_range: 0.02,
+    tie_word_embeddings: facts.hasTiedEmbeddings,
+    bos_token_id: facts.bosTokenId,
+    eos_token_id: facts.eosTokenId,
+    use_cache: true,
+    torch_dtype: DTYPES[type],
+  };
+}
+
+/** The architecture that a config.json of ours describes. */
+export function architectureOfConfig(config: Readonly<Record<string, unknown>>): Architecture {
+  const number = (key: string) => Number(config[key]);
+  const name = String(config['model_type']);
+  const scaling = config['rope_scaling'] as { factor: number } | null;
+  return {
+    name,
+    vocabSize: number('vocab_size'),
+    hiddenSize: number('hidden_size'),
+    feedForwardSize: number('intermediate_size'),
+    numLayers: number('num_hidden_layers'),
+    numHeads: number('num_attention_heads'),
+    numKvHeads: number('num_key_value_heads'),
+    headSize: number('head_dim'),
+    rmsEpsilon: number('rms_norm_eps'),
+    ropeBase: number('rope_theta'),
+    ropeScale: scaling?.factor ?? 1,
+    hasAttentionBias: name === 'qwen2' || config['attention_bias'] === true,
+    hasHeadNorm: name === 'qwen3',
+    hasInterleavedHeads: false,
+  };
+}

@@ -1,0 +1,39 @@
+import { TrainerError } from '../errors.ts';
+
+/** Tensors outside of the blocks: GGUF name → Hugging Face name. */
+const OUTER: Readonly<Record<string, string>> = {
+  'token_embd.weight': 'model.embed_tokens.weight',
+  'output_norm.weight': 'model.norm.weight',
+  'output.weight': 'lm_head.weight',
+};
+
+/** Parts of a block. */
+const PARTS: Readonly<Record<string, string>> = {
+  attn_norm: 'input_layernorm',
+  attn_q: 'self_attn.q_proj',
+  attn_k: 'self_attn.k_proj',
+  attn_v: 'self_attn.v_proj',
+  attn_output: 'self_attn.o_proj',
+  attn_q_norm: 'self_attn.q_norm',
+  attn_k_norm: 'self_attn.k_norm',
+  ffn_norm: 'post_attention_layernorm',
+  ffn_gate: 'mlp.gate_proj',
+  ffn_up: 'mlp.up_proj',
+  ffn_down: 'mlp.down_proj',
+};
+
+/**
+ * Name of a GGUF tensor in the layout that transformers loads.
+ * @throws {TrainerError} `trainer.architecture_unsupported` for a tensor that has no place there
+ */
+export function huggingFaceName(ggufName: string): string {
+  const outer = OUTER[ggufName];
+  if (outer !== undefined) return outer;
+  const [, layer, part, kind] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(ggufName) ?? [];
+  const inner = part === undefined ? undefined : PARTS[part];
+  if (inner !== undefined) return `model.layers.${layer}.${inner}.${kind}`;
+  throw new TrainerError(
+    'trainer.architecture_unsupported',
+    `the tensor ${ggufName} of the base model has no place in the format merged-safetensors; use merged-gguf`,
+  );
+}

@@ -1,0 +1,104 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { GgufFile } from '@trainyard/native';
+import { writeDurableText } from '../durable-directory.ts';
+import { linearDims, type Architecture } from '../model/architecture.ts';
+import { toHalves } from '../model/head-permutation.ts';
+import { OrtPolicyModel } from '../model/ort-policy-model.ts';
+import type { ComputeOptions } from '../model/policy-model.ts';
+import { readWeights } from '../model/weights.ts';
+import { SafetensorsReader } from '../safetensors-reader.ts';
+import { SafetensorsWriter } from '../safetensors-writer.ts';
+import { architectureOfConfig, huggingFaceConfig, type ModelFacts } from './hugging-face-config.ts';
+import { huggingFaceName } from './hugging-face-names.ts';
+import type { MergedType, MergedWeights } from './merged-weights.ts';
+
+const MODEL_FILE = 'model.safetensors';
+const CONFIG_FILE = 'config.json';
+
+/**
+ * Writes a whole model in the layout of transformers: model.safetensors and config.json. Heads of q and k are put back into the
+ * half-rotation order where the model file interleaves them.
+ *
+ * @throws {TrainerError} `trainer.architecture_unsupported`
+ */
+export async function writeMergedSafetensors(
+  directory: string,
+  source: GgufFile,
+  weights: MergedWeights,
+  model: { readonly architecture: Architecture; readonly facts: ModelFacts; readonly type: MergedType },
+  options: ComputeOptions,
+): Promise<void> {
+  const { architecture, facts, type } = model;
+  const config = huggingFaceConfig(architecture, facts, type);
+  const tensors = [
+    ...[...source.tensors.values()].map(({ name, dims }) => ({
+      name: huggingFaceName(name),
+      dims: dims.toReversed(),
+      read: () => inHalves(name, weights.read(name, type), architecture),
+    })),
+    ...absentBiases(architecture).map(({ name, length }) => ({
+      name,
+      dims: [length],
+      read: () => new Float32Array(length),
+    })),
+  ];
+  const dtype = type === 'f16' ? 'F16' : 'F32';
+  // transformers refuses files that do not name a format.
+  const metadata = { format: 'pt' };
+  using writer = new SafetensorsWriter(
+    join(directory, MODEL_FILE),
+    tensors.map(({ name, dims }) => ({ name, dims, dtype })),
+    metadata,
+  );
+  for (const { read } of tensors) {
+    await options.gate?.acquire(options.signal);
+    try {
+      options.signal?.throwIfAborted();
+      writer.add(read());
+    } finally {
+      options.gate?.release();
+    }
+  }
+  writer.finish();
+  writeDurableText(join(directory, CONFIG_FILE), `${JSON.stringify(config, null, 2)}\n`);
+}
+
+/** The model of such a directory, with an adapter that is zero; the caller closes it. */
+export function openMergedSafetensors(directory: string, numThreads: number): OrtPolicyModel {
+  const config = JSON.parse(readFileSync(join(directory, CONFIG_FILE), 'utf8')) as Record<string, unknown>;
+  const architecture = architectureOfConfig(config);
+  using reader = SafetensorsReader.open(join(directory, MODEL_FILE));
+  // What reading weights asks of a GGUF file.
+  const file = {
+    tensors: { has: (name: string) => reader.entries.has(nameOrNone(name)) },
+    readF32: (name: string) => reader.readF32(huggingFaceName(name)),
+  } as Parameters<typeof readWeights>[0];
+  return new OrtPolicyModel(architecture, readWeights(file, architecture), { numThreads });
+}
+
+/** Names that the layout has no place for are in no file. */
+function nameOrNone(ggufName: string): string {
+  return ggufName === 'rope_freqs.weight' ? '' : huggingFaceName(ggufName);
+}
+
+/** Rows of q and k as transformers has them. */
+function inHalves(name: string, values: Float32Array, architecture: Architecture): Float32Array {
+  const [, linear] = /^blk\.\d+\.attn_([qk])\.(?:weight|bias)$/.exec(name) ?? [];
+  if (linear === undefined || !architecture.hasInterleavedHeads) return values;
+  const numHeads = linear === 'q' ? architecture.numHeads : architecture.numKvHeads;
+  return toHalves(values, numHeads, values.length / (numHeads * architecture.headSize));
+}
+
+/** Biases that the class of transformers has and the model file does not: zeros. */
+function absentBiases(architecture: Architecture): { name: string; length: number }[] {
+  const { name, hasAttentionBias, numLayers } = architecture;
+  if (name !== 'qwen2' && !hasAttentionBias) return [];
+  const linears = name === 'qwen2' ? (hasAttentionBias ? [] : (['q', 'k', 'v'] as const)) : (['o'] as const);
+  return Array.from({ length: numLayers }, (_, layer) =>
+    linears.map((linear) => ({
+      name: `model.layers.${layer}.self_attn.${linear}_proj.bias`,
+      length: linearDims(architecture, linear).out,
+    })),
+  ).flat();
+}

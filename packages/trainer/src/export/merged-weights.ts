@@ -1,0 +1,75 @@
+import type { GgufFile } from '@trainyard/native';
+import { TrainerError } from '../errors.ts';
+import { ggufAdapterTensors } from '../model/adapter-tensors.ts';
+import type { Architecture } from '../model/architecture.ts';
+import type { LoraParameters } from '../model/policy-model.ts';
+
+/** Element types of merged weights. Vectors (norms, biases) are float32 in both, as llama.cpp wants them. */
+export type MergedType = 'f32' | 'f16';
+
+const LARGEST_HALF = 65_504;
+
+interface Factors {
+  /** [rank, in] */
+  readonly a: Float32Array;
+  /** [out, rank], rows in the order of the file */
+  readonly b: Float32Array;
+}
+
+/** The tensors of a model file with an adapter added: W + alpha / rank · B · A. */
+export class MergedWeights {
+  readonly #file: Pick<GgufFile, 'readF32'>;
+  readonly #factors: ReadonlyMap<string, Factors>;
+  readonly #rank: number;
+  readonly #scale: number;
+
+  /** @param lora null adds nothing */
+  constructor(file: Pick<GgufFile, 'readF32'>, architecture: Architecture, lora: LoraParameters | null) {
+    this.#file = file;
+    this.#rank = lora?.config.rank ?? 1;
+    this.#scale = lora === null ? 0 : lora.config.alpha / lora.config.rank;
+    const halves = new Map(
+      lora === null ? [] : ggufAdapterTensors(lora, architecture).map(({ name, data }) => [name, data]),
+    );
+    const targets = [...halves.keys()].filter((name) => name.endsWith('.lora_a')).map((name) => name.slice(0, -7));
+    this.#factors = new Map(
+      targets.map((name) => [name, { a: halves.get(`${name}.lora_a`)!, b: halves.get(`${name}.lora_b`)! }]),
+    );
+  }
+
+  /**
+   * A tensor in the layout of the file, float32.
+   * @throws {TrainerError} `trainer.non_finite` for values that `type` cannot hold; {NativeError} for a missing tensor
+   */
+  read(name: string, type: MergedType): Float32Array {
+    const values = this.#file.readF32(name);
+    const factors = this.#factors.get(name);
+    if (factors !== undefined) addProduct(values, factors, this.#rank, this.#scale);
+    const limit = type === 'f16' ? LARGEST_HALF : Number.MAX_VALUE;
+    // Written so that NaN fails too.
+    const bad = values.find((value) => !(Math.abs(value) <= limit));
+    if (bad !== undefined) {
+      const advice = type === 'f16' && Number.isFinite(bad) ? '; export with dtype f32' : '';
+      throw new TrainerError(
+        'trainer.non_finite',
+        `tensor ${name} has the value ${bad}, which ${type} cannot hold${advice}`,
+      );
+    }
+    return values;
+  }
+}
+
+/** weights [out, in] += scale · b · a, summed in float64. */
+function addProduct(weights: Float32Array, { a, b }: Factors, rank: number, scale: number): void {
+  const columns = a.length / rank;
+  const sum = new Float64Array(columns);
+  for (let row = 0; row < weights.length / columns; row++) {
+    const values = weights.subarray(row * columns, (row + 1) * columns);
+    sum.set(values);
+    for (let r = 0; r < rank; r++) {
+      const factor = scale * b[row * rank + r]!;
+      for (let column = 0; column < columns; column++) sum[column]! += factor * a[r * columns + column]!;
+    }
+    values.set(sum);
+  }
+}

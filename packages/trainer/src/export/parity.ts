@@ -1,0 +1,74 @@
+import type { Tokenizer } from '@trainyard/tokenizer';
+import { TrainerError } from '../errors.ts';
+import type { PackedRow } from '../model/policy-model.ts';
+import { PARITY_TEXT } from './parity-text.ts';
+
+/** How closely exported files compute what the trainer computed. */
+export interface ParityReport {
+  /** Tokens whose log-probabilities were compared. */
+  readonly numTokens: number;
+  /** Mean and largest |Δlogprob| over them, in nats. */
+  readonly meanDifference: number;
+  readonly maxDifference: number;
+  /** What ran the exported files: llama.cpp, or the trainer's own graphs over what was read back. */
+  readonly computedBy: 'llama.cpp' | 'trainer';
+  /** Mean |Δlogprob| between the base model and the checkpoint on the same tokens: what the differences are to be held against. */
+  readonly adapterEffect: number;
+}
+
+const NUM_TOKENS = 256;
+
+// Rounding to halves, or to the key-value cache of llama.cpp, is some thousandths; a permuted head or a wrong scale is above one.
+const MAX_MEAN_DIFFERENCE = 0.1;
+
+/** The token before the compared ones, and those: 257 ids, the same for every export of a base model. */
+export function parityTokens(tokenizer: Tokenizer): Int32Array {
+  const text = tokenizer.encode(PARITY_TEXT);
+  const start = tokenizer.bosTokenId === null ? [] : [tokenizer.bosTokenId];
+  const ids = Int32Array.from([...start, ...text].slice(0, NUM_TOKENS + 1));
+  if (ids.length > NUM_TOKENS) return ids;
+  throw new TrainerError('trainer.internal', `the fixed text has only ${text.length} tokens in this vocabulary`);
+}
+
+/** One sequence as a row, of which everything behind the first token is predicted. */
+export function parityRow(tokenIds: Int32Array): PackedRow {
+  const indices = Int32Array.from(tokenIds.keys());
+  return {
+    tokenIds,
+    positions: indices,
+    parents: indices.map((index) => index - 1),
+    sources: indices.subarray(0, -1),
+    targets: tokenIds.subarray(1),
+  };
+}
+
+/** Mean and largest absolute difference. */
+export function logprobDifference(first: ArrayLike<number>, second: ArrayLike<number>): { mean: number; max: number } {
+  const differences = Array.from(first, (value, i) => Math.abs(value - second[i]!));
+  return {
+    mean: differences.reduce((sum, difference) => sum + difference, 0) / differences.length,
+    max: differences.reduce((largest, difference) => Math.max(largest, difference), 0),
+  };
+}
+
+/** @throws {TrainerError} `trainer.export_differs` when the files compute something else */
+export function parityReport(
+  logprobs: { readonly trainer: Float32Array; readonly base: Float32Array; readonly exported: ArrayLike<number> },
+  computedBy: ParityReport['computedBy'],
+): ParityReport {
+  const { mean, max } = logprobDifference(logprobs.trainer, logprobs.exported);
+  // Written so that NaN fails too.
+  if (!(mean <= MAX_MEAN_DIFFERENCE)) {
+    throw new TrainerError(
+      'trainer.export_differs',
+      `the exported files give log-probabilities that differ from the trainer's by ${mean} on average, more than ${MAX_MEAN_DIFFERENCE}`,
+    );
+  }
+  return {
+    numTokens: logprobs.trainer.length,
+    meanDifference: mean,
+    maxDifference: max,
+    computedBy,
+    adapterEffect: logprobDifference(logprobs.trainer, logprobs.base).mean,
+  };
+}

@@ -1,0 +1,44 @@
+import { join } from 'node:path';
+import type { GgufFile, LlamaModel } from '@trainyard/native';
+import type { Tokenizer } from '@trainyard/tokenizer';
+import { writeDurableText } from '../durable-directory.ts';
+import { tokenizerJson } from './tokenizer-json.ts';
+
+/**
+ * tokenizer_config.json with the control tokens and the chat template, generation_config.json with the tokens that end an answer, and
+ * tokenizer.json where the vocabulary can be said in it.
+ */
+export function writeTokenizerFiles(
+  directory: string,
+  source: GgufFile,
+  vocabulary: LlamaModel,
+  tokenizer: Tokenizer,
+  contextLength: number,
+): void {
+  const textOf = (id: number | null) => (id === null ? null : tokenizer.tokenText(id));
+  const { bosTokenId, eosTokenId } = tokenizer;
+  const tokenizerConfig = {
+    tokenizer_class: 'PreTrainedTokenizerFast',
+    add_bos_token: vocabulary.addsBos,
+    bos_token: textOf(bosTokenId),
+    eos_token: textOf(eosTokenId),
+    pad_token: textOf(eosTokenId),
+    model_max_length: contextLength,
+    clean_up_tokenization_spaces: false,
+    ...(vocabulary.chatTemplate === undefined ? {} : { chat_template: vocabulary.chatTemplate }),
+  };
+  const generationConfig = {
+    bos_token_id: bosTokenId,
+    eos_token_id: [...tokenizer.endTokenIds],
+    pad_token_id: eosTokenId,
+  };
+  const hasStart = vocabulary.addsBos && bosTokenId !== null;
+  const startToken = hasStart ? { id: bosTokenId, text: tokenizer.tokenText(bosTokenId) } : null;
+  for (const [name, content] of [
+    ['tokenizer.json', tokenizerJson(source, startToken)],
+    ['tokenizer_config.json', tokenizerConfig],
+    ['generation_config.json', generationConfig],
+  ] as const) {
+    if (content !== null) writeDurableText(join(directory, name), `${JSON.stringify(content, null, 2)}\n`);
+  }
+}

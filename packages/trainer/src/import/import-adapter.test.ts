@@ -1,0 +1,169 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { readCheckpoint, writeCheckpoint } from '../checkpoint.ts';
+import { initialLoraParameters } from '../model/lora-parameters.ts';
+import { randomizeAdapter, randomSource } from '../model/tiny-model.ts';
+import { freshOptimizerState } from '../optimizer.ts';
+import { readSafetensors, writeSafetensors, type NamedTensor } from '../safetensors.ts';
+import { SafetensorsWriter } from '../safetensors-writer.ts';
+import { TINY_ARCHITECTURES, writeTinyGguf } from '../test-support/tiny-gguf.ts';
+import { importAdapter } from './import-adapter.ts';
+
+const scratch = mkdtempSync(join(tmpdir(), 'trainyard-import-'));
+afterAll(() => rmSync(scratch, { recursive: true }));
+const modelPath = join(scratch, 'base.gguf');
+writeTinyGguf(modelPath, TINY_ARCHITECTURES.llama);
+
+const LORA = { rank: 2, alpha: 6, targets: ['q', 'down'], initSeed: 0 } as const;
+const parameters = initialLoraParameters(TINY_ARCHITECTURES.llama, LORA);
+randomizeAdapter(parameters, randomSource(5));
+const trained = join(scratch, 'trained');
+const digest = writeCheckpoint(
+  trained,
+  parameters,
+  TINY_ARCHITECTURES.llama,
+  freshOptimizerState(parameters.tensors),
+  {},
+);
+const weightsPath = join(trained, 'adapter_model.safetensors');
+const config = readFileSync(join(trained, 'adapter_config.json'), 'utf8');
+const tensors = [...readSafetensors(weightsPath).tensors.values()];
+
+function importFrom(fields: { config?: string; weightsPath?: string }) {
+  const outputDirectory = mkdtempSync(join(scratch, 'imported-'));
+  return { outputDirectory, ...importAdapter({ modelPath, config, weightsPath, outputDirectory, ...fields }) };
+}
+
+/** What importing gives as the reason. */
+function refusal(fields: { config?: string; weightsPath?: string }): string {
+  try {
+    importFrom(fields);
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'trainer.adapter_invalid' });
+    return (error as Error).message;
+  }
+  throw new Error('it was imported');
+}
+
+const withConfig = (changes: object) => ({ config: JSON.stringify({ ...(JSON.parse(config) as object), ...changes }) });
+
+function withTensors(change: (tensors: NamedTensor[]) => NamedTensor[]) {
+  const path = join(mkdtempSync(join(scratch, 'weights-')), 'file.safetensors');
+  writeSafetensors(path, change([...tensors]), {});
+  return { weightsPath: path };
+}
+
+describe('an adapter of PEFT', () => {
+  test('comes back as a checkpoint of the same digest, for both kinds of reader', () => {
+    const imported = importFrom({});
+    expect(imported).toMatchObject({ lora: LORA, digest });
+    const same = ['adapter.gguf', 'adapter_config.json', 'adapter_model.safetensors', 'digest'];
+    expect(readdirSync(imported.outputDirectory).toSorted()).toEqual([...same, 'metrics.json']);
+    for (const file of same) {
+      expect(readFileSync(join(imported.outputDirectory, file))).toEqual(readFileSync(join(trained, file)));
+    }
+    const other = initialLoraParameters(TINY_ARCHITECTURES.llama, imported.lora);
+    expect(readCheckpoint(imported.outputDirectory, other)).toEqual(freshOptimizerState(other.tensors));
+    expect(other.tensors.map(({ value }) => value)).toEqual(parameters.tensors.map(({ value }) => value));
+  });
+
+  test('in halves is widened, and options that change nothing are accepted', () => {
+    const path = join(scratch, 'halves.safetensors');
+    const shapes = tensors.toReversed().map(({ name, dims }) => ({ name, dims, dtype: 'F16' }) as const);
+    const writer = new SafetensorsWriter(path, shapes, { format: 'pt' });
+    for (const { data } of tensors.toReversed()) writer.add(data);
+    writer.finish();
+    const options = {
+      auto_mapping: null,
+      use_dora: false,
+      modules_to_save: null,
+      rank_pattern: {},
+      lora_dropout: 0.1,
+      init_lora_weights: true,
+      peft_version: '0.18.0',
+      megatron_core: 'megatron.core',
+      target_modules: ['down_proj', 'q_proj'],
+    };
+    const imported = importFrom({ weightsPath: path, ...withConfig(options) });
+    expect(imported.lora).toEqual(LORA);
+    const read = readSafetensors(join(imported.outputDirectory, 'adapter_model.safetensors'));
+    expect([...read.tensors.values()]).toEqual(
+      tensors.map((tensor) => ({ ...tensor, data: tensor.data.map(Math.f16round) })),
+    );
+  });
+
+  test.each<[object, RegExp]>([
+    [{ peft_type: 'IA3' }, /^peft_type must be "LORA", got "IA3"/],
+    [{ task_type: 'SEQ_CLS' }, /^task_type must be "CAUSAL_LM", got "SEQ_CLS"/],
+    [{ use_dora: true }, /^use_dora is not supported/],
+    [{ use_rslora: true }, /^use_rslora is not supported/],
+    [{ bias: 'all' }, /^bias must be "none", got "all"/],
+    [{ modules_to_save: ['lm_head'] }, /^modules_to_save is not supported.*got \["lm_head"\]/],
+    [{ rank_pattern: { q_proj: 4 } }, /^rank_pattern is not supported/],
+    [{ alpha_pattern: { q_proj: 4 } }, /^alpha_pattern is not supported/],
+    [{ layers_to_transform: [0] }, /^layers_to_transform is not supported/],
+    [{ fan_in_fan_out: true }, /^fan_in_fan_out is not supported/],
+    [{ an_option_of_tomorrow: 1 }, /^an_option_of_tomorrow is not supported/],
+    [{ init_lora_weights: 'pissa' }, /^init_lora_weights "pissa" may change the base weights/],
+    [{ r: 0 }, /^r must be a whole number from 1 to 256, got 0/],
+    [{ r: 257 }, /^r must be a whole number from 1 to 256, got 257/],
+    [{ r: '8' }, /^r must be a whole number from 1 to 256, got "8"/],
+    [{ lora_alpha: 0 }, /^lora_alpha must be a number above 0 .* got 0/],
+    [{ lora_alpha: null }, /^lora_alpha must be a number above 0 .* got null/],
+    [{ target_modules: [] }, /^target_modules must be "all-linear" or a list of q_proj, .* got \[\]/],
+    [{ target_modules: '.*proj' }, /^target_modules must be .* got "\.\*proj"/],
+    [{ target_modules: ['q_proj', 'lm_head'] }, /^target_modules may name q_proj, .* got "lm_head"/],
+  ])('with %j is refused by name', (changes, reason) => {
+    expect(refusal(withConfig(changes))).toMatch(reason);
+  });
+
+  test.each(['', '[]', 'null', '{"r": ', '"LORA"'])('with the configuration %j is refused', (text) => {
+    expect(refusal({ config: text })).toMatch(/^adapter_config\.json (is not JSON|must hold one object)/);
+  });
+
+  test('of another base model is refused by the tensor that tells, with both shapes', () => {
+    const wider = withTensors(([first, ...rest]) => [
+      { ...first!, dims: [2, 64], data: new Float32Array(128) },
+      ...rest,
+    ]);
+    expect(refusal(wider)).toBe(
+      'tensor base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight is [2, 64], expected [2, 32] for this base model and r 2',
+    );
+    const deeper = withTensors((all) => [...all, { ...all[0]!, name: all[0]!.name.replace('layers.0', 'layers.2') }]);
+    expect(refusal(deeper)).toMatch(
+      /^tensor "base_model\.model\.model\.layers\.2\..* does not belong to a LoRA adapter/,
+    );
+  });
+
+  test.each<[string, () => { config?: string; weightsPath?: string }, RegExp]>([
+    [
+      'lacks a tensor',
+      () => withTensors((all) => all.slice(1)),
+      /layers\.0\.self_attn\.q_proj\.lora_A\.weight is missing; expected \[2, 32\]/,
+    ],
+    ['has another rank than it says', () => withConfig({ r: 4 }), /is \[2, 32\], expected \[4, 32\]/],
+    [
+      'has tensors of other layers than it says',
+      () => withConfig({ target_modules: ['q_proj'] }),
+      /down_proj.* does not belong .* on q;/,
+    ],
+    [
+      'is not finite',
+      () => withTensors(([first, ...rest]) => [{ ...first!, data: first!.data.map(() => Number.NaN) }, ...rest]),
+      /lora_A\.weight has values that are not finite/,
+    ],
+    [
+      'is a pickle',
+      () => {
+        const path = join(scratch, 'pickle.bin');
+        writeFileSync(path, Buffer.concat([Buffer.from([0x80, 2]), Buffer.from('ctorch\n_rebuild\n'.repeat(9))]));
+        return { weightsPath: path };
+      },
+      /^adapter_model\.safetensors: its header of \d+ bytes does not fit/,
+    ],
+  ])('that %s is refused', (_name, fields, reason) => {
+    expect(refusal(fields())).toMatch(reason);
+  });
+});

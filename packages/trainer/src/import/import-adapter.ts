@@ -1,0 +1,115 @@
+import { GgufFile } from '@trainyard/native';
+import { writeAdapterFiles } from '../checkpoint.ts';
+import { diskFault } from '../durable-directory.ts';
+import { TrainerError } from '../errors.ts';
+import { peftTensors } from '../model/adapter-tensors.ts';
+import { linearDims, readArchitecture, type Architecture } from '../model/architecture.ts';
+import type { LinearName, LoraConfig, LoraHalf, LoraTensor } from '../model/policy-model.ts';
+import { SafetensorsReader } from '../safetensors-reader.ts';
+import { readPeftConfig } from './peft-config.ts';
+
+export interface ImportRequest {
+  /** GGUF file of the base model that the adapter is for. */
+  readonly modelPath: string;
+  /** Text of adapter_config.json. */
+  readonly config: string;
+  /** The safetensors file. */
+  readonly weightsPath: string;
+  /** Exists and is empty; what it holds after a failure is worth nothing. */
+  readonly outputDirectory: string;
+}
+
+export interface ImportedAdapter {
+  readonly lora: LoraConfig;
+  /** sha256 of the weights as they were written here, hex. */
+  readonly digest: string;
+}
+
+const WEIGHTS_FILE = 'adapter_model.safetensors';
+
+/**
+ * Checks an adapter that PEFT wrote against a base model and writes it as checkpoints are: for PEFT and for llama.cpp, in float32.
+ *
+ * @throws {TrainerError} `trainer.adapter_invalid`, naming the option or the tensor with what was expected and found;
+ *   `trainer.architecture_unsupported`, `trainer.disk_full`
+ */
+export function importAdapter(request: ImportRequest): ImportedAdapter {
+  const shape = readPeftConfig(request.config);
+  const lora: LoraConfig = { ...shape, initSeed: 0 };
+  const base = GgufFile.open(request.modelPath);
+  let architecture;
+  try {
+    architecture = readArchitecture(base);
+  } finally {
+    base.close();
+  }
+  using weights = openWeights(request.weightsPath);
+  const places = adapterPlaces(architecture, lora);
+  const expected = peftTensors({ config: lora, tensors: places });
+  refuseOthers(weights, new Set(expected.map(({ name }) => name)), lora);
+  // Shapes first: they tell another base model before anything of its size is in memory.
+  for (const { name, dims } of expected) {
+    const found = weights.entries.get(name);
+    if (found === undefined) throw invalid(`tensor ${name} is missing; expected [${dims.join(', ')}]`);
+    if (found.dims.join() === dims.join()) continue;
+    throw invalid(
+      `tensor ${name} is [${found.dims.join(', ')}], expected [${dims.join(', ')}] for this base model and r ${lora.rank}`,
+    );
+  }
+  const tensors = places.map((place, index): LoraTensor => {
+    const { name } = expected[index]!;
+    const value = weights.readF32(name);
+    if (!value.every(Number.isFinite)) throw invalid(`tensor ${name} has values that are not finite`);
+    return { ...place, value };
+  });
+  try {
+    return { lora, digest: writeAdapterFiles(request.outputDirectory, { config: lora, tensors }, architecture, {}) };
+  } catch (error) {
+    throw diskFault(error, request.outputDirectory);
+  }
+}
+
+/** Every tensor of an adapter, without its values. */
+function adapterPlaces(architecture: Architecture, { rank, targets }: LoraConfig): LoraTensor[] {
+  const empty = new Float32Array(0);
+  const place = (layer: number, linear: LinearName, half: LoraHalf, dims: readonly [number, number]): LoraTensor => ({
+    name: `layers.${layer}.${linear}.${half}`,
+    layer,
+    linear,
+    half,
+    dims,
+    value: empty,
+    gradient: empty,
+  });
+  return Array.from({ length: architecture.numLayers }, (_, layer) =>
+    targets.flatMap((linear) => {
+      const dims = linearDims(architecture, linear);
+      return [place(layer, linear, 'a', [rank, dims.in]), place(layer, linear, 'b', [dims.out, rank])];
+    }),
+  ).flat();
+}
+
+function openWeights(path: string): SafetensorsReader {
+  try {
+    return SafetensorsReader.open(path);
+  } catch (error) {
+    if (!(error instanceof TrainerError)) throw error;
+    // The file has another name here than where it came from.
+    throw invalid(error.message.replace(path, WEIGHTS_FILE), error);
+  }
+}
+
+/** A tensor that is not part of the adapter would be lost silently. */
+function refuseOthers(weights: SafetensorsReader, expected: ReadonlySet<string>, lora: LoraConfig): void {
+  for (const { name, dims } of weights.entries.values()) {
+    if (expected.has(name)) continue;
+    throw invalid(
+      `tensor ${JSON.stringify(name.slice(0, 200))} of [${dims.join(', ')}] does not belong to a LoRA adapter of this base model ` +
+        `on ${lora.targets.join(', ')}; expected are ${expected.size} tensors such as ${[...expected][0]}`,
+    );
+  }
+}
+
+function invalid(message: string, cause?: unknown): TrainerError {
+  return new TrainerError('trainer.adapter_invalid', message, { cause });
+}

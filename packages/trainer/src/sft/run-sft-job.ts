@@ -1,0 +1,75 @@
+import { jobFingerprint, requireSameLora, runSteps, startingPoint, withTrainerErrors } from '../job-run.ts';
+import { meanMetrics } from '../job-statistics.ts';
+import type { OptimizerState } from '../optimizer.ts';
+import type { JobBase, TrainingParts, TrainingResult, TrainingStartedData } from '../training-job.ts';
+import { sftBatches, type SftBatch, type SftReport } from './sft-batches.ts';
+import { learningRates, type SftConfig } from './sft-config.ts';
+import type { SftExample } from './sft-example.ts';
+import { sftStep } from './sft-step.ts';
+
+/** One supervised job, self-contained: the same job and weights give the same checkpoint. */
+export interface SftJob extends JobBase {
+  /** Read once, in order. */
+  readonly examples: Iterable<SftExample> | AsyncIterable<SftExample>;
+  readonly config: SftConfig;
+}
+
+/**
+ * Runs one supervised job: conversations in, an adapter checkpoint out.
+ *
+ * Consecutive conversations make a batch, a batch one gradient step, in the order of the data, epoch after epoch. It is as resumable and as
+ * deterministic as `runTrainingJob`. The optimizer starts afresh where the checkpoint before was of another objective.
+ *
+ * @returns With no trained token in any batch: a step for each, which changed nothing, no files, digest null.
+ * @throws {TrainerError} `trainer.cancelled` when `signal` aborts; `trainer.render_failed`, `trainer.config_invalid`, `trainer.non_finite`,
+ *   `trainer.checkpoint_unreadable`, `trainer.disk_full`, `trainer.internal`. Whatever is thrown, `outputDirectory` does not exist.
+ */
+export async function runSftJob(job: SftJob, parts: TrainingParts): Promise<TrainingResult> {
+  return await withTrainerErrors(job, parts, () => train(job, parts));
+}
+
+async function train(job: SftJob, parts: TrainingParts): Promise<TrainingResult> {
+  const { config } = job;
+  const { model, template, gate, signal, emit } = parts;
+  requireSameLora(job, model);
+
+  const { batches, report } = await sftBatches(job.examples, { template, config, signal });
+  const numSteps = batches.length * config.epochs;
+  const rates = learningRates(config, numSteps);
+  emit({ kind: 'training_started', numGradientSteps: numSteps, data: startedData(report, config, numSteps) });
+  const batchOf = (index: number): SftBatch => batches[index % batches.length]!;
+  const step = async (index: number, optimizer: OptimizerState) =>
+    await sftStep(batchOf(index), rates[index]!, { model, config, optimizer, gate, signal });
+
+  const optimizer = startingPoint(job, model, 'sft');
+  if (report.numTrainableTokens === 0) {
+    const metrics = await Promise.all(rates.map((_, index) => step(index, optimizer)));
+    metrics.forEach((ofTheStep, index) => emit({ kind: 'gradient_step', index, metrics: ofTheStep }));
+    return { numGradientSteps: numSteps, digest: null, metrics: meanMetrics(metrics) };
+  }
+  const fingerprint = jobFingerprint(job, { objective: 'sft', config }, batches.flatMap(arraysOf));
+  return await runSteps(job, parts, { numSteps, fingerprint, optimizer, step });
+}
+
+/** The data of `training_started`. Nothing that was sent vanishes without being counted here. */
+function startedData(report: SftReport, config: SftConfig, numSteps: number): TrainingStartedData {
+  const numDropped = Object.values(report.dropped).reduce((total, count) => total + count, 0);
+  const numRates = typeof config.learningRate === 'number' ? numSteps : config.learningRate.length;
+  return {
+    num_sequences: numSteps,
+    batch_size: config.batchSize,
+    epochs: config.epochs,
+    num_trajectories_submitted: report.numTrajectories,
+    num_trajectories_trainable: report.numTrajectories - numDropped,
+    num_tokens: report.numTokens,
+    num_trainable_tokens: report.numTrainableTokens,
+    num_ignored_learning_rates: numRates - numSteps,
+    dropped_trajectories: report.dropped,
+  };
+}
+
+/** With where each batch and each sequence ends. */
+function arraysOf({ sequences }: SftBatch): ArrayBufferView[] {
+  const lengths = Int32Array.of(sequences.length, ...sequences.map(({ tokenIds }) => tokenIds.length));
+  return [lengths, ...sequences.flatMap(({ tokenIds, lossMask }) => [tokenIds, lossMask])];
+}

@@ -1,0 +1,74 @@
+import { setImmediate } from 'node:timers/promises';
+import type { ChatTemplate, TrainingSequence } from '@trainyard/tokenizer';
+import { packRows, rowLength, type TrainingRow } from '../pack.ts';
+import type { SftConfig } from './sft-config.ts';
+import { renderExample, type SftDropReason, type SftExample } from './sft-example.ts';
+
+/** Consecutive conversations of one gradient step. */
+export interface SftBatch {
+  readonly sequences: readonly TrainingSequence[];
+  /** Conversations that are trained, and those that are not. */
+  readonly numTrajectories: number;
+  readonly numDropped: number;
+}
+
+/** What the data is made of. */
+export interface SftReport {
+  readonly numTrajectories: number;
+  readonly dropped: Readonly<Partial<Record<SftDropReason, number>>>;
+  readonly numTokens: number;
+  readonly numTrainableTokens: number;
+}
+
+/** Between conversations the event loop gets a turn this often, so that a cancellation is heard. */
+const EXAMPLES_PER_TURN = 32;
+
+/**
+ * Data → batches of token sequences, in its order; the last batch may be short. Conversations too long or without anything to train are
+ * left out of their batch, which keeps its place.
+ *
+ * @throws {TrainerError} `trainer.render_failed`, naming the conversation; what `signal` was aborted with
+ */
+export async function sftBatches(
+  examples: Iterable<SftExample> | AsyncIterable<SftExample>,
+  { template, config, signal }: { template: ChatTemplate; config: SftConfig; signal: AbortSignal },
+): Promise<{ batches: SftBatch[]; report: SftReport }> {
+  const batches: { sequences: TrainingSequence[]; numTrajectories: number; numDropped: number }[] = [];
+  const dropped: Partial<Record<SftDropReason, number>> = {};
+  let numTrajectories = 0;
+  for await (const example of examples) {
+    if (numTrajectories % EXAMPLES_PER_TURN === 0) await setImmediate();
+    signal.throwIfAborted();
+    if (numTrajectories % config.batchSize === 0) batches.push({ sequences: [], numTrajectories: 0, numDropped: 0 });
+    const batch = batches.at(-1)!;
+    numTrajectories++;
+    const rendered = renderExample(example, numTrajectories, template, config);
+    if (rendered.kind === 'dropped') {
+      batch.numDropped++;
+      dropped[rendered.reason] = (dropped[rendered.reason] ?? 0) + 1;
+    } else {
+      batch.numTrajectories++;
+      batch.sequences.push(...rendered.sequences);
+    }
+  }
+  const sequences = batches.flatMap((batch) => batch.sequences);
+  const numTokens = sequences.reduce((total, { tokenIds }) => total + tokenIds.length, 0);
+  const numTrainableTokens = sequences.reduce((total, { lossMask }) => total + lossMask.filter(Boolean).length, 0);
+  return { batches, report: { numTrajectories, dropped, numTokens, numTrainableTokens } };
+}
+
+/** The rows that a batch is computed in: as few as hold it, or with `packing` off one for each sequence. None for an empty batch. */
+export function batchRows({ sequences }: SftBatch, config: SftConfig): TrainingRow[] {
+  const members = sequences.map((sequence) => ({
+    ...sequence,
+    groupIndex: 0,
+    trajectoryIndex: 0,
+    advantage: 1,
+    weight: 1,
+  }));
+  const longest = members.reduce((max, { tokenIds }) => Math.max(max, tokenIds.length), 0);
+  const maxTokens = rowLength(longest, { ...config, packedSequenceLength: null });
+  // Where a sequence stands in a row, and a row in the batch, changes nothing but the rounding: any fixed seed will do.
+  if (config.packing) return packRows(members, maxTokens, 0);
+  return members.flatMap((member) => packRows([member], maxTokens, 0));
+}

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { learningRates, numSftSteps, resolveSftConfig, type SftConfigInput } from './sft-config.ts';
+
+const resolve = (input: SftConfigInput = {}) => resolveSftConfig(input, { maxSequenceLength: 100 });
+
+describe('resolveSftConfig', () => {
+  it('has the defaults of the reference; null is absent', () => {
+    const defaults = resolve();
+    expect(defaults).toEqual({
+      batchSize: 2,
+      learningRate: 5e-5,
+      epochs: 1,
+      schedule: 'constant',
+      warmupSteps: 0,
+      minLearningRate: 0,
+      assistantTurns: 'all',
+      packing: true,
+      maxSequenceLength: 100,
+      adamBeta1: 0.9,
+      adamBeta2: 0.99,
+      adamEpsilon: 1e-8,
+      weightDecay: 0,
+      maxGradNorm: 1,
+    });
+    expect(resolve({ batchSize: null, learningRate: null, epochs: null, schedule: null, packing: null })).toEqual(
+      defaults,
+    );
+    expect(resolve({ batchSize: 'auto' })).toEqual(defaults);
+    expect(resolve({ learningRate: 0, packing: false })).toMatchObject({ learningRate: 0, packing: false });
+  });
+
+  it.each<[string, SftConfigInput, string]>([
+    ['no batch', { batchSize: 0 }, '`batch_size` must be an integer in [1, 65536], got 0'],
+    ['half a batch', { batchSize: 1.5 }, '`batch_size`'],
+    ['a negative rate', { learningRate: -1 }, '`learning_rate` must be a finite number >= 0, got -1'],
+    [
+      'a rate that is none',
+      { learningRate: [1e-4, Number.NaN] },
+      '`learning_rate[1]` must be a finite number >= 0, got NaN',
+    ],
+    ['no epochs', { epochs: 0 }, '`epochs` must be an integer in [1, 1000], got 0'],
+    ['a minimum above the rate', { learningRate: 1e-5, minLearningRate: 1e-4 }, '`min_learning_rate`'],
+    ['a schedule on a list', { learningRate: [1e-4], schedule: 'linear' }, '`schedule`'],
+    ['a warm-up on a list', { learningRate: [1e-4], warmupSteps: 1 }, '`warmup_steps`'],
+  ])('refuses %s', (_name, input, message) => {
+    expect(() => resolve(input)).toThrow(
+      expect.objectContaining({ code: 'trainer.config_invalid', message: expect.stringContaining(message) as string }),
+    );
+  });
+});
+
+describe('learningRates', () => {
+  // Made by `create_lr_schedule` of openpipe-art 0.5.18.
+  it.each<[SftConfigInput, number, number[]]>([
+    [
+      { learningRate: 1e-4, schedule: 'linear', warmupSteps: 2, minLearningRate: 1e-5 },
+      6,
+      [5.5e-5, 1e-4, 1e-4, 7e-5, 4e-5, 1e-5],
+    ],
+    [
+      { learningRate: 1e-4, schedule: 'cosine', warmupSteps: 2, minLearningRate: 1e-5 },
+      6,
+      [5.5e-5, 1e-4, 1e-4, 7.75e-5, 3.25e-5, 1e-5],
+    ],
+    [{ learningRate: 1e-4, warmupSteps: 2 }, 3, [5e-5, 1e-4, 1e-4]],
+    [{ learningRate: 2e-4, schedule: 'linear' }, 1, [2e-4]],
+    [
+      { learningRate: 2e-4, schedule: 'cosine', warmupSteps: 3, minLearningRate: 1e-5 },
+      2,
+      [7.333333333333333e-5, 1.3666666666666666e-4],
+    ],
+  ])('%j over %i steps are those of the client', (input, numSteps, expected) => {
+    const rates = learningRates(resolve(input), numSteps);
+    expect(rates).toHaveLength(numSteps);
+    const gaps = rates.map((rate, i) => Math.abs(rate / expected[i]! - 1));
+    console.log(`largest relative difference from the client's schedule ${Math.max(...gaps).toExponential(1)}`);
+    expect(Math.max(...gaps)).toBeLessThan(1e-12);
+  });
+
+  it('of a list are its first ones; a list too short is refused with both numbers', () => {
+    expect(learningRates(resolve({ learningRate: [1, 2, 3] }), 2)).toEqual([1, 2]);
+    expect(() => learningRates(resolve({ learningRate: [1, 2, 3] }), 4)).toThrow('each of the 4 batches, got 3');
+  });
+});
+
+it('the last batch of a pass may be short, and no batch crosses two passes', () => {
+  expect(numSftSteps(5, { batchSize: 2, epochs: 1 })).toBe(3);
+  expect(numSftSteps(5, { batchSize: 2, epochs: 2 })).toBe(6);
+  expect(numSftSteps(0, { batchSize: 2, epochs: 3 })).toBe(0);
+});

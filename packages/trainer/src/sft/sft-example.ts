@@ -1,0 +1,42 @@
+import { renderSupervised, type TemplateMessage, type TrainingSequence } from '@trainyard/tokenizer';
+import type { ChatTemplate } from '@trainyard/tokenizer';
+import { TrainerError } from '../errors.ts';
+import { withTrainedEnd } from '../training-sequences.ts';
+import type { SftConfig } from './sft-config.ts';
+
+/** A conversation to learn from: one line of the data. */
+export interface SftExample {
+  readonly messages: readonly TemplateMessage[];
+  /** The tools it is rendered with. */
+  readonly tools: readonly unknown[] | null;
+}
+
+/** Why a conversation is not trained. */
+export type SftDropReason = 'too_long' | 'no_trainable_tokens';
+
+/** A conversation as token ids, or why it has none. */
+export type RenderedExample =
+  | { readonly kind: 'sequences'; readonly sequences: readonly TrainingSequence[] }
+  | { readonly kind: 'dropped'; readonly reason: SftDropReason };
+
+/**
+ * @param number of the example in the data, 1-based, for messages
+ * @throws {TrainerError} `trainer.render_failed`
+ */
+export function renderExample(
+  { messages, tools }: SftExample,
+  number: number,
+  template: ChatTemplate,
+  config: Pick<SftConfig, 'assistantTurns' | 'maxSequenceLength'>,
+): RenderedExample {
+  let sequences: TrainingSequence[];
+  try {
+    const { assistantTurns } = config;
+    sequences = renderSupervised(template, messages, { tools, assistantTurns }).flatMap(withTrainedEnd);
+  } catch (cause) {
+    throw new TrainerError('trainer.render_failed', `conversation ${number}: ${(cause as Error).message}`, { cause });
+  }
+  if (sequences.length === 0) return { kind: 'dropped', reason: 'no_trainable_tokens' };
+  const isTooLong = sequences.some(({ tokenIds }) => tokenIds.length > config.maxSequenceLength);
+  return isTooLong ? { kind: 'dropped', reason: 'too_long' } : { kind: 'sequences', sequences };
+}

@@ -1,0 +1,54 @@
+"""Log-probabilities of exported files, as transformers and PEFT compute them on the CPU in float32.
+
+usage: exported_logprobs.py BASE ADAPTER MERGED TOKEN_IDS TEXT
+
+BASE and MERGED are folders of whole models, ADAPTER one of PEFT, TOKEN_IDS a file with a JSON list,
+TEXT one whose tokens are wanted. Prints one JSON object.
+"""
+
+import json
+import sys
+
+import torch
+from peft import PeftModel
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+
+def load(directory):
+    model, info = AutoModelForCausalLM.from_pretrained(
+        directory, dtype=torch.float32, attn_implementation="eager", output_loading_info=True
+    )
+    # A weight that is absent would be random, one too many would be lost.
+    problems = [name for key in ("missing_keys", "unexpected_keys", "mismatched_keys") for name in info[key]]
+    if problems:
+        raise SystemExit(f"{directory}: {problems}")
+    return model.eval()
+
+
+def logprobs(model, token_ids):
+    with torch.no_grad():
+        logits = model(token_ids[None]).logits[0, :-1].double()
+    return logits.log_softmax(-1).gather(1, token_ids[1:, None])[:, 0].tolist()
+
+
+def main(base_directory, adapter_directory, merged_directory, token_file, text_file):
+    torch.set_num_threads(1)
+    with open(token_file, encoding="utf-8") as file:
+        token_ids = torch.tensor(json.load(file))
+    base = load(base_directory)
+    report = {"class": type(base).__name__, "base": logprobs(base, token_ids)}
+    adapted = PeftModel.from_pretrained(base, adapter_directory).eval()
+    report["peft"] = logprobs(adapted, token_ids)
+    merged = load(merged_directory)
+    report["merged"] = logprobs(merged, token_ids)
+    tokenizer = AutoTokenizer.from_pretrained(merged_directory)
+    with open(text_file, encoding="utf-8") as file:
+        text = file.read()
+    report["tokens"] = tokenizer(text, add_special_tokens=False).input_ids
+    report["text"] = tokenizer.decode(report["tokens"])
+    report["chat"] = tokenizer.apply_chat_template([{"role": "user", "content": "Hello"}])
+    print("REPORT", json.dumps(report))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import { ART_TIMEOUT_MS, hasArtClient, runArtClient } from '../support/art-client.ts';
+
+interface Report {
+  artifact: { url: string; num_lines: number };
+  events: [type: string, data: Record<string, unknown>][];
+  step: number;
+  answers: string[];
+  defaults: string[];
+  unknown: [type: string, message: string];
+  last_step: number;
+}
+
+describe.skipIf(!(await hasArtClient()))('supervised jobs of the unmodified openpipe-art client (Python)', () => {
+  let service: OwnService;
+  let report: Report;
+
+  beforeAll(async () => {
+    service = await ownService();
+    report = await runArtClient<Report>('art_sft_client.py', service);
+  }, ART_TIMEOUT_MS);
+
+  afterAll(async () => {
+    await service.close();
+  });
+
+  it('uploaded data has the name that the client makes', () => {
+    expect(report.artifact).toMatchObject({ url: 'wandb-artifact:///local/conformance/facts:v0', num_lines: 3 });
+  });
+
+  it('gets its events: the start, a step a batch with its own learning rate, the end', () => {
+    const [started, ...others] = report.events;
+    expect(started).toEqual([
+      'training_started',
+      expect.objectContaining({ num_sequences: 12, num_ignored_learning_rates: 0 }),
+    ]);
+    expect(others.map(([type]) => type)).toEqual([
+      ...Array.from({ length: 12 }, () => 'gradient_step'),
+      'training_ended',
+    ]);
+    const steps = others.slice(0, -1).map(([, data]) => data);
+    // The client passes every value through float().
+    for (const data of steps) expect(Object.values(data).filter((value) => typeof value !== 'number')).toEqual([]);
+    const losses = steps.map((data) => data['loss'] as number);
+    console.log(`losses ${losses.map((loss) => loss.toFixed(2)).join(' ')}`);
+    expect(losses.at(-1)).toBeLessThan(losses[0]! / 10);
+    expect(steps[0]).toMatchObject({ learning_rate: 1e-3, num_trajectories: 3, num_dropped_trajectories: 0 });
+    expect(report.step).toBe(1);
+  });
+
+  it('is answered with what was learnt', () => {
+    expect(report.answers).toEqual(['Kelmar.', 'Ilse Ottaway.', 'Hot plum tea.']);
+  });
+
+  it('takes the defaults of the service without a configuration: batches of two', () => {
+    expect(report.defaults).toEqual(['training_started', 'gradient_step', 'gradient_step', 'training_ended']);
+  });
+
+  it('is told at once of data that cannot be read', () => {
+    expect(report.unknown[0]).toBe('UnprocessableEntityError');
+    expect(report.unknown[1]).toContain('does not exist');
+  });
+
+  it('goes the whole way of `train_sft`, with its upload kept here', () => {
+    expect(report.last_step).toBe(3);
+  });
+});

@@ -1,0 +1,214 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { type ExportFailedError, Trainyard } from '@trainyard/sdk';
+
+import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import { scoredGroup } from '../support/groups.ts';
+
+/** Exports of a trained checkpoint through the running service, and adapters that come back in. */
+
+const scratch = mkdtempSync(join(tmpdir(), 'trainyard-exports-'));
+const dataDirectory = join(scratch, 'data');
+const environment: Record<string, string> = {};
+let service: OwnService;
+let client: Trainyard;
+let modelId: string;
+
+async function start(): Promise<void> {
+  service = await ownService({ dataDirectory, environment });
+  environment['TRAINYARD_API_KEY'] = service.apiKey;
+  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
+}
+
+beforeAll(async () => {
+  await start();
+  const base = (await client.listModels()).data[0]!.id;
+  modelId = (await client.registerModel({ project: 'out', name: 'agent', baseModel: base })).id;
+  const job = await client.createTrainingJob(modelId, [await scoredGroup(client, 'agent')], { learning_rate: 1e-3 });
+  await client.waitForTraining(job.id);
+}, 240_000);
+
+afterAll(async () => {
+  await service.close();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+/** Folders of what the service keeps, and of what it is writing. */
+function kept(part: 'exports' | 'adapters'): string[] {
+  try {
+    return readdirSync(join(dataDirectory, 'blobs/directories', part));
+  } catch {
+    return [];
+  }
+}
+
+function staged(): string[] {
+  const staging = join(dataDirectory, 'blobs/staging');
+  return readdirSync(staging).flatMap((area) => readdirSync(join(staging, area)));
+}
+
+function childrenOf(pid: number): string[] {
+  const { stdout } = spawnSync('ps', ['-o', 'args=', '--ppid', String(pid)], { encoding: 'utf8' });
+  return stdout.trim().split('\n');
+}
+
+async function command(...args: string[]): Promise<{ code: number | null; output: string }> {
+  const main = join(import.meta.dirname, '../../packages/cli/src/main.ts');
+  const child = spawn(process.execPath, ['--conditions=@trainyard/source', main, ...args], {
+    env: { ...process.env, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
+  const code = await new Promise<number | null>((done) => child.once('close', done));
+  return { code, output };
+}
+
+describe('trainyard export', () => {
+  it.each([
+    ['gguf-adapter', ['adapter.gguf', 'parity.json']],
+    ['merged-gguf', ['model.gguf', 'parity.json']],
+  ])('brings a checkpoint here as %s, and says how close it is', { timeout: 240_000 }, async (format, files) => {
+    const output = join(scratch, format);
+    const args = ['agent', '--format', format, '--output', output, '--url', service.url];
+    const { code, output: printed } = await command('export', ...args);
+    console.log(printed);
+    expect(code, printed).toBe(0);
+    expect(readdirSync(output).toSorted()).toEqual(files);
+    const parity = JSON.parse(readFileSync(join(output, 'parity.json'), 'utf8')) as { meanDifference: number };
+    expect(parity.meanDifference).toBeLessThan(0.01);
+    expect(printed).toMatch(
+      /exporting local\/out\/agent:step1 as .*[^]*parity on 256 tokens, the files run by llama\.cpp/,
+    );
+    expect(kept('exports'), 'it took its files with it').toEqual([]);
+    const again = await command('export', ...args);
+    expect(again).toMatchObject({ code: 1, output: expect.stringContaining('is not empty') });
+  });
+
+  it('says what is wrong with its arguments and names', async () => {
+    const url = ['--url', service.url];
+    const output = join(scratch, 'empty');
+    const wrong: [string[], number, string][] = [
+      [['export', '--help'], 0, 'usage: trainyard export'],
+      [['export', 'agent', '--output', scratch], 2, '--format must be one of peft,'],
+      [['export', 'agent', '--format', 'peft', '--dtype', 'q4', '--output', scratch], 2, '--dtype must be f16 or f32'],
+      [['export', '--format', 'peft', '--output', scratch], 2, 'one MODEL is needed, got 0'],
+      [['export', 'nobody', '--format', 'peft', '--output', output, ...url], 1, 'nobody'],
+      [['export', 'agent:step7', '--format', 'peft', '--output', output, ...url], 1, 'agent:step7'],
+      [['export', 'agent:step0', '--format', 'peft', '--output', output, ...url], 1, 'untouched base model'],
+    ];
+    for (const [args, code, message] of wrong) {
+      expect(await command(...args)).toMatchObject({ code, output: expect.stringContaining(message) });
+    }
+  }, 120_000);
+});
+
+describe('an export', () => {
+  it(
+    'as peft comes back in as an adapter of the same weights, and nothing else does',
+    { timeout: 240_000 },
+    async () => {
+      const { id } = await client.exports.create(modelId, { format: 'peft' });
+      const finished = await client.exports.wait(modelId, id);
+      expect(finished.parity).toMatchObject({ computed_by: 'trainer', mean_abs_difference: 0, max_abs_difference: 0 });
+      const bytes = async (name: string) => {
+        const response = await client.exports.download(modelId, id, name);
+        const content = new Uint8Array(await response.arrayBuffer());
+        const digest = createHash('sha256').update(content).digest('hex');
+        expect(response.headers.get('etag')).toBe(`"${digest}"`);
+        expect(finished.files.find((file) => file.name === name)).toMatchObject({
+          size_bytes: content.length,
+          sha256: digest,
+        });
+        return content;
+      };
+      const config = await bytes('adapter_config.json');
+      const weights = await bytes('adapter_model.safetensors');
+      const adapter = await client.adapters.import({ config, weights });
+      expect(adapter).toMatchObject({ status: 'ready', digest: finished.source_digest, lora: { rank: 8, alpha: 16 } });
+      expect(kept('adapters')).toHaveLength(1);
+
+      const dora = new TextEncoder().encode(
+        JSON.stringify({ ...(JSON.parse(new TextDecoder().decode(config)) as object), use_dora: true }),
+      );
+      await expect(client.adapters.import({ config: dora, weights })).rejects.toMatchObject({
+        status: 422,
+        code: 'trainer.adapter_invalid',
+        message: expect.stringContaining('use_dora is not supported'),
+      });
+      await expect(client.adapters.import({ config, weights: weights.slice(0, -8) })).rejects.toMatchObject({
+        status: 422,
+        message: expect.stringMatching(/tensor .* ends beyond the end of the file/),
+      });
+      expect((await client.adapters.list()).data.map(({ id: listed }) => listed)).toEqual([adapter.id]);
+      await client.adapters.delete(adapter.id);
+      await client.exports.delete(modelId, id);
+      expect([...kept('adapters'), ...kept('exports'), ...staged()]).toEqual([]);
+    },
+  );
+
+  it('that a crash of the service cut off runs again and ends once', { timeout: 240_000 }, async () => {
+    const { id } = await client.exports.create(modelId, { format: 'merged-safetensors' });
+    await expect.poll(() => staged().length, { timeout: 30_000 }).toBe(1);
+    expect(childrenOf(service.pid)).toHaveLength(3);
+    process.kill(service.pid, 'SIGKILL');
+    await service.stop();
+    await start();
+    const finished = await client.exports.wait(modelId, id);
+    expect(finished.files.map((file) => file.name)).toEqual([
+      'config.json',
+      'generation_config.json',
+      'model.safetensors',
+      'parity.json',
+      'tokenizer.json',
+      'tokenizer_config.json',
+    ]);
+    console.log(finished.parity);
+    expect(finished.parity!.mean_abs_difference).toBeLessThan(0.01);
+    expect(staged()).toEqual([]);
+    expect(childrenOf(service.pid)).toHaveLength(2);
+    await client.exports.delete(modelId, id);
+  });
+
+  it('whose process dies fails with a reason, and the next one runs', { timeout: 240_000 }, async () => {
+    const doomed = await client.exports.create(modelId, { format: 'merged-gguf' });
+    const next = await client.exports.create(modelId, { format: 'gguf-adapter' });
+    const host = () => {
+      const { stdout } = spawnSync('ps', ['-o', 'pid=,args=', '--ppid', String(service.pid)], { encoding: 'utf8' });
+      return Number(/^\s*(\d+).*exchange-host/m.exec(stdout)?.[1] ?? 0);
+    };
+    await expect.poll(host, { timeout: 30_000 }).toBeGreaterThan(0);
+    process.kill(host(), 'SIGKILL');
+    const failure = (await client.exports
+      .wait(modelId, doomed.id)
+      .catch((error: unknown) => error)) as ExportFailedError;
+    expect(failure.message).toMatch(/the process that ran it is gone: it ended with SIGKILL \(trainer\.host_lost\)/);
+    expect((await client.exports.wait(modelId, next.id)).status).toBe('succeeded');
+    expect(await client.isHealthy()).toBe(true);
+    for (const { id } of [doomed, next]) await client.exports.delete(modelId, id);
+  });
+
+  it('ends with its model while it runs, and leaves nothing', { timeout: 240_000 }, async () => {
+    const base = (await client.listModels()).data[0]!.id;
+    const { id: doomedId } = await client.registerModel({ project: 'out', name: 'doomed', baseModel: base });
+    const { id } = await client.exports.create(doomedId, { format: 'merged-gguf' });
+    await expect.poll(() => staged().length, { timeout: 30_000 }).toBe(1);
+    await client.deleteModel(doomedId);
+    await expect(client.exports.get(doomedId, id)).rejects.toMatchObject({ status: 404 });
+    expect([...kept('exports'), ...staged()]).toEqual([]);
+    expect(childrenOf(service.pid)).toHaveLength(2);
+  });
+
+  it('keeps llama.cpp and ONNX Runtime out of the API process', () => {
+    const mapped = readFileSync(`/proc/${service.pid}/maps`, 'utf8');
+    expect(mapped).toContain('node');
+    expect(mapped).not.toMatch(/koffi|onnxruntime|libllama|libggml/i);
+    expect(service.output()).not.toMatch(/request .* failed/);
+  });
+});

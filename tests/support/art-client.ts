@@ -1,0 +1,34 @@
+import { execFile } from 'node:child_process';
+import { resolve } from 'node:path';
+import { promisify } from 'node:util';
+
+import { hasPythonEnvironment, pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
+import type { OwnService } from '../../scripts/own-service.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+/** Importing the client and its dependencies takes seconds; training takes more on a busy machine. */
+export const ART_TIMEOUT_MS = 300_000;
+
+/** Whether the ART client is installed; where CI runs it must be. */
+export async function hasArtClient(): Promise<boolean> {
+  const hasPython = await hasPythonEnvironment(ROOT);
+  if (!hasPython && process.env['CI'] !== undefined) {
+    throw new Error('CI must run the ART client: "node scripts/bootstrap.mjs --python" says what is missing');
+  }
+  return hasPython;
+}
+
+/** Runs a script of the conformance tests against the service. @returns the object that it reports */
+export async function runArtClient<Report>(script: string, service: OwnService): Promise<Report> {
+  const { stdout } = await promisify(execFile)(
+    pythonEnvironment(ROOT).python,
+    [resolve(ROOT, 'tests/conformance', script), service.url, service.apiKey, 'HuggingFaceTB/SmolLM2-135M-Instruct'],
+    // litellm, a dependency of the client, would fetch a price list at import.
+    {
+      env: { ...process.env, LITELLM_LOCAL_MODEL_COST_MAP: 'True', WANDB_API_KEY: '' },
+      timeout: ART_TIMEOUT_MS,
+      maxBuffer: 64e6,
+    },
+  );
+  return JSON.parse(/^REPORT (.*)$/m.exec(stdout)![1]!) as Report;
+}
