@@ -4,7 +4,7 @@
  *   node scripts/torch-environment.mjs && node --conditions=@trainyard/source scripts/pytorch/make-fixture.ts
  */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
@@ -44,7 +44,7 @@ try {
   writeFileSync(join(FIXTURE, 'jobs.json'), `${JSON.stringify(jobs)}\n`);
   writeFileSync(
     join(FIXTURE, 'reference.json'),
-    `${JSON.stringify({ ...results, histories: conversations.forPython.histories })}\n`,
+    `${JSON.stringify({ model: { sizeBytes: statSync(modelPath).size }, ...results, histories: conversations.forPython.histories })}\n`,
   );
   writeFileSync(join(FIXTURE, 'gradients.safetensors'), readFileSync(join(folder, 'gradients.safetensors')));
 } finally {

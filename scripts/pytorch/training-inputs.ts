@@ -41,16 +41,15 @@ export const GROUPS: readonly (readonly Rollout[])[] = [
   ]),
 ];
 
-/** Settings that differ most; under the names of `experimental_config`. The first three are also trained one after the other. */
+/** Settings that differ most; under the names of `experimental_config`. */
 export const CASES: Readonly<Record<string, WireTrainingConfig>> = {
   cispo: { learning_rate: 5e-3 },
   ppo: { learning_rate: 5e-3, ppo: true, epsilon: 0.2, advantage_balance: -0.5 },
-  'sequence level, KL and tau': {
+  'sequence level and tau': {
     learning_rate: 5e-3,
     ppo: true,
     epsilon: 0.3,
     importance_sampling_level: 'sequence',
-    kl_penalty_coef: 0.2,
     kimi_k2_tau: 0.1,
   },
   'cap, mask and truncation': {
@@ -63,10 +62,18 @@ export const CASES: Readonly<Record<string, WireTrainingConfig>> = {
     truncated_importance_sampling: 1.1,
     scale_rewards: false,
   },
+  'average level and KL penalty': {
+    learning_rate: 5e-3,
+    ppo: true,
+    epsilon: 0.4,
+    epsilon_high: 0.5,
+    importance_sampling_level: 'average',
+    kl_penalty_coef: 0.2,
+  },
 };
 
 /** Trained one after the other by one service: weights and momentum carry over. */
-export const CHAIN: readonly string[] = Object.keys(CASES).slice(0, 3);
+export const CHAIN: readonly string[] = ['cispo', 'ppo', 'sequence level and tau', 'average level and KL penalty'];
 
 /** At least 257 tokens; a policy is known by its log-probabilities on them. */
 export const PROBE_TEXT = `A lighthouse keeper counts the ships that pass at night. Most of them are small: fishing boats that leave at two in

@@ -1,8 +1,10 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 
 import type { WireChoice, WireTrainingConfig, WireTrajectoryGroup } from '@trainyard/protocol';
 import { readSafetensors, type PackedRow, type TrajectoryGroup } from '@trainyard/trainer';
+
+import { testModel } from './model.ts';
 
 const DIRECTORY = resolve(import.meta.dirname, '../fixtures/pytorch-step');
 
@@ -19,6 +21,7 @@ export interface PytorchJobs {
 
 /** What PyTorch computed in float64; `float32` says how far PyTorch itself was off in float32. */
 export interface PytorchReference {
+  readonly model: { readonly sizeBytes: number };
   readonly versions: Readonly<Record<string, string>>;
   readonly histories: readonly { readonly token_ids: readonly number[]; readonly trained: readonly number[] }[];
   /** At the perturbed adapter; `logprobs` of each history's trained tokens. */
@@ -41,6 +44,10 @@ const readJson = (name: string): unknown => JSON.parse(readFileSync(resolve(DIRE
 
 export const pytorchJobs = (): PytorchJobs => readJson('jobs.json') as PytorchJobs;
 export const pytorchReference = (): PytorchReference => readJson('reference.json') as PytorchReference;
+
+/** Whether the test model is the file that PyTorch was given; another one has other numbers. */
+export const isPytorchModel = (reference: PytorchReference): boolean =>
+  statSync(testModel().base).size === reference.model.sizeBytes;
 
 /** Of each case, `CASE: norms` [420], `CASE: projections` [420, 8] and, of one layer, `CASE: TENSOR` whole. */
 export const pytorchGradients = () => readSafetensors(resolve(DIRECTORY, 'gradients.safetensors')).tensors;
