@@ -1,7 +1,7 @@
 /**
- * Makes tests/fixtures/pytorch-step: what PyTorch and PEFT compute for the training jobs of `training-inputs.ts`, about three minutes on one core.
+ * Makes tests/fixtures/pytorch-step: what PyTorch and PEFT compute for the training jobs of `training-inputs.ts`, about four minutes on one core.
  *
- *   node scripts/torch-environment.mjs && node --conditions=@trainyard/source scripts/pytorch/make-fixture.ts
+ *   node scripts/torch-environment.mjs && npx node --conditions=@trainyard/source scripts/pytorch/make-fixture.ts
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';

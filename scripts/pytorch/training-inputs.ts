@@ -41,20 +41,20 @@ export const GROUPS: readonly (readonly Rollout[])[] = [
   ]),
 ];
 
-/** Settings that differ most; under the names of `experimental_config`. */
+/** Settings that differ most, each biting on some tokens or histories; under the names of `experimental_config`. */
 export const CASES: Readonly<Record<string, WireTrainingConfig>> = {
   cispo: { learning_rate: 5e-3 },
   ppo: { learning_rate: 5e-3, ppo: true, epsilon: 0.2, advantage_balance: -0.5 },
   'sequence level and tau': {
     learning_rate: 5e-3,
     ppo: true,
-    epsilon: 0.3,
+    epsilon: 0.08,
     importance_sampling_level: 'sequence',
     kimi_k2_tau: 0.1,
   },
   'cap, mask and truncation': {
     learning_rate: 5e-3,
-    epsilon: 0.6,
+    epsilon: 0.15,
     epsilon_high: 0.5,
     importance_sampling_level: 'geometric_average',
     max_negative_advantage_importance_sampling_weight: 1.2,
@@ -65,8 +65,8 @@ export const CASES: Readonly<Record<string, WireTrainingConfig>> = {
   'average level and KL penalty': {
     learning_rate: 5e-3,
     ppo: true,
-    epsilon: 0.4,
-    epsilon_high: 0.5,
+    epsilon: 0.1,
+    epsilon_high: 0.2,
     importance_sampling_level: 'average',
     kl_penalty_coef: 0.2,
   },
