@@ -143,6 +143,7 @@ export interface ContextParams {
   n_ubatch: number;
   n_seq_max: number;
   n_outputs_max: number;
+  flash_attn_type: number;
   n_threads: number;
   n_threads_batch: number;
   type_k: number;

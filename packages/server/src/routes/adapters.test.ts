@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 
-import type { AdapterObject, ListPage } from '@trainyard/protocol';
+import type { AdapterObject, ListPage, ModelObject } from '@trainyard/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { ExchangeError } from '../exports/exchange-error.ts';
@@ -170,6 +170,32 @@ describe('deleting', () => {
 describe('the name of an adapter', () => {
   const resolve = (name: string, entityId: string, baseModel = 'tiny/base') =>
     resolveImportedAdapter(server.store, { name, entityId, baseModel, param: 'init_from' });
+
+  test('is what a new model can begin with', async () => {
+    const { id, name } = await begin();
+    const register = (model: string, lora: object) =>
+      server.request('POST', '/v1/preview/models', {
+        project: 'demo',
+        name: model,
+        base_model: 'tiny/base',
+        return_existing: true,
+        lora,
+      });
+    expect((await register('early', { init_from: name })).json()).toMatchObject({
+      error: { code: 'request.conflict', param: 'lora.init_from' },
+    });
+    const artifactKey = await makeReady(id);
+    const made = await register('heir', { init_from: name });
+    const model = made.json<ModelObject>();
+    expect(model.lora).toMatchObject({ rank: 8, alpha: 16, targets: ['q_proj', 'v_proj'], init_from: name });
+    expect((await register('heir', { init_from: name })).json()).toEqual(model);
+    expect(await server.store.getCheckpoint(model.id, 0)).toMatchObject({ artifactKey, digest: 'd'.repeat(64) });
+    expect((await register('heir', { init_from: 'adapter:other' })).statusCode).toBe(409);
+    expect((await register('odd', { init_from: name, rank: 4 })).json()).toMatchObject({
+      error: { param: 'lora.rank' },
+    });
+    expect((await register('odd', { init_from: 'adapter:unknown' })).statusCode).toBe(404);
+  });
 
   test('stands for its weights once it is committed, for its own entity and base model', async () => {
     const { id, name } = await begin();

@@ -37,12 +37,12 @@ function metadataOf(a: Architecture): Record<string, Metadata[string]> {
 }
 
 /** Random weights as the files of that architecture hold them; the interleaving of heads is whatever the numbers happen to mean. */
-function tensorsOf(a: Architecture): Tensors[number][] {
+function tensorsOf(a: Architecture, isTied = false): Tensors[number][] {
   const weights = tinyWeights(a, randomSource(21));
   const vector = (name: string, data: Float32Array) => ({ name, dims: [data.length], data });
   return [
     { name: 'token_embd.weight', dims: [a.hiddenSize, a.vocabSize], data: weights.embedding },
-    { name: 'output.weight', dims: [a.hiddenSize, a.vocabSize], data: weights.output },
+    ...(isTied ? [] : [{ name: 'output.weight', dims: [a.hiddenSize, a.vocabSize], data: weights.output }]),
     vector('output_norm.weight', weights.outputNorm),
     ...weights.blocks.flatMap((block, layer) => {
       const prefix = `blk.${layer}`;
@@ -66,23 +66,61 @@ function tensorsOf(a: Architecture): Tensors[number][] {
   ];
 }
 
-const CASES: readonly [string, Partial<Architecture>, Record<string, Metadata[string]>][] = [
-  ['llama', {}, {}],
+const QWEN2 = { name: 'qwen2', hasAttentionBias: true, hasInterleavedHeads: false };
+const QWEN3 = { name: 'qwen3', hasHeadNorm: true, hasInterleavedHeads: false };
+
+interface Case {
+  readonly differences?: Partial<Architecture>;
+  readonly metadata?: Record<string, Metadata[string]>;
+  readonly tensors?: readonly Tensors[number][];
+  readonly isTied?: boolean;
+}
+
+const CASES: readonly [string, Case][] = [
+  ['llama', {}],
+  ['llama with a tied head', { isTied: true }],
+  ['llama with one key head', { differences: { numKvHeads: 1 } }],
+  ['llama with a key head for each query head', { differences: { numKvHeads: 4 } }],
+  ['llama with wide heads', { differences: { headSize: 16 } }],
+  ['llama with biases', { differences: { hasAttentionBias: true } }],
+  ['llama with another rope base', { differences: { ropeBase: 500_000 } }],
   [
     'llama with linear rope scaling',
-    { ropeScale: 4 },
-    { 'llama.rope.scaling.type': 'linear', 'llama.rope.scaling.factor': 4 },
+    {
+      differences: { ropeScale: 4 },
+      metadata: { 'llama.rope.scaling.type': 'linear', 'llama.rope.scaling.factor': 4 },
+    },
   ],
-  ['qwen2', { name: 'qwen2', hasAttentionBias: true, hasInterleavedHeads: false }, {}],
-  ['qwen3', { name: 'qwen3', hasHeadNorm: true, hasInterleavedHeads: false }, {}],
+  [
+    'llama with a rope factor alone, which is linear',
+    { differences: { ropeScale: 2 }, metadata: { 'llama.rope.scaling.factor': 2 } },
+  ],
+  [
+    'llama with a rope factor that is switched off',
+    { metadata: { 'llama.rope.scaling.type': 'none', 'llama.rope.scaling.factor': 8 } },
+  ],
+  [
+    'llama 3.1 rope factors',
+    {
+      metadata: { 'llama.rope.scaling.original_context_length': { u32: 64 } },
+      tensors: [{ name: 'rope_freqs.weight', dims: [4], data: Float32Array.of(1, 1.5, 5, 8) }],
+    },
+  ],
+  ['qwen2', { differences: QWEN2 }],
+  ['qwen2 with a tied head', { differences: QWEN2, isTied: true }],
+  ['qwen3', { differences: QWEN3 }],
+  [
+    'qwen3 with a tied head, wide heads and one key head',
+    { differences: { ...QWEN3, headSize: 16, numKvHeads: 1 }, isTied: true },
+  ],
 ];
 
 test.each(CASES)(
   '%s: a random model file gives the log-probabilities llama.cpp gives',
-  async (name, differences, extra) => {
+  async (name, { differences, metadata, tensors = [], isTied }) => {
     const architecture = { ...TINY_ARCHITECTURE, ...differences };
     const path = join(directory, `${name}.gguf`);
-    writeGguf(path, { ...metadataOf(architecture), ...extra }, tensorsOf(architecture));
+    writeGguf(path, { ...metadataOf(architecture), ...metadata }, [...tensorsOf(architecture, isTied), ...tensors]);
     const file = GgufFile.open(path);
     expect(readArchitecture(file)).toEqual({
       ...architecture,
@@ -105,7 +143,13 @@ test.each(CASES)(
     model.close();
 
     using llama = LlamaModel.load(path);
-    using context = new LlamaContext(llama, { contextTokens: 128, maxSequences: 1, batchTokens: 64, numThreads: 1 });
+    using context = new LlamaContext(llama, {
+      contextTokens: 128,
+      maxSequences: 1,
+      batchTokens: 64,
+      numThreads: 1,
+      cachePrecision: 'f32',
+    });
     tokenIds.subarray(0, -1).forEach((id, position) => context.batch.add(id, position, 0, true));
     context.decode();
     const logits = context.logits();
@@ -118,16 +162,38 @@ test.each(CASES)(
       worst = Math.max(worst, Math.abs(logprob - expected));
     });
     console.log(`${name}: max |Δlogprob| ${worst.toExponential(1)}`);
-    // llama.cpp keeps keys and values in half precision: 11 bits of mantissa.
-    expect(worst).toBeLessThan(0.02);
+    expect(worst).toBeLessThan(1e-4);
   },
 );
 
 test.each([
   ['gemma3', {}, [], 'architecture "gemma3" cannot be trained; supported: llama, qwen2, qwen3'],
   ['llama', { 'llama.rope.scaling.type': 'yarn' }, [], 'rope scaling "yarn" is not supported; supported: none, linear'],
+  [
+    'qwen2',
+    { 'qwen2.rope.scaling.yarn_ext_factor': 1 },
+    [],
+    'sets qwen2.rope.scaling.yarn_ext_factor to 1, which training does not know',
+  ],
+  ['llama', { 'llama.rope.scaling.attn_factor': 1.5 }, [], 'rope.scaling.attn_factor to 1.5; training supports 1 only'],
   ['llama', { 'llama.rope.dimension_count': { u32: 4 } }, [], 'rope over 4 of 8 dimensions of a head is not supported'],
+  ['llama', { 'llama.attention.value_length': { u32: 4 } }, [], 'values of 4 dimensions beside keys of 8'],
+  ['qwen3', { 'qwen3.attention.sliding_window': { u32: 512 } }, [], 'sets qwen3.attention.sliding_window to 512'],
+  ['llama', { 'llama.expert_count': { u32: 8 } }, [], 'sets llama.expert_count to 8; training supports 0 only'],
+  ['llama', { 'llama.attn_logit_softcapping': 50 }, [], 'sets llama.attn_logit_softcapping to 50'],
+  ['llama', { 'llama.final_logit_softcapping': 30 }, [], 'sets llama.final_logit_softcapping to 30'],
+  ['llama', { 'llama.attention.causal': false }, [], 'sets llama.attention.causal to false'],
+  [
+    'llama',
+    { 'llama.attention.head_count_kv': { array: { type: 'u32', values: [1, 2] } } },
+    [],
+    'llama.attention.head_count_kv must be one number for all layers, got [1,2]',
+  ],
   ['llama', {}, ['blk.0.ffn_gate_exps.weight'], 'blk.0.ffn_gate_exps.weight'],
+  ['llama', {}, ['output.bias'], 'output.bias'],
+  ['llama', {}, ['rope_freqs.weight'], 'rope_freqs.weight has 1 factors, a head of 8 needs 4'],
+  ['llama', {}, ['blk.1.attn_q.bias'], 'the model file has no blk.0.attn_q.bias'],
+  ['qwen3', {}, ['blk.0.attn_q_norm.weight'], 'the model file has no blk.0.attn_k_norm.weight'],
 ] satisfies [string, Record<string, Metadata[string]>, string[], string][])(
   'a %s model with %j %j is refused by name',
   (name, extra, tensors, message) => {

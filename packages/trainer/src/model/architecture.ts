@@ -1,5 +1,11 @@
-import type { GgufFile } from '@trainyard/native';
-import { TrainerError } from '../errors.ts';
+import type { GgufValue } from '@trainyard/native';
+import {
+  hasInEveryBlock,
+  refuseUnknownSettings,
+  refuseUnknownTensors,
+  unsupported,
+  type ModelFile,
+} from './architecture-limits.ts';
 import type { LinearName } from './policy-model.ts';
 
 /** What distinguishes one decoder from another, as the layer graphs need it. Sizes as in the model file. */
@@ -25,21 +31,12 @@ export interface Architecture {
   readonly hasInterleavedHeads: boolean;
 }
 
-type ModelFile = Pick<GgufFile, 'metadata' | 'tensors'>;
-
 // Only what the file cannot tell by itself; biases and head norms show in its tensors.
 const SUPPORTED: Readonly<Record<string, { readonly hasInterleavedHeads: boolean }>> = {
   llama: { hasInterleavedHeads: true },
   qwen2: { hasInterleavedHeads: false },
   qwen3: { hasInterleavedHeads: false },
 };
-
-/** Tensors of a block that the layer graphs use; a file with others computes something else. */
-const BLOCK_TENSORS: ReadonlySet<string> = new Set([
-  ...['attn_norm', 'ffn_norm', 'attn_q_norm', 'attn_k_norm'].map((name) => `${name}.weight`),
-  ...['attn_q', 'attn_k', 'attn_v', 'attn_output', 'ffn_gate', 'ffn_up', 'ffn_down'].map((name) => `${name}.weight`),
-  ...['attn_q', 'attn_k', 'attn_v'].map((name) => `${name}.bias`),
-]);
 
 /**
  * Reads the architecture from a model file's metadata.
@@ -51,9 +48,14 @@ export function readArchitecture(file: ModelFile): Architecture {
   if (family === undefined) {
     throw unsupported(`architecture "${name}" cannot be trained; supported: ${Object.keys(SUPPORTED).join(', ')}`);
   }
+  refuseUnknownSettings(file, name);
+  refuseUnknownTensors(file, name);
   const optional = (key: string): number | undefined => {
     const value = file.metadata.get(`${name}.${key}`);
-    return value === undefined ? undefined : Number(value);
+    if (value === undefined) return undefined;
+    if (typeof value !== 'number' && typeof value !== 'bigint')
+      throw unsupported(`${name}.${key} must be one number for all layers, got ${JSON.stringify(value)}`);
+    return Number(value);
   };
   const required = (key: string): number => {
     const value = optional(key);
@@ -62,33 +64,46 @@ export function readArchitecture(file: ModelFile): Architecture {
     return value;
   };
   const hiddenSize = required('embedding_length');
+  const numLayers = required('block_count');
   const numHeads = required('attention.head_count');
+  const numKvHeads = optional('attention.head_count_kv') ?? numHeads;
   const headSize = optional('attention.key_length') ?? hiddenSize / numHeads;
   const vocabSize = file.tensors.get('token_embd.weight')?.dims[1];
   if (vocabSize === undefined) throw unsupported('the model file has no token_embd.weight');
-  refuseUnknownTensors(file, name);
+  const valueSize = optional('attention.value_length') ?? headSize;
+  if (valueSize !== headSize)
+    throw unsupported(`values of ${valueSize} dimensions beside keys of ${headSize} are not supported`);
   const ropeDims = optional('rope.dimension_count') ?? headSize;
   if (ropeDims !== headSize)
     throw unsupported(`rope over ${ropeDims} of ${headSize} dimensions of a head is not supported`);
-  const scaling = file.metadata.get(`${name}.rope.scaling.type`) ?? 'none';
-  if (scaling !== 'none' && scaling !== 'linear')
-    throw unsupported(`rope scaling "${String(scaling)}" is not supported; supported: none, linear`);
+  const numFactors = file.tensors.get('rope_freqs.weight')?.dims[0];
+  if (numFactors !== undefined && numFactors !== headSize / 2)
+    throw unsupported(`rope_freqs.weight has ${numFactors} factors, a head of ${headSize} needs ${headSize / 2}`);
   return {
     name,
     vocabSize,
     hiddenSize,
     feedForwardSize: required('feed_forward_length'),
-    numLayers: required('block_count'),
+    numLayers,
     numHeads,
-    numKvHeads: optional('attention.head_count_kv') ?? numHeads,
+    numKvHeads,
     headSize,
     rmsEpsilon: required('attention.layer_norm_rms_epsilon'),
     ropeBase: optional('rope.freq_base') ?? 10_000,
-    ropeScale: scaling === 'linear' ? required('rope.scaling.factor') : 1,
-    hasAttentionBias: file.tensors.has('blk.0.attn_q.bias'),
-    hasHeadNorm: file.tensors.has('blk.0.attn_q_norm.weight'),
+    ropeScale: readRopeScale(file.metadata.get(`${name}.rope.scaling.type`), optional),
+    hasAttentionBias: hasInEveryBlock(file, numLayers, ['attn_q.bias', 'attn_k.bias', 'attn_v.bias']),
+    hasHeadNorm: hasInEveryBlock(file, numLayers, ['attn_q_norm.weight', 'attn_k_norm.weight']),
     hasInterleavedHeads: family.hasInterleavedHeads,
   };
+}
+
+/** As llama.cpp reads it: linear unless the file says otherwise, and a factor of 0 or none is 1. */
+function readRopeScale(type: GgufValue | undefined, optional: (key: string) => number | undefined): number {
+  const factor = optional('rope.scaling.factor') ?? optional('rope.scale_linear') ?? 0;
+  if (type === 'none') return 1;
+  if (type !== undefined && type !== 'linear')
+    throw unsupported(`rope scaling ${JSON.stringify(type)} is not supported; supported: none, linear`);
+  return factor === 0 ? 1 : factor;
 }
 
 /** Input and output features of a linear layer. */
@@ -111,16 +126,3 @@ export function linearDims(architecture: Architecture, linear: LinearName): { in
       return linear satisfies never;
   }
 }
-
-function refuseUnknownTensors(file: ModelFile, name: string): void {
-  for (const tensor of file.tensors.keys()) {
-    const part = /^blk\.\d+\.(.+)$/.exec(tensor)?.[1];
-    if (part !== undefined && !BLOCK_TENSORS.has(part)) {
-      throw unsupported(
-        `this ${name} model has the tensor ${tensor}, which training does not know (mixture of experts, for example)`,
-      );
-    }
-  }
-}
-
-const unsupported = (message: string) => new TrainerError('trainer.architecture_unsupported', message);

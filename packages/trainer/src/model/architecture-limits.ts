@@ -1,0 +1,97 @@
+import type { GgufFile } from '@trainyard/native';
+import { TrainerError } from '../errors.ts';
+
+export type ModelFile = Pick<GgufFile, 'metadata' | 'tensors'>;
+
+/** Settings that `readArchitecture` reads, and those that say nothing about what the model computes. */
+const KNOWN_SETTINGS: ReadonlySet<string> = new Set([
+  'attention.head_count',
+  'attention.head_count_kv',
+  'attention.key_length',
+  'attention.layer_norm_rms_epsilon',
+  'attention.value_length',
+  'block_count',
+  'context_length',
+  'embedding_length',
+  'feed_forward_length',
+  'rope.dimension_count',
+  'rope.freq_base',
+  'rope.scale_linear',
+  'rope.scaling.factor',
+  'rope.scaling.finetuned',
+  'rope.scaling.original_context_length',
+  'rope.scaling.type',
+  'tensor_data_layout',
+  'vocab_size',
+]);
+
+/** Settings that change what the model computes, with the values that leave it as the layer graphs have it. */
+const NEUTRAL_SETTINGS: Readonly<Record<string, readonly (number | boolean)[]>> = {
+  'attention.causal': [true],
+  'attention.scale': [0],
+  'attention.sliding_window': [0],
+  attn_logit_softcapping: [0],
+  embedding_scale: [0, 1],
+  expert_count: [0],
+  expert_used_count: [0],
+  final_logit_softcapping: [0],
+  logit_scale: [0, 1],
+  residual_scale: [0, 1],
+  'rope.scaling.attn_factor': [1],
+};
+
+/** Tensors of a block that the layer graphs use; a file with others computes something else. */
+const BLOCK_TENSORS: ReadonlySet<string> = new Set([
+  ...['attn_norm', 'ffn_norm', 'attn_q_norm', 'attn_k_norm'].map((name) => `${name}.weight`),
+  ...['attn_q', 'attn_k', 'attn_v', 'attn_output', 'ffn_gate', 'ffn_up', 'ffn_down'].map((name) => `${name}.weight`),
+  ...['attn_q', 'attn_k', 'attn_v'].map((name) => `${name}.bias`),
+]);
+const OTHER_TENSORS: ReadonlySet<string> = new Set([
+  'token_embd.weight',
+  'output_norm.weight',
+  'output.weight',
+  'rope_freqs.weight',
+]);
+
+export const unsupported = (message: string) => new TrainerError('trainer.architecture_unsupported', message);
+
+/**
+ * Refuses a model file with a setting of its architecture that the layer graphs do not know: what they would leave out in silence, the sampler
+ * would compute.
+ */
+export function refuseUnknownSettings(file: ModelFile, name: string): void {
+  for (const [key, value] of file.metadata) {
+    if (!key.startsWith(`${name}.`)) continue;
+    const setting = key.slice(name.length + 1);
+    const neutral = Object.hasOwn(NEUTRAL_SETTINGS, setting) ? NEUTRAL_SETTINGS[setting] : undefined;
+    if (KNOWN_SETTINGS.has(setting) || neutral?.some((allowed) => allowed === plain(value))) continue;
+    const shown = JSON.stringify(plain(value)) ?? String(value);
+    throw unsupported(
+      neutral === undefined
+        ? `the model file sets ${key} to ${shown}, which training does not know`
+        : `the model file sets ${key} to ${shown}; training supports ${neutral.join(' or ')} only`,
+    );
+  }
+}
+
+/** Refuses a model file with a tensor that the layer graphs do not use. */
+export function refuseUnknownTensors(file: ModelFile, name: string): void {
+  for (const tensor of file.tensors.keys()) {
+    const part = /^blk\.\d+\.(.+)$/.exec(tensor)?.[1];
+    if (part === undefined ? OTHER_TENSORS.has(tensor) : BLOCK_TENSORS.has(part)) continue;
+    throw unsupported(
+      `this ${name} model has the tensor ${tensor}, which training does not know (mixture of experts, for example)`,
+    );
+  }
+}
+
+/** Whether every block has all of these tensors; false when none has any. @throws {TrainerError} when some are missing */
+export function hasInEveryBlock(file: ModelFile, numLayers: number, parts: readonly string[]): boolean {
+  const names = Array.from({ length: numLayers }, (_, layer) => parts.map((part) => `blk.${layer}.${part}`)).flat();
+  const missing = names.filter((name) => !file.tensors.has(name));
+  if (missing.length > 0 && missing.length < names.length)
+    throw unsupported(`the model file has no ${missing[0]}, though it has others of that kind`);
+  return missing.length === 0;
+}
+
+const plain = (value: unknown): unknown => (typeof value === 'bigint' ? Number(value) : value);

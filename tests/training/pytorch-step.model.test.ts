@@ -1,0 +1,223 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import {
+  DEFAULT_LORA_CONFIG,
+  freshOptimizerState,
+  gradientNorm,
+  openTrainer,
+  resolveTrainingConfig,
+  runTrainingJob,
+  writeCheckpoint,
+  type LoraTensor,
+  type PackedRow,
+  type TrainablePolicy,
+  type Trainer,
+  type TrainingConfigInput,
+} from '@trainyard/trainer';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { testModel } from '../support/model.ts';
+import { perturbAdapter } from '../support/perturbed-adapter.ts';
+import {
+  difference,
+  isPytorchModel,
+  pytorchGradients,
+  pytorchJobs,
+  pytorchReference,
+  sequenceRow,
+  trainerGroups,
+} from '../support/pytorch-fixture.ts';
+
+/** One training step equals PyTorch's, computed once by scripts/pytorch/make-fixture.ts. */
+
+const jobs = pytorchJobs();
+const reference = pytorchReference();
+const gradients = pytorchGradients();
+const NUM_PROJECTIONS = 8;
+const PEFT_NAMES = {
+  q: 'self_attn.q_proj',
+  k: 'self_attn.k_proj',
+  v: 'self_attn.v_proj',
+  o: 'self_attn.o_proj',
+  gate: 'mlp.gate_proj',
+  up: 'mlp.up_proj',
+  down: 'mlp.down_proj',
+};
+
+const directory = mkdtempSync(join(tmpdir(), 'trainyard-pytorch-step-'));
+let trainer: Trainer;
+let model: TrainablePolicy;
+
+beforeAll(async () => {
+  trainer = await openTrainer({ modelPath: testModel().base, numThreads: 1 });
+  model = await trainer.policy(DEFAULT_LORA_CONFIG);
+  perturbAdapter(model.lora);
+  const optimizer = freshOptimizerState(model.lora.tensors);
+  writeCheckpoint(join(directory, 'perturbed'), model.lora, model.architecture, optimizer, {});
+}, 300_000);
+
+afterAll(() => {
+  trainer.close();
+  rmSync(directory, { recursive: true });
+});
+
+interface Recorded {
+  readonly row: PackedRow;
+  readonly logprobs: Float32Array;
+}
+
+/** Trains one step at learning rate 0 from the perturbed checkpoint: the gradients stay behind, the weights as they were. */
+async function gradientsOf(name: string): Promise<{ metrics: Readonly<Record<string, number>>; forward: Recorded }> {
+  const forwards: Recorded[] = [];
+  const recording: TrainablePolicy = {
+    architecture: model.architecture,
+    lora: model.lora,
+    forward: async (row, options) => {
+      const result = await model.forward(row, options);
+      if (options?.keepForBackward) forwards.push({ row, logprobs: result.logprobs.slice() });
+      return result;
+    },
+    backward: async (lossGradient, options) => await model.backward(lossGradient, options),
+    close: () => {},
+  };
+  const { numGradientSteps, metrics } = await runTrainingJob(
+    {
+      jobId: name,
+      groups: trainerGroups(jobs.groups),
+      config: resolveTrainingConfig({ ...camelCased(jobs.cases[name]!), learningRate: 0 }),
+      lora: DEFAULT_LORA_CONFIG,
+      startFrom: join(directory, 'perturbed'),
+      workDirectory: join(directory, `${name}-work`),
+      outputDirectory: join(directory, name),
+      seed: 1,
+    },
+    {
+      model: recording,
+      template: trainer.template,
+      gate: { acquire: async () => {}, release: () => {} },
+      signal: new AbortController().signal,
+      emit: () => {},
+    },
+  );
+  expect(numGradientSteps).toBe(1);
+  return { metrics, forward: forwards[0]! };
+}
+
+const camelCased = (wire: object): TrainingConfigInput =>
+  Object.fromEntries(
+    Object.entries(wire).map(([key, value]) => [
+      key.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()),
+      value,
+    ]),
+  );
+
+const peftName = ({ layer, linear, half }: LoraTensor): string =>
+  `base_model.model.model.layers.${layer}.${PEFT_NAMES[linear]}.lora_${half.toUpperCase()}.weight`;
+
+/** A row of +1 and -1, the same as in scripts/pytorch/reference_step.py. */
+function sign(index: number, projection: number): number {
+  let x = (Math.imul(index, 0x9e3779b9) + projection + 1) | 0;
+  for (const multiplier of [0x21f0aaad, 0x735a2d97]) x = Math.imul(x ^ (x >>> 16), multiplier);
+  return (x >>> 15) & 1 ? 1 : -1;
+}
+
+/**
+ * Estimates ‖ours − theirs‖ / ‖theirs‖ from signed sums of both: over all signs, the mean square of such a sum is the squared norm.
+ */
+function estimatedError({ gradient }: LoraTensor, projections: Float32Array, norm: number): number {
+  let squares = 0;
+  for (let p = 0; p < NUM_PROJECTIONS; p++) {
+    let sum = 0;
+    gradient.forEach((value, i) => (sum += sign(i, p) * value));
+    squares += (sum - projections[p]!) ** 2;
+  }
+  return Math.sqrt(squares / NUM_PROJECTIONS) / norm;
+}
+
+function exactError(ours: Float32Array, theirs: Float32Array): number {
+  let [squares, total] = [0, 0];
+  theirs.forEach((value, i) => {
+    squares += (ours[i]! - value) ** 2;
+    total += value ** 2;
+  });
+  return Math.sqrt(squares / total);
+}
+
+/** Log-probabilities by everything that comes before and the token itself. */
+function bySequence({ row, logprobs }: Recorded): Map<string, number> {
+  const prefix = (index: number): string =>
+    index === -1 ? '' : `${prefix(row.parents[index]!)} ${row.tokenIds[index]}`;
+  return new Map(Array.from(row.sources, (source, i) => [`${prefix(source)} ${row.targets[i]}`, logprobs[i]!]));
+}
+
+describe.skipIf(!isPytorchModel(reference))(
+  `PyTorch ${reference.versions['torch']}, PEFT ${reference.versions['peft']}`,
+  () => {
+    it('gives the probe the same log-probabilities under an adapter', async () => {
+      const { logprobs } = await model.forward(sequenceRow(jobs.probe));
+      const { mean, max } = difference(logprobs, reference.perturbed.probe);
+      const effect = difference(reference.perturbed.probe, reference.chain[0]!.probe).mean;
+      console.log(
+        `probe of ${logprobs.length} tokens: |Δlogprob| mean ${mean.toExponential(1)}, max ${max.toExponential(1)}; the adapter's own effect ${effect.toFixed(3)}`,
+      );
+      expect(logprobs).toHaveLength(256);
+      expect(effect).toBeGreaterThan(0.05);
+      expect(max).toBeLessThan(1e-3);
+    }, 120_000);
+
+    it.each(Object.keys(jobs.cases))(
+      '%s: the same loss, log-probabilities and gradients',
+      async (name) => {
+        const expected = reference.cases[name]!;
+        const { metrics, forward } = await gradientsOf(name);
+
+        const ours = bySequence(forward);
+        const pairs = reference.histories.flatMap(({ token_ids: ids, trained }, history) =>
+          trained.flatMap((place, i): [number, number][] => {
+            const logprob = ours.get(` ${ids.slice(0, place + 1).join(' ')}`);
+            return logprob === undefined ? [] : [[logprob, reference.perturbed.logprobs[history]![i]!]];
+          }),
+        );
+        expect(pairs).toHaveLength(forward.row.targets.length);
+        const gap = difference(
+          pairs.map(([a]) => a),
+          pairs.map(([, b]) => b),
+        );
+
+        const norms = gradients.get(`${name}: norms`)!.data;
+        const projections = gradients.get(`${name}: projections`)!.data;
+        const byName = new Map(model.lora.tensors.map((tensor) => [peftName(tensor), tensor]));
+        const estimated = reference.tensors.map((tensorName, i) =>
+          estimatedError(
+            byName.get(tensorName)!,
+            projections.subarray(i * NUM_PROJECTIONS, (i + 1) * NUM_PROJECTIONS),
+            norms[i]!,
+          ),
+        );
+        const exact = reference.tensors.flatMap((tensorName) => {
+          const theirs = gradients.get(`${name}: ${tensorName}`);
+          return theirs === undefined ? [] : [exactError(byName.get(tensorName)!.gradient, theirs.data)];
+        });
+        const show = (values: readonly number[]) => Math.max(...values).toExponential(1);
+        console.log(
+          [
+            `${name}: ${pairs.length} tokens, |Δlogprob| mean ${gap.mean.toExponential(1)}, max ${gap.max.toExponential(1)}`,
+            `loss ${metrics['policy_loss']!.toFixed(6)} (PyTorch ${expected.loss.toFixed(6)})`,
+            `gradient norm ${metrics['grad_norm']!.toFixed(5)} (${expected.grad_norm.toFixed(5)})`,
+            `relative gradient error, worst of ${estimated.length} tensors ${show(estimated)}, of ${exact.length} whole ones ${exact.length === 0 ? '-' : show(exact)}`,
+            `PyTorch in float32 ${expected.float32.worst_gradient.toExponential(1)}`,
+          ].join('; '),
+        );
+        expect(byName.size).toBe(estimated.length);
+        expect(gap.max).toBeLessThan(1e-3);
+        expect(Math.abs(metrics['policy_loss']! - expected.loss)).toBeLessThan(1e-3);
+        expect(gradientNorm(model.lora.tensors) / expected.grad_norm).toBeCloseTo(1, 3);
+        expect(Math.max(...estimated)).toBeLessThan(1e-2);
+        expect(Math.max(0, ...exact)).toBeLessThan(1e-2);
+      },
+      240_000,
+    );
+  },
+);
