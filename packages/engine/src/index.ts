@@ -29,6 +29,8 @@ export type { ModelRunner, RunnerAdapter } from './model-runner.ts';
 export { LlamaRunner } from './llama-runner.ts';
 export { ScriptedRunner } from './scripted-runner.ts';
 export type { LogitsScript, ScriptedRunnerOptions } from './scripted-runner.ts';
+export { openScriptedEngine } from './scripted-engine.ts';
+export type { ScriptedContext, ScriptedEngine, ScriptedEngineOptions, ScriptedModel } from './scripted-engine.ts';
 export type { PromptBorders } from './prompt.ts';
 export { REQUEST_LIMITS } from './request-limits.ts';
 export type { SchedulingPolicy } from './scheduler.ts';

@@ -1,17 +1,16 @@
 import { Constraints, type ConstraintSpec } from '@trainyard/constraints';
-import type { LlamaModel } from '@trainyard/native';
-import type { Tokenizer } from '@trainyard/tokenizer';
+import type { Tokenizer, Vocabulary } from '@trainyard/tokenizer';
 import type { ConstraintCompiler } from './constraint.ts';
 
 /** A compiler of {@link ConstraintSpec}s on the model's own tokens. Takes some 0.3 s and 50 MB. */
 export async function openConstraints(
-  model: LlamaModel,
+  vocabulary: Pick<Vocabulary, 'vocabSize' | 'tokenBytes' | 'tokenKind'>,
   tokenizer: Tokenizer,
 ): Promise<ConstraintCompiler & { close(): void }> {
   const constraints = await Constraints.create({
-    vocabSize: model.vocabSize,
-    tokenBytes: (id) => model.tokenBytes(id),
-    isControl: (id) => model.tokenKind(id) === 'control' || model.tokenKind(id) === 'unknown',
+    vocabSize: vocabulary.vocabSize,
+    tokenBytes: (id) => vocabulary.tokenBytes(id),
+    isControl: (id) => vocabulary.tokenKind(id) === 'control' || vocabulary.tokenKind(id) === 'unknown',
     eosTokenId: tokenizer.eosTokenId,
     endTokenIds: tokenizer.endTokenIds,
   });

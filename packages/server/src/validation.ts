@@ -53,7 +53,7 @@ export function toValidationItems(errors: readonly AjvError[], part: ValidatedPa
     const isInside = [...byPath.keys()].some(
       (other) => other !== path && other.startsWith(path) && '/\0'.includes(other.charAt(path.length)),
     );
-    const ranges = group.filter((error) => error.keyword !== 'type');
+    const ranges = group.filter(({ keyword }) => keyword !== 'type' && !(isInside && keyword === 'enum'));
     if (ranges.length > 0) items.push(...ranges.map((error) => toItem(error, part, data)));
     else if (!isInside) items.push(typeItem(group, part, data));
   }

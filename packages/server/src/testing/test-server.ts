@@ -6,7 +6,7 @@ import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import type { ChatCompletionChunk, ErrorObject } from '@trainyard/protocol';
 import { FolderBlobs, type Scope, SqliteStore } from '@trainyard/store';
 
-import type { TrainingQueue } from '../backends.ts';
+import type { InferenceBackend, TrainingQueue } from '../backends.ts';
 import { createServer } from '../create-server.ts';
 import type { HttpLimits } from '../server-parts.ts';
 import { refuseUndocumentedAnswers } from './documented-answers.ts';
@@ -29,18 +29,18 @@ export class RecordingQueue implements TrainingQueue {
 }
 
 /** The HTTP side over a real store and real blobs in a temporary folder; only sampling is scripted. */
-export class TestServer {
+export class TestServer<Inference extends InferenceBackend = ScriptedInference> {
   readonly app: FastifyInstance;
   readonly store: SqliteStore;
   readonly blobs: FolderBlobs;
-  readonly inference: ScriptedInference;
+  readonly inference: Inference;
   readonly training: RecordingQueue;
   readonly key: string;
   readonly logged: string[];
   readonly #directory: string;
 
   private constructor(
-    parts: Pick<TestServer, 'app' | 'store' | 'blobs' | 'inference' | 'training' | 'key' | 'logged'> & {
+    parts: Pick<TestServer<Inference>, 'app' | 'store' | 'blobs' | 'inference' | 'training' | 'key' | 'logged'> & {
       directory: string;
     },
   ) {
@@ -55,10 +55,16 @@ export class TestServer {
   }
 
   static async start(limits: Partial<HttpLimits> = {}): Promise<TestServer> {
+    return TestServer.startOn(new ScriptedInference(), limits);
+  }
+
+  static async startOn<Inference extends InferenceBackend>(
+    inference: Inference,
+    limits: Partial<HttpLimits> = {},
+  ): Promise<TestServer<Inference>> {
     const directory = await mkdtemp(join(tmpdir(), 'trainyard-http-'));
     const store = await SqliteStore.open(join(directory, 'trainyard.db'));
     const blobs = await FolderBlobs.open(join(directory, 'blobs'));
-    const inference = new ScriptedInference();
     const training = new RecordingQueue();
     const logged: string[] = [];
     const app = createServer({ store, blobs, inference, training, limits, log: (line) => logged.push(line) });

@@ -1,0 +1,78 @@
+/** Reference §1.0: how every field is read. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { ScriptedService } from '../testing/scripted-service.ts';
+
+let service: ScriptedService;
+beforeAll(async () => {
+  service = await ScriptedService.open({ template: 'tools' });
+  service.say('hi');
+});
+afterAll(() => service.close());
+
+/** What the engine is asked for, but for the request's own id. */
+async function asked(fields: Record<string, unknown>): Promise<unknown> {
+  await service.answer({ max_tokens: 4, ...fields });
+  const { requestId: _id, ...request } = service.inference.lastRequest;
+  return request;
+}
+
+test('unknown keys are accepted at every level, and change nothing', async () => {
+  const known = {
+    messages: [{ role: 'user', content: [{ type: 'text', text: 'hello' }] }],
+    tools: [{ type: 'function', function: { name: 'f' } }],
+    response_format: { type: 'text' },
+    structured_outputs: { regex: 'a+' },
+    max_tokens: 2,
+    seed: 1,
+  };
+  const x = { unknown: { deep: [1] } };
+  const extended = {
+    ...known,
+    ...x,
+    messages: [{ role: 'user', content: [{ type: 'text', text: 'hello', ...x }], ...x }],
+    tools: [{ type: 'function', function: { name: 'f', ...x }, ...x }],
+    response_format: { type: 'text', ...x },
+    structured_outputs: { regex: 'a+', ...x },
+  };
+  expect(await service.content(extended)).toBe(await service.content(known));
+  expect(service.inference.lastRequest.constraint).toEqual({ kind: 'regex', pattern: 'a+' });
+  const stream = await service.server.chat({ stream: true, stream_options: { include_usage: true, ...x } });
+  expect(stream.statusCode).toBe(200);
+});
+
+test('NaN and Infinity are no JSON: vLLM reads them and then refuses their range', async () => {
+  for (const literal of ['NaN', 'Infinity', '-Infinity']) {
+    const response = await service.server.request(
+      'POST',
+      '/v1/chat/completions',
+      `{"messages": [{"role": "user", "content": "x"}], "temperature": ${literal}}`,
+    );
+    expect([response.statusCode, response.json<{ error: { code: string } }>().error.code]).toEqual([
+      422,
+      'request.invalid_json',
+    ]);
+  }
+});
+
+describe('null', () => {
+  const NULLABLE =
+    'model frequency_penalty presence_penalty repetition_penalty logit_bias logprobs top_logprobs max_completion_tokens n response_format seed stop stream stream_options temperature top_p top_k min_p tools tool_choice reasoning_effort parallel_tool_calls user stop_token_ids truncate_prompt_tokens prompt_logprobs allowed_token_ids documents chat_template chat_template_kwargs mm_processor_kwargs structured_outputs return_tokens_as_token_ids return_token_ids cache_salt kv_transfer_params vllm_xargs repetition_detection'.split(
+      ' ',
+    );
+  test.each(NULLABLE)('%s: null is its default', async (field) => {
+    expect(await asked({ [field]: null })).toEqual(await asked({}));
+  });
+  test('max_tokens: null is the rest of the context', async () => {
+    await service.answer({ max_tokens: null });
+    expect(service.inference.lastRequest.maxTokens).toBeNull();
+  });
+
+  const NOT_NULLABLE =
+    'include_reasoning use_beam_search length_penalty include_stop_str_in_output ignore_eos min_tokens skip_special_tokens spaces_between_special_tokens bad_words echo add_generation_prompt continue_final_message add_special_tokens priority request_id messages'.split(
+      ' ',
+    );
+  test.each(NOT_NULLABLE)('%s: null is refused', async (field) => {
+    expect(await service.refusal({ [field]: null })).toBe(`422 ${field}`);
+  });
+});

@@ -1,0 +1,165 @@
+/** Reference §1.4 and `reasoning_effort`: what each field that shapes the prompt, or the request's way, does. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { ScriptedService } from '../testing/scripted-service.ts';
+
+/** Shows its variables. */
+const SHOWN = `{{ documents | tojson }}|{{ reasoning_effort }}|{{ enable_thinking }}|{{ add_generation_prompt }}|{{ x }}`;
+
+let service: ScriptedService;
+let variables: ScriptedService;
+beforeAll(async () => {
+  service = await ScriptedService.open();
+  variables = await ScriptedService.open({ template: SHOWN, policy: 'fcfs', runsRequestTemplates: false });
+  service.say('!');
+});
+afterAll(async () => {
+  await service.close();
+  await variables.close();
+});
+
+const user = (content: string) => ({ role: 'user', content });
+const assistant = (content: string) => ({ role: 'assistant', content });
+const OPEN = { add_generation_prompt: false, continue_final_message: true };
+
+describe('template variables', () => {
+  // prettier-ignore
+  test.each([
+    [{}, 'null|||true|'],
+    [{ documents: [{ title: 'a', text: 'b' }] }, '[{"title": "a", "text": "b"}]|||true|'],
+    [{ reasoning_effort: 'low' }, 'null|low|true|true|'],
+    [{ reasoning_effort: 'none' }, 'null|none|false|true|'],
+    [{ reasoning_effort: 'none', chat_template_kwargs: { enable_thinking: true } }, 'null|none|true|true|'],
+    [{ chat_template_kwargs: { x: 5, unknown: 1 } }, 'null|||true|5'],
+    [{ chat_template_kwargs: { reasoning_effort: 'high', documents: [{ a: 'b' }] } }, '[{"a": "b"}]|high||true|'],
+    [{ chat_template_kwargs: { reasoning_effort: 'high', documents: [] }, reasoning_effort: 'low', documents: [{ a: 'c' }] }, '[{"a": "c"}]|low|true|true|'],
+    [{ chat_template_kwargs: { add_generation_prompt: true }, add_generation_prompt: false }, 'null|||false|'],
+    [{ chat_template_kwargs: { add_generation_prompt: false } }, 'null|||true|'],
+  ])('%j', async (fields, prompt) => {
+    expect(await variables.prompt(fields)).toBe(prompt);
+  });
+
+  test('that would change what is rendered with are refused, other efforts too', async () => {
+    for (const name of ['chat_template', 'tokenize'])
+      expect(await service.refusal({ chat_template_kwargs: { [name]: 'x' } })).toBe('400 chat_template_kwargs');
+    expect(await service.refusal({ reasoning_effort: 'extreme' })).toBe('422 reasoning_effort');
+  });
+});
+
+describe('the end of the prompt', () => {
+  test('is the opening of a reply, or of none', async () => {
+    expect(await service.prompt()).toBe('<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n');
+    const { choices } = await service.answer({ add_generation_prompt: false });
+    expect(await service.prompt({ add_generation_prompt: false })).toBe('<|im_start|>user\nhello<|im_end|>\n');
+    expect(choices[0]!.message.role).toBe('user');
+  });
+
+  test('is that of the last message, right-trimmed, which the reply goes on with', async () => {
+    const messages = [user('a'), assistant('b  ')];
+    expect(await service.prompt({ ...OPEN, messages })).toBe('<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb');
+    expect(await service.content({ ...OPEN, messages })).toBe('!');
+    expect(await service.content({ ...OPEN, messages, echo: true })).toBe('b  !');
+  });
+
+  test('continue_final_message is refused alone, and where the template leaves the message out', async () => {
+    expect(await service.refusal({ continue_final_message: true })).toBe('400 continue_final_message');
+    expect(await variables.refusal(OPEN)).toBe('400 continue_final_message');
+  });
+});
+
+describe('echo', () => {
+  test('does nothing before a reply of another role, but for prompt_logprobs', async () => {
+    const { choices, prompt_logprobs: prompt } = await service.answer({ echo: true });
+    expect(choices[0]!.message.content).toBe('!');
+    expect(prompt![0]).toBeNull();
+    expect(Object.keys(prompt![1]!)).toHaveLength(1);
+  });
+
+  test('an assistant’s last message is in front although a reply of its own was opened', async () => {
+    const messages = [user('a'), assistant('b')];
+    expect(await service.content({ messages, echo: true })).toBe('b!');
+  });
+});
+
+describe('chat_template', () => {
+  test('takes the place of the model’s own', async () => {
+    expect(await service.prompt({ chat_template: '{{ messages[0].content | upper }}' })).toBe('HELLO');
+  });
+  test('that fails, and any where they are not run, is refused', async () => {
+    expect(await service.refusal({ chat_template: '{{ raise_exception("no") }}' })).toBe('400 chat_template');
+    expect(await service.refusal({ chat_template: '{% if' })).toBe('400 chat_template');
+    expect(await variables.refusal({ chat_template: 'x' })).toBe('400 chat_template');
+  });
+});
+
+describe('the way of a request', () => {
+  test('priority is honoured, by header before body; a service in order of arrival refuses another than 0', async () => {
+    await service.answer({ priority: -2 });
+    expect(service.inference.lastRequest.priority).toBe(-2);
+    await service.server.chat({ priority: -2 }, { 'x-vllm-priority': '7' });
+    expect(service.inference.lastRequest.priority).toBe(7);
+    expect((await service.server.chat({}, { 'x-vllm-priority': 'high' })).statusCode).toBe(422);
+    expect(await variables.refusal({ priority: 1 })).toBe('400 priority');
+  });
+
+  test('request_id is in the answer’s id, the header wins, and two may have the same at once', async () => {
+    const twins = await Promise.all([service.answer({ request_id: 'r' }), service.answer({ request_id: 'r' })]);
+    expect(twins.map(({ id }) => id)).toEqual(['chatcmpl-r', 'chatcmpl-r']);
+    const { id } = (await service.server.chat({ request_id: 'r' }, { 'x-request-id': 'h' })).json<{ id: string }>();
+    expect(id).toBe('chatcmpl-h');
+    const fresh = [(await service.answer()).id, (await service.answer()).id];
+    for (const other of fresh) expect(other).toMatch(/^chatcmpl-.{16,}$/);
+    expect(fresh[0]).not.toBe(fresh[1]);
+  });
+
+  test('return_token_ids gives those of the prompt and of each reply', async () => {
+    const { prompt_token_ids: prompt, choices } = await service.answer({ return_token_ids: true, n: 2 });
+    expect(service.inference.model.tokenizer.decode(prompt!)).toBe(await service.prompt());
+    expect(choices.map((choice) => choice.token_ids)).toEqual([
+      [33, 258],
+      [33, 258],
+    ]);
+    const without = await service.answer();
+    expect([without.prompt_token_ids, without.choices[0]!.token_ids]).toEqual([null, null]);
+  });
+
+  test('equal prompts share the cache, unless their salts differ', async () => {
+    const cached = async (cache_salt: string) => {
+      const messages = [user('a prompt of its own')];
+      return (await service.answer({ messages, cache_salt })).usage.prompt_tokens_details!.cached_tokens;
+    };
+    expect(await cached('one')).toBe(0);
+    expect(await cached('one')).toBeGreaterThan(0);
+    expect(await cached('two')).toBe(0);
+    expect(await service.refusal({ cache_salt: 'x'.repeat(129) })).toBe('422 cache_salt');
+    for (const salt of ['a@b', 'a\\b', 'a\0b'])
+      expect(await service.refusal({ cache_salt: salt })).toBe('422 cache_salt');
+  });
+
+  test('prompt_logprobs compute the prompt, whatever is in the cache', async () => {
+    const usage = async (fields: Record<string, unknown>) => (await service.answer(fields)).usage.prompt_tokens_details!.cached_tokens;
+    await service.answer();
+    expect(await usage({})).toBeGreaterThan(0);
+    expect(await usage({ prompt_logprobs: 0 })).toBe(0);
+  });
+
+  test('what speaks of other machines, media and samplers changes nothing', async () => {
+    const asked = async (fields: Record<string, unknown>) => {
+      await service.answer(fields);
+      const { requestId: _id, ...request } = service.inference.lastRequest;
+      return request;
+    };
+    const plain = await asked({});
+    for (const fields of [
+      { user: 'me' },
+      { session_id: 's' },
+      { mm_processor_kwargs: { a: 1 } },
+      { media_io_kwargs: { a: 1 } },
+      { kv_transfer_params: { a: { b: 1 } } },
+      { ec_transfer_params: { a: 1 } },
+      { vllm_xargs: { a: 'x', b: 1, c: ['y', 2] } },
+      { best_of: 3, early_stopping: true, logits_processors: [] },
+    ])
+      expect(await asked(fields)).toEqual(plain);
+  });
+});

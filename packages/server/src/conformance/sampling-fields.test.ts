@@ -1,0 +1,149 @@
+/** Reference §1.2, §1.3 and §2: what each field that chooses tokens does to the reply, through the whole service. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+
+import { END, ScriptedService } from '../testing/scripted-service.ts';
+
+let service: ScriptedService;
+beforeAll(async () => {
+  service = await ScriptedService.open();
+});
+afterEach(() => service.prefer({ x: 0 }));
+afterAll(() => service.close());
+
+const GREEDY = { temperature: 0, max_tokens: 5 };
+const [A, B, C] = [...'abc'].map((text) => text.charCodeAt(0)) as [number, number, number];
+/** The letters among many draws of one token. */
+async function drawn(fields: Record<string, unknown>): Promise<string> {
+  const { choices } = await service.answer({ n: 200, max_tokens: 1, seed: 1, ...fields });
+  return [...new Set(choices.map(({ message }) => message.content))].toSorted().join('');
+}
+
+describe('penalties', () => {
+  test('frequency_penalty is subtracted once for each time in the reply; the prompt does not count', async () => {
+    // a 1.0, 0.4, -0.2: then b, whose 0 falls to -0.6, and so on.
+    service.prefer({ a: 1, b: 0 });
+    const messages = [{ role: 'user', content: 'aaaa' }];
+    expect(await service.content({ ...GREEDY, messages, frequency_penalty: 0.6 })).toBe('aabab');
+  });
+
+  test('presence_penalty is subtracted once', async () => {
+    service.prefer({ a: 1, b: 0 });
+    expect(await service.content({ ...GREEDY, presence_penalty: 1.5 })).toBe('abaaa');
+  });
+
+  test('repetition_penalty divides or multiplies, over reply and prompt, the template’s words included', async () => {
+    // `assistant` in the template holds an a: 1 / 2 is below 0.75, which falls to 0.375 in its turn.
+    service.prefer({ a: 1, b: 0.75 });
+    expect(await service.content({ ...GREEDY, repetition_penalty: 2 })).toBe('baaaa');
+    // And -1 * 2 is below -1.5, which falls to -3.
+    service.prefer({ a: -1, b: -1.5 });
+    expect(await service.content({ ...GREEDY, repetition_penalty: 2 })).toBe('baaaa');
+  });
+});
+
+describe('masks', () => {
+  test('logit_bias is added before the choice, also of the likeliest', async () => {
+    service.prefer({ a: 1, b: 0 });
+    expect(await service.content({ ...GREEDY, logit_bias: { [B]: 1.5 } })).toBe('bbbbb');
+  });
+
+  test('allowed_token_ids leaves nothing else', async () => {
+    service.prefer({ a: 9, b: 0, c: -1 });
+    expect(await service.content({ ...GREEDY, allowed_token_ids: [C, B] })).toBe('bbbbb');
+  });
+
+  test('bad_words keep words out of the reply, as they are and behind a space', async () => {
+    service.prefer((reply) => ({ a: reply.endsWith('a') ? 0 : 1, b: reply.endsWith('a') ? 2 : 0 }));
+    expect(await service.content(GREEDY)).toBe('ababa');
+    expect(await service.content({ ...GREEDY, bad_words: ['ab'] })).toBe('aaaaa');
+    service.prefer({ a: 1, b: 0 });
+    expect(await service.content({ ...GREEDY, bad_words: ['a'] })).toBe('bbbbb');
+  });
+
+  test('the masks come first: no bias brings a token back', async () => {
+    service.prefer({ a: 1, b: 0 });
+    const biased = { ...GREEDY, logit_bias: { [A]: 100 } };
+    expect(await service.content({ ...biased, allowed_token_ids: [B] })).toBe('bbbbb');
+    expect(await service.content({ ...biased, bad_words: ['a'] })).toBe('bbbbb');
+    expect(await service.content({ ...biased, structured_outputs: { regex: 'b+' } })).toBe('bbbbb');
+  });
+
+  test('masks that leave no token are a failure of the request, not an answer', async () => {
+    service.prefer({ a: 1 });
+    expect(await service.refusal({ ...GREEDY, allowed_token_ids: [A], structured_outputs: { regex: 'b' } })).toBe(
+      '500 null',
+    );
+  });
+});
+
+describe('the draw', () => {
+  const three = { a: Math.log(0.5), b: Math.log(0.3), c: Math.log(0.2) };
+
+  test('temperature 0 takes the likeliest, and 0.01 nearly so; high ones draw all', async () => {
+    service.prefer(three);
+    expect(await drawn({})).toBe('abc');
+    expect(await service.content({ ...GREEDY, top_p: 0.1, top_k: 2, min_p: 0.5 })).toBe('aaaaa');
+    expect(await drawn({ temperature: 0.001 })).toBe('a');
+    // 0.01 and not 0: a hundredth of a nat is one at that temperature.
+    service.prefer({ a: 0.01, b: 0 });
+    expect(await drawn({ temperature: 0.001 })).toBe('ab');
+  });
+
+  test('top_k keeps k and the ties of the k-th; 0, -1 and more than there are keep all', async () => {
+    service.prefer(three);
+    expect(await drawn({ top_k: 1 })).toBe('a');
+    expect(await drawn({ top_k: 2 })).toBe('ab');
+    for (const all of [0, -1, 1_000_000]) expect(await drawn({ top_k: all })).toBe('abc');
+    service.prefer({ a: 1, b: 0, c: 0 });
+    expect(await drawn({ top_k: 2 })).toBe('abc');
+  });
+
+  test('top_p keeps a token while those above it have less', async () => {
+    service.prefer(three);
+    expect(await drawn({ top_p: 0.5 })).toBe('a');
+    expect(await drawn({ top_p: 0.51 })).toBe('ab');
+    expect(await drawn({ top_p: 0.81 })).toBe('abc');
+    // Of what top_k left, where a has 0.625.
+    expect(await drawn({ top_p: 0.6, top_k: 2 })).toBe('a');
+  });
+
+  test('min_p is a share of the likeliest, after temperature', async () => {
+    service.prefer(three);
+    expect(await drawn({ min_p: 0.5 })).toBe('ab');
+    expect(await drawn({ min_p: 0.61 })).toBe('a');
+    // At temperature 2 the shares are the square roots: b has 0.77 of a, c 0.63.
+    expect(await drawn({ min_p: 0.61, temperature: 2 })).toBe('abc');
+  });
+
+  test('choice i of a seed is the choice of seed + i', async () => {
+    service.inference.model.say((_context, row) => void row.fill(0));
+    const ids = async (fields: object) =>
+      (await service.answer({ max_tokens: 8, return_token_ids: true, ...fields })).choices.map(
+        (choice) => choice.token_ids,
+      );
+    const [first, second] = await ids({ seed: 5, n: 2 });
+    expect([[first], [second]]).toEqual([await ids({ seed: 5 }), await ids({ seed: 6 })]);
+    expect(first).not.toEqual(second);
+  });
+});
+
+describe('refused where the vocabulary is known', () => {
+  // prettier-ignore
+  test.each<[Record<string, unknown>, string]>([
+    [{ logit_bias: { '-1': 1 } }, '400 logit_bias'],
+    [{ logit_bias: { '261': 1 } }, '400 logit_bias'],
+    [{ stop_token_ids: [261] }, '400 stop_token_ids'],
+    [{ allowed_token_ids: [] }, '400 allowed_token_ids'],
+    [{ allowed_token_ids: [261] }, '400 allowed_token_ids'],
+    [{ bad_words: ['  '] }, '400 bad_words'],
+  ])('%j: %s, also as a stream', async (fields, expected) => {
+    expect(await service.refusal(fields)).toBe(expected);
+    expect(await service.refusal({ ...fields, stream: true })).toBe(expected);
+  });
+});
+
+test('min_tokens keeps the end and every stop id away', async () => {
+  service.prefer({ [END]: 9, b: 5, a: 0 });
+  expect(await service.reply({ ...GREEDY, min_tokens: 2 })).toMatchObject({ content: 'bb', reason: 'stop' });
+  expect(await service.reply({ ...GREEDY, min_tokens: 2, stop_token_ids: [B] })).toMatchObject({ content: 'aa' });
+});

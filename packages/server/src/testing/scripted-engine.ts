@@ -1,0 +1,126 @@
+import { randomUUID } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+import {
+  EngineError,
+  type EngineEvent,
+  type EngineStats,
+  type GenerateRequest,
+  openScriptedEngine,
+  type ScriptedEngine,
+  type ScriptedEngineOptions,
+  type TokenizeInput,
+} from '@trainyard/engine';
+
+import type { InferenceBackend, Tokenized } from '../backends.ts';
+import { BackendFailure } from '../http-faults.ts';
+
+/**
+ * The real engine in this process, over a model that says what a test wants: everything between HTTP and logits is the real thing.
+ *
+ * ```ts
+ * const inference = await ScriptedEngineInference.open({ template: 'tools' });
+ * inference.model.sayText('Hello');
+ * const server = await TestServer.startOn(inference);
+ * ```
+ */
+export class ScriptedEngineInference implements InferenceBackend {
+  readonly baseModel: InferenceBackend['baseModel'];
+  readonly requests: GenerateRequest[] = [];
+  readonly model: ScriptedEngine;
+  #isStepping = false;
+
+  private constructor(model: ScriptedEngine) {
+    this.model = model;
+    const { contextLength, vocabSize } = model.model;
+    this.baseModel = { id: 'tiny/base', contextLength, vocabSize };
+    model.engine.onWork = () => this.#wake();
+  }
+
+  static async open(options: ScriptedEngineOptions = {}): Promise<ScriptedEngineInference> {
+    return new ScriptedEngineInference(await openScriptedEngine(options));
+  }
+
+  async *generate(request: GenerateRequest, signal: AbortSignal): AsyncGenerator<EngineEvent> {
+    this.requests.push(request);
+    const { engine } = this.model;
+    const requestId = randomUUID();
+    const events: EngineEvent[] = [];
+    let arrived = Promise.withResolvers<void>();
+    const abort = () => {
+      engine.abort(requestId);
+      this.#wake();
+    };
+    signal.addEventListener('abort', abort, { once: true });
+    this.model.submit({ ...request, requestId }, (event) => {
+      events.push(event);
+      arrived.resolve();
+    });
+    this.#wake();
+    try {
+      for (;;) {
+        await arrived.promise;
+        arrived = Promise.withResolvers<void>();
+        for (const event of events.splice(0)) {
+          yield event;
+          if (event.kind === 'completed' || event.kind === 'failed') return;
+        }
+      }
+    } finally {
+      signal.removeEventListener('abort', abort);
+      abort();
+    }
+  }
+
+  async tokenize(input: TokenizeInput, options: { withTexts: boolean; signal: AbortSignal }): Promise<Tokenized> {
+    const { codec } = this.model;
+    const tokenIds = await asBackendCall(() => codec.tokenize(input, options.signal));
+    return { tokenIds, texts: options.withTexts ? codec.tokenTexts(tokenIds) : null };
+  }
+
+  async detokenize(tokenIds: readonly number[]): Promise<string> {
+    return asBackendCall(() => this.model.codec.detokenize(tokenIds));
+  }
+
+  isHealthy(): boolean {
+    return true;
+  }
+
+  stats(): EngineStats {
+    return this.model.engine.stats();
+  }
+
+  get lastRequest(): GenerateRequest {
+    const request = this.requests.at(-1);
+    if (!request) throw new Error('no request has arrived');
+    return request;
+  }
+
+  close(): void {
+    this.model.close();
+  }
+
+  #wake(): void {
+    if (!this.#isStepping) void this.#stepWhileThereIsWork();
+  }
+
+  /** One step a turn of the event loop, as the engine host does it. */
+  async #stepWhileThereIsWork(): Promise<void> {
+    const { engine } = this.model;
+    this.#isStepping = true;
+    while (engine.hasWork) {
+      engine.step();
+      await nextTurn();
+    }
+    this.#isStepping = false;
+  }
+}
+
+async function asBackendCall<Result>(call: () => Result | Promise<Result>): Promise<Result> {
+  try {
+    return await call();
+  } catch (error) {
+    if (error instanceof EngineError) throw new BackendFailure(error.code, error.message, error.param);
+    throw error;
+  }
+}

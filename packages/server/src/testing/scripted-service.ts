@@ -1,0 +1,81 @@
+import type { ScriptedEngineOptions } from '@trainyard/engine';
+import type { ChatCompletion, ErrorBody } from '@trainyard/protocol';
+
+import { ScriptedEngineInference } from './scripted-engine.ts';
+import { TestServer } from './test-server.ts';
+
+/** Logits by text: a token of one byte, or the end of the reply as `END`. All other tokens are far below. */
+export type LogitsByText = Readonly<Record<string, number>>;
+export const END = '<|im_end|>';
+/** So far below that no bias and no penalty brings a token back. */
+const FAR_BELOW = -1000;
+
+/** A service whose model is scripted, asked over HTTP. */
+export class ScriptedService {
+  readonly server: TestServer<ScriptedEngineInference>;
+
+  private constructor(server: TestServer<ScriptedEngineInference>) {
+    this.server = server;
+  }
+
+  static async open(options: ScriptedEngineOptions = {}): Promise<ScriptedService> {
+    return new ScriptedService(await TestServer.startOn(await ScriptedEngineInference.open(options)));
+  }
+
+  get inference(): ScriptedEngineInference {
+    return this.server.inference;
+  }
+
+  /** From now on every reply is this text; see `ScriptedEngine.sayText`. */
+  say(text: string | ((prompt: string) => string)): void {
+    this.inference.model.sayText(text);
+  }
+
+  /** From now on these are the logits; a function is given the reply so far. */
+  prefer(logits: LogitsByText | ((reply: string) => LogitsByText)): void {
+    const { tokenizer } = this.inference.model;
+    this.inference.model.say(({ replyIds }, row) => {
+      row.fill(FAR_BELOW);
+      const now = typeof logits === 'function' ? logits(tokenizer.decode(replyIds)) : logits;
+      for (const [text, logit] of Object.entries(now)) row[tokenizer.encodeWithSpecial(text)[0]!] = logit;
+    });
+  }
+
+  /** @throws when the answer is not 200 */
+  async answer(fields: Record<string, unknown> = {}): Promise<ChatCompletion> {
+    const response = await this.server.chat(fields);
+    if (response.statusCode !== 200) throw new Error(response.body);
+    return response.json<ChatCompletion>();
+  }
+
+  /** The only choice: its text, and why it ended. */
+  async reply(fields: Record<string, unknown> = {}): Promise<{ content: string; reason: string; stop: unknown }> {
+    const [choice] = (await this.answer(fields)).choices;
+    return { content: choice!.message.content!, reason: choice!.finish_reason, stop: choice!.stop_reason };
+  }
+
+  async content(fields: Record<string, unknown> = {}): Promise<string> {
+    return (await this.reply(fields)).content;
+  }
+
+  /** The prompt as the model was given it. */
+  async prompt(fields: Record<string, unknown> = {}): Promise<string> {
+    return (await this.answer({ max_tokens: 1, ...fields, return_prompt_text: true })).prompt_text!;
+  }
+
+  /** `status param`, such as `422 n`. @throws when the answer is 200 */
+  async refusal(fields: Record<string, unknown>): Promise<string> {
+    const response = await this.server.chat(fields);
+    if (response.statusCode === 200) throw new Error(`accepted: ${response.body}`);
+    return `${response.statusCode} ${response.json<ErrorBody>().error.param}`;
+  }
+
+  async message(fields: Record<string, unknown>): Promise<string> {
+    return (await this.server.chat(fields)).json<ErrorBody>().error.message;
+  }
+
+  async close(): Promise<void> {
+    await this.server.close();
+    this.inference.close();
+  }
+}
