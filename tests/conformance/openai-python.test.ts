@@ -40,8 +40,12 @@ describe.skipIf(!hasPython)('the unmodified openai client (Python)', () => {
       pythonEnvironment(ROOT).python,
       [
         join(import.meta.dirname, 'openai_client.py'),
-        ...[scripted.url, scripted.apiKey, scripted.model],
-        ...[real.url, real.apiKey, 'HuggingFaceTB/SmolLM2-135M-Instruct'],
+        scripted.url,
+        scripted.apiKey,
+        scripted.model,
+        real.url,
+        real.apiKey,
+        'HuggingFaceTB/SmolLM2-135M-Instruct',
       ],
       { timeout: TIMEOUT_MS, maxBuffer: 64e6 },
     );
