@@ -110,6 +110,7 @@ describe.skipIf(!hasPython)('the unmodified openai client (Python)', () => {
       is_streamed_alike: true,
       ends_alike: true,
       usage_difference: 0,
+      finished_choices: [0, 1, 2],
       num_entries_missing: 0,
       num_tops: [2],
       largest_logprob: expect.toSatisfy((value: number) => value <= 0),

@@ -135,12 +135,20 @@ def sample(client: OpenAI, model: str) -> dict:
     """The real model: log-probabilities, choices, usage of streams, forced tools, a schema."""
     request = {"model": model, "messages": [{"role": "user", "content": "What is the capital of France?"}], "max_tokens": 16, "seed": 5}
     whole = client.chat.completions.create(**request, n=3, logprobs=True, top_logprobs=2)
-    texts, finish_reasons, usage = ["", "", ""], [None] * 3, None
-    for chunk in client.chat.completions.create(**request, n=3, stream=True, stream_options={"include_usage": True}):
+    greedy = {**request, "temperature": 0}
+    whole_greedy = client.chat.completions.create(**greedy)
+    text, finish_reason, usage = "", None, None
+    for chunk in client.chat.completions.create(**greedy, stream=True, stream_options={"include_usage": True}):
         usage = chunk.usage or usage
         for choice in chunk.choices:
-            texts[choice.index] += choice.delta.content or ""
-            finish_reasons[choice.index] = choice.finish_reason or finish_reasons[choice.index]
+            text += choice.delta.content or ""
+            finish_reason = choice.finish_reason or finish_reason
+    finishes = [
+        choice.index
+        for chunk in client.chat.completions.create(**request, n=3, stream=True)
+        for choice in chunk.choices
+        if choice.finish_reason
+    ]
     entries = [entry for choice in whole.choices for entry in choice.logprobs.content]
     forced = client.chat.completions.parse(
         model=model, messages=[{"role": "user", "content": "Rome?"}], tools=TOOLS, tool_choice="required", max_tokens=200, seed=2, temperature=1
@@ -149,13 +157,14 @@ def sample(client: OpenAI, model: str) -> dict:
         model=model, messages=[{"role": "user", "content": "Describe a ship."}], response_format=Ship, max_tokens=200, seed=2, temperature=1
     )
     return {
-        "is_streamed_alike": texts == [choice.message.content for choice in whole.choices],
-        "ends_alike": finish_reasons == [choice.finish_reason for choice in whole.choices],
-        "usage_difference": usage.completion_tokens - whole.usage.completion_tokens,
+        "is_streamed_alike": text == whole_greedy.choices[0].message.content,
+        "ends_alike": finish_reason == whole_greedy.choices[0].finish_reason,
+        "usage_difference": usage.completion_tokens - whole_greedy.usage.completion_tokens,
+        "finished_choices": sorted(finishes),
         "num_entries_missing": whole.usage.completion_tokens - len(entries),
         "num_tops": sorted({len(entry.top_logprobs) for entry in entries}),
         "largest_logprob": max(entry.logprob for entry in entries),
-        "num_different": len(set(texts)),
+        "num_different": len({choice.message.content for choice in whole.choices}),
         "called": [call.function.name for call in forced.choices[0].message.tool_calls],
         "arguments": [type(call.function.parsed_arguments.city).__name__ for call in forced.choices[0].message.tool_calls],
         "ship": ship.choices[0].message.parsed.model_dump(),
