@@ -1,10 +1,10 @@
 /** Section 16 of the reference for chat completions, vector by vector: what is sent, what vLLM answers, what this service answers. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { GenerateRequest } from '@trainyard/engine';
-import type { ChatCompletion, ErrorBody, ValidationItem } from '@trainyard/protocol';
+import type { ErrorBody, ValidationItem } from '@trainyard/protocol';
 
 import { ScriptedEngineInference } from '../testing/scripted-engine.ts';
-import { readEvents, TestServer } from '../testing/test-server.ts';
+import { TestServer } from '../testing/test-server.ts';
 
 let server: TestServer<ScriptedEngineInference>;
 beforeAll(async () => {
@@ -170,85 +170,6 @@ describe('vectors', () => {
   ])('the body %j: vLLM %s', async (body, _reference, ours) => {
     const response = await server.request('POST', '/v1/chat/completions', body);
     expect({ status: response.statusCode, param: response.json<ErrorBody>().error.param }).toEqual(ours);
-  });
-});
-
-describe('what vectors do to the answer', () => {
-  const reply = async (fields: Record<string, unknown>): Promise<ChatCompletion> => {
-    const response = await server.chat({ max_tokens: 20, ...fields });
-    expect(response.statusCode, response.body).toBe(200);
-    return response.json<ChatCompletion>();
-  };
-  const content = async (fields: Record<string, unknown>) => (await reply(fields)).choices[0]?.message.content;
-
-  test('a bias of 500 is one of 100: it lifts no token above one that leads by 101', async () => {
-    const [a, b] = [...'ab'].map((text) => text.charCodeAt(0)) as [number, number];
-    const lead = (by: number) =>
-      server.inference.model.say((_context, row) => {
-        row.fill(-1000);
-        row[a] = by;
-        row[b] = 0;
-      });
-    const fields = { logit_bias: { [b]: 500 }, temperature: 0, max_tokens: 1 };
-    lead(101);
-    expect(await content(fields)).toBe('a');
-    lead(99);
-    expect(await content(fields)).toBe('b');
-    server.inference.model.sayText('{"a":1}');
-  });
-
-  test('top_logprobs null counts as 0: the sampled token only', async () => {
-    const { choices } = await reply({ top_logprobs: null, logprobs: true });
-    expect(choices[0]!.logprobs!.content).toHaveLength('{"a":1}'.length + 1);
-    expect(choices[0]!.logprobs!.content!.every(({ top_logprobs: top }) => top.length === 0)).toBe(true);
-  });
-
-  test('prompt_logprobs true counts as 1, and 0 in a stream is never given', async () => {
-    const { prompt_logprobs: prompt, usage } = await reply({ prompt_logprobs: true });
-    expect(prompt).toHaveLength(usage.prompt_tokens);
-    expect(prompt![0]).toBeNull();
-    expect(Object.keys(prompt![1]!)).toHaveLength(2);
-    const stream = await server.chat({ prompt_logprobs: 0, stream: true });
-    expect(readEvents(stream.body).isDone).toBe(true);
-    expect(stream.body).not.toContain('prompt_logprobs');
-  });
-
-  test('seed -1 is no seed: replies differ, and those of a seed do not', async () => {
-    server.inference.model.say((_context, row) => void row.fill(0));
-    const ids = async (seed: number) => (await reply({ seed, return_token_ids: true })).choices[0]!.token_ids;
-    expect(await ids(-1)).not.toEqual(await ids(-1));
-    expect(await ids(5)).toEqual(await ids(5));
-    server.inference.model.sayText('{"a":1}');
-  });
-
-  test('repetition_detection ends a reply that repeats itself', async () => {
-    server.inference.model.sayText('xabababab');
-    const { choices } = await reply({ repetition_detection: { max_pattern_size: 3, min_count: 2 } });
-    expect(choices[0]).toMatchObject({
-      message: { content: 'xabab' },
-      finish_reason: 'repetition',
-      stop_reason: 'repetition_detected',
-    });
-    server.inference.model.sayText('{"a":1}');
-  });
-
-  test('a regex holds the reply, whatever stands beside it', async () => {
-    expect(await content({ structured_outputs: { regex: 'a', _backend: 'x', bogus: 1 } })).toBe('a');
-    expect(await content({ structured_outputs: { regex: 'b' }, response_format: { type: 'text' } })).toBe('b');
-  });
-
-  test('stop null, an unknown field and guided_json {} leave the reply alone', async () => {
-    expect(await content({ stop: null, foo: 'bar', guided_json: {} })).toBe('{"a":1}');
-  });
-
-  test('reasoning_content in a message reaches the template as reasoning', async () => {
-    const chat_template = '{% for m in messages %}{{ m.reasoning }}|{{ m.reasoning_content }}{% endfor %}';
-    const body = await reply({
-      messages: [{ role: 'assistant', content: 'x', reasoning_content: 'because' }],
-      chat_template,
-      return_prompt_text: true,
-    });
-    expect(body).toMatchObject({ prompt_text: 'because|because' });
   });
 });
 

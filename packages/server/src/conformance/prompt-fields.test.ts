@@ -137,10 +137,19 @@ describe('the way of a request', () => {
   });
 
   test('prompt_logprobs compute the prompt, whatever is in the cache', async () => {
-    const usage = async (fields: Record<string, unknown>) => (await service.answer(fields)).usage.prompt_tokens_details!.cached_tokens;
+    const usage = async (fields: Record<string, unknown>) =>
+      (await service.answer(fields)).usage.prompt_tokens_details!.cached_tokens;
     await service.answer();
     expect(await usage({})).toBeGreaterThan(0);
     expect(await usage({ prompt_logprobs: 0 })).toBe(0);
+  });
+
+  test('what only newer releases of vLLM do is refused by name, and passes where it asks for nothing', async () => {
+    expect(await service.refusal({ logprobs: true, logprob_token_ids: [1] })).toBe('400 logprob_token_ids');
+    for (const budget of [0, 5])
+      expect(await service.refusal({ thinking_token_budget: budget })).toBe('400 thinking_token_budget');
+    await service.answer({ logprob_token_ids: [], thinking_token_budget: -1 });
+    await service.answer({ logprob_token_ids: null, thinking_token_budget: null });
   });
 
   test('what speaks of other machines, media and samplers changes nothing', async () => {

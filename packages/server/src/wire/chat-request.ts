@@ -3,7 +3,7 @@ import { type ChatCompletionRequest, messageFaults } from '@trainyard/protocol';
 
 import type { ResolvedModel } from '../model-names.ts';
 import { RequestError } from '../request-error.ts';
-import { conflict } from './conflict.ts';
+import { conflict, unsupported } from './conflict.ts';
 import { messageText } from './message-text.ts';
 import {
   checkSharedFields,
@@ -57,6 +57,12 @@ export function checkChatRequest(body: ChatCompletionRequest): void {
   checkSharedFields(body, requestedTokens(body));
   checkTools(body);
   checkOpenEnd(body);
+  const { thinking_token_budget: budget } = body;
+  if (typeof budget === 'number' && budget >= 0)
+    throw unsupported(
+      'thinking_token_budget',
+      `send -1, got ${budget}; \`max_completion_tokens\` limits reasoning, too`,
+    );
 }
 
 /** @throws {RequestError} `request.conflict` */

@@ -10,7 +10,7 @@ import {
 } from '@trainyard/protocol';
 
 import { RequestError } from '../request-error.ts';
-import { conflict } from './conflict.ts';
+import { conflict, unsupported } from './conflict.ts';
 import { outputConstraint } from './output-constraint.ts';
 
 /** What chat and text completions share on their way to the engine. */
@@ -54,10 +54,9 @@ export function checkSharedFields(body: SharedFields, maxTokens: RequestedTokens
     ]);
   }
   const removed = removedField(body);
-  if (removed !== null)
-    throw new RequestError('request.unsupported', `\`${removed}\` does nothing any more: send \`structured_outputs\``, {
-      param: removed,
-    });
+  if (removed !== null) throw unsupported(removed, 'send `structured_outputs`');
+  if (body.logprob_token_ids && body.logprob_token_ids.length > 0)
+    throw unsupported('logprob_token_ids', 'send `top_logprobs`');
   if (!body.stream && body.stream_options && Object.keys(body.stream_options).length > 0)
     throw conflict('stream_options', '`stream_options` is only allowed with `stream: true`');
   const { prompt_logprobs: promptLogprobs = null } = body;

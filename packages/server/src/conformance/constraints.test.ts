@@ -1,0 +1,199 @@
+/** Reference §8: constrained replies through the whole service. Languages as such are tested in packages/constraints and tests/constraints. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { END, ScriptedService } from '../testing/scripted-service.ts';
+
+let service: ScriptedService;
+let thinker: ScriptedService;
+beforeAll(async () => {
+  service = await ScriptedService.open({ template: 'tools' });
+  thinker = await ScriptedService.open({ template: 'thinking' });
+});
+afterAll(async () => {
+  await service.close();
+  await thinker.close();
+});
+
+const GREEDY = { temperature: 0, max_tokens: 200 };
+const SCHEMA = { type: 'object', properties: { a: { type: 'integer' }, b: { type: 'string' } }, required: ['a'] };
+const schemaFormat = (schema: unknown, more: object = {}) => ({
+  response_format: { type: 'json_schema', json_schema: { name: 'x', schema, ...more } },
+});
+const outputs = (structured_outputs: object) => ({ structured_outputs });
+/** What the model says when it wants to say `wanted` and may not always: where they part, its next choice is the lowest token that is allowed. */
+async function held(wanted: string, fields: Record<string, unknown>): Promise<string> {
+  service.say(wanted);
+  return service.content({ ...GREEDY, ...fields });
+}
+/** Whether a text can be said as it is. */
+async function allows(text: string, fields: Record<string, unknown>): Promise<boolean> {
+  return (await held(text, { max_tokens: text.length + 2, ...fields })) === text;
+}
+
+describe('each kind holds the reply', () => {
+  // prettier-ignore
+  test.each<[string, Record<string, unknown>, yes: string[], no: string[]]>([
+    ['json', outputs({ json: SCHEMA }), ['{"a":1}', '{"a":1,"b":"x"}', '{ "a": 1 }'], ['{}', '{"b":"x","a":1}', '{"a":1,"c":2}', 'x']],
+    ['json as text', outputs({ json: JSON.stringify(SCHEMA) }), ['{"a":1}'], ['{}']],
+    ['json true', outputs({ json: true }), ['1', '[{}]'], ['x']],
+    ['json_object', outputs({ json_object: true }), ['{}', '{"z":[1]}'], ['[]', '1']],
+    ['regex', outputs({ regex: 'a+b' }), ['aab'], ['ab!', 'xab', 'b']],
+    ['choice', outputs({ choice: ['Yes', 'No '] }), ['Yes', 'No '], ['yes', 'No', 'Maybe']],
+    ['grammar, GBNF', outputs({ grammar: 'root ::= "x" [0-9]' }), ['x1'], ['x', 'y1']],
+    ['grammar, Lark', outputs({ grammar: 'start: "x" /[0-9]/' }), ['x1'], ['x', 'y1']],
+    ['structural_tag', outputs({ structural_tag: JSON.stringify({ type: 'structural_tag', format: { type: 'const_string', value: 'hi' } }) }), ['hi'], ['ho']],
+    ['response_format text', { response_format: { type: 'text' } }, ['anything'], []],
+    ['response_format json_object', { response_format: { type: 'json_object' } }, ['{"z":1}'], ['[]']],
+    ['response_format json_schema', schemaFormat(SCHEMA), ['{"a":1}'], ['{}']],
+    ['response_format json_schema, not strict', schemaFormat(SCHEMA, { strict: false, description: 'd' }), ['{"a":1}'], ['{}']],
+    ['response_format structural_tag', { response_format: { type: 'structural_tag', format: { type: 'regex', pattern: 'h.' } } }, ['hi'], ['x']],
+    ['response_format structural_tag with triggers', { response_format: { type: 'structural_tag', triggers: ['<f'], structures: [{ begin: '<f>', schema: { type: 'integer' }, end: '</f>' }] } }, ['a<f>1</f>b'], ['<f>x</f>']],
+  ])('%s', async (_name, fields, yes, no) => {
+    for (const text of yes) expect([text, await allows(text, fields)]).toEqual([text, true]);
+    for (const text of no) expect([text, await allows(text, fields)]).toEqual([text, false]);
+  });
+});
+
+describe('whitespace and other properties', () => {
+  const wide = '{    "a":1}';
+  const runaway = `{${' '.repeat(20)}"a":1}`;
+  test('runs of whitespace are capped, where vLLM’s have no end', async () => {
+    expect(await allows(wide, outputs({ json: SCHEMA }))).toBe(true);
+    expect(await allows(runaway, outputs({ json: SCHEMA }))).toBe(false);
+    expect(await allows(' {"a":1}', outputs({ json: SCHEMA }))).toBe(false);
+  });
+  test('disable_any_whitespace and whitespace_pattern are heeded, also beside a response_format', async () => {
+    expect(await allows('{"a": 1}', outputs({ json: SCHEMA, disable_any_whitespace: true }))).toBe(false);
+    expect(await allows('{"a":1}', outputs({ json: SCHEMA, disable_any_whitespace: true }))).toBe(true);
+    expect(await allows('{"a":_1}', outputs({ json: SCHEMA, whitespace_pattern: '_' }))).toBe(true);
+    expect(await allows('{"a": 1}', { ...schemaFormat(SCHEMA), ...outputs({ disable_any_whitespace: true }) })).toBe(
+      false,
+    );
+  });
+  test('undeclared properties are out unless schema or request lets them in', async () => {
+    const other = '{"a":1,"z":2}';
+    expect(await allows(other, outputs({ json: SCHEMA }))).toBe(false);
+    expect(await allows(other, outputs({ json: { ...SCHEMA, additionalProperties: true } }))).toBe(true);
+    expect(await allows(other, outputs({ json: SCHEMA, disable_additional_properties: false }))).toBe(true);
+    expect(await allows(other, outputs({ json: SCHEMA, disable_fallback: true }))).toBe(false);
+  });
+});
+
+describe('two kinds', () => {
+  test('are refused across both fields; the same twice is the format’s', async () => {
+    const json = { json: { type: 'integer' } };
+    expect(await allows('{"a":1}', { ...schemaFormat(SCHEMA), ...outputs(json) })).toBe(true);
+    expect(await allows('7', { ...schemaFormat(SCHEMA), ...outputs(json) })).toBe(false);
+    expect(await service.refusal({ ...schemaFormat(SCHEMA), ...outputs({ regex: 'a' }) })).toBe(
+      '400 structured_outputs',
+    );
+    expect(await allows('7', { response_format: null, ...outputs(json) })).toBe(true);
+  });
+});
+
+describe('the end', () => {
+  test('a complete constraint leaves nothing but the end, and the reply stops', async () => {
+    service.prefer((reply) => ({ ['abcdef'.charAt(reply.length)]: 1, [END]: 0 }));
+    expect(await service.reply({ ...GREEDY, ...outputs({ choice: ['abc'] }) })).toEqual({
+      content: 'abc',
+      reason: 'stop',
+      stop: null,
+    });
+  });
+  test('one that could go on leaves the choice to the model', async () => {
+    service.prefer((reply) => ({ '1': 1, [END]: reply.length >= 3 ? 2 : 0 }));
+    expect(await service.content({ ...GREEDY, ...outputs({ regex: '[0-9]+' }) })).toBe('111');
+  });
+  test('`length` cuts a value as it is', async () => {
+    service.say('{"a":12345}');
+    expect(await service.reply({ ...GREEDY, max_tokens: 7, ...outputs({ json: SCHEMA }) })).toMatchObject({
+      content: '{"a":12',
+      reason: 'length',
+    });
+  });
+  test('min_tokens behind a complete constraint does not keep the reply from ending', async () => {
+    service.say('abcdef');
+    expect(await service.reply({ ...GREEDY, min_tokens: 50, ...outputs({ regex: 'ab' }) })).toMatchObject({
+      content: 'ab',
+      reason: 'stop',
+    });
+  });
+  test('stop strings cut into it', async () => {
+    service.say('{"a":1,"b":"x"}');
+    expect(await service.reply({ ...GREEDY, stop: ',', ...outputs({ json: SCHEMA }) })).toMatchObject({
+      content: '{"a":1',
+      stop: ',',
+    });
+  });
+  test('special tokens do not come inside', async () => {
+    service.say('<|im_start|>');
+    expect(
+      await service.content({ ...GREEDY, max_tokens: 3, skip_special_tokens: false, ...outputs({ regex: '.*' }) }),
+    ).not.toContain('im_start');
+  });
+  test('raw log-probabilities are of what the constraint left', async () => {
+    service.inference.model.say((_context, row) => void row.fill(0));
+    const [first] = (
+      await service.answer({ ...GREEDY, logprobs: true, top_logprobs: 4, ...outputs({ choice: ['a', 'b'] }) })
+    ).choices[0]!.logprobs!.content;
+    expect(first!.logprob).toBeCloseTo(-Math.LN2, 6);
+    expect(first!.top_logprobs.map(({ logprob }) => logprob).slice(2)).toEqual([-9999, -9999]);
+  });
+});
+
+describe('refused before the first byte, also as a stream', () => {
+  const deep = (levels: number): unknown => (levels === 0 ? {} : { type: 'array', items: deep(levels - 1) });
+  // prettier-ignore
+  test.each<[string, Record<string, unknown>, string]>([
+    ['an empty json text', outputs({ json: '' }), '400 structured_outputs'],
+    ['a json text that is none', outputs({ json: '{' }), '400 structured_outputs'],
+    ['the schema false', outputs({ json: false }), '400 structured_outputs'],
+    ['an unknown type', schemaFormat({ type: 'text' }), '400 response_format'],
+    ['bounds that cross', schemaFormat({ type: 'integer', minimum: 2, maximum: 1 }), '400 response_format'],
+    ['an empty enum', schemaFormat({ enum: [] }), '400 response_format'],
+    ['a keyword that would not be enforced', schemaFormat({ not: {} }), '400 response_format'],
+    ['an unknown string format', schemaFormat({ type: 'string', format: 'colour' }), '400 response_format'],
+    ['a schema nested deeper than 64', schemaFormat(deep(70)), '400 response_format'],
+    ['NUL in a regex', outputs({ regex: 'a\0' }), '400 structured_outputs'],
+    ['a malformed regex', outputs({ regex: '(' }), '400 structured_outputs'],
+    ['a blank grammar', outputs({ grammar: ' \n' }), '400 structured_outputs'],
+    ['a grammar without root', outputs({ grammar: 'a ::= "a"' }), '400 structured_outputs'],
+    ['a structural tag that is no JSON', outputs({ structural_tag: '{' }), '400 structured_outputs'],
+    ['a structural tag without a format', { response_format: { type: 'structural_tag' } }, '400 response_format'],
+    ['an unknown format of a tag', { response_format: { type: 'structural_tag', format: { type: 'hum' } } }, '400 response_format'],
+    ['a begin without its trigger', { response_format: { type: 'structural_tag', triggers: ['['], structures: [{ begin: '<f>', schema: {}, end: '' }] } }, '400 response_format'],
+    ['a whitespace pattern that is none', outputs({ json: {}, whitespace_pattern: '(' }), '400 structured_outputs'],
+  ])('%s', async (_name, fields, expected) => {
+    expect(await service.refusal(fields)).toBe(expected);
+    expect(await service.refusal({ ...fields, stream: true })).toBe(expected);
+  });
+});
+
+describe('beside reasoning and tools', () => {
+  test('it begins behind the reasoning, or at once where there is none', async () => {
+    const fields = { ...GREEDY, ...outputs({ regex: 'a+' }) };
+    thinker.say('<think>hm, b?</think>aa');
+    const [choice] = (await thinker.answer(fields)).choices;
+    expect(choice!.message).toMatchObject({ reasoning: 'hm, b?', content: 'aa' });
+    expect(await thinker.content({ ...fields, chat_template_kwargs: { enable_thinking: false } })).toMatch(/^a+$/);
+    thinker.say('aaa');
+    expect(await thinker.content(fields)).toBe('aaa');
+  });
+
+  test('with tools of the model’s choosing it holds; a call that is forced takes its place', async () => {
+    const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }];
+    expect(await held('<tool_call>', { tools, max_tokens: 3, ...outputs({ regex: 'a+' }) })).toMatch(/^a+$/);
+    expect(
+      await held('<tool_call>', { tools, tool_choice: 'none', max_tokens: 3, ...outputs({ regex: 'a+' }) }),
+    ).toMatch(/^a+$/);
+    service.say('[{"name":"f","parameters":{}}]');
+    const [choice] = (
+      await service.answer({ ...GREEDY, tools, tool_choice: 'required', response_format: { type: 'json_object' } })
+    ).choices;
+    expect(choice!.message.tool_calls).toMatchObject([{ function: { name: 'f', arguments: '{}' } }]);
+    const named = { type: 'function', function: { name: 'f' } };
+    expect(await service.refusal({ tools, tool_choice: named, ...outputs({ regex: 'a+' }) })).toBe(
+      '400 structured_outputs',
+    );
+  });
+});

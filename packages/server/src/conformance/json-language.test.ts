@@ -1,0 +1,58 @@
+/** Reference §8.6: the JSON language of the default engine, statement by statement, and where this service differs on purpose. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { ScriptedService } from '../testing/scripted-service.ts';
+
+let service: ScriptedService;
+beforeAll(async () => {
+  service = await ScriptedService.open();
+});
+afterAll(() => service.close());
+
+const A = { a: { type: 'integer' } };
+
+/** Schema, texts that both allow, texts that both refuse, and those on which we differ: `+` only we allow, `-` only vLLM allows. */
+// prettier-ignore
+const STATEMENTS: readonly [about: string, schema: unknown, both: string[], neither: string[], differs: Record<string, '+' | '-'>][] = [
+  ['string', { type: 'string' }, ['"a"', ...['"', '\\', 'b', 'f', 'n', 'r', 't', 'u00e9'].map((escaped) => `"\\${escaped}"`)], ['"\n"', String.raw`"\x"`], { [String.raw`"\/"`]: '-' }],
+  ['string with a length', { type: 'string', maxLength: 2 }, ['"ab"'], ['"abc"'], { [String.raw`"\n"`]: '+' }],
+  ['integer', { type: 'integer' }, ['0', '-1', '10'], ['01', '1.0', '1e2'], { '-0': '+' }],
+  ['number', { type: 'number' }, ['0', '-0', '1.5', '1e5', '-2.5E-3'], ['.5', '1.', '+1'], {}],
+  ['number with bounds', { type: 'number', minimum: 0, maximum: 2 }, ['0.5', '2'], ['3', '-1'], {}],
+  ['const and enum in compact form', { enum: [{ x: [1, 2] }, 'b'] }, ['{"x":[1,2]}', '"b"'], ['"c"'], {}],
+  ['any object', { type: 'object' }, ['{}', '{"z":1}'], ['[]'], {}],
+  ['no properties declared', { type: 'object', properties: {} }, ['{}'], ['{"z":1}'], {}],
+  ['declared order', { type: 'object', properties: { a: {}, b: {} } }, ['{"a":1,"b":2}', '{"b":2}'], ['{"b":2,"a":1}'], {}],
+  ['additional properties behind the declared', { type: 'object', properties: A, additionalProperties: { type: 'string' } }, ['{"a":1,"z":"x"}'], ['{"z":1}', '{"a":1,"a":"x"}'], {}],
+  ['maxProperties', { type: 'object', additionalProperties: { type: 'integer' }, maxProperties: 1 }, ['{}', '{"x":1}'], ['{"x":1,"y":2}'], {}],
+  ['any array', { type: 'array' }, ['[]', '[1,"a"]'], ['{}'], {}],
+  ['prefixItems alone', { type: 'array', prefixItems: [{ type: 'integer' }, { type: 'null' }] }, ['[]', '[1]', '[1,null]'], ['["a"]'], { '[1,null,2]': '+' }],
+  ['types and alternatives', { anyOf: [{ type: ['integer', 'null'] }, { const: 'x' }] }, ['1', 'null', '"x"'], ['"y"', 'true'], {}],
+  ['references, recursive ones too', { $ref: '#/$defs/n', $defs: { n: { type: 'object', properties: { n: { $ref: '#/$defs/n' } } } } }, ['{}', '{"n":{"n":{}}}'], ['{"n":1}'], {}],
+  ['properties without a type', { properties: A }, ['{"a":1}'], ['{"a":"x"}'], { '5': '+' }],
+  ['numeric bounds without a type', { minimum: 5 }, ['5', '"a"'], [], { '4': '-' }],
+  ['a pattern', { type: 'string', pattern: 'foo' }, ['"foo"'], ['"fo"'], { '"xfoox"': '+' }],
+];
+
+test.each(STATEMENTS)('%s', async (_about, schema, both, neither, differs) => {
+  const allows = async (text: string) => {
+    service.say(text);
+    const fields = { temperature: 0, max_tokens: Buffer.byteLength(text) + 2, structured_outputs: { json: schema } };
+    return (await service.content(fields)) === text;
+  };
+  const expected = new Map([
+    ...both.map((text) => [text, true] as const),
+    ...neither.map((text) => [text, false] as const),
+    ...Object.entries(differs).map(([text, who]) => [text, who === '+'] as const),
+  ]);
+  for (const [text, isAllowed] of expected) expect([text, await allows(text)]).toEqual([text, isAllowed]);
+});
+
+test('a required key that is not declared is refused where nothing undeclared may come: vLLM drops it', async () => {
+  const json = { type: 'object', properties: A, required: ['z'] };
+  expect(await service.refusal({ structured_outputs: { json } })).toBe('400 structured_outputs');
+  expect(await service.message({ structured_outputs: { json } })).toContain("required property 'z'");
+  service.say('{"a":1,"z":2}');
+  const open = { json, disable_additional_properties: false };
+  expect(await service.content({ temperature: 0, structured_outputs: open })).toBe('{"a":1,"z":2}');
+});
