@@ -396,4 +396,15 @@ describe('validate', () => {
     const large = schema({ enum: Array.from({ length: 9000 }, (_, index) => `value ${index}`) });
     await expect(slow.validate(large)).rejects.toMatchObject({ code: 'constraint.timeout' });
   });
+
+  test('a verdict that waited while this thread was busy is not too late', async () => {
+    using busy = await Constraints.create(BYTES, { validationTimeoutMs: 100 });
+    await busy.validate(regex('the thread is there'));
+    // From here timers come next, and messages of other threads behind them.
+    await new Promise((next) => setImmediate(next));
+    const waiting = busy.validate(regex('a[bc]+d'));
+    const until = performance.now() + 300;
+    while (performance.now() < until);
+    await expect(waiting).resolves.toBeUndefined();
+  });
 });
