@@ -53,6 +53,8 @@ export class ActiveRequest {
   /** Clamped to ±100. */
   readonly logitBias: readonly (readonly [number, number])[];
   readonly badWords: BadWords | null;
+  /** Its replies must be the same another time. */
+  readonly isReproducible: boolean;
   readonly constraint: RequestConstraint | null;
   readonly thinkingLimit: ThinkingLimit | null;
   /** Control tokens give no text. */
@@ -94,6 +96,7 @@ export class ActiveRequest {
     this.allowedIds = request.allowedTokenIds ? [...new Set(request.allowedTokenIds)] : null;
     this.logitBias = request.sampling.logitBias.map(([id, bias]) => [id, Math.max(-100, Math.min(100, bias))] as const);
     this.badWords = parts.badWords;
+    this.isReproducible = request.sampling.seed !== null || request.sampling.temperature === 0 || isBeamSearch;
     this.constraint = parts.constraint;
     this.thinkingLimit = parts.thinkingLimit;
     this.#replyReader = parts.replyReader;

@@ -236,6 +236,7 @@ export class Engine {
     batch.clear(plan.entries[0]!.sequence.owner.adapter);
     this.#rows = [];
     for (const { sequence, count } of plan.entries) {
+      batch.isReproducible ||= sequence.owner.isReproducible;
       const { tokens, numComputed, slot } = sequence;
       for (let position = numComputed; position < numComputed + count; position++) {
         const wantsLogits = sequence.wantsLogitsAt(position);

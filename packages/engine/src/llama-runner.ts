@@ -4,7 +4,16 @@ import { KvFullError } from './model-runner.ts';
 import type { ModelRunner, RunnerAdapter, StepBatch } from './model-runner.ts';
 import { ThreadGovernor } from './thread-governor.ts';
 
-/** llama.cpp under the scheduler: one context with one KV memory for all sequences. */
+/** What llama.cpp numbers sequences with at most. */
+const MAX_SEQUENCES = 256;
+
+/**
+ * llama.cpp under the scheduler: one context with one KV memory for all sequences.
+ *
+ * ggml multiplies a single row by other code than several, with other roundings: a token computed alone has logits that differ by up to some hundredths from
+ * the same token computed in company. Batches of two tokens and more agree to the bit, of any size, anywhere in the memory. So a lone token that must be
+ * reproducible gets a companion, in a sequence and a cell of its own that are empty again afterwards.
+ */
 export class LlamaRunner implements ModelRunner {
   readonly vocabSize: number;
   readonly capacityTokens: number;
@@ -14,16 +23,20 @@ export class LlamaRunner implements ModelRunner {
   readonly #model: LlamaModel;
   readonly #context: LlamaContext;
   readonly #threads: ThreadGovernor;
+  /** The sequence of the companion. */
+  readonly #companion: number;
 
   /** The model stays the caller's; the context made here is closed with the runner. */
   constructor(model: LlamaModel, options: LlamaContextOptions) {
     this.#model = model;
-    this.#context = new LlamaContext(model, options);
+    const maxSequences = Math.min(options.maxSequences + 1, MAX_SEQUENCES);
+    this.#context = new LlamaContext(model, { ...options, maxSequences });
+    this.#companion = maxSequences - 1;
     this.#threads = new ThreadGovernor(options.numThreads);
     this.vocabSize = model.vocabSize;
-    this.capacityTokens = this.#context.contextTokens;
+    this.capacityTokens = this.#context.contextTokens - 1;
     this.contextLength = Math.min(model.contextLength, this.capacityTokens);
-    this.maxSequences = this.#context.maxSequences;
+    this.maxSequences = this.#companion;
     this.batchTokens = this.#context.batchTokens;
   }
 
@@ -34,6 +47,8 @@ export class LlamaRunner implements ModelRunner {
     for (let i = 0; i < batch.length; i++) {
       context.batch.add(batch.tokens[i]!, batch.positions[i]!, batch.sequences[i]!, batch.wantsLogits[i] === 1);
     }
+    const hasCompanion = batch.length === 1 && batch.isReproducible;
+    if (hasCompanion) context.batch.add(batch.tokens[0]!, 0, this.#companion, false);
     const startedAtMs = performance.now();
     const cpuBefore = process.cpuUsage();
     try {
@@ -47,6 +62,7 @@ export class LlamaRunner implements ModelRunner {
     const nowMs = performance.now();
     const numThreads = this.#threads.observe({ nowMs, wallMs: nowMs - startedAtMs, cpuMs: (user + system) / 1000 });
     if (numThreads !== null) context.setNumThreads(numThreads);
+    if (hasCompanion) context.removeSequence(this.#companion, 0);
     return context.logits();
   }
 

@@ -48,6 +48,8 @@ export class StepBatch {
   readonly sequences: Int32Array; // [capacity]
   readonly wantsLogits: Uint8Array; // [capacity]
   adapter: RunnerAdapter | null = null;
+  /** The same tokens behind the same tokens must give the same logits to the bit, whatever else is in the batch and wherever its cells are. */
+  isReproducible = false;
   length = 0;
   numLogits = 0;
 
@@ -61,6 +63,7 @@ export class StepBatch {
 
   clear(adapter: RunnerAdapter | null): void {
     this.adapter = adapter;
+    this.isReproducible = false;
     this.length = 0;
     this.numLogits = 0;
   }
