@@ -61,9 +61,13 @@ export class Validator {
     const worker = (this.#worker ??= this.#start());
     worker.ref();
     if (!this.#isReady) return;
-    this.#running = this.#waiting.shift()!;
-    this.#timer = setTimeout(() => this.#timeOut(), this.#timeoutMs);
-    worker.postMessage(this.#running.source);
+    const job = this.#waiting.shift()!;
+    this.#running = job;
+    this.#timer = setTimeout(() => {
+      // When this thread was busy all that time, the answer is there and is read after the timers.
+      setImmediate(() => this.#timeOut(job));
+    }, this.#timeoutMs);
+    worker.postMessage(job.source);
   }
 
   #start(): Worker {
@@ -98,7 +102,8 @@ export class Validator {
     job?.settle(verdict);
   }
 
-  #timeOut(): void {
+  #timeOut(job: Job): void {
+    if (this.#running !== job) return;
     this.#replaceWorker();
     const message = `the constraint takes more than ${this.#timeoutMs} ms to compile`;
     this.#finish({ isValid: false, code: 'constraint.timeout', message });
