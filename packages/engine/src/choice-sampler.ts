@@ -34,7 +34,7 @@ export class ChoiceSampler {
 
   /**
    * @param row logits, `[V]`; holds anything afterwards
-   * @throws {EngineError} engine.invalid_request when the request's masks leave no token; engine.internal when the model or the constraint fails
+   * @throws {EngineError} engine.internal when no token is possible, or the constraint fails
    */
   next(choice: Choice, row: Float32Array): SampledToken {
     const { guide, owner } = choice;
@@ -82,19 +82,13 @@ function keyOf({ owner, random }: Choice): DrawKey {
 function noTokenPossible({ owner, guide }: Choice, row: Float32Array, adjustments: TokenAdjustments): EngineError {
   if (row.some((logit) => Number.isNaN(logit)))
     return new EngineError('engine.internal', 'no token is possible: the logits are not numbers');
-  const chosen = [
+  const masks = [
+    guide !== null && 'constraint',
     owner.allowedIds !== null && 'allowedTokenIds',
     adjustments.banned.length > 0 && 'badWords',
     adjustments.masked !== null && 'minTokens',
+    adjustments.logitBias.length > 0 && 'logitBias',
   ].filter((name) => name !== false);
-  const masks = [
-    ...(guide === null ? [] : ['constraint']),
-    ...chosen,
-    ...(adjustments.logitBias.length > 0 ? ['logitBias'] : []),
-  ];
   const cause = masks.length === 0 ? 'the model gave no finite logit' : `${masks.join(' and ')} mask every one`;
-  // A bias alone leaves every token possible, and a constraint alone some; fields that contradict each other are the sender's.
-  const param = chosen.at(-1) ?? null;
-  const code = param === null ? 'engine.internal' : 'engine.invalid_request';
-  return new EngineError(code, `no token is possible: ${cause}`, { param });
+  return new EngineError('engine.internal', `no token is possible: ${cause}`);
 }
