@@ -126,6 +126,10 @@ describe('adjustments, by hand', () => {
     // -1 * 1.5 = -1.5 < -1.4
     expect(greedy(Float32Array.of(-1, -1.4), { repetitionPenalty: 1.5, generatedCounts: new Map([[0, 1]]) })).toBe(1);
     // in prompt and reply, once only: 2 / 1.5 = 1.33 > 1.2
+    // So small that both logits would be infinite, and nothing could be drawn.
+    const tiny = { ...NEUTRAL, repetitionPenalty: 1e-300, promptIds: new Set([0, 1]) };
+    const drawn = sampleToken(Float32Array.of(2, 1, 3), PLAIN, tiny, KEY, 'raw', new SamplerBuffers(3));
+    expect([0, 1]).toContain(drawn.token);
     const both = { repetitionPenalty: 1.5, promptIds: new Set([0]), generatedCounts: new Map([[0, 3]]) };
     expect(greedy(Float32Array.of(2, 1.2), both)).toBe(0);
   });

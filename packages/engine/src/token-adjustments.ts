@@ -35,6 +35,9 @@ export function isNeutral(adjustments: TokenAdjustments): boolean {
   );
 }
 
+/** A penalty near 0 would make a logit infinite, and the differences of two such are no numbers. */
+const LARGEST_LOGIT = 1e30;
+
 /** What was changed, so that raw logprobs can be read afterwards. Reused from row to row. */
 export class UndoLog {
   readonly #ids: number[] = [];
@@ -89,7 +92,8 @@ export function adjustLogits(row: Float32Array, adjustments: TokenAdjustments, u
   if (repetitionPenalty !== 1) {
     const penalise = (id: number): void => {
       const logit = row[id]!;
-      undo.set(row, id, logit > 0 ? logit / repetitionPenalty : logit * repetitionPenalty);
+      const penalised = logit > 0 ? logit / repetitionPenalty : logit * repetitionPenalty;
+      undo.set(row, id, Math.min(penalised, LARGEST_LOGIT));
     };
     for (const id of promptIds) penalise(id);
     for (const id of generatedCounts.keys()) if (!promptIds.has(id)) penalise(id);

@@ -29,6 +29,18 @@ const promptIds = () =>
   server.inference.requests.map(({ prompt }) => (prompt.kind === 'tokens' ? [...prompt.tokenIds] : null));
 
 describe('prompts', () => {
+  test('choices that tell more of their prompts than an answer can hold are refused before any runs', async () => {
+    const prompt = Array.from({ length: 3 }, () => Array.from({ length: 400 }, () => 7));
+    for (const told of ['echo', 'return_token_ids', 'return_prompt_text']) {
+      const response = await complete({ prompt, n: 16_384, max_tokens: 1, [told]: true });
+      expect(response.statusCode).toBe(400);
+      const { error } = response.json<ErrorBody>();
+      expect(error.param).toBe('n');
+      expect(error.message).toContain('at most 16777216 tokens of prompts over all choices, got 19660800');
+    }
+    expect(server.inference.requests).toEqual([]);
+  });
+
   test.each([
     ['a text', 'ab', [[1, 97, 98]]],
     [

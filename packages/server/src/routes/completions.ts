@@ -98,7 +98,7 @@ async function generating<Result>(
       return await run(generations);
     } finally {
       ended.abort(new DOMException('the request has ended', 'AbortError'));
-      await Promise.allSettled(generations.map(async (generation) => (await generation).events.return()));
+      await Promise.allSettled(generations.map(async (generation) => (await generation).end()));
     }
   });
 }

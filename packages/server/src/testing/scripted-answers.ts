@@ -76,7 +76,7 @@ async function open({ steps, end, n = 1, logprobs = null, format }: ScriptedChat
   const { signal } = new AbortController();
   const generation = await openGeneration(
     inference,
-    { ...REQUEST, n, logprobs },
+    { ...SCRIPTED_REQUEST, n, logprobs },
     signal,
     { promptTokens: 0, completionTokens: 0 },
     { withPromptText: whole.hasPromptText },
@@ -88,7 +88,7 @@ function refuse(fault: string | null | undefined, text: string): void {
   if (fault) throw new Error(`${fault}\n${text}`);
 }
 
-const REQUEST: GenerateRequest = {
+export const SCRIPTED_REQUEST: GenerateRequest = {
   requestId: 'scripted',
   tenant: 'acme',
   cacheSalt: null,

@@ -33,7 +33,7 @@ export async function* toChunks(
     }
   } finally {
     // Left before the first event was read, the loop above has not ended the generation.
-    await generation.events.return();
+    await generation.end();
   }
 }
 

@@ -26,6 +26,8 @@ export interface OpenedGeneration {
   scores: PromptScoredEvent | null;
   /** Deltas and finishes of all choices, then `completed`. Read it once; leaving the loop ends the request. */
   events: AsyncGenerator<OutputEvent | CompletedEvent, void>;
+  /** Ends the request wherever it is, also before any of its events was read. */
+  end(): Promise<void>;
 }
 
 /** What the engine does not need to know of a request. */
@@ -58,7 +60,13 @@ export async function openGeneration(
     const next = accept(await source.next(), signal, fieldOf);
     const scores = next.kind === 'prompt_scored' ? next : null;
     const first = scores === null ? next : accept(await source.next(), signal, fieldOf);
-    return { started, promptText, scores, events: outputs(source, first, { signal, meter, fieldOf }) };
+    const events = outputs(source, first, { signal, meter, fieldOf });
+    const end = async (): Promise<void> => {
+      await events.return();
+      // A generator that was left before its first step runs no `finally`.
+      await source.return?.();
+    };
+    return { started, promptText, scores, events, end };
   } catch (error) {
     await source.return?.();
     throw error;

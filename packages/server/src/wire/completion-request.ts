@@ -16,6 +16,8 @@ import {
 const DEFAULT_MAX_TOKENS = 16;
 /** Of prompts, over all choices of one answer: each choice tells them again. */
 const MAX_PROMPT_LOGPROB_ENTRIES = 1_048_576;
+/** Of prompts that choices tell, over all choices of one answer: some 100 MB of JSON. */
+const MAX_REPEATED_PROMPT_TOKENS = 16_777_216;
 
 /** How the answer is written; what the engine does not need to know. */
 export interface CompletionFormat {
@@ -98,6 +100,7 @@ export function toCompletionRequests(
   // One more than asked for: the sampled token takes a place only where it is not among the most likely.
   const logprobs = typeof body.logprobs === 'number' ? Math.min(body.logprobs + 1, context.vocabSize) : null;
   const promptLogprobs = countPromptLogprobs(body, prompts, format);
+  checkRepeatedPrompts(prompts, format);
   return prompts.map(({ tokenIds }) => ({
     ...toGenerateRequest(body, context, {
       prompt: { kind: 'tokens', tokenIds },
@@ -108,6 +111,21 @@ export function toCompletionRequests(
     promptLogprobs,
     promptLogprobsFirst: true,
   }));
+}
+
+/** Each choice tells its prompt again: many choices of a long one would be more than an answer can hold. */
+function checkRepeatedPrompts(
+  prompts: readonly CompletionPrompt[],
+  { hasEcho, hasTokenIds, hasPromptText, numChoices }: CompletionFormat,
+): void {
+  if (!hasEcho && !hasTokenIds && !hasPromptText) return;
+  const numTokens = prompts.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0) * numChoices;
+  if (numTokens <= MAX_REPEATED_PROMPT_TOKENS) return;
+  const causes = '`echo`, `return_token_ids` or `return_prompt_text`';
+  throw conflict(
+    'n',
+    `\`n\` with ${causes} must give at most ${MAX_REPEATED_PROMPT_TOKENS} tokens of prompts over all choices, got ${numTokens}`,
+  );
 }
 
 /** As many as the larger of the two forms needs; null = none. */

@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest';
+
+import { SCRIPTED_REQUEST } from '../testing/scripted-answers.ts';
+import { replies, ScriptedInference } from '../testing/scripted-inference.ts';
+import { openGeneration } from './chat-events.ts';
+
+test.each([0, 1])('a generation is ended behind %i of its events, and its source with it', async (numRead) => {
+  const inference = new ScriptedInference();
+  inference.script = (request) => replies(request, [{ ids: [5], text: 'a' }]);
+  const meter = { promptTokens: 0, completionTokens: 0 };
+  const generation = await openGeneration(inference, SCRIPTED_REQUEST, new AbortController().signal, meter);
+  for (let read = 0; read < numRead; read += 1) await generation.events.next();
+  expect(inference.numEnded).toBe(0);
+  await generation.end();
+  expect(inference.numEnded).toBe(1);
+  expect((await generation.events.next()).done).toBe(true);
+});
