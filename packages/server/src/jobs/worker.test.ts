@@ -156,6 +156,22 @@ test('a job in which nothing could be trained succeeds, and says so', async () =
   expect(await store.latestCheckpoint(job.modelId)).toMatchObject({ step: 1, artifactKey: null });
 });
 
+test('what an ended job leaves cannot be removed: its own checkpoint stays', async () => {
+  const model = await newModel('one');
+  await trainStep(model);
+  const before = (await store.getCheckpoint(model.id, 1))?.artifactKey ?? 'none';
+  const job = await submit(model);
+  const { outputDirectory } = await backend.begun();
+  await store.deleteCheckpoints(model.id, [1]);
+  const remove = vi.spyOn(blobs, 'removeDirectory').mockRejectedValueOnce(new Error('EBUSY'));
+  await backend.succeed(outputDirectory);
+  await until(async () => expect(logged).toContain(`the directory ${before} stays on disk: Error: EBUSY`));
+  expect(remove.mock.calls).toEqual([[before]]);
+  expect(await status(job)).toBe('succeeded');
+  const made = (await store.latestCheckpoint(model.id))?.artifactKey ?? 'none';
+  expect([made === before, await blobs.localDirectory(made)]).toEqual([false, expect.any(String)]);
+});
+
 describe('control', () => {
   test('a cancelled job stops at once and makes room for the next', async () => {
     const model = await newModel('one');

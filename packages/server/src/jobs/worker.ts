@@ -220,26 +220,36 @@ export class TrainingWorker implements TrainingQueue {
     const data = endData(result);
     const artifactKey = result.digest === null ? null : `checkpoints/${randomUUID()}`;
     if (artifactKey !== null) await blobs.commitDirectory(staged, artifactKey);
+    let finished;
     try {
       const outcome = { artifactKey, digest: result.digest, metrics, data };
-      const { artifactKeys } = await store.finishJobSucceeded(job.id, job.fencingToken, outcome);
-      for (const key of artifactKeys) await blobs.removeDirectory(key);
+      finished = await store.finishJobSucceeded(job.id, job.fencingToken, outcome);
     } catch (error) {
       if (artifactKey !== null) await blobs.removeDirectory(artifactKey);
       throw error;
     }
+    await this.#removeDirectories(finished.artifactKeys);
   }
 
   async #fail(job: ClaimedJob, error: unknown): Promise<void> {
-    const { store, blobs, log } = this.#options;
+    const { store, log } = this.#options;
     const reason = error instanceof Error ? error : new Error(String(error));
     const code = 'code' in reason && typeof reason.code === 'string' ? reason.code : 'internal';
     log(`job ${job.id} failed (${code}): ${reason.message}`);
     try {
       const { artifactKeys } = await store.finishJobFailed(job.id, job.fencingToken, `${reason.message} (${code})`);
-      for (const key of artifactKeys) await blobs.removeDirectory(key);
+      await this.#removeDirectories(artifactKeys);
     } catch (failure) {
       ignoreLostLease(failure);
+    }
+  }
+
+  /** Of a job that has ended, so that what cannot be removed is garbage until the next start and nothing worse. */
+  async #removeDirectories(artifactKeys: readonly string[]): Promise<void> {
+    for (const key of artifactKeys) {
+      await this.#options.blobs
+        .removeDirectory(key)
+        .catch((error: unknown) => this.#options.log(`the directory ${key} stays on disk: ${String(error)}`));
     }
   }
 }
