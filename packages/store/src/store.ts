@@ -259,6 +259,8 @@ export interface NewJob {
   config: object;
   groupsKey: string;
   keyId?: string | null;
+  /** Its weights are kept until the job ends, as by `keepReference`, when the model has that step already. */
+  referenceStep?: number | null;
   /** Default: a random UUID. Give one to know the answer before the job exists. */
   id?: string;
   /** Written in the same transaction: a repeat of the request can never make a second job. */

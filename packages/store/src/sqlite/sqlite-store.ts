@@ -182,6 +182,8 @@ export class SqliteStore implements Store {
     return this.#database.write(() => {
       if (this.#tables.models.get(input.modelId) === null) return null;
       const job = this.#tables.jobs.insert(input, this.#clock());
+      const reference = this.#tables.checkpoints.get(input.modelId, input.referenceStep ?? -1);
+      if (reference?.artifactKey != null) this.#tables.jobs.setReference(job.id, reference.artifactKey);
       this.#complete(input.completes);
       return job;
     });
