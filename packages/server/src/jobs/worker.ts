@@ -26,7 +26,7 @@ const HEARTBEAT_MS = 10_000;
 const POLL_MS = 1_000;
 /** A host that dies this often in a row without finishing a gradient step in between will not finish this job. */
 const MAX_LOSSES_WITHOUT_PROGRESS = 3;
-/** A job that was in flight at so many crashes of the whole service is taken to be the reason. */
+/** A job that was in flight at so many crashes of the whole service, without finishing a gradient step in between, is taken to be the reason. */
 const MAX_ATTEMPTS = 5;
 /** Pause after an unexpected failure of the store (a full disk, say), so that the loop does not spin. */
 const RETRY_AFTER_FAILURE_MS = 2_000;
@@ -265,7 +265,7 @@ function refuseAfterTooManyAttempts(job: ClaimedJob): void {
   if (job.numAttempts <= MAX_ATTEMPTS) return;
   throw new TrainingRunError({
     code: 'trainer.host_lost',
-    message: `the service went down ${job.numAttempts - 1} times while this job ran`,
+    message: `the service went down ${job.numAttempts - 1} times while this job ran, without a gradient step in between`,
   });
 }
 

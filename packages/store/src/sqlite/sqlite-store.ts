@@ -224,7 +224,15 @@ export class SqliteStore implements Store {
     );
     return this.#database.write(() => {
       this.#tables.jobs.held(jobId, fencingToken);
-      return this.#tables.events.append(jobId, event.type, event.data, event.dedupeKey ?? null, this.#clock());
+      const appended = this.#tables.events.append(
+        jobId,
+        event.type,
+        event.data,
+        event.dedupeKey ?? null,
+        this.#clock(),
+      );
+      if (event.type === 'gradient_step' && !appended.isDuplicate) this.#tables.jobs.forgetEarlierAttempts(jobId);
+      return appended;
     });
   }
 
