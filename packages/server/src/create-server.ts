@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { maxHeaderSize } from 'node:http';
 
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 
@@ -26,6 +27,9 @@ import { trajectoryLogRoutes } from './routes/trajectory-logs.ts';
 import { DEFAULT_HTTP_LIMITS, type RouteParts, type ServerParts } from './server-parts.ts';
 import { compileValidator, toValidationItems, type ValidatedPart } from './validation.ts';
 
+/** Longer ones are refused by Node, so every name in a path reaches its route, which knows its own limit. */
+const MAX_PATH_PART_CHARACTERS = maxHeaderSize;
+
 /** Request ids that clients may choose: they are sent back and logged, so they are short and printable. */
 const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
 
@@ -45,7 +49,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   };
   const app = Fastify({
     bodyLimit: routeParts.limits.chatBodyBytes,
-    routerOptions: { ignoreTrailingSlash: true },
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_PATH_PART_CHARACTERS },
     // Paths that are no valid URL never reach a route.
     frameworkErrors: (error, request, reply) => {
       sendError(error, request as FastifyRequest, reply as FastifyReply, routeParts.log);

@@ -111,7 +111,7 @@ export interface Job {
   lease: Lease | null;
   /** Null before the first claim, and when the model had no checkpoint left then. */
   start: JobStart | null;
-  /** Claims that were not given back by `releaseLease` or a pause; above 1 the job has lost a worker. */
+  /** Claims that were not given back by `releaseLease` or a pause, since the last new gradient step; above 1 the job has lost a worker. */
   numAttempts: number;
   /** Set when failed or cancelled. */
   errorMessage: string | null;

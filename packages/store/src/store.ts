@@ -88,7 +88,7 @@ export interface Store {
   releaseLease(jobId: string, fencingToken: number): Promise<void>;
   /**
    * Appends a progress event. With a `dedupeKey` that the job has used already, nothing is written and the first event is returned.
-   * Terminal types are refused (asserted): they belong to the finish methods.
+   * Terminal types are refused (asserted): they belong to the finish methods. A new `gradient_step` makes the attempt the first again.
    * @throws {StoreError} `store.lease_lost`
    */
   appendEvent(jobId: string, fencingToken: number, event: NewEvent): Promise<{ event: JobEvent; isDuplicate: boolean }>;
@@ -259,6 +259,8 @@ export interface NewJob {
   config: object;
   groupsKey: string;
   keyId?: string | null;
+  /** Its weights are kept until the job ends, as by `keepReference`, when the model has that step already. */
+  referenceStep?: number | null;
   /** Default: a random UUID. Give one to know the answer before the job exists. */
   id?: string;
   /** Written in the same transaction: a repeat of the request can never make a second job. */

@@ -23,7 +23,8 @@ export async function withTrainerErrors<Result>(
   } catch (error) {
     if (signal.aborted) throw new TrainerError('trainer.cancelled', `job ${jobId} was cancelled`, { cause: error });
     if (error instanceof TrainerError) throw error;
-    throw new TrainerError('trainer.internal', `job ${jobId} failed inside the trainer`, { cause: error });
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new TrainerError('trainer.internal', `job ${jobId} failed inside the trainer: ${reason}`, { cause: error });
   }
 }
 

@@ -206,6 +206,7 @@ describe('runTrainingJob', () => {
     }
     await expect(runTrainingJob(job(), parts({ model: new Crashing() }))).rejects.toMatchObject({
       code: 'trainer.internal',
+      message: 'job job failed inside the trainer: the process died',
     });
     const resumed = parts();
     expect((await runTrainingJob(job(), resumed)).digest).toBe(expected.digest);

@@ -36,13 +36,23 @@ export class AdapterImports implements AdapterImporter {
   }
 
   async #commit(adapter: Adapter): Promise<Adapter> {
-    const { store, blobs, backend, modelPath } = this.#options;
-    const { signal } = this.#controller;
-    signal.throwIfAborted();
+    const { store } = this.#options;
+    this.#controller.signal.throwIfAborted();
     // Another commit may have been first.
     const current = await store.getAdapter(adapter.id);
     if (current?.upload == null) return current ?? gone(adapter);
-    const { configKey, weightsKey } = current.upload;
+    try {
+      return await this.#import(current, current.upload);
+    } catch (error) {
+      // Deleted while its files were read, whatever that looked like.
+      if ((await store.getAdapter(adapter.id)) === null) return gone(adapter);
+      throw error;
+    }
+  }
+
+  async #import(adapter: Adapter, { configKey, weightsKey }: NonNullable<Adapter['upload']>): Promise<Adapter> {
+    const { store, blobs, backend, modelPath } = this.#options;
+    const { signal } = this.#controller;
     const [configPath, weightsPath] = [await blobs.localFile(configKey), await blobs.localFile(weightsKey)];
     if (configPath === null) throw missing('adapter_config.json', adapter.id);
     if (weightsPath === null) throw missing('adapter_model.safetensors', adapter.id);
@@ -53,7 +63,10 @@ export class AdapterImports implements AdapterImporter {
       const { lora, digest } = await backend.importAdapter(request, { signal });
       const artifactKey = `adapters/${randomUUID()}`;
       await blobs.commitDirectory(staged, artifactKey);
-      const committed = await store.commitAdapter(adapter.id, { lora, artifactKey, digest });
+      const committed = await store.commitAdapter(adapter.id, { lora, artifactKey, digest }).catch(async (error) => {
+        await blobs.removeDirectory(artifactKey);
+        throw error;
+      });
       for (const key of committed?.blobKeys ?? []) await blobs.remove(key);
       if (committed !== null) return committed.adapter;
       await blobs.removeDirectory(artifactKey);

@@ -9,6 +9,7 @@ import { FolderBlobs } from '@trainyard/store';
 import { readSftExamples } from '../jobs/sft-blob.ts';
 import { readTrajectoryGroups } from '../jobs/trajectory-blob.ts';
 import { connectHost, failureOf, hostOptions, openOrRefuse } from './host-main.ts';
+import { IdleRelease } from './idle-release.ts';
 import type { TrainerHostCommand, TrainerHostMessage, TrainerHostOptions, TrainingJobRequest } from './messages.ts';
 
 /** The weights of the default model take 0.7 GB as f32: given back when nothing was trained for this long. */
@@ -20,7 +21,10 @@ const { send, lease } = connectHost<TrainerHostCommand, TrainerHostMessage>(onCo
 const running = new Map<string, AbortController>();
 let queue: Promise<void> = Promise.resolve();
 let trainer: Trainer | null = null;
-let unloadTimer: NodeJS.Timeout | null = null;
+const weights = new IdleRelease(UNLOAD_AFTER_MS, () => {
+  trainer?.close();
+  trainer = null;
+});
 
 send({ kind: 'ready' });
 
@@ -28,6 +32,7 @@ function onCommand(command: TrainerHostCommand): void {
   switch (command.kind) {
     case 'run-job':
       running.set(command.job.jobId, new AbortController());
+      weights.begin();
       queue = queue.then(() => runAndReport(command.job));
       break;
     case 'cancel-job':
@@ -57,6 +62,7 @@ async function runAndReport(job: TrainingJobRequest): Promise<void> {
   } finally {
     running.delete(job.jobId);
     lease.giveBack();
+    weights.end();
   }
 }
 
@@ -80,16 +86,10 @@ async function run(job: TrainingJobRequest, signal: AbortSignal) {
 
 /** Loads the base weights on the first job and keeps them for the next. */
 async function trainerFor(job: TrainingJobRequest): Promise<Trainer> {
-  if (unloadTimer !== null) clearTimeout(unloadTimer);
   if (trainer !== null && trainer.modelPath !== job.modelPath) {
     trainer.close();
     trainer = null;
   }
   trainer ??= await openTrainer({ ...options, modelPath: job.modelPath });
-  unloadTimer = setTimeout(() => {
-    if (running.size > 0) return;
-    trainer?.close();
-    trainer = null;
-  }, UNLOAD_AFTER_MS).unref();
   return trainer;
 }

@@ -156,6 +156,46 @@ test('a job in which nothing could be trained succeeds, and says so', async () =
   expect(await store.latestCheckpoint(job.modelId)).toMatchObject({ step: 1, artifactKey: null });
 });
 
+test('what an ended job leaves cannot be removed: its own checkpoint stays', async () => {
+  const model = await newModel('one');
+  await trainStep(model);
+  const before = (await store.getCheckpoint(model.id, 1))?.artifactKey ?? 'none';
+  const job = await submit(model);
+  const { outputDirectory } = await backend.begun();
+  await store.deleteCheckpoints(model.id, [1]);
+  const remove = vi.spyOn(blobs, 'removeDirectory').mockRejectedValueOnce(new Error('EBUSY'));
+  await backend.succeed(outputDirectory);
+  await until(async () => expect(logged).toContain(`the directory ${before} stays on disk: Error: EBUSY`));
+  expect(remove.mock.calls).toEqual([[before]]);
+  expect(await status(job)).toBe('succeeded');
+  const made = (await store.latestCheckpoint(model.id))?.artifactKey ?? 'none';
+  expect([made === before, await blobs.localDirectory(made)]).toEqual([false, expect.any(String)]);
+});
+
+test('a job may lose as many services as it likes while it gets on, and not many while it does not', async () => {
+  const job = await submit(await newModel('one'));
+  /** The service dies under the job, and another begins. */
+  const crash = async () => {
+    const dead = worker;
+    await store.recoverAfterRestart();
+    startWorker();
+    await dead.stop();
+  };
+  for (let index = 0; index < 7; index++) {
+    await backend.begun();
+    backend.step(index);
+    await until(async () => expect(await events(job)).toHaveLength(index + 2));
+    await crash();
+  }
+  for (let loss = 0; loss < 4; loss++) {
+    await backend.begun();
+    await crash();
+  }
+  await until(async () => expect(await status(job)).toBe('failed'));
+  const message = 'the service went down 5 times while this job ran, without a gradient step in between';
+  expect((await events(job)).at(-1)?.data).toEqual({ error_message: `${message} (trainer.host_lost)` });
+});
+
 describe('control', () => {
   test('a cancelled job stops at once and makes room for the next', async () => {
     const model = await newModel('one');

@@ -26,7 +26,7 @@ const HEARTBEAT_MS = 10_000;
 const POLL_MS = 1_000;
 /** A host that dies this often in a row without finishing a gradient step in between will not finish this job. */
 const MAX_LOSSES_WITHOUT_PROGRESS = 3;
-/** A job that was in flight at so many crashes of the whole service is taken to be the reason. */
+/** A job that was in flight at so many crashes of the whole service, without finishing a gradient step in between, is taken to be the reason. */
 const MAX_ATTEMPTS = 5;
 /** Pause after an unexpected failure of the store (a full disk, say), so that the loop does not spin. */
 const RETRY_AFTER_FAILURE_MS = 2_000;
@@ -220,26 +220,36 @@ export class TrainingWorker implements TrainingQueue {
     const data = endData(result);
     const artifactKey = result.digest === null ? null : `checkpoints/${randomUUID()}`;
     if (artifactKey !== null) await blobs.commitDirectory(staged, artifactKey);
+    let finished;
     try {
       const outcome = { artifactKey, digest: result.digest, metrics, data };
-      const { artifactKeys } = await store.finishJobSucceeded(job.id, job.fencingToken, outcome);
-      for (const key of artifactKeys) await blobs.removeDirectory(key);
+      finished = await store.finishJobSucceeded(job.id, job.fencingToken, outcome);
     } catch (error) {
       if (artifactKey !== null) await blobs.removeDirectory(artifactKey);
       throw error;
     }
+    await this.#removeDirectories(finished.artifactKeys);
   }
 
   async #fail(job: ClaimedJob, error: unknown): Promise<void> {
-    const { store, blobs, log } = this.#options;
+    const { store, log } = this.#options;
     const reason = error instanceof Error ? error : new Error(String(error));
     const code = 'code' in reason && typeof reason.code === 'string' ? reason.code : 'internal';
     log(`job ${job.id} failed (${code}): ${reason.message}`);
     try {
       const { artifactKeys } = await store.finishJobFailed(job.id, job.fencingToken, `${reason.message} (${code})`);
-      for (const key of artifactKeys) await blobs.removeDirectory(key);
+      await this.#removeDirectories(artifactKeys);
     } catch (failure) {
       ignoreLostLease(failure);
+    }
+  }
+
+  /** Of a job that has ended, so that what cannot be removed is garbage until the next start and nothing worse. */
+  async #removeDirectories(artifactKeys: readonly string[]): Promise<void> {
+    for (const key of artifactKeys) {
+      await this.#options.blobs
+        .removeDirectory(key)
+        .catch((error: unknown) => this.#options.log(`the directory ${key} stays on disk: ${String(error)}`));
     }
   }
 }
@@ -255,7 +265,7 @@ function refuseAfterTooManyAttempts(job: ClaimedJob): void {
   if (job.numAttempts <= MAX_ATTEMPTS) return;
   throw new TrainingRunError({
     code: 'trainer.host_lost',
-    message: `the service went down ${job.numAttempts - 1} times while this job ran`,
+    message: `the service went down ${job.numAttempts - 1} times while this job ran, without a gradient step in between`,
   });
 }
 

@@ -57,6 +57,22 @@ describe('uploads', () => {
     expect(page).toMatchObject({ data: [second], has_more: true });
   });
 
+  test('a name may have 128 characters, whatever they take in a path', async () => {
+    const name = '好'.repeat(128);
+    const made = (await upload(line('a'), `${PATH}/${encodeURIComponent(name)}`)).json<ArtifactObject>();
+    expect(made).toMatchObject({ name, version: 'v0' });
+    expect((await server.request('GET', `${PATH}/${encodeURIComponent(name)}/v0`)).json()).toEqual(made);
+    await server.request('DELETE', `${PATH}/${encodeURIComponent(name)}/v0`);
+    const longer = await upload(line('a'), `${PATH}/${encodeURIComponent(name)}x`);
+    expect([longer.statusCode, longer.json<ErrorBody>().error.message]).toEqual([
+      422,
+      expect.stringContaining('1 to 128 characters'),
+    ]);
+    for (const url of [`/v1/preview/models/${'x'.repeat(5000)}/checkpoints`, `${PATH}/data/${'v'.repeat(5000)}`]) {
+      expect((await server.request('GET', url)).statusCode).toBe(404);
+    }
+  });
+
   test('the same file again is the same version, and leaves no second blob', async () => {
     const first = (await upload(line('same'), `${PATH}/same`)).json<ArtifactObject>();
     const numBlobs = (await server.blobs.listKeys()).length;

@@ -36,6 +36,8 @@ export interface Submission {
   readonly kind: JobKind;
   /** Prefix of the blob that will hold the job's data. */
   readonly dataPrefix: 'groups' | 'sft';
+  /** A step that the settings name: its weights are kept from now on. */
+  readonly referenceStep?: number | null;
   /** Writes the job's data to the blob. @returns the settings that the row keeps */
   readonly store: (dataKey: string) => Promise<{ readonly ignoredKeys: string[] }>;
 }
@@ -48,7 +50,7 @@ export interface Submission {
 export async function submitJob(
   request: FastifyRequest,
   parts: RouteParts,
-  { model, kind, dataPrefix, store }: Submission,
+  { model, kind, dataPrefix, referenceStep = null, store }: Submission,
   completes: Completes,
 ): Promise<TrainingJobObject> {
   const id = randomUUID();
@@ -65,6 +67,7 @@ export async function submitJob(
       config,
       groupsKey,
       keyId: callerOf(request).keyId,
+      referenceStep,
       ...(stored ? { completes: stored } : {}),
     });
     if (enqueued === null) throw notFound('model', model.id, 'model_id');

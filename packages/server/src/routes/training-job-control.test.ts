@@ -168,6 +168,7 @@ describe('the reference step of a job', () => {
   test('exists, or can when the jobs before it have ended', async () => {
     const modelId = await newModel();
     await server.addCheckpoint(modelId, '1');
+    const kept = (await server.store.getCheckpoint(modelId, 1))?.artifactKey;
     for (const step of [0, 1]) expect((await refer(modelId, step)).statusCode).toBe(200);
     // Two jobs wait, so the next one begins at step 3 at most.
     const refused = await refer(modelId, 4);
@@ -178,6 +179,8 @@ describe('the reference step of a job', () => {
     expect((await refer(modelId, 3)).statusCode).toBe(200);
     await server.store.deleteCheckpoints(modelId, [1]);
     expect((await refer(modelId, 1)).statusCode).toBe(422);
+    // The job that named it before waits still.
+    expect((await server.store.listReferencedKeys()).artifactKeys).toContain(kept);
     await server.request('DELETE', `/v1/preview/models/${modelId}`);
   });
 });

@@ -53,7 +53,8 @@ export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodie
       await body.store({ key, checkVocabSize: vocabSize, metricsSplit: null });
       return config;
     };
-    const submission = { model, kind: 'rl', dataPrefix: 'groups', store: storeGroups } as const;
+    const { klPenaltyReferenceStep: referenceStep } = config.resolved;
+    const submission = { model, kind: 'rl', dataPrefix: 'groups', referenceStep, store: storeGroups } as const;
     return await submitJob(request, parts, submission, completes);
   }
 

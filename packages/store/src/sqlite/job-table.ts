@@ -162,6 +162,11 @@ export class JobTable {
     );
   }
 
+  /** The attempt in hand has got further than those before it. */
+  forgetEarlierAttempts(jobId: string): void {
+    this.#database.run('update jobs set num_attempts = 1 where id = ? and num_attempts > 1', jobId);
+  }
+
   /** A running job goes back to the queue, so that whoever has it loses it; its attempt does not count. */
   pause(jobId: string, now: number): Job {
     if (this.#existing(jobId).lease !== null) this.requeue(jobId, false);

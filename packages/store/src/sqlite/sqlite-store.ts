@@ -182,6 +182,8 @@ export class SqliteStore implements Store {
     return this.#database.write(() => {
       if (this.#tables.models.get(input.modelId) === null) return null;
       const job = this.#tables.jobs.insert(input, this.#clock());
+      const reference = this.#tables.checkpoints.get(input.modelId, input.referenceStep ?? -1);
+      if (reference?.artifactKey != null) this.#tables.jobs.setReference(job.id, reference.artifactKey);
       this.#complete(input.completes);
       return job;
     });
@@ -222,7 +224,15 @@ export class SqliteStore implements Store {
     );
     return this.#database.write(() => {
       this.#tables.jobs.held(jobId, fencingToken);
-      return this.#tables.events.append(jobId, event.type, event.data, event.dedupeKey ?? null, this.#clock());
+      const appended = this.#tables.events.append(
+        jobId,
+        event.type,
+        event.data,
+        event.dedupeKey ?? null,
+        this.#clock(),
+      );
+      if (event.type === 'gradient_step' && !appended.isDuplicate) this.#tables.jobs.forgetEarlierAttempts(jobId);
+      return appended;
     });
   }
 

@@ -85,6 +85,25 @@ export function jobControlSuite(makeHarness: MakeHarness): void {
       expect(artifactKeys).toEqual(['checkpoints/1']);
     });
 
+    it('a job that waits keeps the reference that it names, if its model has the step already', async () => {
+      const model = await addModel(store);
+      await train(store, model.id, 'checkpoints/1');
+      const waiting = { modelId: model.id, kind: 'rl', config: {}, groupsKey: 'groups/r' } as const;
+      const [named, later] = [
+        await store.enqueueJob({ ...waiting, referenceStep: 1 }),
+        await store.enqueueJob({ ...waiting, referenceStep: 7 }),
+      ];
+      expect((await store.deleteCheckpoints(model.id, [1])).artifactKeys).toEqual([]);
+      expect((await store.listReferencedKeys()).artifactKeys).toEqual(['checkpoints/1']);
+      const held = await claim(store);
+      expect(held.id).toBe(named?.id);
+      expect(await store.keepReference(held.id, held.fencingToken, 1)).toEqual({ artifactKey: 'checkpoints/1' });
+      expect(await store.cancelJob(held.id, 'no')).toMatchObject({ artifactKeys: ['checkpoints/1'] });
+      const other = await claim(store);
+      expect(other.id).toBe(later?.id);
+      expect(await store.keepReference(other.id, other.fencingToken, 7)).toBeNull();
+    });
+
     it('the reference weights of a deleted model go with it', async () => {
       const model = await addModel(store);
       await train(store, model.id, 'checkpoints/1');

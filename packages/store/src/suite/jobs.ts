@@ -198,6 +198,26 @@ export function jobSuite(makeHarness: MakeHarness): void {
       expect(await claim(store)).toMatchObject({ id, numAttempts: 2 });
     });
 
+    it('a new gradient step forgets the attempts before it, one that comes again does not', async () => {
+      const { id } = await addJob(store, (await addModel(store)).id);
+      const lives = [];
+      for (const index of [0, 0, 0, 1]) {
+        const { fencingToken, numAttempts } = await claim(store);
+        const step = { type: 'gradient_step', data: {}, dedupeKey: `gradient_step:${index}` } as const;
+        await store.appendEvent(id, fencingToken, step);
+        lives.push([numAttempts, (await store.getJob(id))?.numAttempts]);
+        await store.recoverAfterRestart();
+      }
+      expect(lives).toEqual([
+        [1, 1],
+        [2, 2],
+        [3, 3],
+        [4, 1],
+      ]);
+      await store.pauseJob((await claim(store)).id);
+      expect((await store.getJob(id))?.numAttempts).toBe(1);
+    });
+
     it('queued and running jobs can be cancelled, ended ones stay as they are', async () => {
       const model = await addModel(store);
       const [running, queued] = [await addJob(store, model.id), await addJob(store, model.id)];

@@ -95,7 +95,7 @@ function openWeights(path: string): SafetensorsReader {
   } catch (error) {
     if (!(error instanceof TrainerError)) throw error;
     // The file has another name here than where it came from.
-    throw invalid(error.message.replace(path, WEIGHTS_FILE), error);
+    throw invalid(error.message.replaceAll(path, WEIGHTS_FILE), error);
   }
 }
 

@@ -43,6 +43,8 @@ export interface SftConfig extends Omit<OptimizerConfig, 'learningRate'> {
 /** More of either is a mistake. */
 const MAX_EPOCHS = 1000;
 const MAX_BATCH_SIZE = 65_536;
+/** Gradient steps of a job. What each of them measured is kept, and read again after a crash. */
+const MAX_STEPS = 100_000;
 
 /**
  * Fills in the defaults of a supervised job.
@@ -92,11 +94,16 @@ export function numSftSteps(
  * Learning rate of each gradient step. What a list has beyond the last step is left over.
  *
  * @returns [numSteps]
- * @throws {TrainerError} `trainer.config_invalid` when a list is shorter
+ * @throws {TrainerError} `trainer.config_invalid` when a list is shorter, and when there are more steps than a job may take
  * @see the helper `create_lr_schedule` of the ART client, whose numbers these are
  */
 export function learningRates(config: SftConfig, numSteps: number): number[] {
   const { learningRate, schedule, warmupSteps, minLearningRate } = config;
+  if (numSteps > MAX_STEPS) {
+    const { batchSize, epochs } = config;
+    const message = `\`epochs\` ${epochs} and \`batch_size\` ${batchSize} make ${numSteps} gradient steps of this data; a job may take ${MAX_STEPS}`;
+    throw new TrainerError('trainer.config_invalid', message);
+  }
   if (typeof learningRate !== 'number') {
     if (learningRate.length >= numSteps) return learningRate.slice(0, numSteps);
     const message = `\`learning_rate\` must be one number, or at least one for each of the ${numSteps} batches, got ${learningRate.length}`;

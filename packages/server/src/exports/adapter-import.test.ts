@@ -1,0 +1,92 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { type Adapter, FolderBlobs, SqliteStore } from '@trainyard/store';
+import type { ExportResult, ImportedAdapter, ImportRequest } from '@trainyard/trainer';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+
+import type { ExchangeBackend } from '../hosts/embedded-exchange.ts';
+import { AdapterImports } from './adapter-import.ts';
+import { ExchangeError } from './exchange-error.ts';
+
+/** Writes one file for each import, and does before it what the test says. */
+class ScriptedExchange implements ExchangeBackend {
+  numImports = 0;
+  behave: () => Promise<void> = async () => {};
+
+  async importAdapter({ outputDirectory }: ImportRequest): Promise<ImportedAdapter> {
+    this.numImports += 1;
+    await this.behave();
+    await writeFile(join(outputDirectory, 'digest'), 'd');
+    return { lora: { rank: 2, alpha: 4, targets: ['q'], initSeed: 0 }, digest: 'd' };
+  }
+
+  async exportCheckpoint(): Promise<ExportResult> {
+    throw new Error('nothing is exported here');
+  }
+}
+
+let directory: string;
+let store: SqliteStore;
+let blobs: FolderBlobs;
+let exchange: ScriptedExchange;
+let imports: AdapterImports;
+let adapter: Adapter;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'trainyard-imports-'));
+  store = await SqliteStore.open(join(directory, 'store.sqlite'));
+  blobs = await FolderBlobs.open(join(directory, 'blobs'));
+  exchange = new ScriptedExchange();
+  imports = new AdapterImports({ store, blobs, backend: exchange, modelPath: () => '/model.gguf' });
+  const { id: entityId } = await store.ensureEntity('local');
+  const keys = { configKey: 'uploads/a/config', weightsKey: 'uploads/a/weights' };
+  adapter = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
+  for (const key of Object.values(keys)) await blobs.put(key, Buffer.from('{}'));
+});
+
+afterEach(async () => {
+  await imports.stop();
+  await store.close();
+  await blobs.close();
+  await rm(directory, { recursive: true });
+});
+
+/** What is left on disk. */
+const kept = async () => ({ files: await blobs.listKeys(), directories: await blobs.listDirectories() });
+
+async function deleteAdapter(): Promise<void> {
+  const deleted = await store.deleteAdapter(adapter.id);
+  for (const key of deleted?.blobKeys ?? []) await blobs.remove(key);
+}
+
+test('commits that come together are one import with one answer', async () => {
+  const answers = await Promise.all([imports.commit(adapter), imports.commit(adapter), imports.commit(adapter)]);
+  expect(answers[0]).toMatchObject({ upload: null, content: { digest: 'd', lora: { rank: 2 } } });
+  expect([answers[1], answers[2], exchange.numImports]).toEqual([answers[0], answers[0], 1]);
+  expect(await kept()).toEqual({ files: [], directories: [answers[0].content?.artifactKey] });
+});
+
+test.each(['before its files are read', 'while they are read', 'and the import goes through'])(
+  'an adapter that is deleted %s is gone, whatever the import says of its files',
+  async (when) => {
+    if (when.startsWith('before'))
+      vi.spyOn(blobs, 'get').mockImplementationOnce(() => deleteAdapter().then(() => blobs.get('uploads/a/config')));
+    else
+      exchange.behave = async () => {
+        await deleteAdapter();
+        if (when.startsWith('while'))
+          throw new ExchangeError({ code: 'trainer.adapter_invalid', message: 'ENOENT /a/folder' });
+      };
+    await expect(imports.commit(adapter)).rejects.toMatchObject({ code: 'request.not_found' });
+    expect(await kept()).toEqual({ files: [], directories: [] });
+  },
+);
+
+test('what was imported and cannot be recorded leaves nothing behind, and can be committed again', async () => {
+  vi.spyOn(store, 'commitAdapter').mockRejectedValueOnce(new Error('disk full'));
+  await expect(imports.commit(adapter)).rejects.toThrow('disk full');
+  expect((await kept()).directories).toEqual([]);
+  expect((await imports.commit(adapter)).content?.digest).toBe('d');
+});
