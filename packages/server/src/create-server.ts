@@ -39,6 +39,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     clock: Date.now,
     log: () => {},
     hasReasoningContent: false,
+    keepsChoiceRecords: true,
     trainingDataDirectory: null,
     ...parts,
     limits: { ...DEFAULT_HTTP_LIMITS, ...parts.limits },

@@ -50,8 +50,10 @@ export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodie
     const config = readJobConfig(wireConfig, contextLength);
     await checkReferenceStep(store, model, config.resolved);
     const storeGroups = async (key: string) => {
-      await body.store({ key, checkVocabSize: vocabSize, metricsSplit: null });
-      return config;
+      const { numUnknownRecords } = await body.store({ key, checkVocabSize: vocabSize, metricsSplit: null }, (ids) =>
+        store.findChoiceRecords(model.entityId, ids),
+      );
+      return { ...config, numUnknownRecords };
     };
     const submission = { model, kind: 'rl', dataPrefix: 'groups', store: storeGroups } as const;
     return await submitJob(request, parts, submission, completes);

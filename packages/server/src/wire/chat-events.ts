@@ -1,6 +1,7 @@
 import type { EngineEvent, GenerateRequest } from '@trainyard/engine';
 
 import type { InferenceBackend } from '../backends.ts';
+import type { ChoiceRecorder } from '../choice-records/choice-recorder.ts';
 import { BackendFailure } from '../http-faults.ts';
 
 /** Tokens of a request so far; right at every moment, also when the client leaves in the middle. */
@@ -11,7 +12,12 @@ export interface TokenMeter {
 }
 
 export type StartedEvent = Extract<EngineEvent, { kind: 'started' }>;
-export type OutputEvent = Extract<EngineEvent, { kind: 'delta' | 'finished' }>;
+export type OutputEvent =
+  | Extract<EngineEvent, { kind: 'delta' }>
+  | (Extract<EngineEvent, { kind: 'finished' }> & {
+      /** Where what was sampled is kept. */
+      recordId?: string;
+    });
 export type ParsedReply = NonNullable<Extract<EngineEvent, { kind: 'finished' }>['parsed']>;
 export type ReplyDelta = NonNullable<OutputEvent['reply']>;
 export type CompletedEvent = Extract<EngineEvent, { kind: 'completed' }>;
@@ -31,6 +37,8 @@ export interface GenerationOptions {
   withPromptText?: boolean;
   /** The field of the body that the constraint came from. */
   constraintField?: string;
+  /** Keeps what is sampled. Default: nothing is kept. */
+  recorder?: ChoiceRecorder | null;
 }
 
 /**
@@ -53,7 +61,9 @@ export async function openGeneration(
     meter.promptTokens = started.promptTokenIds.length;
     const promptText = options.withPromptText ? await inference.detokenize(started.promptTokenIds, { signal }) : null;
     const first = accept(await source.next(), signal, fieldOf);
-    return { started, promptText, events: outputs(source, first, { signal, meter, fieldOf }) };
+    const recorder = options.recorder ?? null;
+    recorder?.begin(started.promptTokenIds);
+    return { started, promptText, events: outputs(source, first, { signal, meter, fieldOf, recorder }) };
   } catch (error) {
     await source.return?.();
     throw error;
@@ -63,7 +73,12 @@ export async function openGeneration(
 async function* outputs(
   source: AsyncIterator<EngineEvent>,
   first: EngineEvent,
-  { signal, meter, fieldOf }: { signal: AbortSignal; meter: TokenMeter; fieldOf: FieldNames },
+  {
+    signal,
+    meter,
+    fieldOf,
+    recorder,
+  }: { signal: AbortSignal; meter: TokenMeter; fieldOf: FieldNames; recorder: ChoiceRecorder | null },
 ): AsyncGenerator<OutputEvent | CompletedEvent, void> {
   try {
     for (let event = first; ; event = accept(await source.next(), signal, fieldOf)) {
@@ -71,7 +86,7 @@ async function* outputs(
         case 'delta':
         case 'finished':
           meter.completionTokens += event.tokenIds.length;
-          yield event;
+          yield recorder === null ? event : recorder.record(event);
           break;
         case 'completed':
           meter.completionTokens = event.usage.completionTokens;
