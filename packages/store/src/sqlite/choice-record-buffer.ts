@@ -53,7 +53,7 @@ export class ChoiceRecordBuffer {
       let total = before ?? table.sumBytes();
       for (const { record, createdAt } of this.#pending)
         if (this.#tables.models.get(record.modelId) !== null) total += table.insert(record, createdAt);
-      if (this.#expire()) total = table.sumBytes();
+      total -= this.#expire();
       if (total > this.#limits.maxBytes) total -= table.prune(total - this.#limits.maxBytes);
       return total;
     });
@@ -83,7 +83,7 @@ export class ChoiceRecordBuffer {
     this.#tables.choiceRecords.deleteOfModel(modelId);
   }
 
-  #expire(): boolean {
+  #expire(): number {
     return this.#tables.choiceRecords.expire(this.#oldest());
   }
 

@@ -1,8 +1,8 @@
 import { type ChoiceRecord, type NewChoiceRecord, parseChoiceRecordId } from '../choice-record.ts';
 import type { Database } from './database.ts';
 
-/** What a row takes besides its arrays: ids, digest, index entries. */
-const ROW_BYTES = 400;
+/** What an answer takes besides its arrays: ids, digest, index entries, and what is left over in pages. */
+const ROW_BYTES = 900;
 /** Answers that are looked at in one step of making room. */
 const PRUNED_AT_ONCE = 256;
 
@@ -26,8 +26,8 @@ export class ChoiceRecordTable {
 
   /** @returns bytes that were added; 0 when the choice is there already */
   insert(input: NewChoiceRecord, createdAt: number): number {
-    const promptBytes = ROW_BYTES + input.promptTokenIds.byteLength;
     const choiceBytes = input.tokenIds.byteLength + input.logprobs.byteLength;
+    const wholeBytes = ROW_BYTES + input.promptTokenIds.byteLength + choiceBytes;
     const isNewAnswer = this.#database.run(
       `insert into answer_records (id, entity_id, model_id, step, digest, created_at, size_bytes, prompt_token_ids)
        values (?, ?, ?, ?, ?, ?, ?, ?) on conflict (id) do nothing`,
@@ -37,7 +37,7 @@ export class ChoiceRecordTable {
       input.step,
       input.digest,
       createdAt,
-      promptBytes,
+      wholeBytes,
       bytesOf(input.promptTokenIds),
     );
     const isNewChoice = this.#database.run(
@@ -48,13 +48,11 @@ export class ChoiceRecordTable {
       bytesOf(input.logprobs),
       input.answerId,
     );
-    if (isNewChoice === 1)
-      this.#database.run(
-        'update answer_records set size_bytes = size_bytes + ? where id = ?',
-        choiceBytes,
-        input.answerId,
-      );
-    return isNewAnswer * promptBytes + isNewChoice * choiceBytes;
+    if (isNewAnswer === 1) return wholeBytes;
+    if (isNewChoice === 0) return 0;
+    const grow = 'update answer_records set size_bytes = size_bytes + ? where id = ?';
+    this.#database.run(grow, choiceBytes, input.answerId);
+    return choiceBytes;
   }
 
   /** Null when it is unknown, of another entity, or not younger than `after`. */
@@ -89,9 +87,12 @@ export class ChoiceRecordTable {
     return this.#database.get<{ total: number }>('select total(size_bytes) as total from answer_records')?.total ?? 0;
   }
 
-  /** Removes answers that are not younger than `after`. @returns whether there were any */
-  expire(after: number): boolean {
-    return this.#database.run('delete from answer_records where created_at <= ?', after) > 0;
+  /** Removes answers that are not younger than `after`. @returns their bytes */
+  expire(after: number): number {
+    const sum = 'select total(size_bytes) as total from answer_records where created_at <= ?';
+    const numBytes = this.#database.get<{ total: number }>(sum, after)?.total ?? 0;
+    if (numBytes > 0) this.#database.run('delete from answer_records where created_at <= ?', after);
+    return numBytes;
   }
 
   /** Removes the oldest answers until `numBytes` of them are gone. @returns how many were */

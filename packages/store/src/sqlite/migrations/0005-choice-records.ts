@@ -18,14 +18,15 @@ create table answer_records (
   prompt_token_ids blob not null
 ) strict;
 create index answer_records_by_model on answer_records (model_id);
-create index answer_records_by_age on answer_records (created_at);
+create index answer_records_by_age on answer_records (created_at, size_bytes);
 
 create table choice_records (
+  id integer primary key,
   answer_position integer not null references answer_records (position) on delete cascade,
   choice_index integer not null,
   token_ids blob not null,
   logprobs blob not null check (length(logprobs) = length(token_ids)),
-  primary key (answer_position, choice_index)
-) strict, without rowid;
+  unique (answer_position, choice_index)
+) strict;
 `,
 } as const;
