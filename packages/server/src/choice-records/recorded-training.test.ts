@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { ChatCompletion, ErrorBody, TrainingJobObject } from '@trainyard/protocol';
 import type { ClaimedJob } from '@trainyard/store';
 
@@ -107,11 +107,9 @@ describe.each([
   });
 
   test('says so when the records cannot be looked for, and leaves no data', async () => {
-    const { findChoiceRecords } = server.store;
-    server.store.findChoiceRecords = () => Promise.reject(new Error('the disk is on fire'));
+    vi.spyOn(server.store, 'findChoiceRecords').mockRejectedValueOnce(new Error('the disk is on fire'));
     const numBlobs = (await server.blobs.listKeys()).length;
     const response = await submit([kept()]);
-    server.store.findChoiceRecords = findChoiceRecords;
     expect([response.statusCode, response.json<ErrorBody>().error.code]).toEqual([500, 'internal']);
     expect((await server.blobs.listKeys()).length).toBe(numBlobs);
   });
