@@ -4,7 +4,7 @@ import { Constraints, type ConstraintSpec, type TokenMatcher } from '@trainyard/
 import { LlamaModel } from '@trainyard/native';
 import { testModel } from '../support/model.ts';
 import { schemaSpec } from './byte-constraints.ts';
-import { isValidBy } from './schema-judge.ts';
+import { isValidBy } from '../support/schema-judge.ts';
 
 let model: LlamaModel;
 let constraints: Constraints;

@@ -7,7 +7,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Constraints, type ConstraintErrorCode } from '@trainyard/constraints';
 import { allows, BYTES, schemaSpec } from './byte-constraints.ts';
-import { isValidBy } from './schema-judge.ts';
+import { isValidBy } from '../support/schema-judge.ts';
 
 interface Case {
   readonly schema: unknown;

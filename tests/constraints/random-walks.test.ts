@@ -6,7 +6,8 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ConstraintError, Constraints, type ConstraintSpec } from '@trainyard/constraints';
 import { BYTES, schemaSpec } from './byte-constraints.ts';
-import { isValidBy } from './schema-judge.ts';
+import { expressions } from '../support/generated-expressions.ts';
+import { isValidBy } from '../support/schema-judge.ts';
 
 let constraints: Constraints;
 beforeAll(async () => {
@@ -205,40 +206,3 @@ function hoisted(schema: unknown): unknown {
   const root = copy(schema);
   return typeof root === 'object' && Object.keys(defs).length > 0 ? { ...root, $defs: defs } : root;
 }
-
-const atom = fc.constantFrom(
-  'a',
-  'b',
-  'é',
-  '.',
-  '\\d',
-  '\\w',
-  '\\s',
-  '\\S',
-  '[a-f]',
-  '[^a-y\\s]',
-  '[\\d_-]',
-  '\\.',
-  '\\/',
-  '\\u{1F600}',
-  '\\p{Lu}',
-  '\\x41',
-  '\\n',
-  '"',
-);
-const quantifier = fc.constantFrom('', '', '', '*', '+', '?', '{2}', '{1,3}', '{2,}', '*?', '+?');
-const { expression: expressions } = fc.letrec<{ expression: string; term: string }>((tie) => ({
-  term: fc.oneof(
-    { maxDepth: 2, depthSize: 'xsmall' },
-    fc.tuple(atom, quantifier).map((parts) => parts.join('')),
-    fc
-      .tuple(fc.constantFrom('(', '(?:', '(?<n>'), tie('expression'), quantifier)
-      .map(([open, body, repeat]) => `${open === '(?<n>' ? '(?:' : open}${body})${repeat}`),
-  ),
-  expression: fc
-    .array(
-      fc.array(tie('term'), { minLength: 1, maxLength: 3 }).map((terms) => terms.join('')),
-      { minLength: 1, maxLength: 2 },
-    )
-    .map((alternatives) => alternatives.join('|')),
-}));

@@ -104,6 +104,104 @@ describe('a conversation', () => {
   });
 });
 
+describe('an echo', () => {
+  it('tells the log-probabilities that sampling the same tokens told, in one answer and as a stream', async () => {
+    const asked = { prompt: 'The capital of France is', ...greedy, logprobs: 2 };
+    const [sampled] = (await answer<Completion>('/completions', { ...asked, return_token_ids: true })).choices;
+    const reply = sampled!.token_ids!;
+    const whole = { prompt: [...sampled!.prompt_token_ids!, ...reply], echo: true, max_tokens: 0, logprobs: 2 };
+    const [echoed] = (await answer<Completion>('/completions', whole)).choices;
+    const told = echoed!.logprobs!;
+    expect(told.tokens).toHaveLength(whole.prompt.length);
+    expect(told.token_logprobs[0]).toBeNull();
+    const differences = told.token_logprobs
+      .slice(-reply.length)
+      .map((logprob, index) => Math.abs(logprob! - sampled!.logprobs!.token_logprobs[index]!));
+    console.log(`largest difference of a log-probability between sampling and echo: ${Math.max(...differences)}`);
+    // The same weights in batches of other shapes.
+    expect(Math.max(...differences)).toBeLessThan(0.05);
+    expect(told.tokens.slice(-reply.length)).toEqual(sampled!.logprobs!.tokens);
+    expect(told.tokens.every((token, index) => echoed!.text.startsWith(token, told.text_offset[index]))).toBe(true);
+    // By id, the prompt's own token first.
+    expect(echoed!.prompt_logprobs).toHaveLength(whole.prompt.length);
+
+    const stream = await (await post('/completions', { ...whole, stream: true })).text();
+    const [first] = stream.split('\n\n');
+    const [chunk] = (JSON.parse(first!.slice('data: '.length)) as CompletionChunk).choices;
+    expect(chunk).toMatchObject({ text: echoed!.text, finish_reason: 'length' });
+    expect(chunk!.logprobs!.tokens).toEqual(told.tokens);
+    const again = chunk!.logprobs!.token_logprobs.map((logprob, index) =>
+      Math.abs((logprob ?? 0) - (told.token_logprobs[index] ?? 0)),
+    );
+    expect(Math.max(...again)).toBeLessThan(0.05);
+  });
+});
+
+describe('a completion', () => {
+  const prompt = 'The capital of France is';
+
+  it('is held to its constraint', async () => {
+    const choice = { structured_outputs: { choice: [' Rome', ' Oslo'] } };
+    const [chosen] = (await answer<Completion>('/completions', { prompt, ...greedy, ...choice })).choices;
+    expect([' Rome', ' Oslo']).toContain(chosen!.text);
+    expect(chosen!.finish_reason).toBe('stop');
+    const schema = { type: 'object', properties: { big: { type: 'boolean' } }, required: ['big'] };
+    const format = { response_format: { type: 'json_schema', json_schema: { name: 'city', schema } }, max_tokens: 40 };
+    const texts = (await answer<Completion>('/completions', { prompt: [prompt, 'x'], n: 2, ...format })).choices;
+    for (const { text } of texts) expect(typeof (JSON.parse(text) as { big: unknown }).big).toBe('boolean');
+  });
+
+  it('leaves out bad words, and is the likeliest of beams', async () => {
+    const [free] = (await answer<Completion>('/completions', { prompt, ...greedy })).choices;
+    const word = free!.text.trim().split(/\s/)[0]!;
+    const [without] = (await answer<Completion>('/completions', { prompt, ...greedy, bad_words: [word] })).choices;
+    expect(without!.text).not.toContain(word);
+
+    const search = { prompt, max_tokens: 6, ignore_eos: true, logprobs: 0, use_beam_search: true, n: 3 };
+    const beams = (await answer<Completion>('/completions', search)).choices;
+    const scores = beams.map(({ logprobs }) =>
+      logprobs!.token_logprobs.reduce<number>((sum, value) => sum + value!, 0),
+    );
+    console.log(`beams: ${scores.map((score) => score.toFixed(3)).join(', ')}`);
+    expect(scores).toEqual(scores.toSorted((first, second) => second - first));
+    expect(new Set(beams.map(({ text }) => text)).size).toBe(3);
+  });
+
+  it('tells chosen ids in place of the likeliest', async () => {
+    const asked = { prompt, ...greedy, logprobs: 1, logprob_token_ids: [9, 8], return_tokens_as_token_ids: true };
+    const [choice] = (await answer<Completion>('/completions', asked)).choices;
+    const { tokens, top_logprobs: tops } = choice!.logprobs!;
+    for (const [place, top] of tops.entries())
+      expect(new Set(Object.keys(top!))).toEqual(new Set([tokens[place], 'token_id:9', 'token_id:8']));
+  });
+});
+
+describe('tools beside a response format', () => {
+  it('leave the model its choice: a call, or the format', async () => {
+    const schema = { type: 'object', properties: { city: { type: 'string', maxLength: 20 } }, required: ['city'] };
+    const tool = { name: 'get_weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } };
+    const asked = {
+      messages: [{ role: 'user', content: 'What is the weather in Paris? Call the function get_weather.' }],
+      tools: [{ type: 'function', function: tool }],
+      response_format: { type: 'json_schema', json_schema: { name: 'x', schema } },
+      n: 6,
+      seed: 1,
+      max_tokens: 60,
+    };
+    const { choices } = await answer<ChatCompletion>('/chat/completions', asked);
+    const ended = choices.filter(({ finish_reason: reason }) => reason !== 'length');
+    const calls = ended.filter(({ message }) => message.tool_calls !== undefined);
+    console.log(
+      `of 6 replies ${calls.length} are calls, ${ended.length - calls.length} the format, ${6 - ended.length} cut off`,
+    );
+    expect(ended.length).toBeGreaterThan(0);
+    for (const { message, finish_reason: reason } of ended) {
+      if (reason === 'tool_calls') expect(message.tool_calls?.[0]?.function.name).toBe('get_weather');
+      else expect(typeof (JSON.parse(message.content!) as { city: unknown }).city).toBe('string');
+    }
+  });
+});
+
 describe('several prompts', () => {
   const prompts = ['The capital of France is', 'Two and two are', 'Once upon a time'];
 

@@ -28,6 +28,23 @@ Text: ${text}
 JSON:`;
 }
 
+const LESSONS: readonly (Person & { readonly text: string })[] = [
+  { name: 'Nora', age: 45, city: 'Turku', text: 'Nora, 45, runs a theatre in Turku.' },
+  { name: 'Felix', age: 12, city: 'Graz', text: 'The youngest player was Felix from Graz; he is 12.' },
+  { name: 'Aiko', age: 58, city: 'Osaka', text: 'For 58 years Aiko has lived in Osaka.' },
+  { name: 'Juan', age: 30, city: 'Lima', text: 'Juan turned 30 in May. He works in Lima.' },
+  { name: 'Petra', age: 81, city: 'Brno', text: 'In Brno lives Petra, who is 81.' },
+  { name: 'Sami', age: 22, city: 'Amman', text: 'Sami is 22 years old and studies in Amman.' },
+  { name: 'Greta', age: 36, city: 'Malmo', text: 'A nurse aged 36, Greta moved to Malmo.' },
+  { name: 'Kofi', age: 64, city: 'Accra', text: 'Kofi from Accra retired at 64.' },
+];
+
+/** Other people than the task has, with the answers: for lessons by example. */
+export const EXTRACTION_LESSONS = LESSONS.map(({ text, ...person }) => ({
+  prompt: extractionPrompt(text),
+  reply: JSON.stringify(person).replaceAll('":', '": ').replaceAll(',"', ', "'),
+}));
+
 /** The schema as a check: exactly these keys, with these types. */
 function asPerson(answer: string): Partial<Record<keyof Person, unknown>> | null {
   try {

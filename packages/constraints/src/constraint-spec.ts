@@ -23,4 +23,6 @@ export type ConstraintSpec =
   /** EBNF as llama.cpp writes it when a line has `::=` (start rule `root`), else Lark (start rule `start`). */
   | { kind: 'grammar'; source: string }
   /** An object, or its JSON text: `{structures, triggers}` or `{format}`. */
-  | { kind: 'structural_tag'; tag: unknown };
+  | { kind: 'structural_tag'; tag: unknown }
+  /** One of them. Where two begin alike, the text is held to the one with the longer word there. */
+  | { kind: 'either'; options: readonly ConstraintSpec[] };

@@ -1,14 +1,12 @@
-import { ConstraintError } from './constraint-error.ts';
+import { choiceTerminal } from './choice-terminal.ts';
 import type { ConstraintSpec } from './constraint-spec.ts';
 import { translateRegex } from './ecma-regex.ts';
 import { parseGbnf } from './gbnf-grammar.ts';
 import { gbnfToLark, numberedRules } from './gbnf-to-lark.ts';
 import { jsonSchemaSource } from './json-schema.ts';
-import { larkSource } from './lark-source.ts';
-import { larkString } from './lark-text.ts';
-import { byteLength, checkLimit } from './limits.ts';
+import { checkGrammar, larkSource } from './lark-source.ts';
 import type { GrammarSource } from './llguidance.ts';
-import { parseStructuralTag } from './structural-tag.ts';
+import { parseStructuralTag, type TagFormat } from './structural-tag.ts';
 import { structuralTagToLark } from './structural-tag-to-lark.ts';
 
 /**
@@ -36,6 +34,27 @@ export function grammarSource(spec: ConstraintSpec, resolveToken: (token: number
       return { syntax: 'lark', text: grammarLark(spec.source) };
     case 'structural_tag':
       return { syntax: 'lark', text: structuralTagToLark(parseStructuralTag(spec.tag), resolveToken) };
+    case 'either':
+      return { syntax: 'lark', text: structuralTagToLark(formatOf(spec), resolveToken) };
+    default:
+      return spec satisfies never;
+  }
+}
+
+/** A constraint as a part of a larger one. */
+function formatOf(spec: ConstraintSpec): TagFormat {
+  switch (spec.kind) {
+    case 'json_object':
+      return { kind: 'json_schema', schema: { type: 'object' }, whitespace: spec.whitespace, closesObjects: false };
+    case 'structural_tag':
+      return parseStructuralTag(spec.tag);
+    case 'either':
+      return { kind: 'or', elements: spec.options.map(formatOf) };
+    case 'json_schema':
+    case 'regex':
+    case 'choice':
+    case 'grammar':
+      return spec;
     default:
       return spec satisfies never;
   }
@@ -43,25 +62,14 @@ export function grammarSource(spec: ConstraintSpec, resolveToken: (token: number
 
 const EMPTY_TEXT: GrammarSource = { syntax: 'lark', text: 'start: ""\n' };
 
-/** All choices are one terminal: as alternatives of a rule, many of them would not fit into a row of the parser. */
 function choiceLark(choices: readonly string[]): string {
-  if (choices.length === 0) throw new ConstraintError('constraint.invalid', '`choice` must have a choice at least');
-  checkLimit('choices', choices.length);
-  checkLimit(
-    'choiceBytes',
-    choices.reduce((sum, choice) => sum + byteLength(choice), 0),
-  );
-  if (!choices.every((choice) => choice.isWellFormed())) {
-    throw new ConstraintError('constraint.invalid', '`choice` has half a surrogate pair');
-  }
-  const texts = [...new Set(choices)].filter((choice) => choice !== '');
-  if (texts.length === 0) return EMPTY_TEXT.text;
-  const empty = choices.includes('') ? ' | ""' : '';
-  return `start: CHOICE${empty}\nCHOICE: ${texts.map(larkString).join(' | ')}\n`;
+  const { terminal, hasEmpty } = choiceTerminal(choices);
+  if (terminal === null) return EMPTY_TEXT.text;
+  return `start: CHOICE${hasEmpty ? ' | ""' : ''}\nCHOICE: ${terminal}\n`;
 }
 
 function grammarLark(source: string): string {
-  if (source.trim() === '') throw new ConstraintError('constraint.invalid', '`grammar` must not be blank');
+  checkGrammar(source);
   if (!source.includes('::=')) return larkSource(source);
   const grammar = parseGbnf(source);
   return gbnfToLark(grammar, numberedRules(grammar, 'start', 'r'));

@@ -30,6 +30,11 @@ export function larkSource(source: string): string {
   return out;
 }
 
+/** @throws {ConstraintError} `constraint.invalid` for a grammar that says nothing */
+export function checkGrammar(source: string): void {
+  if (source.trim() === '') throw new ConstraintError('constraint.invalid', '`grammar` must not be blank');
+}
+
 /** A string, a comment, a regular expression, a directive, or a run of anything else. */
 const PIECE = /"(?:\\.|[^"\\\n])*"|(?:#|\/\/)[^\n]*|\/(?:\\.|[^/\\\n])+\/|%[a-z]+|[^"#/%]+/y;
 

@@ -1,8 +1,10 @@
+import { choiceTerminal } from './choice-terminal.ts';
 import { ConstraintError } from './constraint-error.ts';
 import { translateRegex } from './ecma-regex.ts';
 import { parseGbnf } from './gbnf-grammar.ts';
 import { gbnfToLark, numberedRules } from './gbnf-to-lark.ts';
 import { jsonSchemaSource } from './json-schema.ts';
+import { checkGrammar, larkSource } from './lark-source.ts';
 import { larkString, regexLiteral } from './lark-text.ts';
 import type { TagElement, TagFormat, TriggeredTags } from './structural-tag.ts';
 
@@ -46,7 +48,7 @@ class TagWriter {
       case 'const_string':
         return plain(text(format.value));
       case 'json_schema':
-        return plain(this.#rule(`%json ${schemaSource(format)}`));
+        return plain(this.#rule(`%json ${jsonSchemaSource(format.schema, format)}`));
       case 'any_text': {
         const free = this.#terminal(freeText(format.excludes, format.maxChars));
         return this.#openEnded(free, follow);
@@ -55,6 +57,11 @@ class TagWriter {
         return this.#regex(format.pattern, follow);
       case 'grammar':
         return plain(this.#grammar(format.source));
+      case 'choice': {
+        const { terminal, hasEmpty } = choiceTerminal(format.choices);
+        const texts = terminal === null ? [] : [this.#terminal(terminal)];
+        return plain(alternatives(hasEmpty ? [...texts, '""'] : texts));
+      }
       case 'sequence':
         return this.#sequence(format.elements, follow);
       case 'or':
@@ -134,12 +141,8 @@ class TagWriter {
   }
 
   #grammar(source: string): string {
-    if (!source.includes('::=')) {
-      throw new ConstraintError(
-        'constraint.unsupported',
-        'a format "grammar" without "::=" is not supported in structural tags',
-      );
-    }
+    checkGrammar(source);
+    if (!source.includes('::=')) return this.#rule(`%lark {\n${larkSource(source)}\n}`);
     const grammar = parseGbnf(source);
     const prefix = this.#name('g');
     this.#rules.push(gbnfToLark(grammar, numberedRules(grammar, `${prefix}_root`, `${prefix}_`)));
@@ -225,12 +228,4 @@ function freeText(excludes: readonly string[], maxChars: number | undefined): st
   const any = maxChars === undefined ? '/(?s:.*)/' : `/(?s:.{0,${maxChars}})/`;
   if (excludes.length === 0) return any;
   return `${any} & ~/(?s:.*)(?:${excludes.map(regexLiteral).join('|')})(?s:.*)/`;
-}
-
-function schemaSource({ schema, maxWhitespace }: { schema: unknown; maxWhitespace: number | undefined }): string {
-  const whitespace =
-    maxWhitespace === undefined
-      ? ({ kind: 'capped' } as const)
-      : ({ kind: 'pattern', pattern: maxWhitespace === 0 ? '' : `[ \\t\\r\\n]{1,${maxWhitespace}}` } as const);
-  return jsonSchemaSource(schema, { whitespace, closesObjects: false });
 }

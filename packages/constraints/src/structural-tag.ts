@@ -1,13 +1,15 @@
 import { ConstraintError } from './constraint-error.ts';
+import type { WhitespaceOption } from './constraint-spec.ts';
 import { byteLength, checkLimit } from './limits.ts';
 
 /** A structural tag, parsed: what is not here has been refused. */
 export type TagFormat =
   | { kind: 'const_string'; value: string }
-  | { kind: 'json_schema'; schema: unknown; maxWhitespace: number | undefined }
+  | { kind: 'json_schema'; schema: unknown; whitespace: WhitespaceOption; closesObjects: boolean }
   | { kind: 'any_text'; excludes: readonly string[]; maxChars: number | undefined }
   | { kind: 'regex'; pattern: string }
   | { kind: 'grammar'; source: string }
+  | { kind: 'choice'; choices: readonly string[] }
   | { kind: 'sequence' | 'or'; elements: readonly TagFormat[] }
   | { kind: 'repeat'; content: TagFormat; least: number; most: number }
   | TagElement
@@ -50,6 +52,14 @@ export function parseStructuralTag(tag: unknown): TagFormat {
   return parser.format(root.get('format'), 1);
 }
 
+function schemaFormat(schema: unknown, maxWhitespace: number | undefined): TagFormat {
+  const whitespace: WhitespaceOption =
+    maxWhitespace === undefined
+      ? { kind: 'capped' }
+      : { kind: 'pattern', pattern: maxWhitespace === 0 ? '' : `[ \\t\\r\\n]{1,${maxWhitespace}}` };
+  return { kind: 'json_schema', schema, whitespace, closesObjects: false };
+}
+
 function parseText(text: string): unknown {
   checkLimit('specBytes', byteLength(text));
   try {
@@ -81,7 +91,7 @@ class TagParser {
       checkLimit('tagFormats', ++this.#numFormats);
       const structure = new Fields(item, 'structure');
       structure.expect(['begin', 'schema', 'end']);
-      const content = { kind: 'json_schema', schema: structure.get('schema'), maxWhitespace: undefined } as const;
+      const content = schemaFormat(structure.get('schema'), undefined);
       return { kind: 'tag', begin: structure.string('begin'), content, ends: [structure.string('end')] };
     });
     return triggered(triggers, tags, { excludes: [], atLeastOne: false, stopAfterFirst: false });
@@ -101,11 +111,7 @@ class TagParser {
         fields.only('style', 'json');
         fields.only('any_order', false);
         fields.onlyEmpty('excludes');
-        return {
-          kind: 'json_schema',
-          schema: fields.get('json_schema'),
-          maxWhitespace: fields.optionalCount('max_whitespace_cnt'),
-        };
+        return schemaFormat(fields.get('json_schema'), fields.optionalCount('max_whitespace_cnt'));
       case 'any_text':
         fields.expect(['type', 'excludes', 'max_chars', 'max_tokens']);
         fields.only('max_tokens', null);

@@ -15,8 +15,11 @@ interface Job {
   readonly fail: (error: unknown) => void;
 }
 
+/** So many times the limit may pass while the thread waits for a core. */
+const MAX_WAIT = 10;
+
 /**
- * Compiles sources in a thread of its own, one after the other, and kills that thread when one takes too long. It has less stack
+ * Compiles sources in a thread of its own, one after the other, and kills that thread when one computes for too long. It has less stack
  * than the main thread, so that what compiles there compiles here.
  */
 export class Validator {
@@ -61,9 +64,12 @@ export class Validator {
     const worker = (this.#worker ??= this.#start());
     worker.ref();
     if (!this.#isReady) return;
-    this.#running = this.#waiting.shift()!;
-    this.#timer = setTimeout(() => this.#timeOut(), this.#timeoutMs);
-    worker.postMessage(this.#running.source);
+    const job = this.#waiting.shift()!;
+    this.#running = job;
+    // A thread that has ended meanwhile is told of by its error.
+    const usedBefore = cpuMs(worker).catch(() => 0);
+    this.#watch(job, this.#timeoutMs, async () => (await cpuMs(worker)) - (await usedBefore));
+    worker.postMessage(job.source);
   }
 
   #start(): Worker {
@@ -98,6 +104,21 @@ export class Validator {
     job?.settle(verdict);
   }
 
+  /**
+   * Ends a job that computes for longer than the limit. Time on the clock is no measure: while llama.cpp has the cores, a source of a few
+   * milliseconds can take seconds, and where the main thread was busy for long, timers come before the verdict that has been waiting.
+   */
+  #watch(job: Job, inMs: number, usedMs: () => Promise<number>, startedAt = performance.now()): void {
+    this.#timer = setTimeout(async () => {
+      // A thread that does not tell is stuck.
+      const used = await usedMs().catch(() => Infinity);
+      if (this.#running !== job) return;
+      const hasWaited = performance.now() - startedAt >= MAX_WAIT * this.#timeoutMs;
+      if (hasWaited || used >= this.#timeoutMs) this.#timeOut();
+      else this.#watch(job, this.#timeoutMs - used, usedMs, startedAt);
+    }, inMs);
+  }
+
   #timeOut(): void {
     this.#replaceWorker();
     const message = `the constraint takes more than ${this.#timeoutMs} ms to compile`;
@@ -112,6 +133,12 @@ export class Validator {
     this.#isReady = false;
     void worker?.terminate();
   }
+}
+
+/** Time that the thread has computed. */
+async function cpuMs(worker: Worker): Promise<number> {
+  const { user, system } = await worker.cpuUsage();
+  return (user + system) / 1000;
 }
 
 /** @throws {ConstraintError} what the verdict says */

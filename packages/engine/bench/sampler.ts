@@ -22,6 +22,7 @@ const rows = Array.from({ length: NUM_ROWS }, () => {
   return row;
 });
 const neutral: TokenAdjustments = {
+  forced: null,
   allowed: null,
   banned: [],
   masked: null,

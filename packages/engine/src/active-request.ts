@@ -2,11 +2,12 @@ import type { BadWords } from './bad-words.ts';
 import type { BeamSearch } from './beam-search.ts';
 import type { ConstraintStart, TokenMatcher } from './constraint.ts';
 import type { EngineErrorCode } from './errors.ts';
-import type { EngineEvent, GenerateRequest, Usage } from './generate-request.ts';
+import type { EngineEvent, GenerateRequest, TokenFace, Usage } from './generate-request.ts';
 import type { RunnerAdapter } from './model-runner.ts';
 import { PromptScorer } from './prompt-logprobs.ts';
 import type { ReplyReader } from './reply-reader.ts';
 import { StopStrings } from './stop-strings.ts';
+import type { ThinkingLimit } from './thinking-budget.ts';
 
 /** What is made once of a request and used by all its choices. */
 export interface RequestParts {
@@ -19,6 +20,8 @@ export interface RequestParts {
   endingIds: ReadonlySet<number>;
   badWords: BadWords | null;
   constraint: RequestConstraint | null;
+  /** Null where no reasoning is limited. */
+  thinkingLimit: ThinkingLimit | null;
   /** Null where the whole reply is content. */
   replyReader: ReplyReader | null;
 }
@@ -51,11 +54,14 @@ export class ActiveRequest {
   readonly logitBias: readonly (readonly [number, number])[];
   readonly badWords: BadWords | null;
   readonly constraint: RequestConstraint | null;
+  readonly thinkingLimit: ThinkingLimit | null;
   /** Control tokens give no text. */
   readonly skipsSpecialTokens: boolean;
   readonly promptScorer: PromptScorer | null;
   readonly #replyReader: ReplyReader | null;
   readonly #emit: (event: EngineEvent) => void;
+  /** Outputs of choices that overtook the one which scores the prompt; null when nothing need wait for that. */
+  #behindScores: EngineEvent[] | null;
   /** Set for a beam search, whose sequences are beams instead of choices. */
   beamSearch: BeamSearch | null = null;
   /** Held from the admission of the first choice to the end. */
@@ -89,9 +95,11 @@ export class ActiveRequest {
     this.logitBias = request.sampling.logitBias.map(([id, bias]) => [id, Math.max(-100, Math.min(100, bias))] as const);
     this.badWords = parts.badWords;
     this.constraint = parts.constraint;
+    this.thinkingLimit = parts.thinkingLimit;
     this.#replyReader = parts.replyReader;
     this.skipsSpecialTokens = (request.skipSpecialTokens ?? true) && parts.replyReader?.keepsSpecialTokens !== true;
     this.promptScorer = numPromptLogprobs === null ? null : new PromptScorer(promptIds, numPromptLogprobs);
+    this.#behindScores = this.promptScorer !== null && request.promptLogprobsFirst === true ? [] : null;
     this.numUnfinished = isBeamSearch ? 1 : request.n;
     this.usage = { promptTokens: promptIds.length, completionTokens: 0, cachedTokens: 0 };
     this.#emit = emit;
@@ -118,10 +126,20 @@ export class ActiveRequest {
     this.send({ kind: 'started', promptTokenIds: [...this.promptIds], cachedTokens });
   }
 
+  /** Tells the prompt's logprobs where they come first, once they are complete. @param describe writes a token */
+  tellScores(describe: (id: number) => TokenFace): void {
+    const behind = this.#behindScores;
+    if (behind === null || !this.promptScorer!.isComplete) return;
+    this.#behindScores = null;
+    const first = describe(this.promptIds[0]!);
+    this.send({ kind: 'prompt_scored', first, promptLogprobs: this.promptScorer!.entries });
+    for (const event of behind) this.send(event);
+  }
+
   complete(): void {
     const reader = this.#replyReader;
     const usage = { ...this.usage, ...(reader?.readsReasoning ? { reasoningTokens: reader.numReasoningTokens } : {}) };
-    const promptLogprobs = this.promptScorer?.entries;
+    const promptLogprobs = this.request.promptLogprobsFirst ? null : this.promptScorer?.entries;
     this.send(promptLogprobs ? { kind: 'completed', usage, promptLogprobs } : { kind: 'completed', usage });
     this.hasEnded = true;
   }
@@ -136,6 +154,10 @@ export class ActiveRequest {
     if (this.hasEnded || this.isReceiverLost) return;
     try {
       const isOutput = event.kind === 'delta' || event.kind === 'finished';
+      if (isOutput && this.#behindScores !== null) {
+        this.#behindScores.push(event);
+        return;
+      }
       this.#emit(isOutput && this.#replyReader !== null ? this.#replyReader.read(event) : event);
     } catch {
       this.isReceiverLost = true;

@@ -38,7 +38,7 @@ export class ChoiceSampler {
    */
   next(choice: Choice, row: Float32Array): SampledToken {
     const { guide, owner } = choice;
-    const { sampling, logprobs: numTop, logprobsMode = 'raw' } = owner.request;
+    const { sampling, logprobs: numTop, logprobTokenIds, logprobsMode = 'raw' } = owner.request;
     const isComplete = guide?.maskRow(row, this.#mask) ?? false;
     // A completed constraint leaves end tokens only: minTokens must not take those, too.
     const adjustments = isComplete ? { ...choice.adjustments, masked: null } : choice.adjustments;
@@ -52,7 +52,8 @@ export class ChoiceSampler {
       this.#buffers,
     );
     if (token < 0) throw noTokenPossible(choice, row, adjustments);
-    const logprobs = numTop === null ? null : [this.#writer.entry(row, token, logSumExp, numTop, this.#buffers)];
+    const logprobs =
+      numTop === null ? null : [this.#writer.entry(row, token, logSumExp, logprobTokenIds ?? numTop, this.#buffers)];
     choice.append(token);
     const verdict = choice.stopDetector.push(token, guide?.endsWith(token));
     if (verdict.finish === null) guide?.accept(token, this.#encode);

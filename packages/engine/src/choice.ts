@@ -4,6 +4,7 @@ import { ConstraintGuide } from './constraint.ts';
 import { RandomStream } from './random.ts';
 import { Sequence } from './sequence.ts';
 import { StopDetector } from './stop-detector.ts';
+import { ThinkingBudget } from './thinking-budget.ts';
 import type { TokenAdjustments } from './token-adjustments.ts';
 
 /** One sampled choice: a sequence with its random numbers, its text, its penalties and its place in the constraint. */
@@ -11,6 +12,7 @@ export class Choice extends Sequence {
   readonly random: RandomStream;
   readonly stopDetector: StopDetector;
   readonly guide: ConstraintGuide | null;
+  readonly #thinking: ThinkingBudget | null;
   readonly #adjustments: TokenAdjustments;
   readonly #generatedCounts = new Map<number, number>();
 
@@ -33,7 +35,9 @@ export class Choice extends Sequence {
       tokenizer.createDecoder({ skipSpecial: owner.skipsSpecialTokens }),
     );
     this.guide = owner.constraint && new ConstraintGuide(owner.constraint.matcher, owner.constraint.start, tokenizer);
+    this.#thinking = owner.thinkingLimit && new ThinkingBudget(owner.thinkingLimit, tokenizer);
     this.#adjustments = {
+      forced: null,
       allowed: owner.allowedIds,
       banned: [],
       masked: owner.minTokens > 0 ? owner.endingIds : null,
@@ -48,13 +52,18 @@ export class Choice extends Sequence {
 
   /** For the next token. */
   get adjustments(): TokenAdjustments {
-    const { badWords } = this.owner;
-    if (badWords !== null) this.#adjustments.banned = badWords.bannedAfter(this.tokens, this.promptLength);
-    return this.#adjustments;
+    const adjustments = this.#adjustments;
+    const { badWords, endingIds } = this.owner;
+    if (badWords !== null) adjustments.banned = badWords.bannedAfter(this.tokens, this.promptLength);
+    const forced = this.#thinking?.forcedId ?? null;
+    // An end of reasoning that ends the reply comes no earlier than minTokens allow.
+    adjustments.forced = forced !== null && adjustments.masked !== null && endingIds.has(forced) ? null : forced;
+    return adjustments;
   }
 
   override append(token: number): void {
     super.append(token);
+    this.#thinking?.push(token);
     const adjustments = this.#adjustments;
     if (
       adjustments.repetitionPenalty !== 1 ||

@@ -1,6 +1,7 @@
-import type { StreamDecoder } from '@trainyard/tokenizer';
+import type { ToolDescription, ToolFormat } from '@trainyard/tokenizer';
 import type { EngineTokenizer } from './chat.ts';
 import { EngineError } from './errors.ts';
+import { MarkerFinder } from './marker-finder.ts';
 import type { TokenMask } from './token-mask.ts';
 import { allow, allowsOnly, maskRow } from './token-mask.ts';
 
@@ -30,6 +31,15 @@ export interface ConstraintCompiler {
   compile(constraint: unknown): TokenMatcher;
   /** The constraint that holds a reply to a JSON schema. Absent: tools cannot be forced. */
   forSchema?(schema: Readonly<Record<string, unknown>>): unknown;
+  /**
+   * The constraint on replies that either are calls of tools, in the model's own format, or satisfy `constraint`. The latter itself where
+   * calls in that format cannot be described; absent: always.
+   */
+  orCalls?(
+    constraint: unknown,
+    format: ToolFormat,
+    calls: { tools: readonly ToolDescription[]; isParallel: boolean },
+  ): unknown;
 }
 
 /** Where in a reply its constraint begins. */
@@ -156,40 +166,5 @@ function attempt<Result>(task: () => Result): Result {
       `the constraint failed: ${reason}`,
       { param: isExhausted ? 'constraint' : null, cause },
     );
-  }
-}
-
-/** Finds a text in a reply, whatever the token borders, control tokens' texts included. */
-class MarkerFinder {
-  readonly #marker: string;
-  readonly #tokenizer: EngineTokenizer;
-  readonly #decoder: StreamDecoder;
-  /** The end of the text so far, as long as the marker could still begin in it. */
-  #tail = '';
-  isFound = false;
-
-  constructor(marker: string, tokenizer: EngineTokenizer) {
-    this.#marker = marker;
-    this.#tokenizer = tokenizer;
-    this.#decoder = tokenizer.createDecoder({ skipSpecial: false });
-  }
-
-  /** @returns when the token completes the marker, what it says behind it (white space in front left out); else null */
-  push(token: number): string | null {
-    const text = this.#tail + this.#decoder.push(token);
-    const rest = this.#behind(text);
-    if (rest === null) this.#tail = text.slice(Math.max(0, text.length - this.#marker.length + 1));
-    else this.isFound = true;
-    return rest;
-  }
-
-  /** What {@link push} would return, without going on. A character that begins before the token does not complete a marker here. */
-  restBehind(token: number): string | null {
-    return this.#behind(this.#tail + this.#tokenizer.tokenText(token));
-  }
-
-  #behind(text: string): string | null {
-    const at = text.indexOf(this.#marker);
-    return at < 0 ? null : text.slice(at + this.#marker.length).trimStart();
   }
 }

@@ -12,7 +12,7 @@ import { resolveEngineLimits } from './engine-limits.ts';
 import type { EngineLimits } from './engine-limits.ts';
 import type { EngineStats, StepReport } from './engine-stats.ts';
 import { asEngineError, EngineError } from './errors.ts';
-import type { EngineEvent, GenerateRequest } from './generate-request.ts';
+import type { EngineEvent, GenerateRequest, TokenFace } from './generate-request.ts';
 import { Intake } from './intake.ts';
 import { KvCache } from './kv-cache.ts';
 import { LogprobWriter, rankTokens } from './logprobs.ts';
@@ -198,6 +198,7 @@ export class Engine {
     for (const { owner, numComputed } of admitted) {
       if (!owner.isStarted) this.#totals.promptTokens += owner.promptIds.length;
       owner.start(numComputed);
+      owner.tellScores(this.#describe); // of one token there is nothing to compute
     }
   }
 
@@ -258,7 +259,7 @@ export class Engine {
       const row = logits.subarray(index * vocabSize, (index + 1) * vocabSize);
       if (!isPrompt) numSampled++;
       try {
-        if (isPrompt) sequence.owner.promptScorer!.score(row, this.#logprobs, this.#buffers);
+        if (isPrompt) this.#score(sequence.owner, row);
         else if (sequence instanceof Beam) this.#branch(sequence, row);
         else this.#sample(sequence as Choice, row);
       } catch (error) {
@@ -268,6 +269,13 @@ export class Engine {
     }
     return numSampled;
   }
+
+  #score(owner: ActiveRequest, row: Float32Array): void {
+    owner.promptScorer!.score(row, this.#logprobs, this.#buffers);
+    owner.tellScores(this.#describe);
+  }
+
+  readonly #describe = (id: number): TokenFace => this.#logprobs.faceOf(id);
 
   #sample(choice: Choice, row: Float32Array): void {
     const { owner, index } = choice;

@@ -102,6 +102,8 @@ export interface GenerateRequest {
   minTokens: number;
   /** null = off; k = the sampled token and k entries in `top`; -1 = the whole vocabulary. */
   logprobs: number | null;
+  /** With `logprobs` only: entries of these ids in place of the most likely ones, behind the sampled token and in this order. Default null. */
+  logprobTokenIds?: readonly number[] | null;
   /** Default `raw`. */
   logprobsMode?: LogprobsMode;
   /**
@@ -109,6 +111,8 @@ export interface GenerateRequest {
    * vocabulary. The prompt is then computed, not read from the cache. Default null.
    */
   promptLogprobs?: number | null;
+  /** Default false. True tells them in `prompt_scored`, before the first output, in place of `completed`. */
+  promptLogprobsFirst?: boolean;
   /** Lower runs first; equal priorities in order of arrival. */
   priority: number;
   /** Default true: control tokens give no text (ids and logprobs always keep them). */
@@ -126,6 +130,11 @@ export interface GenerateRequest {
   constraint?: unknown;
   /** The constraint begins behind the first occurrence of this text in the reply, such as `</think>`; null = at once. Default null. */
   constraintStartsAfter?: string | null;
+  /**
+   * The most tokens of reasoning: then the end of the think block is the only thing that can come. No effect where the model's template
+   * knows no reasoning, or the prompt has closed the block. Default null = any number.
+   */
+  thinkingTokenBudget?: number | null;
   /** With a chat prompt only. Default null: the reply is text, and events have no `reply`. */
   reply?: ReplyReading | null;
   /**
@@ -135,17 +144,20 @@ export interface GenerateRequest {
   beamSearch?: { lengthPenalty: number } | null;
 }
 
-export interface TopLogprob {
+export interface TokenFace {
   id: number;
-  /** Natural log, floor -9999. See {@link LogprobsMode}. */
-  logprob: number;
   /** The token's true bytes, which may be a piece of a character. */
   bytes: number[];
   text: string;
 }
 
+export interface TopLogprob extends TokenFace {
+  /** Natural log, floor -9999. See {@link LogprobsMode}. */
+  logprob: number;
+}
+
 export interface TokenLogprob extends TopLogprob {
-  /** The sampled token, then the most likely others; exactly k entries for `logprobs: k` (a beam search: at most 2n). */
+  /** The sampled token, then the most likely others: exactly k entries for `logprobs: k` (a beam search: at most 2n); or those asked for by id. */
   top: TopLogprob[];
 }
 
@@ -167,9 +179,17 @@ export interface Usage {
   reasoningTokens?: number;
 }
 
-/** What a request tells, in order: `started`, then deltas and one `finished` a choice, then `completed`; or `failed` at any point. */
+/** One item a prompt token: null for the first, else the actual token, then the most likely others in order. */
+export type PromptLogprobs = (PromptLogprob[] | null)[];
+
+/**
+ * What a request tells, in order: `started`, `prompt_scored` where it asked for that, then deltas and one `finished` a choice, then
+ * `completed`; or `failed` at any point.
+ */
 export type EngineEvent =
   | { kind: 'started'; promptTokenIds: number[]; cachedTokens: number }
+  /** `first`: the prompt's first token, which has no logprob. */
+  | { kind: 'prompt_scored'; first: TokenFace; promptLogprobs: PromptLogprobs }
   | {
       kind: 'delta';
       index: number;
@@ -194,7 +214,7 @@ export type EngineEvent =
   | {
       kind: 'completed';
       usage: Usage;
-      /** Only when asked for, one item a prompt token: null for the first, else the actual token, then the most likely others in order. */
-      promptLogprobs?: (PromptLogprob[] | null)[];
+      /** Only when asked for, and not told in `prompt_scored`. */
+      promptLogprobs?: PromptLogprobs;
     }
   | { kind: 'failed'; code: EngineErrorCode; message: string; param: string | null };

@@ -1,16 +1,19 @@
-import { ActiveRequest, type RequestConstraint } from './active-request.ts';
+import { ActiveRequest } from './active-request.ts';
 import { BadWords } from './bad-words.ts';
 import { BeamSearch } from './beam-search.ts';
+import type { EngineTokenizer } from './chat.ts';
 import { Choice } from './choice.ts';
-import type { ConstraintCompiler, ConstraintStart } from './constraint.ts';
+import type { ConstraintCompiler } from './constraint.ts';
 import { asEngineError, EngineError } from './errors.ts';
 import type { EngineEvent, GenerateRequest } from './generate-request.ts';
 import { Preparation } from './preparation.ts';
 import { encodePrompt, fitPrompt, type EncodedPrompt, type PromptParts } from './prompt.ts';
-import { createReplyReader, forcedCallSchema } from './reply-reader.ts';
-import type { ReplyTraits } from './reply-traits.ts';
+import { ReplyConstraints } from './reply-constraints.ts';
+import { createReplyReader } from './reply-reader.ts';
+import { REASONING_END, type ReplyTraits } from './reply-traits.ts';
 import type { SchedulingPolicy } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
+import type { ThinkingLimit } from './thinking-budget.ts';
 import { validateRequest } from './validate-request.ts';
 
 export interface IntakeParts {
@@ -27,11 +30,13 @@ export interface IntakeParts {
 /** From a request to sequences that can be scheduled: checks, prompt, constraint. Prompts made elsewhere are waited for here. */
 export class Intake {
   readonly #parts: IntakeParts;
+  readonly #constraints: ReplyConstraints;
   readonly #preparing = new Map<string, Preparation>();
   #numArrivals = 0;
 
   constructor(parts: IntakeParts) {
     this.#parts = parts;
+    this.#constraints = new ReplyConstraints(parts.constraints);
   }
 
   /** Requests whose prompts are not ready. */
@@ -55,12 +60,11 @@ export class Intake {
       validateRequest(request, vocabSize, policy);
       const controller = new AbortController();
       const prompt = encodePrompt(request, parts, controller.signal);
-      const checked = this.#tryConstraint(request, prompt, controller);
-      if (prompt instanceof Promise || checked !== null) {
-        const prepared = Promise.all([prompt, checked]).then(([encoded]) => encoded);
+      const prepared = this.#prepare(request, prompt, controller);
+      if (prepared instanceof Promise) {
         const preparation = new Preparation({ request, arrival, emit }, prepared, controller, onPrepared);
         this.#preparing.set(request.requestId, preparation);
-      } else this.#admit(request, arrival, prompt, emit);
+      } else this.#admit(request, arrival, prepared, emit);
     });
   }
 
@@ -104,6 +108,30 @@ export class Intake {
     }
   }
 
+  /** The prompt, once its constraint is checked. One that is refused at once is not kept waiting for a prompt that is being made. */
+  #prepare(
+    request: GenerateRequest,
+    prompt: EncodedPrompt | Promise<EncodedPrompt>,
+    controller: AbortController,
+  ): EncodedPrompt | Promise<EncodedPrompt> {
+    const { signal } = controller;
+    const check = (traits: ReplyTraits | null): Promise<void> | null =>
+      this.#constraints.check(request, traits, signal);
+    if (!(prompt instanceof Promise)) return check(prompt.replyTraits)?.then(() => prompt) ?? prompt;
+    try {
+      const checked = check(null);
+      return Promise.all([prompt, checked]).then(async ([encoded]) => {
+        // How replies are written is known by now, and may be a part of the constraint.
+        await check(encoded.replyTraits);
+        return encoded;
+      });
+    } catch (error) {
+      controller.abort();
+      prompt.catch(() => undefined);
+      throw error;
+    }
+  }
+
   #admit(
     request: GenerateRequest,
     arrival: number,
@@ -125,7 +153,8 @@ export class Intake {
         maxTokens: Math.min(request.maxTokens ?? Infinity, limits.maxContextTokens - promptIds.length),
         endingIds: new Set([...request.stopTokenIds, ...endIds]),
         badWords: badWords.length > 0 ? new BadWords(badWords, tokenizer) : null,
-        constraint: this.#compile(request, encoded.replyTraits),
+        constraint: this.#constraints.compile(request, encoded.replyTraits),
+        thinkingLimit: thinkingLimit(request, encoded.replyTraits, tokenizer),
         replyReader,
       },
       emit,
@@ -141,80 +170,18 @@ export class Intake {
     }
     return active;
   }
-
-  /** Checks the constraint; when that is refused at once, the prompt that is being made is not waited for. */
-  #tryConstraint(
-    request: GenerateRequest,
-    prompt: EncodedPrompt | Promise<EncodedPrompt>,
-    controller: AbortController,
-  ): Promise<void> | null {
-    try {
-      return this.#checkConstraint(request, controller.signal);
-    } catch (error) {
-      controller.abort();
-      if (prompt instanceof Promise) prompt.catch(() => undefined);
-      throw error;
-    }
-  }
-
-  /** Null when there is nothing to check. */
-  #checkConstraint(request: GenerateRequest, signal: AbortSignal): Promise<void> | null {
-    const { constraints } = this.#parts;
-    const constraint = this.#constraintOf(request);
-    if (constraint === null) return null;
-    if (constraints === null) {
-      throw new EngineError('engine.invalid_request', 'constraint must be null: this engine compiles none', {
-        param: 'constraint',
-      });
-    }
-    const checked = constraints.validate?.(constraint, signal) ?? null;
-    return (
-      checked &&
-      checked.catch((cause: unknown) => {
-        throw asConstraintError(cause);
-      })
-    );
-  }
-
-  /** A choice of tools that forces calls takes the place of the request's own constraint. */
-  #constraintOf(request: GenerateRequest): unknown {
-    if (request.beamSearch) return null;
-    const schema = forcedCallSchema(request.reply ?? null);
-    if (schema === null) return request.constraint ?? null;
-    return this.#parts.constraints?.forSchema?.(schema) ?? schema;
-  }
-
-  #compile(request: GenerateRequest, traits: ReplyTraits | null): RequestConstraint | null {
-    const constraint = this.#constraintOf(request);
-    if (constraint === null) return null;
-    try {
-      return { matcher: this.#parts.constraints!.compile(constraint), start: constraintStart(request, traits) };
-    } catch (cause) {
-      throw asConstraintError(cause);
-    }
-  }
 }
 
-/** A reply that reasons is held to its constraint behind its reasoning. */
-function constraintStart(request: GenerateRequest, traits: ReplyTraits | null): ConstraintStart {
-  const marker = request.constraintStartsAfter ?? null;
-  if (marker !== null) return { kind: 'behind', marker };
-  const reasoning = request.reply ? (traits?.reasoning ?? null) : null;
-  if (reasoning === null || reasoning.isDisabled) return { kind: 'at_once' };
-  if (reasoning.startsInside) return { kind: 'behind', marker: END_OF_REASONING };
-  const openerId = traits?.thinkTokenId ?? null;
-  return openerId === null ? { kind: 'at_once' } : { kind: 'behind_if_opened', openerId, marker: END_OF_REASONING };
-}
-
-const END_OF_REASONING = '</think>';
-
-function asConstraintError(cause: unknown): EngineError {
-  if (cause instanceof EngineError) return cause;
-  const message = cause instanceof Error ? cause.message : String(cause);
-  return new EngineError('engine.invalid_request', `the constraint is refused: ${message}`, {
-    param: 'constraint',
-    cause,
-  });
+/** Null where there is no reasoning to limit: the model knows none, or the prompt has closed its block. */
+function thinkingLimit(
+  { thinkingTokenBudget: maxTokens = null }: GenerateRequest,
+  traits: ReplyTraits | null,
+  tokenizer: EngineTokenizer,
+): ThinkingLimit | null {
+  const reasoning = traits?.reasoning ?? null;
+  if (maxTokens === null || reasoning === null || reasoning.isDisabled) return null;
+  const endIds = Array.from(tokenizer.encodeWithSpecial(REASONING_END));
+  return { maxTokens, startsInside: reasoning.startsInside, endIds };
 }
 
 /** What a task throws is told to its request. */

@@ -1,6 +1,6 @@
 import type { EngineTokenizer } from './chat.ts';
 import { EngineError } from './errors.ts';
-import type { TokenLogprob, TopLogprob } from './generate-request.ts';
+import type { TokenFace, TokenLogprob, TopLogprob } from './generate-request.ts';
 import { mostLikelyTokens } from './sampler.ts';
 import type { SamplerBuffers } from './sampler.ts';
 import { logSumExp, scanMaxima, scanSums } from './softmax.ts';
@@ -11,7 +11,7 @@ const LOGPROB_FLOOR = -9999;
 /** Writes the logprob entries of sampled tokens; remembers each token's bytes and text. */
 export class LogprobWriter {
   readonly #tokenizer: EngineTokenizer;
-  readonly #faces = new Map<number, { bytes: number[]; text: string }>();
+  readonly #faces = new Map<number, TokenFace>();
 
   constructor(tokenizer: EngineTokenizer) {
     this.#tokenizer = tokenizer;
@@ -20,13 +20,21 @@ export class LogprobWriter {
   /**
    * @param row logits, `[V]`, scanned
    * @param logSum log Σ exp of the row
-   * @param numTop entries of `top`: the sampled token, then the most likely others. 0 gives none, -1 the whole vocabulary.
+   * @param top entries of `top`: the sampled token, then the most likely others, so many in all (0 gives none, -1 the whole
+   *   vocabulary); or then these ids, each once
    */
-  entry(row: Float32Array, token: number, logSum: number, numTop: number, buffers: SamplerBuffers): TokenLogprob {
-    const count = numTop === -1 ? row.length : numTop;
+  entry(
+    row: Float32Array,
+    token: number,
+    logSum: number,
+    top: number | readonly number[],
+    buffers: SamplerBuffers,
+  ): TokenLogprob {
+    const count = top === -1 ? row.length : typeof top === 'number' ? top : Infinity;
+    const others = typeof top === 'number' ? mostLikelyTokens(row, count, buffers) : [...new Set(top)];
     return this.entryOf(
       { id: token, logprob: row[token]! - logSum },
-      mostLikelyTokens(row, count, buffers).map((id) => ({ id, logprob: row[id]! - logSum })),
+      others.map((id) => ({ id, logprob: row[id]! - logSum })),
       count,
     );
   }
@@ -46,12 +54,16 @@ export class LogprobWriter {
   }
 
   describe({ id, logprob }: IdLogprob): TopLogprob {
+    return { ...this.faceOf(id), logprob: Math.max(logprob, LOGPROB_FLOOR) };
+  }
+
+  faceOf(id: number): TokenFace {
     let face = this.#faces.get(id);
     if (face === undefined) {
-      face = { bytes: Array.from(this.#tokenizer.tokenBytes(id)), text: this.#tokenizer.tokenText(id) };
+      face = { id, bytes: Array.from(this.#tokenizer.tokenBytes(id)), text: this.#tokenizer.tokenText(id) };
       this.#faces.set(id, face);
     }
-    return { id, logprob: Math.max(logprob, LOGPROB_FLOOR), bytes: face.bytes, text: face.text };
+    return face;
   }
 }
 

@@ -132,6 +132,37 @@ describe('prompt logprobs', () => {
     differenceTo(plainEntries(mixedLogits, prompt, 1), reply.completed!.promptLogprobs!);
   });
 
+  test('come before every output where they are wanted first, also of choices that overtake the one that scores', () => {
+    const harness = new Harness({ limits: { promptLogprobRows: 2 } });
+    harness.submit({ prompt: PROMPT, maxTokens: 1 });
+    harness.run();
+    const options = { prompt: PROMPT, promptLogprobs: 1, n: 3, maxTokens: 3, sampling: { temperature: 1 } };
+    const first = harness.submit({ ...options, promptLogprobsFirst: true });
+    // The others find the prompt in the cache, and have sampled before the first one has computed it.
+    for (let i = 0; i < 5; i++) harness.step();
+    expect(harness.engine.stats().generatedTokens).toBeGreaterThan(1);
+    expect(first.events.map(({ kind }) => kind)).toEqual(['started']);
+    harness.run();
+    const last = harness.submit(options);
+    harness.run();
+    expect(first.events[1]).toEqual({
+      kind: 'prompt_scored',
+      first: { id: PROMPT[0], bytes: [PROMPT[0]], text: 'a' },
+      promptLogprobs: last.completed!.promptLogprobs,
+    });
+    expect(first.events.filter(({ kind }) => kind === 'prompt_scored')).toHaveLength(1);
+    expect(first.completed).not.toHaveProperty('promptLogprobs');
+    expect([0, 1, 2].map((index) => first.tokenIds(index))).toEqual([0, 1, 2].map((index) => last.tokenIds(index)));
+  });
+
+  test('of a single token are there at once', () => {
+    const harness = new Harness();
+    const reply = harness.submit({ prompt: 'a', promptLogprobs: 3, promptLogprobsFirst: true, maxTokens: 1 });
+    harness.run();
+    expect(reply.events.map(({ kind }) => kind)).toEqual(['started', 'prompt_scored', 'finished', 'completed']);
+    expect(reply.events[1]).toMatchObject({ first: { id: 97, text: 'a' }, promptLogprobs: [null] });
+  });
+
   test('a step holds a bounded number of rows', () => {
     const harness = new Harness({ limits: { promptLogprobRows: 7 } });
     let most = 0;

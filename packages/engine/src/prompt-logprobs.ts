@@ -1,4 +1,4 @@
-import type { PromptLogprob } from './generate-request.ts';
+import type { PromptLogprob, PromptLogprobs } from './generate-request.ts';
 import { scanLogSumExp } from './logprobs.ts';
 import type { LogprobWriter } from './logprobs.ts';
 import { mostLikelyTokens } from './sampler.ts';
@@ -13,7 +13,7 @@ import { countAtLeast } from './softmax.ts';
 export class PromptScorer {
   readonly #promptIds: readonly number[];
   readonly #numTop: number;
-  readonly #entries: (PromptLogprob[] | null)[] = [null];
+  readonly #entries: PromptLogprobs = [null];
 
   /** @param numTop entries besides the actual token; -1 = the whole vocabulary */
   constructor(promptIds: readonly number[], numTop: number) {
@@ -25,12 +25,15 @@ export class PromptScorer {
   get numScored(): number {
     return this.#entries.length - 1;
   }
-  get entries(): (PromptLogprob[] | null)[] {
+  get entries(): PromptLogprobs {
     return this.#entries;
+  }
+  get isComplete(): boolean {
+    return this.#entries.length === this.#promptIds.length;
   }
 
   isScoring(sequence: Sequence): boolean {
-    return sequence.index === 0 && this.#entries.length < this.#promptIds.length;
+    return sequence.index === 0 && !this.isComplete;
   }
 
   /** Reads the raw logits after the first `numScored + 1` prompt tokens. @throws {EngineError} engine.internal when they are not numbers */

@@ -13,12 +13,15 @@ export interface ReplyTraits {
   readonly isThinkHidden: boolean;
 }
 
+export const REASONING_START = '<think>';
+export const REASONING_END = '</think>';
+
 /** Characters of a prompt's end in which its last turn begins, for all but the longest of turns. */
 const TAIL_CHARACTERS = 4096;
 
 export function replyTraits(rendered: RenderedChat, tokenizer: EngineTokenizer): ReplyTraits {
   const reasoning = detectReasoning(rendered.source, rendered.text.slice(-TAIL_CHARACTERS));
-  const think = reasoning === null ? [] : tokenizer.encodeWithSpecial('<think>');
+  const think = reasoning === null ? [] : tokenizer.encodeWithSpecial(REASONING_START);
   const thinkTokenId = think.length === 1 ? think[0]! : null;
   const isThinkHidden =
     thinkTokenId !== null && tokenizer.createDecoder({ skipSpecial: true }).push(thinkTokenId) === '';

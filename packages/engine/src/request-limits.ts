@@ -8,6 +8,8 @@ export const REQUEST_LIMITS = {
   /** Stop strings, characters in all: each becomes a state. */
   stopCharacters: 16_384,
   stopTokenIds: 4096,
+  /** Scored at every step. vLLM's limit. */
+  logprobTokenIds: 128,
   badWords: 1024,
   /** Of all bad words: each is tokenised twice. */
   badWordCharacters: 65_536,

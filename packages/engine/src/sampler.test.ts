@@ -10,6 +10,7 @@ const PLAIN: SamplingSettings = { temperature: 1, topP: 1, topK: 0, minP: 0 };
 /** Where it does not matter. */
 const KEY = new DrawKey(1, 2);
 const NEUTRAL: TokenAdjustments = {
+  forced: null,
   allowed: null,
   banned: [],
   masked: null,

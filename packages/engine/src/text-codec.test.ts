@@ -65,6 +65,16 @@ describe('a conversation', () => {
     }
   });
 
+  test('says control tokens to a template of its own only where its sender is trusted', async () => {
+    for (const allowsControlTokens of [false, true]) {
+      const templateSandbox = requestTemplates(tokenizer, { allowsControlTokens });
+      const open = new TextCodec({ tokenizer, template: null, templateSandbox, borders: { before: [], after: [] } });
+      const ids = await tokenize({ ...chat, chatTemplate: '{{ messages[0].content }}' }, open);
+      templateSandbox.close();
+      expect(ids).toEqual(allowsControlTokens ? [...bytes('x'), END] : bytes('x<|im_end|>'));
+    }
+  });
+
   test('needs a template', async () => {
     const bare = new TextCodec({ tokenizer, template: null, borders: { before: [], after: [] } });
     await expect(tokenize(chat, bare)).rejects.toThrow('no chat template');

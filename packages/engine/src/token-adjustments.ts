@@ -1,5 +1,7 @@
-/** Changes to single logits that come before temperature: masks, logit_bias and the three penalties. */
+/** Changes to single logits that come before temperature: masks, logit_bias, the three penalties, a forced token. */
 export interface TokenAdjustments {
+  /** The only token left, unless the row has it at -Infinity already; whatever the others say. null = none. */
+  forced: number | null;
   /** All other logits are set to -Infinity; null = none are. */
   allowed: readonly number[] | null;
   /** Set to -Infinity: the tokens that would complete a bad word now. */
@@ -22,6 +24,7 @@ export interface TokenAdjustments {
 /** True when {@link adjustLogits} would leave the row as it is. */
 export function isNeutral(adjustments: TokenAdjustments): boolean {
   return (
+    adjustments.forced === null &&
     adjustments.allowed === null &&
     adjustments.banned.length === 0 &&
     adjustments.masked === null &&
@@ -70,10 +73,15 @@ export class UndoLog {
   }
 }
 
-/** In vLLM's order: masks, bias, then repetition, frequency and presence penalty. Changes `row` in place. */
+/** In vLLM's order: masks, bias, then repetition, frequency and presence penalty, which a forced token makes idle. Changes `row` in place. */
 export function adjustLogits(row: Float32Array, adjustments: TokenAdjustments, undo: UndoLog): void {
   const { allowed, banned, masked, logitBias, repetitionPenalty, frequencyPenalty, presencePenalty } = adjustments;
-  const { promptIds, generatedCounts } = adjustments;
+  const { forced, promptIds, generatedCounts } = adjustments;
+  // A constraint's mask is in the row: it goes before.
+  if (forced !== null && row[forced]! > -Infinity) {
+    undo.keepOnly(row, [forced]);
+    return;
+  }
   if (allowed !== null) undo.keepOnly(row, allowed);
   for (const id of banned) undo.set(row, id, -Infinity);
   if (masked !== null) for (const id of masked) undo.set(row, id, -Infinity);

@@ -75,6 +75,15 @@ export function validateRequest(request: GenerateRequest, vocabSize: number, pol
     `null or an integer in [-1, ${vocabSize}]`,
     request.promptLogprobs,
   );
+  const { logprobTokenIds: scoredIds = null, thinkingTokenBudget: budget = null } = request;
+  if (scoredIds !== null) {
+    check(request.logprobs !== null, 'logprobTokenIds', 'null without logprobs', 'a list');
+    check(!request.beamSearch, 'logprobTokenIds', 'null for a beam search', 'a list');
+    checkCount('logprobTokenIds', scoredIds.length, REQUEST_LIMITS.logprobTokenIds, 'ids');
+    for (const id of scoredIds) check(isToken(id), 'logprobTokenIds', `in [0, ${vocabSize})`, id);
+  }
+  check(budget === null || isIntegerIn(budget, 0), 'thinkingTokenBudget', 'null or an integer of at least 0', budget);
+  check(budget === null || !request.beamSearch, 'thinkingTokenBudget', 'null for a beam search', budget);
   check(Number.isFinite(request.priority), 'priority', 'a finite number', request.priority);
   check(
     policy === 'priority' || request.priority === 0 || Boolean(request.beamSearch),

@@ -12,6 +12,8 @@ import { JsonObjectSchema, optionalNullable } from './schema.ts';
 
 /** The largest `top_logprobs` the service computes. */
 export const MAX_TOP_LOGPROBS = 20;
+/** Ids that are scored at every step; vLLM's limit. */
+const MAX_SCORED_TOKENS = 128;
 /** The largest number of stop strings. */
 export const MAX_STOP_STRINGS = 4;
 /** The largest number of stop token ids. */
@@ -145,7 +147,7 @@ export const ChatCompletionRequestSchema = Type.Object(
     allowed_token_ids: optionalNullable(Type.Array(TokenId)),
     bad_words: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: MAX_BAD_WORDS })),
     repetition_detection: optionalNullable(RepetitionDetectionSchema),
-    logprob_token_ids: optionalNullable(Type.Array(TokenId)),
+    logprob_token_ids: optionalNullable(Type.Array(TokenId, { maxItems: MAX_SCORED_TOKENS })),
     thinking_token_budget: optionalNullable(Type.Integer({ minimum: -1 })),
 
     // vLLM: prompt

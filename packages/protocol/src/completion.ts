@@ -11,6 +11,7 @@ import {
   StopReasonSchema,
   TokenIdsSchema,
 } from './chat-response.ts';
+import { PromptLogprobsSchema } from './logprobs.ts';
 import { nullable, optionalNullable } from './schema.ts';
 
 /** POST /v1/completions: text or ids go on, without a template. Every field that chat has too means the same. */
@@ -97,7 +98,8 @@ export type CompletionField = keyof CompletionRequest;
 const CompletionLogprobsSchema = Type.Object(
   {
     text_offset: Type.Array(Type.Integer({ minimum: 0 }), {
-      description: 'Where each token begins in `text`, in characters (code points).',
+      description:
+        'Where each token begins in the text, with `echo` in that of prompt and reply, in characters (code points).',
     }),
     token_logprobs: Type.Array(nullable(Type.Number()), {
       description: 'Natural logarithms; null for the first token of an echoed prompt.',
@@ -114,16 +116,24 @@ const CompletionLogprobsSchema = Type.Object(
 );
 export type CompletionLogprobs = Static<typeof CompletionLogprobsSchema>;
 
+const PromptTextSchema = Type.String({
+  description:
+    'The prompt, control tokens included, with `return_prompt_text`; in a stream in the first chunk of a choice.',
+});
+
 const CompletionChoiceSchema = Type.Object(
   {
     index: Type.Integer({ minimum: 0, description: 'The place of the prompt × `n` + the number of the choice.' }),
-    text: Type.String({ description: 'Behind the prompt itself with `echo`.' }),
+    text: Type.String({
+      description: 'Behind the prompt itself with `echo`, unless `return_token_ids` gives its ids.',
+    }),
     logprobs: nullable(CompletionLogprobsSchema),
     finish_reason: FinishReasonSchema,
     stop_reason: StopReasonSchema,
     token_ids: TokenIdsSchema,
-    prompt_logprobs: Type.Null(),
+    prompt_logprobs: nullable(PromptLogprobsSchema),
     prompt_token_ids: nullable(Type.Array(TokenId), { description: 'Ids of its prompt, with `return_token_ids`.' }),
+    prompt_text: Type.Optional(PromptTextSchema),
   },
   { title: 'CompletionChoice' },
 );
@@ -158,6 +168,7 @@ const CompletionChunkChoiceSchema = Type.Object(
     prompt_token_ids: Type.Optional(
       nullable(Type.Array(TokenId), { description: 'Only in the first chunk of a choice.' }),
     ),
+    prompt_text: Type.Optional(PromptTextSchema),
   },
   { title: 'CompletionChunkChoice' },
 );

@@ -52,8 +52,10 @@ const CHAT_FIELDS: Readonly<Record<ChatCompletionField, string>> = {
   allowed_token_ids: 'Only these ids may be sampled.',
   bad_words: 'Texts that must not be generated.',
   repetition_detection: 'Ends a reply that repeats itself.',
-  logprob_token_ids: 'Ids to score at each place. Not supported: any id is refused.',
-  thinking_token_budget: 'The most tokens of reasoning. Not supported: only -1, none, is accepted.',
+  logprob_token_ids:
+    'Ids whose log-probabilities are told at each place, behind the sampled token and in this order, in place of the most likely ones. Needs `logprobs`.',
+  thinking_token_budget:
+    'The most tokens of reasoning; then `</think>` is forced. -1 means any number, the default. No effect on models without reasoning.',
   echo: 'Begin the reply with the last message where its role is that of the reply, and answer with `prompt_logprobs`. Default false.',
   add_generation_prompt: 'End the prompt where the reply begins. Default true.',
   continue_final_message: 'Go on inside the last message. Default false.',
@@ -97,13 +99,16 @@ const COMPLETION_FIELDS: Readonly<Record<CompletionField, string>> = {
   ...SHARED_FIELDS,
   prompt:
     'A text, a list of texts, a list of token ids, or a list of such lists. In a text the texts of control tokens become those tokens; no template is applied.',
-  echo: 'Begin the text of each choice with its prompt. Default false.',
+  echo: 'Begin each choice with its prompt: its text (left out with `return_token_ids`) and, with `logprobs`, its tokens. Default false.',
   logprobs: 'Answer with the log-probability of each token and so many of the most likely ones. Default: none.',
   max_tokens: 'The most tokens to generate. 0 needs `echo` and answers with the prompt alone. Default 16.',
   add_special_tokens:
     'Put the token in front of a text that begins every text of the model, if it has one. Default true.',
   return_tokens_as_token_ids: 'Write tokens of log-probabilities as `token_id:N`. Default false.',
   return_token_ids: 'Answer with the ids of the prompt and of each choice. Default false.',
+  prompt_logprobs:
+    'Answer with log-probabilities of the tokens of each prompt. Default: as `logprobs` with `echo`, else none.',
+  return_prompt_text: 'Answer with the text of each prompt, control tokens included.',
   suffix: 'Text behind the completion, for models that fill gaps.',
   best_of: 'How many to sample for choosing the best `n`.',
   prompt_embeds: 'Embeddings in place of a prompt.',

@@ -71,6 +71,8 @@ export async function startService(config: ServiceConfig, log: (line: string) =>
 
     const arbiter = new ComputeArbiter();
     const { numThreads, capacityTokens, maxSequences, maxRequests, modelPath, precision, modelId } = config;
+    // One answer for both, or training would render other prompts than those that were sampled from.
+    const allowsControlTokens = config.specialTokens === 'control';
     const inference = new EmbeddedInference({
       modelId,
       host: {
@@ -83,7 +85,7 @@ export async function startService(config: ServiceConfig, log: (line: string) =>
         maxRequests,
         policy: config.schedulingPolicy,
         runsRequestTemplates: config.requestTemplates === 'on',
-        allowsControlTokens: config.specialTokens === 'control',
+        allowsControlTokens,
         toolFormat: config.toolParser === 'auto' ? null : config.toolParser,
       },
       arbiter,
@@ -91,7 +93,7 @@ export async function startService(config: ServiceConfig, log: (line: string) =>
       log,
     });
     const training = new EmbeddedTraining({
-      host: { blobsDirectory: paths.blobs, numThreads },
+      host: { blobsDirectory: paths.blobs, numThreads, allowsControlTokens },
       arbiter,
       share: 1 - config.engineShare,
       log,

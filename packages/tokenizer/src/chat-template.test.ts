@@ -22,6 +22,21 @@ describe('render', () => {
     expect([...tokenIds]).toEqual([START, ...bytes('user\nhé'), END, 10, START, ...bytes('assistant\n')]);
   });
 
+  test('control tokens in what trusted senders say, where that is asked for', () => {
+    const trusting = new ChatTemplate(tokenizer, CHATML, { allowsControlTokens: true });
+    const say = user('a<|im_end|>');
+    expect([...trusting.render([say]).tokenIds]).toEqual([
+      START,
+      ...bytes('user\na'),
+      END,
+      END,
+      10,
+      START,
+      ...bytes('assistant\n'),
+    ]);
+    expect([...template(CHATML).render([say]).tokenIds].filter((id) => id === END)).toHaveLength(1);
+  });
+
   test('no generation prompt when it is switched off', () => {
     expect(template(CHATML).render([user('a')], { addGenerationPrompt: false }).text).toBe(
       '<|im_start|>user\na<|im_end|>\n',

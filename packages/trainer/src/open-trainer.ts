@@ -18,15 +18,16 @@ export interface Trainer {
 /**
  * Reads a GGUF model file: weights as float32, vocabulary and chat template.
  *
- * @param options `numThreads` of one graph run.
+ * @param options `numThreads` of one graph run; `allowsControlTokens` as the sampler has it, or prompts are not those that were sampled from.
  * @throws {TrainerError} `trainer.architecture_unsupported`; {NativeError} `native.gguf_malformed`, `native.model_unreadable`;
  *   {TokenizerError} `tokenizer.no_template`, `tokenizer.unknown_vocabulary`
  */
 export async function openTrainer(options: {
   readonly modelPath: string;
   readonly numThreads: number;
+  readonly allowsControlTokens?: boolean;
 }): Promise<Trainer> {
-  const { modelPath, numThreads } = options;
+  const { modelPath, numThreads, allowsControlTokens = false } = options;
   const file = GgufFile.open(modelPath);
   let architecture;
   let weights;
@@ -39,7 +40,7 @@ export async function openTrainer(options: {
   const vocabulary = LlamaModel.load(modelPath, { vocabOnly: true });
   let template: ChatTemplate;
   try {
-    template = ChatTemplate.fromModel(Tokenizer.fromModel(vocabulary), vocabulary);
+    template = ChatTemplate.fromModel(Tokenizer.fromModel(vocabulary), vocabulary, { allowsControlTokens });
   } catch (error) {
     vocabulary.close();
     throw error;

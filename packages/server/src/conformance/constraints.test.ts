@@ -180,9 +180,16 @@ describe('beside reasoning and tools', () => {
     expect(await thinker.content(fields)).toBe('aaa');
   });
 
-  test('with tools of the model’s choosing it holds; a call that is forced takes its place', async () => {
+  test('with tools of the model’s choosing a reply is calls, or what it says; a call that is forced takes its place', async () => {
     const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }];
-    expect(await held('<tool_call>', { tools, max_tokens: 3, ...outputs({ regex: 'a+' }) })).toMatch(/^a+$/);
+    expect(await held('abc', { tools, max_tokens: 3, ...outputs({ regex: 'a+' }) })).toMatch(/^a+$/);
+    const call = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>';
+    service.say(call);
+    const [called] = (await service.answer({ ...GREEDY, tools, ...outputs({ regex: 'a+' }) })).choices;
+    expect(called).toMatchObject({
+      finish_reason: 'tool_calls',
+      message: { tool_calls: [{ function: { name: 'f' } }] },
+    });
     expect(
       await held('<tool_call>', { tools, tool_choice: 'none', max_tokens: 3, ...outputs({ regex: 'a+' }) }),
     ).toMatch(/^a+$/);

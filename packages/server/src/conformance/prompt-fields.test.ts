@@ -144,12 +144,38 @@ describe('the way of a request', () => {
     expect(await usage({ prompt_logprobs: 0 })).toBe(0);
   });
 
-  test('what only newer releases of vLLM do is refused by name, and passes where it asks for nothing', async () => {
-    expect(await service.refusal({ logprobs: true, logprob_token_ids: [1] })).toBe('400 logprob_token_ids');
-    for (const budget of [0, 5])
-      expect(await service.refusal({ thinking_token_budget: budget })).toBe('400 thinking_token_budget');
-    await service.answer({ logprob_token_ids: [], thinking_token_budget: -1 });
-    await service.answer({ logprob_token_ids: null, thinking_token_budget: null });
+  test('logprob_token_ids tells the logprobs of chosen ids, in their order', async () => {
+    const answer = await service.answer({ logprobs: true, top_logprobs: 1, logprob_token_ids: [98, 5], max_tokens: 1 });
+    const [entry] = answer.choices[0]!.logprobs!.content;
+    expect(entry!.top_logprobs.map(({ token, logprob }) => [token, Math.round(logprob)])).toEqual([
+      ['!', 0],
+      ['b', -50],
+      ['\u0005', -50],
+    ]);
+    expect(await service.refusal({ logprob_token_ids: [1] })).toBe('400 logprob_token_ids');
+    expect(await service.refusal({ logprobs: true, logprob_token_ids: [100_000] })).toBe('400 logprob_token_ids');
+    expect(await service.refusal({ logprobs: true, logprob_token_ids: Array.from({ length: 129 }, () => 1) })).toBe(
+      '422 logprob_token_ids',
+    );
+    for (const nothing of [[], null]) await service.answer({ logprob_token_ids: nothing });
+  });
+
+  test('thinking_token_budget ends the reasoning, and changes nothing where there is none', async () => {
+    const thinker = await ScriptedService.open({ template: 'thinking' });
+    try {
+      thinker.say('<think>abcdef</think>Yes');
+      const message = async (fields: Record<string, unknown>) => (await thinker.answer(fields)).choices[0]!.message;
+      expect(await message({ thinking_token_budget: 3 })).toMatchObject({ reasoning: 'abc', content: 'ef</think>Yes' });
+      const noThoughts = await message({ thinking_token_budget: 0 });
+      expect(noThoughts).toMatchObject({ reasoning: null, content: 'bcdef</think>Yes' });
+      for (const budget of [-1, null, 100])
+        expect(await message({ thinking_token_budget: budget })).toMatchObject({ reasoning: 'abcdef', content: 'Yes' });
+      const usage = (await thinker.answer({ thinking_token_budget: 3 })).usage;
+      expect(usage.completion_tokens_details).toEqual({ reasoning_tokens: 3 });
+    } finally {
+      await thinker.close();
+    }
+    expect((await service.answer({ thinking_token_budget: 0 })).choices[0]!.message.content).toBe('!');
   });
 
   test('what speaks of other machines, media and samplers changes nothing', async () => {

@@ -22,6 +22,8 @@ export interface TrainerHostOptions {
   /** root of the blobs that hold groups and checkpoints */
   readonly blobsDirectory: string;
   readonly numThreads: number;
+  /** the texts of control tokens in messages become those tokens */
+  readonly allowsControlTokens: boolean;
 }
 
 /** What a job learns from: reward-labelled rollouts, or conversations. */

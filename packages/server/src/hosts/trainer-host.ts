@@ -85,7 +85,7 @@ async function trainerFor(job: TrainingJobRequest): Promise<Trainer> {
     trainer.close();
     trainer = null;
   }
-  trainer ??= await openTrainer({ modelPath: job.modelPath, numThreads: options.numThreads });
+  trainer ??= await openTrainer({ ...options, modelPath: job.modelPath });
   unloadTimer = setTimeout(() => {
     if (running.size > 0) return;
     trainer?.close();

@@ -89,6 +89,36 @@ describe('prompts', () => {
   });
 });
 
+describe('truncation', () => {
+  const LONG = 'a'.repeat(600) + 'xyz';
+
+  test('comes before the length is looked at, after tokenising', async () => {
+    expect((await complete({ prompt: LONG })).statusCode).toBe(400);
+    await answerTo({ prompt: [LONG, 'b'], truncate_prompt_tokens: 3 });
+    await answerTo({ prompt: LONG, truncate_prompt_tokens: 3, truncation_side: 'right' });
+    await answerTo({ prompt: [...Buffer.from(LONG)], truncate_prompt_tokens: 2 });
+    expect(promptIds()).toEqual([
+      [120, 121, 122],
+      [1, 98],
+      [1, 97, 97],
+      [121, 122],
+    ]);
+    // It is done: the engine has nothing to cut.
+    expect(server.inference.lastRequest.truncatePromptTokens).toBeNull();
+  });
+
+  test('of -1 leaves room for the reply', async () => {
+    await answerTo({ prompt: LONG, truncate_prompt_tokens: -1, max_tokens: 100 });
+    await answerTo({ prompt: LONG, truncate_prompt_tokens: -1 });
+    expect(promptIds().map((ids) => ids?.length)).toEqual([412, 496]);
+  });
+
+  test('is seen in an echo: what is left comes back', async () => {
+    const { choices } = await answerTo({ prompt: [LONG, 'b'], truncate_prompt_tokens: 3, echo: true });
+    expect(choices.map(({ text }) => text)).toEqual(['xyzhi', 'bhi']);
+  });
+});
+
 describe('fields', () => {
   test('what chat has too means the same', async () => {
     const fields = { temperature: '0.5', top_k: 3, stop: 'x', seed: 7, min_tokens: 1, priority: -1, cache_salt: 's' };
@@ -96,6 +126,34 @@ describe('fields', () => {
     const { sampling, stop, minTokens, priority, cacheSalt, ignoreEos, stopTokenIds } = server.inference.lastRequest;
     expect([sampling.temperature, sampling.topK, sampling.seed, sampling.logitBias]).toEqual([0.5, 3, 7n, [[5, 500]]]);
     expect([stop, minTokens, priority, cacheSalt, ignoreEos, stopTokenIds]).toEqual([['x'], 1, -1, 's', true, [4]]);
+  });
+
+  test('reach the engine: what holds the text, and what must not come', async () => {
+    await answerTo({
+      prompt: 'a',
+      structured_outputs: { choice: ['x', 'y'] },
+      bad_words: ['no'],
+      allowed_token_ids: [5],
+    });
+    const { constraint, badWords, allowedTokenIds } = server.inference.lastRequest;
+    expect([constraint, badWords, allowedTokenIds]).toEqual([{ kind: 'choice', choices: ['x', 'y'] }, ['no'], [5]]);
+    await answerTo({ prompt: 'a', response_format: { type: 'json_object' } });
+    expect(server.inference.lastRequest.constraint).toMatchObject({ kind: 'json_object' });
+    await answerTo({ prompt: 'a', use_beam_search: true, n: 3, length_penalty: 2, temperature: 0 });
+    expect(server.inference.lastRequest).toMatchObject({ n: 3, beamSearch: { lengthPenalty: 2 } });
+    const repetition = { max_pattern_size: 3, min_count: 2 };
+    await answerTo({ prompt: 'a', repetition_detection: repetition, logprobs_mode: 'processed_logprobs' });
+    expect(server.inference.lastRequest).toMatchObject({
+      repetitionDetection: { maxPatternSize: 3, minPatternSize: 0, minCount: 2 },
+      logprobsMode: 'processed',
+    });
+  });
+
+  test.each(['response_format', 'structured_outputs'])('a refusal of the constraint names %s', async (field) => {
+    server.inference.script = () => [failure('engine.invalid_request', 'the constraint is refused', 'constraint')];
+    const value = { response_format: { type: 'json_object' }, structured_outputs: { json_object: true } };
+    const response = await complete({ prompt: 'a', [field]: value[field as keyof typeof value] });
+    expect([response.statusCode, response.json<ErrorBody>().error.param]).toEqual([400, field]);
   });
 
   test('16 tokens unless said otherwise', async () => {
@@ -133,7 +191,16 @@ describe('fields', () => {
     [{ min_tokens: 17 }, 400, 'request.conflict', 'min_tokens'],
     [{ temperature: 0, n: 2 }, 400, 'request.conflict', 'n'],
     [{ stream_options: { include_usage: true } }, 400, 'request.conflict', 'stream_options'],
-    [{ echo: true, logprobs: 1 }, 400, 'request.unsupported', 'logprobs'],
+    [{ echo: true, logprobs: 1, use_beam_search: true }, 400, 'request.conflict', 'logprobs'],
+    [{ stream: true, use_beam_search: true }, 400, 'request.conflict', 'stream'],
+    [{ stream: true, prompt_logprobs: 1 }, 400, 'request.conflict', 'prompt_logprobs'],
+    [{ prompt_logprobs: 20, n: 16_384, prompt: 'abcd' }, 400, 'request.conflict', 'prompt_logprobs'],
+    [{ logprob_token_ids: [5] }, 400, 'request.conflict', 'logprob_token_ids'],
+    [{ logprob_token_ids: [1000], logprobs: 0 }, 400, 'request.conflict', 'logprob_token_ids'],
+    [{ logprob_token_ids: [5], logprobs: 0, use_beam_search: true }, 400, 'request.conflict', 'logprob_token_ids'],
+    [{ logprob_token_ids: Array.from({ length: 129 }, () => 1) }, 422, 'request.invalid', 'logprob_token_ids'],
+    [{ truncate_prompt_tokens: 513 }, 400, 'request.conflict', 'truncate_prompt_tokens'],
+    [{ truncate_prompt_tokens: 0 }, 400, 'engine.invalid_request', 'prompt'],
     [{ suffix: 'x' }, 400, 'request.unsupported', 'suffix'],
     [{ best_of: 2 }, 400, 'request.unsupported', 'best_of'],
     [{ prompt_embeds: 'x' }, 400, 'request.unsupported', 'prompt_embeds'],
@@ -163,9 +230,18 @@ describe('echo', () => {
   });
 
   test('with no tokens asked for answers with the prompt alone', async () => {
-    const { choices } = await answerTo({ prompt: 'ab', echo: true, max_tokens: 0, return_token_ids: true });
-    expect(choices).toMatchObject([{ text: 'ab', finish_reason: 'length', stop_reason: null, token_ids: [] }]);
+    const fields = { prompt: 'ab', echo: true, max_tokens: 0 };
+    const { choices } = await answerTo(fields);
+    expect(choices).toMatchObject([{ text: 'ab', finish_reason: 'length', stop_reason: null, token_ids: null }]);
     expect(server.inference.lastRequest.maxTokens).toBe(1);
+    const withIds = await answerTo({ ...fields, return_token_ids: true });
+    expect(withIds.choices).toMatchObject([{ text: '', token_ids: [], prompt_token_ids: [1, 97, 98] }]);
+  });
+
+  test('leaves the text to the ids where they are asked for', async () => {
+    const fields = { prompt: 'ab', echo: true, return_token_ids: true };
+    const { choices } = await answerTo(fields);
+    expect(choices).toMatchObject([{ text: 'hi', token_ids: [5, 6, 2], prompt_token_ids: [1, 97, 98] }]);
   });
 });
 
@@ -189,6 +265,21 @@ describe('log-probabilities', () => {
         { '<0>': 0, '<1>': -0.1, '<2>': -0.2 },
       ],
     });
+  });
+
+  test('are of chosen ids in place of the most likely ones', async () => {
+    server.inference.script = (request) => {
+      const events = replies({ ...request, logprobs: 2 }, [{ ids: [5], text: '<5>' }]);
+      return [...events].map((event) => {
+        if (event.kind !== 'delta' || event.logprobs === null) return event;
+        const chosen = [900, 7, 0].map((id) => ({ id, logprob: -id, bytes: [], text: `<${id}>` }));
+        return { ...event, logprobs: event.logprobs.map((entry) => ({ ...entry, top: [entry, ...chosen] })) };
+      });
+    };
+    const { choices } = await answerTo({ prompt: 'a', logprobs: 1, logprob_token_ids: [900, 7, 0] });
+    expect(server.inference.lastRequest.logprobTokenIds).toEqual([900, 7, 0]);
+    const all = { '<5>': -0.5, '<900>': -900, '<7>': -7, '<0>': -0 };
+    expect(choices[0]?.logprobs?.top_logprobs[0]).toEqual({ ...all, '<0>': 0 });
   });
 
   test('of 0 hold the sampled token alone, as an id when asked', async () => {
@@ -247,6 +338,24 @@ describe('a stream', () => {
     expect([textOf(echoed, 0), textOf(echoed, 1)]).toEqual(['abhi', 'chi']);
     const alone = await stream({ prompt: 'ab', echo: true, max_tokens: 0 });
     expect(alone.map(({ choices }) => [choices[0]?.text, choices[0]?.finish_reason])).toEqual([['ab', 'length']]);
+  });
+
+  test('gathers tokens into chunks of an interval', async () => {
+    server.inference.script = (request) =>
+      replies(
+        request,
+        Array.from('abcde', (text) => ({ ids: [5], text })),
+      );
+    const chunks = await stream({ prompt: ['x', 'y'], stream_interval: 2 });
+    for (const index of [0, 1]) {
+      const ofChoice = chunks.flatMap(({ choices }) => choices.filter((choice) => choice.index === index));
+      expect(ofChoice.map(({ text }) => text)).toEqual(['ab', 'cd', 'e']);
+    }
+  });
+
+  test('has no idempotency', async () => {
+    const response = await complete({ prompt: 'a', stream: true }, { 'idempotency-key': 'stream-1' });
+    expect([response.statusCode, response.json<ErrorBody>().error.code]).toEqual([400, 'request.unsupported']);
   });
 
   test('a refusal of the engine has its own status', async () => {

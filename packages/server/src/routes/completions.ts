@@ -2,17 +2,20 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type CompletionRequest, CompletionRequestSchema, normalizeCompletionRequest } from '@trainyard/protocol';
 
 import { answerOnce } from '../idempotency.ts';
+import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../sse.ts';
 import { type OpenedGeneration, openGeneration } from '../wire/chat-events.ts';
 import { collectCompletion } from '../wire/completion-answer.ts';
 import { toCompletionChunks } from '../wire/completion-chunks.ts';
+import { readPrompts } from '../wire/completion-prompts.ts';
 import {
   checkCompletionRequest,
   completionFormatOf,
-  readPrompts,
+  maxTokensOf,
   toCompletionRequests,
 } from '../wire/completion-request.ts';
+import { outputConstraint } from '../wire/output-constraint.ts';
 import { admitModel, metered, sendChunks } from './generation.ts';
 
 /** POST /v1/completions. */
@@ -38,6 +41,10 @@ export function completionRoutes(app: FastifyInstance, parts: RouteParts): void 
           );
         });
       }
+      if (request.headers['idempotency-key'] !== undefined)
+        throw new RequestError('request.unsupported', 'An `Idempotency-Key` is not supported together with `stream`', {
+          param: 'stream',
+        });
       const completion = await admitCompletion(request, parts, signal);
       await generating(request, completion, parts, signal, async (generations) => {
         // The first output of any prompt is awaited before a byte is sent, so that a refusal has its own HTTP status.
@@ -57,9 +64,15 @@ async function admitCompletion(
 ) {
   const { body } = request;
   const admitted = await admitModel(request, body, 'cmpl-', parts);
-  const prompts = await readPrompts(body, parts.inference, signal);
+  const prompts = await readPrompts(body, maxTokensOf(body), parts.inference, signal);
   const format = completionFormatOf(body);
-  return { ...admitted, prompts, format, generate: toCompletionRequests(body, prompts, admitted.context) };
+  return {
+    ...admitted,
+    prompts,
+    format,
+    generate: toCompletionRequests(body, prompts, admitted.context, format),
+    options: { withPromptText: format.hasPromptText, constraintField: outputConstraint(body)?.field },
+  };
 }
 
 /** Starts one generation for each prompt; however `run` ends, all of them end. */
@@ -70,14 +83,14 @@ async function generating<Result>(
   signal: AbortSignal,
   run: (generations: readonly Promise<OpenedGeneration>[]) => Promise<Result>,
 ): Promise<Result> {
-  const { model, generate } = completion;
+  const { model, generate, options } = completion;
   return metered(request, { kind: 'completion', model, numPrompts: generate.length }, parts, async (meters) => {
     const ended = new AbortController();
     const either = AbortSignal.any([signal, ended.signal]);
     const generations = generate.map((one, index) => {
       const meter = meters[index];
       if (meter === undefined) throw new Error('every prompt has a meter');
-      return openGeneration(parts.inference, one, either, meter);
+      return openGeneration(parts.inference, one, either, meter, options);
     });
     // One failure is enough to tell; the others are those that it ends.
     for (const generation of generations) generation.catch(() => undefined);

@@ -12,6 +12,7 @@ export interface TokenMeter {
 }
 
 export type StartedEvent = Extract<EngineEvent, { kind: 'started' }>;
+export type PromptScoredEvent = Extract<EngineEvent, { kind: 'prompt_scored' }>;
 export type OutputEvent =
   | Extract<EngineEvent, { kind: 'delta' }>
   | (Extract<EngineEvent, { kind: 'finished' }> & {
@@ -27,6 +28,8 @@ export interface OpenedGeneration {
   started: StartedEvent;
   /** The prompt as it was rendered, control tokens included; null unless asked for. */
   promptText: string | null;
+  /** Null unless the request wants them first. */
+  scores: PromptScoredEvent | null;
   /** Deltas and finishes of all choices, then `completed`. Read it once; leaving the loop ends the request. */
   events: AsyncGenerator<OutputEvent | CompletedEvent, void>;
 }
@@ -36,7 +39,7 @@ export interface GenerationOptions {
   /** Turn the prompt's ids back into text. Default false. */
   withPromptText?: boolean;
   /** The field of the body that the constraint came from. */
-  constraintField?: string;
+  constraintField?: string | undefined;
   /** Keeps what is sampled. Default: nothing is kept. */
   recorder?: ChoiceRecorder | null;
 }
@@ -60,10 +63,12 @@ export async function openGeneration(
     if (started.kind !== 'started') throw new Error(`a generation began with the event ${started.kind}`);
     meter.promptTokens = started.promptTokenIds.length;
     const promptText = options.withPromptText ? await inference.detokenize(started.promptTokenIds, { signal }) : null;
-    const first = accept(await source.next(), signal, fieldOf);
+    const next = accept(await source.next(), signal, fieldOf);
+    const scores = next.kind === 'prompt_scored' ? next : null;
+    const first = scores === null ? next : accept(await source.next(), signal, fieldOf);
     const recorder = options.recorder ?? null;
     recorder?.begin(started.promptTokenIds);
-    return { started, promptText, events: outputs(source, first, { signal, meter, fieldOf, recorder }) };
+    return { started, promptText, scores, events: outputs(source, first, { signal, meter, fieldOf, recorder }) };
   } catch (error) {
     await source.return?.();
     throw error;

@@ -3,7 +3,7 @@ import { type ChatCompletionRequest, messageFaults } from '@trainyard/protocol';
 
 import type { ResolvedModel } from '../model-names.ts';
 import { RequestError } from '../request-error.ts';
-import { conflict, unsupported } from './conflict.ts';
+import { conflict } from './conflict.ts';
 import { messageText } from './message-text.ts';
 import {
   checkSharedFields,
@@ -58,13 +58,9 @@ export function checkChatRequest(body: ChatCompletionRequest): void {
   checkTemplateInput(body);
   checkSharedFields(body, requestedTokens(body));
   checkTools(body);
+  if (body.use_beam_search && thinkingBudget(body) !== null)
+    throw conflict('thinking_token_budget', '`thinking_token_budget` is not allowed with `use_beam_search`');
   checkOpenEnd(body);
-  const { thinking_token_budget: budget } = body;
-  if (typeof budget === 'number' && budget >= 0)
-    throw unsupported(
-      'thinking_token_budget',
-      `send -1, got ${budget}; \`max_completion_tokens\` limits reasoning, too`,
-    );
 }
 
 /** @throws {RequestError} `request.conflict` */
@@ -150,7 +146,16 @@ export function toChatGenerateRequest(
   });
   // vLLM takes an echo for a wish to see the prompt's logprobs, as many as of the reply. A stream never shows them.
   const promptLogprobs = body.prompt_logprobs ?? (body.echo ? (body.top_logprobs ?? 0) : null);
-  return { ...request, promptLogprobs: body.stream ? null : promptLogprobs, reply: replyReading(body) };
+  return {
+    ...request,
+    promptLogprobs: body.stream ? null : promptLogprobs,
+    reply: replyReading(body),
+    thinkingTokenBudget: thinkingBudget(body),
+  };
+}
+
+function thinkingBudget({ thinking_token_budget: budget = null }: ChatCompletionRequest): number | null {
+  return budget === -1 ? null : budget;
 }
 
 function templateVariables(body: ChatCompletionRequest): Record<string, unknown> {

@@ -3,8 +3,14 @@ import type { Completion, CompletionChoice } from '@trainyard/protocol';
 
 import { type AnswerIdentity, type CollectedChoice, collectChoices, toUsage } from './chat-answer.ts';
 import type { OpenedGeneration } from './chat-events.ts';
-import { CompletionLogprobWriter } from './completion-logprobs.ts';
-import type { CompletionFormat, CompletionPrompt } from './completion-request.ts';
+import type { CompletionPrompt } from './completion-prompts.ts';
+import type { CompletionFormat } from './completion-request.ts';
+import type { OrderedPromptLogprobs } from './logprobs.ts';
+import { PromptPart } from './prompt-part.ts';
+
+/** A `Completion` whose order of keys survives `toOrderedJson`. */
+type CompletionAnswer = Omit<Completion, 'choices'> & { choices: AnswerChoice[] };
+type AnswerChoice = Omit<CompletionChoice, 'prompt_logprobs'> & { prompt_logprobs: OrderedPromptLogprobs | null };
 
 /** Reads the generations of all prompts to their ends and returns the one answer. */
 export async function collectCompletion(
@@ -12,48 +18,41 @@ export async function collectCompletion(
   prompts: readonly CompletionPrompt[],
   identity: AnswerIdentity,
   format: CompletionFormat,
-): Promise<Completion> {
-  const collected = await Promise.all(
-    generations.map(async (generation) => collectChoices(await generation, format.numChoices)),
-  );
-  const choices = collected.flatMap(({ choices: ofPrompt }, promptIndex) =>
-    ofPrompt.map((choice, index) =>
-      toChoice(choice, promptIndex * format.numChoices + index, prompts[promptIndex], format),
-    ),
+): Promise<CompletionAnswer> {
+  const answers = await Promise.all(
+    prompts.map(async (prompt, promptIndex) => {
+      const generation = await generations[promptIndex]!;
+      const { choices, usage } = await collectChoices(generation, format.numChoices);
+      const part = new PromptPart(prompt, generation, format);
+      const firstIndex = promptIndex * format.numChoices;
+      return { usage, choices: choices.map((choice, index) => toChoice(choice, firstIndex + index, part, format)) };
+    }),
   );
   return {
     id: identity.id,
     object: 'text_completion',
     created: identity.created,
     model: identity.model,
-    choices,
+    choices: answers.flatMap(({ choices }) => choices),
     service_tier: null,
     system_fingerprint: identity.fingerprint,
-    usage: toUsage(sumUsage(collected.map(({ usage }) => usage))),
+    usage: toUsage(sumUsage(answers.map(({ usage }) => usage))),
     kv_transfer_params: null,
   };
 }
 
-function toChoice(
-  choice: CollectedChoice,
-  index: number,
-  prompt: CompletionPrompt | undefined,
-  format: CompletionFormat,
-): CompletionChoice {
-  const textBefore = prompt?.text ?? '';
-  const { numTopLogprobs: numTop, hasTokensAsIds, isPromptOnly } = format;
+function toChoice(choice: CollectedChoice, index: number, prompt: PromptPart, format: CompletionFormat): AnswerChoice {
+  const { isPromptOnly, hasTokenIds } = format;
   return {
     index,
-    text: textBefore + (isPromptOnly ? '' : choice.text.join('')),
-    logprobs:
-      numTop === null
-        ? null
-        : new CompletionLogprobWriter({ numTop, hasTokensAsIds, textBefore }).write(choice.logprobs),
+    text: prompt.echo + (isPromptOnly ? '' : choice.text.join('')),
+    logprobs: prompt.createLogprobWriter()?.write(isPromptOnly ? [] : choice.logprobs) ?? null,
     finish_reason: isPromptOnly ? 'length' : choice.finishReason,
     stop_reason: isPromptOnly ? null : choice.stopReason,
-    token_ids: format.hasTokenIds ? (isPromptOnly ? [] : choice.tokenIds) : null,
-    prompt_logprobs: null,
-    prompt_token_ids: format.hasTokenIds ? [...(prompt?.tokenIds ?? [])] : null,
+    token_ids: hasTokenIds ? (isPromptOnly ? [] : choice.tokenIds) : null,
+    prompt_logprobs: prompt.promptLogprobs,
+    prompt_token_ids: hasTokenIds ? [...prompt.tokenIds] : null,
+    ...prompt.promptText,
   };
 }
 

@@ -4,13 +4,16 @@ import type { CompletionChunk, CompletionChunkChoice, ChunkUsage } from '@trainy
 import type { AnswerIdentity } from './chat-answer.ts';
 import type { CompletedEvent, OpenedGeneration, OutputEvent } from './chat-events.ts';
 import { sumUsage } from './completion-answer.ts';
-import { CompletionLogprobWriter } from './completion-logprobs.ts';
-import type { CompletionFormat, CompletionPrompt } from './completion-request.ts';
+import type { CompletionLogprobWriter } from './completion-logprobs.ts';
+import type { CompletionPrompt } from './completion-prompts.ts';
+import type { CompletionFormat } from './completion-request.ts';
 import { mergeStreams } from './merge-streams.ts';
+import { OutputGatherer } from './output-gatherer.ts';
+import { PromptPart } from './prompt-part.ts';
 
 /**
  * The generations of all prompts as chunks, interleaved as they come: no role chunk, an echoed prompt in front of the first text of
- * each choice, the usage at the end if asked for.
+ * each choice and its logprobs in front of the first ones, the usage at the end if asked for.
  */
 export async function* toCompletionChunks(
   generations: readonly Promise<OpenedGeneration>[],
@@ -18,23 +21,32 @@ export async function* toCompletionChunks(
   identity: AnswerIdentity,
   format: CompletionFormat,
 ): AsyncGenerator<CompletionChunk, void> {
-  const writer = new ChunkWriter(prompts, identity, format);
+  const writer = new ChunkWriter(identity, format);
   const usages: Usage[] = [];
-  for await (const { source, item: event } of mergeStreams(generations.map(eventsOf))) {
-    if (event.kind === 'completed') {
-      usages.push(event.usage);
-      continue;
+  const streams = prompts.map((prompt, place) => outputsOf(generations[place]!, prompt, format));
+  for await (const { source, item } of mergeStreams(streams)) {
+    if (item.event.kind === 'completed') usages.push(item.event.usage);
+    else {
+      const chunk = writer.outputChunk(source, item.part, item.event);
+      if (chunk !== null) yield chunk;
     }
-    // A step may give neither text nor tokens, for instance while a character is incomplete.
-    if (event.kind === 'delta' && event.text === '' && event.tokenIds.length === 0) continue;
-    const chunk = writer.outputChunk(source, event);
-    if (chunk !== null) yield chunk;
   }
   if (format.stream?.hasUsage) yield writer.usageChunk(sumUsage(usages));
 }
 
-async function* eventsOf(generation: Promise<OpenedGeneration>): AsyncGenerator<OutputEvent | CompletedEvent, void> {
-  yield* (await generation).events;
+/** What one prompt's choices give, in the sizes that are sent. */
+async function* outputsOf(
+  opening: Promise<OpenedGeneration>,
+  prompt: CompletionPrompt,
+  format: CompletionFormat,
+): AsyncGenerator<{ part: PromptPart; event: OutputEvent | CompletedEvent }, void> {
+  const generation = await opening;
+  const part = new PromptPart(prompt, generation, format);
+  const gatherer = new OutputGatherer(format.streamInterval);
+  for await (const event of generation.events) {
+    const due = event.kind === 'completed' ? event : gatherer.gather(event);
+    if (due !== null) yield { part, event: due };
+  }
 }
 
 /** What was sent of one choice. */
@@ -47,42 +59,37 @@ interface ChoiceState {
 class ChunkWriter {
   readonly #head: Pick<CompletionChunk, 'id' | 'object' | 'created' | 'model'>;
   readonly #fingerprint: string;
-  readonly #prompts: readonly CompletionPrompt[];
   readonly #format: CompletionFormat;
   readonly #states = new Map<number, ChoiceState>();
 
-  constructor(prompts: readonly CompletionPrompt[], identity: AnswerIdentity, format: CompletionFormat) {
+  constructor(identity: AnswerIdentity, format: CompletionFormat) {
     this.#head = { id: identity.id, object: 'text_completion', created: identity.created, model: identity.model };
     this.#fingerprint = identity.fingerprint;
-    this.#prompts = prompts;
     this.#format = format;
   }
 
-  /** Null when the event adds nothing: the token behind a prompt that is answered alone. */
-  outputChunk(promptIndex: number, event: OutputEvent): CompletionChunk | null {
-    const format = this.#format;
-    const index = promptIndex * format.numChoices + event.index;
-    const prompt = this.#prompts[promptIndex];
-    const textBefore = prompt?.text ?? '';
-    const state = this.#stateOf(index, textBefore);
+  /** Null when the event adds nothing: no text and no token yet, or the token behind a prompt that is answered alone. */
+  outputChunk(promptIndex: number, prompt: PromptPart, event: OutputEvent): CompletionChunk | null {
+    const { numChoices, isPromptOnly, hasTokenIds, stream } = this.#format;
+    const index = promptIndex * numChoices + event.index;
+    const state = this.#stateOf(index, prompt);
     state.numTokens += event.tokenIds.length;
     const isLast = event.kind === 'finished';
-    if (format.isPromptOnly && !isLast) return null;
+    // A step may give neither text nor tokens, for instance while a character is incomplete.
+    if (!isLast && (isPromptOnly || (event.text === '' && event.tokenIds.length === 0))) return null;
     const isFirst = !state.isStarted;
     state.isStarted = true;
     const choice: CompletionChunkChoice = {
       index,
-      text: (isFirst ? textBefore : '') + (format.isPromptOnly ? '' : event.text),
-      logprobs: state.logprobs?.write(event.logprobs ?? []) ?? null,
-      finish_reason: isLast ? (format.isPromptOnly ? 'length' : event.finishReason) : null,
-      stop_reason: isLast && !format.isPromptOnly ? event.stopReason : null,
-      token_ids: format.hasTokenIds ? (format.isPromptOnly ? [] : event.tokenIds) : null,
-      ...(isFirst ? { prompt_token_ids: format.hasTokenIds ? [...(prompt?.tokenIds ?? [])] : null } : {}),
+      text: (isFirst ? prompt.echo : '') + (isPromptOnly ? '' : event.text),
+      logprobs: state.logprobs?.write(isPromptOnly ? [] : (event.logprobs ?? [])) ?? null,
+      finish_reason: isLast ? (isPromptOnly ? 'length' : event.finishReason) : null,
+      stop_reason: isLast && !isPromptOnly ? event.stopReason : null,
+      token_ids: hasTokenIds ? (isPromptOnly ? [] : event.tokenIds) : null,
+      ...(isFirst ? { prompt_token_ids: hasTokenIds ? [...prompt.tokenIds] : null, ...prompt.promptText } : {}),
     };
-    const usage = format.stream?.hasContinuousUsage
-      ? { usage: toChunkUsage(prompt?.tokenIds.length ?? 0, state.numTokens) }
-      : {};
-    const fingerprint = isLast && !format.stream?.hasUsage ? { system_fingerprint: this.#fingerprint } : {};
+    const usage = stream?.hasContinuousUsage ? { usage: toChunkUsage(prompt.tokenIds.length, state.numTokens) } : {};
+    const fingerprint = isLast && !stream?.hasUsage ? { system_fingerprint: this.#fingerprint } : {};
     return { ...this.#head, choices: [choice], ...fingerprint, ...usage };
   }
 
@@ -94,10 +101,10 @@ class ChunkWriter {
     return { ...this.#head, choices: [], system_fingerprint: this.#fingerprint, usage };
   }
 
-  #stateOf(index: number, textBefore: string): ChoiceState {
-    const { numTopLogprobs: numTop, hasTokensAsIds } = this.#format;
-    const logprobs = numTop === null ? null : new CompletionLogprobWriter({ numTop, hasTokensAsIds, textBefore });
-    const state = this.#states.get(index) ?? { numTokens: 0, isStarted: false, logprobs };
+  #stateOf(index: number, prompt: PromptPart): ChoiceState {
+    const known = this.#states.get(index);
+    if (known !== undefined) return known;
+    const state = { numTokens: 0, isStarted: false, logprobs: prompt.createLogprobWriter() };
     this.#states.set(index, state);
     return state;
   }

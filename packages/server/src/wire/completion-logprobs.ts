@@ -1,60 +1,110 @@
-import type { TokenLogprob, TopLogprob } from '@trainyard/engine';
+import type { PromptLogprob, TokenLogprob, TopLogprob } from '@trainyard/engine';
 import type { CompletionLogprobs } from '@trainyard/protocol';
 
-import { MIN_LOGPROB } from './logprobs.ts';
+import type { PromptScoredEvent } from './chat-events.ts';
+import { MIN_LOGPROB, withinRank } from './logprobs.ts';
+import { countCharacters, TextPlace } from './text-place.ts';
+
+export interface LogprobFormat {
+  /** The most likely tokens that each place tells beside its own. */
+  numTop: number;
+  /** Tokens as `token_id:N`. */
+  hasTokensAsIds: boolean;
+}
 
 /**
  * Log-probabilities of one choice in the columns of a text completion. It keeps the place in the text, so that one writer serves
  * all chunks of a choice.
  */
 export class CompletionLogprobWriter {
-  readonly #numTop: number;
-  readonly #hasTokensAsIds: boolean;
-  readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-  /** Characters (code points) of `text` before the next token. */
-  #offset: number;
+  readonly #format: LogprobFormat;
+  readonly #place: TextPlace;
+  /** Columns that go in front of the next ones. */
+  #ahead: CompletionLogprobs | null;
 
-  /** @param textBefore what `text` begins with before the first token: an echoed prompt */
-  constructor(options: { numTop: number; hasTokensAsIds: boolean; textBefore: string }) {
-    this.#numTop = options.numTop;
-    this.#hasTokensAsIds = options.hasTokensAsIds;
-    this.#offset = countCharacters(options.textBefore);
+  /**
+   * @param textBefore what stands in front of the first token: an echoed prompt
+   * @param promptColumns of that prompt, where its logprobs are echoed, too
+   */
+  constructor(format: LogprobFormat, textBefore: string, promptColumns: CompletionLogprobs | null) {
+    this.#format = format;
+    this.#place = new TextPlace(countCharacters(textBefore));
+    this.#ahead = promptColumns;
   }
 
   write(logprobs: readonly TokenLogprob[]): CompletionLogprobs {
-    const columns: CompletionLogprobs = { text_offset: [], token_logprobs: [], tokens: [], top_logprobs: [] };
+    const columns = this.#takeAhead();
     for (const logprob of logprobs) {
-      columns.text_offset.push(this.#offset);
+      columns.text_offset.push(this.#place.pass(logprob.bytes));
       columns.token_logprobs.push(floored(logprob));
-      columns.tokens.push(this.#nameOf(logprob));
-      columns.top_logprobs.push(
-        Object.fromEntries(this.#mostLikely(logprob).map((entry) => [this.#nameOf(entry), floored(entry)])),
-      );
-      // The pieces of a character all begin where the character does.
-      this.#offset += countCharacters(this.#decoder.decode(Uint8Array.from(logprob.bytes), { stream: true }));
+      columns.tokens.push(nameOf(logprob, this.#format));
+      columns.top_logprobs.push(toMap(this.#mostLikely(logprob), this.#format));
     }
     return columns;
   }
 
+  #takeAhead(): CompletionLogprobs {
+    const ahead = this.#ahead ?? { text_offset: [], token_logprobs: [], tokens: [], top_logprobs: [] };
+    this.#ahead = null;
+    return {
+      text_offset: [...ahead.text_offset],
+      token_logprobs: [...ahead.token_logprobs],
+      tokens: [...ahead.tokens],
+      top_logprobs: [...ahead.top_logprobs],
+    };
+  }
+
   /** The most likely tokens, and the sampled one where it is not among them; `top` has the sampled one first and one more than asked for. */
   #mostLikely({ top: [sampled, ...others], ...self }: TokenLogprob): TopLogprob[] {
-    const last = others[this.#numTop - 1];
+    const { numTop } = this.#format;
+    const last = others[numTop - 1];
     const isAmongThem = last === undefined || self.logprob >= last.logprob;
-    const numOthers = this.#numTop === 0 ? 0 : isAmongThem ? this.#numTop - 1 : this.#numTop;
-    return [sampled ?? self, ...others.slice(0, numOthers)].toSorted((first, second) => second.logprob - first.logprob);
-  }
-
-  #nameOf({ id, text }: TopLogprob): string {
-    return this.#hasTokensAsIds ? `token_id:${id}` : text;
+    const numOthers = numTop === 0 ? 0 : isAmongThem ? numTop - 1 : numTop;
+    return [sampled ?? self, ...others.slice(0, numOthers)];
   }
 }
 
-function floored({ logprob }: TopLogprob): number {
+/** The columns of a prompt; its first token has no log-probability. @param text the prompt's, as far as the offsets go */
+export function promptColumns(
+  { first, promptLogprobs }: PromptScoredEvent,
+  text: string,
+  format: LogprobFormat,
+): CompletionLogprobs {
+  const columns: CompletionLogprobs = { text_offset: [], token_logprobs: [], tokens: [], top_logprobs: [] };
+  for (const entry of promptLogprobs) {
+    const own = entry?.[0] ?? null;
+    columns.tokens.push(nameOf(own ?? first, format));
+    columns.token_logprobs.push(own && floored(own));
+    columns.top_logprobs.push(entry && toMap(withinRank(entry, format.numTop), format));
+  }
+  const pieces = promptLogprobs.map((entry) => (entry?.[0] ?? first).bytes);
+  return { ...columns, text_offset: tokenOffsets(pieces, text) };
+}
+
+/** Tokens that the text does not show, such as one that begins every text, take no place in it. */
+function tokenOffsets(tokens: readonly number[][], text: string): number[] {
+  const start = Buffer.from(tokens.flat()).indexOf(text);
+  // A text that is not in them was cut inside a character: then all of them are in it.
+  const [from, to] = start < 0 ? [0, Infinity] : [start, start + Buffer.byteLength(text)];
+  const place = new TextPlace(0);
+  let at = 0;
+  return tokens.map((bytes) => {
+    const isShown = at >= from && at < to;
+    at += bytes.length;
+    return place.pass(isShown ? bytes : []);
+  });
+}
+
+/** The most likely first. */
+function toMap(entries: readonly (TopLogprob | PromptLogprob)[], format: LogprobFormat): Record<string, number> {
+  const sorted = entries.toSorted((first, second) => second.logprob - first.logprob);
+  return Object.fromEntries(sorted.map((entry) => [nameOf(entry, format), floored(entry)]));
+}
+
+function nameOf({ id, text }: { id: number; text: string }, { hasTokensAsIds }: LogprobFormat): string {
+  return hasTokensAsIds ? `token_id:${id}` : text;
+}
+
+function floored({ logprob }: { logprob: number }): number {
   return Math.max(logprob, MIN_LOGPROB);
-}
-
-function countCharacters(text: string): number {
-  let count = 0;
-  for (const _character of text) count += 1;
-  return count;
 }

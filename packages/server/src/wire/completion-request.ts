@@ -1,10 +1,8 @@
 import type { GenerateRequest } from '@trainyard/engine';
 import type { CompletionRequest } from '@trainyard/protocol';
 
-import type { InferenceBackend } from '../backends.ts';
-import { BackendFailure } from '../http-faults.ts';
-import { RequestError } from '../request-error.ts';
-import { conflict } from './conflict.ts';
+import type { CompletionPrompt } from './completion-prompts.ts';
+import { conflict, unsupported } from './conflict.ts';
 import {
   checkSharedFields,
   type RequestContext,
@@ -16,26 +14,31 @@ import {
 
 /** The default of the OpenAI API. */
 const DEFAULT_MAX_TOKENS = 16;
+/** Of prompts, over all choices of one answer: each choice tells them again. */
+const MAX_PROMPT_LOGPROB_ENTRIES = 1_048_576;
 
 /** How the answer is written; what the engine does not need to know. */
 export interface CompletionFormat {
-  isEcho: boolean;
+  /** The text of each choice begins with that of its prompt. */
+  hasEcho: boolean;
   /** `max_tokens: 0`: the prompt alone is answered. The engine samples one token all the same. */
   isPromptOnly: boolean;
   /** Null = none; k = the k most likely tokens beside the sampled one. */
   numTopLogprobs: number | null;
+  /** In place of those the ones that the request named. */
+  hasScoredIds: boolean;
+  /** Logprobs begin with those of the prompt. */
+  hasEchoLogprobs: boolean;
+  /** Entries of `prompt_logprobs` beside the prompt's own token; null = none. */
+  numPromptLogprobs: number | null;
   hasTokensAsIds: boolean;
   hasTokenIds: boolean;
+  hasPromptText: boolean;
   numChoices: number;
+  /** Tokens of a choice that a chunk of a stream waits for, at least 1. */
+  streamInterval: number;
   /** Null = one JSON answer. */
   stream: StreamFormat | null;
-}
-
-/** A prompt as the engine takes it, and as it is echoed. */
-export interface CompletionPrompt {
-  tokenIds: readonly number[];
-  /** Null unless it is echoed. */
-  text: string | null;
 }
 
 /**
@@ -45,57 +48,44 @@ export interface CompletionPrompt {
  * @throws {RequestError} `request.invalid`, `request.unsupported`, `request.conflict`
  */
 export function checkCompletionRequest(body: CompletionRequest): void {
-  checkSharedFields(body, maxTokensOf(body));
+  checkSharedFields(body, requestedTokens(body));
   if (body.max_tokens === 0 && !body.echo)
     throw conflict('max_tokens', '`max_tokens` must be at least 1 without `echo`, got 0');
   if (body.suffix) throw unsupported('suffix', 'the model fills no gaps');
   if (body.prompt_embeds) throw unsupported('prompt_embeds', 'prompts are texts or token ids');
   if (body.best_of && body.best_of > (body.n ?? 1))
     throw unsupported('best_of', `every sample is answered: send \`n\`: ${body.best_of}`);
+  if (!body.use_beam_search) return;
+  if (body.stream) throw conflict('stream', '`stream` is not allowed with `use_beam_search`, which ends all at once');
   if (body.echo && typeof body.logprobs === 'number')
-    throw new RequestError('request.unsupported', '`logprobs` together with `echo` is not supported yet', {
-      param: 'logprobs',
-    });
-}
-
-function unsupported(field: string, reason: string): RequestError {
-  return new RequestError('request.unsupported', `\`${field}\` is not supported: ${reason}`, { param: field });
+    throw conflict('logprobs', '`logprobs` together with `echo` is not allowed with `use_beam_search`');
 }
 
 export function completionFormatOf(body: CompletionRequest): CompletionFormat {
+  const isEcho = body.echo ?? false;
+  const numTopLogprobs = body.logprobs ?? null;
+  const hasTokenIds = body.return_token_ids ?? false;
   return {
-    isEcho: body.echo ?? false,
+    // Who gets the ids has the prompt in them.
+    hasEcho: isEcho && !hasTokenIds,
     isPromptOnly: body.max_tokens === 0,
-    numTopLogprobs: body.logprobs ?? null,
+    numTopLogprobs,
+    hasScoredIds: (body.logprob_token_ids ?? []).length > 0,
+    hasEchoLogprobs: isEcho && numTopLogprobs !== null,
+    // vLLM takes an echo with logprobs for a wish to see the prompt's in this form, too. A stream never shows them.
+    numPromptLogprobs: body.stream ? null : (body.prompt_logprobs ?? (isEcho ? numTopLogprobs : null)),
     hasTokensAsIds: body.return_tokens_as_token_ids ?? false,
-    hasTokenIds: body.return_token_ids ?? false,
+    hasTokenIds,
+    hasPromptText: body.return_prompt_text ?? false,
     numChoices: body.n ?? 1,
+    streamInterval: body.stream_interval ?? 1,
     stream: streamFormatOf(body),
   };
 }
 
-/**
- * The prompts of a request as ids, in order.
- *
- * @throws {BackendFailure} `engine.context_too_long` and `engine.invalid_request` for a prompt that cannot run, before any of them does
- */
-export async function readPrompts(
-  body: CompletionRequest,
-  inference: InferenceBackend,
-  signal: AbortSignal,
-): Promise<CompletionPrompt[]> {
-  const { contextLength, vocabSize } = inference.baseModel;
-  const read = async (prompt: string | number[]): Promise<CompletionPrompt> => {
-    if (typeof prompt === 'string') {
-      const input = { kind: 'text', text: prompt, addSpecialTokens: body.add_special_tokens ?? true } as const;
-      const { tokenIds } = await inference.tokenize(input, { withTexts: false, signal });
-      checkPromptIds(tokenIds, contextLength, vocabSize);
-      return { tokenIds, text: body.echo ? prompt : null };
-    }
-    checkPromptIds(prompt, contextLength, vocabSize);
-    return { tokenIds: prompt, text: body.echo ? await inference.detokenize(prompt, { signal }) : null };
-  };
-  return Promise.all(promptsOf(body).map(read));
+/** What the engine is asked for: at least one token. */
+export function maxTokensOf(body: CompletionRequest): number {
+  return Math.max(1, requestedTokens(body).value);
 }
 
 /** One engine request for each prompt. @throws {RequestError} `request.conflict` */
@@ -103,46 +93,42 @@ export function toCompletionRequests(
   body: CompletionRequest,
   prompts: readonly CompletionPrompt[],
   context: RequestContext,
+  format: CompletionFormat,
 ): GenerateRequest[] {
-  const maxTokens = maxTokensOf(body);
   // One more than asked for: the sampled token takes a place only where it is not among the most likely.
   const logprobs = typeof body.logprobs === 'number' ? Math.min(body.logprobs + 1, context.vocabSize) : null;
-  return prompts.map(({ tokenIds }) =>
-    toGenerateRequest(body, context, {
+  const promptLogprobs = countPromptLogprobs(body, prompts, format);
+  return prompts.map(({ tokenIds }) => ({
+    ...toGenerateRequest(body, context, {
       prompt: { kind: 'tokens', tokenIds },
-      maxTokens: maxTokens.value === 0 ? { ...maxTokens, value: 1 } : maxTokens,
+      maxTokens: { field: 'max_tokens', value: maxTokensOf(body) },
       logprobs,
     }),
+    truncatePromptTokens: null,
+    promptLogprobs,
+    promptLogprobsFirst: true,
+  }));
+}
+
+/** As many as the larger of the two forms needs; null = none. */
+function countPromptLogprobs(
+  body: CompletionRequest,
+  prompts: readonly CompletionPrompt[],
+  { numPromptLogprobs, numTopLogprobs, hasEchoLogprobs, numChoices }: CompletionFormat,
+): number | null {
+  const numEchoed = hasEchoLogprobs ? numTopLogprobs : null;
+  if (numPromptLogprobs === null && numEchoed === null) return null;
+  const count = Math.max(numPromptLogprobs ?? 0, numEchoed ?? 0);
+  const numTokens = prompts.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
+  const numEntries = numTokens * (count + 1) * numChoices;
+  if (numEntries <= MAX_PROMPT_LOGPROB_ENTRIES) return count;
+  const field = body.prompt_logprobs ? 'prompt_logprobs' : 'logprobs';
+  throw conflict(
+    field,
+    `\`${field}\` must give at most ${MAX_PROMPT_LOGPROB_ENTRIES} entries of prompts over all choices, got ${numEntries}: ask for fewer a token`,
   );
 }
 
-function promptsOf({ prompt }: CompletionRequest): (string | number[])[] {
-  if (typeof prompt === 'string') return [prompt];
-  return isIdList(prompt) ? [prompt] : prompt;
-}
-
-function isIdList(prompt: string[] | number[] | number[][]): prompt is number[] {
-  return typeof prompt[0] === 'number';
-}
-
-function maxTokensOf(body: CompletionRequest): RequestedTokens {
+function requestedTokens(body: CompletionRequest): RequestedTokens {
   return { field: 'max_tokens', value: body.max_tokens ?? DEFAULT_MAX_TOKENS };
-}
-
-/** What the engine would refuse too, but only when it comes to this prompt. */
-function checkPromptIds(ids: readonly number[], contextLength: number, vocabSize: number): void {
-  if (ids.length === 0)
-    throw new BackendFailure('engine.invalid_request', 'the prompt must have at least 1 token, got 0', 'prompt');
-  if (ids.length >= contextLength) {
-    throw new BackendFailure(
-      'engine.context_too_long',
-      `the context holds ${contextLength} tokens and the prompt has ${ids.length}: shorten it to at most ${contextLength - 1}`,
-      'prompt',
-    );
-  }
-  const outside = ids.find((id) => id >= vocabSize);
-  if (outside !== undefined) {
-    const message = `token ids must be in [0, ${vocabSize}), got ${outside}`;
-    throw new BackendFailure('engine.invalid_request', message, 'prompt');
-  }
 }

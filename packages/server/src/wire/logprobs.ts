@@ -33,6 +33,12 @@ export function toPromptLogprobs(promptLogprobs: readonly (readonly PromptLogpro
   return promptLogprobs.map((entries) => entries && toOrderedEntries(entries));
 }
 
+/** The entry of one prompt token with fewer of the most likely: its own token first, then those up to a rank. */
+export function withinRank([own, ...others]: readonly PromptLogprob[], rank: number): PromptLogprob[] {
+  // Others have their places as ranks, equally likely ones, too.
+  return own === undefined ? [] : [own, ...others.filter((other) => other.rank <= rank)];
+}
+
 function toOrderedEntries(entries: readonly PromptLogprob[]): ReadonlyMap<string, PromptLogprobEntry> {
   return new Map(
     entries.map(({ id, logprob, rank, text }) => [

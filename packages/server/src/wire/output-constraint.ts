@@ -3,9 +3,11 @@ import type { ChatCompletionRequest } from '@trainyard/protocol';
 
 import { conflict } from './conflict.ts';
 
+type OutputSpec = Exclude<ConstraintSpec, { kind: 'either' }>;
+
 /** What holds the text of a reply, and the field that said so. */
 export interface OutputConstraint {
-  spec: ConstraintSpec;
+  spec: OutputSpec;
   field: 'response_format' | 'structured_outputs';
 }
 
@@ -37,7 +39,7 @@ export function outputConstraint(body: ConstraintFields): OutputConstraint | nul
   return { spec: outputsSpec(outputs, kinds[0]!), field };
 }
 
-const KIND_OF_SPEC: Readonly<Record<ConstraintSpec['kind'], Kind>> = {
+const KIND_OF_SPEC: Readonly<Record<OutputSpec['kind'], Kind>> = {
   json_schema: 'json',
   json_object: 'json_object',
   regex: 'regex',
@@ -69,7 +71,7 @@ function formatConstraint(body: ConstraintFields): OutputConstraint | null {
   }
 }
 
-function outputsSpec(outputs: NonNullable<ConstraintFields['structured_outputs']>, kind: Kind): ConstraintSpec {
+function outputsSpec(outputs: NonNullable<ConstraintFields['structured_outputs']>, kind: Kind): OutputSpec {
   const body = { structured_outputs: outputs };
   switch (kind) {
     case 'json':
@@ -94,7 +96,7 @@ function outputsSpec(outputs: NonNullable<ConstraintFields['structured_outputs']
 }
 
 /** Undeclared properties are out unless the schema, or the request, lets them in: as the default engine of vLLM reads schemas. */
-function schemaSpec(schema: unknown, body: ConstraintFields): ConstraintSpec {
+function schemaSpec(schema: unknown, body: ConstraintFields): OutputSpec {
   const closesObjects = body.structured_outputs?.disable_additional_properties ?? true;
   return { kind: 'json_schema', schema, whitespace: whitespaceOf(body), closesObjects };
 }

@@ -55,14 +55,14 @@ export function checkSharedFields(body: SharedFields, maxTokens: RequestedTokens
   }
   const removed = removedField(body);
   if (removed !== null) throw unsupported(removed, 'send `structured_outputs`');
-  if (body.logprob_token_ids && body.logprob_token_ids.length > 0)
-    throw unsupported('logprob_token_ids', 'send `top_logprobs`');
   if (!body.stream && body.stream_options && Object.keys(body.stream_options).length > 0)
     throw conflict('stream_options', '`stream_options` is only allowed with `stream: true`');
   const { prompt_logprobs: promptLogprobs = null } = body;
   if (promptLogprobs === -1) throw wholeVocabulary('prompt_logprobs');
   if (body.stream && promptLogprobs !== null && promptLogprobs > 0)
     throw conflict('prompt_logprobs', `\`prompt_logprobs\` must be 0 with \`stream: true\`, got ${promptLogprobs}`);
+  if (body.use_beam_search && body.logprob_token_ids?.length)
+    throw conflict('logprob_token_ids', '`logprob_token_ids` is not allowed with `use_beam_search`');
   if (body.vllm_xargs && body.engine_xargs)
     throw conflict('engine_xargs', '`engine_xargs` is another name of `vllm_xargs`: send one of them');
   outputConstraint(body);
@@ -123,6 +123,7 @@ export function toGenerateRequest(
     includeStopString: body.include_stop_str_in_output ?? false,
     minTokens: body.min_tokens ?? 0,
     logprobs: own.logprobs,
+    logprobTokenIds: scoredIds(body, own.logprobs !== null, vocabSize),
     logprobsMode: body.logprobs_mode === 'processed_logprobs' ? 'processed' : 'raw',
     priority: context.priority ?? body.priority ?? 0,
     skipSpecialTokens: body.skip_special_tokens ?? true,
@@ -158,6 +159,16 @@ function repetitionDetection({ repetition_detection: detection }: SharedFields):
   } = detection;
   if (maxPatternSize === 0 && minPatternSize === 0) return null;
   return { maxPatternSize, minPatternSize, minCount };
+}
+
+function scoredIds(
+  { logprob_token_ids: ids = null }: SharedFields,
+  hasLogprobs: boolean,
+  vocabSize: number,
+): readonly number[] | null {
+  if (ids === null || ids.length === 0) return null;
+  if (!hasLogprobs) throw conflict('logprob_token_ids', '`logprob_token_ids` is only allowed with `logprobs`');
+  return ids.map((id) => tokenIdWithin('logprob_token_ids', id, vocabSize));
 }
 
 function samplingTemperature(temperature: number): number {

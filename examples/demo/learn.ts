@@ -1,0 +1,84 @@
+import { randomUUID } from 'node:crypto';
+
+import type { Trainyard } from '@trainyard/sdk';
+
+import { StepTable } from './step-table.ts';
+import { type DemoTask, ROLLOUTS_PER_PROMPT } from './task.ts';
+
+export interface Learnt {
+  /** Name to sample from. */
+  readonly modelName: string;
+  readonly modelId: string;
+  /** Mean reward of the rollouts of each step, and of one more round with the last checkpoint. */
+  readonly rewards: readonly number[];
+  /** Mean |Δlogprob| between sampler and trainer, before the first update of each job that trained something. */
+  readonly gaps: readonly number[];
+  readonly seconds: number;
+}
+
+export interface LearningOptions {
+  readonly numSteps: number;
+  readonly seed: number;
+  /** What the model has been through before its first rollouts. Default: nothing. */
+  readonly prepare?: (model: { id: string; entity: string }) => Promise<void>;
+}
+
+/** The loop: sample 8 rollouts of each prompt, score them, train, repeat. Prints a line a step. */
+export async function learn(task: DemoTask, client: Trainyard, options: LearningOptions): Promise<Learnt> {
+  const { numSteps, seed } = options;
+  const { data: models } = await client.listModels();
+  const base = models.find((model) => model.parent === null)!.id;
+  const name = `demo-${task.name}-${randomUUID().slice(0, 8)}`;
+  const model = await client.registerModel({ project: 'demo', name, baseModel: base });
+  const modelName = `${model.entity}/${model.project}/${model.name}`;
+  console.log(`\nTask "${task.name}": ${task.summary}`);
+  console.log(`${task.numPrompts} prompts × ${ROLLOUTS_PER_PROMPT} rollouts a step, ${numSteps} steps, on ${base}\n`);
+  await options.prepare?.(model);
+
+  const rewards: number[] = [];
+  const gaps: number[] = [];
+  const table = new StepTable(numSteps);
+  const startedAt = performance.now();
+  for (let step = 0; step < numSteps; step++) {
+    const rolloutStart = performance.now();
+    table.progress(step, 'sampling');
+    const gathered = await rollouts(task, client, modelName, seed * 1_000_003 + step * 1_009);
+    const groups = gathered.map(({ group }) => group);
+    const rolloutSeconds = (performance.now() - rolloutStart) / 1000;
+    const reward = meanReward(groups);
+    rewards.push(reward);
+    table.progress(step, 'training', reward);
+    const trainStart = performance.now();
+    const job = await client.createTrainingJob(model.id, groups, { learning_rate: task.learningRate });
+    const metrics = await client.waitForTraining(job.id);
+    const gap = metrics[0]?.['logprob_gap_mean'];
+    if (gap !== undefined) gaps.push(gap);
+    const seconds = { rollout: rolloutSeconds, training: (performance.now() - trainStart) / 1000 };
+    table.row({
+      step,
+      reward,
+      metrics,
+      numTokens: gathered.reduce((sum, { usage }) => sum + usage.completion_tokens, 0),
+      seconds,
+    });
+  }
+  const final = await rollouts(task, client, modelName, seed * 1_000_003 + numSteps * 1_009);
+  rewards.push(meanReward(final.map(({ group }) => group)));
+  const seconds = (performance.now() - startedAt) / 1000;
+  table.end(rewards.at(-1)!, seconds);
+  return { modelName, modelId: model.id, rewards, gaps, seconds };
+}
+
+function rollouts(task: DemoTask, client: Trainyard, model: string, seed: number) {
+  return Promise.all(
+    Array.from({ length: task.numPrompts }, (_, promptIndex) =>
+      // Seeds of neighbouring prompts must not overlap: rollout i samples with seed + i.
+      task.gather({ client, model, promptIndex, seed: seed + promptIndex * ROLLOUTS_PER_PROMPT }),
+    ),
+  );
+}
+
+function meanReward(groups: readonly { trajectories: readonly { reward?: number | boolean }[] }[]): number {
+  const rewards = groups.flatMap((group) => group.trajectories.map((trajectory) => Number(trajectory.reward)));
+  return rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length;
+}

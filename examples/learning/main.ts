@@ -1,0 +1,74 @@
+/**
+ * Does it learn? Each task with several seeds, every curve of a task in one plot, and the numbers as rows of a table.
+ *
+ *   npm run learn                                               all tasks, seeds 1, 2 and 3 (about 25 minutes on two cores)
+ *   npm run learn -- --tasks yes-no-maybe --seeds 1 --out /tmp
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+import { Trainyard } from '@trainyard/sdk';
+
+import { type Learnt, learn } from '../demo/learn.ts';
+import { rewardPlot } from '../demo/reward-plot.ts';
+import { ownService } from '../../scripts/own-service.ts';
+import { COURSES } from './courses.ts';
+
+const { values } = parseArgs({
+  options: {
+    tasks: { type: 'string', default: COURSES.map(({ name }) => name).join(',') },
+    seeds: { type: 'string', default: '1,2,3' },
+    out: { type: 'string', default: 'docs/learning' },
+  },
+});
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+
+const names = values.tasks.split(',');
+const unknown = names.filter((name) => COURSES.every((course) => course.name !== name));
+const seeds = values.seeds.split(',').map(Number);
+if (unknown.length > 0 || !seeds.every(Number.isSafeInteger)) {
+  console.error(
+    `unknown: ${unknown.join(', ') || values.seeds}; tasks are ${COURSES.map(({ name }) => name).join(', ')}`,
+  );
+  process.exit(2);
+}
+mkdirSync(values.out, { recursive: true });
+
+const rows: string[] = [];
+for (const { name, task, numSteps, prepare } of COURSES.filter((course) => names.includes(course.name))) {
+  const runs: Learnt[] = [];
+  for (const seed of seeds) {
+    const service = await ownService();
+    try {
+      const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
+      const learnt = await learn(task, client, {
+        numSteps,
+        seed,
+        ...(prepare === undefined ? {} : { prepare: (model) => prepare(client, model) }),
+      });
+      runs.push(learnt);
+      rows.push(rowOf(name, seed, learnt));
+    } finally {
+      await service.close();
+    }
+  }
+  const title = `${name}: mean reward by step, seeds ${seeds.join(', ')}`;
+  writeFileSync(
+    join(values.out, `${name}.svg`),
+    rewardPlot(
+      runs.map(({ rewards }) => rewards),
+      title,
+    ),
+  );
+}
+console.log(
+  `\n| task | seed | steps | reward before → after | largest gap | time |\n|---|---|---|---|---|---|\n${rows.join('\n')}`,
+);
+
+/** The gap is the mean |Δlogprob| between sampler and trainer before the first update of a job; the largest of all jobs. */
+function rowOf(name: string, seed: number, { rewards, gaps, seconds }: Learnt): string {
+  const [before, after] = [rewards[0]!, rewards.at(-1)!].map((reward) => reward.toFixed(3));
+  const gap = gaps.length === 0 ? '–' : Math.max(...gaps).toFixed(4);
+  return `| ${name} | ${seed} | ${rewards.length - 1} | ${before} → ${after} | ${gap} | ${Math.round(seconds)} s |`;
+}

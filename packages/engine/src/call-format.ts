@@ -1,0 +1,118 @@
+import type { ToolDescription, ToolFormat } from '@trainyard/tokenizer';
+
+/** A format of a structural tag. */
+type Format = Readonly<Record<string, unknown>>;
+
+export interface CallFormatOptions {
+  tools: readonly ToolDescription[];
+  /** False: one call. */
+  isParallel: boolean;
+  /** A text that the format begins calls with, which may be a control token. */
+  mark: (text: string) => Format;
+}
+
+/**
+ * Calls of some tools, one at least and nothing else, as a model writes them: the format of a structural tag. Arguments satisfy the
+ * schemas of tools that say `strict`, and are any object for the others.
+ *
+ * @returns null for formats that are not described here
+ */
+export function callFormat(format: ToolFormat, { tools, isParallel, mark }: CallFormatOptions): Format | null {
+  switch (format) {
+    case 'hermes': {
+      const call = alternatives(tools, (tool) => jsonCall(tool, 'arguments'));
+      return several(sequence(mark('<tool_call>'), LINE, call, LINE, text('</tool_call>')), LINE, isParallel);
+    }
+    case 'qwen_xml': {
+      const call = alternatives(tools, xmlCall);
+      return several(sequence(mark('<tool_call>'), LINE, call, LINE, text('</tool_call>')), LINE, isParallel);
+    }
+    case 'llama3_json':
+      return several(
+        alternatives(tools, (tool) => wholeObject(tool, 'parameters')),
+        text('; '),
+        isParallel,
+      );
+    case 'mistral': {
+      const calls = several(
+        alternatives(tools, (tool) => jsonCall(tool, 'arguments')),
+        text(', '),
+        isParallel,
+      );
+      return sequence(mark('[TOOL_CALLS]'), text('['), calls, text(']'));
+    }
+    case 'pythonic':
+    case 'json_array':
+    case 'named':
+      return null;
+    default:
+      return format satisfies never;
+  }
+}
+
+/** The spelling that templates teach, around arguments whose schema stays whole: its references are from its own root. */
+function jsonCall(tool: ToolDescription, argumentsKey: string): Format {
+  const head = `{"name": ${JSON.stringify(tool.function.name)}, "${argumentsKey}": `;
+  return sequence(text(head), json(argumentsSchema(tool)), text('}'));
+}
+
+/** As one schema, so that it can stand beside another one: both begin with a brace. */
+function wholeObject(tool: ToolDescription, argumentsKey: string): Format {
+  const schema = JSON.parse(JSON.stringify(argumentsSchema(tool)), (key, value: unknown) =>
+    key === '$ref' && typeof value === 'string' && value.startsWith('#')
+      ? `#/properties/${argumentsKey}${value.slice(1)}`
+      : value,
+  ) as unknown;
+  return json({
+    type: 'object',
+    properties: { name: { type: 'string', enum: [tool.function.name] }, [argumentsKey]: schema },
+    required: ['name', argumentsKey],
+    additionalProperties: false,
+  });
+}
+
+/** Parameters in the order of the schema, each once; what is in them is text. */
+function xmlCall({ function: { name, parameters } }: ToolDescription): Format {
+  const { properties, required } = (parameters ?? {}) as { properties?: object | null; required?: unknown };
+  const isRequired = new Set(Array.isArray(required) ? required : []);
+  const written = Object.keys(properties ?? {}).map((key) => {
+    const parameter = sequence(
+      text(`<parameter=${key}>`),
+      { type: 'any_text', excludes: ['<parameter=', '</function>'] },
+      text('</parameter>'),
+      LINE,
+    );
+    return isRequired.has(key) ? parameter : { type: 'optional', content: parameter };
+  });
+  return sequence(text(`<function=${name}>`), LINE, ...written, text('</function>'));
+}
+
+function argumentsSchema({ function: { parameters, strict } }: ToolDescription): unknown {
+  if (strict !== true) return { type: 'object' };
+  // As where calls are forced: what the schema does not list is out unless it says otherwise.
+  const { properties, additionalProperties } = parameters ?? { properties: {} };
+  const isOpen = properties === undefined || additionalProperties !== undefined;
+  return isOpen ? parameters : { type: 'object', ...parameters, additionalProperties: false };
+}
+
+function several(call: Format, separator: Format, isParallel: boolean): Format {
+  return isParallel ? sequence(call, { type: 'star', content: sequence(separator, call) }) : call;
+}
+
+function alternatives(tools: readonly ToolDescription[], write: (tool: ToolDescription) => Format): Format {
+  return { type: 'or', elements: tools.map(write) };
+}
+
+function sequence(...elements: Format[]): Format {
+  return { type: 'sequence', elements };
+}
+
+function text(value: string): Format {
+  return { type: 'const_string', value };
+}
+
+function json(schema: unknown): Format {
+  return { type: 'json_schema', json_schema: schema };
+}
+
+const LINE: Format = { type: 'optional', content: text('\n') };

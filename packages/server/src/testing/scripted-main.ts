@@ -1,0 +1,60 @@
+/**
+ * A service of its own process whose model plays one part, for clients in any language:
+ *
+ *   node --conditions=@trainyard/source packages/server/src/testing/scripted-main.ts
+ *
+ * It listens on a free port of the loopback interface, prints `URL <…>/v1` and `KEY <…>`, and ends when its standard input does.
+ * Everything between HTTP and the logits is the real thing. What the model says follows from the prompt alone:
+ *
+ * | last message | reply |
+ * |---|---|
+ * | a tool's result | a thought, and the results of all tools since the last user message |
+ * | of a user, with `weather` and cities in it, while there is a tool `weather` | a thought, a text, and a call for each city |
+ * | with `quietly` in it too | the calls alone |
+ * | with `json` in it | a thought and `{"city": "Zürich", "degrees": 21}` |
+ * | with `essay` in it | text without an end |
+ * | any other | a thought and a greeting |
+ *
+ * Without thinking (`enable_thinking: false`) thoughts are left out. `GET /stats` tells how the engine is.
+ */
+import { ScriptedEngineInference } from './scripted-engine.ts';
+import { TestServer } from './test-server.ts';
+
+const inference = await ScriptedEngineInference.open({ template: 'thinking', contextLength: 8192 });
+inference.model.sayText(replyTo);
+const server = await TestServer.startOn(inference);
+server.app.get('/stats', { config: { scope: 'public' } }, () => inference.stats());
+const url = await server.app.listen({ port: 0, host: '127.0.0.1' });
+console.log(`URL ${url}/v1\nKEY ${server.key}`);
+
+process.stdin.resume().once('end', () => void close());
+
+async function close(): Promise<void> {
+  await server.close();
+  inference.close();
+}
+
+function replyTo(prompt: string): string {
+  const messages = prompt.split('<|im_start|>').slice(1, -1).map(readMessage);
+  const isThinking = !prompt.endsWith('</think>');
+  const think = (thought: string) => (isThinking ? `<think>${thought}</think>` : '');
+  const lastUser = messages.findLastIndex(({ role }) => role === 'user');
+  const question = messages[lastUser]?.text ?? '';
+  const results = messages.slice(lastUser + 1).filter(({ role }) => role === 'tool');
+  if (results.length > 0) return `${think('I was told.')}${results.map(({ text }) => text).join(', ')}`;
+  const cities = ['Zürich', 'Rome'].filter((city) => question.includes(city));
+  if (question.includes('weather') && prompt.includes('<tools>')) {
+    const calls = cities.map(
+      (city) => `<tool_call>\n{"name": "weather", "arguments": {"city": "${city}"}}\n</tool_call>`,
+    );
+    return question.includes('quietly') ? calls.join('\n') : `${think('I must look.')}I look.\n${calls.join('\n')}`;
+  }
+  if (question.includes('json')) return `${think('An object.')}{"city": "Zürich", "degrees": 21}`;
+  if (question.includes('essay')) return 'On and on it goes. '.repeat(400);
+  return `${think('Someone greets me.')}Hello to you.`;
+}
+
+function readMessage(turn: string): { role: string; text: string } {
+  const [role = '', ...lines] = turn.split('\n');
+  return { role, text: lines.join('\n').replace('<|im_end|>', '').trimEnd() };
+}

@@ -1,0 +1,127 @@
+import { execFile } from 'node:child_process';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { hasPythonEnvironment, pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
+import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import { scriptedService, type ScriptedServiceProcess } from '../support/scripted-service.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const TIMEOUT_MS = 300_000;
+
+interface Report {
+  openai: string;
+  run_tools: unknown;
+  stream_calls: { events: string[] };
+  stream_reasoning: unknown;
+  parse: unknown;
+  errors: unknown;
+  abort: number;
+  cancel: string;
+  sample: { ship: { kind: string; name: string; year: number; ports: string[] } };
+}
+
+const hasPython = await hasPythonEnvironment(ROOT);
+if (!hasPython && process.env['CI'] !== undefined) {
+  throw new Error('CI must run the Python client: "node scripts/bootstrap.mjs --python" says what is missing');
+}
+
+describe.skipIf(!hasPython)('the unmodified openai client (Python)', () => {
+  let scripted: ScriptedServiceProcess;
+  let real: OwnService;
+  let report: Report;
+  let generatedTokens: number;
+
+  beforeAll(async () => {
+    [scripted, real] = await Promise.all([scriptedService(), ownService()]);
+    const { stdout } = await promisify(execFile)(
+      pythonEnvironment(ROOT).python,
+      [
+        join(import.meta.dirname, 'openai_client.py'),
+        scripted.url,
+        scripted.apiKey,
+        scripted.model,
+        real.url,
+        real.apiKey,
+        'HuggingFaceTB/SmolLM2-135M-Instruct',
+      ],
+      { timeout: TIMEOUT_MS, maxBuffer: 64e6 },
+    );
+    report = JSON.parse(/^REPORT (.*)$/m.exec(stdout)![1]!) as Report;
+    generatedTokens = await scripted.settled();
+  }, TIMEOUT_MS);
+  afterAll(async () => {
+    await Promise.all([scripted.close(), real.close()]);
+  });
+
+  it('answers calls until the model answers, with arguments read by pydantic', () => {
+    expect(report.run_tools).toEqual({
+      asked: ['Zürich', 'Rome'],
+      turns: ['calls', 'answers'],
+      reasoning: ['I must look.', 'I was told.'],
+      answer: 'sun in Zürich, sun in Rome',
+    });
+  });
+
+  it('puts a stream of calls together, with usage', () => {
+    expect(report.stream_calls).toMatchObject({
+      arguments: ['Zürich', 'Rome'],
+      finish_reason: 'tool_calls',
+      content: expect.stringMatching(/^I look\.\s*$/),
+      total: 0,
+      reasoning_tokens: 'I must look.'.length,
+    });
+    const { events } = report.stream_calls;
+    expect(events.indexOf('content.delta')).toBeLessThan(events.indexOf('tool_calls.function.arguments.delta'));
+  });
+
+  it('gives reasoning beside content in a stream', () => {
+    expect(report.stream_reasoning).toEqual({ reasoning: 'Someone greets me.', content: 'Hello to you.' });
+  });
+
+  it('parses an object behind a thought by its pydantic model, whole and streamed', () => {
+    const parsed = { city: 'Zürich', degrees: 21 };
+    expect(report.parse).toEqual({ parsed, streamed: parsed, reasoning: 'An object.' });
+  });
+
+  it('raises its own errors, with status, code and field', () => {
+    expect(report.errors).toEqual([
+      ['NotFoundError', 404, 'request.unknown_model', 'model', true],
+      ['UnprocessableEntityError', 422, 'request.invalid', 'top_p', true],
+      ['BadRequestError', 400, expect.any(String), 'n', true],
+      ['BadRequestError', 400, 'engine.context_too_long', 'messages', true],
+      ['AuthenticationError', 401, 'request.unauthenticated', null, true],
+    ]);
+  });
+
+  it('ends requests when it leaves them', () => {
+    expect([report.abort, report.cancel]).toEqual([4, 'cancelled']);
+    console.log(
+      `openai ${report.openai}: ${generatedTokens} tokens generated in all, of 16,000 in the two that were left`,
+    );
+    expect(generatedTokens).toBeLessThan(9000);
+  });
+
+  it('samples, forces tools and fills a schema on the real model', () => {
+    const { ship, ...sample } = report.sample;
+    expect(sample).toMatchObject({
+      is_streamed_alike: true,
+      ends_alike: true,
+      usage_difference: 0,
+      finished_choices: [0, 1, 2],
+      num_entries_missing: 0,
+      num_tops: [2],
+      largest_logprob: expect.toSatisfy((value: number) => value <= 0),
+      num_different: expect.toSatisfy((value: number) => value > 1),
+      called: expect.arrayContaining(['weather']),
+      arguments: expect.arrayContaining(['str']),
+    });
+    console.log(JSON.stringify(ship));
+    expect(['ferry', 'tanker', 'tug']).toContain(ship.kind);
+    expect(ship.name.length).toBeLessThanOrEqual(12);
+    expect(ship.year).toSatisfy((year: number) => year >= 1900 && year <= 2025);
+    expect(ship.ports.length).toBeGreaterThan(0);
+  });
+});

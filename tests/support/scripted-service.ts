@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { resolve } from 'node:path';
+
+const MAIN = resolve(import.meta.dirname, '../../packages/server/src/testing/scripted-main.ts');
+
+export interface ScriptedServiceProcess {
+  /** ends in `/v1` */
+  readonly url: string;
+  readonly apiKey: string;
+  readonly model: string;
+  /** What the engine has in flight, and what it generated so far. */
+  stats(): Promise<{ numRequests: number; generatedTokens: number }>;
+  /** Waits until no request is in flight. @returns tokens generated so far */
+  settled(): Promise<number>;
+  close(): Promise<void>;
+}
+
+/**
+ * The real HTTP server and engine in a process of their own, with a model whose replies follow from the prompt: it calls tools, reasons and writes
+ * JSON when asked to. `packages/server/src/testing/scripted-main.ts` says what it answers to what.
+ *
+ * @throws when it ends before it listens, with what it printed
+ */
+export async function scriptedService(): Promise<ScriptedServiceProcess> {
+  const child = spawn(process.execPath, ['--conditions=@trainyard/source', MAIN], { stdio: 'pipe' });
+  let output = '';
+  const ready = Promise.withResolvers<{ url: string; apiKey: string }>();
+  const collect = (text: string) => {
+    output += text;
+    const [, url, apiKey] = /^URL (\S+)\nKEY (\S+)$/m.exec(output) ?? [];
+    if (url !== undefined && apiKey !== undefined) ready.resolve({ url, apiKey });
+  };
+  child.stdout.setEncoding('utf8').on('data', collect);
+  child.stderr.setEncoding('utf8').on('data', collect);
+  const exited = once(child, 'exit');
+  void exited.then(() => ready.reject(new Error(`the scripted service ended before it listened:\n${output}`)));
+
+  const { url, apiKey } = await ready.promise;
+  const stats = async () =>
+    (await (await fetch(new URL('/stats', url))).json()) as { numRequests: number; generatedTokens: number };
+  return {
+    url,
+    apiKey,
+    model: 'tiny/base',
+    stats,
+    settled: async () => {
+      for (;;) {
+        const { numRequests, generatedTokens } = await stats();
+        if (numRequests === 0) return generatedTokens;
+        await new Promise((settle) => setTimeout(settle, 10));
+      }
+    },
+    close: async () => {
+      // Its standard input ends, and so does it.
+      child.stdin.end();
+      await exited;
+    },
+  };
+}
