@@ -53,7 +53,7 @@ export class ChoiceRecordBuffer {
       let total = before ?? table.sumBytes();
       for (const { record, createdAt } of this.#pending)
         if (this.#tables.models.get(record.modelId) !== null) total += table.insert(record, createdAt);
-      total -= this.#expire();
+      total -= table.expire(this.#oldest());
       if (total > this.#limits.maxBytes) total -= table.prune(total - this.#limits.maxBytes);
       return total;
     });
@@ -72,9 +72,9 @@ export class ChoiceRecordBuffer {
   }
 
   /** To be called in a transaction. */
-  purge(): void {
+  purge(now: number): void {
     this.#storedBytes = null;
-    this.#expire();
+    this.#tables.choiceRecords.expire(this.#oldest(now));
   }
 
   /** To be called in a transaction, after `flush`. */
@@ -83,12 +83,8 @@ export class ChoiceRecordBuffer {
     this.#tables.choiceRecords.deleteOfModel(modelId);
   }
 
-  #expire(): number {
-    return this.#tables.choiceRecords.expire(this.#oldest());
-  }
-
-  #oldest(): number {
-    return this.#clock() - this.#limits.lifetimeMs;
+  #oldest(now: number = this.#clock()): number {
+    return now - this.#limits.lifetimeMs;
   }
 
   #flushLater(): void {

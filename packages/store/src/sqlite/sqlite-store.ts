@@ -433,7 +433,7 @@ export class SqliteStore implements Store {
 
   async purgeExpired(now: number = this.#clock()): Promise<{ numModels: number; numRequests: number }> {
     return this.#database.write(() => {
-      this.#choiceRecords.purge();
+      this.#choiceRecords.purge(now);
       this.#tables.exports.purge(now - DELETED_MODEL_LIFETIME_MS);
       return {
         numModels: this.#tables.models.purge(now - DELETED_MODEL_LIFETIME_MS),
