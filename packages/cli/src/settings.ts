@@ -29,6 +29,9 @@ const HELP = {
   specialTokens: 'plain = texts of control tokens in messages stay text; control = they become tokens (plain)',
   toolParser: 'auto, hermes, qwen_xml, llama3_json, mistral or pythonic: how the model writes tool calls (auto)',
   reasoningContent: 'on = answer reasoning as reasoning_content too (off)',
+  choiceRecords: 'on = keep what is sampled from trained models for a while, for training to go by; off (on)',
+  choiceRecordHours: 'how long a record of a choice is kept, hours (24)',
+  choiceRecordMegabytes: 'what all records may take, MB; the oldest go first (256)',
   schedulingPolicy: 'priority = lower priorities first; fcfs = in order of arrival (priority)',
   drainTimeoutMs: 'how long a shutdown waits for running requests (20000)',
   trainingDataDir: 'folder of .jsonl files that jobs may name by file: URLs (none)',
@@ -64,11 +67,11 @@ export function parseSettings(command: string, args: readonly string[]): ParsedS
 }
 
 function helpText(command: string): string {
-  const rows = SETTING_NAMES.map((name) => `  --${kebab(name).padEnd(18)} ${HELP[name]}`);
+  const rows = SETTING_NAMES.map((name) => `  --${kebab(name).padEnd(23)} ${HELP[name]}`);
   return `usage: trainyard ${command} [options]
 
 ${rows.join('\n')}
-  --${'config'.padEnd(18)} JSON file with the same settings in camelCase (trainyard.json when it exists)
+  --${'config'.padEnd(23)} JSON file with the same settings in camelCase (trainyard.json when it exists)
 
 Flags override the environment (TRAINYARD_PORT and so on), which overrides the config file.
 `;

@@ -23,6 +23,11 @@ export const TokenIdsSchema = nullable(Type.Array(Type.Integer({ minimum: 0 })),
     'Every sampled id, the stopping one included; null unless asked for, and in replies that may hold reasoning which the request hides.',
 });
 
+const RecordIdSchema = Type.String({
+  description:
+    'Under this id the service keeps what was sampled: training takes the tokens and log-probabilities from there where a choice comes without them. Absent for the base model, with `use_beam_search` and with `logprobs_mode: processed_logprobs`.',
+});
+
 const RoleSchema = Type.String({
   description: "`assistant`, or the last message's role with `add_generation_prompt: false`.",
 });
@@ -62,6 +67,7 @@ const ChatCompletionChoiceSchema = Type.Object(
     stop_reason: StopReasonSchema,
     token_ids: TokenIdsSchema,
     routed_experts: Type.Null(),
+    record_id: Type.Optional(RecordIdSchema),
   },
   { title: 'ChatCompletionChoice' },
 );
@@ -172,10 +178,11 @@ const ChunkChoiceSchema = Type.Object(
     finish_reason: nullable(FinishReasonSchema, { description: 'Null until the last chunk of the choice.' }),
     stop_reason: Type.Optional(StopReasonSchema),
     token_ids: Type.Optional(TokenIdsSchema),
+    record_id: Type.Optional(RecordIdSchema),
   },
   { title: 'ChunkChoice' },
 );
-/** One choice of a chunk. `stop_reason` is present only when `finish_reason` is not null. */
+/** One choice of a chunk. `stop_reason` and `record_id` are present only when `finish_reason` is not null. */
 export type ChunkChoice = Static<typeof ChunkChoiceSchema>;
 
 export const ChunkUsageSchema = Type.Object(

@@ -23,6 +23,9 @@ describe('resolveConfig', () => {
       apiKey: null,
       precision: 'exact',
       engineShare: 0.7,
+      choiceRecords: 'on',
+      choiceRecordHours: 24,
+      choiceRecordMegabytes: 256,
     });
     expect(resolveConfig(none).dataDirectory).toBe(join(process.cwd(), '.trainyard'));
   });

@@ -42,6 +42,12 @@ export interface ServiceConfig {
   readonly toolParser: (typeof TOOL_PARSERS)[number];
   /** `on`: reasoning is answered under its older name `reasoning_content` too; default `off` */
   readonly reasoningContent: 'on' | 'off';
+  /** `on` (default): what is sampled from trained models is kept for a while, for training to go by; `off`: not */
+  readonly choiceRecords: 'on' | 'off';
+  /** how long a record of a choice is kept, hours; default 24 */
+  readonly choiceRecordHours: number;
+  /** what all records of choices may take, MB; the oldest go first; default 256 */
+  readonly choiceRecordMegabytes: number;
   /** `priority` (default): requests of lower priority first; `fcfs`: in order of arrival, and another priority than 0 is refused */
   readonly schedulingPolicy: 'priority' | 'fcfs';
   /** how long a shutdown waits for running requests, ms; default 20 000 */
@@ -89,6 +95,9 @@ const SETTINGS = {
   specialTokens: { kind: 'string', environment: 'TRAINYARD_SPECIAL_TOKENS', values: ['plain', 'control'] },
   toolParser: { kind: 'string', environment: 'TRAINYARD_TOOL_PARSER', values: TOOL_PARSERS },
   reasoningContent: { kind: 'string', environment: 'TRAINYARD_REASONING_CONTENT', values: ['on', 'off'] },
+  choiceRecords: { kind: 'string', environment: 'TRAINYARD_CHOICE_RECORDS', values: ['on', 'off'] },
+  choiceRecordHours: { kind: 'number', environment: 'TRAINYARD_CHOICE_RECORD_HOURS', min: 0.01, max: 8760 },
+  choiceRecordMegabytes: { kind: 'integer', environment: 'TRAINYARD_CHOICE_RECORD_MEGABYTES', min: 1, max: 65_536 },
   schedulingPolicy: { kind: 'string', environment: 'TRAINYARD_SCHEDULING_POLICY', values: ['priority', 'fcfs'] },
   drainTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_DRAIN_TIMEOUT_MS', min: 0, max: 3_600_000 },
   trainingDataDir: { kind: 'string', environment: 'TRAINYARD_TRAINING_DATA_DIR' },
@@ -148,6 +157,9 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     specialTokens: (text('specialTokens') ?? 'plain') as 'plain' | 'control',
     toolParser: (text('toolParser') ?? 'auto') as ServiceConfig['toolParser'],
     reasoningContent: (text('reasoningContent') ?? 'off') as 'on' | 'off',
+    choiceRecords: (text('choiceRecords') ?? 'on') as 'on' | 'off',
+    choiceRecordHours: number('choiceRecordHours') ?? 24,
+    choiceRecordMegabytes: number('choiceRecordMegabytes') ?? 256,
     schedulingPolicy: (text('schedulingPolicy') ?? 'priority') as 'priority' | 'fcfs',
     drainTimeoutMs: number('drainTimeoutMs') ?? 20_000,
     trainingDataDirectory: trainingDataDirectory === undefined ? null : resolve(trainingDataDirectory),

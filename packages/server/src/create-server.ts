@@ -43,6 +43,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     clock: Date.now,
     log: () => {},
     hasReasoningContent: false,
+    keepsChoiceRecords: true,
     trainingDataDirectory: null,
     ...parts,
     limits: { ...DEFAULT_HTTP_LIMITS, ...parts.limits },

@@ -17,6 +17,8 @@ export interface ServerParts {
   limits?: Partial<HttpLimits>;
   /** Reasoning is answered under its older name `reasoning_content` too. Default false. */
   hasReasoningContent?: boolean;
+  /** Choices of trained models are kept under an id, for training to go by. Default true. */
+  keepsChoiceRecords?: boolean;
   /** Folder whose files `file:` URLs of training data may name. Default null: none. */
   trainingDataDirectory?: string | null;
 }
@@ -39,5 +41,6 @@ export interface RouteParts extends ServerParts {
   log: (line: string) => void;
   limits: HttpLimits;
   hasReasoningContent: boolean;
+  keepsChoiceRecords: boolean;
   trainingDataDirectory: string | null;
 }

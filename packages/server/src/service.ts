@@ -55,7 +55,12 @@ export async function startService(config: ServiceConfig, log: (line: string) =>
   try {
     cleanups.push(claimDataDirectory(config.dataDirectory));
     const paths = dataPaths(config.dataDirectory);
-    const store = await SqliteStore.open(paths.database);
+    const store = await SqliteStore.open(paths.database, {
+      choiceRecords: {
+        lifetimeMs: config.choiceRecordHours * 3_600_000,
+        maxBytes: config.choiceRecordMegabytes * 1_000_000,
+      },
+    });
     cleanups.push(() => store.close());
     const blobs = await FolderBlobs.open(paths.blobs);
     cleanups.push(() => blobs.close());
@@ -130,6 +135,7 @@ export async function startService(config: ServiceConfig, log: (line: string) =>
       imports,
       log,
       hasReasoningContent: config.reasoningContent === 'on',
+      keepsChoiceRecords: config.choiceRecords === 'on',
       trainingDataDirectory: config.trainingDataDirectory,
     });
     cleanups.push(() => Promise.all([worker.stop(), exports.stop(), imports.stop()]));

@@ -1,4 +1,5 @@
 export type { Blobs, BlobSource } from './blobs.ts';
+export type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord } from './choice-record.ts';
 export { StoreError, type StoreErrorCode } from './errors.ts';
 export { FolderBlobs } from './folder-blobs.ts';
 export { removeOrphans } from './orphans.ts';

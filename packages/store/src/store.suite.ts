@@ -1,5 +1,6 @@
 import { describe } from 'vitest';
 import { artifactSuite } from './suite/artifacts.ts';
+import { choiceRecordSuite } from './suite/choice-records.ts';
 import { exchangeSuite } from './suite/exchange.ts';
 import type { MakeHarness } from './suite/harness.ts';
 import { idempotencySuite } from './suite/idempotency.ts';
@@ -20,5 +21,6 @@ export function storeSuite(name: string, makeHarness: MakeHarness): void {
     idempotencySuite(makeHarness);
     artifactSuite(makeHarness);
     exchangeSuite(makeHarness);
+    choiceRecordSuite(makeHarness);
   });
 }

@@ -1,3 +1,4 @@
+import type { ChoiceRecord, NewChoiceRecord } from './choice-record.ts';
 import type { OrderedPageQuery, Page, PageQuery } from './page.ts';
 import type {
   Adapter,
@@ -181,13 +182,23 @@ export interface Store {
   /** Totals by project, model and kind for `from <= time < to`. Writes the buffer first. */
   sumUsage(query: { entityId?: string; from?: number; to?: number }): Promise<UsageTotal[]>;
 
+  // records of sampled choices
+  /**
+   * Keeps what was sampled for a while; buffered as usage is. Nothing is kept of a deleted model. There must be a log-probability for each
+   * token (asserted).
+   * @returns the id under which `findChoiceRecords` finds it
+   */
+  recordChoice(record: NewChoiceRecord): string;
+  /** Those of the entity that are known and not expired, by id. Writes the buffer first. */
+  findChoiceRecords(entityId: string, recordIds: readonly string[]): Promise<Map<string, ChoiceRecord>>;
+
   // upkeep
   /**
    * For the only process that serves this store, once, before it takes requests: whatever a previous run left open is put back.
    * Running jobs and exports return to the queue (the attempt counts); idempotency records in progress are dropped, so their repeats run.
    */
   recoverAfterRestart(): Promise<{ numJobs: number; numRequests: number }>;
-  /** Removes expired idempotency records, and the remains of models deleted more than a week ago. */
+  /** Removes expired idempotency records and records of choices, and the remains of models deleted more than a week ago. */
   purgeExpired(now?: number): Promise<{ numModels: number; numRequests: number }>;
   /** Every blob and artifact key that a row still names; anything else in the blobs is garbage. */
   listReferencedKeys(): Promise<{ artifactKeys: string[]; blobKeys: string[] }>;

@@ -38,8 +38,8 @@ test(
     expect(lines.join()).toContain('the body thread is gone');
     const body = await thread.read(piecesOf(3), 'log');
     expect(body.summary).toEqual({ fields: { split: 'val' }, numGroups: 1, numTrajectories: 3, numExceptions: 0 });
-    expect(await body.store({ key: 'logs/a', checkVocabSize: null, metricsSplit: 'val' })).toMatchObject({
-      'val/reward': 1,
+    expect(await body.store({ key: 'logs/a', checkVocabSize: null, metricsSplit: 'val' }, null)).toMatchObject({
+      metrics: { 'val/reward': 1 },
     });
     expect(await Array.fromAsync(blobs.getJsonLines('logs/a'))).toHaveLength(1);
     body.discard();
@@ -54,7 +54,7 @@ test('a discarded body makes room for the next, and cannot be stored any more', 
   first.discard();
   first.discard();
   expect((await second).summary.numTrajectories).toBe(5);
-  const storing = first.store({ key: 'logs/b', checkVocabSize: null, metricsSplit: null });
+  const storing = first.store({ key: 'logs/b', checkVocabSize: null, metricsSplit: null }, null);
   await expect(storing).rejects.toMatchObject({ code: 'server.unavailable' });
   await thread.close();
 });

@@ -1,9 +1,16 @@
 import { Worker } from 'node:worker_threads';
 
+import type { FindRecords } from '../choice-records/wanted-records.ts';
 import { RequestError } from '../request-error.ts';
 import type { BodyThreadCommand, BodyThreadMessage, BodyThreadOptions } from './messages.ts';
-import { fromThreadFailure } from './thread-failure.ts';
-import type { BodySummary, StoreGroupsOptions, TrajectoryBody, TrajectoryBodyKind } from './trajectory-body.ts';
+import { fromThreadFailure, toThreadFailure } from './thread-failure.ts';
+import type {
+  BodySummary,
+  StoredGroups,
+  StoreGroupsOptions,
+  TrajectoryBody,
+  TrajectoryBodyKind,
+} from './trajectory-body.ts';
 
 /**
  * The heap of the thread, which holds one body at a time as text and as objects: 61 MB of trajectories took 0.55 GB with the bytes on the
@@ -17,7 +24,11 @@ const END_AFTER_IDLE_MS = 60_000;
 interface ThreadCall {
   settle(message: BodyThreadMessage): void;
   fail(error: Error): void;
+  /** Answers what the thread asks meanwhile. */
+  find: FindRecords | null;
 }
+
+type FindQuestion = Extract<BodyThreadMessage, { kind: 'find' }>;
 
 /** The thread that parses large bodies; started with the first one. */
 export class BodyThread {
@@ -59,7 +70,7 @@ export class BodyThread {
       if (parsed.kind !== 'parsed') throw new Error(`the body thread answered ${parsed.kind} for end`);
       return {
         summary: parsed.summary as BodySummary<Kind>,
-        store: (options) => this.#store(id, options),
+        store: (options, find) => this.#store(id, options, find),
         discard: () => this.#discard(id),
       };
     } catch (error) {
@@ -75,10 +86,10 @@ export class BodyThread {
     await worker?.terminate();
   }
 
-  async #store(id: number, options: StoreGroupsOptions): Promise<Record<string, number>> {
-    const reply = await this.#call(id, { kind: 'store', id, options });
+  async #store(id: number, options: StoreGroupsOptions, find: FindRecords | null): Promise<StoredGroups> {
+    const reply = await this.#call(id, { kind: 'store', id, options, findsRecords: find !== null }, find);
     if (reply.kind !== 'stored') throw new Error(`the body thread answered ${reply.kind} for store`);
-    return reply.metrics;
+    return reply.stored;
   }
 
   #discard(id: number): void {
@@ -89,11 +100,11 @@ export class BodyThread {
     this.#idleTimer = setTimeout(() => void this.close(), END_AFTER_IDLE_MS).unref();
   }
 
-  #call(id: number, command: BodyThreadCommand): Promise<BodyThreadMessage> {
+  #call(id: number, command: BodyThreadCommand, find: FindRecords | null = null): Promise<BodyThreadMessage> {
     const { promise, resolve, reject } = Promise.withResolvers<BodyThreadMessage>();
     // Of a thread that was started anew nothing is left of the body.
     if (this.#worker === null || !this.#open.has(id)) return Promise.reject(lostBody());
-    this.#calls.set(id, { settle: resolve, fail: reject });
+    this.#calls.set(id, { settle: resolve, fail: reject, find });
     this.#send(command);
     return promise.finally(() => this.#calls.delete(id));
   }
@@ -119,11 +130,22 @@ export class BodyThread {
     worker.on('message', (message: BodyThreadMessage) => {
       const call = this.#calls.get(message.id);
       if (message.kind === 'failed') call?.fail(fromThreadFailure(message.failure));
+      else if (message.kind === 'find') void this.#answer(worker, message, call?.find ?? null);
       else call?.settle(message);
     });
     worker.on('error', (error) => this.#onLost(worker, error));
     worker.on('exit', () => this.#onLost(worker, new Error('the body thread has ended')));
     return worker;
+  }
+
+  async #answer(worker: Worker, { id, recordIds }: FindQuestion, find: FindRecords | null): Promise<void> {
+    let answer: BodyThreadCommand;
+    try {
+      answer = { kind: 'found', id, records: (await find?.(recordIds)) ?? new Map() };
+    } catch (error) {
+      answer = { kind: 'find_failed', id, failure: toThreadFailure(error) };
+    }
+    worker.postMessage(answer);
   }
 
   /** Every body that the thread knew is gone. The one that it was working on is told to be too large, if that was the reason. */

@@ -7,14 +7,18 @@ import { parentPort, workerData } from 'node:worker_threads';
 
 import { FolderBlobs } from '@trainyard/store';
 
+import type { FindRecords } from '../choice-records/wanted-records.ts';
+import type { SampledTokens } from '../wire/recorded-choice.ts';
 import type { BodyThreadCommand, BodyThreadMessage, BodyThreadOptions } from './messages.ts';
-import { toThreadFailure } from './thread-failure.ts';
+import { fromThreadFailure, toThreadFailure } from './thread-failure.ts';
 import { ParsedTrajectoryBody, type StoreGroupsOptions, type TrajectoryBodyKind } from './trajectory-body.ts';
 
 /** What came of each body that is not complete yet. */
 const pieces = new Map<number, Uint8Array[]>();
 const complete: { id: number; kind: TrajectoryBodyKind; bytes: Uint8Array[] }[] = [];
 let current: { id: number; body: ParsedTrajectoryBody<TrajectoryBodyKind>; isStoring: boolean } | null = null;
+/** The question to the thread of the API that waits for its answer. */
+let asked: PromiseWithResolvers<ReadonlyMap<string, SampledTokens>> | null = null;
 
 const port = parentPort;
 if (port === null) throw new Error('the body thread is started by the service, not by hand');
@@ -30,7 +34,13 @@ port.on('message', (command: BodyThreadCommand) => {
       parseNext();
       break;
     case 'store':
-      void store(command.id, command.options);
+      void store(command.id, command.options, command.findsRecords);
+      break;
+    case 'found':
+      asked?.resolve(command.records);
+      break;
+    case 'find_failed':
+      asked?.reject(fromThreadFailure(command.failure));
       break;
     case 'discard':
       forget(command.id);
@@ -60,16 +70,24 @@ function parseNext(): void {
   }
 }
 
-async function store(id: number, options: StoreGroupsOptions): Promise<void> {
+async function store(id: number, options: StoreGroupsOptions, findsRecords: boolean): Promise<void> {
   if (current?.id !== id) return;
   current.isStoring = true;
   try {
-    send({ kind: 'stored', id, metrics: await current.body.store(options) });
+    const find: FindRecords | null = findsRecords ? (recordIds) => ask(id, recordIds) : null;
+    send({ kind: 'stored', id, stored: await current.body.store(options, find) });
   } catch (error) {
     send({ kind: 'failed', id, failure: toThreadFailure(error) });
   }
   current = null;
   parseNext();
+}
+
+/** The store is open in the thread of the API, which also knows whose body this is. */
+function ask(id: number, recordIds: readonly string[]): ReturnType<FindRecords> {
+  asked = Promise.withResolvers();
+  send({ kind: 'find', id, recordIds });
+  return asked.promise;
 }
 
 function forget(id: number): void {

@@ -1,6 +1,7 @@
 import type { ValidationItem } from '@trainyard/protocol';
 
-import type { BodySummary, StoreGroupsOptions, TrajectoryBodyKind } from './trajectory-body.ts';
+import type { SampledTokens } from '../wire/recorded-choice.ts';
+import type { BodySummary, StoredGroups, StoreGroupsOptions, TrajectoryBodyKind } from './trajectory-body.ts';
 
 /** What the body thread is started with. */
 export interface BodyThreadOptions {
@@ -11,13 +12,18 @@ export interface BodyThreadOptions {
 export type BodyThreadCommand =
   | { kind: 'chunk'; id: number; bytes: Uint8Array }
   | { kind: 'end'; id: number; bodyKind: TrajectoryBodyKind }
-  | { kind: 'store'; id: number; options: StoreGroupsOptions }
+  | { kind: 'store'; id: number; options: StoreGroupsOptions; findsRecords: boolean }
+  /** Answers `find`. */
+  | { kind: 'found'; id: number; records: ReadonlyMap<string, SampledTokens> }
+  | { kind: 'find_failed'; id: number; failure: ThreadFailure }
   /** Forget the body, whatever is known of it. */
   | { kind: 'discard'; id: number };
 
 export type BodyThreadMessage =
   | { kind: 'parsed'; id: number; summary: BodySummary }
-  | { kind: 'stored'; id: number; metrics: Record<string, number> }
+  /** Records that the body names, while it is stored; one question at a time. */
+  | { kind: 'find'; id: number; recordIds: readonly string[] }
+  | { kind: 'stored'; id: number; stored: StoredGroups }
   | { kind: 'failed'; id: number; failure: ThreadFailure };
 
 /** An error on its way between threads, where classes are lost. */

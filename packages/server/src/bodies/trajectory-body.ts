@@ -9,12 +9,14 @@ import {
 } from '@trainyard/protocol';
 import type { Blobs } from '@trainyard/store';
 
+import { toRecordLines } from '../choice-records/record-lines.ts';
+import { findWantedRecords, type FindRecords, type WantedRecords } from '../choice-records/wanted-records.ts';
 import { parseJsonBody } from '../json-body.ts';
 import { isDeeperThan } from '../json-depth.ts';
 import { RequestError } from '../request-error.ts';
 import { compileLargeBodyCheck } from '../validation.ts';
 import { computeLogMetrics } from '../wire/log-metrics.ts';
-import { trajectoryGroupOf, TrajectoryFormatError } from '../wire/trajectory-groups.ts';
+import { type GroupOptions, trajectoryGroupOf, TrajectoryFormatError } from '../wire/trajectory-groups.ts';
 
 /** The bodies that carry trajectory groups. */
 export const TRAJECTORY_BODIES = {
@@ -46,16 +48,23 @@ export interface StoreGroupsOptions {
   metricsSplit: string | null;
 }
 
+export interface StoredGroups {
+  /** Those that were asked for. */
+  metrics: Record<string, number>;
+  /** Choices that need their record, which is not there. */
+  numUnknownRecords: number;
+}
+
 /** A body with trajectory groups, parsed and valid by its schema, in this thread or in another. */
 export interface TrajectoryBody<Kind extends TrajectoryBodyKind = TrajectoryBodyKind> {
   readonly summary: BodySummary<Kind>;
   /**
-   * Keeps the groups as they were sent, one a line.
+   * Keeps the groups as they were sent, one a line, behind the records that choices without their own tokens name.
    *
-   * @returns the metrics asked for
+   * @param find where records are; null = they are not looked for
    * @throws {RequestError} `request.invalid` for a group that cannot be trained, or that is nested too deeply to be written
    */
-  store(options: StoreGroupsOptions): Promise<Record<string, number>>;
+  store(options: StoreGroupsOptions, find: FindRecords | null): Promise<StoredGroups>;
   /** Gives the memory back. Harmless at any time, and again. */
   discard(): void;
 }
@@ -67,6 +76,8 @@ const checks = {
   job: compileLargeBodyCheck(CreateTrainingJobRequestSchema),
   log: compileLargeBodyCheck(LogTrajectoriesRequestSchema),
 };
+
+const NO_RECORDS: WantedRecords = { records: new Map(), numUnknown: 0 };
 
 /** A body parsed in this thread. */
 export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements TrajectoryBody<Kind> {
@@ -96,16 +107,22 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
     };
   }
 
-  async store({ key, checkVocabSize, metricsSplit }: StoreGroupsOptions): Promise<Record<string, number>> {
-    if (checkVocabSize !== null) await checkGroups(this.#groups, checkVocabSize);
+  async store(
+    { key, checkVocabSize, metricsSplit }: StoreGroupsOptions,
+    find: FindRecords | null,
+  ): Promise<StoredGroups> {
+    const wanted = find === null ? NO_RECORDS : await findWantedRecords(this.#groups, find);
+    const { records, numUnknown } = wanted;
+    if (checkVocabSize !== null) await checkGroups(this.#groups, { vocabSize: checkVocabSize, records });
     try {
-      await this.#blobs.putJsonLines(key, this.#groups);
+      await this.#blobs.putJsonLines(key, chain(toRecordLines(records), this.#groups));
     } catch (error) {
       // The serialiser calls itself: out of stack is the one RangeError it has. Looking at every value beforehand would cost more than writing.
       if (!(error instanceof RangeError)) throw error;
       throw tooDeep('trajectory_groups');
     }
-    return metricsSplit === null ? {} : computeLogMetrics(this.#groups, metricsSplit);
+    const metrics = metricsSplit === null ? {} : computeLogMetrics(this.#groups, metricsSplit);
+    return { metrics, numUnknownRecords: numUnknown };
   }
 
   discard(): void {
@@ -114,15 +131,19 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
 }
 
 /** Everything about the trajectories that would fail a job later. Others get a turn between two groups. */
-async function checkGroups(groups: readonly WireTrajectoryGroup[], vocabSize: number): Promise<void> {
+async function checkGroups(groups: readonly WireTrajectoryGroup[], options: GroupOptions): Promise<void> {
   for (const [index, group] of groups.entries()) {
     try {
-      trajectoryGroupOf(group, index, { vocabSize });
+      trajectoryGroupOf(group, index, options);
     } catch (error) {
       throw error instanceof TrajectoryFormatError ? RequestError.invalid([error.item]) : error;
     }
     await nextTurn();
   }
+}
+
+function* chain(...parts: Iterable<unknown>[]): Generator<unknown> {
+  for (const part of parts) yield* part;
 }
 
 function tooDeep(field: string): RequestError {

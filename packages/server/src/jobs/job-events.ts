@@ -7,7 +7,12 @@ export function wireEvent(event: TrainerEvent, job: ClaimedJob): { type: string;
     case 'training_started':
       return {
         type: 'training_started',
-        data: { ...event.data, num_sequences: event.numGradientSteps, ignored_config_keys: ignoredKeys(job) },
+        data: {
+          ...event.data,
+          num_sequences: event.numGradientSteps,
+          ...unknownRecords(job),
+          ignored_config_keys: ignoredKeys(job),
+        },
         dedupeKey: 'training_started',
       };
     case 'gradient_step':
@@ -45,6 +50,12 @@ export function startedLine(event: TrainerEvent, job: ClaimedJob): string | null
 }
 
 const DROPPED = 'num_groups_dropped_';
+
+/** Only jobs that train on rollouts can name records. */
+function unknownRecords({ config }: ClaimedJob): { num_unknown_records?: number } {
+  const count = config['numUnknownRecords'];
+  return typeof count === 'number' ? { num_unknown_records: count } : {};
+}
 
 function ignoredKeys(job: ClaimedJob): string[] {
   const keys = job.config['ignoredKeys'];

@@ -2,10 +2,13 @@ import type { Blobs } from '@trainyard/store';
 import type { TrajectoryGroup } from '@trainyard/trainer';
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
 
+import { readRecordLine } from '../choice-records/record-lines.ts';
+import type { SampledTokens } from '../wire/recorded-choice.ts';
 import { trajectoryGroupOf } from '../wire/trajectory-groups.ts';
 
 /**
- * Reads a job's groups, one JSON line each, as they were checked and stored when the job was submitted.
+ * Reads a job's groups, one JSON line each, as they were checked and stored when the job was submitted; in front of them the records that
+ * they name.
  *
  * @param options.keepsBareIds see `GroupOptions`
  */
@@ -15,7 +18,11 @@ export async function readTrajectoryGroups(
   options: { keepsBareIds: boolean },
 ): Promise<TrajectoryGroup[]> {
   const groups: TrajectoryGroup[] = [];
-  for await (const line of blobs.getJsonLines(key))
-    groups.push(trajectoryGroupOf(line as WireTrajectoryGroup, groups.length, options));
+  const records = new Map<string, SampledTokens>();
+  for await (const line of blobs.getJsonLines(key)) {
+    const record = readRecordLine(line as object);
+    if (record !== null) records.set(...record);
+    else groups.push(trajectoryGroupOf(line as WireTrajectoryGroup, groups.length, { ...options, records }));
+  }
   return groups;
 }

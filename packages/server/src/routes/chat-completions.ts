@@ -5,6 +5,8 @@ import {
   normalizeChatCompletionRequest,
 } from '@trainyard/protocol';
 
+import { callerOf } from '../auth.ts';
+import { ChoiceRecorder } from '../choice-records/choice-recorder.ts';
 import { answerOnce } from '../idempotency.ts';
 import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
@@ -60,7 +62,12 @@ async function admitChat(request: FastifyRequest<{ Body: ChatCompletionRequest }
   const admitted = await admitModel(request, body, 'chatcmpl-', parts);
   const format = answerFormatOf(body, admitted.model, parts);
   const generate = toChatGenerateRequest(body, admitted.context, format);
-  return { ...admitted, format, generate, constraintField: constraintField(body) };
+  const { model } = admitted;
+  const recorder =
+    format.isRecorded && model.kind === 'checkpoint'
+      ? new ChoiceRecorder(parts.store, { entityId: callerOf(request).entityId, model })
+      : null;
+  return { ...admitted, format, generate, recorder, constraintField: constraintField(body) };
 }
 
 type AdmittedChat = Awaited<ReturnType<typeof admitChat>>;
@@ -69,6 +76,7 @@ function openChat(chat: AdmittedChat, parts: RouteParts, signal: AbortSignal, me
   return openGeneration(parts.inference, chat.generate, signal, meter, {
     withPromptText: chat.format.hasPromptText,
     constraintField: chat.constraintField,
+    recorder: chat.recorder,
   });
 }
 

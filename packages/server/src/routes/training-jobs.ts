@@ -50,8 +50,10 @@ export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodie
     const config = readJobConfig(wireConfig, contextLength);
     await checkReferenceStep(store, model, config.resolved);
     const storeGroups = async (key: string) => {
-      await body.store({ key, checkVocabSize: vocabSize, metricsSplit: null });
-      return config;
+      const { numUnknownRecords } = await body.store({ key, checkVocabSize: vocabSize, metricsSplit: null }, (ids) =>
+        store.findChoiceRecords(model.entityId, ids),
+      );
+      return { ...config, numUnknownRecords };
     };
     const { klPenaltyReferenceStep: referenceStep } = config.resolved;
     const submission = { model, kind: 'rl', dataPrefix: 'groups', referenceStep, store: storeGroups } as const;

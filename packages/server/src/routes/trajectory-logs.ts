@@ -41,7 +41,7 @@ export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts, bod
     if (numTrajectories === 0) return answer;
     const { split } = fields;
     const blobKey = `logs/${randomUUID()}`;
-    const metrics = await body.store({ key: blobKey, checkVocabSize: null, metricsSplit: split });
+    const { metrics } = await body.store({ key: blobKey, checkVocabSize: null, metricsSplit: split }, null);
     const stored = completes(answer);
     try {
       const recorded = await store.recordLog({

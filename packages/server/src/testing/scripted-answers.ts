@@ -30,6 +30,7 @@ const FORMAT: AnswerFormat = {
   role: 'assistant',
   echo: null,
   toolChoice: 'none',
+  isRecorded: false,
   hasReasoning: true,
   hasReasoningContent: false,
   streamInterval: 1,

@@ -9,7 +9,7 @@ import { type Adapter, FolderBlobs, type ModelExport, type Scope, SqliteStore } 
 
 import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../backends.ts';
 import { createServer } from '../create-server.ts';
-import type { HttpLimits } from '../server-parts.ts';
+import type { HttpLimits, ServerParts } from '../server-parts.ts';
 import { refuseUndocumentedAnswers } from './documented-answers.ts';
 import { ScriptedInference } from './scripted-inference.ts';
 
@@ -91,6 +91,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     inference: Inference,
     limits: Partial<HttpLimits> = {},
     trainingDataDirectory: string | null = null,
+    settings: Pick<ServerParts, 'keepsChoiceRecords'> = {},
   ): Promise<TestServer<Inference>> {
     const directory = await mkdtemp(join(tmpdir(), 'trainyard-http-'));
     const store = await SqliteStore.open(join(directory, 'trainyard.db'));
@@ -108,6 +109,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
       limits,
       log: (line) => void logged.push(line),
       trainingDataDirectory,
+      ...settings,
     });
     refuseUndocumentedAnswers(app);
     const key = await makeKey(store, 'acme', ['inference', 'training']);

@@ -35,6 +35,8 @@ export interface CollectedChoice {
   logprobs: TokenLogprob[];
   finishReason: FinishReason;
   stopReason: string | number | null;
+  /** Where what was sampled is kept; null = nowhere. */
+  recordId: string | null;
 }
 
 /** Reads a generation to its end: the choices in order of index. */
@@ -49,6 +51,7 @@ export async function collectChoices(
     logprobs: [],
     finishReason: 'abort',
     stopReason: null,
+    recordId: null,
   }));
   for await (const event of generation.events) {
     if (event.kind === 'completed') return { choices, usage: event.usage, promptLogprobs: event.promptLogprobs };
@@ -61,6 +64,7 @@ export async function collectChoices(
       choice.finishReason = event.finishReason;
       choice.stopReason = event.stopReason;
       choice.parsed = event.parsed ?? null;
+      choice.recordId = event.recordId ?? null;
     }
   }
   throw new Error('a generation ended without its last event');
@@ -102,6 +106,7 @@ function toChoice(choice: CollectedChoice, index: number, format: AnswerFormat):
     stop_reason: choice.stopReason,
     token_ids: format.hasTokenIds && !isHidden ? choice.tokenIds : null,
     routed_experts: null,
+    ...(choice.recordId === null ? {} : { record_id: choice.recordId }),
   };
 }
 

@@ -107,11 +107,12 @@ class ChunkWriter {
       token_ids: hasTokenIds && !isHidden ? event.tokenIds : null,
     };
     if (event.kind === 'delta') return choice;
-    const { finishReason, stopReason, parsed = null } = event;
+    const { finishReason, stopReason, parsed = null, recordId } = event;
     return {
       ...choice,
       finish_reason: toFinishReason({ finishReason, parsed }, this.#format),
       stop_reason: stopReason,
+      ...(recordId === undefined ? {} : { record_id: recordId }),
     };
   }
 

@@ -1,6 +1,7 @@
 import type { EngineEvent, GenerateRequest } from '@trainyard/engine';
 
 import type { InferenceBackend } from '../backends.ts';
+import type { ChoiceRecorder } from '../choice-records/choice-recorder.ts';
 import { BackendFailure } from '../http-faults.ts';
 
 /** Tokens of a request so far; right at every moment, also when the client leaves in the middle. */
@@ -12,7 +13,12 @@ export interface TokenMeter {
 
 export type StartedEvent = Extract<EngineEvent, { kind: 'started' }>;
 export type PromptScoredEvent = Extract<EngineEvent, { kind: 'prompt_scored' }>;
-export type OutputEvent = Extract<EngineEvent, { kind: 'delta' | 'finished' }>;
+export type OutputEvent =
+  | Extract<EngineEvent, { kind: 'delta' }>
+  | (Extract<EngineEvent, { kind: 'finished' }> & {
+      /** Where what was sampled is kept. */
+      recordId?: string;
+    });
 export type ParsedReply = NonNullable<Extract<EngineEvent, { kind: 'finished' }>['parsed']>;
 export type ReplyDelta = NonNullable<OutputEvent['reply']>;
 export type CompletedEvent = Extract<EngineEvent, { kind: 'completed' }>;
@@ -36,6 +42,8 @@ export interface GenerationOptions {
   withPromptText?: boolean;
   /** The field of the body that the constraint came from. */
   constraintField?: string | undefined;
+  /** Keeps what is sampled. Default: nothing is kept. */
+  recorder?: ChoiceRecorder | null;
 }
 
 /**
@@ -60,7 +68,9 @@ export async function openGeneration(
     const next = accept(await source.next(), signal, fieldOf);
     const scores = next.kind === 'prompt_scored' ? next : null;
     const first = scores === null ? next : accept(await source.next(), signal, fieldOf);
-    const events = outputs(source, first, { signal, meter, fieldOf });
+    const recorder = options.recorder ?? null;
+    recorder?.begin(started.promptTokenIds);
+    const events = outputs(source, first, { signal, meter, fieldOf, recorder });
     const end = async (): Promise<void> => {
       await events.return();
       // A generator that was left before its first step runs no `finally`.
@@ -76,7 +86,12 @@ export async function openGeneration(
 async function* outputs(
   source: AsyncIterator<EngineEvent>,
   first: EngineEvent,
-  { signal, meter, fieldOf }: { signal: AbortSignal; meter: TokenMeter; fieldOf: FieldNames },
+  {
+    signal,
+    meter,
+    fieldOf,
+    recorder,
+  }: { signal: AbortSignal; meter: TokenMeter; fieldOf: FieldNames; recorder: ChoiceRecorder | null },
 ): AsyncGenerator<OutputEvent | CompletedEvent, void> {
   try {
     for (let event = first; ; event = accept(await source.next(), signal, fieldOf)) {
@@ -84,7 +99,7 @@ async function* outputs(
         case 'delta':
         case 'finished':
           meter.completionTokens += event.tokenIds.length;
-          yield event;
+          yield recorder === null ? event : recorder.record(event);
           break;
         case 'completed':
           meter.completionTokens = event.usage.completionTokens;

@@ -31,6 +31,8 @@ export interface AnswerFormat {
   role: string;
   /** With `echo`, the text of the last message, in front of every reply; null = nothing. */
   echo: string | null;
+  /** What is sampled is kept under an id, which each choice tells. */
+  isRecorded: boolean;
   /** How calls of tools are reported; `none`: they stay text. */
   toolChoice: 'none' | 'auto' | 'required' | 'named';
   /** False: reasoning, and the tokens and logprobs of replies that may hold some, are left out. */
@@ -91,7 +93,7 @@ export function checkTemplateInput(
 export function answerFormatOf(
   body: ChatCompletionRequest,
   model: ResolvedModel,
-  options: { hasReasoningContent: boolean },
+  options: { hasReasoningContent: boolean; keepsChoiceRecords: boolean },
 ): AnswerFormat {
   const last = body.messages.at(-1);
   const role = (body.add_generation_prompt ?? true) ? 'assistant' : (last?.role ?? 'assistant');
@@ -105,6 +107,9 @@ export function answerFormatOf(
     hasPromptTokenIds: body.return_token_ids ?? false,
     hasPromptText: body.return_prompt_text ?? false,
     role,
+    // Only samples of the policy, with the log-probabilities that training computes again.
+    isRecorded:
+      isTrained && options.keepsChoiceRecords && !body.use_beam_search && body.logprobs_mode !== 'processed_logprobs',
     echo: body.echo && last?.role === role ? messageText(last) : null,
     toolChoice: answerToolChoice(body),
     hasReasoning: body.include_reasoning ?? true,
@@ -168,7 +173,7 @@ function countedLogprobs(body: ChatCompletionRequest, format: AnswerFormat): num
   if (top === -1) throw wholeVocabulary('top_logprobs');
   if (top !== 0 && !format.hasLogprobs)
     throw conflict('top_logprobs', '`top_logprobs` is only allowed with `logprobs: true`');
-  return format.hasLogprobs ? top : null;
+  return format.hasLogprobs || format.isRecorded ? top : null;
 }
 
 function requestedTokens(body: ChatCompletionRequest): RequestedTokens | null {

@@ -1,6 +1,7 @@
 import type { ValidationItem, WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
 import type { History, Trajectory, TrajectoryGroup } from '@trainyard/trainer';
 import { isDeeperThan } from '../json-depth.ts';
+import { contradictionOf, type SampledTokens, wantedRecordId } from './recorded-choice.ts';
 
 /** Levels of lists and objects in a message: templates and serialisers call themselves on them. */
 const MAX_DEPTH = 256;
@@ -31,13 +32,15 @@ export interface GroupOptions {
   vocabSize?: number | null;
   /** A choice with `token_ids` and without log-probabilities is kept as a choice, its log-probabilities NaN. Default false: it is context. */
   keepsBareIds?: boolean;
+  /** What was sampled, by `record_id`. A choice whose record is not here is read as if it named none. Default: none. */
+  records?: ReadonlyMap<string, SampledTokens>;
 }
 
 /**
  * A group as the trainer reads it. Uses no HTTP, so that the trainer's process can read stored groups with it.
  *
  * A sampled choice, or an assistant message with `logprobs`, becomes a `choice` with its token ids: `token_ids` when there are
- * as many as logprob entries, else the entries' own `token_id:N`; where both are complete they must agree. Without logprob entries it is context, not trained. A choice's
+ * as many as logprob entries, else the entries' own `token_id:N`; where both are complete they must agree. Where either is missing, both are those of its record. Without any of these it is context, not trained. A choice's
  * `prompt_token_ids` are the prompt that it was sampled after.
  *
  * @param index place of the group in the job, for messages
@@ -93,6 +96,8 @@ function readItem(item: unknown, place: Place, options: GroupOptions): HistoryIt
   const entries = isReply ? logprobEntries(item['logprobs'], [...place, 'logprobs']) : null;
   const given = isReply ? readIds(item['token_ids'], [...place, 'token_ids'], options) : null;
   const prompt = isReply ? readIds(item['prompt_token_ids'], [...place, 'prompt_token_ids'], options) : null;
+  const record = isReply ? readRecord(item, place, options) : null;
+  if (record !== null) return { kind: 'choice', message, ...record };
   const promptTokenIds = prompt === null || prompt.length === 0 ? {} : { promptTokenIds: prompt };
   if (entries === null || entries.list.length === 0) {
     if (!options.keepsBareIds || given === null || given.length === 0) return { kind: 'message', message };
@@ -106,6 +111,21 @@ function readItem(item: unknown, place: Place, options: GroupOptions): HistoryIt
     logprobs: Float32Array.from(entries.list, (entry, index) => readLogprob(entry, [...entries.place, index])),
     ...promptTokenIds,
   };
+}
+
+/** What the record of a choice says that comes without all of its tokens and log-probabilities. Null when there is nothing to train by. */
+function readRecord(item: Record<string, unknown>, place: Place, options: GroupOptions): SampledTokens | null {
+  const given = item['record_id'] ?? null;
+  if (given !== null && typeof given !== 'string')
+    fail([...place, 'record_id'], 'string_type', 'Input should be a valid string');
+  const id = wantedRecordId(item);
+  const record = id === null ? undefined : options.records?.get(id);
+  if (record === undefined || record.tokenIds.length === 0) return null;
+  const contradiction = contradictionOf(item, record);
+  if (contradiction !== null)
+    fail([...place, ...contradiction.loc], 'record_mismatch', contradiction.msg, contradiction.input);
+  for (const tokenId of record.tokenIds) checkTokenId(tokenId, [...place, 'record_id'], options);
+  return record;
 }
 
 /** Parts of a message's content that are text; no model here sees or hears. */

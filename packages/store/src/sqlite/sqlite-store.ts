@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord } from '../choice-record.ts';
 import type { OrderedPageQuery, Page, PageQuery } from '../page.ts';
 import type {
   Adapter,
@@ -46,6 +47,7 @@ import type {
   Store,
 } from '../store.ts';
 import { commitAdapter, createExport, deleteExport, finishExport, removeAdapters } from './exchange-lifecycle.ts';
+import { ChoiceRecordBuffer } from './choice-record-buffer.ts';
 import { Database, type DatabaseOptions } from './database.ts';
 import {
   cancelJob,
@@ -65,6 +67,8 @@ const DELETED_MODEL_LIFETIME_MS = 7 * 24 * 3600 * 1000;
 export interface SqliteStoreOptions extends DatabaseOptions {
   /** Milliseconds since the epoch, default `Date.now`. */
   clock?: () => number;
+  /** How long records of sampled choices are kept, and how many bytes of them. */
+  choiceRecords?: Partial<ChoiceRecordLimits>;
 }
 
 /** `Store` in one SQLite file. Several processes may open it; each call is one short synchronous transaction on this thread. */
@@ -73,20 +77,22 @@ export class SqliteStore implements Store {
   readonly #clock: () => number;
   readonly #tables: Tables;
   readonly #usage: UsageBuffer;
+  readonly #choiceRecords: ChoiceRecordBuffer;
 
   /**
    * Opens the file, or makes it with its folder, checks it and brings its schema up to date.
    * @throws {StoreError} `store.corrupt`, `store.schema_newer`, `store.unavailable`, `store.busy`, `store.disk_full`
    */
   static async open(path: string, options: SqliteStoreOptions = {}): Promise<SqliteStore> {
-    return new SqliteStore(new Database(path, options), options.clock ?? Date.now);
+    return new SqliteStore(new Database(path, options), options);
   }
 
-  private constructor(database: Database, clock: () => number) {
+  private constructor(database: Database, { clock = Date.now, choiceRecords }: SqliteStoreOptions) {
     this.#database = database;
     this.#clock = clock;
     this.#tables = openTables(database);
     this.#usage = new UsageBuffer(database, clock);
+    this.#choiceRecords = new ChoiceRecordBuffer(database, this.#tables, clock, choiceRecords);
   }
 
   // entities and keys
@@ -136,7 +142,11 @@ export class SqliteStore implements Store {
   }
 
   async deleteModel(modelId: string): Promise<DeleteModelResult | null> {
-    return this.#database.write(() => deleteModel(this.#tables, modelId, this.#clock()));
+    this.#choiceRecords.flush();
+    return this.#database.write(() => {
+      this.#choiceRecords.deleteOfModel(modelId);
+      return deleteModel(this.#tables, modelId, this.#clock());
+    });
   }
 
   // checkpoints
@@ -411,6 +421,15 @@ export class SqliteStore implements Store {
     return this.#database.read(() => this.#usage.sum(query));
   }
 
+  // records of sampled choices
+  recordChoice(record: NewChoiceRecord): string {
+    return this.#choiceRecords.add(record);
+  }
+
+  async findChoiceRecords(entityId: string, recordIds: readonly string[]): Promise<Map<string, ChoiceRecord>> {
+    return this.#database.read(() => this.#choiceRecords.find(entityId, recordIds));
+  }
+
   // upkeep
   async recoverAfterRestart(): Promise<{ numJobs: number; numRequests: number }> {
     return this.#database.write(() => {
@@ -424,6 +443,7 @@ export class SqliteStore implements Store {
 
   async purgeExpired(now: number = this.#clock()): Promise<{ numModels: number; numRequests: number }> {
     return this.#database.write(() => {
+      this.#choiceRecords.purge(now);
       this.#tables.exports.purge(now - DELETED_MODEL_LIFETIME_MS);
       return {
         numModels: this.#tables.models.purge(now - DELETED_MODEL_LIFETIME_MS),
@@ -447,10 +467,11 @@ export class SqliteStore implements Store {
     this.#database.read(() => this.#database.get('select 1 from entities limit 1'));
   }
 
-  /** Writes pending usage and closes the file; a second call does nothing. */
+  /** Writes pending usage and records, and closes the file; a second call does nothing. */
   async close(): Promise<void> {
     try {
       this.#usage.flush();
+      this.#choiceRecords.flush();
     } finally {
       this.#database.close();
     }

@@ -1,5 +1,6 @@
 import { ArtifactTable } from './artifact-table.ts';
 import { AdapterTable } from './adapter-table.ts';
+import { ChoiceRecordTable } from './choice-record-table.ts';
 import { CheckpointTable } from './checkpoint-table.ts';
 import type { Database } from './database.ts';
 import { EventTable } from './event-table.ts';
@@ -21,6 +22,7 @@ export interface Tables {
   readonly logs: LogTable;
   readonly exports: ExportTable;
   readonly adapters: AdapterTable;
+  readonly choiceRecords: ChoiceRecordTable;
   readonly idempotency: IdempotencyTable;
 }
 
@@ -35,6 +37,7 @@ export function openTables(database: Database): Tables {
     logs: new LogTable(database),
     exports: new ExportTable(database),
     adapters: new AdapterTable(database),
+    choiceRecords: new ChoiceRecordTable(database),
     idempotency: new IdempotencyTable(database),
   };
 }

@@ -1,9 +1,10 @@
+import type { ChoiceRecordLimits } from '../choice-record.ts';
 import type { ClaimedJob, Job, Model, Scope } from '../records.ts';
 import type { Store } from '../store.ts';
 
 /** One empty database to test against; `open` gives another handle on the same data each time. */
 export interface StoreHarness {
-  open(options?: { clock?: () => number }): Promise<Store>;
+  open(options?: { clock?: () => number; choiceRecords?: Partial<ChoiceRecordLimits> }): Promise<Store>;
   /** Closes every handle and removes the data. */
   destroy(): Promise<void>;
 }

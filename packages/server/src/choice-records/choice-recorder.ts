@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto';
+
+import type { Store } from '@trainyard/store';
+
+import type { ResolvedModel } from '../model-names.ts';
+import type { OutputEvent } from '../wire/chat-events.ts';
+import { MIN_LOGPROB } from '../wire/logprobs.ts';
+
+interface SampledSoFar {
+  tokenIds: number[];
+  logprobs: number[];
+}
+
+/** Keeps what one answer's choices were sampled as, each when it ends; the store writes them later. */
+export class ChoiceRecorder {
+  readonly #store: Pick<Store, 'recordChoice'>;
+  readonly #source: { entityId: string; modelId: string; step: number; digest: string | null };
+  readonly #answerId = randomUUID();
+  readonly #choices = new Map<number, SampledSoFar>();
+  #promptTokenIds = new Int32Array();
+
+  constructor(
+    store: Pick<Store, 'recordChoice'>,
+    { entityId, model }: { entityId: string; model: Extract<ResolvedModel, { kind: 'checkpoint' }> },
+  ) {
+    this.#store = store;
+    this.#source = { entityId, modelId: model.modelId, step: model.step, digest: model.digest };
+  }
+
+  begin(promptTokenIds: readonly number[]): void {
+    this.#promptTokenIds = Int32Array.from(promptTokenIds);
+  }
+
+  /** @returns the event; one that ends a choice tells the id of its record */
+  record(event: OutputEvent): OutputEvent {
+    const choice = this.#choices.get(event.index) ?? { tokenIds: [], logprobs: [] };
+    this.#choices.set(event.index, choice);
+    for (const id of event.tokenIds) choice.tokenIds.push(id);
+    for (const { logprob } of event.logprobs ?? []) choice.logprobs.push(Math.max(logprob, MIN_LOGPROB));
+    if (event.kind === 'delta') return event;
+    this.#choices.delete(event.index);
+    // Tokens of a backend that does not tell log-probabilities cannot be trained by, and an id would say that they can.
+    if (choice.logprobs.length !== choice.tokenIds.length) return event;
+    const recordId = this.#store.recordChoice({
+      ...this.#source,
+      answerId: this.#answerId,
+      choiceIndex: event.index,
+      promptTokenIds: this.#promptTokenIds,
+      tokenIds: Int32Array.from(choice.tokenIds),
+      logprobs: Float32Array.from(choice.logprobs),
+    });
+    return { ...event, recordId };
+  }
+}

@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import type { ChatCompletion, ErrorBody, TrainingJobObject } from '@trainyard/protocol';
+import type { ClaimedJob } from '@trainyard/store';
+
+import { wireEvent } from '../jobs/job-events.ts';
+import { readTrajectoryGroups } from '../jobs/trajectory-blob.ts';
+import { TestServer } from '../testing/test-server.ts';
+
+let server: TestServer;
+let modelId: string;
+let choice: ChatCompletion['choices'][number];
+beforeAll(async () => {
+  server = await TestServer.start();
+  modelId = await server.makeModel('agent');
+  [choice] = (await server.chat({ model: 'agent' })).json<ChatCompletion>().choices as [typeof choice];
+});
+afterAll(() => server.close());
+
+const IDS = [5, 6, 2];
+const LOGPROBS = Float32Array.of(-0.5, -0.6, -0.2);
+const QUESTION = { role: 'user', content: 'hello' };
+
+/** The choice as a client may keep it. */
+const kept = (fields: object = {}) => ({ ...choice, logprobs: null, token_ids: null, ...fields });
+
+/** Below and above the size from which another thread parses. */
+describe.each([
+  ['a small body', ''],
+  ['a large body', 'p'.repeat(1_500_000)],
+])('%s', (_name, padding) => {
+  async function submit(items: unknown[], headers: Record<string, string> = {}) {
+    const trajectories = items.map((item, reward) => ({ reward, messages_and_choices: [QUESTION, item] }));
+    const body = { model_id: modelId, trajectory_groups: [{ trajectories, logs: [padding] }] };
+    return server.request('POST', '/v1/preview/training-jobs', body, headers);
+  }
+
+  /** The second items of the trajectories as the trainer reads them, and how many records were not there. */
+  async function trained(items: unknown[]) {
+    const response = await submit(items);
+    expect(response.statusCode, response.body.slice(0, 500)).toBe(200);
+    const { id } = response.json<TrainingJobObject>();
+    const [group] = await readTrajectoryGroups(server.blobs, `groups/${id}`, { keepsBareIds: false });
+    const job = await server.store.getJob(id);
+    const event = wireEvent({ kind: 'training_started', numGradientSteps: 1, data: {} }, job as ClaimedJob);
+    return { read: group!.trajectories.map(({ histories }) => histories[0]!.items[1]!), data: event.data };
+  }
+
+  test('trains a choice by its record, whatever is missing of it', async () => {
+    const texts = choice.logprobs!.content.map((entry) => ({ ...entry, token: 'x' }));
+    const items = [
+      kept(),
+      { message: choice.message, finish_reason: 'stop', record_id: choice.record_id },
+      { ...choice.message, record_id: choice.record_id },
+      kept({ token_ids: IDS }),
+      kept({ logprobs: { content: texts } }),
+      kept({ logprobs: { content: choice.logprobs!.content.slice(0, 2) }, token_ids: IDS }),
+      kept({ logprobs: { content: [] }, token_ids: [], prompt_token_ids: [] }),
+    ];
+    const { read, data } = await trained(items);
+    for (const [index, item] of read.entries()) {
+      if (item.kind !== 'choice') throw new Error(`item ${index} is not trained`);
+      expect([...item.tokenIds]).toEqual(IDS);
+      expect(item.logprobs).toEqual(LOGPROBS);
+      expect([...item.promptTokenIds!]).toEqual([1, 2, 3]);
+    }
+    expect(data).toMatchObject({ num_unknown_records: 0 });
+  });
+
+  test('takes what a choice carries itself, and looks for nothing', async () => {
+    const { read, data } = await trained([{ ...choice, record_id: 'x-0' }]);
+    expect(read[0]).toMatchObject({ kind: 'choice', tokenIds: Int32Array.from(IDS), logprobs: LOGPROBS });
+    expect(data).toMatchObject({ num_unknown_records: 0 });
+  });
+
+  test('counts records that are not there, of other entities and deleted models too, and reads the choice without', async () => {
+    const doomed = await server.makeModel('doomed');
+    const gone = (await server.chat({ model: 'doomed' })).json<ChatCompletion>().choices[0]!;
+    await server.store.deleteModel(doomed);
+    const key = await server.makeKey('other', ['inference', 'training']);
+    const headers = { authorization: `Bearer ${key}` };
+    const body = { entity: null, project: 'p', name: 'theirs', base_model: 'tiny/base', return_existing: true };
+    await server.request('POST', '/v1/preview/models', body, headers);
+    const theirs = (await server.chat({ model: 'theirs' }, headers)).json<ChatCompletion>().choices[0]!;
+    expect(theirs.record_id).toBeDefined();
+    const items = ['never-0', 'x', gone.record_id, theirs.record_id].map((id) => kept({ record_id: id }));
+    const { read, data } = await trained([...items, kept()]);
+    expect(read.map(({ kind }) => kind)).toEqual(['message', 'message', 'message', 'message', 'choice']);
+    expect(data).toMatchObject({ num_unknown_records: 4 });
+  });
+
+  test('is refused where a choice and its record contradict each other', async () => {
+    const at = 'trajectory_groups.0.trajectories.0.messages_and_choices.1';
+    const entry = (token: string) => ({ token, logprob: -1, bytes: [], top_logprobs: [] });
+    const cases: [object, string][] = [
+      [{ token_ids: [5, 7, 2] }, 'token_ids.1'],
+      [{ token_ids: [5, 6] }, 'token_ids'],
+      [{ token_ids: [5, 6, 2, 9] }, 'token_ids.3'],
+      [{ prompt_token_ids: [1, 2] }, 'prompt_token_ids'],
+      [{ token_ids: IDS, logprobs: { content: [entry('token_id:6')] } }, 'logprobs.content.0.token'],
+      [{ record_id: 7 }, 'record_id'],
+    ];
+    for (const [fields, param] of cases) {
+      const response = await submit([kept(fields)]);
+      const { error } = response.json<ErrorBody>();
+      expect([response.statusCode, error.param], error.message).toEqual([422, `${at}.${param}`]);
+    }
+  });
+
+  test('says so when the records cannot be looked for, and leaves no data', async () => {
+    vi.spyOn(server.store, 'findChoiceRecords').mockRejectedValueOnce(new Error('the disk is on fire'));
+    const numBlobs = (await server.blobs.listKeys()).length;
+    const response = await submit([kept()]);
+    expect([response.statusCode, response.json<ErrorBody>().error.code]).toEqual([500, 'internal']);
+    expect((await server.blobs.listKeys()).length).toBe(numBlobs);
+  });
+});
+
+test('a record that many choices name is kept once', async () => {
+  const trajectories = Array.from({ length: 2000 }, (_, reward) => ({
+    reward,
+    messages_and_choices: [QUESTION, kept()],
+  }));
+  const body = { model_id: modelId, trajectory_groups: [{ trajectories }] };
+  const response = await server.request('POST', '/v1/preview/training-jobs', body);
+  const key = `groups/${response.json<TrainingJobObject>().id}`;
+  expect(await Array.fromAsync(server.blobs.getJsonLines(key))).toHaveLength(2);
+  const [group] = await readTrajectoryGroups(server.blobs, key, { keepsBareIds: false });
+  const arrays = group!.trajectories.map(({ histories }) => histories[0]!.items[1] as { tokenIds: Int32Array });
+  expect(new Set(arrays.map(({ tokenIds }) => tokenIds)).size).toBe(1);
+});

@@ -1,0 +1,73 @@
+/** A choice of a trajectory that names the service's own record of what was sampled. */
+
+/** What a record says of a choice. */
+export interface SampledTokens {
+  readonly promptTokenIds: Int32Array;
+  /** The stopping one included. */
+  readonly tokenIds: Int32Array;
+  /** Shape as `tokenIds`. */
+  readonly logprobs: Float32Array;
+}
+
+/** Where a choice says something else than its record, and what the record says. */
+interface Contradiction {
+  readonly loc: readonly (string | number)[];
+  readonly msg: string;
+  readonly input?: unknown;
+}
+
+/** @returns the id of the record that is needed to train the item; null when it has its own tokens and log-probabilities, or names none */
+export function wantedRecordId(item: unknown): string | null {
+  if (!isObject(item) || typeof item['record_id'] !== 'string') return null;
+  const isReply = isObject(item['message']) || item['role'] === 'assistant';
+  return isReply && !isComplete(item) ? item['record_id'] : null;
+}
+
+function isComplete(item: Record<string, unknown>): boolean {
+  const { list } = entriesOf(item);
+  if (list.length === 0) return false;
+  const ids = item['token_ids'];
+  if (Array.isArray(ids) && ids.length > 0) return ids.length === list.length;
+  return list.every((entry) => idOf(entry) !== null);
+}
+
+/** Null when everything that the item tells of its ids is what its record says. */
+export function contradictionOf(item: Record<string, unknown>, record: SampledTokens): Contradiction | null {
+  for (const [field, expected] of [
+    ['token_ids', record.tokenIds],
+    ['prompt_token_ids', record.promptTokenIds],
+  ] as const) {
+    const given = item[field];
+    if (!Array.isArray(given) || given.length === 0) continue;
+    const index = given.findIndex((id, place) => id !== expected[place]);
+    if (index >= 0) return differs([field, index], expected[index], given[index]);
+    if (given.length !== expected.length)
+      return { loc: [field], msg: `Input should have ${expected.length} ids, as the record has, not ${given.length}` };
+  }
+  const { key, list } = entriesOf(item);
+  const { tokenIds } = record;
+  const index = list.findIndex((entry, place) => (idOf(entry) ?? tokenIds[place]) !== tokenIds[place]);
+  return index < 0 ? null : differs(['logprobs', key, index, 'token'], tokenIds[index], idOf(list[index]));
+}
+
+function differs(loc: (string | number)[], expected: number | undefined, input: unknown): Contradiction {
+  const wanted = expected === undefined ? 'no token' : `the token id ${expected}`;
+  return { loc, msg: `Input should be ${wanted} here, as the record of this choice says`, input };
+}
+
+function entriesOf(item: Record<string, unknown>): { key: 'content' | 'refusal'; list: readonly unknown[] } {
+  const logprobs = isObject(item['logprobs']) ? item['logprobs'] : {};
+  const key = logprobs['content'] ? 'content' : 'refusal';
+  const list = logprobs[key];
+  return { key, list: Array.isArray(list) ? list : [] };
+}
+
+function idOf(entry: unknown): number | null {
+  const token = isObject(entry) ? entry['token'] : undefined;
+  const digits = typeof token === 'string' ? /^token_id:(\d+)$/.exec(token)?.[1] : undefined;
+  return digits === undefined ? null : Number(digits);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

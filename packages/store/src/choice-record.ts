@@ -1,0 +1,45 @@
+/** What was sampled as one choice of an answer: the truth that training goes by, whatever a client kept of it. */
+export interface NewChoiceRecord {
+  /** Shared by the choices of one answer, unique otherwise. */
+  answerId: string;
+  choiceIndex: number;
+  entityId: string;
+  modelId: string;
+  /** Version of the weights. */
+  step: number;
+  /** Of the adapter; null for base weights. */
+  digest: string | null;
+  promptTokenIds: Int32Array;
+  /** The stopping one included. */
+  tokenIds: Int32Array;
+  /** Of the raw model; shape as `tokenIds`. */
+  logprobs: Float32Array;
+}
+
+export interface ChoiceRecord extends NewChoiceRecord {
+  /** Milliseconds since the epoch. */
+  createdAt: number;
+}
+
+export interface ChoiceRecordLimits {
+  /** How long a record can be found. Default 24 hours. */
+  lifetimeMs: number;
+  /** Of all records; above it the oldest answers go. Default 256 MB. */
+  maxBytes: number;
+}
+
+export const DEFAULT_CHOICE_RECORD_LIMITS: ChoiceRecordLimits = {
+  lifetimeMs: 24 * 3600 * 1000,
+  maxBytes: 256_000_000,
+};
+
+/** The id under which a choice is found. */
+export function choiceRecordId({ answerId, choiceIndex }: Pick<NewChoiceRecord, 'answerId' | 'choiceIndex'>): string {
+  return `${answerId}-${choiceIndex}`;
+}
+
+/** Null for what is no id of a record. */
+export function parseChoiceRecordId(id: string): { answerId: string; choiceIndex: number } | null {
+  const [, answerId, index] = /^(.{1,64})-(\d{1,6})$/.exec(id) ?? [];
+  return answerId === undefined ? null : { answerId, choiceIndex: Number(index) };
+}

@@ -1,0 +1,130 @@
+import { type ChoiceRecord, type NewChoiceRecord, parseChoiceRecordId } from '../choice-record.ts';
+import type { Database } from './database.ts';
+
+/** What an answer takes besides its arrays: ids, digest, index entries, and what is left over in pages. */
+const ROW_BYTES = 900;
+/** Answers that are looked at in one step of making room. */
+const PRUNED_AT_ONCE = 256;
+
+type RecordRow = {
+  entity_id: string;
+  model_id: string;
+  step: number;
+  digest: string | null;
+  created_at: number;
+  prompt_token_ids: Uint8Array<ArrayBuffer>;
+  token_ids: Uint8Array<ArrayBuffer>;
+  logprobs: Uint8Array<ArrayBuffer>;
+};
+
+/** Sampled choices by id. */
+export class ChoiceRecordTable {
+  readonly #database: Database;
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** @returns bytes that were added; 0 when the choice is there already */
+  insert(input: NewChoiceRecord, createdAt: number): number {
+    const choiceBytes = input.tokenIds.byteLength + input.logprobs.byteLength;
+    const wholeBytes = ROW_BYTES + input.promptTokenIds.byteLength + choiceBytes;
+    const isNewAnswer = this.#database.run(
+      `insert into answer_records (id, entity_id, model_id, step, digest, created_at, size_bytes, prompt_token_ids)
+       values (?, ?, ?, ?, ?, ?, ?, ?) on conflict (id) do nothing`,
+      input.answerId,
+      input.entityId,
+      input.modelId,
+      input.step,
+      input.digest,
+      createdAt,
+      wholeBytes,
+      bytesOf(input.promptTokenIds),
+    );
+    const isNewChoice = this.#database.run(
+      `insert into choice_records (answer_position, choice_index, token_ids, logprobs)
+       select position, ?, ?, ? from answer_records where id = ? on conflict do nothing`,
+      input.choiceIndex,
+      bytesOf(input.tokenIds),
+      bytesOf(input.logprobs),
+      input.answerId,
+    );
+    if (isNewAnswer === 1) return wholeBytes;
+    if (isNewChoice === 0) return 0;
+    const grow = 'update answer_records set size_bytes = size_bytes + ? where id = ?';
+    this.#database.run(grow, choiceBytes, input.answerId);
+    return choiceBytes;
+  }
+
+  /** Null when it is unknown, of another entity, or not younger than `after`. */
+  find(entityId: string, recordId: string, after: number): ChoiceRecord | null {
+    const id = parseChoiceRecordId(recordId);
+    if (id === null) return null;
+    const row = this.#database.get<RecordRow>(
+      `select a.entity_id, a.model_id, a.step, a.digest, a.created_at, a.prompt_token_ids, c.token_ids, c.logprobs
+       from answer_records a join choice_records c on c.answer_position = a.position
+       where a.id = ? and c.choice_index = ? and a.entity_id = ? and a.created_at > ?`,
+      id.answerId,
+      id.choiceIndex,
+      entityId,
+      after,
+    );
+    if (row === undefined) return null;
+    return {
+      ...id,
+      entityId: row.entity_id,
+      modelId: row.model_id,
+      step: row.step,
+      digest: row.digest,
+      createdAt: row.created_at,
+      promptTokenIds: new Int32Array(bufferOf(row.prompt_token_ids)),
+      tokenIds: new Int32Array(bufferOf(row.token_ids)),
+      logprobs: new Float32Array(bufferOf(row.logprobs)),
+    };
+  }
+
+  /** Of all rows. */
+  sumBytes(): number {
+    return this.#database.get<{ total: number }>('select total(size_bytes) as total from answer_records')?.total ?? 0;
+  }
+
+  /** Removes answers that are not younger than `after`. @returns their bytes */
+  expire(after: number): number {
+    const sum = 'select total(size_bytes) as total from answer_records where created_at <= ?';
+    const numBytes = this.#database.get<{ total: number }>(sum, after)?.total ?? 0;
+    if (numBytes > 0) this.#database.run('delete from answer_records where created_at <= ?', after);
+    return numBytes;
+  }
+
+  /** Removes the oldest answers until `numBytes` of them are gone. @returns how many were */
+  prune(numBytes: number): number {
+    let removed = 0;
+    while (removed < numBytes) {
+      const oldest = this.#database.all<{ position: number; size_bytes: number }>(
+        'select position, size_bytes from answer_records order by position limit ?',
+        PRUNED_AT_ONCE,
+      );
+      let last = 0;
+      for (const { position, size_bytes: size } of oldest) {
+        if (removed >= numBytes) break;
+        removed += size;
+        last = position;
+      }
+      if (last === 0) break;
+      this.#database.run('delete from answer_records where position <= ?', last);
+    }
+    return removed;
+  }
+
+  deleteOfModel(modelId: string): void {
+    this.#database.run('delete from answer_records where model_id = ?', modelId);
+  }
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: Int32Array | Float32Array): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+/** A buffer of its own, which begins where numbers may begin. */
+function bufferOf(bytes: Uint8Array): ArrayBuffer {
+  return Uint8Array.from(bytes).buffer;
+}

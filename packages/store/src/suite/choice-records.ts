@@ -1,0 +1,137 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { NewChoiceRecord } from '../choice-record.ts';
+import type { Model } from '../records.ts';
+import type { Store } from '../store.ts';
+import { addModel, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
+
+const HOUR_MS = 3600 * 1000;
+const DAY_MS = 24 * HOUR_MS;
+
+export function choiceRecordSuite(makeHarness: MakeHarness): void {
+  describe('records of choices', () => {
+    let harness: StoreHarness;
+    let store: Store;
+    let model: Model;
+    let clock: ManualClock;
+    beforeEach(async () => {
+      clock = new ManualClock();
+      harness = await makeHarness();
+      store = await harness.open({ clock: clock.read });
+      model = await addModel(store);
+    });
+    afterEach(() => harness.destroy());
+
+    const sampled = (fields: Partial<NewChoiceRecord> = {}): NewChoiceRecord => ({
+      answerId: crypto.randomUUID(),
+      choiceIndex: 0,
+      entityId: model.entityId,
+      modelId: model.id,
+      step: 3,
+      digest: 'ab12',
+      promptTokenIds: Int32Array.of(1, 2, 3),
+      tokenIds: Int32Array.of(5, 2 ** 31 - 1, 0),
+      logprobs: Float32Array.of(-0.1, -9999, 0),
+      ...fields,
+    });
+    const find = async (id: string, entityId = model.entityId, from = store) =>
+      (await from.findChoiceRecords(entityId, [id])).get(id);
+    const isKnown = async (id: string) => (await find(id)) !== undefined;
+
+    it('come back as they were, also from another handle and after the store was closed', async () => {
+      const record = sampled();
+      const id = store.recordChoice(record);
+      const expected = { ...record, createdAt: clock.nowMs };
+      expect(await find(id)).toEqual(expected);
+      await store.close();
+      expect(await find(id, model.entityId, await harness.open({ clock: clock.read }))).toEqual(expected);
+    });
+
+    it('are written on close, and views of larger arrays are written as they are seen', async () => {
+      const ids = Int32Array.from({ length: 9 }, (_, index) => index);
+      const id = store.recordChoice(sampled({ tokenIds: ids.subarray(2, 5), promptTokenIds: ids.subarray(7) }));
+      await store.close();
+      const found = await find(id, model.entityId, await harness.open({ clock: clock.read }));
+      expect([[...found!.promptTokenIds], [...found!.tokenIds]]).toEqual([
+        [7, 8],
+        [2, 3, 4],
+      ]);
+    });
+
+    it('of one answer share it, each with its own tokens', async () => {
+      const answerId = crypto.randomUUID();
+      const ids = [0, 1].map((choiceIndex) =>
+        store.recordChoice(sampled({ answerId, choiceIndex, tokenIds: Int32Array.of(choiceIndex, 8, 9) })),
+      );
+      const found = await store.findChoiceRecords(model.entityId, [...ids, `${answerId}-2`, 'x', '', 'a-b-c']);
+      expect([...found].map(([id, record]) => [id, record.tokenIds[0], record.promptTokenIds.length])).toEqual([
+        [ids[0], 0, 3],
+        [ids[1], 1, 3],
+      ]);
+    });
+
+    it('the same choice twice is the first one', async () => {
+      const record = sampled();
+      const id = store.recordChoice(record);
+      await find(id);
+      store.recordChoice({ ...record, tokenIds: Int32Array.of(7, 7, 7) });
+      expect((await find(id))?.tokenIds).toEqual(record.tokenIds);
+    });
+
+    it('are unknown to other entities', async () => {
+      const id = store.recordChoice(sampled());
+      const other = await store.ensureEntity('other');
+      expect(await find(id, other.id)).toBeUndefined();
+      expect(await isKnown(id)).toBe(true);
+    });
+
+    it('expire, also where nothing removes them', async () => {
+      const early = store.recordChoice(sampled());
+      clock.advance(DAY_MS - 1);
+      const late = store.recordChoice(sampled());
+      expect([await isKnown(early), await isKnown(late)]).toEqual([true, true]);
+      clock.advance(1);
+      expect([await isKnown(early), await isKnown(late)]).toEqual([false, true]);
+      await store.purgeExpired();
+      expect(await isKnown(late)).toBe(true);
+      clock.advance(DAY_MS);
+      await store.purgeExpired();
+      expect(await isKnown(late)).toBe(false);
+    });
+
+    it('have a lifetime and a size of choice; the oldest go first', async () => {
+      const limits = { lifetimeMs: HOUR_MS, maxBytes: 100_000 };
+      const small = await harness.open({ clock: clock.read, choiceRecords: limits });
+      const length = 1000; // 8 kB
+      const arrays = { tokenIds: new Int32Array(length), logprobs: new Float32Array(length) };
+      const ids: string[] = [];
+      for (let index = 0; index < 30; index += 1) {
+        ids.push(small.recordChoice(sampled(arrays)));
+        if (index % 7 === 0) await small.findChoiceRecords(model.entityId, []);
+      }
+      const found = await small.findChoiceRecords(model.entityId, ids);
+      // 100,000 bytes ÷ (8,000 of arrays, 12 of prompt, some for the row).
+      expect([...found.keys()]).toEqual(ids.slice(-11));
+      clock.advance(HOUR_MS);
+      expect((await small.findChoiceRecords(model.entityId, ids)).size).toBe(0);
+      const last = small.recordChoice(sampled(arrays));
+      expect((await small.findChoiceRecords(model.entityId, [last])).size).toBe(1);
+    });
+
+    it('go with their model, those of answers that end later included', async () => {
+      const other = await addModel(store, 'other');
+      const pending = sampled();
+      const ids = [store.recordChoice(pending), store.recordChoice(sampled({ modelId: other.id }))];
+      await store.deleteModel(model.id);
+      ids.push(store.recordChoice(sampled()));
+      expect([...(await store.findChoiceRecords(model.entityId, ids)).keys()]).toEqual([ids[1]]);
+      clock.advance(8 * DAY_MS);
+      expect(await store.purgeExpired()).toMatchObject({ numModels: 1 });
+    });
+
+    it('one whose arrays have different lengths is refused, and holds nothing up', async () => {
+      const id = store.recordChoice(sampled());
+      expect(() => store.recordChoice(sampled({ logprobs: new Float32Array(2) }))).toThrow('one log-probability');
+      expect(await isKnown(id)).toBe(true);
+    });
+  });
+}
