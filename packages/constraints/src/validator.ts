@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { afterComputing } from './compute-time-limit.ts';
 import { ConstraintError, type ConstraintErrorCode } from './constraint-error.ts';
 import type { GrammarSource } from './llguidance.ts';
 import type { Sandbox } from './sandbox.ts';
@@ -16,7 +17,7 @@ interface Job {
 }
 
 /**
- * Compiles sources in a thread of its own, one after the other, and kills that thread when one takes too long. It has less stack
+ * Compiles sources in a thread of its own, one after the other, and kills that thread when one computes too long. It has less stack
  * than the main thread, so that what compiles there compiles here.
  */
 export class Validator {
@@ -26,7 +27,7 @@ export class Validator {
   #running: Job | undefined;
   #worker: Worker | undefined;
   #isReady = false;
-  #timer: NodeJS.Timeout | undefined;
+  #stopWatching: (() => void) | undefined;
 
   constructor(sandbox: Sandbox, timeoutMs: number) {
     this.#sandbox = sandbox;
@@ -62,7 +63,7 @@ export class Validator {
     worker.ref();
     if (!this.#isReady) return;
     this.#running = this.#waiting.shift()!;
-    this.#timer = setTimeout(() => this.#timeOut(), this.#timeoutMs);
+    this.#stopWatching = afterComputing(worker, this.#timeoutMs, () => this.#timeOut());
     worker.postMessage(this.#running.source);
   }
 
@@ -91,7 +92,7 @@ export class Validator {
   }
 
   #finish(verdict: Verdict): void {
-    clearTimeout(this.#timer);
+    this.#stopWatching?.();
     const job = this.#running;
     this.#running = undefined;
     if (this.#waiting.length === 0) this.#worker?.unref();
@@ -106,7 +107,7 @@ export class Validator {
   }
 
   #replaceWorker(): void {
-    clearTimeout(this.#timer);
+    this.#stopWatching?.();
     const worker = this.#worker;
     this.#worker = undefined;
     this.#isReady = false;
