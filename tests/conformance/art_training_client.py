@@ -61,13 +61,14 @@ FURTHER_SETTINGS = {
 }
 REFUSED_SETTING = {"kl_ref_adapter_path": "/adapters/reference"}
 
+CITIES = ["Rome", "Oslo", "Lima", "Cairo"]
 TOOLS = [
     {
         "type": "function",
         "function": {
             "name": "weather",
             "description": "Tells the weather",
-            "parameters": {"type": "object", "properties": {"city": {"type": "string", "enum": ["Rome", "Oslo"]}}, "required": ["city"]},
+            "parameters": {"type": "object", "properties": {"city": {"type": "string", "enum": CITIES}}, "required": ["city"]},
         },
     }
 ]
@@ -78,8 +79,9 @@ def num_sampled(*choices) -> int:
 
 
 async def sample(model: art.TrainableModel, messages: list, max_tokens: int, **request):
+    """At temperature 1, unless `request` says otherwise."""
     client = model.openai_client()
-    completion = await client.chat.completions.create(model=model.get_inference_name(), messages=messages, max_tokens=max_tokens, temperature=1.0, **request)
+    completion = await client.chat.completions.create(model=model.get_inference_name(), messages=messages, max_tokens=max_tokens, **request)
     assert completion.usage.completion_tokens == num_sampled(completion.choices[0])
     return completion.choices[0]
 
@@ -173,20 +175,20 @@ async def every_setting(backend: ServerlessBackend, base_model: str) -> dict:
     return report
 
 
-async def agent(model: art.TrainableModel, index: int) -> art.Trajectory:
-    """A call, its result, an answer; and a summary by the same policy in a conversation of its own."""
-    trajectory = art.Trajectory(tools=TOOLS, reward=index**2, metadata={"scenario_id": "weather"}, metrics={"is_agent": True})
+async def agent(model: art.TrainableModel, city: str, reward: float, tool_choice: str) -> art.Trajectory:
+    """A turn, what a tool said, an answer; and a summary by the same policy in a conversation of its own."""
+    trajectory = art.Trajectory(tools=TOOLS, reward=reward, metadata={"city": city}, metrics={"is_agent": True})
     turns = trajectory.messages_and_choices
-    turns.append({"role": "user", "content": "What is the weather in Rome?"})
-    call = await sample(model, trajectory.messages(), 48, tools=TOOLS, tool_choice="required")
-    turns.append(call)
-    for tool_call in call.message.tool_calls or []:
-        turns.append({"role": "tool", "tool_call_id": tool_call.id, "content": "Sunny, 24 degrees."})
-    answer = await sample(model, trajectory.messages(), 12, tools=TOOLS)
-    turns.append(answer)
+    turns.append({"role": "user", "content": f"What is the weather in {city}?"})
+    # Greedy, so that the text of this turn, tokenised again for the next prompt, gives the same tokens.
+    first = await sample(model, trajectory.messages(), 48 if tool_choice == "required" else 12, tools=TOOLS, tool_choice=tool_choice, temperature=0)
+    turns.append(first)
+    for call_id in [call.id for call in first.message.tool_calls or []] or ["call_0"]:
+        turns.append({"role": "tool", "tool_call_id": call_id, "content": f"{city}: sunny, 24 degrees."})
+    turns.append(await sample(model, trajectory.messages(), 12, tools=TOOLS))
     # What follows the last choice is no part of the training.
     turns.append({"role": "user", "content": "Thank you."})
-    summary = art.trajectories.History(messages_and_choices=[{"role": "user", "content": "Sum up: sunny in Rome, 24 degrees."}])
+    summary = art.trajectories.History(messages_and_choices=[{"role": "user", "content": f"Sum up: sunny in {city}, 24 degrees."}])
     summary.messages_and_choices.append(await sample(model, summary.messages(), 12))
     trajectory.additional_histories.append(summary)
     return trajectory.finish()
@@ -194,19 +196,24 @@ async def agent(model: art.TrainableModel, index: int) -> art.Trajectory:
 
 async def several_turns(backend: ServerlessBackend, base_model: str) -> dict:
     model = await registered(backend, "several-turns", base_model)
-    groups = await art.gather_trajectory_groups([art.TrajectoryGroup((agent(model, index) for index in range(4)), metadata={"scenario_id": "weather"})])
-    histories = [history for trajectory in groups[0] for history in (trajectory, *trajectory.additional_histories)]
-    choices = [[item for item in history.messages_and_choices if not isinstance(item, dict)] for history in histories]
-    result = await backend.train(model, groups)
-    return {
-        "model_id": model.id,
-        "step": result.step,
-        "metrics": result.metrics,
-        "num_choices": [len(items) for items in choices],
-        "num_sampled_tokens": num_sampled(*(choice for items in choices for choice in items)),
-        "calls": [[call.function.model_dump() for call in items[0].message.tool_calls or []] for items in choices[::2]],
-        "finish_reasons": [items[0].finish_reason for items in choices[::2]],
-    }
+    report: dict = {"model_id": model.id}
+    for tool_choice in ("auto", "required"):
+        # Rewards of which none is the mean.
+        agents = (agent(model, city, index**2, tool_choice) for index, city in enumerate(CITIES))
+        groups = await art.gather_trajectory_groups([art.TrajectoryGroup(agents)])
+        histories = [history for trajectory in groups[0] for history in (trajectory, *trajectory.additional_histories)]
+        choices = [[item for item in history.messages_and_choices if not isinstance(item, dict)] for history in histories]
+        result = await backend.train(model, groups)
+        first_turns = [items[0] for items in choices[::2]]
+        report[tool_choice] = {
+            "step": result.step,
+            "metrics": result.metrics,
+            "num_choices": [len(items) for items in choices],
+            "num_sampled_tokens": num_sampled(*(choice for items in choices for choice in items)),
+            "first_turns": [first.message.content for first in first_turns],
+            "calls": [[call.function.model_dump() for call in first.message.tool_calls or []] for first in first_turns],
+        }
+    return report
 
 
 async def main(base_url: str, api_key: str, base_model: str) -> dict:
