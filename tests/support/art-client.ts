@@ -7,7 +7,7 @@ import type { OwnService } from '../../scripts/own-service.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 /** Importing the client and its dependencies takes seconds; training takes more on a busy machine. */
-export const ART_TIMEOUT_MS = 300_000;
+export const ART_TIMEOUT_MS = 600_000;
 
 /** Whether the ART client is installed; where CI runs it must be. */
 export async function hasArtClient(): Promise<boolean> {

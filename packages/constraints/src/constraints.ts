@@ -15,7 +15,7 @@ import type { ConstraintVocabulary } from './vocabulary.ts';
 import type { WasmModule } from './web-assembly.ts';
 
 export interface ConstraintsOptions {
-  /** How long a constraint may take to compile, milliseconds. Default: 1000. */
+  /** How long compiling a constraint may compute, milliseconds; ten times that may pass on a busy machine. Default: 1000. */
   validationTimeoutMs?: number;
   /** Compiled constraints are kept while all that is alive takes no more. Default: 128 MiB. */
   cacheBytes?: number;

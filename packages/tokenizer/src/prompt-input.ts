@@ -14,6 +14,7 @@ import {
 import { TokenizerError } from './tokenizer-error.ts';
 import type { Tokenizer } from './tokenizer.ts';
 import { withHermesTools } from './tools/hermes-tools.ts';
+import { inToolOrder } from './tools/tool-order.ts';
 import type { ToolSupport } from './tools/tool-support.ts';
 
 /** What must be known of a template before variables can be made for it. */
@@ -58,12 +59,12 @@ export class PromptInput {
         'a prompt cannot both continue the final message and open a new one: set add_generation_prompt to false';
       throw new TokenizerError('tokenizer.template_failed', message);
     }
-    const tools = options.tools ?? null;
+    const tools = options.tools?.map(inToolOrder) ?? null;
     const variables = options.templateVariables ?? {};
     checkInputSize(messages, tools, traits.tokenizer.maxTextBytes);
     this.#traits = traits;
     this.#messages = messages;
-    this.#options = options;
+    this.#options = { ...options, tools };
     this.#writesHermes = needsHermes(traits, messages, tools);
     // Prepared first: parsing a JSON escape can bring a control token's text to light.
     const values = [

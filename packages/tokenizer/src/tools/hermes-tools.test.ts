@@ -87,6 +87,9 @@ describe('in a template', () => {
       '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call><|im_end|>',
     );
     expect(text(TOOLLESS, [TOOL])).toContain('<|im_start|>user\n<tool_response>\n2\n</tool_response><|im_end|>');
+    const { type, function: description } = TOOL;
+    const turnedRound = { function: Object.fromEntries(Object.entries(description).toReversed()), type };
+    expect(text(TOOLLESS, [turnedRound])).toBe(text(TOOLLESS, [TOOL]));
     // Without tools a conversation that used some still shows what was called.
     expect(text(TOOLLESS, null)).toBe(text(TOOLLESS, []));
     expect(text(TOOLLESS, null)).toContain('<tool_call>');
