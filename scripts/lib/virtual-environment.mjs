@@ -1,0 +1,96 @@
+import { execFile, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+
+/** What the pinned packages of all environments ask for. */
+const REQUIRED_PYTHON = { major: 3, minor: 11 };
+const CANDIDATES = ['python3', 'python3.13', 'python3.12', 'python3.11', 'python'];
+
+/**
+ * A Python virtual environment that holds what one requirements file names.
+ * @typedef {{ directory: string, python: string, requirements: string, stamp: string }} VirtualEnvironment
+ */
+
+/**
+ * @param {string} directory @param {string} requirements
+ * @returns {VirtualEnvironment}
+ */
+export function virtualEnvironment(directory, requirements) {
+  return {
+    directory,
+    python: join(directory, process.platform === 'win32' ? 'Scripts/python.exe' : 'bin/python'),
+    requirements,
+    stamp: join(directory, 'requirements.sha256'),
+  };
+}
+
+/**
+ * @param {VirtualEnvironment} environment
+ * @returns {Promise<boolean>} whether the environment is there and of the current requirements
+ */
+export async function isVirtualEnvironmentCurrent({ python, requirements, stamp }) {
+  if (!existsSync(python)) return false;
+  const [installed, wanted] = await Promise.all([readFile(stamp, 'utf8').catch(() => ''), digestOf(requirements)]);
+  return installed === wanted;
+}
+
+/**
+ * Creates the environment. A half-made one is made anew: the stamp is written last.
+ * @param {VirtualEnvironment} environment
+ * @param {{ pipOptions?: readonly string[], finish?: () => Promise<void> }} [how] `finish` runs after the packages are installed
+ * @throws {Error} that says what is missing
+ */
+export async function createVirtualEnvironment({ directory, python, requirements, stamp }, how = {}) {
+  const base = await findPython();
+  await rm(directory, { recursive: true, force: true });
+  await mkdir(dirname(directory), { recursive: true });
+  await run(base, ['-m', 'venv', directory]);
+  const quiet = ['--quiet', '--disable-pip-version-check'];
+  await run(python, ['-m', 'pip', 'install', ...quiet, ...(how.pipOptions ?? []), '--requirement', requirements]);
+  await how.finish?.();
+  await writeFile(`${stamp}.new`, await digestOf(requirements));
+  await rename(`${stamp}.new`, stamp);
+}
+
+async function findPython() {
+  for (const candidate of CANDIDATES) {
+    const version = await versionOf(candidate);
+    if (version?.major === REQUIRED_PYTHON.major && version.minor >= REQUIRED_PYTHON.minor) return candidate;
+  }
+  throw new Error(
+    `no Python ${REQUIRED_PYTHON.major}.${REQUIRED_PYTHON.minor} or newer was found (looked for ${CANDIDATES.join(', ')})`,
+  );
+}
+
+/** @param {string} python @returns {Promise<{ major: number, minor: number } | null>} */
+async function versionOf(python) {
+  try {
+    const { stdout } = await promisify(execFile)(python, ['-c', 'import sys; print(*sys.version_info[:2])']);
+    const [major = 0, minor = 0] = stdout.trim().split(' ').map(Number);
+    return { major, minor };
+  } catch {
+    // Not installed under this name.
+    return null;
+  }
+}
+
+/** @param {string} path */
+async function digestOf(path) {
+  return createHash('sha256')
+    .update(await readFile(path))
+    .digest('hex');
+}
+
+/** @param {string} command @param {string[]} args */
+async function run(command, args) {
+  const child = spawn(command, args, { stdio: ['ignore', 2, 2] });
+  /** @type {number | null} */
+  const code = await new Promise((settle, fail) => {
+    child.on('error', fail);
+    child.on('close', settle);
+  });
+  if (code !== 0) throw new Error(`"${[command, ...args].join(' ')}" failed (exit code ${code})`);
+}
