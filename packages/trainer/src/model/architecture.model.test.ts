@@ -7,7 +7,7 @@ import type { Architecture } from './architecture.ts';
 import { linearDims, readArchitecture } from './architecture.ts';
 import { toHalves, toInterleaved } from './head-permutation.ts';
 import { OrtPolicyModel } from './ort-policy-model.ts';
-import { LINEAR_NAMES } from './policy-model.ts';
+import { PROJECTIONS, PROJECTION_NAMES } from './projections.ts';
 import { TINY_ARCHITECTURE, randomSource, tinyWeights } from './tiny-model.ts';
 import { GGUF_LINEARS } from './weights.ts';
 
@@ -49,15 +49,24 @@ function tensorsOf(a: Architecture): Tensors[number][] {
       return [
         vector(`${prefix}.attn_norm.weight`, block.attentionNorm),
         vector(`${prefix}.ffn_norm.weight`, block.feedForwardNorm),
-        ...LINEAR_NAMES.map((linear) => {
-          const dims = linearDims(a, linear);
-          return {
-            name: `${prefix}.${GGUF_LINEARS[linear]}.weight`,
-            dims: [dims.in, dims.out],
-            data: block.linears[linear],
-          };
+        ...PROJECTION_NAMES.flatMap((projection) => {
+          let row = 0;
+          return PROJECTIONS[projection].flatMap((linear) => {
+            const dims = linearDims(a, linear);
+            const start = row;
+            row += dims.out;
+            return [
+              {
+                name: `${prefix}.${GGUF_LINEARS[linear]}.weight`,
+                dims: [dims.in, dims.out],
+                data: block.matrices[projection].plainRows(start, row),
+              },
+              ...(block.bias === null || projection !== 'qkv'
+                ? []
+                : [vector(`${prefix}.attn_${linear}.bias`, block.bias.subarray(start, row))]),
+            ];
+          });
         }),
-        ...Object.entries(block.biases ?? {}).map(([linear, data]) => vector(`${prefix}.attn_${linear}.bias`, data)),
         ...Object.entries(block.headNorms ?? {}).map(([linear, data]) =>
           vector(`${prefix}.attn_${linear}_norm.weight`, data),
         ),

@@ -3,21 +3,20 @@ import type { Tensors } from '../graph/session.ts';
 import { float32 } from '../graph/session.ts';
 import type { Architecture } from './architecture.ts';
 import { linearDims } from './architecture.ts';
-import {
-  ATTENTION_INPUT_LINEARS,
-  OUTPUT_LINEARS,
-  biasName,
-  gradientName,
-  headNormName,
-  loraName,
-  weightName,
-} from './block-graph.ts';
+import { BlockAdapter, floats } from './block-adapter.ts';
+import { biasName, gradientName, headNormName, weightName } from './block-graph.ts';
 import type { ModelSessions } from './block-sessions.ts';
 import type { ComputeTurns } from './compute-turns.ts';
-import type { LinearName, LoraParameters, LoraTensor } from './policy-model.ts';
-import type { RowPlan } from './row-plan.ts';
+import type { LoraParameters } from './policy-model.ts';
+import type { InputName } from './projections.ts';
+import { INPUTS, INPUT_NAMES } from './projections.ts';
+import type { RowPlan, TokenRange } from './row-plan.ts';
 import { rowsOf } from './row-plan.ts';
 import type { BlockWeights } from './weights.ts';
+
+/** What the graph before attention and the one behind it read. */
+const ATTENTION_INPUTS: readonly InputName[] = ['attention'];
+const OUTPUT_INPUTS: readonly InputName[] = INPUT_NAMES.filter((name) => name !== 'attention');
 
 /** [T, heads·D], [T, kvHeads·D], [T, kvHeads·D] */
 export interface AttentionInput {
@@ -41,7 +40,8 @@ export class BlockCompute {
   readonly #headSize: number;
   readonly #queryWidth: number;
   readonly #keyWidth: number;
-  readonly #adapters: ReadonlyMap<string, LoraTensor>;
+  readonly #keyHeads: number;
+  readonly #adapter: BlockAdapter;
   readonly #attentionInputFeeds: Tensors;
   readonly #outputFeeds: Tensors;
 
@@ -56,35 +56,26 @@ export class BlockCompute {
     this.#hiddenSize = architecture.hiddenSize;
     this.#feedForwardSize = architecture.feedForwardSize;
     this.#headSize = architecture.headSize;
+    this.#keyHeads = architecture.numKvHeads;
     this.#queryWidth = linearDims(architecture, 'q').out;
     this.#keyWidth = linearDims(architecture, 'k').out;
-    this.#adapters = new Map(
-      lora.tensors
-        .filter((tensor) => tensor.layer === layer)
-        .map((tensor) => [loraName(tensor.linear, tensor.half), tensor]),
-    );
-    this.#attentionInputFeeds = this.#parameterFeeds(
-      architecture,
-      weights,
-      ATTENTION_INPUT_LINEARS,
-      weights.attentionNorm,
-    );
-    this.#outputFeeds = this.#parameterFeeds(architecture, weights, OUTPUT_LINEARS, weights.feedForwardNorm);
+    this.#adapter = new BlockAdapter(architecture, weights.matrices, lora, layer);
+    this.#attentionInputFeeds = this.#parameterFeeds(weights, ATTENTION_INPUTS, weights.attentionNorm);
+    this.#outputFeeds = this.#parameterFeeds(weights, OUTPUT_INPUTS, weights.feedForwardNorm);
   }
 
-  /** Whether any of the given linear layers carries an adapter. */
-  adapts(linears: readonly LinearName[]): boolean {
-    return linears.some((linear) => this.#adapters.has(loraName(linear, 'a')));
+  /** Whether what attention reads is computed with an adapter. */
+  get adaptsAttention(): boolean {
+    return this.#adapter.adapts('attention');
   }
 
-  async attentionInput(
-    plan: RowPlan,
-    turns: ComputeTurns,
-    x: Float32Array,
-    into: AttentionInput,
-    withoutAdapter: boolean,
-  ): Promise<void> {
-    const session = await this.#sessions.get(withoutAdapter ? 'baseAttentionInput' : 'attentionInput');
+  /** Every pass starts here: later runs compute with the adapter as it is now, or without. */
+  loadAdapter(withoutAdapter: boolean): void {
+    this.#adapter.load(withoutAdapter);
+  }
+
+  async attentionInput(plan: RowPlan, turns: ComputeTurns, x: Float32Array, into: AttentionInput): Promise<void> {
+    const session = await this.#sessions.get('attentionInput');
     for (const range of plan.chunks) {
       const feeds = {
         ...this.#attentionInputFeeds,
@@ -103,10 +94,10 @@ export class BlockCompute {
   ): Promise<void> {
     const session = await this.#sessions.get('attention');
     const all = { start: 0, end: plan.numTokens };
-    const shared = { k: rowsOf(k, this.#keyWidth, all), v: rowsOf(v, this.#keyWidth, all) };
+    const shared = { k: this.#keys(k, all), v: this.#keys(v, all) };
     for (const block of plan.attention) {
-      const feeds = { ...shared, ...block.feeds, q: rowsOf(q, this.#queryWidth, block) };
-      await turns.run(() => session.run(feeds, { o: rowsOf(into.o, this.#queryWidth, block) }));
+      const feeds = { ...shared, ...block.feeds, q: this.#queries(q, block) };
+      await turns.run(() => session.run(feeds, { o: this.#queries(into.o, block) }));
     }
   }
 
@@ -116,12 +107,10 @@ export class BlockCompute {
     turns: ComputeTurns,
     from: { x: Float32Array; o: Float32Array },
     into: { y?: Float32Array; intermediates?: OutputIntermediates },
-    withoutAdapter: boolean,
   ): Promise<void> {
     const { y, intermediates } = into;
-    const plain = withoutAdapter ? 'baseOutput' : 'output';
     const session = await this.#sessions.get(
-      intermediates === undefined ? plain : y === undefined ? 'recomputingOutput' : 'savingOutput',
+      intermediates === undefined ? 'output' : y === undefined ? 'recomputingOutput' : 'savingOutput',
     );
     for (const range of plan.chunks) {
       const feeds = {
@@ -156,7 +145,7 @@ export class BlockCompute {
         [gradientName('x')]: rowsOf(into.dx, this.#hiddenSize, range),
         [gradientName('o')]: rowsOf(into.dO, this.#queryWidth, range),
       };
-      this.#addGradients(await turns.run(() => session.run(feeds, results)));
+      this.#adapter.addGradients(await turns.run(() => session.run(feeds, results)));
     }
   }
 
@@ -169,17 +158,17 @@ export class BlockCompute {
   ): Promise<void> {
     const session = await this.#sessions.get('attentionBackward');
     const all = { start: 0, end: plan.numTokens };
-    const shared = { k: rowsOf(from.k, this.#keyWidth, all), v: rowsOf(from.v, this.#keyWidth, all) };
+    const shared = { k: this.#keys(from.k, all), v: this.#keys(from.v, all) };
     into.dk.fill(0);
     into.dv.fill(0);
     for (const block of plan.attention) {
       const feeds = {
         ...shared,
         ...block.feeds,
-        q: rowsOf(from.q, this.#queryWidth, block),
-        [gradientName('o')]: rowsOf(from.dO, this.#queryWidth, block),
+        q: this.#queries(from.q, block),
+        [gradientName('o')]: this.#queries(from.dO, block),
       };
-      const results = { [gradientName('q')]: rowsOf(into.dq, this.#queryWidth, block) };
+      const results = { [gradientName('q')]: this.#queries(into.dq, block) };
       const outputs = await turns.run(() => session.run(feeds, results));
       addRows(into.dk, outputs[gradientName('k')]!, block.keys, this.#keyWidth);
       addRows(into.dv, outputs[gradientName('v')]!, block.keys, this.#keyWidth);
@@ -201,67 +190,60 @@ export class BlockCompute {
         ...this.#attentionInputFeeds,
         ...this.#ropeFeeds(plan, range),
         x: rowsOf(from.x, this.#hiddenSize, range),
-        [gradientName('q')]: rowsOf(from.dq, this.#queryWidth, range),
-        [gradientName('k')]: rowsOf(from.dk, this.#keyWidth, range),
+        [gradientName('q')]: rowsOf(from.dq, this.#queryWidth, range, (rows) => [1, rows, this.#queryWidth]),
+        [gradientName('k')]: rowsOf(from.dk, this.#keyWidth, range, (rows) => [1, rows, this.#keyWidth]),
         [gradientName('v')]: rowsOf(from.dv, this.#keyWidth, range),
         [gradientName('residual')]: rowsOf(from.residual, this.#hiddenSize, range),
       };
       const results = into.dx === null ? {} : { [gradientName('x')]: rowsOf(into.dx, this.#hiddenSize, range) };
-      this.#addGradients(await turns.run(() => session.run(feeds, results)));
+      this.#adapter.addGradients(await turns.run(() => session.run(feeds, results)));
     }
   }
 
-  #parameterFeeds(
-    architecture: Architecture,
-    weights: BlockWeights,
-    linears: readonly LinearName[],
-    norm: Float32Array,
-  ): Tensors {
-    const feeds: Record<string, Tensor> = { norm: float32(norm, [norm.length]) };
-    for (const linear of linears) {
-      const dims = linearDims(architecture, linear);
-      feeds[weightName(linear)] = float32(weights.linears[linear], [dims.out, dims.in]);
-      for (const half of ['a', 'b'] as const) {
-        const tensor = this.#adapters.get(loraName(linear, half));
-        if (tensor !== undefined) feeds[loraName(linear, half)] = float32(tensor.value, tensor.dims);
-      }
-      if (linear !== 'q' && linear !== 'k' && linear !== 'v') continue;
-      const bias = weights.biases?.[linear];
-      if (bias !== undefined) feeds[biasName(linear)] = float32(bias, [bias.length]);
-      const headNorm = linear === 'v' ? undefined : weights.headNorms?.[linear];
-      if (headNorm !== undefined) feeds[headNormName(linear)] = float32(headNorm, [headNorm.length]);
+  #parameterFeeds(weights: BlockWeights, inputs: readonly InputName[], norm: Float32Array): Tensors {
+    const vector = (data: Float32Array) => float32(data, [data.length]);
+    const feeds: Record<string, Tensor> = { ...this.#adapter.feeds(inputs), norm: vector(norm) };
+    for (const projection of inputs.flatMap((name) => INPUTS[name])) {
+      const { data, rows, width } = weights.matrices[projection];
+      feeds[weightName(projection)] = float32(data, [rows, width]);
+    }
+    if (weights.bias !== null) feeds[biasName] = vector(weights.bias);
+    for (const linear of ['q', 'k'] as const) {
+      if (weights.headNorms !== null) feeds[headNormName(linear)] = vector(weights.headNorms[linear]);
     }
     return feeds;
   }
 
-  #ropeFeeds(plan: RowPlan, range: { start: number; end: number }): Tensors {
-    return { cos: rowsOf(plan.cos, this.#headSize, range, [1]), sin: rowsOf(plan.sin, this.#headSize, range, [1]) };
+  #ropeFeeds(plan: RowPlan, range: TokenRange): Tensors {
+    const half = this.#headSize / 2;
+    return { cos: rowsOf(plan.cos, half, range), sin: rowsOf(plan.sin, half, range) };
   }
 
-  #attentionViews({ q, k, v }: AttentionInput, range: { start: number; end: number }): Tensors {
+  #attentionViews({ q, k, v }: AttentionInput, range: TokenRange): Tensors {
     return {
-      q: rowsOf(q, this.#queryWidth, range),
-      k: rowsOf(k, this.#keyWidth, range),
+      q: rowsOf(q, this.#queryWidth, range, (rows) => [1, rows, this.#queryWidth]),
+      k: rowsOf(k, this.#keyWidth, range, (rows) => [1, rows, this.#keyWidth]),
       v: rowsOf(v, this.#keyWidth, range),
     };
   }
 
-  #intermediateViews({ x2, gate, up }: OutputIntermediates, range: { start: number; end: number }): Tensors {
+  /** [Q, kvHeads, G, D] */
+  #queries(matrix: Float32Array, range: TokenRange): Tensor {
+    const group = this.#queryWidth / this.#keyWidth;
+    return rowsOf(matrix, this.#queryWidth, range, (rows) => [rows, this.#keyHeads, group, this.#headSize]);
+  }
+
+  /** [T, kvHeads, 1, D] */
+  #keys(matrix: Float32Array, range: TokenRange): Tensor {
+    return rowsOf(matrix, this.#keyWidth, range, (rows) => [rows, this.#keyHeads, 1, this.#headSize]);
+  }
+
+  #intermediateViews({ x2, gate, up }: OutputIntermediates, range: TokenRange): Tensors {
     return {
       x2: rowsOf(x2, this.#hiddenSize, range),
       gate: rowsOf(gate, this.#feedForwardSize, range),
       up: rowsOf(up, this.#feedForwardSize, range),
     };
-  }
-
-  #addGradients(outputs: Tensors): void {
-    for (const [name, tensor] of this.#adapters) {
-      const part = outputs[gradientName(name)];
-      if (part === undefined) continue;
-      const values = floats(part);
-      const { gradient } = tensor;
-      for (let i = 0; i < gradient.length; i++) gradient[i]! += values[i]!;
-    }
   }
 }
 
@@ -273,9 +255,4 @@ function addRows(matrix: Float32Array, part: Tensor, rows: Int32Array, columns: 
     const from = i * columns;
     for (let j = 0; j < columns; j++) matrix[to + j]! += values[from + j]!;
   }
-}
-
-function floats(tensor: Tensor): Float32Array {
-  if (!(tensor.data instanceof Float32Array)) throw new TypeError(`expected a float32 result, got ${tensor.type}`);
-  return tensor.data;
 }

@@ -5,13 +5,11 @@ import { BlockGraph } from './block-graph.ts';
 import { headGraph } from './head-graph.ts';
 import type { LoraConfig } from './policy-model.ts';
 
-/** Every graph that a pass may run. `base*` leave the adapter out; `saving` also gives what backward starts from. */
+/** Every graph that a pass may run. `saving` also gives what backward starts from. */
 export type GraphName =
   | 'attentionInput'
-  | 'baseAttentionInput'
   | 'attention'
   | 'output'
-  | 'baseOutput'
   | 'savingOutput'
   | 'recomputingOutput'
   | 'head'
@@ -29,14 +27,11 @@ export class ModelSessions {
 
   constructor(architecture: Architecture, lora: LoraConfig, numThreads: number) {
     const graph = new BlockGraph(architecture, lora);
-    const base = new BlockGraph(architecture, null);
     this.#numThreads = numThreads;
     this.#graphs = {
       attentionInput: () => graph.attentionInput(),
-      baseAttentionInput: () => base.attentionInput(),
       attention: () => graph.attention(),
       output: () => ({ y: graph.output().y }),
-      baseOutput: () => ({ y: base.output().y }),
       savingOutput: () => graph.output(),
       recomputingOutput: () => {
         const { x2, gate, up } = graph.output();

@@ -4,12 +4,11 @@ import {
   gatherLast,
   gatherRows,
   input,
-  inverseRms,
   log,
   matmul,
-  mul,
   reduceMax,
   reshape,
+  rmsNorm,
   softmax,
   sub,
 } from '../graph/graph.ts';
@@ -27,7 +26,7 @@ export function headGraph(architecture: Architecture, options: { direction: bool
   const x = input('x', ['N', hiddenSize]);
   const vocabulary = input('vocabulary', [vocabSize, hiddenSize]);
   const targets = input('targets', ['N', 1], 'int64');
-  const h = mul(mul(x, inverseRms(x, rmsEpsilon)), input('norm', [hiddenSize]));
+  const h = rmsNorm(x, input('norm', [hiddenSize]), rmsEpsilon);
   const logits = matmul(h, vocabulary, { transposeB: true });
   const probabilities = softmax(logits);
   // log Σ exp(logit) = max logit - log(max probability): exact in float32 even when the target's probability underflows.

@@ -5,7 +5,6 @@ import type { Architecture } from './architecture.ts';
 import { readArchitecture } from './architecture.ts';
 import { Activations } from './activations.ts';
 import { BlockCompute } from './block-compute.ts';
-import { ATTENTION_INPUT_LINEARS } from './block-graph.ts';
 import { ModelSessions } from './block-sessions.ts';
 import { ComputeTurns } from './compute-turns.ts';
 import { HeadCompute } from './head-compute.ts';
@@ -86,7 +85,7 @@ export class OrtPolicyModel implements PolicyModel {
     const file = GgufFile.open(options.modelPath);
     try {
       const architecture = readArchitecture(file);
-      return new OrtPolicyModel(architecture, readWeights(file, architecture), options);
+      return new OrtPolicyModel(architecture, readWeights(file, architecture, options.lora), options);
     } finally {
       file.close();
     }
@@ -111,15 +110,10 @@ export class OrtPolicyModel implements PolicyModel {
         const x = activations.layerInput(layer);
         const y = activations.layerInput(layer + 1);
         const { q, k, v, o, ...intermediates } = activations.intermediates(layer);
-        await block.attentionInput(plan, turns, x, { q, k, v }, withoutAdapter);
+        block.loadAdapter(withoutAdapter);
+        await block.attentionInput(plan, turns, x, { q, k, v });
         await block.attention(plan, turns, { q, k, v }, { o });
-        await block.output(
-          plan,
-          turns,
-          { x, o },
-          activations.isKept(layer) ? { y, intermediates } : { y },
-          withoutAdapter,
-        );
+        await block.output(plan, turns, { x, o }, activations.isKept(layer) ? { y, intermediates } : { y });
       }
       const { direction, ...result } = await this.#head.forward(
         row,
@@ -147,15 +141,15 @@ export class OrtPolicyModel implements PolicyModel {
         const x = activations.layerInput(layer);
         const { q, k, v, o, ...intermediates } = activations.intermediates(layer);
         if (!activations.isKept(layer)) {
-          await block.attentionInput(plan, turns, x, { q, k, v }, false);
+          await block.attentionInput(plan, turns, x, { q, k, v });
           await block.attention(plan, turns, { q, k, v }, { o });
-          await block.output(plan, turns, { x, o }, { intermediates }, false);
+          await block.output(plan, turns, { x, o }, { intermediates });
         }
         const { dy, residual, dO, dq, dk, dv } = gradient;
         await block.outputBackward(plan, turns, { ...intermediates, o, dy }, { dx: residual, dO });
         // Below the first layer there are only frozen embeddings.
         const isFirst = layer === 0;
-        if (isFirst && !block.adapts(ATTENTION_INPUT_LINEARS)) break;
+        if (isFirst && !block.adaptsAttention) break;
         await block.attentionBackward(plan, turns, { q, k, v, dO }, { dq, dk, dv });
         await block.attentionInputBackward(plan, turns, { x, dq, dk, dv, residual }, { dx: isFirst ? null : dy });
       }

@@ -24,7 +24,7 @@ export interface RowPlan {
   readonly chunks: readonly TokenRange[];
   /** Pieces in which attention runs. */
   readonly attention: readonly AttentionBlock[];
-  /** [T, D] each. */
+  /** [T, D/2] each. */
   readonly cos: Float32Array;
   readonly sin: Float32Array;
 }
@@ -72,16 +72,16 @@ export function ranges(length: number, size: number): TokenRange[] {
   }));
 }
 
-/** Rows start ≤ i < end of a [T, columns] matrix, as a tensor over the same memory. */
+/**
+ * Rows start ≤ i < end of a [T, columns] matrix, as a tensor over the same memory.
+ *
+ * @param shape Of the tensor: the same elements otherwise arranged. Default [rows, columns].
+ */
 export function rowsOf(
   matrix: Float32Array,
   columns: number,
   range: TokenRange,
-  middle: readonly number[] = [],
+  shape: (rows: number) => readonly number[] = (rows) => [rows, columns],
 ): Tensor {
-  return float32(matrix.subarray(range.start * columns, range.end * columns), [
-    range.end - range.start,
-    ...middle,
-    columns,
-  ]);
+  return float32(matrix.subarray(range.start * columns, range.end * columns), shape(range.end - range.start));
 }
