@@ -1,20 +1,42 @@
-import type { Tensor } from 'onnxruntime-common';
-import type { Tensors } from '../graph/session.ts';
-import { float32 } from '../graph/session.ts';
 import type { Architecture } from './architecture.ts';
 import { linearDims } from './architecture.ts';
-import { adapterName, gradientName } from './block-graph.ts';
+import { adapterName, biasName, gradientName, headNormName, weightName } from './block-graph.ts';
 import type { LinearName, LoraHalf, LoraParameters, LoraTensor } from './policy-model.ts';
 import { LINEAR_NAMES } from './policy-model.ts';
 import type { InputName, ProjectionName, WideMatrix } from './projections.ts';
-import { INPUT_NAMES, PROJECTIONS, PROJECTION_NAMES, adaptedLinears, inputOf, lowWidth } from './projections.ts';
+import {
+  INPUTS,
+  INPUT_NAMES,
+  PROJECTIONS,
+  PROJECTION_NAMES,
+  adaptedLinears,
+  inputOf,
+  lowWidth,
+} from './projections.ts';
+import type { BlockWeights } from './weights.ts';
+import { sharedFloats } from './workspace.ts';
+
+/** What the graph before attention and the one behind it read. */
+const ATTENTION_INPUTS: readonly InputName[] = ['attention'];
+const OUTPUT_INPUTS: readonly InputName[] = INPUT_NAMES.filter((name) => name !== 'attention');
+
+type NamedArrays = Readonly<Record<string, { readonly data: Float32Array; readonly dims: readonly number[] }>>;
+
+/** Inputs of the two token-wise graphs that do not change from token to token. Large ones are shared memory. */
+export interface BlockParameters {
+  readonly attentionInput: NamedArrays;
+  readonly output: NamedArrays;
+}
+
+/** Sums over tokens, by output name of the backward graphs. */
+export type AdapterGradients = Readonly<Record<string, Float32Array>>;
 
 /** The adapter of one block as its graphs read it: joint `a` matrices, and `b` behind the weights. */
 export class BlockAdapter {
   readonly #lora: LoraParameters;
   readonly #tensors: ReadonlyMap<string, LoraTensor>;
   readonly #matrices: Readonly<Record<ProjectionName, WideMatrix>>;
-  readonly #joint = new Map<InputName, { readonly tensor: Tensor; readonly data: Float32Array }>();
+  readonly #joint = new Map<InputName, NamedArrays[string]>();
   readonly #outputRows: ReadonlyMap<LinearName, number>;
 
   constructor(
@@ -36,8 +58,7 @@ export class BlockAdapter {
       const [first] = adaptedLinears(input, lora.config);
       if (first === undefined) continue;
       const dims = [lowWidth(input, lora.config), linearDims(architecture, first).in];
-      const data = new Float32Array(dims[0]! * dims[1]!);
-      this.#joint.set(input, { data, tensor: float32(data, dims) });
+      this.#joint.set(input, { data: sharedFloats(dims[0]! * dims[1]!), dims });
     }
   }
 
@@ -69,21 +90,49 @@ export class BlockAdapter {
     });
   }
 
-  feeds(inputs: readonly InputName[]): Tensors {
-    return Object.fromEntries(
-      inputs.flatMap((input) => {
-        const joint = this.#joint.get(input);
-        return joint === undefined ? [] : [[adapterName(input, 'a'), joint.tensor]];
-      }),
-    );
+  /** What the block's graphs read besides tokens: frozen weights, and the adapter in memory that `load` writes. */
+  parameters(weights: BlockWeights): BlockParameters {
+    return {
+      attentionInput: this.#arrays(weights, ATTENTION_INPUTS, weights.attentionNorm),
+      output: this.#arrays(weights, OUTPUT_INPUTS, weights.feedForwardNorm),
+    };
   }
 
-  /** Adds what a backward run gave to the gradients of the adapter. */
-  addGradients(outputs: Tensors): void {
+  #arrays(weights: BlockWeights, inputs: readonly InputName[], norm: Float32Array): NamedArrays {
+    const vector = (data: Float32Array) => ({ data, dims: [data.length] });
+    const arrays: Record<string, NamedArrays[string]> = { norm: vector(norm) };
+    for (const name of inputs) {
+      const joint = this.#joint.get(name);
+      if (joint !== undefined) arrays[adapterName(name, 'a')] = joint;
+      for (const projection of INPUTS[name]) {
+        const { data, rows, width } = weights.matrices[projection];
+        arrays[weightName(projection)] = { data, dims: [rows, width] };
+      }
+    }
+    if (weights.bias !== null) arrays[biasName] = vector(weights.bias);
+    for (const linear of ['q', 'k'] as const) {
+      if (weights.headNorms !== null) arrays[headNormName(linear)] = vector(weights.headNorms[linear]);
+    }
+    return arrays;
+  }
+
+  /** Sizes of the gradients that backward graphs give, by output name. */
+  gradientSizes(): Readonly<Record<string, number>> {
+    const sizes: Record<string, number> = {};
+    for (const [input, { data }] of this.#joint) {
+      sizes[gradientName(adapterName(input, 'a'))] = data.length;
+      for (const projection of INPUTS[input]) {
+        const { rows } = this.#matrices[projection];
+        sizes[gradientName(adapterName(projection, 'b'))] = rows * lowWidth(input, this.#lora.config);
+      }
+    }
+    return sizes;
+  }
+
+  /** Adds what backward gave to the gradients of the adapter. */
+  addGradients(parts: AdapterGradients): void {
     for (const input of this.#joint.keys()) {
-      const part = outputs[gradientName(adapterName(input, 'a'))];
-      if (part === undefined) continue;
-      const values = floats(part);
+      const values = parts[gradientName(adapterName(input, 'a'))]!;
       let at = 0;
       for (const linear of adaptedLinears(input, this.#lora.config)) {
         const { gradient } = this.#tensor(linear, 'a');
@@ -93,9 +142,7 @@ export class BlockAdapter {
     }
     const { rank } = this.#lora.config;
     this.#eachPlace(({ gradient }, projection, firstRow, firstColumn, width) => {
-      const part = outputs[gradientName(adapterName(projection, 'b'))];
-      if (part === undefined) return;
-      const values = floats(part);
+      const values = parts[gradientName(adapterName(projection, 'b'))]!;
       const numRows = gradient.length / rank;
       for (let row = 0; row < numRows; row++) {
         const from = (firstRow + row) * width + firstColumn;
@@ -125,9 +172,4 @@ export class BlockAdapter {
   #tensor(linear: LinearName, half: LoraHalf): LoraTensor {
     return this.#tensors.get(`${linear}.${half}`)!;
   }
-}
-
-export function floats(tensor: Tensor): Float32Array {
-  if (!(tensor.data instanceof Float32Array)) throw new TypeError(`expected a float32 result, got ${tensor.type}`);
-  return tensor.data;
 }

@@ -1,6 +1,7 @@
 import type { Architecture } from './architecture.ts';
 import { linearDims } from './architecture.ts';
 import type { LinearName, LoraConfig } from './policy-model.ts';
+import { sharedFloats } from './workspace.ts';
 
 /** One matrix product of a block: linear layers whose outputs lie side by side. */
 export type ProjectionName = 'qkv' | 'o' | 'gate' | 'up' | 'down';
@@ -58,7 +59,7 @@ export class WideMatrix {
     this.columns = columns;
     this.rows = parts.reduce((sum, part) => sum + part.length, 0) / columns;
     this.#extra = extra;
-    this.#data = new Float32Array(this.rows * this.width);
+    this.#data = sharedFloats(this.rows * this.width);
     let row = 0;
     for (const part of parts) {
       for (let from = 0; from < part.length; from += columns)
@@ -81,7 +82,7 @@ export class WideMatrix {
     const from = this.#data;
     const oldWidth = this.width;
     this.#extra = extra;
-    this.#data = new Float32Array(this.rows * this.width);
+    this.#data = sharedFloats(this.rows * this.width);
     for (let row = 0; row < this.rows; row++)
       this.#data.set(from.subarray(row * oldWidth, row * oldWidth + this.columns), row * this.width);
   }

@@ -6,6 +6,7 @@ import { DEFAULT_LORA_CONFIG } from './policy-model.ts';
 import { projectionDims } from './projections.ts';
 import type { BlockWeights, ModelWeights } from './weights.ts';
 import { wideMatrices } from './weights.ts';
+import { sharedFloats } from './workspace.ts';
 
 export const TINY_ARCHITECTURE: Architecture = {
   name: 'llama',
@@ -52,11 +53,13 @@ export function tinyWeights(architecture: Architecture, random: Random): ModelWe
     headNorms: architecture.hasHeadNorm ? { q: norm(headSize), k: norm(headSize) } : null,
   });
   const embedding = randoms(random, vocabSize * hiddenSize, 1);
+  const output = sharedFloats(vocabSize * hiddenSize);
+  output.set(randoms(random, output.length, 0.5));
   return {
     embedding,
     blocks: Array.from({ length: numLayers }, block),
     outputNorm: norm(hiddenSize),
-    output: randoms(random, vocabSize * hiddenSize, 0.5),
+    output,
     ropeFactors: null,
   };
 }

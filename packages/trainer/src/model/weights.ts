@@ -6,6 +6,7 @@ import type { LinearName, LoraConfig } from './policy-model.ts';
 import { DEFAULT_LORA_CONFIG } from './policy-model.ts';
 import type { ProjectionName } from './projections.ts';
 import { PROJECTIONS, PROJECTION_NAMES, WideMatrix, inputOf, lowWidth, projectionDims } from './projections.ts';
+import { sharedFloats } from './workspace.ts';
 
 /** Frozen weights of one block, float32. H hidden size, D head size. */
 export interface BlockWeights {
@@ -23,12 +24,12 @@ export interface BlockWeights {
 
 /** Frozen weights of a model, float32. Linear weights exist once: graphs transpose while multiplying. */
 export interface ModelWeights {
-  /** [V, H] */
+  /** [V, H], shared memory */
   readonly embedding: Float32Array;
   readonly blocks: readonly BlockWeights[];
   /** [H] */
   readonly outputNorm: Float32Array;
-  /** [V, H]; the same array as `embedding` in a model that ties them. */
+  /** [V, H], shared memory; the same array as `embedding` in a model that ties them. */
   readonly output: Float32Array;
   /** [D/2] divisors of the rope frequencies (Llama 3.1 and later); null without. */
   readonly ropeFactors: Float32Array | null;
@@ -57,7 +58,7 @@ export function readWeights(
   architecture: Architecture,
   lora: LoraConfig = DEFAULT_LORA_CONFIG,
 ): ModelWeights {
-  const embedding = file.readF32('token_embd.weight');
+  const embedding = shared(file.readF32('token_embd.weight'));
   const optional = (name: string) => (file.tensors.has(name) ? file.readF32(name) : null);
   return {
     embedding,
@@ -65,7 +66,7 @@ export function readWeights(
       readBlock(file, architecture, lora, `blk.${layer}`),
     ),
     outputNorm: file.readF32('output_norm.weight'),
-    output: optional('output.weight') ?? embedding,
+    output: file.tensors.has('output.weight') ? shared(file.readF32('output.weight')) : embedding,
     ropeFactors: optional('rope_freqs.weight'),
   };
 }
@@ -114,5 +115,11 @@ export function wideMatrices(
 export function joined(parts: readonly Float32Array[]): Float32Array {
   const result = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
   parts.reduce((at, part) => (result.set(part, at), at + part.length), 0);
+  return result;
+}
+
+function shared(values: Float32Array): Float32Array {
+  const result = sharedFloats(values.length);
+  result.set(values);
   return result;
 }
