@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { topologicalOrder } from './autodiff.ts';
 import { fuseSums } from './fuse-sums.ts';
 import type { Shape, Value } from './graph.ts';
-import type { AttributeValue, OnnxConstant, OnnxNode, OnnxTensorType } from './onnx-writer.ts';
+import type { AttributeValue, Dim, OnnxConstant, OnnxNode, OnnxTensorType } from './onnx-writer.ts';
 import { encodeOnnxModel } from './onnx-writer.ts';
 
 // Added to the score of a key that must not be seen: far below any score, yet finite, so that nothing becomes NaN.
@@ -11,8 +11,18 @@ const HIDDEN = -1e30;
 
 export interface CompiledGraph {
   readonly bytes: Uint8Array;
-  readonly inputNames: readonly string[];
+  readonly inputs: readonly OnnxTensorType[];
   readonly outputNames: readonly string[];
+  /** Sizes of its matrix products, of which most of a run's time is made. */
+  readonly products: readonly ProductSize[];
+}
+
+/** `batch` products of [m, k] and [k, n]. */
+export interface ProductSize {
+  readonly batch: readonly Dim[];
+  readonly m: Dim;
+  readonly k: Dim;
+  readonly n: Dim;
 }
 
 /**
@@ -27,6 +37,7 @@ export function compileGraph(
   const emitter = new Emitter();
   const names = new Map<Value, string>();
   const shapes = new Map<string, Shape>();
+  const products: ProductSize[] = [];
   for (const node of topologicalOrder(Object.values(outputs), isInput)) {
     const name = isInput(node)
       ? emitter.input(savedName(node), node)
@@ -36,6 +47,7 @@ export function compileGraph(
         );
     names.set(node, name);
     shapes.set(name, node.shape);
+    if (node.operation.kind === 'matmul') products.push(productSize(node, node.operation.transposeA));
   }
   fuseSums(
     emitter.nodes,
@@ -52,7 +64,13 @@ export function compileGraph(
     outputs: results,
     constants: emitter.constants,
   });
-  return { bytes, inputNames: emitter.inputs.map((x) => x.name), outputNames: results.map((x) => x.name) };
+  const outputNames = results.map((x) => x.name);
+  return { bytes, inputs: emitter.inputs, outputNames, products };
+}
+
+function productSize({ shape, inputs }: Value, transposeA: boolean): ProductSize {
+  const [m, n] = shape.slice(-2) as [Dim, Dim];
+  return { batch: shape.slice(0, -2), m, k: inputs[0]!.shape.at(transposeA ? -2 : -1)!, n };
 }
 
 function savedName(node: Value): string {

@@ -1,7 +1,8 @@
 /**
  * Tensor expressions. A `Value` is the result of one operation on other values; nothing is computed until a session runs.
  *
- * Shapes are symbolic: a number is known now, a string names a run-time size, and two sizes are equal when their names are.
+ * Shapes are symbolic: a number is known now, a string names a run-time size (`T`) or a multiple of one (`3T`), and two sizes are equal
+ * when their names are.
  * Mistakes are programming errors, so they throw plain assertions while the graph is built.
  */
 import assert from 'node:assert/strict';

@@ -121,7 +121,7 @@ export class BlockGraph {
     const k = gatherRows(input('k', ['T', numKvHeads, 1, headSize]), keys);
     const v = gatherRows(input('v', ['T', numKvHeads, 1, headSize]), keys);
     // Query heads that share a key head are stacked as more rows of one product: [kvHeads, 1, G·Q, D].
-    const queryRows = reshape(transpose(q, [1, 2, 0, 3]), [numKvHeads, 1, 'GQ', headSize]);
+    const queryRows = reshape(transpose(q, [1, 2, 0, 3]), [numKvHeads, 1, `${group}Q`, headSize]);
     const keyRows = (value: Value) => transpose(value, [1, 2, 0, 3]);
     const scores = matmul(queryRows, keyRows(k), { transposeB: true, scale: 1 / Math.sqrt(headSize) });
     const mask = treeMask(
@@ -130,7 +130,7 @@ export class BlockGraph {
       input('ends', [1, 'K'], 'int64'),
     );
     const probabilities = softmax(add(reshape(scores, [numKvHeads, group, 'Q', 'K']), mask));
-    const mixed = matmul(reshape(probabilities, [numKvHeads, 1, 'GQ', 'K']), keyRows(v));
+    const mixed = matmul(reshape(probabilities, [numKvHeads, 1, `${group}Q`, 'K']), keyRows(v));
     const o = transpose(reshape(mixed, [numKvHeads, group, 'Q', headSize]), [2, 0, 1, 3]);
     return { q, k, v, o };
   }

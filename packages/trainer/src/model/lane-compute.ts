@@ -45,10 +45,11 @@ export type LaneOperation =
   | { readonly kind: 'attentionInputBackward'; readonly layer: number }
   | { readonly kind: 'head' };
 
-/** Wall time of one graph run. */
+/** Wall time of one graph run, and the floating-point operations of its matrix products. */
 export interface GraphTiming {
   readonly graph: GraphName;
   readonly milliseconds: number;
+  readonly flops: number;
 }
 
 /** One of several threads that compute a pass side by side, each on its own tokens and queries. */
@@ -142,7 +143,7 @@ export class LaneCompute {
     const session = await this.#sessions.get(graph);
     const started = performance.now();
     const outputs = await session.run(feeds, results);
-    this.#timings.push({ graph, milliseconds: performance.now() - started });
+    this.#timings.push({ graph, milliseconds: performance.now() - started, flops: session.flops(feeds) });
     return outputs;
   };
 }
