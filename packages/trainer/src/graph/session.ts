@@ -98,3 +98,9 @@ export const float32 = (data: Float32Array, dims: readonly number[]): OrtTensor 
 /** An int64 tensor holding a copy of `values`. */
 export const int64 = (values: Int32Array, dims: readonly number[]): OrtTensor =>
   new Tensor('int64', BigInt64Array.from(values, BigInt), dims);
+
+/** @throws {TypeError} for a tensor of another type */
+export function floats(tensor: OrtTensor): Float32Array {
+  if (!(tensor.data instanceof Float32Array)) throw new TypeError(`expected a float32 result, got ${tensor.type}`);
+  return tensor.data;
+}

@@ -1,17 +1,15 @@
 import type { Tensor } from 'onnxruntime-common';
 import type { Tensors } from '../graph/session.ts';
-import { float32 } from '../graph/session.ts';
+import { float32, floats } from '../graph/session.ts';
 import type { BlockIntermediates, GradientBuffers } from './activations.ts';
 import type { Architecture } from './architecture.ts';
 import { linearDims } from './architecture.ts';
 import type { BlockParameters } from './block-adapter.ts';
 import { gradientName } from './block-graph.ts';
-import type { GraphName } from './block-sessions.ts';
-import type { AttentionBlock, RowTables, TokenRange } from './row-plan.ts';
-import { rowsOf } from './row-plan.ts';
-
-/** Runs a graph; outputs that are not among `results` are allocated. */
-export type RunGraph = (graph: GraphName, feeds: Tensors, results: Tensors) => Promise<Tensors>;
+import type { RunGraph } from './block-sessions.ts';
+import type { AttentionBlock, RowTables } from './row-plan.ts';
+import type { TokenRange } from './token-range.ts';
+import { rowsOf } from './token-range.ts';
 
 /** Runs one transformer block over parts of a row. Every array is [T, features], read or written in place. */
 export class BlockCompute {
@@ -176,9 +174,4 @@ function sumRows([first, ...others]: readonly Float32Array[], columns: number, r
   const sum = first!.slice(start, end);
   for (const other of others) for (let i = 0; i < sum.length; i++) sum[i]! += other[start + i]!;
   return sum;
-}
-
-export function floats(tensor: Tensor): Float32Array {
-  if (!(tensor.data instanceof Float32Array)) throw new TypeError(`expected a float32 result, got ${tensor.type}`);
-  return tensor.data;
 }

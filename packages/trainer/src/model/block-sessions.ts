@@ -1,4 +1,5 @@
 import type { Value } from '../graph/graph.ts';
+import type { Tensors } from '../graph/session.ts';
 import { GraphSession } from '../graph/session.ts';
 import type { Architecture } from './architecture.ts';
 import { BlockGraph } from './block-graph.ts';
@@ -18,6 +19,9 @@ export type GraphName =
   | 'attentionBackward'
   | 'attentionInputBackward'
   | 'firstAttentionInputBackward';
+
+/** Runs a graph; outputs that are not among `results` are allocated. */
+export type RunGraph = (graph: GraphName, feeds: Tensors, results: Tensors) => Promise<Tensors>;
 
 /** Sessions for one architecture, shared by all its layers: weights are fed. Each is created when first needed. */
 export class ModelSessions {

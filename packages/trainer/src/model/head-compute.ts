@@ -1,13 +1,8 @@
-import { float32 } from '../graph/session.ts';
+import { float32, floats } from '../graph/session.ts';
 import type { Architecture } from './architecture.ts';
-import type { RunGraph } from './block-compute.ts';
-import { floats } from './block-compute.ts';
-import type { TokenRange } from './row-plan.ts';
-import { ranges } from './row-plan.ts';
-
-// Of one [rows, C] matrix: what is computed from the logits then finds them in the cache.
-const MATRIX_BYTES = 4 * 1024 ** 2;
-const MIN_PART = 512;
+import type { RunGraph } from './block-sessions.ts';
+import { vocabularyParts } from './row-plan.ts';
+import type { TokenRange } from './token-range.ts';
 
 /** What the head of one pass reads and writes, for the N trained tokens of a row. */
 export interface HeadBuffers {
@@ -30,10 +25,6 @@ interface HeadRows {
   /** [rows, H] */
   readonly mean: Float32Array;
 }
-
-/** Parts of the vocabulary in which a run of the head takes `numRows` trained tokens. */
-export const vocabularyParts = (vocabSize: number, numRows: number): TokenRange[] =>
-  ranges(vocabSize, Math.max(MIN_PART, Math.floor(MATRIX_BYTES / (4 * Math.max(1, numRows)))));
 
 /**
  * Final norm, vocabulary and log-probability of one target per row, a part of the vocabulary at a time.

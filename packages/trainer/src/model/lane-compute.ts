@@ -1,10 +1,10 @@
 import type { Tensors } from '../graph/session.ts';
+import { floats } from '../graph/session.ts';
 import type { BlockIntermediates, GradientBuffers } from './activations.ts';
 import type { Architecture } from './architecture.ts';
 import type { AdapterGradients, BlockParameters } from './block-adapter.ts';
-import type { RunGraph } from './block-compute.ts';
-import { BlockCompute, floats } from './block-compute.ts';
-import type { GraphName } from './block-sessions.ts';
+import { BlockCompute } from './block-compute.ts';
+import type { GraphName, RunGraph } from './block-sessions.ts';
 import { ModelSessions } from './block-sessions.ts';
 import type { HeadBuffers } from './head-compute.ts';
 import { HeadCompute } from './head-compute.ts';

@@ -10,6 +10,7 @@ import { BlockAdapter } from './block-adapter.ts';
 import { ComputeTurns } from './compute-turns.ts';
 import type { GraphTiming, LaneOperation } from './lane-compute.ts';
 import { Lanes } from './lanes.ts';
+import { embedTokens, scatterDirections } from './embedding.ts';
 import { initialLoraParameters } from './lora-parameters.ts';
 import type {
   ComputeOptions,
@@ -247,25 +248,4 @@ export class OrtPolicyModel implements PolicyModel {
       }
     }
   }
-}
-
-/** embedding [V, H] → into [T, H] */
-function embedTokens(tokenIds: Int32Array, embedding: Float32Array, into: Float32Array): void {
-  const columns = into.length / tokenIds.length;
-  tokenIds.forEach((id, token) => into.set(embedding.subarray(id * columns, (id + 1) * columns), token * columns));
-}
-
-/** dy [T, H] = Σ over trained tokens i of lossGradient[i] · direction[i], added to the row of i's source. */
-function scatterDirections(
-  sources: Int32Array,
-  direction: Float32Array,
-  lossGradient: Float32Array,
-  dy: Float32Array,
-): void {
-  const columns = direction.length / sources.length;
-  dy.fill(0);
-  sources.forEach((source, i) => {
-    const weight = lossGradient[i]!;
-    for (let j = 0; j < columns; j++) dy[source * columns + j]! += weight * direction[i * columns + j]!;
-  });
 }

@@ -1,17 +1,12 @@
 import type { Tensor } from 'onnxruntime-common';
-import { float32, int64 } from '../graph/session.ts';
+import { int64 } from '../graph/session.ts';
 import type { Architecture } from './architecture.ts';
-import { vocabularyParts } from './head-compute.ts';
 import type { PackedRow } from './policy-model.ts';
 import type { QueryBlock } from './query-blocks.ts';
 import { queryBlocks } from './query-blocks.ts';
 import { ropeTables } from './rope.ts';
-
-/** A half-open range of row indices. */
-export interface TokenRange {
-  readonly start: number;
-  readonly end: number;
-}
+import type { TokenRange } from './token-range.ts';
+import { equalPieces, ranges } from './token-range.ts';
 
 /** [T, D/2] each. */
 export interface RowTables {
@@ -46,6 +41,14 @@ export interface RowPlanOptions {
 const ROUND_FLOPS = 2e9;
 // Trained tokens of a run of the head: more do not make it faster.
 const HEAD_ROWS = 256;
+
+// Of one [rows, C] matrix: what is computed from the logits then finds them in the cache.
+const MATRIX_BYTES = 4 * 1024 ** 2;
+const MIN_PART = 512;
+
+/** Parts of the vocabulary in which a run of the head takes `numRows` trained tokens. */
+export const vocabularyParts = (vocabSize: number, numRows: number): TokenRange[] =>
+  ranges(vocabSize, Math.max(MIN_PART, Math.floor(MATRIX_BYTES / (4 * Math.max(1, numRows)))));
 
 export function planRow(
   row: PackedRow,
@@ -90,20 +93,9 @@ export const attentionBlocks = (share: LaneShare): AttentionBlock[][] =>
     }),
   );
 
-/** Equal pieces of at most `size`, so that the last one is not a sliver. */
-export function ranges(length: number, size: number): TokenRange[] {
-  return pieces(length, Math.ceil(length / size));
-}
-
 /** Equal pieces of at most `size`, as many for each lane. */
 const laneRanges = (length: number, size: number, numLanes: number): TokenRange[] =>
-  pieces(length, numLanes * Math.ceil(length / (size * numLanes))).filter(({ start, end }) => end > start);
-
-const pieces = (length: number, count: number): TokenRange[] =>
-  Array.from({ length: count }, (_, i) => ({
-    start: Math.floor((i * length) / count),
-    end: Math.floor(((i + 1) * length) / count),
-  }));
+  equalPieces(length, numLanes * Math.ceil(length / (size * numLanes))).filter(({ start, end }) => end > start);
 
 /** Deals pieces to lanes in turn. */
 const dealt = <Piece>(all: readonly Piece[], numLanes: number): Piece[][] =>
@@ -135,18 +127,4 @@ function balanced(
     }
     return rounds;
   });
-}
-
-/**
- * Rows start ≤ i < end of a [T, columns] matrix, as a tensor over the same memory.
- *
- * @param shape Of the tensor: the same elements otherwise arranged. Default [rows, columns].
- */
-export function rowsOf(
-  matrix: Float32Array,
-  columns: number,
-  range: TokenRange,
-  shape: (rows: number) => readonly number[] = (rows) => [rows, columns],
-): Tensor {
-  return float32(matrix.subarray(range.start * columns, range.end * columns), shape(range.end - range.start));
 }
