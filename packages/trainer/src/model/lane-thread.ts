@@ -8,12 +8,24 @@ export type LaneCommand =
   | { readonly kind: 'run'; readonly operations: readonly LaneOperation[]; readonly round: number }
   | { readonly kind: 'close' };
 
+export interface LaneThreadData {
+  readonly setup: LaneSetup;
+  /** [1] 1 from the command to run until the run has ended. */
+  readonly busy: Int32Array;
+}
+
 /** The answer to a `run`, and to no other command. */
 export type LaneAnswer = { readonly timings: readonly GraphTiming[] } | { readonly error: unknown };
 
 const port = parentPort;
 if (port === null) throw new Error('a lane is started by the model, not by hand');
-const lane = new LaneCompute(workerData as LaneSetup);
+const { setup, busy } = workerData as LaneThreadData;
+const lane = new LaneCompute(setup);
+const answer = (message: LaneAnswer) => {
+  Atomics.store(busy, 0, 0);
+  Atomics.notify(busy, 0);
+  port.postMessage(message);
+};
 port.on('message', (command: LaneCommand) => {
   switch (command.kind) {
     case 'begin':
@@ -21,8 +33,8 @@ port.on('message', (command: LaneCommand) => {
       break;
     case 'run':
       lane.run(command.operations, command.round).then(
-        (timings) => port.postMessage({ timings } satisfies LaneAnswer),
-        (error: unknown) => port.postMessage({ error } satisfies LaneAnswer),
+        (timings) => answer({ timings }),
+        (error: unknown) => answer({ error }),
       );
       break;
     case 'close':

@@ -2,7 +2,10 @@ import { Worker } from 'node:worker_threads';
 import { TrainerError } from '../errors.ts';
 import type { GraphTiming, LaneOperation, LanePass, LaneSetup } from './lane-compute.ts';
 import { LaneCompute } from './lane-compute.ts';
-import type { LaneAnswer, LaneCommand } from './lane-thread.ts';
+import type { LaneAnswer, LaneCommand, LaneThreadData } from './lane-thread.ts';
+
+// A run takes 10–100 ms; one that hangs must not keep a process from ending.
+const MAX_EXIT_WAIT_MS = 2000;
 
 /**
  * Threads that compute side by side: the calling one, and a worker for each further lane.
@@ -56,9 +59,16 @@ class WorkerLane {
   readonly #worker: Worker;
   #pending: PromiseWithResolvers<readonly GraphTiming[]> | null = null;
   #failure: unknown = null;
+  /** [1] 1 while the worker computes. */
+  readonly #busy = new Int32Array(new SharedArrayBuffer(4));
+  /** A thread that is ended inside ONNX Runtime aborts the process; so the end of the process waits for the run. */
+  readonly #waitAtExit = () => void Atomics.wait(this.#busy, 0, 1, MAX_EXIT_WAIT_MS);
 
   constructor(setup: LaneSetup) {
-    this.#worker = new Worker(new URL('./lane-thread.ts', import.meta.url), { workerData: setup });
+    const workerData: LaneThreadData = { setup, busy: this.#busy };
+    // The options this process was started with (`--eval`, say) are not the thread's.
+    this.#worker = new Worker(new URL('./lane-thread.ts', import.meta.url), { workerData, execArgv: [] });
+    process.on('exit', this.#waitAtExit);
     // Only a run in progress keeps the process alive.
     this.#worker.unref();
     this.#worker.on('message', (answer: LaneAnswer) => {
@@ -66,9 +76,11 @@ class WorkerLane {
       else this.#settle((pending) => pending.resolve(answer.timings));
     });
     this.#worker.on('error', (error) => this.#fail(error));
-    this.#worker.on('exit', () =>
-      this.#fail(new TrainerError('trainer.internal', 'a thread of the trainer ended while it was needed')),
-    );
+    this.#worker.on('exit', () => {
+      process.off('exit', this.#waitAtExit);
+      Atomics.store(this.#busy, 0, 0);
+      this.#fail(new TrainerError('trainer.internal', 'a thread of the trainer ended while it was needed'));
+    });
   }
 
   begin(pass: LanePass): void {
@@ -79,6 +91,7 @@ class WorkerLane {
     if (this.#failure !== null) throw this.#failure;
     this.#pending = Promise.withResolvers();
     this.#worker.ref();
+    Atomics.store(this.#busy, 0, 1);
     this.#send({ kind: 'run', operations, round });
     return await this.#pending.promise;
   }
