@@ -185,8 +185,6 @@ class Emitter {
         return this.node('ReduceMax', [a, this.#integers(operation.axes)], { keepdims: { int: 1 } });
       case 'gatherRows':
         return this.node('Gather', inputs, { axis: { int: 0 } });
-      case 'gatherLast':
-        return this.node('GatherElements', [a, b], { axis: { int: 1 } });
       case 'treeMask': {
         const notBefore = this.node('GreaterOrEqual', [a, b]);
         const inside = this.node('And', [notBefore, this.node('Less', [a, inputs[2]!])]);

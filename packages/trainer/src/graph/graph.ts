@@ -22,7 +22,7 @@ export type Operation =
   | { readonly kind: 'transpose'; readonly permutation: readonly number[] }
   | { readonly kind: 'reshape' }
   | { readonly kind: 'reduceSum' | 'reduceMax'; readonly axes: readonly number[] }
-  | { readonly kind: 'gatherRows' | 'gatherLast' | 'treeMask' };
+  | { readonly kind: 'gatherRows' | 'treeMask' };
 
 export interface Value {
   readonly operation: Operation;
@@ -146,10 +146,6 @@ function reduce(kind: 'reduceSum' | 'reduceMax', x: Value, axes: readonly number
 /** x [R, ...], indices int64 [K] → [K, ...]. */
 export const gatherRows = (x: Value, indices: Value): Value =>
   value({ kind: 'gatherRows' }, [x, indices], [...indices.shape, ...x.shape.slice(1)]);
-
-/** x [N, V], indices int64 [N, 1] → [N, 1]: one element of each row. */
-export const gatherLast = (x: Value, indices: Value): Value =>
-  value({ kind: 'gatherLast' }, [x, indices], indices.shape);
 
 /**
  * Additive attention mask of a depth-first token forest: 0 where the query's token is in the subtree of the key's token

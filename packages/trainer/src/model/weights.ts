@@ -112,7 +112,7 @@ export function wideMatrices(
   return Object.fromEntries(matrices) as Record<ProjectionName, WideMatrix>;
 }
 
-export function joined(parts: readonly Float32Array[]): Float32Array {
+function joined(parts: readonly Float32Array[]): Float32Array {
   const result = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
   parts.reduce((at, part) => (result.set(part, at), at + part.length), 0);
   return result;
