@@ -12,7 +12,7 @@ import { ownService } from '../scripts/own-service.ts';
 import { measureDecode, measureRollouts, publishAdapter } from './inference.ts';
 import { machineLine, otherCores, sampleCpu, waitUntilQuiet } from './machine.ts';
 import { measureGateway } from './gateway.ts';
-import { openTrainingBench } from './training.ts';
+import { DEFAULT_SHAPE, group, numTokens, openTrainingBench } from './training.ts';
 
 const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '3' }, 'max-wait': { type: 'string', default: '60' } },
@@ -72,13 +72,15 @@ try {
       name: 'training, shared prefix',
       unit: 'tok/s',
       how: 'group of 8 × (384 prompt + 64), forward + backward + AdamW; all 3,584 tokens of the 8 sequences counted',
-      measure: (seed) => training.sharedPrefix(seed),
+      measure: async (seed) => numTokens(DEFAULT_SHAPE) / (await training.step([group(seed, DEFAULT_SHAPE)])).total,
     },
     {
       name: 'training, one by one',
       unit: 'tok/s',
       how: 'the same 8 sequences as rows of their own',
-      measure: (seed) => training.separate(seed),
+      measure: async (seed) =>
+        numTokens(DEFAULT_SHAPE) /
+        (await training.step(group(seed, DEFAULT_SHAPE).map((sequence) => [sequence]))).total,
     },
   ]);
 } finally {

@@ -5,61 +5,119 @@ import {
   gradientNorm,
   OrtPolicyModel,
   packRows,
+  policyLoss,
   resolveTrainingConfig,
   type CreditedSequence,
+  type GraphTiming,
 } from '@trainyard/trainer';
 
 import { defaultModelPath } from '../scripts/own-service.ts';
 
-const GROUP_SIZE = 8;
-const PROMPT_TOKENS = 384;
-const COMPLETION_TOKENS = 64;
+/** A group of rollouts of one prompt. */
+export interface GroupShape {
+  readonly numSequences: number;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+}
+
+export const DEFAULT_SHAPE: GroupShape = { numSequences: 8, promptTokens: 384, completionTokens: 64 };
+
+/** Tokens of all sequences: what a trainer that shares nothing would compute. */
+export const numTokens = (shape: GroupShape): number =>
+  shape.numSequences * (shape.promptTokens + shape.completionTokens);
+
+/** One step's wall time in seconds, and the part of it that is ours: packing, loss, optimizer. */
+export interface StepTime {
+  readonly total: number;
+  readonly mathematics: number;
+  /** Of the trained tokens, in the order of the sequences. */
+  readonly logprobs: Float32Array;
+}
 
 export interface TrainingBench {
-  /** tokens a second, all tokens of the 8 sequences counted */
-  sharedPrefix(seed: number): Promise<number>;
-  separate(seed: number): Promise<number>;
+  /** @param rows sequences that share a row; each row is forward, loss, backward and AdamW */
+  step(rows: readonly (readonly CreditedSequence[])[]): Promise<StepTime>;
+  /** Graph runs since the last call. */
+  takeRuns(): readonly GraphTiming[];
   close(): void;
 }
 
 /** The trainer alone, in this process: no service, no arbiter. */
 export async function openTrainingBench(): Promise<TrainingBench> {
-  const model = await OrtPolicyModel.load({ modelPath: defaultModelPath(), lora: DEFAULT_LORA_CONFIG, numThreads: 2 });
-  const optimizer = freshOptimizerState(model.lora.tensors);
-  const config = resolveTrainingConfig({ learningRate: 1e-6 });
+  let runs: GraphTiming[] = [];
+  const model = await OrtPolicyModel.load({
+    modelPath: defaultModelPath(),
+    lora: DEFAULT_LORA_CONFIG,
+    numThreads: 2,
+    onRun: (run) => void runs.push(run),
+  });
+  const { tensors } = model.lora;
+  const optimizer = freshOptimizerState(tensors);
+  // A rate of 0: every step computes the same policy, so that its log-probabilities can be compared with those of others.
+  const config = { ...resolveTrainingConfig({}), learningRate: 0 };
 
-  const train = async (rows: readonly CreditedSequence[][]): Promise<number> => {
-    const startedAt = performance.now();
-    for (const sequences of rows) {
-      const [packed] = packRows(sequences, 4096, 0);
-      if (packed === undefined) throw new Error('nothing was packed');
-      const { logprobs } = await model.forward(packed.row, { keepForBackward: true });
-      await model.backward(Float32Array.from(logprobs, () => -1 / logprobs.length));
-      adamWStep(model.lora.tensors, optimizer, gradientNorm(model.lora.tensors), config);
-      for (const { gradient } of model.lora.tensors) gradient.fill(0);
-    }
-    return (GROUP_SIZE * (PROMPT_TOKENS + COMPLETION_TOKENS)) / ((performance.now() - startedAt) / 1000);
-  };
   return {
-    sharedPrefix: (seed) => train([group(seed)]),
-    separate: (seed) => train(group(seed).map((sequence) => [sequence])),
+    step: async (rows) => {
+      const startedAt = performance.now();
+      let mathematics = 0;
+      const own = <Result>(work: () => Result): Result => {
+        const before = performance.now();
+        const result = work();
+        mathematics += performance.now() - before;
+        return result;
+      };
+      const all: number[] = [];
+      for (const sequences of rows) {
+        const packed = own(() => packRows(sequences, 16_384, 0)[0]!);
+        const { logprobs, entropies } = await model.forward(packed.row, { keepForBackward: true });
+        const { gradient } = own(() =>
+          policyLoss(
+            {
+              ...packed,
+              newLogprobs: logprobs,
+              precalculatedLogprobs: null,
+              refLogprobs: null,
+              entropies,
+            },
+            config,
+          ),
+        );
+        await model.backward(Float32Array.from(gradient));
+        own(() => {
+          adamWStep(tensors, optimizer, gradientNorm(tensors), config);
+          for (const tensor of tensors) tensor.gradient.fill(0);
+        });
+        all.push(...logprobs);
+      }
+      return {
+        total: (performance.now() - startedAt) / 1000,
+        mathematics: mathematics / 1000,
+        logprobs: Float32Array.from(all),
+      };
+    },
+    takeRuns: () => {
+      const taken = runs;
+      runs = [];
+      return taken;
+    },
     close: () => model.close(),
   };
 }
 
-/** Eight sequences of one prompt with random tokens; what they say does not change what they cost. */
-function group(seed: number): CreditedSequence[] {
+/** Sequences of one prompt with random tokens; what they say does not change what they cost. */
+export function group(seed: number, shape: GroupShape): CreditedSequence[] {
+  const { numSequences, promptTokens, completionTokens } = shape;
   let state = seed >>> 0;
   const randomToken = () => 100 + ((state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) % 40_000);
-  const prompt = Array.from({ length: PROMPT_TOKENS }, randomToken);
-  return Array.from({ length: GROUP_SIZE }, (_, trajectoryIndex) => {
-    const completion = Array.from({ length: COMPLETION_TOKENS }, randomToken);
+  const prompt = Array.from({ length: promptTokens }, randomToken);
+  return Array.from({ length: numSequences }, (_, trajectoryIndex) => {
+    const completion = Array.from({ length: completionTokens }, randomToken);
     const tokenIds = Int32Array.from([...prompt, ...completion]);
     return {
       groupIndex: 0,
       trajectoryIndex,
       tokenIds,
-      lossMask: Uint8Array.from(tokenIds, (_id, index) => Number(index >= PROMPT_TOKENS)),
+      lossMask: Uint8Array.from(tokenIds, (_id, index) => Number(index >= Math.max(1, promptTokens))),
       oldLogprobs: new Float32Array(tokenIds.length).fill(-1),
       advantage: trajectoryIndex % 2 === 0 ? 1 : -1,
       weight: 1,

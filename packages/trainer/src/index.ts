@@ -60,6 +60,8 @@ export { checkpointDigest, readCheckpoint, writeCheckpoint } from './checkpoint.
 export { readSafetensors, writeSafetensors, type NamedTensor, type SafetensorsFile } from './safetensors.ts';
 
 export type { Architecture } from './model/architecture.ts';
+export { measureProductRate } from './graph/product-rate.ts';
+export type { GraphTiming } from './model/lane-compute.ts';
 export { OrtPolicyModel, type OrtPolicyModelOptions } from './model/ort-policy-model.ts';
 export {
   DEFAULT_LORA_CONFIG,

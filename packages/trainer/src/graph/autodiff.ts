@@ -6,7 +6,21 @@
  */
 import assert from 'node:assert/strict';
 import type { Shape, Value } from './graph.ts';
-import { add, constant, matmul, mul, reduceSum, reshape, sub, swapHalves, transpose } from './graph.ts';
+import {
+  add,
+  constant,
+  inverseRms,
+  matmul,
+  mul,
+  reduceSum,
+  reshape,
+  rope,
+  sigmoid,
+  silu,
+  slice,
+  sub,
+  transpose,
+} from './graph.ts';
 
 /**
  * @param seeds For each output, ∂loss/∂output (same shape).
@@ -74,10 +88,25 @@ function vectorJacobianProduct(node: Value, index: number, dy: Value): Value {
       const weighted = mul(dy, node);
       return sub(weighted, mul(node, reduceSum(weighted, [-1])));
     }
-    case 'swapHalves':
-      return swapHalves(dy);
-    case 'inverseRms': // r = (mean(x²) + ε)^(-1/2), so ∂r/∂x = -r³ · x / H
-      return mul(mul(mul(dy, mul(node, mul(node, node))), constant(-1 / Number(a.shape.at(-1)))), a);
+    case 'silu': {
+      const gate = sigmoid(a);
+      return mul(dy, add(gate, mul(silu(a), sub(constant(1), gate))));
+    }
+    case 'concat': {
+      const start = node.inputs.slice(0, index).reduce((sum, x) => sum + Number(x.shape.at(-1)), 0);
+      return slice(dy, start, start + Number(target.at(-1)));
+    }
+    case 'rmsNorm': {
+      assert(index === 0, 'norm weights are frozen');
+      const r = inverseRms(node);
+      const scaled = mul(dy, b);
+      // ∂r/∂x = -r³ · x / H
+      const share = mul(reduceSum(mul(scaled, a), [-1]), mul(mul(r, mul(r, r)), constant(-1 / Number(target.at(-1)))));
+      return add(mul(scaled, r), mul(a, share));
+    }
+    case 'rope':
+      assert(index === 0, 'rope tables are frozen');
+      return rope(dy, b, mul(node.inputs[2]!, constant(-1)));
     case 'matmul': {
       const { transposeA, transposeB, scale } = operation;
       if (index === 0) {
@@ -99,8 +128,9 @@ function vectorJacobianProduct(node: Value, index: number, dy: Value): Value {
     case 'reduceSum':
     case 'reduceMax':
     case 'gatherRows':
-    case 'gatherLast':
     case 'treeMask':
+    case 'inverseRms':
+    case 'slice':
     case 'log':
     case 'input':
     case 'constant':

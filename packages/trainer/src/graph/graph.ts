@@ -1,7 +1,8 @@
 /**
  * Tensor expressions. A `Value` is the result of one operation on other values; nothing is computed until a session runs.
  *
- * Shapes are symbolic: a number is known now, a string names a run-time size, and two sizes are equal when their names are.
+ * Shapes are symbolic: a number is known now, a string names a run-time size (`T`) or a multiple of one (`3T`), and two sizes are equal
+ * when their names are.
  * Mistakes are programming errors, so they throw plain assertions while the graph is built.
  */
 import assert from 'node:assert/strict';
@@ -14,13 +15,14 @@ export type Operation =
   | { readonly kind: 'saved'; readonly name: string }
   | { readonly kind: 'constant'; readonly value: number }
   | { readonly kind: 'add' | 'sub' | 'mul' }
-  | { readonly kind: 'log' | 'sigmoid' | 'softmax' | 'swapHalves' }
-  | { readonly kind: 'inverseRms'; readonly epsilon: number }
+  | { readonly kind: 'log' | 'sigmoid' | 'silu' | 'softmax' | 'concat' | 'rope' | 'inverseRms' }
+  | { readonly kind: 'rmsNorm'; readonly epsilon: number }
+  | { readonly kind: 'slice'; readonly start: number; readonly end: number }
   | { readonly kind: 'matmul'; readonly transposeA: boolean; readonly transposeB: boolean; readonly scale: number }
   | { readonly kind: 'transpose'; readonly permutation: readonly number[] }
   | { readonly kind: 'reshape' }
   | { readonly kind: 'reduceSum' | 'reduceMax'; readonly axes: readonly number[] }
-  | { readonly kind: 'gatherRows' | 'gatherLast' | 'treeMask' };
+  | { readonly kind: 'gatherRows' | 'treeMask' };
 
 export interface Value {
   readonly operation: Operation;
@@ -57,15 +59,41 @@ export const sigmoid = (x: Value): Value => value({ kind: 'sigmoid' }, [x], x.sh
 /** Over the last axis, with the maximum subtracted first. */
 export const softmax = (x: Value): Value => value({ kind: 'softmax' }, [x], x.shape);
 
-/** [..., 2h] → the second half of the last axis, then the first. Its own inverse. */
-export function swapHalves(x: Value): Value {
-  assert(Number(x.shape.at(-1)) % 2 === 0, `swapHalves needs an even last axis, got [${x.shape.join()}]`);
-  return value({ kind: 'swapHalves' }, [x], x.shape);
+/** x · sigmoid(x). */
+export const silu = (x: Value): Value => value({ kind: 'silu' }, [x], x.shape);
+
+/** Joins along the last axis. */
+export function concat(parts: readonly Value[]): Value {
+  const [first] = parts;
+  assert(first !== undefined, 'concat of nothing');
+  if (parts.length === 1) return first;
+  const leading = first.shape.slice(0, -1);
+  for (const part of parts) assert.deepEqual(part.shape.slice(0, -1), leading, 'concat: leading axes differ');
+  return value({ kind: 'concat' }, parts, [...leading, parts.reduce((sum, part) => sum + width(part), 0)]);
 }
 
-/** [..., H] → [..., 1]: 1 / √(mean(x²) + epsilon). */
-export const inverseRms = (x: Value, epsilon: number): Value =>
-  value({ kind: 'inverseRms', epsilon }, [x], [...x.shape.slice(0, -1), 1]);
+/** Columns start ≤ i < end of the last axis. */
+export const slice = (x: Value, start: number, end: number): Value =>
+  start === 0 && end === width(x)
+    ? x
+    : value({ kind: 'slice', start, end }, [x], [...x.shape.slice(0, -1), end - start]);
+
+/** x / √(mean(x²) + epsilon) · weight, over the last axis; weight [H]. */
+export const rmsNorm = (x: Value, weight: Value, epsilon: number): Value =>
+  value({ kind: 'rmsNorm', epsilon }, [x, weight], x.shape);
+
+/** [..., 1]: 1 / √(mean(x²) + epsilon) of what an `rmsNorm` normalises, which computes it anyway. */
+export const inverseRms = (norm: Value): Value =>
+  value({ kind: 'inverseRms' }, [norm], [...norm.shape.slice(0, -1), 1]);
+
+/**
+ * Rotates each head of D columns by its token's angles: pairs are (j, j + D/2).
+ *
+ * @param x [1, T, heads·D]
+ * @param cos [T, D/2]
+ * @param sin [T, D/2]
+ */
+export const rope = (x: Value, cos: Value, sin: Value): Value => value({ kind: 'rope' }, [x, cos, sin], x.shape);
 
 /**
  * scale · op(a) · op(b) over the last two axes, where op transposes those axes on request. Leading axes must be equal.
@@ -119,10 +147,6 @@ function reduce(kind: 'reduceSum' | 'reduceMax', x: Value, axes: readonly number
 export const gatherRows = (x: Value, indices: Value): Value =>
   value({ kind: 'gatherRows' }, [x, indices], [...indices.shape, ...x.shape.slice(1)]);
 
-/** x [N, V], indices int64 [N, 1] → [N, 1]: one element of each row. */
-export const gatherLast = (x: Value, indices: Value): Value =>
-  value({ kind: 'gatherLast' }, [x, indices], indices.shape);
-
 /**
  * Additive attention mask of a depth-first token forest: 0 where the query's token is in the subtree of the key's token
  * (so the key is the query itself or one of its ancestors), a large negative number elsewhere.
@@ -144,6 +168,13 @@ export function broadcast(a: Shape, b: Shape): Shape {
     assert(x === y || x === 1 || y === 1, `shapes [${a.join()}] and [${b.join()}] do not broadcast`);
     return x === 1 ? y : x;
   });
+}
+
+/** Size of the last axis, which must be known. */
+function width(x: Value): number {
+  const size = x.shape.at(-1);
+  assert(typeof size === 'number', `the last axis of [${x.shape.join()}] is not known`);
+  return size;
 }
 
 function lastTwo(shape: Shape, transposed: boolean): [Dim, Dim] {

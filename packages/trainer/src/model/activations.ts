@@ -1,11 +1,18 @@
 import type { Architecture } from './architecture.ts';
 import { linearDims } from './architecture.ts';
-import type { AttentionInput, OutputIntermediates } from './block-compute.ts';
 import type { Workspace } from './workspace.ts';
 
-export type BlockIntermediates = AttentionInput & OutputIntermediates & { readonly o: Float32Array };
-
 const INTERMEDIATES = ['q', 'k', 'v', 'o', 'x2', 'gate', 'up'] as const;
+
+/** q [T, heads·D], k and v [T, kvHeads·D], o [T, heads·D], x2 [T, H], gate and up [T, F]. */
+export type BlockIntermediates = Readonly<Record<(typeof INTERMEDIATES)[number], Float32Array>>;
+
+/** Scratch of backward, one set for all layers. dy: ∂loss/∂(layer output); residual: the part of ∂x past attention. */
+export interface GradientBuffers extends Readonly<Record<'dy' | 'residual' | 'dO' | 'dq', Float32Array>> {
+  /** One for each lane, to be summed. */
+  readonly dk: readonly Float32Array[];
+  readonly dv: readonly Float32Array[];
+}
 
 /**
  * The buffers of one pass over a row of T tokens, and the decision which of them survive until backward.
@@ -56,30 +63,24 @@ export class Activations {
   }
 
   intermediates(layer: number): BlockIntermediates {
-    const take = (name: (typeof INTERMEDIATES)[number]) =>
-      this.#workspace.take(this.isKept(layer) ? `${name}.${layer}` : name, this.#numTokens * this.#widths[name]);
-    return {
-      q: take('q'),
-      k: take('k'),
-      v: take('v'),
-      o: take('o'),
-      x2: take('x2'),
-      gate: take('gate'),
-      up: take('up'),
-    };
+    const entries = INTERMEDIATES.map((name) => [
+      name,
+      this.#workspace.take(this.isKept(layer) ? `${name}.${layer}` : name, this.#numTokens * this.#widths[name]),
+    ]);
+    return Object.fromEntries(entries) as BlockIntermediates;
   }
 
-  /** Scratch of backward, one set for all layers. dy: ∂loss/∂(layer output); residual: the part of ∂x past attention. */
-  gradients(): Record<'dy' | 'residual' | 'dO' | 'dq' | 'dk' | 'dv', Float32Array> {
+  gradients(numLanes: number): GradientBuffers {
     const take = (name: string, width: number) => this.#workspace.take(name, this.#numTokens * width);
     const { q, k } = this.#widths;
+    const lanes = Array.from({ length: numLanes }, (_, lane) => lane);
     return {
       dy: take('dy', this.#hiddenSize),
       residual: take('residual', this.#hiddenSize),
       dO: take('dO', q),
       dq: take('dq', q),
-      dk: take('dk', k),
-      dv: take('dv', k),
+      dk: lanes.map((lane) => take(`dk.${lane}`, k)),
+      dv: lanes.map((lane) => take(`dv.${lane}`, k)),
     };
   }
 }

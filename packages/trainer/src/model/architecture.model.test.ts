@@ -4,12 +4,11 @@ import { join } from 'node:path';
 import { GgufFile, LlamaContext, LlamaModel, writeGguf } from '@trainyard/native';
 import { afterAll, expect, test } from 'vitest';
 import type { Architecture } from './architecture.ts';
-import { linearDims, readArchitecture } from './architecture.ts';
+import { readArchitecture } from './architecture.ts';
+import { tinyTensors } from '../test-support/tiny-gguf.ts';
 import { toHalves, toInterleaved } from './head-permutation.ts';
 import { OrtPolicyModel } from './ort-policy-model.ts';
-import { LINEAR_NAMES } from './policy-model.ts';
-import { TINY_ARCHITECTURE, randomSource, tinyWeights } from './tiny-model.ts';
-import { GGUF_LINEARS } from './weights.ts';
+import { TINY_ARCHITECTURE, randomSource } from './tiny-model.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'trainyard-architecture-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -34,36 +33,6 @@ function metadataOf(a: Architecture): Record<string, Metadata[string]> {
     [`${a.name}.rope.freq_base`]: a.ropeBase,
     [`${a.name}.rope.dimension_count`]: { u32: a.headSize },
   };
-}
-
-/** Random weights as the files of that architecture hold them; the interleaving of heads is whatever the numbers happen to mean. */
-function tensorsOf(a: Architecture, isTied = false): Tensors[number][] {
-  const weights = tinyWeights(a, randomSource(21));
-  const vector = (name: string, data: Float32Array) => ({ name, dims: [data.length], data });
-  return [
-    { name: 'token_embd.weight', dims: [a.hiddenSize, a.vocabSize], data: weights.embedding },
-    ...(isTied ? [] : [{ name: 'output.weight', dims: [a.hiddenSize, a.vocabSize], data: weights.output }]),
-    vector('output_norm.weight', weights.outputNorm),
-    ...weights.blocks.flatMap((block, layer) => {
-      const prefix = `blk.${layer}`;
-      return [
-        vector(`${prefix}.attn_norm.weight`, block.attentionNorm),
-        vector(`${prefix}.ffn_norm.weight`, block.feedForwardNorm),
-        ...LINEAR_NAMES.map((linear) => {
-          const dims = linearDims(a, linear);
-          return {
-            name: `${prefix}.${GGUF_LINEARS[linear]}.weight`,
-            dims: [dims.in, dims.out],
-            data: block.linears[linear],
-          };
-        }),
-        ...Object.entries(block.biases ?? {}).map(([linear, data]) => vector(`${prefix}.attn_${linear}.bias`, data)),
-        ...Object.entries(block.headNorms ?? {}).map(([linear, data]) =>
-          vector(`${prefix}.attn_${linear}_norm.weight`, data),
-        ),
-      ];
-    }),
-  ];
 }
 
 const QWEN2 = { name: 'qwen2', hasAttentionBias: true, hasInterleavedHeads: false };
@@ -120,7 +89,7 @@ test.each(CASES)(
   async (name, { differences, metadata, tensors = [], isTied }) => {
     const architecture = { ...TINY_ARCHITECTURE, ...differences };
     const path = join(directory, `${name}.gguf`);
-    writeGguf(path, { ...metadataOf(architecture), ...metadata }, [...tensorsOf(architecture, isTied), ...tensors]);
+    writeGguf(path, { ...metadataOf(architecture), ...metadata }, [...tinyTensors(architecture, isTied), ...tensors]);
     const file = GgufFile.open(path);
     expect(readArchitecture(file)).toEqual({
       ...architecture,
@@ -200,7 +169,7 @@ test.each([
     const architecture = { ...TINY_ARCHITECTURE, name };
     const path = join(directory, 'refused.gguf');
     const added = tensors.map((tensor) => ({ name: tensor, dims: [1], data: new Float32Array(1) }));
-    writeGguf(path, { ...metadataOf(architecture), ...extra }, [...tensorsOf(architecture), ...added]);
+    writeGguf(path, { ...metadataOf(architecture), ...extra }, [...tinyTensors(architecture), ...added]);
     const file = GgufFile.open(path);
     try {
       expect(() => readArchitecture(file)).toThrow(

@@ -12,46 +12,53 @@ import { gradients } from '../graph/autodiff.ts';
 import type { Value } from '../graph/graph.ts';
 import {
   add,
+  concat,
   gatherRows,
   input,
-  inverseRms,
   matmul,
   mul,
   reshape,
+  rmsNorm,
+  rope,
   saved,
-  sigmoid,
+  silu,
+  slice,
   softmax,
-  swapHalves,
   transpose,
   treeMask,
 } from '../graph/graph.ts';
 import type { Architecture } from './architecture.ts';
-import { linearDims } from './architecture.ts';
-import type { LinearName, LoraConfig } from './policy-model.ts';
+import type { LoraConfig, LoraHalf } from './policy-model.ts';
+import type { InputName, ProjectionName } from './projections.ts';
+import { INPUTS, lowWidth, projectionDims } from './projections.ts';
 
 export type Outputs = Readonly<Record<string, Value>>;
 
 /** Names of graph inputs and outputs that hold parameters. */
-export const weightName = (linear: LinearName) => `${linear}.weight`;
-export const biasName = (linear: LinearName) => `${linear}.bias`;
-export const headNormName = (linear: LinearName) => `${linear}.norm`;
-export const loraName = (linear: LinearName, half: 'a' | 'b') => `${linear}.${half}`;
+export const weightName = (projection: ProjectionName) => `${projection}.weight`;
+export const biasName = 'qkv.bias';
+export const headNormName = (linear: 'q' | 'k') => `${linear}.norm`;
+export const adapterName = (of: InputName | ProjectionName, half: LoraHalf) => `${of}.${half}`;
 export const gradientName = (name: string) => `∂${name}`;
 
-export const ATTENTION_INPUT_LINEARS: readonly LinearName[] = ['q', 'k', 'v'];
-export const OUTPUT_LINEARS: readonly LinearName[] = ['o', 'gate', 'up', 'down'];
+/** Projections of one input with the adapters' part of the input, `low` = x · aᵀ. */
+interface Projected {
+  readonly of: InputName;
+  readonly outputs: Readonly<Partial<Record<ProjectionName, Value>>>;
+  readonly adapter: { readonly a: Value; readonly low: Value } | null;
+}
 
-/** Builds the expressions of one architecture; `lora` null gives the base model alone. */
+/** Builds the expressions of one architecture. */
 export class BlockGraph {
   readonly #architecture: Architecture;
-  readonly #lora: LoraConfig | null;
+  readonly #lora: LoraConfig;
 
-  constructor(architecture: Architecture, lora: LoraConfig | null) {
+  constructor(architecture: Architecture, lora: LoraConfig) {
     this.#architecture = architecture;
     this.#lora = lora;
   }
 
-  /** x [T, H], cos and sin [T, 1, D] → q [T, heads·D], k and v [T, kvHeads·D]. */
+  /** x [T, H], cos and sin [T, D/2] → q [1, T, heads·D], k [1, T, kvHeads·D], v [T, kvHeads·D]. */
   attentionInput(): Outputs {
     const { q, k, v } = this.#attentionInput();
     return { q, k, v };
@@ -59,36 +66,47 @@ export class BlockGraph {
 
   /** Also ∂q, ∂k, ∂v and ∂residual [T, H] → ∂x (when wanted) and the gradients of the adapters of q, k, v. */
   attentionInputBackward(wantsInputGradient: boolean): Outputs {
-    const { x, q, k, v, adapters } = this.#attentionInput();
+    const { x, q, k, v, parts, projected } = this.#attentionInput();
     const seeds = new Map([q, k, v].map((value, index) => [value, input(gradientName('qkv'[index]!), value.shape)]));
-    const names = Object.keys(adapters);
-    const sources = [...Object.values(adapters), ...(wantsInputGradient ? [x] : [])];
-    const results = gradients(seeds, sources);
-    const outputs = Object.fromEntries(names.map((name, index) => [gradientName(name), results[index]!]));
-    if (wantsInputGradient) outputs[gradientName('x')] = add(results.at(-1)!, input(gradientName('residual'), x.shape));
+    const dy = concat(gradients(seeds, parts));
+    const outputs: Record<string, Value> = {};
+    const [dx] = this.#backward(
+      new Map([[projected.outputs.qkv!, dy]]),
+      wantsInputGradient ? [x] : [],
+      [projected],
+      outputs,
+    );
+    if (dx !== undefined) outputs[gradientName('x')] = add(dx, input(gradientName('residual'), x.shape));
     return outputs;
   }
 
   #attentionInput() {
-    const { hiddenSize, numHeads, numKvHeads, headSize } = this.#architecture;
-    const adapters: Record<string, Value> = {};
+    const { hiddenSize, numHeads, numKvHeads, headSize, hasAttentionBias, hasHeadNorm, rmsEpsilon } =
+      this.#architecture;
     const x = input('x', ['T', hiddenSize]);
-    const h = this.#normalise(x, 'norm');
-    const head = (linear: 'q' | 'k' | 'v', heads: number) =>
-      reshape(this.#linear(h, linear, adapters), ['T', heads, headSize]);
-    const flat = (value: Value, heads: number) => reshape(value, ['T', heads * headSize]);
-    const q = flat(this.#rope(this.#headNorm(head('q', numHeads), 'q')), numHeads);
-    const k = flat(this.#rope(this.#headNorm(head('k', numKvHeads), 'k')), numKvHeads);
-    const v = flat(head('v', numKvHeads), numKvHeads);
-    return { x, q, k, v, adapters };
+    const projected = this.#project(this.#normalise(x), 'attention');
+    let y = projected.outputs.qkv!;
+    if (hasAttentionBias) y = add(y, input(biasName, [y.shape.at(-1)!]));
+    const widths = [numHeads, numKvHeads, numKvHeads].map((heads) => heads * headSize);
+    const starts = [0, widths[0]!, widths[0]! + widths[1]!];
+    const parts = widths.map((width, index) => slice(y, starts[index]!, starts[index]! + width));
+    const table = (name: string) => input(name, ['T', headSize / 2]);
+    const rotated = (linear: 'q' | 'k', part: Value, heads: number) => {
+      const norm = (perHead: Value) => rmsNorm(perHead, input(headNormName(linear), [headSize]), rmsEpsilon);
+      const normalised = hasHeadNorm ? norm(reshape(part, ['T', heads, headSize])) : part;
+      return rope(reshape(normalised, [1, 'T', heads * headSize]), table('cos'), table('sin'));
+    };
+    const q = rotated('q', parts[0]!, numHeads);
+    const k = rotated('k', parts[1]!, numKvHeads);
+    return { x, q, k, v: parts[2]!, parts, projected };
   }
 
-  /** q [Q, heads·D], k and v [T, kvHeads·D], queries, keys, ends (see treeMask) → o [Q, heads·D]. */
+  /** q [Q, kvHeads, G, D], k and v [T, kvHeads, 1, D], queries, keys, ends (see treeMask) → o [Q, kvHeads, G, D]. */
   attention(): Outputs {
     return { o: this.#attention().o };
   }
 
-  /** Also ∂o → ∂q [Q, heads·D] and, for the visible keys only, ∂k and ∂v [K, kvHeads·D]. */
+  /** Also ∂o → ∂q [Q, kvHeads, G, D] and, for the visible keys only, ∂k and ∂v [K, kvHeads, 1, D]. */
   attentionBackward(): Outputs {
     const { q, k, v, o } = this.#attention();
     const [dq, dk, dv] = gradients(new Map([[o, input(gradientName('o'), o.shape)]]), [q, k, v]);
@@ -99,17 +117,12 @@ export class BlockGraph {
     const { numHeads, numKvHeads, headSize } = this.#architecture;
     const group = numHeads / numKvHeads;
     const keys = input('keys', ['K'], 'int64');
-    const q = input('q', ['Q', numHeads * headSize]);
-    const k = gatherRows(input('k', ['T', numKvHeads * headSize]), keys);
-    const v = gatherRows(input('v', ['T', numKvHeads * headSize]), keys);
+    const q = input('q', ['Q', numKvHeads, group, headSize]);
+    const k = gatherRows(input('k', ['T', numKvHeads, 1, headSize]), keys);
+    const v = gatherRows(input('v', ['T', numKvHeads, 1, headSize]), keys);
     // Query heads that share a key head are stacked as more rows of one product: [kvHeads, 1, G·Q, D].
-    const queryRows = reshape(transpose(reshape(q, ['Q', numKvHeads, group, headSize]), [1, 2, 0, 3]), [
-      numKvHeads,
-      1,
-      'GQ',
-      headSize,
-    ]);
-    const keyRows = (value: Value) => transpose(reshape(value, ['K', numKvHeads, 1, headSize]), [1, 2, 0, 3]);
+    const queryRows = reshape(transpose(q, [1, 2, 0, 3]), [numKvHeads, 1, `${group}Q`, headSize]);
+    const keyRows = (value: Value) => transpose(value, [1, 2, 0, 3]);
     const scores = matmul(queryRows, keyRows(k), { transposeB: true, scale: 1 / Math.sqrt(headSize) });
     const mask = treeMask(
       input('queries', ['Q', 1], 'int64'),
@@ -117,11 +130,8 @@ export class BlockGraph {
       input('ends', [1, 'K'], 'int64'),
     );
     const probabilities = softmax(add(reshape(scores, [numKvHeads, group, 'Q', 'K']), mask));
-    const mixed = matmul(reshape(probabilities, [numKvHeads, 1, 'GQ', 'K']), keyRows(v));
-    const o = reshape(transpose(reshape(mixed, [numKvHeads, group, 'Q', headSize]), [2, 0, 1, 3]), [
-      'Q',
-      numHeads * headSize,
-    ]);
+    const mixed = matmul(reshape(probabilities, [numKvHeads, 1, `${group}Q`, 'K']), keyRows(v));
+    const o = transpose(reshape(mixed, [numKvHeads, group, 'Q', headSize]), [2, 0, 1, 3]);
     return { q, k, v, o };
   }
 
@@ -133,60 +143,66 @@ export class BlockGraph {
 
   /** o, saved x2, gate, up, and ∂y → ∂o, ∂x (of the residual path alone) and the gradients of the adapters of o, gate, up, down. */
   outputBackward(): Outputs {
-    const { x, o, y, adapters } = this.#output();
-    const names = Object.keys(adapters);
-    const [dx, dO, ...rest] = gradients(new Map([[y, input(gradientName('y'), y.shape)]]), [
-      x,
-      o,
-      ...Object.values(adapters),
-    ]);
-    return {
-      [gradientName('x')]: dx!,
-      [gradientName('o')]: dO!,
-      ...Object.fromEntries(names.map((name, index) => [gradientName(name), rest[index]!])),
-    };
+    const { x, o, y, projected } = this.#output();
+    const outputs: Record<string, Value> = {};
+    const [dx, dO] = this.#backward(new Map([[y, input(gradientName('y'), y.shape)]]), [x, o], projected, outputs);
+    return { [gradientName('x')]: dx!, [gradientName('o')]: dO!, ...outputs };
   }
 
   #output() {
     const { hiddenSize, numHeads, headSize } = this.#architecture;
-    const adapters: Record<string, Value> = {};
     const x = input('x', ['T', hiddenSize]);
     const o = input('o', ['T', numHeads * headSize]);
-    const x2 = saved('x2', add(x, this.#linear(o, 'o', adapters)));
-    const h = this.#normalise(x2, 'norm');
-    const gate = saved('gate', this.#linear(h, 'gate', adapters));
-    const up = saved('up', this.#linear(h, 'up', adapters));
-    const activated = mul(mul(gate, sigmoid(gate)), up);
-    const y = add(x2, this.#linear(activated, 'down', adapters));
-    return { x, o, x2, gate, up, y, adapters };
+    const fromAttention = this.#project(o, 'o');
+    const x2 = saved('x2', add(x, fromAttention.outputs.o!));
+    const wide = this.#project(this.#normalise(x2), 'feedForward');
+    const gate = saved('gate', wide.outputs.gate!);
+    const up = saved('up', wide.outputs.up!);
+    const back = this.#project(mul(silu(gate), up), 'down');
+    const y = add(x2, back.outputs.down!);
+    return { x, o, x2, gate, up, y, projected: [fromAttention, wide, back] };
   }
 
-  /** x · Wᵀ + bias + scale · (x · aᵀ) · bᵀ. */
-  #linear(x: Value, linear: LinearName, adapters: Record<string, Value>): Value {
-    const dims = linearDims(this.#architecture, linear);
-    let y = matmul(x, input(weightName(linear), [dims.out, dims.in]), { transposeB: true });
-    if (this.#architecture.hasAttentionBias && ATTENTION_INPUT_LINEARS.includes(linear))
-      y = add(y, input(biasName(linear), [dims.out]));
-    if (this.#lora === null || !this.#lora.targets.includes(linear)) return y;
-    const { rank, alpha } = this.#lora;
-    const a = input(loraName(linear, 'a'), [rank, dims.in]);
-    const b = input(loraName(linear, 'b'), [dims.out, rank]);
-    adapters[loraName(linear, 'a')] = a;
-    adapters[loraName(linear, 'b')] = b;
-    return add(y, matmul(matmul(x, a, { transposeB: true }), b, { transposeB: true, scale: alpha / rank }));
+  /** x · Wᵀ + scale · (x · aᵀ) · bᵀ, where the weights hold scale · b behind W. */
+  #project(x: Value, of: InputName): Projected {
+    const numLow = lowWidth(of, this.#lora);
+    const a = numLow === 0 ? null : input(adapterName(of, 'a'), [numLow, x.shape.at(-1)!]);
+    const low = a === null ? null : matmul(x, a, { transposeB: true });
+    const extended = low === null ? x : concat([x, low]);
+    const outputs = INPUTS[of].map((projection) => {
+      const dims = projectionDims(this.#architecture, projection);
+      const weight = input(weightName(projection), [dims.out, dims.in + numLow]);
+      return [projection, matmul(extended, weight, { transposeB: true })] as const;
+    });
+    return { of, outputs: Object.fromEntries(outputs), adapter: a === null || low === null ? null : { a, low } };
   }
 
-  #normalise(x: Value, weight: string): Value {
-    return mul(mul(x, inverseRms(x, this.#architecture.rmsEpsilon)), input(weight, [x.shape.at(-1)!]));
+  /** @returns ∂loss/∂source for each of `sources`; the gradients of adapters are added to `outputs` by name. */
+  #backward(
+    seeds: ReadonlyMap<Value, Value>,
+    sources: readonly Value[],
+    projected: readonly Projected[],
+    outputs: Record<string, Value>,
+  ): Value[] {
+    const adapted = projected.flatMap(({ of, outputs: ys, adapter }) =>
+      adapter === null ? [] : [{ of, ys, ...adapter }],
+    );
+    const results = adapted.flatMap(({ of, ys, low }) =>
+      Object.entries(ys).map(([projection, y]) => ({ name: gradientName(`${projection}.b`), y, low, of })),
+    );
+    const all = gradients(seeds, [...sources, ...adapted.map(({ a }) => a), ...results.map(({ y }) => y)]);
+    adapted.forEach(({ of }, index) => {
+      outputs[gradientName(adapterName(of, 'a'))] = all[sources.length + index]!;
+    });
+    const scale = this.#lora.alpha / this.#lora.rank;
+    results.forEach(({ name, low }, index) => {
+      const dy = all[sources.length + adapted.length + index]!;
+      outputs[name] = matmul(dy, low, { transposeA: true, scale });
+    });
+    return all.slice(0, sources.length);
   }
 
-  #headNorm(heads: Value, linear: 'q' | 'k'): Value {
-    return this.#architecture.hasHeadNorm ? this.#normalise(heads, headNormName(linear)) : heads;
-  }
-
-  /** The sign of the rotation is folded into `sin`: its first half is negated (see rope.ts). */
-  #rope(heads: Value): Value {
-    const table = (name: string) => input(name, ['T', 1, this.#architecture.headSize]);
-    return add(mul(heads, table('cos')), mul(swapHalves(heads), table('sin')));
+  #normalise(x: Value): Value {
+    return rmsNorm(x, input('norm', [x.shape.at(-1)!]), this.#architecture.rmsEpsilon);
   }
 }

@@ -1,17 +1,16 @@
 import type { Value } from '../graph/graph.ts';
+import type { Tensors } from '../graph/session.ts';
 import { GraphSession } from '../graph/session.ts';
 import type { Architecture } from './architecture.ts';
 import { BlockGraph } from './block-graph.ts';
 import { headGraph } from './head-graph.ts';
 import type { LoraConfig } from './policy-model.ts';
 
-/** Every graph that a pass may run. `base*` leave the adapter out; `saving` also gives what backward starts from. */
+/** Every graph that a pass may run. `saving` also gives what backward starts from. */
 export type GraphName =
   | 'attentionInput'
-  | 'baseAttentionInput'
   | 'attention'
   | 'output'
-  | 'baseOutput'
   | 'savingOutput'
   | 'recomputingOutput'
   | 'head'
@@ -21,6 +20,9 @@ export type GraphName =
   | 'attentionInputBackward'
   | 'firstAttentionInputBackward';
 
+/** Runs a graph; outputs that are not among `results` are allocated. */
+export type RunGraph = (graph: GraphName, feeds: Tensors, results: Tensors) => Promise<Tensors>;
+
 /** Sessions for one architecture, shared by all its layers: weights are fed. Each is created when first needed. */
 export class ModelSessions {
   readonly #graphs: Record<GraphName, () => Readonly<Record<string, Value>>>;
@@ -29,14 +31,11 @@ export class ModelSessions {
 
   constructor(architecture: Architecture, lora: LoraConfig, numThreads: number) {
     const graph = new BlockGraph(architecture, lora);
-    const base = new BlockGraph(architecture, null);
     this.#numThreads = numThreads;
     this.#graphs = {
       attentionInput: () => graph.attentionInput(),
-      baseAttentionInput: () => base.attentionInput(),
       attention: () => graph.attention(),
       output: () => ({ y: graph.output().y }),
-      baseOutput: () => ({ y: base.output().y }),
       savingOutput: () => graph.output(),
       recomputingOutput: () => {
         const { x2, gate, up } = graph.output();

@@ -1,45 +1,24 @@
-import { gradients } from '../graph/autodiff.ts';
 import type { Value } from '../graph/graph.ts';
-import {
-  gatherLast,
-  gatherRows,
-  input,
-  inverseRms,
-  log,
-  matmul,
-  mul,
-  reduceMax,
-  reshape,
-  softmax,
-  sub,
-} from '../graph/graph.ts';
+import { input, log, matmul, reduceMax, reshape, softmax, sub } from '../graph/graph.ts';
 import type { Architecture } from './architecture.ts';
 
 /**
- * Final norm, vocabulary and log-probability of one target per row.
+ * What a part of the vocabulary adds to the distribution of the next token.
  *
- * x [N, H], norm [H], vocabulary [V, H], targets int64 [N, 1] → logprob [N, 1], entropy [N, 1], and with `direction`
- * also ∂logprob/∂x [N, H]. A row's loss reaches x through its one log-probability, so that direction, scaled later by
- * ∂loss/∂logprob, is the whole backward pass: logits (V floats a row) never outlive the run that made them.
+ * h [N, H] normalised hidden states, vocabulary [C, H] → logPartition [N, 1] = log Σ exp(logit), meanLogit [N, 1] = Σ p · logit and, with
+ * `direction`, mean [N, H] = Σ p · vocabulary, where p sums to 1 over the part. Parts join like the blocks of an online softmax.
  */
 export function headGraph(architecture: Architecture, options: { direction: boolean }): Record<string, Value> {
-  const { hiddenSize, vocabSize, rmsEpsilon } = architecture;
-  const x = input('x', ['N', hiddenSize]);
-  const vocabulary = input('vocabulary', [vocabSize, hiddenSize]);
-  const targets = input('targets', ['N', 1], 'int64');
-  const h = mul(mul(x, inverseRms(x, rmsEpsilon)), input('norm', [hiddenSize]));
+  const { hiddenSize } = architecture;
+  const h = input('h', ['N', hiddenSize]);
+  const vocabulary = input('vocabulary', ['C', hiddenSize]);
   const logits = matmul(h, vocabulary, { transposeB: true });
   const probabilities = softmax(logits);
-  // log Σ exp(logit) = max logit - log(max probability): exact in float32 even when the target's probability underflows.
+  // log Σ exp(logit) = max logit - log(max probability).
   const logPartition = sub(reduceMax(logits, [-1]), log(reduceMax(probabilities, [-1])));
-  const logprob = sub(gatherLast(logits, targets), logPartition);
-  // Σ p · logit as a row-by-row dot product, which needs no [N, V] temporary.
-  const row = (value: Value) => reshape(value, ['N', 1, vocabSize]);
+  // A row-by-row dot product, which needs no [N, C] temporary.
+  const row = (value: Value) => reshape(value, ['N', 1, 'C']);
   const meanLogit = reshape(matmul(row(probabilities), row(logits), { transposeB: true }), ['N', 1]);
-  const entropy = sub(logPartition, meanLogit);
-  if (!options.direction) return { logprob, entropy };
-  // ∂logprob/∂h = vocabulary[target] - Σ p · vocabulary
-  const dh = sub(gatherRows(vocabulary, reshape(targets, ['N'])), matmul(probabilities, vocabulary));
-  const [dx] = gradients(new Map([[h, dh]]), [x]);
-  return { logprob, entropy, direction: dx! };
+  if (!options.direction) return { logPartition, meanLogit };
+  return { logPartition, meanLogit, mean: matmul(probabilities, vocabulary) };
 }

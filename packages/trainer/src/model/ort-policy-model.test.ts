@@ -143,6 +143,10 @@ test.each([
   ['keeping one layer of two', { memoryBudgetBytes: 30_000 }],
   ['query blocks of 3 tokens', { queryBlockTokens: 3 }],
   ['token-wise runs of 5 tokens', { chunkTokens: 5 }],
+  ['two threads', { numThreads: 2 }],
+  ['three threads, in many rounds', { numThreads: 3, chunkTokens: 3, queryBlockTokens: 4 }],
+  ['three threads, recomputing every layer', { numThreads: 3, memoryBudgetBytes: 0 }],
+  ['five threads, of which one has no thread of its own', { numThreads: 5 }],
 ] satisfies [string, OrtPolicyModelOptions][])('%s changes nothing', async (name, options) => {
   const row = packTrie(branchingGroups());
   const weights = lossWeights(row.targets.length);
@@ -165,10 +169,32 @@ test('activations stay inside the memory budget', async () => {
   expect(keeping.activationBytes - recomputing.activationBytes).toBe(intermediates * (TINY_ARCHITECTURE.numLayers - 1));
 });
 
-test('the same row gives the same bits again', async () => {
+test.each([1, 2, 3])('the same row gives the same bits again on %d threads', async (numThreads) => {
   const row = packTrie(branchingGroups());
   const weights = lossWeights(row.targets.length);
-  expect(await passes(tinyModel(), [row], weights)).toEqual(await passes(tinyModel(), [row], weights));
+  const first = await passes(tinyModel({ numThreads }), [row], weights);
+  expect(await passes(tinyModel({ numThreads }), [row], weights)).toEqual(first);
+});
+
+test('a row with fewer tokens than there are threads is computed', async () => {
+  const row = packTrie([[{ tokenIds: [3, 1], numPrompt: 1 }]]);
+  const one = await passes(tinyModel(), [row], Float32Array.of(1));
+  const three = await passes(tinyModel({ numThreads: 3 }), [row], Float32Array.of(1));
+  expect(maxDifference(one.logprobs, three.logprobs)).toBeLessThan(1e-6);
+  expect(maxDifference(one.gradient, three.gradient)).toBeLessThan(1e-6);
+});
+
+test('a vocabulary computed in several parts gives log-probabilities that sum to one', async () => {
+  const architecture = { ...TINY_ARCHITECTURE, vocabSize: 1100 };
+  const model = tinyModel({ numThreads: 2 }, architecture);
+  const prompt = [5, 900, 31];
+  const row = packTrie([Array.from({ length: 1100 }, (_, id) => ({ tokenIds: [...prompt, id], numPrompt: 3 }))]);
+  const { logprobs, entropies } = await model.forward(row);
+  const sum = logprobs.reduce((total, logprob) => total + Math.exp(logprob), 0);
+  const entropy = logprobs.reduce((total, logprob) => total - Math.exp(logprob) * logprob, 0);
+  console.log(`Σ p = ${sum}; entropy ${entropies[0]} against ${entropy} from the log-probabilities`);
+  expect(Math.abs(sum - 1)).toBeLessThan(1e-4);
+  expect(Math.abs(entropies[0]! - entropy)).toBeLessThan(1e-3);
 });
 
 test('only targeted layers have adapters, and their gradients equal those of the full set', async () => {
@@ -221,30 +247,33 @@ test.each([-1, TINY_ARCHITECTURE.vocabSize])('token id %d is refused', async (to
   });
 });
 
-test('the gate is released after every turn, also when the job is cancelled between two runs', async () => {
-  const row = packTrie(branchingGroups());
-  const controller = new AbortController();
-  let held = 0;
-  let turns = 0;
-  const gate = {
-    acquire: async () => {
-      expect(++held).toBe(1);
-      turns++;
-    },
-    release: () => void held--,
-  };
-  const model = tinyModel();
-  await model.forward(row, { gate, keepForBackward: true });
-  expect(turns).toBeGreaterThan(0);
-  expect(held).toBe(0);
-  controller.abort(new Error('stop'));
-  await expect(
-    model.backward(lossWeights(row.targets.length), { gate, signal: controller.signal }),
-  ).rejects.toMatchObject({
-    code: 'trainer.cancelled',
-  });
-  expect(held).toBe(0);
-});
+test.each([1, 2])(
+  '%d threads: the gate is released after every turn, also when the job is cancelled between two runs',
+  async (numThreads) => {
+    const row = packTrie(branchingGroups());
+    const controller = new AbortController();
+    let held = 0;
+    let turns = 0;
+    const gate = {
+      acquire: async () => {
+        expect(++held).toBe(1);
+        turns++;
+      },
+      release: () => void held--,
+    };
+    const model = tinyModel({ numThreads });
+    await model.forward(row, { gate, keepForBackward: true });
+    expect(turns).toBeGreaterThan(0);
+    expect(held).toBe(0);
+    controller.abort(new Error('stop'));
+    await expect(
+      model.backward(lossWeights(row.targets.length), { gate, signal: controller.signal }),
+    ).rejects.toMatchObject({
+      code: 'trainer.cancelled',
+    });
+    expect(held).toBe(0);
+  },
+);
 
 test('a row that is not in depth-first order is a bug of the packer', async () => {
   const row = packTrie(branchingGroups());

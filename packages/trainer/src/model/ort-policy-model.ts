@@ -3,12 +3,14 @@ import { GgufFile } from '@trainyard/native';
 import { TrainerError } from '../errors.ts';
 import type { Architecture } from './architecture.ts';
 import { readArchitecture } from './architecture.ts';
+import type { GradientBuffers } from './activations.ts';
 import { Activations } from './activations.ts';
-import { BlockCompute } from './block-compute.ts';
-import { ATTENTION_INPUT_LINEARS } from './block-graph.ts';
-import { ModelSessions } from './block-sessions.ts';
+import type { AdapterGradients } from './block-adapter.ts';
+import { BlockAdapter } from './block-adapter.ts';
 import { ComputeTurns } from './compute-turns.ts';
-import { HeadCompute } from './head-compute.ts';
+import type { GraphTiming, LaneOperation } from './lane-compute.ts';
+import { Lanes } from './lanes.ts';
+import { embedTokens, scatterDirections } from './embedding.ts';
 import { initialLoraParameters } from './lora-parameters.ts';
 import type {
   ComputeOptions,
@@ -24,17 +26,21 @@ import type { RowPlan, RowPlanOptions } from './row-plan.ts';
 import { planRow } from './row-plan.ts';
 import type { ModelWeights } from './weights.ts';
 import { readWeights } from './weights.ts';
-import { Workspace } from './workspace.ts';
+import { Workspace, sharedFloats } from './workspace.ts';
 
 export interface OrtPolicyModelOptions extends Partial<RowPlanOptions> {
   /** Default: rank 8, alpha 16, every linear layer, seed 0. */
   readonly lora?: LoraConfig;
-  /** Threads of one graph run. Default 2. */
+  /** Threads that compute. Default 2. */
   readonly numThreads?: number;
   /** What activations kept for backward may take; layers that do not fit are computed again. Default 2 GiB. */
   readonly memoryBudgetBytes?: number;
+  /** Told about every graph run, of all threads. */
+  readonly onRun?: (run: GraphTiming) => void;
 }
 
+// More would leave each lane so few tokens that reading the weights shows; further threads share graph runs.
+const MAX_LANES = 4;
 const DEFAULT_MEMORY_BUDGET_BYTES = 2 * 1024 ** 3;
 // 256 took 15 % more processor time, 1024 up to 5 % less, but the cores are then held for up to 100 ms.
 const DEFAULT_CHUNK_TOKENS = 512;
@@ -47,6 +53,9 @@ interface KeptForward {
   readonly activations: Activations;
   /** [N, H] ∂logprob/∂(final hidden state of its source). */
   readonly direction: Float32Array;
+  readonly gradients: GradientBuffers;
+  /** By lane and layer. */
+  readonly adapterGradients: readonly (readonly AdapterGradients[])[];
 }
 
 /** A language model on ONNX Runtime: small graphs run layer by layer, weights fed, float32 throughout. */
@@ -54,24 +63,35 @@ export class OrtPolicyModel implements PolicyModel {
   readonly architecture: Architecture;
   readonly lora: LoraParameters;
   readonly #weights: ModelWeights;
-  readonly #sessions: ModelSessions;
-  readonly #blocks: readonly BlockCompute[];
-  readonly #head: HeadCompute;
+  readonly #adapters: readonly BlockAdapter[];
+  readonly #lanes: Lanes;
   readonly #planOptions: RowPlanOptions;
   readonly #memoryBudgetBytes: number;
+  readonly #onRun: (run: GraphTiming) => void;
   readonly #workspace = new Workspace();
   #kept: KeptForward | null = null;
 
   constructor(architecture: Architecture, weights: ModelWeights, options: OrtPolicyModelOptions = {}) {
     const lora = initialLoraParameters(architecture, options.lora ?? DEFAULT_LORA_CONFIG);
-    const sessions = new ModelSessions(architecture, lora.config, options.numThreads ?? 2);
+    const numThreads = options.numThreads ?? 2;
+    const numLanes = Math.min(numThreads, MAX_LANES);
     this.architecture = architecture;
     this.lora = lora;
     this.#weights = weights;
-    this.#sessions = sessions;
-    this.#blocks = weights.blocks.map((block, layer) => new BlockCompute(architecture, block, lora, layer, sessions));
-    this.#head = new HeadCompute(architecture, weights, sessions);
+    this.#adapters = weights.blocks.map((block, layer) => new BlockAdapter(architecture, block.matrices, lora, layer));
+    this.#lanes = new Lanes(
+      {
+        architecture,
+        lora: lora.config,
+        numThreads: Math.floor(numThreads / numLanes),
+        blocks: weights.blocks.map((block, layer) => this.#adapters[layer]!.parameters(block)),
+        outputNorm: weights.outputNorm,
+        vocabulary: weights.output,
+      },
+      numLanes,
+    );
     this.#memoryBudgetBytes = options.memoryBudgetBytes ?? DEFAULT_MEMORY_BUDGET_BYTES;
+    this.#onRun = options.onRun ?? (() => {});
     this.#planOptions = {
       chunkTokens: options.chunkTokens ?? DEFAULT_CHUNK_TOKENS,
       queryBlockTokens: options.queryBlockTokens ?? DEFAULT_QUERY_BLOCK_TOKENS,
@@ -86,7 +106,7 @@ export class OrtPolicyModel implements PolicyModel {
     const file = GgufFile.open(options.modelPath);
     try {
       const architecture = readArchitecture(file);
-      return new OrtPolicyModel(architecture, readWeights(file, architecture), options);
+      return new OrtPolicyModel(architecture, readWeights(file, architecture, options.lora), options);
     } finally {
       file.close();
     }
@@ -95,73 +115,88 @@ export class OrtPolicyModel implements PolicyModel {
   async forward(row: PackedRow, options: ForwardOptions = {}): Promise<ForwardResult> {
     const { withoutAdapter = false, keepForBackward = false } = options;
     assert(!(withoutAdapter && keepForBackward), 'the base model alone has no adapter to differentiate');
+    assert.equal(row.sources.length, row.targets.length, 'each trained token has one source');
     this.#refuseUnknownTokens(row);
     this.#kept = null;
-    const plan = planRow(row, this.architecture, this.#weights.ropeFactors, this.#planOptions);
+    const { hiddenSize } = this.architecture;
+    const plan = planRow(row, this.architecture, this.#weights.ropeFactors, this.#planOptions, this.#lanes.length);
     const activations = new Activations(
       this.#workspace,
       this.architecture,
       plan.numTokens,
       keepForBackward ? this.#memoryBudgetBytes : null,
     );
+    const head = {
+      sources: row.sources,
+      targets: row.targets,
+      logprobs: sharedFloats(row.targets.length),
+      entropies: sharedFloats(row.targets.length),
+      direction: keepForBackward ? sharedFloats(row.targets.length * hiddenSize) : null,
+    };
+    const gradients = keepForBackward ? activations.gradients(this.#lanes.length) : null;
+    const adapterGradients = keepForBackward ? this.#adapterGradients() : [];
+    const layers = [...this.#adapters.keys()];
+    const inputs = [...layers, layers.length].map((layer) => activations.layerInput(layer));
+    const intermediates = layers.map((layer) => activations.intermediates(layer));
+    this.#lanes.begin((lane) => ({
+      lane,
+      share: plan.lanes[lane]!,
+      inputs,
+      intermediates,
+      head,
+      backward: gradients === null ? null : { gradients, adapters: adapterGradients[lane]! },
+    }));
+    for (const adapter of this.#adapters) adapter.load(withoutAdapter);
+    embedTokens(row.tokenIds, this.#weights.embedding, inputs[0]!);
     const turns = new ComputeTurns(options);
     try {
-      embedTokens(row.tokenIds, this.#weights.embedding, activations.layerInput(0));
-      for (const [layer, block] of this.#blocks.entries()) {
-        const x = activations.layerInput(layer);
-        const y = activations.layerInput(layer + 1);
-        const { q, k, v, o, ...intermediates } = activations.intermediates(layer);
-        await block.attentionInput(plan, turns, x, { q, k, v }, withoutAdapter);
-        await block.attention(plan, turns, { q, k, v }, { o });
-        await block.output(
-          plan,
-          turns,
-          { x, o },
-          activations.isKept(layer) ? { y, intermediates } : { y },
-          withoutAdapter,
-        );
+      for (const layer of layers) {
+        // A token's way from one attention to the next needs no other token: one round for both layers' halves.
+        const output = (of: number) =>
+          ({ kind: activations.isKept(of) ? 'savingOutput' : 'output', layer: of }) as const;
+        const before = layer === 0 ? [] : [output(layer - 1)];
+        await this.#run(turns, plan, 'chunks', [...before, { kind: 'attentionInput', layer }]);
+        await this.#run(turns, plan, 'attention', [{ kind: 'attention', layer }]);
+        if (layer === layers.length - 1) await this.#run(turns, plan, 'chunks', [output(layer)]);
       }
-      const { direction, ...result } = await this.#head.forward(
-        row,
-        turns,
-        activations.layerInput(this.#blocks.length),
-        keepForBackward,
-      );
-      if (direction !== null) this.#kept = { row, plan, activations, direction };
-      return result;
+      await this.#run(turns, plan, 'head', [{ kind: 'head' }]);
     } finally {
       turns.finish();
     }
+    const { logprobs, entropies, direction } = head;
+    if (direction !== null && gradients !== null)
+      this.#kept = { row, plan, activations, direction, gradients, adapterGradients };
+    return { logprobs, entropies };
   }
 
   async backward(lossGradient: Float32Array, options: ComputeOptions = {}): Promise<void> {
     assert(this.#kept !== null, 'backward needs a forward with keepForBackward before it');
-    const { row, plan, activations, direction } = this.#kept;
+    const { row, plan, activations, direction, gradients, adapterGradients } = this.#kept;
     assert.equal(lossGradient.length, row.targets.length, 'one ∂loss/∂logprob for each trained token');
     this.#kept = null;
     const turns = new ComputeTurns(options);
     try {
-      const gradient = activations.gradients();
-      scatterDirections(row.sources, direction, lossGradient, gradient.dy);
-      for (const [layer, block] of [...this.#blocks.entries()].reverse()) {
-        const x = activations.layerInput(layer);
-        const { q, k, v, o, ...intermediates } = activations.intermediates(layer);
+      scatterDirections(row.sources, direction, lossGradient, gradients.dy);
+      // What a layer's last round leaves to do for its tokens, joined to the first round of the layer below.
+      let pending: LaneOperation[] = [];
+      for (const layer of [...this.#adapters.keys()].reverse()) {
         if (!activations.isKept(layer)) {
-          await block.attentionInput(plan, turns, x, { q, k, v }, false);
-          await block.attention(plan, turns, { q, k, v }, { o });
-          await block.output(plan, turns, { x, o }, { intermediates }, false);
+          await this.#run(turns, plan, 'chunks', [...pending, { kind: 'attentionInput', layer }]);
+          await this.#run(turns, plan, 'attention', [{ kind: 'attention', layer }]);
+          pending = [{ kind: 'recomputingOutput', layer }];
         }
-        const { dy, residual, dO, dq, dk, dv } = gradient;
-        await block.outputBackward(plan, turns, { ...intermediates, o, dy }, { dx: residual, dO });
+        await this.#run(turns, plan, 'chunks', [...pending, { kind: 'outputBackward', layer }]);
+        pending = [];
         // Below the first layer there are only frozen embeddings.
-        const isFirst = layer === 0;
-        if (isFirst && !block.adapts(ATTENTION_INPUT_LINEARS)) break;
-        await block.attentionBackward(plan, turns, { q, k, v, dO }, { dq, dk, dv });
-        await block.attentionInputBackward(plan, turns, { x, dq, dk, dv, residual }, { dx: isFirst ? null : dy });
+        if (layer === 0 && !this.#adapters[0]!.adapts('attention')) break;
+        await this.#run(turns, plan, 'attention', [{ kind: 'attentionBackward', layer }]);
+        pending = [{ kind: 'attentionInputBackward', layer }];
       }
+      if (pending.length > 0) await this.#run(turns, plan, 'chunks', pending);
     } finally {
       turns.finish();
     }
+    for (const lane of adapterGradients) this.#adapters.forEach((adapter, layer) => adapter.addGradients(lane[layer]!));
   }
 
   /** Bytes of activation buffers now held. */
@@ -172,7 +207,33 @@ export class OrtPolicyModel implements PolicyModel {
   close(): void {
     this.#kept = null;
     this.#workspace.clear();
-    this.#sessions.close();
+    this.#lanes.close();
+  }
+
+  async #run(
+    turns: ComputeTurns,
+    plan: RowPlan,
+    parts: keyof RowPlan['numRounds'],
+    operations: readonly LaneOperation[],
+  ): Promise<void> {
+    for (let round = 0; round < plan.numRounds[parts]; round++) {
+      const timings = await turns.run(() => this.#lanes.run(operations, round));
+      timings.forEach(this.#onRun);
+    }
+  }
+
+  /** Zeroed sums for each lane and layer. */
+  #adapterGradients(): AdapterGradients[][] {
+    return Array.from({ length: this.#lanes.length }, (_, lane) =>
+      this.#adapters.map((adapter, layer) =>
+        Object.fromEntries(
+          Object.entries(adapter.gradientSizes()).map(([name, size]) => [
+            name,
+            this.#workspace.take(`${name}.${layer}.lane${lane}`, size).fill(0),
+          ]),
+        ),
+      ),
+    );
   }
 
   #refuseUnknownTokens(row: PackedRow): void {
@@ -187,25 +248,4 @@ export class OrtPolicyModel implements PolicyModel {
       }
     }
   }
-}
-
-/** embedding [V, H] → into [T, H] */
-function embedTokens(tokenIds: Int32Array, embedding: Float32Array, into: Float32Array): void {
-  const columns = into.length / tokenIds.length;
-  tokenIds.forEach((id, token) => into.set(embedding.subarray(id * columns, (id + 1) * columns), token * columns));
-}
-
-/** dy [T, H] = Σ over trained tokens i of lossGradient[i] · direction[i], added to the row of i's source. */
-function scatterDirections(
-  sources: Int32Array,
-  direction: Float32Array,
-  lossGradient: Float32Array,
-  dy: Float32Array,
-): void {
-  const columns = direction.length / sources.length;
-  dy.fill(0);
-  sources.forEach((source, i) => {
-    const weight = lossGradient[i]!;
-    for (let j = 0; j < columns; j++) dy[source * columns + j]! += weight * direction[i * columns + j]!;
-  });
 }

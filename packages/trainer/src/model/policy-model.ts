@@ -35,7 +35,7 @@ export interface LoraTensor {
   readonly half: LoraHalf;
   /** `a`: [rank, in]; `b`: [out, rank]; row-major, as PEFT stores them. */
   readonly dims: readonly [number, number];
-  /** Updated in place by the optimizer; read anew by every forward and backward. */
+  /** Updated in place by the optimizer; read anew by every forward. */
   readonly value: Float32Array;
   /** ∂loss/∂value, summed over every `backward` since the last time the caller cleared it. Same shape as `value`. */
   readonly gradient: Float32Array;

@@ -1,10 +1,10 @@
 import type { Architecture } from './architecture.ts';
 
 /**
- * Rotary position tables for `rope(x) = x · cos + swapHalves(x) · sin` (RoFormer, arXiv 2104.09864, half-rotation layout).
+ * Rotary position tables (RoFormer, arXiv 2104.09864).
  *
  * @param factors [D/2] divisors of the frequencies, or null
- * @returns cos and sin, [T, D] row-major; the first half of each row of sin is negated.
+ * @returns cos and sin, [T, D/2] row-major.
  */
 export function ropeTables(
   positions: Int32Array,
@@ -17,15 +17,13 @@ export function ropeTables(
     { length: half },
     (_, j) => ropeBase ** (-j / half) / (factors?.[j] ?? 1) / ropeScale,
   );
-  const cos = new Float32Array(positions.length * headSize);
-  const sin = new Float32Array(positions.length * headSize);
+  const cos = new Float32Array(positions.length * half);
+  const sin = new Float32Array(positions.length * half);
   positions.forEach((position, token) => {
     for (let j = 0; j < half; j++) {
       const angle = position * frequencies[j]!;
-      const first = token * headSize + j;
-      cos[first] = cos[first + half] = Math.cos(angle);
-      sin[first + half] = Math.sin(angle);
-      sin[first] = -sin[first + half]!;
+      cos[token * half + j] = Math.cos(angle);
+      sin[token * half + j] = Math.sin(angle);
     }
   });
   return { cos, sin };

@@ -2,8 +2,11 @@
 import type { Architecture } from './architecture.ts';
 import { linearDims } from './architecture.ts';
 import type { LoraParameters, PackedRow } from './policy-model.ts';
-import { LINEAR_NAMES } from './policy-model.ts';
+import { DEFAULT_LORA_CONFIG } from './policy-model.ts';
+import { projectionDims } from './projections.ts';
 import type { BlockWeights, ModelWeights } from './weights.ts';
+import { wideMatrices } from './weights.ts';
+import { sharedFloats } from './workspace.ts';
 
 export const TINY_ARCHITECTURE: Architecture = {
   name: 'llama',
@@ -42,27 +45,21 @@ export function tinyWeights(architecture: Architecture, random: Random): ModelWe
   const block = (): BlockWeights => ({
     attentionNorm: norm(hiddenSize),
     feedForwardNorm: norm(hiddenSize),
-    linears: Object.fromEntries(
-      LINEAR_NAMES.map((linear) => {
-        const dims = linearDims(architecture, linear);
-        return [linear, randoms(random, dims.in * dims.out, 2 / Math.sqrt(dims.in))];
-      }),
-    ) as BlockWeights['linears'],
-    biases: architecture.hasAttentionBias
-      ? {
-          q: randoms(random, linearDims(architecture, 'q').out, 0.5),
-          k: randoms(random, linearDims(architecture, 'k').out, 0.5),
-          v: randoms(random, linearDims(architecture, 'v').out, 0.5),
-        }
-      : null,
+    matrices: wideMatrices(architecture, DEFAULT_LORA_CONFIG, (linear) => {
+      const dims = linearDims(architecture, linear);
+      return randoms(random, dims.in * dims.out, 2 / Math.sqrt(dims.in));
+    }),
+    bias: architecture.hasAttentionBias ? randoms(random, projectionDims(architecture, 'qkv').out, 0.5) : null,
     headNorms: architecture.hasHeadNorm ? { q: norm(headSize), k: norm(headSize) } : null,
   });
   const embedding = randoms(random, vocabSize * hiddenSize, 1);
+  const output = sharedFloats(vocabSize * hiddenSize);
+  output.set(randoms(random, output.length, 0.5));
   return {
     embedding,
     blocks: Array.from({ length: numLayers }, block),
     outputNorm: norm(hiddenSize),
-    output: randoms(random, vocabSize * hiddenSize, 0.5),
+    output,
     ropeFactors: null,
   };
 }

@@ -2,8 +2,11 @@ import type { GgufFile } from '@trainyard/native';
 import type { Architecture } from './architecture.ts';
 import { linearDims } from './architecture.ts';
 import { toHalves } from './head-permutation.ts';
-import type { LinearName } from './policy-model.ts';
-import { LINEAR_NAMES } from './policy-model.ts';
+import type { LinearName, LoraConfig } from './policy-model.ts';
+import { DEFAULT_LORA_CONFIG } from './policy-model.ts';
+import type { ProjectionName } from './projections.ts';
+import { PROJECTIONS, PROJECTION_NAMES, WideMatrix, inputOf, lowWidth, projectionDims } from './projections.ts';
+import { sharedFloats } from './workspace.ts';
 
 /** Frozen weights of one block, float32. H hidden size, D head size. */
 export interface BlockWeights {
@@ -11,26 +14,28 @@ export interface BlockWeights {
   readonly attentionNorm: Float32Array;
   /** [H] */
   readonly feedForwardNorm: Float32Array;
-  /** [out, in] each, q and k in half-rotation order. */
-  readonly linears: Readonly<Record<LinearName, Float32Array>>;
-  /** [out] each; null without `hasAttentionBias`. */
-  readonly biases: Readonly<Record<'q' | 'k' | 'v', Float32Array>> | null;
+  /** [out, in] each and room for an adapter; q and k in half-rotation order. */
+  readonly matrices: Readonly<Record<ProjectionName, WideMatrix>>;
+  /** Of q, k and v, one behind the other; null without `hasAttentionBias`. */
+  readonly bias: Float32Array | null;
   /** [D] each; null without `hasHeadNorm`. */
   readonly headNorms: Readonly<Record<'q' | 'k', Float32Array>> | null;
 }
 
-/** Frozen weights of a model, float32. Linear weights exist once, as [out, in]: graphs transpose while multiplying. */
+/** Frozen weights of a model, float32. Linear weights exist once: graphs transpose while multiplying. */
 export interface ModelWeights {
-  /** [V, H] */
+  /** [V, H], shared memory */
   readonly embedding: Float32Array;
   readonly blocks: readonly BlockWeights[];
   /** [H] */
   readonly outputNorm: Float32Array;
-  /** [V, H]; the same array as `embedding` in a model that ties them. */
+  /** [V, H], shared memory; the same array as `embedding` in a model that ties them. */
   readonly output: Float32Array;
   /** [D/2] divisors of the rope frequencies (Llama 3.1 and later); null without. */
   readonly ropeFactors: Float32Array | null;
 }
+
+const ATTENTION = ['q', 'k', 'v'] as const;
 
 /** Names of the linear layers in GGUF files. */
 export const GGUF_LINEARS: Readonly<Record<LinearName, string>> = {
@@ -43,20 +48,35 @@ export const GGUF_LINEARS: Readonly<Record<LinearName, string>> = {
   down: 'ffn_down',
 };
 
-/** Reads every weight as float32, dequantising where needed: about four bytes of memory a parameter. */
-export function readWeights(file: Pick<GgufFile, 'tensors' | 'readF32'>, architecture: Architecture): ModelWeights {
-  const embedding = file.readF32('token_embd.weight');
+/**
+ * Reads every weight as float32, dequantising where needed: about four bytes of memory a parameter.
+ *
+ * @param lora The adapter to leave room for; another one costs a pass over the weights.
+ */
+export function readWeights(
+  file: Pick<GgufFile, 'tensors' | 'readF32'>,
+  architecture: Architecture,
+  lora: LoraConfig = DEFAULT_LORA_CONFIG,
+): ModelWeights {
+  const embedding = shared(file.readF32('token_embd.weight'));
   const optional = (name: string) => (file.tensors.has(name) ? file.readF32(name) : null);
   return {
     embedding,
-    blocks: Array.from({ length: architecture.numLayers }, (_, layer) => readBlock(file, architecture, `blk.${layer}`)),
+    blocks: Array.from({ length: architecture.numLayers }, (_, layer) =>
+      readBlock(file, architecture, lora, `blk.${layer}`),
+    ),
     outputNorm: file.readF32('output_norm.weight'),
-    output: optional('output.weight') ?? embedding,
+    output: file.tensors.has('output.weight') ? shared(file.readF32('output.weight')) : embedding,
     ropeFactors: optional('rope_freqs.weight'),
   };
 }
 
-function readBlock(file: Pick<GgufFile, 'readF32'>, architecture: Architecture, block: string): BlockWeights {
+function readBlock(
+  file: Pick<GgufFile, 'readF32'>,
+  architecture: Architecture,
+  lora: LoraConfig,
+  block: string,
+): BlockWeights {
   const read = (name: string) => file.readF32(`${block}.${name}`);
   const heads: Partial<Record<LinearName, number>> = { q: architecture.numHeads, k: architecture.numKvHeads };
   const inHalves = (linear: LinearName, matrix: Float32Array, columns: number) => {
@@ -69,11 +89,37 @@ function readBlock(file: Pick<GgufFile, 'readF32'>, architecture: Architecture, 
   return {
     attentionNorm: read('attn_norm.weight'),
     feedForwardNorm: read('ffn_norm.weight'),
-    linears: Object.fromEntries(LINEAR_NAMES.map((linear) => [linear, weight(linear)])) as Record<
-      LinearName,
-      Float32Array
-    >,
-    biases: architecture.hasAttentionBias ? { q: bias('q'), k: bias('k'), v: bias('v') } : null,
+    matrices: wideMatrices(architecture, lora, weight),
+    bias: architecture.hasAttentionBias ? joined(ATTENTION.map(bias)) : null,
     headNorms: architecture.hasHeadNorm ? { q: read('attn_q_norm.weight'), k: read('attn_k_norm.weight') } : null,
   };
+}
+
+/** @param weight [out, in] of a linear layer; asked for once each. */
+export function wideMatrices(
+  architecture: Architecture,
+  lora: LoraConfig,
+  weight: (linear: LinearName) => Float32Array,
+): Record<ProjectionName, WideMatrix> {
+  const matrices = PROJECTION_NAMES.map((projection) => [
+    projection,
+    new WideMatrix(
+      projectionDims(architecture, projection).in,
+      PROJECTIONS[projection].map(weight),
+      lowWidth(inputOf(projection), lora),
+    ),
+  ]);
+  return Object.fromEntries(matrices) as Record<ProjectionName, WideMatrix>;
+}
+
+function joined(parts: readonly Float32Array[]): Float32Array {
+  const result = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
+  parts.reduce((at, part) => (result.set(part, at), at + part.length), 0);
+  return result;
+}
+
+function shared(values: Float32Array): Float32Array {
+  const result = sharedFloats(values.length);
+  result.set(values);
+  return result;
 }

@@ -1,3 +1,6 @@
+/** Zeroed memory that every lane (thread) sees. */
+export const sharedFloats = (length: number): Float32Array => new Float32Array(new SharedArrayBuffer(4 * length));
+
 /**
  * Float32 buffers by name, kept from call to call: zeroing and faulting in fresh memory for every row costs more than the
  * element-wise half of a layer. Contents are whatever the last user left.
@@ -9,7 +12,7 @@ export class Workspace {
   take(name: string, length: number): Float32Array {
     let buffer = this.#buffers.get(name);
     if (buffer === undefined || buffer.length < length) {
-      buffer = new Float32Array(length);
+      buffer = sharedFloats(length);
       this.#buffers.set(name, buffer);
     }
     return buffer.subarray(0, length);

@@ -1,6 +1,6 @@
 import { writeGguf, type GgufTensorData, type GgufWritableValue } from '@trainyard/native';
 import { linearDims, type Architecture } from '../model/architecture.ts';
-import { LINEAR_NAMES } from '../model/policy-model.ts';
+import { PROJECTION_NAMES, PROJECTIONS } from '../model/projections.ts';
 import { randomSource, TINY_ARCHITECTURE, tinyWeights } from '../model/tiny-model.ts';
 import { GGUF_LINEARS } from '../model/weights.ts';
 
@@ -30,7 +30,7 @@ export const TINY_CHAT_TEMPLATE =
 
 /** Writes a random model file that llama.cpp and the trainer read, vocabulary and chat template included. */
 export function writeTinyGguf(path: string, a: Architecture, options: { readonly isTied?: boolean } = {}): void {
-  const tensors = tensorsOf(a).filter(({ name }) => options.isTied !== true || name !== 'output.weight');
+  const tensors = tinyTensors(a).filter(({ name }) => options.isTied !== true || name !== 'output.weight');
   writeGguf(path, { ...architectureMetadata(a), ...vocabularyMetadata() }, tensors);
 }
 
@@ -78,29 +78,41 @@ function byteToken(byte: number): string {
   return String.fromCodePoint(256 + rank);
 }
 
-/** Random weights as files of that architecture hold them; the interleaving of heads is whatever the numbers happen to mean. */
-function tensorsOf(a: Architecture): GgufTensorData[] {
+/** Random weights as the files of that architecture hold them; the interleaving of heads is whatever the numbers happen to mean. */
+export function tinyTensors(a: Architecture, isTied = false): GgufTensorData[] {
   const weights = tinyWeights(a, randomSource(21));
   const vector = (name: string, data: Float32Array) => ({ name, dims: [data.length], data });
-  const matrix = (name: string, columns: number, data: Float32Array) => ({
-    name,
-    dims: [columns, data.length / columns],
-    data,
-  });
   return [
-    matrix('token_embd.weight', a.hiddenSize, weights.embedding),
-    matrix('output.weight', a.hiddenSize, weights.output),
+    { name: 'token_embd.weight', dims: [a.hiddenSize, a.vocabSize], data: weights.embedding },
+    ...(isTied ? [] : [{ name: 'output.weight', dims: [a.hiddenSize, a.vocabSize], data: weights.output }]),
     vector('output_norm.weight', weights.outputNorm),
-    ...weights.blocks.flatMap((block, layer) => [
-      vector(`blk.${layer}.attn_norm.weight`, block.attentionNorm),
-      vector(`blk.${layer}.ffn_norm.weight`, block.feedForwardNorm),
-      ...LINEAR_NAMES.map((linear) =>
-        matrix(`blk.${layer}.${GGUF_LINEARS[linear]}.weight`, linearDims(a, linear).in, block.linears[linear]),
-      ),
-      ...Object.entries(block.biases ?? {}).map(([linear, data]) => vector(`blk.${layer}.attn_${linear}.bias`, data)),
-      ...Object.entries(block.headNorms ?? {}).map(([linear, data]) =>
-        vector(`blk.${layer}.attn_${linear}_norm.weight`, data),
-      ),
-    ]),
+    ...weights.blocks.flatMap((block, layer) => {
+      const prefix = `blk.${layer}`;
+      return [
+        vector(`${prefix}.attn_norm.weight`, block.attentionNorm),
+        vector(`${prefix}.ffn_norm.weight`, block.feedForwardNorm),
+        ...PROJECTION_NAMES.flatMap((projection) => {
+          let row = 0;
+          return PROJECTIONS[projection].flatMap((linear) => {
+            const dims = linearDims(a, linear);
+            const start = row;
+            row += dims.out;
+            return [
+              {
+                name: `${prefix}.${GGUF_LINEARS[linear]}.weight`,
+                dims: [dims.in, dims.out],
+                data: block.matrices[projection].plainRows(start, row),
+              },
+              ...(block.bias === null || projection !== 'qkv'
+                ? []
+                : [vector(`${prefix}.attn_${linear}.bias`, block.bias.subarray(start, row))]),
+            ];
+          });
+        }),
+        ...Object.entries(block.headNorms ?? {}).map(([linear, data]) =>
+          vector(`${prefix}.attn_${linear}_norm.weight`, data),
+        ),
+      ];
+    }),
   ];
 }

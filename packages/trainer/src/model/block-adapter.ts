@@ -1,0 +1,175 @@
+import type { Architecture } from './architecture.ts';
+import { linearDims } from './architecture.ts';
+import { adapterName, biasName, gradientName, headNormName, weightName } from './block-graph.ts';
+import type { LinearName, LoraHalf, LoraParameters, LoraTensor } from './policy-model.ts';
+import { LINEAR_NAMES } from './policy-model.ts';
+import type { InputName, ProjectionName, WideMatrix } from './projections.ts';
+import {
+  INPUTS,
+  INPUT_NAMES,
+  PROJECTIONS,
+  PROJECTION_NAMES,
+  adaptedLinears,
+  inputOf,
+  lowWidth,
+} from './projections.ts';
+import type { BlockWeights } from './weights.ts';
+import { sharedFloats } from './workspace.ts';
+
+/** What the graph before attention and the one behind it read. */
+const ATTENTION_INPUTS: readonly InputName[] = ['attention'];
+const OUTPUT_INPUTS: readonly InputName[] = INPUT_NAMES.filter((name) => name !== 'attention');
+
+type NamedArrays = Readonly<Record<string, { readonly data: Float32Array; readonly dims: readonly number[] }>>;
+
+/** Inputs of the two token-wise graphs that do not change from token to token. Large ones are shared memory. */
+export interface BlockParameters {
+  readonly attentionInput: NamedArrays;
+  readonly output: NamedArrays;
+}
+
+/** Sums over tokens, by output name of the backward graphs. */
+export type AdapterGradients = Readonly<Record<string, Float32Array>>;
+
+/** The adapter of one block as its graphs read it: joint `a` matrices, and `b` behind the weights. */
+export class BlockAdapter {
+  readonly #lora: LoraParameters;
+  readonly #tensors: ReadonlyMap<string, LoraTensor>;
+  readonly #matrices: Readonly<Record<ProjectionName, WideMatrix>>;
+  readonly #joint = new Map<InputName, NamedArrays[string]>();
+  readonly #outputRows: ReadonlyMap<LinearName, number>;
+
+  constructor(
+    architecture: Architecture,
+    matrices: Readonly<Record<ProjectionName, WideMatrix>>,
+    lora: LoraParameters,
+    layer: number,
+  ) {
+    this.#lora = lora;
+    this.#matrices = matrices;
+    this.#tensors = new Map(
+      lora.tensors
+        .filter((tensor) => tensor.layer === layer)
+        .map((tensor) => [`${tensor.linear}.${tensor.half}`, tensor]),
+    );
+    this.#outputRows = new Map(LINEAR_NAMES.map((linear) => [linear, linearDims(architecture, linear).out]));
+    for (const projection of PROJECTION_NAMES) matrices[projection].reserve(lowWidth(inputOf(projection), lora.config));
+    for (const input of INPUT_NAMES) {
+      const [first] = adaptedLinears(input, lora.config);
+      if (first === undefined) continue;
+      const dims = [lowWidth(input, lora.config), linearDims(architecture, first).in];
+      this.#joint.set(input, { data: sharedFloats(dims[0]! * dims[1]!), dims });
+    }
+  }
+
+  /** Whether any linear layer that reads the input carries an adapter. */
+  adapts(input: InputName): boolean {
+    return this.#joint.has(input);
+  }
+
+  /** Makes the graphs compute with the adapter as it is now, or without: with `a` zero whatever is behind the weights adds exactly 0. */
+  load(withoutAdapter: boolean): void {
+    const { rank, alpha } = this.#lora.config;
+    for (const [input, { data }] of this.#joint) {
+      if (withoutAdapter) data.fill(0);
+      else
+        adaptedLinears(input, this.#lora.config).reduce((at, linear) => {
+          const { value } = this.#tensor(linear, 'a');
+          data.set(value, at);
+          return at + value.length;
+        }, 0);
+    }
+    if (withoutAdapter) return;
+    this.#eachPlace((tensor, projection, firstRow, firstColumn) => {
+      const { data, width, columns } = this.#matrices[projection];
+      const numRows = tensor.value.length / rank;
+      for (let row = 0; row < numRows; row++) {
+        const to = (firstRow + row) * width + columns + firstColumn;
+        for (let j = 0; j < rank; j++) data[to + j] = (alpha / rank) * tensor.value[row * rank + j]!;
+      }
+    });
+  }
+
+  /** What the block's graphs read besides tokens: frozen weights, and the adapter in memory that `load` writes. */
+  parameters(weights: BlockWeights): BlockParameters {
+    return {
+      attentionInput: this.#arrays(weights, ATTENTION_INPUTS, weights.attentionNorm),
+      output: this.#arrays(weights, OUTPUT_INPUTS, weights.feedForwardNorm),
+    };
+  }
+
+  #arrays(weights: BlockWeights, inputs: readonly InputName[], norm: Float32Array): NamedArrays {
+    const vector = (data: Float32Array) => ({ data, dims: [data.length] });
+    const arrays: Record<string, NamedArrays[string]> = { norm: vector(norm) };
+    for (const name of inputs) {
+      const joint = this.#joint.get(name);
+      if (joint !== undefined) arrays[adapterName(name, 'a')] = joint;
+      for (const projection of INPUTS[name]) {
+        const { data, rows, width } = weights.matrices[projection];
+        arrays[weightName(projection)] = { data, dims: [rows, width] };
+      }
+    }
+    if (weights.bias !== null) arrays[biasName] = vector(weights.bias);
+    for (const linear of ['q', 'k'] as const) {
+      if (weights.headNorms !== null) arrays[headNormName(linear)] = vector(weights.headNorms[linear]);
+    }
+    return arrays;
+  }
+
+  /** Sizes of the gradients that backward graphs give, by output name. */
+  gradientSizes(): Readonly<Record<string, number>> {
+    const sizes: Record<string, number> = {};
+    for (const [input, { data }] of this.#joint) {
+      sizes[gradientName(adapterName(input, 'a'))] = data.length;
+      for (const projection of INPUTS[input]) {
+        const { rows } = this.#matrices[projection];
+        sizes[gradientName(adapterName(projection, 'b'))] = rows * lowWidth(input, this.#lora.config);
+      }
+    }
+    return sizes;
+  }
+
+  /** Adds what backward gave to the gradients of the adapter. */
+  addGradients(parts: AdapterGradients): void {
+    for (const input of this.#joint.keys()) {
+      const values = parts[gradientName(adapterName(input, 'a'))]!;
+      let at = 0;
+      for (const linear of adaptedLinears(input, this.#lora.config)) {
+        const { gradient } = this.#tensor(linear, 'a');
+        for (let i = 0; i < gradient.length; i++) gradient[i]! += values[at + i]!;
+        at += gradient.length;
+      }
+    }
+    const { rank } = this.#lora.config;
+    this.#eachPlace(({ gradient }, projection, firstRow, firstColumn, width) => {
+      const values = parts[gradientName(adapterName(projection, 'b'))]!;
+      const numRows = gradient.length / rank;
+      for (let row = 0; row < numRows; row++) {
+        const from = (firstRow + row) * width + firstColumn;
+        for (let j = 0; j < rank; j++) gradient[row * rank + j]! += values[from + j]!;
+      }
+    });
+  }
+
+  /** Where each `b` lies behind its projection's weights: first row, first column there, and the columns there are. */
+  #eachPlace(
+    visit: (b: LoraTensor, projection: ProjectionName, row: number, column: number, width: number) => void,
+  ): void {
+    for (const projection of PROJECTION_NAMES) {
+      const input = inputOf(projection);
+      const adapted = adaptedLinears(input, this.#lora.config);
+      let row = 0;
+      for (const linear of PROJECTIONS[projection]) {
+        if (adapted.includes(linear)) {
+          const column = adapted.indexOf(linear) * this.#lora.config.rank;
+          visit(this.#tensor(linear, 'b'), projection, row, column, lowWidth(input, this.#lora.config));
+        }
+        row += this.#outputRows.get(linear)!;
+      }
+    }
+  }
+
+  #tensor(linear: LinearName, half: LoraHalf): LoraTensor {
+    return this.#tensors.get(`${linear}.${half}`)!;
+  }
+}

@@ -1,0 +1,99 @@
+import type { Architecture } from './architecture.ts';
+import { linearDims } from './architecture.ts';
+import type { LinearName, LoraConfig } from './policy-model.ts';
+import { sharedFloats } from './workspace.ts';
+
+/** One matrix product of a block: linear layers whose outputs lie side by side. */
+export type ProjectionName = 'qkv' | 'o' | 'gate' | 'up' | 'down';
+
+/** What the linear layers of a block read. Their adapters' `a` are rows of one matrix. */
+export type InputName = 'attention' | 'o' | 'feedForward' | 'down';
+
+export const PROJECTIONS: Readonly<Record<ProjectionName, readonly LinearName[]>> = {
+  qkv: ['q', 'k', 'v'],
+  o: ['o'],
+  gate: ['gate'],
+  up: ['up'],
+  down: ['down'],
+};
+
+export const INPUTS: Readonly<Record<InputName, readonly ProjectionName[]>> = {
+  attention: ['qkv'],
+  o: ['o'],
+  feedForward: ['gate', 'up'],
+  down: ['down'],
+};
+
+export const PROJECTION_NAMES = Object.keys(PROJECTIONS) as ProjectionName[];
+export const INPUT_NAMES = Object.keys(INPUTS) as InputName[];
+
+export function projectionDims(architecture: Architecture, projection: ProjectionName): { in: number; out: number } {
+  const dims = PROJECTIONS[projection].map((linear) => linearDims(architecture, linear));
+  return { in: dims[0]!.in, out: dims.reduce((sum, { out }) => sum + out, 0) };
+}
+
+/** The linear layers reading an input that carry an adapter, in the order of their rows in the joint `a`. */
+export const adaptedLinears = (input: InputName, lora: LoraConfig): readonly LinearName[] =>
+  INPUTS[input].flatMap((projection) => PROJECTIONS[projection]).filter((linear) => lora.targets.includes(linear));
+
+/** Rows of the joint `a` of an input, which are also the columns that its projections have behind their weights. */
+export const lowWidth = (input: InputName, lora: LoraConfig): number => lora.rank * adaptedLinears(input, lora).length;
+
+export const inputOf = (projection: ProjectionName): InputName =>
+  INPUT_NAMES.find((input) => INPUTS[input].includes(projection))!;
+
+/**
+ * A frozen weight matrix with room for adapters behind each row: `[W | scale · b]`.
+ *
+ * With the input extended likewise, `[x | x · aᵀ]`, one product gives `x · Wᵀ + scale · (x · aᵀ) · bᵀ`. As products of their own the
+ * rank-8 halves cost a tenth of a step: they are bound by memory.
+ */
+export class WideMatrix {
+  readonly rows: number;
+  readonly columns: number;
+  #data: Float32Array;
+  #extra: number;
+
+  /** @param parts Stacked below each other, `columns` wide each. */
+  constructor(columns: number, parts: readonly Float32Array[], extra: number) {
+    this.columns = columns;
+    this.rows = parts.reduce((sum, part) => sum + part.length, 0) / columns;
+    this.#extra = extra;
+    this.#data = sharedFloats(this.rows * this.width);
+    let row = 0;
+    for (const part of parts) {
+      for (let from = 0; from < part.length; from += columns)
+        this.#data.set(part.subarray(from, from + columns), row++ * this.width);
+    }
+  }
+
+  /** [rows, width] */
+  get data(): Float32Array {
+    return this.#data;
+  }
+
+  get width(): number {
+    return this.columns + this.#extra;
+  }
+
+  /** Lays the matrix out anew when the room behind each row is not `extra` columns. Views of `data` taken before are stale then. */
+  reserve(extra: number): void {
+    if (extra === this.#extra) return;
+    const from = this.#data;
+    const oldWidth = this.width;
+    this.#extra = extra;
+    this.#data = sharedFloats(this.rows * this.width);
+    for (let row = 0; row < this.rows; row++)
+      this.#data.set(from.subarray(row * oldWidth, row * oldWidth + this.columns), row * this.width);
+  }
+
+  /** A copy of rows start ≤ i < end without what is behind them. */
+  plainRows(start: number, end: number): Float32Array {
+    const result = new Float32Array((end - start) * this.columns);
+    for (let row = start; row < end; row++) {
+      const at = row * this.width;
+      result.set(this.#data.subarray(at, at + this.columns), (row - start) * this.columns);
+    }
+    return result;
+  }
+}
