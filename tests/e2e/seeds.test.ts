@@ -1,7 +1,7 @@
 /**
- * What a seed fixes. The random numbers of a reply follow from its seed alone; the logits they meet depend a little on what else llama.cpp
- * computes in the same call and on where in the KV cache a prompt lies. So the first request of a fresh service
- * always gives the same tokens, and later ones give tokens that part where a draw is that close. How often that is, is printed and bounded.
+ * What a seed fixes. The random numbers of a reply follow from its seed alone; the logits they meet depend a little on where among other cells of
+ * the KV cache a prompt lies. So the first request of a fresh service always gives the same tokens, and later ones nearly always:
+ * a difference must meet a draw that is that close. How often that is, is printed and bounded.
  */
 import { Trainyard } from '@trainyard/sdk';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -11,8 +11,8 @@ import { scoredGroup } from '../support/groups.ts';
 
 const BASE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 const TIMEOUT_MS = 600_000;
-/** Seen: 0.07, between a prompt computed alone and beside others. */
-const MAX_LOGPROB_DIFFERENCE = 0.3;
+/** Seen: 0.015, after a cache hit. */
+const MAX_LOGPROB_DIFFERENCE = 0.1;
 
 interface Choice {
   readonly tokenIds: readonly number[];
@@ -31,7 +31,7 @@ const SHIP = {
   required: ['name', 'year', 'cargo'],
 };
 const REQUESTS: Readonly<Record<string, { seed: number } & Record<string, unknown>>> = {
-  'a short prompt': { ...asks('Tell me a story.'), seed: 1, max_tokens: 200 },
+  'a short prompt': { ...asks('Tell me a story.'), seed: 1, max_tokens: 120 },
   'a long prompt': { ...asks(`${LOG.repeat(12)}Go on.`), seed: 2, max_tokens: 80 },
   'n = 4': { ...asks('Name a city and say why.'), seed: 3, n: 4, max_tokens: 60 },
   'a schema': {
@@ -178,7 +178,7 @@ describe('the same seed and the same request', () => {
         numTokens += of;
       }
       console.log(`in all ${numSame} of ${numTokens} tokens are the same before anything parts`);
-      expect(numSame / numTokens).toBeGreaterThan(0.7);
+      expect(numSame / numTokens).toBeGreaterThan(0.85);
     },
     TIMEOUT_MS,
   );
