@@ -5,14 +5,13 @@ import type { ExportFormat, ExportRequest, ExportResult, LoraConfig, MergedType 
 
 import type { ExportQueue } from '../backends.ts';
 import type { ExchangeBackend } from '../hosts/embedded-exchange.ts';
+import { WorkLoop } from '../jobs/work-loop.ts';
 import { ExchangeError } from './exchange-error.ts';
 
 /** An export that was in flight at so many crashes of the whole service is taken to be the reason. */
 const MAX_ATTEMPTS = 3;
 /** Another replica may have queued an export: looked for this often when nobody notifies. */
 const POLL_MS = 5_000;
-/** Pause after an unexpected failure of the store, so that the loop does not spin. */
-const RETRY_AFTER_FAILURE_MS = 2_000;
 
 export interface ExportWorkerOptions {
   readonly store: Store;
@@ -32,28 +31,36 @@ export interface ExportWorkerOptions {
 export class ExportWorker implements ExportQueue {
   readonly #options: ExportWorkerOptions;
   #current: { job: ModelExport; controller: AbortController; ended: Promise<void> } | null = null;
-  #isStopping = false;
-  #wake: PromiseWithResolvers<void> = Promise.withResolvers();
-  #loop: Promise<void> | null = null;
+  readonly #loop: WorkLoop;
 
   constructor(options: ExportWorkerOptions) {
     this.#options = options;
+    const { store, log } = options;
+    this.#loop = new WorkLoop({
+      name: 'export worker',
+      pollMs: POLL_MS,
+      workOnce: async () => {
+        const job = await store.claimNextExport();
+        if (job !== null) await this.#see(job);
+        return job !== null;
+      },
+      log,
+    });
   }
 
   start(): void {
-    this.#loop ??= this.#run();
+    this.#loop.start();
   }
 
   /** Stops after putting the export in flight back into the queue. */
   async stop(): Promise<void> {
-    this.#isStopping = true;
+    const stopped = this.#loop.stop();
     this.#current?.controller.abort(new DOMException('the service is shutting down', 'AbortError'));
-    this.notify();
-    await this.#loop;
+    await stopped;
   }
 
   notify(): void {
-    this.#wake.resolve();
+    this.#loop.notify();
   }
 
   async cancelExport(exportId: string): Promise<void> {
@@ -71,27 +78,6 @@ export class ExportWorker implements ExportQueue {
     await current.ended;
   }
 
-  async #run(): Promise<void> {
-    const { store, log } = this.#options;
-    while (!this.#isStopping) {
-      this.#wake = Promise.withResolvers();
-      try {
-        const job = await store.claimNextExport();
-        if (job === null) await this.#sleep(POLL_MS);
-        else await this.#see(job);
-      } catch (error) {
-        log(`export worker: ${(error as Error).message}`);
-        await this.#sleep(RETRY_AFTER_FAILURE_MS);
-      }
-    }
-  }
-
-  async #sleep(ms: number): Promise<void> {
-    const timer = setTimeout(() => this.notify(), ms);
-    await this.#wake.promise;
-    clearTimeout(timer);
-  }
-
   /** One export, from claim to its end (or back to the queue at shutdown). */
   async #see(job: ModelExport): Promise<void> {
     const controller = new AbortController();
@@ -102,7 +88,7 @@ export class ExportWorker implements ExportQueue {
     } catch (error) {
       // Deleted or put back: either way it has no end here.
       if (!controller.signal.aborted) await this.#fail(job, error);
-      else if (this.#isStopping) await this.#options.store.releaseExport(job.id, job.numAttempts);
+      else if (this.#loop.isStopping) await this.#options.store.releaseExport(job.id, job.numAttempts);
     } finally {
       this.#current = null;
       ended.resolve();
@@ -185,8 +171,8 @@ export class ExportWorker implements ExportQueue {
       } catch (failure) {
         // Nobody else ends it, and its reader waits: a full disk may have room again.
         log(`export ${job.id}: its failure cannot be recorded yet: ${(failure as Error).message}`);
-        if (this.#isStopping) return;
-        await this.#sleep(RETRY_AFTER_FAILURE_MS);
+        if (this.#loop.isStopping) return;
+        await this.#loop.pauseAfterFailure();
       }
     }
   }

@@ -17,6 +17,7 @@ import { TrainingRunError, type TrainingBackend } from '../hosts/embedded-traini
 import type { TrainingJobKind, TrainingJobRequest } from '../hosts/messages.ts';
 import { endData, startedLine, wireEvent } from './job-events.ts';
 import { jobWeights } from './job-weights.ts';
+import { WorkLoop } from './work-loop.ts';
 import { removeEnded, removeIfEnded } from './snapshot-folders.ts';
 
 /** A worker that misses two heartbeats is taken for dead. */
@@ -28,8 +29,6 @@ const POLL_MS = 1_000;
 const MAX_LOSSES_WITHOUT_PROGRESS = 3;
 /** A job that was in flight at so many crashes of the whole service, without finishing a gradient step in between, is taken to be the reason. */
 const MAX_ATTEMPTS = 5;
-/** Pause after an unexpected failure of the store (a full disk, say), so that the loop does not spin. */
-const RETRY_AFTER_FAILURE_MS = 2_000;
 
 export interface TrainingWorkerOptions {
   readonly store: Store;
@@ -52,28 +51,39 @@ export class TrainingWorker implements TrainingQueue {
   readonly #options: TrainingWorkerOptions;
   readonly #workerId = randomUUID();
   #current: { job: ClaimedJob; controller: AbortController; ended: Promise<void> } | null = null;
-  #isStopping = false;
-  #wake: PromiseWithResolvers<void> = Promise.withResolvers();
-  #loop: Promise<void> | null = null;
+  readonly #loop: WorkLoop;
 
   constructor(options: TrainingWorkerOptions) {
     this.#options = options;
+    const { store, log } = options;
+    this.#loop = new WorkLoop({
+      name: 'training worker',
+      pollMs: POLL_MS,
+      workOnce: async () => {
+        const job = await store.claimNextJob(this.#workerId, LEASE_MS);
+        if (job !== null) await this.#see(job);
+        return job !== null;
+      },
+      log,
+    });
   }
 
   start(): void {
-    this.#loop ??= this.#run();
+    const { store, workDirectory, log } = this.#options;
+    removeEnded(store, workDirectory)
+      .catch((error: unknown) => log(`old snapshots stay on disk: ${String(error)}`))
+      .finally(() => this.#loop.start());
   }
 
   /** Stops after putting the job in flight back into the queue; it goes on from its last gradient step when a worker starts again. */
   async stop(): Promise<void> {
-    this.#isStopping = true;
+    const stopped = this.#loop.stop();
     this.#current?.controller.abort(new DOMException('the service is shutting down', 'AbortError'));
-    this.notify();
-    await this.#loop;
+    await stopped;
   }
 
   notify(): void {
-    this.#wake.resolve();
+    this.#loop.notify();
   }
 
   async stopJob(jobId: string): Promise<void> {
@@ -87,32 +97,7 @@ export class TrainingWorker implements TrainingQueue {
   }
 
   isHealthy(): boolean {
-    return !this.#isStopping && this.#options.backend.isHealthy();
-  }
-
-  async #run(): Promise<void> {
-    const { store, log } = this.#options;
-    await removeEnded(store, this.#options.workDirectory).catch((error: unknown) =>
-      log(`old snapshots stay on disk: ${String(error)}`),
-    );
-    while (!this.#isStopping) {
-      this.#wake = Promise.withResolvers();
-      try {
-        const job = await store.claimNextJob(this.#workerId, LEASE_MS);
-        if (job === null) await this.#sleep(POLL_MS);
-        else await this.#see(job);
-      } catch (error) {
-        // A job that could not be finished keeps its row: its lease runs out and it is tried again.
-        log(`training worker: ${(error as Error).message}`);
-        await this.#sleep(RETRY_AFTER_FAILURE_MS);
-      }
-    }
-  }
-
-  async #sleep(ms: number): Promise<void> {
-    const timer = setTimeout(() => this.notify(), ms);
-    await this.#wake.promise;
-    clearTimeout(timer);
+    return !this.#loop.isStopping && this.#options.backend.isHealthy();
   }
 
   /** One job, from claim to terminal event (or back to the queue at shutdown). */
@@ -136,7 +121,7 @@ export class TrainingWorker implements TrainingQueue {
         await this.#options.blobs.discardDirectory(staged);
       }
     } catch (error) {
-      if (this.#isStopping) {
+      if (this.#loop.isStopping) {
         await store.releaseLease(job.id, job.fencingToken).catch(ignoreLostLease);
         return;
       }
