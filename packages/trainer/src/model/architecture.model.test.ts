@@ -5,7 +5,7 @@ import { GgufFile, LlamaContext, LlamaModel, writeGguf } from '@trainyard/native
 import { afterAll, expect, test } from 'vitest';
 import type { Architecture } from './architecture.ts';
 import { readArchitecture } from './architecture.ts';
-import { tinyTensors } from '../test-support/tiny-gguf.ts';
+import { architectureMetadata, tinyTensors } from '../test-support/tiny-gguf.ts';
 import { toHalves, toInterleaved } from './head-permutation.ts';
 import { OrtPolicyModel } from './ort-policy-model.ts';
 import { TINY_ARCHITECTURE, randomSource } from './tiny-model.ts';
@@ -16,24 +16,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 type Tensors = Parameters<typeof writeGguf>[2];
 type Metadata = Parameters<typeof writeGguf>[1];
 
-function metadataOf(a: Architecture): Record<string, Metadata[string]> {
-  return {
-    'general.architecture': a.name,
-    'tokenizer.ggml.model': 'none',
-    [`${a.name}.vocab_size`]: { u32: a.vocabSize },
-    [`${a.name}.context_length`]: { u32: 256 },
-    [`${a.name}.block_count`]: { u32: a.numLayers },
-    [`${a.name}.embedding_length`]: { u32: a.hiddenSize },
-    [`${a.name}.feed_forward_length`]: { u32: a.feedForwardSize },
-    [`${a.name}.attention.head_count`]: { u32: a.numHeads },
-    [`${a.name}.attention.head_count_kv`]: { u32: a.numKvHeads },
-    [`${a.name}.attention.key_length`]: { u32: a.headSize },
-    [`${a.name}.attention.value_length`]: { u32: a.headSize },
-    [`${a.name}.attention.layer_norm_rms_epsilon`]: a.rmsEpsilon,
-    [`${a.name}.rope.freq_base`]: a.ropeBase,
-    [`${a.name}.rope.dimension_count`]: { u32: a.headSize },
-  };
-}
+const metadataOf = (a: Architecture) => ({ ...architectureMetadata(a), 'tokenizer.ggml.model': 'none' });
 
 const QWEN2 = { name: 'qwen2', hasAttentionBias: true, hasInterleavedHeads: false };
 const QWEN3 = { name: 'qwen3', hasHeadNorm: true, hasInterleavedHeads: false };

@@ -34,7 +34,8 @@ export function writeTinyGguf(path: string, a: Architecture, options: { readonly
   writeGguf(path, { ...architectureMetadata(a), ...vocabularyMetadata() }, tensors);
 }
 
-function architectureMetadata(a: Architecture): Record<string, GgufWritableValue> {
+/** Metadata of the architecture alone, without a vocabulary. */
+export function architectureMetadata(a: Architecture): Record<string, GgufWritableValue> {
   return {
     'general.architecture': a.name,
     'general.name': 'Tiny',
