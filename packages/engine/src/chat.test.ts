@@ -215,6 +215,18 @@ describe('a template of the request', () => {
     expect(reply.completed).toBeDefined();
   });
 
+  test('that fails is told between steps: nobody waits for the steps of others to be refused', async () => {
+    const { harness, sandbox, calls, own } = held();
+    const reply = own();
+    const other = harness.submit({ maxTokens: 3, ignoreEos: true });
+    sandbox.settle[0]!.reject(new Error('the template took more than 5 s'));
+    await turn();
+    expect(reply.failed?.code).toBe('engine.template_failed');
+    expect([reply.numEnds, calls()]).toEqual([1, 1]);
+    harness.run();
+    expect([reply.numEnds, other.numEnds]).toEqual([1, 1]);
+  });
+
   test('that fails, or renders what does not fit, fails its request', async () => {
     const { harness, sandbox, own } = held();
     const [broken, long] = [own(), own()];

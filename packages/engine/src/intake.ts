@@ -62,9 +62,20 @@ export class Intake {
       const prompt = encodePrompt(request, parts, controller.signal);
       const prepared = this.#prepare(request, prompt, controller);
       if (prepared instanceof Promise) {
-        const preparation = new Preparation({ request, arrival, emit }, prepared, controller, onPrepared);
+        const preparation = new Preparation({ request, arrival, emit }, prepared, controller, () => {
+          this.#endRefused(preparation);
+          onPrepared();
+        });
         this.#preparing.set(request.requestId, preparation);
       } else this.#admit(request, arrival, prepared, emit);
+    });
+  }
+
+  /** A refusal needs no step: who is refused is told at once, however long the steps of others take. */
+  #endRefused({ request, emit, outcome, isAborted }: Preparation): void {
+    if (isAborted || outcome?.kind !== 'failed' || !this.#preparing.delete(request.requestId)) return;
+    attempt(emit, () => {
+      throw outcome.error;
     });
   }
 

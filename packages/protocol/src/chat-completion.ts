@@ -34,7 +34,9 @@ export const ToolSchema = Type.Object({
 });
 export type Tool = Static<typeof ToolSchema>;
 
-const StopString = Type.String({ minLength: 1 });
+/** Characters of one stop string: more than the engine takes of all together. */
+const MAX_STOP_CHARACTERS = 16_384;
+const StopString = Type.String({ minLength: 1, maxLength: MAX_STOP_CHARACTERS });
 const TokenId = Type.Integer({ minimum: 0 });
 
 /** Keys are token ids in decimal, values are added to the logit (clamped to [-100, 100]). */

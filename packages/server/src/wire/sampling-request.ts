@@ -129,7 +129,7 @@ export function toGenerateRequest(
     skipSpecialTokens: body.skip_special_tokens ?? true,
     truncatePromptTokens: body.truncate_prompt_tokens ?? null,
     truncationSide: body.truncation_side ?? 'left',
-    allowedTokenIds: body.allowed_token_ids ?? null,
+    allowedTokenIds: body.allowed_token_ids?.map((id) => tokenIdWithin('allowed_token_ids', id, vocabSize)) ?? null,
     badWords: body.bad_words ?? [],
     repetitionDetection: repetitionDetection(body),
     constraint: outputConstraint(body)?.spec ?? null,
