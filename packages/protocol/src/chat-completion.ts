@@ -34,6 +34,8 @@ export const ToolSchema = Type.Object({
 });
 export type Tool = Static<typeof ToolSchema>;
 
+/** Characters of a chat template that comes with a request; real ones have up to 30,000. */
+const MAX_TEMPLATE_CHARACTERS = 262_144;
 /** Characters of one stop string: more than the engine takes of all together. */
 const MAX_STOP_CHARACTERS = 16_384;
 const StopString = Type.String({ minLength: 1, maxLength: MAX_STOP_CHARACTERS });
@@ -160,7 +162,7 @@ export const ChatCompletionRequestSchema = Type.Object(
     documents: optionalNullable(
       Type.Array(Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } })),
     ),
-    chat_template: optionalNullable(Type.String()),
+    chat_template: optionalNullable(Type.String({ maxLength: MAX_TEMPLATE_CHARACTERS })),
     chat_template_kwargs: optionalNullable(JsonObjectSchema),
     mm_processor_kwargs: optionalNullable(JsonObjectSchema),
     media_io_kwargs: optionalNullable(JsonObjectSchema),

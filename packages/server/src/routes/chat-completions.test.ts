@@ -310,6 +310,21 @@ describe('refused requests', () => {
   });
 
   test.each([
+    ['messages', Array.from({ length: 513 }, () => ({ role: 'user', content: 'a' })), /513$/],
+    ['characters', [{ role: 'user', content: 'a'.repeat(512 * 256 + 1) }], /131072 characters can fit, .* 131073$/],
+  ])('more %s than can fit are refused before they travel to the engine', async (_what, messages, message) => {
+    const numBefore = server.inference.requests.length;
+    const response = await server.chat({ messages });
+    expect(response.statusCode).toBe(400);
+    expect(response.json<ErrorBody>().error).toMatchObject({
+      code: 'engine.context_too_long',
+      param: 'messages',
+      message: expect.stringMatching(message),
+    });
+    expect(server.inference.requests).toHaveLength(numBefore);
+  });
+
+  test.each([
     [{ structured_outputs: { regex: '(' } }, 'constraint', 'structured_outputs'],
     [{ response_format: { type: 'json_object' } }, 'constraint', 'response_format'],
     [{ tools: [TOOL], tool_choice: 'required' }, 'constraint', 'tools'],

@@ -5,6 +5,7 @@ import type { ResolvedModel } from '../model-names.ts';
 import { RequestError } from '../request-error.ts';
 import { conflict } from './conflict.ts';
 import { messageText } from './message-text.ts';
+import { checkPromptSize } from './prompt-size.ts';
 import {
   checkSharedFields,
   type RequestContext,
@@ -129,6 +130,7 @@ export function toChatGenerateRequest(
   context: RequestContext,
   format: AnswerFormat,
 ): GenerateRequest {
+  checkPromptSize(body.messages, context.contextLength);
   const request = toGenerateRequest(body, context, {
     prompt: {
       kind: 'chat',
