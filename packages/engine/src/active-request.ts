@@ -1,6 +1,7 @@
+import type { TokenMatcher } from '@trainyard/constraints';
 import type { BadWords } from './bad-words.ts';
 import type { BeamSearch } from './beam-search.ts';
-import type { ConstraintStart, TokenMatcher } from './constraint.ts';
+import type { ConstraintStart } from './constraint.ts';
 import type { EngineErrorCode } from './errors.ts';
 import type { EngineEvent, GenerateRequest, TokenFace, Usage } from './generate-request.ts';
 import type { RunnerAdapter } from './model-runner.ts';

@@ -1,8 +1,8 @@
-import { ConstraintError, type Constraints, type ConstraintSpec } from '@trainyard/constraints';
+import { ConstraintError, type Constraints, type ConstraintSpec, type TokenMatcher } from '@trainyard/constraints';
 import type { ToolFormat } from '@trainyard/tokenizer';
 import { callFormat, type CallFormatOptions } from './call-format.ts';
 import type { EngineTokenizer } from './chat.ts';
-import type { ConstraintCompiler, TokenMatcher } from './constraint.ts';
+import type { ConstraintCompiler } from './constraint.ts';
 
 /** Compiles {@link ConstraintSpec}s, and says in them what the engine itself asks of replies. */
 export class ConstraintSpecs implements ConstraintCompiler {

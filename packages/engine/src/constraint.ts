@@ -1,24 +1,10 @@
+import type { TokenMatcher } from '@trainyard/constraints';
 import type { ToolDescription, ToolFormat } from '@trainyard/tokenizer';
 import type { EngineTokenizer } from './chat.ts';
 import { EngineError } from './errors.ts';
 import { MarkerFinder } from './marker-finder.ts';
 import type { TokenMask } from './token-mask.ts';
 import { allow, allowsOnly, maskRow } from './token-mask.ts';
-
-/** How far one reply has got in a constraint, and what may come next. It is fed token by token and closed by who got it. */
-export interface TokenMatcher {
-  /** Writes which tokens may come next, `[ceil(V / 32)]`: bit `id % 32` of word `id / 32`. */
-  fillMask(mask: Uint32Array): void;
-  /** Goes on by one token. @returns false, changed in nothing, when the token may not come next */
-  accept(tokenId: number): boolean;
-  /** Nothing but the end can come. */
-  readonly isStopped: boolean;
-  /** What was accepted is complete; more may be possible. */
-  readonly canEnd: boolean;
-  /** An independent matcher in the same state. */
-  clone(): TokenMatcher;
-  close(): void;
-}
 
 /** The engine part that understands constraints; the engine itself knows no kind of them. */
 export interface ConstraintCompiler {

@@ -1,5 +1,6 @@
 /** For tests: a constraint that only numbers satisfy, over one token a byte. */
-import type { ConstraintCompiler, TokenMatcher } from './constraint.ts';
+import type { TokenMatcher } from '@trainyard/constraints';
+import type { ConstraintCompiler } from './constraint.ts';
 import { EOS } from './engine-harness.ts';
 import { allow } from './token-mask.ts';
 

@@ -1,8 +1,8 @@
-export type { ConstraintSpec, WhitespaceOption } from '@trainyard/constraints';
+export type { ConstraintSpec, TokenMatcher, WhitespaceOption } from '@trainyard/constraints';
 export { Engine } from './engine.ts';
 export type { EngineParts } from './engine.ts';
 export type { ChatInput, EngineTemplate, EngineTokenizer, RenderedChat, TemplateSandbox } from './chat.ts';
-export type { ConstraintCompiler, TokenMatcher } from './constraint.ts';
+export type { ConstraintCompiler } from './constraint.ts';
 export type { EngineLimits } from './engine-limits.ts';
 export type { EngineStats, StepReport } from './engine-stats.ts';
 export { EngineError } from './errors.ts';

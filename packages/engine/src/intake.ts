@@ -79,14 +79,15 @@ export class Intake {
     });
   }
 
-  /** Goes on with the requests whose prompts are ready, and ends those that failed or were aborted. */
+  /** Goes on with the requests whose prompts are ready, and ends those that were aborted. */
   takePrepared(): void {
     for (const [id, { request, arrival, emit, outcome, isPaused, isAborted }] of this.#preparing) {
       if (!isAborted && outcome === null) continue;
       this.#preparing.delete(id);
       attempt(emit, () => {
-        if (isAborted || outcome === null) throw new EngineError('engine.aborted', 'the request was aborted');
-        if (outcome.kind === 'failed') throw outcome.error;
+        // What failed has ended by itself unless it was aborted before.
+        if (isAborted || outcome?.kind !== 'encoded')
+          throw new EngineError('engine.aborted', 'the request was aborted');
         this.#admit(request, arrival, outcome.prompt, emit).isPaused = isPaused;
       });
     }

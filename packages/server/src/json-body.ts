@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { parse } from 'secure-json-parse';
 
-import { fieldDeeperThan, MAX_JSON_DEPTH } from './json-depth.ts';
+import { fieldDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from './json-depth.ts';
 import { jsonFaultPosition } from './json-fault.ts';
 import { RequestError } from './request-error.ts';
 
@@ -35,8 +35,7 @@ export function acceptJsonBodies(app: FastifyInstance): void {
 }
 
 function nestingFault(loc: readonly string[]): RequestError {
-  const msg = `Input should nest at most ${MAX_JSON_DEPTH} levels of lists and objects`;
-  return RequestError.invalid([{ loc: [...loc], msg, type: 'recursion_limit' }]);
+  return RequestError.invalid([{ loc: [...loc], msg: TOO_DEEP, type: 'recursion_limit' }]);
 }
 
 /**

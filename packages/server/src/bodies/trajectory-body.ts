@@ -12,7 +12,7 @@ import type { Blobs } from '@trainyard/store';
 import { toRecordLines } from '../choice-records/record-lines.ts';
 import { findWantedRecords, type FindRecords, type WantedRecords } from '../choice-records/wanted-records.ts';
 import { parseJsonBody } from '../json-body.ts';
-import { isDeeperThan } from '../json-depth.ts';
+import { isDeeperThan, MAX_JSON_DEPTH } from '../json-depth.ts';
 import { RequestError } from '../request-error.ts';
 import { compileLargeBodyCheck } from '../validation.ts';
 import { computeLogMetrics } from '../wire/log-metrics.ts';
@@ -69,9 +69,6 @@ export interface TrajectoryBody<Kind extends TrajectoryBodyKind = TrajectoryBody
   discard(): void;
 }
 
-/** Levels of lists and objects in a body's own settings; more cannot be written or sent between threads. */
-const MAX_DEPTH = 256;
-
 const checks = {
   job: compileLargeBodyCheck(CreateTrainingJobRequestSchema),
   log: compileLargeBodyCheck(LogTrajectoriesRequestSchema),
@@ -95,7 +92,7 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
   private constructor(body: BodyFields[Kind] & { trajectory_groups: WireTrajectoryGroup[] }, blobs: Blobs) {
     const { trajectory_groups: groups, ...fields } = body;
     for (const [name, value] of Object.entries(fields)) {
-      if (isDeeperThan(value, MAX_DEPTH)) throw tooDeep(name);
+      if (isDeeperThan(value, MAX_JSON_DEPTH)) throw tooDeep(name);
     }
     this.#groups = groups;
     this.#blobs = blobs;

@@ -2,14 +2,11 @@ import { SftLineSchema, TEXT_PART_TYPES, type WireSftLine } from '@trainyard/pro
 import type { SftExample } from '@trainyard/trainer';
 import { parse } from 'secure-json-parse';
 
-import { isDeeperThan } from '../json-depth.ts';
+import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../json-depth.ts';
 import { jsonFaultPosition } from '../json-fault.ts';
 import { RequestError } from '../request-error.ts';
 import { lineFault, textLines } from '../training-data/text-lines.ts';
 import { compileLargeBodyCheck } from '../validation.ts';
-
-/** Levels of lists and objects in a line: templates and serialisers call themselves on them. */
-const MAX_DEPTH = 256;
 
 const checkLine = compileLargeBodyCheck(SftLineSchema);
 
@@ -38,10 +35,7 @@ export function sftExampleOf({ messages, tools }: WireSftLine): SftExample {
 
 function readLine(text: string, number: number, place: Place): WireSftLine {
   const value = parsed(text, number, place);
-  if (isDeeperThan(value, MAX_DEPTH)) {
-    const msg = `Input should nest at most ${MAX_DEPTH} levels of lists and objects`;
-    throw lineFault(place, number, 'recursion_limit', msg);
-  }
+  if (isDeeperThan(value, MAX_JSON_DEPTH)) throw lineFault(place, number, 'recursion_limit', TOO_DEEP);
   try {
     checkLine(value);
   } catch (error) {

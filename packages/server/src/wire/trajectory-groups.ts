@@ -1,10 +1,7 @@
 import type { ValidationItem, WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
 import type { History, Trajectory, TrajectoryGroup } from '@trainyard/trainer';
-import { isDeeperThan } from '../json-depth.ts';
+import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../json-depth.ts';
 import { contradictionOf, type SampledTokens, wantedRecordId } from './recorded-choice.ts';
-
-/** Levels of lists and objects in a message: templates and serialisers call themselves on them. */
-const MAX_DEPTH = 256;
 
 /** A trajectory that cannot be trained as sent; `item` names the group, the trajectory and the entry. */
 export class TrajectoryFormatError extends Error {
@@ -140,8 +137,7 @@ const TEXT_PARTS: ReadonlySet<unknown> = new Set([
 
 /** Content of a shape that no template can render is refused here; the rest is the template's business. */
 function readMessage(message: object, place: Place): TemplateMessage {
-  if (isDeeperThan(message, MAX_DEPTH))
-    fail(place, 'recursion_limit', `Input should nest at most ${MAX_DEPTH} levels of lists and objects`);
+  if (isDeeperThan(message, MAX_JSON_DEPTH)) fail(place, 'recursion_limit', TOO_DEEP);
   const { role, content } = message as { role?: unknown; content?: unknown };
   if (typeof role !== 'string') fail([...place, 'role'], 'string_type', 'Input should be a valid string');
   if (content !== undefined && content !== null && typeof content !== 'string' && !Array.isArray(content)) {
