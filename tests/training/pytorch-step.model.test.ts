@@ -96,7 +96,7 @@ async function gradientsOf(name: string): Promise<{ metrics: Readonly<Record<str
     {
       model: recording,
       template: trainer.template,
-      gate: { acquire: async () => {}, release: () => {} },
+      gate: { acquire: async () => {}, release: () => {}, isWanted: false },
       signal: new AbortController().signal,
       emit: () => {},
     },

@@ -114,7 +114,7 @@ async function run(
     {
       model: await trainer.policy(LORA),
       template: trainer.template,
-      gate: { acquire: async () => {}, release: () => {} },
+      gate: { acquire: async () => {}, release: () => {}, isWanted: false },
       signal: controller.signal,
       emit,
     },

@@ -43,7 +43,12 @@ function job(config: TrainingConfigInput = SMALL_ROWS, overrides: Partial<Traini
 
 function parts({ model = new BigramPolicy(), ...overrides }: Partial<TrainingParts> & { model?: BigramPolicy } = {}) {
   const events: TrainerEvent[] = [];
-  const gate = { numHeld: 0, acquire: async () => void gate.numHeld++, release: () => void gate.numHeld-- };
+  const gate = {
+    numHeld: 0,
+    isWanted: true,
+    acquire: async () => void gate.numHeld++,
+    release: () => void gate.numHeld--,
+  };
   const all = {
     template: byteTemplate,
     gate,

@@ -35,6 +35,10 @@ export class CoreLease implements ComputeGate {
     if (this.#mustYield) this.#drop(true);
   }
 
+  get isWanted(): boolean {
+    return this.#mustYield;
+  }
+
   /** No more work for now. */
   giveBack(): void {
     if (this.#isHeld && !this.#isInSlice) this.#drop(false);

@@ -186,6 +186,7 @@ describe('an export', () => {
       release: () => {
         isHeld = false;
       },
+      isWanted: true,
     };
     const job = request(modelPath, { format: 'merged-gguf', checkpointDirectory });
     await expect(exportCheckpoint(job, { ...OPTIONS, gate, signal: controller.signal })).rejects.toThrow('enough');

@@ -18,9 +18,8 @@ import {
   softmax,
   sub,
   transpose,
-  treeMask,
 } from './graph.ts';
-import { GraphSession, float32, int64 } from './session.ts';
+import { GraphSession, float32 } from './session.ts';
 
 // Central differences in float32: truncation ~ε² and rounding ~1e-7/ε balance near here.
 const EPSILON = 1e-2;
@@ -150,34 +149,6 @@ test('a saved value is an input of the backward graph, and its producer is not c
   });
   await session.close();
   expect(Array.from(result['dWeight']!.data as Float32Array)).toEqual(Array.from(recomputed));
-});
-
-test('treeMask shows each query its ancestors and itself', async () => {
-  // 0 ─ 1 ─ 2      the branch 3 leaves after 1; 4 is a second root
-  //      └─ 3
-  const mask = treeMask(
-    input('queries', ['Q', 1], 'int64'),
-    input('keys', [1, 'K'], 'int64'),
-    input('ends', [1, 'K'], 'int64'),
-  );
-  const session = await GraphSession.create({ mask }, { numThreads: 1 });
-  const indices = Int32Array.of(0, 1, 2, 3, 4);
-  const { mask: result } = await session.run({
-    queries: int64(indices, [5, 1]),
-    keys: int64(indices, [1, 5]),
-    ends: int64(Int32Array.of(4, 4, 3, 4, 5), [1, 5]),
-  });
-  await session.close();
-  const visible = Array.from(result!.data as Float32Array, (value) => (value === 0 ? 1 : 0));
-  expect(visible).toEqual(
-    [
-      [1, 0, 0, 0, 0],
-      [1, 1, 0, 0, 0],
-      [1, 1, 1, 0, 0],
-      [1, 1, 0, 1, 0],
-      [0, 0, 0, 0, 1],
-    ].flat(),
-  );
 });
 
 test('outputs are written into the tensors that were handed in, views included', async () => {

@@ -6,9 +6,6 @@ import type { Shape, Value } from './graph.ts';
 import type { AttributeValue, Dim, OnnxConstant, OnnxNode, OnnxTensorType } from './onnx-writer.ts';
 import { encodeOnnxModel } from './onnx-writer.ts';
 
-// Added to the score of a key that must not be seen: far below any score, yet finite, so that nothing becomes NaN.
-const HIDDEN = -1e30;
-
 export interface CompiledGraph {
   readonly bytes: Uint8Array;
   readonly inputs: readonly OnnxTensorType[];
@@ -185,11 +182,6 @@ class Emitter {
         return this.node('ReduceMax', [a, this.#integers(operation.axes)], { keepdims: { int: 1 } });
       case 'gatherRows':
         return this.node('Gather', inputs, { axis: { int: 0 } });
-      case 'treeMask': {
-        const notBefore = this.node('GreaterOrEqual', [a, b]);
-        const inside = this.node('And', [notBefore, this.node('Less', [a, inputs[2]!])]);
-        return this.node('Where', [inside, this.#scalar(0), this.#scalar(HIDDEN)]);
-      }
       default:
         return operation satisfies never;
     }

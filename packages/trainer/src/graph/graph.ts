@@ -15,14 +15,13 @@ export type Operation =
   | { readonly kind: 'saved'; readonly name: string }
   | { readonly kind: 'constant'; readonly value: number }
   | { readonly kind: 'add' | 'sub' | 'mul' }
-  | { readonly kind: 'log' | 'sigmoid' | 'silu' | 'softmax' | 'concat' | 'rope' | 'inverseRms' }
+  | { readonly kind: 'log' | 'sigmoid' | 'silu' | 'softmax' | 'concat' | 'rope' | 'inverseRms' | 'gatherRows' }
   | { readonly kind: 'rmsNorm'; readonly epsilon: number }
   | { readonly kind: 'slice'; readonly start: number; readonly end: number }
   | { readonly kind: 'matmul'; readonly transposeA: boolean; readonly transposeB: boolean; readonly scale: number }
   | { readonly kind: 'transpose'; readonly permutation: readonly number[] }
   | { readonly kind: 'reshape' }
-  | { readonly kind: 'reduceSum' | 'reduceMax'; readonly axes: readonly number[] }
-  | { readonly kind: 'gatherRows' | 'treeMask' };
+  | { readonly kind: 'reduceSum' | 'reduceMax'; readonly axes: readonly number[] };
 
 export interface Value {
   readonly operation: Operation;
@@ -146,18 +145,6 @@ function reduce(kind: 'reduceSum' | 'reduceMax', x: Value, axes: readonly number
 /** x [R, ...], indices int64 [K] → [K, ...]. */
 export const gatherRows = (x: Value, indices: Value): Value =>
   value({ kind: 'gatherRows' }, [x, indices], [...indices.shape, ...x.shape.slice(1)]);
-
-/**
- * Additive attention mask of a depth-first token forest: 0 where the query's token is in the subtree of the key's token
- * (so the key is the query itself or one of its ancestors), a large negative number elsewhere.
- *
- * @param queries int64 [Q, 1] row index of each query
- * @param keys int64 [1, K] row index of each key
- * @param ends int64 [1, K] row index one past the subtree of each key
- * @returns [Q, K]
- */
-export const treeMask = (queries: Value, keys: Value, ends: Value): Value =>
-  value({ kind: 'treeMask' }, [queries, keys, ends], broadcast(queries.shape, keys.shape));
 
 /** NumPy broadcasting of symbolic shapes. */
 export function broadcast(a: Shape, b: Shape): Shape {

@@ -9,16 +9,19 @@ export type BlockIntermediates = Readonly<Record<(typeof INTERMEDIATES)[number],
 
 /** Scratch of backward, one set for all layers. dy: ∂loss/∂(layer output); residual: the part of ∂x past attention. */
 export interface GradientBuffers extends Readonly<Record<'dy' | 'residual' | 'dO' | 'dq', Float32Array>> {
-  /** One for each lane, to be summed. */
-  readonly dk: readonly Float32Array[];
-  readonly dv: readonly Float32Array[];
+  /** For even and for odd layers, by lane: to be summed. A lane may be a layer ahead of those that read its sums. */
+  readonly keys: readonly [even: readonly KeyGradients[], odd: readonly KeyGradients[]];
 }
+
+/** [T, kvHeads·D] each */
+export type KeyGradients = Readonly<Record<'dk' | 'dv', Float32Array>>;
 
 /**
  * The buffers of one pass over a row of T tokens, and the decision which of them survive until backward.
  *
  * Every layer's input is kept when there will be a backward; the intermediates of as many layers as the budget allows are too,
- * counted from the last, because backward frees those first. Other layers share one set and are computed again.
+ * counted from the last, because backward frees those first. Other layers share one set (keys and values: two, for even and odd layers)
+ * and are computed again.
  */
 export class Activations {
   readonly #workspace: Workspace;
@@ -63,9 +66,14 @@ export class Activations {
   }
 
   intermediates(layer: number): BlockIntermediates {
+    const place = (name: (typeof INTERMEDIATES)[number]) => {
+      if (this.isKept(layer)) return `${name}.${layer}`;
+      // What other lanes read is not overwritten by the next layer, in case that this lane is ahead of them.
+      return name === 'k' || name === 'v' ? `${name}.${layer % 2 === 0 ? 'even' : 'odd'}` : name;
+    };
     const entries = INTERMEDIATES.map((name) => [
       name,
-      this.#workspace.take(this.isKept(layer) ? `${name}.${layer}` : name, this.#numTokens * this.#widths[name]),
+      this.#workspace.take(place(name), this.#numTokens * this.#widths[name]),
     ]);
     return Object.fromEntries(entries) as BlockIntermediates;
   }
@@ -73,14 +81,17 @@ export class Activations {
   gradients(numLanes: number): GradientBuffers {
     const take = (name: string, width: number) => this.#workspace.take(name, this.#numTokens * width);
     const { q, k } = this.#widths;
-    const lanes = Array.from({ length: numLanes }, (_, lane) => lane);
+    const keys = (parity: string) =>
+      Array.from({ length: numLanes }, (_, lane) => ({
+        dk: take(`dk.${parity}.${lane}`, k),
+        dv: take(`dv.${parity}.${lane}`, k),
+      }));
     return {
       dy: take('dy', this.#hiddenSize),
       residual: take('residual', this.#hiddenSize),
       dO: take('dO', q),
       dq: take('dq', q),
-      dk: lanes.map((lane) => take(`dk.${lane}`, k)),
-      dv: lanes.map((lane) => take(`dv.${lane}`, k)),
+      keys: [keys('even'), keys('odd')],
     };
   }
 }

@@ -1,12 +1,13 @@
 import type { Tensor } from 'onnxruntime-common';
 import type { Tensors } from '../graph/session.ts';
 import { float32, floats } from '../graph/session.ts';
-import type { BlockIntermediates, GradientBuffers } from './activations.ts';
+import type { BlockIntermediates, GradientBuffers, KeyGradients } from './activations.ts';
 import type { Architecture } from './architecture.ts';
 import { linearDims } from './architecture.ts';
 import type { BlockParameters } from './block-adapter.ts';
 import { gradientName } from './block-graph.ts';
 import type { RunGraph } from './block-sessions.ts';
+import { treeMask } from './query-blocks.ts';
 import type { AttentionBlock, RowTables } from './row-plan.ts';
 import type { TokenRange } from './token-range.ts';
 import { rowsOf } from './token-range.ts';
@@ -43,7 +44,7 @@ export class BlockCompute {
   }
 
   async attention(block: AttentionBlock, { q, k, v, o }: BlockIntermediates): Promise<void> {
-    const feeds = { ...block.feeds, q: this.#queries(q, block), k: this.#keys(k), v: this.#keys(v) };
+    const feeds = { ...this.#attentionFeeds(block), q: this.#queries(q, block), k: this.#keys(k), v: this.#keys(v) };
     await this.#run('attention', feeds, { o: this.#queries(o, block) });
   }
 
@@ -85,13 +86,14 @@ export class BlockCompute {
     block: AttentionBlock,
     from: BlockIntermediates,
     gradients: GradientBuffers,
-    into: { dk: Float32Array; dv: Float32Array },
+    into: KeyGradients,
   ): Promise<void> {
     const feeds = {
-      ...block.feeds,
+      ...this.#attentionFeeds(block),
       q: this.#queries(from.q, block),
       k: this.#keys(from.k),
       v: this.#keys(from.v),
+      o: this.#queries(from.o, block),
       [gradientName('o')]: this.#queries(gradients.dO, block),
     };
     const outputs = await this.#run('attentionBackward', feeds, {
@@ -101,22 +103,38 @@ export class BlockCompute {
     addRows(into.dv, floats(outputs[gradientName('v')]!), block.keys, this.#keyWidth);
   }
 
-  /** ∂q, ∂k, ∂v, ∂residual → ∂x (unless it is the first layer) and the gradients of the adapters of q, k, v. */
+  /**
+   * ∂q, ∂k, ∂v, ∂residual → ∂x (unless it is the first layer) and the gradients of the adapters of q, k, v.
+   *
+   * @param keys summands of ∂k and ∂v
+   */
   async attentionInputBackward(
     isFirst: boolean,
     range: TokenRange,
     tables: RowTables,
     x: Float32Array,
     gradients: GradientBuffers,
+    keys: readonly KeyGradients[],
   ): Promise<Tensors> {
     const keyShape = (rows: number) => [1, rows, this.#keyWidth];
     const feeds = {
       ...this.#attentionInputFeeds(range, tables),
       x: rowsOf(x, this.#hiddenSize, range),
       [gradientName('q')]: rowsOf(gradients.dq, this.#queryWidth, range, (rows) => [1, rows, this.#queryWidth]),
-      [gradientName('k')]: float32(sumRows(gradients.dk, this.#keyWidth, range), keyShape(range.end - range.start)),
+      [gradientName('k')]: float32(
+        sumRows(
+          keys.map(({ dk }) => dk),
+          this.#keyWidth,
+          range,
+        ),
+        keyShape(range.end - range.start),
+      ),
       [gradientName('v')]: float32(
-        sumRows(gradients.dv, this.#keyWidth, range),
+        sumRows(
+          keys.map(({ dv }) => dv),
+          this.#keyWidth,
+          range,
+        ),
         keyShape(range.end - range.start).slice(1),
       ),
       [gradientName('residual')]: rowsOf(gradients.residual, this.#hiddenSize, range),
@@ -143,6 +161,11 @@ export class BlockCompute {
     };
   }
 
+  #attentionFeeds({ start, end, keys, ends, keyIndices }: AttentionBlock): Tensors {
+    const mask = treeMask({ start, end, keys, ends });
+    return { keys: keyIndices, mask: float32(mask, [end - start, keys.length]) };
+  }
+
   /** [Q, kvHeads, G, D] */
   #queries(matrix: Float32Array, range: TokenRange): Tensor {
     const group = this.#queryWidth / this.#keyWidth;
@@ -160,10 +183,12 @@ const feedsOf = (arrays: BlockParameters['output']): Tensors =>
 
 /** matrix[rows[i]] += part[i], for rows of `columns` elements. */
 function addRows(matrix: Float32Array, part: Float32Array, rows: Int32Array, columns: number): void {
-  for (let i = 0; i < rows.length; i++) {
-    const to = rows[i]! * columns;
-    const from = i * columns;
-    for (let j = 0; j < columns; j++) matrix[to + j]! += part[from + j]!;
+  for (let first = 0, end: number; first < rows.length; first = end) {
+    end = first + 1;
+    while (end < rows.length && rows[end] === rows[end - 1]! + 1) end++;
+    // Neighbours lie side by side in both.
+    const shift = (rows[first]! - first) * columns;
+    for (let i = first * columns; i < end * columns; i++) matrix[i + shift]! += part[i]!;
   }
 }
 

@@ -17,6 +17,7 @@ import {
   input,
   matmul,
   mul,
+  reduceSum,
   reshape,
   rmsNorm,
   rope,
@@ -24,9 +25,10 @@ import {
   silu,
   slice,
   softmax,
+  sub,
   transpose,
-  treeMask,
 } from '../graph/graph.ts';
+import type { Dim } from '../graph/onnx-writer.ts';
 import type { Architecture } from './architecture.ts';
 import type { LoraConfig, LoraHalf } from './policy-model.ts';
 import type { InputName, ProjectionName } from './projections.ts';
@@ -101,38 +103,68 @@ export class BlockGraph {
     return { x, q, k, v: parts[2]!, parts, projected };
   }
 
-  /** q [Q, kvHeads, G, D], k and v [T, kvHeads, 1, D], queries, keys, ends (see treeMask) → o [Q, kvHeads, G, D]. */
+  /** q [Q, kvHeads, G, D], k and v [T, kvHeads, 1, D], visible keys [K], mask [Q, K] → o [Q, kvHeads, G, D]. */
   attention(): Outputs {
-    return { o: this.#attention().o };
+    const { probabilities, v } = this.#attention();
+    return { o: this.#tokenMajor(matmul(this.#rowsOfKeyHeads(probabilities, 'K'), v)) };
   }
 
-  /** Also ∂o → ∂q [Q, kvHeads, G, D] and, for the visible keys only, ∂k and ∂v [K, kvHeads, 1, D]. */
+  /**
+   * Also o and ∂o → ∂q [Q, kvHeads, G, D] and, for the visible keys only, ∂k and ∂v [K, kvHeads, 1, D].
+   *
+   * With P = softmax(S) and o = P · v: ∂S = P ∘ (∂P - Σ ∂P ∘ P), and that sum of a row is Σ ∂o ∘ o, which needs no pass over [Q, K]
+   * (FlashAttention-2, arXiv:2307.08691, algorithm 2).
+   */
   attentionBackward(): Outputs {
-    const { q, k, v, o } = this.#attention();
-    const [dq, dk, dv] = gradients(new Map([[o, input(gradientName('o'), o.shape)]]), [q, k, v]);
-    return { [gradientName('q')]: dq!, [gradientName('k')]: dk!, [gradientName('v')]: dv! };
+    const { numKvHeads, headSize } = this.#architecture;
+    const { q, k, v, probabilities, scale } = this.#attention();
+    const o = input('o', ['Q', numKvHeads, this.#groupSize, headSize]);
+    const dO = input(gradientName('o'), o.shape);
+    const dORows = this.#headMajor(dO);
+    const rowSums = transpose(reduceSum(mul(dO, o), [-1]), [1, 2, 0, 3]);
+    const dP = reshape(matmul(dORows, v, { transposeB: true }), probabilities.shape);
+    const dS = this.#rowsOfKeyHeads(mul(probabilities, sub(dP, rowSums)), 'K');
+    const dK = matmul(dS, q, { transposeA: true, scale });
+    const dV = matmul(this.#rowsOfKeyHeads(probabilities, 'K'), dORows, { transposeA: true });
+    return {
+      [gradientName('q')]: this.#tokenMajor(matmul(dS, k, { scale })),
+      [gradientName('k')]: transpose(dK, [2, 0, 1, 3]),
+      [gradientName('v')]: transpose(dV, [2, 0, 1, 3]),
+    };
   }
 
+  /** Queries that share a key head are stacked as more rows of one product: q [kvHeads, 1, G·Q, D], k and v [kvHeads, 1, K, D]. */
   #attention() {
-    const { numHeads, numKvHeads, headSize } = this.#architecture;
-    const group = numHeads / numKvHeads;
+    const { numKvHeads, headSize } = this.#architecture;
+    const scale = 1 / Math.sqrt(headSize);
     const keys = input('keys', ['K'], 'int64');
-    const q = input('q', ['Q', numKvHeads, group, headSize]);
-    const k = gatherRows(input('k', ['T', numKvHeads, 1, headSize]), keys);
-    const v = gatherRows(input('v', ['T', numKvHeads, 1, headSize]), keys);
-    // Query heads that share a key head are stacked as more rows of one product: [kvHeads, 1, G·Q, D].
-    const queryRows = reshape(transpose(q, [1, 2, 0, 3]), [numKvHeads, 1, `${group}Q`, headSize]);
-    const keyRows = (value: Value) => transpose(value, [1, 2, 0, 3]);
-    const scores = matmul(queryRows, keyRows(k), { transposeB: true, scale: 1 / Math.sqrt(headSize) });
-    const mask = treeMask(
-      input('queries', ['Q', 1], 'int64'),
-      reshape(keys, [1, 'K']),
-      input('ends', [1, 'K'], 'int64'),
-    );
-    const probabilities = softmax(add(reshape(scores, [numKvHeads, group, 'Q', 'K']), mask));
-    const mixed = matmul(reshape(probabilities, [numKvHeads, 1, `${group}Q`, 'K']), keyRows(v));
-    const o = transpose(reshape(mixed, [numKvHeads, group, 'Q', headSize]), [2, 0, 1, 3]);
-    return { q, k, v, o };
+    const q = this.#headMajor(input('q', ['Q', numKvHeads, this.#groupSize, headSize]));
+    const visible = (name: string) =>
+      transpose(gatherRows(input(name, ['T', numKvHeads, 1, headSize]), keys), [1, 2, 0, 3]);
+    const [k, v] = [visible('k'), visible('v')];
+    const scores = reshape(matmul(q, k, { transposeB: true, scale }), [numKvHeads, this.#groupSize, 'Q', 'K']);
+    return { q, k, v, probabilities: softmax(add(scores, input('mask', ['Q', 'K']))), scale };
+  }
+
+  /** Query heads that share a key head. */
+  get #groupSize(): number {
+    return this.#architecture.numHeads / this.#architecture.numKvHeads;
+  }
+
+  /** [Q, kvHeads, G, D] → [kvHeads, 1, G·Q, D] */
+  #headMajor(perToken: Value): Value {
+    return this.#rowsOfKeyHeads(transpose(perToken, [1, 2, 0, 3]), this.#architecture.headSize);
+  }
+
+  /** [kvHeads, 1, G·Q, D] → [Q, kvHeads, G, D] */
+  #tokenMajor(rows: Value): Value {
+    const { numKvHeads, headSize } = this.#architecture;
+    return transpose(reshape(rows, [numKvHeads, this.#groupSize, 'Q', headSize]), [2, 0, 1, 3]);
+  }
+
+  /** [kvHeads, G, Q, C] → [kvHeads, 1, G·Q, C] */
+  #rowsOfKeyHeads(value: Value, columns: Dim): Value {
+    return reshape(value, [this.#architecture.numKvHeads, 1, `${this.#groupSize}Q`, columns]);
   }
 
   /** x [T, H], o [T, heads·D] → y [T, H]; x2 (after attention) [T, H], gate and up [T, F] are what backward can start from. */

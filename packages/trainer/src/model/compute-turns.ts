@@ -1,10 +1,10 @@
 import { TrainerError } from '../errors.ts';
 import type { ComputeOptions } from './policy-model.ts';
 
-// Long enough that asking for the cores (an inter-process message) is noise, short enough that a waiting decode step hardly notices.
+// Long enough that handing over is noise, short enough that a waiting decode step hardly notices.
 const TURN_MS = 20;
 
-/** Takes the cores for a few graph runs at a time, and stops between runs when the job is cancelled. */
+/** Holds the cores for a pass, and says when they should change hands or the pass should end. */
 export class ComputeTurns {
   readonly #options: ComputeOptions;
   #heldSince: number | null = null;
@@ -14,22 +14,28 @@ export class ComputeTurns {
   }
 
   /**
-   * Runs `work` while holding the cores.
+   * Takes the cores.
    * @throws {TrainerError} `trainer.cancelled`
    */
-  async run<T>(work: () => Promise<T>): Promise<T> {
+  async begin(): Promise<void> {
+    this.throwIfCancelled();
     const { gate, signal } = this.#options;
-    if (isAborted(signal)) throw cancelled(signal);
-    if (this.#heldSince !== null && performance.now() - this.#heldSince >= TURN_MS) this.finish();
-    if (this.#heldSince === null && gate !== undefined) {
-      try {
-        await gate.acquire(signal);
-      } catch (error) {
-        throw isAborted(signal) ? cancelled(signal) : error;
-      }
-      this.#heldSince = performance.now();
+    try {
+      await gate?.acquire(signal);
+    } catch (error) {
+      this.throwIfCancelled();
+      throw error;
     }
-    return await work();
+    this.#heldSince = performance.now();
+  }
+
+  /** Whether somebody waits for the cores and has waited long enough. */
+  get isOver(): boolean {
+    return (
+      this.#heldSince !== null &&
+      this.#options.gate?.isWanted === true &&
+      performance.now() - this.#heldSince >= TURN_MS
+    );
   }
 
   /** Gives the cores back. Call in `finally`. */
@@ -38,9 +44,11 @@ export class ComputeTurns {
     this.#heldSince = null;
     this.#options.gate?.release();
   }
+
+  /** @throws {TrainerError} `trainer.cancelled` */
+  throwIfCancelled(): void {
+    const { signal } = this.#options;
+    if (signal?.aborted === true)
+      throw new TrainerError('trainer.cancelled', 'training was cancelled', { cause: signal.reason });
+  }
 }
-
-const cancelled = (signal: AbortSignal) =>
-  new TrainerError('trainer.cancelled', 'training was cancelled', { cause: signal.reason });
-
-const isAborted = (signal: AbortSignal | undefined): signal is AbortSignal => signal?.aborted === true;

@@ -1,7 +1,6 @@
 import { float32, floats } from '../graph/session.ts';
 import type { Architecture } from './architecture.ts';
 import type { RunGraph } from './block-sessions.ts';
-import { vocabularyParts } from './row-plan.ts';
 import type { TokenRange } from './token-range.ts';
 
 /** What the head of one pass reads and writes, for the N trained tokens of a row. */
@@ -12,17 +11,17 @@ export interface HeadBuffers {
   readonly entropies: Float32Array;
   /** [N, H] ∂logprob/∂(hidden state of the source); null when no backward follows. */
   readonly direction: Float32Array | null;
+  /** What each lane has seen of the vocabulary. */
+  readonly partial: readonly HeadPartial[];
 }
 
-/** Rows of the head in progress: sums over the parts of the vocabulary seen so far. */
-interface HeadRows {
-  /** [rows, H] */
-  readonly h: Float32Array;
-  /** [rows] 1 / √(mean(x²) + ε) */
-  readonly inverseRms: Float64Array;
-  readonly logPartition: Float64Array;
-  readonly meanLogit: Float64Array;
-  /** [rows, H] */
+/** Sums over some parts of the vocabulary, for all trained tokens. */
+export interface HeadPartial {
+  /** [N] log Σ exp(logit) */
+  readonly logPartition: Float32Array | Float64Array;
+  /** [N] Σ p · logit, where p sums to 1 over those parts */
+  readonly meanLogit: Float32Array | Float64Array;
+  /** [N, H] Σ p · vocabulary; empty when no direction is wanted */
   readonly mean: Float32Array;
 }
 
@@ -30,14 +29,16 @@ interface HeadRows {
  * Final norm, vocabulary and log-probability of one target per row, a part of the vocabulary at a time.
  *
  * A row's loss reaches its hidden state through its one log-probability, so that direction, scaled later by ∂loss/∂logprob, is the whole
- * backward pass: logits (V floats a row) never outlive the run that made them.
+ * backward pass: logits (V floats a row) never outlive the run that made them. Lanes share the vocabulary, not the rows: reading it is a good
+ * part of the time when rows are few.
  */
 export class HeadCompute {
   readonly #architecture: Architecture;
   readonly #norm: Float32Array;
   readonly #vocabulary: Float32Array;
   readonly #run: RunGraph;
-  #rows: HeadRows | null = null;
+  /** [rows, H] normalised hidden states of the range that was computed last. */
+  #rows: { readonly targets: TokenRange; readonly h: Float32Array } | null = null;
 
   constructor(
     architecture: Architecture,
@@ -50,87 +51,107 @@ export class HeadCompute {
     this.#run = run;
   }
 
+  /** Before the parts of another pass. */
+  begin({ logPartition, meanLogit, mean }: HeadPartial): void {
+    this.#rows = null;
+    logPartition.fill(-Infinity);
+    meanLogit.fill(0);
+    mean.fill(0);
+  }
+
   /**
-   * One part of the vocabulary for one range of trained tokens; parts come in order, and the last writes the results.
+   * Adds a part of the vocabulary for a range of trained tokens.
    *
    * @param hidden [T, H] output of the last block
    */
-  async forward(range: TokenRange, part: number, hidden: Float32Array, buffers: HeadBuffers): Promise<void> {
-    const { hiddenSize, vocabSize } = this.#architecture;
-    const numRows = range.end - range.start;
-    const parts = vocabularyParts(vocabSize, numRows);
-    const columns = parts[part];
-    if (columns === undefined) return;
-    if (part === 0) this.#rows = this.#begin(range, hidden, buffers.sources);
-    const rows = this.#rows!;
+  async addPart(
+    targets: TokenRange,
+    columns: TokenRange,
+    hidden: Float32Array,
+    buffers: HeadBuffers,
+    into: HeadPartial,
+  ): Promise<void> {
+    const { hiddenSize } = this.#architecture;
+    if (this.#rows?.targets !== targets) this.#rows = { targets, h: this.#normalised(targets, hidden, buffers) };
     const vocabulary = this.#vocabulary.subarray(columns.start * hiddenSize, columns.end * hiddenSize);
     const feeds = {
-      h: float32(rows.h, [numRows, hiddenSize]),
+      h: float32(this.#rows.h, [targets.end - targets.start, hiddenSize]),
       vocabulary: float32(vocabulary, [columns.end - columns.start, hiddenSize]),
     };
     const outputs = await this.#run(buffers.direction === null ? 'head' : 'directionHead', feeds, {});
-    const mean = outputs['mean'] === undefined ? null : floats(outputs['mean']);
-    join(rows, floats(outputs['logPartition']!), floats(outputs['meanLogit']!), mean);
-    if (part < parts.length - 1) return;
-    this.#end(rows, range, hidden, buffers);
-    this.#rows = null;
+    join(into, targets, {
+      logPartition: floats(outputs['logPartition']!),
+      meanLogit: floats(outputs['meanLogit']!),
+      mean: outputs['mean'] === undefined ? NOTHING : floats(outputs['mean']),
+    });
   }
 
-  #begin(range: TokenRange, hidden: Float32Array, sources: Int32Array): HeadRows {
-    const { hiddenSize, rmsEpsilon } = this.#architecture;
-    const numRows = range.end - range.start;
-    const h = new Float32Array(numRows * hiddenSize);
-    const inverseRms = new Float64Array(numRows);
-    for (let row = 0; row < numRows; row++) {
-      const x = rowOf(hidden, sources[range.start + row]!, hiddenSize);
-      const r = 1 / Math.sqrt(dot(x, x) / hiddenSize + rmsEpsilon);
-      inverseRms[row] = r;
-      for (let j = 0; j < hiddenSize; j++) h[row * hiddenSize + j] = x[j]! * r * this.#norm[j]!;
-    }
-    return {
-      h,
-      inverseRms,
-      logPartition: new Float64Array(numRows).fill(-Infinity),
-      meanLogit: new Float64Array(numRows),
-      mean: new Float32Array(h.length),
-    };
-  }
-
-  #end(rows: HeadRows, range: TokenRange, hidden: Float32Array, buffers: HeadBuffers): void {
+  /** Joins what all lanes have seen, in their order, and writes the results of a range of trained tokens. */
+  finish(range: TokenRange, hidden: Float32Array, buffers: HeadBuffers): void {
     const { hiddenSize } = this.#architecture;
-    const { sources, targets, logprobs, entropies, direction } = buffers;
-    for (let row = 0; row < rows.inverseRms.length; row++) {
-      const i = range.start + row;
+    const { sources, targets, logprobs, entropies, direction, partial } = buffers;
+    const [sum, ...others] = partial.map(({ logPartition, meanLogit, mean }) => ({
+      logPartition: logPartition.subarray(range.start, range.end),
+      meanLogit: meanLogit.subarray(range.start, range.end),
+      mean: mean.subarray(range.start * hiddenSize, range.end * hiddenSize),
+    }));
+    for (const other of others) join(sum!, { start: 0, end: range.end - range.start }, other);
+    const h = this.#normalised(range, hidden, buffers);
+    for (let i = range.start; i < range.end; i++) {
+      const row = i - range.start;
       const target = rowOf(this.#vocabulary, targets[i]!, hiddenSize);
-      logprobs[i] = dot(rowOf(rows.h, row, hiddenSize), target) - rows.logPartition[row]!;
+      logprobs[i] = dot(rowOf(h, row, hiddenSize), target) - sum!.logPartition[row]!;
       // Rounding can take the entropy of a near-certain distribution a hair below zero.
-      entropies[i] = Math.max(0, rows.logPartition[row]! - rows.meanLogit[row]!);
+      entropies[i] = Math.max(0, sum!.logPartition[row]! - sum!.meanLogit[row]!);
       if (direction === null) continue;
       // ∂logprob/∂h = vocabulary[target] - Σ p · vocabulary; then back through h = x · r · norm, where ∂r/∂x = -r³ · x / H.
       const x = rowOf(hidden, sources[i]!, hiddenSize);
-      const mean = rowOf(rows.mean, row, hiddenSize);
+      const mean = rowOf(sum!.mean, row, hiddenSize);
       const into = rowOf(direction, i, hiddenSize);
       for (let j = 0; j < hiddenSize; j++) into[j] = this.#norm[j]! * (target[j]! - mean[j]!);
-      const r = rows.inverseRms[row]!;
+      const r = this.#inverseRms(x);
       const share = (dot(into, x) * r ** 3) / hiddenSize;
       for (let j = 0; j < hiddenSize; j++) into[j] = into[j]! * r - x[j]! * share;
     }
   }
+
+  /** [rows, H] hidden states of the sources behind the final norm. */
+  #normalised(targets: TokenRange, hidden: Float32Array, { sources }: HeadBuffers): Float32Array {
+    const { hiddenSize } = this.#architecture;
+    const h = new Float32Array((targets.end - targets.start) * hiddenSize);
+    for (let i = targets.start; i < targets.end; i++) {
+      const x = rowOf(hidden, sources[i]!, hiddenSize);
+      const r = this.#inverseRms(x);
+      const into = rowOf(h, i - targets.start, hiddenSize);
+      for (let j = 0; j < hiddenSize; j++) into[j] = x[j]! * r * this.#norm[j]!;
+    }
+    return h;
+  }
+
+  /** 1 / √(mean(x²) + ε) */
+  #inverseRms(x: Float32Array): number {
+    const { hiddenSize, rmsEpsilon } = this.#architecture;
+    return 1 / Math.sqrt(dot(x, x) / hiddenSize + rmsEpsilon);
+  }
 }
 
-/** Adds a part of the vocabulary: both sides weigh by their share of the partition function. */
-function join(rows: HeadRows, logPartition: Float32Array, meanLogit: Float32Array, mean: Float32Array | null): void {
-  const width = rows.mean.length / logPartition.length;
-  for (let row = 0; row < logPartition.length; row++) {
-    const [old, added] = [rows.logPartition[row]!, logPartition[row]!];
+const NOTHING = new Float32Array(0);
+
+/** Adds to the rows of a range what another part of the vocabulary gave: both sides weigh by their share of the partition function. */
+function join(sum: HeadPartial, { start, end }: TokenRange, part: HeadPartial): void {
+  const width = part.mean.length / part.logPartition.length;
+  for (let row = start; row < end; row++) {
+    const from = row - start;
+    const [old, added] = [sum.logPartition[row]!, part.logPartition[from]!];
     const top = Math.max(old, added);
-    const sum = top + Math.log(Math.exp(old - top) + Math.exp(added - top));
-    const [oldShare, addedShare] = [Math.exp(old - sum), Math.exp(added - sum)];
-    rows.logPartition[row] = sum;
-    rows.meanLogit[row] = oldShare * rows.meanLogit[row]! + addedShare * meanLogit[row]!;
-    if (mean === null) continue;
-    for (let j = row * width; j < (row + 1) * width; j++)
-      rows.mean[j] = oldShare * rows.mean[j]! + addedShare * mean[j]!;
+    const total = top + Math.log(Math.exp(old - top) + Math.exp(added - top));
+    const [oldShare, addedShare] = [Math.exp(old - total), Math.exp(added - total)];
+    sum.logPartition[row] = total;
+    sum.meanLogit[row] = oldShare * sum.meanLogit[row]! + addedShare * part.meanLogit[from]!;
+    for (let j = 0; j < width; j++) {
+      const at = row * width + j;
+      sum.mean[at] = oldShare * sum.mean[at]! + addedShare * part.mean[from * width + j]!;
+    }
   }
 }
 

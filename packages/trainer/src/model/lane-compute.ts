@@ -9,8 +9,10 @@ import { ModelSessions } from './block-sessions.ts';
 import type { HeadBuffers } from './head-compute.ts';
 import { HeadCompute } from './head-compute.ts';
 import type { LoraConfig } from './policy-model.ts';
-import type { LaneShare } from './row-plan.ts';
-import { attentionBlocks } from './row-plan.ts';
+import type { LaneStep, TokenOperation } from './lane-schedule.ts';
+import type { AttentionBlock, LaneShare } from './row-plan.ts';
+import { attentionBlock } from './row-plan.ts';
+import type { TokenRange } from './token-range.ts';
 
 /** What a lane is made of. Large arrays are shared memory. */
 export interface LaneSetup {
@@ -37,13 +39,15 @@ export interface LanePass {
   readonly backward: { readonly gradients: GradientBuffers; readonly adapters: readonly AdapterGradients[] } | null;
 }
 
-/** One step over the lane's parts of the row: of a layer, or of the head. */
-export type LaneOperation =
-  | { readonly kind: 'output' | 'savingOutput' | 'recomputingOutput'; readonly layer: number }
-  | { readonly kind: 'attentionInput' | 'attention'; readonly layer: number }
-  | { readonly kind: 'outputBackward' | 'attentionBackward'; readonly layer: number }
-  | { readonly kind: 'attentionInputBackward'; readonly layer: number }
-  | { readonly kind: 'head' };
+/** When a lane may compute. */
+export interface LaneTurns {
+  /** Resolves when the lanes that a step waits for are far enough. */
+  ready(step: LaneStep): Promise<void>;
+  /** Does a piece of work when the cores are ours. */
+  piece(work: () => Promise<void>): Promise<void>;
+  /** The step is done. */
+  ended(): void;
+}
 
 /** Wall time of one graph run, and the floating-point operations of its matrix products. */
 export interface GraphTiming {
@@ -58,7 +62,10 @@ export class LaneCompute {
   readonly #blocks: readonly BlockCompute[];
   readonly #head: HeadCompute;
   #pass: LanePass | null = null;
-  #attention: ReturnType<typeof attentionBlocks> = [];
+  #queries: Readonly<Record<'queries' | 'sourceQueries', readonly AttentionBlock[]>> = {
+    queries: [],
+    sourceQueries: [],
+  };
   #timings: GraphTiming[] = [];
 
   constructor(setup: LaneSetup) {
@@ -69,14 +76,18 @@ export class LaneCompute {
   }
 
   begin(pass: LanePass): void {
+    const { queries, sourceQueries } = pass.share;
     this.#pass = pass;
-    this.#attention = attentionBlocks(pass.share);
+    this.#queries = { queries: queries.map(attentionBlock), sourceQueries: sourceQueries.map(attentionBlock) };
   }
 
-  /** @param round which of the lane's parts; one that it does not have is nothing to do */
-  async run(operations: readonly LaneOperation[], round: number): Promise<readonly GraphTiming[]> {
+  async run(steps: readonly LaneStep[], turns: LaneTurns): Promise<readonly GraphTiming[]> {
     this.#timings = [];
-    for (const operation of operations) await this.#step(operation, round);
+    for (const step of steps) {
+      await turns.ready(step);
+      for (const work of this.#pieces(step)) await turns.piece(work);
+      turns.ended();
+    }
     return this.#timings;
   }
 
@@ -86,48 +97,77 @@ export class LaneCompute {
     this.#sessions.close();
   }
 
-  async #step(operation: LaneOperation, round: number): Promise<void> {
+  /** A step's work over the lane's parts of the row, in pieces between which the cores may change hands. */
+  #pieces(step: LaneStep): (() => Promise<void>)[] {
     const pass = this.#pass!;
-    const { share } = pass;
-    if (operation.kind === 'head') {
-      const piece = share.head[round];
-      if (piece !== undefined) await this.#head.forward(piece.range, piece.part, pass.inputs.at(-1)!, pass.head);
-      return;
+    const { share, head } = pass;
+    const hidden = pass.inputs.at(-1)!;
+    switch (step.parts) {
+      case 'tokens':
+      case 'sourceTokens':
+        return share[step.parts].flatMap((range) =>
+          step.operations.map((operation) => () => this.#onTokens(operation, range, pass)),
+        );
+      case 'queries':
+      case 'sourceQueries':
+        return this.#onQueries(step, this.#queries[step.parts], pass);
+      case 'vocabulary': {
+        const partial = head.partial[pass.lane]!;
+        return [
+          async () => this.#head.begin(partial),
+          ...share.vocabulary.map(
+            ({ targets, columns }) =>
+              () =>
+                this.#head.addPart(targets, columns, hidden, head, partial),
+          ),
+        ];
+      }
+      case 'targets':
+        return [async () => this.#head.finish(share.targets, hidden, head)];
+      default:
+        return step satisfies never;
     }
-    const { kind, layer } = operation;
+  }
+
+  async #onTokens({ kind, layer }: TokenOperation, range: TokenRange, pass: LanePass): Promise<void> {
     const block = this.#blocks[layer]!;
     const own = pass.intermediates[layer]!;
     const x = pass.inputs[layer]!;
-    if (kind === 'attention') {
-      for (const queries of this.#attention[round] ?? []) await block.attention(queries, own);
-      return;
-    }
-    if (kind === 'attentionBackward') {
-      const { gradients } = pass.backward!;
-      const into = { dk: gradients.dk[pass.lane]!, dv: gradients.dv[pass.lane]! };
-      if (round === 0) for (const buffer of [into.dk, into.dv]) buffer.fill(0);
-      for (const queries of this.#attention[round] ?? []) await block.attentionBackward(queries, own, gradients, into);
-      return;
-    }
-    const range = share.chunks[round];
-    if (range === undefined) return;
     switch (kind) {
       case 'attentionInput':
-        return await block.attentionInput(range, share, x, own);
+        return await block.attentionInput(range, pass.share, x, own);
       case 'output':
       case 'savingOutput':
       case 'recomputingOutput':
         return await block.output(kind, range, x, own, pass.inputs[layer + 1]!);
       case 'outputBackward':
         return this.#add(layer, await block.outputBackward(range, own, pass.backward!.gradients));
-      case 'attentionInputBackward':
-        return this.#add(
-          layer,
-          await block.attentionInputBackward(layer === 0, range, share, x, pass.backward!.gradients),
-        );
+      case 'attentionInputBackward': {
+        const { gradients } = pass.backward!;
+        // Only queries of the own lane and of higher ones see the lane's keys.
+        const keys = gradients.keys[layer % 2]!.slice(pass.lane);
+        const results = await block.attentionInputBackward(layer === 0, range, pass.share, x, gradients, keys);
+        return this.#add(layer, results);
+      }
       default:
         return kind satisfies never;
     }
+  }
+
+  #onQueries(
+    { operation, layer }: Extract<LaneStep, { operation: unknown }>,
+    blocks: readonly AttentionBlock[],
+    pass: LanePass,
+  ): (() => Promise<void>)[] {
+    const block = this.#blocks[layer]!;
+    const own = pass.intermediates[layer]!;
+    if (operation === 'attention') return blocks.map((queries) => () => block.attention(queries, own));
+    const { gradients } = pass.backward!;
+    const into = gradients.keys[layer % 2]![pass.lane]!;
+    const clear = async () => {
+      for (const buffer of [into.dk, into.dv]) buffer.fill(0);
+    };
+    return [clear, ...blocks.map((queries) => () => block.attentionBackward(queries, own, gradients, into))];
   }
 
   #add(layer: number, outputs: Tensors): void {

@@ -1,44 +1,68 @@
 /** Main module of a lane's thread. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { LaneCompute } from './lane-compute.ts';
-import type { GraphTiming, LaneOperation, LanePass, LaneSetup } from './lane-compute.ts';
+import type { GraphTiming, LanePass, LaneSetup, LaneTurns } from './lane-compute.ts';
+import { LaneProgress, LaneStopped } from './lane-progress.ts';
+import type { LaneStep } from './lane-schedule.ts';
 
 export type LaneCommand =
   | { readonly kind: 'begin'; readonly pass: LanePass }
-  | { readonly kind: 'run'; readonly operations: readonly LaneOperation[]; readonly round: number }
+  | { readonly kind: 'run'; readonly steps: readonly LaneStep[] }
   | { readonly kind: 'close' };
 
 export interface LaneThreadData {
   readonly setup: LaneSetup;
-  /** [1] 1 from the command to run until the run has ended. */
-  readonly busy: Int32Array;
+  readonly lane: number;
+  /** Of a `LaneProgress`. */
+  readonly cells: Int32Array;
 }
 
-/** The answer to a `run`, and to no other command. */
-export type LaneAnswer = { readonly timings: readonly GraphTiming[] } | { readonly error: unknown };
+/** The answer to a `run`, and to no other command. `stopped`: because another lane was. */
+export type LaneAnswer =
+  | { readonly timings: readonly GraphTiming[] }
+  | { readonly error: unknown; readonly stopped: boolean };
 
 const port = parentPort;
 if (port === null) throw new Error('a lane is started by the model, not by hand');
-const { setup, busy } = workerData as LaneThreadData;
-const lane = new LaneCompute(setup);
-const answer = (message: LaneAnswer) => {
-  Atomics.store(busy, 0, 0);
-  Atomics.notify(busy, 0);
-  port.postMessage(message);
+const { setup, lane, cells } = workerData as LaneThreadData;
+const progress = new LaneProgress(cells);
+const compute = new LaneCompute(setup);
+
+/** Between pieces the thread sleeps, and hears no message. */
+const turns: LaneTurns = {
+  ready: async ({ waits }) => {
+    progress.waitUntil(() => progress.isStopped || progress.isReady(lane, waits));
+  },
+  piece: async (work) => {
+    while (!progress.tryBegin(lane)) {
+      if (progress.isStopped) throw new LaneStopped();
+      progress.waitUntil(() => !progress.isPaused);
+    }
+    try {
+      await work();
+    } finally {
+      progress.end(lane);
+    }
+  },
+  ended: () => progress.endStep(lane),
 };
+
 port.on('message', (command: LaneCommand) => {
   switch (command.kind) {
     case 'begin':
-      lane.begin(command.pass);
+      compute.begin(command.pass);
       break;
     case 'run':
-      lane.run(command.operations, command.round).then(
-        (timings) => answer({ timings }),
-        (error: unknown) => answer({ error }),
+      compute.run(command.steps, turns).then(
+        (timings) => port.postMessage({ timings } satisfies LaneAnswer),
+        (error: unknown) => {
+          progress.stop();
+          port.postMessage({ error, stopped: error instanceof LaneStopped } satisfies LaneAnswer);
+        },
       );
       break;
     case 'close':
-      lane.close();
+      compute.close();
       port.close();
       break;
     default:

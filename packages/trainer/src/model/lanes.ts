@@ -1,11 +1,18 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { TrainerError } from '../errors.ts';
-import type { GraphTiming, LaneOperation, LanePass, LaneSetup } from './lane-compute.ts';
+import { ComputeTurns } from './compute-turns.ts';
+import type { GraphTiming, LanePass, LaneSetup, LaneTurns } from './lane-compute.ts';
 import { LaneCompute } from './lane-compute.ts';
+import { LaneProgress, LaneStopped } from './lane-progress.ts';
+import type { LaneStep } from './lane-schedule.ts';
 import type { LaneAnswer, LaneCommand, LaneThreadData } from './lane-thread.ts';
+import type { ComputeOptions } from './policy-model.ts';
 
 // A run takes 10–100 ms; one that hangs must not keep a process from ending.
 const MAX_EXIT_WAIT_MS = 2000;
+// How long the calling thread looks again and again for what it waits for before it sleeps until told.
+const SPIN_MS = 2;
 
 /**
  * Threads that compute side by side: the calling one, and a worker for each further lane.
@@ -18,12 +25,14 @@ export class Lanes {
   readonly #own: LaneCompute;
   readonly #workers: WorkerLane[] = [];
   readonly #numLanes: number;
+  readonly #progress: LaneProgress;
 
   /** @param numLanes at least 1. Workers start with the first pass. */
   constructor(setup: LaneSetup, numLanes: number) {
     this.#setup = setup;
     this.#numLanes = numLanes;
     this.#own = new LaneCompute(setup);
+    this.#progress = LaneProgress.create(numLanes);
   }
 
   get length(): number {
@@ -32,20 +41,30 @@ export class Lanes {
 
   /** @param passOf what each lane works on, until the next `begin` */
   begin(passOf: (lane: number) => LanePass): void {
-    while (this.#workers.length < this.#numLanes - 1) this.#workers.push(new WorkerLane(this.#setup));
+    while (this.#workers.length < this.#numLanes - 1)
+      this.#workers.push(new WorkerLane(this.#setup, this.#workers.length + 1, this.#progress));
     this.#own.begin(passOf(0));
     this.#workers.forEach((worker, index) => worker.begin(passOf(index + 1)));
   }
 
-  /** Resolves when every lane has done the operations on its parts of that round. */
-  async run(operations: readonly LaneOperation[], round: number): Promise<readonly GraphTiming[]> {
-    // Workers first: a graph run blocks the thread that calls it.
-    const others = this.#workers.map((worker) => worker.run(operations, round));
-    const all = await Promise.allSettled([this.#own.run(operations, round), ...others]);
-    return all.flatMap((result) => {
-      if (result.status === 'rejected') throw result.reason;
-      return result.value;
-    });
+  /**
+   * Resolves when every lane has done every step.
+   * @throws {TrainerError} `trainer.cancelled`; no lane computes any more then
+   */
+  async run(steps: readonly LaneStep[], options: ComputeOptions): Promise<readonly GraphTiming[]> {
+    const turns = new ComputeTurns(options);
+    await turns.begin();
+    try {
+      this.#progress.reset();
+      const others = this.#workers.map((worker) => worker.run(steps));
+      const all = await Promise.allSettled([this.#lead(steps, turns), ...others]);
+      const failures = all.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
+      // A lane that was stopped says nothing about why.
+      if (failures.length > 0) throw failures.find((reason) => !(reason instanceof LaneStopped)) ?? failures[0];
+      return all.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
+    } finally {
+      turns.finish();
+    }
   }
 
   close(): void {
@@ -53,32 +72,83 @@ export class Lanes {
     for (const worker of this.#workers) worker.close();
     this.#workers.length = 0;
   }
+
+  /** The first lane's part. It alone talks to whoever shares the cores, on behalf of all. */
+  async #lead(steps: readonly LaneStep[], turns: ComputeTurns): Promise<readonly GraphTiming[]> {
+    const waitFor = (condition: () => boolean) => this.#waitUntil(condition, () => this.#takeTurn(turns));
+    const own: LaneTurns = {
+      ready: ({ waits }) => waitFor(() => this.#progress.isReady(0, waits)),
+      piece: async (work) => {
+        await this.#takeTurn(turns);
+        await work();
+      },
+      ended: () => this.#progress.endStep(0),
+    };
+    try {
+      const timings = await this.#own.run(steps, own);
+      // Until the last lane has ended the cores are still to be shared.
+      await waitFor(() => this.#progress.isReady(0, [{ lanes: 'higher', step: steps.length - 1 }]));
+      return timings;
+    } catch (error) {
+      this.#progress.stop();
+      throw error;
+    }
+  }
+
+  /** Hands the cores over when somebody waits for them. */
+  async #takeTurn(turns: ComputeTurns): Promise<void> {
+    if (this.#progress.isStopped) throw new LaneStopped();
+    turns.throwIfCancelled();
+    if (!turns.isOver) return;
+    this.#progress.pause();
+    await this.#waitUntil(() => !this.#progress.othersCompute());
+    turns.finish();
+    await turns.begin();
+    if (this.#progress.isStopped) throw new LaneStopped();
+    this.#progress.grant();
+  }
+
+  /** The process hears its messages meanwhile: somebody may want the cores, or cancel. */
+  async #waitUntil(condition: () => boolean, meanwhile: () => Promise<void> = async () => {}): Promise<void> {
+    const spinsUntil = performance.now() + SPIN_MS;
+    for (;;) {
+      const seen = this.#progress.numEvents;
+      if (condition()) return;
+      await meanwhile();
+      if (performance.now() < spinsUntil) await nextTurn();
+      else await this.#progress.nextEvent(seen);
+    }
+  }
 }
 
 class WorkerLane {
   readonly #worker: Worker;
+  readonly #lane: number;
+  readonly #progress: LaneProgress;
   #pending: PromiseWithResolvers<readonly GraphTiming[]> | null = null;
   #failure: unknown = null;
-  /** [1] 1 while the worker computes. */
-  readonly #busy = new Int32Array(new SharedArrayBuffer(4));
   /** A thread that is ended inside ONNX Runtime aborts the process; so the end of the process waits for the run. */
-  readonly #waitAtExit = () => void Atomics.wait(this.#busy, 0, 1, MAX_EXIT_WAIT_MS);
+  readonly #waitAtExit = () => {
+    this.#progress.stop();
+    this.#progress.waitForEnd(this.#lane, MAX_EXIT_WAIT_MS);
+  };
 
-  constructor(setup: LaneSetup) {
-    const workerData: LaneThreadData = { setup, busy: this.#busy };
+  constructor(setup: LaneSetup, lane: number, progress: LaneProgress) {
+    const workerData: LaneThreadData = { setup, lane, cells: progress.cells };
+    this.#lane = lane;
+    this.#progress = progress;
     // The options this process was started with (`--eval`, say) are not the thread's.
     this.#worker = new Worker(new URL('./lane-thread.ts', import.meta.url), { workerData, execArgv: [] });
     process.on('exit', this.#waitAtExit);
     // Only a run in progress keeps the process alive.
     this.#worker.unref();
     this.#worker.on('message', (answer: LaneAnswer) => {
-      if ('error' in answer) this.#settle((pending) => pending.reject(answer.error));
-      else this.#settle((pending) => pending.resolve(answer.timings));
+      if ('timings' in answer) this.#settle((pending) => pending.resolve(answer.timings));
+      else this.#settle((pending) => pending.reject(answer.stopped ? new LaneStopped() : answer.error));
     });
     this.#worker.on('error', (error) => this.#fail(error));
     this.#worker.on('exit', () => {
       process.off('exit', this.#waitAtExit);
-      Atomics.store(this.#busy, 0, 0);
       this.#fail(new TrainerError('trainer.internal', 'a thread of the trainer ended while it was needed'));
     });
   }
@@ -87,12 +157,14 @@ class WorkerLane {
     this.#send({ kind: 'begin', pass });
   }
 
-  async run(operations: readonly LaneOperation[], round: number): Promise<readonly GraphTiming[]> {
-    if (this.#failure !== null) throw this.#failure;
+  async run(steps: readonly LaneStep[]): Promise<readonly GraphTiming[]> {
+    if (this.#failure !== null) {
+      this.#progress.stop();
+      throw this.#failure;
+    }
     this.#pending = Promise.withResolvers();
     this.#worker.ref();
-    Atomics.store(this.#busy, 0, 1);
-    this.#send({ kind: 'run', operations, round });
+    this.#send({ kind: 'run', steps });
     return await this.#pending.promise;
   }
 
@@ -106,13 +178,15 @@ class WorkerLane {
 
   #fail(error: unknown): void {
     this.#failure ??= error;
-    this.#settle((pending) => pending.reject(error));
+    // Whatever it was doing, it does it no more; the others must not wait for it.
+    this.#progress.end(this.#lane);
+    if (this.#pending !== null) this.#progress.stop();
+    this.#settle((pending) => pending.reject(this.#failure));
   }
 
-  #settle(how: (pending: PromiseWithResolvers<readonly GraphTiming[]>) => void): void {
-    const pending = this.#pending;
-    this.#pending = null;
+  #settle(answer: (pending: PromiseWithResolvers<readonly GraphTiming[]>) => void): void {
     this.#worker.unref();
-    if (pending !== null) how(pending);
+    if (this.#pending !== null) answer(this.#pending);
+    this.#pending = null;
   }
 }

@@ -7,8 +7,9 @@ import type { GradientBuffers } from './activations.ts';
 import { Activations } from './activations.ts';
 import type { AdapterGradients } from './block-adapter.ts';
 import { BlockAdapter } from './block-adapter.ts';
-import { ComputeTurns } from './compute-turns.ts';
-import type { GraphTiming, LaneOperation } from './lane-compute.ts';
+import type { GraphTiming } from './lane-compute.ts';
+import type { LaneStep } from './lane-schedule.ts';
+import { backwardSchedule, forwardSchedule } from './lane-schedule.ts';
 import { Lanes } from './lanes.ts';
 import { embedTokens, scatterDirections } from './embedding.ts';
 import { initialLoraParameters } from './lora-parameters.ts';
@@ -22,11 +23,11 @@ import type {
   PolicyModel,
 } from './policy-model.ts';
 import { DEFAULT_LORA_CONFIG } from './policy-model.ts';
-import type { RowPlan, RowPlanOptions } from './row-plan.ts';
+import type { RowPlanOptions } from './row-plan.ts';
 import { planRow } from './row-plan.ts';
 import type { ModelWeights } from './weights.ts';
 import { readWeights } from './weights.ts';
-import { Workspace, sharedFloats } from './workspace.ts';
+import { Workspace, sharedDoubles, sharedFloats } from './workspace.ts';
 
 export interface OrtPolicyModelOptions extends Partial<RowPlanOptions> {
   /** Default: rank 8, alpha 16, every linear layer, seed 0. */
@@ -44,12 +45,11 @@ const MAX_LANES = 4;
 const DEFAULT_MEMORY_BUDGET_BYTES = 2 * 1024 ** 3;
 // 256 took 15 % more processor time, 1024 up to 5 % less, but the cores are then held for up to 100 ms.
 const DEFAULT_CHUNK_TOKENS = 512;
-// 64 to 256 are equal within the noise of a busy machine.
-const DEFAULT_QUERY_BLOCK_TOKENS = 128;
+// 96 and 128 took up to 4 % longer on groups, since more of their keys are masked; on one sequence all three are equal.
+const DEFAULT_QUERY_BLOCK_TOKENS = 64;
 
 interface KeptForward {
   readonly row: PackedRow;
-  readonly plan: RowPlan;
   readonly activations: Activations;
   /** [N, H] ∂logprob/∂(final hidden state of its source). */
   readonly direction: Float32Array;
@@ -126,12 +126,18 @@ export class OrtPolicyModel implements PolicyModel {
       plan.numTokens,
       keepForBackward ? this.#memoryBudgetBytes : null,
     );
+    const numTargets = row.targets.length;
     const head = {
       sources: row.sources,
       targets: row.targets,
-      logprobs: sharedFloats(row.targets.length),
-      entropies: sharedFloats(row.targets.length),
-      direction: keepForBackward ? sharedFloats(row.targets.length * hiddenSize) : null,
+      logprobs: sharedFloats(numTargets),
+      entropies: sharedFloats(numTargets),
+      direction: keepForBackward ? sharedFloats(numTargets * hiddenSize) : null,
+      partial: plan.lanes.map((_, lane) => ({
+        logPartition: sharedDoubles(numTargets),
+        meanLogit: sharedDoubles(numTargets),
+        mean: this.#workspace.take(`head.mean.${lane}`, keepForBackward ? numTargets * hiddenSize : 0),
+      })),
     };
     const gradients = keepForBackward ? activations.gradients(this.#lanes.length) : null;
     const adapterGradients = keepForBackward ? this.#adapterGradients() : [];
@@ -148,54 +154,31 @@ export class OrtPolicyModel implements PolicyModel {
     }));
     for (const adapter of this.#adapters) adapter.load(withoutAdapter);
     embedTokens(row.tokenIds, this.#weights.embedding, inputs[0]!);
-    const turns = new ComputeTurns(options);
-    try {
-      for (const layer of layers) {
-        // A token's way from one attention to the next needs no other token: one round for both layers' halves.
-        const output = (of: number) =>
-          ({ kind: activations.isKept(of) ? 'savingOutput' : 'output', layer: of }) as const;
-        const before = layer === 0 ? [] : [output(layer - 1)];
-        await this.#run(turns, plan, 'chunks', [...before, { kind: 'attentionInput', layer }]);
-        await this.#run(turns, plan, 'attention', [{ kind: 'attention', layer }]);
-        if (layer === layers.length - 1) await this.#run(turns, plan, 'chunks', [output(layer)]);
-      }
-      await this.#run(turns, plan, 'head', [{ kind: 'head' }]);
-    } finally {
-      turns.finish();
-    }
+    await this.#run(
+      forwardSchedule(layers.length, (layer) => activations.isKept(layer)),
+      options,
+    );
     const { logprobs, entropies, direction } = head;
     if (direction !== null && gradients !== null)
-      this.#kept = { row, plan, activations, direction, gradients, adapterGradients };
+      this.#kept = { row, activations, direction, gradients, adapterGradients };
     return { logprobs, entropies };
   }
 
   async backward(lossGradient: Float32Array, options: ComputeOptions = {}): Promise<void> {
     assert(this.#kept !== null, 'backward needs a forward with keepForBackward before it');
-    const { row, plan, activations, direction, gradients, adapterGradients } = this.#kept;
+    const { row, activations, direction, gradients, adapterGradients } = this.#kept;
     assert.equal(lossGradient.length, row.targets.length, 'one ∂loss/∂logprob for each trained token');
     this.#kept = null;
-    const turns = new ComputeTurns(options);
-    try {
-      scatterDirections(row.sources, direction, lossGradient, gradients.dy);
-      // What a layer's last round leaves to do for its tokens, joined to the first round of the layer below.
-      let pending: LaneOperation[] = [];
-      for (const layer of [...this.#adapters.keys()].reverse()) {
-        if (!activations.isKept(layer)) {
-          await this.#run(turns, plan, 'chunks', [...pending, { kind: 'attentionInput', layer }]);
-          await this.#run(turns, plan, 'attention', [{ kind: 'attention', layer }]);
-          pending = [{ kind: 'recomputingOutput', layer }];
-        }
-        await this.#run(turns, plan, 'chunks', [...pending, { kind: 'outputBackward', layer }]);
-        pending = [];
-        // Below the first layer there are only frozen embeddings.
-        if (layer === 0 && !this.#adapters[0]!.adapts('attention')) break;
-        await this.#run(turns, plan, 'attention', [{ kind: 'attentionBackward', layer }]);
-        pending = [{ kind: 'attentionInputBackward', layer }];
-      }
-      if (pending.length > 0) await this.#run(turns, plan, 'chunks', pending);
-    } finally {
-      turns.finish();
-    }
+    scatterDirections(row.sources, direction, lossGradient, gradients.dy);
+    // The last layer is computed for sources alone; nothing reaches the other tokens past its attention.
+    gradients.dq.fill(0);
+    gradients.residual.fill(0);
+    // Below the first layer there are only frozen embeddings.
+    const endsBehindAttention = !this.#adapters[0]!.adapts('attention');
+    await this.#run(
+      backwardSchedule(this.#adapters.length, (layer) => activations.isKept(layer), { endsBehindAttention }),
+      options,
+    );
     for (const lane of adapterGradients) this.#adapters.forEach((adapter, layer) => adapter.addGradients(lane[layer]!));
   }
 
@@ -210,16 +193,9 @@ export class OrtPolicyModel implements PolicyModel {
     this.#lanes.close();
   }
 
-  async #run(
-    turns: ComputeTurns,
-    plan: RowPlan,
-    parts: keyof RowPlan['numRounds'],
-    operations: readonly LaneOperation[],
-  ): Promise<void> {
-    for (let round = 0; round < plan.numRounds[parts]; round++) {
-      const timings = await turns.run(() => this.#lanes.run(operations, round));
-      timings.forEach(this.#onRun);
-    }
+  async #run(steps: readonly LaneStep[], options: ComputeOptions): Promise<void> {
+    const timings = await this.#lanes.run(steps, options);
+    timings.forEach(this.#onRun);
   }
 
   /** Zeroed sums for each lane and layer. */

@@ -63,15 +63,17 @@ export interface PackedRow {
 
 /** Shares the processor cores with sampling. */
 export interface ComputeGate {
-  /** Resolves when the cores are ours; `release()` follows after one layer run (10–100 ms). Rejects when `signal` aborts. */
+  /** Resolves when the cores are ours, until `release()`. Rejects when `signal` aborts. */
   acquire(signal?: AbortSignal): Promise<void>;
   release(): void;
+  /** Whether somebody waits for the cores: who holds them releases them soon, and acquires them anew. */
+  readonly isWanted: boolean;
 }
 
 export interface ComputeOptions {
-  /** Passed before each layer run. Absent: the cores are always ours. */
+  /** Passed before the first graph run, and again whenever somebody waits for the cores. Absent: the cores are always ours. */
   readonly gate?: ComputeGate;
-  /** Checked before each layer run; aborted → `trainer.cancelled`. */
+  /** Checked before each graph run; aborted → `trainer.cancelled`. */
   readonly signal?: AbortSignal;
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { PackedRow } from './policy-model.ts';
+import type { TokenRange } from './token-range.ts';
 
 /** Consecutive queries of a row and every key that any of them may see. */
 export interface QueryBlock {
@@ -13,17 +13,26 @@ export interface QueryBlock {
 }
 
 /**
- * Cuts a depth-first row into query blocks.
+ * Cuts a range of a depth-first row into query blocks.
  *
  * In depth-first order the descendants of a token follow it without a gap. So a token's visibility is one interval, and an
  * ancestor of any query of a block either lies in the block or is an ancestor of its first query. Memory is O(T) a block.
+ *
+ * @param ends see `subtreeEnds`
+ * @param sizeAt how many queries a block that begins at a token may have
  */
-export function queryBlocks(row: Pick<PackedRow, 'parents'>, blockTokens: number): QueryBlock[] {
-  const { parents } = row;
-  const ends = subtreeEnds(parents);
+export function queryBlocks(
+  parents: Int32Array,
+  ends: Int32Array,
+  range: TokenRange,
+  sizeAt: (token: number) => number,
+): QueryBlock[] {
   const blocks: QueryBlock[] = [];
-  for (let start = 0; start < parents.length; start += blockTokens) {
-    const end = Math.min(start + blockTokens, parents.length);
+  for (let start = range.start; start < range.end; start = blocks.at(-1)!.end) {
+    const size = sizeAt(start);
+    let end = Math.min(start + Math.ceil(size / 2), range.end);
+    // Where another branch begins, a block that is half full ends: the two would not see each other.
+    while (end < Math.min(start + size, range.end) && parents[end] === end - 1) end++;
     const keys: number[] = [];
     for (let token = parents[start]!; token >= 0; token = parents[token]!) keys.push(token);
     keys.reverse();
@@ -33,8 +42,11 @@ export function queryBlocks(row: Pick<PackedRow, 'parents'>, blockTokens: number
   return blocks;
 }
 
-/** [T] row index one past the last descendant of each token. */
-function subtreeEnds(parents: Int32Array): Int32Array {
+/**
+ * @param parents [T] of a row, see `PackedRow`
+ * @returns [T] row index one past the last descendant of each token
+ */
+export function subtreeEnds(parents: Int32Array): Int32Array {
   const ends = new Int32Array(parents.length);
   for (let token = parents.length - 1; token >= 0; token--) {
     ends[token] = Math.max(ends[token]!, token + 1);
@@ -54,4 +66,20 @@ function subtreeEnds(parents: Int32Array): Int32Array {
     }
   });
   return ends;
+}
+
+// Added to the score of a key that must not be seen: far below any score, yet finite, so that nothing becomes NaN.
+const HIDDEN = -1e30;
+
+/** [Q, K] what is added to the scores of a block: 0 where the query may see the key. */
+export function treeMask({ start, end, keys, ends }: QueryBlock): Float32Array {
+  const mask = new Float32Array((end - start) * keys.length);
+  const hide = (key: number, first: number, last: number) => {
+    for (let query = first; query < last; query++) mask[(query - start) * keys.length + key] = HIDDEN;
+  };
+  for (let key = 0; key < keys.length; key++) {
+    hide(key, start, keys[key]!);
+    hide(key, Math.max(start, ends[key]!), end);
+  }
+  return mask;
 }

@@ -1,12 +1,14 @@
 import type { Tensor } from 'onnxruntime-common';
 import { int64 } from '../graph/session.ts';
 import type { Architecture } from './architecture.ts';
+import { linearDims } from './architecture.ts';
+import { LINEAR_NAMES } from './policy-model.ts';
 import type { PackedRow } from './policy-model.ts';
 import type { QueryBlock } from './query-blocks.ts';
-import { queryBlocks } from './query-blocks.ts';
+import { queryBlocks, subtreeEnds } from './query-blocks.ts';
 import { ropeTables } from './rope.ts';
 import type { TokenRange } from './token-range.ts';
-import { equalPieces, ranges } from './token-range.ts';
+import { clipped, equalPieces, ranges, spans } from './token-range.ts';
 
 /** [T, D/2] each. */
 export interface RowTables {
@@ -14,41 +16,47 @@ export interface RowTables {
   readonly sin: Float32Array;
 }
 
-/** What one lane computes of a row, by round: a round is what all lanes do before the cores may change hands. */
+/** What one lane computes of a row, in pieces: between two pieces the cores may change hands. */
 export interface LaneShare extends RowTables {
-  /** Tokens of token-wise graphs. */
-  readonly chunks: readonly TokenRange[];
-  readonly attention: readonly (readonly QueryBlock[])[];
-  /** Trained tokens and the part of the vocabulary. */
-  readonly head: readonly { readonly range: TokenRange; readonly part: number }[];
+  /** The lane's tokens: those before `start` belong to lower lanes. */
+  readonly range: TokenRange;
+  readonly tokens: readonly TokenRange[];
+  readonly queries: readonly QueryBlock[];
+  /** Of the last layer, whose output is only read for tokens that predict a trained one. */
+  readonly sourceTokens: readonly TokenRange[];
+  readonly sourceQueries: readonly QueryBlock[];
+  /** Parts of the vocabulary, each for a range of trained tokens. */
+  readonly vocabulary: readonly { readonly targets: TokenRange; readonly columns: TokenRange }[];
+  /** Trained tokens whose parts the lane joins. */
+  readonly targets: TokenRange;
 }
 
 /** What every layer needs to know about a row, computed once. */
 export interface RowPlan {
   readonly numTokens: number;
   readonly lanes: readonly LaneShare[];
-  readonly numRounds: Readonly<Record<'chunks' | 'attention' | 'head', number>>;
 }
 
 export interface RowPlanOptions {
-  /** Tokens a run of a token-wise graph takes: bounds temporaries and the time of one run. */
+  /** At most so many tokens a run of a token-wise graph takes: bounds temporaries and the time of one run. */
   readonly chunkTokens: number;
-  /** Queries an attention run takes: more waste less on launches and more on masked scores. */
+  /** At most so many queries an attention run takes: more waste less on launches and more on masked scores. */
   readonly queryBlockTokens: number;
 }
 
-// A round of attention on one lane: 20 ms forward, 50 ms backward at 100 GF/s.
-const ROUND_FLOPS = 2e9;
+// A piece takes about as long as this many floating-point operations: 40 ms of one thread at 100 GF/s.
+const PIECE_FLOPS = 4e9;
+// Fewer rows leave the processor waiting for weights.
+const MIN_PIECE_TOKENS = 32;
+// Forward and backward of attention are seven products, of which forward is two, at 55 GF/s; those of linear layers are two at 85.
+const ATTENTION_COST = 2.7;
+// Source tokens closer to each other than this are one piece with what lies between them.
+const MAX_SPAN_GAP = 32;
 // Trained tokens of a run of the head: more do not make it faster.
 const HEAD_ROWS = 256;
-
 // Of one [rows, C] matrix: what is computed from the logits then finds them in the cache.
 const MATRIX_BYTES = 4 * 1024 ** 2;
-const MIN_PART = 512;
-
-/** Parts of the vocabulary in which a run of the head takes `numRows` trained tokens. */
-export const vocabularyParts = (vocabSize: number, numRows: number): TokenRange[] =>
-  ranges(vocabSize, Math.max(MIN_PART, Math.floor(MATRIX_BYTES / (4 * Math.max(1, numRows)))));
+const MIN_COLUMNS = 512;
 
 export function planRow(
   row: PackedRow,
@@ -59,72 +67,79 @@ export function planRow(
 ): RowPlan {
   const numTokens = row.tokenIds.length;
   const tables = ropeTables(row.positions, architecture, ropeFactors);
-  const chunks = dealt(laneRanges(numTokens, options.chunkTokens, numLanes), numLanes);
-  const attention = balanced(queryBlocks(row, options.queryBlockTokens), architecture, numLanes);
-  const heads = dealt(laneRanges(row.targets.length, HEAD_ROWS, numLanes), numLanes).map((own) =>
-    own.flatMap((range) =>
-      vocabularyParts(architecture.vocabSize, range.end - range.start).map((_, part) => ({ range, part })),
-    ),
+  const { numHeads, headSize } = architecture;
+  const layerFlops = 2 * LINEAR_NAMES.reduce((sum, linear) => sum + productOf(linearDims(architecture, linear)), 0);
+  const chunkTokens = Math.min(options.chunkTokens, Math.max(MIN_PIECE_TOKENS, Math.floor(PIECE_FLOPS / layerFlops)));
+  const pairFlops = 4 * numHeads * headSize;
+  const costs = Float64Array.from(
+    row.positions,
+    (position) => layerFlops + ATTENTION_COST * pairFlops * (position + options.queryBlockTokens / 2),
   );
-  const longest = (shares: readonly (readonly unknown[])[]) => Math.max(...shares.map((share) => share.length));
-  return {
-    numTokens,
-    lanes: chunks.map((own, lane) => ({ ...tables, chunks: own, attention: attention[lane]!, head: heads[lane]! })),
-    numRounds: { chunks: longest(chunks), attention: longest(attention), head: longest(heads) },
+  const ends = subtreeEnds(row.parents);
+  // Backward takes about twice as long as forward.
+  const blockTokens = (token: number) => {
+    const most = Math.floor(PIECE_FLOPS / (2 * ATTENTION_COST * pairFlops * (row.positions[token]! + 1)));
+    return Math.min(options.queryBlockTokens, Math.max(MIN_PIECE_TOKENS, most));
   };
+  const blocksOf = (range: TokenRange) => queryBlocks(row.parents, ends, range, blockTokens);
+  const sources = spans(row.sources, MAX_SPAN_GAP);
+  const targets = equalPieces(row.targets.length, numLanes);
+  const vocabulary = vocabularyParts(row.targets.length, architecture.vocabSize, numLanes);
+  const lanes = laneRanges(costs, numLanes).map((range, lane): LaneShare => {
+    const own = clipped(sources, range);
+    return {
+      ...tables,
+      range,
+      tokens: ranges(range, chunkTokens),
+      queries: blocksOf(range),
+      sourceTokens: own.flatMap((span) => ranges(span, chunkTokens)),
+      sourceQueries: own.flatMap(blocksOf),
+      vocabulary: vocabulary[lane]!,
+      targets: targets[lane]!,
+    };
+  });
+  return { numTokens, lanes };
 }
 
 export interface AttentionBlock extends QueryBlock {
-  /** The index inputs of the attention graph. */
-  readonly feeds: Readonly<Record<'queries' | 'keys' | 'ends', Tensor>>;
+  /** [K] */
+  readonly keyIndices: Tensor;
 }
 
-export const attentionBlocks = (share: LaneShare): AttentionBlock[][] =>
-  share.attention.map((blocks) =>
-    blocks.map((block) => {
-      const { start, end, keys, ends } = block;
-      const queries = Int32Array.from({ length: end - start }, (_, i) => start + i);
-      const feeds = {
-        queries: int64(queries, [queries.length, 1]),
-        keys: int64(keys, [keys.length]),
-        ends: int64(ends, [1, ends.length]),
-      };
-      return { ...block, feeds };
-    }),
-  );
+export const attentionBlock = (block: QueryBlock): AttentionBlock => ({
+  ...block,
+  keyIndices: int64(block.keys, [block.keys.length]),
+});
 
-/** Equal pieces of at most `size`, as many for each lane. */
-const laneRanges = (length: number, size: number, numLanes: number): TokenRange[] =>
-  equalPieces(length, numLanes * Math.ceil(length / (size * numLanes))).filter(({ start, end }) => end > start);
+const productOf = (dims: { readonly in: number; readonly out: number }) => dims.in * dims.out;
 
-/** Deals pieces to lanes in turn. */
-const dealt = <Piece>(all: readonly Piece[], numLanes: number): Piece[][] =>
-  Array.from({ length: numLanes }, (_, lane) => all.filter((_piece, index) => index % numLanes === lane));
-
-/** Largest first to the lane with the least work, then cut into rounds. */
-function balanced(
-  blocks: readonly QueryBlock[],
-  { numHeads, headSize }: Architecture,
-  numLanes: number,
-): QueryBlock[][][] {
-  const flops = ({ start, end, keys }: QueryBlock) => 4 * (end - start) * keys.length * numHeads * headSize;
-  const lanes = Array.from({ length: numLanes }, () => ({ total: 0, blocks: [] as QueryBlock[] }));
-  for (const block of blocks.toSorted((a, b) => flops(b) - flops(a))) {
-    const least = lanes.reduce((best, lane) => (lane.total < best.total ? lane : best));
-    least.total += flops(block);
-    least.blocks.push(block);
+/** Cuts a row where each lane gets an equal share of the cost. */
+function laneRanges(costs: Float64Array, numLanes: number): TokenRange[] {
+  const total = costs.reduce((sum, cost) => sum + cost, 0);
+  const lanes: TokenRange[] = [];
+  let token = 0;
+  let spent = 0;
+  for (let lane = 1; lane <= numLanes; lane++) {
+    const start = token;
+    while (token < costs.length && (lane === numLanes || spent + costs[token]! / 2 < (lane * total) / numLanes))
+      spent += costs[token++]!;
+    lanes.push({ start, end: token });
   }
-  return lanes.map((lane) => {
-    const rounds: QueryBlock[][] = [];
-    let room = 0;
-    for (const block of lane.blocks) {
-      if (room < flops(block)) {
-        rounds.push([]);
-        room = ROUND_FLOPS;
-      }
-      rounds.at(-1)!.push(block);
-      room -= flops(block);
+  return lanes;
+}
+
+/** Each lane's parts of the vocabulary, for every range of trained tokens. Parts are as many for each lane where there are enough columns. */
+function vocabularyParts(numTargets: number, vocabSize: number, numLanes: number): LaneShare['vocabulary'][] {
+  const lanes = Array.from({ length: numLanes }, (): LaneShare['vocabulary'][number][] => []);
+  for (const targets of ranges({ start: 0, end: numTargets }, HEAD_ROWS)) {
+    const most = Math.max(MIN_COLUMNS, Math.floor(MATRIX_BYTES / (4 * (targets.end - targets.start))));
+    const numParts = numLanes * Math.ceil(vocabSize / (numLanes * most));
+    // An odd number of cache lines: rows a multiple of 4 KiB apart fall on the same few places of the cache, which cost a third of the speed.
+    const width = 16 * (2 * Math.ceil(Math.ceil(vocabSize / numParts) / 32) + 1);
+    for (let part = 0; part * width < vocabSize; part++) {
+      const columns = { start: part * width, end: Math.min(vocabSize, (part + 1) * width) };
+      lanes[part % numLanes]!.push({ targets, columns });
     }
-    return rounds;
-  });
+  }
+  return lanes;
 }

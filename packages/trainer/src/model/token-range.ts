@@ -7,14 +7,35 @@ export interface TokenRange {
   readonly end: number;
 }
 
-/** Equal pieces of at most `size`, so that the last one is not a sliver. */
-export const ranges = (length: number, size: number): TokenRange[] => equalPieces(length, Math.ceil(length / size));
+/** Cuts a range into equal pieces of at most `size`, so that the last one is not a sliver. */
+export const ranges = ({ start, end }: TokenRange, size: number): TokenRange[] =>
+  equalPieces(end - start, Math.ceil((end - start) / size)).map((piece) => ({
+    start: start + piece.start,
+    end: start + piece.end,
+  }));
 
 export const equalPieces = (length: number, count: number): TokenRange[] =>
   Array.from({ length: count }, (_, i) => ({
     start: Math.floor((i * length) / count),
     end: Math.floor(((i + 1) * length) / count),
   }));
+
+/** The shortest list of ranges that holds every index, where gaps of at most `maxGap` are filled. */
+export function spans(indices: Int32Array, maxGap: number): TokenRange[] {
+  const all: { start: number; end: number }[] = [];
+  for (const index of indices.toSorted()) {
+    const last = all.at(-1);
+    if (last !== undefined && index - last.end <= maxGap) last.end = Math.max(last.end, index + 1);
+    else all.push({ start: index, end: index + 1 });
+  }
+  return all;
+}
+
+/** The parts of ranges that lie in `within`. */
+export const clipped = (all: readonly TokenRange[], within: TokenRange): TokenRange[] =>
+  all
+    .map(({ start, end }) => ({ start: Math.max(start, within.start), end: Math.min(end, within.end) }))
+    .filter(({ start, end }) => end > start);
 
 /**
  * Rows start ≤ i < end of a [T, columns] matrix, as a tensor over the same memory.

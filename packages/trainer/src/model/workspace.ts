@@ -1,5 +1,6 @@
 /** Zeroed memory that every lane (thread) sees. */
 export const sharedFloats = (length: number): Float32Array => new Float32Array(new SharedArrayBuffer(4 * length));
+export const sharedDoubles = (length: number): Float64Array => new Float64Array(new SharedArrayBuffer(8 * length));
 
 /**
  * Float32 buffers by name, kept from call to call: zeroing and faulting in fresh memory for every row costs more than the

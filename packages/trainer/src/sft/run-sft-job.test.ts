@@ -50,7 +50,7 @@ function parts(overrides: Partial<TrainingParts> = {}) {
   return {
     model: new BigramPolicy(),
     template: byteTemplate,
-    gate: { acquire: async () => {}, release: () => {} },
+    gate: { acquire: async () => {}, release: () => {}, isWanted: false },
     signal: new AbortController().signal,
     emit: (event: TrainerEvent) => void events.push(event),
     ...overrides,

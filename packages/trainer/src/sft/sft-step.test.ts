@@ -47,7 +47,7 @@ const parts = (model: OrtPolicyModel, settings = config()) => ({
   model,
   config: settings,
   optimizer: freshOptimizerState(model.lora.tensors, 'sft'),
-  gate: { acquire: async () => {}, release: () => {} },
+  gate: { acquire: async () => {}, release: () => {}, isWanted: false },
   signal: new AbortController().signal,
 });
 

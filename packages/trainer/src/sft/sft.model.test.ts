@@ -87,7 +87,7 @@ async function run(name: string, input: SftConfigInput, stopAfterStep = Infinity
     {
       model: await trainer.policy(LORA),
       template: trainer.template,
-      gate: { acquire: async () => {}, release: () => {} },
+      gate: { acquire: async () => {}, release: () => {}, isWanted: false },
       signal: controller.signal,
       emit,
     },

@@ -1,0 +1,116 @@
+import { expect, test } from 'vitest';
+import { backwardSchedule, forwardSchedule, type LaneStep } from './lane-schedule.ts';
+import { LaneProgress } from './lane-progress.ts';
+import { randomSource } from './tiny-model.ts';
+
+/** What a step reads and writes of the memory that lanes share, as the buffer's name and the layer whose contents it should hold. */
+interface Access {
+  readonly reads: readonly [buffer: string, layer: number][];
+  readonly writes: readonly [buffer: string, layer: number][];
+}
+
+const NUM_LANES = 3;
+const inEveryLane = (count: number) => Array.from({ length: NUM_LANES }, () => count);
+const parity = (layer: number) => (layer % 2 === 0 ? 'even' : 'odd');
+
+function accesses(step: LaneStep, lane: number, isKept: (layer: number) => boolean): Access[] {
+  const keys = (layer: number, of: number) => `keys.${isKept(layer) ? layer : parity(layer)}.lane${of}`;
+  const keyGradients = (layer: number, of: number) => `dk.${parity(layer)}.lane${of}`;
+  const lanesUpTo = Array.from({ length: lane + 1 }, (_, of) => of);
+  const lanesFrom = Array.from({ length: NUM_LANES - lane }, (_, i) => lane + i);
+  if (step.parts === 'vocabulary' || step.parts === 'targets') {
+    const all = Array.from({ length: NUM_LANES }, (_, of) => of);
+    const read = step.parts === 'vocabulary' ? 'hidden' : 'partial';
+    return [
+      {
+        reads: all.map((of) => [`${read}.lane${of}`, 0]),
+        writes: step.parts === 'vocabulary' ? [[`partial.lane${lane}`, 0]] : [],
+      },
+    ];
+  }
+  if ('operation' in step) {
+    const { layer } = step;
+    const reads = lanesUpTo.map((of): [string, number] => [keys(layer, of), layer]);
+    return [{ reads, writes: step.operation === 'attention' ? [] : [[keyGradients(layer, lane), layer]] }];
+  }
+  const { operations, parts } = step as Extract<LaneStep, { operations: unknown }>;
+  return operations.map(({ kind, layer }): Access => {
+    if (kind === 'attentionInput') return { reads: [], writes: [[keys(layer, lane), layer]] };
+    if (kind === 'attentionInputBackward')
+      return { reads: lanesFrom.map((of) => [keyGradients(layer, of), layer]), writes: [] };
+    return { reads: [], writes: parts === 'sourceTokens' ? [[`hidden.lane${lane}`, 0]] : [] };
+  });
+}
+
+/**
+ * Runs a schedule in a random order that its waits allow. A step begins and ends at different moments, as threads do: what it reads must be there,
+ * and stay, from the beginning to the end.
+ */
+function simulate(
+  steps: readonly LaneStep[],
+  isKept: (layer: number) => boolean,
+  memory: Map<string, number>,
+  seed: number,
+) {
+  const random = randomSource(seed);
+  const progress = LaneProgress.create(NUM_LANES);
+  progress.reset();
+  const at = Array.from({ length: NUM_LANES }, () => 0);
+  const open = Array.from({ length: NUM_LANES }, (): readonly Access[] | null => null);
+  const wrong: string[] = [];
+  const check = (lane: number, all: readonly Access[]) => {
+    for (const { reads } of all)
+      for (const [buffer, layer] of reads)
+        if (memory.get(buffer) !== layer)
+          wrong.push(`lane ${lane}, step ${at[lane]}: ${buffer} holds ${memory.get(buffer)}, not ${layer}`);
+  };
+  for (;;) {
+    const able = [...at.keys()].filter(
+      (lane) => open[lane] !== null || (at[lane]! < steps.length && progress.isReady(lane, steps[at[lane]!]!.waits)),
+    );
+    if (able.length === 0) break;
+    const lane = able[Math.floor(((random() + 1) / 2) * able.length)]!;
+    const begun = open[lane];
+    if (begun === null || begun === undefined) {
+      const all = accesses(steps[at[lane]!]!, lane, isKept);
+      check(lane, all);
+      for (const { writes } of all) for (const [buffer, layer] of writes) memory.set(buffer, layer);
+      open[lane] = all;
+    } else {
+      check(lane, begun);
+      open[lane] = null;
+      progress.endStep(lane);
+      at[lane]!++;
+    }
+  }
+  return { wrong, ended: at };
+}
+
+test.each([
+  ['every layer', 0],
+  ['the last three layers', 4],
+  ['no layer', 7],
+])('lanes in any order read what they should, keeping %s', (_, firstKept) => {
+  const numLayers = 7;
+  const isKept = (layer: number) => layer >= firstKept;
+  for (let seed = 0; seed < 300; seed++) {
+    const memory = new Map<string, number>();
+    const forward = forwardSchedule(numLayers, isKept);
+    expect(simulate(forward, isKept, memory, seed)).toEqual({
+      wrong: [],
+      ended: inEveryLane(forward.length),
+    });
+    const backward = backwardSchedule(numLayers, isKept, { endsBehindAttention: seed % 2 === 0 });
+    expect(simulate(backward, isKept, memory, seed)).toEqual({
+      wrong: [],
+      ended: inEveryLane(backward.length),
+    });
+  }
+});
+
+test('without waits they would not', () => {
+  const isKept = () => false;
+  const hasty = forwardSchedule(4, isKept).map((step) => ({ ...step, waits: [] }));
+  const faults = Array.from({ length: 20 }, (_, seed) => simulate(hasty, isKept, new Map(), seed).wrong.length);
+  expect(Math.min(...faults)).toBeGreaterThan(0);
+});

@@ -1,0 +1,112 @@
+import type { GraphName } from './block-sessions.ts';
+
+/** What a lane does with a range of tokens of one layer. */
+export interface TokenOperation {
+  readonly kind: Extract<
+    GraphName,
+    'attentionInput' | 'output' | 'savingOutput' | 'recomputingOutput' | 'outputBackward' | 'attentionInputBackward'
+  >;
+  readonly layer: number;
+}
+
+/** A step may begin when the lanes below (with earlier tokens) or above have ended theirs of that index. */
+export interface LaneWait {
+  readonly lanes: 'lower' | 'higher';
+  readonly step: number;
+}
+
+/** One entry of a schedule: every lane does it over its own parts of the row. */
+export type LaneStep = { readonly waits: readonly LaneWait[] } & (
+  | { readonly parts: 'tokens' | 'sourceTokens'; readonly operations: readonly TokenOperation[] }
+  | {
+      readonly parts: 'queries' | 'sourceQueries';
+      readonly operation: 'attention' | 'attentionBackward';
+      readonly layer: number;
+    }
+  /** Parts of the vocabulary for all trained tokens, then trained tokens over all parts. */
+  | { readonly parts: 'vocabulary' | 'targets' }
+);
+
+/**
+ * Schedules of a pass. Lanes hold consecutive ranges of tokens, so keys come from the own lane and the lanes below it, and gradients of keys
+ * from the own lane and those above. A lane waits for what it reads and for nothing else: with a barrier behind every step each would wait
+ * for the slowest of that step, and which one that is changes all the time.
+ *
+ * Keys, values and their gradients have one buffer for even and one for odd layers where they do not outlive the layer. So a lane may be one
+ * layer ahead of those that still read what it wrote two layers ago.
+ */
+export function forwardSchedule(numLayers: number, isKept: (layer: number) => boolean): LaneStep[] {
+  const steps: LaneStep[] = [];
+  const attention: number[] = [];
+  const output = (layer: number): TokenOperation => ({ kind: isKept(layer) ? 'savingOutput' : 'output', layer });
+  for (let layer = 0; layer < numLayers; layer++) {
+    const tokens = steps.push({
+      parts: 'tokens',
+      operations: [...(layer === 0 ? [] : [output(layer - 1)]), { kind: 'attentionInput', layer }],
+      waits: layer < 2 || isKept(layer) ? [] : [{ lanes: 'higher', step: attention[layer - 2]! }],
+    });
+    const waits: LaneWait[] = [{ lanes: 'lower', step: tokens - 1 }];
+    const parts = layer === numLayers - 1 ? 'sourceQueries' : 'queries';
+    attention[layer] = steps.push({ parts, operation: 'attention', layer, waits }) - 1;
+  }
+  steps.push({ parts: 'sourceTokens', operations: [output(numLayers - 1)], waits: [] });
+  steps.push({ parts: 'vocabulary', waits: onAll(steps.length - 1) });
+  steps.push({ parts: 'targets', waits: onAll(steps.length - 1) });
+  return steps;
+}
+
+/** @param options.endsBehindAttention whether the first layer's q, k and v have nothing to learn */
+export function backwardSchedule(
+  numLayers: number,
+  isKept: (layer: number) => boolean,
+  options: { readonly endsBehindAttention: boolean },
+): LaneStep[] {
+  const steps: LaneStep[] = [];
+  /** What is left to do for a layer's tokens: joined to the first step of the layer below. */
+  let pending: TokenOperation[] = [];
+  let waits: LaneWait[] = [];
+  /** Steps that read the gradients of keys, by layer. */
+  const reading: number[] = [];
+  const last = numLayers - 1;
+  for (let layer = last; layer >= 0; layer--) {
+    const queries = layer === last ? 'sourceQueries' : 'queries';
+    const tokens = layer === last ? 'sourceTokens' : 'tokens';
+    if (!isKept(layer)) {
+      const inputs = steps.push({
+        parts: 'tokens',
+        operations: [...pending, { kind: 'attentionInput', layer }],
+        waits,
+      });
+      if (pending.length > 0) reading[layer + 1] = inputs - 1;
+      waits = [{ lanes: 'lower', step: inputs - 1 }];
+      steps.push({ parts: queries, operation: 'attention', layer, waits });
+      pending = [{ kind: 'recomputingOutput', layer }];
+      waits = [];
+    }
+    const outputs = steps.push({
+      parts: tokens,
+      operations: [...pending, { kind: 'outputBackward', layer }],
+      waits,
+    });
+    if (pending[0]?.kind === 'attentionInputBackward') reading[layer + 1] = outputs - 1;
+    pending = [];
+    waits = [];
+    if (layer === 0 && options.endsBehindAttention) break;
+    const twoAbove = reading[layer + 2];
+    const attention = steps.push({
+      parts: queries,
+      operation: 'attentionBackward',
+      layer,
+      waits: twoAbove === undefined ? [] : [{ lanes: 'lower', step: twoAbove }],
+    });
+    pending = [{ kind: 'attentionInputBackward', layer }];
+    waits = [{ lanes: 'higher', step: attention - 1 }];
+  }
+  if (pending.length > 0) steps.push({ parts: 'tokens', operations: pending, waits });
+  return steps;
+}
+
+const onAll = (step: number): LaneWait[] => [
+  { lanes: 'lower', step },
+  { lanes: 'higher', step },
+];
