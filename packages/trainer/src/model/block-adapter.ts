@@ -20,7 +20,8 @@ import { sharedFloats } from './workspace.ts';
 const ATTENTION_INPUTS: readonly InputName[] = ['attention'];
 const OUTPUT_INPUTS: readonly InputName[] = INPUT_NAMES.filter((name) => name !== 'attention');
 
-type NamedArrays = Readonly<Record<string, { readonly data: Float32Array; readonly dims: readonly number[] }>>;
+/** A float array and its shape, by the name of a graph's input or output. */
+export type NamedArrays = Readonly<Record<string, { readonly data: Float32Array; readonly dims: readonly number[] }>>;
 
 /** Inputs of the two token-wise graphs that do not change from token to token. Large ones are shared memory. */
 export interface BlockParameters {
@@ -29,7 +30,7 @@ export interface BlockParameters {
 }
 
 /** Sums over tokens, by output name of the backward graphs. */
-export type AdapterGradients = Readonly<Record<string, Float32Array>>;
+export type AdapterGradients = NamedArrays;
 
 /** The adapter of one block as its graphs read it: joint `a` matrices, and `b` behind the weights. */
 export class BlockAdapter {
@@ -116,23 +117,22 @@ export class BlockAdapter {
     return arrays;
   }
 
-  /** Sizes of the gradients that backward graphs give, by output name. */
-  gradientSizes(): Readonly<Record<string, number>> {
-    const sizes: Record<string, number> = {};
-    for (const [input, { data }] of this.#joint) {
-      sizes[gradientName(adapterName(input, 'a'))] = data.length;
-      for (const projection of INPUTS[input]) {
-        const { rows } = this.#matrices[projection];
-        sizes[gradientName(adapterName(projection, 'b'))] = rows * lowWidth(input, this.#lora.config);
-      }
+  /** Shapes of the gradients that backward graphs give, by output name. */
+  gradientDims(): Readonly<Record<string, readonly [number, number]>> {
+    const all: Record<string, readonly [number, number]> = {};
+    for (const [input, { dims }] of this.#joint) {
+      const [low, width] = dims as [number, number];
+      all[gradientName(adapterName(input, 'a'))] = [low, width];
+      for (const projection of INPUTS[input])
+        all[gradientName(adapterName(projection, 'b'))] = [this.#matrices[projection].rows, low];
     }
-    return sizes;
+    return all;
   }
 
   /** Adds what backward gave to the gradients of the adapter. */
   addGradients(parts: AdapterGradients): void {
     for (const input of this.#joint.keys()) {
-      const values = parts[gradientName(adapterName(input, 'a'))]!;
+      const { data: values } = parts[gradientName(adapterName(input, 'a'))]!;
       let at = 0;
       for (const linear of adaptedLinears(input, this.#lora.config)) {
         const { gradient } = this.#tensor(linear, 'a');
@@ -142,7 +142,7 @@ export class BlockAdapter {
     }
     const { rank } = this.#lora.config;
     this.#eachPlace(({ gradient }, projection, firstRow, firstColumn, width) => {
-      const values = parts[gradientName(adapterName(projection, 'b'))]!;
+      const { data: values } = parts[gradientName(adapterName(projection, 'b'))]!;
       const numRows = gradient.length / rank;
       for (let row = 0; row < numRows; row++) {
         const from = (firstRow + row) * width + firstColumn;

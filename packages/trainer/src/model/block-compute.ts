@@ -4,17 +4,19 @@ import { float32, floats } from '../graph/session.ts';
 import type { BlockIntermediates, GradientBuffers, KeyGradients } from './activations.ts';
 import type { Architecture } from './architecture.ts';
 import { linearDims } from './architecture.ts';
-import type { BlockParameters } from './block-adapter.ts';
+import type { AdapterGradients, BlockParameters } from './block-adapter.ts';
 import { gradientName } from './block-graph.ts';
-import type { RunGraph } from './block-sessions.ts';
+import type { GraphName, RunGraph } from './block-sessions.ts';
 import { treeMask } from './query-blocks.ts';
 import type { AttentionBlock, RowTables } from './row-plan.ts';
 import type { TokenRange } from './token-range.ts';
 import { rowsOf } from './token-range.ts';
+import type { Workspace } from './workspace.ts';
 
 /** Runs one transformer block over parts of a row. Every array is [T, features], read or written in place. */
 export class BlockCompute {
   readonly #run: RunGraph;
+  readonly #scratch: Workspace;
   readonly #parameters: BlockParameters;
   readonly #hiddenSize: number;
   readonly #feedForwardSize: number;
@@ -23,8 +25,10 @@ export class BlockCompute {
   readonly #keyWidth: number;
   readonly #keyHeads: number;
 
-  constructor(architecture: Architecture, parameters: BlockParameters, run: RunGraph) {
+  /** @param scratch of the thread, shared by its blocks */
+  constructor(architecture: Architecture, parameters: BlockParameters, run: RunGraph, scratch: Workspace) {
     this.#run = run;
+    this.#scratch = scratch;
     this.#parameters = parameters;
     this.#hiddenSize = architecture.hiddenSize;
     this.#feedForwardSize = architecture.feedForwardSize;
@@ -67,15 +71,20 @@ export class BlockCompute {
     });
   }
 
-  /** ∂y → ∂o, ∂x of the residual path and the gradients of the adapters of o, gate, up, down. */
-  async outputBackward(range: TokenRange, from: BlockIntermediates, gradients: GradientBuffers): Promise<Tensors> {
+  /** ∂y → ∂o, ∂x of the residual path; adds the gradients of the adapters of o, gate, up, down. */
+  async outputBackward(
+    range: TokenRange,
+    from: BlockIntermediates,
+    gradients: GradientBuffers,
+    adapter: AdapterGradients,
+  ): Promise<void> {
     const feeds = {
       ...feedsOf(this.#parameters.output),
       ...this.#outputViews(from, range),
       o: rowsOf(from.o, this.#queryWidth, range),
       [gradientName('y')]: rowsOf(gradients.dy, this.#hiddenSize, range),
     };
-    return await this.#run('outputBackward', feeds, {
+    await this.#runAdding('outputBackward', feeds, adapter, {
       [gradientName('x')]: rowsOf(gradients.residual, this.#hiddenSize, range),
       [gradientName('o')]: rowsOf(gradients.dO, this.#queryWidth, range),
     });
@@ -96,15 +105,18 @@ export class BlockCompute {
       o: this.#queries(from.o, block),
       [gradientName('o')]: this.#queries(gradients.dO, block),
     };
-    const outputs = await this.#run('attentionBackward', feeds, {
+    const [dk, dv] = ['dk', 'dv'].map((name) => this.#scratch.take(name, block.keys.length * this.#keyWidth));
+    await this.#run('attentionBackward', feeds, {
       [gradientName('q')]: this.#queries(gradients.dq, block),
+      [gradientName('k')]: this.#keys(dk!),
+      [gradientName('v')]: this.#keys(dv!),
     });
-    addRows(into.dk, floats(outputs[gradientName('k')]!), block.keys, this.#keyWidth);
-    addRows(into.dv, floats(outputs[gradientName('v')]!), block.keys, this.#keyWidth);
+    addRows(into.dk, dk!, block.keys, this.#keyWidth);
+    addRows(into.dv, dv!, block.keys, this.#keyWidth);
   }
 
   /**
-   * ∂q, ∂k, ∂v, ∂residual → ∂x (unless it is the first layer) and the gradients of the adapters of q, k, v.
+   * ∂q, ∂k, ∂v, ∂residual → ∂x (unless it is the first layer); adds the gradients of the adapters of q, k, v.
    *
    * @param keys summands of ∂k and ∂v
    */
@@ -115,33 +127,40 @@ export class BlockCompute {
     x: Float32Array,
     gradients: GradientBuffers,
     keys: readonly KeyGradients[],
-  ): Promise<Tensors> {
-    const keyShape = (rows: number) => [1, rows, this.#keyWidth];
+    adapter: AdapterGradients,
+  ): Promise<void> {
+    const numRows = range.end - range.start;
+    const keyShape = [1, numRows, this.#keyWidth];
+    const sum = (name: 'dk' | 'dv') => {
+      const into = this.#scratch.take(`${name}.sum`, numRows * this.#keyWidth);
+      const summands = keys.map((own) => own[name]);
+      return sumRows(summands, this.#keyWidth, range, into);
+    };
     const feeds = {
       ...this.#attentionInputFeeds(range, tables),
       x: rowsOf(x, this.#hiddenSize, range),
       [gradientName('q')]: rowsOf(gradients.dq, this.#queryWidth, range, (rows) => [1, rows, this.#queryWidth]),
-      [gradientName('k')]: float32(
-        sumRows(
-          keys.map(({ dk }) => dk),
-          this.#keyWidth,
-          range,
-        ),
-        keyShape(range.end - range.start),
-      ),
-      [gradientName('v')]: float32(
-        sumRows(
-          keys.map(({ dv }) => dv),
-          this.#keyWidth,
-          range,
-        ),
-        keyShape(range.end - range.start).slice(1),
-      ),
+      [gradientName('k')]: float32(sum('dk'), keyShape),
+      [gradientName('v')]: float32(sum('dv'), keyShape.slice(1)),
       [gradientName('residual')]: rowsOf(gradients.residual, this.#hiddenSize, range),
     };
-    if (isFirst) return await this.#run('firstAttentionInputBackward', feeds, {});
+    if (isFirst) return await this.#runAdding('firstAttentionInputBackward', feeds, adapter, {});
     const results = { [gradientName('x')]: rowsOf(gradients.dy, this.#hiddenSize, range) };
-    return await this.#run('attentionInputBackward', feeds, results);
+    await this.#runAdding('attentionInputBackward', feeds, adapter, results);
+  }
+
+  /** Runs a graph and adds the gradients of adapters that it gives. */
+  async #runAdding(graph: GraphName, feeds: Tensors, adapter: AdapterGradients, results: Tensors): Promise<void> {
+    const places = Object.entries(adapter).map(
+      ([name, { dims }]) => [name, float32(this.#scratch.take(name, dims[0]! * dims[1]!), dims)] as const,
+    );
+    const outputs = await this.#run(graph, feeds, { ...results, ...Object.fromEntries(places) });
+    for (const [name, { data: sum }] of Object.entries(adapter)) {
+      const part = outputs[name];
+      if (part === undefined) continue;
+      const values = floats(part);
+      for (let i = 0; i < sum.length; i++) sum[i]! += values[i]!;
+    }
   }
 
   #attentionInputFeeds(range: TokenRange, { cos, sin }: RowTables): Tensors {
@@ -162,7 +181,8 @@ export class BlockCompute {
   }
 
   #attentionFeeds({ start, end, keys, ends, keyIndices }: AttentionBlock): Tensors {
-    const mask = treeMask({ start, end, keys, ends });
+    const mask = this.#scratch.take('mask', (end - start) * keys.length);
+    treeMask({ start, end, keys, ends }, mask);
     return { keys: keyIndices, mask: float32(mask, [end - start, keys.length]) };
   }
 
@@ -192,11 +212,17 @@ function addRows(matrix: Float32Array, part: Float32Array, rows: Int32Array, col
   }
 }
 
-/** Rows of a range, summed over matrices in their order. */
-function sumRows([first, ...others]: readonly Float32Array[], columns: number, range: TokenRange): Float32Array {
+/** Rows of a range, summed over matrices in their order; `into` unless there is nothing to sum. */
+function sumRows(
+  [first, ...others]: readonly Float32Array[],
+  columns: number,
+  range: TokenRange,
+  into: Float32Array,
+): Float32Array {
   const [start, end] = [range.start * columns, range.end * columns];
-  if (others.length === 0) return first!.subarray(start, end);
-  const sum = first!.slice(start, end);
-  for (const other of others) for (let i = 0; i < sum.length; i++) sum[i]! += other[start + i]!;
-  return sum;
+  const rows = first!.subarray(start, end);
+  if (others.length === 0) return rows;
+  into.set(rows);
+  for (const other of others) for (let i = 0; i < into.length; i++) into[i]! += other[start + i]!;
+  return into;
 }

@@ -1,7 +1,8 @@
-import { float32, floats } from '../graph/session.ts';
+import { float32 } from '../graph/session.ts';
 import type { Architecture } from './architecture.ts';
 import type { RunGraph } from './block-sessions.ts';
 import type { TokenRange } from './token-range.ts';
+import type { Workspace } from './workspace.ts';
 
 /** What the head of one pass reads and writes, for the N trained tokens of a row. */
 export interface HeadBuffers {
@@ -37,6 +38,7 @@ export class HeadCompute {
   readonly #norm: Float32Array;
   readonly #vocabulary: Float32Array;
   readonly #run: RunGraph;
+  readonly #scratch: Workspace;
   /** [rows, H] normalised hidden states of the range that was computed last. */
   #rows: { readonly targets: TokenRange; readonly h: Float32Array } | null = null;
 
@@ -44,11 +46,13 @@ export class HeadCompute {
     architecture: Architecture,
     weights: { readonly outputNorm: Float32Array; readonly vocabulary: Float32Array },
     run: RunGraph,
+    scratch: Workspace,
   ) {
     this.#architecture = architecture;
     this.#norm = weights.outputNorm;
     this.#vocabulary = weights.vocabulary;
     this.#run = run;
+    this.#scratch = scratch;
   }
 
   /** Before the parts of another pass. */
@@ -74,16 +78,23 @@ export class HeadCompute {
     const { hiddenSize } = this.#architecture;
     if (this.#rows?.targets !== targets) this.#rows = { targets, h: this.#normalised(targets, hidden, buffers) };
     const vocabulary = this.#vocabulary.subarray(columns.start * hiddenSize, columns.end * hiddenSize);
+    const numRows = targets.end - targets.start;
+    const part = {
+      logPartition: this.#scratch.take('head.logPartition', numRows),
+      meanLogit: this.#scratch.take('head.meanLogit', numRows),
+      mean: this.#scratch.take('head.mean', buffers.direction === null ? 0 : numRows * hiddenSize),
+    };
     const feeds = {
-      h: float32(this.#rows.h, [targets.end - targets.start, hiddenSize]),
+      h: float32(this.#rows.h, [numRows, hiddenSize]),
       vocabulary: float32(vocabulary, [columns.end - columns.start, hiddenSize]),
     };
-    const outputs = await this.#run(buffers.direction === null ? 'head' : 'directionHead', feeds, {});
-    join(into, targets, {
-      logPartition: floats(outputs['logPartition']!),
-      meanLogit: floats(outputs['meanLogit']!),
-      mean: outputs['mean'] === undefined ? NOTHING : floats(outputs['mean']),
-    });
+    const results = {
+      logPartition: float32(part.logPartition, [numRows, 1]),
+      meanLogit: float32(part.meanLogit, [numRows, 1]),
+    };
+    if (buffers.direction === null) await this.#run('head', feeds, results);
+    else await this.#run('directionHead', feeds, { ...results, mean: float32(part.mean, [numRows, hiddenSize]) });
+    join(into, targets, part);
   }
 
   /** Joins what all lanes have seen, in their order, and writes the results of a range of trained tokens. */
@@ -134,8 +145,6 @@ export class HeadCompute {
     return 1 / Math.sqrt(dot(x, x) / hiddenSize + rmsEpsilon);
   }
 }
-
-const NOTHING = new Float32Array(0);
 
 /** Adds to the rows of a range what another part of the vocabulary gave: both sides weigh by their share of the partition function. */
 function join(sum: HeadPartial, { start, end }: TokenRange, part: HeadPartial): void {

@@ -1,5 +1,3 @@
-import type { Tensors } from '../graph/session.ts';
-import { floats } from '../graph/session.ts';
 import type { BlockIntermediates, GradientBuffers } from './activations.ts';
 import type { Architecture } from './architecture.ts';
 import type { AdapterGradients, BlockParameters } from './block-adapter.ts';
@@ -13,6 +11,7 @@ import type { LaneStep, TokenOperation } from './lane-schedule.ts';
 import type { AttentionBlock, LaneShare } from './row-plan.ts';
 import { attentionBlock } from './row-plan.ts';
 import type { TokenRange } from './token-range.ts';
+import { Workspace } from './workspace.ts';
 
 /** What a lane is made of. Large arrays are shared memory. */
 export interface LaneSetup {
@@ -59,6 +58,8 @@ export interface GraphTiming {
 /** One of several threads that compute a pass side by side, each on its own tokens and queries. */
 export class LaneCompute {
   readonly #sessions: ModelSessions;
+  /** What graphs give that does not outlive the next run: fresh memory for each would be collected all the time. */
+  readonly #scratch = new Workspace();
   readonly #blocks: readonly BlockCompute[];
   readonly #head: HeadCompute;
   #pass: LanePass | null = null;
@@ -71,8 +72,10 @@ export class LaneCompute {
   constructor(setup: LaneSetup) {
     const { architecture, lora, numThreads } = setup;
     this.#sessions = new ModelSessions(architecture, lora, numThreads);
-    this.#blocks = setup.blocks.map((parameters) => new BlockCompute(architecture, parameters, this.#run));
-    this.#head = new HeadCompute(architecture, setup, this.#run);
+    this.#blocks = setup.blocks.map(
+      (parameters) => new BlockCompute(architecture, parameters, this.#run, this.#scratch),
+    );
+    this.#head = new HeadCompute(architecture, setup, this.#run, this.#scratch);
   }
 
   begin(pass: LanePass): void {
@@ -94,6 +97,7 @@ export class LaneCompute {
   /** No run may follow. */
   close(): void {
     this.#pass = null;
+    this.#scratch.clear();
     this.#sessions.close();
   }
 
@@ -141,13 +145,13 @@ export class LaneCompute {
       case 'recomputingOutput':
         return await block.output(kind, range, x, own, pass.inputs[layer + 1]!);
       case 'outputBackward':
-        return this.#add(layer, await block.outputBackward(range, own, pass.backward!.gradients));
+        return await block.outputBackward(range, own, pass.backward!.gradients, pass.backward!.adapters[layer]!);
       case 'attentionInputBackward': {
-        const { gradients } = pass.backward!;
+        const { gradients, adapters } = pass.backward!;
         // Only queries of the own lane and of higher ones see the lane's keys.
         const keys = gradients.keys[layer % 2]!.slice(pass.lane);
-        const results = await block.attentionInputBackward(layer === 0, range, pass.share, x, gradients, keys);
-        return this.#add(layer, results);
+        const adapter = adapters[layer]!;
+        return await block.attentionInputBackward(layer === 0, range, pass.share, x, gradients, keys, adapter);
       }
       default:
         return kind satisfies never;
@@ -168,15 +172,6 @@ export class LaneCompute {
       for (const buffer of [into.dk, into.dv]) buffer.fill(0);
     };
     return [clear, ...blocks.map((queries) => () => block.attentionBackward(queries, own, gradients, into))];
-  }
-
-  #add(layer: number, outputs: Tensors): void {
-    for (const [name, sum] of Object.entries(this.#pass!.backward!.adapters[layer]!)) {
-      const part = outputs[name];
-      if (part === undefined) continue;
-      const values = floats(part);
-      for (let i = 0; i < sum.length; i++) sum[i]! += values[i]!;
-    }
   }
 
   readonly #run: RunGraph = async (graph, feeds, results) => {

@@ -203,10 +203,10 @@ export class OrtPolicyModel implements PolicyModel {
     return Array.from({ length: this.#lanes.length }, (_, lane) =>
       this.#adapters.map((adapter, layer) =>
         Object.fromEntries(
-          Object.entries(adapter.gradientSizes()).map(([name, size]) => [
-            name,
-            this.#workspace.take(`${name}.${layer}.lane${lane}`, size).fill(0),
-          ]),
+          Object.entries(adapter.gradientDims()).map(([name, dims]) => {
+            const data = this.#workspace.take(`${name}.${layer}.lane${lane}`, dims[0] * dims[1]);
+            return [name, { data: data.fill(0), dims }];
+          }),
         ),
       ),
     );

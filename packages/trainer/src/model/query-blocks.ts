@@ -71,9 +71,9 @@ export function subtreeEnds(parents: Int32Array): Int32Array {
 // Added to the score of a key that must not be seen: far below any score, yet finite, so that nothing becomes NaN.
 const HIDDEN = -1e30;
 
-/** [Q, K] what is added to the scores of a block: 0 where the query may see the key. */
-export function treeMask({ start, end, keys, ends }: QueryBlock): Float32Array {
-  const mask = new Float32Array((end - start) * keys.length);
+/** Writes what is added to the scores of a block, [Q, K]: 0 where the query may see the key. */
+export function treeMask({ start, end, keys, ends }: QueryBlock, mask: Float32Array): void {
+  mask.fill(0);
   const hide = (key: number, first: number, last: number) => {
     for (let query = first; query < last; query++) mask[(query - start) * keys.length + key] = HIDDEN;
   };
@@ -81,5 +81,4 @@ export function treeMask({ start, end, keys, ends }: QueryBlock): Float32Array {
     hide(key, start, keys[key]!);
     hide(key, Math.max(start, ends[key]!), end);
   }
-  return mask;
 }
