@@ -113,7 +113,7 @@ try {
       }
       const exact = own.findIndex(({ name }) => name.includes(' f32, one row each'));
       difference = Math.max(difference, largestDifference(logprobs[0]!, logprobs[exact]!));
-      peakRate = Math.max(peakRate, await measureProductRate(NUM_THREADS));
+      peakRate = Math.max(peakRate, measureProductRate(NUM_THREADS));
     }
     const most = others.includes(null) ? null : Math.max(...others.map((used) => used ?? 0));
     printComparison(shape, own, seconds, most, difference);

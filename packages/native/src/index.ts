@@ -16,3 +16,5 @@ export type { GgufTensorData } from './gguf/write-gguf.ts';
 export type { GgufWritableValue } from './gguf/gguf-header-writer.ts';
 export { GgufWriter } from './gguf/gguf-writer.ts';
 export type { GgufStoredType, GgufTensorShape } from './gguf/gguf-writer.ts';
+export { OnnxSession } from './onnx/onnx-session.ts';
+export type { OnnxSessionOptions, OnnxTensor } from './onnx/onnx-session.ts';

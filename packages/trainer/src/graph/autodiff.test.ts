@@ -34,15 +34,15 @@ const randoms = (length: number) => Float32Array.from({ length }, random);
 const sizeOf = (value: Value) => value.shape.reduce<number>((product, dim) => product * Number(dim), 1);
 
 async function run(outputs: Record<string, Value>, values: ReadonlyMap<Value, Float32Array>, savedAsInputs = false) {
-  const session = await GraphSession.create(outputs, { numThreads: 1, savedAsInputs });
+  const session = new GraphSession(outputs, { numThreads: 1, savedAsInputs });
   const feeds = Object.fromEntries(
     [...values].map(([node, data]) => [
       (node.operation as { name: string }).name,
       float32(data, node.shape as number[]),
     ]),
   );
-  const results = await session.run(feeds);
-  await session.close();
+  const results = session.run(feeds);
+  session.close();
   return Object.fromEntries(Object.entries(results).map(([name, tensor]) => [name, tensor.data as Float32Array]));
 }
 
@@ -56,7 +56,7 @@ async function gradientError(y: Value, inputs: readonly Value[]): Promise<number
     Object.fromEntries(gradients(new Map([[y, dy]]), inputs).map((gradient, index) => [`g${index}`, gradient])),
     values,
   );
-  const session = await GraphSession.create({ y }, { numThreads: 1 });
+  const session = new GraphSession({ y }, { numThreads: 1 });
   const loss = async () => {
     const feeds = Object.fromEntries(
       leaves.map((node) => [
@@ -64,7 +64,7 @@ async function gradientError(y: Value, inputs: readonly Value[]): Promise<number
         float32(values.get(node)!, node.shape as number[]),
       ]),
     );
-    const result = (await session.run(feeds))['y']!.data as Float32Array;
+    const result = session.run(feeds)['y']!.data as Float32Array;
     return result.reduce((sum, value, i) => sum + value * values.get(dy)![i]!, 0);
   };
   let worst = 0;
@@ -80,7 +80,7 @@ async function gradientError(y: Value, inputs: readonly Value[]): Promise<number
       worst = Math.max(worst, Math.abs((above - below) / (2 * EPSILON) - analytic[`g${index}`]![i]!));
     }
   }
-  await session.close();
+  session.close();
   return worst;
 }
 
@@ -140,21 +140,21 @@ test('a saved value is an input of the backward graph, and its producer is not c
   const recomputed = (await run({ dWeight: dWeight! }, values))['dWeight']!;
 
   const forward = (await run({ hidden }, values))['hidden']!;
-  const session = await GraphSession.create({ dWeight: dWeight! }, { numThreads: 1, savedAsInputs: true });
+  const session = new GraphSession({ dWeight: dWeight! }, { numThreads: 1, savedAsInputs: true });
   expect(session.inputNames.toSorted()).toEqual(['a', 'dy', 'hidden']);
-  const result = await session.run({
+  const result = session.run({
     a: float32(values.get(a)!, [3, 4]),
     dy: float32(values.get(dy)!, [3, 4]),
     hidden: float32(forward, [3, 4]),
   });
-  await session.close();
+  session.close();
   expect(Array.from(result['dWeight']!.data as Float32Array)).toEqual(Array.from(recomputed));
 });
 
 test('outputs are written into the tensors that were handed in, views included', async () => {
-  const session = await GraphSession.create({ y: mul(a, constant(2)) }, { numThreads: 1 });
+  const session = new GraphSession({ y: mul(a, constant(2)) }, { numThreads: 1 });
   const memory = new Float32Array(20);
-  await session.run(
+  session.run(
     {
       a: float32(
         Float32Array.from({ length: 12 }, (_, i) => i),
@@ -163,7 +163,7 @@ test('outputs are written into the tensors that were handed in, views included',
     },
     { y: float32(memory.subarray(4, 16), [3, 4]) },
   );
-  await session.close();
+  session.close();
   expect(Array.from(memory)).toEqual([0, 0, 0, 0, ...Array.from({ length: 12 }, (_, i) => 2 * i), 0, 0, 0, 0]);
 });
 

@@ -1,5 +1,4 @@
-import type { Tensor } from 'onnxruntime-common';
-import type { Tensors } from '../graph/session.ts';
+import type { Tensor, Tensors } from '../graph/session.ts';
 import { float32, floats } from '../graph/session.ts';
 import type { BlockIntermediates, GradientBuffers, KeyGradients } from './activations.ts';
 import type { Architecture } from './architecture.ts';
@@ -38,65 +37,65 @@ export class BlockCompute {
     this.#keyWidth = linearDims(architecture, 'k').out;
   }
 
-  async attentionInput(range: TokenRange, tables: RowTables, x: Float32Array, into: BlockIntermediates): Promise<void> {
+  attentionInput(range: TokenRange, tables: RowTables, x: Float32Array, into: BlockIntermediates): void {
     const feeds = { ...this.#attentionInputFeeds(range, tables), x: rowsOf(x, this.#hiddenSize, range) };
-    await this.#run('attentionInput', feeds, {
+    this.#run('attentionInput', feeds, {
       q: rowsOf(into.q, this.#queryWidth, range, (rows) => [1, rows, this.#queryWidth]),
       k: rowsOf(into.k, this.#keyWidth, range, (rows) => [1, rows, this.#keyWidth]),
       v: rowsOf(into.v, this.#keyWidth, range),
     });
   }
 
-  async attention(block: AttentionBlock, { q, k, v, o }: BlockIntermediates): Promise<void> {
+  attention(block: AttentionBlock, { q, k, v, o }: BlockIntermediates): void {
     const feeds = { ...this.#attentionFeeds(block), q: this.#queries(q, block), k: this.#keys(k), v: this.#keys(v) };
-    await this.#run('attention', feeds, { o: this.#queries(o, block) });
+    this.#run('attention', feeds, { o: this.#queries(o, block) });
   }
 
   /** Writes y, what backward starts from, or both, as the graph's name tells. */
-  async output(
+  output(
     graph: 'output' | 'savingOutput' | 'recomputingOutput',
     range: TokenRange,
     x: Float32Array,
     block: BlockIntermediates,
     y: Float32Array,
-  ): Promise<void> {
+  ): void {
     const feeds = {
       ...feedsOf(this.#parameters.output),
       x: rowsOf(x, this.#hiddenSize, range),
       o: rowsOf(block.o, this.#queryWidth, range),
     };
-    await this.#run(graph, feeds, {
+    this.#run(graph, feeds, {
       ...(graph === 'recomputingOutput' ? {} : { y: rowsOf(y, this.#hiddenSize, range) }),
       ...(graph === 'output' ? {} : this.#outputViews(block, range)),
     });
   }
 
   /** ∂y → ∂o, ∂x of the residual path; adds the gradients of the adapters of o, gate, up, down. */
-  async outputBackward(
+  outputBackward(
     range: TokenRange,
     from: BlockIntermediates,
     gradients: GradientBuffers,
     adapter: AdapterGradients,
-  ): Promise<void> {
+  ): void {
     const feeds = {
       ...feedsOf(this.#parameters.output),
       ...this.#outputViews(from, range),
       o: rowsOf(from.o, this.#queryWidth, range),
       [gradientName('y')]: rowsOf(gradients.dy, this.#hiddenSize, range),
     };
-    await this.#runAdding('outputBackward', feeds, adapter, {
+    this.#runAdding('outputBackward', feeds, adapter, {
       [gradientName('x')]: rowsOf(gradients.residual, this.#hiddenSize, range),
       [gradientName('o')]: rowsOf(gradients.dO, this.#queryWidth, range),
     });
   }
 
   /** ∂o → ∂q; adds ∂k and ∂v of the keys visible to the block. */
-  async attentionBackward(
+  attentionBackward(
     block: AttentionBlock,
     from: BlockIntermediates,
     gradients: GradientBuffers,
     into: KeyGradients,
-  ): Promise<void> {
+  ): void {
     const feeds = {
       ...this.#attentionFeeds(block),
       q: this.#queries(from.q, block),
@@ -106,7 +105,7 @@ export class BlockCompute {
       [gradientName('o')]: this.#queries(gradients.dO, block),
     };
     const [dk, dv] = ['dk', 'dv'].map((name) => this.#scratch.take(name, block.keys.length * this.#keyWidth));
-    await this.#run('attentionBackward', feeds, {
+    this.#run('attentionBackward', feeds, {
       [gradientName('q')]: this.#queries(gradients.dq, block),
       [gradientName('k')]: this.#keys(dk!),
       [gradientName('v')]: this.#keys(dv!),
@@ -120,7 +119,7 @@ export class BlockCompute {
    *
    * @param keys summands of ∂k and ∂v
    */
-  async attentionInputBackward(
+  attentionInputBackward(
     isFirst: boolean,
     range: TokenRange,
     tables: RowTables,
@@ -128,7 +127,7 @@ export class BlockCompute {
     gradients: GradientBuffers,
     keys: readonly KeyGradients[],
     adapter: AdapterGradients,
-  ): Promise<void> {
+  ): void {
     const numRows = range.end - range.start;
     const keyShape = [1, numRows, this.#keyWidth];
     const sum = (name: 'dk' | 'dv') => {
@@ -144,17 +143,17 @@ export class BlockCompute {
       [gradientName('v')]: float32(sum('dv'), keyShape.slice(1)),
       [gradientName('residual')]: rowsOf(gradients.residual, this.#hiddenSize, range),
     };
-    if (isFirst) return await this.#runAdding('firstAttentionInputBackward', feeds, adapter, {});
+    if (isFirst) return this.#runAdding('firstAttentionInputBackward', feeds, adapter, {});
     const results = { [gradientName('x')]: rowsOf(gradients.dy, this.#hiddenSize, range) };
-    await this.#runAdding('attentionInputBackward', feeds, adapter, results);
+    this.#runAdding('attentionInputBackward', feeds, adapter, results);
   }
 
   /** Runs a graph and adds the gradients of adapters that it gives. */
-  async #runAdding(graph: GraphName, feeds: Tensors, adapter: AdapterGradients, results: Tensors): Promise<void> {
+  #runAdding(graph: GraphName, feeds: Tensors, adapter: AdapterGradients, results: Tensors): void {
     const places = Object.entries(adapter).map(
       ([name, { dims }]) => [name, float32(this.#scratch.take(name, dims[0]! * dims[1]!), dims)] as const,
     );
-    const outputs = await this.#run(graph, feeds, { ...results, ...Object.fromEntries(places) });
+    const outputs = this.#run(graph, feeds, { ...results, ...Object.fromEntries(places) });
     for (const [name, { data: sum }] of Object.entries(adapter)) {
       const part = outputs[name];
       if (part === undefined) continue;

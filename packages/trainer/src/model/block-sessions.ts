@@ -21,13 +21,13 @@ export type GraphName =
   | 'firstAttentionInputBackward';
 
 /** Runs a graph; outputs that are not among `results` are allocated. */
-export type RunGraph = (graph: GraphName, feeds: Tensors, results: Tensors) => Promise<Tensors>;
+export type RunGraph = (graph: GraphName, feeds: Tensors, results: Tensors) => Tensors;
 
 /** Sessions for one architecture, shared by all its layers: weights are fed. Each is created when first needed. */
 export class ModelSessions {
   readonly #graphs: Record<GraphName, () => Readonly<Record<string, Value>>>;
   readonly #numThreads: number;
-  readonly #sessions = new Map<GraphName, Promise<GraphSession>>();
+  readonly #sessions = new Map<GraphName, GraphSession>();
 
   constructor(architecture: Architecture, lora: LoraConfig, numThreads: number) {
     const graph = new BlockGraph(architecture, lora);
@@ -50,24 +50,21 @@ export class ModelSessions {
     };
   }
 
-  async get(name: GraphName): Promise<GraphSession> {
+  get(name: GraphName): GraphSession {
     let session = this.#sessions.get(name);
     if (session === undefined) {
-      session = GraphSession.create(this.#graphs[name](), {
+      session = new GraphSession(this.#graphs[name](), {
         numThreads: this.#numThreads,
         savedAsInputs: name === 'outputBackward',
       });
       this.#sessions.set(name, session);
     }
-    return await session;
+    return session;
   }
 
   /** No run may follow. */
   close(): void {
-    for (const session of this.#sessions.values()) {
-      // A session that could not be created has already failed the pass that wanted it.
-      session.then((created) => created.close()).catch(() => {});
-    }
+    for (const session of this.#sessions.values()) session.close();
     this.#sessions.clear();
   }
 }

@@ -68,13 +68,13 @@ export class HeadCompute {
    *
    * @param hidden [T, H] output of the last block
    */
-  async addPart(
+  addPart(
     targets: TokenRange,
     columns: TokenRange,
     hidden: Float32Array,
     buffers: HeadBuffers,
     into: HeadPartial,
-  ): Promise<void> {
+  ): void {
     const { hiddenSize } = this.#architecture;
     if (this.#rows?.targets !== targets) this.#rows = { targets, h: this.#normalised(targets, hidden, buffers) };
     const vocabulary = this.#vocabulary.subarray(columns.start * hiddenSize, columns.end * hiddenSize);
@@ -92,8 +92,8 @@ export class HeadCompute {
       logPartition: float32(part.logPartition, [numRows, 1]),
       meanLogit: float32(part.meanLogit, [numRows, 1]),
     };
-    if (buffers.direction === null) await this.#run('head', feeds, results);
-    else await this.#run('directionHead', feeds, { ...results, mean: float32(part.mean, [numRows, hiddenSize]) });
+    if (buffers.direction === null) this.#run('head', feeds, results);
+    else this.#run('directionHead', feeds, { ...results, mean: float32(part.mean, [numRows, hiddenSize]) });
     join(into, targets, part);
   }
 

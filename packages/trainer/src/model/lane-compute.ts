@@ -43,7 +43,7 @@ export interface LaneTurns {
   /** Resolves when the lanes that a step waits for are far enough. */
   ready(step: LaneStep): Promise<void>;
   /** Does a piece of work when the cores are ours. */
-  piece(work: () => Promise<void>): Promise<void>;
+  piece(work: () => void): Promise<void>;
   /** The step is done. */
   ended(): void;
 }
@@ -102,7 +102,7 @@ export class LaneCompute {
   }
 
   /** A step's work over the lane's parts of the row, in pieces between which the cores may change hands. */
-  #pieces(step: LaneStep): (() => Promise<void>)[] {
+  #pieces(step: LaneStep): (() => void)[] {
     const pass = this.#pass!;
     const { share, head } = pass;
     const hidden = pass.inputs.at(-1)!;
@@ -118,7 +118,7 @@ export class LaneCompute {
       case 'vocabulary': {
         const partial = head.partial[pass.lane]!;
         return [
-          async () => this.#head.begin(partial),
+          () => this.#head.begin(partial),
           ...share.vocabulary.map(
             ({ targets, columns }) =>
               () =>
@@ -127,31 +127,31 @@ export class LaneCompute {
         ];
       }
       case 'targets':
-        return [async () => this.#head.finish(share.targets, hidden, head)];
+        return [() => this.#head.finish(share.targets, hidden, head)];
       default:
         return step satisfies never;
     }
   }
 
-  async #onTokens({ kind, layer }: TokenOperation, range: TokenRange, pass: LanePass): Promise<void> {
+  #onTokens({ kind, layer }: TokenOperation, range: TokenRange, pass: LanePass): void {
     const block = this.#blocks[layer]!;
     const own = pass.intermediates[layer]!;
     const x = pass.inputs[layer]!;
     switch (kind) {
       case 'attentionInput':
-        return await block.attentionInput(range, pass.share, x, own);
+        return block.attentionInput(range, pass.share, x, own);
       case 'output':
       case 'savingOutput':
       case 'recomputingOutput':
-        return await block.output(kind, range, x, own, pass.inputs[layer + 1]!);
+        return block.output(kind, range, x, own, pass.inputs[layer + 1]!);
       case 'outputBackward':
-        return await block.outputBackward(range, own, pass.backward!.gradients, pass.backward!.adapters[layer]!);
+        return block.outputBackward(range, own, pass.backward!.gradients, pass.backward!.adapters[layer]!);
       case 'attentionInputBackward': {
         const { gradients, adapters } = pass.backward!;
         // Only queries of the own lane and of higher ones see the lane's keys.
         const keys = gradients.keys[layer % 2]!.slice(pass.lane);
         const adapter = adapters[layer]!;
-        return await block.attentionInputBackward(layer === 0, range, pass.share, x, gradients, keys, adapter);
+        return block.attentionInputBackward(layer === 0, range, pass.share, x, gradients, keys, adapter);
       }
       default:
         return kind satisfies never;
@@ -162,22 +162,22 @@ export class LaneCompute {
     { operation, layer }: Extract<LaneStep, { operation: unknown }>,
     blocks: readonly AttentionBlock[],
     pass: LanePass,
-  ): (() => Promise<void>)[] {
+  ): (() => void)[] {
     const block = this.#blocks[layer]!;
     const own = pass.intermediates[layer]!;
     if (operation === 'attention') return blocks.map((queries) => () => block.attention(queries, own));
     const { gradients } = pass.backward!;
     const into = gradients.keys[layer % 2]![pass.lane]!;
-    const clear = async () => {
+    const clear = () => {
       for (const buffer of [into.dk, into.dv]) buffer.fill(0);
     };
     return [clear, ...blocks.map((queries) => () => block.attentionBackward(queries, own, gradients, into))];
   }
 
-  readonly #run: RunGraph = async (graph, feeds, results) => {
-    const session = await this.#sessions.get(graph);
+  readonly #run: RunGraph = (graph, feeds, results) => {
+    const session = this.#sessions.get(graph);
     const started = performance.now();
-    const outputs = await session.run(feeds, results);
+    const outputs = session.run(feeds, results);
     this.#timings.push({ graph, milliseconds: performance.now() - started, flops: session.flops(feeds) });
     return outputs;
   };

@@ -39,7 +39,7 @@ const turns: LaneTurns = {
       progress.waitUntil(() => !progress.isPaused);
     }
     try {
-      await work();
+      work();
     } finally {
       progress.end(lane);
     }

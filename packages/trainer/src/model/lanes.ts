@@ -79,8 +79,10 @@ export class Lanes {
     const own: LaneTurns = {
       ready: ({ waits }) => waitFor(() => this.#progress.isReady(0, waits)),
       piece: async (work) => {
+        // A graph run blocks the thread: messages of the process are heard between two of them.
+        await nextTurn();
         await this.#takeTurn(turns);
-        await work();
+        work();
       },
       ended: () => this.#progress.endStep(0),
     };
@@ -138,7 +140,10 @@ class WorkerLane {
     this.#lane = lane;
     this.#progress = progress;
     // The options this process was started with (`--eval`, say) are not the thread's.
-    this.#worker = new Worker(new URL('./lane-thread.ts', import.meta.url), { workerData, execArgv: [] });
+    this.#worker = new Worker(new URL('./lane-thread.ts', import.meta.url), {
+      workerData,
+      execArgv: ['--conditions=@trainyard/source'],
+    });
     process.on('exit', this.#waitAtExit);
     // Only a run in progress keeps the process alive.
     this.#worker.unref();

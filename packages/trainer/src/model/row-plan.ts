@@ -1,4 +1,4 @@
-import type { Tensor } from 'onnxruntime-common';
+import type { Tensor } from '../graph/session.ts';
 import { int64 } from '../graph/session.ts';
 import type { Architecture } from './architecture.ts';
 import { linearDims } from './architecture.ts';

@@ -1,4 +1,4 @@
-import type { Tensor } from 'onnxruntime-common';
+import type { Tensor } from '../graph/session.ts';
 import { float32 } from '../graph/session.ts';
 
 /** A half-open range of row indices. */

@@ -1,0 +1,73 @@
+import { expect, test } from 'vitest';
+import { OnnxSession } from './onnx-session.ts';
+
+/** One field of a protocol buffer: a number, or bytes. */
+function field(number: number, value: number | Uint8Array | string): number[] {
+  if (typeof value === 'number') return [...varint(number * 8), ...varint(value)];
+  const bytes = typeof value === 'string' ? new TextEncoder().encode(value) : value;
+  return [...varint(number * 8 + 2), ...varint(bytes.length), ...bytes];
+}
+
+function varint(value: number): number[] {
+  return value < 128 ? [value] : [(value % 128) + 128, ...varint(Math.floor(value / 128))];
+}
+
+const message = (...fields: number[][]) => Uint8Array.from(fields.flat());
+
+/** sum [N] = a [N] + b [N] as an ONNX model (onnx.proto). */
+function additionModel(operator = 'Add'): Uint8Array {
+  const float32 = 1;
+  const shape = message(field(1, message(field(2, 'N'))));
+  const type = message(field(1, message(field(1, float32), field(2, shape))));
+  const vector = (name: string) => message(field(1, name), field(2, type));
+  const node = message(field(1, 'a'), field(1, 'b'), field(2, 'sum'), field(4, operator));
+  const graph = message(
+    field(1, node),
+    field(2, 'addition'),
+    field(11, vector('a')),
+    field(11, vector('b')),
+    field(12, vector('sum')),
+  );
+  return message(field(1, 8), field(7, graph), field(8, message(field(2, 17))));
+}
+
+const open = () => new OnnxSession(additionModel(), { numThreads: 1, inputNames: ['a', 'b'], outputNames: ['sum'] });
+const vector = (...values: number[]) => ({ data: Float32Array.from(values), dims: [values.length] });
+
+test('outputs are written in place, views into larger and shared memory included', () => {
+  const session = open();
+  const memory = new Float32Array(new SharedArrayBuffer(4 * 6)).fill(-1);
+  session.run([vector(1, 2, 3), vector(10, 20, 30)], [{ data: memory.subarray(2, 5), dims: [3] }]);
+  expect(Array.from(memory)).toEqual([-1, -1, 11, 22, 33, -1]);
+  session.close();
+});
+
+test('a run takes no memory of JavaScript', () => {
+  const session = open();
+  const large = () => ({ data: new Float32Array(1_000_000), dims: [1_000_000] });
+  const [a, b, sum] = [large(), large(), large()];
+  session.run([a, b], [sum]);
+  const before = process.memoryUsage().arrayBuffers;
+  for (let run = 0; run < 20; run++) session.run([a, b], [sum]);
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(4_000_000);
+  session.close();
+});
+
+test('what ONNX Runtime refuses is an error with its words, and the session goes on', () => {
+  const session = open();
+  expect(() => session.run([vector(1, 2, 3), vector(1, 2)], [vector(0, 0, 0)])).toThrow(/^ONNX Runtime: .*Add/);
+  expect(() => session.run([vector(1, 2), vector(1, 2)], [{ data: new Float32Array(1), dims: [2] }])).toThrow(
+    'ONNX Runtime: not enough space',
+  );
+  const sum = vector(0, 0);
+  session.run([vector(1, 2), vector(3, 4)], [sum]);
+  expect(Array.from(sum.data)).toEqual([4, 6]);
+  session.close();
+  expect(() => session.run([vector(1), vector(1)], [vector(0)])).toThrow('this session is closed');
+});
+
+test('a model that cannot be loaded says why', () => {
+  const options = { numThreads: 1, inputNames: ['a', 'b'], outputNames: ['sum'] };
+  expect(() => new OnnxSession(Uint8Array.of(1, 2, 3), options)).toThrow(/^ONNX Runtime: /);
+  expect(() => new OnnxSession(additionModel('NoSuchOperator'), options)).toThrow('NoSuchOperator');
+});
