@@ -149,6 +149,14 @@ describe('bodies', () => {
     expect((await server.chat({}, { 'content-type': 'application/json; charset=utf-8' })).statusCode).toBe(200);
   });
 
+  test('a compressed body is 415; one that says it is not compressed is fine', async () => {
+    const compressed = await server.chat({}, { 'content-encoding': 'gzip' });
+    expect(compressed.statusCode).toBe(415);
+    expectBothShapes(compressed.json(), 'request.unsupported_media_type');
+    expect(compressed.json<ErrorBody>().error.message).toContain('got gzip');
+    expect((await server.chat({}, { 'content-encoding': 'Identity' })).statusCode).toBe(200);
+  });
+
   test('a key named __proto__ changes nothing', async () => {
     const response = await server.request(
       'POST',

@@ -64,6 +64,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply, routeParts.log));
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
+    refuseEncodedBodies(request);
   });
   refuseRouteMisses(app);
   requireKeys(app, parts.store);
@@ -87,6 +88,16 @@ export function createServer(parts: ServerParts): FastifyInstance {
   trainingJobControlRoutes(app, routeParts);
   referenceRoutes(app);
   return app;
+}
+
+/** A compressed body would be read as if it were plain, and small ones could unfold to anything: nothing here unpacks them. */
+function refuseEncodedBodies({ headers }: FastifyRequest): void {
+  const encoding = headers['content-encoding']?.trim().toLowerCase() ?? '';
+  if (encoding === '' || encoding === 'identity') return;
+  throw new RequestError(
+    'request.unsupported_media_type',
+    `The body must be sent as it is, without a Content-Encoding; got ${encoding}`,
+  );
 }
 
 function sendError(

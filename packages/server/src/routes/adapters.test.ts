@@ -115,7 +115,7 @@ describe('committing', () => {
     const committed = await server.request('POST', `${PATH}/${id}/commit`);
     expect(committed.json()).toMatchObject({
       status: 'ready',
-      lora: { rank: 8, alpha: 16, targets: ['q', 'v'] },
+      lora: { rank: 8, alpha: 16, targets: ['q_proj', 'v_proj'] },
       digest: 'd'.repeat(64),
     });
     server.exchange.onCommit = () => Promise.reject(new Error('a second import'));

@@ -22,6 +22,7 @@ import { answerOnce } from '../idempotency.ts';
 import { toListPage, walkPages } from '../paging.ts';
 import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
+import { toTargets } from '../wire/lora.ts';
 import { removeFiles } from './files.ts';
 import { notFound, ownedAdapter } from './owned.ts';
 
@@ -191,7 +192,7 @@ function toAdapterObject(adapter: Adapter): AdapterObject {
     lora:
       content === null
         ? null
-        : { rank: content.lora.rank, alpha: content.lora.alpha, targets: [...content.lora.targets] },
+        : { rank: content.lora.rank, alpha: content.lora.alpha, targets: toTargets(content.lora.targets) },
     digest: content?.digest ?? null,
   };
 }

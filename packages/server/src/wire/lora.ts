@@ -79,6 +79,7 @@ function readTargets(targets: readonly LoraTarget[]): LinearName[] {
   return LINEAR_NAMES.filter((name) => targets.includes(`${name}_proj`));
 }
 
-function toTargets(targets: readonly string[]): string[] {
+/** The names that requests and answers give to linear layers. */
+export function toTargets(targets: readonly string[]): string[] {
   return LORA_TARGETS.filter((target) => targets.includes(target.replace('_proj', '')));
 }
