@@ -89,7 +89,6 @@ try {
     torchSide('f32, one row each', f32, 'separate'),
     torchSide('bf16, one row each', bf16, 'separate'),
   ];
-  let peakRate = 0;
   for (const shape of SHAPES) {
     const own = sides.filter((side) => !side.isForGroups || shape.numSequences > 1);
     const seconds = own.map((): number[] => []);
@@ -99,6 +98,7 @@ try {
     const others: (number | null)[] = [];
     let difference = 0;
     const runs: GraphTiming[] = [];
+    const peakRates: number[] = [];
     for (let round = 0; round < Number(values.rounds); round++) {
       await waitUntilQuiet(maxWaitMs);
       const logprobs: ArrayLike<number>[] = [];
@@ -113,11 +113,11 @@ try {
       }
       const exact = own.findIndex(({ name }) => name.includes(' f32, one row each'));
       difference = Math.max(difference, largestDifference(logprobs[0]!, logprobs[exact]!));
-      peakRate = Math.max(peakRate, measureProductRate(NUM_THREADS));
+      peakRates.push(measureProductRate(NUM_THREADS));
     }
     const most = others.includes(null) ? null : Math.max(...others.map((used) => used ?? 0));
     printComparison(shape, own, seconds, most, difference);
-    printParts(runs, seconds[0]!, peakRate);
+    printParts(runs, seconds[0]!, peakRates);
     console.log(`packing, loss and AdamW in TypeScript: ${(100 * mathematicsShare).toFixed(1)} % of a step`);
   }
   const usage = process.resourceUsage().maxRSS * 1024;
@@ -167,9 +167,8 @@ function printComparison(
 }
 
 /** Where our step's time went, by graph: lanes run side by side, so their times add up to twice the wall time. */
-function printParts(runs: readonly GraphTiming[], seconds: readonly number[], peakRate: number): void {
+function printParts(runs: readonly GraphTiming[], seconds: readonly number[], peakRates: readonly number[]): void {
   const total = 1000 * seconds.reduce((sum, value) => sum + value, 0);
-  const flops = runs.reduce((sum, run) => sum + run.flops, 0);
   console.log(`${'graph'.padEnd(30)}${'% of step'.padStart(10)}${'GF/s'.padStart(8)}`);
   for (const [graph, own] of Map.groupBy(runs, (run) => run.graph)) {
     const milliseconds = own.reduce((sum, run) => sum + run.milliseconds, 0);
@@ -178,10 +177,14 @@ function printParts(runs: readonly GraphTiming[], seconds: readonly number[], pe
     console.log(`${graph.padEnd(30)}${share.toFixed(1).padStart(10)}${rate.toFixed(0).padStart(8)}`);
   }
   const busy = runs.reduce((sum, run) => sum + run.milliseconds, 0) / NUM_THREADS;
-  const rate = flops / total / 1e6;
+  const flopsOfStep = runs.reduce((sum, run) => sum + run.flops, 0) / seconds.length;
+  const shares = seconds
+    .map((own, round) => (100 * flopsOfStep) / own / 1e9 / peakRates[round]!)
+    .toSorted((x, y) => x - y);
   console.log(
     `${'waiting, packing, mathematics'.padEnd(30)}${(100 - (100 * busy) / total).toFixed(1).padStart(10)}\n` +
-      `whole step: ${rate.toFixed(0)} GF/s = ${((100 * rate) / peakRate).toFixed(0)} % of the ${peakRate.toFixed(0)} GF/s of a large product`,
+      `whole step: ${median(shares).toFixed(0)} % of the rate of a large product in the same round ` +
+      `(${shares[0]!.toFixed(0)}–${shares.at(-1)!.toFixed(0)} %; that product: ${median(peakRates).toFixed(0)} GF/s)`,
   );
 }
 

@@ -45,11 +45,6 @@ export class Activations {
     const room = budgetBytes === null ? 0 : budgetBytes - (numLayers + 1) * inputBytes;
     const numKeptLayers = Math.min(numLayers, Math.max(0, Math.floor(room / Math.max(1, intermediateBytes))));
     this.#firstKeptLayer = numLayers - numKeptLayers;
-    // An earlier, shorter row may have kept more layers: their buffers would exceed the budget now.
-    if (budgetBytes === null) return;
-    for (let layer = 0; layer < this.#firstKeptLayer; layer++) {
-      for (const name of INTERMEDIATES) workspace.drop(`${name}.${layer}`);
-    }
   }
 
   /** Whether the intermediates of a layer are still there in backward. */

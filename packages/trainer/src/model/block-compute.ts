@@ -10,12 +10,12 @@ import { treeMask } from './query-blocks.ts';
 import type { AttentionBlock, RowTables } from './row-plan.ts';
 import type { TokenRange } from './token-range.ts';
 import { rowsOf } from './token-range.ts';
-import type { Workspace } from './workspace.ts';
+import type { Scratch } from './workspace.ts';
 
 /** Runs one transformer block over parts of a row. Every array is [T, features], read or written in place. */
 export class BlockCompute {
   readonly #run: RunGraph;
-  readonly #scratch: Workspace;
+  readonly #scratch: Scratch;
   readonly #parameters: BlockParameters;
   readonly #hiddenSize: number;
   readonly #feedForwardSize: number;
@@ -25,7 +25,7 @@ export class BlockCompute {
   readonly #keyHeads: number;
 
   /** @param scratch of the thread, shared by its blocks */
-  constructor(architecture: Architecture, parameters: BlockParameters, run: RunGraph, scratch: Workspace) {
+  constructor(architecture: Architecture, parameters: BlockParameters, run: RunGraph, scratch: Scratch) {
     this.#run = run;
     this.#scratch = scratch;
     this.#parameters = parameters;

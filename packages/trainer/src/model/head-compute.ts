@@ -2,7 +2,7 @@ import { float32 } from '../graph/session.ts';
 import type { Architecture } from './architecture.ts';
 import type { RunGraph } from './block-sessions.ts';
 import type { TokenRange } from './token-range.ts';
-import type { Workspace } from './workspace.ts';
+import type { Scratch } from './workspace.ts';
 
 /** What the head of one pass reads and writes, for the N trained tokens of a row. */
 export interface HeadBuffers {
@@ -38,7 +38,7 @@ export class HeadCompute {
   readonly #norm: Float32Array;
   readonly #vocabulary: Float32Array;
   readonly #run: RunGraph;
-  readonly #scratch: Workspace;
+  readonly #scratch: Scratch;
   /** [rows, H] normalised hidden states of the range that was computed last. */
   #rows: { readonly targets: TokenRange; readonly h: Float32Array } | null = null;
 
@@ -46,7 +46,7 @@ export class HeadCompute {
     architecture: Architecture,
     weights: { readonly outputNorm: Float32Array; readonly vocabulary: Float32Array },
     run: RunGraph,
-    scratch: Workspace,
+    scratch: Scratch,
   ) {
     this.#architecture = architecture;
     this.#norm = weights.outputNorm;

@@ -11,7 +11,7 @@ import type { LaneStep, TokenOperation } from './lane-schedule.ts';
 import type { AttentionBlock, LaneShare } from './row-plan.ts';
 import { attentionBlock } from './row-plan.ts';
 import type { TokenRange } from './token-range.ts';
-import { Workspace } from './workspace.ts';
+import { Scratch } from './workspace.ts';
 
 /** What a lane is made of. Large arrays are shared memory. */
 export interface LaneSetup {
@@ -58,8 +58,7 @@ export interface GraphTiming {
 /** One of several threads that compute a pass side by side, each on its own tokens and queries. */
 export class LaneCompute {
   readonly #sessions: ModelSessions;
-  /** What graphs give that does not outlive the next run: fresh memory for each would be collected all the time. */
-  readonly #scratch = new Workspace();
+  readonly #scratch = new Scratch();
   readonly #blocks: readonly BlockCompute[];
   readonly #head: HeadCompute;
   #pass: LanePass | null = null;

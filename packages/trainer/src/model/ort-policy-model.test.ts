@@ -170,6 +170,20 @@ test('activations stay inside the memory budget', async () => {
   expect(keeping.activationBytes - recomputing.activationBytes).toBe(shared * (TINY_ARCHITECTURE.numLayers - 1));
 });
 
+test('what rows before have taken does not add up', async () => {
+  const rows = [200, 60, 210, 30, 205].map((length) => packTrie([[continued(tokens(10), length)]]));
+  const model = tinyModel({ memoryBudgetBytes: 400_000 });
+  const most = await Promise.all(
+    rows.map(async (row) => {
+      const alone = tinyModel({ memoryBudgetBytes: 400_000 });
+      await passes(alone, [row], lossWeights(row.targets.length));
+      return alone.activationBytes;
+    }),
+  );
+  for (const row of rows) await passes(model, [row], lossWeights(row.targets.length));
+  expect(model.activationBytes).toBe(Math.max(...most));
+});
+
 test.each([1, 2, 3])('the same row gives the same bits again on %d threads', async (numThreads) => {
   const row = packTrie(branchingGroups());
   const weights = lossWeights(row.targets.length);

@@ -118,6 +118,7 @@ export class OrtPolicyModel implements PolicyModel {
     assert.equal(row.sources.length, row.targets.length, 'each trained token has one source');
     this.#refuseUnknownTokens(row);
     this.#kept = null;
+    this.#workspace.begin();
     const { hiddenSize } = this.architecture;
     const plan = planRow(row, this.architecture, this.#weights.ropeFactors, this.#planOptions, this.#lanes.length);
     const activations = new Activations(
@@ -132,7 +133,7 @@ export class OrtPolicyModel implements PolicyModel {
       targets: row.targets,
       logprobs: sharedFloats(numTargets),
       entropies: sharedFloats(numTargets),
-      direction: keepForBackward ? sharedFloats(numTargets * hiddenSize) : null,
+      direction: keepForBackward ? this.#workspace.take('head.direction', numTargets * hiddenSize) : null,
       partial: plan.lanes.map((_, lane) => ({
         logPartition: sharedDoubles(numTargets),
         meanLogit: sharedDoubles(numTargets),
