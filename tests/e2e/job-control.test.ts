@@ -125,6 +125,7 @@ describe('a model that begins with another one', () => {
       kl_penalty_coef: 0.1,
       kl_penalty_reference_step: 0,
       kl_penalty_source: 'sample',
+      entropy_coef: 0.001,
       packed_sequence_length: 1024,
       num_trajectories_learning_rate_multiplier_power: 0.5,
       learning_rate_schedule: 'cosine',

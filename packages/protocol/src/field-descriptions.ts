@@ -137,6 +137,7 @@ const TRAINING_CONFIG_FIELDS: Readonly<Record<TrainingConfigField, string>> = {
   kl_penalty_step_lag: 'The reference is so many steps behind the step that the job trains on, at least step 0.',
   kl_penalty_source: 'Which log-probabilities are compared with the reference. Default `current_learner`.',
   kl_ref_adapter_path: "A path on the trainer's machine, which clients may not name.",
+  entropy_coef: 'The loss gets so much less for each nat of entropy, which keeps the policy trying. Default 0.',
   packed_sequence_length: 'Tokens of one row. Default: as long as the longest history needs.',
   num_trajectories_learning_rate_multiplier_power: 'Learning rate × (trajectories of the row)^power. Default 0.',
   learning_rate_schedule:

@@ -27,6 +27,7 @@ export const TrainingConfigSchema = Type.Object(
     kl_penalty_step_lag: optionalNullable(Type.Integer({ minimum: 1 })),
     kl_penalty_source: optionalNullable(Type.Enum(['current_learner', 'sample'])),
     kl_ref_adapter_path: optionalNullable(Type.String()),
+    entropy_coef: optionalNullable(Type.Number({ minimum: 0 })),
     packed_sequence_length: optionalNullable(Type.Integer({ minimum: 2 })),
     num_trajectories_learning_rate_multiplier_power: optionalNullable(Type.Number()),
     learning_rate_schedule: optionalNullable(Type.Enum(['constant', 'linear', 'cosine'])),

@@ -22,6 +22,7 @@ describe('resolveTrainingConfig', () => {
       truncatedImportanceSampling: 0,
       klPenaltyCoef: 0,
       klPenaltySource: 'current_learner',
+      entropyCoef: 0,
       packedSequenceLength: null,
       learningRateSchedule: 'constant',
       learningRateWarmupSteps: 0,

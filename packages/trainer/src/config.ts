@@ -58,6 +58,8 @@ export interface TrainingConfig {
   readonly klPenaltyStepLag: number | null;
   /** Whether the KL term measures the policy being trained or the sampled log-probabilities. */
   readonly klPenaltySource: KlPenaltySource;
+  /** Strength of the entropy bonus: loss -= c · entropy. 0 (default): off. */
+  readonly entropyCoef: number;
   /** Tokens in a row; null (default): the longest history, rounded up to 2,048. */
   readonly packedSequenceLength: number | null;
   /** Longest row the model may see; default 32,768. The server lowers it to what the base model was trained for. */
@@ -136,6 +138,7 @@ export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfi
       'current_learner',
       'sample',
     ]),
+    entropyCoef: within('entropy_coef', input.entropyCoef ?? 0, 0),
     packedSequenceLength: orNull(input.packedSequenceLength, (length) =>
       wholeWithin('packed_sequence_length', length, 2, maxSequenceLength),
     ),

@@ -38,9 +38,14 @@ export async function gradientStep(
   for (const { gradient } of tensors) gradient.fill(0);
 
   const started = performance.now();
-  const { logprobs, entropies } = await model.forward(row.row, { gate, signal, keepForBackward: true });
+  const { logprobs, entropies } = await model.forward(row.row, {
+    gate,
+    signal,
+    keepForBackward: true,
+    keepForEntropy: config.entropyCoef > 0,
+  });
   const forwardEnded = performance.now();
-  const { loss, gradient, metrics } = policyLoss(
+  const { loss, gradient, entropyGradient, metrics } = policyLoss(
     {
       newLogprobs: logprobs,
       sampledLogprobs: row.sampledLogprobs,
@@ -57,7 +62,11 @@ export async function gradientStep(
   const lossGradient = Float32Array.from(gradient);
   requireFinite('the gradient of the loss', lossGradient);
 
-  await model.backward(lossGradient, { gate, signal });
+  await model.backward(lossGradient, {
+    gate,
+    signal,
+    ...(entropyGradient === null ? {} : { entropyGradient: Float32Array.from(entropyGradient) }),
+  });
   const backwardEnded = performance.now();
   const learningRate = learningRateAt(optimizer.numSteps, row.numHistories, config);
   const norm = await updateWeights(tensors, optimizer, { ...config, learningRate }, { gate, signal });

@@ -11,7 +11,7 @@ export type LossMetrics = Record<string, number>;
 const MAX_REPORTED_LOG_RATIO = 80;
 
 /**
- * - `policy_loss`, `entropy` (mean of weight · H, nats)
+ * - `policy_loss` (without an entropy bonus), `entropy` (mean of weight · H, nats)
  * - `clip_fraction` (tokens that the clip acted on, 0–1), of which `clip_fraction_low` at the lower bound, `clip_fraction_high` at the upper
  * - `ratio_mean`, `ratio_max`: importance ratios at the configured level, before cap, mask and clip
  * - `effective_sample_size`: (Σr)² / Σr² over those ratios, in tokens: what N tokens of unequal weight are worth

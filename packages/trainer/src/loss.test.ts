@@ -236,6 +236,21 @@ describe('loss and gradient against a plain twin and its finite differences', ()
   });
 });
 
+describe('the entropy bonus', () => {
+  it('is the mean of weight · H, taken off the loss, with its gradient; the policy loss is reported without it', () => {
+    const plain = policyLoss(ROW, resolveTrainingConfig({}));
+    const { loss, gradient, entropyGradient, metrics } = policyLoss(ROW, resolveTrainingConfig({ entropyCoef: 0.1 }));
+    // 0.8 · (1 + 2 + 0.5) + 1.3 · (1.5 + 1) = 6.05, over five tokens
+    expect(plain.loss - loss).toBeCloseTo(0.1 * (6.05 / 5), 6);
+    expect(Array.from(entropyGradient!, (value) => Number(value.toFixed(6)))).toEqual([
+      -0.016, -0.016, -0.016, -0.026, -0.026,
+    ]);
+    expect(gradient).toEqual(plain.gradient);
+    expect(metrics).toEqual(plain.metrics);
+    expect(plain.entropyGradient).toBe(null);
+  });
+});
+
 describe('metrics', () => {
   it('agree with sums by hand', () => {
     const { metrics } = policyLoss(ROW, resolveTrainingConfig({}));

@@ -2,6 +2,7 @@
  * The policy-gradient losses, as plain functions in float64: log-probabilities in, loss and ∂loss/∂logprob out.
  *
  * Order matters and is the same for every setting: ratio → cap → mask → tau → KL term → clip → truncated importance sampling → mean.
+ * The entropy bonus stands beside all that.
  */
 import type { TrainingConfig } from './config.ts';
 import { lossMetrics, type LossMetrics } from './loss-metrics.ts';
@@ -19,6 +20,7 @@ export type LossConfig = Pick<
   | 'truncatedImportanceSampling'
   | 'klPenaltyCoef'
   | 'klPenaltySource'
+  | 'entropyCoef'
 >;
 
 /** Floats of either width: the model computes in 32 bits, tests in 64. */
@@ -34,7 +36,7 @@ export interface LossInput {
   readonly precalculatedLogprobs: Floats | null;
   /** Under the KL reference; null without a KL term. */
   readonly refLogprobs: Floats | null;
-  /** Of the distributions behind `newLogprobs`, in nats; reported, not trained. */
+  /** Of the distributions behind `newLogprobs`, in nats. */
   readonly entropies: Floats;
   readonly advantages: Floats;
   readonly weights: Floats;
@@ -46,6 +48,8 @@ export interface LossResult {
   readonly loss: number;
   /** ∂loss/∂newLogprob, [N]. */
   readonly gradient: Float64Array;
+  /** ∂loss/∂entropy, [N]; null without an entropy bonus. */
+  readonly entropyGradient: Float64Array | null;
   readonly metrics: LossMetrics;
 }
 
@@ -53,10 +57,11 @@ export interface LossResult {
 const COUNT_EPSILON = 1e-6;
 
 /**
- * Loss of one row.
+ * Loss of one row: the policy's, less the entropy bonus c · Σ w·H / N, where there is one.
  *
  * @returns Non-finite values where the input makes them so (a ratio that overflows under ppo): the caller decides.
- * @see PPO, arXiv 1707.06347; CISPO, MiniMax-M1, arXiv 2506.13585; sequence level: GSPO, arXiv 2507.18071; tau: Kimi K2, arXiv 2507.20534
+ * @see PPO, arXiv 1707.06347; CISPO, MiniMax-M1, arXiv 2506.13585; sequence level: GSPO, arXiv 2507.18071; tau: Kimi K2, arXiv 2507.20534;
+ * entropy bonus: A3C, arXiv 1602.01783
  */
 export function policyLoss(input: LossInput, config: LossConfig): LossResult {
   const numTokens = input.newLogprobs.length;
@@ -104,7 +109,11 @@ export function policyLoss(input: LossInput, config: LossConfig): LossResult {
     }
   }
   for (let i = 0; i < numTokens; i++) gradient[i] = gradient[i]! + pooledGradients[input.histories[i]!]!;
-  return { loss, gradient, metrics: lossMetrics({ ...input, loss, ratios, clipped }) };
+  const metrics = lossMetrics({ ...input, loss, ratios, clipped });
+  if (config.entropyCoef === 0) return { loss, gradient, entropyGradient: null, metrics };
+  const entropyGradient = Float64Array.from(input.weights, (weight) => (-config.entropyCoef * weight) / divisor);
+  for (let i = 0; i < numTokens; i++) loss += entropyGradient[i]! * input.entropies[i]!;
+  return { loss, gradient, entropyGradient, metrics };
 }
 
 /** log(new / old); 0 where no old log-probability is known. */

@@ -61,6 +61,19 @@ function parts({ model = new BigramPolicy(), ...overrides }: Partial<TrainingPar
 
 const steps = (events: TrainerEvent[]) => events.filter((event) => event.kind === 'gradient_step');
 
+it('an entropy bonus makes the policy less certain than it would be', async () => {
+  const entropyAfter = async (entropyCoef: number) => {
+    const running = parts();
+    const outputDirectory = join(directory, `out-${entropyCoef}`);
+    await runTrainingJob(job({ ...SMALL_ROWS, maxGradNorm: 10, entropyCoef }, { outputDirectory }), running);
+    return steps(running.events).at(-1)!.metrics['entropy']!;
+  };
+  const [without, weak, strong] = [await entropyAfter(0), await entropyAfter(0.5), await entropyAfter(5)];
+  console.log(`entropy of the last step: ${without}, ${weak}, ${strong} nats with 0, 0.5 and 5`);
+  expect(weak).toBeGreaterThan(without);
+  expect(strong).toBeGreaterThan(weak);
+});
+
 describe('runTrainingJob', () => {
   it('emits the start, then one step for each row with finite metrics, and writes the checkpoint', async () => {
     const running = parts();

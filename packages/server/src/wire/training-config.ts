@@ -38,6 +38,7 @@ const TRAINER_NAMES = {
   kl_penalty_step_lag: 'klPenaltyStepLag',
   kl_penalty_source: 'klPenaltySource',
   kl_ref_adapter_path: 'klRefAdapterPath',
+  entropy_coef: 'entropyCoef',
   packed_sequence_length: 'packedSequenceLength',
   num_trajectories_learning_rate_multiplier_power: 'numTrajectoriesLearningRateMultiplierPower',
   learning_rate_schedule: 'learningRateSchedule',

@@ -15,6 +15,7 @@ export type GraphName =
   | 'recomputingOutput'
   | 'head'
   | 'directionHead'
+  | 'entropyHead'
   | 'outputBackward'
   | 'attentionBackward'
   | 'attentionInputBackward'
@@ -41,8 +42,9 @@ export class ModelSessions {
         const { x2, gate, up } = graph.output();
         return { x2, gate, up };
       },
-      head: () => headGraph(architecture, { direction: false }),
-      directionHead: () => headGraph(architecture, { direction: true }),
+      head: () => headGraph(architecture, { direction: false, entropy: false }),
+      directionHead: () => headGraph(architecture, { direction: true, entropy: false }),
+      entropyHead: () => headGraph(architecture, { direction: true, entropy: true }),
       outputBackward: () => graph.outputBackward(),
       attentionBackward: () => graph.attentionBackward(),
       attentionInputBackward: () => graph.attentionInputBackward(true),

@@ -4,17 +4,22 @@ export function embedTokens(tokenIds: Int32Array, embedding: Float32Array, into:
   tokenIds.forEach((id, token) => into.set(embedding.subarray(id * columns, (id + 1) * columns), token * columns));
 }
 
-/** dy [T, H] = Σ over trained tokens i of lossGradient[i] · direction[i], added to the row of i's source. */
-export function scatterDirections(
-  sources: Int32Array,
-  direction: Float32Array,
-  lossGradient: Float32Array,
-  dy: Float32Array,
-): void {
-  const columns = direction.length / sources.length;
+/** A quantity of each trained token: its gradient by the hidden state of the token's source, and the loss's gradient by it. */
+export interface SourceGradient {
+  /** [N, H] */
+  readonly direction: Float32Array;
+  /** [N] */
+  readonly weights: Float32Array;
+}
+
+/** dy [T, H] = Σ over trained tokens i of weights[i] · direction[i], added to the row of i's source. */
+export function scatterDirections(sources: Int32Array, gradients: readonly SourceGradient[], dy: Float32Array): void {
   dy.fill(0);
-  sources.forEach((source, i) => {
-    const weight = lossGradient[i]!;
-    for (let j = 0; j < columns; j++) dy[source * columns + j]! += weight * direction[i * columns + j]!;
-  });
+  for (const { direction, weights } of gradients) {
+    const columns = direction.length / sources.length;
+    sources.forEach((source, i) => {
+      const weight = weights[i]!;
+      for (let j = 0; j < columns; j++) dy[source * columns + j]! += weight * direction[i * columns + j]!;
+    });
+  }
 }

@@ -12,6 +12,8 @@ export interface HeadBuffers {
   readonly entropies: Float32Array;
   /** [N, H] ∂logprob/∂(hidden state of the source); null when no backward follows. */
   readonly direction: Float32Array | null;
+  /** [N, H] ∂entropy/∂(hidden state of the source); null when nobody asks for it. */
+  readonly entropyDirection: Float32Array | null;
   /** What each lane has seen of the vocabulary. */
   readonly partial: readonly HeadPartial[];
 }
@@ -24,6 +26,8 @@ export interface HeadPartial {
   readonly meanLogit: Float32Array | Float64Array;
   /** [N, H] Σ p · vocabulary; empty when no direction is wanted */
   readonly mean: Float32Array;
+  /** [N, H] Σ p · logit · vocabulary; empty when no direction of the entropy is wanted */
+  readonly product: Float32Array;
 }
 
 /**
@@ -56,11 +60,12 @@ export class HeadCompute {
   }
 
   /** Before the parts of another pass. */
-  begin({ logPartition, meanLogit, mean }: HeadPartial): void {
+  begin({ logPartition, meanLogit, mean, product }: HeadPartial): void {
     this.#rows = null;
     logPartition.fill(-Infinity);
     meanLogit.fill(0);
     mean.fill(0);
+    product.fill(0);
   }
 
   /**
@@ -83,47 +88,61 @@ export class HeadCompute {
       logPartition: this.#scratch.take('head.logPartition', numRows),
       meanLogit: this.#scratch.take('head.meanLogit', numRows),
       mean: this.#scratch.take('head.mean', buffers.direction === null ? 0 : numRows * hiddenSize),
+      product: this.#scratch.take('head.product', buffers.entropyDirection === null ? 0 : numRows * hiddenSize),
     };
     const feeds = {
       h: float32(this.#rows.h, [numRows, hiddenSize]),
       vocabulary: float32(vocabulary, [columns.end - columns.start, hiddenSize]),
     };
-    const results = {
+    const dims = [numRows, hiddenSize];
+    this.#run(headGraphOf(buffers), feeds, {
       logPartition: float32(part.logPartition, [numRows, 1]),
       meanLogit: float32(part.meanLogit, [numRows, 1]),
-    };
-    if (buffers.direction === null) this.#run('head', feeds, results);
-    else this.#run('directionHead', feeds, { ...results, mean: float32(part.mean, [numRows, hiddenSize]) });
+      mean: float32(part.mean, dims),
+      product: float32(part.product, dims),
+    });
     join(into, targets, part);
   }
 
   /** Joins what all lanes have seen, in their order, and writes the results of a range of trained tokens. */
   finish(range: TokenRange, hidden: Float32Array, buffers: HeadBuffers): void {
     const { hiddenSize } = this.#architecture;
-    const { sources, targets, logprobs, entropies, direction, partial } = buffers;
-    const [sum, ...others] = partial.map(({ logPartition, meanLogit, mean }) => ({
+    const { sources, targets, logprobs, entropies, direction, entropyDirection, partial } = buffers;
+    const rowsOfRange = (matrix: Float32Array) => matrix.subarray(range.start * hiddenSize, range.end * hiddenSize);
+    const [sum, ...others] = partial.map(({ logPartition, meanLogit, mean, product }) => ({
       logPartition: logPartition.subarray(range.start, range.end),
       meanLogit: meanLogit.subarray(range.start, range.end),
-      mean: mean.subarray(range.start * hiddenSize, range.end * hiddenSize),
+      mean: rowsOfRange(mean),
+      product: rowsOfRange(product),
     }));
     for (const other of others) join(sum!, { start: 0, end: range.end - range.start }, other);
     const h = this.#normalised(range, hidden, buffers);
     for (let i = range.start; i < range.end; i++) {
       const row = i - range.start;
       const target = rowOf(this.#vocabulary, targets[i]!, hiddenSize);
+      const meanLogit = sum!.meanLogit[row]!;
       logprobs[i] = dot(rowOf(h, row, hiddenSize), target) - sum!.logPartition[row]!;
       // Rounding can take the entropy of a near-certain distribution a hair below zero.
-      entropies[i] = Math.max(0, sum!.logPartition[row]! - sum!.meanLogit[row]!);
+      entropies[i] = Math.max(0, sum!.logPartition[row]! - meanLogit);
       if (direction === null) continue;
-      // ∂logprob/∂h = vocabulary[target] - Σ p · vocabulary; then back through h = x · r · norm, where ∂r/∂x = -r³ · x / H.
       const x = rowOf(hidden, sources[i]!, hiddenSize);
       const mean = rowOf(sum!.mean, row, hiddenSize);
-      const into = rowOf(direction, i, hiddenSize);
-      for (let j = 0; j < hiddenSize; j++) into[j] = this.#norm[j]! * (target[j]! - mean[j]!);
-      const r = this.#inverseRms(x);
-      const share = (dot(into, x) * r ** 3) / hiddenSize;
-      for (let j = 0; j < hiddenSize; j++) into[j] = into[j]! * r - x[j]! * share;
+      // ∂logprob/∂h = vocabulary[target] - Σ p · vocabulary
+      this.#throughNorm(x, rowOf(direction, i, hiddenSize), (j) => target[j]! - mean[j]!);
+      if (entropyDirection === null) continue;
+      const product = rowOf(sum!.product, row, hiddenSize);
+      // H = log Z - Σ p · logit; ∂H/∂h = Σ p · logit · Σ p · vocabulary - Σ p · logit · vocabulary
+      this.#throughNorm(x, rowOf(entropyDirection, i, hiddenSize), (j) => meanLogit * mean[j]! - product[j]!);
     }
+  }
+
+  /** Writes the gradient by x [H] of what has the gradient `of` by h = x · r · norm: ∂r/∂x = -r³ · x / H. */
+  #throughNorm(x: Float32Array, into: Float32Array, of: (j: number) => number): void {
+    const { hiddenSize } = this.#architecture;
+    for (let j = 0; j < hiddenSize; j++) into[j] = this.#norm[j]! * of(j);
+    const r = this.#inverseRms(x);
+    const share = (dot(into, x) * r ** 3) / hiddenSize;
+    for (let j = 0; j < hiddenSize; j++) into[j] = into[j]! * r - x[j]! * share;
   }
 
   /** [rows, H] hidden states of the sources behind the final norm. */
@@ -148,7 +167,7 @@ export class HeadCompute {
 
 /** Adds to the rows of a range what another part of the vocabulary gave: both sides weigh by their share of the partition function. */
 function join(sum: HeadPartial, { start, end }: TokenRange, part: HeadPartial): void {
-  const width = part.mean.length / part.logPartition.length;
+  const numRows = end - start;
   for (let row = start; row < end; row++) {
     const from = row - start;
     const [old, added] = [sum.logPartition[row]!, part.logPartition[from]!];
@@ -157,12 +176,17 @@ function join(sum: HeadPartial, { start, end }: TokenRange, part: HeadPartial): 
     const [oldShare, addedShare] = [Math.exp(old - total), Math.exp(added - total)];
     sum.logPartition[row] = total;
     sum.meanLogit[row] = oldShare * sum.meanLogit[row]! + addedShare * part.meanLogit[from]!;
-    for (let j = 0; j < width; j++) {
-      const at = row * width + j;
-      sum.mean[at] = oldShare * sum.mean[at]! + addedShare * part.mean[from * width + j]!;
+    for (const name of ['mean', 'product'] as const) {
+      const [into, values] = [sum[name], part[name]];
+      const width = values.length / numRows;
+      for (let j = 0; j < width; j++)
+        into[row * width + j] = oldShare * into[row * width + j]! + addedShare * values[from * width + j]!;
     }
   }
 }
+
+const headGraphOf = ({ direction, entropyDirection }: HeadBuffers) =>
+  entropyDirection !== null ? 'entropyHead' : direction !== null ? 'directionHead' : 'head';
 
 const rowOf = (matrix: Float32Array, row: number, columns: number) =>
   matrix.subarray(row * columns, (row + 1) * columns);

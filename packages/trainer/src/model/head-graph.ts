@@ -1,14 +1,17 @@
 import type { Value } from '../graph/graph.ts';
-import { input, log, matmul, reduceMax, reshape, softmax, sub } from '../graph/graph.ts';
+import { input, log, matmul, mul, reduceMax, reshape, softmax, sub } from '../graph/graph.ts';
 import type { Architecture } from './architecture.ts';
 
 /**
  * What a part of the vocabulary adds to the distribution of the next token.
  *
  * h [N, H] normalised hidden states, vocabulary [C, H] → logPartition [N, 1] = log Σ exp(logit), meanLogit [N, 1] = Σ p · logit and, with
- * `direction`, mean [N, H] = Σ p · vocabulary, where p sums to 1 over the part. Parts join like the blocks of an online softmax.
+ * `direction`, mean [N, H] = Σ p · vocabulary, with `entropy` also product [N, H] = Σ p · logit · vocabulary, where p sums to 1 over the part. Parts join like the blocks of an online softmax.
  */
-export function headGraph(architecture: Architecture, options: { direction: boolean }): Record<string, Value> {
+export function headGraph(
+  architecture: Architecture,
+  options: { direction: boolean; entropy: boolean },
+): Record<string, Value> {
   const { hiddenSize } = architecture;
   const h = input('h', ['N', hiddenSize]);
   const vocabulary = input('vocabulary', ['C', hiddenSize]);
@@ -20,5 +23,7 @@ export function headGraph(architecture: Architecture, options: { direction: bool
   const row = (value: Value) => reshape(value, ['N', 1, 'C']);
   const meanLogit = reshape(matmul(row(probabilities), row(logits), { transposeB: true }), ['N', 1]);
   if (!options.direction) return { logPartition, meanLogit };
-  return { logPartition, meanLogit, mean: matmul(probabilities, vocabulary) };
+  const mean = matmul(probabilities, vocabulary);
+  if (!options.entropy) return { logPartition, meanLogit, mean };
+  return { logPartition, meanLogit, mean, product: matmul(mul(probabilities, logits), vocabulary) };
 }

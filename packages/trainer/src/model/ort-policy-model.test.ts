@@ -120,6 +120,47 @@ test.each(ARCHITECTURES)(
   },
 );
 
+test('the gradient of entropies equals finite differences, alone and beside that of log-probabilities', async () => {
+  const model = tinyModel({ numThreads: 2 }, { ...TINY_ARCHITECTURE, vocabSize: 1100 });
+  const row = packTrie(branchingGroups());
+  const [ofLogprobs, ofEntropies] = [lossWeights(row.targets.length), Float32Array.from(row.targets, randomSource(8))];
+  const loss = async () => {
+    const { logprobs, entropies } = await model.forward(row);
+    const weighted = (values: Float32Array, weights: Float32Array) =>
+      values.reduce((sum, value, i) => sum + value * weights[i]!, 0);
+    return weighted(logprobs, ofLogprobs) + weighted(entropies, ofEntropies);
+  };
+  const direction = randomSource(17);
+  const steps = model.lora.tensors.map(({ value }) => Float32Array.from(value, direction));
+  const originals = model.lora.tensors.map(({ value }) => value.slice());
+  const shifted = async (epsilon: number) => {
+    model.lora.tensors.forEach(({ value }, t) =>
+      value.forEach((_value, i) => (value[i] = originals[t]![i]! + epsilon * steps[t]![i]!)),
+    );
+    return await loss();
+  };
+  for (const weights of [new Float32Array(ofLogprobs.length), ofLogprobs.slice()]) {
+    ofLogprobs.set(weights);
+    await shifted(0);
+    for (const { gradient } of model.lora.tensors) gradient.fill(0);
+    await model.forward(row, { keepForBackward: true, keepForEntropy: true });
+    await model.backward(weights, { entropyGradient: ofEntropies });
+    const analytic = model.lora.tensors.reduce(
+      (sum, { gradient }, t) => sum + gradient.reduce((part, g, i) => part + g * steps[t]![i]!, 0),
+      0,
+    );
+    const epsilon = 4e-3;
+    const [near, far] = [
+      (await shifted(epsilon)) - (await shifted(-epsilon)),
+      (await shifted(2 * epsilon)) - (await shifted(-2 * epsilon)),
+    ];
+    const numeric = (8 * near - far) / (12 * epsilon);
+    console.log(`analytic ${analytic.toFixed(4)}, numeric ${numeric.toFixed(4)}`);
+    expect(Math.abs(analytic - numeric)).toBeLessThan(4e-3 * Math.max(1, Math.abs(analytic)));
+    ofLogprobs.set(lossWeights(row.targets.length));
+  }
+});
+
 test('a packed row of several groups equals its sequences one by one', async () => {
   const groups = branchingGroups();
   const model = tinyModel();

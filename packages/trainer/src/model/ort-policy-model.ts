@@ -14,6 +14,7 @@ import { Lanes } from './lanes.ts';
 import { embedTokens, scatterDirections } from './embedding.ts';
 import { initialLoraParameters } from './lora-parameters.ts';
 import type {
+  BackwardOptions,
   ComputeOptions,
   ForwardOptions,
   ForwardResult,
@@ -53,6 +54,8 @@ interface KeptForward {
   readonly activations: Activations;
   /** [N, H] ∂logprob/∂(final hidden state of its source). */
   readonly direction: Float32Array;
+  /** [N, H] ∂entropy/∂(the same), when it was asked for. */
+  readonly entropyDirection: Float32Array | null;
   readonly gradients: GradientBuffers;
   /** By lane and layer. */
   readonly adapterGradients: readonly (readonly AdapterGradients[])[];
@@ -113,8 +116,9 @@ export class OrtPolicyModel implements PolicyModel {
   }
 
   async forward(row: PackedRow, options: ForwardOptions = {}): Promise<ForwardResult> {
-    const { withoutAdapter = false, keepForBackward = false } = options;
+    const { withoutAdapter = false, keepForBackward = false, keepForEntropy = false } = options;
     assert(!(withoutAdapter && keepForBackward), 'the base model alone has no adapter to differentiate');
+    assert(keepForBackward || !keepForEntropy, 'keepForEntropy adds to keepForBackward');
     assert.equal(row.sources.length, row.targets.length, 'each trained token has one source');
     this.#refuseUnknownTokens(row);
     this.#kept = null;
@@ -134,10 +138,12 @@ export class OrtPolicyModel implements PolicyModel {
       logprobs: sharedFloats(numTargets),
       entropies: sharedFloats(numTargets),
       direction: keepForBackward ? this.#workspace.take('head.direction', numTargets * hiddenSize) : null,
+      entropyDirection: keepForEntropy ? this.#workspace.take('head.entropyDirection', numTargets * hiddenSize) : null,
       partial: plan.lanes.map((_, lane) => ({
         logPartition: sharedDoubles(numTargets),
         meanLogit: sharedDoubles(numTargets),
         mean: this.#workspace.take(`head.mean.${lane}`, keepForBackward ? numTargets * hiddenSize : 0),
+        product: this.#workspace.take(`head.product.${lane}`, keepForEntropy ? numTargets * hiddenSize : 0),
       })),
     };
     const gradients = keepForBackward ? activations.gradients(this.#lanes.length) : null;
@@ -159,18 +165,24 @@ export class OrtPolicyModel implements PolicyModel {
       forwardSchedule(layers.length, (layer) => activations.isKept(layer)),
       options,
     );
-    const { logprobs, entropies, direction } = head;
+    const { logprobs, entropies, direction, entropyDirection } = head;
     if (direction !== null && gradients !== null)
-      this.#kept = { row, activations, direction, gradients, adapterGradients };
+      this.#kept = { row, activations, direction, entropyDirection, gradients, adapterGradients };
     return { logprobs, entropies };
   }
 
-  async backward(lossGradient: Float32Array, options: ComputeOptions = {}): Promise<void> {
+  async backward(lossGradient: Float32Array, options: BackwardOptions = {}): Promise<void> {
     assert(this.#kept !== null, 'backward needs a forward with keepForBackward before it');
-    const { row, activations, direction, gradients, adapterGradients } = this.#kept;
+    const { row, activations, direction, entropyDirection, gradients, adapterGradients } = this.#kept;
+    const { entropyGradient } = options;
     assert.equal(lossGradient.length, row.targets.length, 'one ∂loss/∂logprob for each trained token');
     this.#kept = null;
-    scatterDirections(row.sources, direction, lossGradient, gradients.dy);
+    const bySource = [{ direction, weights: lossGradient }];
+    if (entropyGradient !== undefined) {
+      assert(entropyDirection !== null, 'a gradient of entropies needs a forward with keepForEntropy');
+      bySource.push({ direction: entropyDirection, weights: entropyGradient });
+    }
+    scatterDirections(row.sources, bySource, gradients.dy);
     // The last layer is computed for sources alone; nothing reaches the other tokens past its attention.
     gradients.dq.fill(0);
     gradients.residual.fill(0);

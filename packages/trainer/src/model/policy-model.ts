@@ -82,6 +82,13 @@ export interface ForwardOptions extends ComputeOptions {
   readonly withoutAdapter?: boolean;
   /** Keep what `backward` needs. Default false. */
   readonly keepForBackward?: boolean;
+  /** Keep what a gradient of the entropies needs, too: one more product over the vocabulary. Default false. */
+  readonly keepForEntropy?: boolean;
+}
+
+export interface BackwardOptions extends ComputeOptions {
+  /** [N] ∂loss/∂entropy of the last `forward`, which must have had `keepForEntropy`. Default: none. */
+  readonly entropyGradient?: Float32Array;
 }
 
 export interface ForwardResult {
@@ -105,6 +112,6 @@ export interface PolicyModel {
    * @param lossGradient [N] ∂loss/∂logprob of the last `forward`, which must have had `keepForBackward`; it is used up by this call.
    * @throws {TrainerError} `trainer.cancelled` (gradients are then partial: clear them)
    */
-  backward(lossGradient: Float32Array, options?: ComputeOptions): Promise<void>;
+  backward(lossGradient: Float32Array, options?: BackwardOptions): Promise<void>;
   close(): void;
 }

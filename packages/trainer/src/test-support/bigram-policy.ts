@@ -2,7 +2,14 @@ import { strict as assert } from 'node:assert';
 import { TrainerError } from '../errors.ts';
 import type { Architecture } from '../model/architecture.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
-import type { ComputeOptions, ForwardOptions, ForwardResult, LoraConfig, PackedRow } from '../model/policy-model.ts';
+import type {
+  BackwardOptions,
+  ComputeOptions,
+  ForwardOptions,
+  ForwardResult,
+  LoraConfig,
+  PackedRow,
+} from '../model/policy-model.ts';
 import { seededRandom } from '../random.ts';
 import type { TrainablePolicy } from '../training-job.ts';
 
@@ -55,7 +62,7 @@ export class BigramPolicy implements TrainablePolicy {
     };
   }
 
-  async backward(lossGradient: Float32Array, options: ComputeOptions = {}): Promise<void> {
+  async backward(lossGradient: Float32Array, options: BackwardOptions = {}): Promise<void> {
     await turn(options);
     assert(this.#kept !== null, 'backward needs a forward that kept');
     const { row, probabilities } = this.#kept;
@@ -67,8 +74,12 @@ export class BigramPolicy implements TrainablePolicy {
       const inner = Array.from({ length: rank }, (_, r) =>
         x.reduce((total, value, k) => total + a.value[r * this.#size + k]! * value, 0),
       );
+      const p = probabilities[i]!;
+      const entropy = -p.reduce((total, value) => total + value * Math.log(value), 0);
       for (let out = 0; out < this.#size; out++) {
-        const slope = this.#scale * lossGradient[i]! * (Number(out === target % this.#size) - probabilities[i]![out]!);
+        const ofLogprob = Number(out === target % this.#size) - p[out]!;
+        const ofEntropy = -p[out]! * (Math.log(p[out]!) + entropy);
+        const slope = this.#scale * (lossGradient[i]! * ofLogprob + (options.entropyGradient?.[i] ?? 0) * ofEntropy);
         for (let r = 0; r < rank; r++) {
           b.gradient[out * rank + r]! += slope * inner[r]!;
           for (let k = 0; k < this.#size; k++)
