@@ -49,7 +49,7 @@ export async function learn(task: DemoTask, client: Trainyard, options: Learning
     rewards.push(reward);
     table.progress(step, 'training', reward);
     const trainStart = performance.now();
-    const job = await client.createTrainingJob(model.id, groups, { learning_rate: task.learningRate });
+    const job = await client.createTrainingJob(model.id, groups, task.settings);
     const metrics = await client.waitForTraining(job.id);
     const gap = metrics[0]?.['logprob_gap_mean'];
     if (gap !== undefined) gaps.push(gap);

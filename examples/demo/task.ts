@@ -1,5 +1,7 @@
 import { gatherGroup, type GatheredGroup, type Trainyard } from '@trainyard/sdk';
 
+type TrainingSettings = NonNullable<Parameters<Trainyard['createTrainingJob']>[2]>;
+
 /** Rollouts of one prompt, compared with each other. */
 export const ROLLOUTS_PER_PROMPT = 8;
 
@@ -18,7 +20,8 @@ export interface DemoTask {
   readonly name: string;
   readonly summary: string;
   readonly numPrompts: number;
-  readonly learningRate: number;
+  /** Of its training jobs. */
+  readonly settings: TrainingSettings;
   /** Samples and scores {@link ROLLOUTS_PER_PROMPT} rollouts. */
   gather(request: RolloutRequest): Promise<GatheredGroup>;
   /** The likeliest reply to the first prompt, for a look at what was learnt. */
@@ -31,7 +34,7 @@ export function singleTurn(task: {
   readonly summary: string;
   readonly prompts: readonly string[];
   readonly maxTokens: number;
-  readonly learningRate: number;
+  readonly settings: TrainingSettings;
   /** @returns 0–1 */
   reward(promptIndex: number, answer: string): number;
 }): DemoTask {
@@ -44,7 +47,7 @@ export function singleTurn(task: {
     name: task.name,
     summary: task.summary,
     numPrompts: task.prompts.length,
-    learningRate: task.learningRate,
+    settings: task.settings,
     gather: ({ client, model, promptIndex, seed }) =>
       gatherGroup(client, { ...request(model, promptIndex), n: ROLLOUTS_PER_PROMPT, temperature: 1, seed }, (choice) =>
         task.reward(promptIndex, choice.message.content ?? ''),

@@ -57,7 +57,7 @@ export const toolUse: DemoTask = {
   name: 'tool-use',
   summary: 'call a tool with the right argument, then answer with its result',
   numPrompts: POPULATIONS.length,
-  learningRate: 5e-4,
+  settings: { learning_rate: 5e-4 },
   gather,
   sample: async (client, model) => {
     const [city] = POPULATIONS[0]!;

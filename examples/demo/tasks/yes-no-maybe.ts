@@ -15,7 +15,7 @@ export const yesNoMaybe = singleTurn({
     `just respond with ${words.join(', ')}`,
   ]),
   maxTokens: 16,
-  learningRate: 5e-4,
+  settings: { learning_rate: 5e-4 },
   reward(_promptIndex, answer) {
     const word = answer
       .trim()

@@ -5,6 +5,7 @@ import { OrtPolicyModel } from './model/ort-policy-model.ts';
 import type { LoraConfig } from './model/policy-model.ts';
 import { readWeights } from './model/weights.ts';
 import type { TrainablePolicy } from './training-job.ts';
+import { Workspace } from './model/workspace.ts';
 
 /** A base model ready to be trained on: its weights are read once and serve one job after the other. */
 export interface Trainer {
@@ -18,7 +19,7 @@ export interface Trainer {
 /**
  * Reads a GGUF model file: weights as float32, vocabulary and chat template.
  *
- * @param options `numThreads` of one graph run; `allowsControlTokens` as the sampler has it, or prompts are not those that were sampled from.
+ * @param options `numThreads` that compute; `allowsControlTokens` as the sampler has it, or prompts are not those that were sampled from.
  * @throws {TrainerError} `trainer.architecture_unsupported`; {NativeError} `native.gguf_malformed`, `native.model_unreadable`;
  *   {TokenizerError} `tokenizer.no_template`, `tokenizer.unknown_vocabulary`
  */
@@ -46,17 +47,19 @@ export async function openTrainer(options: {
     throw error;
   }
   let current: OrtPolicyModel | null = null;
+  const workspace = new Workspace();
   return {
     modelPath,
     template,
     policy: async (lora) => {
       current?.close();
-      current = new OrtPolicyModel(architecture, weights, { lora, numThreads });
+      current = new OrtPolicyModel(architecture, weights, { lora, numThreads, workspace });
       return current;
     },
     close: () => {
       current?.close();
       current = null;
+      workspace.clear();
       vocabulary.close();
     },
   };

@@ -56,9 +56,10 @@ test('a run takes no memory of JavaScript', () => {
 test('what ONNX Runtime refuses is an error with its words, and the session goes on', () => {
   const session = open();
   expect(() => session.run([vector(1, 2, 3), vector(1, 2)], [vector(0, 0, 0)])).toThrow(/^ONNX Runtime: .*Add/);
-  expect(() => session.run([vector(1, 2), vector(1, 2)], [{ data: new Float32Array(1), dims: [2] }])).toThrow(
-    'ONNX Runtime: not enough space',
-  );
+  for (const length of [1, 3]) {
+    const wrong = { data: new Float32Array(length), dims: [2] };
+    expect(() => session.run([vector(1, 2), vector(1, 2)], [wrong])).toThrow('a tensor of [2] needs as many elements');
+  }
   const sum = vector(0, 0);
   session.run([vector(1, 2), vector(3, 4)], [sum]);
   expect(Array.from(sum.data)).toEqual([4, 6]);

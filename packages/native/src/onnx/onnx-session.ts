@@ -100,7 +100,12 @@ export class OnnxSession {
     const library = onnxLibrary();
     for (const [index, { data, dims }] of tensors.entries()) {
       assert(dims.length <= MAX_DIMS, `a tensor of ${dims.length} dimensions`);
-      for (const [axis, dim] of dims.entries()) this.#shape[axis] = BigInt(dim);
+      let size = 1;
+      for (const [axis, dim] of dims.entries()) {
+        this.#shape[axis] = BigInt(dim);
+        size *= dim;
+      }
+      assert.equal(data.length, size, `a tensor of [${dims.join()}] needs as many elements`);
       const type = data instanceof Float32Array ? FLOAT32 : INT64;
       library.check(
         library.createTensorWithData(

@@ -31,7 +31,7 @@ export class Activations {
   readonly #keepsInputs: boolean;
   readonly #firstKeptLayer: number;
 
-  /** @param budgetBytes for layer inputs and intermediates together; null when no backward will follow */
+  /** @param budgetBytes for layer inputs and intermediates together, at least one layer's; null when no backward will follow */
   constructor(workspace: Workspace, architecture: Architecture, numTokens: number, budgetBytes: number | null) {
     const { hiddenSize, feedForwardSize, numLayers } = architecture;
     const [q, kv] = [linearDims(architecture, 'q').out, linearDims(architecture, 'k').out];
@@ -43,7 +43,11 @@ export class Activations {
     const inputBytes = 4 * numTokens * hiddenSize;
     const intermediateBytes = 4 * numTokens * INTERMEDIATES.reduce((sum, name) => sum + this.#widths[name], 0);
     const room = budgetBytes === null ? 0 : budgetBytes - (numLayers + 1) * inputBytes;
-    const numKeptLayers = Math.min(numLayers, Math.max(0, Math.floor(room / Math.max(1, intermediateBytes))));
+    const fitting = (bytes: number) =>
+      Math.min(numLayers, Math.max(0, Math.floor(bytes / Math.max(1, intermediateBytes))));
+    // Layers that are not kept share one set, with keys and values twice.
+    const sharedBytes = intermediateBytes + 8 * numTokens * kv;
+    const numKeptLayers = fitting(room) === numLayers ? numLayers : fitting(room - sharedBytes);
     this.#firstKeptLayer = numLayers - numKeptLayers;
   }
 

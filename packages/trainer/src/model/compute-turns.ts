@@ -29,7 +29,7 @@ export class ComputeTurns {
     this.#heldSince = performance.now();
   }
 
-  /** Whether somebody waits for the cores and has waited long enough. */
+  /** Whether somebody waits for the cores, and they have been held long enough. */
   get isOver(): boolean {
     return (
       this.#heldSince !== null &&

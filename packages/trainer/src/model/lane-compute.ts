@@ -59,6 +59,7 @@ export interface GraphTiming {
 export class LaneCompute {
   readonly #sessions: ModelSessions;
   readonly #scratch = new Scratch();
+  readonly #hiddenSize: number;
   readonly #blocks: readonly BlockCompute[];
   readonly #head: HeadCompute;
   #pass: LanePass | null = null;
@@ -70,6 +71,7 @@ export class LaneCompute {
 
   constructor(setup: LaneSetup) {
     const { architecture, lora, numThreads } = setup;
+    this.#hiddenSize = architecture.hiddenSize;
     this.#sessions = new ModelSessions(architecture, lora, numThreads);
     this.#blocks = setup.blocks.map(
       (parameters) => new BlockCompute(architecture, parameters, this.#run, this.#scratch),
@@ -80,7 +82,11 @@ export class LaneCompute {
   begin(pass: LanePass): void {
     const { queries, sourceQueries } = pass.share;
     this.#pass = pass;
-    this.#queries = { queries: queries.map(attentionBlock), sourceQueries: sourceQueries.map(attentionBlock) };
+    const blocks = queries.map(attentionBlock);
+    this.#queries = {
+      queries: blocks,
+      sourceQueries: sourceQueries === queries ? blocks : sourceQueries.map(attentionBlock),
+    };
   }
 
   async run(steps: readonly LaneStep[], turns: LaneTurns): Promise<readonly GraphTiming[]> {
@@ -126,7 +132,7 @@ export class LaneCompute {
         ];
       }
       case 'targets':
-        return [() => this.#head.finish(share.targets, hidden, head)];
+        return share.targets.map((targets) => () => this.#head.finish(targets, hidden, head));
       default:
         return step satisfies never;
     }
@@ -168,7 +174,9 @@ export class LaneCompute {
     const { gradients } = pass.backward!;
     const into = gradients.keys[layer % 2]![pass.lane]!;
     const clear = () => {
-      for (const buffer of [into.dk, into.dv]) buffer.fill(0);
+      // Only keys of the lane's own tokens and of earlier ones are visible to its queries.
+      const end = pass.share.range.end * (into.dk.length / (pass.inputs[layer]!.length / this.#hiddenSize));
+      for (const buffer of [into.dk, into.dv]) buffer.fill(0, 0, end);
     };
     return [clear, ...blocks.map((queries) => () => block.attentionBackward(queries, own, gradients, into))];
   }

@@ -39,20 +39,23 @@ export class LaneProgress {
   /** Before a pass, when no lane computes. */
   reset(): void {
     for (let lane = 0; lane < this.#numLanes; lane++) Atomics.store(this.cells, LANES + lane, 0);
-    this.grant();
+    Atomics.store(this.cells, PERMISSION, GRANTED);
+    this.#announce();
   }
 
+  /** After a pause. A pass that was stopped stays stopped. */
   grant(): void {
-    this.#permit(GRANTED);
+    this.#change(PAUSED, GRANTED);
   }
 
   /** Lanes end what they compute and begin nothing new; see `othersCompute`. */
   pause(): void {
-    if (!this.isStopped) this.#permit(PAUSED);
+    this.#change(GRANTED, PAUSED);
   }
 
   stop(): void {
-    this.#permit(STOPPED);
+    Atomics.store(this.cells, PERMISSION, STOPPED);
+    this.#announce();
   }
 
   get isPaused(): boolean {
@@ -128,8 +131,8 @@ export class LaneProgress {
     return Atomics.load(this.cells, EVENTS);
   }
 
-  #permit(permission: number): void {
-    Atomics.store(this.cells, PERMISSION, permission);
+  #change(from: number, to: number): void {
+    Atomics.compareExchange(this.cells, PERMISSION, from, to);
     this.#announce();
   }
 

@@ -108,6 +108,20 @@ test.each([
   }
 });
 
+test.each([1, 2, 3])('of %d layers, too', (numLayers) => {
+  for (let firstKept = 0; firstKept <= numLayers; firstKept++) {
+    const isKept = (layer: number) => layer >= firstKept;
+    for (let seed = 0; seed < 50; seed++) {
+      const memory = new Map<string, number>();
+      for (const steps of [
+        forwardSchedule(numLayers, isKept),
+        backwardSchedule(numLayers, isKept, { endsBehindAttention: seed % 2 === 0 }),
+      ])
+        expect(simulate(steps, isKept, memory, seed)).toEqual({ wrong: [], ended: inEveryLane(steps.length) });
+    }
+  }
+});
+
 test('without waits they would not', () => {
   const isKept = () => false;
   const hasty = forwardSchedule(4, isKept).map((step) => ({ ...step, waits: [] }));

@@ -104,6 +104,7 @@ export class Lanes {
     if (!turns.isOver) return;
     this.#progress.pause();
     await this.#waitUntil(() => !this.#progress.othersCompute());
+    if (this.#progress.isStopped) throw new LaneStopped();
     turns.finish();
     await turns.begin();
     if (this.#progress.isStopped) throw new LaneStopped();
@@ -149,9 +150,10 @@ class WorkerLane {
     this.#worker.unref();
     this.#worker.on('message', (answer: LaneAnswer) => {
       if ('timings' in answer) this.#settle((pending) => pending.resolve(answer.timings));
-      else this.#settle((pending) => pending.reject(answer.stopped ? new LaneStopped() : answer.error));
+      else this.#stopped((pending) => pending.reject(answer.stopped ? new LaneStopped() : answer.error));
     });
     this.#worker.on('error', (error) => this.#fail(error));
+    this.#worker.on('messageerror', (error) => this.#fail(error));
     this.#worker.on('exit', () => {
       process.off('exit', this.#waitAtExit);
       this.#fail(new TrainerError('trainer.internal', 'a thread of the trainer ended while it was needed'));
@@ -185,8 +187,13 @@ class WorkerLane {
     this.#failure ??= error;
     // Whatever it was doing, it does it no more; the others must not wait for it.
     this.#progress.end(this.#lane);
+    this.#stopped((pending) => pending.reject(this.#failure));
+  }
+
+  /** A lane that ends early must not be waited for. */
+  #stopped(answer: (pending: PromiseWithResolvers<readonly GraphTiming[]>) => void): void {
     if (this.#pending !== null) this.#progress.stop();
-    this.#settle((pending) => pending.reject(this.#failure));
+    this.#settle(answer);
   }
 
   #settle(answer: (pending: PromiseWithResolvers<readonly GraphTiming[]>) => void): void {

@@ -37,11 +37,13 @@ export interface OrtPolicyModelOptions extends Partial<RowPlanOptions> {
   readonly numThreads?: number;
   /** What activations kept for backward may take; layers that do not fit are computed again. Default 2 GiB. */
   readonly memoryBudgetBytes?: number;
+  /** Memory for its passes, for policies of which one at a time computes. Default: its own. */
+  readonly workspace?: Workspace;
   /** Told about every graph run, of all threads. */
   readonly onRun?: (run: GraphTiming) => void;
 }
 
-// More would leave each lane so few tokens that reading the weights shows; further threads share graph runs.
+// More would leave each lane so few tokens that reading the weights shows; with eight threads and more, graph runs have several.
 const MAX_LANES = 4;
 const DEFAULT_MEMORY_BUDGET_BYTES = 2 * 1024 ** 3;
 // 512 is equally fast, and holds the cores twice as long; 128 took 7–17 % longer.
@@ -71,7 +73,8 @@ export class OrtPolicyModel implements PolicyModel {
   readonly #planOptions: RowPlanOptions;
   readonly #memoryBudgetBytes: number;
   readonly #onRun: (run: GraphTiming) => void;
-  readonly #workspace = new Workspace();
+  readonly #workspace: Workspace;
+  readonly #ownsWorkspace: boolean;
   #kept: KeptForward | null = null;
 
   constructor(architecture: Architecture, weights: ModelWeights, options: OrtPolicyModelOptions = {}) {
@@ -79,6 +82,8 @@ export class OrtPolicyModel implements PolicyModel {
     const numThreads = options.numThreads ?? 2;
     const numLanes = Math.min(numThreads, MAX_LANES);
     this.architecture = architecture;
+    this.#workspace = options.workspace ?? new Workspace();
+    this.#ownsWorkspace = options.workspace === undefined;
     this.lora = lora;
     this.#weights = weights;
     this.#adapters = weights.blocks.map((block, layer) => new BlockAdapter(architecture, block.matrices, lora, layer));
@@ -202,7 +207,7 @@ export class OrtPolicyModel implements PolicyModel {
 
   close(): void {
     this.#kept = null;
-    this.#workspace.clear();
+    if (this.#ownsWorkspace) this.#workspace.clear();
     this.#lanes.close();
   }
 

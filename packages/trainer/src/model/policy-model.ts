@@ -73,7 +73,7 @@ export interface ComputeGate {
 export interface ComputeOptions {
   /** Passed before the first graph run, and again whenever somebody waits for the cores. Absent: the cores are always ours. */
   readonly gate?: ComputeGate;
-  /** Checked before each graph run; aborted → `trainer.cancelled`. */
+  /** Checked between graph runs; aborted → `trainer.cancelled`. */
   readonly signal?: AbortSignal;
 }
 

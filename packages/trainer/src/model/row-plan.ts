@@ -28,7 +28,7 @@ export interface LaneShare extends RowTables {
   /** Parts of the vocabulary, each for a range of trained tokens. */
   readonly vocabulary: readonly { readonly targets: TokenRange; readonly columns: TokenRange }[];
   /** Trained tokens whose parts the lane joins. */
-  readonly targets: TokenRange;
+  readonly targets: readonly TokenRange[];
 }
 
 /** What every layer needs to know about a row, computed once. */
@@ -87,15 +87,17 @@ export function planRow(
   const vocabulary = vocabularyParts(row.targets.length, architecture.vocabSize, numLanes);
   const lanes = laneRanges(costs, numLanes).map((range, lane): LaneShare => {
     const own = clipped(sources, range);
+    const queries = blocksOf(range);
+    const isAll = own.length === 1 && own[0]!.start === range.start && own[0]!.end === range.end;
     return {
       ...tables,
       range,
       tokens: ranges(range, chunkTokens),
-      queries: blocksOf(range),
+      queries,
       sourceTokens: own.flatMap((span) => ranges(span, chunkTokens)),
-      sourceQueries: own.flatMap(blocksOf),
+      sourceQueries: isAll ? queries : own.flatMap(blocksOf),
       vocabulary: vocabulary[lane]!,
-      targets: targets[lane]!,
+      targets: ranges(targets[lane]!, HEAD_ROWS),
     };
   });
   return { numTokens, lanes };

@@ -40,10 +40,10 @@ export class Workspace {
     return range;
   }
 
-  /** Gives the memory back, once nothing uses it. */
+  /** Gives the memory back, once nothing uses it. Nothing can be taken any more. */
   clear(): void {
     this.begin();
-    this.#memory = new SharedArrayBuffer(0, { maxByteLength: RESERVED_BYTES });
+    this.#memory = new SharedArrayBuffer(0);
   }
 
   get sizeBytes(): number {
