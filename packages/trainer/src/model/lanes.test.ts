@@ -1,5 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
+import type { LanePass } from './lane-compute.ts';
+import type { LaneStep } from './lane-schedule.ts';
+import { Lanes } from './lanes.ts';
+import { DEFAULT_LORA_CONFIG } from './policy-model.ts';
+import { TINY_ARCHITECTURE } from './tiny-model.ts';
 
 /** A random model computing on two threads until the process is told to end. */
 const PROGRAM = `
@@ -29,3 +34,53 @@ test('a process that ends in the middle of a run ends with the code it was given
 test('threads that are idle do not keep a process alive', () => {
   expect(run('return')).toMatchObject({ status: 0, signal: null });
 }, 60_000);
+
+test.each([
+  ['the first lane', 0],
+  ['a lane of its own thread', 1],
+])(
+  'when %s fails, the pass ends with its error while the other waits for it; the next pass is whole',
+  async (_, failing) => {
+    // There are no layers: whoever has tokens fails at the first step, for which the other waits.
+    const lanes = new Lanes(
+      {
+        architecture: TINY_ARCHITECTURE,
+        lora: DEFAULT_LORA_CONFIG,
+        numThreads: 1,
+        blocks: [],
+        outputNorm: new Float32Array(0),
+        vocabulary: new Float32Array(0),
+      },
+      2,
+    );
+    const steps: LaneStep[] = [
+      { parts: 'tokens', operations: [{ kind: 'attentionInput', layer: 0 }], waits: [] },
+      {
+        parts: 'tokens',
+        operations: [],
+        waits: [
+          { lanes: 'lower', step: 0 },
+          { lanes: 'higher', step: 0 },
+        ],
+      },
+    ];
+    const passOf = (hasTokens: boolean) =>
+      ({
+        share: { tokens: hasTokens ? [{ start: 0, end: 1 }] : [], queries: [], sourceQueries: [] },
+        inputs: [],
+        intermediates: [],
+      }) as unknown as LanePass;
+    let held = 0;
+    const gate = { acquire: async () => void held++, release: () => void held--, isWanted: true };
+    for (let round = 0; round < 3; round++) {
+      lanes.begin((lane) => passOf(lane === failing));
+      await expect(lanes.run(steps, { gate })).rejects.toThrow(
+        "Cannot read properties of undefined (reading 'attentionInput')",
+      );
+      expect(held).toBe(0);
+      lanes.begin(() => passOf(false));
+      expect(await lanes.run(steps, { gate })).toEqual([]);
+    }
+    lanes.close();
+  },
+);
