@@ -1,7 +1,7 @@
 /**
  * Does it learn? Each task with several seeds, every curve of a task in one plot, and the numbers as rows of a table.
  *
- *   npm run learn                                               all tasks, seeds 1, 2 and 3 (about 25 minutes on two cores)
+ *   npm run learn                                               all tasks, seeds 1, 2 and 3 (about 40 minutes on two cores)
  *   npm run learn -- --tasks yes-no-maybe --seeds 1 --out /tmp
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
