@@ -89,6 +89,11 @@ export class BlockCompute {
     });
   }
 
+  /** Before a lane's first `attentionBackward` of a layer: its queries see no key from row `end` on. */
+  clearKeyGradients(end: number, { dk, dv }: KeyGradients): void {
+    for (const buffer of [dk, dv]) buffer.fill(0, 0, end * this.#keyWidth);
+  }
+
   /** ∂o → ∂q; adds ∂k and ∂v of the keys visible to the block. */
   attentionBackward(
     block: AttentionBlock,

@@ -59,7 +59,6 @@ export interface GraphTiming {
 export class LaneCompute {
   readonly #sessions: ModelSessions;
   readonly #scratch = new Scratch();
-  readonly #hiddenSize: number;
   readonly #blocks: readonly BlockCompute[];
   readonly #head: HeadCompute;
   #pass: LanePass | null = null;
@@ -71,7 +70,6 @@ export class LaneCompute {
 
   constructor(setup: LaneSetup) {
     const { architecture, lora, numThreads } = setup;
-    this.#hiddenSize = architecture.hiddenSize;
     this.#sessions = new ModelSessions(architecture, lora, numThreads);
     this.#blocks = setup.blocks.map(
       (parameters) => new BlockCompute(architecture, parameters, this.#run, this.#scratch),
@@ -173,11 +171,7 @@ export class LaneCompute {
     if (operation === 'attention') return blocks.map((queries) => () => block.attention(queries, own));
     const { gradients } = pass.backward!;
     const into = gradients.keys[layer % 2]![pass.lane]!;
-    const clear = () => {
-      // Only keys of the lane's own tokens and of earlier ones are visible to its queries.
-      const end = pass.share.range.end * (into.dk.length / (pass.inputs[layer]!.length / this.#hiddenSize));
-      for (const buffer of [into.dk, into.dv]) buffer.fill(0, 0, end);
-    };
+    const clear = () => block.clearKeyGradients(pass.share.range.end, into);
     return [clear, ...blocks.map((queries) => () => block.attentionBackward(queries, own, gradients, into))];
   }
 
