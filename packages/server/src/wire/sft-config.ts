@@ -1,8 +1,31 @@
-import { ignoredSftConfigKeys, type CreateSftTrainingJobRequest } from '@trainyard/protocol';
-import { learningRates, numSftSteps, resolveSftConfig, type SftConfig } from '@trainyard/trainer';
+import {
+  ignoredSftConfigKeys,
+  type CreateSftTrainingJobRequest,
+  type WireSftConfig,
+  type WireSftExperimentalConfig,
+} from '@trainyard/protocol';
+import { learningRates, numSftSteps, resolveSftConfig, type SftConfig, type SftConfigInput } from '@trainyard/trainer';
+
+import { renamed } from './renamed.ts';
 
 /** Longest conversation whatever the base model allows; ART's limit too. */
 const MAX_CONVERSATION_TOKENS = 32_768;
+
+/** The trainer's names of all fields but `metric_logging`, which asks for what is done in any case; the types let none be forgotten. */
+export const SFT_NAMES = {
+  config: {
+    batch_size: 'batchSize',
+    learning_rate: 'learningRate',
+    assistant_turns: 'assistantTurns',
+  } as const satisfies Record<Exclude<keyof WireSftConfig, 'metric_logging'>, keyof SftConfigInput>,
+  experimental: {
+    epochs: 'epochs',
+    schedule: 'schedule',
+    warmup_steps: 'warmupSteps',
+    min_learning_rate: 'minLearningRate',
+    packing: 'packing',
+  } as const satisfies Record<keyof WireSftExperimentalConfig, keyof SftConfigInput>,
+};
 
 /** What a supervised job's row keeps of its settings. */
 export interface SftJobConfig {
@@ -24,22 +47,12 @@ export function readSftConfig(
 ): SftJobConfig {
   const config = body.config ?? {};
   const experimental = body.experimental_config ?? {};
-  return {
-    resolved: resolveSftConfig(
-      {
-        batchSize: config.batch_size,
-        learningRate: config.learning_rate,
-        assistantTurns: config.assistant_turns,
-        epochs: experimental.epochs,
-        schedule: experimental.schedule,
-        warmupSteps: experimental.warmup_steps,
-        minLearningRate: experimental.min_learning_rate,
-        packing: experimental.packing,
-      },
-      { maxSequenceLength: Math.min(MAX_CONVERSATION_TOKENS, contextLength) },
-    ),
-    ignoredKeys: ignoredSftConfigKeys(config, experimental),
+  const input: SftConfigInput = {
+    ...renamed(config, SFT_NAMES.config),
+    ...renamed(experimental, SFT_NAMES.experimental),
   };
+  const limits = { maxSequenceLength: Math.min(MAX_CONVERSATION_TOKENS, contextLength) };
+  return { resolved: resolveSftConfig(input, limits), ignoredKeys: ignoredSftConfigKeys(config, experimental) };
 }
 
 /**

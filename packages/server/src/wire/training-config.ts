@@ -1,7 +1,13 @@
-import { ignoredConfigKeys, type TrainingConfigField, type WireTrainingConfig } from '@trainyard/protocol';
+import {
+  ignoredConfigKeys,
+  type INERT_CONFIG_FIELDS,
+  type TrainingConfigField,
+  type WireTrainingConfig,
+} from '@trainyard/protocol';
 import { resolveTrainingConfig, TrainerError, type TrainingConfig, type TrainingConfigInput } from '@trainyard/trainer';
 
 import { RequestError } from '../request-error.ts';
+import { renamed } from './renamed.ts';
 
 /** Longest row whatever the base model allows; ART's limit too. */
 const MAX_ROW_TOKENS = 32_768;
@@ -16,8 +22,20 @@ export interface JobConfig {
   ignoredKeys: string[];
 }
 
-/** The names of the trainer for those of the wire; keys that are not here have no effect and are listed as ignored. */
-const TRAINER_NAMES = {
+/** What clients may set of a job: all but the longest row, which the base model decides. */
+type TrainerField = Exclude<keyof TrainingConfigInput, 'maxSequenceLength'>;
+
+/**
+ * A name of the trainer for each field of the wire that is not declared inert, whose values it takes. A field that were forgotten would be
+ * neither honoured nor listed as ignored: this type has no room for it.
+ */
+export type TrainerNames = {
+  readonly [Field in Exclude<TrainingConfigField, keyof typeof INERT_CONFIG_FIELDS>]-?: {
+    [Name in TrainerField]: WireTrainingConfig[Field] extends TrainingConfigInput[Name] ? Name : never;
+  }[TrainerField];
+};
+
+export const TRAINER_NAMES = {
   learning_rate: 'learningRate',
   ppo: 'ppo',
   loss_fn: 'lossFn',
@@ -50,7 +68,7 @@ const TRAINER_NAMES = {
   adam_epsilon: 'adamEpsilon',
   weight_decay: 'weightDecay',
   max_grad_norm: 'maxGradNorm',
-} as const satisfies Partial<Record<TrainingConfigField, keyof TrainingConfigInput>>;
+} as const satisfies TrainerNames;
 
 /**
  * Reads `experimental_config`. Null and absent are the same: the default.
@@ -60,10 +78,10 @@ const TRAINER_NAMES = {
  */
 export function readJobConfig(wire: WireTrainingConfig | null | undefined, contextLength: number): JobConfig {
   const requested: Record<string, unknown> = { ...wire };
-  const input: Record<string, unknown> = { maxSequenceLength: Math.min(MAX_ROW_TOKENS, contextLength) };
-  for (const [wireName, name] of Object.entries(TRAINER_NAMES)) input[name] = requested[wireName];
+  const maxSequenceLength = Math.min(MAX_ROW_TOKENS, contextLength);
+  const input: TrainingConfigInput = { ...renamed(requested, TRAINER_NAMES), maxSequenceLength };
   try {
-    const resolved = resolveTrainingConfig(input as TrainingConfigInput);
+    const resolved = resolveTrainingConfig(input);
     return { resolved, requested, ignoredKeys: ignoredConfigKeys(requested) };
   } catch (error) {
     if (!(error instanceof TrainerError) || error.code !== 'trainer.config_invalid') throw error;

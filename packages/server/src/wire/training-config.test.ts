@@ -1,0 +1,94 @@
+import { INERT_CONFIG_FIELDS, TrainingConfigSchema } from '@trainyard/protocol';
+import { resolveSftConfig, resolveTrainingConfig } from '@trainyard/trainer';
+import { expect, it } from 'vitest';
+
+import { readSftConfig, SFT_NAMES } from './sft-config.ts';
+import { readJobConfig, toWireConfig, TRAINER_NAMES, type TrainerNames } from './training-config.ts';
+
+/** A value of each field that is not its default, and what has to stand beside it. */
+const OTHER_VALUES: Readonly<Record<string, object>> = {
+  learning_rate: { learning_rate: 1e-3 },
+  ppo: { ppo: true },
+  loss_fn: { loss_fn: 'ppo' },
+  epsilon: { epsilon: 0.3 },
+  epsilon_high: { epsilon_high: 0.4 },
+  importance_sampling_level: { importance_sampling_level: 'sequence' },
+  max_negative_advantage_importance_sampling_weight: { max_negative_advantage_importance_sampling_weight: 3 },
+  mask_prob_ratio: { mask_prob_ratio: true },
+  kimi_k2_tau: { kimi_k2_tau: 0.1 },
+  precalculate_logprobs: { precalculate_logprobs: true },
+  advantage_balance: { advantage_balance: 0.5 },
+  scale_rewards: { scale_rewards: false },
+  normalize_advantages: { normalize_advantages: false },
+  allow_training_without_logprobs: { allow_training_without_logprobs: true },
+  truncated_importance_sampling: { truncated_importance_sampling: 2 },
+  kl_penalty_coef: { kl_penalty_coef: 0.1 },
+  kl_penalty_reference_step: { kl_penalty_reference_step: 1 },
+  kl_penalty_step_lag: { kl_penalty_step_lag: 1 },
+  kl_penalty_source: { kl_penalty_source: 'sample' },
+  entropy_coef: { entropy_coef: 0.1 },
+  packed_sequence_length: { packed_sequence_length: 64 },
+  num_trajectories_learning_rate_multiplier_power: { num_trajectories_learning_rate_multiplier_power: 0.5 },
+  learning_rate_schedule: { learning_rate_schedule: 'linear', learning_rate_decay_steps: 9 },
+  learning_rate_warmup_steps: { learning_rate_warmup_steps: 4 },
+  learning_rate_decay_steps: { learning_rate_schedule: 'cosine', learning_rate_decay_steps: 8 },
+  learning_rate_final_fraction: {
+    learning_rate_schedule: 'linear',
+    learning_rate_decay_steps: 9,
+    learning_rate_final_fraction: 0.1,
+  },
+  adam_beta1: { adam_beta1: 0.8 },
+  adam_beta2: { adam_beta2: 0.8 },
+  adam_epsilon: { adam_epsilon: 1e-3 },
+  weight_decay: { weight_decay: 0 },
+  max_grad_norm: { max_grad_norm: 2 },
+};
+
+const fields = Object.keys(TrainingConfigSchema.properties);
+const acting = fields.filter((field) => !Object.hasOwn(INERT_CONFIG_FIELDS, field) && field !== 'kl_ref_adapter_path');
+
+it.each(acting)('%s is honoured and not listed as ignored', (field) => {
+  const sent = OTHER_VALUES[field];
+  expect(sent, `a value for ${field} in this test`).toBeDefined();
+  const { [field]: value, ...company } = sent as Record<string, unknown>;
+  const withIt = readJobConfig(sent, 4096);
+  const isOptional = field !== 'learning_rate_decay_steps' && field !== 'learning_rate_schedule';
+  const without = readJobConfig(isOptional ? company : {}, 4096);
+  expect(value).toBeDefined();
+  expect(withIt.resolved).not.toEqual(without.resolved);
+  expect(withIt.ignoredKeys).toEqual([]);
+});
+
+it('every setting of the trainer has a name on the wire, and is shown under it', () => {
+  const named = new Set<string>(Object.values(TRAINER_NAMES));
+  const settings = Object.keys(resolveTrainingConfig({}));
+  const reached = settings.filter((name) => named.has(name === 'lossFunction' ? 'lossFn' : name));
+  expect(settings.filter((name) => !reached.includes(name))).toEqual(['maxSequenceLength']);
+  const shown = Object.keys(toWireConfig(resolveTrainingConfig({})));
+  expect(shown.filter((name) => !fields.includes(name))).toEqual(['max_sequence_length']);
+});
+
+it('a field without a name of the trainer does not compile', () => {
+  const { learning_rate: forgotten, ...others } = TRAINER_NAMES;
+  // @ts-expect-error `learning_rate` is missing
+  const names: TrainerNames = others;
+  expect(names).not.toHaveProperty('learning_rate');
+  expect(forgotten).toBe('learningRate');
+  // @ts-expect-error `plot_tensors` is declared to have no effect
+  const inert: TrainerNames = { ...TRAINER_NAMES, plot_tensors: 'maskProbRatio' };
+  expect(inert).toBeDefined();
+});
+
+it('so have those of supervised jobs', () => {
+  const { resolved } = readSftConfig(
+    {
+      config: { batch_size: 3, learning_rate: 1e-3, assistant_turns: 'last' },
+      experimental_config: { epochs: 2, schedule: 'linear', warmup_steps: 4, min_learning_rate: 1e-4, packing: false },
+    },
+    4096,
+  );
+  const defaults: Readonly<Record<string, unknown>> = { ...resolveSftConfig({}, { maxSequenceLength: 4096 }) };
+  const same = Object.entries(resolved).filter(([name, value]) => defaults[name] === value);
+  const reached = [...Object.values(SFT_NAMES.config), ...Object.values(SFT_NAMES.experimental)];
+  expect(same.map(([name]) => name).filter((name) => reached.some((other) => other === name))).toEqual([]);
+});
