@@ -229,7 +229,7 @@ describe('a service that cannot start says why', () => {
     const run = (...args: string[]) =>
       spawnSync(process.execPath, ['--conditions=@trainyard/source', main, ...args], { encoding: 'utf8' });
     expect(run('serve', '--help').stdout).toContain('--engine-share');
-    expect(run('serve', '--prot', '1')).toMatchObject({ status: 1 });
+    expect(run('serve', '--prot', '1')).toMatchObject({ status: 2 });
     expect(run('fly')).toMatchObject({ status: 2 });
     expect(
       execFileSync(process.execPath, ['--conditions=@trainyard/source', main, '--help'], { encoding: 'utf8' }),

@@ -1,59 +1,121 @@
-import { existsSync, readFileSync, statfsSync } from 'node:fs';
+import { existsSync, statfsSync } from 'node:fs';
+import { dirname } from 'node:path';
 
-import { Trainyard } from '@trainyard/sdk';
-import { dataPaths } from '@trainyard/server';
+import { Trainyard, TrainyardApiError, TrainyardConnectionError } from '@trainyard/sdk';
+import type { ServiceConfig } from '@trainyard/server';
 
-import { parseSettings } from './settings.ts';
+import { type Command, EXIT_CODES } from './command.ts';
+import { parseOptions } from './parse-options.ts';
+import { checkedUrl, keyOnThisMachine } from './service-connection.ts';
+import { SETTING_OPTIONS, SETTING_OPTIONS_HELP, settingsOf } from './settings.ts';
 
 /** Free space below which a training run may not fit: a checkpoint with its optimizer takes about 40 MB. */
 const LOW_DISK_BYTES = 1e9;
+/** How long the service may take for one answer. */
+const ANSWER_TIMEOUT_MS = 3_000;
 
-/** `trainyard doctor`: says what works here and what does not. @returns 0 when everything does */
-export async function doctor(args: readonly string[]): Promise<number> {
-  const settings = parseSettings('doctor', args);
-  if (settings.kind === 'help') {
-    process.stdout.write(settings.text);
-    return 0;
-  }
-  const { config } = settings;
-  const paths = dataPaths(config.dataDirectory);
-  const url = `http://${config.host}:${config.port}/v1`;
-  const checks: [what: string, problem: string | null][] = [
-    [
-      `Node ${process.version}`,
-      Number(process.versions.node.split('.')[0]) >= 24 ? null : 'Node 24 or newer is needed',
-    ],
-    [
-      `model file ${config.modelPath}`,
-      existsSync(config.modelPath) ? null : 'missing: run "npm start" once, or set TRAINYARD_MODEL',
-    ],
-    [`data folder ${config.dataDirectory}`, diskProblem(config.dataDirectory)],
-    [`service at ${url}`, await serviceProblem(url, config.apiKey ?? readKey(paths.keyFile))],
-  ];
-  for (const [what, problem] of checks)
-    process.stdout.write(`${problem === null ? 'ok  ' : 'BAD '} ${what}${problem === null ? '' : `: ${problem}`}\n`);
-  return checks.every(([, problem]) => problem === null) ? 0 : 1;
+interface Check {
+  readonly name: 'node' | 'model' | 'data_folder' | 'service' | 'key';
+  readonly subject: string;
+  /** What is wrong and what to do about it; null when all is well. */
+  readonly problem: string | null;
+}
+
+/** `trainyard doctor`: says what works here and what does not. */
+export const doctor: Command = {
+  name: 'doctor',
+  summary: 'check this machine and a running service',
+  help: `usage: trainyard doctor [options]
+
+Prints a line for each check, and ends with exit code 1 when one of them found something.
+
+  --json                    one JSON object instead: {"ok": …, "checks": [{"name", "subject", "problem"}]}
+  --url URL                 of the service (http://127.0.0.1:8420/v1, or what host and port are set to)
+
+The settings are those of "trainyard serve":
+
+${SETTING_OPTIONS_HELP}`,
+  async run(args) {
+    const { values } = parseOptions({
+      args: [...args],
+      options: { ...SETTING_OPTIONS, json: { type: 'boolean' }, url: { type: 'string' } },
+    });
+    const config = settingsOf(values);
+    const url = checkedUrl(
+      typeof values['url'] === 'string' ? values['url'] : `http://${config.host}:${config.port}/v1`,
+    );
+    const isJson = values['json'] === true;
+    const checks: Check[] = [];
+    for await (const check of examine(config, url)) {
+      checks.push(check);
+      if (!isJson) process.stdout.write(lineOf(check));
+    }
+    const isOk = checks.every(({ problem }) => problem === null);
+    if (isJson) process.stdout.write(`${JSON.stringify({ ok: isOk, checks }, null, 2)}\n`);
+    return isOk ? EXIT_CODES.done : EXIT_CODES.failed;
+  },
+};
+
+function lineOf({ subject, problem }: Check): string {
+  return problem === null ? `ok   ${subject}\n` : `BAD  ${subject}: ${problem}\n`;
+}
+
+async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Check> {
+  const { modelPath, dataDirectory } = config;
+  yield {
+    name: 'node',
+    subject: `Node ${process.version}`,
+    problem: Number(process.versions.node.split('.')[0]) >= 24 ? null : 'Node 24 or newer is needed',
+  };
+  yield {
+    name: 'model',
+    subject: `model file ${modelPath}`,
+    problem: existsSync(modelPath) ? null : 'missing: the first start fetches the default one, or set TRAINYARD_MODEL',
+  };
+  yield { name: 'data_folder', subject: `data folder ${dataDirectory}`, problem: diskProblem(dataDirectory) };
+  const problem = await serviceProblem(url);
+  yield { name: 'service', subject: `service at ${url}`, problem };
+  // A service that does not answer says nothing about a key.
+  if (problem !== null) return;
+  const apiKey = config.apiKey ?? keyOnThisMachine(dataDirectory);
+  yield {
+    name: 'key',
+    subject: config.apiKey === null ? 'key of this machine' : 'key in the settings',
+    problem: await keyProblem(url, apiKey),
+  };
 }
 
 function diskProblem(directory: string): string | null {
-  if (!existsSync(directory)) return 'does not exist yet: the first start makes it';
-  const { bavail, bsize } = statfsSync(directory);
+  let existing = directory;
+  while (!existsSync(existing)) existing = dirname(existing);
+  const { bavail, bsize } = statfsSync(existing);
   const free = bavail * bsize;
   return free < LOW_DISK_BYTES ? `only ${(free / 1e6).toFixed(0)} MB free` : null;
 }
 
-function readKey(path: string): string | null {
-  return existsSync(path) ? readFileSync(path, 'utf8').trim() : null;
+/** Asks without a key. */
+async function serviceProblem(url: string): Promise<string | null> {
+  const client = new Trainyard({ baseUrl: url, apiKey: '' });
+  try {
+    if (await client.isHealthy({ signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) })) return null;
+    return 'something answers there, but not as a healthy service (see its output)';
+  } catch (error) {
+    if (error instanceof TrainyardConnectionError) return `${error.reason}; start it with "npm start"`;
+    return (error as Error).name === 'TimeoutError'
+      ? `it takes connections, but gave no answer within ${ANSWER_TIMEOUT_MS / 1000} s`
+      : (error as Error).message;
+  }
 }
 
-async function serviceProblem(url: string, apiKey: string | null): Promise<string | null> {
-  const client = new Trainyard({ baseUrl: url, apiKey: apiKey ?? '' });
+async function keyProblem(url: string, apiKey: string | null): Promise<string | null> {
+  if (apiKey === null) return 'there is none: set TRAINYARD_API_KEY, or name the data folder of the service';
+  const client = new Trainyard({ baseUrl: url, apiKey });
   try {
-    if (!(await client.isHealthy({ signal: AbortSignal.timeout(3_000) }))) return 'it answers, but a host is down';
-    if (apiKey === null) return 'it is up, but no key is at hand to try it';
-    const { data } = await client.listModels({ signal: AbortSignal.timeout(3_000) });
-    return data.length > 0 ? null : 'it lists no model';
+    const { data } = await client.listModels({ signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
+    return data.length > 0 ? null : 'it is valid, but the service lists no model';
   } catch (error) {
-    return `not reachable (${(error as Error).message}); start it with "npm start"`;
+    if (!(error instanceof TrainyardApiError)) return (error as Error).message;
+    if (error.status === 401) return 'the service runs, but this key is not valid there';
+    return error.status === 403 ? 'it is valid, but may not sample (it lacks the scope inference)' : error.message;
   }
 }

@@ -1,34 +1,7 @@
 #!/usr/bin/env node
-import { serve } from './serve.ts';
-import { doctor } from './doctor.ts';
-import { exportModel } from './export.ts';
+import { runCommandLine } from './run-command-line.ts';
 
-const USAGE = `usage: trainyard <command> [options]
+// A reader that has seen enough, as in `trainyard --help | head -1`, is no failure.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
 
-commands:
-  serve     start the service (the options are listed by "trainyard serve --help")
-  doctor    check this machine and a running service
-  export    write a checkpoint to files in a public format
-`;
-
-const [command, ...rest] = process.argv.slice(2);
-switch (command) {
-  case 'serve':
-    process.exitCode = await serve(rest);
-    break;
-  case 'doctor':
-    process.exitCode = await doctor(rest);
-    break;
-  case 'export':
-    process.exitCode = await exportModel(rest);
-    break;
-  case undefined:
-  case 'help':
-  case '--help':
-  case '-h':
-    process.stdout.write(USAGE);
-    break;
-  default:
-    process.stderr.write(`unknown command "${command}"\n\n${USAGE}`);
-    process.exitCode = 2;
-}
+process.exitCode = await runCommandLine(process.argv.slice(2));

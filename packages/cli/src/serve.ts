@@ -1,39 +1,27 @@
-import { ServerError, startService, type RunningService } from '@trainyard/server';
+import { startService } from '@trainyard/server';
 
+import type { Command } from './command.ts';
 import { gettingStarted } from './getting-started.ts';
-import { parseSettings } from './settings.ts';
+import { parseOptions } from './parse-options.ts';
+import { SETTING_OPTIONS, SETTING_OPTIONS_HELP, settingsOf } from './settings.ts';
 
-/**
- * `trainyard serve`: runs until SIGINT or SIGTERM; a second signal ends it at once.
- *
- * @returns the exit code
- */
-export async function serve(args: readonly string[]): Promise<number> {
-  let service: RunningService;
-  try {
-    const settings = parseSettings('serve', args);
-    if (settings.kind === 'help') {
-      process.stdout.write(settings.text);
-      return 0;
-    }
+/** `trainyard serve`: runs until SIGINT or SIGTERM; a second signal ends it at once. */
+export const serve: Command = {
+  name: 'serve',
+  summary: 'start the service',
+  help: `usage: trainyard serve [options]\n\n${SETTING_OPTIONS_HELP}`,
+  async run(args) {
+    const { values } = parseOptions({ args: [...args], options: SETTING_OPTIONS });
+    const config = settingsOf(values);
     const startedAt = performance.now();
-    service = await startService(settings.config, (line) => process.stderr.write(`${line}\n`));
+    const service = await startService(config, (line) => process.stderr.write(`${line}\n`));
     process.stdout.write(gettingStarted(service, (performance.now() - startedAt) / 1000));
-  } catch (error) {
-    if (!(error instanceof ServerError) && !hasCode(error)) throw error;
-    process.stderr.write(`trainyard: ${(error as Error).message}\n`);
-    return 1;
-  }
-  await endSignal();
-  process.stderr.write('\nfinishing running requests (press Ctrl-C again to stop at once)\n');
-  await service.close();
-  return 0;
-}
-
-/** Errors of the packages below carry a stable code and a message for people; anything else is a bug and keeps its stack. */
-function hasCode(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' && error.code.includes('.');
-}
+    await endSignal();
+    process.stderr.write('\nfinishing running requests (press Ctrl-C again to stop at once)\n');
+    await service.close();
+    return 0;
+  },
+};
 
 /** One Ctrl-C comes twice under npm: from the terminal, and once more from npm, which forwards it. */
 const SAME_KEYPRESS_MS = 1_000;

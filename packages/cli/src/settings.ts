@@ -1,13 +1,4 @@
-import { parseArgs } from 'node:util';
-
-import {
-  kebab,
-  resolveConfig,
-  ServerError,
-  SETTING_NAMES,
-  type ServiceConfig,
-  type SettingName,
-} from '@trainyard/server';
+import { kebab, resolveConfig, SETTING_NAMES, type ServiceConfig, type SettingName } from '@trainyard/server';
 
 /** What `--help` says about each setting; a setting without a line does not compile. */
 const HELP = {
@@ -37,42 +28,30 @@ const HELP = {
   trainingDataDir: 'folder of .jsonl files that jobs may name by file: URLs (none)',
 } as const satisfies Record<SettingName, string>;
 
-export type ParsedSettings = { kind: 'config'; config: ServiceConfig } | { kind: 'help'; text: string };
+/** Settings as options of a command line, for `parseOptions`: every setting is a flag, `--config FILE` names a config file. */
+export const SETTING_OPTIONS: Readonly<Record<string, { type: 'string' }>> = {
+  ...Object.fromEntries(SETTING_NAMES.map((name) => [kebab(name), { type: 'string' as const }])),
+  config: { type: 'string' },
+};
+
+/** What `--help` says about {@link SETTING_OPTIONS}. */
+export const SETTING_OPTIONS_HELP = `${SETTING_NAMES.map((name) => `  --${kebab(name).padEnd(23)} ${HELP[name]}`).join('\n')}
+  --${'config'.padEnd(23)} JSON file with the same settings in camelCase (trainyard.json when it exists)
+
+Flags override the environment (TRAINYARD_PORT and so on), which overrides the config file.
+`;
 
 /**
- * Reads a command line of settings: every setting is a flag, `--config FILE` names a config file.
+ * The configuration that parsed options, the environment and the config file make.
  *
  * @throws {ServerError} `server.config_invalid`
  */
-export function parseSettings(command: string, args: readonly string[]): ParsedSettings {
-  const options = Object.fromEntries(SETTING_NAMES.map((name) => [kebab(name), { type: 'string' as const }]));
-  let values: Record<string, string | boolean | undefined>;
-  try {
-    ({ values } = parseArgs({
-      args: [...args],
-      options: { ...options, config: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
-      allowPositionals: false,
-    }));
-  } catch (error) {
-    throw new ServerError('server.config_invalid', `${(error as Error).message}; see "trainyard ${command} --help"`);
-  }
-  if (values['help'] === true) return { kind: 'help', text: helpText(command) };
+export function settingsOf(values: Readonly<Record<string, unknown>>): ServiceConfig {
   const flags: Partial<Record<SettingName, string>> = {};
   for (const name of SETTING_NAMES) {
     const value = values[kebab(name)];
     if (typeof value === 'string') flags[name] = value;
   }
   const configPath = typeof values['config'] === 'string' ? values['config'] : null;
-  return { kind: 'config', config: resolveConfig({ flags, environment: process.env, configPath }) };
-}
-
-function helpText(command: string): string {
-  const rows = SETTING_NAMES.map((name) => `  --${kebab(name).padEnd(23)} ${HELP[name]}`);
-  return `usage: trainyard ${command} [options]
-
-${rows.join('\n')}
-  --${'config'.padEnd(23)} JSON file with the same settings in camelCase (trainyard.json when it exists)
-
-Flags override the environment (TRAINYARD_PORT and so on), which overrides the config file.
-`;
+  return resolveConfig({ flags, environment: process.env, configPath });
 }

@@ -305,9 +305,7 @@ export class Trainyard {
 
   /** Whether both hosts are up. */
   async isHealthy(options: CallOptions = {}): Promise<boolean> {
-    const response = await this.#connection.fetch(`${this.#connection.baseUrl}/health`, {
-      signal: options.signal ?? null,
-    });
+    const response = await this.#connection.send('/health', { signal: options.signal ?? null });
     await response.body?.cancel();
     return response.ok;
   }

@@ -1,4 +1,4 @@
-import { TrainyardApiError } from './errors.ts';
+import { TrainyardApiError, TrainyardConnectionError } from './errors.ts';
 
 export interface TrainyardOptions {
   /** ends in `/v1`, e.g. `http://127.0.0.1:8420/v1` */
@@ -31,18 +31,20 @@ export interface PageOptions {
 export class Connection {
   readonly baseUrl: string;
   readonly #apiKey: string;
-  readonly fetch: typeof fetch;
+  readonly #fetch: typeof fetch;
 
   constructor(options: TrainyardOptions) {
     this.baseUrl = options.baseUrl.replace(/\/+$/, '');
     this.#apiKey = options.apiKey;
-    this.fetch = options.fetch ?? fetch;
+    // Called bare: the browser's own refuses to be called as a method of anything else.
+    const { fetch: ownFetch } = options;
+    this.#fetch = ownFetch === undefined ? (...request) => fetch(...request) : (...request) => ownFetch(...request);
   }
 
-  /** The JSON of an answer. @throws {TrainyardApiError} for an answer other than 2xx */
+  /** The JSON of an answer. @throws {TrainyardApiError} for an answer other than 2xx, {TrainyardConnectionError} when none came */
   async call<Answer>(method: string, path: string, options: RequestOptions): Promise<Answer> {
     const response = await this.request(method, path, options);
-    const text = await response.text();
+    const text = await this.#unbroken(response.text(), options.signal);
     return (text === '' ? null : JSON.parse(text)) as Answer;
   }
 
@@ -52,15 +54,24 @@ export class Connection {
     if (options.body !== undefined) headers['content-type'] = 'application/json';
     if (options.upload !== undefined) headers['content-type'] = options.upload.mediaType;
     if (options.idempotencyKey !== undefined) headers['idempotency-key'] = options.idempotencyKey;
-    const response = await this.fetch(this.baseUrl + path, {
-      method,
-      headers,
-      body: options.body === undefined ? (options.upload?.content ?? null) : JSON.stringify(options.body),
-      signal: options.signal ?? null,
-    });
+    const body = options.body === undefined ? (options.upload?.content ?? null) : JSON.stringify(options.body);
+    const response = await this.send(path, { method, headers, body, signal: options.signal ?? null });
     if (response.ok) return response;
-    const text = await response.text();
+    const text = await this.#unbroken(response.text(), options.signal);
     throw new TrainyardApiError(response.status, parsed(text), text.slice(0, 500));
+  }
+
+  /** Any answer. @throws {TrainyardConnectionError} when none came; what `signal` was aborted with when it was */
+  async send(path: string, init: RequestInit): Promise<Response> {
+    return await this.#unbroken(this.#fetch(this.baseUrl + path, init), init.signal);
+  }
+
+  async #unbroken<Value>(answer: Promise<Value>, signal: AbortSignal | null | undefined): Promise<Value> {
+    try {
+      return await answer;
+    } catch (error) {
+      throw signal?.aborted ? error : new TrainyardConnectionError(this.baseUrl, error);
+    }
   }
 }
 

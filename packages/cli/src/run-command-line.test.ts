@@ -1,0 +1,173 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { SERVICE_VERSION } from '@trainyard/server';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+
+import { COMMANDS } from './commands.ts';
+import { runCommandLine } from './run-command-line.ts';
+
+const NAMES = COMMANDS.map(({ name }) => name);
+
+let folder: string;
+beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), 'trainyard-command-line-'))));
+afterAll(async () => await rm(folder, { recursive: true }));
+
+beforeEach(() => {
+  vi.stubEnv('TRAINYARD_API_KEY', 'some-key');
+  vi.stubEnv('TRAINYARD_DATA_DIR', join(folder, 'data'));
+});
+afterEach(() => vi.unstubAllEnvs());
+
+/** Runs a command line in this process, with a key and a data folder in its environment. */
+async function trainyard(...args: string[]): Promise<{ exitCode: number; output: string }> {
+  let output = '';
+  const spies = [process.stdout, process.stderr].map((stream) =>
+    vi.spyOn(stream, 'write').mockImplementation((text) => (output += String(text)) !== ''),
+  );
+  try {
+    const exitCode = await runCommandLine(args);
+    return { exitCode, output };
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+}
+
+/** A server that gives every request the same answer. @returns its URL */
+async function answering(status: number, body = '{}'): Promise<string> {
+  const server = createServer((_request, response) => response.writeHead(status).end(body));
+  return `${await listening(server)}/v1`;
+}
+
+async function listening(server: Server): Promise<string> {
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** A port where nothing listens any more. */
+async function deadUrl(): Promise<string> {
+  const server = createServer();
+  const url = await new Promise<string>((done) =>
+    server.listen(0, '127.0.0.1', () => done(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`)),
+  );
+  await new Promise((done) => server.close(done));
+  return url;
+}
+
+const STACK = /^ {4}at /m;
+
+describe('the command line', () => {
+  test('tells its version', async () => {
+    expect(await trainyard('--version')).toMatchObject({ exitCode: 0, output: `${SERVICE_VERSION}\n` });
+  });
+
+  test('lists its commands, and ends well', async () => {
+    for (const args of [[], ['--help'], ['-h'], ['help']]) {
+      const { exitCode, output } = await trainyard(...args);
+      expect(exitCode).toBe(0);
+      for (const name of NAMES) expect(output).toMatch(new RegExp(`^  ${name} `, 'm'));
+    }
+  });
+
+  test.each(NAMES)('has a help for %s, wherever the flag stands', async (name) => {
+    for (const args of [
+      [name, '--help'],
+      [name, '-h'],
+      ['help', name],
+      [name, '--nonsense', '--help'],
+    ]) {
+      const { exitCode, output } = await trainyard(...args);
+      expect({ args, exitCode }).toEqual({ args, exitCode: 0 });
+      expect(output).toMatch(new RegExp(`^usage: trainyard ${name} `));
+    }
+  });
+
+  test.each([
+    [['nonsense'], 'there is no command "nonsense"'],
+    [['serve', '--nonsense'], "Unknown option '--nonsense'"],
+    [['serve', '--port=-1'], 'flag --port must be a whole number'],
+    [['serve', '--port', 'x'], 'flag --port must be a whole number from 0 to 65535, got "x"'],
+    [['doctor', '--nonsense'], "Unknown option '--nonsense'"],
+    [['doctor', '--url', 'nonsense'], '--url must be an http or https URL'],
+    [['export'], 'one MODEL is needed, got 0'],
+    [['export', 'agent', '--format', 'zip'], '--format must be one of'],
+    [['export', 'agent', '--format', 'peft'], '--output FOLDER is needed'],
+  ])('a wrong command line is two lines and exit code 2: %j', async (args, says) => {
+    const { exitCode, output } = await trainyard(...args);
+    expect(output).toContain(`trainyard: ${says}`);
+    expect(output).not.toMatch(STACK);
+    expect(exitCode).toBe(2);
+  });
+});
+
+describe('with nothing listening', () => {
+  test('export ends with exit code 3 and leaves no folder', async () => {
+    const output = join(folder, 'some/new/folder');
+    const url = await deadUrl();
+    const result = await trainyard('export', 'agent', '--format', 'peft', '--output', output, '--url', url);
+    expect(result.output).toBe(`trainyard: ${url}: nothing listens there; "npm start" starts a service\n`);
+    expect(result.exitCode).toBe(3);
+    expect(existsSync(join(folder, 'some'))).toBe(false);
+  });
+
+  test('the doctor says so, and nothing of a key', async () => {
+    const url = await deadUrl();
+    const { exitCode, output } = await trainyard('doctor', '--url', url);
+    expect(output).toContain(`BAD  service at ${url}: nothing listens there`);
+    expect(output).not.toContain('key');
+    expect(exitCode).toBe(1);
+  });
+
+  test('the doctor says so in JSON', async () => {
+    const url = await deadUrl();
+    const { exitCode, output } = await trainyard('doctor', '--json', '--url', url);
+    const { ok, checks } = JSON.parse(output) as { ok: boolean; checks: { name: string; problem: string | null }[] };
+    expect(ok).toBe(false);
+    expect(checks.map(({ name }) => name)).toEqual(['node', 'model', 'data_folder', 'service']);
+    expect(checks.at(-1)?.problem).toContain('nothing listens there');
+    expect(exitCode).toBe(1);
+  });
+});
+
+describe('with a service that refuses', () => {
+  test.each([
+    [401, 'this key is not valid there'],
+    [403, 'it lacks the scope inference'],
+  ])('the doctor tells a %i from a dead server', async (status, says) => {
+    const server = createServer(({ url }, response) =>
+      response.writeHead(url === '/v1/health' ? 200 : status).end('{}'),
+    );
+    const url = `${await listening(server)}/v1`;
+    const { exitCode, output } = await trainyard('doctor', '--url', url);
+    expect(output).toContain(`ok   service at ${url}`);
+    expect(output).toMatch(new RegExp(`^BAD  key in the settings: .*${says}`, 'm'));
+    expect(exitCode).toBe(1);
+  });
+
+  test('the doctor tells another server from ours', async () => {
+    const { output } = await trainyard('doctor', '--url', await answering(404, 'not found'));
+    expect(output).toContain('something answers there, but not as a healthy service');
+  });
+
+  test('a failed export leaves the folder that was there as it was', async () => {
+    const output = await mkdtemp(join(folder, 'kept-'));
+    const url = await answering(401, JSON.stringify({ error: { message: 'The API key is not valid' } }));
+    const result = await trainyard('export', 'agent', '--format', 'peft', '--output', output, '--url', url);
+    expect(result.output).toBe('trainyard: 401: The API key is not valid\n');
+    expect(result.exitCode).toBe(1);
+    expect(existsSync(output)).toBe(true);
+  });
+
+  test('an export into a folder that holds something touches nothing', async () => {
+    const output = await mkdtemp(join(folder, 'full-'));
+    await writeFile(join(output, 'mine.txt'), 'mine');
+    const result = await trainyard('export', 'agent', '--format', 'peft', '--output', output);
+    expect(result.output).toBe(`trainyard: the folder ${output} is not empty\n`);
+    expect(existsSync(join(output, 'mine.txt'))).toBe(true);
+  });
+});

@@ -1,0 +1,61 @@
+import { existsSync, readFileSync } from 'node:fs';
+
+import { dataPaths, resolveConfig } from '@trainyard/server';
+
+import { UsageError } from './command.ts';
+
+/** Options of every command that talks to a running service, for `parseOptions`. */
+export const SERVICE_OPTIONS = {
+  url: { type: 'string' },
+  'api-key': { type: 'string' },
+  'data-dir': { type: 'string' },
+} as const;
+
+/** What `--help` says about them. */
+export const SERVICE_OPTIONS_HELP = `  --url URL          of the service (http://127.0.0.1:8420/v1, or what host and port are set to)
+  --api-key KEY      (TRAINYARD_API_KEY, or the one of a service on this machine)
+  --data-dir FOLDER  where the key of a service on this machine lies (.trainyard)
+`;
+
+export interface ServiceConnection {
+  /** ends in `/v1` */
+  readonly baseUrl: string;
+  readonly apiKey: string;
+}
+
+/**
+ * Where the service is, and the key for it.
+ *
+ * @throws {UsageError} when the URL is none, or no key is at hand
+ * @throws {ServerError} `server.config_invalid`
+ */
+export function serviceConnection(values: {
+  readonly [Option in keyof typeof SERVICE_OPTIONS]?: string | undefined;
+}): ServiceConnection {
+  const dataDir = values['data-dir'];
+  const config = resolveConfig({
+    flags: dataDir === undefined ? {} : { dataDir },
+    environment: process.env,
+    configPath: null,
+  });
+  const apiKey = values['api-key'] ?? config.apiKey ?? keyOnThisMachine(config.dataDirectory);
+  if (apiKey === null) {
+    const { keyFile } = dataPaths(config.dataDirectory);
+    throw new UsageError(`no key: use --api-key or set TRAINYARD_API_KEY (there is no ${keyFile})`);
+  }
+  return { baseUrl: checkedUrl(values.url ?? `http://${config.host}:${config.port}/v1`), apiKey };
+}
+
+/** The key of a service whose data folder this is; null when it has none. */
+export function keyOnThisMachine(dataDirectory: string): string | null {
+  const { keyFile } = dataPaths(dataDirectory);
+  return existsSync(keyFile) ? readFileSync(keyFile, 'utf8').trim() : null;
+}
+
+/** The URL of the API; one without a path gets `/v1`. @throws {UsageError} */
+export function checkedUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || !/^https?:$/.test(url.protocol))
+    throw new UsageError(`--url must be an http or https URL such as http://127.0.0.1:8420/v1, got ${text}`);
+  return url.pathname === '/' ? `${url.origin}/v1` : text.replace(/\/+$/, '');
+}
