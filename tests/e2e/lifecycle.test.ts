@@ -9,6 +9,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { Trainyard } from '@trainyard/sdk';
 
 import { ownService } from '../../scripts/own-service.ts';
+import { eventTypes } from '../support/event-types.ts';
 import { groupsOfTwoRows, scoredGroup } from '../support/groups.ts';
 import { childrenOf } from '../support/processes.ts';
 
@@ -59,7 +60,7 @@ describe('a service', () => {
       expect(after.choices[0]!.message.content).toBe(before.choices[0]!.message.content);
       expect(after.system_fingerprint).toBe(before.system_fingerprint);
       const events = await again.listTrainingEvents(job.id);
-      expect(events.data.map((event) => event.type)).toEqual(['training_started', 'gradient_step', 'training_ended']);
+      expect(eventTypes(events.data)).toEqual(['training_started', 'gradient_step', 'training_ended']);
     } finally {
       await second.close();
     }
@@ -88,12 +89,7 @@ describe('a service', () => {
         const again = new Trainyard({ baseUrl: second.url, apiKey: first.apiKey });
         expect(await again.waitForTraining(job.id)).toHaveLength(2);
         const { data } = await again.listTrainingEvents(job.id);
-        expect(data.map((event) => event.type)).toEqual([
-          'training_started',
-          'gradient_step',
-          'gradient_step',
-          'training_ended',
-        ]);
+        expect(eventTypes(data)).toEqual(['training_started', 'gradient_step', 'gradient_step', 'training_ended']);
         expect((await again.listCheckpoints(model.id)).data.map((checkpoint) => checkpoint.step)).toEqual([0, 1]);
       } finally {
         await second.close();

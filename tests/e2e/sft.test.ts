@@ -44,7 +44,7 @@ it('conversations are uploaded, learnt although the trainer host is killed on th
     if (name === 'disturbed') await client.deleteArtifact(artifact, 'v0');
     const seen: string[] = [];
     for await (const event of client.watchTrainingJob(job.id)) {
-      seen.push(event.type);
+      if (event.type !== 'warning') seen.push(event.type);
       if (name === 'disturbed' && seen.length === 4) process.kill(hostOf(service.pid, 'trainer'), 'SIGKILL');
     }
     expect(seen).toEqual(['training_started', ...Array.from({ length: 12 }, () => 'gradient_step'), 'training_ended']);

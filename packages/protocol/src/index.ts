@@ -123,6 +123,7 @@ export {
   type ModelObject,
   type TrainingEventObject,
   type TrainingEventType,
+  type JobWarningObject,
   type TrainingJobObject,
 } from './preview.ts';
 export {

@@ -110,6 +110,17 @@ const JobStatusSchema = Type.Enum(['queued', 'running', 'succeeded', 'failed', '
 });
 export type JobStatus = Static<typeof JobStatusSchema>;
 
+const JobWarningSchema = Type.Object(
+  {
+    code: Type.String({ description: 'One of a closed set: see docs/reference/training-api.md.' }),
+    message: Type.String({ description: 'What was seen.' }),
+    value: Type.Number({ description: 'What was measured: a rate, a share, nats, a count; the message says which.' }),
+    suggestion: Type.String({ description: 'What to do about it.' }),
+  },
+  { title: 'JobWarning', description: 'What makes training wrong or empty without being an error.' },
+);
+export type JobWarningObject = Static<typeof JobWarningSchema>;
+
 const UnixSecondsOrNull = (description: string) => nullable(Type.Integer(), { description });
 
 export const TrainingJobSchema = Type.Object(
@@ -141,17 +152,23 @@ export const TrainingJobSchema = Type.Object(
     group_outcomes: nullable(Type.Array(Type.String()), {
       description: 'Of each submitted group, in order: `trained`, or the reason why not. Null before the start.',
     }),
+    warnings: Type.Array(JobWarningSchema, {
+      description: 'In the order in which they arose, each code at most once.',
+    }),
   },
   { title: 'TrainingJob' },
 );
 export type TrainingJobObject = Static<typeof TrainingJobSchema>;
 export const TrainingJobPageSchema = listPageSchema('TrainingJobPage', TrainingJobSchema);
 
-/** `training_started` once, then `gradient_step` × num_sequences, then one end event. */
-const TrainingEventTypeSchema = Type.Enum(['training_started', 'gradient_step', 'training_ended', 'training_failed'], {
-  description:
-    'Started once, then one gradient step each, then exactly one end: `training_ended` or `training_failed`.',
-});
+/** `training_started` once, then `gradient_step` × num_sequences, then one end event; a `warning` may stand anywhere between. */
+const TrainingEventTypeSchema = Type.Enum(
+  ['training_started', 'gradient_step', 'warning', 'training_ended', 'training_failed'],
+  {
+    description:
+      'Started once, then one gradient step each, then exactly one end: `training_ended` or `training_failed`; warnings in between.',
+  },
+);
 export type TrainingEventType = Static<typeof TrainingEventTypeSchema>;
 
 const TrainingEventSchema = Type.Object(
@@ -161,7 +178,7 @@ const TrainingEventSchema = Type.Object(
     data: Type.Unsafe<Record<string, unknown>>({
       type: 'object',
       description:
-        '`num_sequences` and counts at the start; numbers of each gradient step; `num_gradient_steps` at the end; `error_message` of a failure.',
+        '`num_sequences` and counts at the start; numbers of each gradient step; a JobWarning; `num_gradient_steps` at the end; `error_message` of a failure.',
     }),
   },
   { title: 'TrainingEvent' },

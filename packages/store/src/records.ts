@@ -130,7 +130,7 @@ export interface ClaimedJob extends Job {
 
 /** `training_ended` and `training_failed` are terminal: one of them, once, last. */
 export type TerminalEventType = 'training_ended' | 'training_failed';
-export type JobEventType = 'training_started' | 'gradient_step' | TerminalEventType | (string & {});
+export type JobEventType = 'training_started' | 'gradient_step' | 'warning' | TerminalEventType | (string & {});
 
 export interface JobEvent {
   id: string;

@@ -115,8 +115,8 @@ export interface Store {
   keepReference(jobId: string, fencingToken: number, step: number): Promise<{ artifactKey: string | null } | null>;
   /** How many events of that type the job has. */
   countEvents(jobId: string, type: JobEventType): Promise<number>;
-  /** Oldest first. Null when the job is unknown. */
-  listEvents(query: PageQuery & { jobId: string }): Promise<Page<JobEvent> | null>;
+  /** Oldest first, of one type where it is given. Null when the job is unknown. */
+  listEvents(query: PageQuery & { jobId: string; type?: JobEventType }): Promise<Page<JobEvent> | null>;
 
   // trajectory logs
   /** Stores the log and puts its metrics on the latest checkpoint in place of those of the last log of that split there. Null when the model is unknown. */

@@ -18,6 +18,8 @@ export interface ChoiceItem {
   logprobs: Float32Array;
   /** The prompt's ids at inference, if known. Default: what the template gives for the messages before. */
   promptTokenIds?: Int32Array;
+  /** Why it ended, as inference said: `length` when it was cut off. Default: not known. */
+  finishReason?: string;
 }
 
 /** The turn at the end of the sequence being built. */

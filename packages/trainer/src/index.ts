@@ -30,6 +30,7 @@ export {
   type SftConfig,
   type SftConfigInput,
 } from './sft/sft-config.ts';
+export { WARNING_CODES, type JobWarning, type WarningCode } from './job-warning.ts';
 export { referenceStep } from './reference-policy.ts';
 export type { DropCounts, DropReason } from './sequence-report.ts';
 

@@ -3,6 +3,7 @@ import { TrainerError } from './errors.ts';
 import { gradientStep, type OtherLogprobs } from './gradient-step.ts';
 import { jobFingerprint, requireSameLora, runSteps, startingPoint, withTrainerErrors } from './job-run.ts';
 import { jobMetrics, startedData } from './job-statistics.ts';
+import { startWarnings, withStepWarnings } from './job-warnings.ts';
 import type { OptimizerState } from './optimizer.ts';
 import { packRows, type TrainingRow } from './pack.ts';
 import { hasReference, referenceAdapter, referenceLogprobs } from './reference-policy.ts';
@@ -22,7 +23,8 @@ import { validateGroups } from './validate-groups.ts';
  *   `trainer.disk_full`, `trainer.internal`. Whatever is thrown, `outputDirectory` does not exist.
  */
 export async function runTrainingJob(job: TrainingJob, parts: TrainingParts): Promise<TrainingResult> {
-  return await withTrainerErrors(job, parts, () => train(job, parts));
+  const watched = { ...parts, emit: withStepWarnings(parts.emit, job.config) };
+  return await withTrainerErrors(job, watched, () => train(job, watched));
 }
 
 async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingResult> {
@@ -39,6 +41,8 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
     seconds_prepare: (performance.now() - started) / 1000,
   };
   emit({ kind: 'training_started', numGradientSteps: rows.length, data: startedData(report, rows.length) });
+  const { architecture } = model;
+  for (const warning of startWarnings(job.groups, { config, architecture })) emit({ kind: 'warning', warning });
   if (rows.length === 0) return { numGradientSteps: 0, digest: null, metrics: ofTheJob };
 
   const start = startingPoint(job, model, 'rl');

@@ -2,6 +2,7 @@ import type { ChatTemplate } from '@trainyard/tokenizer';
 import type { TrainingConfig } from './config.ts';
 import type { Architecture } from './model/architecture.ts';
 import type { ComputeGate, LoraConfig, PolicyModel } from './model/policy-model.ts';
+import type { JobWarning } from './job-warning.ts';
 import type { TrajectoryGroup } from './trajectory.ts';
 
 /** What every job has, whatever it learns from. */
@@ -41,10 +42,14 @@ export interface TrainingParts {
   readonly emit: (event: TrainerEvent) => void;
 }
 
-/** `training_started` once, then one `gradient_step` for each row (batch), in order. The terminal event is the caller's to write. */
+/**
+ * `training_started` once, then one `gradient_step` for each row (batch), in order, with warnings anywhere behind the start. The terminal
+ * event is the caller's to write.
+ */
 export type TrainerEvent =
   | { readonly kind: 'training_started'; readonly numGradientSteps: number; readonly data: TrainingStartedData }
-  | { readonly kind: 'gradient_step'; readonly index: number; readonly metrics: Readonly<Record<string, number>> };
+  | { readonly kind: 'gradient_step'; readonly index: number; readonly metrics: Readonly<Record<string, number>> }
+  | { readonly kind: 'warning'; readonly warning: JobWarning };
 
 /** Counts, drops by reason, and what became of each group, under the names of the wire so that it is passed on as it is. */
 export type TrainingStartedData = Readonly<

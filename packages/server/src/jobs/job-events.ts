@@ -17,6 +17,8 @@ export function wireEvent(event: TrainerEvent, job: ClaimedJob): { type: string;
       };
     case 'gradient_step':
       return { type: 'gradient_step', data: event.metrics, dedupeKey: `gradient_step:${event.index}` };
+    case 'warning':
+      return { type: 'warning', data: event.warning, dedupeKey: `warning:${event.warning.code}` };
     default:
       return event satisfies never;
   }
@@ -35,6 +37,10 @@ export function endData(result: TrainingResult): object {
 
 /** One line for the log of the service, of what somebody may have meant otherwise; null when there is nothing to say. */
 export function startedLine(event: TrainerEvent, job: ClaimedJob): string | null {
+  if (event.kind === 'warning') {
+    const { code, message, suggestion } = event.warning;
+    return `job ${job.id}: warning ${code}: ${message}; ${suggestion}`;
+  }
   if (event.kind !== 'training_started') return null;
   const ignored = ignoredKeys(job);
   const { num_groups_submitted: submitted, num_groups_trainable: trainable, dropped_groups: dropped } = event.data;

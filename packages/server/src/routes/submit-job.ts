@@ -58,7 +58,7 @@ export async function submitJob(
   try {
     const config = await store(groupsKey);
     const row = newJob({ id, model, kind, config: { ...config }, now: parts.clock() });
-    const job = toJobObject(row, { started: null, numGradientSteps: 0 });
+    const job = toJobObject(row, { started: null, numGradientSteps: 0, warnings: [] });
     const stored = completes(job);
     const enqueued = await parts.store.enqueueJob({
       id,

@@ -42,6 +42,7 @@ describe('a training job', () => {
       num_gradient_steps_done: 0,
       counts: null,
       group_outcomes: null,
+      warnings: [],
     });
     expect(made.config).toMatchObject({
       loss_fn: 'ppo',
@@ -60,7 +61,10 @@ describe('a training job', () => {
     const started = { num_sequences: 2, dropped_groups: { equal_rewards: 1 }, group_outcomes: ['equal_rewards'] };
     await server.store.appendEvent(made.id, token, { type: 'training_started', data: started });
     await server.store.appendEvent(made.id, token, { type: 'gradient_step', data: {} });
+    const warning = { code: 'entropy_low', message: 'm', value: 0.001, suggestion: 's' };
+    await server.store.appendEvent(made.id, token, { type: 'warning', data: warning });
     expect(await get(made.id)).toMatchObject({
+      warnings: [warning],
       status: 'running',
       start_step: 0,
       num_gradient_steps_done: 1,

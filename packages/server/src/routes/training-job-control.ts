@@ -1,5 +1,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { type ListPage, type PageQuery, PageQuerySchema, type TrainingJobObject } from '@trainyard/protocol';
+import {
+  type JobWarningObject,
+  type ListPage,
+  type PageQuery,
+  PageQuerySchema,
+  type TrainingJobObject,
+} from '@trainyard/protocol';
 import type { Job } from '@trainyard/store';
 
 import { answerOnce } from '../idempotency.ts';
@@ -84,7 +90,12 @@ async function describe(parts: Pick<RouteParts, 'store'>, job: Job): Promise<Tra
   const first = job.startedAt === null ? null : await store.listEvents({ jobId: job.id, limit: 1 });
   const started = first?.items.find((event) => event.type === 'training_started')?.data ?? null;
   const numGradientSteps = started === null ? 0 : await store.countEvents(job.id, 'gradient_step');
-  return toJobObject(job, { started, numGradientSteps });
+  const warnings = started === null ? null : await store.listEvents({ jobId: job.id, type: 'warning', limit: 100 });
+  return toJobObject(job, {
+    started,
+    numGradientSteps,
+    warnings: warnings?.items.map(({ data }) => data as JobWarningObject) ?? [],
+  });
 }
 
 function existing<Result>(result: Result | null, jobId: string): Result {

@@ -1,4 +1,4 @@
-import type { TrainingJobObject } from '@trainyard/protocol';
+import type { JobWarningObject, TrainingJobObject } from '@trainyard/protocol';
 import type { Job } from '@trainyard/store';
 
 import { toWireConfig } from './training-config.ts';
@@ -8,6 +8,7 @@ export interface JobProgress {
   /** Data of `training_started`; null before it. */
   started: Readonly<Record<string, unknown>> | null;
   numGradientSteps: number;
+  warnings: readonly JobWarningObject[];
 }
 
 /** A job as clients read it. */
@@ -30,6 +31,7 @@ export function toJobObject(job: Job, progress: JobProgress): TrainingJobObject 
     num_gradient_steps_done: progress.numGradientSteps,
     counts: progress.started === null ? null : counts,
     group_outcomes: Array.isArray(groupOutcomes) ? groupOutcomes.map(String) : null,
+    warnings: [...progress.warnings],
   };
 }
 

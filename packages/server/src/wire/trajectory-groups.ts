@@ -94,12 +94,13 @@ function readItem(item: unknown, place: Place, options: GroupOptions): HistoryIt
   const given = isReply ? readIds(item['token_ids'], [...place, 'token_ids'], options) : null;
   const prompt = isReply ? readIds(item['prompt_token_ids'], [...place, 'prompt_token_ids'], options) : null;
   const record = isReply ? readRecord(item, place, options) : null;
-  if (record !== null) return { kind: 'choice', message, ...record };
+  const ending = typeof item['finish_reason'] === 'string' ? { finishReason: item['finish_reason'] } : {};
+  if (record !== null) return { kind: 'choice', message, ...record, ...ending };
   const promptTokenIds = prompt === null || prompt.length === 0 ? {} : { promptTokenIds: prompt };
   if (entries === null || entries.list.length === 0) {
     if (!options.keepsBareIds || given === null || given.length === 0) return { kind: 'message', message };
     const logprobs = new Float32Array(given.length).fill(Number.NaN);
-    return { kind: 'choice', message, tokenIds: given, logprobs, ...promptTokenIds };
+    return { kind: 'choice', message, tokenIds: given, logprobs, ...promptTokenIds, ...ending };
   }
   return {
     kind: 'choice',
@@ -107,6 +108,7 @@ function readItem(item: unknown, place: Place, options: GroupOptions): HistoryIt
     tokenIds: readTokenIds(given, entries, options),
     logprobs: Float32Array.from(entries.list, (entry, index) => readLogprob(entry, [...entries.place, index])),
     ...promptTokenIds,
+    ...ending,
   };
 }
 

@@ -54,14 +54,17 @@ export class EventTable {
     return row?.count ?? 0;
   }
 
-  list(query: PageQuery & { jobId: string }): Page<JobEvent> {
+  list(query: PageQuery & { jobId: string; type?: string }): Page<JobEvent> {
     const source = {
       name: 'events',
       columns: '*',
       from: 'job_events',
       id: 'id',
       position: 'seq',
-      filters: [['job_id = ?', query.jobId]] as const,
+      filters: [
+        ['job_id = ?', query.jobId],
+        ...(query.type === undefined ? [] : [['type = ?', query.type] as const]),
+      ] as const,
     };
     return listPage<EventRow, JobEvent>(
       this.#database,

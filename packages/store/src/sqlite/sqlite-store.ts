@@ -282,7 +282,7 @@ export class SqliteStore implements Store {
     return this.#database.read(() => this.#tables.events.count(jobId, type));
   }
 
-  async listEvents(query: PageQuery & { jobId: string }): Promise<Page<JobEvent> | null> {
+  async listEvents(query: PageQuery & { jobId: string; type?: JobEventType }): Promise<Page<JobEvent> | null> {
     return this.#database.read(() =>
       this.#tables.jobs.get(query.jobId) === null ? null : this.#tables.events.list(query),
     );

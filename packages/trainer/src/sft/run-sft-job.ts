@@ -1,5 +1,6 @@
 import { jobFingerprint, requireSameLora, runSteps, startingPoint, withTrainerErrors } from '../job-run.ts';
 import { meanMetrics } from '../job-statistics.ts';
+import { learningRateWarnings } from '../learning-rate-rule.ts';
 import type { OptimizerState } from '../optimizer.ts';
 import type { JobBase, TrainingParts, TrainingResult, TrainingStartedData } from '../training-job.ts';
 import { sftBatches, type SftBatch, type SftReport } from './sft-batches.ts';
@@ -37,6 +38,7 @@ async function train(job: SftJob, parts: TrainingParts): Promise<TrainingResult>
   const numSteps = batches.length * config.epochs;
   const rates = learningRates(config, numSteps);
   emit({ kind: 'training_started', numGradientSteps: numSteps, data: startedData(report, config, numSteps) });
+  for (const warning of learningRateWarnings(rates, model.architecture)) emit({ kind: 'warning', warning });
   const batchOf = (index: number): SftBatch => batches[index % batches.length]!;
   const step = async (index: number, optimizer: OptimizerState) =>
     await sftStep(batchOf(index), rates[index]!, { model, config, optimizer, gate, signal });

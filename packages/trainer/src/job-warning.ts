@@ -1,0 +1,44 @@
+/**
+ * What makes a job's training wrong or empty without being an error, in a closed set of codes. A job warns of each at most once.
+ *
+ * - `learning_rate_low`, `learning_rate_high`: far from what suits the model
+ * - `temperature_not_replayed`, `truncation_not_replayed`, `constraint_not_replayed`, `penalties_not_replayed`: choices were drawn from
+ *   another distribution than the one they are trained under
+ * - `sampling_unknown`: choices of which it is not known how they were drawn
+ * - `sampling_sharper`: the sampled tokens are likelier than draws from the model would be
+ * - `equal_reward_groups`: most groups teach nothing
+ * - `replies_cut_off`: many choices ended at a length limit
+ * - `entropy_low`: the policy hardly varies any more
+ * - `clip_never_acts`: the clip of a sequence-level ratio is wider than such ratios ever are
+ * - `far_from_base`: the policy has left what the base model says
+ * - `ratio_counted_twice`: truncated importance sampling on top of a ratio that has it already
+ */
+export const WARNING_CODES = [
+  'learning_rate_low',
+  'learning_rate_high',
+  'temperature_not_replayed',
+  'truncation_not_replayed',
+  'constraint_not_replayed',
+  'penalties_not_replayed',
+  'sampling_unknown',
+  'sampling_sharper',
+  'equal_reward_groups',
+  'replies_cut_off',
+  'entropy_low',
+  'clip_never_acts',
+  'far_from_base',
+  'ratio_counted_twice',
+] as const;
+
+export type WarningCode = (typeof WARNING_CODES)[number];
+
+/** Under the names of the wire, so that it is passed on as it is. */
+export interface JobWarning {
+  readonly code: WarningCode;
+  /** What was seen, in words, with the wire field it is about. */
+  readonly message: string;
+  /** What was measured: a rate, a share, nats, a count; the message says which. */
+  readonly value: number;
+  /** What to do about it. */
+  readonly suggestion: string;
+}

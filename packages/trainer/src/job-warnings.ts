@@ -1,0 +1,132 @@
+import type { HistoryItem } from '@trainyard/tokenizer';
+import type { TrainingConfig } from './config.ts';
+import type { JobWarning, WarningCode } from './job-warning.ts';
+import { learningRateWarnings } from './learning-rate-rule.ts';
+import type { Architecture } from './model/architecture.ts';
+import type { TrainerEvent } from './training-job.ts';
+import type { TrajectoryGroup } from './trajectory.ts';
+
+/** From this share of groups on, equal rewards are no accident. */
+const MANY_EQUAL_GROUPS = 0.5;
+/** A share of cut replies above this changes what is learnt: to be short, or to never end. */
+const MANY_CUT_OFF = 0.1;
+/** Nats a token. One of a hundred tokens is still a choice between two, the others are certain. */
+const LOW_ENTROPY = 0.01;
+/** Nats a token: each token is e times likelier here than for the base model, in the geometric mean. */
+const FAR_FROM_BASE = 1;
+/** Ratios of whole sequences are means over their tokens: within 1e-3 of 1, so that a wider clip does nothing. */
+const WIDEST_SEQUENCE_CLIP = 0.01;
+
+/** What can be said before the first gradient step. */
+export function startWarnings(
+  groups: readonly TrajectoryGroup[],
+  { config, architecture }: { config: TrainingConfig; architecture: Pick<Architecture, 'name' | 'hiddenSize'> },
+): JobWarning[] {
+  return [
+    ...learningRateWarnings([config.learningRate], architecture),
+    ...equalRewardWarnings(groups),
+    ...cutOffWarnings(groups),
+  ];
+}
+
+function equalRewardWarnings(groups: readonly TrajectoryGroup[]): JobWarning[] {
+  const comparable = groups.filter(({ trajectories }) => trajectories.length > 1);
+  const isEqual = ({ trajectories }: TrajectoryGroup): boolean =>
+    trajectories.every(({ reward }) => reward === trajectories[0]!.reward);
+  const numEqual = comparable.filter(isEqual).length;
+  const share = numEqual / comparable.length;
+  if (!(share >= MANY_EQUAL_GROUPS)) return [];
+  return [
+    {
+      code: 'equal_reward_groups',
+      message: `${numEqual} of ${comparable.length} groups have equal rewards and teach nothing`,
+      value: share,
+      suggestion:
+        'use scenarios that are neither always nor never solved, more rollouts in a group, or a reward with more values',
+    },
+  ];
+}
+
+function cutOffWarnings(groups: readonly TrajectoryGroup[]): JobWarning[] {
+  const items = groups.flatMap(({ trajectories }) => trajectories.flatMap(({ histories }) => histories));
+  const choices = items.flatMap((history) => history.items).filter(isChoice);
+  const numCutOff = choices.filter(({ finishReason }) => finishReason === 'length').length;
+  const share = numCutOff / choices.length;
+  if (!(share > MANY_CUT_OFF)) return [];
+  return [
+    {
+      code: 'replies_cut_off',
+      message: `${numCutOff} of ${choices.length} choices were cut off (\`finish_reason\` length)`,
+      value: share,
+      suggestion: 'sample with a higher `max_tokens`, ask for shorter replies, or leave cut ones out of the groups',
+    },
+  ];
+}
+
+const isChoice = (item: HistoryItem): item is Extract<HistoryItem, { kind: 'choice' }> => item.kind === 'choice';
+
+/** Passes a job's events on and adds the warnings that its gradient steps give rise to, each once. */
+export function withStepWarnings(
+  emit: (event: TrainerEvent) => void,
+  config: Pick<TrainingConfig, 'importanceSamplingLevel' | 'epsilon' | 'epsilonHigh' | 'entropyCoef'>,
+): (event: TrainerEvent) => void {
+  const given = new Set<WarningCode>();
+  const warn = (warning: JobWarning): void => {
+    if (given.has(warning.code)) return;
+    given.add(warning.code);
+    emit({ kind: 'warning', warning });
+  };
+  let numSteps = 0;
+  let farthestRatio = 0;
+  let hasClipped = false;
+  return (event) => {
+    emit(event);
+    if (event.kind === 'training_started') numSteps = event.numGradientSteps;
+    if (event.kind !== 'gradient_step') return;
+    const { metrics, index } = event;
+    stepWarnings(metrics, config).forEach(warn);
+    hasClipped ||= (metrics['clip_fraction'] ?? 0) > 0;
+    farthestRatio = Math.max(farthestRatio, Math.abs((metrics['ratio_max'] ?? 1) - 1));
+    if (index === numSteps - 1 && !hasClipped) clipWarnings(config, farthestRatio).forEach(warn);
+  };
+}
+
+function stepWarnings(
+  { entropy, kl_base: klBase }: Readonly<Record<string, number>>,
+  { entropyCoef }: Pick<TrainingConfig, 'entropyCoef'>,
+): JobWarning[] {
+  const warnings: JobWarning[] = [];
+  if (entropy !== undefined && entropy < LOW_ENTROPY)
+    warnings.push({
+      code: 'entropy_low',
+      message: `the entropy of a gradient step is ${entropy.toExponential(1)} nats a token, below ${LOW_ENTROPY}: rollouts will hardly differ`,
+      value: entropy,
+      suggestion: `when the task is not solved yet: ${entropyCoef > 0 ? 'a higher' : 'an'} \`entropy_coef\`, a lower \`learning_rate\`, or an earlier step`,
+    });
+  if (klBase !== undefined && klBase > FAR_FROM_BASE)
+    warnings.push({
+      code: 'far_from_base',
+      message: `the policy is ${klBase.toFixed(2)} nats a token away from the base model (\`kl_base\`), more than ${FAR_FROM_BASE}`,
+      value: klBase,
+      suggestion:
+        'read some rollouts: rewards may be earned by gibberish; `kl_penalty_coef` or a lower `learning_rate` holds it back, an earlier step undoes it',
+    });
+  return warnings;
+}
+
+function clipWarnings(
+  { importanceSamplingLevel, epsilon, epsilonHigh }: Parameters<typeof withStepWarnings>[1],
+  farthestRatio: number,
+): JobWarning[] {
+  if (importanceSamplingLevel !== 'sequence' || Math.min(epsilon, epsilonHigh) < WIDEST_SEQUENCE_CLIP) return [];
+  return [
+    {
+      code: 'clip_never_acts',
+      message:
+        `no ratio was clipped: with \`importance_sampling_level\` sequence the largest differed from 1 by ${farthestRatio.toExponential(1)}, ` +
+        `and \`epsilon\` is ${epsilon}, \`epsilon_high\` ${epsilonHigh}`,
+      value: Math.min(epsilon, epsilonHigh),
+      suggestion: 'set `epsilon` to 3e-4 and `epsilon_high` to 4e-4, as GSPO (arXiv 2507.18071) does',
+    },
+  ];
+}
