@@ -19,7 +19,7 @@ import {
 } from './lib/dependencies.mjs';
 import { withFileLock } from './lib/file-lock.mjs';
 import { ensureModel, hubSource, modelDirectory, ModelSourceError, wheelSource } from './lib/model-source.mjs';
-import { createPythonEnvironment, hasPythonEnvironment } from './lib/python-environment.mjs';
+import { createPythonEnvironments, hasPythonEnvironment } from './lib/python-environment.mjs';
 
 const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
 const LOCK = join(ROOT, '.cache/bootstrap.lock');
@@ -61,7 +61,7 @@ async function preparePython() {
     await withFileLock(
       LOCK,
       async () => {
-        if (!(await hasPythonEnvironment(ROOT))) await createPythonEnvironment(ROOT, log);
+        if (!(await hasPythonEnvironment(ROOT))) await createPythonEnvironments(ROOT, log);
       },
       { onWait },
     );

@@ -23,7 +23,7 @@ interface Report {
   sample: { ship: { kind: string; name: string; year: number; ports: string[] } };
 }
 
-const hasPython = await hasPythonEnvironment(ROOT);
+const hasPython = await hasPythonEnvironment(ROOT, 'art');
 if (!hasPython && process.env['CI'] !== undefined) {
   throw new Error('CI must run the Python client: "node scripts/bootstrap.mjs --python" says what is missing');
 }

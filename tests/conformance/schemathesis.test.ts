@@ -29,7 +29,7 @@ const CHECKS = [
 const OPTIONS =
   '--seed 1 --phases examples,coverage,fuzzing --suppress-health-check all --request-timeout 60 --continue-on-failure --warnings off --no-color';
 
-const hasPython = await hasPythonEnvironment(ROOT);
+const hasPython = await hasPythonEnvironment(ROOT, 'art');
 if (!hasPython && process.env['CI'] !== undefined) {
   throw new Error('CI must run schemathesis: "node scripts/bootstrap.mjs --python" says what is missing');
 }

@@ -11,7 +11,7 @@ export const ART_TIMEOUT_MS = 600_000;
 
 /** Whether the ART client is installed; where CI runs it must be. */
 export async function hasArtClient(): Promise<boolean> {
-  const hasPython = await hasPythonEnvironment(ROOT);
+  const hasPython = await hasPythonEnvironment(ROOT, 'art');
   if (!hasPython && process.env['CI'] !== undefined) {
     throw new Error('CI must run the ART client: "node scripts/bootstrap.mjs --python" says what is missing');
   }
