@@ -68,7 +68,8 @@ export class Trainyard {
   /** Adapters that were trained elsewhere. */
   readonly adapters: Adapters;
 
-  constructor(options: TrainyardOptions) {
+  /** @throws {TypeError} without a key in the options or in `TRAINYARD_API_KEY` */
+  constructor(options: TrainyardOptions = {}) {
     this.#connection = new Connection(options);
     this.exports = new Exports(this.#connection);
     this.adapters = new Adapters(this.#connection);

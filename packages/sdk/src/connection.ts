@@ -1,12 +1,16 @@
 import { TrainyardApiError, TrainyardConnectionError } from './errors.ts';
 
 export interface TrainyardOptions {
-  /** ends in `/v1`, e.g. `http://127.0.0.1:8420/v1` */
-  readonly baseUrl: string;
-  readonly apiKey: string;
+  /** ends in `/v1`; default: the variable `TRAINYARD_BASE_URL`, else `http://127.0.0.1:8420/v1` */
+  readonly baseUrl?: string | undefined;
+  /** default: the variable `TRAINYARD_API_KEY` */
+  readonly apiKey?: string | undefined;
   /** default: the global `fetch` */
-  readonly fetch?: typeof fetch;
+  readonly fetch?: typeof fetch | undefined;
 }
+
+/** Where `trainyard serve` listens unless it is told otherwise. */
+const DEFAULT_BASE_URL = 'http://127.0.0.1:8420/v1';
 
 export interface CallOptions {
   readonly signal?: AbortSignal;
@@ -33,12 +37,17 @@ export class Connection {
   readonly #apiKey: string;
   readonly #fetch: typeof fetch;
 
+  /** @throws {TypeError} without a key */
   constructor(options: TrainyardOptions) {
-    this.baseUrl = options.baseUrl.replace(/\/+$/, '');
-    this.#apiKey = options.apiKey;
+    const apiKey = options.apiKey ?? environmentVariable('TRAINYARD_API_KEY');
+    if (apiKey === undefined) throw new TypeError('No API key: give `apiKey`, or set TRAINYARD_API_KEY');
+    this.#apiKey = apiKey;
+    const baseUrl = options.baseUrl ?? environmentVariable('TRAINYARD_BASE_URL') ?? DEFAULT_BASE_URL;
+    this.baseUrl = baseUrl.replace(/\/+$/, '');
     // Called bare: the browser's own refuses to be called as a method of anything else.
     const { fetch: ownFetch } = options;
-    this.#fetch = ownFetch === undefined ? (...request) => fetch(...request) : (...request) => ownFetch(...request);
+    this.#fetch =
+      ownFetch === undefined ? (...request) => globalThis.fetch(...request) : (...request) => ownFetch(...request);
   }
 
   /** The JSON of an answer. @throws {TrainyardApiError} for an answer other than 2xx, {TrainyardConnectionError} when none came */
@@ -79,6 +88,12 @@ export function query(page: PageOptions): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(page)) parameters.set(name, String(value));
   return parameters.size === 0 ? '' : `?${parameters}`;
+}
+
+/** Undefined in browsers, and where the variable is empty. */
+function environmentVariable(name: string): string | undefined {
+  const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
+  return process?.env?.[name] || undefined;
 }
 
 function parsed(text: string): unknown {

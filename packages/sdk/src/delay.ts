@@ -1,14 +1,16 @@
 /** @throws the signal's reason when it is aborted meanwhile */
 export async function delay(ms: number, signal: AbortSignal | undefined): Promise<void> {
   signal?.throwIfAborted();
-  const waited = Promise.withResolvers<void>();
-  const timer = setTimeout(waited.resolve, ms);
-  const onAbort = () => waited.reject(signal?.reason);
-  signal?.addEventListener('abort', onAbort, { once: true });
+  let onAbort: (() => void) | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
   try {
-    await waited.promise;
+    await new Promise<void>((resolve, reject) => {
+      timer = setTimeout(resolve, ms);
+      onAbort = () => reject(signal?.reason as Error);
+      signal?.addEventListener('abort', onAbort, { once: true });
+    });
   } finally {
     clearTimeout(timer);
-    signal?.removeEventListener('abort', onAbort);
+    if (onAbort !== undefined) signal?.removeEventListener('abort', onAbort);
   }
 }

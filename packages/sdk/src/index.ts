@@ -4,3 +4,26 @@ export type { CallOptions, PageOptions, TrainyardOptions } from './connection.ts
 export { ExportFailedError, TrainingFailedError, TrainyardApiError, TrainyardConnectionError } from './errors.ts';
 export type { Exports } from './exports.ts';
 export { gatherGroup, type GatheredGroup, type RewardFunction } from './rollout.ts';
+/** What the calls take and give, as it crosses the wire. */
+export type {
+  AdapterObject,
+  ArtifactObject,
+  ChatCompletion,
+  ChatCompletionChoice,
+  ChatCompletionChunk,
+  CheckpointObject,
+  CompletionUsage,
+  ExportObject,
+  ListPage,
+  LoraRequest,
+  ModelCard,
+  ModelList,
+  ModelObject,
+  TrainingEventObject,
+  TrainingJobObject,
+  WireSftConfig,
+  WireSftLine,
+  WireTrainingConfig,
+  WireTrajectory,
+  WireTrajectoryGroup,
+} from '@trainyard/protocol';

@@ -1,0 +1,48 @@
+import { afterEach, expect, test, vi } from 'vitest';
+
+import { Trainyard } from './client.ts';
+
+/** Answers every request with an empty list, and keeps where it went and with which key. */
+function recorder() {
+  const requests: { url: string; key: string | null }[] = [];
+  const answer = async (url: string, init?: RequestInit) => {
+    requests.push({ url, key: new Headers(init?.headers).get('authorization') });
+    return Response.json({ object: 'list', data: [] });
+  };
+  return { requests, fetch: answer as typeof fetch };
+}
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.unstubAllGlobals();
+});
+
+test('base URL and key come from the environment unless they are given', async () => {
+  const { requests, fetch } = recorder();
+  vi.stubEnv('TRAINYARD_BASE_URL', 'http://elsewhere.test/v1/');
+  vi.stubEnv('TRAINYARD_API_KEY', 'ty_environment');
+  await new Trainyard({ fetch }).listModels();
+  await new Trainyard({ fetch, baseUrl: 'http://given.test/v1', apiKey: 'ty_given' }).listModels();
+  vi.stubEnv('TRAINYARD_BASE_URL', '');
+  await new Trainyard({ fetch }).listModels();
+  expect(requests).toEqual([
+    { url: 'http://elsewhere.test/v1/models', key: 'Bearer ty_environment' },
+    { url: 'http://given.test/v1/models', key: 'Bearer ty_given' },
+    { url: 'http://127.0.0.1:8420/v1/models', key: 'Bearer ty_environment' },
+  ]);
+});
+
+test('without a key it says what to do', () => {
+  vi.stubEnv('TRAINYARD_API_KEY', '');
+  expect(() => new Trainyard()).toThrow('No API key: give `apiKey`, or set TRAINYARD_API_KEY');
+});
+
+test('the global fetch is called as browsers want it', async () => {
+  const { requests, fetch } = recorder();
+  vi.stubGlobal('fetch', function (this: unknown, ...request: Parameters<typeof fetch>) {
+    if (this !== undefined && this !== globalThis) throw new TypeError('Illegal invocation');
+    return fetch(...request);
+  });
+  await new Trainyard({ baseUrl: 'http://given.test/v1', apiKey: 'ty_given' }).listModels();
+  expect(requests).toHaveLength(1);
+});

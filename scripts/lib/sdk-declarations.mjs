@@ -1,0 +1,66 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+/**
+ * Writes the types of the SDK as one file without imports. The wire types are made from schemas by a library; its users need neither: each is
+ * written out as what it comes to.
+ *
+ * @param {string} root the repository
+ * @param {string} file where to
+ * @param {NodeJS.Require} tools
+ */
+export async function writeSdkDeclarations(root, file, tools) {
+  const tsconfig = join(root, 'scripts/client-tools/tsconfig.json');
+  await bundle(join(root, 'packages/sdk/src/index.ts'), file, tsconfig, tools);
+  await writeFile(file, writeOut(file, tsconfig, tools));
+  // Once more, which leaves out what nothing names any longer.
+  await bundle(file, file, tsconfig, tools);
+  const imports = /^import .*/m.exec(await readFile(file, 'utf8'));
+  if (imports !== null) throw new Error(`the types of the SDK need another package: ${imports[0]}`);
+}
+
+/** @param {string} input @param {string} output @param {string} tsconfig @param {NodeJS.Require} tools */
+async function bundle(input, output, tsconfig, tools) {
+  const { rollup } = tools('rollup');
+  const plugin = tools.resolve('rollup-plugin-dts').replace(/\.cjs$/, '.mjs');
+  const { dts } = await import(pathToFileURL(plugin).href);
+  const onwarn = (/** @type {{ message: string }} */ { message }) => {
+    throw new Error(`the types of the SDK: ${message}`);
+  };
+  const built = await rollup({ input, plugins: [dts({ tsconfig, respectExternal: true })], onwarn });
+  await built.write({ file: output, format: 'es' });
+  await built.close();
+}
+
+/**
+ * `type X = Static<typeof XSchema>` → `type X = { … }`.
+ *
+ * @param {string} file @param {string} tsconfig @param {NodeJS.Require} tools
+ * @returns {string} the whole text
+ */
+function writeOut(file, tsconfig, tools) {
+  // A release with a compiler interface, which the native one does not have yet.
+  const ts = tools('typescript');
+  const { config } = ts.readConfigFile(tsconfig, ts.sys.readFile);
+  const { options } = ts.parseJsonConfigFileContent(config, ts.sys, dirname(tsconfig));
+  const program = ts.createProgram([file], options);
+  const source = program.getSourceFile(file);
+  if (source === undefined) throw new Error(`TypeScript did not read ${file}`);
+  const checker = program.getTypeChecker();
+  const printer = ts.createPrinter();
+  const flags = ts.NodeBuilderFlags.NoTruncation | ts.NodeBuilderFlags.InTypeAlias;
+  let text = source.text;
+  // From the end, so that places before it stay where they are.
+  for (const statement of [...source.statements].reverse()) {
+    if (!ts.isTypeAliasDeclaration(statement) || !statement.type.getText().startsWith('Static<')) continue;
+    const type = checker.getTypeAtLocation(statement.name);
+    const node = checker.typeToTypeNode(type, statement, flags);
+    if (node === undefined || (type.flags & ts.TypeFlags.Any) !== 0) {
+      throw new Error(`the type ${statement.name.text} cannot be written out`);
+    }
+    const written = printer.printNode(ts.EmitHint.Unspecified, node, source);
+    text = text.slice(0, statement.type.getStart()) + written + text.slice(statement.type.end);
+  }
+  return text;
+}

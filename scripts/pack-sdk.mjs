@@ -1,0 +1,101 @@
+/**
+ * Builds the SDK and packs it: one JavaScript file and one file of types, without dependencies, checked by publint and arethetypeswrong.
+ *
+ *   npm run pack:sdk                      makes packages/sdk/dist/trainyard-sdk-<version>.tgz and prints its path
+ *   npm run pack:sdk -- --out FOLDER      puts it there
+ */
+import { execFile } from 'node:child_process';
+import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { parseArgs, promisify } from 'node:util';
+
+import { clientTools } from './lib/client-tools.mjs';
+import { writeSdkDeclarations } from './lib/sdk-declarations.mjs';
+
+const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
+const SOURCE = join(ROOT, 'packages/sdk');
+
+/** @param {string} line */
+const log = (line) => void process.stderr.write(`pack-sdk: ${line}\n`);
+
+const { values: flags } = parseArgs({ options: { out: { type: 'string', default: join(SOURCE, 'dist') } } });
+try {
+  const tools = await clientTools(ROOT, log);
+  const out = resolve(flags.out);
+  const folder = join(out, 'package');
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(folder, { recursive: true });
+  await build(folder, tools);
+  const tarball = await pack(folder, out);
+  await refuseFaults(folder, tarball, tools);
+  console.log(tarball);
+} catch (error) {
+  log(error instanceof Error ? error.message : String(error));
+  process.exitCode = 1;
+}
+
+/** @param {string} folder @param {NodeJS.Require} tools */
+async function build(folder, tools) {
+  const manifest = JSON.parse(await readFile(join(SOURCE, 'package.json'), 'utf8'));
+  const { name, version, description, license } = manifest;
+  await tools('esbuild').build({
+    entryPoints: [join(SOURCE, 'src/index.ts')],
+    outfile: join(folder, 'index.js'),
+    bundle: true,
+    format: 'esm',
+    platform: 'neutral',
+    // What Node.js 20 and browsers of 2023 understand.
+    target: 'es2022',
+    conditions: ['@trainyard/source'],
+    logLevel: 'error',
+  });
+  await writeSdkDeclarations(ROOT, join(folder, 'index.d.ts'), tools);
+  const published = {
+    name,
+    version,
+    description,
+    license,
+    type: 'module',
+    sideEffects: false,
+    engines: { node: '>=20' },
+    // For resolvers that do not read "exports".
+    main: './index.js',
+    types: './index.d.ts',
+    exports: { '.': { types: './index.d.ts', default: './index.js' }, './package.json': './package.json' },
+    files: ['index.js', 'index.d.ts'],
+  };
+  await writeFile(join(folder, 'package.json'), `${JSON.stringify(published, null, 2)}\n`);
+  await copyFile(join(SOURCE, 'README.md'), join(folder, 'README.md'));
+  await copyFile(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
+}
+
+/** @param {string} folder @param {string} out @returns {Promise<string>} path of the tarball */
+async function pack(folder, out) {
+  const { stdout } = await promisify(execFile)('npm', ['pack', folder, '--json', '--pack-destination', out], {
+    cwd: out,
+    shell: process.platform === 'win32',
+  });
+  const [packed] = Object.values(JSON.parse(stdout));
+  return join(out, packed.filename);
+}
+
+/**
+ * @param {string} folder @param {string} tarball @param {NodeJS.Require} tools
+ * @throws {Error} with what publint and arethetypeswrong say
+ */
+async function refuseFaults(folder, tarball, tools) {
+  const load = async (/** @type {string} */ name) => await import(pathToFileURL(tools.resolve(name)).href);
+  const { publint } = await load('publint');
+  const { formatMessage } = await load('publint/utils');
+  const { messages, pkg } = await publint({ pkgDir: folder, level: 'suggestion' });
+  const faults = messages.map((/** @type {object} */ message) => `publint: ${formatMessage(message, pkg)}`);
+  const { checkPackage, createPackageFromTarballData } = await load('@arethetypeswrong/core');
+  const { types, problems } = await checkPackage(createPackageFromTarballData(await readFile(tarball)));
+  if (types === false) faults.push('arethetypeswrong: no types');
+  for (const problem of problems ?? []) {
+    // It is a module and nothing else: a CommonJS file must import it dynamically where its Node.js cannot require modules.
+    if (problem.kind !== 'CJSResolvesToESM') faults.push(`arethetypeswrong: ${JSON.stringify(problem)}`);
+  }
+  if (faults.length > 0) throw new Error(faults.join('\n'));
+}

@@ -1,0 +1,149 @@
+/** The SDK as its users get it: the tarball in an empty project, in the oldest Node.js at hand, in TypeScript and in a bundle for browsers. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { clientTools } from '../../scripts/lib/client-tools.mjs';
+import { scriptedService, type ScriptedServiceProcess } from '../support/scripted-service.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const run = promisify(execFile);
+
+let folder: string;
+let service: ScriptedServiceProcess;
+let tools: NodeJS.Require;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'trainyard-sdk-'));
+  tools = await clientTools(ROOT, (line) => console.log(line));
+  const { stdout } = await run(process.execPath, [join(ROOT, 'scripts/pack-sdk.mjs'), '--out', join(folder, 'packed')]);
+  const project = { name: 'empty', private: true, type: 'module' };
+  await writeFile(join(folder, 'package.json'), JSON.stringify(project));
+  await run('npm', ['install', '--no-audit', '--no-fund', '--offline', stdout.trim()], { cwd: folder });
+  service = await scriptedService();
+}, 600_000);
+afterAll(async () => {
+  await service.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** What every environment does with it, and what comes of it. */
+const PROGRAM = `
+import { Trainyard, TrainyardApiError } from '@trainyard/sdk';
+
+export async function useIt(options) {
+  const client = new Trainyard(options);
+  const body = { model: 'tiny/base', messages: [{ role: 'user', content: 'Good day' }], max_tokens: 64 };
+  const whole = await client.chat(body);
+  let streamed = '';
+  for await (const chunk of client.chatStream(body)) streamed += chunk.choices[0]?.delta.content ?? '';
+  const refused = await client.chat({ ...body, temperature: -1 }).catch((error) => error);
+  const stopped = await client.chat(body, { signal: AbortSignal.abort(new Error('left')) }).catch((error) => error.message);
+  const isOurs = refused instanceof TrainyardApiError;
+  return { whole: whole.choices[0].message.content, streamed, isOurs, code: refused.code, stopped };
+}
+`;
+const RESULT = {
+  whole: 'Hello to you.',
+  streamed: 'Hello to you.',
+  isOurs: true,
+  code: 'request.invalid',
+  stopped: 'left',
+};
+
+test('the tarball brings itself and nothing else', async () => {
+  const installed = (await readdir(join(folder, 'node_modules'))).filter((name) => !name.startsWith('.'));
+  expect(installed).toEqual(['@trainyard']);
+  expect((await readdir(join(folder, 'node_modules/@trainyard/sdk'))).toSorted()).toEqual([
+    'LICENSE',
+    'README.md',
+    'index.d.ts',
+    'index.js',
+    'package.json',
+  ]);
+  const text = await readFile(join(folder, 'node_modules/@trainyard/sdk/index.js'), 'utf8');
+  expect(text).not.toMatch(/^import |require\(/m);
+});
+
+test('it samples on the oldest Node.js at hand, with base URL and key from the environment', async () => {
+  const node = await oldestNode();
+  console.log(`the SDK runs on ${node.version}`);
+  await writeFile(join(folder, 'program.js'), PROGRAM);
+  await writeFile(
+    join(folder, 'main.js'),
+    `import { useIt } from './program.js';\nconsole.log(JSON.stringify(await useIt()));\n`,
+  );
+  const environment = { TRAINYARD_BASE_URL: service.url, TRAINYARD_API_KEY: service.apiKey };
+  const { stdout, stderr } = await run(node.path, ['main.js'], {
+    cwd: folder,
+    env: { ...process.env, ...environment },
+  });
+  expect({ stderr, result: JSON.parse(stdout) }).toEqual({ stderr: '', result: RESULT });
+});
+
+test.each([
+  ['nodenext', 'nodenext'],
+  ['esnext', 'bundler'],
+])('its types hold in a strict project (module %s, resolution %s)', async (module, moduleResolution) => {
+  const program = [
+    `import { gatherGroup, Trainyard, type TrainingJobObject, type WireTrajectoryGroup } from '@trainyard/sdk';`,
+    `const client = new Trainyard({ apiKey: 'x' });`,
+    `export const job: Promise<TrainingJobObject> = client.createTrainingJob('m', [], { learning_rate: 1e-4 });`,
+    `export const group: WireTrajectoryGroup = (await gatherGroup(client, { model: 'm', messages: [], n: 2 }, (c) => c.index)).group;`,
+    `export const text: string | null = (await client.chat({ model: 'm', messages: [] })).choices[0]!.message.content;`,
+    `// @ts-expect-error a number is no learning rate's name`,
+    `client.createTrainingJob('m', [], { learning_rate: 'fast' });`,
+    `// @ts-expect-error fields have names`,
+    `client.chat({ model: 'm', messages: [], temprature: 1 });`,
+  ].join('\n');
+  await writeFile(join(folder, 'typed.ts'), `${program}\n`);
+  const lib = ['--lib', 'es2022,dom,dom.iterable,dom.asynciterable'];
+  const options = ['--strict', '--noEmit', '--target', 'es2022', ...lib];
+  const compiler = [
+    tools.resolve('typescript/bin/tsc'),
+    'typed.ts',
+    '--module',
+    module,
+    '--moduleResolution',
+    moduleResolution,
+  ];
+  const failed = await run(process.execPath, [...compiler, ...options], { cwd: folder }).then(
+    () => '',
+    (error: { stdout: string }) => error.stdout,
+  );
+  expect(failed).toBe('');
+});
+
+test('a bundle for browsers holds nothing of Node.js', async () => {
+  await writeFile(join(folder, 'program.js'), PROGRAM);
+  await tools('esbuild').build({
+    absWorkingDir: folder,
+    entryPoints: ['program.js'],
+    outfile: 'bundle.js',
+    bundle: true,
+    format: 'esm',
+    platform: 'browser',
+    target: ['chrome115', 'firefox115', 'safari16.4'],
+    logLevel: 'error',
+  });
+  const bundle = (await import(join(folder, 'bundle.js'))) as { useIt: (options: object) => Promise<object> };
+  expect(await bundle.useIt({ baseUrl: service.url, apiKey: service.apiKey })).toEqual(RESULT);
+});
+
+/** The Node.js of lowest version on the path, at least 20: npm puts the project's own before that of the machine. */
+async function oldestNode(): Promise<{ path: string; version: string }> {
+  const found = [{ path: process.execPath, version: process.version }];
+  for (const directory of (process.env['PATH'] ?? '').split(delimiter)) {
+    const path = join(directory, 'node');
+    const version = await run(path, ['--version']).then(
+      ({ stdout }) => stdout.trim(),
+      () => '', // none there
+    );
+    if (/^v\d/.test(version)) found.push({ path, version });
+  }
+  const major = ({ version }: { version: string }) => Number(version.slice(1).split('.')[0]);
+  return found.filter((node) => major(node) >= 20).toSorted((a, b) => major(a) - major(b))[0]!;
+}
