@@ -147,7 +147,7 @@ describe('the unmodified ai package, on a model that calls tools and reasons', (
     });
     expect(told).toEqual([
       [404, 'request.unknown_model', 'model'],
-      [422, 'request.invalid', 'top_p'],
+      [400, 'request.invalid', 'top_p'],
       [401, 'request.unauthenticated', null],
       [400, 'engine.context_too_long', 'messages'],
     ]);

@@ -163,7 +163,7 @@ describe('the unmodified openai client (Node)', () => {
       OpenAI.NotFoundError,
     );
     await expect(openai.chat.completions.create({ model: base, messages, temperature: -1 })).rejects.toBeInstanceOf(
-      OpenAI.UnprocessableEntityError,
+      OpenAI.BadRequestError,
     );
     await expect(
       new OpenAI({ baseURL: service.url, apiKey: 'wrong', maxRetries: 0 }).models.list(),

@@ -89,7 +89,7 @@ describe.skipIf(!hasPython)('the unmodified openai client (Python)', () => {
   it('raises its own errors, with status, code and field', () => {
     expect(report.errors).toEqual([
       ['NotFoundError', 404, 'request.unknown_model', 'model', true],
-      ['UnprocessableEntityError', 422, 'request.invalid', 'top_p', true],
+      ['BadRequestError', 400, 'request.invalid', 'top_p', true],
       ['BadRequestError', 400, expect.any(String), 'n', true],
       ['BadRequestError', 400, 'engine.context_too_long', 'messages', true],
       ['AuthenticationError', 401, 'request.unauthenticated', null, true],

@@ -45,13 +45,13 @@ const messages = [{ role: 'user', content: 'Hello' }];
 
 describe('chat requests', () => {
   it.each([
-    ['not JSON', '{"model":', 422, 'request.invalid_json'],
-    ['an empty body', '', 422, 'request.invalid'],
-    ['messages of the wrong type', { messages: 'hi' }, 422, 'request.invalid'],
-    ['a message that is no object', { messages: ['hi'] }, 422, 'request.invalid'],
-    ['a temperature below 0', { messages, temperature: -0.5 }, 422, 'request.invalid'],
-    ['n = 0', { messages, n: 0 }, 422, 'request.invalid'],
-    ['n = 10^9', { messages, n: 1e9 }, 422, 'request.invalid'],
+    ['not JSON', '{"model":', 400, 'request.invalid_json'],
+    ['an empty body', '', 400, 'request.invalid'],
+    ['messages of the wrong type', { messages: 'hi' }, 400, 'request.invalid'],
+    ['a message that is no object', { messages: ['hi'] }, 400, 'request.invalid'],
+    ['a temperature below 0', { messages, temperature: -0.5 }, 400, 'request.invalid'],
+    ['n = 0', { messages, n: 0 }, 400, 'request.invalid'],
+    ['n = 10^9', { messages, n: 1e9 }, 400, 'request.invalid'],
     ['several greedy choices', { messages, n: 2, temperature: 0 }, 400, 'request.conflict'],
     ['an unknown model', { messages, model: 'x/y/z' }, 404, 'request.unknown_model'],
     ['an unknown step', { messages, model: 'input:step9' }, 404, 'request.unknown_model'],
@@ -62,6 +62,8 @@ describe('chat requests', () => {
     const answer = await send('POST', '/chat/completions', body);
     expect(answer.status, JSON.stringify(answer.body)).toBe(status);
     if (code !== null) expect(answer.body.error.code).toBe(code);
+    if (code?.startsWith('request.invalid'))
+      expect(answer.body.detail).toEqual([expect.objectContaining({ loc: expect.any(Array) })]);
     expect(answer.body.detail).toBeDefined();
     expect(answer.body.error.message).not.toBe('');
   });

@@ -64,15 +64,22 @@ export type ErrorBody = Static<typeof ErrorBodySchema>;
 
 export interface HttpFault {
   status: number;
+  /** The status on routes of the scope `inference` where it is another: there clients expect what OpenAI and vLLM answer. */
+  inferenceStatus?: number;
   type: ErrorType;
   /** Whether the same request can succeed later without a change. Sent as `x-should-retry`. */
   retryable: boolean;
 }
 
+/** The status of a fault on a route of the scope; of one that no route has found, without a scope. */
+export function faultStatus(fault: HttpFault, scope: string | undefined): number {
+  return scope === 'inference' ? (fault.inferenceStatus ?? fault.status) : fault.status;
+}
+
 /** Faults found while a request is read, before any back end sees it. */
 export const REQUEST_FAULTS = {
-  'request.invalid_json': { status: 422, type: 'invalid_request_error', retryable: false },
-  'request.invalid': { status: 422, type: 'invalid_request_error', retryable: false },
+  'request.invalid_json': { status: 422, inferenceStatus: 400, type: 'invalid_request_error', retryable: false },
+  'request.invalid': { status: 422, inferenceStatus: 400, type: 'invalid_request_error', retryable: false },
   'request.conflict': { status: 400, type: 'invalid_request_error', retryable: false },
   'request.unsupported': { status: 400, type: 'invalid_request_error', retryable: false },
   'request.ambiguous_model': { status: 400, type: 'invalid_request_error', retryable: false },

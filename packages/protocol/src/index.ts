@@ -11,6 +11,7 @@ export {
   ErrorBodySchema,
   type ErrorObject,
   type ErrorType,
+  faultStatus,
   type HttpFault,
   REQUEST_FAULTS,
   type RequestErrorCode,

@@ -1,5 +1,5 @@
 import type { HttpFault } from './errors.ts';
-import { ErrorBodySchema } from './errors.ts';
+import { ErrorBodySchema, faultStatus } from './errors.ts';
 import { FIELD_DESCRIPTIONS } from './field-descriptions.ts';
 import { StreamErrorSchema } from './chat-response.ts';
 import { type Operation, OPERATIONS } from './operations.ts';
@@ -189,7 +189,8 @@ function toFaults(
   for (const code of operation.faults) {
     const fault = errors.faults[code];
     if (fault === undefined) throw new Error(`${operation.id} lists the unknown code ${code}`);
-    codesByStatus.set(fault.status, (codesByStatus.get(fault.status) ?? new Set()).add(code));
+    const status = faultStatus(fault, operation.scope);
+    codesByStatus.set(status, (codesByStatus.get(status) ?? new Set()).add(code));
   }
   const answers: Record<string, OpenApiResponse> = {};
   for (const [status, codes] of [...codesByStatus].toSorted(([first], [second]) => first - second)) {

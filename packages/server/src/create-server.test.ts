@@ -115,9 +115,9 @@ describe('what no route takes', () => {
 });
 
 describe('bodies', () => {
-  test('malformed JSON is 422 with the position', async () => {
+  test('malformed JSON is 400 with the position', async () => {
     const response = await server.request('POST', '/v1/chat/completions', '{"messages": [},');
-    expect(response.statusCode).toBe(422);
+    expect(response.statusCode).toBe(400);
     expect(response.json<ErrorBody>().detail).toMatchObject([{ type: 'json_invalid', loc: ['body', 14] }]);
     const cut = await server.request('POST', '/v1/chat/completions', '{"messages": ');
     expect(cut.json<ErrorBody>().detail).toMatchObject([{ type: 'json_invalid', loc: ['body', 13] }]);
@@ -129,9 +129,9 @@ describe('bodies', () => {
     ['[]', 'dict_type'],
     ['5', 'dict_type'],
     ['{}', 'missing'],
-  ])('the body %j is 422 %s', async (body, type) => {
+  ])('the body %j is 400 %s', async (body, type) => {
     const response = await server.request('POST', '/v1/chat/completions', body);
-    expect(response.statusCode).toBe(422);
+    expect(response.statusCode).toBe(400);
     expect(response.json<ErrorBody>().detail).toMatchObject([{ type }]);
   });
 

@@ -107,7 +107,7 @@ function sendError(
   log: (line: string) => void,
 ): FastifyReply {
   const fault = error instanceof Error ? translate(error as FastifyError, request) : error;
-  const answer = toErrorAnswer(fault);
+  const answer = toErrorAnswer(fault, request.routeOptions.config.scope);
   // Kept open, the connection takes the rest of a body in whose length is known, and the client reads this answer instead of a reset.
   if (isOf(error, 'FST_ERR_CTP_BODY_TOO_LARGE') && request.headers['content-length'] !== undefined)
     reply.removeHeader('connection');
@@ -116,11 +116,7 @@ function sendError(
     log(
       `request ${request.id} (${request.method} ${request.routeOptions.url ?? 'unknown'}) failed: ${fault instanceof Error ? (fault.stack ?? fault.message) : String(fault)}`,
     );
-  return reply
-    .code(answer.fault.status)
-    .headers(answer.headers)
-    .type('application/json; charset=utf-8')
-    .send(answer.body);
+  return reply.code(answer.status).headers(answer.headers).type('application/json; charset=utf-8').send(answer.body);
 }
 
 function isOf(error: unknown, code: string): boolean {

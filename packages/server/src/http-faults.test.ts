@@ -8,10 +8,11 @@ import { RequestError } from './request-error.ts';
 
 describe('the answer to a failure', () => {
   test('of the request carries its code, its field and both shapes', () => {
-    const { fault, body, headers } = toErrorAnswer(
+    const { status, body, headers } = toErrorAnswer(
       new RequestError('request.conflict', 'no', { param: 'n', headers: { allow: 'GET' } }),
+      'training',
     );
-    expect(fault.status).toBe(400);
+    expect(status).toBe(400);
     expect(headers).toEqual({ 'x-should-retry': 'false', allow: 'GET' });
     expect(body).toEqual({
       detail: 'no',
@@ -20,15 +21,34 @@ describe('the answer to a failure', () => {
   });
 
   test('of a back end keeps its words when the client can act on them', () => {
-    const { fault, body } = toErrorAnswer(
+    const { status, body } = toErrorAnswer(
       new BackendFailure('engine.context_too_long', 'the prompt has 9 tokens, the context 8', 'messages'),
+      'inference',
     );
-    expect([fault.status, body.error.message, body.error.param]).toEqual([
+    expect([status, body.error.message, body.error.param]).toEqual([
       400,
       'the prompt has 9 tokens, the context 8',
       'messages',
     ]);
   });
+
+  test.each([
+    ['inference', 400],
+    ['training', 422],
+    ['admin', 422],
+    ['public', 422],
+    [undefined, 422],
+  ] as const)(
+    'of a value has on routes of the scope %s the status %i, and the whole list on all',
+    (scope, expected) => {
+      const items = [
+        { loc: ['body', 'n'], msg: 'Field required', type: 'missing' },
+        { loc: ['body', 'top_p'], msg: 'Field required', type: 'missing' },
+      ];
+      const { status, body } = toErrorAnswer(RequestError.invalid(items), scope);
+      expect([status, body.detail, body.error.param]).toEqual([expected, items, 'n']);
+    },
+  );
 
   test.each([
     new Error('at /srv/x'),
@@ -38,8 +58,8 @@ describe('the answer to a failure', () => {
     null,
     { code: 'engine.overloaded' },
   ])('of the service itself shows nothing inside: %s', (thrown) => {
-    const { fault, body, isInternal } = toErrorAnswer(thrown);
-    expect([fault.status, isInternal]).toEqual([500, true]);
+    const { status, body, isInternal } = toErrorAnswer(thrown, 'inference');
+    expect([status, isInternal]).toEqual([500, true]);
     expect(JSON.stringify(body)).not.toContain('/srv');
   });
 });
@@ -52,14 +72,13 @@ test('what can be retried is no refusal of the request itself', () => {
 
 test('docs/reference/errors.md has every code, with its status, its type and whether to retry, and no other', () => {
   const page = readFileSync(new URL('../../../docs/reference/errors.md', import.meta.url), 'utf8');
-  const rows = [...page.matchAll(/^\| `([^`]+)` \| (\d+) \| (\w+) \| (yes|no) \| (.+) \|$/gm)];
-  const documented = rows.map(([, code, status, type, retry]) => [code, Number(status), type, retry === 'yes']);
-  const real = Object.entries(HTTP_FAULTS).map(([code, { status, type, retryable }]) => [
-    code,
-    status,
-    type,
-    retryable,
-  ]);
+  const rows = [...page.matchAll(/^\| `([^`]+)` \| (\d+(?:, inference \d+)?) \| (\w+) \| (yes|no) \| (.+) \|$/gm)];
+  const documented = rows.map(([, code, status, type, retry]) => [code, status, type, retry === 'yes']);
+  const real = Object.entries(HTTP_FAULTS).map(([code, fault]) => {
+    const { status, type, retryable } = fault;
+    const statuses = 'inferenceStatus' in fault ? `${status}, inference ${fault.inferenceStatus}` : String(status);
+    return [code, statuses, type, retryable];
+  });
   expect(documented).toEqual(real);
   expect(new Set(rows.map(([, , , , , meaning]) => meaning)).size).toBe(rows.length);
 });

@@ -2,6 +2,7 @@ import {
   type ErrorBody,
   type ErrorObject,
   type HttpFault,
+  faultStatus,
   REQUEST_FAULTS,
   type RequestErrorCode,
 } from '@trainyard/protocol';
@@ -9,6 +10,7 @@ import type { EngineErrorCode } from '@trainyard/engine';
 import type { StoreErrorCode } from '@trainyard/store';
 import type { TrainerErrorCode } from '@trainyard/trainer';
 
+import type { RouteScope } from './auth.ts';
 import { RequestError } from './request-error.ts';
 
 /** Every code that can reach a client. */
@@ -79,15 +81,19 @@ export class BackendFailure extends Error {
 }
 
 export interface ErrorAnswer {
-  fault: HttpFault;
+  status: number;
   body: ErrorBody;
   headers: Readonly<Record<string, string>>;
   /** What the client is not told. */
   isInternal: boolean;
 }
 
-/** The answer to any thrown value. Unknown errors and failures of the service itself show nothing inside. */
-export function toErrorAnswer(thrown: unknown): ErrorAnswer {
+/**
+ * The answer to any thrown value. Unknown errors and failures of the service itself show nothing inside.
+ *
+ * @param scope of the route that failed; undefined where the request matched none
+ */
+export function toErrorAnswer(thrown: unknown, scope: RouteScope | undefined): ErrorAnswer {
   const code = codeOf(thrown);
   const fault: HttpFault = HTTP_FAULTS[code];
   // 500s are our failures: their messages may name files.
@@ -101,7 +107,12 @@ export function toErrorAnswer(thrown: unknown): ErrorAnswer {
     'x-should-retry': String(fault.retryable),
     ...(thrown instanceof RequestError ? thrown.headers : {}),
   };
-  return { fault, body: { detail: items ? [...items] : message, error }, headers, isInternal };
+  return {
+    status: faultStatus(fault, scope),
+    body: { detail: items ? [...items] : message, error },
+    headers,
+    isInternal,
+  };
 }
 
 function codeOf(thrown: unknown): FaultCode {

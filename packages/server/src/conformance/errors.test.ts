@@ -23,10 +23,10 @@ const user = { role: 'user', content: 'x' };
 const MESSAGES = JSON.stringify({ messages: [user], max_tokens: 1 });
 
 describe('what vLLM refuses with 400 before it looks at fields', () => {
-  test('malformed JSON is 422 with its position', async () => {
+  test('malformed JSON is 400 with its position', async () => {
     const response = await post('{"messages": [}');
     const { detail, error } = response.json<ErrorBody>();
-    expect([response.statusCode, error.code, error.param]).toEqual([422, 'request.invalid_json', 'body']);
+    expect([response.statusCode, error.code, error.param]).toEqual([400, 'request.invalid_json', 'body']);
     expect(detail).toMatchObject([{ loc: ['body', 14], type: 'json_invalid' }]);
   });
 

@@ -41,8 +41,8 @@ describe('refused', () => {
   test('more tokens than the context holds, less than one, and a minimum above the maximum', async () => {
     expect(await service.refusal({ max_tokens: CONTEXT + 1 })).toBe('400 max_tokens');
     expect(await service.refusal({ max_completion_tokens: CONTEXT + 1 })).toBe('400 max_completion_tokens');
-    expect(await service.refusal({ max_tokens: 0 })).toBe('422 max_tokens');
-    expect(await service.refusal({ max_completion_tokens: -1 })).toBe('422 max_completion_tokens');
+    expect(await service.refusal({ max_tokens: 0 })).toBe('400 max_tokens');
+    expect(await service.refusal({ max_completion_tokens: -1 })).toBe('400 max_completion_tokens');
     expect(await service.refusal({ max_tokens: 3, min_tokens: 4 })).toBe('400 min_tokens');
   });
   test('a prompt that leaves no room, with limit and value, also as a stream', async () => {
@@ -73,7 +73,7 @@ describe('truncate_prompt_tokens', () => {
     expect(await lengths({ ...long, truncate_prompt_tokens: -1, max_tokens: 30 })).toEqual([70, 30, 'length']);
   });
   test('below -1, or above the context, is refused', async () => {
-    expect(await service.refusal({ truncate_prompt_tokens: -2 })).toBe('422 truncate_prompt_tokens');
+    expect(await service.refusal({ truncate_prompt_tokens: -2 })).toBe('400 truncate_prompt_tokens');
     expect(await service.refusal({ truncate_prompt_tokens: CONTEXT + 1 })).toBe('400 truncate_prompt_tokens');
   });
 });

@@ -78,14 +78,14 @@ describe('a template that iterates over content is given', () => {
 describe('refused', () => {
   // prettier-ignore
   test.each<[string, unknown, string]>([
-    ['a message that is a string', 'hello', '422 messages.0'],
-    ['a role that is no string', { role: 5, content: 'x' }, '422 messages.0.role'],
-    ['null content of a user', user(null), '422 messages.0.content'],
-    ['null content of a tool', { role: 'tool', content: null }, '422 messages.0.content'],
-    ['a call without an id', calling({ ...call('{}'), id: undefined }), '422 messages.0.tool_calls.0.id'],
-    ['a call without a type', calling({ ...call('{}'), type: undefined }), '422 messages.0.tool_calls.0.type'],
-    ['a call of another type', calling(call('{}', { type: 'custom' })), '422 messages.0.tool_calls.0.type'],
-    ['a call without a function', calling({ id: '1', type: 'function' }), '422 messages.0.tool_calls.0.function'],
+    ['a message that is a string', 'hello', '400 messages.0'],
+    ['a role that is no string', { role: 5, content: 'x' }, '400 messages.0.role'],
+    ['null content of a user', user(null), '400 messages.0.content'],
+    ['null content of a tool', { role: 'tool', content: null }, '400 messages.0.content'],
+    ['a call without an id', calling({ ...call('{}'), id: undefined }), '400 messages.0.tool_calls.0.id'],
+    ['a call without a type', calling({ ...call('{}'), type: undefined }), '400 messages.0.tool_calls.0.type'],
+    ['a call of another type', calling(call('{}', { type: 'custom' })), '400 messages.0.tool_calls.0.type'],
+    ['a call without a function', calling({ id: '1', type: 'function' }), '400 messages.0.tool_calls.0.function'],
     ['a part of an unknown type', user([{ type: 'hologram', hologram: 'x' }]), '400 messages'],
     ['an image', user([{ type: 'image_url', image_url: { url: 'data:,' } }]), '400 messages'],
     ['an image without a type', user([{ image_url: { url: 'data:,' } }]), '400 messages'],

@@ -49,7 +49,7 @@ test('NaN and Infinity are no JSON: vLLM reads them and then refuses their range
       `{"messages": [{"role": "user", "content": "x"}], "temperature": ${literal}}`,
     );
     expect([response.statusCode, response.json<{ error: { code: string } }>().error.code]).toEqual([
-      422,
+      400,
       'request.invalid_json',
     ]);
   }
@@ -73,6 +73,6 @@ describe('null', () => {
       ' ',
     );
   test.each(NOT_NULLABLE)('%s: null is refused', async (field) => {
-    expect(await service.refusal({ [field]: null })).toBe(`422 ${field}`);
+    expect(await service.refusal({ [field]: null })).toBe(`400 ${field}`);
   });
 });

@@ -42,7 +42,7 @@ describe('template variables', () => {
   test('that would change what is rendered with are refused, other efforts too', async () => {
     for (const name of ['chat_template', 'tokenize'])
       expect(await service.refusal({ chat_template_kwargs: { [name]: 'x' } })).toBe('400 chat_template_kwargs');
-    expect(await service.refusal({ reasoning_effort: 'extreme' })).toBe('422 reasoning_effort');
+    expect(await service.refusal({ reasoning_effort: 'extreme' })).toBe('400 reasoning_effort');
   });
 });
 
@@ -98,7 +98,7 @@ describe('the way of a request', () => {
     expect(service.inference.lastRequest.priority).toBe(-2);
     await service.server.chat({ priority: -2 }, { 'x-vllm-priority': '7' });
     expect(service.inference.lastRequest.priority).toBe(7);
-    expect((await service.server.chat({}, { 'x-vllm-priority': 'high' })).statusCode).toBe(422);
+    expect((await service.server.chat({}, { 'x-vllm-priority': 'high' })).statusCode).toBe(400);
     expect(await variables.refusal({ priority: 1 })).toBe('400 priority');
   });
 
@@ -131,9 +131,9 @@ describe('the way of a request', () => {
     expect(await cached('one')).toBe(0);
     expect(await cached('one')).toBeGreaterThan(0);
     expect(await cached('two')).toBe(0);
-    expect(await service.refusal({ cache_salt: 'x'.repeat(129) })).toBe('422 cache_salt');
+    expect(await service.refusal({ cache_salt: 'x'.repeat(129) })).toBe('400 cache_salt');
     for (const salt of ['a@b', 'a\\b', 'a\0b'])
-      expect(await service.refusal({ cache_salt: salt })).toBe('422 cache_salt');
+      expect(await service.refusal({ cache_salt: salt })).toBe('400 cache_salt');
   });
 
   test('prompt_logprobs compute the prompt, whatever is in the cache', async () => {
@@ -155,7 +155,7 @@ describe('the way of a request', () => {
     expect(await service.refusal({ logprob_token_ids: [1] })).toBe('400 logprob_token_ids');
     expect(await service.refusal({ logprobs: true, logprob_token_ids: [100_000] })).toBe('400 logprob_token_ids');
     expect(await service.refusal({ logprobs: true, logprob_token_ids: Array.from({ length: 129 }, () => 1) })).toBe(
-      '422 logprob_token_ids',
+      '400 logprob_token_ids',
     );
     for (const nothing of [[], null]) await service.answer({ logprob_token_ids: nothing });
   });

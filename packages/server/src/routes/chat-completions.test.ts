@@ -191,9 +191,9 @@ describe('refused requests', () => {
     ],
     [{ repetition_detection: { max_pattern_size: -1 } }, 'repetition_detection.max_pattern_size'],
   ];
-  test.each(single)('%j fails on its own: 422 in both shapes', async (fields, param) => {
+  test.each(single)('%j fails on its own: 400 in both shapes', async (fields, param) => {
     const response = await server.chat(fields);
-    expect(response.statusCode).toBe(422);
+    expect(response.statusCode).toBe(400);
     const { detail, error } = response.json<ErrorBody>();
     expect(error).toMatchObject({ code: 'request.invalid', type: 'invalid_request_error', param });
     expect(detail).toHaveLength(1);
@@ -207,7 +207,7 @@ describe('refused requests', () => {
       '/v1/chat/completions',
       '{"messages": [], "seed": 9223372036854775808}',
     );
-    expect([response.statusCode, response.json<ErrorBody>().error.param]).toEqual([422, 'seed']);
+    expect([response.statusCode, response.json<ErrorBody>().error.param]).toEqual([400, 'seed']);
   });
 
   test('nesting that would exhaust a stack is refused, and the service goes on', async () => {
@@ -217,7 +217,7 @@ describe('refused requests', () => {
       ['chat_template_kwargs', `{"messages": [], "chat_template_kwargs": {"a": ${deep}}}`],
     ] as const) {
       const response = await server.request('POST', '/v1/chat/completions', body);
-      expect([response.statusCode, response.json<ErrorBody>().error.param]).toEqual([422, field]);
+      expect([response.statusCode, response.json<ErrorBody>().error.param]).toEqual([400, field]);
     }
     expect((await server.chat({})).statusCode).toBe(200);
   });

@@ -80,13 +80,13 @@ describe('prompts', () => {
   });
 
   test.each([
-    ['nothing', {}, 422, 'request.invalid', 'prompt'],
-    ['null', { prompt: null }, 422, 'request.invalid', 'prompt'],
-    ['an empty list', { prompt: [] }, 422, 'request.invalid', 'prompt'],
-    ['an empty list of ids', { prompt: [[1], []] }, 422, 'request.invalid', 'prompt'],
-    ['a negative id', { prompt: [-1] }, 422, 'request.invalid', 'prompt.0'],
-    ['a mix of texts and ids', { prompt: ['a', 1] }, 422, 'request.invalid', 'prompt'],
-    ['too many', { prompt: Array.from({ length: 1025 }, () => 'a') }, 422, 'request.invalid', 'prompt'],
+    ['nothing', {}, 400, 'request.invalid', 'prompt'],
+    ['null', { prompt: null }, 400, 'request.invalid', 'prompt'],
+    ['an empty list', { prompt: [] }, 400, 'request.invalid', 'prompt'],
+    ['an empty list of ids', { prompt: [[1], []] }, 400, 'request.invalid', 'prompt'],
+    ['a negative id', { prompt: [-1] }, 400, 'request.invalid', 'prompt.0'],
+    ['a mix of texts and ids', { prompt: ['a', 1] }, 400, 'request.invalid', 'prompt'],
+    ['too many', { prompt: Array.from({ length: 1025 }, () => 'a') }, 400, 'request.invalid', 'prompt'],
     ['an empty text', { prompt: '', add_special_tokens: false }, 400, 'engine.invalid_request', 'prompt'],
     ['an id outside the vocabulary', { prompt: [[1], [1000]] }, 400, 'engine.invalid_request', 'prompt'],
     ['one too long, among others', { prompt: ['a', 'a'.repeat(512)] }, 400, 'engine.context_too_long', 'prompt'],
@@ -210,17 +210,17 @@ describe('fields', () => {
     [{ logprob_token_ids: [5] }, 400, 'request.conflict', 'logprob_token_ids'],
     [{ logprob_token_ids: [1000], logprobs: 0 }, 400, 'request.conflict', 'logprob_token_ids'],
     [{ logprob_token_ids: [5], logprobs: 0, use_beam_search: true }, 400, 'request.conflict', 'logprob_token_ids'],
-    [{ logprob_token_ids: Array.from({ length: 129 }, () => 1) }, 422, 'request.invalid', 'logprob_token_ids'],
+    [{ logprob_token_ids: Array.from({ length: 129 }, () => 1) }, 400, 'request.invalid', 'logprob_token_ids'],
     [{ truncate_prompt_tokens: 513 }, 400, 'request.conflict', 'truncate_prompt_tokens'],
     [{ truncate_prompt_tokens: 0 }, 400, 'engine.invalid_request', 'prompt'],
     [{ suffix: 'x' }, 400, 'request.unsupported', 'suffix'],
     [{ best_of: 2 }, 400, 'request.unsupported', 'best_of'],
     [{ prompt_embeds: 'x' }, 400, 'request.unsupported', 'prompt_embeds'],
     [{ guided_json: { type: 'object' } }, 400, 'request.unsupported', 'guided_json'],
-    [{ logprobs: 21 }, 422, 'request.invalid', 'logprobs'],
-    [{ logprobs: -1 }, 422, 'request.invalid', 'logprobs'],
+    [{ logprobs: 21 }, 400, 'request.invalid', 'logprobs'],
+    [{ logprobs: -1 }, 400, 'request.invalid', 'logprobs'],
     [{ model: 'nobody' }, 404, 'request.unknown_model', 'model'],
-    [{ seed: '9223372036854775808' }, 422, 'request.invalid', 'seed'],
+    [{ seed: '9223372036854775808' }, 400, 'request.invalid', 'seed'],
   ])('%j is refused', async (fields, status, code, param) => {
     const response = await complete({ prompt: 'a', ...fields });
     const { error } = response.json<ErrorBody>();

@@ -95,7 +95,7 @@ export async function sendChunks(
   await sendEventStream(reply, chunks, {
     signal,
     toErrorEvent: (error) => {
-      const answer = toErrorAnswer(error);
+      const answer = toErrorAnswer(error, 'inference');
       if (answer.isInternal) parts.log(`request ${reply.request.id} failed in its stream: ${describe(error)}`);
       return { error: answer.body.error };
     },

@@ -54,7 +54,7 @@ test('the client lists models and tells errors apart', async () => {
     param: 'model',
   });
   await expect(client.chat.completions.create({ model: 'tiny/base', messages, top_p: 2 })).rejects.toBeInstanceOf(
-    OpenAI.UnprocessableEntityError,
+    OpenAI.BadRequestError,
   );
   await expect(client.withOptions({ apiKey: 'wrong' }).models.list()).rejects.toBeInstanceOf(
     OpenAI.AuthenticationError,

@@ -1,5 +1,5 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { OPERATIONS, type OpenApiDocument } from '@trainyard/protocol';
+import { faultStatus, OPERATIONS, type OpenApiDocument } from '@trainyard/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { createServer } from '../create-server.ts';
@@ -85,7 +85,9 @@ describe('the OpenAPI document', () => {
     ]);
     for (const [status, { description }] of Object.entries(responses).slice(1)) {
       const codes = [...description.matchAll(/`([^`]+)`/g)].map((match) => match[1] as keyof typeof HTTP_FAULTS);
-      expect(new Set(codes.map((code) => HTTP_FAULTS[code].status))).toEqual(new Set([Number(status)]));
+      expect(new Set(codes.map((code) => faultStatus(HTTP_FAULTS[code], 'inference')))).toEqual(
+        new Set([Number(status)]),
+      );
     }
   });
 });

@@ -51,8 +51,8 @@ describe.each(['/v1/tokenize', '/tokenize'])('POST %s', (path) => {
     [{ prompt: 'a', add_generation_prompt: true }, 400, 'request.conflict', 'add_generation_prompt'],
     [{ messages, continue_final_message: true }, 400, 'request.conflict', 'continue_final_message'],
     [{ messages, chat_template_kwargs: { tokenize: true } }, 400, 'request.conflict', 'chat_template_kwargs'],
-    [{ messages: [{ role: 'user', content: null }] }, 422, 'request.invalid', 'messages.0.content'],
-    [{ prompt: 5 }, 422, 'request.invalid', 'prompt'],
+    [{ messages: [{ role: 'user', content: null }] }, 400, 'request.invalid', 'messages.0.content'],
+    [{ prompt: 5 }, 400, 'request.invalid', 'prompt'],
     [{ prompt: 'a', model: 'nobody' }, 404, 'request.unknown_model', 'model'],
   ])('%j is refused', async (body, status, code, param) => {
     const response = await server.request('POST', path, body);
@@ -68,8 +68,8 @@ describe.each(['/v1/detokenize', '/detokenize'])('POST %s', (path) => {
   });
 
   test.each([
-    [{}, 422, 'request.invalid', 'tokens'],
-    [{ tokens: [-1] }, 422, 'request.invalid', 'tokens.0'],
+    [{}, 400, 'request.invalid', 'tokens'],
+    [{ tokens: [-1] }, 400, 'request.invalid', 'tokens.0'],
     [{ tokens: [1000] }, 400, 'engine.invalid_request', 'tokens'],
     [{ tokens: [1], model: 'x/y/z' }, 404, 'request.unknown_model', 'model'],
   ])('%j is refused', async (body, status, code, param) => {

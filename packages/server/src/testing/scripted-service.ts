@@ -63,7 +63,7 @@ export class ScriptedService {
     return (await this.answer({ max_tokens: 1, ...fields, return_prompt_text: true })).prompt_text!;
   }
 
-  /** `status param`, such as `422 n`. @throws when the answer is 200 */
+  /** `status param`, such as `400 n`. @throws when the answer is 200 */
   async refusal(fields: Record<string, unknown>): Promise<string> {
     const response = await this.server.chat(fields);
     if (response.statusCode === 200) throw new Error(`accepted: ${response.body}`);
