@@ -4,12 +4,14 @@
  *   node scripts/bootstrap.mjs              packages, Node.js 24 (in node_modules/.bin) and the default model
  *   node scripts/bootstrap.mjs --no-model   without the model
  *   node scripts/bootstrap.mjs --python     and the Python clients of the conformance tests
+ *   node scripts/bootstrap.mjs --browser    and the browser that the pages are tested in
  */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
+import { findBrowser, installBrowser } from './lib/browser.mjs';
 import {
   bundledNodeVersion,
   hasDependencies,
@@ -70,13 +72,27 @@ async function preparePython() {
   }
 }
 
+async function prepareBrowser() {
+  if (findBrowser(process.env) !== null) return;
+  try {
+    await withFileLock(LOCK, async () => findBrowser(process.env) === null && (await installBrowser(log)), { onWait });
+  } catch (error) {
+    log(`THE BROWSER TESTS WILL BE SKIPPED: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
 const { values: flags } = parseArgs({
-  options: { 'no-model': { type: 'boolean', default: false }, python: { type: 'boolean', default: false } },
+  options: {
+    'no-model': { type: 'boolean', default: false },
+    python: { type: 'boolean', default: false },
+    browser: { type: 'boolean', default: false },
+  },
 });
 try {
   await preparePackages();
   if (!flags['no-model']) await prepareModel();
   if (flags.python) await preparePython();
+  if (flags.browser) await prepareBrowser();
 } catch (error) {
   log(error instanceof Error ? error.message : String(error));
   process.exitCode = 1;

@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { findBrowser } from './lib/browser.mjs';
 import { COUNTS_FILE_VARIABLE, countLine } from './lib/count-reporter.mjs';
 import { hasPythonEnvironment } from './lib/python-environment.mjs';
 import { hasTorchEnvironment } from './lib/torch-environment.mjs';
@@ -28,6 +29,9 @@ try {
     console.log(
       '\nTHE PYTHON CONFORMANCE TESTS DID NOT RUN: "node scripts/bootstrap.mjs --python" says what is missing',
     );
+  }
+  if (filters.length === 0 && findBrowser(process.env) === null) {
+    console.log('\nTHE BROWSER TESTS DID NOT RUN: "node scripts/bootstrap.mjs --browser" says what is missing');
   }
   if (filters.length === 0 && !(await hasTorchEnvironment(ROOT))) {
     console.log('\nTHE PYTORCH TESTS DID NOT RUN: "node scripts/torch-environment.mjs" installs what they need');

@@ -1,35 +1,40 @@
-import type { RunningService } from '@trainyard/server';
+import { connectSnippets, type RunningService } from '@trainyard/server';
 
-/** What a started service prints: where it is, the key (in full only when it is new), and three ways in. */
-export function gettingStarted(service: RunningService, seconds: number): string {
-  const { url, apiKey, keyFile, modelId } = service;
-  const key = apiKey?.isNew === true ? apiKey.secret : `$(cat ${keyFile})`;
+/** Those of them that fit a terminal; the page at `/` has all. */
+const PRINTED = ['curl', 'openai-node'];
+
+/**
+ * What a started service prints: where it is, the key (in full only when it is new), and ways in. Everything below "In another terminal" can be
+ * pasted into a shell as it is.
+ */
+export function gettingStarted(
+  { url, apiKey, keyFile, modelId }: Omit<RunningService, 'close'>,
+  seconds: number,
+): string {
   const keyLine =
     apiKey === null
       ? `API key   (made at the first start; not on this machine any more)`
       : apiKey.isNew
         ? `API key   ${apiKey.secret}   (shown once; also in ${keyFile}, readable by you alone)`
         : `API key   in ${keyFile}`;
+  const key = apiKey === null ? quoted('the key of the first start') : `"$(cat ${quoted(keyFile)})"`;
+  const snippets = connectSnippets({ baseUrl: `${url}/v1`, modelId }).filter(({ id }) => PRINTED.includes(id));
   return `
 Trainyard is ready in ${seconds.toFixed(1)} s
 URL       ${url}/v1
 ${keyLine}
 Model     ${modelId}
+Pages     ${url}/ (how to connect, ART too)   ${url}/docs (every route)
 
-openai (Node)
-  const client = new OpenAI({ baseURL: '${url}/v1', apiKey: process.env.TRAINYARD_API_KEY });
-  const answer = await client.chat.completions.create({ model: '${modelId}', messages: [{ role: 'user', content: 'Hello' }] });
-  console.log(answer.choices[0].message.content);
+In another terminal:
 
-ART (Python)
-  backend = ServerlessBackend(api_key=os.environ["TRAINYARD_API_KEY"], base_url="${url}/v1")
-  model = art.TrainableModel(name="first", project="demo", base_model="${modelId}")
-  await model.register(backend)
+export TRAINYARD_API_KEY=${key}
 
-curl
-  export TRAINYARD_API_KEY="${key}"
-  curl ${url}/v1/chat/completions -H "Authorization: Bearer $TRAINYARD_API_KEY" -H 'Content-Type: application/json' \\
-    -d '{"model": "${modelId}", "messages": [{"role": "user", "content": "Hello"}]}'
-
+${snippets.map(({ title, shell }) => `# ${title}\n${shell}`).join('\n')}
 `;
+}
+
+/** One word of a shell, whatever is in it. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
 }

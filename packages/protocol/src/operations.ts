@@ -639,6 +639,17 @@ export const OPERATIONS: readonly Operation[] = [
     faults: EVERY_ROUTE,
   },
   {
+    id: 'home',
+    method: 'get',
+    paths: ['/'],
+    scope: 'public',
+    tag: 'Service',
+    summary: 'What this service is, how it is, and how to go on',
+    description: 'A page for browsers, plain text for clients that do not ask for `text/html`.',
+    answer: { mediaType: 'text/html' },
+    faults: EVERY_ROUTE,
+  },
+  {
     id: 'openApi',
     method: 'get',
     paths: ['/openapi.json'],

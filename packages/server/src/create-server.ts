@@ -15,6 +15,7 @@ import { chatCompletionRoutes } from './routes/chat-completions.ts';
 import { checkpointRoutes } from './routes/checkpoints.ts';
 import { completionRoutes } from './routes/completions.ts';
 import { exportRoutes } from './routes/exports.ts';
+import { homeRoutes } from './routes/home.ts';
 import { healthRoutes } from './routes/health.ts';
 import { modelRoutes } from './routes/models.ts';
 import { previewModelRoutes } from './routes/preview-models.ts';
@@ -87,6 +88,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   sftJobRoutes(app, routeParts);
   trainingJobControlRoutes(app, routeParts);
   referenceRoutes(app);
+  homeRoutes(app, routeParts);
   return app;
 }
 

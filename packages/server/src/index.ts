@@ -9,6 +9,7 @@ export {
 } from './config.ts';
 export { createServer } from './create-server.ts';
 export { dataPaths } from './data-directory.ts';
+export { connectSnippets } from './pages/snippets.ts';
 export { SERVICE_VERSION } from './service-version.ts';
 export { ServerError, type ServerErrorCode } from './errors.ts';
 export { startService, type RunningService } from './service.ts';

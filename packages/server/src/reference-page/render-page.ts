@@ -1,6 +1,7 @@
 import type { OpenApiDocument, OpenApiOperation, OpenApiResponse } from '@trainyard/protocol';
 
-import { Html, html, prose } from './html.ts';
+import { Html, html, prose } from '../pages/html.ts';
+import { PAGE_ICON } from '../pages/page-icon.ts';
 import { PAGE_SCRIPT } from './page-script.ts';
 import { PAGE_STYLE } from './page-style.ts';
 import { renderFields, typeOf } from './render-schema.ts';
@@ -29,6 +30,7 @@ export function renderReferencePage(document: OpenApiDocument): string {
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <link rel="icon" href="${PAGE_ICON}" />
         <title>${document.info.title} API</title>
         <style>
           ${new Html(PAGE_STYLE)}

@@ -1,6 +1,6 @@
 import type { JsonSchema } from '@trainyard/protocol';
 
-import { html, type Html, prose } from './html.ts';
+import { html, type Html, prose } from '../pages/html.ts';
 
 /** The fields of an object schema as a table; fields of nested objects follow theirs, by path. */
 export function renderFields(schema: JsonSchema): Html {

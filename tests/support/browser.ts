@@ -1,0 +1,31 @@
+import { chromium, type Browser } from 'playwright-core';
+
+import { findBrowser } from '../../scripts/lib/browser.mjs';
+
+/** Whether there is a browser; where CI runs there must be. */
+export function hasBrowser(): boolean {
+  const found = findBrowser(process.env) !== null;
+  if (!found && process.env['CI'] !== undefined)
+    throw new Error('CI must open the pages in a browser: "node scripts/bootstrap.mjs --browser" says what is missing');
+  return found;
+}
+
+/** A Chromium without a window that reaches nothing but this machine. */
+export async function openBrowser(): Promise<Browser> {
+  return await chromium.launch({
+    executablePath: findBrowser(process.env)!,
+    args: [
+      // Test machines and containers run as root, where the sandbox does not start.
+      '--no-sandbox',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-default-apps',
+      '--disable-domain-reliability',
+      '--disable-sync',
+      '--metrics-recording-only',
+      '--no-first-run',
+      '--no-pings',
+      '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+    ],
+  });
+}
