@@ -1,4 +1,4 @@
-import { kebab, resolveConfig, SETTING_NAMES, type ServiceConfig, type SettingName } from '@trainyard/server';
+import { isSwitch, kebab, resolveConfig, SETTING_NAMES, type ServiceConfig, type SettingName } from '@trainyard/server';
 
 /** What `--help` says about each setting; a setting without a line does not compile. */
 const HELP = {
@@ -25,12 +25,20 @@ const HELP = {
   choiceRecordMegabytes: 'what all records may take, MB; the oldest go first (256)',
   schedulingPolicy: 'priority = lower priorities first; fcfs = in order of arrival (priority)',
   drainTimeoutMs: 'how long a shutdown waits for running requests (20000)',
+  allowedHosts: 'names that Host may have beside those of this machine, by commas; .example.com = all below it (none)',
+  allowedOrigins:
+    'origins whose pages may read answers, by commas; localhost = pages of this machine, * = all (localhost)',
+  allowNetwork: 'allows an address that other machines reach, without TLS',
+  bodyTimeoutMs: 'how long the body of a request may take to come in (600000)',
+  minBodyRate: 'slowest pace of a body, bytes a second over 20 s (500)',
   trainingDataDir: 'folder of .jsonl files that jobs may name by file: URLs (none)',
 } as const satisfies Record<SettingName, string>;
 
 /** Settings as options of a command line, for `parseOptions`: every setting is a flag, `--config FILE` names a config file. */
-export const SETTING_OPTIONS: Readonly<Record<string, { type: 'string' }>> = {
-  ...Object.fromEntries(SETTING_NAMES.map((name) => [kebab(name), { type: 'string' as const }])),
+export const SETTING_OPTIONS: Readonly<Record<string, { type: 'string' | 'boolean' }>> = {
+  ...Object.fromEntries(
+    SETTING_NAMES.map((name) => [kebab(name), { type: isSwitch(name) ? ('boolean' as const) : ('string' as const) }]),
+  ),
   config: { type: 'string' },
 };
 
@@ -51,6 +59,7 @@ export function settingsOf(values: Readonly<Record<string, unknown>>): ServiceCo
   for (const name of SETTING_NAMES) {
     const value = values[kebab(name)];
     if (typeof value === 'string') flags[name] = value;
+    if (value === true) flags[name] = 'on';
   }
   const configPath = typeof values['config'] === 'string' ? values['config'] : null;
   return resolveConfig({ flags, environment: process.env, configPath });

@@ -78,11 +78,18 @@ export interface Operation {
   readonly faults: readonly string[];
 }
 
-const EVERY_ROUTE = ['request.malformed', 'internal'];
+const EVERY_ROUTE = ['request.malformed', 'request.headers_too_large', 'request.host_not_allowed', 'internal'];
 const STORE = ['store.busy', 'store.unavailable', 'store.closed', 'store.corrupt'];
 const WRITES = ['store.disk_full', 'store.constraint_violated'];
 const KEY = ['request.unauthenticated', 'request.forbidden', ...STORE, ...EVERY_ROUTE];
-const BODY = ['request.invalid_json', 'request.invalid', 'request.body_too_large', 'request.unsupported_media_type'];
+const BODY = [
+  'request.invalid_json',
+  'request.invalid',
+  'request.body_too_large',
+  'request.unsupported_media_type',
+  'request.timeout',
+  'request.too_many',
+];
 const IDEMPOTENCY = ['request.idempotency_mismatch', 'request.idempotency_in_progress', ...WRITES];
 const MODEL_NAME = ['request.unknown_model', 'request.ambiguous_model', 'request.conflict'];
 const HOST = ['engine.host_lost', 'engine.internal'];
@@ -567,7 +574,7 @@ export const OPERATIONS: readonly Operation[] = [
     },
     upload: { mediaTypes: ['application/octet-stream'], description: 'The file.' },
     answer: AdapterFileSchema,
-    faults: [...KEY, ...WRITES, 'request.not_found', 'request.conflict', 'request.body_too_large'],
+    faults: [...KEY, ...BODY, ...WRITES, 'request.not_found', 'request.conflict'],
   },
   {
     id: 'commitAdapter',

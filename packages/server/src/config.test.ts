@@ -40,6 +40,17 @@ describe('resolveConfig', () => {
     });
   });
 
+  it('reads lists by commas', () => {
+    expect(resolveConfig(none)).toMatchObject({ allowedHosts: [], allowedOrigins: ['localhost'], allowNetwork: 'off' });
+    const environment = { TRAINYARD_ALLOWED_HOSTS: 'api.example,.b.example,*', TRAINYARD_ALLOW_NETWORK: 'on' };
+    const flags = { allowedOrigins: 'https://app.example:8443,localhost' };
+    expect(resolveConfig({ ...none, flags, environment })).toMatchObject({
+      allowedHosts: ['api.example', '.b.example', '*'],
+      allowedOrigins: ['https://app.example:8443', 'localhost'],
+      allowNetwork: 'on',
+    });
+  });
+
   it('keeps 0 as a value', () => {
     expect(resolveConfig({ ...none, flags: { port: '0', drainTimeoutMs: '0' } })).toMatchObject({
       port: 0,
@@ -64,6 +75,11 @@ describe('resolveConfig', () => {
       'TRAINYARD_API_KEY must be text of the form ^[\\x21-\\x7e]+$, got something else',
     ],
     [{ flags: { engineShare: '1' } }, 'flag --engine-share must be a number from 0.05 to 0.95, got "1"'],
+    [{ flags: { allowedHosts: 'http://a' } }, 'flag --allowed-hosts must be names by commas, got "http://a"'],
+    [
+      { flags: { allowedOrigins: 'app.example' } },
+      'flag --allowed-origins must be origins by commas, each with https://',
+    ],
     [{ configPath: '/nonexistent/trainyard.json' }, 'the config file /nonexistent/trainyard.json cannot be read'],
   ])('refuses %j', (sources, message) => {
     expect(() => resolveConfig({ ...none, ...sources })).toThrow(message);

@@ -54,6 +54,16 @@ export interface ServiceConfig {
   readonly drainTimeoutMs: number;
   /** absolute path of the folder whose .jsonl files every training key may train on through `file:` URLs; default null: none */
   readonly trainingDataDirectory: string | null;
+  /** names that `Host` may have beside the loopback ones; default none */
+  readonly allowedHosts: readonly string[];
+  /** origins whose pages may read answers; default `localhost`: pages of this machine */
+  readonly allowedOrigins: readonly string[];
+  /** `on`: may listen on an address that other machines reach; default `off` */
+  readonly allowNetwork: 'on' | 'off';
+  /** how long a request's body may take to come in, ms; default 600 000 */
+  readonly bodyTimeoutMs: number;
+  /** slowest pace of a body, bytes a second over 20 s; default 500 */
+  readonly minBodyRate: number;
 }
 
 /** The default model: Apache-2.0, 98 MB, trainable on two cores. */
@@ -71,9 +81,20 @@ interface SettingRule {
   max?: number;
   values?: readonly string[];
   pattern?: RegExp;
+  /** what `pattern` is in words */
+  form?: string;
+  /** on the command line the name alone means `on` */
+  isSwitch?: boolean;
   /** the value must not appear in a message */
   isSecret?: boolean;
 }
+
+/** Names without a port, by commas: `api.example,.internal.example,*`. */
+const HOST_LIST = /^(?:\*|\.?[\w.:-]+)(?:,(?:\*|\.?[\w.:-]+))*$/;
+/** Schemes with their hosts, by commas: `https://app.example,localhost`. */
+const ORIGIN_LIST = /^(?:\*|localhost|https?:\/\/[^\s/,]+)(?:,(?:\*|localhost|https?:\/\/[^\s/,]+))*$/;
+
+const ORIGIN_FORM = 'origins by commas, each with https:// or http:// and no path, or localhost, or *';
 
 /** One row a setting: where it comes from and what it must be. The flag is `--` and the kebab-case name. */
 const SETTINGS = {
@@ -101,7 +122,17 @@ const SETTINGS = {
   schedulingPolicy: { kind: 'string', environment: 'TRAINYARD_SCHEDULING_POLICY', values: ['priority', 'fcfs'] },
   drainTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_DRAIN_TIMEOUT_MS', min: 0, max: 3_600_000 },
   trainingDataDir: { kind: 'string', environment: 'TRAINYARD_TRAINING_DATA_DIR' },
+  allowedHosts: { kind: 'string', environment: 'TRAINYARD_ALLOWED_HOSTS', pattern: HOST_LIST, form: 'names by commas' },
+  allowedOrigins: { kind: 'string', environment: 'TRAINYARD_ALLOWED_ORIGINS', pattern: ORIGIN_LIST, form: ORIGIN_FORM },
+  allowNetwork: { kind: 'string', environment: 'TRAINYARD_ALLOW_NETWORK', values: ['on', 'off'], isSwitch: true },
+  bodyTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_BODY_TIMEOUT_MS', min: 1000, max: 86_400_000 },
+  minBodyRate: { kind: 'integer', environment: 'TRAINYARD_MIN_BODY_RATE', min: 1, max: 1_000_000_000 },
 } as const satisfies Record<string, SettingRule>;
+
+/** Whether the name of a setting alone, on the command line, means `on`. */
+export function isSwitch(name: SettingName): boolean {
+  return (SETTINGS[name] as SettingRule).isSwitch === true;
+}
 
 export type SettingName = keyof typeof SETTINGS;
 /** Names a command line may offer, with the environment variable each has. */
@@ -163,6 +194,11 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     schedulingPolicy: (text('schedulingPolicy') ?? 'priority') as 'priority' | 'fcfs',
     drainTimeoutMs: number('drainTimeoutMs') ?? 20_000,
     trainingDataDirectory: trainingDataDirectory === undefined ? null : resolve(trainingDataDirectory),
+    allowedHosts: text('allowedHosts')?.split(',') ?? [],
+    allowedOrigins: (text('allowedOrigins') ?? 'localhost').split(','),
+    allowNetwork: (text('allowNetwork') ?? 'off') as 'on' | 'off',
+    bodyTimeoutMs: number('bodyTimeoutMs') ?? 600_000,
+    minBodyRate: number('minBodyRate') ?? 500,
   });
 }
 
@@ -208,7 +244,8 @@ function checked(name: SettingName, value: unknown, source: string): string | nu
     if (typeof value !== 'string' || value === '') throw refuse('a non-empty string');
     if (setting.values !== undefined && !setting.values.includes(value))
       throw refuse(`one of ${setting.values.join(', ')}`);
-    if (setting.pattern?.test(value) === false) throw refuse(`text of the form ${setting.pattern.source}`);
+    if (setting.pattern?.test(value) === false)
+      throw refuse(setting.form ?? `text of the form ${setting.pattern.source}`);
     return value;
   }
   const numeric = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;

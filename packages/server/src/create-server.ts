@@ -5,8 +5,15 @@ import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, ty
 
 import { requireKeys } from './auth.ts';
 import { TrajectoryBodyReader } from './bodies/accept-trajectory-bodies.ts';
+import { BodyIntake } from './bodies/body-intake.ts';
+import { ByteBudget } from './bodies/byte-budget.ts';
+import { answerClientFault } from './client-faults.ts';
+import { shareAcrossOrigins } from './cross-origin.ts';
+import { refuseForeignHosts } from './host-check.ts';
 import { toErrorAnswer } from './http-faults.ts';
 import { acceptJsonBodies } from './json-body.ts';
+import { toLogLine } from './log-line.ts';
+import { trackRequestEnds } from './request-end.ts';
 import { RequestError } from './request-error.ts';
 import { refuseRouteMisses } from './route-misses.ts';
 import { artifactRoutes } from './routes/artifacts.ts';
@@ -31,6 +38,9 @@ import { compileValidator, toValidationItems, type ValidatedPart } from './valid
 /** Longer ones are refused by Node, so every name in a path reaches its route, which knows its own limit. */
 const MAX_PATH_PART_CHARACTERS = maxHeaderSize;
 
+/** So many of the largest JSON bodies may be coming in at a time; others wait for a moment. */
+const BODIES_AT_A_TIME = 32;
+
 /** Request ids that clients may choose: they are sent back and logged, so they are short and printable. */
 const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
 
@@ -40,17 +50,34 @@ const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
  * Every path also answers with a trailing slash. Every error answer is an `ErrorBody`; every answer carries `X-Request-Id`.
  */
 export function createServer(parts: ServerParts): FastifyInstance {
+  const limits = { ...DEFAULT_HTTP_LIMITS, ...parts.limits };
+  const { log = () => undefined } = parts;
   const routeParts: RouteParts = {
     clock: Date.now,
-    log: () => {},
+    allowedHosts: [],
+    allowedOrigins: ['localhost'],
     hasReasoningContent: false,
     keepsChoiceRecords: true,
     trainingDataDirectory: null,
     ...parts,
-    limits: { ...DEFAULT_HTTP_LIMITS, ...parts.limits },
+    log: (line) => log(toLogLine(line)),
+    limits,
+    intake: new BodyIntake({
+      windowBytes: Math.round((limits.minBodyBytesPerSecond * limits.bodyWindowMs) / 1000),
+      windowMs: limits.bodyWindowMs,
+      timeoutMs: limits.bodyTimeoutMs,
+      maxWaitMs: limits.maxBodyWaitMs,
+    }),
+    bodyBudgets: parts.bodyBudgets ?? {
+      requests: new ByteBudget(limits.chatBodyBytes * BODIES_AT_A_TIME),
+      uploads: new ByteBudget(limits.previewBodyBytes),
+    },
   };
   const app = Fastify({
-    bodyLimit: routeParts.limits.chatBodyBytes,
+    bodyLimit: limits.chatBodyBytes,
+    // Bodies have their own clock. This one ends what nobody reads: the rest of a body whose request was refused, say.
+    requestTimeout: limits.bodyTimeoutMs + limits.maxBodyWaitMs + limits.bodyWindowMs,
+    clientErrorHandler: answerClientFault,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_PATH_PART_CHARACTERS },
     // Paths that are no valid URL never reach a route.
     frameworkErrors: (error, request, reply) => {
@@ -61,15 +88,18 @@ export function createServer(parts: ServerParts): FastifyInstance {
       return typeof id === 'string' && REQUEST_ID.test(id) ? id : randomUUID().replaceAll('-', '');
     },
   });
+  trackRequestEnds(app);
   app.setValidatorCompiler(compileValidator);
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply, routeParts.log));
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
-    refuseEncodedBodies(request);
   });
+  refuseForeignHosts(app, routeParts.allowedHosts);
+  shareAcrossOrigins(app, routeParts.allowedOrigins);
+  app.addHook('onRequest', async (request) => refuseEncodedBodies(request));
   refuseRouteMisses(app);
   requireKeys(app, parts.store);
-  acceptJsonBodies(app);
+  acceptJsonBodies(app, routeParts);
 
   healthRoutes(app, routeParts);
   modelRoutes(app, routeParts);
@@ -111,7 +141,7 @@ function sendError(
   const fault = error instanceof Error ? translate(error as FastifyError, request) : error;
   const answer = toErrorAnswer(fault, request.routeOptions.config.scope);
   // Kept open, the connection takes the rest of a body in whose length is known, and the client reads this answer instead of a reset.
-  if (isOf(error, 'FST_ERR_CTP_BODY_TOO_LARGE') && request.headers['content-length'] !== undefined)
+  if (isOf(error, 'request.body_too_large') && request.headers['content-length'] !== undefined)
     reply.removeHeader('connection');
   // A client that left is no failure, and reads no answer.
   if (answer.isInternal && !reply.raw.destroyed)
@@ -142,12 +172,6 @@ function translate(error: FastifyError, request: FastifyRequest): Error {
     );
   }
   switch (error.code) {
-    case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new RequestError(
-        'request.body_too_large',
-        `The body is larger than the limit of ${request.routeOptions.bodyLimit} bytes for this route`,
-        { cause: error },
-      );
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return new RequestError(
         'request.unsupported_media_type',

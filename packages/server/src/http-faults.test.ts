@@ -66,7 +66,9 @@ describe('the answer to a failure', () => {
 
 test('what can be retried is no refusal of the request itself', () => {
   const retryable = Object.entries(HTTP_FAULTS).filter(([, fault]) => fault.retryable);
-  expect(retryable.map(([, fault]) => fault.status).filter((status) => ![409, 429, 503].includes(status))).toEqual([]);
+  expect(retryable.map(([, fault]) => fault.status).filter((status) => ![408, 409, 429, 503].includes(status))).toEqual(
+    [],
+  );
   for (const [, fault] of Object.entries(HTTP_FAULTS)) expect(fault.status).toBeGreaterThanOrEqual(400);
 });
 

@@ -1,5 +1,6 @@
 export type { InferenceBackend, TrainingQueue } from './backends.ts';
 export {
+  isSwitch,
   kebab,
   resolveConfig,
   SETTING_NAMES,

@@ -1,11 +1,14 @@
+import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
 
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { parse } from 'secure-json-parse';
 
 import { fieldDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from './json-depth.ts';
 import { jsonFaultPosition } from './json-fault.ts';
 import { RequestError } from './request-error.ts';
+import type { RouteParts } from './server-parts.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -16,26 +19,50 @@ declare module 'fastify' {
 
 /**
  * Parses JSON bodies. A syntax error is reported with its position; an empty body is no body; `__proto__` keys are dropped.
- * A top-level `seed` beyond 2^53 becomes a string of its digits, since a number would lose bits.
+ * Bytes that are no UTF-8 are refused. A top-level `seed` beyond 2^53 becomes a string of its digits, since a number would lose bits.
  */
-export function acceptJsonBodies(app: FastifyInstance): void {
+export function acceptJsonBodies(
+  app: FastifyInstance,
+  { intake, bodyBudgets }: Pick<RouteParts, 'intake' | 'bodyBudgets'>,
+): void {
   app.decorateRequest('bodyDigest', null);
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text: string, done) => {
-    if (request.headers['idempotency-key'] !== undefined)
-      request.bodyDigest = createHash('sha256').update(text).digest('hex');
+  app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: Readable) => {
+    const incoming = intake.open(request, payload, {
+      limit: request.routeOptions.bodyLimit,
+      budget: bodyBudgets.requests,
+    });
     try {
+      const bytes = await incoming.bytes();
+      if (request.headers['idempotency-key'] !== undefined)
+        request.bodyDigest = createHash('sha256').update(bytes).digest('hex');
+      const text = utf8Text(bytes);
       const body = parseJsonBody(text);
       const tooDeep = fieldDeeperThan(body, MAX_JSON_DEPTH);
-      done(tooDeep === null ? null : nestingFault(tooDeep), tooDeep === null ? keepSeedDigits(body, text) : undefined);
-    } catch (error) {
-      done(error as Error);
+      if (tooDeep !== null) throw nestingFault(tooDeep);
+      return keepSeedDigits(body, text);
+    } finally {
+      incoming.giveBack();
     }
   });
 }
 
 function nestingFault(loc: readonly string[]): RequestError {
   return RequestError.invalid([{ loc: [...loc], msg: TOO_DEEP, type: 'recursion_limit' }]);
+}
+
+/** The text of a JSON body, which is UTF-8 and nothing else. @throws {RequestError} `request.invalid_json` */
+export function utf8Text(bytes: Buffer): string {
+  const text = bytes.toString('utf8');
+  if (isUtf8(bytes)) return text;
+  // What cannot be decoded reads as U+FFFD: there the bytes of the text differ from those that were sent.
+  const decoded = Buffer.from(text, 'utf8');
+  let position = 0;
+  while (bytes[position] === decoded[position]) position += 1;
+  const reason = 'it is not UTF-8';
+  const items = [{ loc: ['body', position], msg: 'JSON decode error', type: 'json_invalid', ctx: { error: reason } }];
+  const message = `The body is not valid JSON, at byte ${position}: ${reason}; JSON is sent in UTF-8`;
+  throw new RequestError('request.invalid_json', message, { param: 'body', items });
 }
 
 /**

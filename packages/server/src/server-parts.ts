@@ -1,5 +1,7 @@
 import type { Blobs, Store } from '@trainyard/store';
 
+import type { BodyIntake } from './bodies/body-intake.ts';
+import type { ByteBudget } from './bodies/byte-budget.ts';
 import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from './backends.ts';
 
 /** Everything the HTTP side of the service is made of. */
@@ -15,12 +17,26 @@ export interface ServerParts {
   /** Receives one line for each failure that the client is told nothing about. Default: nothing is written. */
   log?: (line: string) => void;
   limits?: Partial<HttpLimits>;
+  /** Default: budgets made of the limits. */
+  bodyBudgets?: BodyBudgets;
   /** Reasoning is answered under its older name `reasoning_content` too. Default false. */
   hasReasoningContent?: boolean;
   /** Choices of trained models are kept under an id, for training to go by. Default true. */
   keepsChoiceRecords?: boolean;
   /** Folder whose files `file:` URLs of training data may name. Default null: none. */
   trainingDataDirectory?: string | null;
+  /** Names that `Host` may have beside the loopback ones; `.example.com` = all below it, `*` = all. Default: none. */
+  allowedHosts?: readonly string[];
+  /** Origins whose pages may read answers; `localhost` = all pages of this machine, `*` = all. Default `localhost`. */
+  allowedOrigins?: readonly string[];
+}
+
+/** What is charged for the bodies that are held while they come in. */
+export interface BodyBudgets {
+  /** JSON bodies, until they are parsed. */
+  readonly requests: ByteBudget;
+  /** Bodies with trajectories, until they are stored. */
+  readonly uploads: ByteBudget;
 }
 
 export interface HttpLimits {
@@ -31,16 +47,35 @@ export interface HttpLimits {
    * still for about 10 ms a MB; V8 has no strings of 2^29 characters.
    */
   previewBodyBytes: number;
+  /** Slowest pace at which a body may come in, bytes a second, over windows of `bodyWindowMs`. */
+  minBodyBytesPerSecond: number;
+  bodyWindowMs: number;
+  /** How long a whole body may take, ms. */
+  bodyTimeoutMs: number;
+  /** How long a body waits for room in memory before it is refused, ms. */
+  maxBodyWaitMs: number;
 }
 
-export const DEFAULT_HTTP_LIMITS: HttpLimits = { chatBodyBytes: 8_000_000, previewBodyBytes: 512_000_000 };
+export const DEFAULT_HTTP_LIMITS: HttpLimits = {
+  chatBodyBytes: 8_000_000,
+  previewBodyBytes: 512_000_000,
+  minBodyBytesPerSecond: 500,
+  bodyWindowMs: 20_000,
+  bodyTimeoutMs: 600_000,
+  maxBodyWaitMs: 60_000,
+};
 
 /** What routes are given: the parts with their defaults. */
 export interface RouteParts extends ServerParts {
   clock: () => number;
   log: (line: string) => void;
   limits: HttpLimits;
+  /** Reads every body. */
+  intake: BodyIntake;
+  bodyBudgets: BodyBudgets;
   hasReasoningContent: boolean;
   keepsChoiceRecords: boolean;
   trainingDataDirectory: string | null;
+  allowedHosts: readonly string[];
+  allowedOrigins: readonly string[];
 }

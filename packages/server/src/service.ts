@@ -10,6 +10,8 @@ import type { ServiceConfig } from './config.ts';
 import { createServer } from './create-server.ts';
 import { claimDataDirectory, dataPaths } from './data-directory.ts';
 import { ServerError } from './errors.ts';
+import { toLogLine } from './log-line.ts';
+import { isLoopbackName, ownNames } from './network-names.ts';
 import { AdapterImports } from './exports/adapter-import.ts';
 import { ExportWorker } from './exports/export-worker.ts';
 import { EmbeddedExchange } from './hosts/embedded-exchange.ts';
@@ -38,10 +40,12 @@ export interface RunningService {
 /**
  * Starts the whole service in this process and two child processes.
  *
- * @param log receives one line per thing worth knowing; never a secret
+ * @param logRaw receives one line per thing worth knowing; never a secret
  * @throws {ServerError} with a message for the person who runs it: port in use, missing or corrupt model, folder in use …
  */
-export async function startService(config: ServiceConfig, log: (line: string) => void): Promise<RunningService> {
+export async function startService(config: ServiceConfig, logRaw: (line: string) => void): Promise<RunningService> {
+  const log = (line: string) => logRaw(toLogLine(line));
+  refuseOpenNetwork(config);
   if (!existsSync(config.modelPath)) {
     throw new ServerError(
       'server.model_missing',
@@ -137,6 +141,9 @@ export async function startService(config: ServiceConfig, log: (line: string) =>
       hasReasoningContent: config.reasoningContent === 'on',
       keepsChoiceRecords: config.choiceRecords === 'on',
       trainingDataDirectory: config.trainingDataDirectory,
+      allowedHosts: [...ownNames(config.host), ...config.allowedHosts],
+      allowedOrigins: config.allowedOrigins,
+      limits: { bodyTimeoutMs: config.bodyTimeoutMs, minBodyBytesPerSecond: config.minBodyRate },
     });
     cleanups.push(() => Promise.all([worker.stop(), exports.stop(), imports.stop()]));
     const url = await listen(server, config);
@@ -156,6 +163,15 @@ export async function startService(config: ServiceConfig, log: (line: string) =>
     await undo();
     throw error;
   }
+}
+
+/** Keys and prompts would go over the network in the clear: that is for whoever starts the service to decide. */
+function refuseOpenNetwork({ host, allowNetwork }: ServiceConfig): void {
+  if (isLoopbackName(host) || allowNetwork === 'on') return;
+  throw new ServerError(
+    'server.config_invalid',
+    `listening on ${host} shows the API to other machines without TLS: add --allow-network, or keep 127.0.0.1 and put a proxy with TLS in front (its name goes into --allowed-hosts)`,
+  );
 }
 
 /** The end of the HTTP side: no new connections, then the answers in flight, then whatever is left. */

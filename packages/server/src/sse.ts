@@ -9,11 +9,10 @@ import type { FastifyReply } from 'fastify';
  */
 export function abortOnDisconnect(reply: FastifyReply): AbortSignal {
   const controller = new AbortController();
-  const response = reply.raw;
-  response.once('close', () => {
-    if (!response.writableFinished) controller.abort(new DOMException('the client went away', 'AbortError'));
+  const { end } = reply.request;
+  end.onEnd(() => {
+    if (end.isAbandoned) controller.abort(new DOMException('the client went away', 'AbortError'));
   });
-  if (response.destroyed) controller.abort();
   return controller.signal;
 }
 

@@ -6,9 +6,9 @@ import { type Blobs, FolderBlobs } from '@trainyard/store';
 
 import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
+import type { BodyIntake } from './body-intake.ts';
 import { BodyThread } from './body-thread-client.ts';
-import { ByteBudget } from './byte-budget.ts';
-import { bodyTooLarge, limitedBody } from './limited-body.ts';
+import type { ByteBudget } from './byte-budget.ts';
 import {
   ParsedTrajectoryBody,
   TRAJECTORY_BODIES,
@@ -19,53 +19,55 @@ import {
 /** Larger bodies are parsed in another thread. One of this size takes 10 ms here. */
 const INLINE_BYTES = 1_000_000;
 
-/**
- * Where bodies with trajectory groups are read: small ones in this thread, large ones in another. What is held of bodies that are still
- * coming in is bounded by the largest one that is accepted; further uploads wait, unread.
- */
+/** Where bodies with trajectory groups are read: small ones in this thread, large ones in another. */
 export class TrajectoryBodyReader {
   readonly #blobs: Blobs;
+  readonly #intake: BodyIntake;
   readonly #thread: BodyThread | null;
   readonly #budget: ByteBudget;
 
-  constructor(parts: Pick<RouteParts, 'blobs' | 'log' | 'limits'>) {
+  constructor(parts: Pick<RouteParts, 'blobs' | 'log' | 'intake' | 'bodyBudgets'>) {
     this.#blobs = parts.blobs;
+    this.#intake = parts.intake;
     // Only blobs in a folder can be written from another thread.
     this.#thread =
       parts.blobs instanceof FolderBlobs ? new BodyThread({ blobsFolder: parts.blobs.root }, parts.log) : null;
-    this.#budget = new ByteBudget(parts.limits.previewBodyBytes);
+    this.#budget = parts.bodyBudgets.uploads;
   }
 
-  /** @throws {RequestError} `request.body_too_large`, and as `ParsedTrajectoryBody.parse` */
+  /** @throws {RequestError} as `IncomingBody` and `ParsedTrajectoryBody.parse` */
   async read<Kind extends TrajectoryBodyKind>(
     request: FastifyRequest,
     payload: Readable,
     kind: Kind,
   ): Promise<TrajectoryBody<Kind>> {
     const limit = request.routeOptions.bodyLimit;
-    const declared = Number(request.headers['content-length'] ?? Number.NaN);
-    if (declared > limit) throw bodyTooLarge(limit);
-    const chunks = digested(request, limitedBody(payload, limit));
+    const incoming = this.#intake.open(request, payload, { limit, budget: this.#budget });
+    try {
+      const body = await this.#parsed(digested(request, incoming), kind);
+      const discard = () => {
+        body.discard();
+        incoming.giveBack();
+      };
+      return { summary: body.summary, store: (options, find) => body.store(options, find), discard };
+    } catch (error) {
+      incoming.giveBack();
+      throw error;
+    }
+  }
+
+  async #parsed<Kind extends TrajectoryBodyKind>(
+    chunks: AsyncGenerator<Buffer, undefined>,
+    kind: Kind,
+  ): Promise<TrajectoryBody<Kind>> {
     const first: Buffer[] = [];
     let numBytes = 0;
     // Left by hand, not by the loop: the rest is read on below.
     for (let next = await chunks.next(); ; next = await chunks.next()) {
-      if (next.done) return ParsedTrajectoryBody.parse(Buffer.concat(first).toString('utf8'), kind, this.#blobs);
+      if (next.done) return ParsedTrajectoryBody.parse(Buffer.concat(first), kind, this.#blobs);
       first.push(next.value);
       numBytes += next.value.length;
-      if (numBytes > INLINE_BYTES && this.#thread !== null) break;
-    }
-    const giveBack = await this.#budget.take(Number.isNaN(declared) ? limit : declared);
-    try {
-      const body = await this.#thread.read(joined(first, chunks), kind);
-      const discard = () => {
-        body.discard();
-        giveBack();
-      };
-      return { ...body, discard };
-    } catch (error) {
-      giveBack();
-      throw error;
+      if (numBytes > INLINE_BYTES && this.#thread !== null) return await this.#thread.read(joined(first, chunks), kind);
     }
   }
 
@@ -74,30 +76,58 @@ export class TrajectoryBodyReader {
   }
 }
 
-/**
- * Makes the routes of this scope read their JSON bodies with `reader`: `request.body` is a `TrajectoryBody`, which is discarded when the
- * answer is out.
- */
+/** Makes the routes of this scope read their JSON bodies with `reader`; they are handled in `withTrajectoryBody`. */
 export function acceptTrajectoryBodies(
   scope: FastifyInstance,
   reader: TrajectoryBodyReader,
   kind: TrajectoryBodyKind,
 ): void {
   scope.removeAllContentTypeParsers();
-  scope.addContentTypeParser('application/json', (request: FastifyRequest, payload: Readable) =>
-    reader.read(request, payload, kind),
-  );
+  scope.addContentTypeParser('application/json', async (request: FastifyRequest, payload: Readable) => {
+    const body = await reader.read(request, payload, kind);
+    const received = new ReceivedBody(body);
+    request.end.onEnd(() => received.onRequestEnd());
+    return received;
+  });
   scope.addHook('onRoute', (route) => {
     route.config = { ...route.config, body: TRAJECTORY_BODIES[kind] };
   });
-  scope.addHook('onResponse', async (request) => (request.body as TrajectoryBody | undefined)?.discard());
 }
 
-/** The body of a request of such a route. @throws {RequestError} `request.invalid` when it had none */
-export function trajectoryBodyOf<Kind extends TrajectoryBodyKind>(request: {
-  body: TrajectoryBody<Kind> | undefined;
-}): TrajectoryBody<Kind> {
-  if (request.body !== undefined) return request.body;
+/** A body between its parser and its route: whoever of the two is last gives its memory back. */
+export class ReceivedBody<Kind extends TrajectoryBodyKind = TrajectoryBodyKind> {
+  readonly body: TrajectoryBody<Kind>;
+  #isInUse = false;
+
+  constructor(body: TrajectoryBody<Kind>) {
+    this.body = body;
+  }
+
+  /** A route that has begun goes on without its client: it may be about to have its effect. */
+  onRequestEnd(): void {
+    if (!this.#isInUse) this.body.discard();
+  }
+
+  async use<Result>(act: (body: TrajectoryBody<Kind>) => Promise<Result>): Promise<Result> {
+    this.#isInUse = true;
+    try {
+      return await act(this.body);
+    } finally {
+      this.body.discard();
+    }
+  }
+}
+
+/**
+ * Runs `act` with the body of a request of such a route, which is discarded afterwards.
+ *
+ * @throws {RequestError} `request.invalid` when it had none
+ */
+export async function withTrajectoryBody<Kind extends TrajectoryBodyKind, Result>(
+  request: { body: ReceivedBody<Kind> | undefined },
+  act: (body: TrajectoryBody<Kind>) => Promise<Result>,
+): Promise<Result> {
+  if (request.body !== undefined) return await request.body.use(act);
   throw RequestError.invalid([{ loc: ['body'], msg: 'Field required', type: 'missing' }]);
 }
 

@@ -59,8 +59,7 @@ function addPiece(id: number, bytes: Uint8Array): void {
 function parseNext(): void {
   for (let next = current === null ? complete.shift() : undefined; next !== undefined; next = complete.shift()) {
     try {
-      const text = textOf(next.bytes);
-      const body = ParsedTrajectoryBody.parse(text, next.kind, blobs);
+      const body = ParsedTrajectoryBody.parse(joined(next.bytes), next.kind, blobs);
       current = { id: next.id, body, isStoring: false };
       send({ kind: 'parsed', id: next.id, summary: body.summary });
       return;
@@ -99,11 +98,11 @@ function forget(id: number): void {
   parseNext();
 }
 
-/** The bytes are let go piece by piece, so that a body is not held three times. */
-function textOf(bytes: Uint8Array[]): string {
-  const whole = Buffer.concat(bytes);
-  bytes.length = 0;
-  return whole.toString('utf8');
+/** The pieces are let go, so that a body is not held three times. */
+function joined(pieces: Uint8Array[]): Buffer {
+  const whole = Buffer.concat(pieces);
+  pieces.length = 0;
+  return whole;
 }
 
 function send(message: BodyThreadMessage): void {

@@ -11,7 +11,7 @@ import type { Blobs } from '@trainyard/store';
 
 import { toRecordLines } from '../choice-records/record-lines.ts';
 import { findWantedRecords, type FindRecords, type WantedRecords } from '../choice-records/wanted-records.ts';
-import { parseJsonBody } from '../json-body.ts';
+import { parseJsonBody, utf8Text } from '../json-body.ts';
 import { isDeeperThan, MAX_JSON_DEPTH } from '../json-depth.ts';
 import { RequestError } from '../request-error.ts';
 import { compileLargeBodyCheck } from '../validation.ts';
@@ -83,8 +83,8 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
   readonly #blobs: Blobs;
 
   /** @throws {RequestError} `request.invalid_json`, `request.invalid` */
-  static parse<Kind extends TrajectoryBodyKind>(text: string, kind: Kind, blobs: Blobs): ParsedTrajectoryBody<Kind> {
-    const body = parseJsonBody(text);
+  static parse<Kind extends TrajectoryBodyKind>(bytes: Buffer, kind: Kind, blobs: Blobs): ParsedTrajectoryBody<Kind> {
+    const body = parseJsonBody(utf8Text(bytes));
     checks[kind](body);
     return new ParsedTrajectoryBody(body as BodyFields[Kind] & { trajectory_groups: WireTrajectoryGroup[] }, blobs);
   }

@@ -140,11 +140,11 @@ function uploadRoute(app: FastifyInstance, parts: RouteParts, path: string): voi
           });
         }
         const limit = ADAPTER_FILES[name];
-        if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge(name, limit);
+        const options = { limit, budget: null, tooLarge: () => tooLarge(name, limit) };
         const key = name === 'adapter_config.json' ? upload.configKey : upload.weightsKey;
         const { sizeBytes } = await blobs.put(
           key,
-          request.body === undefined ? [] : limited(request.body, name, limit),
+          request.body === undefined ? [] : parts.intake.open(request, request.body, options),
         );
         // Deleted or committed while it came in: nothing names the blob any more.
         const current = await store.getAdapter(id);
@@ -165,16 +165,6 @@ function fileName(name: string): AdapterFileName {
     `An adapter has the files ${Object.keys(ADAPTER_FILES).join(' and ')}, not ${JSON.stringify(name.slice(0, 100))}`,
     { param: 'name' },
   );
-}
-
-async function* limited(payload: Readable, name: AdapterFileName, limit: number): AsyncGenerator<Uint8Array> {
-  let numBytes = 0;
-  // The stream must outlive a refusal: destroying it would close the connection before the answer is out.
-  for await (const chunk of payload.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    numBytes += chunk.length;
-    if (numBytes > limit) throw tooLarge(name, limit);
-    yield chunk;
-  }
 }
 
 function tooLarge(name: string, limit: number): RequestError {

@@ -16,7 +16,6 @@ import {
 import type { Artifact, ArtifactName } from '@trainyard/store';
 
 import { callerOf } from '../auth.ts';
-import { bodyTooLarge, limitedBody } from '../bodies/limited-body.ts';
 import { toListPage } from '../paging.ts';
 import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
@@ -72,9 +71,8 @@ export function artifactRoutes(app: FastifyInstance, parts: RouteParts): void {
     if (request.body === undefined)
       throw RequestError.invalid([{ loc: ['body'], msg: 'Field required', type: 'missing' }]);
     const limit = request.routeOptions.bodyLimit;
-    if (Number(request.headers['content-length'] ?? 0) > limit) throw bodyTooLarge(limit);
     const blobKey = `artifacts/${randomUUID()}`;
-    const file = new MeasuredFile(limitedBody(request.body, limit));
+    const file = new MeasuredFile(parts.intake.open(request, request.body, { limit, budget: null }));
     try {
       await blobs.putJsonLines(blobKey, file.lines());
       if (file.numLines === 0)

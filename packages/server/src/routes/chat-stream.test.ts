@@ -204,7 +204,7 @@ async function openStream(): Promise<{ port: number; socket: ReturnType<typeof c
   const socket = connect(port, '127.0.0.1');
   const body = JSON.stringify({ messages: [{ role: 'user', content: 'x' }], stream: true });
   socket.write(
-    `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${server.key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
   );
   return { port, socket };
 }

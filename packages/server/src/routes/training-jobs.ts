@@ -11,8 +11,9 @@ import type { JobEvent } from '@trainyard/store';
 
 import {
   acceptTrajectoryBodies,
-  trajectoryBodyOf,
+  type ReceivedBody,
   type TrajectoryBodyReader,
+  withTrajectoryBody,
 } from '../bodies/accept-trajectory-bodies.ts';
 import type { TrajectoryBody } from '../bodies/trajectory-body.ts';
 import { answerOnce, type Completes } from '../idempotency.ts';
@@ -29,13 +30,13 @@ export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodie
 
   void app.register(async (scope) => {
     acceptTrajectoryBodies(scope, bodies, 'job');
-    scope.post<{ Body: TrajectoryBody<'job'> | undefined }>(
+    scope.post<{ Body: ReceivedBody<'job'> | undefined }>(
       '/v1/preview/training-jobs',
       { config: { scope: 'training' }, bodyLimit: parts.limits.previewBodyBytes },
-      (request, reply) => {
-        const body = trajectoryBodyOf(request);
-        return answerOnce(store, request, reply, (completes) => createJob(request, body, completes));
-      },
+      (request, reply) =>
+        withTrajectoryBody(request, (body) =>
+          answerOnce(store, request, reply, (completes) => createJob(request, body, completes)),
+        ),
     );
   });
 

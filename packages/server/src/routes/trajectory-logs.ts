@@ -5,28 +5,29 @@ import type { LogTrajectoriesResponse } from '@trainyard/protocol';
 
 import {
   acceptTrajectoryBodies,
-  trajectoryBodyOf,
+  type ReceivedBody,
   type TrajectoryBodyReader,
+  withTrajectoryBody,
 } from '../bodies/accept-trajectory-bodies.ts';
 import type { TrajectoryBody } from '../bodies/trajectory-body.ts';
 import { answerOnce, type Completes } from '../idempotency.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { notFound, ownedModel } from './owned.ts';
 
-type LogRequest = FastifyRequest<{ Params: { model_id: string }; Body: TrajectoryBody<'log'> | undefined }>;
+type LogRequest = FastifyRequest<{ Params: { model_id: string }; Body: ReceivedBody<'log'> | undefined }>;
 
 /** POST /v1/preview/models/{model_id}/log: keeps the trajectories and puts their means on the latest checkpoint. */
 export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts, bodies: TrajectoryBodyReader): void {
   const { store, blobs } = parts;
   void app.register(async (scope) => {
     acceptTrajectoryBodies(scope, bodies, 'log');
-    scope.post<{ Params: { model_id: string }; Body: TrajectoryBody<'log'> | undefined }>(
+    scope.post<{ Params: { model_id: string }; Body: ReceivedBody<'log'> | undefined }>(
       '/v1/preview/models/:model_id/log',
       { config: { scope: 'training' }, bodyLimit: parts.limits.previewBodyBytes },
-      (request, reply) => {
-        const body = trajectoryBodyOf(request);
-        return answerOnce(store, request, reply, (completes) => log(request, body, completes));
-      },
+      (request, reply) =>
+        withTrajectoryBody(request, (body) =>
+          answerOnce(store, request, reply, (completes) => log(request, body, completes)),
+        ),
     );
   });
 

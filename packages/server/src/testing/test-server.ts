@@ -91,7 +91,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     inference: Inference,
     limits: Partial<HttpLimits> = {},
     trainingDataDirectory: string | null = null,
-    settings: Pick<ServerParts, 'keepsChoiceRecords'> = {},
+    settings: Pick<ServerParts, 'keepsChoiceRecords' | 'bodyBudgets'> = {},
   ): Promise<TestServer<Inference>> {
     const directory = await mkdtemp(join(tmpdir(), 'trainyard-http-'));
     const store = await SqliteStore.open(join(directory, 'trainyard.db'));

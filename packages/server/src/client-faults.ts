@@ -1,0 +1,52 @@
+import { randomUUID } from 'node:crypto';
+import { maxHeaderSize, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+
+import { toErrorAnswer } from './http-faults.ts';
+import { RequestError } from './request-error.ts';
+
+/** How long a client may go on sending after it was refused, ms, so that it reads the answer and no reset. */
+const LINGER_MS = 1_000;
+
+/** Connections that have had their answer. */
+const refused = new WeakSet<Socket>();
+
+/** Answers bytes that never become a request, which Node tells about: in the same shape as every error, then the connection ends. */
+export function answerClientFault(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (refused.has(socket)) return;
+  const response = (socket as { _httpMessage?: { headersSent: boolean } })._httpMessage;
+  if (error.code === 'ECONNRESET' || !socket.writable || response?.headersSent === true) {
+    socket.destroy();
+    return;
+  }
+  refused.add(socket);
+  // It matched no route.
+  const { status, body, headers } = toErrorAnswer(faultOf(error.code ?? ''), undefined);
+  const text = JSON.stringify(body);
+  const lines = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(text)}`,
+    'Connection: close',
+    `X-Request-Id: ${randomUUID().replaceAll('-', '')}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+  ];
+  socket.end(`${lines.join('\r\n')}\r\n\r\n${text}`);
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}
+
+function faultOf(code: string): RequestError {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new RequestError(
+        'request.headers_too_large',
+        `The path and the headers have more than ${maxHeaderSize} bytes together`,
+      );
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return new RequestError('request.body_too_large', 'The extensions of a chunk have more bytes than are read');
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new RequestError('request.timeout', 'The request did not come in within the time for it');
+    default:
+      return new RequestError('request.malformed', 'What was sent is no valid HTTP/1.1 request');
+  }
+}

@@ -1,0 +1,16 @@
+/** C0, C1 and what turns the direction of text or ends a line: none of them may act in a terminal or a log. */
+const ACTING = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
+
+/**
+ * A text as the log may hold it, whoever wrote it: what would act is written as its number, and only the first line begins at the margin, so
+ * that a text from outside can look like no entry of its own.
+ */
+export function toLogLine(text: string): string {
+  return text
+    .replaceAll(ACTING, (character) => {
+      if (character === '\n' || character === '\t') return character;
+      const code = character.codePointAt(0) ?? 0;
+      return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16)}`;
+    })
+    .replaceAll(/\n(?! {4})/g, '\n    ');
+}
