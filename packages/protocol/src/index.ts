@@ -66,6 +66,7 @@ export {
 export type { ModelCard, ModelList, ModelPermission } from './models.ts';
 export type { Health, PartCheck, SystemCheck, Version } from './service-status.ts';
 export { type Operation, OPERATIONS, type OperationScope } from './operations.ts';
+export { OPERATION_EXAMPLES, type OperationExample } from './operation-examples.ts';
 export {
   type JsonSchema,
   openApiDocument,

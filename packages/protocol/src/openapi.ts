@@ -2,6 +2,7 @@ import type { HttpFault } from './errors.ts';
 import { ErrorBodySchema, faultStatus } from './errors.ts';
 import { FIELD_DESCRIPTIONS } from './field-descriptions.ts';
 import { StreamErrorSchema } from './chat-response.ts';
+import { OPERATION_EXAMPLES, type OperationExample } from './operation-examples.ts';
 import { type Operation, OPERATIONS } from './operations.ts';
 
 /** A JSON schema as the document holds it. */
@@ -13,11 +14,18 @@ export interface OpenApiParameter {
   required: boolean;
   description: string;
   schema: JsonSchema;
+  example?: unknown;
+}
+
+/** What crosses the wire under one media type. */
+export interface OpenApiContent {
+  schema: JsonSchema;
+  example?: unknown;
 }
 
 export interface OpenApiResponse {
   description: string;
-  content: Record<string, { schema: JsonSchema }>;
+  content: Record<string, OpenApiContent>;
 }
 
 export interface OpenApiOperation {
@@ -28,7 +36,7 @@ export interface OpenApiOperation {
   /** What the key must be allowed to do. */
   'x-scope': string;
   parameters?: OpenApiParameter[];
-  requestBody?: { required: true; description?: string; content: Record<string, { schema: JsonSchema }> };
+  requestBody?: { required: true; description?: string; content: Record<string, OpenApiContent> };
   responses: Record<string, OpenApiResponse>;
   security: Record<string, string[]>[];
 }
@@ -36,6 +44,7 @@ export interface OpenApiOperation {
 export interface OpenApiDocument {
   openapi: '3.1.0';
   info: { title: string; version: string; description: string; license: { name: string; identifier: string } };
+  servers: { url: string; description: string }[];
   tags: { name: string; description: string }[];
   paths: Record<string, Record<string, OpenApiOperation>>;
   components: { schemas: Record<string, JsonSchema>; securitySchemes: Record<string, JsonSchema> };
@@ -46,6 +55,12 @@ const TAGS = [
   { name: 'Inference', description: 'Sample from the base model and from every trained model.' },
   { name: 'Training', description: 'Register models, train them on rollouts, read their checkpoints.' },
   { name: 'Service', description: 'How the service is. These take no key.' },
+];
+
+/** The first is what tools take: relative, since the document comes from the service that it describes. */
+const SERVERS = [
+  { url: '/', description: 'The service that this document comes from.' },
+  { url: 'http://127.0.0.1:8420', description: 'Where a service listens unless it is told otherwise.' },
 ];
 
 /**
@@ -75,6 +90,7 @@ export function openApiDocument(options: {
       description: 'One service that samples from language models and trains them.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
+    servers: SERVERS,
     tags: TAGS,
     paths,
     components: {
@@ -112,32 +128,40 @@ function toOperation(
   };
 }
 
-function toRequestBody({ body, upload }: Operation, components: Components): Pick<OpenApiOperation, 'requestBody'> {
+const exampleOf = ({ id }: Operation): OperationExample => OPERATION_EXAMPLES[id] ?? {};
+const withExample = <Part extends object>(part: Part, example: unknown): Part & { example?: unknown } =>
+  example === undefined ? part : { ...part, example };
+
+function toRequestBody(operation: Operation, components: Components): Pick<OpenApiOperation, 'requestBody'> {
+  const { body, upload } = operation;
+  const example = exampleOf(operation).body;
   if (body !== undefined) {
-    return { requestBody: { required: true, content: { 'application/json': { schema: components.reference(body) } } } };
+    const content = { 'application/json': withExample({ schema: components.reference(body) }, example) };
+    return { requestBody: { required: true, content } };
   }
   if (upload === undefined) return {};
   const { mediaTypes, description } = upload;
-  const content = Object.fromEntries(mediaTypes.map((type) => [type, { schema: { type: 'string' } }]));
+  const content = Object.fromEntries(
+    mediaTypes.map((type) => [type, withExample({ schema: { type: 'string' } }, example)]),
+  );
   return { requestBody: { required: true, description, content } };
 }
 
-function toParameters({ pathParameters = {}, query, isIdempotent }: Operation): OpenApiParameter[] {
-  const inPath = Object.entries(pathParameters).map(([name, description]): OpenApiParameter => ({
-    name,
-    in: 'path',
-    required: true,
-    description,
-    schema: { type: 'string', minLength: 1 },
-  }));
+function toParameters(operation: Operation): OpenApiParameter[] {
+  const { pathParameters = {}, query, isIdempotent } = operation;
+  const example = exampleOf(operation);
+  const inPath = Object.entries(pathParameters).map(([name, description]): OpenApiParameter =>
+    withExample(
+      { name, in: 'path', required: true, description, schema: { type: 'string', minLength: 1 } },
+      example.path?.[name],
+    ),
+  );
   const inQuery = Object.entries((query?.properties ?? {}) as Record<string, JsonSchema>).map(
-    ([name, { description, ...schema }]): OpenApiParameter => ({
-      name,
-      in: 'query',
-      required: false,
-      description: String(description),
-      schema,
-    }),
+    ([name, { description, ...schema }]): OpenApiParameter =>
+      withExample(
+        { name, in: 'query', required: false, description: String(description), schema },
+        example.query?.[name],
+      ),
   );
   const key: OpenApiParameter = {
     name: 'Idempotency-Key',
@@ -151,32 +175,29 @@ function toParameters({ pathParameters = {}, query, isIdempotent }: Operation): 
 
 function toAnswers(operation: Operation, components: Components): Record<string, OpenApiResponse> {
   const { answer, chunk, otherAnswers = {} } = operation;
+  const example = exampleOf(operation);
   const json = (schema: object) => ({ 'application/json': { schema: components.reference(schema) } });
-  const content =
-    'mediaType' in answer ? { [answer.mediaType as string]: { schema: { type: 'string' } } } : json(answer);
-  const stream =
-    chunk === undefined
-      ? {}
-      : {
-          'text/event-stream': {
-            schema: toEventStream([chunk, StreamErrorSchema].map((event) => components.reference(event))),
-          },
-        };
+  const content: Record<string, OpenApiContent> =
+    'mediaType' in answer
+      ? { [answer.mediaType as string]: { schema: { type: 'string' } } }
+      : { 'application/json': withExample({ schema: components.reference(answer) }, example.answer) };
+  if (chunk !== undefined) {
+    const schema = toEventSchema([chunk, StreamErrorSchema].map((event) => components.reference(event)));
+    content['text/event-stream'] = withExample({ schema }, example.chunk);
+  }
   const answers: Record<string, OpenApiResponse> = {
-    200: { description: 'Done.', content: { ...content, ...stream } },
+    200: { description: 'Done.', content },
   };
   for (const [status, { description, schema }] of Object.entries(otherAnswers))
     answers[status] = { description, content: json(schema) };
   return answers;
 }
 
-/** A stream is text; what its events are is said beside it. */
-function toEventStream(events: JsonSchema[]): JsonSchema {
+/** As most tools expect it, the schema under `text/event-stream` is that of the `data` of one event. */
+function toEventSchema(events: JsonSchema[]): JsonSchema {
   return {
-    type: 'string',
-    description: 'Events `data: <JSON>`, the last one `data: [DONE]`.',
-    contentMediaType: 'text/event-stream',
-    'x-event': { anyOf: events },
+    description: 'The `data` of each event of the stream is one of these; that of the last one is the text `[DONE]`.',
+    anyOf: events,
   };
 }
 

@@ -157,9 +157,8 @@ function renderOperation({ path, method, operation }: Placed): Html {
 
 function contentOf({ content }: Pick<OpenApiResponse, 'content'>): Html {
   return html`${Object.entries(content).map(([mediaType, { schema }], index) => {
-    const event = schema['x-event'];
-    const type = typeOf(event === undefined ? schema : (event as typeof schema));
-    return html`${index === 0 ? '' : ', or '}${type}${event === undefined ? '' : ' events'} as
+    const isStream = mediaType === 'text/event-stream';
+    return html`${index === 0 ? '' : ', or '}${typeOf(schema)}${isStream ? ' events' : ''} as
       <code>${mediaType}</code>`;
   })}`;
 }

@@ -28,9 +28,9 @@ export function answerFault(operation: OpenApiOperation, status: number, body: u
 
 /** What is wrong with an event of a stream by the document, or null. */
 export function eventFault(operation: OpenApiOperation, event: unknown): string | null {
-  const schema = operation.responses[200]?.content['text/event-stream']?.schema['x-event'];
+  const schema = operation.responses[200]?.content['text/event-stream']?.schema;
   if (schema === undefined) return `${operation.operationId} documents no stream`;
-  return schemaFault(`${operation.operationId} event`, schema as JsonSchema, event);
+  return schemaFault(`${operation.operationId} event`, schema, event);
 }
 
 /** Turns every JSON answer that the document does not describe into a 500 which says so. */

@@ -1,0 +1,351 @@
+/** What one call of an operation looks like. A test holds each against the schemas and sends it to the routes. */
+export interface OperationExample {
+  /** A value for each parameter of the path. */
+  readonly path?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string | number>>;
+  /** A JSON body; the text of an upload that is text. */
+  readonly body?: unknown;
+  /** The answer with status 200, where it is JSON. */
+  readonly answer?: unknown;
+  /** One event of the stream. */
+  readonly chunk?: unknown;
+}
+
+const BASE_MODEL = 'HuggingFaceTB/SmolLM2-135M-Instruct';
+const MODEL_ID = '3f0c1f52-6a0e-4f0e-9c55-0d1f6b0a7c11';
+const JOB_ID = 'b0a5c7de-93a4-4b06-8d5e-0f3f7f1f2a22';
+const EXPORT_ID = '5d3b8a90-1c2e-4e7a-a1f4-2b9c8d7e6f33';
+const ADAPTER_ID = '9e1f2a3b-4c5d-4e6f-8a7b-8c9d0e1f2a44';
+const ARTIFACT_ID = '7c6b5a49-3827-4615-9403-f2e1d0c9b855';
+const DIGEST = 'b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c';
+const CREATED = 1_767_225_600;
+
+const question = { role: 'user', content: 'Is the sky blue? Answer yes or no.' };
+const model = 'local/demo/yes-or-no:step3';
+
+const usage = {
+  prompt_tokens: 41,
+  total_tokens: 43,
+  completion_tokens: 2,
+  prompt_tokens_details: { cached_tokens: 40 },
+  completion_tokens_details: null,
+};
+
+const completion = {
+  id: 'chatcmpl-2a6f0e0f5b7c4a31',
+  object: 'chat.completion',
+  created: CREATED,
+  model,
+  choices: [
+    {
+      index: 0,
+      message: {
+        role: 'assistant',
+        content: 'Yes',
+        refusal: null,
+        annotations: null,
+        audio: null,
+        function_call: null,
+        reasoning: null,
+      },
+      logprobs: {
+        content: [
+          { token: 'Yes', logprob: -0.41, bytes: [89, 101, 115], top_logprobs: [] },
+          {
+            token: '<|im_end|>',
+            logprob: -0.02,
+            bytes: [60, 124, 105, 109, 95, 101, 110, 100, 124, 62],
+            top_logprobs: [],
+          },
+        ],
+      },
+      finish_reason: 'stop',
+      stop_reason: null,
+      token_ids: null,
+      routed_experts: null,
+      record_id: 'rec-4b1f0a9c8e7d6f5a',
+    },
+  ],
+  service_tier: null,
+  system_fingerprint: 'trainyard-b5bb9d80',
+  usage,
+  prompt_logprobs: null,
+  prompt_token_ids: null,
+  prompt_text: null,
+  kv_transfer_params: null,
+  ec_transfer_params: null,
+  metrics: null,
+};
+
+const lora = {
+  rank: 8,
+  alpha: 16,
+  targets: ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj'],
+  dropout: 0,
+  init_seed: 0,
+  init_from: null,
+};
+
+const registeredModel = {
+  id: MODEL_ID,
+  entity: 'local',
+  project: 'demo',
+  name: 'yes-or-no',
+  base_model: BASE_MODEL,
+  run_id: null,
+  lora,
+};
+
+const job = {
+  id: JOB_ID,
+  model_id: MODEL_ID,
+  kind: 'rl',
+  status: 'running',
+  is_paused: false,
+  created_at: CREATED,
+  started_at: CREATED + 1,
+  finished_at: null,
+  start_step: 3,
+  error_message: null,
+  config: { learning_rate: 1e-4 },
+  ignored_config_keys: [],
+  num_gradient_steps_done: 1,
+  counts: null,
+  group_outcomes: ['trained'],
+  warnings: [],
+};
+const supervisedJob = {
+  ...job,
+  kind: 'sft',
+  status: 'queued',
+  started_at: null,
+  start_step: null,
+  group_outcomes: null,
+};
+
+const trajectory = (reward: number) => ({
+  messages_and_choices: [question, completion.choices[0]],
+  reward,
+});
+const group = { trajectories: [trajectory(1), trajectory(0)] };
+
+const artifact = {
+  id: ARTIFACT_ID,
+  entity: 'local',
+  project: 'demo',
+  name: 'facts',
+  version: 'v0',
+  url: 'wandb-artifact:///local/demo/facts:v0',
+  file_name: 'train.jsonl',
+  size_bytes: 2048,
+  num_lines: 12,
+  digest: DIGEST,
+  created_at: CREATED,
+};
+const artifactName = { entity: 'local', project: 'demo', name: 'facts' };
+
+const exported = {
+  id: EXPORT_ID,
+  model_id: MODEL_ID,
+  step: 3,
+  format: 'peft',
+  dtype: 'f32',
+  status: 'succeeded',
+  created_at: CREATED,
+  finished_at: CREATED + 9,
+  source_digest: DIGEST,
+  files: [{ name: 'adapter_model.safetensors', size_bytes: 9_789_440, sha256: DIGEST }],
+  parity: {
+    num_tokens: 64,
+    mean_abs_difference: 2e-6,
+    max_abs_difference: 1e-5,
+    computed_by: 'trainer',
+    adapter_effect: 0.21,
+  },
+  error_message: null,
+};
+
+const adapter = {
+  id: ADAPTER_ID,
+  name: `adapter:${ADAPTER_ID}`,
+  base_model: BASE_MODEL,
+  status: 'ready',
+  created_at: CREATED,
+  lora: { rank: 8, alpha: 16, targets: ['q_proj', 'v_proj'] },
+  digest: DIGEST,
+};
+
+const modelCard = {
+  id: model,
+  object: 'model',
+  created: CREATED,
+  owned_by: 'local',
+  root: BASE_MODEL,
+  parent: BASE_MODEL,
+  max_model_len: 8192,
+  permission: [],
+};
+
+/** A page with one item. */
+const page = <Item extends { id: string }>(item: Item) => ({
+  object: 'list',
+  data: [item],
+  first_id: item.id,
+  last_id: item.id,
+  has_more: false,
+});
+
+/** By the id of the operation. */
+export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
+  createChatCompletion: {
+    body: { model: 'yes-or-no', messages: [question], max_tokens: 8, logprobs: true },
+    answer: completion,
+    chunk: {
+      id: completion.id,
+      object: 'chat.completion.chunk',
+      created: CREATED,
+      model,
+      choices: [{ index: 0, delta: { content: 'Yes' }, logprobs: null, finish_reason: null }],
+    },
+  },
+  createCompletion: {
+    body: { model: BASE_MODEL, prompt: 'The sky is', max_tokens: 4 },
+    answer: {
+      id: 'cmpl-2a6f0e0f5b7c4a31',
+      object: 'text_completion',
+      created: CREATED,
+      model: BASE_MODEL,
+      choices: [
+        {
+          index: 0,
+          text: ' blue and clear today',
+          logprobs: null,
+          finish_reason: 'length',
+          stop_reason: null,
+          token_ids: null,
+          prompt_logprobs: null,
+          prompt_token_ids: null,
+        },
+      ],
+      service_tier: null,
+      system_fingerprint: 'trainyard-base',
+      usage: { ...usage, prompt_tokens: 3, total_tokens: 7, completion_tokens: 4, prompt_tokens_details: null },
+      kv_transfer_params: null,
+    },
+    chunk: {
+      id: 'cmpl-2a6f0e0f5b7c4a31',
+      object: 'text_completion',
+      created: CREATED,
+      model: BASE_MODEL,
+      choices: [{ index: 0, text: ' blue', logprobs: null, finish_reason: null, stop_reason: null, token_ids: null }],
+    },
+  },
+  tokenize: {
+    body: { model: BASE_MODEL, prompt: 'The sky is', return_token_strs: true },
+    answer: { count: 3, max_model_len: 8192, tokens: [504, 6376, 314], token_strs: ['The', ' sky', ' is'] },
+  },
+  detokenize: {
+    body: { model: BASE_MODEL, tokens: [504, 6376, 314] },
+    answer: { prompt: 'The sky is' },
+  },
+  listModels: { answer: { object: 'list', data: [modelCard] } },
+  retrieveModel: { path: { model: 'yes-or-no' }, answer: modelCard },
+  createModel: {
+    body: { project: 'demo', name: 'yes-or-no', base_model: BASE_MODEL, lora: { rank: 8 } },
+    answer: registeredModel,
+  },
+  deleteModel: {
+    path: { model_id: MODEL_ID },
+    answer: { model_id: MODEL_ID, deleted_checkpoints: 4, deleted_run: false },
+  },
+  listCheckpoints: {
+    path: { model_id: MODEL_ID },
+    query: { limit: 1, order: 'desc' },
+    answer: page({ id: `${MODEL_ID}:3`, step: 3, metrics: { 'train/reward': 0.62 } }),
+  },
+  deleteCheckpoints: {
+    path: { model_id: MODEL_ID },
+    body: { steps: [1, 2] },
+    answer: { deleted_count: 2, not_found_steps: [] },
+  },
+  logTrajectories: {
+    path: { model_id: MODEL_ID },
+    body: { split: 'val', trajectory_groups: [group] },
+    answer: { model_id: MODEL_ID, num_trajectories: 2 },
+  },
+  createTrainingJob: {
+    body: { model_id: MODEL_ID, trajectory_groups: [group], experimental_config: { learning_rate: 1e-4 } },
+    answer: {
+      ...job,
+      status: 'queued',
+      started_at: null,
+      start_step: null,
+      num_gradient_steps_done: 0,
+      group_outcomes: null,
+    },
+  },
+  createSftTrainingJob: {
+    body: { model_id: MODEL_ID, training_data_url: artifact.url, config: { batch_size: 2, learning_rate: 1e-3 } },
+    answer: { ...supervisedJob, config: { batch_size: 2, learning_rate: 1e-3 }, num_gradient_steps_done: 0 },
+  },
+  uploadArtifact: {
+    path: artifactName,
+    query: { file_name: 'train.jsonl' },
+    body: `${JSON.stringify({ messages: [question, { role: 'assistant', content: 'Yes' }] })}\n`,
+    answer: artifact,
+  },
+  listArtifacts: { query: { limit: 20 }, answer: page(artifact) },
+  listArtifactVersions: { path: artifactName, query: { order: 'desc' }, answer: page(artifact) },
+  retrieveArtifact: { path: { ...artifactName, version: 'latest' }, answer: artifact },
+  deleteArtifact: { path: { ...artifactName, version: 'v0' }, answer: { id: ARTIFACT_ID, version: 'v0' } },
+  retrieveTrainingJob: { path: { job_id: JOB_ID }, answer: job },
+  listTrainingJobs: { path: { model_id: MODEL_ID }, query: { order: 'desc' }, answer: page(job) },
+  cancelTrainingJob: {
+    path: { job_id: JOB_ID },
+    answer: { ...job, status: 'cancelled', finished_at: CREATED + 5, error_message: 'The job was cancelled' },
+  },
+  pauseTrainingJob: { path: { job_id: JOB_ID }, answer: { ...job, status: 'queued', is_paused: true } },
+  resumeTrainingJob: { path: { job_id: JOB_ID }, answer: { ...job, status: 'queued' } },
+  listTrainingEvents: {
+    path: { job_id: JOB_ID },
+    query: { limit: 100 },
+    answer: page({
+      id: `${JOB_ID}:2`,
+      type: 'gradient_step',
+      data: { 'loss/train': -0.012, 'loss/grad_norm': 0.31 },
+    }),
+  },
+  createExport: {
+    path: { model_id: MODEL_ID },
+    body: { format: 'peft', step: 3 },
+    answer: { ...exported, status: 'queued', finished_at: null, files: [], parity: null },
+  },
+  listExports: { path: { model_id: MODEL_ID }, query: { limit: 20 }, answer: page(exported) },
+  retrieveExport: { path: { model_id: MODEL_ID, export_id: EXPORT_ID }, answer: exported },
+  downloadExportFile: { path: { model_id: MODEL_ID, export_id: EXPORT_ID, name: 'adapter_model.safetensors' } },
+  deleteExport: { path: { model_id: MODEL_ID, export_id: EXPORT_ID }, answer: { id: EXPORT_ID, deleted: true } },
+  createAdapter: {
+    body: { base_model: BASE_MODEL },
+    answer: { ...adapter, status: 'uploading', lora: null, digest: null },
+  },
+  listAdapters: { query: { limit: 20 }, answer: page(adapter) },
+  retrieveAdapter: { path: { adapter_id: ADAPTER_ID }, answer: adapter },
+  uploadAdapterFile: {
+    path: { adapter_id: ADAPTER_ID, name: 'adapter_config.json' },
+    answer: { adapter_id: ADAPTER_ID, name: 'adapter_config.json', size_bytes: 612 },
+  },
+  commitAdapter: { path: { adapter_id: ADAPTER_ID }, answer: adapter },
+  deleteAdapter: { path: { adapter_id: ADAPTER_ID }, answer: { id: ADAPTER_ID, deleted: true } },
+  health: { answer: { status: 'ok' } },
+  systemCheck: {
+    answer: {
+      api: true,
+      database: true,
+      cpu_queue: { success: true, duration: 0.004, errors: [] },
+      gpu_queue: { success: true, duration: 0.003, errors: [] },
+    },
+  },
+  version: { answer: { version: '0.1.0' } },
+  openApi: { answer: { openapi: '3.1.0' } },
+  reference: {},
+};
