@@ -13,9 +13,10 @@ const ENVIRONMENTS = {
     size: '800 MB',
     pipOptions: ['--no-compile', '--no-deps', '--only-binary=:all:'],
   },
+  generator: { requirements: 'requirements-generator.txt', size: '85 MB', pipOptions: ['--no-compile'] },
 };
 
-/** @typedef {keyof typeof ENVIRONMENTS} PythonEnvironmentName `art`: ART's training client; `clients`: everything that only samples */
+/** @typedef {keyof typeof ENVIRONMENTS} PythonEnvironmentName `art`: ART's training client; `clients`: everything that only samples; `generator`: makes a client from the OpenAPI document */
 
 /**
  * @param {string} root the repository

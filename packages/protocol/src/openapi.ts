@@ -142,10 +142,16 @@ function toRequestBody(operation: Operation, components: Components): Pick<OpenA
   if (upload === undefined) return {};
   const { mediaTypes, description } = upload;
   const content = Object.fromEntries(
-    mediaTypes.map((type) => [type, withExample({ schema: { type: 'string' } }, example)]),
+    mediaTypes.map((type) => [type, withExample({ schema: textOrBytes(type) }, example)]),
   );
   return { requestBody: { required: true, description, content } };
 }
+
+/** Generators of clients take bytes where the format says so. */
+const textOrBytes = (mediaType: string): JsonSchema => ({
+  type: 'string',
+  ...(mediaType === 'application/octet-stream' && { format: 'binary' }),
+});
 
 function toParameters(operation: Operation): OpenApiParameter[] {
   const { pathParameters = {}, query, isIdempotent } = operation;
@@ -179,7 +185,7 @@ function toAnswers(operation: Operation, components: Components): Record<string,
   const json = (schema: object) => ({ 'application/json': { schema: components.reference(schema) } });
   const content: Record<string, OpenApiContent> =
     'mediaType' in answer
-      ? { [answer.mediaType as string]: { schema: { type: 'string' } } }
+      ? { [answer.mediaType as string]: { schema: textOrBytes(answer.mediaType as string) } }
       : { 'application/json': withExample({ schema: components.reference(answer) }, example.answer) };
   if (chunk !== undefined) {
     const schema = toEventSchema([chunk, StreamErrorSchema].map((event) => components.reference(event)));
