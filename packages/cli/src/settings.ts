@@ -5,7 +5,7 @@ const HELP = {
   host: 'address to listen on (127.0.0.1)',
   port: 'TCP port, 0 = any free one (8420)',
   dataDir: 'folder for the database, checkpoints and models (.trainyard)',
-  apiKey: 'fixes the first admin key',
+  apiKey: 'the admin key of the service; another one replaces it (made up at the first start)',
   entity: 'owner of everything made without an explicit entity (local)',
   model: 'GGUF file of the base model (SmolLM2-135M-Instruct)',
   modelId: 'id under which the base model is served',

@@ -145,6 +145,13 @@ export {
   type WireSftLine,
 } from './sft.ts';
 export {
+  type ApiKeyList,
+  type ApiKeyObject,
+  type CreatedKeyObject,
+  type CreateKeyRequest,
+  CreateKeyRequestSchema,
+} from './keys.ts';
+export {
   ADAPTER_FILES,
   type AdapterFileName,
   type AdapterFileObject,

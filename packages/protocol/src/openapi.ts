@@ -54,7 +54,7 @@ const SECURITY_SCHEME = 'apiKey';
 const TAGS = [
   { name: 'Inference', description: 'Sample from the base model and from every trained model.' },
   { name: 'Training', description: 'Register models, train them on rollouts, read their checkpoints.' },
-  { name: 'Service', description: 'How the service is. These take no key.' },
+  { name: 'Service', description: 'How the service is, and who may use it. What only tells how it is takes no key.' },
 ];
 
 /** The first is what tools take: relative, since the document comes from the service that it describes. */

@@ -165,6 +165,18 @@ const exported = {
   error_message: null,
 };
 
+const apiKey = {
+  id: '5f1c2f0a-7f7e-4a53-9a0f-0b3c6a1d2e4f',
+  object: 'api_key',
+  name: 'ci',
+  entity: 'local',
+  scopes: ['inference', 'training'],
+  hint: 'ty-AAAA',
+  is_service_key: false,
+  created_at: 1_780_000_000,
+  expires_at: 1_800_000_000,
+  revoked_at: null,
+};
 const adapter = {
   id: ADAPTER_ID,
   name: `adapter:${ADAPTER_ID}`,
@@ -336,6 +348,12 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
   },
   commitAdapter: { path: { adapter_id: ADAPTER_ID }, answer: adapter },
   deleteAdapter: { path: { adapter_id: ADAPTER_ID }, answer: { id: ADAPTER_ID, deleted: true } },
+  createKey: {
+    body: { name: 'ci', scopes: ['inference', 'training'], expires_at: 1_800_000_000 },
+    answer: { ...apiKey, secret: 'ty-AAAA_an-example-that-is-no-key_AAAAAAAAAAAAAAAAAAAA' },
+  },
+  listKeys: { answer: { object: 'list', data: [apiKey] } },
+  revokeKey: { path: { key_id: apiKey.id }, answer: { ...apiKey, revoked_at: 1_790_000_000 } },
   health: { answer: { status: 'ok' } },
   systemCheck: {
     answer: {

@@ -21,6 +21,7 @@ import {
   ExportPageSchema,
   ExportSchema,
 } from './exchange.ts';
+import { ApiKeyListSchema, ApiKeySchema, CreatedKeySchema, CreateKeyRequestSchema } from './keys.ts';
 import { ModelCardSchema, ModelListSchema } from './models.ts';
 import {
   CheckpointPageSchema,
@@ -610,6 +611,45 @@ export const OPERATIONS: readonly Operation[] = [
     pathParameters: ADAPTER_ID,
     answer: DeletedSchema,
     faults: [...KEY, ...BODY, ...WRITES, 'request.not_found'],
+  },
+  {
+    id: 'createKey',
+    method: 'post',
+    paths: ['/v1/keys'],
+    scope: 'admin',
+    tag: 'Service',
+    summary: 'Make a key',
+    description:
+      "The secret is in this answer and nowhere else. A key of the service's own entity may make keys for other entities, which have models and jobs of their own.",
+    isIdempotent: true,
+    body: CreateKeyRequestSchema,
+    answer: CreatedKeySchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found'],
+  },
+  {
+    id: 'listKeys',
+    method: 'get',
+    paths: ['/v1/keys'],
+    scope: 'admin',
+    tag: 'Service',
+    summary: 'Keys, without their secrets',
+    description: "Those of the caller's entity; a key of the service's own entity sees all.",
+    answer: ApiKeyListSchema,
+    faults: KEY,
+  },
+  {
+    id: 'revokeKey',
+    method: 'delete',
+    paths: ['/v1/keys/{key_id}'],
+    scope: 'admin',
+    tag: 'Service',
+    summary: 'Revoke a key',
+    description:
+      'It is refused at once, and answers that it is being sent end within a second. Revoking a revoked key changes nothing.',
+    pathParameters: { key_id: 'Id of the key.' },
+    isIdempotent: true,
+    answer: ApiKeySchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found'],
   },
   {
     id: 'health',

@@ -35,6 +35,7 @@ import {
 import { delay } from './delay.ts';
 import { TrainingFailedError, TrainyardApiError } from './errors.ts';
 import { Exports } from './exports.ts';
+import { Keys } from './keys.ts';
 import { readServerSentEvents } from './server-sent-events.ts';
 
 /** A chat request; every vLLM field is allowed, see `ChatCompletionRequestSchema`. */
@@ -67,12 +68,15 @@ export class Trainyard {
   readonly exports: Exports;
   /** Adapters that were trained elsewhere. */
   readonly adapters: Adapters;
+  /** Who may use the service. */
+  readonly keys: Keys;
 
   /** @throws {TypeError} without a key in the options or in `TRAINYARD_API_KEY` */
   constructor(options: TrainyardOptions = {}) {
     this.#connection = new Connection(options);
     this.exports = new Exports(this.#connection);
     this.adapters = new Adapters(this.#connection);
+    this.keys = new Keys(this.#connection);
   }
 
   /** Finds or makes a model; safe to call again and again. */

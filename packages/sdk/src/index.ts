@@ -3,15 +3,18 @@ export { Trainyard, type ArtifactPath, type ChatBody } from './client.ts';
 export type { CallOptions, PageOptions, TrainyardOptions } from './connection.ts';
 export { ExportFailedError, TrainingFailedError, TrainyardApiError, TrainyardConnectionError } from './errors.ts';
 export type { Exports } from './exports.ts';
+export type { Keys } from './keys.ts';
 export { gatherGroup, type GatheredGroup, type RewardFunction } from './rollout.ts';
 /** What the calls take and give, as it crosses the wire. */
 export type {
   AdapterObject,
+  ApiKeyObject,
   ArtifactObject,
   ChatCompletion,
   ChatCompletionChoice,
   ChatCompletionChunk,
   CheckpointObject,
+  CreatedKeyObject,
   CompletionUsage,
   ExportObject,
   ListPage,

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Caller, Scope, Store } from '@trainyard/store';
+import { type Caller, isDamagedSecret, type Scope, type Store } from '@trainyard/store';
 
+import type { KeyWatch } from './key-watch.ts';
 import { RequestError } from './request-error.ts';
 
 /** What a key must be allowed to do; `public` routes take no key. */
@@ -26,7 +27,7 @@ declare module 'fastify' {
  *
  * A missing, malformed or unknown key → 401; a key without the route's scope → 403. The scope `admin` includes the others.
  */
-export function requireKeys(app: FastifyInstance, store: Store): void {
+export function requireKeys(app: FastifyInstance, store: Store, watch: KeyWatch): void {
   app.decorateRequest('caller', null);
   app.addHook('onRoute', (route) => {
     if (route.config?.scope === undefined)
@@ -44,6 +45,7 @@ export function requireKeys(app: FastifyInstance, store: Store): void {
       );
     }
     request.caller = caller;
+    watch.add(caller.keyId, request);
   });
 }
 
@@ -54,11 +56,16 @@ async function authenticate(request: FastifyRequest, store: Store): Promise<Call
   const secret = authorization === undefined ? undefined : BEARER.exec(authorization.trim())?.[1];
   const caller = secret === undefined ? null : await store.verifyKey(secret);
   if (caller) return caller;
-  const message =
-    authorization === undefined
-      ? 'No API key was sent: use the header `Authorization: Bearer KEY`'
-      : 'The API key is not valid';
-  throw new RequestError('request.unauthenticated', message, { headers: { 'www-authenticate': 'Bearer' } });
+  throw new RequestError('request.unauthenticated', refusalOf(secret, authorization), {
+    headers: { 'www-authenticate': 'Bearer' },
+  });
+}
+
+function refusalOf(secret: string | undefined, authorization: string | undefined): string {
+  if (authorization === undefined) return 'No API key was sent: use the header `Authorization: Bearer KEY`';
+  if (secret !== undefined && isDamagedSecret(secret))
+    return 'The API key is not valid: its checksum does not fit, so it was mistyped or cut off';
+  return 'The API key is not valid: it is unknown, revoked or expired';
 }
 
 /** The caller of an authenticated route. */

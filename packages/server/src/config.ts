@@ -14,7 +14,7 @@ export interface ServiceConfig {
   readonly port: number;
   /** absolute path of the folder that holds the database, blobs and models; default `.trainyard` */
   readonly dataDirectory: string;
-  /** fixes the first admin key; by default one is made up and shown once */
+  /** the service's own admin key, in place of the one before; by default one is made up and shown once */
   readonly apiKey: string | null;
   /** owner of everything made without an explicit entity; default "local" */
   readonly entity: string;

@@ -12,6 +12,7 @@ import { shareAcrossOrigins } from './cross-origin.ts';
 import { refuseForeignHosts } from './host-check.ts';
 import { toErrorAnswer } from './http-faults.ts';
 import { acceptJsonBodies } from './json-body.ts';
+import { KeyWatch } from './key-watch.ts';
 import { toLogLine } from './log-line.ts';
 import { trackRequestEnds } from './request-end.ts';
 import { RequestError } from './request-error.ts';
@@ -24,6 +25,7 @@ import { completionRoutes } from './routes/completions.ts';
 import { exportRoutes } from './routes/exports.ts';
 import { homeRoutes } from './routes/home.ts';
 import { healthRoutes } from './routes/health.ts';
+import { keyRoutes } from './routes/keys.ts';
 import { modelRoutes } from './routes/models.ts';
 import { previewModelRoutes } from './routes/preview-models.ts';
 import { referenceRoutes } from './routes/reference.ts';
@@ -54,6 +56,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   const { log = () => undefined } = parts;
   const routeParts: RouteParts = {
     clock: Date.now,
+    operatorEntity: null,
     allowedHosts: [],
     allowedOrigins: ['localhost'],
     hasReasoningContent: false,
@@ -98,7 +101,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   shareAcrossOrigins(app, routeParts.allowedOrigins);
   app.addHook('onRequest', async (request) => refuseEncodedBodies(request));
   refuseRouteMisses(app);
-  requireKeys(app, parts.store);
+  requireKeys(app, parts.store, new KeyWatch(parts.store, routeParts.clock));
   acceptJsonBodies(app, routeParts);
 
   healthRoutes(app, routeParts);
@@ -117,6 +120,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   artifactRoutes(app, routeParts);
   sftJobRoutes(app, routeParts);
   trainingJobControlRoutes(app, routeParts);
+  keyRoutes(app, routeParts);
   referenceRoutes(app);
   homeRoutes(app, routeParts);
   return app;

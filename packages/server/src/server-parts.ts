@@ -25,6 +25,8 @@ export interface ServerParts {
   keepsChoiceRecords?: boolean;
   /** Folder whose files `file:` URLs of training data may name. Default null: none. */
   trainingDataDirectory?: string | null;
+  /** Entity whose admins have the keys of all entities. Default null: each has its own only. */
+  operatorEntity?: string | null;
   /** Names that `Host` may have beside the loopback ones; `.example.com` = all below it, `*` = all. Default: none. */
   allowedHosts?: readonly string[];
   /** Origins whose pages may read answers; `localhost` = all pages of this machine, `*` = all. Default `localhost`. */
@@ -76,6 +78,7 @@ export interface RouteParts extends ServerParts {
   hasReasoningContent: boolean;
   keepsChoiceRecords: boolean;
   trainingDataDirectory: string | null;
+  operatorEntity: string | null;
   allowedHosts: readonly string[];
   allowedOrigins: readonly string[];
 }

@@ -1,16 +1,17 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 
 import type { FastifyInstance } from 'fastify';
 
-import { FolderBlobs, removeOrphans, SqliteStore, type Scope, type Store } from '@trainyard/store';
+import { FolderBlobs, removeOrphans, SqliteStore } from '@trainyard/store';
 
 import { ComputeArbiter } from './compute-arbiter.ts';
 import type { ServiceConfig } from './config.ts';
 import { createServer } from './create-server.ts';
-import { claimDataDirectory, dataPaths } from './data-directory.ts';
+import { announceService, claimDataDirectory, dataPaths } from './data-directory.ts';
 import { ServerError } from './errors.ts';
 import { toLogLine } from './log-line.ts';
+import { ensureServiceKey, type ServiceKey } from './service-key.ts';
 import { isLoopbackName, ownNames } from './network-names.ts';
 import { AdapterImports } from './exports/adapter-import.ts';
 import { ExportWorker } from './exports/export-worker.ts';
@@ -19,8 +20,6 @@ import { EmbeddedInference } from './hosts/embedded-inference.ts';
 import { EmbeddedTraining } from './hosts/embedded-training.ts';
 import { TrainingWorker } from './jobs/worker.ts';
 
-/** Everything a first user may do. */
-const ADMIN_SCOPES: readonly Scope[] = ['inference', 'training', 'admin'];
 /** What this service writes to the blobs; a crash between a blob and its row leaves an orphan. */
 const BLOB_PREFIXES = ['checkpoints/', 'groups/', 'logs/', 'sft/', 'artifacts/', 'exports/', 'adapters/', 'uploads/'];
 /** How often a drain looks for connections that have had their answer. */
@@ -30,7 +29,7 @@ export interface RunningService {
   /** e.g. `http://127.0.0.1:8420` */
   readonly url: string;
   /** the key to use: made just now, or fixed by the configuration, or read from the key file; null when none of these is at hand */
-  readonly apiKey: { secret: string; isNew: boolean } | null;
+  readonly apiKey: ServiceKey | null;
   readonly keyFile: string;
   readonly modelId: string;
   /** Stops taking requests, lets those in flight end, puts the running job back into the queue, and ends both hosts. */
@@ -71,7 +70,7 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
     await store.recoverAfterRestart();
     await store.purgeExpired();
     await removeOrphans(store, blobs, BLOB_PREFIXES);
-    const apiKey = await ensureAdminKey(store, config, paths.keyFile);
+    const apiKey = await ensureServiceKey(store, config, { keyFile: paths.keyFile, log });
 
     const arbiter = new ComputeArbiter();
     const { numThreads, capacityTokens, maxSequences, maxRequests, modelPath, precision, modelId } = config;
@@ -141,12 +140,14 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
       hasReasoningContent: config.reasoningContent === 'on',
       keepsChoiceRecords: config.choiceRecords === 'on',
       trainingDataDirectory: config.trainingDataDirectory,
+      operatorEntity: config.entity,
       allowedHosts: [...ownNames(config.host), ...config.allowedHosts],
       allowedOrigins: config.allowedOrigins,
       limits: { bodyTimeoutMs: config.bodyTimeoutMs, minBodyBytesPerSecond: config.minBodyRate },
     });
     cleanups.push(() => Promise.all([worker.stop(), exports.stop(), imports.stop()]));
     const url = await listen(server, config);
+    announceService(config.dataDirectory, urlOnThisMachine(url));
     http = new ClosingServer(server);
     cleanups.push(() => http?.drain(config.drainTimeoutMs));
     worker.start();
@@ -222,25 +223,7 @@ async function listen(server: { listen(options: object): Promise<string> }, conf
   }
 }
 
-/** The key a client needs. A made-up one is shown once and kept in a file that only its owner can read, for commands on this machine. */
-async function ensureAdminKey(store: Store, config: ServiceConfig, keyFile: string): Promise<RunningService['apiKey']> {
-  const entity = await store.ensureEntity(config.entity);
-  const input = { entityId: entity.id, name: 'admin', scopes: ADMIN_SCOPES };
-  if (config.apiKey !== null) {
-    await store.ensureKey({ ...input, secret: config.apiKey });
-    writeKeyFile(keyFile, config.apiKey);
-    return { secret: config.apiKey, isNew: false };
-  }
-  const keys = await store.listKeys(entity.id);
-  if (keys.some((key) => key.revokedAt === null)) {
-    return existsSync(keyFile) ? { secret: readFileSync(keyFile, 'utf8').trim(), isNew: false } : null;
-  }
-  const { secret } = await store.createKey(input);
-  writeKeyFile(keyFile, secret);
-  return { secret, isNew: true };
-}
-
-function writeKeyFile(path: string, secret: string): void {
-  rmSync(path, { force: true }); // an existing file would keep its permissions
-  writeFileSync(path, `${secret}\n`, { mode: 0o600 });
+/** A service that listens on every address is found on this one. */
+function urlOnThisMachine(url: string): string {
+  return url.replace(/\/\/(?:0\.0\.0\.0|\[::\])(?=[:/]|$)/, '//127.0.0.1');
 }

@@ -2,6 +2,7 @@ export type { Blobs, BlobSource } from './blobs.ts';
 export type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord } from './choice-record.ts';
 export { StoreError, type StoreErrorCode } from './errors.ts';
 export { FolderBlobs } from './folder-blobs.ts';
+export { isDamagedSecret } from './key-secret.ts';
 export { removeOrphans } from './orphans.ts';
 export type { OrderedPageQuery, Page, PageQuery } from './page.ts';
 export type {

@@ -12,9 +12,17 @@ export interface Entity {
 export interface ApiKey {
   id: string;
   entityId: string;
+  /** Name of the entity. */
+  entity: string;
   name: string;
   scopes: Scope[];
+  /** How the secret begins; null for one that somebody chose. */
+  hint: string | null;
+  /** Whether it is the service's own first key, made up or configured. */
+  isServiceKey: boolean;
   createdAt: number;
+  /** Null: never. */
+  expiresAt: number | null;
   revokedAt: number | null;
 }
 

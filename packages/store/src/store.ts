@@ -36,13 +36,20 @@ export interface Store {
   /** The entity of that name, made when absent. */
   ensureEntity(name: string): Promise<Entity>;
   /** Makes a key with a random 256-bit secret. The secret is returned here only. */
-  createKey(input: NewKey): Promise<{ id: string; secret: string }>;
-  /** The key with this operator-chosen secret (e.g. from the environment): made when absent, else its owner, name and scopes are updated and it is valid again. */
-  ensureKey(input: NewKey & { secret: string }): Promise<ApiKey>;
-  /** Null when the secret is unknown or revoked. */
+  createKey(
+    input: NewKey & { completes?: (key: ApiKey) => IdempotentAnswer | undefined },
+  ): Promise<ApiKey & { secret: string }>;
+  /**
+   * The key with this operator-chosen secret (e.g. from the environment): made when absent, else its owner, name, scopes and end are updated
+   * and it is valid again. As the service's key it takes the place of the one before, which is revoked in the same transaction.
+   */
+  ensureKey(input: NewKey & { secret: string }): Promise<ApiKey & { numReplaced: number }>;
+  /** Null when the secret is unknown or revoked, or has expired. */
   verifyKey(secret: string): Promise<Caller | null>;
   /** Oldest first, revoked ones included; of one entity, or of all. */
   listKeys(entityId?: string): Promise<ApiKey[]>;
+  /** Whatever its state. Null when unknown. */
+  getKey(keyId: string): Promise<ApiKey | null>;
   /** False when unknown or revoked before. */
   revokeKey(keyId: string): Promise<boolean>;
 
@@ -211,6 +218,10 @@ export interface NewKey {
   entityId: string;
   name: string;
   scopes: readonly Scope[];
+  /** Milliseconds since the epoch; default null: never. */
+  expiresAt?: number | null;
+  /** Default false. */
+  isServiceKey?: boolean;
 }
 
 export interface NewModel {

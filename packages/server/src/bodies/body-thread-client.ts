@@ -123,6 +123,7 @@ export class BodyThread {
   #start(): Worker {
     const worker = new Worker(new URL('./body-thread.ts', import.meta.url), {
       workerData: this.#options,
+      env: {},
       execArgv: ['--conditions=@trainyard/source', '--disable-warning=ExperimentalWarning'],
       resourceLimits: { maxOldGenerationSizeMb: this.#maxHeapMb },
     });

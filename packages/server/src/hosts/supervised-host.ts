@@ -1,6 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 
 import { ServerError } from '../errors.ts';
+import { childEnvironment } from './child-environment.ts';
 import type { HostFailure } from './messages.ts';
 
 /** First restart delay; doubles to the maximum while the host keeps dying, and starts over once it stayed up for a while. */
@@ -106,6 +107,7 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     const { name, modulePath, options } = this.#options;
     const child = fork(modulePath, [JSON.stringify(options)], {
       execArgv: ['--conditions=@trainyard/source', '--disable-warning=ExperimentalWarning'],
+      env: childEnvironment(),
       serialization: 'advanced',
       stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
     });

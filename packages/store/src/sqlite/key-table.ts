@@ -1,4 +1,5 @@
-import { createHash, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
+import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
+import { hintOf, makeKeySecret } from '../key-secret.ts';
 import type { ApiKey, Caller, Entity, Scope } from '../records.ts';
 import type { NewKey } from '../store.ts';
 import type { Database } from './database.ts';
@@ -6,12 +7,18 @@ import type { Database } from './database.ts';
 type KeyRow = {
   id: string;
   entity_id: string;
+  entity: string;
   name: string;
   secret_sha256: NodeJS.NonSharedUint8Array;
   scopes: string;
   created_at: number;
   revoked_at: number | null;
+  expires_at: number | null;
+  hint: string | null;
+  is_service_key: number;
 };
+
+const SELECT = 'select k.*, e.name as entity from api_keys k join entities e on e.id = k.entity_id';
 
 /** Entities and their API keys. A secret has 256 random bits, so one plain SHA-256 is enough: there is nothing to guess. */
 export class KeyTable {
@@ -35,44 +42,59 @@ export class KeyTable {
     return { id: row.id, name: row.name, createdAt: row.created_at };
   }
 
-  create(input: NewKey, now: number): { id: string; secret: string } {
-    const id = randomUUID();
-    const secret = `ty-${randomBytes(32).toString('base64url')}`;
-    this.#insert(id, input, secret, now);
-    return { id, secret };
+  create(input: NewKey, now: number): ApiKey & { secret: string } {
+    const secret = makeKeySecret();
+    this.#insert(input, secret, now);
+    return { ...this.#bySecret(secret), secret };
   }
 
+  /** The caller revokes the service's other keys with `revokeServiceKeysBut`. */
   ensure(input: NewKey & { secret: string }, now: number): ApiKey {
     const changed = this.#database.run(
-      'update api_keys set entity_id = ?, name = ?, scopes = ?, revoked_at = null where secret_sha256 = ?',
+      `update api_keys set entity_id = ?, name = ?, scopes = ?, expires_at = ?, is_service_key = ?, revoked_at = null
+       where secret_sha256 = ?`,
       input.entityId,
       input.name,
       JSON.stringify(input.scopes),
+      input.expiresAt ?? null,
+      input.isServiceKey === true ? 1 : 0,
       hashOf(input.secret),
     );
-    if (changed === 0) this.#insert(randomUUID(), input, input.secret, now);
-    const row = this.#database.get<KeyRow>('select * from api_keys where secret_sha256 = ?', hashOf(input.secret));
-    if (row === undefined) throw new Error('the key just written vanished');
-    return toKey(row);
+    if (changed === 0) this.#insert(input, input.secret, now);
+    return this.#bySecret(input.secret);
   }
 
-  verify(secret: string): Caller | null {
+  /** @returns how many there were */
+  revokeServiceKeysBut(keyId: string, now: number): number {
+    return this.#database.run(
+      'update api_keys set revoked_at = ? where is_service_key = 1 and revoked_at is null and id <> ?',
+      now,
+      keyId,
+    );
+  }
+
+  verify(secret: string, now: number): Caller | null {
     const hash = hashOf(secret);
-    const row = this.#database.get<KeyRow & { entity: string }>(
-      `select k.*, e.name as entity from api_keys k join entities e on e.id = k.entity_id
-       where k.secret_sha256 = ? and k.revoked_at is null`,
+    const row = this.#database.get<KeyRow>(
+      `${SELECT} where k.secret_sha256 = ? and k.revoked_at is null and (k.expires_at is null or k.expires_at > ?)`,
       hash,
+      now,
     );
     // The index look-up compares hashes, whose timing says nothing about a secret; the final comparison takes constant time all the same.
     if (row === undefined || !timingSafeEqual(row.secret_sha256, hash)) return null;
     return { keyId: row.id, entityId: row.entity_id, entity: row.entity, scopes: parseScopes(row.scopes) };
   }
 
+  get(keyId: string): ApiKey | null {
+    const row = this.#database.get<KeyRow>(`${SELECT} where k.id = ?`, keyId);
+    return row === undefined ? null : toKey(row);
+  }
+
   list(entityId: string | undefined): ApiKey[] {
     const rows =
       entityId === undefined
-        ? this.#database.all<KeyRow>('select * from api_keys order by position')
-        : this.#database.all<KeyRow>('select * from api_keys where entity_id = ? order by position', entityId);
+        ? this.#database.all<KeyRow>(`${SELECT} order by k.position`)
+        : this.#database.all<KeyRow>(`${SELECT} where k.entity_id = ? order by k.position`, entityId);
     return rows.map(toKey);
   }
 
@@ -82,15 +104,25 @@ export class KeyTable {
     );
   }
 
-  #insert(id: string, input: NewKey, secret: string, now: number): void {
+  #bySecret(secret: string): ApiKey {
+    const row = this.#database.get<KeyRow>(`${SELECT} where k.secret_sha256 = ?`, hashOf(secret));
+    if (row === undefined) throw new Error('the key just written vanished');
+    return toKey(row);
+  }
+
+  #insert(input: NewKey, secret: string, now: number): void {
     this.#database.run(
-      'insert into api_keys (id, entity_id, name, secret_sha256, scopes, created_at) values (?, ?, ?, ?, ?, ?)',
-      id,
+      `insert into api_keys (id, entity_id, name, secret_sha256, scopes, created_at, expires_at, hint, is_service_key)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      randomUUID(),
       input.entityId,
       input.name,
       hashOf(secret),
       JSON.stringify(input.scopes),
       now,
+      input.expiresAt ?? null,
+      hintOf(secret),
+      input.isServiceKey === true ? 1 : 0,
     );
   }
 }
@@ -103,9 +135,13 @@ function toKey(row: KeyRow): ApiKey {
   return {
     id: row.id,
     entityId: row.entity_id,
+    entity: row.entity,
     name: row.name,
     scopes: parseScopes(row.scopes),
+    hint: row.hint,
+    isServiceKey: row.is_service_key === 1,
     createdAt: row.created_at,
+    expiresAt: row.expires_at,
     revokedAt: row.revoked_at,
   };
 }

@@ -100,16 +100,31 @@ export class SqliteStore implements Store {
     return this.#database.write(() => this.#tables.keys.ensureEntity(name, this.#clock()));
   }
 
-  async createKey(input: NewKey): Promise<{ id: string; secret: string }> {
-    return this.#database.write(() => this.#tables.keys.create(input, this.#clock()));
+  async createKey(
+    input: NewKey & { completes?: (key: ApiKey) => IdempotentAnswer | undefined },
+  ): Promise<ApiKey & { secret: string }> {
+    return this.#database.write(() => {
+      const { secret, ...key } = this.#tables.keys.create(input, this.#clock());
+      const answer = input.completes?.(key);
+      if (answer !== undefined) this.#tables.idempotency.complete(answer);
+      return { ...key, secret };
+    });
   }
 
-  async ensureKey(input: NewKey & { secret: string }): Promise<ApiKey> {
-    return this.#database.write(() => this.#tables.keys.ensure(input, this.#clock()));
+  async ensureKey(input: NewKey & { secret: string }): Promise<ApiKey & { numReplaced: number }> {
+    return this.#database.write(() => {
+      const { keys } = this.#tables;
+      const key = keys.ensure(input, this.#clock());
+      return { ...key, numReplaced: key.isServiceKey ? keys.revokeServiceKeysBut(key.id, this.#clock()) : 0 };
+    });
   }
 
   async verifyKey(secret: string): Promise<Caller | null> {
-    return this.#database.read(() => this.#tables.keys.verify(secret));
+    return this.#database.read(() => this.#tables.keys.verify(secret, this.#clock()));
+  }
+
+  async getKey(keyId: string): Promise<ApiKey | null> {
+    return this.#database.read(() => this.#tables.keys.get(keyId));
   }
 
   async listKeys(entityId?: string): Promise<ApiKey[]> {

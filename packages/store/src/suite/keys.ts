@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../store.ts';
-import { ALL_SCOPES, type MakeHarness, type StoreHarness } from './harness.ts';
+import { isDamagedSecret } from '../key-secret.ts';
+import { ALL_SCOPES, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
 
 export function keySuite(makeHarness: MakeHarness): void {
   describe('entities and keys', () => {
@@ -33,11 +34,62 @@ export function keySuite(makeHarness: MakeHarness): void {
         expect(await store.verifyKey(wrong)).toBeNull();
     });
 
+    it('a key ends when its time has come, and says so', async () => {
+      const clock = new ManualClock();
+      store = await harness.open({ clock: clock.read });
+      const { id: entityId } = await store.ensureEntity('acme');
+      const key = await store.createKey({
+        entityId,
+        name: 'a day',
+        scopes: ['inference'],
+        expiresAt: clock.read() + 1000,
+      });
+      clock.advance(999);
+      expect((await store.verifyKey(key.secret))?.keyId).toBe(key.id);
+      clock.advance(1);
+      expect(await store.verifyKey(key.secret)).toBeNull();
+      expect(await store.getKey(key.id)).toMatchObject({ expiresAt: clock.read(), revokedAt: null, entity: 'acme' });
+      expect(await store.getKey('nobody')).toBeNull();
+    });
+
+    it('a secret shows where it came from and whether it is whole; a chosen one shows nothing', async () => {
+      const { id: entityId } = await store.ensureEntity('acme');
+      const { secret, hint } = await store.createKey({ entityId, name: 'a', scopes: ALL_SCOPES });
+      expect(secret).toMatch(/^ty-[\w-]{49}$/);
+      expect(secret.startsWith(hint ?? 'none')).toBe(true);
+      expect(hint).toHaveLength(7);
+      expect(isDamagedSecret(secret)).toBe(false);
+      for (let index = 0; index < secret.length; index += 1) {
+        const mistyped = secret.slice(0, index) + (secret[index] === 'A' ? 'B' : 'A') + secret.slice(index + 1);
+        expect(isDamagedSecret(mistyped), String(index)).toBe(index >= 3);
+      }
+      expect(isDamagedSecret(secret.slice(0, -1))).toBe(true);
+      const chosen = { entityId, name: 'env', scopes: ALL_SCOPES, secret: 'my own secret' };
+      expect((await store.ensureKey(chosen)).hint).toBeNull();
+    });
+
+    it("another key of the service takes the place of the one before, and nobody else's", async () => {
+      const { id: entityId } = await store.ensureEntity('acme');
+      const service = { entityId, name: 'admin', scopes: ALL_SCOPES, isServiceKey: true };
+      const made = await store.createKey(service);
+      const other = await store.createKey({ entityId, name: 'admin', scopes: ALL_SCOPES });
+      expect((await store.ensureKey({ ...service, secret: 'first' })).numReplaced).toBe(1);
+      expect((await store.ensureKey({ ...service, secret: 'second' })).numReplaced).toBe(1);
+      expect((await store.ensureKey({ ...service, secret: 'second' })).numReplaced).toBe(0);
+      for (const [secret, isValid] of [
+        [made.secret, false],
+        ['first', false],
+        ['second', true],
+        [other.secret, true],
+      ] as const)
+        expect((await store.verifyKey(secret)) !== null, secret).toBe(isValid);
+    });
+
     it('secrets carry 256 random bits', async () => {
       const { id: entityId } = await store.ensureEntity('acme');
       const { secret } = await store.createKey({ entityId, name: 'a', scopes: ALL_SCOPES });
       const again = await store.createKey({ entityId, name: 'a', scopes: ALL_SCOPES });
-      expect(Buffer.from(secret.slice('ty-'.length), 'base64url')).toHaveLength(32);
+      expect(Buffer.from(secret.slice(3, 46), 'base64url')).toHaveLength(32);
       expect(again.secret).not.toBe(secret);
     });
 

@@ -3,6 +3,7 @@ import { JOB_CONTROL } from './0002-job-control.ts';
 import { ARTIFACTS } from './0003-artifacts.ts';
 import { EXPORTS } from './0004-exports.ts';
 import { CHOICE_RECORDS } from './0005-choice-records.ts';
+import { KEY_CONTROL } from './0006-key-control.ts';
 
 /** One step of the schema. A published migration is never edited: the next change is a new file with the next number. */
 export interface Migration {
@@ -12,4 +13,4 @@ export interface Migration {
   readonly sql: string;
 }
 
-export const MIGRATIONS: readonly Migration[] = [INITIAL, JOB_CONTROL, ARTIFACTS, EXPORTS, CHOICE_RECORDS];
+export const MIGRATIONS: readonly Migration[] = [INITIAL, JOB_CONTROL, ARTIFACTS, EXPORTS, CHOICE_RECORDS, KEY_CONTROL];

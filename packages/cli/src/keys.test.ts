@@ -1,0 +1,88 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+
+import { runCommandLine } from './run-command-line.ts';
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'trainyard-keys-'));
+  vi.stubEnv('TRAINYARD_DATA_DIR', folder);
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await rm(folder, { recursive: true });
+});
+
+async function keys(...args: string[]): Promise<{ exitCode: number; stdout: string; stderr: string }> {
+  const written = { stdout: '', stderr: '' };
+  const spies = (['stdout', 'stderr'] as const).map((name) =>
+    vi.spyOn(process[name], 'write').mockImplementation((text) => (written[name] += String(text)) !== ''),
+  );
+  try {
+    return { exitCode: await runCommandLine(['keys', ...args]), ...written };
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+}
+
+test('without a service the keys of the data folder are made, listed and revoked', async () => {
+  const made = await keys('create', 'ci', '--scopes', 'inference', '--expires', '90d');
+  expect(made).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^ty-[\w-]{49}\n$/) as string });
+  expect(made.stderr).toContain('"ci" of local, for inference, until 2');
+  await keys('create', 'all', '--scopes', 'admin', '--entity', 'team');
+  const listed = await keys('list');
+  expect(listed.stdout.split('\n')).toHaveLength(4);
+  expect(listed.stdout).toMatch(/^id +name +entity +scopes +secret +made +state\n/);
+  expect(listed.stdout).toMatch(/\n\w{8} +ci +local +inference +ty-.{4}… .* valid until .*\n/);
+  expect(listed.stdout).toMatch(/\n\w{8} +all +team +admin .* valid\n/);
+  expect(listed.stdout).not.toContain(made.stdout.trim());
+  const [, id = ''] = /\n(\w{8}) +ci /.exec(listed.stdout) ?? [];
+  expect(await keys('revoke', id)).toMatchObject({ exitCode: 0, stdout: `revoked ${id} "ci" of local\n` });
+  const after = JSON.parse((await keys('list', '--json')).stdout) as { id: string; revoked_at: number | null }[];
+  expect(after.map((key) => key.revoked_at === null)).toEqual([false, true]);
+});
+
+test.each([
+  [['create'], 'keys create NAME'],
+  [['create', 'a', 'b'], 'keys create NAME'],
+  [['list', 'x'], 'keys list'],
+  [['revoke'], 'keys revoke KEY'],
+  [[], 'keys can create, list and revoke'],
+  [['create', 'a', '--scopes', 'all'], '--scopes takes inference, training, admin, got "all"'],
+  [['create', 'a', '--expires', 'soon'], '--expires must be such as 30m'],
+  [['create', 'a', '--expires', '2020-01-01'], '--expires must lie ahead'],
+  [['list', '--expires', '1d'], 'are for keys create'],
+])('%j is a wrong command line', async (args, message) => {
+  const { exitCode, stderr } = await keys(...args);
+  expect(stderr).toContain(message);
+  expect(exitCode).toBe(2);
+});
+
+test('a key that is not there, and a folder that is not there, are said in one line', async () => {
+  expect(await keys('revoke', 'abc')).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining('there is no key abc') as string,
+  });
+  const nowhere = join(folder, 'nowhere');
+  const { exitCode, stderr } = await keys('list', '--data-dir', nowhere);
+  expect([exitCode, stderr.split('\n').length]).toEqual([1, 2]);
+  expect(stderr).toContain('there is no data folder');
+});
+
+test('a service is asked over HTTP', async () => {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url} ${request.headers.authorization}`);
+    response.end(JSON.stringify({ object: 'list', data: [] }));
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  onTestFinished(() => void server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  expect((await keys('list', '--url', url, '--api-key', 'k')).exitCode).toBe(0);
+  expect(asked).toEqual(['GET /v1/keys Bearer k']);
+});

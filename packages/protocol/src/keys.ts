@@ -1,0 +1,70 @@
+import Type, { type Static } from 'typebox';
+
+import { NAME_PATTERN, nullable } from './schema.ts';
+
+/** POST and GET /v1/keys, DELETE /v1/keys/{key_id}: who may use the service, and for what. */
+
+const KEY_SCOPES = ['inference', 'training', 'admin'] as const;
+const KeyScopesSchema = (description: string) => Type.Array(Type.Enum([...KEY_SCOPES]), { minItems: 1, description });
+
+export const CreateKeyRequestSchema = Type.Object(
+  {
+    name: Type.String({ pattern: NAME_PATTERN, maxLength: 128, description: 'What the key is for, for people.' }),
+    scopes: KeyScopesSchema('What the key may do: `inference` samples, `training` trains, `admin` does everything.'),
+    entity: Type.Optional(
+      nullable(Type.String({ pattern: NAME_PATTERN, maxLength: 128 }), {
+        description:
+          "Whose key it is. Default: the caller's entity. Another one, made when absent, takes a key of the service's own entity.",
+      }),
+    ),
+    expires_at: Type.Optional(
+      nullable(Type.Integer({ minimum: 1 }), {
+        description: 'When it stops being valid, Unix seconds; it must lie ahead. Default: never.',
+      }),
+    ),
+  },
+  { title: 'CreateKeyRequest' },
+);
+export type CreateKeyRequest = Static<typeof CreateKeyRequestSchema>;
+
+const API_KEY = {
+  id: Type.String({ description: 'Names the key for everyone; it is no secret.' }),
+  object: Type.Literal('api_key'),
+  name: Type.String(),
+  entity: Type.String(),
+  scopes: KeyScopesSchema('What the key may do; `admin` includes the others.'),
+  hint: nullable(Type.String(), {
+    description: 'How the secret begins; null for a secret that was chosen in the configuration.',
+  }),
+  is_service_key: Type.Boolean({
+    description:
+      "Whether it is the service's own first key, made up or configured, which the next configured one replaces.",
+  }),
+  created_at: Type.Integer({ description: 'Unix seconds.' }),
+  expires_at: nullable(Type.Integer(), { description: 'Unix seconds; null: never.' }),
+  revoked_at: nullable(Type.Integer(), { description: 'Unix seconds; null: it is not revoked.' }),
+};
+
+export const ApiKeySchema = Type.Object(API_KEY, { title: 'ApiKey' });
+export type ApiKeyObject = Static<typeof ApiKeySchema>;
+
+export const CreatedKeySchema = Type.Object(
+  {
+    ...API_KEY,
+    secret: nullable(Type.String(), {
+      description:
+        'What `Authorization: Bearer` takes. It is shown once: null when the answer is repeated for an `Idempotency-Key`.',
+    }),
+  },
+  { title: 'CreatedKey' },
+);
+export type CreatedKeyObject = Static<typeof CreatedKeySchema>;
+
+export const ApiKeyListSchema = Type.Object(
+  {
+    object: Type.Literal('list'),
+    data: Type.Array(ApiKeySchema, { description: 'Oldest first, revoked and expired ones included.' }),
+  },
+  { title: 'ApiKeyList' },
+);
+export type ApiKeyList = Static<typeof ApiKeyListSchema>;
