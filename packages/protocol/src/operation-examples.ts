@@ -174,7 +174,7 @@ const apiKey = {
   hint: 'ty-AAAA',
   is_service_key: false,
   created_at: 1_780_000_000,
-  expires_at: 1_800_000_000,
+  expires_at: 4_000_000_000,
   revoked_at: null,
 };
 const adapter = {
@@ -349,7 +349,7 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
   commitAdapter: { path: { adapter_id: ADAPTER_ID }, answer: adapter },
   deleteAdapter: { path: { adapter_id: ADAPTER_ID }, answer: { id: ADAPTER_ID, deleted: true } },
   createKey: {
-    body: { name: 'ci', scopes: ['inference', 'training'], expires_at: 1_800_000_000 },
+    body: { name: 'ci', scopes: ['inference', 'training'], expires_at: 4_000_000_000 },
     answer: { ...apiKey, secret: 'ty-AAAA_an-example-that-is-no-key_AAAAAAAAAAAAAAAAAAAA' },
   },
   listKeys: { answer: { object: 'list', data: [apiKey] } },
@@ -365,5 +365,6 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
   },
   version: { answer: { version: '0.1.0' } },
   openApi: { answer: { openapi: '3.1.0' } },
+  home: {},
   reference: {},
 };

@@ -37,6 +37,7 @@ describe('routes', () => {
       'GET /v1/system-check',
       'GET /v1/version',
       'GET /version',
+      'GET /',
       'GET /openapi.json',
       'GET /docs',
     ]);

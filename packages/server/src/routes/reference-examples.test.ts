@@ -5,12 +5,14 @@ import { answerFault, eventFault, operationOf } from '../testing/documented-answ
 import { TestServer } from '../testing/test-server.ts';
 
 let server: TestServer;
+let key: string;
 beforeAll(async () => {
   server = await TestServer.start();
+  key = await server.makeKey('acme', ['admin']);
 });
 afterAll(() => server.close());
 
-const TEXT_ANSWERS = ['downloadExportFile', 'reference', 'metrics'];
+const TEXT_ANSWERS = ['downloadExportFile', 'home', 'reference', 'metrics'];
 
 describe('the examples of the OpenAPI document', () => {
   test('are of operations that exist', () => {
@@ -43,7 +45,7 @@ describe('the examples of the OpenAPI document', () => {
         method: method.toUpperCase() as 'GET',
         url: `${url}?${query.toString()}`,
         headers: {
-          authorization: `Bearer ${server.key}`,
+          authorization: `Bearer ${key}`,
           ...(upload !== undefined && { 'content-type': upload.mediaTypes[0] }),
         },
         ...(example.body !== undefined && { payload: example.body as object }),
