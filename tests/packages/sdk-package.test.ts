@@ -1,12 +1,15 @@
 /** The SDK as its users get it: the tarball in an empty project, in the oldest Node.js at hand, in TypeScript and in a bundle for browsers. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { clientTools } from '../../scripts/lib/client-tools.mjs';
+import { hasBrowser, openBrowser } from '../support/browser.ts';
 import { scriptedService, type ScriptedServiceProcess } from '../support/scripted-service.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -129,8 +132,33 @@ test('a bundle for browsers holds nothing of Node.js', async () => {
     target: ['chrome115', 'firefox115', 'safari16.4'],
     logLevel: 'error',
   });
-  const bundle = (await import(join(folder, 'bundle.js'))) as { useIt: (options: object) => Promise<object> };
-  expect(await bundle.useIt({ baseUrl: service.url, apiKey: service.apiKey })).toEqual(RESULT);
+  expect(await readFile(join(folder, 'bundle.js'), 'utf8')).not.toMatch(/\bnode:|\brequire\(/);
+});
+
+test.skipIf(!hasBrowser())('the bundle works in a page of another origin of this machine', async () => {
+  const page = `<!doctype html><title>SDK</title><link rel="icon" href="data:,"><script type="module">
+    import { useIt } from '/bundle.js';
+    window.result = useIt(${JSON.stringify({ baseUrl: service.url, apiKey: service.apiKey })});
+  </script>`;
+  const bundle = await readFile(join(folder, 'bundle.js'));
+  const site = createServer((request, response) => {
+    const isBundle = request.url === '/bundle.js';
+    response.setHeader('content-type', isBundle ? 'text/javascript' : 'text/html').end(isBundle ? bundle : page);
+  });
+  await new Promise<void>((resolve) => void site.listen(0, '127.0.0.1', resolve));
+  const browser = await openBrowser();
+  try {
+    const tab = await browser.newPage();
+    const complaints: string[] = [];
+    tab.on('pageerror', (error) => complaints.push(error.message));
+    await tab.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}/`);
+    await tab.waitForFunction('window.result');
+    expect(await tab.evaluate('window.result')).toEqual(RESULT);
+    expect(complaints).toEqual([]);
+  } finally {
+    await browser.close();
+    site.close();
+  }
 });
 
 /** The Node.js of lowest version on the path, at least 20: npm puts the project's own before that of the machine. */
