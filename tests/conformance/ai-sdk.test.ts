@@ -149,7 +149,7 @@ describe('the unmodified ai package, on a model that calls tools and reasons', (
       [404, 'request.unknown_model', 'model'],
       [400, 'request.invalid', 'top_p'],
       [401, 'request.unauthenticated', null],
-      [400, 'engine.context_too_long', 'messages'],
+      [400, 'context_length_exceeded', 'input_tokens'],
     ]);
   });
 });

@@ -91,7 +91,7 @@ describe.skipIf(!hasPython)('the unmodified openai client (Python)', () => {
       ['NotFoundError', 404, 'request.unknown_model', 'model', true],
       ['BadRequestError', 400, 'request.invalid', 'top_p', true],
       ['BadRequestError', 400, expect.any(String), 'n', true],
-      ['BadRequestError', 400, 'engine.context_too_long', 'messages', true],
+      ['BadRequestError', 400, 'context_length_exceeded', 'input_tokens', true],
       ['AuthenticationError', 401, 'request.unauthenticated', null, true],
     ]);
   });

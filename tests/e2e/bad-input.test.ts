@@ -73,8 +73,8 @@ describe('chat requests', () => {
     for (const stream of [false, true]) {
       const answer = await send('POST', '/chat/completions', { messages: [{ role: 'user', content }], stream });
       expect(answer.status).toBe(400);
-      expect(answer.body.error.code).toBe('engine.context_too_long');
-      expect(answer.body.error.message).toMatch(/8192/);
+      expect(answer.body.error.code).toBe('context_length_exceeded');
+      expect(answer.body.error.message).toMatch(/^This model's maximum context length is 8192 tokens\. However, /);
       expect(answer.body.error.message).toMatch(/90\d\d/);
     }
   });

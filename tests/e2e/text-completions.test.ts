@@ -226,7 +226,7 @@ describe('several prompts', () => {
     for (const stream of [false, true]) {
       const response = await post('/completions', { prompt: ['short', 'word '.repeat(9_000)], stream });
       const { error } = (await response.json()) as { error: { code: string; param: string } };
-      expect([response.status, error.code, error.param]).toEqual([400, 'engine.context_too_long', 'prompt']);
+      expect([response.status, error.code, error.param]).toEqual([400, 'context_length_exceeded', 'input_tokens']);
     }
   });
 });

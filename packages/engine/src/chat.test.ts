@@ -239,7 +239,7 @@ describe('a template of the request', () => {
       message: 'the template took more than 5 s',
       param: 'chatTemplate',
     });
-    expect(long.failed?.code).toBe('engine.context_too_long');
+    expect(long.failed?.code).toBe('context_length_exceeded');
   });
 
   test('can be aborted meanwhile: the rendering is told, and its late result is dropped', async () => {

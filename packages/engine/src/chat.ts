@@ -42,7 +42,7 @@ export interface ChatInput {
 
 /**
  * Renders with the model's own template at once, with the request's later.
- * @throws {EngineError} engine.template_failed, engine.context_too_long, engine.invalid_request
+ * @throws {EngineError} engine.template_failed, context_length_exceeded, engine.invalid_request
  */
 export function renderChat(
   prompt: ChatPrompt,
@@ -65,7 +65,7 @@ export function renderChat(
   );
 }
 
-/** With the model's own template. @throws {EngineError} engine.template_failed, engine.context_too_long */
+/** With the model's own template. @throws {EngineError} engine.template_failed, context_length_exceeded */
 function renderOwn(prompt: ChatPrompt, template: EngineTemplate | null): RenderedChat {
   if (template === null) {
     throw new EngineError('engine.template_failed', 'the model has no chat template: send token ids as the prompt', {
@@ -136,7 +136,7 @@ export function asPromptError(param: string, cause: unknown): EngineError {
   if (cause instanceof EngineError) return cause;
   const message = cause instanceof Error ? cause.message : String(cause);
   const code = cause instanceof TokenizerError ? cause.code : null;
-  if (code === 'tokenizer.text_too_long') return new EngineError('engine.context_too_long', message, { param, cause });
+  if (code === 'tokenizer.text_too_long') return new EngineError('context_length_exceeded', message, { param, cause });
   const field = code === 'tokenizer.final_message_lost' ? 'continueFinalMessage' : param;
   return new EngineError('engine.template_failed', message, { param: field, cause });
 }

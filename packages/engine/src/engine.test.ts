@@ -403,8 +403,8 @@ describe('failures', () => {
   test('a prompt that leaves no room is refused with limit and value', () => {
     const harness = new Harness({ contextLength: 20 });
     const reply = harness.submit({ prompt: 'x'.repeat(20) });
-    expect(reply.failed).toMatchObject({ code: 'engine.context_too_long', param: 'prompt' });
-    expect(reply.failed?.message).toMatch(/20 tokens.*20/);
+    expect(reply.failed).toMatchObject({ code: 'context_length_exceeded', param: 'prompt' });
+    expect(reply.failed?.message).toMatch(/20 input tokens.*at most 19/);
     expect(harness.submit({ prompt: 'x'.repeat(19) }).failed).toBeUndefined();
   });
 

@@ -1,6 +1,7 @@
 /** Stable codes of everything the engine can refuse or fail with; also the metric label and the log field. */
 export type EngineErrorCode =
-  | 'engine.context_too_long'
+  /** OpenAI's own name: the clients above it look for this word. */
+  | 'context_length_exceeded'
   | 'engine.overloaded'
   | 'engine.aborted'
   | 'engine.adapter_unreadable'

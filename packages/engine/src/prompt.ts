@@ -38,7 +38,7 @@ export interface EncodedPrompt {
 
 /**
  * At once, or later where the prompt is made elsewhere.
- * @throws {EngineError} engine.template_failed, engine.context_too_long, engine.invalid_request
+ * @throws {EngineError} engine.template_failed, context_length_exceeded, engine.invalid_request
  */
 export function encodePrompt(
   { prompt }: GenerateRequest,
@@ -77,7 +77,7 @@ function encodeText(text: string, tokenizer: EngineTokenizer): Int32Array {
  * The prompt's last tokens where it is truncated, checked against vocabulary and context.
  *
  * @param contextLimit longest sequence, prompt and reply together
- * @throws {EngineError} engine.invalid_request (empty, or an id outside the vocabulary), engine.context_too_long (no room for even one token)
+ * @throws {EngineError} engine.invalid_request (empty, or an id outside the vocabulary), context_length_exceeded (no room for even one token)
  */
 export function fitPrompt(
   request: GenerateRequest,
@@ -93,8 +93,8 @@ export function fitPrompt(
   }
   if (ids.length >= contextLimit) {
     throw new EngineError(
-      'engine.context_too_long',
-      `the context holds ${contextLimit} tokens and the prompt has ${ids.length}: shorten it to at most ${contextLimit - 1}`,
+      'context_length_exceeded',
+      `your prompt contains ${ids.length} input tokens, which leaves no room for a reply: shorten it to at most ${contextLimit - 1}`,
       { param: 'prompt' },
     );
   }

@@ -34,7 +34,7 @@ export class TextCodec {
    * The texts of control tokens in a plain text become those tokens, since its sender speaks for the whole prompt; in a
    * conversation only the template makes them.
    *
-   * @throws {EngineError} engine.template_failed; engine.context_too_long for a text far beyond any context
+   * @throws {EngineError} engine.template_failed; context_length_exceeded for a text far beyond any context
    */
   async tokenize(input: TokenizeInput, signal: AbortSignal): Promise<number[]> {
     const ids =
@@ -59,7 +59,7 @@ export class TextCodec {
       return Array.from(this.#tokenizer.encodeWithSpecial(text));
     } catch (cause) {
       if (!(cause instanceof TokenizerError) || cause.code !== 'tokenizer.text_too_long') throw cause;
-      throw new EngineError('engine.context_too_long', cause.message, { param: 'prompt', cause });
+      throw new EngineError('context_length_exceeded', cause.message, { param: 'prompt', cause });
     }
   }
 

@@ -143,7 +143,7 @@ export const ChatCompletionRequestSchema = Type.Object(
     include_stop_str_in_output: Type.Optional(Type.Boolean()),
     ignore_eos: Type.Optional(Type.Boolean()),
     min_tokens: Type.Optional(Type.Integer({ minimum: 0 })),
-    skip_special_tokens: Type.Optional(Type.Boolean()),
+    skip_special_tokens: optionalNullable(Type.Boolean()),
     spaces_between_special_tokens: Type.Optional(Type.Boolean()),
     truncate_prompt_tokens: optionalNullable(Type.Integer({ minimum: -1 })),
     truncation_side: optionalNullable(Type.Enum(['left', 'right'])),

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 
 import { ChatCompletionRequestSchema } from './chat-completion.ts';
 import { FIELD_DESCRIPTIONS } from './field-descriptions.ts';
-import { FIELDS_WITHOUT_EFFECT, removedField } from './fields-without-effect.ts';
+import { FIELDS_WITHOUT_EFFECT } from './fields-without-effect.ts';
 import { ignoredConfigKeys, INERT_CONFIG_FIELDS, TrainingConfigSchema } from './training-config.ts';
 
 test('each field without effect is in the schema, and described as such', () => {
@@ -11,12 +11,6 @@ test('each field without effect is in the schema, and described as such', () => 
     expect(Object.keys(ChatCompletionRequestSchema.properties)).toContain(name);
     expect(FIELD_DESCRIPTIONS['ChatCompletionRequest']?.[name]).toMatch(/no effect/);
   }
-});
-
-test('removed guided_* fields are refused unless they ask for nothing; unknown ones pass', () => {
-  expect(removedField({ guided_regex: 'a' })).toBe('guided_regex');
-  expect(removedField({ guided_json: { type: 'object' } })).toBe('guided_json');
-  expect(removedField({ guided_regex: null, guided_json: {}, guided_choice: [], foo: 1, constructor: 1 })).toBeNull();
 });
 
 describe('training settings', () => {

@@ -36,7 +36,8 @@ export {
   type Tool,
   ToolSchema,
 } from './chat-completion.ts';
-export { FIELDS_WITHOUT_EFFECT, removedField } from './fields-without-effect.ts';
+export { FIELDS_WITHOUT_EFFECT } from './fields-without-effect.ts';
+export { refusedField } from './refused-fields.ts';
 export {
   normalizeChatCompletionRequest,
   normalizeCompletionRequest,

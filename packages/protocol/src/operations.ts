@@ -98,7 +98,7 @@ const SAMPLING = [
   ...MODEL_NAME,
   ...HOST,
   'request.unsupported',
-  'engine.context_too_long',
+  'context_length_exceeded',
   'engine.invalid_request',
   'engine.template_failed',
   'engine.overloaded',
@@ -167,7 +167,7 @@ export const OPERATIONS: readonly Operation[] = [
       ...HOST,
       'request.unsupported',
       'engine.template_failed',
-      'engine.context_too_long',
+      'context_length_exceeded',
     ],
   },
   {

@@ -10,7 +10,7 @@ import { ByteBudget } from './bodies/byte-budget.ts';
 import { answerClientFault } from './client-faults.ts';
 import { shareAcrossOrigins } from './cross-origin.ts';
 import { refuseForeignHosts } from './host-check.ts';
-import { toErrorAnswer } from './http-faults.ts';
+import { asContextExceeded, toErrorAnswer } from './http-faults.ts';
 import { acceptJsonBodies } from './json-body.ts';
 import { KeyWatch } from './key-watch.ts';
 import { toLogLine } from './log-line.ts';
@@ -84,7 +84,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_PATH_PART_CHARACTERS },
     // Paths that are no valid URL never reach a route.
     frameworkErrors: (error, request, reply) => {
-      sendError(error, request as FastifyRequest, reply as FastifyReply, routeParts.log);
+      sendError(error, request as FastifyRequest, reply as FastifyReply, routeParts);
     },
     genReqId: ({ headers }) => {
       const id = headers['x-request-id'];
@@ -93,7 +93,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   });
   trackRequestEnds(app);
   app.setValidatorCompiler(compileValidator);
-  app.setErrorHandler((error, request, reply) => sendError(error, request, reply, routeParts.log));
+  app.setErrorHandler((error, request, reply) => sendError(error, request, reply, routeParts));
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
   });
@@ -140,9 +140,12 @@ function sendError(
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
-  log: (line: string) => void,
+  { log, inference }: RouteParts,
 ): FastifyReply {
-  const fault = error instanceof Error ? translate(error as FastifyError, request) : error;
+  const translated = error instanceof Error ? translate(error as FastifyError, request) : error;
+  const fault = isOf(translated, 'context_length_exceeded')
+    ? asContextExceeded(translated as Error, inference.baseModel.contextLength)
+    : translated;
   const answer = toErrorAnswer(fault, request.routeOptions.config.scope);
   // Kept open, the connection takes the rest of a body in whose length is known, and the client reads this answer instead of a reset.
   if (isOf(error, 'request.body_too_large') && request.headers['content-length'] !== undefined)

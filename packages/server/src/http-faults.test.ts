@@ -22,7 +22,7 @@ describe('the answer to a failure', () => {
 
   test('of a back end keeps its words when the client can act on them', () => {
     const { status, body } = toErrorAnswer(
-      new BackendFailure('engine.context_too_long', 'the prompt has 9 tokens, the context 8', 'messages'),
+      new BackendFailure('context_length_exceeded', 'the prompt has 9 tokens, the context 8', 'messages'),
       'inference',
     );
     expect([status, body.error.message, body.error.param]).toEqual([

@@ -27,7 +27,7 @@ const unavailable = { status: 503, type: 'server_error', retryable: true } as co
 export const HTTP_FAULTS = {
   ...REQUEST_FAULTS,
 
-  'engine.context_too_long': invalid,
+  context_length_exceeded: invalid,
   'engine.invalid_request': invalid,
   'engine.constraint_exhausted': invalid,
   'engine.template_failed': invalid,
@@ -78,6 +78,17 @@ export class BackendFailure extends Error {
     this.code = code;
     this.param = param;
   }
+}
+
+/**
+ * A prompt that is too long, in vLLM's words and under its name of the field. LiteLLM tells this refusal from others by how the message begins; LangChain by the code,
+ * which the newest OpenAI client shows it only as a part of the message.
+ *
+ * @param error its message says what was sent, what fits and what to do
+ */
+export function asContextExceeded(error: Error, contextLength: number): BackendFailure {
+  const message = `This model's maximum context length is ${contextLength} tokens. However, ${error.message} (context_length_exceeded)`;
+  return new BackendFailure('context_length_exceeded', message, 'input_tokens');
 }
 
 export interface ErrorAnswer {

@@ -47,10 +47,10 @@ describe('refused', () => {
   });
   test('a prompt that leaves no room, with limit and value, also as a stream', async () => {
     const full = ofLength(CONTEXT);
-    expect(await service.refusal(full)).toBe('400 messages');
-    expect(await service.refusal({ ...full, stream: true })).toBe('400 messages');
+    expect(await service.refusal(full)).toBe('400 input_tokens');
+    expect(await service.refusal({ ...full, stream: true })).toBe('400 input_tokens');
     expect(await service.message(full)).toBe(
-      `the context holds ${CONTEXT} tokens and the prompt has ${CONTEXT}: shorten it to at most ${CONTEXT - 1}`,
+      `This model's maximum context length is ${CONTEXT} tokens. However, your prompt contains ${CONTEXT} input tokens, which leaves no room for a reply: shorten it to at most ${CONTEXT - 1} (context_length_exceeded)`,
     );
   });
   test('no prompt at all', async () => {

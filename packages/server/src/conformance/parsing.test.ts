@@ -57,7 +57,7 @@ test('NaN and Infinity are no JSON: vLLM reads them and then refuses their range
 
 describe('null', () => {
   const NULLABLE =
-    'model frequency_penalty presence_penalty repetition_penalty logit_bias logprobs top_logprobs max_completion_tokens n response_format seed stop stream stream_options temperature top_p top_k min_p tools tool_choice reasoning_effort parallel_tool_calls user stop_token_ids truncate_prompt_tokens prompt_logprobs allowed_token_ids documents chat_template chat_template_kwargs mm_processor_kwargs structured_outputs return_tokens_as_token_ids return_token_ids cache_salt kv_transfer_params vllm_xargs repetition_detection'.split(
+    'model frequency_penalty presence_penalty repetition_penalty logit_bias logprobs top_logprobs max_completion_tokens n response_format seed stop stream stream_options temperature top_p top_k min_p tools tool_choice reasoning_effort parallel_tool_calls user stop_token_ids truncate_prompt_tokens prompt_logprobs allowed_token_ids documents chat_template chat_template_kwargs mm_processor_kwargs structured_outputs return_tokens_as_token_ids return_token_ids cache_salt kv_transfer_params vllm_xargs repetition_detection skip_special_tokens'.split(
       ' ',
     );
   test.each(NULLABLE)('%s: null is its default', async (field) => {
@@ -69,7 +69,7 @@ describe('null', () => {
   });
 
   const NOT_NULLABLE =
-    'include_reasoning use_beam_search length_penalty include_stop_str_in_output ignore_eos min_tokens skip_special_tokens spaces_between_special_tokens bad_words echo add_generation_prompt continue_final_message add_special_tokens priority request_id messages'.split(
+    'include_reasoning use_beam_search length_penalty include_stop_str_in_output ignore_eos min_tokens spaces_between_special_tokens bad_words echo add_generation_prompt continue_final_message add_special_tokens priority request_id messages'.split(
       ' ',
     );
   test.each(NOT_NULLABLE)('%s: null is refused', async (field) => {

@@ -298,6 +298,9 @@ describe('refused requests', () => {
     [{ vllm_xargs: { a: 1 }, engine_xargs: { a: 1 } }, 'engine_xargs', 'request.conflict'],
     [{ guided_json: { type: 'object' } }, 'guided_json', 'request.unsupported'],
     [{ guided_anything: 1 }, 'guided_anything', 'request.unsupported'],
+    [{ functions: [{ name: 'f' }] }, 'functions', 'request.unsupported'],
+    [{ modalities: ['audio'] }, 'modalities', 'request.unsupported'],
+    [{ kv_transfer_params: { prompt_token_ids: [1] } }, 'kv_transfer_params.prompt_token_ids', 'request.unsupported'],
   ];
   test.each(conflicts)('%j is 400 naming %s', async (fields, param, code) => {
     const numBefore = server.inference.requests.length;
@@ -310,15 +313,23 @@ describe('refused requests', () => {
   });
 
   test.each([
-    ['messages', Array.from({ length: 513 }, () => ({ role: 'user', content: 'a' })), /513$/],
-    ['characters', [{ role: 'user', content: 'a'.repeat(512 * 256 + 1) }], /131072 characters can fit, .* 131073$/],
+    [
+      'messages',
+      Array.from({ length: 513 }, () => ({ role: 'user', content: 'a' })),
+      /^This model's maximum context length is 512 tokens\. .* 513 messages/,
+    ],
+    [
+      'characters',
+      [{ role: 'user', content: 'a'.repeat(512 * 256 + 1) }],
+      /^This model's maximum context length is 512 tokens\. .* 131073 characters, and at most 131072/,
+    ],
   ])('more %s than can fit are refused before they travel to the engine', async (_what, messages, message) => {
     const numBefore = server.inference.requests.length;
     const response = await server.chat({ messages });
     expect(response.statusCode).toBe(400);
     expect(response.json<ErrorBody>().error).toMatchObject({
-      code: 'engine.context_too_long',
-      param: 'messages',
+      code: 'context_length_exceeded',
+      param: 'input_tokens',
       message: expect.stringMatching(message),
     });
     expect(server.inference.requests).toHaveLength(numBefore);
@@ -357,7 +368,7 @@ describe('refused requests', () => {
   });
 
   test.each([
-    ['engine.context_too_long', 400, 'false', 'the reason'],
+    ['context_length_exceeded', 400, 'false', 'the reason'],
     ['engine.overloaded', 429, 'true', 'the reason'],
     ['engine.template_failed', 400, 'false', 'the reason'],
     ['engine.host_lost', 503, 'true', 'the reason'],
@@ -370,8 +381,8 @@ describe('refused requests', () => {
       expect(response.headers['x-should-retry']).toBe(retry);
       expect(response.json<ErrorBody>().error).toMatchObject({
         code,
-        param: 'messages',
-        message,
+        param: code === 'context_length_exceeded' ? 'input_tokens' : 'messages',
+        message: expect.stringMatching(new RegExp(`${RegExp.escape(message)}( \\(${code}\\))?$`)),
       });
     }
   });

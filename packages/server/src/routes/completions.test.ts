@@ -89,7 +89,7 @@ describe('prompts', () => {
     ['too many', { prompt: Array.from({ length: 1025 }, () => 'a') }, 400, 'request.invalid', 'prompt'],
     ['an empty text', { prompt: '', add_special_tokens: false }, 400, 'engine.invalid_request', 'prompt'],
     ['an id outside the vocabulary', { prompt: [[1], [1000]] }, 400, 'engine.invalid_request', 'prompt'],
-    ['one too long, among others', { prompt: ['a', 'a'.repeat(512)] }, 400, 'engine.context_too_long', 'prompt'],
+    ['one too long, among others', { prompt: ['a', 'a'.repeat(512)] }, 400, 'context_length_exceeded', 'input_tokens'],
   ])('%s: refused before anything runs', async (_name, fields, status, code, param) => {
     for (const stream of [false, true]) {
       const response = await complete({ ...fields, stream });

@@ -17,7 +17,7 @@ export interface CompletionPrompt {
  *
  * @param maxTokens of each reply
  * @throws {RequestError} `request.conflict`
- * @throws {BackendFailure} `engine.context_too_long` and `engine.invalid_request` for a prompt that cannot run, before any of them does
+ * @throws {BackendFailure} `context_length_exceeded` and `engine.invalid_request` for a prompt that cannot run, before any of them does
  */
 export async function readPrompts(
   body: CompletionRequest,
@@ -80,8 +80,8 @@ function checkPromptIds(ids: readonly number[], contextLength: number, vocabSize
     throw new BackendFailure('engine.invalid_request', 'the prompt must have at least 1 token, got 0', 'prompt');
   if (ids.length >= contextLength) {
     throw new BackendFailure(
-      'engine.context_too_long',
-      `the context holds ${contextLength} tokens and the prompt has ${ids.length}: shorten it to at most ${contextLength - 1}`,
+      'context_length_exceeded',
+      `your prompt contains ${ids.length} input tokens, which leaves no room for a reply: shorten it to at most ${contextLength - 1}`,
       'prompt',
     );
   }

@@ -9,20 +9,16 @@ const MAX_CHARACTERS_PER_TOKEN = 256;
 /**
  * Refuses a conversation that fits into no context before it travels to the engine, whose steps it would hold up on the way.
  *
- * @throws {BackendFailure} `engine.context_too_long`
+ * @throws {BackendFailure} `context_length_exceeded`
  */
 export function checkPromptSize(messages: readonly ChatMessage[], contextLength: number): void {
   const limit = contextLength * MAX_CHARACTERS_PER_TOKEN;
   const refuse = (what: string): never => {
-    throw new BackendFailure(
-      'engine.context_too_long',
-      `the context holds ${contextLength} tokens; ${what}`,
-      'messages',
-    );
+    throw new BackendFailure('context_length_exceeded', what, 'messages');
   };
   if (messages.length > contextLength)
-    refuse(`at most as many messages can fit, a token each, and there are ${messages.length}`);
+    refuse(`your prompt contains ${messages.length} messages, and at most ${contextLength} can fit, a token each`);
   let numCharacters = 0;
   for (const message of messages) numCharacters += messageText(message).length;
-  if (numCharacters > limit) refuse(`at most ${limit} characters can fit, and the messages have ${numCharacters}`);
+  if (numCharacters > limit) refuse(`your prompt contains ${numCharacters} characters, and at most ${limit} can fit`);
 }

@@ -6,7 +6,7 @@ import {
   type CompletionRequest,
   MAX_TOP_LOGPROBS,
   parseSeed,
-  removedField,
+  refusedField,
 } from '@trainyard/protocol';
 
 import { RequestError } from '../request-error.ts';
@@ -53,8 +53,8 @@ export function checkSharedFields(body: SharedFields, maxTokens: RequestedTokens
       { loc: ['body', 'seed'], msg: 'Input should fit in 64 bits', type: 'int_range', input: body.seed },
     ]);
   }
-  const removed = removedField(body);
-  if (removed !== null) throw unsupported(removed, 'send `structured_outputs`');
+  const refused = refusedField(body);
+  if (refused !== null) throw unsupported(refused.param, refused.reason);
   if (!body.stream && body.stream_options && Object.keys(body.stream_options).length > 0)
     throw conflict('stream_options', '`stream_options` is only allowed with `stream: true`');
   const { prompt_logprobs: promptLogprobs = null } = body;

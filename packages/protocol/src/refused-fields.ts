@@ -1,0 +1,85 @@
+/** A field that asks for what the service does not do. */
+export interface RefusedField {
+  /** As in `tools.0.defer_loading`. */
+  readonly param: string;
+  /** What to send instead, or why nothing is. */
+  readonly reason: string;
+}
+
+interface Refusal {
+  readonly reason: string;
+  /** Values by which clients say that they want nothing, beside null, false, 0, empty texts, lists and objects. */
+  readonly harmless?: readonly unknown[];
+}
+
+/**
+ * Fields that OpenAI or vLLM (as of 0.33) know and that would do nothing here: an answer that ignored them would look like one that heeds them. Fields that neither
+ * knows pass, as they do there.
+ */
+const REFUSED_FIELDS: Readonly<Record<string, Refusal>> = {
+  functions: { reason: 'send `tools`' },
+  function_call: { reason: 'send `tool_choice`', harmless: ['none'] },
+  modalities: { reason: 'replies are text' },
+  audio: { reason: 'replies are text' },
+  web_search_options: { reason: 'nothing is searched' },
+  extra_body: { reason: 'it is an option of the Python client, whose members belong into the body itself' },
+  watermarking: { reason: 'replies carry no watermark' },
+  return_token_offsets: { reason: 'there is no rendering route; `return_token_ids` gives the ids' },
+  mm_payload: { reason: 'there is no rendering route', harmless: ['tensors'] },
+  return_weight_versions: { reason: '`model` of the answer names the version that was sampled from' },
+  routed_experts_prompt_start: { reason: 'no routing of experts is returned' },
+};
+
+/** Of text completions alone. */
+const REFUSED_COMPLETION_FIELDS: Readonly<Record<string, Refusal>> = {
+  thinking_token_budget: { reason: 'only a chat knows where thoughts begin and end', harmless: [-1] },
+};
+
+/** Removed from vLLM, where they are ignored: an unconstrained answer to a constrained question. */
+const REMOVED_FIELD_PREFIX = 'guided_';
+
+/** The first field of a chat, or of a text completion, that cannot be heeded; null where all can. */
+export function refusedField(body: Readonly<Record<string, unknown>>): RefusedField | null {
+  const isChat = Object.hasOwn(body, 'messages');
+  const refusals = isChat ? REFUSED_FIELDS : { ...REFUSED_FIELDS, ...REFUSED_COMPLETION_FIELDS };
+  for (const [param, value] of Object.entries(body)) {
+    if (asksForNothing(value)) continue;
+    if (param.startsWith(REMOVED_FIELD_PREFIX)) return { param, reason: 'send `structured_outputs`' };
+    const refusal = Object.hasOwn(refusals, param) ? refusals[param] : undefined;
+    if (refusal && !isHarmless(param, value, refusal)) return { param, reason: refusal.reason };
+  }
+  return refusedMember(body);
+}
+
+function isHarmless(param: string, value: unknown, { harmless = [] }: Refusal): boolean {
+  if (param === 'modalities') return Array.isArray(value) && value.every((modality) => modality === 'text');
+  return harmless.includes(value);
+}
+
+/** Fields within fields. */
+function refusedMember(body: Readonly<Record<string, unknown>>): RefusedField | null {
+  const { kv_transfer_params: transfer, tools } = body;
+  if (isObject(transfer) && !asksForNothing(transfer['prompt_token_ids']))
+    return {
+      param: 'kv_transfer_params.prompt_token_ids',
+      reason: 'a chat is rendered here; send ids to `/v1/completions`',
+    };
+  if (!Array.isArray(tools)) return null;
+  for (const [index, tool] of tools.entries()) {
+    if (!isObject(tool)) continue;
+    const reason = 'every tool is shown to the model at once';
+    if (!asksForNothing(tool['defer_loading'])) return { param: `tools.${index}.defer_loading`, reason };
+    if (isObject(tool['function']) && !asksForNothing(tool['function']['defer_loading']))
+      return { param: `tools.${index}.function.defer_loading`, reason };
+  }
+  return null;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function asksForNothing(value: unknown): boolean {
+  if (value === undefined || value === null || value === false || value === '' || value === 0) return true;
+  return typeof value === 'object' && Object.keys(value).length === 0;
+}
