@@ -63,6 +63,7 @@ async function measureToken(client: Trainyard): Promise<number> {
 
 const instantBackend: InferenceBackend = {
   baseModel: { id: 'instant', contextLength: 8_192, vocabSize: 49_152 },
+  checkRoom: () => {},
   isHealthy: () => true,
   stats: () => null,
   tokenize: async () => ({ tokenIds: [1, 2, 3], texts: null }),

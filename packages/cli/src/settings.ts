@@ -14,6 +14,7 @@ const HELP = {
   capacityTokens: 'KV cache over all sequences, in tokens (16384)',
   maxSequences: 'sequences in one batch (128)',
   maxRequests: 'requests in flight, running and waiting (2048)',
+  maxChoices: 'choices (n) of one request (as many as max-sequences)',
   engineShare: 'part of the compute time sampling gets while training has work too (0.7)',
   requestTemplates:
     'on = run chat templates that come with requests, in processes of their own; off = refuse them (on)',

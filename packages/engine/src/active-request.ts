@@ -1,4 +1,5 @@
 import type { TokenMatcher } from '@trainyard/constraints';
+import type { Backlog } from './backlog.ts';
 import type { BadWords } from './bad-words.ts';
 import type { BeamSearch } from './beam-search.ts';
 import type { ConstraintStart } from './constraint.ts';
@@ -8,6 +9,7 @@ import type { RunnerAdapter } from './model-runner.ts';
 import { PromptScorer } from './prompt-logprobs.ts';
 import type { ReplyReader } from './reply-reader.ts';
 import { StopStrings } from './stop-strings.ts';
+import type { TenantShare } from './tenant-share.ts';
 import type { ThinkingLimit } from './thinking-budget.ts';
 
 /** What is made once of a request and used by all its choices. */
@@ -15,6 +17,8 @@ export interface RequestParts {
   /** Order of arrival, unique. */
   arrival: number;
   promptIds: readonly number[];
+  /** See {@link Sequence.round}. */
+  choicesPerRound: number;
   /** Resolved: fits the context behind the prompt. */
   maxTokens: number;
   /** Ids whose logits are masked until minTokens are generated. */
@@ -41,6 +45,7 @@ export class ActiveRequest {
   readonly request: GenerateRequest;
   readonly arrival: number;
   readonly promptIds: readonly number[];
+  readonly choicesPerRound: number;
   readonly maxTokens: number;
   readonly minTokens: number;
   /** Lower goes first. A beam search has none of its own. */
@@ -69,8 +74,13 @@ export class ActiveRequest {
   beamSearch: BeamSearch | null = null;
   /** Held from the admission of the first choice to the end. */
   adapter: RunnerAdapter | null = null;
+  /** The scheduler's, from the time it has the request. */
+  tenant: TenantShare | null = null;
+  /** What of it waits for a place; null before the scheduler has it and after its end. */
+  backlog: Backlog | null = null;
+  /** Called once when the receiver is lost. */
+  onReceiverLost: () => void = () => {};
   isPaused = false;
-  isAborted = false;
   isStarted = false;
   hasEnded = false;
   /** True once the receiver threw: nobody listens any more. */
@@ -87,6 +97,7 @@ export class ActiveRequest {
     this.request = request;
     this.arrival = parts.arrival;
     this.promptIds = promptIds;
+    this.choicesPerRound = parts.choicesPerRound;
     this.maxTokens = maxTokens;
     this.minTokens = Math.min(request.minTokens, maxTokens);
     this.priority = isBeamSearch ? 0 : request.priority;
@@ -165,6 +176,7 @@ export class ActiveRequest {
       this.#emit(isOutput && this.#replyReader !== null ? this.#replyReader.read(event) : event);
     } catch {
       this.isReceiverLost = true;
+      this.onReceiverLost();
     }
   }
 }

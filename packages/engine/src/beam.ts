@@ -36,5 +36,10 @@ export class Beam extends Sequence {
     this.isParked = false;
   }
 
+  /** A search goes on with all its beams or not at all. */
+  override get round(): number {
+    return 0;
+  }
+
   close(): void {}
 }

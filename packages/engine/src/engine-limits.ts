@@ -1,4 +1,5 @@
 import type { ModelRunner } from './model-runner.ts';
+import { REQUEST_LIMITS } from './request-limits.ts';
 
 export interface EngineLimits {
   /** Longest sequence, prompt and reply together. Default: what the runner's model and memory allow. */
@@ -7,6 +8,8 @@ export interface EngineLimits {
   maxRunning: number;
   /** Requests in flight, running ones included. Default 2048. */
   maxRequests: number;
+  /** Choices of one request. Default {@link maxRunning}: more could not be computed side by side. */
+  maxChoices: number;
   /** Cells kept for finished sequences. Default a quarter of the capacity: attention over a unified cache reaches up to the highest used cell. */
   maxCachedTokens: number;
   /** Prompt tokens of one step while nothing is decoding. Default 512. */
@@ -23,9 +26,11 @@ export interface EngineLimits {
 export function resolveEngineLimits(input: Partial<EngineLimits>, runner: ModelRunner): EngineLimits {
   const largestContext = Math.min(runner.contextLength, runner.capacityTokens);
   const upTo = (limit: number, value: number): number => Math.max(1, Math.min(limit, Math.floor(value)));
+  const maxRunning = upTo(Math.min(runner.maxSequences, runner.batchTokens), input.maxRunning ?? runner.maxSequences);
   return {
     maxContextTokens: upTo(largestContext, input.maxContextTokens ?? largestContext),
-    maxRunning: upTo(Math.min(runner.maxSequences, runner.batchTokens), input.maxRunning ?? runner.maxSequences),
+    maxRunning,
+    maxChoices: upTo(REQUEST_LIMITS.choices, input.maxChoices ?? maxRunning),
     maxRequests: Math.max(1, input.maxRequests ?? 2048),
     maxCachedTokens: Math.max(
       0,

@@ -10,10 +10,14 @@ export interface StepReport {
 /** A snapshot; `…Tokens` of memory are KV cells, the totals count from the start of the engine. */
 export interface EngineStats {
   numRequests: number;
+  /** Of them, those whose prompts are not made yet. */
+  numUnprepared: number;
   /** Choices that hold cells. */
   numRunning: number;
   /** Choices queued, preempted ones included. */
   numWaiting: number;
+  /** Requests that admission has looked at, in all. */
+  numLooks: number;
   usedTokens: number;
   /** Held by cache entries alone. */
   cachedTokens: number;

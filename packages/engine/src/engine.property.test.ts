@@ -117,7 +117,12 @@ test('any interleaving in little memory: books agree, every request ends once, a
       }),
       (actions, sizes, limits) => {
         const constraints = new DigitConstraints();
-        const harness = new Harness({ ...sizes, contextLength: CONTEXT_LENGTH, limits, constraints });
+        const harness = new Harness({
+          ...sizes,
+          contextLength: CONTEXT_LENGTH,
+          limits: { ...limits, maxChoices: 4 },
+          constraints,
+        });
         const all: { asked: GenerateRequest; reply: Transcript & { id: string } }[] = [];
         for (const action of actions) {
           if (action.kind === 'submit') {
@@ -161,4 +166,4 @@ test('any interleaving in little memory: books agree, every request ends once, a
   expect(seen.prefixHitTokens).toBeGreaterThan(500);
   expect(seen.aborted).toBeGreaterThan(10);
   for (const count of [seen.beamSearches, seen.scoredPrompts, seen.matchers]) expect(count).toBeGreaterThan(50);
-}, 60_000);
+}, 600_000);

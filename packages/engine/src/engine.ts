@@ -61,6 +61,8 @@ export class Engine {
   readonly #scheduler: Scheduler;
   readonly #adapters: Adapters;
   readonly #requests = new Map<string, ActiveRequest>();
+  /** Of them, those that the next step ends, and why. */
+  readonly #leaving = new Map<ActiveRequest, EngineError>();
   readonly #batch: StepBatch;
   /** Whose logits the batch's rows are; those of a prompt's position are scored, the others continued from. */
   #rows: { sequence: Sequence; isPrompt: boolean }[] = [];
@@ -86,9 +88,11 @@ export class Engine {
       vocabSize: runner.vocabSize,
       limits: this.limits,
       inFlight: this.#requests,
-      admit: (active, sequences) => {
+      admit: (active, numChoices, make) => {
         this.#requests.set(active.id, active);
-        this.#scheduler.enqueue(sequences);
+        active.onReceiverLost = () =>
+          this.#leaving.set(active, new EngineError('engine.aborted', 'nobody receives its events any more'));
+        this.#scheduler.add(active, numChoices, make);
         // Read now rather than when its turn comes: what it was resolved to may be deleted while it waits.
         this.#loadAdapter(active);
       },
@@ -111,29 +115,41 @@ export class Engine {
   /** Ends a request at the next step with `engine.aborted`; unknown ids are ignored, since it may have ended meanwhile. */
   abort(requestId: string): void {
     const active = this.#requests.get(requestId);
-    if (active) active.isAborted = true;
-    this.#intake.preparing(requestId)?.abort();
+    if (active === undefined) this.#intake.abort(requestId);
+    else this.#leaving.set(active, new EngineError('engine.aborted', 'the request was aborted'));
   }
 
   /** A paused request keeps its place and computes nothing; its cells may be taken for others. Unknown ids are ignored. */
   setPaused(requestId: string, paused: boolean): void {
-    const active = this.#requests.get(requestId) ?? this.#intake.preparing(requestId);
-    if (active) active.isPaused = paused;
+    const active = this.#requests.get(requestId);
+    if (active === undefined) {
+      this.#intake.setPaused(requestId, paused);
+      return;
+    }
+    active.isPaused = paused;
+    this.#scheduler.refresh(active);
   }
 
   /** False when nothing is queued, or all that is queued is paused or has no prompt yet. */
   get hasWork(): boolean {
-    return (
-      this.#scheduler.hasWork ||
-      this.#requests.values().some((active) => active.isAborted || active.isReceiverLost) ||
-      this.#intake.hasWork
-    );
+    return this.#leaving.size > 0 || this.#intake.hasWork || this.#scheduler.hasWork;
+  }
+
+  /** True when requests were submitted faster than their prompts can be made. */
+  get hasPromptsToMake(): boolean {
+    return this.#intake.hasPromptsToMake;
+  }
+
+  /** Makes a few of them; a step does so, too. */
+  prepareSome(): void {
+    this.#intake.prepareSome();
   }
 
   /** One engine step: choose a batch, run it, sample, send. */
   step(): StepReport {
     const startMs = this.#clock();
-    this.#dropAborted();
+    this.#endLeaving();
+    this.#intake.prepareSome();
     this.#intake.takePrepared();
     this.#admit();
     const plan = this.#scheduler.plan();
@@ -144,11 +160,13 @@ export class Engine {
   }
 
   stats(): EngineStats {
-    const { waiting, running, numPreemptions, prefixHitTokens, prefixQueryTokens } = this.#scheduler;
+    const { numWaiting, numRunning, numPreemptions, prefixHitTokens, prefixQueryTokens, numLooks } = this.#scheduler;
     return {
-      numRequests: this.#requests.size + this.#intake.numPreparing,
-      numRunning: running.length,
-      numWaiting: waiting.length,
+      numRequests: this.#requests.size + this.#intake.size,
+      numUnprepared: this.#intake.size,
+      numRunning,
+      numWaiting,
+      numLooks,
       usedTokens: this.#kv.usedTokens,
       cachedTokens: this.#kv.cachedTokens,
       capacityTokens: this.#kv.capacityTokens,
@@ -165,9 +183,14 @@ export class Engine {
   checkIntegrity(): void {
     this.#scheduler.checkIntegrity();
     const unfinished = new Map<ActiveRequest, number>();
-    for (const { owner } of [...this.#scheduler.running, ...this.#scheduler.waiting]) {
-      unfinished.set(owner, (unfinished.get(owner) ?? 0) + 1);
+    for (const { owner } of this.#scheduler.running()) unfinished.set(owner, (unfinished.get(owner) ?? 0) + 1);
+    let numWaiting = 0;
+    for (const active of this.#requests.values()) {
+      const { size } = active.backlog!;
+      numWaiting += size;
+      if (size > 0) unfinished.set(active, (unfinished.get(active) ?? 0) + size);
     }
+    assert.equal(numWaiting, this.#scheduler.numWaiting, 'waiting sequences');
     assert.equal(unfinished.size, this.#requests.size, 'every request has a sequence');
     for (const [owner, count] of unfinished) {
       assert.equal(this.#requests.get(owner.id), owner, 'every sequence has a request');
@@ -185,12 +208,8 @@ export class Engine {
     this.#runner.close();
   }
 
-  #dropAborted(): void {
-    for (const active of this.#requests.values()) {
-      if (active.isAborted) this.#end(active, new EngineError('engine.aborted', 'the request was aborted'));
-      else if (active.isReceiverLost)
-        this.#end(active, new EngineError('engine.aborted', 'nobody receives its events any more'));
-    }
+  #endLeaving(): void {
+    for (const [active, reason] of this.#leaving) this.#end(active, reason);
   }
 
   #admit(): void {
@@ -307,6 +326,7 @@ export class Engine {
     const search = owner.beamSearch!;
     const turnover = search.receive(beam, rankTokens(row, search.numRanked, this.#buffers));
     if (turnover === null) return;
+    this.#scheduler.refresh(owner); // beams that were preempted meanwhile can go on
     this.#totals.generatedTokens += search.liveBeams.length;
     owner.numUnfinished = search.liveBeams.length;
     for (const dropped of turnover.dropped) this.#scheduler.finish(dropped, false);
@@ -327,6 +347,7 @@ export class Engine {
     owner.adapter = null;
     if (owner.constraint !== null) closeMatcher(owner.constraint.matcher);
     this.#requests.delete(owner.id);
+    this.#leaving.delete(owner);
     if (failure === null) owner.complete();
     else owner.fail(failure.code, failure.message, failure.param);
   }

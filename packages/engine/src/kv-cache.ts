@@ -75,13 +75,13 @@ export class KvCache {
     let { slot: source, length } = prefix;
     if (prefix.entry !== null) this.#prefixes.touch(prefix.entry);
     if (this.#ledger.freeSlots === 0) {
-      const victim = this.#oldestEntry();
+      const victim = this.#entryToEvict();
       assert(victim, 'more running sequences than slots');
       this.#evict(victim);
       // The only entry left was the match itself: one slot cannot be both.
       if (victim === prefix.entry) [source, length] = [null, 0];
     }
-    const slot = this.#ledger.openSlot();
+    const slot = this.#ledger.openSlot(sequence.owner.tenant!);
     if (source !== null && length > 0) {
       this.#ledger.share(source, slot, length);
       this.#runner.share(source, slot, length);
@@ -94,7 +94,7 @@ export class KvCache {
   grow(sequence: Sequence, count: number): void {
     assert(sequence.slot !== null, 'only a running sequence grows');
     while (this.#ledger.freeCells < count) {
-      const victim = this.#oldestEntry();
+      const victim = this.#entryToEvict();
       assert(victim, `${count} cells asked, ${this.obtainableTokens} obtainable`);
       this.#evict(victim);
     }
@@ -162,12 +162,18 @@ export class KvCache {
   }
 
   #trim(): void {
-    while (this.cachedTokens > this.#maxCachedTokens) this.#evict(this.#oldestEntry()!);
+    while (this.cachedTokens > this.#maxCachedTokens) this.#evict(this.#entryToEvict()!);
   }
 
-  #oldestEntry(): CacheEntry | undefined {
-    for (const entry of this.#prefixes.entries()) return entry;
-    return undefined;
+  /** The least recently used one of the tenant that has most in the cache: nobody's entries push out those of others who have less. */
+  #entryToEvict(): CacheEntry | undefined {
+    let chosen: CacheEntry | undefined;
+    let most = -1;
+    for (const entry of this.#prefixes.entries()) {
+      const { heldCells, liveCells } = this.#ledger.accountOf(entry.slot);
+      if (heldCells - liveCells > most) [chosen, most] = [entry, heldCells - liveCells];
+    }
+    return chosen;
   }
 
   #evict(entry: CacheEntry): void {

@@ -1,5 +1,13 @@
 import assert from 'node:assert/strict';
 
+/** Whose cells they are. Cells are shared inside one account only. */
+export interface CellAccount {
+  /** Cells of its running sequences. */
+  liveCells: number;
+  /** Those, and cells of its cache entries. */
+  heldCells: number;
+}
+
 /**
  * An exact mirror of the runner's KV cells, so that capacity is known before a batch runs.
  *
@@ -14,6 +22,7 @@ export class KvLedger {
   readonly #freeCells: number[];
   readonly #freeSlots: number[];
   #liveCells = 0;
+  readonly #common: CellAccount = { liveCells: 0, heldCells: 0 };
 
   constructor(capacity: number, maxSlots: number) {
     this.capacity = capacity;
@@ -42,12 +51,16 @@ export class KvLedger {
     return this.#freeSlots.length;
   }
 
-  /** Takes an empty live slot. A free one must exist. */
-  openSlot(): number {
+  /** Takes an empty live slot. A free one must exist. @param account what its cells are counted in; default one for all */
+  openSlot(account: CellAccount = this.#common): number {
     const slot = this.#freeSlots.pop();
     assert(slot !== undefined, 'no free slot');
-    this.#slots[slot] = { cells: [], isLive: true };
+    this.#slots[slot] = { cells: [], isLive: true, account };
     return slot;
+  }
+
+  accountOf(slot: number): CellAccount {
+    return this.#get(slot).account;
   }
 
   lengthOf(slot: number): number {
@@ -64,7 +77,7 @@ export class KvLedger {
 
   /** Appends `count` fresh cells. That many must be free. */
   append(slot: number, count: number): void {
-    const { cells, isLive } = this.#get(slot);
+    const { cells, isLive, account } = this.#get(slot);
     assert(count <= this.#freeCells.length, `${count} cells asked, ${this.#freeCells.length} free`);
     assert(isLive, 'a cache entry does not grow');
     for (let i = 0; i < count; i++) {
@@ -74,6 +87,8 @@ export class KvLedger {
       cells.push(cell);
     }
     this.#liveCells += count;
+    account.liveCells += count;
+    account.heldCells += count;
   }
 
   /** The empty live slot `to` comes to hold the first `length` cells of `from`. */
@@ -85,7 +100,7 @@ export class KvLedger {
     for (let i = 0; i < length; i++) {
       const cell = source[i]!;
       this.#holders[cell]!++;
-      if (this.#liveHolders[cell]!++ === 0) this.#liveCells++;
+      if (this.#liveHolders[cell]!++ === 0) this.#countLive(target.account, 1);
       target.cells.push(cell);
     }
   }
@@ -95,15 +110,17 @@ export class KvLedger {
     const entry = this.#get(slot);
     assert(entry.isLive, 'already cached');
     entry.isLive = false;
-    for (const cell of entry.cells) if (--this.#liveHolders[cell]! === 0) this.#liveCells--;
+    for (const cell of entry.cells) if (--this.#liveHolders[cell]! === 0) this.#countLive(entry.account, -1);
   }
 
   /** Gives the slot and the cells only it held back. */
   closeSlot(slot: number): void {
-    const { cells, isLive } = this.#get(slot);
+    const { cells, isLive, account } = this.#get(slot);
     for (const cell of cells) {
-      if (isLive && --this.#liveHolders[cell]! === 0) this.#liveCells--;
-      if (--this.#holders[cell]! === 0) this.#freeCells.push(cell);
+      if (isLive && --this.#liveHolders[cell]! === 0) this.#countLive(account, -1);
+      if (--this.#holders[cell]! > 0) continue;
+      this.#freeCells.push(cell);
+      account.heldCells--;
     }
     this.#slots[slot] = null;
     this.#freeSlots.push(slot);
@@ -114,15 +131,22 @@ export class KvLedger {
     const holders = new Int32Array(this.capacity);
     const live = new Int32Array(this.capacity);
     let openSlots = 0;
+    const accounts = new Map<CellAccount, { held: Set<number>; live: Set<number> }>();
     for (const slot of this.#slots) {
       if (slot === null) continue;
       openSlots++;
       assert.equal(new Set(slot.cells).size, slot.cells.length, 'a slot holds a cell twice');
+      let account = accounts.get(slot.account);
+      if (account === undefined) accounts.set(slot.account, (account = { held: new Set(), live: new Set() }));
       for (const cell of slot.cells) {
+        account.held.add(cell);
+        if (slot.isLive) account.live.add(cell);
         holders[cell]!++;
         if (slot.isLive) live[cell]!++;
       }
     }
+    for (const [{ heldCells, liveCells }, { held, live: alive }] of accounts)
+      assert.deepEqual([heldCells, liveCells], [held.size, alive.size], 'cells of an account');
     assert.deepEqual(holders, this.#holders, 'holder counts');
     assert.deepEqual(live, this.#liveHolders, 'live holder counts');
     assert.equal(
@@ -140,6 +164,11 @@ export class KvLedger {
     assert.equal(openSlots + this.#freeSlots.length, this.#slots.length, 'slots');
   }
 
+  #countLive(account: CellAccount, change: 1 | -1): void {
+    this.#liveCells += change;
+    account.liveCells += change;
+  }
+
   #get(slot: number): Slot {
     const entry = this.#slots[slot];
     assert(entry, `slot ${slot} is not open`);
@@ -150,4 +179,5 @@ export class KvLedger {
 interface Slot {
   cells: number[];
   isLive: boolean;
+  readonly account: CellAccount;
 }

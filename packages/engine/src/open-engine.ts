@@ -25,6 +25,8 @@ export interface OpenEngineOptions {
   readonly maxSequences: number;
   /** Requests in flight, running ones included. */
   readonly maxRequests: number;
+  /** Choices of one request. Default: as many as run side by side. */
+  readonly maxChoices?: number;
   /** Default `priority`. */
   readonly policy?: SchedulingPolicy;
   /** Default true: templates that come with requests are run, in child processes of their own. */
@@ -82,7 +84,11 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
     toolFormat: options.toolFormat ?? null,
     constraints,
     templateSandbox,
-    limits: { maxRequests: options.maxRequests },
+    limits: {
+      // As many again may be on their way out: the caller counts only those that somebody waits for.
+      maxRequests: 2 * options.maxRequests,
+      ...(options.maxChoices === undefined ? {} : { maxChoices: options.maxChoices }),
+    },
   });
   return {
     engine,

@@ -1,27 +1,30 @@
 import type { EngineEvent, GenerateRequest } from './generate-request.ts';
 import type { EncodedPrompt } from './prompt.ts';
 
-/** A request whose prompt is being made elsewhere, or whose constraint is being tried there. It waits outside the scheduler; nothing of it is sent until it is taken up by a step. */
-export class Preparation {
+/** A request as it was submitted. */
+export interface Submission {
   readonly request: GenerateRequest;
   readonly arrival: number;
   readonly emit: (event: EngineEvent) => void;
+  isPaused: boolean;
+}
+
+/** A request whose prompt is being made elsewhere, or whose constraint is being tried there. It waits outside the scheduler; nothing of it is sent until it is taken up by a step. */
+export class Preparation {
+  readonly submission: Submission;
   readonly controller: AbortController;
   isAborted = false;
-  isPaused = false;
   /** Null while it is being prepared. */
   outcome: { kind: 'encoded'; prompt: EncodedPrompt } | { kind: 'failed'; error: unknown } | null = null;
 
   /** @param onSettled called once, when {@link outcome} is known */
   constructor(
-    asked: { request: GenerateRequest; arrival: number; emit: (event: EngineEvent) => void },
+    submission: Submission,
     prompt: Promise<EncodedPrompt>,
     controller: AbortController,
     onSettled: () => void,
   ) {
-    this.request = asked.request;
-    this.arrival = asked.arrival;
-    this.emit = asked.emit;
+    this.submission = submission;
     this.controller = controller;
     void prompt
       .then(

@@ -3,7 +3,7 @@
  * bounds work or memory that grows with it.
  */
 export const REQUEST_LIMITS = {
-  /** Choices: each is a sequence of its own. vLLM's limit. */
+  /** Choices: what the limit of the engine can be raised to. vLLM's limit. */
   choices: 16_384,
   /** Stop strings, characters in all: each becomes a state. */
   stopCharacters: 16_384,

@@ -1,142 +1,262 @@
 import assert from 'node:assert/strict';
 import type { ActiveRequest } from './active-request.ts';
+import { Backlog } from './backlog.ts';
 import type { EngineLimits } from './engine-limits.ts';
+import { Heap } from './heap.ts';
+import { insertInOrder } from './in-order.ts';
 import type { FoundPrefix, KvCache } from './kv-cache.ts';
 import { commonPrefixLength } from './prefix-cache.ts';
 import type { Sequence } from './sequence.ts';
+import { compareTenants, GROWTH_RESERVE_TOKENS, TenantShare } from './tenant-share.ts';
+import { Turns } from './turns.ts';
 
 /** What one step computes: for each sequence its next `count` tokens, all under one adapter. Never empty. */
 export interface StepPlan {
   entries: { sequence: Sequence; count: number }[];
 }
 
-/** `priority`: lower numbers first, and a more urgent request takes cells and slots from less urgent ones. `fcfs`: in order of arrival. */
+/** `priority`: lower numbers first, and a more urgent request takes cells and slots from the tenant's less urgent ones. `fcfs`: in order of arrival. */
 export type SchedulingPolicy = 'priority' | 'fcfs';
 
-// Cells left to each running sequence when another is admitted: without them a newcomer would soon be preempted again.
-const GROWTH_RESERVE_TOKENS = 16;
+/** So many tenants whose next prompt finds no room are looked past in one step, for others that need less. */
+const MAX_BLOCKED_TENANTS = 16;
 
 /**
- * Who runs next. Waiting sequences are admitted in order (priority, arrival, choice) while slots and cells suffice, or can be had from those
- * of a larger priority number; running ones take turns by adapter, since a batch has one; a sequence that needs a cell when none is left
- * takes it from the last in that order.
+ * Who runs next. Admission is fair by tenant, then by request, then by choice: the tenant with the fewest running sequences goes first, and of
+ * its requests the one that {@link compareBacklogs} says. A tenant that has less than an equal part of the slots and cells takes what it lacks
+ * of that part from those that have more; inside a tenant, the first choices of a request take from further ones of others, and urgent requests from less urgent ones.
+ *
+ * Running sequences take {@link Turns}. One that needs a cell when none is left takes it from the tenant that has most.
+ *
+ * A step looks at what runs and at what it admits, never at all that waits; adding, pausing and dropping a request are logarithmic.
  */
 export class Scheduler {
   readonly #kv: KvCache;
   readonly #limits: EngineLimits & { batchTokens: number };
-  /** Both in order of {@link Sequence.compare}. */
-  #waiting: Sequence[] = [];
-  #running: Sequence[] = [];
-  /** Step in which each adapter group last had its turn. */
-  readonly #lastTurns = new Map<string | null, number>();
-  #turn = 0;
+  readonly #tenants = new Map<string, TenantShare>();
+  /** Tenants of which something could be admitted. */
+  readonly #waiting = new Heap<TenantShare>(compareTenants);
+  /** Tenants of which something runs. */
+  readonly #running = new Set<TenantShare>();
+  /** Of those, the ones that this step looks at no further. */
+  readonly #aside = new Set<TenantShare>();
+  readonly #turns = new Turns();
+  #numRunning = 0;
+  #numWaiting = 0;
+  #numAdmissions = 0;
+  #numTenantsAllowed = 64;
   numPreemptions = 0;
   prefixHitTokens = 0;
   prefixQueryTokens = 0;
+  /** Requests and sequences that admission has looked at, in all: what a burst costs, in steps instead of seconds. */
+  numLooks = 0;
 
   constructor(kv: KvCache, limits: EngineLimits & { batchTokens: number }) {
     this.#kv = kv;
     this.#limits = limits;
   }
 
-  get waiting(): readonly Sequence[] {
-    return this.#waiting;
+  /** Sequences that wait, those that are not made yet included. */
+  get numWaiting(): number {
+    return this.#numWaiting;
   }
-  get running(): readonly Sequence[] {
-    return this.#running;
+  get numRunning(): number {
+    return this.#numRunning;
+  }
+  running(): Sequence[] {
+    return [...this.#running].flatMap((tenant) => tenant.running);
   }
   /** True when a step would compute something: paused sequences do not count. */
   get hasWork(): boolean {
-    return (
-      this.#running.some((sequence) => sequence.isRunnable) || this.#waiting.some((sequence) => sequence.isRunnable)
-    );
+    if (this.#waiting.size > 0) return true;
+    for (const tenant of this.#running) if (tenant.running.some(({ isRunnable }) => isRunnable)) return true;
+    return false;
   }
 
+  /** @param make as in {@link Backlog} */
+  add(owner: ActiveRequest, numChoices: number, make: (index: number) => Sequence): void {
+    owner.tenant = this.#tenantOf(owner.request.tenant);
+    owner.backlog = new Backlog(owner, numChoices, make);
+    owner.tenant.numRequests++;
+    this.#numWaiting += numChoices;
+    this.refresh(owner);
+  }
+
+  /** Sequences of a request that was added before. */
   enqueue(sequences: readonly Sequence[]): void {
-    for (const sequence of sequences) insertInOrder(this.#waiting, sequence);
+    for (const sequence of sequences) {
+      sequence.owner.backlog!.add(sequence);
+      this.#numWaiting++;
+      this.refresh(sequence.owner);
+    }
+  }
+
+  /** To be called when something may have changed about whether, or in what order, a request's sequences can be admitted. */
+  refresh({ backlog, tenant, isPaused, hasEnded }: ActiveRequest): void {
+    if (backlog === null || tenant === null) return;
+    if (backlog.isReady && !isPaused && !hasEnded) tenant.backlogs.place(backlog);
+    else tenant.backlogs.remove(backlog);
+    this.#placeTenant(tenant);
   }
 
   /** Takes an ended sequence out. @param keepsCells as a cache entry */
   finish(sequence: Sequence, keepsCells: boolean): void {
-    if (sequence.slot === null) this.#waiting = this.#waiting.filter((other) => other !== sequence);
-    else this.#running = this.#running.filter((other) => other !== sequence);
+    const { owner } = sequence;
+    if (sequence.slot === null) {
+      owner.backlog!.take(sequence);
+      this.#numWaiting--;
+    } else this.#stopRunning(sequence);
     if (keepsCells) this.#kv.retain(sequence);
     else this.#kv.release(sequence);
     sequence.close();
+    this.refresh(owner);
   }
 
   /** Takes all sequences of an ended request out. */
   drop(owner: ActiveRequest, keepsCells: boolean): void {
-    for (const sequence of this.#running) if (sequence.owner === owner) this.finish(sequence, keepsCells);
-    const waiting = this.#waiting.filter((sequence) => sequence.owner === owner);
-    if (waiting.length === 0) return;
-    this.#waiting = this.#waiting.filter((sequence) => sequence.owner !== owner);
-    for (const sequence of waiting) sequence.close();
+    const { tenant, backlog } = owner;
+    if (tenant === null || backlog === null) return;
+    this.#numWaiting -= backlog.size;
+    for (const sequence of backlog.made) sequence.close();
+    tenant.backlogs.remove(backlog);
+    owner.backlog = null;
+    tenant.numRequests--;
+    for (const sequence of tenant.running.filter((other) => other.owner === owner)) this.finish(sequence, keepsCells);
+    this.#placeTenant(tenant);
   }
 
   /** Moves waiting sequences to running. */
   admit(): Sequence[] {
     const admitted: Sequence[] = [];
-    let numDeferred = 0;
-    // Preemption adds to the list; those it adds wait for the next step.
-    for (const sequence of this.#waiting.slice()) {
-      if (!sequence.isRunnable || sequence.owner.hasEnded) continue;
-      // Those that wait for a prefix will want the slots that are free now; looking further would be in vain.
-      if (numDeferred > 0 && this.#running.length + numDeferred >= this.#limits.maxRunning) break;
-      if (this.#awaitsPrefix(sequence)) {
-        numDeferred++;
+    const deferred: Backlog[] = [];
+    const numDeferred = new Map<TenantShare, number>();
+    const shares = this.#equalShares();
+    let numBlocked = 0;
+    let lacksCells = false;
+    for (let tenant = this.#waiting.top; tenant !== undefined; tenant = this.#waiting.top) {
+      // Where a prompt waits for cells, those that have some sequences already wait with it; or it would wait for ever.
+      if (numBlocked > MAX_BLOCKED_TENANTS || (lacksCells && tenant.running.length > 0)) break;
+      this.numLooks++;
+      const backlog = tenant.backlogs.top!;
+      const sequence = backlog.next;
+      const found = this.#awaitsPrefix(sequence) ? null : this.#kv.findPrefix(sequence, tenant.running);
+      if (found !== null) sequence.awaitedPrefix = this.#findPendingPrefix(sequence, found.length);
+      if (found === null || sequence.awaitedPrefix !== null) {
+        const count = (numDeferred.get(tenant) ?? 0) + backlog.size;
+        numDeferred.set(tenant, count);
+        deferred.push(backlog);
+        tenant.backlogs.remove(backlog);
+        // Those that wait for a prefix will want the slots that are free now; looking further would be in vain.
+        if (tenant.running.length + count >= this.#limits.maxRunning) this.#aside.add(tenant);
+        this.#placeTenant(tenant);
         continue;
       }
-      const found = this.#kv.findPrefix(sequence, this.#running);
-      sequence.awaitedPrefix = this.#findPendingPrefix(sequence, found.length);
-      if (sequence.awaitedPrefix !== null) {
-        numDeferred++;
+      const prefix = this.#makeRoom(tenant, sequence, found, shares);
+      if (prefix === null) {
+        numBlocked++;
+        lacksCells ||= this.#numRunning < this.#limits.maxRunning;
+        this.#aside.add(tenant);
+        this.#placeTenant(tenant);
         continue;
       }
-      const prefix = this.#makeRoom(sequence, found);
-      if (prefix === null) break;
-      this.#kv.open(sequence, prefix);
-      this.prefixQueryTokens += sequence.tokens.length;
-      this.prefixHitTokens += sequence.numComputed;
-      insertInOrder(this.#running, sequence);
+      this.#start(sequence, prefix);
       admitted.push(sequence);
     }
-    if (admitted.length > 0) this.#waiting = this.#waiting.filter((sequence) => sequence.slot === null);
+    const asides = [...this.#aside];
+    this.#aside.clear();
+    for (const tenant of asides) this.#placeTenant(tenant);
+    for (const { owner } of deferred) this.refresh(owner);
     return admitted;
   }
 
-  /** Sees to it that slot and cells suffice for a waiting sequence; less urgent ones give way. @returns its prefix then, or null */
-  #makeRoom(sequence: Sequence, found: FoundPrefix): FoundPrefix | null {
+  #start(sequence: Sequence, prefix: FoundPrefix): void {
+    const { owner } = sequence;
+    const tenant = owner.tenant!;
+    owner.backlog!.take(sequence);
+    this.#numWaiting--;
+    this.#kv.open(sequence, prefix);
+    this.prefixQueryTokens += sequence.tokens.length;
+    this.prefixHitTokens += sequence.numComputed;
+    insertInOrder(tenant.running, sequence);
+    this.#running.add(tenant);
+    this.#numRunning++;
+    tenant.lastAdmission = ++this.#numAdmissions;
+    this.refresh(owner);
+  }
+
+  /** Sees to it that slot and cells suffice for a waiting sequence; others give way. @returns its prefix then, or null */
+  #makeRoom(tenant: TenantShare, sequence: Sequence, found: FoundPrefix, shares: Shares): FoundPrefix | null {
     let prefix = found;
-    while (!this.#fits(sequence, prefix)) {
-      const last = this.#running.at(-1);
-      if (last === undefined) return null;
-      if (last.owner.priority > sequence.owner.priority) {
-        this.#preempt(last);
-        prefix = this.#kv.findPrefix(sequence, this.#running);
-        continue;
-      }
-      // A stream nobody reads must not keep everybody else waiting once nothing else runs; the next step tries again.
-      if (!this.#running.some((other) => other.isRunnable)) this.#preempt(last);
-      return null;
+    for (;;) {
+      const neededTokens = this.#kv.cellsNeeded(sequence, prefix);
+      const hasSlot = this.#numRunning < this.#limits.maxRunning;
+      if (hasSlot && this.#claimedTokens() + neededTokens <= this.#kv.obtainableTokens) return prefix;
+      const victim =
+        this.#donorOf(tenant, hasSlot ? neededTokens : null, shares)?.lastToKeep ?? this.#lessUrgent(tenant, sequence);
+      if (victim === undefined) return null;
+      this.#preempt(victim);
+      prefix = this.#kv.findPrefix(sequence, tenant.running);
     }
-    return prefix;
   }
 
-  #fits(sequence: Sequence, prefix: FoundPrefix): boolean {
-    if (this.#running.length >= this.#limits.maxRunning) return false;
-    let claimedTokens = this.#kv.cellsNeeded(sequence, prefix);
-    for (const other of this.#running) claimedTokens += other.numRemaining + GROWTH_RESERVE_TOKENS;
-    return claimedTokens <= this.#kv.obtainableTokens;
+  /** Cells that the running sequences will want besides those they have. */
+  #claimedTokens(): number {
+    let claimed = 0;
+    for (const tenant of this.#running) claimed += tenant.claimedTokens - tenant.liveCells;
+    return claimed;
   }
 
-  /** Chooses the adapter whose turn it is, its decode tokens and a bounded chunk of its prompts; cells are taken. */
+  /** The tenant furthest above its equal part, for one that stays within its own. @param neededTokens null = it lacks a slot */
+  #donorOf(tenant: TenantShare, neededTokens: number | null, shares: Shares): TenantShare | undefined {
+    const amountOf = (of: TenantShare): number => (neededTokens === null ? of.running.length : of.claimedTokens);
+    const share = neededTokens === null ? shares.slots : shares.tokens;
+    const wanted = neededTokens === null ? 1 : neededTokens + GROWTH_RESERVE_TOKENS;
+    if (amountOf(tenant) + wanted > share) return undefined;
+    return this.#largest(amountOf, share);
+  }
+
+  /** The tenant with running sequences that has most, if that is above the limit. */
+  #largest(amountOf: (tenant: TenantShare) => number, limit = -1): TenantShare | undefined {
+    let largest: TenantShare | undefined;
+    let most = limit;
+    for (const tenant of this.#running) {
+      const amount = amountOf(tenant);
+      if (amount > most) [largest, most] = [tenant, amount];
+    }
+    return largest;
+  }
+
+  /** Who gives way to a sequence of the same tenant. */
+  #lessUrgent(tenant: TenantShare, sequence: Sequence): Sequence | undefined {
+    // A stream nobody reads must not keep everybody else waiting once nothing else runs.
+    if (!tenant.running.some(({ isRunnable }) => isRunnable)) {
+      const isAlone = [...this.#running].every(({ running }) => !running.some(({ isRunnable }) => isRunnable));
+      return tenant.lastToKeep ?? (isAlone ? this.#largest(({ running }) => running.length)?.lastToKeep : undefined);
+    }
+    const last = tenant.running.at(-1)!;
+    const { priority } = sequence.owner;
+    const isLess = last.owner.priority > priority || (last.owner.priority === priority && last.round > sequence.round);
+    return isLess ? last : undefined;
+  }
+
+  /** An equal part of slots and cells for each tenant that has work. */
+  #equalShares(): Shares {
+    let numTenants = this.#waiting.size;
+    for (const tenant of this.#running) if (tenant.backlogs.size === 0) numTenants++;
+    const count = Math.max(1, numTenants);
+    return {
+      slots: Math.max(1, Math.floor(this.#limits.maxRunning / count)),
+      tokens: Math.floor(this.#kv.capacityTokens / count),
+    };
+  }
+
+  /** Chooses whose turn it is, their decode tokens and a bounded chunk of their prompts; cells are taken. */
   plan(): StepPlan | null {
-    const group = this.#nextGroup();
+    const group = this.#turns.next(this.#running);
     if (group === null) return null;
     const plan: StepPlan = { entries: [] };
     for (const sequence of group) if (sequence.numRemaining === 1) this.#take(sequence, 1, plan);
-    const isDecoding = this.#running.some((sequence) => sequence.isRunnable && sequence.numRemaining === 1);
+    const isDecoding = this.running().some((sequence) => sequence.isRunnable && sequence.numRemaining === 1);
     const { prefillTokens, prefillTokensWhileDecoding, batchTokens } = this.#limits;
     let budget = Math.min(isDecoding ? prefillTokensWhileDecoding : prefillTokens, batchTokens - plan.entries.length);
     let rowBudget = this.#limits.promptLogprobRows;
@@ -150,26 +270,51 @@ export class Scheduler {
       budget -= taken;
       if (isScoring) rowBudget -= taken;
     }
-    return plan.entries.length > 0 ? plan : null;
+    if (plan.entries.length === 0) return null;
+    this.#charge(plan);
+    return plan;
+  }
+
+  #charge({ entries }: StepPlan): void {
+    const tokens = new Map<TenantShare, number>();
+    for (const { sequence, count } of entries) {
+      const tenant = sequence.owner.tenant!;
+      tokens.set(tenant, (tokens.get(tenant) ?? 0) + count);
+    }
+    this.#turns.charge(tokens);
   }
 
   /** After the runner was short of cells: gives some up. @returns false when there is nothing to give up but the plan's last sequence */
   yieldCells(plan: StepPlan): boolean {
     if (this.#kv.evictAll()) return true;
-    const victim = this.#running.at(-1);
-    if (victim === undefined || this.#running.length < 2) return false;
+    if (this.#numRunning < 2) return false;
+    const victim = this.#whoGivesCells();
     this.#preempt(victim);
     plan.entries = plan.entries.filter(({ sequence }) => sequence !== victim);
     return true;
   }
 
   checkIntegrity(): void {
-    for (const list of [this.#running, this.#waiting]) {
-      for (let i = 1; i < list.length; i++) assert(list[i - 1]!.compare(list[i]!) < 0, 'sequences are in order');
+    let [numRunning, numWaiting] = [0, 0];
+    const backlogs = new Set<Backlog>();
+    for (const tenant of this.#tenants.values()) {
+      const { running } = tenant;
+      for (let i = 1; i < running.length; i++)
+        assert(running[i - 1]!.compare(running[i]!) < 0, 'sequences are in order');
+      assert.equal(this.#running.has(tenant), running.length > 0, 'tenants that run something');
+      assert.equal(tenant.heapPlace >= 0, tenant.backlogs.size > 0, 'tenants that wait for something');
+      numRunning += running.length;
+      for (const { owner } of running) backlogs.add(owner.backlog!);
+      for (const backlog of tenant.backlogs.values()) backlogs.add(backlog);
     }
-    for (const sequence of this.#waiting)
-      assert(sequence.slot === null && sequence.numComputed === 0, 'a waiting sequence holds no cells');
-    this.#kv.checkIntegrity(this.#running);
+    for (const { made, size } of backlogs) {
+      numWaiting += size;
+      for (const { slot, numComputed } of made)
+        assert(slot === null && numComputed === 0, 'a waiting sequence holds no cells');
+    }
+    assert.equal(numRunning, this.#numRunning, 'running sequences');
+    assert(numWaiting <= this.#numWaiting, 'waiting sequences'); // paused requests are in no queue
+    this.#kv.checkIntegrity(this.running());
   }
 
   #awaitsPrefix({ awaitedPrefix }: Sequence): boolean {
@@ -182,7 +327,7 @@ export class Scheduler {
   #findPendingPrefix(sequence: Sequence, foundLength: number): Sequence['awaitedPrefix'] {
     let best: Sequence['awaitedPrefix'] = null;
     const { tokens, owner } = sequence;
-    for (const leader of this.#running) {
+    for (const leader of owner.tenant!.running) {
       if (leader.numRemaining <= 1 || !leader.isRunnable || leader.owner.namespace !== owner.namespace) continue;
       const toBeat = best?.length ?? foundLength;
       const length = commonPrefixLength(tokens, leader.tokens, sequence.maxSharedTokens, toBeat);
@@ -191,37 +336,10 @@ export class Scheduler {
     return best;
   }
 
-  /** The runnable sequences of the adapter that waited longest for its turn. */
-  #nextGroup(): Sequence[] | null {
-    const groups = new Map<string | null, Sequence[]>();
-    for (const sequence of this.#running) {
-      if (!sequence.isRunnable) continue;
-      const digest = sequence.owner.adapterDigest;
-      const group = groups.get(digest);
-      if (group) group.push(sequence);
-      else groups.set(digest, [sequence]);
-    }
-    let next: string | null | undefined;
-    for (const digest of groups.keys()) {
-      if (next === undefined || this.#lastTurn(digest) < this.#lastTurn(next)) next = digest;
-    }
-    if (next === undefined) return null;
-    // Adapters come and go for as long as the service runs; those without work need no memory of their turns.
-    if (this.#lastTurns.size > 2 * groups.size + 16) {
-      for (const digest of this.#lastTurns.keys()) if (!groups.has(digest)) this.#lastTurns.delete(digest);
-    }
-    this.#lastTurns.set(next, ++this.#turn);
-    return groups.get(next)!;
-  }
-
-  #lastTurn(digest: string | null): number {
-    return this.#lastTurns.get(digest) ?? 0;
-  }
-
   /** Plans up to `count` tokens of a sequence, preempting while no cell can be had. @returns the tokens planned */
   #take(sequence: Sequence, count: number, plan: StepPlan): number {
     while (sequence.slot !== null && this.#kv.obtainableTokens === 0) {
-      const victim = this.#running.findLast((other) => !other.isRunnable) ?? this.#running.at(-1)!;
+      const victim = this.#whoGivesCells();
       this.#preempt(victim);
       plan.entries = plan.entries.filter((entry) => entry.sequence !== victim);
     }
@@ -232,22 +350,58 @@ export class Scheduler {
     return taken;
   }
 
+  /** Streams nobody reads go first, then the last of the tenant that has most. */
+  #whoGivesCells(): Sequence {
+    const pausedOf = ({ running }: TenantShare): number => running.filter(({ isRunnable }) => !isRunnable).length;
+    const tenant = this.#largest(pausedOf, 0) ?? this.#largest(({ claimedTokens }) => claimedTokens);
+    return tenant!.lastToKeep!;
+  }
+
   /** Takes the cells of a running sequence; its tokens, text and random numbers stay, and it waits to be computed again. */
   #preempt(victim: Sequence): void {
+    this.#stopRunning(victim);
     this.#kv.release(victim);
-    this.#running = this.#running.filter((sequence) => sequence !== victim);
-    insertInOrder(this.#waiting, victim);
+    victim.owner.backlog!.add(victim);
+    this.#numWaiting++;
     this.numPreemptions++;
+    this.refresh(victim.owner);
+  }
+
+  #stopRunning(sequence: Sequence): void {
+    const tenant = sequence.owner.tenant!;
+    tenant.running.splice(tenant.running.indexOf(sequence), 1);
+    this.#numRunning--;
+    if (tenant.running.length === 0) this.#running.delete(tenant);
+    this.#placeTenant(tenant);
+  }
+
+  #placeTenant(tenant: TenantShare): void {
+    if (tenant.backlogs.size > 0 && !this.#aside.has(tenant)) this.#waiting.place(tenant);
+    else this.#waiting.remove(tenant);
+  }
+
+  #tenantOf(name: string): TenantShare {
+    let tenant = this.#tenants.get(name);
+    if (tenant !== undefined) return tenant;
+    this.#forgetIdleTenants();
+    tenant = new TenantShare(name, this.#turns.startingTime);
+    this.#tenants.set(name, tenant);
+    return tenant;
+  }
+
+  /** Looks at all of them only after their number has doubled. */
+  #forgetIdleTenants(): void {
+    if (this.#tenants.size < this.#numTenantsAllowed) return;
+    for (const [name, tenant] of this.#tenants) {
+      const isIdle = !tenant.hasWork && tenant.numRequests === 0 && tenant.heldCells === 0;
+      if (isIdle && this.#turns.isForgotten(tenant)) this.#tenants.delete(name);
+    }
+    this.#numTenantsAllowed = 2 * this.#tenants.size + 64;
   }
 }
 
-function insertInOrder(list: Sequence[], sequence: Sequence): void {
-  let low = 0;
-  let high = list.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (list[middle]!.compare(sequence) < 0) low = middle + 1;
-    else high = middle;
-  }
-  list.splice(low, 0, sequence);
+/** What each tenant with work has a claim to. */
+interface Shares {
+  slots: number;
+  tokens: number;
 }

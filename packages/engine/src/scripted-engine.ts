@@ -51,6 +51,7 @@ export interface ScriptedEngineOptions {
   readonly contextLength?: number;
   /** Default `priority`. */
   readonly policy?: SchedulingPolicy;
+  /** Default `maxChoices` 1024. */
   readonly limits?: Partial<EngineLimits>;
   /** Default true: templates that come with requests are run, in child processes of their own. */
   readonly runsRequestTemplates?: boolean;
@@ -90,7 +91,16 @@ export async function openScriptedEngine(options: ScriptedEngineOptions = {}): P
   const constraints = await openConstraints(vocabulary, tokenizer);
   const templateSandbox =
     options.runsRequestTemplates === false ? null : requestTemplates(tokenizer, { allowsControlTokens: false });
-  const engine = new Engine({ runner, tokenizer, template, templateSandbox, borders, constraints, policy, limits });
+  const engine = new Engine({
+    runner,
+    tokenizer,
+    template,
+    templateSandbox,
+    borders,
+    constraints,
+    policy,
+    limits: { maxChoices: 1024, ...limits },
+  });
   return {
     engine,
     model: { path: 'scripted', architecture: 'scripted', contextLength, vocabSize: vocabulary.vocabSize },

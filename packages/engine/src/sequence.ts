@@ -1,8 +1,5 @@
 import type { ActiveRequest } from './active-request.ts';
 
-/** Choices of one request that queue by its arrival; rollouts have 4 to 64. */
-const CHOICES_PER_ROUND = 64;
-
 /**
  * One line of tokens being generated, as scheduler and cache see it. It owns its tokens; the KV cells are lent to it by slot and can be
  * taken back at any time (preemption): then `numComputed` falls to 0 and nothing else changes.
@@ -72,13 +69,18 @@ export abstract class Sequence {
   abstract close(): void;
 
   /**
-   * Negative when this one goes first: lower priority number, then arrival, then index. Choices beyond the first few dozen of a request come
-   * after those of later requests, so that one request with thousands of choices does not hold up everybody.
+   * Choices beyond the first few of a request come after those of its tenant's later requests, and give way to them: one request with
+   * many choices does not hold up the others.
    */
+  get round(): number {
+    return Math.floor(this.index / this.owner.choicesPerRound);
+  }
+
+  /** Negative when this one, of the same tenant, goes first: lower priority number, then round, then arrival, then index. */
   compare(other: Sequence): number {
     return (
       this.owner.priority - other.owner.priority ||
-      Math.floor(this.index / CHOICES_PER_ROUND) - Math.floor(other.index / CHOICES_PER_ROUND) ||
+      this.round - other.round ||
       this.owner.arrival - other.owner.arrival ||
       this.index - other.index
     );

@@ -34,7 +34,7 @@ describe('a request that would cost others is refused before anything is made of
     const harness = new Harness();
     const start = performance.now();
     const reply = harness.submit({
-      n: REQUEST_LIMITS.choices,
+      n: 64,
       sampling: { temperature: 1 },
       stop: ['y'.repeat(REQUEST_LIMITS.stopCharacters)],
       badWords: Array.from({ length: REQUEST_LIMITS.badWords }, (_, i) => `word ${i}`),

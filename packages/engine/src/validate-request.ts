@@ -7,14 +7,17 @@ import type { SchedulingPolicy } from './scheduler.ts';
  * Checks what needs no prompt, in time proportional to the request.
  * @throws {EngineError} engine.invalid_request naming the field, the limit and the value
  */
-export function validateRequest(request: GenerateRequest, vocabSize: number, policy: SchedulingPolicy): void {
+export function validateRequest(
+  request: GenerateRequest,
+  { vocabSize, policy, maxChoices }: { vocabSize: number; policy: SchedulingPolicy; maxChoices: number },
+): void {
   const { sampling } = request;
   const isToken = (id: number): boolean => isIntegerIn(id, 0, vocabSize - 1);
 
   check(
-    isIntegerIn(request.n, 1, REQUEST_LIMITS.choices),
+    isIntegerIn(request.n, 1, maxChoices),
     'n',
-    `an integer in [1, ${REQUEST_LIMITS.choices}]`,
+    `an integer in [1, ${maxChoices}], as many as one request may have here (send several, or raise the setting maxChoices)`,
     request.n,
   );
   check(

@@ -11,6 +11,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Every route declares one; registering a route without it throws. */
     scope?: RouteScope;
+    /** It samples: while as many requests are in flight as may be it is refused before its body is read. */
+    samples?: boolean;
     /** The schema of the body, where the route itself checks it. */
     body?: object;
     /** What a body may be where it is no JSON. */

@@ -22,6 +22,8 @@ export interface InferenceBackend {
   tokenize(input: TokenizeInput, options: { withTexts: boolean; signal: AbortSignal }): Promise<Tokenized>;
   /** Ids as text, control tokens included. @throws {BackendFailure} */
   detokenize(tokenIds: readonly number[], options: { signal: AbortSignal }): Promise<string>;
+  /** Before anything of a request is read. @throws {BackendFailure} `engine.overloaded` when as many are in flight as may be */
+  checkRoom(): void;
   /** `contextLength` in tokens. */
   readonly baseModel: { id: string; contextLength: number; vocabSize: number };
   isHealthy(): boolean;

@@ -32,6 +32,8 @@ export interface ServiceConfig {
   readonly maxSequences: number;
   /** requests in flight, running and waiting; one more gets 429; default 2048 */
   readonly maxRequests: number;
+  /** choices (`n`) of one request; default: as many as `maxSequences` */
+  readonly maxChoices: number;
   /** part of the compute time that sampling gets while training also has work, 0–1; default 0.7 */
   readonly engineShare: number;
   /** `on` (default): chat templates that come with requests are run, in child processes with limits; `off`: they are refused */
@@ -111,6 +113,7 @@ const SETTINGS = {
   capacityTokens: { kind: 'integer', environment: 'TRAINYARD_CAPACITY_TOKENS', min: 256, max: 16_777_216 },
   maxSequences: { kind: 'integer', environment: 'TRAINYARD_MAX_SEQUENCES', min: 1, max: 256 },
   maxRequests: { kind: 'integer', environment: 'TRAINYARD_MAX_REQUESTS', min: 1, max: 1_000_000 },
+  maxChoices: { kind: 'integer', environment: 'TRAINYARD_MAX_CHOICES', min: 1, max: 16_384 },
   engineShare: { kind: 'number', environment: 'TRAINYARD_ENGINE_SHARE', min: 0.05, max: 0.95 },
   requestTemplates: { kind: 'string', environment: 'TRAINYARD_REQUEST_TEMPLATES', values: ['on', 'off'] },
   specialTokens: { kind: 'string', environment: 'TRAINYARD_SPECIAL_TOKENS', values: ['plain', 'control'] },
@@ -183,6 +186,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     capacityTokens: number('capacityTokens') ?? 16_384,
     maxSequences: number('maxSequences') ?? 128,
     maxRequests: number('maxRequests') ?? 2_048,
+    maxChoices: number('maxChoices') ?? number('maxSequences') ?? 128,
     engineShare: number('engineShare') ?? 0.7,
     requestTemplates: (text('requestTemplates') ?? 'on') as 'on' | 'off',
     specialTokens: (text('specialTokens') ?? 'plain') as 'plain' | 'control',

@@ -116,6 +116,8 @@ export function toErrorAnswer(thrown: unknown, scope: RouteScope | undefined): E
   const items = thrown instanceof RequestError ? thrown.items : null;
   const headers = {
     'x-should-retry': String(fault.retryable),
+    // Clients that go by it wait so long; what knows better says so itself.
+    ...(fault.status === 429 || fault.status === 503 ? { 'retry-after': '1' } : {}),
     ...(thrown instanceof RequestError ? thrown.headers : {}),
   };
   return {

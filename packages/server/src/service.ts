@@ -73,7 +73,7 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
     const apiKey = await ensureServiceKey(store, config, { keyFile: paths.keyFile, log });
 
     const arbiter = new ComputeArbiter();
-    const { numThreads, capacityTokens, maxSequences, maxRequests, modelPath, precision, modelId } = config;
+    const { numThreads, capacityTokens, maxSequences, maxRequests, maxChoices, modelPath, precision, modelId } = config;
     // One answer for both, or training would render other prompts than those that were sampled from.
     const allowsControlTokens = config.specialTokens === 'control';
     const inference = new EmbeddedInference({
@@ -86,6 +86,7 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
         capacityTokens,
         maxSequences,
         maxRequests,
+        maxChoices,
         policy: config.schedulingPolicy,
         runsRequestTemplates: config.requestTemplates === 'on',
         allowsControlTokens,

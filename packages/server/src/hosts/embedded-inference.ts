@@ -15,6 +15,7 @@ import type { ComputeArbiter } from '../compute-arbiter.ts';
 import { BackendFailure } from '../http-faults.ts';
 import { ComputingHost } from './computing-host.ts';
 import { PendingCodecCalls } from './pending-codec-calls.ts';
+import { RoundTrips } from './round-trips.ts';
 import type { EngineHostCommand, EngineHostMessage } from './messages.ts';
 import type { SupervisedHost } from './supervised-host.ts';
 
@@ -25,10 +26,22 @@ const RESUME_BELOW_EVENTS = 32;
 const RESTART_WAIT_MS = 15_000;
 const RESTARTING = 'the inference engine is being restarted; try again';
 
-/** Sampling on llama.cpp in a supervised child process. */
+/** How long the engine may take to answer between two steps; the longest step takes about a second. */
+const ROUND_TRIP_MS = 3_000;
+
+/**
+ * Sampling on llama.cpp in a supervised child process.
+ *
+ * Requests above the limit are refused here, before anything of them travels. A request whose client has left counts no longer, though the host is still told of it:
+ * as many as the limit may be on their way out.
+ */
 export class EmbeddedInference implements InferenceBackend {
   readonly #host: SupervisedHost<EngineHostCommand, EngineHostMessage>;
   readonly #streams = new Map<string, EventStream>();
+  /** Requests that have left, of which the host has not said that they ended. */
+  readonly #leaving = new Set<string>();
+  readonly #maxRequests: number;
+  readonly #roundTrips = new RoundTrips(ROUND_TRIP_MS);
   readonly #codecCalls = new PendingCodecCalls();
   readonly #modelId: string;
   #served: ServedModel | null = null;
@@ -42,6 +55,7 @@ export class EmbeddedInference implements InferenceBackend {
     log: (line: string) => void;
   }) {
     this.#modelId = options.modelId;
+    this.#maxRequests = options.host.maxRequests;
     this.#host = new ComputingHost<EngineHostCommand, EngineHostMessage>({
       name: 'engine',
       modulePath: fileURLToPath(new URL('./engine-host.ts', import.meta.url)),
@@ -65,6 +79,28 @@ export class EmbeddedInference implements InferenceBackend {
 
   isHealthy(): boolean {
     return this.#host.isReady;
+  }
+
+  /** Asks the engine itself. @returns why it cannot be relied on now, or null */
+  async trouble(): Promise<string | null> {
+    if (!this.#host.isReady) return 'the inference engine is being restarted';
+    const took = await this.#roundTrips.measure(() => this.#host.send({ kind: 'ping' }));
+    return took === null ? `the inference engine did not answer within ${ROUND_TRIP_MS} ms` : null;
+  }
+
+  checkRoom(): void {
+    const refusal = this.#overload();
+    if (refusal !== null) throw new BackendFailure('engine.overloaded', refusal, null);
+  }
+
+  /** Requests above the limit wait for nothing: they are told at once. */
+  #overload(): string | null {
+    const count = this.#streams.size;
+    if (count >= this.#maxRequests)
+      return `at most ${this.#maxRequests} requests may be in flight, and there are ${count}: try again later`;
+    return this.#leaving.size < this.#maxRequests
+      ? null
+      : `${this.#leaving.size} requests that were given up are still being ended: try again later`;
   }
 
   get baseModel(): { id: string; contextLength: number; vocabSize: number } {
@@ -92,28 +128,33 @@ export class EmbeddedInference implements InferenceBackend {
       yield failed('engine.host_lost', RESTARTING);
       return;
     }
+    const refusal = this.#overload();
+    if (refusal !== null) {
+      yield failed('engine.overloaded', refusal);
+      return;
+    }
     const stream = new EventStream((isPaused) => this.#host.send({ kind: 'pause', requestId, isPaused }));
+    const leave = () => {
+      if (!this.#streams.delete(requestId) || stream.isEnded) return;
+      stream.push(failed('engine.aborted', 'the request was given up'));
+      if (this.#host.send({ kind: 'abort', requestId })) this.#leaving.add(requestId);
+    };
+    if (signal.aborted || !this.#host.send({ kind: 'generate', request: { ...request, requestId } })) {
+      const code = signal.aborted ? 'engine.aborted' : 'engine.host_lost';
+      yield failed(code, 'the request did not reach the inference engine');
+      return;
+    }
     this.#streams.set(requestId, stream);
-    const abort = () => this.#host.send({ kind: 'abort', requestId });
-    signal.addEventListener('abort', abort, { once: true });
+    signal.addEventListener('abort', leave, { once: true });
     try {
-      if (signal.aborted || !this.#host.send({ kind: 'generate', request: { ...request, requestId } })) {
-        yield failed(
-          signal.aborted ? 'engine.aborted' : 'engine.host_lost',
-          'the request did not reach the inference engine',
-        );
-        stream.isEnded = true;
-        return;
-      }
       for (;;) {
         const event = await stream.next();
         yield event;
         if (event.kind === 'completed' || event.kind === 'failed') return;
       }
     } finally {
-      signal.removeEventListener('abort', abort);
-      this.#streams.delete(requestId);
-      if (!stream.isEnded) abort();
+      signal.removeEventListener('abort', leave);
+      leave();
     }
   }
 
@@ -157,7 +198,11 @@ export class EmbeddedInference implements InferenceBackend {
       case 'engine-events':
         this.#stats = message.stats;
         // A stream that is gone was aborted; its last events have no reader.
-        for (const [requestId, event] of message.events) this.#streams.get(requestId)?.push(event);
+        for (const [requestId, event] of message.events) this.#receive(requestId, event);
+        break;
+      case 'pong':
+        this.#stats = message.stats;
+        this.#roundTrips.settle();
         break;
       case 'fatal':
         break; // the exit that follows carries the reason
@@ -166,7 +211,14 @@ export class EmbeddedInference implements InferenceBackend {
     }
   }
 
+  #receive(requestId: string, event: EngineEvent): void {
+    this.#streams.get(requestId)?.push(event);
+    if (event.kind === 'completed' || event.kind === 'failed') this.#leaving.delete(requestId);
+  }
+
   #onLost(reason: string): void {
+    this.#leaving.clear();
+    this.#roundTrips.settle();
     this.#codecCalls.failAll(`the inference engine stopped while this request ran (${reason}); try again`);
     for (const stream of this.#streams.values()) {
       if (!stream.isEnded)
@@ -177,7 +229,7 @@ export class EmbeddedInference implements InferenceBackend {
   }
 }
 
-function failed(code: 'engine.host_lost' | 'engine.aborted', message: string): EngineEvent {
+function failed(code: 'engine.host_lost' | 'engine.aborted' | 'engine.overloaded', message: string): EngineEvent {
   return { kind: 'failed', code, message, param: null };
 }
 

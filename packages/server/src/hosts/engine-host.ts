@@ -15,13 +15,12 @@ const { engine, model, codec } = opened;
 const { send, lease } = connectHost<EngineHostCommand, EngineHostMessage>(onCommand);
 const NEVER = new AbortController().signal;
 let outbox: [string, EngineEvent][] = [];
+let isFlushPlanned = false;
 let isStepping = false;
+let isPreparing = false;
 
 // Prompts that are prepared elsewhere arrive between commands.
-engine.onWork = () => {
-  flush();
-  if (!isStepping) void stepWhileThereIsWork();
-};
+engine.onWork = goOn;
 send({ kind: 'ready', model });
 
 function onCommand(command: EngineHostCommand): void {
@@ -41,6 +40,9 @@ function onCommand(command: EngineHostCommand): void {
     case 'detokenize':
       void runCodec(command).then(send);
       return;
+    case 'ping':
+      send({ kind: 'pong', stats: engine.stats() });
+      return;
     case 'shutdown':
       opened.close();
       process.exit(0);
@@ -48,8 +50,29 @@ function onCommand(command: EngineHostCommand): void {
     default:
       command satisfies never;
   }
-  flush();
-  if (!isStepping) void stepWhileThereIsWork();
+  goOn();
+}
+
+/** Once for all commands that came together, so that a burst of them is answered in one message. */
+function goOn(): void {
+  if (!isFlushPlanned) {
+    isFlushPlanned = true;
+    setImmediate(flush);
+  }
+  if (!isStepping && engine.hasWork) void stepWhileThereIsWork();
+  if (!isPreparing && engine.hasPromptsToMake) void prepareWhileThereIsSome();
+}
+
+/** Prompts of a burst are made also while the cores are somebody else's: who is refused waits for no step. */
+async function prepareWhileThereIsSome(): Promise<void> {
+  isPreparing = true;
+  while (engine.hasPromptsToMake) {
+    engine.prepareSome();
+    flush();
+    if (!isStepping && engine.hasWork) void stepWhileThereIsWork();
+    await nextTurn();
+  }
+  isPreparing = false;
 }
 
 /** A bug in a step ends the process: the supervisor starts a clean one, and every request in flight gets its error there. */
@@ -67,6 +90,7 @@ async function stepWhileThereIsWork(): Promise<void> {
 }
 
 function flush(): void {
+  isFlushPlanned = false;
   if (outbox.length === 0) return;
   const events = outbox;
   outbox = [];

@@ -59,6 +59,8 @@ export type EngineHostCommand =
   | { kind: 'abort'; requestId: string }
   | { kind: 'pause'; requestId: string; isPaused: boolean }
   | CodecCommand
+  /** Answered by one `pong`, between two steps. */
+  | { kind: 'ping' }
   | { kind: 'shutdown' };
 
 /** Text to ids and back; answered by one `CodecReply` with the same id. */
@@ -75,6 +77,7 @@ export type EngineHostMessage =
   | CodecReply
   | { kind: 'ready'; model: ServedModel }
   | { kind: 'fatal'; failure: HostFailure }
+  | { kind: 'pong'; stats: EngineStats }
   /** everything one engine step produced, in order */
   | { kind: 'engine-events'; events: [requestId: string, event: EngineEvent][]; stats: EngineStats };
 

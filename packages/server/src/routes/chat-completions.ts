@@ -23,7 +23,7 @@ export function chatCompletionRoutes(app: FastifyInstance, parts: RouteParts): v
   app.post<{ Body: ChatCompletionRequest }>(
     '/v1/chat/completions',
     {
-      config: { scope: 'inference' },
+      config: { scope: 'inference', samples: true },
       bodyLimit: parts.limits.chatBodyBytes,
       schema: { body: ChatCompletionRequestSchema },
       preValidation: async (request) => {

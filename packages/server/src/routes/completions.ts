@@ -23,7 +23,7 @@ export function completionRoutes(app: FastifyInstance, parts: RouteParts): void 
   app.post<{ Body: CompletionRequest }>(
     '/v1/completions',
     {
-      config: { scope: 'inference' },
+      config: { scope: 'inference', samples: true },
       bodyLimit: parts.limits.chatBodyBytes,
       schema: { body: CompletionRequestSchema },
       preValidation: async (request) => {

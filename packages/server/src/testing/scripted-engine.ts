@@ -82,6 +82,8 @@ export class ScriptedEngineInference implements InferenceBackend {
     return asBackendCall(() => this.model.codec.detokenize(tokenIds));
   }
 
+  checkRoom(): void {}
+
   isHealthy(): boolean {
     return true;
   }

@@ -57,6 +57,13 @@ export class ScriptedInference implements InferenceBackend {
     return tokenIds.map((id) => String.fromCodePoint(id)).join('');
   }
 
+  /** When false, requests are refused before they are read. */
+  hasRoom = true;
+
+  checkRoom(): void {
+    if (!this.hasRoom) throw new BackendFailure('engine.overloaded', 'at most 2 requests may be in flight', null);
+  }
+
   isHealthy(): boolean {
     return this.healthy;
   }

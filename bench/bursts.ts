@@ -1,0 +1,167 @@
+/**
+ * What leaving costs those who stay:   npm run bench:bursts   (about 3 minutes; `-- --streams 5000`)
+ *
+ * First the curve of the engine alone over a scripted model, 100 to 10,000 requests; then streams over HTTP against a service of its own that all leave, and
+ * how long the next answer takes. The figures stand beside what other processes computed meanwhile.
+ */
+import http from 'node:http';
+import { parseArgs } from 'node:util';
+
+import { openScriptedEngine, type GenerateRequest } from '@trainyard/engine';
+
+import { ownService, type OwnService } from '../scripts/own-service.ts';
+import { machineLine, otherCores, sampleCpu, waitUntilQuiet } from './machine.ts';
+
+const { values } = parseArgs({
+  options: {
+    streams: { type: 'string', default: '5000' },
+    'stay-ms': { type: 'string', default: '3000' },
+    'max-wait': { type: 'string', default: '60' },
+  },
+});
+
+console.log(
+  `${machineLine()}; other processes use ${figure(await waitUntilQuiet(Number(values['max-wait']) * 1000))} cores at the start`,
+);
+await printCurve();
+const before = sampleCpu();
+await printStreams(Number(values.streams), Number(values['stay-ms']));
+console.log(`other processes computed on ${figure(otherCores(before, sampleCpu()))} cores meanwhile`);
+
+async function printCurve(): Promise<void> {
+  console.log('\nengine alone, one token a step, ms:');
+  console.log('requests   submit  pause all  resume all  20 steps  drop all  next answer');
+  for (const count of [100, 1_000, 10_000]) {
+    const opened = await openScriptedEngine({ limits: { maxRequests: 20_000 }, runsRequestTemplates: false });
+    const { engine } = opened;
+    const ids = Array.from({ length: count }, (_, index) => `request ${index}`);
+    const timed = (task: () => void): string => {
+      const startedAt = performance.now();
+      task();
+      return (performance.now() - startedAt).toFixed(1);
+    };
+    const ignore = (): void => {};
+    const submit = timed(() => {
+      for (const [index, id] of ids.entries()) opened.submit(requestOf(id, `crowd ${index % 10}`), ignore);
+    });
+    while (engine.hasPromptsToMake) engine.prepareSome();
+    const pause = timed(() => {
+      for (const id of ids) engine.setPaused(id, true);
+    });
+    const resume = timed(() => {
+      for (const id of ids) engine.setPaused(id, false);
+    });
+    const steps = timed(() => {
+      for (let step = 0; step < 20; step++) engine.step();
+    });
+    const drop = timed(() => {
+      for (const id of ids) engine.abort(id);
+      engine.step();
+    });
+    const next = timed(() => {
+      let isOver = false;
+      opened.submit(
+        requestOf('next', 'next'),
+        ({ kind }) => (isOver = kind === 'delta' || kind === 'finished' || kind === 'failed'),
+      );
+      while (!isOver) engine.step();
+    });
+    console.log(
+      `${String(count).padStart(8)}${[submit, pause, resume, steps, drop, next].map((ms, i) => ms.padStart([9, 11, 12, 10, 10, 13][i]!)).join('')}`,
+    );
+    opened.close();
+  }
+}
+
+function requestOf(requestId: string, tenant: string): GenerateRequest {
+  return {
+    requestId,
+    tenant,
+    cacheSalt: null,
+    adapter: null,
+    prompt: { kind: 'text', text: requestId, addSpecialTokens: false },
+    n: 8,
+    maxTokens: 100,
+    stop: [],
+    stopTokenIds: [],
+    ignoreEos: true,
+    includeStopString: false,
+    minTokens: 0,
+    logprobs: null,
+    priority: 0,
+    sampling: {
+      temperature: 1,
+      topP: 1,
+      topK: 0,
+      minP: 0,
+      presencePenalty: 0,
+      frequencyPenalty: 0,
+      repetitionPenalty: 1,
+      logitBias: [],
+      seed: null,
+    },
+  };
+}
+
+async function printStreams(numStreams: number, stayMs: number): Promise<void> {
+  const service = await ownService();
+  try {
+    await post(service, { max_tokens: 1 }).answered;
+    const startedAt = performance.now();
+    const counts = new Map<string, number>();
+    const streams = Array.from({ length: numStreams }, () => {
+      const stream = post(service, { stream: true, n: 8, max_tokens: 2_000 });
+      void stream.answered.then((how) => counts.set(how, (counts.get(how) ?? 0) + 1));
+      return stream;
+    });
+    await new Promise((resolve) => setTimeout(resolve, stayMs));
+    const openedMs = performance.now() - startedAt;
+    console.log(
+      `\n${numStreams} streams of 8 choices over HTTP; after ${openedMs.toFixed(0)} ms: ${JSON.stringify(Object.fromEntries(counts))}`,
+    );
+    for (const { leave } of streams) leave();
+    const leftAt = performance.now();
+    for (let tries = 1; ; tries++) {
+      const how = await post(service, { max_tokens: 1 }).answered;
+      if (how !== '200') {
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        continue;
+      }
+      console.log(`all left; the next answer came after ${(performance.now() - leftAt).toFixed(0)} ms, ${tries} tries`);
+      break;
+    }
+    const health = await fetch(`${service.url.replace(/\/v1$/, '')}/v1/health`);
+    console.log(`health: ${health.status} ${await health.text()}`);
+  } finally {
+    await service.close();
+  }
+}
+
+/** `answered`: the status, or why there is none. */
+function post(service: OwnService, fields: object): { answered: Promise<string>; leave: () => void } {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const body = JSON.stringify({
+    messages: [{ role: 'user', content: 'Tell me about the sea.' }],
+    ignore_eos: true,
+    ...fields,
+  });
+  const request = http.request(
+    `${service.url}/chat/completions`,
+    {
+      method: 'POST',
+      agent: false,
+      headers: { authorization: `Bearer ${service.apiKey}`, 'content-type': 'application/json' },
+    },
+    (response) => {
+      response.resume();
+      resolve(String(response.statusCode));
+    },
+  );
+  request.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+  request.end(body);
+  return { answered: promise, leave: () => request.destroy() };
+}
+
+function figure(cores: number | null): string {
+  return cores === null ? 'n/a' : cores.toFixed(2);
+}

@@ -1,0 +1,49 @@
+import { type Backlog, compareBacklogs } from './backlog.ts';
+import { Heap, type HeapItem } from './heap.ts';
+import type { CellAccount } from './kv-ledger.ts';
+import type { Sequence } from './sequence.ts';
+
+/** Cells left to each running sequence when another is admitted: without them a newcomer would soon be preempted again. */
+export const GROWTH_RESERVE_TOKENS = 16;
+
+/** What one tenant has of the engine: its queue, its running sequences, its cells, and the service it had. */
+export class TenantShare implements HeapItem, CellAccount {
+  heapPlace = -1;
+  liveCells = 0;
+  heldCells = 0;
+  /** In flight, paused ones included. */
+  numRequests = 0;
+  readonly name: string;
+  /** Requests of which something could be admitted. */
+  readonly backlogs = new Heap<Backlog>(compareBacklogs);
+  /** In order of {@link Sequence.compare}. */
+  readonly running: Sequence[] = [];
+  /** Service so far in tokens, as {@link Turns} counts it. */
+  virtualTime: number;
+  /** When something of it was last admitted: of tenants with as many sequences the one that waited longest goes first. */
+  lastAdmission = 0;
+
+  constructor(name: string, virtualTime: number) {
+    this.name = name;
+    this.virtualTime = virtualTime;
+  }
+
+  get hasWork(): boolean {
+    return this.running.length > 0 || this.backlogs.size > 0;
+  }
+
+  /** Cells it has, and those its running sequences are about to take. */
+  get claimedTokens(): number {
+    return this.running.reduce((sum, { numRemaining }) => sum + numRemaining + GROWTH_RESERVE_TOKENS, this.liveCells);
+  }
+
+  /** Whom it gives up first: a stream nobody reads, else the last in order. */
+  get lastToKeep(): Sequence | undefined {
+    return this.running.findLast((sequence) => !sequence.isRunnable) ?? this.running.at(-1);
+  }
+}
+
+/** Fewest running sequences first. */
+export function compareTenants(a: TenantShare, b: TenantShare): number {
+  return a.running.length - b.running.length || a.lastAdmission - b.lastAdmission;
+}
