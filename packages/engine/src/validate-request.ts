@@ -14,10 +14,12 @@ export function validateRequest(
   const { sampling } = request;
   const isToken = (id: number): boolean => isIntegerIn(id, 0, vocabSize - 1);
 
+  check(isIntegerIn(request.n, 1), 'n', 'an integer of at least 1', request.n);
+  // A beam search has a limit of its own, below.
   check(
-    isIntegerIn(request.n, 1, maxChoices),
+    request.n <= maxChoices || Boolean(request.beamSearch),
     'n',
-    `an integer in [1, ${maxChoices}], as many as one request may have here (send several, or raise the setting maxChoices)`,
+    `in [1, ${maxChoices}] here (send several requests, or raise the setting maxChoices)`,
     request.n,
   );
   check(
