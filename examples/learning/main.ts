@@ -3,6 +3,7 @@
  *
  *   npm run learn                                               all tasks, seeds 1, 2 and 3 (about 40 minutes on two cores)
  *   npm run learn -- --tasks yes-no-maybe --seeds 1 --out /tmp
+ *   npm run learn -- --tasks extraction --settings '{"step_per_row": true}' --out /tmp      with other settings of training
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,6 +13,7 @@ import { Trainyard } from '@trainyard/sdk';
 
 import { type Learnt, learn } from '../demo/learn.ts';
 import { rewardPlot } from '../demo/reward-plot.ts';
+import type { DemoTask } from '../demo/task.ts';
 import { ownService } from '../../scripts/own-service.ts';
 import { COURSES } from './courses.ts';
 
@@ -19,6 +21,7 @@ const { values } = parseArgs({
   options: {
     tasks: { type: 'string', default: COURSES.map(({ name }) => name).join(',') },
     seeds: { type: 'string', default: '1,2,3' },
+    settings: { type: 'string', default: '{}' },
     out: { type: 'string', default: 'docs/learning' },
   },
 });
@@ -33,6 +36,7 @@ if (unknown.length > 0 || !seeds.every(Number.isSafeInteger)) {
   );
   process.exit(2);
 }
+const settings = JSON.parse(values.settings) as DemoTask['settings'];
 mkdirSync(values.out, { recursive: true });
 
 const rows: string[] = [];
@@ -42,7 +46,7 @@ for (const { name, task, numSteps, prepare } of COURSES.filter((course) => names
     const service = await ownService();
     try {
       const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-      const learnt = await learn(task, client, {
+      const learnt = await learn({ ...task, settings: { ...task.settings, ...settings } }, client, {
         numSteps,
         seed,
         ...(prepare === undefined ? {} : { prepare: (model) => prepare(client, model) }),

@@ -4,49 +4,67 @@ import torch
 
 
 def credit(groups, trained_tokens, config):
-    """Advantage and weight of each trajectory.
+    """Advantage and weight of each trajectory, for the step's loss sum(weight * loss) / (tokens + 1e-6).
 
     groups: rewards of each group; trained_tokens[group][trajectory]: trained tokens of all its histories.
     Returns {(group, trajectory): (advantage, weight)} without those that teach nothing.
     """
+    is_regularized = any(config.get(key, 0) for key in ("kl_penalty_coef", "entropy_coef", "kimi_k2_tau"))
     advantages = {}
+    sampled = {}  # all trajectories of groups that are trained, by what was sampled of them
     for g, rewards in enumerate(groups):
         r = torch.tensor(rewards, dtype=torch.float64)
-        if (r == r[0]).all():
+        is_equal = bool((r == r[0]).all())
+        if is_equal and not is_regularized:
             continue
-        centred = r - r.mean()
-        if config.get("scale_rewards", True):
+        centred = torch.zeros_like(r) if is_equal else r - r.mean()
+        if config.get("scale_rewards", True) and not is_equal:
             centred = centred / (r.std(correction=0) + 1e-6)
         for i, a in enumerate(centred.tolist()):
-            if a != 0:
+            sampled[g, i] = trained_tokens[g][i]
+            if a != 0 or is_regularized:
                 advantages[g, i] = a
-    tokens = {key: trained_tokens[key[0]][key[1]] for key in advantages}
-    weights = {key: 1 / (count + 1e-6) for key, count in tokens.items()}
-    total = sum(tokens.values())
-    mean_weight = sum(weights[key] * tokens[key] for key in tokens) / total
-    weights = {key: weight / mean_weight for key, weight in weights.items()}
+    learning = [key for key, a in advantages.items() if a != 0]
     balance = config.get("advantage_balance", 0.0)
     for key, a in advantages.items():
         if balance > 0 and a <= 0:
             advantages[key] = (1 - balance) * a
         if balance < 0 and a >= 0:
             advantages[key] = (1 + balance) * a
-    mean_scale = sum(abs(advantages[key]) * weights[key] * tokens[key] for key in tokens) / total
-    return {key: (advantages[key] / mean_scale, weights[key]) for key in tokens}
+    tokens = {key: trained_tokens[key[0]][key[1]] for key in advantages}
+    total = sum(tokens.values())
+    aggregation = config.get("loss_aggregation", "normalized_trajectory")
+    if aggregation != "normalized_trajectory":
+        length = config.get("loss_aggregation_length", 1024)
+        share = {
+            "trajectory": lambda key: 1 / (len(sampled) * tokens[key]),
+            "token": lambda key: 1 / sum(sampled.values()),
+            "constant": lambda key: 1 / (len(sampled) * length),
+        }[aggregation]
+        return {key: (advantages[key], total * share(key)) for key in tokens}
+    weights = {key: 1 / (count + 1e-6) for key, count in tokens.items()}
+    mean_weight = sum(weights[key] * tokens[key] for key in tokens) / total
+    weights = {key: weight / mean_weight for key, weight in weights.items()}
+    scale = sum(abs(advantages[key]) * weights[key] * tokens[key] for key in learning)
+    scale /= sum(weights[key] * tokens[key] for key in learning)
+    return {key: (advantages[key] / scale, weights[key]) for key in tokens}
 
 
 def row_loss(new, old, reference, advantages, weights, histories, config):
-    """Loss of one row of trained tokens; every argument but config is a tensor [N], histories numbers each token's history."""
+    """Loss of one step's trained tokens; every argument but config is a tensor [N], histories numbers each token's history."""
     is_ppo = config.get("ppo", False)
     epsilon = config.get("epsilon", 0.2 if is_ppo else 1.0)
     epsilon_high = config.get("epsilon_high", epsilon if is_ppo else 4.0)
     low, high = 1 - epsilon, 1 + epsilon_high
 
+    sampled = old
+    if config.get("precalculate_logprobs", False):
+        old = new.detach()  # the first step of a job: its weights are those that the job starts from
     difference = new - old
-    ratio = difference.exp()
+    ratio = difference.clamp(-20, 20).exp()
     level = config.get("importance_sampling_level", "token")
     if level != "token":
-        pooled = torch.stack([difference[histories == h].mean() for h in histories]).exp()
+        pooled = torch.stack([difference[histories == h].mean() for h in histories]).clamp(-20, 20).exp()
         ratio = {
             "sequence": pooled,
             "average": (ratio + pooled) / 2,
@@ -69,6 +87,6 @@ def row_loss(new, old, reference, advantages, weights, histories, config):
     else:
         loss = -ratio.clamp(low, high).detach() * advantages * new
     truncation = config.get("truncated_importance_sampling", 0)
-    if truncation:
-        loss = loss * ratio.clamp(max=truncation).detach()
+    if truncation and config.get("precalculate_logprobs", False):
+        loss = loss * (old - sampled).exp().clamp(max=truncation).detach()
     return (weights * loss).sum() / (len(new) + 1e-6)

@@ -52,14 +52,13 @@ export const CASES: Readonly<Record<string, WireTrainingConfig>> = {
     importance_sampling_level: 'sequence',
     kimi_k2_tau: 0.1,
   },
-  'cap, mask and truncation': {
+  'cap and mask': {
     learning_rate: 5e-3,
     epsilon: 0.15,
     epsilon_high: 0.5,
     importance_sampling_level: 'geometric_average',
     max_negative_advantage_importance_sampling_weight: 1.2,
     mask_prob_ratio: true,
-    truncated_importance_sampling: 1.1,
     scale_rewards: false,
   },
   'average level and KL penalty': {
@@ -69,6 +68,20 @@ export const CASES: Readonly<Record<string, WireTrainingConfig>> = {
     epsilon_high: 0.2,
     importance_sampling_level: 'average',
     kl_penalty_coef: 0.2,
+  },
+  'recomputed and truncated': {
+    learning_rate: 5e-3,
+    precalculate_logprobs: true,
+    truncated_importance_sampling: 1.1,
+    loss_aggregation: 'trajectory',
+  },
+  'by token': { learning_rate: 5e-3, epsilon: 0.1, epsilon_high: 0.1, loss_aggregation: 'token' },
+  'by a constant': {
+    learning_rate: 5e-3,
+    ppo: true,
+    loss_aggregation: 'constant',
+    loss_aggregation_length: 16,
+    scale_rewards: false,
   },
 };
 

@@ -35,7 +35,7 @@ describe('a running job', () => {
   it('is paused and cancelled within two seconds, and goes on from its last gradient step', async () => {
     const [one, two] = [await register('one'), await register('two')];
     // One gradient step a group: short enough for a loaded machine, long enough to be caught in.
-    const config = { learning_rate: 1e-4, packed_sequence_length: 160 };
+    const config = { learning_rate: 1e-4, gradient_steps: 4 };
     const groups = await Promise.all(
       Array.from({ length: 4 }, (_, index) =>
         scoredGroup(client, 'one', {

@@ -130,7 +130,8 @@ const TRAINING_CONFIG_FIELDS: Readonly<Record<TrainingConfigField, string>> = {
   normalize_advantages: 'False is as `scale_rewards: false`. Default true.',
   allow_training_without_logprobs:
     'Train replies without log-probabilities too, at ratio 1: their `token_ids` where given, else their text. Default false.',
-  truncated_importance_sampling: 'Upper limit of the weight that corrects for the sampler. Null: no correction.',
+  truncated_importance_sampling:
+    'Upper limit of the weight that corrects for the sampler. Needs `precalculate_logprobs`: without it there is nothing to correct, and the job says so. Null: no correction.',
   kl_penalty_coef: 'Weight of the distance to a reference in the advantages. Default 0.',
   kl_penalty_reference_step:
     'The step that is the reference. Default: step 0. Without a coefficient the distance is reported alone.',
@@ -138,8 +139,17 @@ const TRAINING_CONFIG_FIELDS: Readonly<Record<TrainingConfigField, string>> = {
   kl_penalty_source: 'Which log-probabilities are compared with the reference. Default `current_learner`.',
   kl_ref_adapter_path: "A path on the trainer's machine, which clients may not name.",
   entropy_coef: 'The loss gets so much less for each nat of entropy, which keeps the policy trying. Default 0.',
-  packed_sequence_length: 'Tokens of one row. Default: as long as the longest history needs.',
-  num_trajectories_learning_rate_multiplier_power: 'Learning rate × (trajectories of the row)^power. Default 0.',
+  loss_aggregation:
+    'How the losses of tokens become one: by trajectory as in GRPO (`trajectory`), by token as in DAPO (`token`), or over a constant length as in Dr. GRPO (`constant`). Default `normalized_trajectory`: by trajectory, with advantages scaled over the job.',
+  loss_aggregation_length: 'Tokens that `constant` divides the sum of each trajectory by. Default 1,024.',
+  gradient_steps:
+    'Gradient steps of the job, whole groups each, at most one for each group. Default: one for every 16 trajectories, at most 4.',
+  num_substeps: 'Another name of `gradient_steps`.',
+  step_per_row:
+    'Every packed row is a gradient step, whatever groups its histories are of, as ART does it. Default false.',
+  packed_sequence_length:
+    'Tokens of one row, which is what one pass computes. Default: as long as the longest history needs, in steps of 2,048.',
+  num_trajectories_learning_rate_multiplier_power: 'Learning rate × (histories of the gradient step)^power. Default 0.',
   learning_rate_schedule:
     'How the learning rate falls after the warm-up, over the gradient steps of all jobs of the model. Default `constant`.',
   learning_rate_warmup_steps: 'Gradient steps until the full learning rate. Default 0.',

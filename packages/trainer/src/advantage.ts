@@ -70,39 +70,55 @@ export interface Credit {
 }
 
 /**
- * Gives every trajectory of a job the same total weight however long it is, and makes the job's scale one: over all
- * trained tokens mean(weight) = 1 and mean(|advantage| · weight) = 1.
+ * Gives every trajectory of a job the same total weight however long it is, and makes the job's scale one: mean(weight) = 1 over all
+ * trained tokens, and mean(|advantage| · weight) = mean(weight) over those whose advantage was not 0 from the start.
  *
+ * @param inputs With advantage 0: tokens that other terms of the loss train. They take nothing from the scale of the rest.
  * @param balance b > 0 multiplies negative advantages by 1 - b, b < 0 positive ones by 1 + b; in [-1, 1].
- * @returns Same order as `inputs`; null when no advantage is left to scale (balance 1 with negative ones alone, say): nothing to train.
+ * @returns Same order as `inputs`; null when no advantage is left to scale (balance 1 with negative ones alone, say): nothing to learn
+ *   from rewards.
  */
 export function normalizeCredit(inputs: readonly CreditInput[], balance: number): Credit[] | null {
-  let numTokens = 0;
-  let totalWeight = 0;
+  const weights = trajectoryWeights(inputs);
+  if (weights === null) return null;
   let largest = 0;
-  const raw = inputs.map((input) => {
-    const weight = 1 / (input.numTrajectoryTokens + COUNT_EPSILON);
+  const advantages = inputs.map((input) => {
     const advantage = balanced(input.advantage, balance);
-    numTokens += input.numTokens;
-    totalWeight += weight * input.numTokens;
     largest = Math.max(largest, Math.abs(advantage));
-    return { advantage, weight };
+    return advantage;
   });
-  if (largest === 0 || numTokens === 0) return null;
-  const meanWeight = totalWeight / numTokens;
+  if (largest === 0) return null;
   // The result does not depend on the unit; extreme ones would overflow the sum or underflow to 0/0.
   const unit = largest > SAFE_MAGNITUDE || largest < 1 / SAFE_MAGNITUDE ? largest : 1;
   let totalScale = 0;
+  let totalWeight = 0;
   inputs.forEach((input, i) => {
-    const { advantage, weight } = raw[i]!;
-    totalScale += Math.abs(advantage / unit) * (weight / meanWeight) * input.numTokens;
+    if (input.advantage === 0) return;
+    totalScale += Math.abs(advantages[i]! / unit) * weights[i]! * input.numTokens;
+    totalWeight += weights[i]! * input.numTokens;
   });
   if (totalScale === 0) return null;
-  const meanScale = totalScale / numTokens;
-  return raw.map(({ advantage, weight }) => ({ advantage: advantage / unit / meanScale, weight: weight / meanWeight }));
+  const meanScale = totalScale / totalWeight;
+  return advantages.map((advantage, i) => ({ advantage: advantage / unit / meanScale, weight: weights[i]! }));
 }
 
-function balanced(advantage: number, balance: number): number {
+/** 1 / (trained tokens of the trajectory), scaled so that the mean over all trained tokens is 1; null of no tokens. */
+export function trajectoryWeights(inputs: readonly Omit<CreditInput, 'advantage'>[]): number[] | null {
+  let numTokens = 0;
+  let totalWeight = 0;
+  const raw = inputs.map((input) => {
+    const weight = 1 / (input.numTrajectoryTokens + COUNT_EPSILON);
+    numTokens += input.numTokens;
+    totalWeight += weight * input.numTokens;
+    return weight;
+  });
+  if (numTokens === 0) return null;
+  const meanWeight = totalWeight / numTokens;
+  return raw.map((weight) => weight / meanWeight);
+}
+
+/** @see `normalizeCredit` */
+export function balanced(advantage: number, balance: number): number {
   if (balance > 0 && advantage <= 0) return (1 - balance) * advantage;
   if (balance < 0 && advantage >= 0) return (1 + balance) * advantage;
   return advantage;

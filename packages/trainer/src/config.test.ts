@@ -23,6 +23,10 @@ describe('resolveTrainingConfig', () => {
       klPenaltyCoef: 0,
       klPenaltySource: 'current_learner',
       entropyCoef: 0,
+      lossAggregation: 'normalized_trajectory',
+      lossAggregationLength: 1024,
+      gradientSteps: null,
+      stepPerRow: false,
       packedSequenceLength: null,
       learningRateSchedule: 'constant',
       learningRateWarmupSteps: 0,
@@ -31,7 +35,7 @@ describe('resolveTrainingConfig', () => {
       maxGradNorm: 0.1,
     });
     const nulls = Object.fromEntries(
-      [...Object.keys(defaults), 'ppo', 'lossFn', 'klRefAdapterPath'].map((key) => [key, null]),
+      [...Object.keys(defaults), 'ppo', 'lossFn', 'numSubsteps', 'klRefAdapterPath'].map((key) => [key, null]),
     );
     expect(resolveTrainingConfig(nulls as TrainingConfigInput)).toEqual(defaults);
     expect(Object.isFrozen(defaults)).toBe(true);
@@ -47,6 +51,11 @@ describe('resolveTrainingConfig', () => {
     [{ ppo: false, lossFn: 'ppo' }, 0.2, 0.2],
   ])('%j clips with epsilon %d and high %d', (input, epsilon, epsilonHigh) => {
     expect(resolveTrainingConfig(input)).toMatchObject({ epsilon, epsilonHigh });
+  });
+
+  it('knows gradient_steps by the name that Tinker has for it', () => {
+    for (const input of [{ gradientSteps: 3 }, { numSubsteps: 3 }, { gradientSteps: 3, numSubsteps: 3 }])
+      expect(resolveTrainingConfig(input)).toMatchObject({ gradientSteps: 3 });
   });
 
   it('keeps 0 and false', () => {
@@ -90,6 +99,28 @@ describe('resolveTrainingConfig', () => {
     [
       { learningRateFinalFraction: 2, learningRateSchedule: 'linear', learningRateDecaySteps: 9 },
       '`learning_rate_final_fraction` must be a finite number in [0, 1], got 2',
+    ],
+    [{ gradientSteps: 0 }, '`gradient_steps` must be an integer in [1, 65536], got 0'],
+    [{ numSubsteps: 1.5 }, '`num_substeps` must be an integer in [1, 65536], got 1.5'],
+    [
+      { gradientSteps: 2, numSubsteps: 3 },
+      '`num_substeps` is another name of `gradient_steps`: got 3 and 2, leave one of them out',
+    ],
+    [
+      { gradientSteps: 2, stepPerRow: true },
+      '`gradient_steps` has no meaning with `step_per_row`: leave one of them out',
+    ],
+    [
+      { lossAggregation: 'token', stepPerRow: true },
+      '`loss_aggregation` must be normalized_trajectory with `step_per_row`, whose rows are parts of groups, got token',
+    ],
+    [
+      { lossAggregation: 'token', lossAggregationLength: 8 },
+      '`loss_aggregation_length` has no meaning unless `loss_aggregation` is constant',
+    ],
+    [
+      { lossAggregation: 'mean' as 'token' },
+      '`loss_aggregation` must be one of normalized_trajectory, trajectory, token, constant, got mean',
     ],
     [{ ppo: 'yes' as unknown as boolean }, '`ppo` must be true or false, got yes'],
   ])('refuses %j', (input, message) => {

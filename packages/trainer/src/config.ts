@@ -5,6 +5,7 @@ import type { LearningRateSchedule } from './learning-rate.ts';
 export type LossFunction = 'cispo' | 'ppo';
 export type ImportanceSamplingLevel = 'token' | 'sequence' | 'average' | 'geometric_average';
 export type KlPenaltySource = 'current_learner' | 'sample';
+export type LossAggregation = 'normalized_trajectory' | 'trajectory' | 'token' | 'constant';
 
 /**
  * What a client may ask for. `null` and `undefined` both mean absent; 0 and false are values.
@@ -17,6 +18,8 @@ export type TrainingConfigInput = {
   /** `ppo: false` is what clients send who name a loss here, so it contradicts nothing. */
   readonly lossFn?: LossFunction | null | undefined;
   readonly ppo?: boolean | null | undefined;
+  /** Another name of `gradientSteps`. */
+  readonly numSubsteps?: number | null | undefined;
   /** A path on the trainer: always refused. */
   readonly klRefAdapterPath?: string | null | undefined;
 };
@@ -48,7 +51,10 @@ export interface TrainingConfig {
   readonly normalizeAdvantages: boolean;
   /** Trains assistant text that came without log-probabilities too, at ratio 1. Default false. */
   readonly allowTrainingWithoutLogprobs: boolean;
-  /** Cap on an extra factor min(ratio, C) of each token's loss. 0 (default): off. */
+  /**
+   * Cap C on a factor min(recomputed / sampled, C) of each token's loss. 0 (default): off. Needs `precalculateLogprobs`: otherwise the
+   * ratio is that to the sampler already, and the factor would count it twice.
+   */
   readonly truncatedImportanceSampling: number;
   /** Strength of the zero-mean KL term inside the advantages. 0 (default): off. */
   readonly klPenaltyCoef: number;
@@ -60,11 +66,19 @@ export interface TrainingConfig {
   readonly klPenaltySource: KlPenaltySource;
   /** Strength of the entropy bonus: loss -= c · entropy. 0 (default): off. */
   readonly entropyCoef: number;
+  /** How the losses of a step's tokens become one; see `stepWeights`. Default `'normalized_trajectory'`. */
+  readonly lossAggregation: LossAggregation;
+  /** Tokens that `'constant'` divides each trajectory's sum by. Default 1,024. */
+  readonly lossAggregationLength: number;
+  /** Gradient steps of the job, at most as many as it has groups; null (default): by the number of trajectories, see `numStepsFor`. */
+  readonly gradientSteps: number | null;
+  /** Makes every packed row a gradient step of its own, as ART does, whatever the groups of its histories. Default false. */
+  readonly stepPerRow: boolean;
   /** Tokens in a row; null (default): the longest history, rounded up to 2,048. */
   readonly packedSequenceLength: number | null;
   /** Longest row the model may see; default 32,768. The server lowers it to what the base model was trained for. */
   readonly maxSequenceLength: number;
-  /** learning rate · (histories in the row)^power. Default 0. */
+  /** learning rate · (histories in the step)^power. Default 0. */
   readonly numTrajectoriesLearningRateMultiplierPower: number;
   /** `'constant'` (default), or a decay over `learningRateDecaySteps`; see `learningRateAt`. */
   readonly learningRateSchedule: LearningRateSchedule;
@@ -82,6 +96,9 @@ export interface TrainingConfig {
   /** Global norm that gradients are clipped to; default 0.1. */
   readonly maxGradNorm: number;
 }
+
+/** A job has at most one for each group; a number beyond all use is a mistake. */
+const MAX_GRADIENT_STEPS = 65_536;
 
 /** Longest row when nothing else says so. */
 const MAX_SEQUENCE_LENGTH = 32_768;
@@ -139,6 +156,15 @@ export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfi
       'sample',
     ]),
     entropyCoef: within('entropy_coef', input.entropyCoef ?? 0, 0),
+    lossAggregation: oneOf('loss_aggregation', input.lossAggregation ?? 'normalized_trajectory', [
+      'normalized_trajectory',
+      'trajectory',
+      'token',
+      'constant',
+    ]),
+    lossAggregationLength: wholeWithin('loss_aggregation_length', input.lossAggregationLength ?? 1024, 1),
+    gradientSteps: gradientStepsOf(input),
+    stepPerRow: flag('step_per_row', input.stepPerRow ?? false),
     packedSequenceLength: orNull(input.packedSequenceLength, (length) =>
       wholeWithin('packed_sequence_length', length, 2, maxSequenceLength),
     ),
@@ -166,6 +192,19 @@ export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfi
   });
 }
 
+function gradientStepsOf(input: TrainingConfigInput): number | null {
+  const steps = orNull(input.gradientSteps, (value) => wholeWithin('gradient_steps', value, 1, MAX_GRADIENT_STEPS));
+  const substeps = orNull(input.numSubsteps, (value) => wholeWithin('num_substeps', value, 1, MAX_GRADIENT_STEPS));
+  if (steps === null || substeps === null || steps === substeps) return steps ?? substeps;
+  const message = `\`num_substeps\` is another name of \`gradient_steps\`: got ${substeps} and ${steps}, leave one of them out`;
+  throw new TrainerError('trainer.config_invalid', message);
+}
+
+/** Whether a term besides the rewards moves the policy, so that equal rewards teach something too. */
+export function hasRegularizer(config: Pick<TrainingConfig, 'klPenaltyCoef' | 'entropyCoef' | 'kimiK2Tau'>): boolean {
+  return config.klPenaltyCoef > 0 || config.entropyCoef > 0 || config.kimiK2Tau > 0;
+}
+
 /** Two settings of which one would have to be ignored. */
 function refuseContradictions(input: TrainingConfigInput): void {
   const refuse = (message: string): never => {
@@ -176,6 +215,19 @@ function refuseContradictions(input: TrainingConfigInput): void {
     refuse('`loss_fn` is cispo and `ppo` is true: leave one of them out');
   if (isGiven(input.klPenaltyReferenceStep) && isGiven(input.klPenaltyStepLag))
     refuse('`kl_penalty_step_lag` and `kl_penalty_reference_step` both name the reference: leave one of them out');
+  if (input.stepPerRow === true) {
+    for (const [name, value] of [
+      ['gradient_steps', input.gradientSteps],
+      ['num_substeps', input.numSubsteps],
+    ] as const)
+      if (isGiven(value)) refuse(`\`${name}\` has no meaning with \`step_per_row\`: leave one of them out`);
+    if ((input.lossAggregation ?? 'normalized_trajectory') !== 'normalized_trajectory')
+      refuse(
+        `\`loss_aggregation\` must be normalized_trajectory with \`step_per_row\`, whose rows are parts of groups, got ${input.lossAggregation}`,
+      );
+  }
+  if (isGiven(input.lossAggregationLength) && input.lossAggregation !== 'constant')
+    refuse('`loss_aggregation_length` has no meaning unless `loss_aggregation` is constant');
   const decays = (input.learningRateSchedule ?? 'constant') !== 'constant';
   if (decays && !isGiven(input.learningRateDecaySteps))
     refuse(`\`learning_rate_decay_steps\` is missing: the schedule ${input.learningRateSchedule} needs its length`);

@@ -13,6 +13,7 @@ export function jobMetrics(groups: readonly TrajectoryGroup[], report: SequenceR
   const metrics: Record<string, number> = {
     num_groups_submitted: report.numGroupsSubmitted,
     num_groups_trainable: report.numGroupsTrainable,
+    ...(report.numGroupsRegularized > 0 ? { num_groups_regularized: report.numGroupsRegularized } : {}),
     num_trajectories: report.numTrajectoriesSubmitted,
     num_trajectories_trainable: report.numTrajectoriesTrainable,
   };
@@ -28,13 +29,20 @@ export function jobMetrics(groups: readonly TrajectoryGroup[], report: SequenceR
 }
 
 /** The data of `training_started`: how much was submitted, how much is trained, what was dropped for which reason, and what had to be guessed. */
-export function startedData(report: SequenceReport, numRows: number): TrainingStartedData {
+export function startedData(
+  report: SequenceReport,
+  { numSteps, numRows, maxTokens }: { numSteps: number; numRows: number; maxTokens: number },
+): TrainingStartedData {
   return {
-    num_sequences: numRows,
+    num_sequences: numSteps,
+    num_rows: numRows,
+    packed_sequence_length: maxTokens,
     num_groups_submitted: report.numGroupsSubmitted,
     num_groups_trainable: report.numGroupsTrainable,
+    num_groups_regularized: report.numGroupsRegularized,
     num_trajectories_submitted: report.numTrajectoriesSubmitted,
     num_trajectories_trainable: report.numTrajectoriesTrainable,
+    num_trajectories_regularized: report.numTrajectoriesRegularized,
     num_histories_trainable: report.numSequencesTrainable,
     num_trainable_tokens: report.numTrainableTokens,
     num_tokens_without_logprobs: report.numTokensWithoutLogprobs,

@@ -11,7 +11,7 @@
  * - `entropy_low`: the policy hardly varies any more
  * - `clip_never_acts`: the clip of a sequence-level ratio is wider than such ratios ever are
  * - `far_from_base`: the policy has left what the base model says
- * - `ratio_counted_twice`: truncated importance sampling on top of a ratio that has it already
+ * - `truncated_importance_sampling_off`: asked for without recomputed log-probabilities, where there is nothing for it to correct
  */
 export const WARNING_CODES = [
   'learning_rate_low',
@@ -27,7 +27,7 @@ export const WARNING_CODES = [
   'entropy_low',
   'clip_never_acts',
   'far_from_base',
-  'ratio_counted_twice',
+  'truncated_importance_sampling_off',
 ] as const;
 
 export type WarningCode = (typeof WARNING_CODES)[number];

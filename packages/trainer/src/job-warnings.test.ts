@@ -52,6 +52,15 @@ it('warns when half of the groups have equal rewards, whatever single ones do', 
   expect(atStart([equal, mixed, single])).toMatchObject([{ code: 'equal_reward_groups', value: 0.5 }]);
 });
 
+it('warns that truncated importance sampling does nothing without recomputed log-probabilities', () => {
+  const learningRate = 1e-3;
+  const off = atStart([], { learningRate, truncatedImportanceSampling: 2 });
+  expect(off).toMatchObject([{ code: 'truncated_importance_sampling_off', value: 2 }]);
+  expect(off[0]!.suggestion).toContain('`precalculate_logprobs`');
+  expect(atStart([], { learningRate, truncatedImportanceSampling: 2, precalculateLogprobs: true })).toEqual([]);
+  expect(atStart([], { learningRate })).toEqual([]);
+});
+
 it('warns when many choices were cut off, by what inference said', () => {
   const cut = (text: string) => {
     const made = answer(1, text);

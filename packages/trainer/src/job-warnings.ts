@@ -26,6 +26,7 @@ export function startWarnings(
     ...learningRateWarnings([config.learningRate], architecture),
     ...equalRewardWarnings(groups),
     ...cutOffWarnings(groups),
+    ...truncationWarnings(config),
   ];
 }
 
@@ -43,6 +44,22 @@ function equalRewardWarnings(groups: readonly TrajectoryGroup[]): JobWarning[] {
       value: share,
       suggestion:
         'use scenarios that are neither always nor never solved, more rollouts in a group, or a reward with more values',
+    },
+  ];
+}
+
+function truncationWarnings({
+  truncatedImportanceSampling: limit,
+  precalculateLogprobs,
+}: TrainingConfig): JobWarning[] {
+  if (limit === 0 || precalculateLogprobs) return [];
+  return [
+    {
+      code: 'truncated_importance_sampling_off',
+      message: `\`truncated_importance_sampling\` (${limit}) has no effect: without recomputed log-probabilities the importance ratio is that to the sampler already, and a second factor would count it twice`,
+      value: limit,
+      suggestion:
+        'set `precalculate_logprobs`, so that the ratio is between policies of the trainer and this one corrects for the sampler; or leave it out',
     },
   ];
 }

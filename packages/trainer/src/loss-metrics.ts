@@ -1,4 +1,5 @@
-import type { LossInput } from './loss.ts';
+import type { LossConfig, LossInput } from './loss.ts';
+import { gapsToReference } from './reference-gaps.ts';
 
 /**
  * What one gradient step says about itself, under the names of the training API. All values are finite.
@@ -19,13 +20,16 @@ const MAX_REPORTED_LOG_RATIO = 80;
  *   Absent when either side does not vary.
  * - `kl_sampler` (k3 = r - 1 - log r) and `kl_sampler_k1` (-log r): KL(sampler ‖ policy), r = new / sampled
  * - `logprob_gap_mean`, `_p99`, `_max`: |new - sampled|
- * - `kl_policy_ref`: mean of new - reference, when there is a reference, and `kl_policy_ref_k3`, its low-variance form, never negative
+ * - `advantage_mean`: mean of weight · advantage, near 0 where whole groups are in the step
+ * - `kl_policy_ref`: mean of new - reference, when there is a reference (sampled - reference with that source of the KL term), and
+ *   `kl_policy_ref_k3`, the low-variance form of new against reference, never negative
  *
  * @see Kong, A note on importance sampling using standardized weights (1992), for the effective sample size
  * @see Schulman, Approximating KL divergence, http://joschu.net/blog/kl-approx.html
  */
 export function lossMetrics(
   row: LossInput & { loss: number; ratios: Float64Array; clipped: { low: number; high: number } },
+  config: Pick<LossConfig, 'klPenaltySource'>,
 ): LossMetrics {
   const numTokens = row.newLogprobs.length;
   if (numTokens === 0) return { policy_loss: row.loss };
@@ -33,6 +37,7 @@ export function lossMetrics(
   const metrics: LossMetrics = {
     policy_loss: row.loss,
     entropy: mean(Float64Array.from(row.entropies, (entropy, i) => entropy * row.weights[i]!)),
+    advantage_mean: mean(Float64Array.from(row.advantages, (advantage, i) => advantage * row.weights[i]!)),
     clip_fraction: (row.clipped.low + row.clipped.high) / numTokens,
     clip_fraction_low: row.clipped.low / numTokens,
     clip_fraction_high: row.clipped.high / numTokens,
@@ -44,7 +49,7 @@ export function lossMetrics(
   if (row.refLogprobs !== null) {
     const { refLogprobs } = row;
     const gaps = Float64Array.from(row.newLogprobs, (logprob, i) => logprob - refLogprobs[i]!);
-    metrics['kl_policy_ref'] = mean(gaps);
+    metrics['kl_policy_ref'] = mean(gapsToReference(row, config));
     metrics['kl_policy_ref_k3'] = mean(gaps.map((gap) => k3(-gap)));
   }
   return metrics;

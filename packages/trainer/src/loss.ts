@@ -6,6 +6,7 @@
  */
 import type { TrainingConfig } from './config.ts';
 import { lossMetrics, type LossMetrics } from './loss-metrics.ts';
+import { gapsToReference, meanGap } from './reference-gaps.ts';
 
 /** The settings that the loss reads. */
 export type LossConfig = Pick<
@@ -46,6 +47,8 @@ export interface LossInput {
 
 export interface LossResult {
   readonly loss: number;
+  /** Without the entropy bonus. */
+  readonly policyLoss: number;
   /** ∂loss/∂newLogprob, [N]. */
   readonly gradient: Float64Array;
   /** ∂loss/∂entropy, [N]; null without an entropy bonus. */
@@ -53,33 +56,61 @@ export interface LossResult {
   readonly metrics: LossMetrics;
 }
 
+/** What a row has to know of the other rows of its gradient step. */
+export interface StepTotals {
+  /** Trained tokens of all rows. */
+  readonly numTokens: number;
+  /** Mean of the KL term's gaps over them; null without that term. */
+  readonly meanGap: number | null;
+}
+
+/** A row's part of the loss of its step. */
+export interface RowLoss extends Omit<LossResult, 'metrics'> {
+  /** [N] at the configured level, before cap, mask and clip. */
+  readonly ratios: Float64Array;
+  /** Tokens that the clip acted on, at either bound. */
+  readonly clipped: { readonly low: number; readonly high: number };
+}
+
 /** Added to the number of tokens before dividing by it. */
 const COUNT_EPSILON = 1e-6;
 
+/** Log ratios are held to ±20 before exp, as in ART: beyond it a ratio says nothing but that something is wrong, and has no slope. */
+const MAX_LOG_RATIO = 20;
+
+/** The loss of a gradient step of one row, with what it says about itself. */
+export function policyLoss(input: LossInput, config: LossConfig): LossResult {
+  const step = { numTokens: input.newLogprobs.length, meanGap: meanGap([input], config) };
+  const { ratios, clipped, ...result } = rowLoss(input, config, step);
+  const metrics = lossMetrics({ ...input, loss: result.policyLoss, ratios, clipped }, config);
+  return { ...result, metrics };
+}
+
 /**
- * Loss of one row: the policy's, less the entropy bonus c · Σ w·H / N, where there is one.
+ * A row's part of its step's loss: the policy's, less the entropy bonus c · Σ w·H / N, where there is one. The parts of all rows add up to
+ * what one row of all their histories would have: nothing depends on how histories are packed.
  *
- * @returns Non-finite values where the input makes them so (a ratio that overflows under ppo): the caller decides.
+ * @returns Non-finite values where the input makes them so: the caller decides.
  * @see PPO, arXiv 1707.06347; CISPO, MiniMax-M1, arXiv 2506.13585; sequence level: GSPO, arXiv 2507.18071; tau: Kimi K2, arXiv 2507.20534;
  * entropy bonus: A3C, arXiv 1602.01783
  */
-export function policyLoss(input: LossInput, config: LossConfig): LossResult {
+export function rowLoss(input: LossInput, config: LossConfig, step: StepTotals): RowLoss {
   const numTokens = input.newLogprobs.length;
-  const divisor = numTokens + COUNT_EPSILON;
+  const divisor = step.numTokens + COUNT_EPSILON;
   const logRatios = logRatiosToOld(input);
   const { ratios, ownSlopes, pooledSlopes, lengths } = importanceRatios(
     logRatios,
     input.histories,
     config.importanceSamplingLevel,
   );
-  const advantages = shapedAdvantages(input, logRatios, config);
+  const advantages = shapedAdvantages(input, logRatios, step.meanGap, config);
   const low = 1 - config.epsilon;
   const high = 1 + config.epsilonHigh;
   const cap = config.maxNegativeAdvantageImportanceSamplingWeight;
 
   const gradient = new Float64Array(numTokens);
   const pooledGradients = new Float64Array(lengths.length); // [histories] what each token of a history gets from its pooled ratio
-  let loss = 0;
+  let policyPart = 0;
   const clipped = { low: 0, high: 0 };
   for (let i = 0; i < numTokens; i++) {
     let ratio = ratios[i]!;
@@ -89,17 +120,17 @@ export function policyLoss(input: LossInput, config: LossConfig): LossResult {
     const clippedRatio = Math.min(Math.max(ratio, low), high);
     const isOutside = ratio < low || ratio > high;
     const advantage = advantages[i]!;
-    const scale = (input.weights[i]! / divisor) * truncation(input, i, ratio, config.truncatedImportanceSampling);
+    const scale = (input.weights[i]! / divisor) * truncation(input, i, config.truncatedImportanceSampling);
 
     if (config.lossFunction === 'cispo') {
-      loss -= scale * clippedRatio * advantage * input.newLogprobs[i]!;
+      policyPart -= scale * clippedRatio * advantage * input.newLogprobs[i]!;
       gradient[i] = gradient[i]! - scale * clippedRatio * advantage;
       if (isOutside) clipped[ratio < low ? 'low' : 'high']++;
       continue;
     }
     const plain = ratio * advantage;
     const bounded = clippedRatio * advantage;
-    loss -= scale * Math.min(plain, bounded);
+    policyPart -= scale * Math.min(plain, bounded);
     if (isOutside && !(plain < bounded)) {
       clipped[ratio < low ? 'low' : 'high']++; // the clipped branch decides: no gradient
     } else if (!isConstant) {
@@ -109,11 +140,12 @@ export function policyLoss(input: LossInput, config: LossConfig): LossResult {
     }
   }
   for (let i = 0; i < numTokens; i++) gradient[i] = gradient[i]! + pooledGradients[input.histories[i]!]!;
-  const metrics = lossMetrics({ ...input, loss, ratios, clipped });
-  if (config.entropyCoef === 0) return { loss, gradient, entropyGradient: null, metrics };
+  const common = { policyLoss: policyPart, gradient, ratios, clipped };
+  if (config.entropyCoef === 0) return { ...common, loss: policyPart, entropyGradient: null };
   const entropyGradient = Float64Array.from(input.weights, (weight) => (-config.entropyCoef * weight) / divisor);
+  let loss = policyPart;
   for (let i = 0; i < numTokens; i++) loss += entropyGradient[i]! * input.entropies[i]!;
-  return { loss, gradient, entropyGradient, metrics };
+  return { ...common, loss, entropyGradient };
 }
 
 /** log(new / old); 0 where no old log-probability is known. */
@@ -146,25 +178,31 @@ function importanceRatios(
     sums[history] = (sums[history] ?? 0) + logRatio;
     lengths[history] = (lengths[history] ?? 0) + 1;
   });
-  const own = logRatios.map((logRatio) => Math.exp(logRatio));
-  const pooled = logRatios.map((_, i) => Math.exp(sums[histories[i]!]! / lengths[histories[i]!]!));
+  const held = (logRatio: number): number => Math.min(Math.max(logRatio, -MAX_LOG_RATIO), MAX_LOG_RATIO);
+  const slopeOf = (logRatio: number): number => (Math.abs(logRatio) > MAX_LOG_RATIO ? 0 : Math.exp(logRatio));
+  const means = logRatios.map((_, i) => sums[histories[i]!]! / lengths[histories[i]!]!);
+  const own = logRatios.map((logRatio) => Math.exp(held(logRatio)));
+  const pooled = means.map((logRatio) => Math.exp(held(logRatio)));
+  const ownSlope = logRatios.map(slopeOf);
+  const pooledSlope = means.map(slopeOf);
   const none = new Float64Array(logRatios.length);
   const half = (values: Float64Array): Float64Array => values.map((value) => value / 2);
   switch (level) {
     case 'token':
-      return { ratios: own, ownSlopes: own, pooledSlopes: none, lengths };
+      return { ratios: own, ownSlopes: ownSlope, pooledSlopes: none, lengths };
     case 'sequence':
-      return { ratios: pooled, ownSlopes: none, pooledSlopes: pooled, lengths };
+      return { ratios: pooled, ownSlopes: none, pooledSlopes: pooledSlope, lengths };
     case 'average':
       return {
         ratios: own.map((ratio, i) => (ratio + pooled[i]!) / 2),
-        ownSlopes: half(own),
-        pooledSlopes: half(pooled),
+        ownSlopes: half(ownSlope),
+        pooledSlopes: half(pooledSlope),
         lengths,
       };
     case 'geometric_average': {
       const ratios = own.map((ratio, i) => Math.sqrt(ratio) * Math.sqrt(pooled[i]!));
-      return { ratios, ownSlopes: half(ratios), pooledSlopes: half(ratios), lengths };
+      const slopes = (live: Float64Array): Float64Array => ratios.map((ratio, i) => (live[i] === 0 ? 0 : ratio / 2));
+      return { ratios, ownSlopes: slopes(ownSlope), pooledSlopes: slopes(pooledSlope), lengths };
     }
     default:
       return level satisfies never;
@@ -172,26 +210,24 @@ function importanceRatios(
 }
 
 /** Advantages after the terms that pull towards the sampling policy (tau) and the reference (KL); both without gradient. */
-function shapedAdvantages(input: LossInput, logRatios: Float64Array, config: LossConfig): Float64Array {
-  const { newLogprobs, sampledLogprobs, refLogprobs } = input;
+function shapedAdvantages(
+  input: LossInput,
+  logRatios: Float64Array,
+  mean: number | null,
+  config: LossConfig,
+): Float64Array {
   const advantages = Float64Array.from(
     input.advantages,
     (advantage, i) => advantage - config.kimiK2Tau * logRatios[i]!,
   );
-  if (config.klPenaltyCoef === 0 || refLogprobs === null) return advantages;
-  const gaps = Float64Array.from(newLogprobs, (logprob, i) => {
-    const isSampled = config.klPenaltySource === 'sample' && !Number.isNaN(sampledLogprobs[i]);
-    return (isSampled ? sampledLogprobs[i]! : logprob) - refLogprobs[i]!;
-  });
-  let mean = 0;
-  for (const gap of gaps) mean += gap / gaps.length;
+  if (mean === null) return advantages;
+  const gaps = gapsToReference(input, config);
   return advantages.map((advantage, i) => advantage + config.klPenaltyCoef * (mean - gaps[i]!));
 }
 
-/** min(ratio, limit), where with recomputed log-probabilities the ratio is that of trainer to sampler; 1 when off. */
-function truncation(input: LossInput, i: number, ratio: number, limit: number): number {
-  if (limit === 0) return 1;
-  if (input.precalculatedLogprobs === null) return Math.min(ratio, limit);
+/** min(recomputed / sampled, limit), what the trainer's numerics differ from the sampler's; 1 when off or nothing was recomputed. */
+function truncation(input: LossInput, i: number, limit: number): number {
+  if (limit === 0 || input.precalculatedLogprobs === null) return 1;
   const sampled = input.sampledLogprobs[i]!;
   return Math.min(
     Math.exp(input.precalculatedLogprobs[i]! - (Number.isNaN(sampled) ? input.newLogprobs[i]! : sampled)),

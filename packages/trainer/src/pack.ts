@@ -19,7 +19,7 @@ export interface CreditedSequence {
   readonly weight: number;
 }
 
-/** One gradient step's worth of tokens; N trained ones, history after history. */
+/** What one pass computes: N trained tokens, history after history. */
 export interface TrainingRow {
   readonly row: PackedRow;
   /** [N] */
@@ -47,7 +47,7 @@ export function rowLength(
 ): number {
   return (
     config.packedSequenceLength ??
-    Math.min(ROW_GRANULARITY * Math.ceil(longest / ROW_GRANULARITY), config.maxSequenceLength)
+    Math.min(ROW_GRANULARITY * Math.max(1, Math.ceil(longest / ROW_GRANULARITY)), config.maxSequenceLength)
   );
 }
 

@@ -1,7 +1,7 @@
 import type { TrajectoryGroup } from './trajectory.ts';
 
 /**
- * Why something was not trained. Every submitted trajectory is trained or dropped for exactly one of these; a group is dropped when
+ * Why something was not trained. Every submitted trajectory is trained, feeds the other terms of the loss, or is dropped for exactly one of these; a group is dropped when
  * all its trajectories are, for the reason of the first.
  */
 export type DropReason =
@@ -19,6 +19,9 @@ export type DropReason =
   | 'too_long'
   /** `advantage_balance` left no advantage of either sign. */
   | 'balanced_away';
+
+/** `regularized`: no advantage in it, but other terms of the loss are fed by it. */
+export type GroupOutcome = 'trained' | 'regularized' | DropReason;
 
 export type DropCounts = Partial<Record<DropReason, number>>;
 
@@ -38,8 +41,12 @@ export interface DriftCounts {
 export interface SequenceReport extends DriftCounts {
   readonly numGroupsSubmitted: number;
   readonly numGroupsTrainable: number;
+  /** Groups that only the terms of the loss besides the rewards are fed by. */
+  readonly numGroupsRegularized: number;
   readonly numTrajectoriesSubmitted: number;
   readonly numTrajectoriesTrainable: number;
+  /** Trajectories without an advantage that those terms are fed by, in any group. */
+  readonly numTrajectoriesRegularized: number;
   /** Histories, or the parts of them that stand alone because an earlier turn was rewritten. */
   readonly numSequencesTrainable: number;
   readonly numTrainableTokens: number;
@@ -48,7 +55,7 @@ export interface SequenceReport extends DriftCounts {
   /** Assistant turns of all submitted histories that came without log-probabilities. */
   readonly numTurnsWithoutLogprobs: number;
   /** One for each submitted group, in order. */
-  readonly groupOutcomes: readonly ('trained' | DropReason)[];
+  readonly groupOutcomes: readonly GroupOutcome[];
   readonly droppedGroups: DropCounts;
   readonly droppedTrajectories: DropCounts;
   /** Of trajectories that have an advantage; `too_long` counts sequences. */
@@ -72,11 +79,12 @@ export class DropLedger {
 
   outcomes(
     groups: readonly TrajectoryGroup[],
-    trainedGroups: ReadonlySet<number>,
+    { trained, fed }: { trained: ReadonlySet<number>; fed: ReadonlySet<number> },
   ): Pick<SequenceReport, 'groupOutcomes' | 'droppedGroups'> {
     const droppedGroups: DropCounts = {};
     const groupOutcomes = groups.map(({ trajectories, numExceptions }, groupIndex) => {
-      if (trainedGroups.has(groupIndex)) return 'trained';
+      if (trained.has(groupIndex)) return 'trained';
+      if (fed.has(groupIndex)) return 'regularized';
       const reason =
         trajectories.length > 0
           ? this.#firstReasons.get(groupIndex)!

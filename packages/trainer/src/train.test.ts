@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { resolveTrainingConfig, type TrainingConfigInput } from './config.ts';
-import type { ForwardOptions, PackedRow } from './model/policy-model.ts';
+import type { BackwardOptions, ForwardOptions, PackedRow } from './model/policy-model.ts';
 import { BIGRAM_LORA, BigramPolicy } from './test-support/bigram-policy.ts';
 import { answer, byteTemplate, group, message } from './test-support/chat-groups.ts';
 import { runTrainingJob } from './train.ts';
@@ -25,7 +25,9 @@ const GROUPS = ['one', 'two', 'three', 'four', 'five'].map((question) =>
     answer(0.5, 'perhaps', question),
   ),
 );
-const SMALL_ROWS: TrainingConfigInput = { learningRate: 0.01, packedSequenceLength: 45 };
+const SMALL_ROWS: TrainingConfigInput = { learningRate: 0.01, packedSequenceLength: 45, stepPerRow: true };
+/** Two gradient steps, of several rows each. */
+const ACCUMULATED: TrainingConfigInput = { learningRate: 0.01, packedSequenceLength: 45, gradientSteps: 2 };
 
 function job(config: TrainingConfigInput = SMALL_ROWS, overrides: Partial<TrainingJob> = {}): TrainingJob {
   return {
@@ -65,13 +67,97 @@ it('an entropy bonus makes the policy less certain than it would be', async () =
   const entropyAfter = async (entropyCoef: number) => {
     const running = parts();
     const outputDirectory = join(directory, `out-${entropyCoef}`);
-    await runTrainingJob(job({ ...SMALL_ROWS, maxGradNorm: 10, entropyCoef }, { outputDirectory }), running);
+    // No advantage is 0, so that every job is of the same tokens.
+    const groups = GROUPS.map(({ trajectories: [first, second] }) => group(first!, second!));
+    const config = { ...SMALL_ROWS, maxGradNorm: 10, entropyCoef };
+    await runTrainingJob(job(config, { groups, outputDirectory }), running);
     return steps(running.events).at(-1)!.metrics['entropy']!;
   };
   const [without, weak, strong] = [await entropyAfter(0), await entropyAfter(0.5), await entropyAfter(5)];
   console.log(`entropy of the last step: ${without}, ${weak}, ${strong} nats with 0, 0.5 and 5`);
   expect(weak).toBeGreaterThan(without);
   expect(strong).toBeGreaterThan(weak);
+});
+
+/** Gradients that a job of one step leaves behind, and its metrics. */
+async function gradientOf(config: TrainingConfigInput, groups = GROUPS) {
+  const running = parts();
+  const name = `gradient-${readdirSync(directory).length}`;
+  const overrides = { groups, outputDirectory: join(directory, name), workDirectory: join(directory, `${name}-work`) };
+  // From weights that matter, since the gradient of `a` is 0 where `b` is.
+  const startFrom = join(directory, 'perturbed');
+  if (!existsSync(startFrom))
+    await runTrainingJob(
+      job({ learningRate: 0.05 }, { outputDirectory: startFrom, workDirectory: join(directory, 'perturbed-work') }),
+      parts(),
+    );
+  await runTrainingJob(job({ ...config, learningRate: 0 }, { ...overrides, startFrom }), running);
+  const [step, ...others] = steps(running.events);
+  expect(others).toEqual([]);
+  return {
+    gradient: running.model.lora.tensors.flatMap(({ gradient }) => [...gradient]),
+    metrics: step!.metrics,
+    numForwards: running.model.numForwards,
+  };
+}
+
+const largestDifference = (a: readonly number[], b: readonly number[]): number =>
+  a.reduce((most, value, i) => Math.max(most, Math.abs(value - b[i]!)), 0);
+
+describe('an accumulated step', () => {
+  it.each<[string, TrainingConfigInput]>([
+    ['plain', {}],
+    ['ppo', { ppo: true, epsilon: 0.01 }],
+    ['sequence level, tau', { importanceSamplingLevel: 'sequence', kimiK2Tau: 0.2 }],
+    ['KL term', { klPenaltyCoef: 0.5 }],
+    ['KL term of the sample', { klPenaltyCoef: 0.5, klPenaltySource: 'sample' }],
+    ['entropy bonus', { entropyCoef: 0.3 }],
+    ['recomputed and truncated', { precalculateLogprobs: true, truncatedImportanceSampling: 0.9 }],
+    ['by trajectory', { lossAggregation: 'trajectory' }],
+    ['by token', { lossAggregation: 'token' }],
+    ['by a constant', { lossAggregation: 'constant', lossAggregationLength: 8 }],
+  ])('has the gradient and the metrics of all its rows at once (%s)', async (name, config) => {
+    const atOnce = await gradientOf({ ...config, gradientSteps: 1 });
+    const inRows = await gradientOf({ ...config, gradientSteps: 1, packedSequenceLength: 45 });
+    const size = Math.max(...atOnce.gradient.map(Math.abs));
+    const difference = largestDifference(atOnce.gradient, inRows.gradient) / size;
+    console.log(
+      `${name}: ${inRows.metrics['num_rows']} rows, largest relative difference ${difference.toExponential(1)}`,
+    );
+    expect(atOnce.metrics['num_rows']).toBe(1);
+    expect(inRows.metrics['num_rows']).toBeGreaterThan(3);
+    expect(size).toBeGreaterThan(1e-3);
+    // Gradients are kept in single precision.
+    expect(difference).toBeLessThan(2e-6);
+    const compared = ([key]: [string, number]): boolean => !/seconds|per_second|memory|rows|row_tokens/.test(key);
+    for (const [key, value] of Object.entries(atOnce.metrics).filter(compared))
+      expect(Math.abs(inRows.metrics[key]! - value), key).toBeLessThan(1e-6 * Math.max(1, Math.abs(value)));
+  });
+
+  it('holds whole groups, so that its advantages cancel; rows as steps do not', async () => {
+    // 16 groups of 4 that pack badly: long answers, of which a row holds two at most.
+    const many = Array.from({ length: 16 }, (_, index) => {
+      const attempt = (reward: number, i: number) =>
+        answer(reward, String.fromCodePoint(97 + i).repeat(20 + ((7 * index + 5 * i) % 11)), `q${index}`);
+      return group(...[1, 0, 0.3, 0.1].map(attempt));
+    });
+    const means = async (config: TrainingConfigInput, name: string): Promise<number[]> => {
+      const running = parts();
+      const where = { workDirectory: join(directory, `${name}-work`), outputDirectory: join(directory, name) };
+      await runTrainingJob(job({ ...config, packedSequenceLength: 100 }, { groups: many, ...where }), running);
+      return steps(running.events).map(({ metrics }) => Math.abs(metrics['advantage_mean']!));
+    };
+    const whole = await means({}, 'whole');
+    const perRow = await means({ stepPerRow: true }, 'per-row');
+    const median = (values: number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
+    console.log(
+      `|mean advantage| of a step, median: ${median(whole).toExponential(1)} in ${whole.length} steps of whole groups, ${median(perRow).toFixed(2)} in ${perRow.length} rows`,
+    );
+    expect(whole).toHaveLength(4);
+    expect(perRow.length).toBeGreaterThan(8);
+    expect(Math.max(...whole)).toBeLessThan(1e-6);
+    expect(median(perRow)).toBeGreaterThan(0.05);
+  });
 });
 
 describe('runTrainingJob', () => {
@@ -177,6 +263,8 @@ describe('runTrainingJob', () => {
       'with recomputed log-probabilities and a KL term',
       { ...SMALL_ROWS, precalculateLogprobs: true, klPenaltyCoef: 0.1 },
     ],
+    ['of several rows a step', ACCUMULATED],
+    ['of several rows a step, with a KL term and a bonus', { ...ACCUMULATED, klPenaltyCoef: 0.1, entropyCoef: 0.1 }],
   ])('goes on after being cut off, with the same events and the same digest (%s)', async (_name, config) => {
     const whole = parts();
     const expected = await runTrainingJob(
@@ -229,6 +317,41 @@ describe('runTrainingJob', () => {
     const resumed = parts();
     expect((await runTrainingJob(job(), resumed)).digest).toBe(expected.digest);
     expect(resumed.model.numForwards).toBe(expected.numGradientSteps - 2);
+  });
+
+  it.each([false, true])('goes on after a crash in any row of a step (cancelled: %s)', async (isCancelled) => {
+    const expected = await runTrainingJob(
+      job(ACCUMULATED, { workDirectory: join(directory, 'w'), outputDirectory: join(directory, 'o') }),
+      parts(),
+    );
+    const counted = parts();
+    await runTrainingJob(job(ACCUMULATED, { workDirectory: join(directory, 'w2') }), counted);
+    rmSync(join(directory, 'out'), { recursive: true });
+    const { numForwards } = counted.model;
+    expect(expected.numGradientSteps).toBe(2);
+    expect(numForwards).toBeGreaterThan(4);
+    for (let last = 0; last < numForwards; last++) {
+      const controller = new AbortController();
+      class Crashing extends BigramPolicy {
+        override async backward(lossGradient: Float32Array, options?: BackwardOptions) {
+          await super.backward(lossGradient, options);
+          if (this.numForwards <= last) return;
+          if (!isCancelled) throw new Error('the process died');
+          controller.abort();
+        }
+      }
+      const workDirectory = join(directory, `work-${last}`);
+      const crashing = parts({ model: new Crashing(), signal: controller.signal });
+      await expect(runTrainingJob(job(ACCUMULATED, { workDirectory }), crashing)).rejects.toMatchObject({
+        code: isCancelled ? 'trainer.cancelled' : 'trainer.internal',
+      });
+      expect(existsSync(join(directory, 'out'))).toBe(false);
+      const resumed = parts();
+      const result = await runTrainingJob(job(ACCUMULATED, { workDirectory }), resumed);
+      expect(result.digest).toBe(expected.digest);
+      expect(steps(resumed.events).map(({ index }) => index)).toEqual([0, 1]);
+      rmSync(join(directory, 'out'), { recursive: true });
+    }
   });
 
   it('starts over when the snapshot is damaged or of another job', async () => {
@@ -380,5 +503,82 @@ describe('runTrainingJob', () => {
       code: 'trainer.cancelled',
     });
     expect(readdirSync(directory)).toEqual([]);
+  });
+});
+
+describe('terms besides the rewards', () => {
+  const equal = [group(answer(0.1, 'yes'), answer(0.1, 'no')), group(answer(1, 'alone', 'two'))];
+  const outcomes = (events: TrainerEvent[]) =>
+    events.flatMap((event) => (event.kind === 'training_started' ? [event.data] : []))[0];
+
+  it.each<[string, TrainingConfigInput, object]>([
+    ['KL term', { klPenaltyCoef: 0.5 }, {}],
+    ['entropy bonus', { entropyCoef: 0.5 }, {}],
+    ['tau', { kimiK2Tau: 0.5 }, {}],
+    ['no term', {}, { equal_rewards: 1, single_trajectory: 1 }],
+    ['reference without a coefficient', { klPenaltyReferenceStep: 0 }, { equal_rewards: 1, single_trajectory: 1 }],
+  ])('are fed by groups of equal rewards (%s)', async (_name, config, dropped) => {
+    const running = parts();
+    const result = await runTrainingJob(job(config, { groups: equal }), running);
+    const isFed = Object.keys(dropped).length === 0;
+    expect(outcomes(running.events)).toMatchObject({
+      num_groups_trainable: 0,
+      num_groups_regularized: isFed ? 2 : 0,
+      num_trajectories_regularized: isFed ? 3 : 0,
+      group_outcomes: isFed ? ['regularized', 'regularized'] : ['equal_rewards', 'single_trajectory'],
+      dropped_groups: dropped,
+    });
+    expect(result.numGradientSteps).toBe(isFed ? 1 : 0);
+    if (isFed) expect(result.metrics).toMatchObject({ num_groups_regularized: 2, num_trajectories_trained: 3 });
+  });
+
+  it('go on moving the policy when rewards have stopped differing', async () => {
+    // Away from the base model first, by rewards.
+    const start = join(directory, 'start');
+    await runTrainingJob(
+      job({ learningRate: 0.1 }, { outputDirectory: start, workDirectory: join(directory, 'start-work') }),
+      parts(),
+    );
+    const measured = async (config: TrainingConfigInput) => {
+      let from = start;
+      const values: Record<string, number>[] = [];
+      for (let index = 0; index < 4; index++) {
+        const running = parts();
+        const outputDirectory = join(directory, `${JSON.stringify(config)}-${index}`);
+        const overrides = { groups: equal, startFrom: from, outputDirectory, workDirectory: `${outputDirectory}-work` };
+        await runTrainingJob(
+          job({ learningRate: 0.05, withFreshOptimizer: true, ...config } as object, overrides),
+          running,
+        );
+        values.push({ ...steps(running.events)[0]!.metrics });
+        from = outputDirectory;
+      }
+      return values;
+    };
+    const entropies = (await measured({ entropyCoef: 1 })).map((metrics) => metrics['entropy']!);
+    const distances = (await measured({ klPenaltyCoef: 1 })).map((metrics) => metrics['kl_policy_ref_k3']!);
+    console.log(
+      `entropy ${entropies.map((value) => value.toFixed(4)).join(' ')}, KL ${distances.map((value) => value.toFixed(4)).join(' ')}`,
+    );
+    expect(entropies.at(-1)).toBeGreaterThan(entropies[0]!);
+    expect(distances.at(-1)).toBeLessThan(distances[0]!);
+  });
+
+  it('take nothing from the strength of the rewards of the other groups', async () => {
+    const learning = GROUPS.map(({ trajectories: [first, second] }) => group(first!, second!));
+    const groups = [...learning, ...equal];
+    const alone = await gradientOf({ kimiK2Tau: 1e-12, gradientSteps: 1 }, learning);
+    const among = await gradientOf({ kimiK2Tau: 1e-12, gradientSteps: 1 }, groups);
+    // The mean is over more trajectories, its terms are the same.
+    const share = alone.metrics['num_histories_trained']! / among.metrics['num_histories_trained']!;
+    const difference = largestDifference(
+      alone.gradient.map((value) => value * share),
+      among.gradient,
+    );
+    const size = Math.max(...among.gradient.map(Math.abs));
+    console.log(
+      `15 of ${among.metrics['num_histories_trained']} histories: relative difference ${(difference / size).toExponential(1)}`,
+    );
+    expect(difference / size).toBeLessThan(1e-5);
   });
 });

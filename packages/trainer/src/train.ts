@@ -5,16 +5,17 @@ import { jobFingerprint, requireSameLora, runSteps, startingPoint, withTrainerEr
 import { jobMetrics, startedData } from './job-statistics.ts';
 import { startWarnings, withStepWarnings } from './job-warnings.ts';
 import type { OptimizerState } from './optimizer.ts';
-import { packRows, type TrainingRow } from './pack.ts';
+import type { TrainingRow } from './pack.ts';
 import { hasReference, referenceAdapter, referenceLogprobs } from './reference-policy.ts';
 import type { TrainingJob, TrainingParts, TrainingResult } from './training-job.ts';
 import { trainingSequences } from './training-sequences.ts';
+import { trainingSteps } from './training-steps.ts';
 import { validateGroups } from './validate-groups.ts';
 
 /**
  * Runs one reinforcement-learning job: trajectory groups in, an adapter checkpoint out.
  *
- * Every row of packed tokens is one gradient step; one pass over the data. The same job on the same kind of machine gives the same
+ * Whole groups make a gradient step, whose rows of packed tokens add up their gradients; one pass over the data. The same job on the same kind of machine gives the same
  * digest, also when it was cut off in between and started again: it then emits the events of finished steps once more, unchanged.
  *
  * @returns With nothing to train: no steps, no files, digest null.
@@ -34,13 +35,19 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
 
   const started = performance.now();
   validateGroups(job.groups, model.architecture.vocabSize, config.allowTrainingWithoutLogprobs);
-  const { sequences, maxTokens, report } = await trainingSequences(job.groups, { template, config, signal });
-  const rows = packRows(sequences, maxTokens, job.seed);
+  const { sequences, groupSizes, maxTokens, report } = await trainingSequences(job.groups, {
+    template,
+    config,
+    signal,
+  });
+  const steps = trainingSteps(sequences, { groupSizes, maxTokens, config, seed: job.seed });
+  const rows = steps.flatMap((step) => step.rows);
   const ofTheJob: Record<string, number> = {
     ...jobMetrics(job.groups, report),
     seconds_prepare: (performance.now() - started) / 1000,
   };
-  emit({ kind: 'training_started', numGradientSteps: rows.length, data: startedData(report, rows.length) });
+  const sizes = { numSteps: steps.length, numRows: rows.length, maxTokens };
+  emit({ kind: 'training_started', numGradientSteps: steps.length, data: startedData(report, sizes) });
   const { architecture } = model;
   for (const warning of startWarnings(job.groups, { config, architecture })) emit({ kind: 'warning', warning });
   if (rows.length === 0) return { numGradientSteps: 0, digest: null, metrics: ofTheJob };
@@ -52,38 +59,46 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
   const reference = referenceAdapter(job, model);
 
   const { seed, referenceFrom = null } = job;
-  const settings = { config, seed, reference: referenceFrom === null ? null : checkpointDigest(referenceFrom) };
+  const settings = {
+    config,
+    seed,
+    reference: referenceFrom === null ? null : checkpointDigest(referenceFrom),
+    rowsOfSteps: steps.map((step) => step.rows.length),
+  };
   const fingerprint = jobFingerprint(job, settings, rows.flatMap(arraysOf));
-  const step = async (index: number, optimizer: OptimizerState) => {
-    const row = rows[index]!;
+  const takeStep = async (index: number, optimizer: OptimizerState) => {
+    const step = steps[index]!;
     const stepStarted = performance.now();
-    const other: OtherLogprobs = {
-      precalculated: precalculated?.[index] ?? null,
-      reference: hasReference(config) ? await referenceLogprobs(row.row, reference, parts) : null,
-    };
+    const others: OtherLogprobs[] = [];
+    for (const row of step.rows) {
+      others.push({
+        precalculated: precalculated?.get(row) ?? null,
+        reference: hasReference(config) ? await referenceLogprobs(row.row, reference, parts) : null,
+      });
+    }
     const referenceSeconds = (performance.now() - stepStarted) / 1000;
-    const metrics = await gradientStep(row, other, { model, config, optimizer, gate, signal });
+    const metrics = await gradientStep(step, others, { model, config, optimizer, gate, signal });
     return {
       ...ofTheJob,
       ...metrics,
-      ...(other.reference === null ? {} : { seconds_reference: referenceSeconds }),
+      ...(hasReference(config) ? { seconds_reference: referenceSeconds } : {}),
     };
   };
-  return await runSteps(job, parts, { numSteps: rows.length, fingerprint, optimizer: start, step });
+  return await runSteps(job, parts, { numSteps: steps.length, fingerprint, optimizer: start, step: takeStep });
 }
 
-/** Log-probabilities of all rows under the weights as they are: [rows][N]. */
+/** Log-probabilities of each row under the weights as they are, [N]. */
 async function logprobsOf(
   rows: readonly TrainingRow[],
   { model, gate, signal }: TrainingParts,
-): Promise<Float32Array[]> {
-  const results: Float32Array[] = [];
-  for (const { row } of rows) {
-    const { logprobs } = await model.forward(row, { gate, signal });
+): Promise<ReadonlyMap<TrainingRow, Float32Array>> {
+  const results = new Map<TrainingRow, Float32Array>();
+  for (const row of rows) {
+    const { logprobs } = await model.forward(row.row, { gate, signal });
     if (!logprobs.every(Number.isFinite)) {
       throw new TrainerError('trainer.non_finite', 'a recomputed log-probability is not finite');
     }
-    results.push(logprobs.slice());
+    results.set(row, logprobs.slice());
   }
   return results;
 }

@@ -43,7 +43,7 @@ export interface TrainingParts {
 }
 
 /**
- * `training_started` once, then one `gradient_step` for each row (batch), in order, with warnings anywhere behind the start. The terminal
+ * `training_started` once, then one `gradient_step` for each step (batch), in order, with warnings anywhere behind the start. The terminal
  * event is the caller's to write.
  */
 export type TrainerEvent =

@@ -54,8 +54,10 @@ describe('trainingSequences', () => {
     expect(report).toEqual({
       numGroupsSubmitted: 5,
       numGroupsTrainable: 1,
+      numGroupsRegularized: 0,
       numTrajectoriesSubmitted: 9,
       numTrajectoriesTrainable: 2,
+      numTrajectoriesRegularized: 0,
       numSequencesTrainable: 2,
       numTrainableTokens: 4,
       numTokensWithoutLogprobs: 0,

@@ -1,15 +1,18 @@
 import { setImmediate } from 'node:timers/promises';
 import { renderHistory, type ChatTemplate, type HistoryItem, type TrainingSequence } from '@trainyard/tokenizer';
-import { groupAdvantages, normalizeCredit } from './advantage.ts';
-import type { TrainingConfig } from './config.ts';
+import { balanced, groupAdvantages, normalizeCredit, trajectoryWeights, type CreditInput } from './advantage.ts';
+import { hasRegularizer, type TrainingConfig } from './config.ts';
 import { driftOf, isTurnWithoutLogprobs } from './drift.ts';
 import { TrainerError } from './errors.ts';
-import { rowLength, type CreditedSequence } from './pack.ts';
-import { DropLedger, type DriftCounts, type SequenceReport } from './sequence-report.ts';
+import { rowLength } from './pack.ts';
+import { DropLedger, type DriftCounts, type DropReason, type SequenceReport } from './sequence-report.ts';
+import type { GroupSize, StepSequence } from './training-steps.ts';
 import type { History, TrajectoryGroup } from './trajectory.ts';
 
 export interface TrainingSequences {
-  readonly sequences: CreditedSequence[];
+  readonly sequences: StepSequence[];
+  /** Of the groups that the sequences are of, by index. */
+  readonly groupSizes: ReadonlyMap<number, GroupSize>;
   /** Length of the rows they fit into, tokens. */
   readonly maxTokens: number;
   readonly report: SequenceReport;
@@ -19,6 +22,8 @@ interface Candidate {
   readonly groupIndex: number;
   readonly trajectoryIndex: number;
   readonly advantage: number;
+  /** False: it is here to be counted. */
+  readonly isTrained: boolean;
   readonly sequences: readonly TrainingSequence[];
   readonly drift: readonly Omit<DriftCounts, 'numDivergentPrompts'>[];
   /** Over all its histories, those dropped for their length included. */
@@ -30,7 +35,8 @@ const TRAJECTORIES_PER_TURN = 32;
 
 /**
  * Trajectory groups → token sequences with their credit: advantages inside each group, rendering, dropping what is too long, then
- * weights and scale over the whole job.
+ * weights and scale over the whole job. What has no advantage is dropped, unless the loss has terms besides the rewards: they are fed by
+ * every trajectory, or they would stop exactly where rewards stop differing.
  *
  * @param groups Already validated.
  * @throws {TrainerError} `trainer.render_failed`, naming group, trajectory and history; what `signal` was aborted with
@@ -42,6 +48,7 @@ export async function trainingSequences(
   const { template, config, signal } = parts;
   const drops = new DropLedger();
   const candidates: Candidate[] = [];
+  const isRegularized = hasRegularizer(config);
   for (const [groupIndex, { trajectories }] of groups.entries()) {
     const scale = config.scaleRewards && config.normalizeAdvantages ? 'std' : 'none';
     const advantages = groupAdvantages(
@@ -49,14 +56,11 @@ export async function trainingSequences(
       scale,
     );
     for (const [trajectoryIndex, { histories }] of trajectories.entries()) {
-      if (advantages === null) {
-        drops.dropTrajectory(groupIndex, trajectories.length === 1 ? 'single_trajectory' : 'equal_rewards');
-        continue;
-      }
-      const advantage = advantages[trajectoryIndex]!;
-      if (advantage === 0) {
-        drops.dropTrajectory(groupIndex, 'zero_advantage');
-        continue;
+      const advantage = advantages?.[trajectoryIndex] ?? 0;
+      if (advantage === 0 && !isRegularized) {
+        drops.dropTrajectory(groupIndex, reasonOfNoAdvantage(advantages, trajectories.length));
+        // How a group's loss is aggregated may depend on all that was sampled of it.
+        if (advantages === null || config.lossAggregation === 'normalized_trajectory') continue;
       }
       if (trajectoryIndex % TRAJECTORIES_PER_TURN === 0) await setImmediate();
       signal.throwIfAborted();
@@ -64,19 +68,21 @@ export async function trainingSequences(
       const rendered = histories.map((history, historyIndex) =>
         render(template, history, config, `${where}, history ${historyIndex}`),
       );
+      const isTrained = advantage !== 0 || isRegularized;
       const reasons = histories.map(({ items }, i) => (rendered[i]!.sequences.length > 0 ? null : untrainable(items)));
-      for (const reason of reasons) if (reason !== null) drops.dropHistory(reason);
+      if (isTrained) for (const reason of reasons) if (reason !== null) drops.dropHistory(reason);
       const trainable = rendered.filter(({ sequences }) => sequences.length > 0);
       const sequences = trainable.flatMap((history) => history.sequences);
       if (sequences.length === 0) {
         const isMissing = reasons.includes('missing_logprobs');
-        drops.dropTrajectory(groupIndex, isMissing ? 'missing_logprobs' : 'no_trainable_tokens');
+        if (isTrained) drops.dropTrajectory(groupIndex, isMissing ? 'missing_logprobs' : 'no_trainable_tokens');
         continue;
       }
       candidates.push({
         groupIndex,
         trajectoryIndex,
         advantage,
+        isTrained,
         sequences,
         drift: trainable.map(({ drift }) => drift),
         numTrainedTokens: sum(sequences.map(numTrained)),
@@ -84,14 +90,31 @@ export async function trainingSequences(
     }
   }
   const longest = candidates
+    .filter(({ isTrained }) => isTrained)
     .flatMap(({ sequences }) => sequences)
     .reduce((max, { tokenIds }) => Math.max(max, tokenIds.length), 0);
   const maxTokens = rowLength(longest, config);
-  const kept = dropTooLong(candidates, maxTokens, drops);
-  const sequences = credited(kept, config.advantageBalance);
+  const sampled = dropTooLong(candidates, maxTokens, drops);
+  const kept = sampled.filter(({ isTrained }) => isTrained);
+  const sequences = credited(kept, config);
   if (sequences === null) for (const { groupIndex } of kept) drops.dropTrajectory(groupIndex, 'balanced_away');
   const report = reportOf(groups, sequences === null ? [] : kept, sequences ?? [], drops);
-  return { sequences: sequences ?? [], maxTokens, report };
+  return { sequences: sequences ?? [], groupSizes: groupSizes(sampled), maxTokens, report };
+}
+
+function reasonOfNoAdvantage(advantages: readonly number[] | null, numTrajectories: number): DropReason {
+  if (advantages !== null) return 'zero_advantage';
+  return numTrajectories === 1 ? 'single_trajectory' : 'equal_rewards';
+}
+
+function groupSizes(sampled: readonly Candidate[]): Map<number, GroupSize> {
+  const byGroup = Map.groupBy(sampled, ({ groupIndex }) => groupIndex);
+  return new Map(
+    Array.from(byGroup, ([groupIndex, members]) => {
+      const numTokens = sum(members.flatMap(({ sequences }) => sequences.map(numTrained)));
+      return [groupIndex, { numTrajectories: members.length, numTokens }];
+    }),
+  );
 }
 
 /** Why a history has nothing to train. */
@@ -103,31 +126,46 @@ function dropTooLong(candidates: readonly Candidate[], maxTokens: number, drops:
   const kept: Candidate[] = [];
   for (const candidate of candidates) {
     const sequences = candidate.sequences.filter(({ tokenIds }) => tokenIds.length <= maxTokens);
-    for (let i = sequences.length; i < candidate.sequences.length; i++) drops.dropHistory('too_long');
-    if (sequences.length === 0) drops.dropTrajectory(candidate.groupIndex, 'too_long');
-    else kept.push({ ...candidate, sequences });
+    if (candidate.isTrained) {
+      for (let i = sequences.length; i < candidate.sequences.length; i++) drops.dropHistory('too_long');
+      if (sequences.length === 0) drops.dropTrajectory(candidate.groupIndex, 'too_long');
+    }
+    if (sequences.length > 0) kept.push({ ...candidate, sequences });
   }
   return kept;
 }
 
-/** Null when no advantage is left. */
-function credited(candidates: readonly Candidate[], balance: number): CreditedSequence[] | null {
+/** Null when no advantage is left and nothing besides the rewards is to be learnt. */
+function credited(candidates: readonly Candidate[], config: TrainingConfig): StepSequence[] | null {
   const flat = candidates.flatMap((candidate) => candidate.sequences.map((sequence) => ({ candidate, sequence })));
-  const credit = normalizeCredit(
-    flat.map(({ candidate, sequence }) => ({
-      advantage: candidate.advantage,
-      numTokens: numTrained(sequence),
-      numTrajectoryTokens: candidate.numTrainedTokens,
-    })),
-    balance,
-  );
-  if (credit === null) return null;
+  const inputs = flat.map(({ candidate, sequence }) => ({
+    advantage: candidate.advantage,
+    numTokens: numTrained(sequence),
+    numTrajectoryTokens: candidate.numTrainedTokens,
+  }));
+  const advantages = scaledAdvantages(inputs, config);
+  if (advantages === null) return null;
+  const weights = trajectoryWeights(inputs);
   return flat.map(({ candidate: { groupIndex, trajectoryIndex }, sequence }, i) => ({
     ...sequence,
-    ...credit[i]!,
+    advantage: advantages[i]!,
+    weight: weights![i]!,
+    numTokens: inputs[i]!.numTokens,
+    numTrajectoryTokens: inputs[i]!.numTrajectoryTokens,
     groupIndex,
     trajectoryIndex,
   }));
+}
+
+/** Null when they are all 0 and nothing besides the rewards is to be learnt. */
+function scaledAdvantages(inputs: readonly CreditInput[], config: TrainingConfig): number[] | null {
+  const { advantageBalance, lossAggregation } = config;
+  const scaled =
+    lossAggregation === 'normalized_trajectory'
+      ? normalizeCredit(inputs, advantageBalance)?.map(({ advantage }) => advantage)
+      : inputs.map(({ advantage }) => balanced(advantage, advantageBalance));
+  if (scaled !== undefined && scaled.some((advantage) => advantage !== 0)) return scaled;
+  return hasRegularizer(config) && inputs.length > 0 ? inputs.map(() => 0) : null;
 }
 
 function render(
@@ -183,18 +221,22 @@ const sum = (values: readonly number[]): number => values.reduce((total, value) 
 function reportOf(
   groups: readonly TrajectoryGroup[],
   trained: readonly Candidate[],
-  sequences: readonly CreditedSequence[],
+  sequences: readonly StepSequence[],
   drops: DropLedger,
 ): SequenceReport {
   const trajectories = groups.flatMap((group) => group.trajectories);
   const items = trajectories.flatMap(({ histories }) => histories.flatMap((history) => history.items));
   const drift = trained.flatMap((candidate) => candidate.drift);
-  const trainedGroups = new Set(trained.map(({ groupIndex }) => groupIndex));
+  const fedGroups = new Set(trained.map(({ groupIndex }) => groupIndex));
+  const learning = trained.filter(({ advantage }) => advantage !== 0);
+  const trainedGroups = new Set(learning.map(({ groupIndex }) => groupIndex));
   return {
     numGroupsSubmitted: groups.length,
     numGroupsTrainable: trainedGroups.size,
+    numGroupsRegularized: fedGroups.size - trainedGroups.size,
     numTrajectoriesSubmitted: trajectories.length,
-    numTrajectoriesTrainable: trained.length,
+    numTrajectoriesTrainable: learning.length,
+    numTrajectoriesRegularized: trained.length - learning.length,
     numSequencesTrainable: sequences.length,
     numTrainableTokens: sum(sequences.map(numTrained)),
     numTokensWithoutLogprobs: sum(sequences.map(numWithoutLogprobs)),
@@ -203,7 +245,7 @@ function reportOf(
     numTruncatedChoices: sum(drift.map((one) => one.numTruncatedChoices)),
     numRetokenizedTurns: sum(drift.map((one) => one.numRetokenizedTurns)),
     numChoicesWithOtherText: sum(drift.map((one) => one.numChoicesWithOtherText)),
-    ...drops.outcomes(groups, trainedGroups),
+    ...drops.outcomes(groups, { trained: trainedGroups, fed: fedGroups }),
     droppedTrajectories: drops.trajectories,
     droppedHistories: drops.histories,
   };

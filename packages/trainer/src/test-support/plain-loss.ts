@@ -10,6 +10,17 @@ export function plainLoss(
   row: LossInput,
   config: LossConfig,
 ): number {
+  const losses = plainTokenLosses(live, still, row, config);
+  return losses.reduce((total, loss, i) => total + row.weights[i]! * loss, 0) / (live.length + 1e-6);
+}
+
+/** The loss of each token before any weight, [N]. */
+export function plainTokenLosses(
+  live: readonly number[],
+  still: readonly number[],
+  row: LossInput,
+  config: LossConfig,
+): number[] {
   const { epsilon, epsilonHigh } = config;
   const clip = (ratio: number): number =>
     ratio < 1 - epsilon ? 1 - epsilon : ratio > 1 + epsilonHigh ? 1 + epsilonHigh : ratio;
@@ -17,10 +28,11 @@ export function plainLoss(
     const old = (row.precalculatedLogprobs ?? row.sampledLogprobs)[i]!;
     return Number.isNaN(old) ? logprobs[i]! - still[i]! : logprobs[i]! - old;
   };
+  const held = (logRatio: number): number => Math.exp(Math.max(-20, Math.min(20, logRatio)));
   const ratio = (logprobs: readonly number[], i: number): number => {
     const members = [...row.histories.keys()].filter((j) => row.histories[j] === row.histories[i]);
-    const own = Math.exp(gap(logprobs, i));
-    const pooled = Math.exp(members.reduce((total, j) => total + gap(logprobs, j), 0) / members.length);
+    const own = held(gap(logprobs, i));
+    const pooled = held(members.reduce((total, j) => total + gap(logprobs, j), 0) / members.length);
     const levels = {
       token: own,
       sequence: pooled,
@@ -42,23 +54,16 @@ export function plainLoss(
     config.klPenaltyCoef > 0 && row.refLogprobs !== null ? live.map((_, i) => distance(i)) : live.map(() => 0);
   const meanDistance = distances.reduce((a, b) => a + b, 0) / distances.length;
 
-  let total = 0;
-  for (const i of live.keys()) {
+  return [...live.keys()].map((i) => {
     let advantage = row.advantages[i]!;
     advantage -= config.kimiK2Tau * gap(still, i);
     advantage += config.klPenaltyCoef * (meanDistance - distances[i]!);
     const ppo = -Math.min(ratio(live, i) * advantage, clip(ratio(live, i)) * advantage);
     const cispo = -clip(ratio(still, i)) * advantage * live[i]!;
-    let loss = config.lossFunction === 'ppo' ? ppo : cispo;
-    if (config.truncatedImportanceSampling !== 0) {
-      const sampled = row.sampledLogprobs[i]!;
-      const mismatch =
-        row.precalculatedLogprobs === null
-          ? ratio(still, i)
-          : Math.exp(row.precalculatedLogprobs[i]! - (Number.isNaN(sampled) ? still[i]! : sampled));
-      loss *= Math.min(mismatch, config.truncatedImportanceSampling);
-    }
-    total += row.weights[i]! * loss;
-  }
-  return total / (live.length + 1e-6);
+    const loss = config.lossFunction === 'ppo' ? ppo : cispo;
+    if (config.truncatedImportanceSampling === 0 || row.precalculatedLogprobs === null) return loss;
+    const sampled = row.sampledLogprobs[i]!;
+    const mismatch = Math.exp(row.precalculatedLogprobs[i]! - (Number.isNaN(sampled) ? still[i]! : sampled));
+    return loss * Math.min(mismatch, config.truncatedImportanceSampling);
+  });
 }
