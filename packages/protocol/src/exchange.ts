@@ -70,7 +70,7 @@ export const ExportSchema = Type.Object(
     created_at: Type.Integer({ description: 'Unix seconds.' }),
     finished_at: nullable(Type.Integer(), { description: 'Unix seconds; null until it ended.' }),
     source_digest: nullable(Type.String(), {
-      description: 'sha256 of the exported adapter weights; null for the untouched base model.',
+      description: 'sha256 of the exported adapter weights; null of a model that was never trained.',
     }),
     files: Type.Array(ExportFileSchema, { description: 'Empty until it succeeded.' }),
     parity: nullable(ParityReportSchema, { description: 'Null until it succeeded.' }),

@@ -46,6 +46,15 @@ describe('creating an export', () => {
     expect(answers[0]!.json<ExportObject>().dtype).toBe('f16');
   });
 
+  test.each(['peft', 'gguf-adapter'])(
+    'of a model that was never trained may be one of its adapter: %s',
+    async (format) => {
+      const answer = await create({ format });
+      expect(answer.statusCode).toBe(200);
+      expect(answer.json<ExportObject>()).toMatchObject({ step: 0, format, source_digest: null, status: 'queued' });
+    },
+  );
+
   test('with an idempotency key makes one', async () => {
     const headers = { 'idempotency-key': 'once' };
     const first = await create({ format: 'merged-gguf' }, headers);
@@ -57,7 +66,6 @@ describe('creating an export', () => {
 
   test.each([
     [{ format: 'peft', step: 7 }, 404, 'request.not_found', 'no checkpoint of step 7'],
-    [{ format: 'peft' }, 400, 'request.conflict', 'Step 0 is the untouched base model'],
     [{ format: 'gguf-adapter', dtype: 'f16' }, 400, 'request.conflict', '`dtype` f16 is for merged formats'],
     [{ format: 'zip' }, 422, 'request.invalid', "'peft', 'gguf-adapter', 'merged-gguf' or 'merged-safetensors'"],
     [{ format: 'merged-gguf', dtype: 'q4_0' }, 422, 'request.invalid', 'dtype'],

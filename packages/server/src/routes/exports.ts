@@ -50,7 +50,6 @@ export function exportRoutes(app: FastifyInstance, parts: RouteParts): void {
         refuseOtherBase(model, parts);
         const dtype = dtypeOf(request.body);
         const checkpoint = await checkpointOf(model, step ?? null);
-        refuseAbsentAdapter(checkpoint, format);
         if ((await store.countLiveExports(model.id)) >= MAX_LIVE_EXPORTS) {
           throw new RequestError(
             'request.too_many',
@@ -164,15 +163,6 @@ function dtypeOf({ format, dtype }: CreateExportRequest): ExportDtype {
     {
       param: 'dtype',
     },
-  );
-}
-
-function refuseAbsentAdapter(checkpoint: Checkpoint, format: ExportFormat): void {
-  if (checkpoint.artifactKey !== null || format.startsWith('merged')) return;
-  throw new RequestError(
-    'request.conflict',
-    `Step ${checkpoint.step} is the untouched base model: it has no adapter to export as \`${format}\``,
-    { param: 'step' },
   );
 }
 

@@ -50,6 +50,8 @@ describe('a training job', () => {
       epsilon_high: 0.2,
       kl_penalty_coef: 0.5,
       kl_penalty_reference_step: null,
+      packed_sequence_length: null,
+      gradient_steps: null,
       kimi_k2_tau: 0,
       adam_beta2: 0.99,
       max_sequence_length: 512,
@@ -58,7 +60,12 @@ describe('a training job', () => {
     const held = await server.store.claimNextJob('test', 60_000);
     expect(held?.id).toBe(made.id);
     const token = held?.fencingToken ?? 0;
-    const started = { num_sequences: 2, dropped_groups: { equal_rewards: 1 }, group_outcomes: ['equal_rewards'] };
+    const started = {
+      num_sequences: 2,
+      packed_sequence_length: 512,
+      dropped_groups: { equal_rewards: 1 },
+      group_outcomes: ['equal_rewards'],
+    };
     await server.store.appendEvent(made.id, token, { type: 'training_started', data: started });
     await server.store.appendEvent(made.id, token, { type: 'gradient_step', data: {} });
     const warning = { code: 'entropy_low', message: 'm', value: 0.001, suggestion: 's' };
@@ -68,7 +75,8 @@ describe('a training job', () => {
       status: 'running',
       start_step: 0,
       num_gradient_steps_done: 1,
-      counts: { num_sequences: 2, dropped_groups: { equal_rewards: 1 } },
+      counts: { num_sequences: 2, packed_sequence_length: 512, dropped_groups: { equal_rewards: 1 } },
+      config: { packed_sequence_length: 512, gradient_steps: 2, kl_penalty_reference_step: 0 },
       group_outcomes: ['equal_rewards'],
     });
     await server.store.finishJobFailed(made.id, token, 'no luck');

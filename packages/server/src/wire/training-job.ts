@@ -1,5 +1,6 @@
 import type { JobWarningObject, TrainingJobObject } from '@trainyard/protocol';
 import type { Job } from '@trainyard/store';
+import { referenceStep, type TrainingConfig } from '@trainyard/trainer';
 
 import { toWireConfig } from './training-config.ts';
 
@@ -26,7 +27,7 @@ export function toJobObject(job: Job, progress: JobProgress): TrainingJobObject 
     finished_at: job.finishedAt === null ? null : toSeconds(job.finishedAt),
     start_step: job.start?.step ?? null,
     error_message: job.errorMessage,
-    config: toWireConfig(resolved),
+    config: { ...toWireConfig(resolved), ...resolvedAtStart(job, progress) },
     ignored_config_keys: Array.isArray(ignoredKeys) ? ignoredKeys.map(String) : [],
     num_gradient_steps_done: progress.numGradientSteps,
     counts: progress.started === null ? null : counts,
@@ -36,3 +37,15 @@ export function toJobObject(job: Job, progress: JobProgress): TrainingJobObject 
 }
 
 const toSeconds = (milliseconds: number): number => Math.floor(milliseconds / 1000);
+
+/** Settings that the job's data decides, known once it has started. */
+function resolvedAtStart({ kind, config, start }: Job, { started }: JobProgress): Record<string, unknown> {
+  if (kind !== 'rl' || started === null) return {};
+  const { packed_sequence_length: rowTokens, num_sequences: numSteps } = started;
+  const reference = start === null ? null : referenceStep(config['resolved'] as TrainingConfig, start.step);
+  return {
+    ...(rowTokens === undefined ? {} : { packed_sequence_length: rowTokens }),
+    ...(numSteps === undefined ? {} : { gradient_steps: numSteps }),
+    kl_penalty_reference_step: reference,
+  };
+}

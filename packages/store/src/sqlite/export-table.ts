@@ -92,7 +92,7 @@ export class ExportTable {
     );
     if (next === undefined) return null;
     this.#database.run(
-      `update exports set status = 'running', num_attempts = num_attempts + 1, started_at = coalesce(started_at, ?) where id = ?`,
+      `update exports set status = 'running', num_attempts = num_attempts + 1, started_at = coalesce(started_at, max(?, created_at)) where id = ?`,
       now,
       next.id,
     );
@@ -114,7 +114,7 @@ export class ExportTable {
     if (held === null || held.status !== 'running' || held.numAttempts !== numAttempts) return null;
     const isDone = outcome.kind === 'succeeded';
     this.#database.run(
-      'update exports set status = ?, artifact_key = ?, files = ?, parity = ?, error_message = ?, finished_at = ? where id = ?',
+      'update exports set status = ?, artifact_key = ?, files = ?, parity = ?, error_message = ?, finished_at = max(?, coalesce(started_at, created_at)) where id = ?',
       outcome.kind,
       isDone ? outcome.artifactKey : null,
       JSON.stringify(isDone ? outcome.files : []),

@@ -114,7 +114,7 @@ export class JobTable {
     if (next === undefined) return null;
     this.#database.run(
       `update jobs set status = 'running', lease_owner = ?, lease_expires_at = ?, fencing_token = fencing_token + 1,
-         num_attempts = num_attempts + 1, started_at = coalesce(started_at, ?)
+         num_attempts = num_attempts + 1, started_at = coalesce(started_at, max(?, created_at))
        where id = ?`,
       workerId,
       expiresAt,
@@ -200,7 +200,8 @@ export class JobTable {
 
   end(jobId: string, status: 'succeeded' | 'failed' | 'cancelled', errorMessage: string | null, now: number): Job {
     this.#database.run(
-      `update jobs set status = ?, error_message = ?, finished_at = ?, paused_at = null, lease_owner = null, lease_expires_at = null where id = ?`,
+      // Clocks are set back; a job never ends before it began.
+      `update jobs set status = ?, error_message = ?, finished_at = max(?, coalesce(started_at, created_at)), paused_at = null, lease_owner = null, lease_expires_at = null where id = ?`,
       status,
       errorMessage,
       now,

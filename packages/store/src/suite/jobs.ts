@@ -56,6 +56,39 @@ export function jobSuite(makeHarness: MakeHarness): void {
       ]);
     });
 
+    it('a job never begins before it was made, nor ends before it began, when the clock is set back', async () => {
+      const model = await addModel(store);
+      for (const ends of ['succeeded', 'failed', 'cancelled'] as const) {
+        const job = await addJob(store, model.id);
+        clock.advance(-5_000);
+        const held = await claim(store);
+        expect(held.startedAt).toBe(job.createdAt);
+        clock.advance(-60_000);
+        if (ends === 'succeeded') await store.finishJobSucceeded(job.id, held.fencingToken, outcome);
+        if (ends === 'failed') await store.finishJobFailed(job.id, held.fencingToken, 'no luck');
+        if (ends === 'cancelled') await store.cancelJob(job.id, 'enough');
+        expect(await store.getJob(job.id)).toMatchObject({ status: ends, finishedAt: job.createdAt });
+        clock.advance(65_000);
+      }
+      const waiting = await addJob(store, model.id);
+      clock.advance(-1);
+      await store.cancelJob(waiting.id, 'enough');
+      expect(await store.getJob(waiting.id)).toMatchObject({ startedAt: null, finishedAt: waiting.createdAt });
+      clock.advance(1);
+      const queued = await store.createExport({ modelId: model.id, step: 0, format: 'merged-gguf', dtype: 'f16' });
+      clock.advance(-9_000);
+      const running = (await store.claimNextExport())!;
+      clock.advance(-9_000);
+      await store.finishExport(running.id, running.numAttempts, { kind: 'failed', errorMessage: 'no' });
+      const { createdAt } = queued!;
+      expect(await store.getExport(running.id)).toMatchObject({
+        createdAt,
+        startedAt: createdAt,
+        finishedAt: createdAt,
+      });
+      clock.advance(18_000);
+    });
+
     it('a job that trained nothing advances the step and shares the weights it started from', async () => {
       const model = await addModel(store);
       await train(store, model.id, null);

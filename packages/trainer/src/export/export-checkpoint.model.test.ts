@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { GgufFile } from '@trainyard/native';
 import { afterAll, describe, expect, test } from 'vitest';
 import { testModel } from '../../../../tests/support/model.ts';
-import { writeCheckpoint } from '../checkpoint.ts';
+import { readAdapter, writeCheckpoint } from '../checkpoint.ts';
 import { readArchitecture } from '../model/architecture.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
 import { DEFAULT_LORA_CONFIG, type LoraConfig } from '../model/policy-model.ts';
@@ -141,11 +141,28 @@ describe('an export', () => {
     },
   );
 
-  test.each(['peft', 'gguf-adapter'] as const)('of the base model as %s is refused', async (format) => {
-    await expect(exportCheckpoint(request(modelPath, { format }), OPTIONS)).rejects.toMatchObject({
-      code: 'trainer.config_invalid',
-    });
-  });
+  test.each(['peft', 'gguf-adapter'] as const)(
+    'of an untrained model as %s is what the first job starts from',
+    async (format) => {
+      const lora: LoraConfig = { ...DEFAULT_LORA_CONFIG, rank: 3, initSeed: 5 };
+      const job = request(modelPath, { format, lora });
+      const { files, parity } = await exportCheckpoint(job, OPTIONS);
+      const names = format === 'peft' ? ['adapter_config.json', 'adapter_model.safetensors'] : ['adapter.gguf'];
+      expect(files.map(({ name }) => name)).toEqual([...names, 'parity.json'].toSorted());
+      expect(parity.adapterEffect).toBe(0);
+      expect(parity.meanDifference).toBeLessThan(0.01);
+      if (format === 'gguf-adapter') return;
+      const file = GgufFile.open(modelPath);
+      const architecture = readArchitecture(file);
+      file.close();
+      const exported = initialLoraParameters(architecture, { ...lora, initSeed: 6 });
+      const sha256 = files.find(({ name }) => name === 'adapter_model.safetensors')!.sha256;
+      readAdapter(job.outputDirectory, exported, sha256);
+      const first = initialLoraParameters(architecture, lora);
+      expect(exported.tensors.map(({ value }) => value)).toEqual(first.tensors.map(({ value }) => value));
+      expect(exported.tensors.some(({ value }) => value.some((one) => one !== 0))).toBe(true);
+    },
+  );
 
   test('whose files compute something else fails', async () => {
     // alpha of the adapter file for llama.cpp is that of another configuration.

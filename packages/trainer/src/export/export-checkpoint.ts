@@ -1,13 +1,19 @@
 /**
  * One export: log-probabilities of the trainer → files of the format → log-probabilities of those files → a report beside them.
  */
-import { copyFileSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { GgufFile, LlamaModel, quantizeModel } from '@trainyard/native';
 import { Tokenizer } from '@trainyard/tokenizer';
-import { ADAPTER_CONFIG_FILE, ADAPTER_FILE, checkpointDigest, GGUF_FILE, readAdapter } from '../checkpoint.ts';
+import {
+  ADAPTER_CONFIG_FILE,
+  ADAPTER_FILE,
+  checkpointDigest,
+  GGUF_FILE,
+  readAdapter,
+  writeAdapterFiles,
+} from '../checkpoint.ts';
 import { diskFault, writeDurableText } from '../durable-directory.ts';
-import { TrainerError } from '../errors.ts';
 import { fileDigest } from '../file-digest.ts';
 import { readArchitecture, type Architecture } from '../model/architecture.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
@@ -29,7 +35,7 @@ export interface ExportRequest {
   /** What the base model is called, for files that name it. */
   readonly baseModelId: string;
   readonly lora: LoraConfig;
-  /** Null: the base model itself, which has merged formats only. */
+  /** Null: nothing was trained yet. Merged formats are then the base model, adapters those that the first job starts from. */
   readonly checkpointDirectory: string | null;
   readonly format: ExportFormat;
   /** Of merged formats. */
@@ -115,19 +121,21 @@ const FORMATS: Readonly<Record<ExportFormat, (job: ExportJob, tokenIds: Int32Arr
 
 async function exportPeft(job: ExportJob, tokenIds: Int32Array): Promise<ExportedLogprobs> {
   const { outputDirectory, baseModelId } = job.request;
-  const checkpoint = checkpointOf(job);
-  copyFileSync(join(checkpoint, ADAPTER_FILE), join(outputDirectory, ADAPTER_FILE));
-  const config = JSON.parse(readFileSync(join(checkpoint, ADAPTER_CONFIG_FILE), 'utf8')) as object;
-  const named = { ...config, base_model_name_or_path: baseModelId };
-  writeDurableText(join(outputDirectory, ADAPTER_CONFIG_FILE), `${JSON.stringify(named, null, 2)}\n`);
-  const { trainer } = await trainerLogprobs(job, outputDirectory, tokenIds, checkpointDigest(checkpoint));
+  const digest = withCheckpoint(job, (checkpoint) => {
+    copyFileSync(join(checkpoint, ADAPTER_FILE), join(outputDirectory, ADAPTER_FILE));
+    const config = JSON.parse(readFileSync(join(checkpoint, ADAPTER_CONFIG_FILE), 'utf8')) as object;
+    const named = { ...config, base_model_name_or_path: baseModelId };
+    writeDurableText(join(outputDirectory, ADAPTER_CONFIG_FILE), `${JSON.stringify(named, null, 2)}\n`);
+    return checkpointDigest(checkpoint);
+  });
+  const { trainer } = await trainerLogprobs(job, outputDirectory, tokenIds, digest);
   return { logprobs: trainer, computedBy: 'trainer' };
 }
 
 async function exportGgufAdapter(job: ExportJob, tokenIds: Int32Array): Promise<ExportedLogprobs> {
   const { outputDirectory, modelPath } = job.request;
   const adapterPath = join(outputDirectory, GGUF_FILE);
-  copyFileSync(join(checkpointOf(job), GGUF_FILE), adapterPath);
+  withCheckpoint(job, (checkpoint) => copyFileSync(join(checkpoint, GGUF_FILE), adapterPath));
   const isQuantized = [...job.source.tensors.values()].some(({ type }) => !UNQUANTIZED.has(type));
   if (!isQuantized) return await runByLlama(job, { modelPath, adapterPath }, tokenIds);
   const halfPath = join(outputDirectory, 'base.gguf');
@@ -204,8 +212,15 @@ function mergedWeights(job: ExportJob): MergedWeights {
   return new MergedWeights(source, architecture, lora);
 }
 
-function checkpointOf(job: ExportJob): string {
-  const { checkpointDirectory, format } = job.request;
-  if (checkpointDirectory !== null) return checkpointDirectory;
-  throw new TrainerError('trainer.config_invalid', `the base model has no adapter to export as ${format}`);
+/** The files of the checkpoint; where nothing was trained yet, those of the adapter that the first job starts from, which changes nothing. */
+function withCheckpoint<Result>({ request, architecture }: ExportJob, use: (directory: string) => Result): Result {
+  if (request.checkpointDirectory !== null) return use(request.checkpointDirectory);
+  const directory = join(request.outputDirectory, 'untrained');
+  try {
+    mkdirSync(directory);
+    writeAdapterFiles(directory, initialLoraParameters(architecture, request.lora), architecture, {});
+    return use(directory);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
 }
