@@ -245,7 +245,8 @@ describe.skipIf(!isPytorchModel(reference))(
         );
         expect(inRows.metrics['num_rows']).toBeGreaterThan(2);
         expect(largest).toBeLessThan(1e-3);
-        expect(inRows.metrics['policy_loss']).toBeCloseTo(atOnce.metrics['policy_loss']!, 5);
+        // Products over other numbers of rows are rounded in another order: 1e-4 of each gradient, 2e-5 of a loss near 1.
+        expect(Math.abs(inRows.metrics['policy_loss']! - atOnce.metrics['policy_loss']!)).toBeLessThan(1e-4);
       },
       240_000,
     );
