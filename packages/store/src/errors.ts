@@ -6,7 +6,7 @@
  * | `store.corrupt` | the database file fails SQLite's own check; the message names the file |
  * | `store.disk_full` | no space left (SQLITE_FULL, ENOSPC, EDQUOT); nothing of the operation was kept |
  * | `store.schema_newer` | the database was written by a newer release |
- * | `store.busy` | another process held the write lock for longer than the busy timeout |
+ * | `store.busy` | another process held the write lock for longer than a call waits |
  * | `store.unavailable` | the file cannot be opened, read or written (permissions, I/O error) |
  * | `store.closed` | used after `close()` |
  * | `store.constraint_violated` | the schema refused the write, e.g. an unknown entity id |

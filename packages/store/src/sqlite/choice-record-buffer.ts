@@ -13,17 +13,23 @@ const FLUSH_MS = 1000;
 /** What may wait in memory while the disk does not take it; then the oldest are given up, and are unknown like expired ones. */
 const MAX_PENDING_BYTES = 64_000_000;
 
+interface PendingRecord {
+  record: NewChoiceRecord;
+  createdAt: number;
+}
+
 /** Sampled choices on their way to disk: written together, at most a second later, since a commit for each would stop the answers. */
 export class ChoiceRecordBuffer {
   readonly #database: Database;
   readonly #tables: Tables;
   readonly #clock: () => number;
   readonly #limits: ChoiceRecordLimits;
-  #pending: { record: NewChoiceRecord; createdAt: number }[] = [];
+  #pending: PendingRecord[] = [];
   #pendingBytes = 0;
   /** Of all rows; null = to be counted. */
   #storedBytes: number | null = null;
   #timer: NodeJS.Timeout | null = null;
+  #written: Promise<void> = Promise.resolve();
 
   constructor(database: Database, tables: Tables, clock: () => number, limits: Partial<ChoiceRecordLimits> = {}) {
     this.#database = database;
@@ -37,38 +43,60 @@ export class ChoiceRecordBuffer {
     assert(record.logprobs.length === record.tokenIds.length, 'one log-probability for each token');
     this.#pending.push({ record, createdAt: this.#clock() });
     this.#pendingBytes += sizeOf(record);
+    if (this.#pendingBytes > MAX_PENDING_BYTES) this.#dropOldest();
     this.#timer ??= setTimeout(() => this.#flushLater(), FLUSH_MS).unref();
     return choiceRecordId(record);
   }
 
   /** Writes what is pending and makes room; when that fails it stays pending. Records of models that are deleted by now are not kept. */
-  flush(): void {
+  async flush(): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
-    if (this.#pending.length === 0) return;
-    const before = this.#storedBytes;
-    this.#storedBytes = null;
-    this.#storedBytes = this.#database.write(() => {
-      const table = this.#tables.choiceRecords;
-      let total = before ?? table.sumBytes();
-      for (const { record, createdAt } of this.#pending)
-        if (this.#tables.models.get(record.modelId) !== null) total += table.insert(record, createdAt);
-      total -= table.expire(this.#oldest());
-      if (total > this.#limits.maxBytes) total -= table.prune(total - this.#limits.maxBytes);
-      return total;
-    });
-    this.#pending = [];
-    this.#pendingBytes = 0;
+    // In turn: who calls this finds written what a flush before it took along.
+    this.#written = this.#written.catch(() => undefined).then(() => this.#write());
+    await this.#written;
   }
 
-  find(entityId: string, recordIds: readonly string[]): Map<string, ChoiceRecord> {
-    this.flush();
-    const found = new Map<string, ChoiceRecord>();
-    for (const id of recordIds) {
-      const record = this.#tables.choiceRecords.find(entityId, id, this.#oldest());
-      if (record !== null) found.set(id, record);
+  async #write(): Promise<void> {
+    if (this.#pending.length === 0) return;
+    const batch = this.#pending;
+    const batchBytes = this.#pendingBytes;
+    this.#pending = [];
+    this.#pendingBytes = 0;
+    try {
+      await this.#database.write(() => {
+        this.#storedBytes = this.#insert(batch);
+      });
+    } catch (error) {
+      this.#storedBytes = null;
+      this.#pending = [...batch, ...this.#pending];
+      this.#pendingBytes += batchBytes;
+      this.#dropOldest();
+      throw error;
     }
-    return found;
+  }
+
+  /** In a transaction. @returns the bytes of all rows afterwards */
+  #insert(batch: readonly PendingRecord[]): number {
+    const table = this.#tables.choiceRecords;
+    let total = this.#storedBytes ?? table.sumBytes();
+    for (const { record, createdAt } of batch)
+      if (this.#tables.models.get(record.modelId) !== null) total += table.insert(record, createdAt);
+    total -= table.expire(this.#oldest());
+    if (total > this.#limits.maxBytes) total -= table.prune(total - this.#limits.maxBytes);
+    return total;
+  }
+
+  async find(entityId: string, recordIds: readonly string[]): Promise<Map<string, ChoiceRecord>> {
+    await this.flush();
+    return await this.#database.read(() => {
+      const found = new Map<string, ChoiceRecord>();
+      for (const id of recordIds) {
+        const record = this.#tables.choiceRecords.find(entityId, id, this.#oldest());
+        if (record !== null) found.set(id, record);
+      }
+      return found;
+    });
   }
 
   /** To be called in a transaction. */
@@ -89,12 +117,14 @@ export class ChoiceRecordBuffer {
 
   #flushLater(): void {
     this.#timer = null;
-    try {
-      this.flush();
-    } catch {
-      // Nobody waits for this write. The records are still pending: the next one, a search or `close()` tries again.
-      while (this.#pendingBytes > MAX_PENDING_BYTES) this.#pendingBytes -= sizeOf(this.#pending.shift()!.record);
-    }
+    // Nobody waits for this write: when it fails the records are pending still, and the next one, a search or `close()` tries again.
+    this.flush().catch(() => undefined);
+  }
+
+  #dropOldest(): void {
+    let numDropped = 0;
+    while (this.#pendingBytes > MAX_PENDING_BYTES) this.#pendingBytes -= sizeOf(this.#pending[numDropped++]!.record);
+    this.#pending = this.#pending.slice(numDropped);
   }
 }
 

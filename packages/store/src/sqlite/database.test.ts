@@ -1,7 +1,8 @@
-import { chmod, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { addJob, addModel, claim } from '../suite/harness.ts';
 import { Database } from './database.ts';
@@ -25,7 +26,9 @@ describe('the database file', () => {
     expect(database.get('pragma journal_mode')).toEqual({ journal_mode: 'wal' });
     expect(database.get('pragma synchronous')).toEqual({ synchronous: 2 });
     expect(database.get('pragma foreign_keys')).toEqual({ foreign_keys: 1 });
-    expect(database.get('pragma busy_timeout')).toEqual({ timeout: 5000 });
+    expect(database.get('pragma busy_timeout'), 'SQLite itself never waits: that would block the thread').toEqual({
+      timeout: 0,
+    });
     expect(database.get('pragma user_version')).toEqual({ user_version: NEWEST });
     const versions = MIGRATIONS.map((migration) => migration.version);
     expect(versions).toEqual([...new Set(versions)].toSorted((first, second) => first - second));
@@ -117,23 +120,65 @@ describe('the database file', () => {
         database.run('update models set run_id = ? where id = ?', 'half', model.id);
         database.run('update models set base_model = ? where id = ?', 'x'.repeat(1_000_000), model.id);
       });
-    expect(write).toThrow(expect.objectContaining({ code: 'store.disk_full', message: expect.stringContaining(path) }));
+    await expect(write()).rejects.toMatchObject({
+      code: 'store.disk_full',
+      message: expect.stringContaining(path),
+    });
     expect(database.get('select run_id from models')).toEqual({ run_id: null });
     database.get('pragma max_page_count = 1000000');
-    write();
+    await write();
     expect(database.get('select run_id from models')).toEqual({ run_id: 'half' });
     database.close();
   });
 
-  it('a lock held by another process for too long is called busy', () => {
+  it('a lock held by another process for too long is called busy', async () => {
     const database = new Database(path, { busyTimeoutMs: 20 });
     const other = new DatabaseSync(path);
     other.exec('begin immediate');
-    expect(() => database.write(() => {})).toThrow(expect.objectContaining({ code: 'store.busy' }));
+    await expect(database.write(() => {})).rejects.toMatchObject({ code: 'store.busy' });
     other.exec('rollback');
     other.close();
-    expect(database.write(() => 'free')).toBe('free');
+    expect(await database.write(() => 'free')).toBe('free');
     database.close();
+  });
+
+  it('while another process has the lock, the event loop goes round and reads answer; then the writes come in order', async () => {
+    const database = new Database(path, { busyTimeoutMs: 600_000 });
+    const other = new DatabaseSync(path);
+    other.exec('begin immediate');
+    const order: string[] = [];
+    const writes = ['first', 'second', 'third'].map((name) => database.write(() => order.push(name)));
+    for (let turn = 0; turn < 100; turn++) await nextTurn();
+    expect(await database.read(() => database.get('select count(*) as n from models'))).toEqual({ n: 0 });
+    expect(order).toEqual([]);
+    other.exec('rollback');
+    other.close();
+    await Promise.all([...writes, database.write(() => order.push('late'))]);
+    expect(order).toEqual(['first', 'second', 'third', 'late']);
+    database.close();
+  });
+
+  it('what waits when the database is closed is told so', async () => {
+    const database = new Database(path, { busyTimeoutMs: 600_000 });
+    const other = new DatabaseSync(path);
+    other.exec('begin immediate');
+    const waiting = database.write(() => 'never');
+    database.close();
+    await expect(waiting).rejects.toMatchObject({ code: 'store.closed' });
+    other.close();
+  });
+
+  it('only its owner can read it, whatever the umask and whoever made it', async () => {
+    const mode = async (file: string) => ((await stat(file)).mode & 0o777).toString(8);
+    const store = await SqliteStore.open(path);
+    await addModel(store);
+    const files = [path, `${path}-wal`, `${path}-shm`];
+    expect(await Promise.all(files.map(mode))).toEqual(['600', '600', '600']);
+    for (const file of files) await chmod(file, 0o644); // as an earlier release left them
+    const again = await SqliteStore.open(path);
+    expect(await Promise.all(files.map(mode))).toEqual(['600', '600', '600']);
+    await again.close();
+    await store.close();
   });
 
   it('a place that cannot be written is called unavailable', async () => {

@@ -71,7 +71,10 @@ export interface SqliteStoreOptions extends DatabaseOptions {
   choiceRecords?: Partial<ChoiceRecordLimits>;
 }
 
-/** `Store` in one SQLite file. Several processes may open it; each call is one short synchronous transaction on this thread. */
+/**
+ * `Store` in one SQLite file. Several processes may open it; each call is one short transaction on this thread, and waits without blocking it
+ * while another process has the lock.
+ */
 export class SqliteStore implements Store {
   readonly #database: Database;
   readonly #clock: () => number;
@@ -157,7 +160,7 @@ export class SqliteStore implements Store {
   }
 
   async deleteModel(modelId: string): Promise<DeleteModelResult | null> {
-    this.#choiceRecords.flush();
+    await this.#choiceRecords.flush();
     return this.#database.write(() => {
       this.#choiceRecords.deleteOfModel(modelId);
       return deleteModel(this.#tables, modelId, this.#clock());
@@ -229,13 +232,13 @@ export class SqliteStore implements Store {
   }
 
   async renewLease(jobId: string, fencingToken: number, leaseMs: number, now: number = this.#clock()): Promise<void> {
-    this.#database.write(() =>
+    await this.#database.write(() =>
       this.#tables.jobs.extendLease(this.#tables.jobs.held(jobId, fencingToken).id, now + leaseMs),
     );
   }
 
   async releaseLease(jobId: string, fencingToken: number): Promise<void> {
-    this.#database.write(() => this.#tables.jobs.requeue(this.#tables.jobs.held(jobId, fencingToken).id, false));
+    await this.#database.write(() => this.#tables.jobs.requeue(this.#tables.jobs.held(jobId, fencingToken).id, false));
   }
 
   async appendEvent(
@@ -365,7 +368,7 @@ export class SqliteStore implements Store {
   }
 
   async releaseExport(exportId: string, numAttempts: number): Promise<void> {
-    this.#database.write(() => this.#tables.exports.release(exportId, numAttempts));
+    await this.#database.write(() => this.#tables.exports.release(exportId, numAttempts));
   }
 
   async finishExport(exportId: string, numAttempts: number, outcome: ExportOutcome): Promise<FinishedExport | null> {
@@ -419,11 +422,11 @@ export class SqliteStore implements Store {
   }
 
   async completeIdempotent(answer: IdempotentAnswer): Promise<void> {
-    this.#database.write(() => this.#tables.idempotency.complete(answer));
+    await this.#database.write(() => this.#tables.idempotency.complete(answer));
   }
 
   async abandonIdempotent(request: { keyId: string; key: string }): Promise<void> {
-    this.#database.write(() => this.#tables.idempotency.abandon(request));
+    await this.#database.write(() => this.#tables.idempotency.abandon(request));
   }
 
   // usage
@@ -432,7 +435,7 @@ export class SqliteStore implements Store {
   }
 
   async sumUsage(query: { entityId?: string; from?: number; to?: number }): Promise<UsageTotal[]> {
-    this.#usage.flush();
+    await this.#usage.flush();
     return this.#database.read(() => this.#usage.sum(query));
   }
 
@@ -442,7 +445,7 @@ export class SqliteStore implements Store {
   }
 
   async findChoiceRecords(entityId: string, recordIds: readonly string[]): Promise<Map<string, ChoiceRecord>> {
-    return this.#database.read(() => this.#choiceRecords.find(entityId, recordIds));
+    return this.#choiceRecords.find(entityId, recordIds);
   }
 
   // upkeep
@@ -479,14 +482,14 @@ export class SqliteStore implements Store {
   }
 
   async ping(): Promise<void> {
-    this.#database.read(() => this.#database.get('select 1 from entities limit 1'));
+    await this.#database.read(() => this.#database.get('select 1 from entities limit 1'));
   }
 
   /** Writes pending usage and records, and closes the file; a second call does nothing. */
   async close(): Promise<void> {
     try {
-      this.#usage.flush();
-      this.#choiceRecords.flush();
+      await this.#usage.flush();
+      await this.#choiceRecords.flush();
     } finally {
       this.#database.close();
     }

@@ -13,6 +13,8 @@ type TotalRow = {
   completion_tokens: number;
 };
 
+type PendingUsage = Usage & { numRequests: number };
+
 /**
  * Token usage on its way to disk. A commit with fsync for each request would cost more than the bookkeeping is worth, so requests
  * of the same key, project, model and kind are added up and written together, at most a second later.
@@ -20,7 +22,8 @@ type TotalRow = {
 export class UsageBuffer {
   readonly #database: Database;
   readonly #clock: () => number;
-  #pending = new Map<string, Usage & { numRequests: number }>();
+  #pending = new Map<string, PendingUsage>();
+  #written: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | null = null;
 
   constructor(database: Database, clock: () => number) {
@@ -29,12 +32,16 @@ export class UsageBuffer {
   }
 
   add(usage: Usage): void {
+    this.#addUp({ ...usage, numRequests: 1 });
+  }
+
+  #addUp(usage: PendingUsage): void {
     const group = JSON.stringify([usage.keyId, usage.entityId, usage.project, usage.model, usage.kind]);
     const sum = this.#pending.get(group);
     if (sum === undefined) {
-      this.#pending.set(group, { ...usage, numRequests: 1 });
+      this.#pending.set(group, { ...usage });
     } else {
-      sum.numRequests += 1;
+      sum.numRequests += usage.numRequests;
       sum.promptTokens += usage.promptTokens;
       sum.completionTokens += usage.completionTokens;
     }
@@ -42,29 +49,43 @@ export class UsageBuffer {
   }
 
   /** Writes what is pending; when that fails it stays pending. */
-  flush(): void {
+  async flush(): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
+    // In turn: who calls this finds written what a flush before it took along.
+    this.#written = this.#written.catch(() => undefined).then(() => this.#write());
+    await this.#written;
+  }
+
+  async #write(): Promise<void> {
     if (this.#pending.size === 0) return;
-    const now = this.#clock();
-    this.#database.write(() => {
-      for (const sum of this.#pending.values()) {
-        this.#database.run(
-          `insert into usage (recorded_at, key_id, entity_id, project, model, kind, num_requests, prompt_tokens, completion_tokens)
-           values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-          now,
-          sum.keyId,
-          sum.entityId,
-          sum.project,
-          sum.model,
-          sum.kind,
-          sum.numRequests,
-          sum.promptTokens,
-          sum.completionTokens,
-        );
-      }
-    });
+    const batch = this.#pending;
     this.#pending = new Map();
+    try {
+      const now = this.#clock();
+      await this.#database.write(() => {
+        for (const sum of batch.values()) this.#insert(sum, now);
+      });
+    } catch (error) {
+      for (const sum of batch.values()) this.#addUp(sum);
+      throw error;
+    }
+  }
+
+  #insert(sum: PendingUsage, now: number): void {
+    this.#database.run(
+      `insert into usage (recorded_at, key_id, entity_id, project, model, kind, num_requests, prompt_tokens, completion_tokens)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      now,
+      sum.keyId,
+      sum.entityId,
+      sum.project,
+      sum.model,
+      sum.kind,
+      sum.numRequests,
+      sum.promptTokens,
+      sum.completionTokens,
+    );
   }
 
   sum(query: { entityId?: string; from?: number; to?: number }): UsageTotal[] {
@@ -94,10 +115,7 @@ export class UsageBuffer {
 
   #flushLater(): void {
     this.#timer = null;
-    try {
-      this.flush();
-    } catch {
-      // Nobody waits for this write. The sums are still pending: the next usage, a `sumUsage` or `close()` tries again and reports.
-    }
+    // Nobody waits for this write: when it fails the sums are pending still, and the next one reports it.
+    this.flush().catch(() => undefined);
   }
 }
