@@ -658,9 +658,11 @@ export const OPERATIONS: readonly Operation[] = [
     scope: 'public',
     tag: 'Service',
     summary: 'Whether the service can work',
-    description: '200 only when sampling and training are both up.',
+    description:
+      '200 while the service samples, also when training or the store are in trouble; then `status` is `degraded`, with the reasons.',
     answer: HealthSchema,
-    faults: [...EVERY_ROUTE, 'server.unavailable'],
+    otherAnswers: { 503: { description: 'It does not sample; the body says why.', schema: HealthSchema } },
+    faults: EVERY_ROUTE,
   },
   {
     id: 'systemCheck',

@@ -2,7 +2,19 @@ import Type, { type Static } from 'typebox';
 
 /** How the service is, and which one it is. */
 
-export const HealthSchema = Type.Object({ status: Type.Literal('ok') }, { title: 'Health' });
+export const HealthSchema = Type.Object(
+  {
+    status: Type.Union([Type.Literal('healthy'), Type.Literal('degraded')]),
+    reasons: Type.Array(
+      Type.Object({
+        part: Type.Union([Type.Literal('inference'), Type.Literal('training'), Type.Literal('store')]),
+        reason: Type.String(),
+      }),
+      { description: 'What does not work as it should, and why; empty when healthy.' },
+    ),
+  },
+  { title: 'Health' },
+);
 export type Health = Static<typeof HealthSchema>;
 
 const PartCheckSchema = Type.Object(

@@ -9,6 +9,7 @@ import type {
   DeleteArtifactResponse,
   DeleteCheckpointsResponse,
   DeleteModelResponse,
+  Health,
   ListPage,
   LoraRequest,
   ModelCard,
@@ -308,11 +309,12 @@ export class Trainyard {
     return await this.#call('GET', `/models/${name.split('/').map(encodeURIComponent).join('/')}`, options);
   }
 
-  /** Whether both hosts are up. */
+  /** Whether all parts of the service work as they should. */
   async isHealthy(options: CallOptions = {}): Promise<boolean> {
     const response = await this.#connection.send('/health', { signal: options.signal ?? null });
+    if (response.ok) return ((await response.json()) as Health).status === 'healthy';
     await response.body?.cancel();
-    return response.ok;
+    return false;
   }
 
   async #call<Answer>(method: string, path: string, options: RequestOptions): Promise<Answer> {

@@ -5,6 +5,9 @@ import type { Adapter, Blobs } from '@trainyard/store';
 
 import type { ResolvedModel } from './model-names.ts';
 
+/** Why a part does not work as it should, in words that name no file; null when all is well. */
+export type Trouble = Promise<string | null> | string | null;
+
 export interface Tokenized {
   tokenIds: number[];
   /** The text of each id by itself, where it was asked for. */
@@ -26,7 +29,7 @@ export interface InferenceBackend {
   checkRoom(): void;
   /** `contextLength` in tokens. */
   readonly baseModel: { id: string; contextLength: number; vocabSize: number };
-  isHealthy(): boolean;
+  trouble(): Trouble;
   /** Null until the backend has reported for the first time. */
   stats(): EngineStats | null;
 }
@@ -40,7 +43,7 @@ export interface TrainingQueue {
    * @returns resolves when nothing of it runs any more
    */
   stopJob(jobId: string): Promise<void>;
-  isHealthy(): boolean;
+  trouble(): Trouble;
 }
 
 /** The seam between HTTP and the worker that runs exports. */

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ErrorBody, OPERATIONS } from '@trainyard/protocol';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { type ErrorBody, type Health, OPERATIONS } from '@trainyard/protocol';
 
 import type { RouteScope } from './auth.ts';
 import { createServer } from './create-server.ts';
@@ -178,12 +178,24 @@ describe('request ids', () => {
 });
 
 describe('health', () => {
-  test('is 200 while both back ends work, else 503 naming the one that does not', async () => {
-    expect((await server.app.inject({ url: '/v1/health' })).statusCode).toBe(200);
+  test('is healthy while every part works, else degraded with the reason of each part', async () => {
+    const health = async () => {
+      const response = await server.app.inject({ url: '/v1/health' });
+      return [response.statusCode, response.json<Health>()];
+    };
+    expect(await health()).toEqual([200, { status: 'healthy', reasons: [] }]);
     server.training.healthy = false;
-    const response = await server.app.inject({ url: '/v1/health' });
-    expect(response.statusCode).toBe(503);
-    expect(response.json<ErrorBody>().error.message).toBe('Not ready: training');
+    vi.spyOn(server.store, 'trouble').mockReturnValueOnce('another process has had the lock of the database for 3 s');
+    expect(await health()).toEqual([
+      200,
+      {
+        status: 'degraded',
+        reasons: [
+          { part: 'training', reason: 'it is being started' },
+          { part: 'store', reason: 'another process has had the lock of the database for 3 s' },
+        ],
+      },
+    ]);
     const check = await server.app.inject({ url: '/v1/system-check' });
     expect(check.statusCode).toBe(503);
     expect(check.json()).toMatchObject({

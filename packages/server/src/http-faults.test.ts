@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { StoreError } from '@trainyard/store';
 import { describe, expect, test } from 'vitest';
 
-import { BackendFailure, HTTP_FAULTS, toErrorAnswer } from './http-faults.ts';
+import { BackendFailure, type FaultCode, HTTP_FAULTS, toErrorAnswer } from './http-faults.ts';
 import { RequestError } from './request-error.ts';
 
 describe('the answer to a failure', () => {
@@ -62,6 +62,31 @@ describe('the answer to a failure', () => {
     expect([status, isInternal]).toEqual([500, true]);
     expect(JSON.stringify(body)).not.toContain('/srv');
   });
+});
+
+test('no failure of the service shows its message, which may name files of the machine, with any code', () => {
+  const shown = Object.keys(HTTP_FAULTS).filter((code) =>
+    JSON.stringify(
+      toErrorAnswer(Object.assign(new Error('database /srv/x.sqlite'), { code }), 'inference').body,
+    ).includes('/srv'),
+  );
+  // Refusals speak of the request; these few failures have messages of our own, without files.
+  const failures = shown.filter((code) => HTTP_FAULTS[code as FaultCode].status >= 500);
+  expect(failures).toEqual([
+    'server.unavailable',
+    'engine.aborted',
+    'engine.host_lost',
+    'trainer.non_finite',
+    'trainer.export_differs',
+    'trainer.host_lost',
+  ]);
+});
+
+test('a busy store is 503, to be tried again in a second', () => {
+  const busy = new StoreError('store.busy', 'database /srv/x: locked');
+  const { status, body, headers, isInternal } = toErrorAnswer(busy, 'inference');
+  expect([status, headers, isInternal]).toEqual([503, { 'x-should-retry': 'true', 'retry-after': '1' }, false]);
+  expect(body.error).toMatchObject({ code: 'store.busy', message: expect.stringContaining('try again') });
 });
 
 test('what can be retried is no refusal of the request itself', () => {

@@ -91,27 +91,66 @@ export function asContextExceeded(error: Error, contextLength: number): BackendF
   return new BackendFailure('context_length_exceeded', message, 'input_tokens');
 }
 
+/** A failure of a job or an export that this process found itself, in words for its client. */
+export class JobFault extends Error {
+  override readonly name = 'JobFault';
+  readonly code: FaultCode;
+  constructor(code: FaultCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Failures of the service whose messages are written in this package, or by the trainer's mathematics: they name no file. */
+const SHOWN: ReadonlySet<FaultCode> = new Set([
+  'server.unavailable',
+  'engine.aborted',
+  'engine.host_lost',
+  'trainer.host_lost',
+  'trainer.non_finite',
+  'trainer.export_differs',
+]);
+
+/** What a client reads in place of a message that names files of this machine. */
+const WORDS: Partial<Record<FaultCode, string>> = {
+  'store.busy': 'The store is busy: another process holds it for longer than a request waits; try again',
+  'store.disk_full': 'The disk of the service is full and nothing was kept; its operator has to make room',
+  'store.unavailable': 'The store of the service cannot be read or written; its log says why',
+  'store.closed': 'The service is shutting down; try again',
+  'trainer.checkpoint_unreadable': 'The files of the checkpoint cannot be read; the log of the service says why',
+  'trainer.disk_full': 'The disk of the service is full; its operator has to make room',
+};
+
+/**
+ * What a client may read of a failure, in an answer, in an event or in a record: the only way from an error to a text that leaves this
+ * process. Messages of refusals speak of the request. Those of failures of the service may name files of this machine, and stay in its log.
+ */
+export function clientFailure(thrown: unknown): { code: FaultCode; message: string } {
+  const code = codeOf(thrown);
+  const isShown = HTTP_FAULTS[code].status < 500 || SHOWN.has(code) || thrown instanceof JobFault;
+  const message = isShown
+    ? (thrown as Error).message
+    : (WORDS[code] ?? `The service failed (${code}); the log of the service says why`);
+  return { code, message };
+}
+
 export interface ErrorAnswer {
   status: number;
   body: ErrorBody;
   headers: Readonly<Record<string, string>>;
-  /** What the client is not told. */
+  /** The log of the service should say what it was. */
   isInternal: boolean;
 }
 
 /**
- * The answer to any thrown value. Unknown errors and failures of the service itself show nothing inside.
+ * The answer to any thrown value.
  *
  * @param scope of the route that failed; undefined where the request matched none
  */
 export function toErrorAnswer(thrown: unknown, scope: RouteScope | undefined): ErrorAnswer {
-  const code = codeOf(thrown);
+  const { code, message } = clientFailure(thrown);
   const fault: HttpFault = HTTP_FAULTS[code];
-  // 500s are our failures: their messages may name files.
-  const isInternal = fault.status === 500 || fault.status === 507;
-  const message = isInternal
-    ? `The service failed (${code}); the log of the service says why`
-    : (thrown as Error).message;
+  const isInternal = fault.status === 500 || fault.status === 507 || code === 'store.unavailable';
   const error: ErrorObject = { message, type: fault.type, param: paramOf(thrown), code };
   const items = thrown instanceof RequestError ? thrown.items : null;
   const headers = {

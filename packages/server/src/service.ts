@@ -129,6 +129,7 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
       blobs,
       backend: exchange,
       modelPath: () => inference.servedModel.path,
+      log,
     });
     const server = createServer({
       store,

@@ -26,7 +26,9 @@ import type {
 } from './records.ts';
 
 /**
- * Durable state. Every write is one transaction: when the promise resolves it is on disk, when it rejects nothing of it is.
+ * Durable state. Every write is one transaction: when the promise resolves it is on disk, when it rejects nothing of it is
+ * (after `store.unavailable`, an I/O error, it may be: `isNamed` tells). While another process has the database a call waits without blocking
+ * this thread, and rejects with `store.busy` when that takes too long.
  *
  * Unknown and deleted ids give null (or an empty page), so that a caller cannot tell them apart. Expected conflicts are tagged
  * results; everything else is a `StoreError`. Metrics must be finite numbers (asserted).
@@ -209,6 +211,10 @@ export interface Store {
   purgeExpired(now?: number): Promise<{ numModels: number; numRequests: number }>;
   /** Every blob and artifact key that a row still names; anything else in the blobs is garbage. */
   listReferencedKeys(): Promise<{ artifactKeys: string[]; blobKeys: string[] }>;
+  /** Whether a row names this blob or artifact key; decides what becomes of a file whose row was written or not. */
+  isNamed(key: string): Promise<boolean>;
+  /** What keeps the store from writing, in words that name no file; null when nothing waits for long. */
+  trouble(): string | null;
   /** Resolves when the database answers. */
   ping(): Promise<void>;
   close(): Promise<void>;

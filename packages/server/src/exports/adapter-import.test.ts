@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { type Adapter, FolderBlobs, SqliteStore } from '@trainyard/store';
+import { type Adapter, FolderBlobs, SqliteStore, StoreError } from '@trainyard/store';
 import type { ExportResult, ImportedAdapter, ImportRequest } from '@trainyard/trainer';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
@@ -39,7 +39,7 @@ beforeEach(async () => {
   store = await SqliteStore.open(join(directory, 'store.sqlite'));
   blobs = await FolderBlobs.open(join(directory, 'blobs'));
   exchange = new ScriptedExchange();
-  imports = new AdapterImports({ store, blobs, backend: exchange, modelPath: () => '/model.gguf' });
+  imports = new AdapterImports({ store, blobs, backend: exchange, modelPath: () => '/model.gguf', log: () => {} });
   const { id: entityId } = await store.ensureEntity('local');
   const keys = { configKey: 'uploads/a/config', weightsKey: 'uploads/a/weights' };
   adapter = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
@@ -88,5 +88,28 @@ test('what was imported and cannot be recorded leaves nothing behind, and can be
   vi.spyOn(store, 'commitAdapter').mockRejectedValueOnce(new Error('disk full'));
   await expect(imports.commit(adapter)).rejects.toThrow('disk full');
   expect((await kept()).directories).toEqual([]);
+  expect((await imports.commit(adapter)).content?.digest).toBe('d');
+});
+
+test('a commit that failed on the disk and reached it all the same is told as done, and keeps its files', async () => {
+  const commitAdapter = store.commitAdapter.bind(store);
+  vi.spyOn(store, 'commitAdapter').mockImplementationOnce(async (...input) => {
+    await commitAdapter(...input);
+    throw new StoreError('store.unavailable', 'disk I/O error');
+  });
+  const committed = await imports.commit(adapter);
+  expect((await kept()).directories).toEqual([committed.content?.artifactKey]);
+});
+
+test('more imports than may wait are refused at once, and there is room again when some are done', async () => {
+  const opened = Promise.withResolvers<void>();
+  exchange.behave = () => opened.promise;
+  const accepted = Array.from({ length: 16 }, () => imports.commit(adapter));
+  await expect(imports.commit(adapter)).rejects.toMatchObject({
+    code: 'request.too_many',
+    headers: { 'retry-after': '5' },
+  });
+  opened.resolve();
+  await Promise.all(accepted);
   expect((await imports.commit(adapter)).content?.digest).toBe('d');
 });

@@ -4,7 +4,11 @@ import type { Adapter, Blobs, Store } from '@trainyard/store';
 
 import type { AdapterImporter } from '../backends.ts';
 import type { ExchangeBackend } from '../hosts/embedded-exchange.ts';
+import { nameFile } from '../remove-unless-named.ts';
 import { RequestError } from '../request-error.ts';
+
+/** Imports that run or wait; each takes seconds, and holds its request open. */
+const MAX_IMPORTS = 16;
 
 /** Turns uploads into adapters, one at a time: each may take the memory of its file twice. */
 export class AdapterImports implements AdapterImporter {
@@ -13,11 +17,19 @@ export class AdapterImports implements AdapterImporter {
     readonly blobs: Blobs;
     readonly backend: ExchangeBackend;
     readonly modelPath: () => string;
+    readonly log: (line: string) => void;
   };
   readonly #controller = new AbortController();
   #last: Promise<unknown> = Promise.resolve();
+  #numImports = 0;
 
-  constructor(options: { store: Store; blobs: Blobs; backend: ExchangeBackend; modelPath: () => string }) {
+  constructor(options: {
+    store: Store;
+    blobs: Blobs;
+    backend: ExchangeBackend;
+    modelPath: () => string;
+    log: (line: string) => void;
+  }) {
     this.#options = options;
   }
 
@@ -29,10 +41,23 @@ export class AdapterImports implements AdapterImporter {
     await this.#last;
   }
 
+  /** @throws {RequestError} `request.too_many` when too many wait already */
   async commit(adapter: Adapter): Promise<Adapter> {
+    if (this.#numImports >= MAX_IMPORTS) {
+      throw new RequestError(
+        'request.too_many',
+        `${MAX_IMPORTS} imports of adapters run or wait already, which is the limit; commit the upload again in a while`,
+        { headers: { 'retry-after': '5' } },
+      );
+    }
+    this.#numImports += 1;
     const result = this.#last.then(() => this.#commit(adapter));
     this.#last = result.catch(() => undefined);
-    return await result;
+    try {
+      return await result;
+    } finally {
+      this.#numImports -= 1;
+    }
   }
 
   async #commit(adapter: Adapter): Promise<Adapter> {
@@ -51,7 +76,7 @@ export class AdapterImports implements AdapterImporter {
   }
 
   async #import(adapter: Adapter, { configKey, weightsKey }: NonNullable<Adapter['upload']>): Promise<Adapter> {
-    const { store, blobs, backend, modelPath } = this.#options;
+    const { store, blobs, backend, modelPath, log } = this.#options;
     const { signal } = this.#controller;
     const [configPath, weightsPath] = [await blobs.localFile(configKey), await blobs.localFile(weightsKey)];
     if (configPath === null) throw missing('adapter_config.json', adapter.id);
@@ -63,10 +88,12 @@ export class AdapterImports implements AdapterImporter {
       const { lora, digest } = await backend.importAdapter(request, { signal });
       const artifactKey = `adapters/${randomUUID()}`;
       await blobs.commitDirectory(staged, artifactKey);
-      const committed = await store.commitAdapter(adapter.id, { lora, artifactKey, digest }).catch(async (error) => {
-        await blobs.removeDirectory(artifactKey);
-        throw error;
-      });
+      const named = await nameFile({ store, blobs, log }, { key: artifactKey, kind: 'directory' }, async () => ({
+        committed: await store.commitAdapter(adapter.id, { lora, artifactKey, digest }),
+      }));
+      // Null: it is committed, though the store said otherwise.
+      if (named === null) return (await store.getAdapter(adapter.id)) ?? gone(adapter);
+      const { committed } = named;
       for (const key of committed?.blobKeys ?? []) await blobs.remove(key);
       if (committed !== null) return committed.adapter;
       await blobs.removeDirectory(artifactKey);

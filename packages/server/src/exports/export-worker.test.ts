@@ -2,9 +2,9 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { FolderBlobs, type ModelExport, SqliteStore } from '@trainyard/store';
+import { FolderBlobs, type ModelExport, SqliteStore, StoreError } from '@trainyard/store';
 import type { ExportRequest, ExportResult, ImportedAdapter } from '@trainyard/trainer';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import type { ExchangeBackend } from '../hosts/embedded-exchange.ts';
 import { ExchangeError } from './exchange-error.ts';
@@ -123,7 +123,7 @@ test('a failure is told with its code, and leaves nothing', async () => {
   const { id } = await queue();
   expect(await end(id)).toMatchObject({
     status: 'failed',
-    errorMessage: 'no space left to write the export (trainer.disk_full)',
+    errorMessage: 'The disk of the service is full; its operator has to make room (trainer.disk_full)',
   });
   expect(await leftovers()).toEqual([]);
 });
@@ -189,4 +189,26 @@ test('an export that was running at three crashes of the service fails', async (
   worker = new ExportWorker({ store, blobs, backend: exchange, baseModel, log: () => {} });
   worker.start();
   expect((await end(id)).errorMessage).toBe('the service went down 3 times while this export ran (trainer.host_lost)');
+});
+
+test.each(['named', 'not named'])(
+  'a commit that fails on the disk: files that are %s by the row afterwards',
+  async (outcome) => {
+    const finishExport = store.finishExport.bind(store);
+    vi.spyOn(store, 'finishExport').mockImplementationOnce(async (...input) => {
+      if (outcome === 'named') await finishExport(...input);
+      throw new StoreError('store.unavailable', 'disk I/O error');
+    });
+    const done = await end((await queue()).id);
+    expect(done.status).toBe(outcome === 'named' ? 'succeeded' : 'failed');
+    // The row that is not seen now may be there after the next start: only then is it certain.
+    if (outcome === 'named') expect(await leftovers()).toEqual([done.artifactKey]);
+    else expect(await leftovers()).toHaveLength(1);
+  },
+);
+
+test('a busy store makes an export wait', async () => {
+  const getModel = vi.spyOn(store, 'getModel').mockRejectedValueOnce(new StoreError('store.busy', 'held: /srv/db'));
+  expect((await end((await queue()).id)).status).toBe('succeeded');
+  expect(getModel).toHaveBeenCalledTimes(2);
 });

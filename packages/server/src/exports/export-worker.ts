@@ -5,8 +5,9 @@ import type { ExportFormat, ExportRequest, ExportResult, LoraConfig, MergedType 
 
 import type { ExportQueue } from '../backends.ts';
 import type { ExchangeBackend } from '../hosts/embedded-exchange.ts';
+import { clientFailure, JobFault } from '../http-faults.ts';
 import { WorkLoop } from '../jobs/work-loop.ts';
-import { ExchangeError } from './exchange-error.ts';
+import { nameFile } from '../remove-unless-named.ts';
 
 /** An export that was in flight at so many crashes of the whole service is taken to be the reason. */
 const MAX_ATTEMPTS = 3;
@@ -98,14 +99,14 @@ export class ExportWorker implements ExportQueue {
   async #export(job: ModelExport, signal: AbortSignal): Promise<void> {
     const { blobs, backend } = this.#options;
     if (job.numAttempts > MAX_ATTEMPTS) {
-      throw new ExchangeError({
-        code: 'trainer.host_lost',
-        message: `the service went down ${job.numAttempts - 1} times while this export ran`,
-      });
+      throw new JobFault(
+        'trainer.host_lost',
+        `the service went down ${job.numAttempts - 1} times while this export ran`,
+      );
     }
     const staged = await blobs.stageDirectory();
     try {
-      const request = await this.#requestFor(job, staged);
+      const request = await this.#whileBusy(job, () => this.#requestFor(job, staged));
       await this.#finish(job, await backend.exportCheckpoint(request, { signal }), staged);
     } finally {
       await blobs.discardDirectory(staged);
@@ -117,18 +118,15 @@ export class ExportWorker implements ExportQueue {
     const { id: baseModelId, path: modelPath } = baseModel();
     const model = await store.getModel(job.modelId);
     if (model === null || model.baseModel !== baseModelId) {
-      throw new ExchangeError({
-        code: 'trainer.config_invalid',
-        message: `the model is based on ${model?.baseModel}, and ${baseModelId} is served now`,
-      });
+      throw new JobFault(
+        'trainer.config_invalid',
+        `the model is based on ${model?.baseModel}, and ${baseModelId} is served now`,
+      );
     }
     const { sourceArtifactKey } = job;
     const checkpointDirectory = sourceArtifactKey === null ? null : await blobs.localDirectory(sourceArtifactKey);
     if (sourceArtifactKey !== null && checkpointDirectory === null) {
-      throw new ExchangeError({
-        code: 'trainer.checkpoint_unreadable',
-        message: `the files of step ${job.step} are gone`,
-      });
+      throw new JobFault('trainer.checkpoint_unreadable', `the files of step ${job.step} are gone`);
     }
     return {
       modelPath,
@@ -142,27 +140,41 @@ export class ExportWorker implements ExportQueue {
   }
 
   async #finish(job: ModelExport, result: ExportResult, staged: string): Promise<void> {
-    const { store, blobs } = this.#options;
+    const { store, blobs, log } = this.#options;
     const artifactKey = `exports/${randomUUID()}`;
     await blobs.commitDirectory(staged, artifactKey);
-    let finished;
-    try {
-      const { files, parity } = result;
-      finished = await store.finishExport(job.id, job.numAttempts, { kind: 'succeeded', artifactKey, files, parity });
-    } catch (error) {
-      await blobs.removeDirectory(artifactKey);
-      throw error;
-    }
+    const { files, parity } = result;
+    const outcome = { kind: 'succeeded', artifactKey, files, parity } as const;
+    const write = async () => ({ ended: await store.finishExport(job.id, job.numAttempts, outcome) });
+    const named = await nameFile({ store, blobs, log }, { key: artifactKey, kind: 'directory' }, write, (work) =>
+      this.#whileBusy(job, work),
+    );
+    if (named === null) return;
+    const finished = named.ended;
     // Null: it was deleted meanwhile.
     for (const key of finished?.artifactKeys ?? [artifactKey]) await blobs.removeDirectory(key);
   }
 
+  /** Does `work` again while another process has the store; not once the export is deleted or the service stops. */
+  async #whileBusy<Result>(job: ModelExport, work: () => Promise<Result>): Promise<Result> {
+    const signal = this.#current?.controller.signal;
+    for (;;) {
+      signal?.throwIfAborted();
+      try {
+        return await work();
+      } catch (error) {
+        if (!(error instanceof StoreError) || error.code !== 'store.busy') throw error;
+        this.#options.log(`export ${job.id} waits: ${error.message}`);
+      }
+      await this.#loop.pauseAfterFailure();
+    }
+  }
+
   async #fail(job: ModelExport, error: unknown): Promise<void> {
     const { store, blobs, log } = this.#options;
-    const reason = error instanceof Error ? error : new Error(String(error));
-    const code = 'code' in reason && typeof reason.code === 'string' ? reason.code : 'internal';
-    log(`export ${job.id} failed (${code}): ${reason.message}`);
-    const errorMessage = `${reason instanceof StoreError ? 'the files cannot be kept' : reason.message} (${code})`;
+    const { code, message } = clientFailure(error);
+    log(`export ${job.id} failed (${code}): ${error instanceof Error ? error.message : String(error)}`);
+    const errorMessage = `${error instanceof StoreError ? 'the files cannot be kept' : message} (${code})`;
     for (;;) {
       try {
         const finished = await store.finishExport(job.id, job.numAttempts, { kind: 'failed', errorMessage });

@@ -27,12 +27,18 @@ export class ComputingHost<Command extends { kind: string }, Message extends { k
           onMessage(message);
         }
       },
+      // At once, not when the process is gone: others wait for the cores.
+      onHung: () => this.#leave(),
       onLost: (reason) => {
-        this.#member?.leave();
-        this.#member = null;
+        this.#leave();
         onLost(reason);
       },
     });
+  }
+
+  #leave(): void {
+    this.#member?.leave();
+    this.#member = null;
   }
 
   #join(): void {

@@ -69,6 +69,22 @@ describe('CoreLease', () => {
     await again;
   });
 
+  it('tells of each slice, also those of one grant', async () => {
+    const told: string[] = [];
+    const cores = new CoreLease(() => {}, {
+      sliceBegan: () => told.push('began'),
+      sliceEnded: () => told.push('ended'),
+    });
+    const acquired = cores.acquire();
+    cores.onCommand({ kind: 'cores-granted' });
+    expect(told, 'not before the slice').toEqual([]);
+    await acquired;
+    cores.release();
+    await cores.acquire();
+    cores.release();
+    expect(told).toEqual(['began', 'ended', 'began', 'ended']);
+  });
+
   it('has nothing to give back when it holds nothing', () => {
     const { cores, sent } = lease();
     cores.giveBack();

@@ -5,6 +5,12 @@ export type CoreMessage = { kind: 'cores-request' } | { kind: 'cores-release'; w
 /** API process → host: the cores are yours; give them back after this slice. */
 export type CoreCommand = { kind: 'cores-granted' } | { kind: 'cores-wanted' };
 
+/** Wants to know whether the host gets on with its slices. */
+export interface SliceWatcher {
+  sliceBegan(): void;
+  sliceEnded(): void;
+}
+
 /**
  * A host's side of the compute arbiter: `acquire` before a slice, `release` after it, `giveBack` when there is no more work.
  *
@@ -12,14 +18,17 @@ export type CoreCommand = { kind: 'cores-granted' } | { kind: 'cores-wanted' };
  */
 export class CoreLease implements ComputeGate {
   readonly #send: (message: CoreMessage) => void;
+  readonly #watcher: SliceWatcher | null;
   #isHeld = false;
   #isInSlice = false;
   #mustYield = false;
   #isRequested = false;
   #waiter: PromiseWithResolvers<void> | null = null;
 
-  constructor(send: (message: CoreMessage) => void) {
+  /** @param watcher is told of each slice */
+  constructor(send: (message: CoreMessage) => void, watcher: SliceWatcher | null = null) {
     this.#send = send;
+    this.#watcher = watcher;
   }
 
   /** @throws the signal's reason when it is aborted before the cores are ours */
@@ -27,10 +36,12 @@ export class CoreLease implements ComputeGate {
     signal?.throwIfAborted();
     if (!this.#isHeld) await this.#waitForGrant(signal);
     this.#isInSlice = true;
+    this.#watcher?.sliceBegan();
   }
 
   release(): void {
     this.#isInSlice = false;
+    this.#watcher?.sliceEnded();
     // At the end of a slice more work is the rule, so the request is queued again in the same message.
     if (this.#mustYield) this.#drop(true);
   }

@@ -77,8 +77,8 @@ export class EmbeddedInference implements InferenceBackend {
     await this.#host.close();
   }
 
-  isHealthy(): boolean {
-    return this.#host.isReady;
+  trouble(): string | null {
+    return this.#host.trouble;
   }
 
   /** Asks the engine itself. @returns why it cannot be relied on now, or null */

@@ -37,7 +37,8 @@ export interface TrainingBackend {
     job: TrainingJobRequest,
     options: { signal: AbortSignal; onEvent: (event: TrainerEvent) => void },
   ): Promise<TrainingResult>;
-  isHealthy(): boolean;
+  /** Why it does not work as it should, in words that name no file; null when all is well. */
+  trouble(): string | null;
 }
 
 /** Training on ONNX Runtime in a supervised child process. */
@@ -71,8 +72,8 @@ export class EmbeddedTraining implements TrainingBackend {
     await this.#host.close();
   }
 
-  isHealthy(): boolean {
-    return this.#host.isReady;
+  trouble(): string | null {
+    return this.#host.trouble;
   }
 
   async run(

@@ -1,5 +1,9 @@
 import { CoreLease, type CoreCommand, type CoreMessage } from './core-lease.ts';
+import { LifeSigns } from './life-signs.ts';
 import type { HostFailure } from './messages.ts';
+
+// From the start: loading a model is work too, and can hang.
+const lifeSigns = new LifeSigns();
 
 /** The options this host was started with; written by the supervisor, so trusted. */
 export function hostOptions<Options>(): Options {
@@ -39,7 +43,7 @@ export function connectHost<Command extends { kind: string }, Message extends ob
   const send = (message: Message | CoreMessage) => {
     if (process.connected) process.send?.(message);
   };
-  const lease = new CoreLease(send);
+  const lease = new CoreLease(send, lifeSigns);
   process.on('SIGINT', () => undefined);
   process.on('SIGTERM', () => undefined);
   process.on('disconnect', () => process.exit(0));

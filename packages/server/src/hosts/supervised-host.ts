@@ -1,7 +1,10 @@
 import { fork, type ChildProcess } from 'node:child_process';
+import type { Readable } from 'node:stream';
 
 import { ServerError } from '../errors.ts';
 import { childEnvironment } from './child-environment.ts';
+import { HostPulse } from './host-pulse.ts';
+import { LIFE_SIGNS_FD } from './life-signs.ts';
 import type { HostFailure } from './messages.ts';
 
 /** First restart delay; doubles to the maximum while the host keeps dying, and starts over once it stayed up for a while. */
@@ -24,6 +27,8 @@ export interface SupervisedHostOptions<Message extends HostMessage> {
   readonly onMessage: (message: Message) => void;
   /** the process is gone, whatever the reason; called once a life, also at the end of `close` */
   readonly onLost: (reason: string) => void;
+  /** it gave no sign of life for too long, and is killed now; `onLost` follows when it is gone */
+  readonly onHung?: () => void;
   readonly log: (line: string) => void;
 }
 
@@ -31,11 +36,13 @@ export interface SupervisedHostOptions<Message extends HostMessage> {
  * A child process that is started again whenever it dies, until it is closed.
  *
  * The host answers `ready` once it can work, or `fatal` with a reason when it never will with these options. A fatal before the first `ready`
- * rejects `start`; later ones are retried, since a model file can come back.
+ * rejects `start`; later ones are retried, since a model file can come back. A host that hangs (see `HostWatch`) is killed, and started again like
+ * one that died.
  */
 export class SupervisedHost<Command extends object, Message extends HostMessage> {
   readonly #options: SupervisedHostOptions<Message>;
   #child: ChildProcess | null = null;
+  #pulse: HostPulse | null = null;
   #isReady = false;
   #wasEverReady = false;
   #isClosing = false;
@@ -49,8 +56,10 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     this.#options = options;
   }
 
-  get isReady(): boolean {
-    return this.#isReady;
+  /** Why it does not work as it should, for people; null when all is well. */
+  get trouble(): string | null {
+    if (!this.#isReady) return 'it is being started';
+    return this.#pulse?.trouble ?? null;
   }
 
   /** Resolves when the host is ready; rejects when its first life ends before that. */
@@ -109,9 +118,21 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
       execArgv: ['--conditions=@trainyard/source', '--disable-warning=ExperimentalWarning'],
       env: childEnvironment(),
       serialization: 'advanced',
-      stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
+      stdio: ['ignore', 'inherit', 'pipe', 'ipc', 'pipe'],
     });
     this.#child = child;
+    let hungBecause: string | null = null;
+    const pulse = new HostPulse({
+      signs: child.stdio[LIFE_SIGNS_FD] as Readable,
+      isReady: () => this.#isReady,
+      onHung: (reason) => {
+        hungBecause = reason;
+        this.#options.onHung?.();
+        // A stopped process takes no other signal.
+        child.kill('SIGKILL');
+      },
+    });
+    this.#pulse = pulse;
     this.#stderrTail = '';
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.#stderrTail = (this.#stderrTail + text).slice(-STDERR_TAIL_CHARACTERS);
@@ -124,7 +145,12 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     });
     // A failed send shows up as the exit that caused it.
     child.on('error', (error) => this.#options.log(`${name} host: ${error.message}`));
-    child.once('exit', (code, signal) => this.#onExit(fatal, code, signal));
+    child.once('exit', (code, signal) => {
+      pulse.stop();
+      const ending =
+        hungBecause === null ? `it ended with ${signal ?? `exit code ${code}`}` : `${hungBecause} and was ended`;
+      this.#onExit(fatal, ending);
+    });
   }
 
   #onReady(): void {
@@ -134,7 +160,8 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     this.#stableTimer = setTimeout(() => (this.#restartDelayMs = FIRST_RESTART_DELAY_MS), STABLE_AFTER_MS).unref();
   }
 
-  #onExit(fatal: HostFailure | null, code: number | null, signal: NodeJS.Signals | null): void {
+  /** @param ending how, in words that name no file: clients read them */
+  #onExit(fatal: HostFailure | null, ending: string): void {
     const { name, log, onLost } = this.#options;
     this.#child = null;
     if (this.#stableTimer !== null) clearTimeout(this.#stableTimer);
@@ -142,8 +169,8 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     // Nobody may be waiting for it; whoever is gets the rejection through its own await.
     this.#ready.promise.catch(() => undefined);
     this.#isReady = false;
-    const reason = fatal?.message ?? `it ended with ${signal ?? `exit code ${code}`}`;
-    onLost(reason);
+    onLost(ending);
+    const reason = fatal?.message ?? ending;
     if (this.#isClosing) return;
     const tail = this.#stderrTail.trim();
     log(`the ${name} host is gone: ${reason}${tail === '' ? '' : `\n${tail}`}`);

@@ -1,7 +1,7 @@
 import type { Blobs, ClaimedJob, Model, Store } from '@trainyard/store';
 import { referenceStep, type TrainingConfig } from '@trainyard/trainer';
 
-import { TrainingRunError } from '../hosts/embedded-training.ts';
+import { JobFault } from '../http-faults.ts';
 import type { TrainingJobRequest } from '../hosts/messages.ts';
 
 type JobWeights = Pick<TrainingJobRequest, 'startFrom' | 'withFreshOptimizer' | 'referenceFrom'>;
@@ -10,7 +10,7 @@ type JobWeights = Pick<TrainingJobRequest, 'startFrom' | 'withFreshOptimizer' | 
  * The checkpoint directories of a job: what it starts from, and what it compares with. Both stay on disk until it ends, whatever is
  * deleted meanwhile.
  *
- * @throws {TrainingRunError} `trainer.checkpoint_unreadable`, `trainer.config_invalid` for a reference step that does not exist
+ * @throws {JobFault} `trainer.checkpoint_unreadable`, `trainer.config_invalid` for a reference step that does not exist
  */
 export async function jobWeights(
   parts: { store: Store; blobs: Blobs },
@@ -44,12 +44,9 @@ async function reference(
   const key = checkpoint?.artifactKey ?? null;
   const directory = key === null ? null : await parts.blobs.localDirectory(key);
   if (directory !== null) return { referenceFrom: directory };
-  throw new TrainingRunError({
-    code: 'trainer.config_invalid',
-    message: `step ${step}, which is the reference of this job, does not exist`,
-  });
+  throw new JobFault('trainer.config_invalid', `step ${step}, which is the reference of this job, does not exist`);
 }
 
-function unreadable(message: string): TrainingRunError {
-  return new TrainingRunError({ code: 'trainer.checkpoint_unreadable', message });
+function unreadable(message: string): JobFault {
+  return new JobFault('trainer.checkpoint_unreadable', message);
 }

@@ -15,14 +15,20 @@ import {
 import type { TrainingQueue } from '../backends.ts';
 import { TrainingRunError, type TrainingBackend } from '../hosts/embedded-training.ts';
 import type { TrainingJobKind, TrainingJobRequest } from '../hosts/messages.ts';
+import { clientFailure } from '../http-faults.ts';
+import { nameFile } from '../remove-unless-named.ts';
 import { endData, startedLine, wireEvent } from './job-events.ts';
+import { JobLease } from './job-lease.ts';
 import { jobWeights } from './job-weights.ts';
+import { isPassing } from './passing-fault.ts';
 import { WorkLoop } from './work-loop.ts';
 import { removeEnded, removeIfEnded } from './snapshot-folders.ts';
 
 /** A worker that misses two heartbeats is taken for dead. */
 const LEASE_MS = 30_000;
 const HEARTBEAT_MS = 10_000;
+/** A full disk is looked at again after this: each look repeats the gradient step that could not be kept. */
+const DISK_PAUSE_MS = 10_000;
 /** Another replica may have queued a job: looked for this often when nobody notifies. */
 const POLL_MS = 1_000;
 /** A host that dies this often in a row without finishing a gradient step in between will not finish this job. */
@@ -39,6 +45,10 @@ export interface TrainingWorkerOptions {
   /** folder of the snapshots of running jobs */
   readonly workDirectory: string;
   readonly log: (line: string) => void;
+  /** how long a claim holds without a renewal, default 30 s */
+  readonly leaseMs?: number;
+  /** time between two renewals, default 10 s */
+  readonly heartbeatMs?: number;
 }
 
 /**
@@ -46,11 +56,14 @@ export interface TrainingWorkerOptions {
  *
  * The order that makes a crash harmless: snapshot on disk → `gradient_step` event; checkpoint directory committed → one transaction with the
  * checkpoint row, `training_ended` and the status. A worker that lost its lease can no longer write anything.
+ *
+ * A store that is busy or full fails no job: what is to be written is tried again until the lease ends, then the training stops and the job goes
+ * back to the queue, to go on from its last snapshot.
  */
 export class TrainingWorker implements TrainingQueue {
   readonly #options: TrainingWorkerOptions;
   readonly #workerId = randomUUID();
-  #current: { job: ClaimedJob; controller: AbortController; ended: Promise<void> } | null = null;
+  #current: { job: ClaimedJob; lease: JobLease; ended: Promise<void> } | null = null;
   readonly #loop: WorkLoop;
 
   constructor(options: TrainingWorkerOptions) {
@@ -60,7 +73,7 @@ export class TrainingWorker implements TrainingQueue {
       name: 'training worker',
       pollMs: POLL_MS,
       workOnce: async () => {
-        const job = await store.claimNextJob(this.#workerId, LEASE_MS);
+        const job = await store.claimNextJob(this.#workerId, options.leaseMs ?? LEASE_MS);
         if (job !== null) await this.#see(job);
         return job !== null;
       },
@@ -78,7 +91,7 @@ export class TrainingWorker implements TrainingQueue {
   /** Stops after putting the job in flight back into the queue; it goes on from its last gradient step when a worker starts again. */
   async stop(): Promise<void> {
     const stopped = this.#loop.stop();
-    this.#current?.controller.abort(new DOMException('the service is shutting down', 'AbortError'));
+    this.#current?.lease.abort(new DOMException('the service is shutting down', 'AbortError'));
     await stopped;
   }
 
@@ -92,55 +105,74 @@ export class TrainingWorker implements TrainingQueue {
     // What was paused or ended makes room for another job.
     this.notify();
     if (current?.job.id !== jobId) return removeIfEnded(store, workDirectory, jobId);
-    current.controller.abort(new StoreError('store.lease_lost', 'the job was cancelled or paused'));
+    current.lease.abort(new StoreError('store.lease_lost', 'the job was cancelled or paused'));
     await current.ended;
   }
 
-  isHealthy(): boolean {
-    return !this.#loop.isStopping && this.#options.backend.isHealthy();
+  trouble(): string | null {
+    if (this.#loop.isStopping) return 'it is being stopped';
+    return this.#current?.lease.trouble ?? this.#options.backend.trouble();
   }
 
-  /** One job, from claim to terminal event (or back to the queue at shutdown). */
+  /** One job, from claim to terminal event (or back to the queue: at shutdown, or when the store takes nothing until the lease ends). */
   async #see(job: ClaimedJob): Promise<void> {
-    const { store, log } = this.#options;
-    const controller = new AbortController();
+    const { store, blobs, log, leaseMs = LEASE_MS, heartbeatMs = HEARTBEAT_MS } = this.#options;
+    const lease = new JobLease({ store, job, leaseMs, heartbeatMs, log });
     const ended = Promise.withResolvers<void>();
-    this.#current = { job, controller, ended: ended.promise };
-    const heartbeat = setInterval(() => {
-      store.renewLease(job.id, job.fencingToken, LEASE_MS).catch((error: unknown) => controller.abort(error));
-    }, HEARTBEAT_MS);
+    this.#current = { job, lease, ended: ended.promise };
     const workDirectory = join(this.#options.workDirectory, job.id);
     try {
       refuseAfterTooManyAttempts(job);
-      const staged = await this.#options.blobs.stageDirectory();
+      const staged = await lease.insist(() => blobs.stageDirectory());
       try {
-        const request = await this.#requestFor(job, workDirectory, staged);
-        const result = await this.#train(job, request, controller);
-        await this.#finish(job, result, staged);
+        const request = await lease.insist(() => this.#requestFor(job, workDirectory, staged));
+        const result = await this.#train(job, request, lease);
+        await this.#finish(job, result, staged, lease);
       } finally {
-        await this.#options.blobs.discardDirectory(staged);
+        await blobs.discardDirectory(staged);
       }
     } catch (error) {
-      if (this.#loop.isStopping) {
-        await store.releaseLease(job.id, job.fencingToken).catch(ignoreLostLease);
-        return;
-      }
-      if (isLostLease(error) || (controller.signal.aborted && isLostLease(controller.signal.reason))) {
-        // A paused job, or one that another worker of this folder has, needs its snapshots.
-        const now = await store.getJob(job.id);
-        log(
-          `job ${job.id}: left in the state ${now === null ? 'deleted' : now.pausedAt === null ? now.status : 'paused'}`,
-        );
-        if (now !== null && now.finishedAt === null) return;
-      } else {
-        await this.#fail(job, error);
-      }
+      if (await this.#goesOnLater(job, error, lease)) return;
     } finally {
-      clearInterval(heartbeat);
+      lease.stop();
       this.#current = null;
       ended.resolve();
     }
     await rm(workDirectory, { recursive: true, force: true });
+  }
+
+  /** Settles a job that did not end well. @returns whether somebody goes on with it, for which it needs its snapshots */
+  async #goesOnLater(job: ClaimedJob, error: unknown, lease: JobLease): Promise<boolean> {
+    const { store, log } = this.#options;
+    if (!lease.signal.aborted && !isLostLease(error)) {
+      try {
+        await lease.insist(() => this.#fail(job, error));
+        return false;
+      } catch (failure) {
+        if (!lease.signal.aborted && !isLostLease(failure)) throw failure;
+      }
+    }
+    lease.stop();
+    // Whoever cancelled, paused or claimed it has changed the fencing token or the status; otherwise it is still ours to give back.
+    await this.#eventually(() => store.releaseLease(job.id, job.fencingToken).catch(ignoreLostLease));
+    if (this.#loop.isStopping) return true;
+    const now = await this.#eventually(() => store.getJob(job.id));
+    if (now === undefined) return true;
+    log(`job ${job.id}: left in the state ${now === null ? 'deleted' : now.pausedAt === null ? now.status : 'paused'}`);
+    return now !== null && now.finishedAt === null;
+  }
+
+  /** Does `work` as often as a busy or full store makes it necessary; undefined when the worker is stopped before it could be done. */
+  async #eventually<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
+    for (;;) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!isPassing(error)) throw error;
+        if (this.#loop.isStopping) return undefined;
+        await this.#loop.pauseAfterFailure();
+      }
+    }
   }
 
   async #requestFor(job: ClaimedJob, workDirectory: string, outputDirectory: string): Promise<TrainingJobRequest> {
@@ -161,8 +193,8 @@ export class TrainingWorker implements TrainingQueue {
     };
   }
 
-  /** Runs the job, again from its last snapshot when the host dies under it. */
-  async #train(job: ClaimedJob, request: TrainingJobRequest, controller: AbortController): Promise<TrainingResult> {
+  /** Runs the job, again from its last snapshot when the host dies under it or the disk is full. */
+  async #train(job: ClaimedJob, request: TrainingJobRequest, lease: JobLease): Promise<TrainingResult> {
     const { store, backend, log } = this.#options;
     let written: Promise<unknown> = Promise.resolve();
     let numFinishedSteps = 0;
@@ -170,22 +202,29 @@ export class TrainingWorker implements TrainingQueue {
     const onEvent = (event: TrainerEvent) => {
       const line = startedLine(event, job);
       if (line !== null) log(line);
+      lease.goOn();
       if (event.kind === 'gradient_step' && event.index >= numFinishedSteps) {
         numFinishedSteps = event.index + 1;
         numLosses = 0;
       }
-      written = written.then(() => store.appendEvent(job.id, job.fencingToken, wireEvent(event, job)));
+      const row = wireEvent(event, job);
+      written = written.then(() => lease.insist(() => store.appendEvent(job.id, job.fencingToken, row)));
       // A failed write ends the run; the rejection itself is awaited below.
-      written.catch((error: unknown) => controller.abort(error));
+      written.catch((error: unknown) => lease.abort(error));
     };
     for (;;) {
       try {
-        const result = await backend.run(request, { signal: controller.signal, onEvent });
+        const result = await backend.run(request, { signal: lease.signal, onEvent });
         await written;
         return result;
       } catch (error) {
         await written;
-        if (controller.signal.aborted) throw controller.signal.reason;
+        lease.signal.throwIfAborted();
+        if (isPassing(error)) {
+          lease.waitFor(error as Error);
+          await lease.pause(DISK_PAUSE_MS);
+          continue;
+        }
         if (!(error instanceof TrainingRunError) || error.code !== 'trainer.host_lost') throw error;
         numLosses += 1;
         if (numLosses >= MAX_LOSSES_WITHOUT_PROGRESS) {
@@ -199,34 +238,31 @@ export class TrainingWorker implements TrainingQueue {
     }
   }
 
-  async #finish(job: ClaimedJob, result: TrainingResult, staged: string): Promise<void> {
-    const { store, blobs } = this.#options;
+  async #finish(job: ClaimedJob, result: TrainingResult, staged: string, lease: JobLease): Promise<void> {
+    const { store, blobs, log } = this.#options;
     const metrics = Object.fromEntries(Object.entries(result.metrics).map(([name, value]) => [`train/${name}`, value]));
     const data = endData(result);
-    const artifactKey = result.digest === null ? null : `checkpoints/${randomUUID()}`;
-    if (artifactKey !== null) await blobs.commitDirectory(staged, artifactKey);
-    let finished;
-    try {
-      const outcome = { artifactKey, digest: result.digest, metrics, data };
-      finished = await store.finishJobSucceeded(job.id, job.fencingToken, outcome);
-    } catch (error) {
-      if (artifactKey !== null) await blobs.removeDirectory(artifactKey);
-      throw error;
+    const finish = (artifactKey: string | null) =>
+      store.finishJobSucceeded(job.id, job.fencingToken, { artifactKey, digest: result.digest, metrics, data });
+    const insist: typeof lease.insist = (work) => lease.insist(work);
+    if (result.digest === null) {
+      await this.#removeDirectories((await insist(() => finish(null))).artifactKeys);
+      return;
     }
-    await this.#removeDirectories(finished.artifactKeys);
+    const key = `checkpoints/${randomUUID()}`;
+    await insist(() => blobs.commitDirectory(staged, key));
+    const file = { key, kind: 'directory' } as const;
+    const finished = await nameFile({ store, blobs, log }, file, () => finish(key), insist);
+    // Null: it ended so, though the store said otherwise. What it left is removed at the next start.
+    await this.#removeDirectories(finished?.artifactKeys ?? []);
   }
 
   async #fail(job: ClaimedJob, error: unknown): Promise<void> {
     const { store, log } = this.#options;
-    const reason = error instanceof Error ? error : new Error(String(error));
-    const code = 'code' in reason && typeof reason.code === 'string' ? reason.code : 'internal';
-    log(`job ${job.id} failed (${code}): ${reason.message}`);
-    try {
-      const { artifactKeys } = await store.finishJobFailed(job.id, job.fencingToken, `${reason.message} (${code})`);
-      await this.#removeDirectories(artifactKeys);
-    } catch (failure) {
-      ignoreLostLease(failure);
-    }
+    const { code, message } = clientFailure(error);
+    log(`job ${job.id} failed (${code}): ${error instanceof Error ? error.message : String(error)}`);
+    const { artifactKeys } = await store.finishJobFailed(job.id, job.fencingToken, `${message} (${code})`);
+    await this.#removeDirectories(artifactKeys);
   }
 
   /** Of a job that has ended, so that what cannot be removed is garbage until the next start and nothing worse. */

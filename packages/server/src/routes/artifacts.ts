@@ -17,6 +17,7 @@ import type { Artifact, ArtifactName } from '@trainyard/store';
 
 import { callerOf } from '../auth.ts';
 import { toListPage } from '../paging.ts';
+import { removeUnlessNamed } from '../remove-unless-named.ts';
 import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { parseVersion, toArtifactObject } from '../training-data/artifact-name.ts';
@@ -90,7 +91,7 @@ export function artifactRoutes(app: FastifyInstance, parts: RouteParts): void {
       if (!isNew) await blobs.remove(blobKey);
       return toArtifactObject(artifact);
     } catch (error) {
-      await blobs.remove(blobKey);
+      await removeUnlessNamed(parts, { key: blobKey, kind: 'blob' }, error);
       throw error;
     }
   }

@@ -1,24 +1,28 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Health, PartCheck, SystemCheck, Version } from '@trainyard/protocol';
 
-import { RequestError } from '../request-error.ts';
+import type { Trouble } from '../backends.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { SERVICE_VERSION } from '../service-version.ts';
 
 /**
- * GET /v1/health: 200 only when both back ends work. GET /v1/system-check: how each part is. GET /v1/version: which service.
+ * GET /v1/health: whether the service works, and what of it does not. GET /v1/system-check: how each part is. GET /v1/version: which service.
  * None takes a key; some have a second path, where other servers have it.
  */
 export function healthRoutes(app: FastifyInstance, parts: RouteParts): void {
-  const health = async (): Promise<Health> => {
-    const down = [
-      parts.inference.isHealthy() ? [] : ['inference'],
-      parts.training.isHealthy() ? [] : ['training'],
-    ].flat();
-    if (down.length === 0) return { status: 'ok' };
-    throw new RequestError('server.unavailable', `Not ready: ${down.join(' and ')}`, {
-      headers: { 'retry-after': '1' },
-    });
+  const troubles = {
+    inference: () => parts.inference.trouble(),
+    training: () => parts.training.trouble(),
+    store: () => parts.store.trouble(),
+  };
+  const health = async (_request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const asked = Object.entries(troubles) as [keyof typeof troubles, () => Trouble][];
+    const answers = await Promise.all(asked.map(async ([part, trouble]) => ({ part, reason: await trouble() })));
+    const reasons = answers.flatMap(({ part, reason }) => (reason === null ? [] : [{ part, reason }]));
+    const answer: Health = { status: reasons.length === 0 ? 'healthy' : 'degraded', reasons };
+    // What balances load asks for the status alone: requests still get answers while training or the store are in trouble.
+    if (!reasons.some(({ part }) => part === 'inference')) return await reply.send(answer);
+    return await reply.code(503).header('retry-after', '1').send(answer);
   };
   for (const path of ['/v1/health', '/health', '/ping']) app.get(path, { config: { scope: 'public' } }, health);
 
@@ -30,8 +34,8 @@ export function healthRoutes(app: FastifyInstance, parts: RouteParts): void {
       await parts.store.ping();
       return true;
     });
-    const inference = await check('inference', () => parts.inference.isHealthy());
-    const training = await check('training', () => parts.training.isHealthy());
+    const inference = await check('inference', async () => (await parts.inference.trouble()) === null);
+    const training = await check('training', async () => (await parts.training.trouble()) === null);
     const isHealthy = database.success && inference.success && training.success;
     // The names of the two queues are the client's: the first is ours for sampling, the second for training.
     const answer: SystemCheck = {

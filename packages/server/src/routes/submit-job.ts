@@ -6,6 +6,7 @@ import type { Job, JobKind, Model } from '@trainyard/store';
 
 import { callerOf } from '../auth.ts';
 import type { Completes } from '../idempotency.ts';
+import { removeUnlessNamed } from '../remove-unless-named.ts';
 import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { toJobObject } from '../wire/training-job.ts';
@@ -74,7 +75,7 @@ export async function submitJob(
     parts.training.notify();
     return job;
   } catch (error) {
-    await parts.blobs.remove(groupsKey);
+    await removeUnlessNamed(parts, { key: groupsKey, kind: 'blob' }, error);
     throw error;
   }
 }

@@ -115,9 +115,10 @@ test.each(['/version', '/v1/version'])('%s tells the version of the service', as
 });
 
 test.each(['/v1/health', '/health', '/ping'])('%s is 503 while sampling is down', async (path) => {
-  expect((await server.app.inject({ url: path })).json()).toEqual({ status: 'ok' });
+  expect((await server.app.inject({ url: path })).json()).toEqual({ status: 'healthy', reasons: [] });
   server.inference.healthy = false;
   const response = await server.app.inject({ url: path });
   server.inference.healthy = true;
-  expect([response.statusCode, response.json<ErrorBody>().error.code]).toEqual([503, 'server.unavailable']);
+  const reasons = [{ part: 'inference', reason: 'it is being started' }];
+  expect([response.statusCode, response.json()]).toEqual([503, { status: 'degraded', reasons }]);
 });

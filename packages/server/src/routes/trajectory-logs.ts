@@ -11,6 +11,7 @@ import {
 } from '../bodies/accept-trajectory-bodies.ts';
 import type { TrajectoryBody } from '../bodies/trajectory-body.ts';
 import { answerOnce, type Completes } from '../idempotency.ts';
+import { removeUnlessNamed } from '../remove-unless-named.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { notFound, ownedModel } from './owned.ts';
 
@@ -18,7 +19,7 @@ type LogRequest = FastifyRequest<{ Params: { model_id: string }; Body: ReceivedB
 
 /** POST /v1/preview/models/{model_id}/log: keeps the trajectories and puts their means on the latest checkpoint. */
 export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts, bodies: TrajectoryBodyReader): void {
-  const { store, blobs } = parts;
+  const { store } = parts;
   void app.register(async (scope) => {
     acceptTrajectoryBodies(scope, bodies, 'log');
     scope.post<{ Params: { model_id: string }; Body: ReceivedBody<'log'> | undefined }>(
@@ -57,7 +58,7 @@ export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts, bod
       });
       if (recorded === null) throw notFound('model', model.id, 'model_id');
     } catch (error) {
-      await blobs.remove(blobKey);
+      await removeUnlessNamed(parts, { key: blobKey, kind: 'blob' }, error);
       throw error;
     }
     return answer;

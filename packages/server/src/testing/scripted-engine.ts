@@ -84,8 +84,8 @@ export class ScriptedEngineInference implements InferenceBackend {
 
   checkRoom(): void {}
 
-  isHealthy(): boolean {
-    return true;
+  trouble(): null {
+    return null;
   }
 
   stats(): EngineStats {

@@ -64,8 +64,8 @@ export class ScriptedInference implements InferenceBackend {
     if (!this.hasRoom) throw new BackendFailure('engine.overloaded', 'at most 2 requests may be in flight', null);
   }
 
-  isHealthy(): boolean {
-    return this.healthy;
+  trouble(): string | null {
+    return this.healthy ? null : 'it is being started';
   }
 
   stats(): null {

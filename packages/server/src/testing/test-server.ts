@@ -24,8 +24,8 @@ export class RecordingQueue implements TrainingQueue {
   async stopJob(jobId: string): Promise<void> {
     this.stopped.push(jobId);
   }
-  isHealthy(): boolean {
-    return this.healthy;
+  trouble(): string | null {
+    return this.healthy ? null : 'it is being started';
   }
 }
 

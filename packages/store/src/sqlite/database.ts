@@ -10,6 +10,8 @@ export type SqlRow = Record<string, SQLOutputValue>;
 
 /** How long opening waits for another process, which may be migrating. Nothing else runs yet, so the wait may block this thread. */
 const OPEN_WAIT_MS = 5_000;
+/** A wait that is worth telling: other writers are done in milliseconds. */
+const NOTICEABLE_WAIT_MS = 1_000;
 /** Who owns the data may read and write it, and nobody else: the database holds prompts, answers and hashes of keys. */
 const FILE_MODE = 0o600;
 const FOLDER_MODE = 0o700;
@@ -94,6 +96,13 @@ export class Database {
    */
   write<Result>(body: () => Result): Promise<Result> {
     return this.#queue.run(() => this.#transact(body));
+  }
+
+  /** See `Store.trouble`. */
+  get trouble(): string | null {
+    const waitedMs = this.#queue.waitedMs;
+    if (waitedMs < NOTICEABLE_WAIT_MS) return null;
+    return `another process has had the lock of the database for ${Math.floor(waitedMs / 1000)} s`;
   }
 
   close(): void {

@@ -481,6 +481,15 @@ export class SqliteStore implements Store {
     }));
   }
 
+  async isNamed(key: string): Promise<boolean> {
+    const { artifactKeys, blobKeys } = await this.listReferencedKeys();
+    return artifactKeys.includes(key) || blobKeys.includes(key);
+  }
+
+  trouble(): string | null {
+    return this.#database.trouble;
+  }
+
   async ping(): Promise<void> {
     await this.#database.read(() => this.#database.get('select 1 from entities limit 1'));
   }

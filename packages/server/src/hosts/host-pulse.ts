@@ -1,0 +1,61 @@
+import type { Readable } from 'node:stream';
+
+import { LIFE_SIGN_MS } from './life-signs.ts';
+import { DEFAULT_WATCH_LIMITS, HostWatch, type WatchLimits } from './host-watch.ts';
+
+/** What one look counts at most: when more has passed, this process was itself stopped, asleep or starved. */
+const MAX_LOOK_MS = 2 * LIFE_SIGN_MS;
+
+export interface HostPulseOptions {
+  /** the host's signs of life, one line each */
+  readonly signs: Readable;
+  readonly isReady: () => boolean;
+  /** the host must be ended; called once */
+  readonly onHung: (reason: string) => void;
+  readonly limits?: WatchLimits;
+  /** monotonic milliseconds, default `performance.now` */
+  readonly now?: () => number;
+}
+
+/** Reads a host's signs of life and looks once a second whether they suffice. */
+export class HostPulse {
+  readonly #watch: HostWatch;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor({ signs, isReady, onHung, limits = DEFAULT_WATCH_LIMITS, now }: HostPulseOptions) {
+    const clock = now ?? (() => performance.now());
+    this.#watch = new HostWatch(limits);
+    let rest = '';
+    signs.setEncoding('utf8');
+    signs.on('data', (text: string) => {
+      const lines = (rest + text).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) this.#heard(line);
+    });
+    // The host is gone, which its exit tells.
+    signs.on('error', () => undefined);
+    let lookedAt = clock();
+    this.#timer = setInterval(() => {
+      const passedMs = Math.min(clock() - lookedAt, MAX_LOOK_MS);
+      lookedAt = clock();
+      const reason = this.#watch.passed(passedMs, isReady());
+      if (reason === null) return;
+      this.stop();
+      onHung(reason);
+    }, LIFE_SIGN_MS).unref();
+  }
+
+  /** See `HostWatch.trouble`. */
+  get trouble(): string | null {
+    return this.#watch.trouble;
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  #heard(line: string): void {
+    const [numTurns = 0, numSlices = 0, isInSlice = 0, cpuMs = 0] = line.split(' ').map(Number);
+    this.#watch.heard({ numTurns, numSlices, isInSlice: isInSlice === 1, cpuMs });
+  }
+}

@@ -1,0 +1,129 @@
+import { type ClaimedJob, StoreError, type Store } from '@trainyard/store';
+
+import { clientFailure } from '../http-faults.ts';
+import { isPassing } from './passing-fault.ts';
+
+/** Pause between two tries of what a busy or full store did not take. */
+const RETRY_MS = 1_000;
+
+export interface JobLeaseOptions {
+  readonly store: Store;
+  readonly job: ClaimedJob;
+  /** how long one renewal lasts */
+  readonly leaseMs: number;
+  /** time between two renewals */
+  readonly heartbeatMs: number;
+  readonly log: (line: string) => void;
+  /** monotonic milliseconds, default `performance.now` */
+  readonly now?: () => number;
+}
+
+/**
+ * A worker's hold on its job. It is renewed while the store answers. When the store does not (another process has the lock, the disk is
+ * full), the hold lasts until the last renewal ends, and what the worker has to write is tried again until then.
+ */
+export class JobLease {
+  readonly #options: JobLeaseOptions;
+  readonly #now: () => number;
+  readonly #controller = new AbortController();
+  #endsAt: number;
+  #timer: NodeJS.Timeout | null = null;
+  #isStopped = false;
+  #waitsFor: Error | null = null;
+  #renewalFault: Error | null = null;
+
+  /** To be made right after the claim, which is the first renewal. */
+  constructor(options: JobLeaseOptions) {
+    this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
+    this.#endsAt = this.#now() + options.leaseMs;
+    this.#renewIn(options.heartbeatMs);
+  }
+
+  /** Aborts when the worker must let go of the job; the reason says why, `store.lease_lost` when it is another's or over. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** What the job waits for, in words for clients; null when it gets on. */
+  get trouble(): string | null {
+    const fault = this.#waitsFor ?? this.#renewalFault;
+    return fault === null ? null : `a job waits: ${clientFailure(fault).message}`;
+  }
+
+  /** The job cannot get on, which is told and logged once. */
+  waitFor(error: Error): void {
+    if (this.#waitsFor === null) this.#options.log(`job ${this.#options.job.id} waits: ${error.message}`);
+    this.#waitsFor = error;
+  }
+
+  /** The job gets on. */
+  goOn(): void {
+    this.#waitsFor = null;
+  }
+
+  abort(reason: unknown): void {
+    this.#controller.abort(reason);
+  }
+
+  /** No more renewals. */
+  stop(): void {
+    this.#isStopped = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+  }
+
+  /**
+   * Does `work`, again while the store is busy or full. It must be right also when it is done twice.
+   * @throws the signal's reason when that is aborted; whatever else `work` throws
+   */
+  async insist<Result>(work: () => Promise<Result>): Promise<Result> {
+    for (;;) {
+      this.signal.throwIfAborted();
+      try {
+        const result = await work();
+        this.goOn();
+        return result;
+      } catch (error) {
+        if (!isPassing(error)) throw error;
+        this.waitFor(error as Error);
+      }
+      await this.pause();
+    }
+  }
+
+  /** A while; shorter when the signal aborts. */
+  async pause(ms: number = RETRY_MS): Promise<void> {
+    const { signal } = this;
+    if (signal.aborted) return;
+    const over = Promise.withResolvers<void>();
+    const timer = setTimeout(over.resolve, ms);
+    signal.addEventListener('abort', () => over.resolve(), { once: true });
+    await over.promise;
+    clearTimeout(timer);
+  }
+
+  #renewIn(ms: number): void {
+    if (this.#isStopped || this.signal.aborted) return;
+    this.#timer = setTimeout(() => void this.#renew(), ms);
+  }
+
+  async #renew(): Promise<void> {
+    const { store, job, leaseMs, heartbeatMs } = this.#options;
+    // The store counts from when it writes, which is later: here the lease never seems longer than it is.
+    const endsAt = this.#now() + leaseMs;
+    try {
+      await store.renewLease(job.id, job.fencingToken, leaseMs);
+      this.#endsAt = endsAt;
+      this.#renewalFault = null;
+      this.#renewIn(heartbeatMs);
+    } catch (error) {
+      if (!isPassing(error)) this.abort(error);
+      else if (this.#now() < this.#endsAt) {
+        this.#renewalFault = error as Error;
+        this.#renewIn(Math.min(RETRY_MS, this.#endsAt - this.#now()));
+      } else {
+        this.abort(new StoreError('store.lease_lost', 'the lease ended while the store could not be written'));
+      }
+    }
+  }
+}

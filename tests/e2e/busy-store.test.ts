@@ -1,0 +1,65 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+
+import { afterAll, beforeAll, expect, it } from 'vitest';
+
+import { Trainyard } from '@trainyard/sdk';
+
+import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import { scoredGroup } from '../support/groups.ts';
+
+/** Another process has the write lock of the database for longer than a request waits. */
+
+let service: OwnService;
+let client: Trainyard;
+let base: string;
+
+beforeAll(async () => {
+  service = await ownService();
+  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
+  base = (await client.listModels()).data[0]!.id;
+});
+
+afterAll(async () => {
+  await service.close();
+});
+
+it('refuses what writes, answers what reads, and the running job goes on when the lock is gone', async () => {
+  const model = await client.registerModel({ project: 'busy', name: 'waits', baseModel: base });
+  const groups = [await scoredGroup(client, 'waits', { maxTokens: 4 })];
+  const job = await client.createTrainingJob(model.id, groups, { learning_rate: 1e-4 });
+  for await (const event of client.watchTrainingJob(job.id)) if (event.type === 'training_started') break;
+
+  const other = new DatabaseSync(join(service.dataDirectory, 'trainyard.sqlite'), { timeout: 60_000 });
+  other.exec('begin immediate');
+  const refused = fetch(`${service.url}/preview/models`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${service.apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ project: 'busy', name: 'late', base_model: base }),
+  });
+  // Each of these would wait for the lock's end if anything blocked the event loop.
+  let isRefused = false;
+  void refused.finally(() => (isRefused = true));
+  const told = new Set<string>();
+  while (!isRefused) {
+    const health = await fetch(`${service.url}/health`);
+    expect(health.status).toBe(200);
+    const text = await health.text();
+    expect(text).not.toContain(service.dataDirectory);
+    if (text.includes('degraded')) told.add(text.replaceAll(/\d+/g, 'N'));
+  }
+  const response = await refused;
+  expect([response.status, response.headers.get('retry-after')]).toEqual([503, '1']);
+  const body = await response.text();
+  expect(JSON.parse(body).error).toMatchObject({ code: 'store.busy' });
+  expect(body).not.toContain(service.dataDirectory);
+  // Said while it lasted.
+  expect([...told].join()).toContain('another process has had the lock of the database for N s');
+  // Whether a step ended meanwhile or not, the job has not failed.
+  other.exec('rollback');
+  other.close();
+
+  expect(await client.waitForTraining(job.id)).toHaveLength(1);
+  const { data } = await client.listTrainingEvents(job.id);
+  expect(data.map((event) => event.type)).toEqual(['training_started', 'gradient_step', 'training_ended']);
+}, 240_000);

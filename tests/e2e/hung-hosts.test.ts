@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+
+import { Trainyard } from '@trainyard/sdk';
+
+import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import { scoredGroup } from '../support/groups.ts';
+import { hostOf } from '../support/processes.ts';
+
+/** A host that is stopped does nothing and dies of nothing: the service has to notice, end it and start another. */
+
+let service: OwnService;
+let client: Trainyard;
+let base: string;
+
+beforeAll(async () => {
+  service = await ownService();
+  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
+  base = (await client.listModels()).data[0]!.id;
+});
+
+afterAll(async () => {
+  await service.close();
+});
+
+const hello = () => client.chat({ model: base, messages: [{ role: 'user', content: 'Hello' }], max_tokens: 3 });
+
+/** What `/health` says until it is healthy again, numbers left out. */
+async function toldUntilHealthy(): Promise<string[]> {
+  const told = new Set<string>();
+  for (;;) {
+    const response = await fetch(`${service.url}/health`);
+    const { status, reasons } = (await response.json()) as {
+      status: string;
+      reasons: { part: string; reason: string }[];
+    };
+    if (status === 'healthy' && told.size > 0) return [...told];
+    for (const { part, reason } of reasons) told.add(`${part}: ${reason.replaceAll(/\d+/g, 'N')}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+it('a stopped engine host ends its requests with one clear error each and is replaced', async () => {
+  await hello();
+  const response = await fetch(`${service.url}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${service.apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      model: base,
+      messages: [{ role: 'user', content: 'Count.' }],
+      max_tokens: 4_000,
+      ignore_eos: true,
+      stream: true,
+    }),
+  });
+  // The first byte of the answer comes with its first token: the host is at work.
+  expect(response.status).toBe(200);
+  const stopped = hostOf(service.pid, 'engine');
+  process.kill(stopped, 'SIGSTOP');
+  const told = toldUntilHealthy();
+  const events = (await response.text()).trim().split('\n\n');
+  const errors = events.filter((event) => event.startsWith('data: {"error"'));
+  expect(errors).toHaveLength(1);
+  const { error } = JSON.parse(errors[0]!.slice(6)) as { error: { code: string; message: string } };
+  expect(error.code).toBe('engine.host_lost');
+  expect(error.message).toContain('it gave no sign of life for');
+  expect(events.at(-1)).toBe('data: [DONE]');
+  expect((await hello()).usage.completion_tokens).toBeGreaterThan(0);
+  expect(await told).toContain('inference: no sign of life for N s');
+  expect(hostOf(service.pid, 'engine')).not.toBe(stopped);
+}, 240_000);
+
+it('a stopped trainer host loses the cores, sampling goes on, and so does the job', async () => {
+  const model = await client.registerModel({ project: 'hung', name: 'stopped', baseModel: base });
+  const group = await scoredGroup(client, 'stopped', { maxTokens: 4 });
+  const job = await client.createTrainingJob(model.id, [group], { learning_rate: 1e-4 });
+  for await (const event of client.watchTrainingJob(job.id)) if (event.type === 'training_started') break;
+  const stopped = hostOf(service.pid, 'trainer');
+  process.kill(stopped, 'SIGSTOP');
+  const told = toldUntilHealthy();
+  expect((await hello()).usage.completion_tokens).toBeGreaterThan(0);
+  expect(await told).toContain('training: no sign of life for N s');
+  expect(hostOf(service.pid, 'trainer')).not.toBe(stopped);
+  expect(await client.waitForTraining(job.id)).toHaveLength(1);
+}, 240_000);
