@@ -7,8 +7,11 @@ const MODEL_TESTS = '**/*.model.test.ts';
 const TORCH_TESTS = '**/*.torch.test.ts';
 const NEVER = ['**/node_modules/**', '**/fixtures/**'];
 
+/** What a test takes at most is no question of speed: the limit ends those that hang, on a machine that does a dozen other things too. */
+const HANGS_AFTER_MS = 120_000;
+
 /** Files that run alone and isolated: native code that crashes takes one file with it, and each of them may use all cores. */
-const ALONE = { isolate: true, fileParallelism: false, testTimeout: 120_000, hookTimeout: 120_000 } as const;
+const ALONE = { isolate: true, fileParallelism: false } as const;
 
 const PROJECTS: TestProjectInlineConfiguration['test'][] = [
   // Not isolated: one worker runs many files, which saves the start of a process for each.
@@ -37,6 +40,8 @@ export default defineConfig({
   test: {
     pool: 'forks',
     execArgv: ['--conditions=@trainyard/source'],
+    testTimeout: HANGS_AFTER_MS,
+    hookTimeout: HANGS_AFTER_MS,
     // The projects run one after the other (groupOrder), so that nothing competes with a model test.
     projects: PROJECTS.map((test, groupOrder) => ({ extends: true, test: { ...test, sequence: { groupOrder } } })),
   },

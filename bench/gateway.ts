@@ -64,7 +64,7 @@ async function measureToken(client: Trainyard): Promise<number> {
 const instantBackend: InferenceBackend = {
   baseModel: { id: 'instant', contextLength: 8_192, vocabSize: 49_152 },
   checkRoom: () => {},
-  isHealthy: () => true,
+  trouble: () => null,
   stats: () => null,
   tokenize: async () => ({ tokenIds: [1, 2, 3], texts: null }),
   detokenize: async () => 'words',
@@ -86,4 +86,4 @@ const instantBackend: InferenceBackend = {
   },
 };
 
-const idleQueue = { notify: () => undefined, stopJob: async () => undefined, isHealthy: () => true };
+const idleQueue = { notify: () => undefined, stopJob: async () => undefined, trouble: () => null };

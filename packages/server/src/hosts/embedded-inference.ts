@@ -77,13 +77,9 @@ export class EmbeddedInference implements InferenceBackend {
     await this.#host.close();
   }
 
-  trouble(): string | null {
-    return this.#host.trouble;
-  }
-
   /** Asks the engine itself. @returns why it cannot be relied on now, or null */
   async trouble(): Promise<string | null> {
-    if (!this.#host.isReady) return 'the inference engine is being restarted';
+    if (this.#host.trouble !== null) return this.#host.trouble;
     const took = await this.#roundTrips.measure(() => this.#host.send({ kind: 'ping' }));
     return took === null ? `the inference engine did not answer within ${ROUND_TRIP_MS} ms` : null;
   }
