@@ -312,8 +312,8 @@ export class Trainyard {
   /** Whether all parts of the service work as they should. */
   async isHealthy(options: CallOptions = {}): Promise<boolean> {
     const response = await this.#connection.send('/health', { signal: options.signal ?? null });
-    const text = await response.text();
-    return response.ok && !text.includes('"status":"degraded"' satisfies `"status":"${Health['status']}"`);
+    const health = (await response.json().catch(() => null)) as Health | null;
+    return response.ok && health?.status !== 'degraded';
   }
 
   async #call<Answer>(method: string, path: string, options: RequestOptions): Promise<Answer> {
