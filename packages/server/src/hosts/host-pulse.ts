@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 
 import { LIFE_SIGN_MS } from './life-signs.ts';
-import { DEFAULT_WATCH_LIMITS, HostWatch, type WatchLimits } from './host-watch.ts';
+import { HostWatch, type WatchLimits } from './host-watch.ts';
 
 /** What one look counts at most: when more has passed, this process was itself stopped, asleep or starved. */
 const MAX_LOOK_MS = 2 * LIFE_SIGN_MS;
@@ -12,7 +12,7 @@ export interface HostPulseOptions {
   readonly isReady: () => boolean;
   /** the host must be ended; called once */
   readonly onHung: (reason: string) => void;
-  readonly limits?: WatchLimits;
+  readonly limits: WatchLimits;
   /** monotonic milliseconds, default `performance.now` */
   readonly now?: () => number;
 }
@@ -22,7 +22,7 @@ export class HostPulse {
   readonly #watch: HostWatch;
   readonly #timer: NodeJS.Timeout;
 
-  constructor({ signs, isReady, onHung, limits = DEFAULT_WATCH_LIMITS, now }: HostPulseOptions) {
+  constructor({ signs, isReady, onHung, limits, now }: HostPulseOptions) {
     const clock = now ?? (() => performance.now());
     this.#watch = new HostWatch(limits);
     let rest = '';

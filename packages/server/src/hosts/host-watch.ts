@@ -12,7 +12,7 @@ export interface LifeSign {
 
 /** Milliseconds in which the watcher itself ran: time in which it was stopped, asleep or starved counts for nobody. */
 export interface WatchLimits {
-  /** until the first sign: starting a process and reading its modules, on a machine that does a dozen other things */
+  /** until the first sign, or until it is ready: starting a process and reading its modules, on a machine that does a dozen other things */
   readonly firstSignMs: number;
   /** between two signs. The thread that sends them sleeps, so it gets its turn also on a busy machine: longer means that the process is stopped. */
   readonly silenceMs: number;
@@ -40,6 +40,7 @@ export class HostWatch {
   readonly #limits: WatchLimits;
   #last: LifeSign | null = null;
   #silentMs = 0;
+  #wasReady = false;
   /** since the main thread's last event */
   #blockedMs = 0;
   /** since the slice in hand began */
@@ -49,7 +50,7 @@ export class HostWatch {
   /** processor time that is spoken for: all up to then, and what the signs took since */
   #countedCpuMs = 0;
 
-  constructor(limits: WatchLimits = DEFAULT_WATCH_LIMITS) {
+  constructor(limits: WatchLimits) {
     this.#limits = limits;
   }
 
@@ -74,9 +75,12 @@ export class HostWatch {
    */
   passed(ms: number, isReady: boolean): string | null {
     const { firstSignMs, silenceMs, idleMs, turnMs } = this.#limits;
+    // To say that it is ready is a sign too.
+    if (isReady && !this.#wasReady) this.#silentMs = 0;
+    this.#wasReady = isReady;
     this.#silentMs += ms;
     // A silent host says nothing of its turns either.
-    if (this.#silentMs > (this.#last === null ? firstSignMs : silenceMs))
+    if (this.#silentMs > (this.#last === null && !isReady ? firstSignMs : silenceMs))
       return `it gave no sign of life for ${seconds(this.#silentMs)}`;
     if (this.#last === null) return null;
     this.#blockedMs += ms;

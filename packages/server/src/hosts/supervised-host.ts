@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream';
 import { ServerError } from '../errors.ts';
 import { childEnvironment } from './child-environment.ts';
 import { HostPulse } from './host-pulse.ts';
+import { DEFAULT_WATCH_LIMITS, type WatchLimits } from './host-watch.ts';
 import { LIFE_SIGNS_FD } from './life-signs.ts';
 import type { HostFailure } from './messages.ts';
 
@@ -30,6 +31,8 @@ export interface SupervisedHostOptions<Message extends HostMessage> {
   /** it gave no sign of life for too long, and is killed now; `onLost` follows when it is gone */
   readonly onHung?: () => void;
   readonly log: (line: string) => void;
+  /** what counts as hanging, default `DEFAULT_WATCH_LIMITS` */
+  readonly watchLimits?: WatchLimits;
 }
 
 /**
@@ -125,6 +128,7 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     const pulse = new HostPulse({
       signs: child.stdio[LIFE_SIGNS_FD] as Readable,
       isReady: () => this.#isReady,
+      limits: this.#options.watchLimits ?? DEFAULT_WATCH_LIMITS,
       onHung: (reason) => {
         hungBecause = reason;
         this.#options.onHung?.();

@@ -12,7 +12,7 @@ export class LockQueue {
   readonly #waitMs: number;
   readonly #waiting: Waiter[] = [];
   #pauseMs = FIRST_PAUSE_MS;
-  #timer: NodeJS.Timeout | NodeJS.Immediate | null = null;
+  #isTrying = false;
   /** On the clock of `performance.now()`: when the lock was first found taken, since it was last free. */
   #busySince = 0;
 
@@ -50,13 +50,14 @@ export class LockQueue {
       const deadline = now + this.#waitMs;
       const run = (): void => resolve(attempt());
       this.#waiting.push({ run, reject, deadline });
-      this.#timer ??= setTimeout(() => this.#tryFirst(), this.#pauseMs);
+      if (!this.#isTrying) setTimeout(() => this.#tryFirst(), this.#pauseMs);
+      this.#isTrying = true;
     });
   }
 
   #tryFirst(): void {
-    this.#timer = null;
     const first = this.#waiting[0];
+    this.#isTrying = first !== undefined;
     if (first === undefined) return;
     try {
       first.run();
@@ -67,14 +68,14 @@ export class LockQueue {
       if (isBusy(error)) {
         this.#giveUpLate(error);
         this.#pauseMs = Math.min(2 * this.#pauseMs, MAX_PAUSE_MS);
-        if (!this.isEmpty) this.#timer = setTimeout(() => this.#tryFirst(), this.#pauseMs);
+        setTimeout(() => this.#tryFirst(), this.#pauseMs);
         return;
       }
       this.#waiting.shift();
       first.reject(error);
     }
     // One commit a turn of the event loop: each waits for the disk.
-    if (!this.isEmpty) this.#timer = setImmediate(() => this.#tryFirst());
+    setImmediate(() => this.#tryFirst());
   }
 
   /** Deadlines are in order, as all wait equally long. */

@@ -1,0 +1,67 @@
+import { fileURLToPath } from 'node:url';
+
+import { expect, onTestFinished, test } from 'vitest';
+
+import type { IdleCommand, IdleMessage } from './idle-host.fixture.ts';
+import type { WatchLimits } from './host-watch.ts';
+import { SupervisedHost } from './supervised-host.ts';
+
+const LIMITS: WatchLimits = { firstSignMs: 600_000, silenceMs: 600_000, idleMs: 600_000, turnMs: 600_000 };
+
+/** A real process that is watched; `lives` gets the number of each of its processes, `losses` the reason of each end. */
+async function supervised(limits: Partial<WatchLimits>) {
+  const lives: number[] = [];
+  const losses: string[] = [];
+  let numHung = 0;
+  const host = new SupervisedHost<IdleCommand, IdleMessage>({
+    name: 'idle',
+    modulePath: fileURLToPath(new URL('./idle-host.fixture.ts', import.meta.url)),
+    options: {},
+    onMessage: ({ pid }) => lives.push(pid),
+    onHung: () => (numHung += 1),
+    onLost: (reason) => losses.push(reason),
+    log: () => {},
+    watchLimits: { ...LIMITS, ...limits },
+  });
+  onTestFinished(() => host.close());
+  await host.start();
+  return { host, lives, losses, numHung: () => numHung };
+}
+
+/** As long as it takes: a process starts slowly on a busy machine. */
+const until = (check: () => void) => expect.poll(() => (check(), true), { timeout: 100_000 }).toBe(true);
+
+test('a stopped process is ended and replaced, and its owner is told at once and once', async () => {
+  const { host, lives, losses, numHung } = await supervised({ silenceMs: 5_000 });
+  process.kill(lives[0]!, 'SIGSTOP');
+  await until(() => expect(lives.length).toBeGreaterThan(1));
+  expect(losses).toEqual([expect.stringMatching(/^it gave no sign of life for \d+ s and was ended$/)]);
+  expect(numHung()).toBe(1);
+  expect(host.trouble).toBeNull();
+});
+
+test('a process that is continued in time is left alone', async () => {
+  const { host, lives, losses } = await supervised({});
+  process.kill(lives[0]!, 'SIGSTOP');
+  await until(() => expect(host.trouble).toMatch(/no sign of life/));
+  process.kill(lives[0]!, 'SIGCONT');
+  await until(() => expect(host.trouble).toBeNull());
+  expect([lives.length, losses]).toEqual([1, []]);
+});
+
+test.each([
+  ['spin', { turnMs: 3_000 }, /^it took no message for \d+ s/],
+  ['wait', { idleMs: 3_000 }, /^it neither went on nor computed for \d+ s/],
+] as const)('a main thread that is blocked for ever (%s) ends its process', async (kind, limits, reason) => {
+  const { host, lives, losses } = await supervised(limits);
+  host.send({ kind });
+  await until(() => expect(lives.length).toBeGreaterThan(1));
+  expect(losses).toEqual([expect.stringMatching(reason)]);
+});
+
+test('a process that ends by itself tells how, without a word of its files', async () => {
+  const { lives, losses } = await supervised({});
+  process.kill(lives[0]!, 'SIGKILL');
+  await until(() => expect(lives.length).toBeGreaterThan(1));
+  expect(losses).toEqual(['it ended with SIGKILL']);
+});
