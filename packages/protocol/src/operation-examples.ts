@@ -354,7 +354,7 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
   },
   listKeys: { answer: { object: 'list', data: [apiKey] } },
   revokeKey: { path: { key_id: apiKey.id }, answer: { ...apiKey, revoked_at: 1_790_000_000 } },
-  health: { answer: { status: 'ok' } },
+  health: { answer: { status: 'healthy', reasons: [] } },
   systemCheck: {
     answer: {
       api: true,

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { ErrorBody } from '@trainyard/protocol';
+import type { Health } from '@trainyard/protocol';
 
 import { type Home, renderHomePage, renderHomeText } from '../pages/home-page.ts';
 import { makePage, sendPage } from '../pages/send-page.ts';
@@ -27,7 +27,10 @@ export function homeRoutes(app: FastifyInstance, parts: RouteParts): void {
 
 /** In the words of the route that tells it, so that the two always agree. */
 async function stateOf(app: FastifyInstance, { headers }: FastifyRequest): Promise<Home['state']> {
-  const { statusCode, body } = await app.inject({ url: '/v1/health', headers: { host: headers.host ?? 'localhost' } });
-  if (statusCode === 200) return { isHealthy: true, text: 'running' };
-  return { isHealthy: false, text: (JSON.parse(body) as Partial<ErrorBody>).error?.message ?? 'not ready' };
+  const { body } = await app.inject({ url: '/v1/health', headers: { host: headers.host ?? 'localhost' } });
+  const { status, reasons } = JSON.parse(body) as Partial<Health>;
+  if (status === 'healthy') return { isHealthy: true, text: 'running' };
+  // Without a status it is an error: the request itself was refused.
+  const troubles = (reasons ?? []).map(({ part, reason }) => `${part}: ${reason}`);
+  return { isHealthy: false, text: troubles.length === 0 ? 'not ready' : troubles.join('; ') };
 }
