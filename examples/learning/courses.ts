@@ -3,7 +3,9 @@ import type { Trainyard } from '@trainyard/sdk';
 import type { DemoTask } from '../demo/task.ts';
 import { extraction, EXTRACTION_LESSONS } from '../demo/tasks/extraction.ts';
 import { toolUse } from '../demo/tasks/tool-use.ts';
-import { yesNoMaybe } from '../demo/tasks/yes-no-maybe.ts';
+import { YES_NO_MAYBE_LESSONS, yesNoMaybe } from '../demo/tasks/yes-no-maybe.ts';
+
+type SftSettings = Parameters<Trainyard['createSftTrainingJob']>;
 
 /** A task, for how long, and what comes before it. */
 export interface Course {
@@ -15,24 +17,50 @@ export interface Course {
 
 export const COURSES: readonly Course[] = [
   { name: 'yes-no-maybe', task: yesNoMaybe, numSteps: 18 },
+  {
+    name: 'yes-no-maybe-after-sft',
+    task: yesNoMaybe,
+    numSteps: 8,
+    prepare: lessons('yes-no-maybe', YES_NO_MAYBE_LESSONS, {
+      config: { batch_size: 6, learning_rate: 1e-3 },
+      experimentalConfig: { epochs: 4 },
+    }),
+  },
   { name: 'extraction', task: extraction, numSteps: 12 },
   { name: 'tool-use', task: toolUse, numSteps: 10 },
-  { name: 'extraction-after-sft', task: extraction, numSteps: 8, prepare: teachByExample },
+  {
+    name: 'extraction-after-sft',
+    task: extraction,
+    numSteps: 8,
+    // Other people than those of the task: the format comes from examples, the rest from rewards.
+    prepare: lessons('extraction', EXTRACTION_LESSONS, { config: { batch_size: 4, learning_rate: 2e-4 } }),
+  },
 ];
 
-/** A supervised job on other people than those of the task: the format comes from examples, the rest from rewards. */
-async function teachByExample(client: Trainyard, model: { id: string; entity: string }): Promise<void> {
-  const artifact = await client.uploadArtifact(
-    { entity: model.entity, project: 'demo', name: 'extraction-lessons' },
-    EXTRACTION_LESSONS.map(({ prompt, reply }) => ({
-      messages: [
-        { role: 'user', content: prompt },
-        { role: 'assistant', content: reply },
-      ],
-    })),
-  );
-  const job = await client.createSftTrainingJob(model.id, artifact.url, { batch_size: 4, learning_rate: 2e-4 });
-  const steps = await client.waitForTraining(job.id);
-  const losses = steps.map(({ loss }) => loss?.toFixed(3)).join(', ');
-  console.log(`supervised job: ${steps.length} steps, loss ${losses}\n`);
+interface Lesson {
+  readonly prompt: string;
+  readonly reply: string;
+}
+
+/** A supervised job before the first rollouts. */
+function lessons(
+  name: string,
+  examples: readonly Lesson[],
+  { config, ...options }: { config: SftSettings[2] } & NonNullable<SftSettings[3]>,
+): NonNullable<Course['prepare']> {
+  return async (client, model) => {
+    const artifact = await client.uploadArtifact(
+      { entity: model.entity, project: 'demo', name: `${name}-lessons` },
+      examples.map(({ prompt, reply }) => ({
+        messages: [
+          { role: 'user', content: prompt },
+          { role: 'assistant', content: reply },
+        ],
+      })),
+    );
+    const job = await client.createSftTrainingJob(model.id, artifact.url, config, options);
+    const steps = await client.waitForTraining(job.id);
+    const losses = steps.map(({ loss }) => loss?.toFixed(3)).join(', ');
+    console.log(`supervised job: ${steps.length} steps on ${examples.length} lines, loss ${losses}\n`);
+  };
 }

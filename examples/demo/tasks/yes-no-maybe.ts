@@ -6,14 +6,21 @@ const WORD_ORDERS = [
   ['no', 'maybe', 'yes'],
 ];
 
+const PROMPTS = WORD_ORDERS.flatMap((words) => [
+  `respond with ${words.map((word) => `'${word}'`).join(', ')}`,
+  `just respond with ${words.join(', ')}`,
+]);
+
+/** Each prompt with each word, all three equally often: what may be answered, and nothing of which answer is the best. */
+export const YES_NO_MAYBE_LESSONS = WORD_ORDERS[0]!.flatMap((_, shift) =>
+  PROMPTS.map((prompt, index) => ({ prompt, reply: WORD_ORDERS[0]![(index + shift) % 3]! })),
+);
+
 /** ART's classic. Sparse: at the start almost no sample is one of the three words, so the first steps may show nothing. */
 export const yesNoMaybe = singleTurn({
   name: 'yes-no-maybe',
   summary: 'say "maybe" (1), rather than "no" (0.75) or "yes" (0.5)',
-  prompts: WORD_ORDERS.flatMap((words) => [
-    `respond with ${words.map((word) => `'${word}'`).join(', ')}`,
-    `just respond with ${words.join(', ')}`,
-  ]),
+  prompts: PROMPTS,
   maxTokens: 16,
   settings: { learning_rate: 5e-4 },
   reward(_promptIndex, answer) {
