@@ -1,39 +1,90 @@
 import { expect, it } from 'vitest';
 
+import type { WireTrajectoryGroup } from '@trainyard/protocol';
 import { Trainyard } from '@trainyard/sdk';
 
 import { ownService } from '../../scripts/own-service.ts';
 import { scoredGroup } from '../support/groups.ts';
 
-it('rollouts under a constraint begin off policy, by what the constraint forced; precalculated log-probabilities begin on policy', async () => {
+type Fields = NonNullable<NonNullable<Parameters<typeof scoredGroup>[2]>['fields']>;
+
+const CONSTRAINT = { structured_outputs: { regex: '(yes|no), (red|green|blue)' } };
+/** Ways to sample that are not the model's own distribution. */
+const WAYS: Readonly<Record<string, Fields>> = {
+  'a constraint': CONSTRAINT,
+  'a JSON schema': {
+    response_format: {
+      type: 'json_schema',
+      json_schema: {
+        name: 'word',
+        schema: { type: 'object', properties: { word: { type: 'string' } }, required: ['word'] },
+      },
+    },
+  } as Fields,
+  temperature: { temperature: 0.5 },
+  top_p: { top_p: 0.7 },
+  'top_k and min_p, hotter': { top_k: 20, min_p: 0.05, temperature: 1.4 },
+  'penalties and a bias': {
+    repetition_penalty: 1.3,
+    presence_penalty: 0.5,
+    frequency_penalty: 0.3,
+    logit_bias: { '198': 4, '28': -5 },
+  },
+  'all of it': { ...CONSTRAINT, temperature: 0.7, top_p: 0.9, repetition_penalty: 1.2 },
+};
+
+it('rollouts are trained under the distribution that they were drawn from, whatever changed it', async () => {
   const service = await ownService();
   try {
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
     const base = (await client.listModels()).data[0]!.id;
-    const models = await Promise.all(
-      ['sampled', 'precalculated'].map((name) => client.registerModel({ project: 'p', name, baseModel: base })),
-    );
-    const group = await scoredGroup(client, 'sampled', {
-      fields: { structured_outputs: { regex: '(yes|no), (red|green|blue)' } },
-    });
-    const train = async (modelId: string, precalculate: boolean) => {
-      const settings = { learning_rate: 1e-5, precalculate_logprobs: precalculate };
-      const job = await client.createTrainingJob(modelId, [group], settings);
-      const [step] = await client.waitForTraining(job.id);
-      return step as Record<string, number>;
-    };
-    const sampled = await train(models[0]!.id, false);
-    const precalculated = await train(models[1]!.id, true);
-    console.log(
-      `gap ${sampled['logprob_gap_mean']} and ${precalculated['logprob_gap_mean']}; ` +
-        `mean ratio ${sampled['ratio_mean']} and ${precalculated['ratio_mean']}`,
-    );
-    expect(sampled['logprob_gap_mean']).toBeGreaterThan(0.05);
-    expect(sampled['ratio_mean']).toBeLessThan(0.9);
-    expect(precalculated['logprob_gap_mean']).toBeCloseTo(sampled['logprob_gap_mean']!, 6);
-    expect(Math.abs(precalculated['ratio_mean']! - 1)).toBeLessThan(1e-4);
-    expect(Math.abs(precalculated['ratio_max']! - 1)).toBeLessThan(1e-4);
+    const model = (name: string) => client.registerModel({ project: 'p', name, baseModel: base });
+    const sampler = await model('sampler');
+    async function train(name: string, group: WireTrajectoryGroup) {
+      const { id } = await model(name);
+      const created = await client.createTrainingJob(id, [group], { learning_rate: 1e-3 });
+      const [metrics] = await client.waitForTraining(created.id);
+      return { metrics: metrics as Record<string, number>, job: await client.getTrainingJob(created.id) };
+    }
+    for (const [index, [way, fields]] of Object.entries(WAYS).entries()) {
+      const group = await scoredGroup(client, 'sampler', { fields, maxTokens: 16, seed: 100 * index });
+      const { metrics, job } = await train(`replayed-${index}`, group);
+      console.log(`${way}: gap ${metrics['logprob_gap_mean']}, mean ratio ${metrics['ratio_mean']}`);
+      expect(metrics['logprob_gap_mean'], way).toBeLessThan(3e-3);
+      expect(metrics['logprob_gap_max'], way).toBeLessThan(5e-2);
+      expect(job.counts).toMatchObject({ num_replayed_choices: 4, unreplayed_choices: {} });
+      expect(codesOf(job), way).toEqual([]);
+      if (fields !== CONSTRAINT) continue;
+      const told = await train('told', withoutRecords(group));
+      console.log(`${way}, without records: gap ${told.metrics['logprob_gap_mean']}`);
+      // What the client was told are the model's own log-probabilities, behind the mask of a constraint alone.
+      expect(told.metrics['logprob_gap_mean']).toBeGreaterThan(0.05);
+      expect(told.job.counts).toMatchObject({ num_replayed_choices: 0, unreplayed_choices: { unknown: 4 } });
+      expect(codesOf(told.job)).toContain('sampling_unknown');
+    }
+    const greedy = await scoredGroup(client, 'sampler', { fields: { temperature: 0 } });
+    const { job } = await train('greedy', greedy);
+    expect(job.counts).toMatchObject({ num_replayed_choices: 0, unreplayed_choices: { greedy: 4 } });
+    expect(codesOf(job)).toEqual(['temperature_not_replayed']);
+    expect(sampler.name).toBe('sampler');
   } finally {
     await service.close();
   }
-});
+}, 1_200_000);
+
+/** Of warnings that are not about the length of these replies, or about how little a constraint leaves open. */
+function codesOf({ warnings }: { warnings: readonly { code: string }[] }): string[] {
+  return warnings.map(({ code }) => code).filter((code) => code !== 'replies_cut_off' && code !== 'entropy_low');
+}
+
+/** As a client sends them that keeps tokens and log-probabilities alone. */
+function withoutRecords(group: WireTrajectoryGroup): WireTrajectoryGroup {
+  const trajectories = group.trajectories.map((trajectory) => ({
+    ...trajectory,
+    messages_and_choices: (trajectory.messages_and_choices ?? []).map((item) => {
+      const { record_id: _record, ...rest } = item as Record<string, unknown>;
+      return rest;
+    }),
+  }));
+  return { ...group, trajectories };
+}

@@ -1,4 +1,5 @@
 import type { TokenMatcher } from '@trainyard/constraints';
+import type { SamplingChanges } from '@trainyard/tokenizer';
 import type { Backlog } from './backlog.ts';
 import type { BadWords } from './bad-words.ts';
 import type { BeamSearch } from './beam-search.ts';
@@ -8,6 +9,7 @@ import type { EngineEvent, GenerateRequest, TokenFace, Usage } from './generate-
 import type { RunnerAdapter } from './model-runner.ts';
 import { PromptScorer } from './prompt-logprobs.ts';
 import type { ReplyReader } from './reply-reader.ts';
+import { samplingChanges } from './sampling-tracer.ts';
 import { StopStrings } from './stop-strings.ts';
 import type { TenantShare } from './tenant-share.ts';
 import type { ThinkingLimit } from './thinking-budget.ts';
@@ -66,6 +68,8 @@ export class ActiveRequest {
   /** Control tokens give no text. */
   readonly skipsSpecialTokens: boolean;
   readonly promptScorer: PromptScorer | null;
+  /** Null when nobody asks, or nothing changes the distribution. */
+  readonly samplingChanges: SamplingChanges | null;
   readonly #replyReader: ReplyReader | null;
   readonly #emit: (event: EngineEvent) => void;
   /** Outputs of choices that overtook the one which scores the prompt; null when nothing need wait for that. */
@@ -114,6 +118,7 @@ export class ActiveRequest {
     this.#replyReader = parts.replyReader;
     this.skipsSpecialTokens = (request.skipSpecialTokens ?? true) && parts.replyReader?.keepsSpecialTokens !== true;
     this.promptScorer = numPromptLogprobs === null ? null : new PromptScorer(promptIds, numPromptLogprobs);
+    this.samplingChanges = request.tracesSampling === true ? samplingChanges(this) : null;
     this.#behindScores = this.promptScorer !== null && request.promptLogprobsFirst === true ? [] : null;
     this.numUnfinished = isBeamSearch ? 1 : request.n;
     this.usage = { promptTokens: promptIds.length, completionTokens: 0, cachedTokens: 0 };

@@ -50,6 +50,7 @@ export class ChoiceSampler {
       key,
       numTop === null ? null : logprobsMode,
       this.#buffers,
+      choice.tracer,
     );
     if (token < 0) throw noTokenPossible(choice, row, adjustments);
     const logprobs =

@@ -1,7 +1,9 @@
+import type { ChoiceSampling } from '@trainyard/tokenizer';
 import type { ActiveRequest } from './active-request.ts';
 import type { EngineTokenizer } from './chat.ts';
 import { ConstraintGuide } from './constraint.ts';
 import { RandomStream } from './random.ts';
+import { SamplingTracer } from './sampling-tracer.ts';
 import { Sequence } from './sequence.ts';
 import { StopDetector } from './stop-detector.ts';
 import { ThinkingBudget } from './thinking-budget.ts';
@@ -12,6 +14,8 @@ export class Choice extends Sequence {
   readonly random: RandomStream;
   readonly stopDetector: StopDetector;
   readonly guide: ConstraintGuide | null;
+  /** Null unless the request wants to know what was drawn from, and that is not plainly the model's distribution. */
+  readonly tracer: SamplingTracer | null;
   readonly #thinking: ThinkingBudget | null;
   readonly #adjustments: TokenAdjustments;
   readonly #generatedCounts = new Map<number, number>();
@@ -35,6 +39,8 @@ export class Choice extends Sequence {
       tokenizer.createDecoder({ skipSpecial: owner.skipsSpecialTokens }),
     );
     this.guide = owner.constraint && new ConstraintGuide(owner.constraint.matcher, owner.constraint.start, tokenizer);
+    const { temperature } = request.sampling;
+    this.tracer = owner.samplingChanges === null || temperature === 0 ? null : new SamplingTracer(temperature);
     this.#thinking = owner.thinkingLimit && new ThinkingBudget(owner.thinkingLimit, tokenizer);
     this.#adjustments = {
       forced: null,
@@ -73,6 +79,16 @@ export class Choice extends Sequence {
       this.#generatedCounts.set(token, (this.#generatedCounts.get(token) ?? 0) + 1);
     }
     if (this.numSampled >= this.owner.minTokens) adjustments.masked = null;
+  }
+
+  /** How it was drawn; `undefined` when the request does not ask. */
+  get sampling(): ChoiceSampling | null | undefined {
+    const { samplingChanges: settings } = this.owner;
+    if (this.owner.request.tracesSampling !== true) return undefined;
+    if (settings === null) return null;
+    const trace = this.tracer?.finish() ?? null;
+    if (trace !== null) return { settings, trace, lost: null };
+    return { settings, trace, lost: this.tracer === null ? 'greedy' : 'too_large' };
   }
 
   close(): void {

@@ -308,12 +308,14 @@ export class Engine {
       return;
     }
     this.#scheduler.finish(choice, true);
+    const { sampling } = choice;
     owner.send({
       kind: 'finished',
       index,
       text,
       tokenIds: [token],
       logprobs,
+      ...(sampling === undefined ? {} : { sampling }),
       finishReason: finish.reason,
       stopReason: finish.stopReason,
     });

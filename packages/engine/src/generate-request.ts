@@ -1,4 +1,4 @@
-import type { ParsedReply, ReplyDelta, TemplateMessage, ToolDescription } from '@trainyard/tokenizer';
+import type { ChoiceSampling, ParsedReply, ReplyDelta, TemplateMessage, ToolDescription } from '@trainyard/tokenizer';
 import type { EngineErrorCode } from './errors.ts';
 
 /** One immutable adapter version: `digest` is its identity, `path` a GGUF adapter file. */
@@ -113,6 +113,8 @@ export interface GenerateRequest {
   promptLogprobs?: number | null;
   /** Default false. True tells them in `prompt_scored`, before the first output, in place of `completed`. */
   promptLogprobsFirst?: boolean;
+  /** Default false. True tells with the end of each choice what its tokens were drawn from. */
+  tracesSampling?: boolean;
   /** Lower runs first; equal priorities in order of arrival. */
   priority: number;
   /** Default true: control tokens give no text (ids and logprobs always keep them). */
@@ -208,6 +210,8 @@ export type EngineEvent =
       reply?: ReplyDelta;
       /** The whole reply in its parts; present when the request has a `reply`. */
       parsed?: ParsedReply;
+      /** When the request asks: how its tokens were drawn; null = plainly from the model's distribution. */
+      sampling?: ChoiceSampling | null;
       finishReason: FinishReason;
       stopReason: string | number | null;
     }

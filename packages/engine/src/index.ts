@@ -25,7 +25,7 @@ export type {
   TopLogprob,
   Usage,
 } from './generate-request.ts';
-export type { ParsedReply, ReplyDelta, ToolCallDelta, ToolDescription } from '@trainyard/tokenizer';
+export type { ChoiceSampling, ParsedReply, ReplyDelta, ToolCallDelta, ToolDescription } from '@trainyard/tokenizer';
 export { KvFullError, StepBatch } from './model-runner.ts';
 export type { ModelRunner, RunnerAdapter } from './model-runner.ts';
 export { LlamaRunner } from './llama-runner.ts';

@@ -1,5 +1,6 @@
 import type { LogprobsMode } from './generate-request.ts';
 import type { DrawKey } from './random.ts';
+import type { DrawnFrom, SamplingTracer } from './sampling-tracer.ts';
 import { argmax, drawFromRow, logSumExp, RowScan, scanMaxima, scanSums } from './softmax.ts';
 import { adjustLogits, isNeutral, UndoLog } from './token-adjustments.ts';
 import type { TokenAdjustments } from './token-adjustments.ts';
@@ -32,6 +33,7 @@ export class SamplerBuffers {
  *   otherwise it is adjusted and put back, so that after the call it holds the raw logits again.
  * @param key the draw's random numbers; unused when greedy
  * @param logprobs which distribution's log Σ exp is wanted; null = none
+ * @param tracer is told what the token was drawn from; null = nobody is. Not with temperature 0.
  * @returns the token, and log Σ exp of what `row` holds now (NaN when not wanted); token -1 when no token is possible
  */
 export function sampleToken(
@@ -41,12 +43,14 @@ export function sampleToken(
   key: DrawKey,
   logprobs: LogprobsMode | null,
   buffers: SamplerBuffers,
+  tracer: SamplingTracer | null = null,
 ): { token: number; logSumExp: number } {
   const { scan, undo } = buffers;
   const isAdjusted = !isNeutral(adjustments);
   if (isAdjusted) adjustLogits(row, adjustments, undo);
   scanMaxima(row, scan);
   const { token, threshold } = chooseToken(row, settings, key, buffers);
+  if (token >= 0 && tracer !== null) tracer.add(row, token, scan.maximum, drawnFrom(settings, threshold, buffers));
   if (logprobs === 'processed' && token >= 0) {
     undo.forget();
     return { token, logSumExp: processRow(row, threshold, settings.temperature, scan) };
@@ -57,6 +61,14 @@ export function sampleToken(
   // A plain draw at temperature 1 has summed the raw distribution already.
   if (isAdjusted || settings.temperature !== 1 || isTruncated(settings)) scanSums(scan, 1);
   return { token, logSumExp: logSumExp(scan) };
+}
+
+/** After a draw: of truncated rows the candidates are still there, of others the sums. */
+function drawnFrom(settings: SamplingSettings, threshold: number, { scan, candidates }: SamplerBuffers): DrawnFrom {
+  if (!isTruncated(settings)) return { total: scan.total };
+  if (threshold > -Infinity) return { keptIds: candidates.ids.subarray(0, candidates.count) };
+  scanSums(scan, 1 / settings.temperature); // truncation that took nothing away
+  return { total: scan.total };
 }
 
 /** @returns `threshold`: tokens below it were removed */

@@ -14,6 +14,16 @@ export interface NewChoiceRecord {
   tokenIds: Int32Array;
   /** Of the raw model; shape as `tokenIds`. */
   logprobs: Float32Array;
+  /** How the tokens were drawn: null = plainly from the model's distribution; absent = not known. */
+  sampling?: RecordedSampling | null;
+}
+
+/** Kept as it is; `settings` and `lost` are written as JSON. */
+export interface RecordedSampling {
+  settings: object;
+  /** Null: it cannot be computed again, for the reason that `lost` is. */
+  trace: { logprobs: Float32Array; kept: Uint8Array } | null;
+  lost: string | null;
 }
 
 export interface ChoiceRecord extends NewChoiceRecord {

@@ -1,5 +1,5 @@
 export type { Blobs, BlobSource } from './blobs.ts';
-export type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord } from './choice-record.ts';
+export type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord, RecordedSampling } from './choice-record.ts';
 export { StoreError, type StoreErrorCode } from './errors.ts';
 export { FolderBlobs } from './folder-blobs.ts';
 export { isDamagedSecret } from './key-secret.ts';

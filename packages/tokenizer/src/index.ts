@@ -3,6 +3,15 @@ export { ChatTemplate, type ChatTemplateOptions, type RenderedPrompt, type Rende
 export type { ToolSupport } from './tools/tool-support.ts';
 export { renderHistory, type ChoiceItem, type HistoryItem } from './render-history.ts';
 export { renderSupervised, type SupervisedOptions } from './render-supervised.ts';
+export {
+  changesDistribution,
+  MAX_TRACE_BYTES,
+  type ChoiceSampling,
+  type LostTrace,
+  type SamplingChanges,
+  type SamplingTrace,
+} from './choice-sampling.ts';
+export { isKept, KeptTokensWriter, readKeptTokens, type KeptTokens } from './kept-tokens.ts';
 export { splitterPatterns } from './splitters.ts';
 export type { StreamDecoder } from './stream-decoder.ts';
 export type { ContentFormat, ContentPart, TemplateMessage } from './template-message.ts';

@@ -1,4 +1,5 @@
 import type { ChatTemplate, RenderOptions } from './chat-template.ts';
+import type { ChoiceSampling } from './choice-sampling.ts';
 import type { PromptRenderer } from './prompt-renderer.ts';
 import type { TemplateMessage } from './template-message.ts';
 import { defaultTemplateVariables } from './template-variables.ts';
@@ -18,6 +19,8 @@ export interface ChoiceItem {
   logprobs: Float32Array;
   /** The prompt's ids at inference, if known. Default: what the template gives for the messages before. */
   promptTokenIds?: Int32Array;
+  /** How it was drawn: null = plainly from the model's distribution; absent = not known. */
+  sampling?: ChoiceSampling | null;
   /** Why it ended, as inference said: `length` when it was cut off. Default: not known. */
   finishReason?: string;
 }
@@ -72,7 +75,7 @@ export function renderHistory(
     } else {
       sequence.addContext(withoutRepeatedEnd(renderer.encode(between), open.choice, template.tokenizer));
     }
-    sequence.addChoice(choice.tokenIds, choice.logprobs, promptIds);
+    sequence.addChoice(choice, promptIds);
     open = { index, choice, prompt };
   }
   return sequences.map((builder) => builder.build());

@@ -1,3 +1,5 @@
+import type { ChoiceItem } from './render-history.ts';
+
 /** Token ids as the trainer sees them: which were sampled, and how likely they were then. All arrays have shape `[T]`. */
 export interface TrainingSequence {
   tokenIds: Int32Array;
@@ -7,6 +9,8 @@ export interface TrainingSequence {
   oldLogprobs: Float32Array;
   /** Sampled choices inside. */
   numChoices: number;
+  /** These choices in order, and where their tokens begin. */
+  choices: readonly { start: number; choice: ChoiceItem }[];
   /**
    * Choices, after the first, whose prompt at inference had other token ids than the prefix they have here: the same text cut into tokens
    * differently when it was rendered again, or a tool call that the template writes in its own way.
@@ -19,7 +23,7 @@ export class SequenceBuilder {
   readonly #tokenIds: number[] = [];
   readonly #lossMask: number[] = [];
   readonly #oldLogprobs: number[] = [];
-  #numChoices = 0;
+  readonly #choices: { start: number; choice: ChoiceItem }[] = [];
   #numDivergentPrompts = 0;
 
   /** Text of the template: context only. */
@@ -28,10 +32,11 @@ export class SequenceBuilder {
   }
 
   /** @param inferencePrompt the ids the choice was sampled after, compared with what stands here */
-  addChoice(tokenIds: Int32Array, logprobs: Float32Array, inferencePrompt: Int32Array): void {
+  addChoice(choice: ChoiceItem, inferencePrompt: Int32Array): void {
+    const { tokenIds, logprobs } = choice;
     if (!this.#equals(inferencePrompt)) this.#numDivergentPrompts++;
+    this.#choices.push({ start: this.#tokenIds.length, choice });
     tokenIds.forEach((id, index) => this.#add(id, 1, logprobs[index] ?? Number.NaN));
-    this.#numChoices++;
   }
 
   build(): TrainingSequence {
@@ -39,7 +44,8 @@ export class SequenceBuilder {
       tokenIds: Int32Array.from(this.#tokenIds),
       lossMask: Uint8Array.from(this.#lossMask),
       oldLogprobs: Float32Array.from(this.#oldLogprobs),
-      numChoices: this.#numChoices,
+      numChoices: this.#choices.length,
+      choices: this.#choices,
       numDivergentPrompts: this.#numDivergentPrompts,
     };
   }

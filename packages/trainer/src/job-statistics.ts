@@ -51,6 +51,8 @@ export function startedData(
     num_truncated_choices: report.numTruncatedChoices,
     num_divergent_prompts: report.numDivergentPrompts,
     num_choices_with_other_text: report.numChoicesWithOtherText,
+    num_replayed_choices: report.sampling.numReplayed,
+    unreplayed_choices: report.sampling.unreplayed,
     group_outcomes: report.groupOutcomes,
     dropped_groups: report.droppedGroups,
     dropped_trajectories: report.droppedTrajectories,

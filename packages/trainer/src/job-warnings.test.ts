@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { resolveTrainingConfig, type TrainingConfigInput } from './config.ts';
+import type { SamplingReport } from './choice-replay.ts';
 import type { WarningCode } from './job-warning.ts';
 import { startWarnings, withStepWarnings } from './job-warnings.ts';
 import { learningRateWarnings, suitableLearningRate } from './learning-rate-rule.ts';
@@ -9,8 +10,14 @@ import type { TrajectoryGroup } from './trajectory.ts';
 
 const SMOL = { name: 'llama', hiddenSize: 576 };
 
-function atStart(groups: readonly TrajectoryGroup[], input: TrainingConfigInput = { learningRate: 1e-3 }) {
-  return startWarnings(groups, { config: resolveTrainingConfig(input), architecture: SMOL });
+const PLAIN: SamplingReport = { numChoices: 8, numReplayed: 0, unreplayed: {}, changes: {} };
+
+function atStart(
+  groups: readonly TrajectoryGroup[],
+  input: TrainingConfigInput = { learningRate: 1e-3 },
+  sampling: SamplingReport = PLAIN,
+) {
+  return startWarnings(groups, { config: resolveTrainingConfig(input), architecture: SMOL, sampling });
 }
 const codes = (warnings: readonly { code: WarningCode }[]) => warnings.map(({ code }) => code);
 
@@ -74,6 +81,20 @@ it('warns when many choices were cut off, by what inference said', () => {
   expect(atStart([group(cut('x'), cut('y'), ...whole)])).toMatchObject([{ code: 'replies_cut_off', value: 2 / 11 }]);
 });
 
+it('warns of choices that were drawn otherwise than they are trained, by what changed their distribution', () => {
+  const unreplayed = { greedy: 2, too_large: 1, unknown: 3 };
+  const changes = { temperature: 2, truncation: 1, constraint: 1, penalties: 1 };
+  const warnings = atStart([], undefined, { numChoices: 8, numReplayed: 2, unreplayed, changes });
+  expect(warnings.map(({ code, value }) => [code, value])).toEqual([
+    ['temperature_not_replayed', 2],
+    ['truncation_not_replayed', 1],
+    ['constraint_not_replayed', 1],
+    ['penalties_not_replayed', 1],
+    ['sampling_unknown', 3],
+  ]);
+  expect(warnings[0]!.message).toContain('2 greedy, 1 with too large a record');
+});
+
 describe('gradient steps', () => {
   function warningsOf(steps: readonly Record<string, number>[], input: TrainingConfigInput = {}) {
     const events: TrainerEvent[] = [];
@@ -93,6 +114,19 @@ describe('gradient steps', () => {
   it('warn of a policy far from the base model', () => {
     expect(warningsOf([{ kl_base: 0.4 }])).toEqual([]);
     expect(warningsOf([{ kl_base: 2.5 }])).toMatchObject([{ code: 'far_from_base', value: 2.5 }]);
+  });
+
+  it('warn of tokens that are too likely to have been drawn from the policy', () => {
+    const step = { surprisal_excess: -0.3, surprisal_excess_error: 0.02, num_trainable_tokens: 500 };
+    expect(warningsOf([step])).toMatchObject([{ code: 'sampling_sharper', value: -0.3 }]);
+    for (const other of [
+      { ...step, surprisal_excess: 0.3 },
+      { ...step, surprisal_excess: -0.02, surprisal_excess_error: 0.001 },
+      { ...step, surprisal_excess_error: 0.1 },
+      { ...step, num_trainable_tokens: 20 },
+    ])
+      expect(warningsOf([other])).toEqual([]);
+    expect(warningsOf([{}, step])).toEqual([]);
   });
 
   it('warn at the end of a clip of sequence ratios that never acts', () => {

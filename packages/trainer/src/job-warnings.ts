@@ -3,6 +3,7 @@ import type { TrainingConfig } from './config.ts';
 import type { JobWarning, WarningCode } from './job-warning.ts';
 import { learningRateWarnings } from './learning-rate-rule.ts';
 import type { Architecture } from './model/architecture.ts';
+import type { SamplingReport, UnreplayedChange } from './choice-replay.ts';
 import type { TrainerEvent } from './training-job.ts';
 import type { TrajectoryGroup } from './trajectory.ts';
 
@@ -14,21 +15,68 @@ const MANY_CUT_OFF = 0.1;
 const LOW_ENTROPY = 0.01;
 /** Nats a token: each token is e times likelier here than for the base model, in the geometric mean. */
 const FAR_FROM_BASE = 1;
+/** Nats a token; standard errors; tokens: a smaller lack of surprise is chance, or the choice of what is trained. */
+const SHARPER = 0.03;
+const SURPRISAL_ERRORS = 6;
+const SURPRISAL_TOKENS = 64;
 /** Ratios of whole sequences are means over their tokens: within 1e-3 of 1, so that a wider clip does nothing. */
 const WIDEST_SEQUENCE_CLIP = 0.01;
 
 /** What can be said before the first gradient step. */
 export function startWarnings(
   groups: readonly TrajectoryGroup[],
-  { config, architecture }: { config: TrainingConfig; architecture: Pick<Architecture, 'name' | 'hiddenSize'> },
+  {
+    config,
+    architecture,
+    sampling,
+  }: {
+    config: TrainingConfig;
+    architecture: Pick<Architecture, 'name' | 'hiddenSize'>;
+    sampling: SamplingReport;
+  },
 ): JobWarning[] {
   return [
     ...learningRateWarnings([config.learningRate], architecture),
     ...equalRewardWarnings(groups),
     ...cutOffWarnings(groups),
     ...truncationWarnings(config),
+    ...samplingWarnings(sampling),
   ];
 }
+
+/** What was drawn otherwise than it is trained. */
+function samplingWarnings({ numChoices, unreplayed, changes }: SamplingReport): JobWarning[] {
+  const { greedy = 0, too_large: tooLarge = 0, unreadable = 0, unknown = 0 } = unreplayed;
+  const reasons = `${greedy} greedy, ${tooLarge} with too large a record, ${unreadable} with an unreadable one`;
+  const warnings = Object.entries(CHANGES).flatMap(([change, { code, what }]): JobWarning[] => {
+    const count = changes[change as UnreplayedChange] ?? 0;
+    if (count === 0) return [];
+    return [
+      {
+        code,
+        message: `${count} of ${numChoices} choices were drawn ${what}, and are trained as if they had not been (not replayed: ${reasons})`,
+        value: count,
+        suggestion: 'sample with `temperature` 1 and without truncation; shorter replies keep records small',
+      },
+    ];
+  });
+  if (unknown > 0)
+    warnings.push({
+      code: 'sampling_unknown',
+      message: `of ${unknown} of ${numChoices} choices it is not known how they were drawn: they are trained as if plainly, at temperature 1`,
+      value: unknown,
+      suggestion:
+        'send choices as they were answered, with `record_id`, within the lifetime of records (`--choice-record-hours`); or sample at temperature 1 without truncation, constraint or penalties',
+    });
+  return warnings;
+}
+
+const CHANGES: Readonly<Record<UnreplayedChange, { code: WarningCode; what: string }>> = {
+  temperature: { code: 'temperature_not_replayed', what: 'at another `temperature` than 1' },
+  truncation: { code: 'truncation_not_replayed', what: 'with `top_p`, `top_k` or `min_p`' },
+  constraint: { code: 'constraint_not_replayed', what: 'under a constraint or from allowed tokens' },
+  penalties: { code: 'penalties_not_replayed', what: 'with `logit_bias` or penalties' },
+};
 
 function equalRewardWarnings(groups: readonly TrajectoryGroup[]): JobWarning[] {
   const comparable = groups.filter(({ trajectories }) => trajectories.length > 1);
@@ -102,6 +150,8 @@ export function withStepWarnings(
     if (event.kind !== 'gradient_step') return;
     const { metrics, index } = event;
     stepWarnings(metrics, config).forEach(warn);
+    // Later ones train a policy that the sampler had not.
+    if (index === 0) sharperWarnings(metrics).forEach(warn);
     hasClipped ||= (metrics['clip_fraction'] ?? 0) > 0;
     farthestRatio = Math.max(farthestRatio, Math.abs((metrics['ratio_max'] ?? 1) - 1));
     if (index === numSteps - 1 && !hasClipped) clipWarnings(config, farthestRatio).forEach(warn);
@@ -129,6 +179,24 @@ function stepWarnings(
         'read some rollouts: rewards may be earned by gibberish; `kl_penalty_coef` or a lower `learning_rate` holds it back, an earlier step undoes it',
     });
   return warnings;
+}
+
+function sharperWarnings(metrics: Readonly<Record<string, number>>): JobWarning[] {
+  const {
+    surprisal_excess: excess = 0,
+    surprisal_excess_error: error = 0,
+    num_trainable_tokens: numTokens = 0,
+  } = metrics;
+  if (numTokens < SURPRISAL_TOKENS || excess > -SHARPER || excess > -SURPRISAL_ERRORS * error) return [];
+  return [
+    {
+      code: 'sampling_sharper',
+      message: `sampled tokens are ${(-excess).toFixed(3)} nats less surprising than draws from the policy (standard error ${error.toFixed(3)}): they were drawn at a lower \`temperature\`, or truncated`,
+      value: excess,
+      suggestion:
+        'sample at temperature 1 without `top_p`, `top_k` and `min_p`; or send choices with their `record_id`, so that this is replayed',
+    },
+  ];
 }
 
 function clipWarnings(

@@ -20,6 +20,8 @@ const MAX_REPORTED_LOG_RATIO = 80;
  *   Absent when either side does not vary.
  * - `kl_sampler` (k3 = r - 1 - log r) and `kl_sampler_k1` (-log r): KL(sampler ‖ policy), r = new / sampled
  * - `logprob_gap_mean`, `_p99`, `_max`: |new - sampled|
+ * - `surprisal_excess`: mean of -new - entropy, nats: 0 for tokens that were drawn from the policy, below it for a sharper sampler;
+ *   `surprisal_excess_error`, its standard error
  * - `advantage_mean`: mean of weight · advantage, near 0 where whole groups are in the step
  * - `kl_policy_ref`: mean of new - reference, when there is a reference (sampled - reference with that source of the KL term), and
  *   `kl_policy_ref_k3`, the low-variance form of new against reference, never negative
@@ -69,7 +71,7 @@ function effectiveSampleSize(ratios: Float64Array): number {
   return squares > 0 ? (sum * sum) / squares : 0;
 }
 
-function samplerMetrics({ newLogprobs, sampledLogprobs }: LossInput): LossMetrics {
+function samplerMetrics({ newLogprobs, sampledLogprobs, entropies }: LossInput): LossMetrics {
   const known = Array.from(sampledLogprobs.keys()).filter((i) => !Number.isNaN(sampledLogprobs[i]));
   if (known.length === 0) return {};
   const logRatios = Float64Array.from(known, (i) => newLogprobs[i]! - sampledLogprobs[i]!);
@@ -80,6 +82,7 @@ function samplerMetrics({ newLogprobs, sampledLogprobs }: LossInput): LossMetric
     logprob_gap_mean: mean(gaps),
     logprob_gap_p99: gaps[Math.ceil(0.99 * gaps.length) - 1]!,
     logprob_gap_max: gaps.at(-1)!,
+    ...surprisal(Float64Array.from(known, (i) => -newLogprobs[i]! - entropies[i]!)),
   };
   const correlation = pearson(
     Float64Array.from(known, (i) => Math.exp(sampledLogprobs[i]!)),
@@ -87,6 +90,13 @@ function samplerMetrics({ newLogprobs, sampledLogprobs }: LossInput): LossMetric
   );
   if (correlation !== null) metrics['probs_corr'] = correlation;
   return metrics;
+}
+
+/** What a token says less what was to be expected of it has the mean 0, and is uncorrelated from token to token, when the policy drew it. */
+function surprisal(excesses: Float64Array): LossMetrics {
+  const excess = mean(excesses);
+  const variance = mean(excesses.map((value) => (value - excess) ** 2));
+  return { surprisal_excess: excess, surprisal_excess_error: Math.sqrt(variance / excesses.length) };
 }
 
 /** Pearson correlation in [-1, 1]; null where it is undefined: one side is constant, which its rounded mean would hide. */

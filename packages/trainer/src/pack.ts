@@ -1,4 +1,5 @@
 import { strict as assert } from 'node:assert';
+import { drawAt, rowReplay, type PlacedReplay, type TokenDraw } from './choice-replay.ts';
 import type { PackedRow } from './model/policy-model.ts';
 import { seededRandom, shuffled } from './random.ts';
 import { TokenTrie } from './token-trie.ts';
@@ -17,6 +18,8 @@ export interface CreditedSequence {
   readonly oldLogprobs: Float32Array;
   readonly advantage: number;
   readonly weight: number;
+  /** Of its choices that were not drawn plainly from the model. Absent: none. */
+  readonly replays?: readonly PlacedReplay[];
 }
 
 /** What one pass computes: N trained tokens, history after history. */
@@ -95,6 +98,7 @@ function trainingRow(trie: TokenTrie, members: readonly CreditedSequence[]): Tra
   const advantages = new Float64Array(numTrained);
   const weights = new Float64Array(numTrained);
   const histories = new Int32Array(numTrained);
+  const draws: (TokenDraw | null)[] = [];
   let at = 0;
   members.forEach((sequence, history) => {
     const nodes = trie.add(sequence.tokenIds.subarray(0, -1)); // all there already: looks them up
@@ -106,11 +110,13 @@ function trainingRow(trie: TokenTrie, members: readonly CreditedSequence[]): Tra
       advantages[at] = sequence.advantage;
       weights[at] = sequence.weight;
       histories[at] = history;
+      draws.push(drawAt(sequence.replays, i));
       at++;
     }
   });
+  const replay = rowReplay(draws);
   return {
-    row: { tokenIds, positions, parents, sources, targets },
+    row: { tokenIds, positions, parents, sources, targets, ...(replay === null ? {} : { replay }) },
     sampledLogprobs,
     advantages,
     weights,

@@ -1,3 +1,4 @@
+import type { SamplingReport } from './choice-replay.ts';
 import type { TrajectoryGroup } from './trajectory.ts';
 
 /**
@@ -60,6 +61,8 @@ export interface SequenceReport extends DriftCounts {
   readonly droppedTrajectories: DropCounts;
   /** Of trajectories that have an advantage; `too_long` counts sequences. */
   readonly droppedHistories: DropCounts;
+  /** Of the choices of trajectories that have an advantage. */
+  readonly sampling: SamplingReport;
 }
 
 /** Counts what is dropped, so that nothing vanishes silently. */

@@ -1,3 +1,4 @@
+import { baseDistance } from './base-distance.ts';
 import { checkpointDigest } from './checkpoint.ts';
 import { TrainerError } from './errors.ts';
 import { gradientStep, type OtherLogprobs } from './gradient-step.ts';
@@ -49,10 +50,15 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
   const sizes = { numSteps: steps.length, numRows: rows.length, maxTokens };
   emit({ kind: 'training_started', numGradientSteps: steps.length, data: startedData(report, sizes) });
   const { architecture } = model;
-  for (const warning of startWarnings(job.groups, { config, architecture })) emit({ kind: 'warning', warning });
+  const { sampling } = report;
+  for (const warning of startWarnings(job.groups, { config, architecture, sampling }))
+    emit({ kind: 'warning', warning });
   if (rows.length === 0) return { numGradientSteps: 0, digest: null, metrics: ofTheJob };
 
   const start = startingPoint(job, model, 'rl');
+  // A fresh adapter is the base model.
+  const distance = job.startFrom === null ? { kl_base: 0 } : await baseDistance(rows[0]!, parts);
+  Object.assign(ofTheJob, distance);
   const prepared = performance.now();
   const precalculated = config.precalculateLogprobs ? await logprobsOf(rows, parts) : null;
   if (precalculated !== null) ofTheJob['seconds_precalculate'] = (performance.now() - prepared) / 1000;

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { renderHistory, type ChatTemplate, type HistoryItem, type TrainingSequence } from '@trainyard/tokenizer';
 import { balanced, groupAdvantages, normalizeCredit, trajectoryWeights, type CreditInput } from './advantage.ts';
+import { ReplayLedger, type PlacedReplay } from './choice-replay.ts';
 import { hasRegularizer, type TrainingConfig } from './config.ts';
 import { driftOf, isTurnWithoutLogprobs } from './drift.ts';
 import { TrainerError } from './errors.ts';
@@ -18,13 +19,15 @@ export interface TrainingSequences {
   readonly report: SequenceReport;
 }
 
+type ReplayedSequence = TrainingSequence & { readonly replays?: readonly PlacedReplay[] };
+
 interface Candidate {
   readonly groupIndex: number;
   readonly trajectoryIndex: number;
   readonly advantage: number;
   /** False: it is here to be counted. */
   readonly isTrained: boolean;
-  readonly sequences: readonly TrainingSequence[];
+  readonly sequences: readonly ReplayedSequence[];
   readonly drift: readonly Omit<DriftCounts, 'numDivergentPrompts'>[];
   /** Over all its histories, those dropped for their length included. */
   readonly numTrainedTokens: number;
@@ -47,6 +50,7 @@ export async function trainingSequences(
 ): Promise<TrainingSequences> {
   const { template, config, signal } = parts;
   const drops = new DropLedger();
+  const replays = new ReplayLedger();
   const candidates: Candidate[] = [];
   const isRegularized = hasRegularizer(config);
   for (const [groupIndex, { trajectories }] of groups.entries()) {
@@ -66,7 +70,7 @@ export async function trainingSequences(
       signal.throwIfAborted();
       const where = `group ${groupIndex}, trajectory ${trajectoryIndex}`;
       const rendered = histories.map((history, historyIndex) =>
-        render(template, history, config, `${where}, history ${historyIndex}`),
+        render(template, history, config, replays, `${where}, history ${historyIndex}`),
       );
       const isTrained = advantage !== 0 || isRegularized;
       const reasons = histories.map(({ items }, i) => (rendered[i]!.sequences.length > 0 ? null : untrainable(items)));
@@ -98,7 +102,10 @@ export async function trainingSequences(
   const kept = sampled.filter(({ isTrained }) => isTrained);
   const sequences = credited(kept, config);
   if (sequences === null) for (const { groupIndex } of kept) drops.dropTrajectory(groupIndex, 'balanced_away');
-  const report = reportOf(groups, sequences === null ? [] : kept, sequences ?? [], drops);
+  const report = {
+    ...reportOf(groups, sequences === null ? [] : kept, sequences ?? [], drops),
+    sampling: replays.report(),
+  };
   return { sequences: sequences ?? [], groupSizes: groupSizes(sampled), maxTokens, report };
 }
 
@@ -172,13 +179,15 @@ function render(
   template: ChatTemplate,
   history: History,
   config: TrainingConfig,
+  replays: ReplayLedger,
   where: string,
-): { sequences: TrainingSequence[]; drift: Omit<DriftCounts, 'numDivergentPrompts'> } {
-  const items = config.allowTrainingWithoutLogprobs
-    ? history.items.map((item) => asChoice(template, item))
-    : history.items;
+): { sequences: ReplayedSequence[]; drift: Omit<DriftCounts, 'numDivergentPrompts'> } {
+  const prepared = history.items.map((item) => replays.prepare(item));
+  const items = config.allowTrainingWithoutLogprobs ? prepared.map((item) => asChoice(template, item)) : prepared;
   try {
-    const sequences = renderHistory(template, items, { tools: history.tools }).flatMap(withTrainedEnd);
+    const sequences = renderHistory(template, items, { tools: history.tools })
+      .flatMap(withTrainedEnd)
+      .map((sequence) => ({ ...sequence, replays: replays.placed(sequence.choices) }));
     return { sequences, drift: driftOf(template, history, items) };
   } catch (cause) {
     throw new TrainerError('trainer.render_failed', `${where}: ${(cause as Error).message}`, { cause });
@@ -223,7 +232,7 @@ function reportOf(
   trained: readonly Candidate[],
   sequences: readonly StepSequence[],
   drops: DropLedger,
-): SequenceReport {
+): Omit<SequenceReport, 'sampling'> {
   const trajectories = groups.flatMap((group) => group.trajectories);
   const items = trajectories.flatMap(({ histories }) => histories.flatMap((history) => history.items));
   const drift = trained.flatMap((candidate) => candidate.drift);

@@ -39,8 +39,9 @@ export class ChoiceRecorder {
     for (const { logprob } of event.logprobs ?? []) choice.logprobs.push(Math.max(logprob, MIN_LOGPROB));
     if (event.kind === 'delta') return event;
     this.#choices.delete(event.index);
+    const { sampling, ...ended } = event;
     // Tokens of a backend that does not tell log-probabilities cannot be trained by, and an id would say that they can.
-    if (choice.logprobs.length !== choice.tokenIds.length) return event;
+    if (choice.logprobs.length !== choice.tokenIds.length) return ended;
     const recordId = this.#store.recordChoice({
       ...this.#source,
       answerId: this.#answerId,
@@ -48,7 +49,8 @@ export class ChoiceRecorder {
       promptTokenIds: this.#promptTokenIds,
       tokenIds: Int32Array.from(choice.tokenIds),
       logprobs: Float32Array.from(choice.logprobs),
+      ...(sampling === undefined ? {} : { sampling }),
     });
-    return { ...event, recordId };
+    return { ...ended, recordId };
   }
 }

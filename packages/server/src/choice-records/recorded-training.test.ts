@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+
 import type { ChatCompletion, ErrorBody, TrainingJobObject } from '@trainyard/protocol';
 import type { ClaimedJob } from '@trainyard/store';
 
@@ -6,13 +7,32 @@ import { wireEvent } from '../jobs/job-events.ts';
 import { readTrajectoryGroups } from '../jobs/trajectory-blob.ts';
 import { TestServer } from '../testing/test-server.ts';
 
+// The first large body starts a thread.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
 let server: TestServer;
 let modelId: string;
 let choice: ChatCompletion['choices'][number];
+let drawn: ChatCompletion['choices'][number];
+/** As the engine tells it. */
+const SAMPLING = {
+  settings: { isMasked: true, temperature: 0.5 },
+  trace: { logprobs: Float32Array.of(-0.1, 0, -0.3), kept: Uint8Array.of(1, 2, 5, 1, 0, 0) },
+  lost: null,
+};
 beforeAll(async () => {
   server = await TestServer.start();
   modelId = await server.makeModel('agent');
   [choice] = (await server.chat({ model: 'agent' })).json<ChatCompletion>().choices as [typeof choice];
+  const { script } = server.inference;
+  server.inference.script = async function* (request, signal) {
+    for await (const event of script(request, signal)) {
+      const sampling = SAMPLING as unknown as NonNullable<Extract<typeof event, { kind: 'finished' }>['sampling']>;
+      yield event.kind === 'finished' ? { ...event, sampling } : event;
+    }
+  };
+  [drawn] = (await server.chat({ model: 'agent' })).json<ChatCompletion>().choices as [typeof drawn];
+  server.inference.script = script;
 });
 afterAll(() => server.close());
 
@@ -66,10 +86,22 @@ describe.each([
     expect(data).toMatchObject({ num_unknown_records: 0 });
   });
 
-  test('takes what a choice carries itself, and looks for nothing', async () => {
-    const { read, data } = await trained([{ ...choice, record_id: 'x-0' }]);
-    expect(read[0]).toMatchObject({ kind: 'choice', tokenIds: Int32Array.from(IDS), logprobs: LOGPROBS });
+  test('takes what a choice carries itself; its record only says how it was drawn', async () => {
+    const { read, data } = await trained([{ ...choice, record_id: 'x-0' }, choice]);
+    const expected = { kind: 'choice', tokenIds: Int32Array.from(IDS), logprobs: LOGPROBS };
+    expect(read).toMatchObject([expected, { ...expected, sampling: null }]);
+    expect(read[0]).not.toHaveProperty('sampling');
     expect(data).toMatchObject({ num_unknown_records: 0 });
+  });
+
+  test('gives the trainer how a choice was drawn, whether it needs its record or not', async () => {
+    const items = [drawn, { ...drawn, logprobs: null, token_ids: null }, { ...drawn, token_ids: [5, 6, 3] }];
+    items[2]!.logprobs = null;
+    const { read } = await trained(items.slice(0, 2));
+    for (const item of read) expect(item).toMatchObject({ sampling: SAMPLING, promptTokenIds: Int32Array.of(1, 2, 3) });
+    const entries = drawn.logprobs!.content.map((entry) => ({ ...entry, token: 'token_id:9' }));
+    const edited = { ...drawn, token_ids: [9, 9, 9], logprobs: { content: entries } };
+    expect((await trained([edited])).read[0]).not.toHaveProperty('sampling');
   });
 
   test('counts records that are not there, of other entities and deleted models too, and reads the choice without', async () => {

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
 
-import { type SampledTokens, wantedRecordId } from '../wire/recorded-choice.ts';
+import { hasTokensOf, namedRecord, type RecordedChoice, type SampledTokens } from '../wire/recorded-choice.ts';
 
 /** Those that are known, by id; the rest is unknown, expired or another entity's. */
 export type FindRecords = (recordIds: readonly string[]) => Promise<ReadonlyMap<string, SampledTokens>>;
@@ -12,32 +12,43 @@ const FOUND_AT_ONCE = 64;
 
 export interface WantedRecords {
   /** By id. */
-  records: ReadonlyMap<string, SampledTokens>;
-  /** Choices whose record is not there. */
+  records: ReadonlyMap<string, RecordedChoice>;
+  /** Choices without all of their own tokens and log-probabilities whose record is not there. */
   numUnknown: number;
 }
 
-/** The records of choices that come without all of their own tokens and log-probabilities; choices that have them cost no search. */
+/**
+ * The records that choices name: those of choices without all of their own tokens and log-probabilities, which are trained by them, and of the
+ * others what they say of how the tokens were drawn.
+ */
 export async function findWantedRecords(
   groups: readonly WireTrajectoryGroup[],
   find: FindRecords,
 ): Promise<WantedRecords> {
-  const wanted: string[] = [];
+  const needed: string[] = [];
+  const complete = new Map<string, unknown>();
   for (const group of groups) {
     for (const trajectory of group.trajectories) {
       for (const { messages_and_choices: items } of [trajectory, ...(trajectory.additional_histories ?? [])]) {
         for (const item of items ?? []) {
-          const id = wantedRecordId(item);
-          if (id !== null) wanted.push(id);
+          const named = namedRecord(item);
+          if (named?.isNeeded === true) needed.push(named.id);
+          else if (named !== null) complete.set(named.id, item);
         }
       }
     }
   }
-  const records = new Map<string, SampledTokens>();
-  const ids = [...new Set(wanted)];
+  const records = new Map<string, RecordedChoice>();
+  const isNeeded = new Set(needed);
+  const ids = [...new Set([...isNeeded, ...complete.keys()])];
   for (let start = 0; start < ids.length; start += FOUND_AT_ONCE) {
-    for (const [id, record] of await find(ids.slice(start, start + FOUND_AT_ONCE))) records.set(id, record);
+    for (const [id, record] of await find(ids.slice(start, start + FOUND_AT_ONCE))) {
+      // Ids that a client changed were drawn in no way that the record knows of.
+      if (!isNeeded.has(id) && !hasTokensOf(complete.get(id), record)) continue;
+      const isPlain = !isNeeded.has(id) && record.sampling === null;
+      records.set(id, isPlain ? { kind: 'plain' } : { kind: 'sampled', ...record });
+    }
     await nextTurn();
   }
-  return { records, numUnknown: wanted.filter((id) => !records.has(id)).length };
+  return { records, numUnknown: needed.filter((id) => !records.has(id)).length };
 }

@@ -3,7 +3,7 @@ import type { TrajectoryGroup } from '@trainyard/trainer';
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
 
 import { readRecordLine } from '../choice-records/record-lines.ts';
-import type { SampledTokens } from '../wire/recorded-choice.ts';
+import type { RecordedChoice } from '../wire/recorded-choice.ts';
 import { trajectoryGroupOf } from '../wire/trajectory-groups.ts';
 
 /**
@@ -18,7 +18,7 @@ export async function readTrajectoryGroups(
   options: { keepsBareIds: boolean },
 ): Promise<TrajectoryGroup[]> {
   const groups: TrajectoryGroup[] = [];
-  const records = new Map<string, SampledTokens>();
+  const records = new Map<string, RecordedChoice>();
   for await (const line of blobs.getJsonLines(key)) {
     const record = readRecordLine(line as object);
     if (record !== null) records.set(...record);

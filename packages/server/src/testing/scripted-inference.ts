@@ -104,7 +104,7 @@ export interface ScriptedEnd {
  * tokens cached.
  */
 export function* replies(
-  request: Pick<GenerateRequest, 'n' | 'logprobs'>,
+  request: Pick<GenerateRequest, 'n' | 'logprobs' | 'tracesSampling'>,
   steps: readonly ScriptedStep[],
   end: ScriptedEnd = {},
 ): Generator<EngineEvent> {
@@ -124,6 +124,7 @@ export function* replies(
       tokenIds: [2],
       logprobs: scriptedLogprobs(request, [2]),
       ...read(end.reply),
+      ...(request.tracesSampling === true ? { sampling: null } : {}),
       ...(parsed ? { parsed: { content: null, reasoning: null, toolCalls: [], ...parsed } } : {}),
       finishReason: end.finishReason ?? 'stop',
       stopReason: end.stopReason ?? null,

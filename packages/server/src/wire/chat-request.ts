@@ -150,6 +150,7 @@ export function toChatGenerateRequest(
   const promptLogprobs = body.prompt_logprobs ?? (body.echo ? (body.top_logprobs ?? 0) : null);
   return {
     ...request,
+    tracesSampling: format.isRecorded,
     promptLogprobs: body.stream ? null : promptLogprobs,
     reply: replyReading(body),
     thinkingTokenBudget: thinkingBudget(body),

@@ -1,3 +1,5 @@
+import type { RecordedSampling } from '@trainyard/store';
+
 /** A choice of a trajectory that names the service's own record of what was sampled. */
 
 /** What a record says of a choice. */
@@ -7,7 +9,12 @@ export interface SampledTokens {
   readonly tokenIds: Int32Array;
   /** Shape as `tokenIds`. */
   readonly logprobs: Float32Array;
+  /** How they were drawn: null = plainly from the model's distribution; absent = not known. */
+  readonly sampling?: RecordedSampling | null;
 }
+
+/** A record as a job keeps it: whole, or of a choice that has its own tokens the mere fact that these were drawn plainly from the model. */
+export type RecordedChoice = ({ readonly kind: 'sampled' } & SampledTokens) | { readonly kind: 'plain' };
 
 /** Where a choice says something else than its record, and what the record says. */
 interface Contradiction {
@@ -16,11 +23,20 @@ interface Contradiction {
   readonly input?: unknown;
 }
 
-/** @returns the id of the record that is needed to train the item; null when it has its own tokens and log-probabilities, or names none */
-export function wantedRecordId(item: unknown): string | null {
+/** The record that an item names; null when it names none. */
+export function namedRecord(item: unknown): { id: string; isNeeded: boolean } | null {
   if (!isObject(item) || typeof item['record_id'] !== 'string') return null;
   const isReply = isObject(item['message']) || item['role'] === 'assistant';
-  return isReply && !isComplete(item) ? item['record_id'] : null;
+  // One that has its own tokens and log-probabilities needs the record only to know how they were drawn.
+  return isReply ? { id: item['record_id'], isNeeded: !isComplete(item) } : null;
+}
+
+/** Whether the tokens of an item that has its own are those of the record. */
+export function hasTokensOf(item: unknown, { tokenIds }: Pick<SampledTokens, 'tokenIds'>): boolean {
+  if (!isObject(item)) return false;
+  const given = item['token_ids'];
+  const ids: unknown[] = Array.isArray(given) && given.length > 0 ? given : entriesOf(item).list.map(idOf);
+  return ids.length === tokenIds.length && ids.every((id, place) => id === tokenIds[place]);
 }
 
 function isComplete(item: Record<string, unknown>): boolean {

@@ -1,7 +1,13 @@
 import type { ValidationItem, WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
 import type { History, Trajectory, TrajectoryGroup } from '@trainyard/trainer';
 import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../json-depth.ts';
-import { contradictionOf, type SampledTokens, wantedRecordId } from './recorded-choice.ts';
+import {
+  contradictionOf,
+  hasTokensOf,
+  namedRecord,
+  type RecordedChoice,
+  type SampledTokens,
+} from './recorded-choice.ts';
 
 /** A trajectory that cannot be trained as sent; `item` names the group, the trajectory and the entry. */
 export class TrajectoryFormatError extends Error {
@@ -16,6 +22,8 @@ export class TrajectoryFormatError extends Error {
 
 type HistoryItem = History['items'][number];
 type TemplateMessage = HistoryItem['message'];
+type ChoiceItem = Extract<HistoryItem, { kind: 'choice' }>;
+type Drawn = NonNullable<ChoiceItem['sampling']> | null;
 type Place = readonly (string | number)[];
 
 /**
@@ -30,7 +38,7 @@ export interface GroupOptions {
   /** A choice with `token_ids` and without log-probabilities is kept as a choice, its log-probabilities NaN. Default false: it is context. */
   keepsBareIds?: boolean;
   /** What was sampled, by `record_id`. A choice whose record is not here is read as if it named none. Default: none. */
-  records?: ReadonlyMap<string, SampledTokens>;
+  records?: ReadonlyMap<string, RecordedChoice>;
 }
 
 /**
@@ -95,7 +103,12 @@ function readItem(item: unknown, place: Place, options: GroupOptions): HistoryIt
   const prompt = isReply ? readIds(item['prompt_token_ids'], [...place, 'prompt_token_ids'], options) : null;
   const record = isReply ? readRecord(item, place, options) : null;
   const ending = typeof item['finish_reason'] === 'string' ? { finishReason: item['finish_reason'] } : {};
-  if (record !== null) return { kind: 'choice', message, ...record, ...ending };
+  if (record !== null) {
+    const { promptTokenIds, tokenIds, logprobs, sampling } = record;
+    // As the engine told it when it was kept.
+    const drawn = sampling === undefined ? {} : { sampling: sampling as Drawn };
+    return { kind: 'choice', message, promptTokenIds, tokenIds, logprobs, ...drawn, ...ending };
+  }
   const promptTokenIds = prompt === null || prompt.length === 0 ? {} : { promptTokenIds: prompt };
   if (entries === null || entries.list.length === 0) {
     if (!options.keepsBareIds || given === null || given.length === 0) return { kind: 'message', message };
@@ -107,9 +120,22 @@ function readItem(item: unknown, place: Place, options: GroupOptions): HistoryIt
     message,
     tokenIds: readTokenIds(given, entries, options),
     logprobs: Float32Array.from(entries.list, (entry, index) => readLogprob(entry, [...entries.place, index])),
+    ...drawnAs(item, options),
     ...promptTokenIds,
     ...ending,
   };
+}
+
+/** What the record of a choice that has its own tokens says of how they were drawn, and behind what. */
+function drawnAs(
+  item: Record<string, unknown>,
+  options: GroupOptions,
+): { sampling?: Drawn; promptTokenIds?: Int32Array } {
+  const named = namedRecord(item);
+  const record = named === null ? undefined : options.records?.get(named.id);
+  if (record?.kind === 'plain') return { sampling: null };
+  if (record === undefined || record.sampling === undefined || !hasTokensOf(item, record)) return {};
+  return { sampling: record.sampling as Drawn, promptTokenIds: record.promptTokenIds };
 }
 
 /** What the record of a choice says that comes without all of its tokens and log-probabilities. Null when there is nothing to train by. */
@@ -117,9 +143,10 @@ function readRecord(item: Record<string, unknown>, place: Place, options: GroupO
   const given = item['record_id'] ?? null;
   if (given !== null && typeof given !== 'string')
     fail([...place, 'record_id'], 'string_type', 'Input should be a valid string');
-  const id = wantedRecordId(item);
-  const record = id === null ? undefined : options.records?.get(id);
-  if (record === undefined || record.tokenIds.length === 0) return null;
+  const named = namedRecord(item);
+  const known = named?.isNeeded === true ? options.records?.get(named.id) : undefined;
+  if (known?.kind !== 'sampled' || known.tokenIds.length === 0) return null;
+  const { kind: _kind, ...record } = known;
   const contradiction = contradictionOf(item, record);
   if (contradiction !== null)
     fail([...place, ...contradiction.loc], 'record_mismatch', contradiction.msg, contradiction.input);

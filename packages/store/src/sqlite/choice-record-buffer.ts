@@ -7,6 +7,7 @@ import {
   type NewChoiceRecord,
 } from '../choice-record.ts';
 import type { Database } from './database.ts';
+import { choiceSizeOf } from './choice-record-table.ts';
 import type { Tables } from './tables.ts';
 
 const FLUSH_MS = 1000;
@@ -128,6 +129,6 @@ export class ChoiceRecordBuffer {
   }
 }
 
-function sizeOf({ promptTokenIds, tokenIds, logprobs }: NewChoiceRecord): number {
-  return promptTokenIds.byteLength + tokenIds.byteLength + logprobs.byteLength;
+function sizeOf(record: NewChoiceRecord): number {
+  return record.promptTokenIds.byteLength + choiceSizeOf(record);
 }

@@ -1,4 +1,9 @@
-import { type ChoiceRecord, type NewChoiceRecord, parseChoiceRecordId } from '../choice-record.ts';
+import {
+  type ChoiceRecord,
+  type NewChoiceRecord,
+  parseChoiceRecordId,
+  type RecordedSampling,
+} from '../choice-record.ts';
 import type { Database } from './database.ts';
 
 /** What an answer takes besides its arrays: ids, digest, index entries, and what is left over in pages. */
@@ -15,6 +20,9 @@ type RecordRow = {
   prompt_token_ids: Uint8Array<ArrayBuffer>;
   token_ids: Uint8Array<ArrayBuffer>;
   logprobs: Uint8Array<ArrayBuffer>;
+  sampling: string | null;
+  drawn_logprobs: Uint8Array<ArrayBuffer> | null;
+  kept_tokens: Uint8Array<ArrayBuffer> | null;
 };
 
 /** Sampled choices by id. */
@@ -26,7 +34,8 @@ export class ChoiceRecordTable {
 
   /** @returns bytes that were added; 0 when the choice is there already */
   insert(input: NewChoiceRecord, createdAt: number): number {
-    const choiceBytes = input.tokenIds.byteLength + input.logprobs.byteLength;
+    const choiceBytes = choiceSizeOf(input);
+    const trace = input.sampling?.trace ?? null;
     const wholeBytes = ROW_BYTES + input.promptTokenIds.byteLength + choiceBytes;
     const isNewAnswer = this.#database.run(
       `insert into answer_records (id, entity_id, model_id, step, digest, created_at, size_bytes, prompt_token_ids)
@@ -41,11 +50,15 @@ export class ChoiceRecordTable {
       bytesOf(input.promptTokenIds),
     );
     const isNewChoice = this.#database.run(
-      `insert into choice_records (answer_position, choice_index, token_ids, logprobs)
-       select position, ?, ?, ? from answer_records where id = ? on conflict do nothing`,
+      `insert into choice_records
+         (answer_position, choice_index, token_ids, logprobs, sampling, drawn_logprobs, kept_tokens)
+       select position, ?, ?, ?, ?, ?, ? from answer_records where id = ? on conflict do nothing`,
       input.choiceIndex,
       bytesOf(input.tokenIds),
       bytesOf(input.logprobs),
+      toSamplingText(input.sampling),
+      trace === null ? null : bytesOf(trace.logprobs),
+      trace === null ? null : bytesOf(trace.kept),
       input.answerId,
     );
     if (isNewAnswer === 1) return wholeBytes;
@@ -60,7 +73,8 @@ export class ChoiceRecordTable {
     const id = parseChoiceRecordId(recordId);
     if (id === null) return null;
     const row = this.#database.get<RecordRow>(
-      `select a.entity_id, a.model_id, a.step, a.digest, a.created_at, a.prompt_token_ids, c.token_ids, c.logprobs
+      `select a.entity_id, a.model_id, a.step, a.digest, a.created_at, a.prompt_token_ids, c.token_ids, c.logprobs,
+         c.sampling, c.drawn_logprobs, c.kept_tokens
        from answer_records a join choice_records c on c.answer_position = a.position
        where a.id = ? and c.choice_index = ? and a.entity_id = ? and a.created_at > ?`,
       id.answerId,
@@ -79,6 +93,7 @@ export class ChoiceRecordTable {
       promptTokenIds: new Int32Array(bufferOf(row.prompt_token_ids)),
       tokenIds: new Int32Array(bufferOf(row.token_ids)),
       logprobs: new Float32Array(bufferOf(row.logprobs)),
+      ...samplingOf(row),
     };
   }
 
@@ -120,7 +135,31 @@ export class ChoiceRecordTable {
   }
 }
 
-function bytesOf({ buffer, byteOffset, byteLength }: Int32Array | Float32Array): Uint8Array {
+/** What a record takes besides its row and its prompt. */
+export function choiceSizeOf({ tokenIds, logprobs, sampling }: NewChoiceRecord): number {
+  const trace = sampling?.trace ?? null;
+  const traceBytes = trace === null ? 0 : trace.logprobs.byteLength + trace.kept.byteLength;
+  return tokenIds.byteLength + logprobs.byteLength + traceBytes + (toSamplingText(sampling)?.length ?? 0);
+}
+
+function toSamplingText(sampling: RecordedSampling | null | undefined): string | null {
+  if (sampling === undefined) return null;
+  return JSON.stringify(sampling === null ? null : { settings: sampling.settings, lost: sampling.lost });
+}
+
+function samplingOf(row: RecordRow): Pick<NewChoiceRecord, 'sampling'> {
+  if (row.sampling === null) return {};
+  const told = JSON.parse(row.sampling) as Omit<RecordedSampling, 'trace'> | null;
+  if (told === null) return { sampling: null };
+  const { drawn_logprobs: logprobs, kept_tokens: kept } = row;
+  const trace =
+    logprobs === null || kept === null
+      ? null
+      : { logprobs: new Float32Array(bufferOf(logprobs)), kept: Uint8Array.from(kept) };
+  return { sampling: { ...told, trace } };
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: Int32Array | Float32Array | Uint8Array): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 

@@ -46,6 +46,25 @@ export function choiceRecordSuite(makeHarness: MakeHarness): void {
       expect(await find(id, model.entityId, await harness.open({ clock: clock.read }))).toEqual(expected);
     });
 
+    it('tell how a choice was drawn, if that is known; its size counts', async () => {
+      const trace = { logprobs: Float32Array.of(-1, 0, -2), kept: Uint8Array.of(0, 1, 255) };
+      const settings = { temperature: 0.5, logitBias: [[3, 4]] };
+      const ways: Pick<NewChoiceRecord, 'sampling'>[] = [
+        {},
+        { sampling: null },
+        { sampling: { settings, trace, lost: null } },
+        { sampling: { settings, trace: null, lost: 'greedy' } },
+      ];
+      for (const way of ways) {
+        const record = sampled(way);
+        expect(await find(store.recordChoice(record))).toEqual({ ...record, createdAt: clock.nowMs });
+      }
+      const small = await harness.open({ clock: clock.read, choiceRecords: { maxBytes: 10_000 } });
+      const large = { settings, trace: { logprobs: new Float32Array(3), kept: new Uint8Array(8000) }, lost: null };
+      const ids = [0, 1].map(() => small.recordChoice(sampled({ sampling: large })));
+      expect([...(await small.findChoiceRecords(model.entityId, ids)).keys()]).toEqual([ids[1]]);
+    });
+
     it('are written on close, and views of larger arrays are written as they are seen', async () => {
       const ids = Int32Array.from({ length: 9 }, (_, index) => index);
       const id = store.recordChoice(sampled({ tokenIds: ids.subarray(2, 5), promptTokenIds: ids.subarray(7) }));

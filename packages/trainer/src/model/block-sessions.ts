@@ -16,6 +16,9 @@ export type GraphName =
   | 'head'
   | 'directionHead'
   | 'entropyHead'
+  | 'replayHead'
+  | 'replayDirectionHead'
+  | 'replayEntropyHead'
   | 'outputBackward'
   | 'attentionBackward'
   | 'attentionInputBackward'
@@ -42,9 +45,12 @@ export class ModelSessions {
         const { x2, gate, up } = graph.output();
         return { x2, gate, up };
       },
-      head: () => headGraph(architecture, { direction: false, entropy: false }),
-      directionHead: () => headGraph(architecture, { direction: true, entropy: false }),
-      entropyHead: () => headGraph(architecture, { direction: true, entropy: true }),
+      head: () => headGraph(architecture, { direction: false, entropy: false, replay: false }),
+      directionHead: () => headGraph(architecture, { direction: true, entropy: false, replay: false }),
+      entropyHead: () => headGraph(architecture, { direction: true, entropy: true, replay: false }),
+      replayHead: () => headGraph(architecture, { direction: false, entropy: false, replay: true }),
+      replayDirectionHead: () => headGraph(architecture, { direction: true, entropy: false, replay: true }),
+      replayEntropyHead: () => headGraph(architecture, { direction: true, entropy: true, replay: true }),
       outputBackward: () => graph.outputBackward(),
       attentionBackward: () => graph.attentionBackward(),
       attentionInputBackward: () => graph.attentionInputBackward(true),

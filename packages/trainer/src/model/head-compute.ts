@@ -1,6 +1,7 @@
 import { float32 } from '../graph/session.ts';
 import type { Architecture } from './architecture.ts';
-import type { RunGraph } from './block-sessions.ts';
+import type { GraphName, RunGraph } from './block-sessions.ts';
+import { ReplayReader, type RowReplay } from './row-replay.ts';
 import type { TokenRange } from './token-range.ts';
 import type { Scratch } from './workspace.ts';
 
@@ -14,6 +15,8 @@ export interface HeadBuffers {
   readonly direction: Float32Array | null;
   /** [N, H] ∂entropy/∂(hidden state of the source); null when nobody asks for it. */
   readonly entropyDirection: Float32Array | null;
+  /** How the trained tokens were drawn; null: all as the model says. */
+  readonly replay: RowReplay | null;
   /** What each lane has seen of the vocabulary. */
   readonly partial: readonly HeadPartial[];
 }
@@ -45,6 +48,7 @@ export class HeadCompute {
   readonly #scratch: Scratch;
   /** [rows, H] normalised hidden states of the range that was computed last. */
   #rows: { readonly targets: TokenRange; readonly h: Float32Array } | null = null;
+  #replay: { readonly of: RowReplay; readonly reader: ReplayReader } | null = null;
 
   constructor(
     architecture: Architecture,
@@ -90,12 +94,16 @@ export class HeadCompute {
       mean: this.#scratch.take('head.mean', buffers.direction === null ? 0 : numRows * hiddenSize),
       product: this.#scratch.take('head.product', buffers.entropyDirection === null ? 0 : numRows * hiddenSize),
     };
+    const { h } = this.#rows;
     const feeds = {
-      h: float32(this.#rows.h, [numRows, hiddenSize]),
+      h: float32(h, [numRows, hiddenSize]),
       vocabulary: float32(vocabulary, [columns.end - columns.start, hiddenSize]),
     };
+    const replay = this.#replayOf(buffers);
+    const isReplayed = replay?.touches(targets) === true;
+    if (isReplayed) Object.assign(feeds, this.#adjustments(replay, targets, columns, h));
     const dims = [numRows, hiddenSize];
-    this.#run(headGraphOf(buffers), feeds, {
+    this.#run(headGraphOf(buffers, isReplayed), feeds, {
       logPartition: float32(part.logPartition, [numRows, 1]),
       meanLogit: float32(part.meanLogit, [numRows, 1]),
       mean: float32(part.mean, dims),
@@ -117,23 +125,44 @@ export class HeadCompute {
     }));
     for (const other of others) join(sum!, { start: 0, end: range.end - range.start }, other);
     const h = this.#normalised(range, hidden, buffers);
+    const replay = this.#replayOf(buffers);
     for (let i = range.start; i < range.end; i++) {
       const row = i - range.start;
       const target = rowOf(this.#vocabulary, targets[i]!, hiddenSize);
       const meanLogit = sum!.meanLogit[row]!;
-      logprobs[i] = dot(rowOf(h, row, hiddenSize), target) - sum!.logPartition[row]!;
+      const logit = dot(rowOf(h, row, hiddenSize), target);
+      const { scale, offset } = replay?.of(i, targets[i]!, logit) ?? { scale: 1, offset: 0 };
+      logprobs[i] = logit * scale + offset - sum!.logPartition[row]!;
       // Rounding can take the entropy of a near-certain distribution a hair below zero.
       entropies[i] = Math.max(0, sum!.logPartition[row]! - meanLogit);
       if (direction === null) continue;
       const x = rowOf(hidden, sources[i]!, hiddenSize);
       const mean = rowOf(sum!.mean, row, hiddenSize);
-      // ∂logprob/∂h = vocabulary[target] - Σ p · vocabulary
-      this.#throughNorm(x, rowOf(direction, i, hiddenSize), (j) => target[j]! - mean[j]!);
+      // ∂logprob/∂h = vocabulary[target] - Σ p · vocabulary, each times its logit's scale
+      this.#throughNorm(x, rowOf(direction, i, hiddenSize), (j) => scale * target[j]! - mean[j]!);
       if (entropyDirection === null) continue;
       const product = rowOf(sum!.product, row, hiddenSize);
       // H = log Z - Σ p · logit; ∂H/∂h = Σ p · logit · Σ p · vocabulary - Σ p · logit · vocabulary
       this.#throughNorm(x, rowOf(entropyDirection, i, hiddenSize), (j) => meanLogit * mean[j]! - product[j]!);
     }
+  }
+
+  #replayOf({ replay }: HeadBuffers): ReplayReader | null {
+    if (replay === null) return null;
+    if (this.#replay?.of !== replay) this.#replay = { of: replay, reader: new ReplayReader(replay) };
+    return this.#replay.reader;
+  }
+
+  /** [rows, C] each, fed to a graph with `replay`. */
+  #adjustments(replay: ReplayReader, targets: TokenRange, columns: TokenRange, h: Float32Array) {
+    const { hiddenSize } = this.#architecture;
+    const dims = [targets.end - targets.start, columns.end - columns.start] as const;
+    const scale = this.#scratch.take('head.scale', dims[0] * dims[1]);
+    const offset = this.#scratch.take('head.offset', dims[0] * dims[1]);
+    const logitOf = (row: number, id: number) =>
+      dot(rowOf(h, row, hiddenSize), rowOf(this.#vocabulary, id, hiddenSize));
+    replay.fill(targets, columns, logitOf, scale, offset);
+    return { scale: float32(scale, dims), offset: float32(offset, dims) };
   }
 
   /** Writes the gradient by x [H] of what has the gradient `of` by h = x · r · norm: ∂r/∂x = -r³ · x / H. */
@@ -185,8 +214,11 @@ function join(sum: HeadPartial, { start, end }: TokenRange, part: HeadPartial): 
   }
 }
 
-const headGraphOf = ({ direction, entropyDirection }: HeadBuffers) =>
-  entropyDirection !== null ? 'entropyHead' : direction !== null ? 'directionHead' : 'head';
+function headGraphOf({ direction, entropyDirection }: HeadBuffers, isReplayed: boolean): GraphName {
+  if (entropyDirection !== null) return isReplayed ? 'replayEntropyHead' : 'entropyHead';
+  if (direction !== null) return isReplayed ? 'replayDirectionHead' : 'directionHead';
+  return isReplayed ? 'replayHead' : 'head';
+}
 
 const rowOf = (matrix: Float32Array, row: number, columns: number) =>
   matrix.subarray(row * columns, (row + 1) * columns);

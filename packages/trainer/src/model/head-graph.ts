@@ -1,5 +1,5 @@
 import type { Value } from '../graph/graph.ts';
-import { input, log, matmul, mul, reduceMax, reshape, softmax, sub } from '../graph/graph.ts';
+import { add, input, log, matmul, mul, reduceMax, reshape, softmax, sub } from '../graph/graph.ts';
 import type { Architecture } from './architecture.ts';
 
 /**
@@ -7,15 +7,21 @@ import type { Architecture } from './architecture.ts';
  *
  * h [N, H] normalised hidden states, vocabulary [C, H] → logPartition [N, 1] = log Σ exp(logit), meanLogit [N, 1] = Σ p · logit and, with
  * `direction`, mean [N, H] = Σ p · vocabulary, with `entropy` also product [N, H] = Σ p · logit · vocabulary, where p sums to 1 over the part. Parts join like the blocks of an online softmax.
+ *
+ * With `replay` a logit is h · vocabulary · scale + offset, both [N, C], and the vocabulary of mean and product is scaled, too: what they are
+ * for is the derivative by h.
  */
 export function headGraph(
   architecture: Architecture,
-  options: { direction: boolean; entropy: boolean },
+  options: { direction: boolean; entropy: boolean; replay: boolean },
 ): Record<string, Value> {
   const { hiddenSize } = architecture;
   const h = input('h', ['N', hiddenSize]);
   const vocabulary = input('vocabulary', ['C', hiddenSize]);
-  const logits = matmul(h, vocabulary, { transposeB: true });
+  const scale = options.replay ? input('scale', ['N', 'C']) : null;
+  const scaled = (x: Value) => (scale === null ? x : mul(x, scale));
+  const products = scaled(matmul(h, vocabulary, { transposeB: true }));
+  const logits = options.replay ? add(products, input('offset', ['N', 'C'])) : products;
   const probabilities = softmax(logits);
   // log Σ exp(logit) = max logit - log(max probability).
   const logPartition = sub(reduceMax(logits, [-1]), log(reduceMax(probabilities, [-1])));
@@ -23,7 +29,7 @@ export function headGraph(
   const row = (value: Value) => reshape(value, ['N', 1, 'C']);
   const meanLogit = reshape(matmul(row(probabilities), row(logits), { transposeB: true }), ['N', 1]);
   if (!options.direction) return { logPartition, meanLogit };
-  const mean = matmul(probabilities, vocabulary);
+  const mean = matmul(scaled(probabilities), vocabulary);
   if (!options.entropy) return { logPartition, meanLogit, mean };
-  return { logPartition, meanLogit, mean, product: matmul(mul(probabilities, logits), vocabulary) };
+  return { logPartition, meanLogit, mean, product: matmul(scaled(mul(probabilities, logits)), vocabulary) };
 }

@@ -140,6 +140,7 @@ export class OrtPolicyModel implements PolicyModel {
     const head = {
       sources: row.sources,
       targets: row.targets,
+      replay: row.replay ?? null,
       logprobs: sharedFloats(numTargets),
       entropies: sharedFloats(numTargets),
       direction: keepForBackward ? this.#workspace.take('head.direction', numTargets * hiddenSize) : null,

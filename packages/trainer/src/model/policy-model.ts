@@ -4,6 +4,8 @@
  * The mathematics sees log-probabilities of trained tokens and hands back ∂loss/∂logprob; it never sees an activation.
  */
 
+import type { RowReplay } from './row-replay.ts';
+
 /** The seven linear layers of a transformer block that can carry a LoRA adapter. */
 export type LinearName = 'q' | 'k' | 'v' | 'o' | 'gate' | 'up' | 'down';
 
@@ -59,6 +61,8 @@ export interface PackedRow {
   readonly sources: Int32Array;
   /** [N] id of trained token i. */
   readonly targets: Int32Array;
+  /** How the trained tokens were drawn; absent or null: all as the model says. */
+  readonly replay?: RowReplay | null;
 }
 
 /** Shares the processor cores with sampling. */
@@ -92,7 +96,7 @@ export interface BackwardOptions extends ComputeOptions {
 }
 
 export interface ForwardResult {
-  /** [N] natural-log probability of each trained token at temperature 1. */
+  /** [N] natural-log probability of each trained token: at temperature 1, or as the row's `replay` has it. */
   readonly logprobs: Float32Array;
   /** [N] entropy in nats of the distribution each trained token was drawn from. */
   readonly entropies: Float32Array;

@@ -4,6 +4,7 @@ import { ARTIFACTS } from './0003-artifacts.ts';
 import { EXPORTS } from './0004-exports.ts';
 import { CHOICE_RECORDS } from './0005-choice-records.ts';
 import { KEY_CONTROL } from './0006-key-control.ts';
+import { CHOICE_SAMPLING } from './0007-choice-sampling.ts';
 
 /** One step of the schema. A published migration is never edited: the next change is a new file with the next number. */
 export interface Migration {
@@ -13,4 +14,12 @@ export interface Migration {
   readonly sql: string;
 }
 
-export const MIGRATIONS: readonly Migration[] = [INITIAL, JOB_CONTROL, ARTIFACTS, EXPORTS, CHOICE_RECORDS, KEY_CONTROL];
+export const MIGRATIONS: readonly Migration[] = [
+  INITIAL,
+  JOB_CONTROL,
+  ARTIFACTS,
+  EXPORTS,
+  CHOICE_RECORDS,
+  KEY_CONTROL,
+  CHOICE_SAMPLING,
+];

@@ -1,0 +1,55 @@
+/** How the tokens of a choice were drawn, where that is not plainly from the model's distribution. */
+export interface ChoiceSampling {
+  readonly settings: SamplingChanges;
+  /** What it takes to compute the same distributions again; null: that cannot be, see `lost`. */
+  readonly trace: SamplingTrace | null;
+  readonly lost: LostTrace | null;
+}
+
+/** Why there is no trace. `greedy`: nothing was drawn. `too_large`: what was kept of the vocabulary takes more than {@link MAX_TRACE_BYTES}. */
+export type LostTrace = 'greedy' | 'too_large';
+
+/** What changes the distribution, in the order in which it does: masks, bias, penalties, temperature, truncation. */
+export interface SamplingChanges {
+  /** A constraint, allowed ids, bad words, end tokens that come too early, the end of a thinking budget. */
+  readonly isMasked: boolean;
+  readonly logitBias: readonly (readonly [id: number, bias: number])[];
+  /** 1 = off. */
+  readonly repetitionPenalty: number;
+  /** 0 = off. */
+  readonly frequencyPenalty: number;
+  /** 0 = off. */
+  readonly presencePenalty: number;
+  /** 0 = greedy. */
+  readonly temperature: number;
+  /** 1 = off. */
+  readonly topP: number;
+  /** 0 = off. */
+  readonly topK: number;
+  /** 0 = off. */
+  readonly minP: number;
+}
+
+export interface SamplingTrace {
+  /** [n] log-probability of each token under the distribution that it was drawn from. */
+  readonly logprobs: Float32Array;
+  /** Of each token, which tokens could be drawn: see {@link KeptTokensWriter}. */
+  readonly kept: Uint8Array;
+}
+
+/** A choice's trace is given up above this: some hundred tokens of free text at a high temperature, thousands under a constraint. */
+export const MAX_TRACE_BYTES = 256 * 1024;
+
+export function changesDistribution(changes: SamplingChanges): boolean {
+  return (
+    changes.isMasked ||
+    changes.logitBias.length > 0 ||
+    changes.repetitionPenalty !== 1 ||
+    changes.frequencyPenalty !== 0 ||
+    changes.presencePenalty !== 0 ||
+    changes.temperature !== 1 ||
+    changes.topP < 1 ||
+    changes.topK > 0 ||
+    changes.minP > 0
+  );
+}

@@ -1,0 +1,190 @@
+import type { TokenRange } from './token-range.ts';
+
+/**
+ * The distributions that the trained tokens of a row were drawn from, where those are not the model's own: a sampler masks tokens, shifts
+ * logits and divides them by a temperature. The same is done to the trained policy's logits, so that both sides speak of the same choice.
+ *
+ * What the sampler kept is fixed: a set of its own under the policy being trained would make ratios of tokens that only one of them has
+ * infinite.
+ *
+ * @see "Keep Sampling Mask", DeepSeek-V3.2, arXiv 2512.02556, section 3.1
+ */
+export interface RowReplay {
+  /** [N] above 0; 1 = as the model says. */
+  readonly temperatures: Float64Array;
+  /** [N] index into `keptSets`; -1 = every token could be drawn. */
+  readonly keptSet: Int32Array;
+  readonly keptSets: readonly KeptSet[];
+  /** [N] index into `shifts`; -1 = none. */
+  readonly shift: Int32Array;
+  /** [N] tokens of its reply that stood before it: those count for penalties. */
+  readonly numGenerated: Int32Array;
+  readonly shifts: readonly LogitShifts[];
+}
+
+/** The tokens that could be drawn. */
+export interface KeptSet {
+  /** True: all but `ids`. */
+  readonly isComplement: boolean;
+  /** Ascending, distinct. */
+  readonly ids: Int32Array;
+}
+
+/** What moves single logits before the temperature, in vLLM's order: bias, repetition, frequency, presence. */
+export interface LogitShifts {
+  readonly bias: readonly (readonly [id: number, bias: number])[];
+  /** Above 0; 1 = off. A positive logit of an id of prompt or reply is divided by it, another multiplied. */
+  readonly repetitionPenalty: number;
+  /** Subtracted once a time the id was generated. */
+  readonly frequencyPenalty: number;
+  /** Subtracted if the id was generated. */
+  readonly presencePenalty: number;
+  readonly promptTokenIds: Int32Array;
+  /** The whole reply; `numGenerated` says how much of it counts. */
+  readonly tokenIds: Int32Array;
+}
+
+/** The logit of a token that could not be drawn: its probability is 0, and no sum becomes NaN where all of a part are such. */
+const MASKED = -1e30;
+
+export function keeps({ isComplement, ids }: KeptSet, id: number): boolean {
+  return (lowerBound(ids, id) < ids.length && ids[lowerBound(ids, id)] === id) !== isComplement;
+}
+
+/** logit · scale + offset is the logit that was drawn by. */
+export interface Adjustment {
+  readonly scale: number;
+  readonly offset: number;
+}
+
+/** Reads a row's replay for the head. */
+export class ReplayReader {
+  readonly #replay: RowReplay;
+  readonly #shifts: readonly ShiftReader[];
+
+  constructor(replay: RowReplay) {
+    this.#replay = replay;
+    this.#shifts = replay.shifts.map((shifts) => new ShiftReader(shifts));
+  }
+
+  /** Whether any token of the range was drawn from another distribution than the model's. */
+  touches({ start, end }: TokenRange): boolean {
+    const { temperatures, keptSet, shift } = this.#replay;
+    for (let i = start; i < end; i++) if (temperatures[i] !== 1 || keptSet[i]! >= 0 || shift[i]! >= 0) return true;
+    return false;
+  }
+
+  /** Of a token that could be drawn. @param logit of the model */
+  of(i: number, id: number, logit: number): Adjustment {
+    const { temperatures, shift, numGenerated } = this.#replay;
+    const inverse = 1 / temperatures[i]!;
+    const { scale, offset } = this.#shifts[shift[i]!]?.of(id, logit, numGenerated[i]!) ?? NEUTRAL;
+    return { scale: scale * inverse, offset: offset * inverse };
+  }
+
+  /**
+   * The adjustments of a part of the vocabulary.
+   *
+   * @param logitOf of the model, for the row-th token of the range
+   * @param scale and `offset` [rows, C], overwritten
+   */
+  fill(
+    { start, end }: TokenRange,
+    columns: TokenRange,
+    logitOf: (row: number, id: number) => number,
+    scale: Float32Array,
+    offset: Float32Array,
+  ): void {
+    const { temperatures, keptSet, keptSets, shift, numGenerated } = this.#replay;
+    const width = columns.end - columns.start;
+    for (let i = start; i < end; i++) {
+      const first = (i - start) * width;
+      const scales = scale.subarray(first, first + width).fill(1 / temperatures[i]!);
+      const offsets = offset.subarray(first, first + width).fill(0);
+      for (const id of this.#shifts[shift[i]!]?.idsWithin(columns, numGenerated[i]!) ?? []) {
+        const adjustment = this.of(i, id, logitOf(i - start, id));
+        scales[id - columns.start] = adjustment.scale;
+        offsets[id - columns.start] = adjustment.offset;
+      }
+      const kept = keptSets[keptSet[i]!];
+      if (kept !== undefined) mask(kept, columns, offsets);
+    }
+  }
+}
+
+const NEUTRAL: Adjustment = { scale: 1, offset: 0 };
+
+function mask({ isComplement, ids }: KeptSet, columns: TokenRange, offsets: Float32Array): void {
+  const from = lowerBound(ids, columns.start);
+  const to = lowerBound(ids, columns.end);
+  if (isComplement) {
+    for (let at = from; at < to; at++) offsets[ids[at]! - columns.start] = MASKED;
+    return;
+  }
+  let next = 0;
+  for (let at = from; at < to; at++) {
+    const column = ids[at]! - columns.start;
+    offsets.fill(MASKED, next, column);
+    next = column + 1;
+  }
+  offsets.fill(MASKED, next);
+}
+
+/** First index whose id is at least `id`. */
+function lowerBound(ids: Int32Array, id: number): number {
+  let low = 0;
+  let high = ids.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (ids[middle]! < id) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+class ShiftReader {
+  readonly #shifts: LogitShifts;
+  readonly #bias: ReadonlyMap<number, number>;
+  readonly #promptIds: ReadonlySet<number>;
+  /** Of the first `#counted` tokens of the reply. */
+  #counts = new Map<number, number>();
+  #counted = 0;
+
+  constructor(shifts: LogitShifts) {
+    this.#shifts = shifts;
+    this.#bias = new Map(shifts.bias);
+    this.#promptIds = new Set(shifts.repetitionPenalty === 1 ? [] : shifts.promptTokenIds);
+  }
+
+  of(id: number, logit: number, numGenerated: number): Adjustment {
+    const { repetitionPenalty, frequencyPenalty, presencePenalty } = this.#shifts;
+    const count = this.#countsOf(numGenerated).get(id) ?? 0;
+    let scale = 1;
+    let offset = this.#bias.get(id) ?? 0;
+    if (repetitionPenalty !== 1 && (count > 0 || this.#promptIds.has(id))) {
+      scale = logit + offset > 0 ? 1 / repetitionPenalty : repetitionPenalty;
+      offset *= scale;
+    }
+    if (count > 0) offset -= frequencyPenalty * count + presencePenalty;
+    return { scale, offset };
+  }
+
+  /** Ids whose logits may be moved, each once. */
+  *idsWithin({ start, end }: TokenRange, numGenerated: number): Generator<number> {
+    const counts = this.#countsOf(numGenerated);
+    for (const id of new Set([...this.#bias.keys(), ...this.#promptIds, ...counts.keys()]))
+      if (id >= start && id < end) yield id;
+  }
+
+  #countsOf(numGenerated: number): ReadonlyMap<number, number> {
+    if (numGenerated < this.#counted) {
+      this.#counts = new Map();
+      this.#counted = 0;
+    }
+    for (; this.#counted < numGenerated; this.#counted++) {
+      const id = this.#shifts.tokenIds[this.#counted]!;
+      this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1);
+    }
+    return this.#counts;
+  }
+}
