@@ -47,7 +47,9 @@ export class ReplyReader {
     if (wasReasoning && parser.isReasoning) this.numReasoningTokens += event.tokenIds.length;
     if (event.kind === 'delta') return { ...event, reply: delta };
     this.#parsers.delete(event.index);
-    const reply = joined(delta, parser.end());
+    // A stop string or token of the request cuts a reply as a limit does.
+    const isCutOff = event.finishReason !== 'stop' || event.stopReason !== null;
+    const reply = joined(delta, parser.end({ isCutOff }));
     return { ...event, reply, parsed: parser.result() };
   }
 

@@ -58,7 +58,7 @@ export function toFinishReason(
   { finishReason, parsed }: Pick<CollectedChoice, 'finishReason' | 'parsed'>,
   format: AnswerFormat,
 ): WireFinishReason {
-  const hasCalls = (parsed?.toolCalls.length ?? 0) > 0;
+  const hasCalls = (parsed?.toolCalls.length ?? 0) > 0 && parsed?.isCutOff !== true;
   return hasCalls && finishReason === 'stop' && format.toolChoice !== 'named' ? 'tool_calls' : finishReason;
 }
 

@@ -86,6 +86,15 @@ describe('finish_reason, in one piece and streamed alike', () => {
     expect((await outputsOf(chat)).at(-1)?.finish_reason).toBe(expected);
   });
 
+  test('half a call is not one to make, whatever cut it off', async () => {
+    const parsed = { content: null, toolCalls: [{ ...CALL, arguments: '{"a"' }], isCutOff: true } as const;
+    for (const finishReason of ['stop', 'length'] as const) {
+      const chat: ScriptedChat = { ...CALLING, end: { parsed, finishReason } };
+      expect((await answerOf(chat)).choices[0]?.finish_reason).toBe(finishReason);
+      expect((await outputsOf(chat)).at(-1)?.finish_reason).toBe(finishReason);
+    }
+  });
+
   test('what stopped the choice is told beside it', async () => {
     const chat = { ...CALLING, end: { ...CALLING.end, stopReason: '</tool_call>' } };
     const [choice] = (await answerOf(chat)).choices;

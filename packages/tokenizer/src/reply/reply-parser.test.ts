@@ -745,6 +745,51 @@ describe.each(Object.entries(FIXTURES))('%s', (_, fixtures) => {
   );
 });
 
+describe('a reply that was cut off', () => {
+  const CUTS: [ToolFormat, string, { content: string | null; calls: [string, string][] }][] = [
+    ['json_array', '[{"name":"f","parameters":{"a":[1', { content: '', calls: [['f', '{"a": [1']] }],
+    ['json_array', '[{"name":"f","parameters":{}},{"na', { content: '', calls: [['f', '{}']] }],
+    ['json_array', '[{"name":"f', { content: '', calls: [] }],
+    ['json_array', '[', { content: '', calls: [] }],
+    ['named', '{"a":', { content: '', calls: [['f', '{"a":']] }],
+    ['hermes', 'a<tool_call>{"name": "f", "arguments": {"a": "b', { content: 'a', calls: [['f', '{"a": "b']] }],
+    ['hermes', `${call(F)}<tool_call>{"na`, { content: null, calls: [['f', '{"a": 1}']] }],
+    ['hermes', 'a<tool_call>{"na', { content: 'a<tool_call>{"na', calls: [] }],
+    [
+      'qwen_xml',
+      '<function=f><parameter=unit>c</parameter><parameter=city>a',
+      { content: null, calls: [['f', '{"unit": "c"']] },
+    ],
+    ['mistral', '[TOOL_CALLS]f[ARGS]{"a": ', { content: null, calls: [['f', '{"a": ']] }],
+    ['llama3_json', '{"name": "f", "parameters": {"a"', { content: null, calls: [['f', '{"a"']] }],
+    ['pythonic', '[f(a=1', { content: '[f(a=1', calls: [] }],
+  ];
+  test.each(CUTS)('%s: %s says the same in one piece and streamed', (format, text, { content, calls }) => {
+    for (const pieces of [[text], text.split('')]) {
+      const parser = new ReplyParser(options(format));
+      const sum = { content: '', toolCalls: [] as ParsedReply['toolCalls'] };
+      for (const delta of [...pieces.map((piece) => parser.push(piece)), parser.end({ isCutOff: true })]) {
+        sum.content += delta.content;
+        for (const { index, id, name, arguments: more } of delta.toolCalls) {
+          if (id !== undefined && name !== undefined) sum.toolCalls.push({ id, name, arguments: '' });
+          sum.toolCalls[index]!.arguments += more;
+        }
+      }
+      const result = parser.result();
+      expect(result).toMatchObject({ content, toolCalls: named(calls) });
+      expect(sum).toEqual({ content: content ?? '', toolCalls: named(calls) });
+      const isHalf = format !== 'named' && (calls.length > 0 || format === 'json_array');
+      expect(result.isCutOff ?? false).toBe(isHalf);
+    }
+  });
+  test('is cut off nowhere else', () => {
+    const parser = new ReplyParser(options('hermes'));
+    parser.push(call(F));
+    parser.end({ isCutOff: true });
+    expect(parser.result()).toEqual({ content: null, reasoning: null, toolCalls: named([['f', '{"a": 1}']]) });
+  });
+});
+
 describe('whatever the pieces', () => {
   test('the deltas add up to the same, and so does the result', () => {
     fc.assert(

@@ -32,6 +32,9 @@ export interface ReplyParserOptions {
  * what its format asks for, `result()` has no calls and all of the text as content. A stream keeps the calls it has begun, adds the text
  * from there on as content (from the opening tag of the call, if nothing of it had been sent), and begins no more.
  *
+ * A reply that was cut off is not malformed: a call that it had begun is told as far as it came, in one piece as in a stream, and `isCutOff` says so. Where it had
+ * begun none, a reply that is calls by the request's choice has nothing to tell, and of any other the text is content.
+ *
  * Text after a call is lost, white space alone in front of one is too. A call without arguments has `{}`. A last block that is not
  * closed counts if its call is whole. A reply that ends while it reasons has neither content nor calls, whatever the request asked for.
  */
@@ -44,6 +47,7 @@ export class ReplyParser {
   #contentFrom: number | null; // in #whole; null: the reply is still reasoning
   #isMalformed = false;
   #hasEnded = false;
+  #isCutOff = false; // in a call
 
   constructor(options: ReplyParserOptions) {
     this.#options = options;
@@ -70,12 +74,17 @@ export class ReplyParser {
     return this.#record.takeDelta();
   }
 
-  /** The reply is complete. @returns what was held back */
-  end(): ReplyDelta {
+  /**
+   * There is no more of the reply.
+   *
+   * @param options `isCutOff`: it did not end by itself, so that half a call is no mistake of the model
+   * @returns what was held back
+   */
+  end({ isCutOff = false }: { isCutOff?: boolean } = {}): ReplyDelta {
     if (this.#hasEnded) return this.#record.takeDelta();
     this.#hasEnded = true;
     this.#text.end();
-    this.#advance();
+    this.#advance(isCutOff);
     this.#record.flush();
     return this.#record.takeDelta();
   }
@@ -88,9 +97,14 @@ export class ReplyParser {
     if (this.#contentFrom === null) return { content: null, reasoning, toolCalls: [] };
     if (this.#isMalformed) return { content: this.#whole.slice(this.#contentFrom), reasoning, toolCalls: [] };
     const { text: content, toolCalls } = this.#record;
-    const isByRequest = toolFormat === 'json_array' || toolFormat === 'named';
+    const isByRequest = isCallByRequest(toolFormat);
     const isNullable = toolCalls.length > 0 ? !isByRequest : split !== null && !split.isDisabled;
-    return { content: content === '' && isNullable ? null : content, reasoning, toolCalls };
+    return {
+      content: content === '' && isNullable ? null : content,
+      reasoning,
+      toolCalls,
+      ...(this.#isCutOff ? { isCutOff: true } : {}),
+    };
   }
 
   *#read(): Reading {
@@ -103,15 +117,22 @@ export class ReplyParser {
     yield* callReader(this.#options)(this.#text, this.#record, !parallelToolCalls);
   }
 
-  #advance(): void {
+  /** @param isCutOff what the reading misses now is what was cut off: it had read all that was there */
+  #advance(isCutOff = false): void {
     try {
       if (!this.#isMalformed) this.#reading.next();
     } catch (error) {
       if (!(error instanceof MalformedReply)) throw error;
-      this.#isMalformed = true;
+      this.#isCutOff = isCutOff && (this.#record.toolCalls.length > 0 || isCallByRequest(this.#options.toolFormat));
+      this.#isMalformed = !this.#isCutOff;
     }
     if (this.#isMalformed) this.#record.plain(this.#text.takeRest());
   }
+}
+
+/** The reply is calls because the request asked for them, and nothing else. */
+function isCallByRequest(toolFormat: ToolFormat | null): boolean {
+  return toolFormat === 'json_array' || toolFormat === 'named';
 }
 
 function callReader({ toolFormat, tools, namedTool }: ReplyParserOptions): CallReader {

@@ -22,6 +22,8 @@ export interface ParsedReply {
   content: string | null;
   reasoning: string | null;
   toolCalls: { id: string; name: string; arguments: string }[];
+  /** The reply was cut off within a call: the last one is half of one, or was not even begun. */
+  isCutOff?: true;
 }
 
 interface ReplyRecordOptions {
