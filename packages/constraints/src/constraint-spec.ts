@@ -15,6 +15,8 @@ export type ConstraintSpec =
       whitespace: WhitespaceOption;
       /** Objects that list properties and say nothing of others have no others. */
       closesObjects: boolean;
+      /** What cannot be enforced is left out instead of refused. Default false. */
+      isRelaxed?: boolean;
     }
   /** Any JSON object. */
   | { kind: 'json_object'; whitespace: WhitespaceOption }

@@ -225,7 +225,7 @@ describe('refused with its reason:', () => {
       schema({ $ref: 'https://example.com/s' }),
       'constraint.unsupported: only references inside the schema are supported (#/$ref)',
     ],
-    [schema({ type: 'string', format: 'color' }), 'constraint.unsupported: Unknown format: color'],
+    [schema({ type: 'string', format: 'iri' }), 'constraint.unsupported: the format "iri" is not supported (#/format)'],
     [schema({ type: 'integer', minimum: 3, maximum: 2 }), 'constraint.unsatisfiable: Unsatisfiable schema'],
     [schema({ $ref: '#' }), 'constraint.unsatisfiable: no text satisfies the constraint'],
     [schema({ enum: [] }), 'constraint.invalid: `enum` must be a list with a value at least (#/enum)'],

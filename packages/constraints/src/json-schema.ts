@@ -1,22 +1,24 @@
+import { closedSet, uniqueLists } from './closed-set.ts';
 import { ConstraintError } from './constraint-error.ts';
 import type { WhitespaceOption } from './constraint-spec.ts';
 import { namesControl, translateRegex } from './ecma-regex.ts';
 import { whitespaceGuidance } from './json-whitespace.ts';
 import { byteLength, checkLimit } from './limits.ts';
+import { stringFormat } from './string-formats.ts';
 
 /**
  * A JSON schema → the schema text llguidance compiles, so that whatever it lets through is valid.
  *
- * The copy differs from the original in this: keywords that llguidance cannot honour are refused by name, patterns are
- * translated, `x-guidance` is ours alone, and two places where llguidance 1.9.1 would let an invalid value through are closed:
+ * The copy differs from the original in this: keywords that llguidance cannot honour are said by others where that can be (`uniqueItems` and `propertyNames` over a few listed
+ * values), and refused by name where it cannot; formats that nobody knows are annotations; patterns are translated, `x-guidance` is ours alone, and two places where llguidance 1.9.1 would let an invalid value through are closed:
  * a key can be written with escapes (`"\u0061"` for `"a"`), and `minProperties` counts repeated keys.
  */
 export function jsonSchemaSource(
   schema: unknown,
-  options: { whitespace: WhitespaceOption; closesObjects: boolean },
+  options: { whitespace: WhitespaceOption; closesObjects: boolean; isRelaxed?: boolean },
 ): string {
   const parsed = typeof schema === 'string' ? parseSchemaText(schema) : schema;
-  const walk = new SchemaWalk(options.closesObjects);
+  const walk = new SchemaWalk(parsed, options);
   const root = walk.schema(parsed, '#', 1);
   if (root === false) throw new ConstraintError('constraint.unsatisfiable', 'the schema `false` allows nothing');
   if (walk.hasOpenNamedKeys && walk.hasControlLiterals) {
@@ -65,11 +67,15 @@ class SchemaWalk {
   hasOpenNamedKeys = false;
   /** Some string is given with characters that JSON can only escape. Without `\\u` escapes llguidance would leave them out. */
   hasControlLiterals = false;
+  readonly #root: unknown;
   readonly #closesObjects: boolean;
+  readonly #isRelaxed: boolean;
   #numSchemas = 0;
   #numEnumValues = 0;
 
-  constructor(closesObjects: boolean) {
+  constructor(root: unknown, { closesObjects, isRelaxed = false }: { closesObjects: boolean; isRelaxed?: boolean }) {
+    this.#root = root;
+    this.#isRelaxed = isRelaxed;
     this.#closesObjects = closesObjects;
   }
 
@@ -80,16 +86,34 @@ class SchemaWalk {
     if (typeof schema === 'boolean') return schema;
     if (!isObject(schema)) throw invalid(path, 'a schema must be an object or a boolean');
     const copy: Record<string, unknown> = {};
-    for (const [keyword, value] of Object.entries(schema)) {
+    for (const [keyword, value] of Object.entries(this.#enforceable(schema))) {
       if (DROPPED.has(keyword) || value === undefined) continue;
       setKey(copy, keyword, this.#keyword(keyword, value, `${path}/${escapePointer(keyword)}`, depth));
     }
     delete copy['uniqueItems']; // false
+    if (copy['format'] === undefined) delete copy['format']; // an annotation
     if (this.#closesObjects && (isObject(copy['properties']) || isObject(copy['patternProperties']))) {
       copy['additionalProperties'] ??= false;
     }
     this.#checkObject(copy, path);
     return copy;
+  }
+
+  /** The same schema without the keywords that others can say, and without those that cannot be enforced where that is asked for. */
+  #enforceable(schema: Record<string, unknown>): Record<string, unknown> {
+    const said = this.#restated(schema);
+    return this.#isRelaxed ? relaxed(said) : said;
+  }
+
+  #restated(schema: Record<string, unknown>): Record<string, unknown> {
+    let said = schema;
+    const format = said['format'] === undefined ? null : stringFormat(said['format']);
+    if (format?.kind === 'annotation') said = { ...said, format: undefined };
+    if (format?.kind === 'pattern' && said['pattern'] === undefined)
+      said = { ...said, type: said['type'] ?? 'string', format: undefined, pattern: format.pattern };
+    if (format?.kind === 'pattern' && said['format'] !== undefined) said = { ...said, format: 'uuid' };
+    if (said['uniqueItems'] === true && said['type'] === 'array') said = uniqueArray(said, this.#root);
+    return said['propertyNames'] === undefined ? said : namedProperties(said, this.#root);
   }
 
   #keyword(keyword: string, value: unknown, path: string, depth: number): unknown {
@@ -118,6 +142,13 @@ class SchemaWalk {
         return this.#pattern(value, path);
       case '$ref':
         return this.#reference(value, path);
+      case 'format':
+        if (stringFormat(value).kind === 'unenforced')
+          throw new ConstraintError(
+            'constraint.unsupported',
+            `the format ${JSON.stringify(value)} is not supported (${path})`,
+          );
+        return value;
       default:
         checkNesting(value, depth + 1);
         return value;
@@ -187,6 +218,55 @@ class SchemaWalk {
       );
     }
   }
+}
+
+/** A schema that allows more: without what llguidance cannot hold a value to, in this object alone. */
+function relaxed(schema: Record<string, unknown>): Record<string, unknown> {
+  const { oneOf, minProperties: _min, maxProperties: _max, ...others } = schema;
+  const kept = Object.entries(others).filter(
+    ([keyword, value]) =>
+      !UNSUPPORTED_KEYWORDS.has(keyword) &&
+      !(keyword === 'format' && value !== undefined && stringFormat(value).kind === 'unenforced') &&
+      !(keyword === 'pattern' && typeof value === 'string' && !isTranslatable(value)),
+  );
+  if (oneOf !== undefined) kept.push(['anyOf' in others ? 'oneOf' : 'anyOf', oneOf]);
+  return Object.fromEntries(kept);
+}
+
+function isTranslatable(pattern: string): boolean {
+  try {
+    translateRegex(pattern, '');
+    return true;
+  } catch (error) {
+    if (error instanceof ConstraintError && error.code === 'constraint.unsupported') return false;
+    throw error;
+  }
+}
+
+/** An array of different values, where that needs no counting. */
+function uniqueArray(schema: Record<string, unknown>, root: unknown): Record<string, unknown> {
+  const { uniqueItems: _, ...others } = schema;
+  if (typeof schema['maxItems'] === 'number' && schema['maxItems'] <= 1) return others;
+  const lists = uniqueLists(schema, root);
+  // An empty choice would be malformed, where nothing fits it says so.
+  return lists === null || lists.length === 0 ? schema : { enum: lists };
+}
+
+/** An object whose keys are listed or follow a pattern. */
+function namedProperties(schema: Record<string, unknown>, root: unknown): Record<string, unknown> {
+  const { propertyNames, additionalProperties = true, ...others } = schema;
+  if (others['properties'] !== undefined || others['patternProperties'] !== undefined) return schema;
+  const names = closedSet(propertyNames, root);
+  if (names !== null) {
+    const properties: Record<string, unknown> = {};
+    for (const name of names) if (typeof name === 'string') setKey(properties, name, additionalProperties);
+    return { ...others, properties, additionalProperties: false };
+  }
+  if (!isObject(propertyNames)) return schema;
+  const { pattern, type: _type, title: _title, description: _words, ...rest } = propertyNames;
+  return typeof pattern === 'string' && Object.keys(rest).length === 0
+    ? { ...others, patternProperties: { [pattern]: additionalProperties }, additionalProperties: false }
+    : schema;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -77,7 +77,8 @@ describe.each(FORMATS)('with a constraint and tools to call or not, a %s reply',
       const { text: said, calls, finishReason } = outcome(text, source);
       expect(said).not.toBe(text);
       expect(finishReason === 'stop' || finishReason === 'length').toBe(true);
-      for (const made of calls) expect(made).toMatch(/^[fg]\{/);
+      // A call that was cut off may not have come to its arguments.
+      for (const made of calls) expect(made).toMatch(finishReason === 'length' ? /^[fg](?:\{|$)/ : /^[fg]\{/);
     }
   });
 

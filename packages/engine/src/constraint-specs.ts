@@ -62,7 +62,7 @@ export class ConstraintSpecs implements ConstraintCompiler {
       : { type: 'const_string', value: text };
   }
 
-  forSchema(schema: Readonly<Record<string, unknown>>): ConstraintSpec {
-    return { kind: 'json_schema', schema, whitespace: { kind: 'capped' }, closesObjects: true };
+  forSchema(schema: Readonly<Record<string, unknown>>, options: { isRelaxed: boolean }): ConstraintSpec {
+    return { kind: 'json_schema', schema, whitespace: { kind: 'capped' }, closesObjects: true, ...options };
   }
 }

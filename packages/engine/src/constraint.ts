@@ -16,7 +16,7 @@ export interface ConstraintCompiler {
   /** @throws with a message for the client */
   compile(constraint: unknown): TokenMatcher;
   /** The constraint that holds a reply to a JSON schema. Absent: tools cannot be forced. */
-  forSchema?(schema: Readonly<Record<string, unknown>>): unknown;
+  forSchema?(schema: Readonly<Record<string, unknown>>, options: { isRelaxed: boolean }): unknown;
   /**
    * The constraint on replies that either are calls of tools, in the model's own format, or satisfy `constraint`. The latter itself where
    * calls in that format cannot be described; absent: always.

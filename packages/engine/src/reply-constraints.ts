@@ -51,7 +51,11 @@ export class ReplyConstraints {
     if (request.beamSearch) return null;
     const { constraint = null, reply = null } = request;
     const schema = forcedCallSchema(reply);
-    if (schema !== null) return this.#compiler?.forSchema?.(schema) ?? schema;
+    if (schema !== null) {
+      // One that is strict is a promise, and its schema stands among those of the others.
+      const isRelaxed = !reply?.tools?.some((tool) => tool.function['strict'] === true);
+      return this.#compiler?.forSchema?.(schema, { isRelaxed }) ?? schema;
+    }
     const format = traits?.toolFormat ?? null;
     if (constraint === null || format === null || reply?.toolChoice !== 'auto' || !reply.tools?.length)
       return constraint;

@@ -77,7 +77,7 @@ export class ReplyHarness {
       constraints: {
         // Compiled at once: validation has a thread of its own, which steps do not wait for.
         compile: (constraint) => this.#specs.compile(constraint),
-        forSchema: (schema) => this.#specs.forSchema(schema),
+        forSchema: (schema, options) => this.#specs.forSchema(schema, options),
         orCalls: (constraint, format, calls) => this.#specs.orCalls(constraint, format, calls),
       },
       vocabSize: this.#vocabulary.vocabSize,

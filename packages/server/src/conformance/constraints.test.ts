@@ -152,7 +152,7 @@ describe('refused before the first byte, also as a stream', () => {
     ['bounds that cross', schemaFormat({ type: 'integer', minimum: 2, maximum: 1 }), '400 response_format'],
     ['an empty enum', schemaFormat({ enum: [] }), '400 response_format'],
     ['a keyword that would not be enforced', schemaFormat({ not: {} }), '400 response_format'],
-    ['an unknown string format', schemaFormat({ type: 'string', format: 'colour' }), '400 response_format'],
+    ['a known string format that is not enforced', schemaFormat({ type: 'string', format: 'iri' }), '400 response_format'],
     ['a schema nested deeper than 64', schemaFormat(deep(70)), '400 response_format'],
     ['NUL in a regex', outputs({ regex: 'a\0' }), '400 structured_outputs'],
     ['a malformed regex', outputs({ regex: '(' }), '400 structured_outputs'],
@@ -203,4 +203,32 @@ describe('beside reasoning and tools', () => {
       '400 structured_outputs',
     );
   });
+});
+
+describe('a forced call whose schema asks for more than can be enforced', () => {
+  const BEYOND = {
+    not: { not: {} },
+    uniqueItems: { type: 'array', items: { type: 'integer' }, uniqueItems: true },
+    propertyNames: { type: 'object', propertyNames: { maxLength: 3 } },
+    format: { type: 'string', format: 'iri' },
+    pattern: { type: 'string', pattern: '^(?=a).*$' },
+    oneOf: { oneOf: [{ type: 'integer' }, { type: 'number', minimum: 3 }] },
+  };
+  const forced = (value: object, strict?: boolean) => ({
+    tools: [
+      {
+        type: 'function',
+        function: { name: 'f', parameters: { type: 'object', properties: { value }, required: ['value'] }, strict },
+      },
+    ],
+    tool_choice: 'required',
+    max_tokens: 20,
+  });
+  test.each(Object.entries(BEYOND))(
+    '%s: held to the rest unless the tool is strict, which is refused',
+    async (_, value) => {
+      expect((await service.server.chat(forced(value))).statusCode).toBe(200);
+      expect(await service.refusal(forced(value, true))).toBe('400 tools');
+    },
+  );
 });

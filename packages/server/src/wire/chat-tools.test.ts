@@ -87,7 +87,7 @@ describe('finish_reason, in one piece and streamed alike', () => {
   });
 
   test('half a call is not one to make, whatever cut it off', async () => {
-    const parsed = { content: null, toolCalls: [{ ...CALL, arguments: '{"a"' }], isCutOff: true } as const;
+    const parsed = { content: null, toolCalls: [{ ...CALL, arguments: '{"a"' }], isCutOff: true as const };
     for (const finishReason of ['stop', 'length'] as const) {
       const chat: ScriptedChat = { ...CALLING, end: { parsed, finishReason } };
       expect((await answerOf(chat)).choices[0]?.finish_reason).toBe(finishReason);

@@ -95,10 +95,9 @@ function tokenOffsets(tokens: readonly number[][], text: string): number[] {
   });
 }
 
-/** The most likely first. */
+/** The token itself first, as vLLM tells them, then the likeliest. */
 function toMap(entries: readonly (TopLogprob | PromptLogprob)[], format: LogprobFormat): Record<string, number> {
-  const sorted = entries.toSorted((first, second) => second.logprob - first.logprob);
-  return Object.fromEntries(sorted.map((entry) => [nameOf(entry, format), floored(entry)]));
+  return Object.fromEntries(entries.map((entry) => [nameOf(entry, format), floored(entry)]));
 }
 
 function nameOf({ id, text }: { id: number; text: string }, { hasTokensAsIds }: LogprobFormat): string {
