@@ -230,8 +230,9 @@ export const OPERATIONS: readonly Operation[] = [
     summary: 'Delete a model with all its checkpoints',
     description: 'Its queued and running jobs end with `training_failed`. The name is free afterwards.',
     pathParameters: MODEL_ID,
+    isIdempotent: true,
     answer: DeleteModelResponseSchema,
-    faults: [...KEY, ...BODY, ...WRITES, 'request.not_found'],
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found'],
   },
   {
     id: 'listCheckpoints',
@@ -255,9 +256,10 @@ export const OPERATIONS: readonly Operation[] = [
     summary: 'Delete checkpoints by their steps',
     description: 'Step numbers are never used again. Deleting what is gone is no error.',
     pathParameters: MODEL_ID,
+    isIdempotent: true,
     body: DeleteCheckpointsRequestSchema,
     answer: DeleteCheckpointsResponseSchema,
-    faults: [...KEY, ...BODY, ...WRITES, 'request.not_found'],
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found'],
   },
   {
     id: 'logTrajectories',
@@ -320,13 +322,14 @@ export const OPERATIONS: readonly Operation[] = [
     description:
       'The body is the file itself, at most 512 MB; every line is checked while it comes in. Makes the next version of its name. The same file as in the newest version is that version again.',
     pathParameters: ARTIFACT_NAME,
+    isIdempotent: true,
     query: UploadArtifactQuerySchema,
     upload: {
       mediaTypes: JSON_LINES_MEDIA_TYPES,
       description: 'JSON lines in UTF-8, each `{"messages": […], "tools": […]}`, at most 8 MB.',
     },
     answer: ArtifactSchema,
-    faults: [...KEY, ...BODY, ...WRITES, 'request.not_found'],
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found'],
   },
   {
     id: 'listArtifacts',
@@ -374,8 +377,9 @@ export const OPERATIONS: readonly Operation[] = [
     summary: 'Delete one version of an uploaded file',
     description: 'Jobs that were made from it have their own copy. Its number is never used again.',
     pathParameters: ARTIFACT_VERSION,
+    isIdempotent: true,
     answer: DeleteArtifactResponseSchema,
-    faults: [...KEY, ...BODY, ...WRITES, 'request.not_found'],
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found'],
   },
   {
     id: 'retrieveTrainingJob',
@@ -518,8 +522,9 @@ export const OPERATIONS: readonly Operation[] = [
     summary: 'Delete an export with its files',
     description: 'One that is running is stopped.',
     pathParameters: EXPORT_ID,
+    isIdempotent: true,
     answer: DeletedSchema,
-    faults: [...KEY, ...BODY, ...WRITES, 'request.not_found'],
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found'],
   },
   {
     id: 'createAdapter',
@@ -573,9 +578,10 @@ export const OPERATIONS: readonly Operation[] = [
         .map(([name, maxBytes]) => `\`${name}\` (at most ${maxBytes} bytes)`)
         .join(' and ')}.`,
     },
+    isIdempotent: true,
     upload: { mediaTypes: ['application/octet-stream'], description: 'The file.' },
     answer: AdapterFileSchema,
-    faults: [...KEY, ...BODY, ...WRITES, 'request.not_found', 'request.conflict'],
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found', 'request.conflict'],
   },
   {
     id: 'commitAdapter',
@@ -587,11 +593,12 @@ export const OPERATIONS: readonly Operation[] = [
     description:
       'Options, tensors, shapes and values are checked against the base model; what is wrong is named, and the upload stays open. Committing what is committed answers the same.',
     pathParameters: ADAPTER_ID,
+    isIdempotent: true,
     answer: AdapterSchema,
     faults: [
       ...KEY,
       ...BODY,
-      ...WRITES,
+      ...IDEMPOTENCY,
       'request.not_found',
       'request.conflict',
       'trainer.adapter_invalid',
@@ -609,8 +616,9 @@ export const OPERATIONS: readonly Operation[] = [
     summary: 'Delete an imported adapter',
     description: 'Models that began with it keep their weights.',
     pathParameters: ADAPTER_ID,
+    isIdempotent: true,
     answer: DeletedSchema,
-    faults: [...KEY, ...BODY, ...WRITES, 'request.not_found'],
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found'],
   },
   {
     id: 'createKey',

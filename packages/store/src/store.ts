@@ -38,9 +38,7 @@ export interface Store {
   /** The entity of that name, made when absent. */
   ensureEntity(name: string): Promise<Entity>;
   /** Makes a key with a random 256-bit secret. The secret is returned here only. */
-  createKey(
-    input: NewKey & { completes?: (key: ApiKey) => IdempotentAnswer | undefined },
-  ): Promise<ApiKey & { secret: string }>;
+  createKey(input: NewKey & { completes?: CompletesWith<ApiKey> }): Promise<ApiKey & { secret: string }>;
   /**
    * The key with this operator-chosen secret (e.g. from the environment): made when absent, else its owner, name, scopes and end are updated
    * and it is valid again. As the service's key it takes the place of the one before, which is revoked in the same transaction.
@@ -66,7 +64,7 @@ export interface Store {
   /** In order of creation. */
   listModels(query: OrderedPageQuery & { entityId?: string; project?: string }): Promise<Page<Model>>;
   /** Cancels the model's live jobs, each with a `training_failed` event, then deletes it and its checkpoints. Its jobs and events stay readable until `purgeExpired`. Null when unknown. */
-  deleteModel(modelId: string): Promise<DeleteModelResult | null>;
+  deleteModel(modelId: string, completes?: CompletesWith<DeleteModelResult>): Promise<DeleteModelResult | null>;
 
   // checkpoints
   /** By step; step 0 (no artifact) included. */
@@ -75,7 +73,11 @@ export interface Store {
   /** The one with the highest step; null when all were deleted. */
   latestCheckpoint(modelId: string): Promise<Checkpoint | null>;
   /** Duplicate steps count once. The caller removes `artifactKeys` from the blobs afterwards. */
-  deleteCheckpoints(modelId: string, steps: readonly number[]): Promise<DeleteCheckpointsResult>;
+  deleteCheckpoints(
+    modelId: string,
+    steps: readonly number[],
+    completes?: CompletesWith<DeleteCheckpointsResult>,
+  ): Promise<DeleteCheckpointsResult>;
   /** Adds or replaces these metrics, keeping the others. Null when there is no such checkpoint. */
   mergeCheckpointMetrics(modelId: string, step: number, metrics: Metrics): Promise<Checkpoint | null>;
 
@@ -135,14 +137,14 @@ export interface Store {
 
   // artifacts
   /** Makes the next version of its name (the first is 0), unless the newest one is the same file: then that one is the result. */
-  addArtifact(input: NewArtifact): Promise<AddArtifactResult>;
+  addArtifact(input: NewArtifact & { completes?: CompletesWith<AddArtifactResult> }): Promise<AddArtifactResult>;
   findArtifact(name: ArtifactName, version: number | 'latest'): Promise<Artifact | null>;
   /** In order of creation. */
   listArtifacts(
     query: OrderedPageQuery & { entityId: string; project?: string; name?: string },
   ): Promise<Page<Artifact>>;
   /** False when unknown or deleted before. The caller removes its blob afterwards. */
-  deleteArtifact(artifactId: string): Promise<boolean>;
+  deleteArtifact(artifactId: string, completes?: IdempotentAnswer): Promise<boolean>;
 
   // exports
   /** Queues an export of a checkpoint, whose files stay until it ends, whatever is deleted meanwhile. Null when model or step are unknown. */
@@ -159,7 +161,7 @@ export interface Store {
   /** Null when the claim of that number does not hold any more: the export was deleted. */
   finishExport(exportId: string, numAttempts: number, outcome: ExportOutcome): Promise<FinishedExport | null>;
   /** Whatever its status. Null when unknown. The caller removes `artifactKeys` from the blobs afterwards. */
-  deleteExport(exportId: string): Promise<{ artifactKeys: string[] } | null>;
+  deleteExport(exportId: string, completes?: IdempotentAnswer): Promise<{ artifactKeys: string[] } | null>;
 
   // imported adapters
   /** Begins an upload. */
@@ -173,7 +175,7 @@ export interface Store {
     content: NonNullable<Adapter['content']>,
   ): Promise<{ adapter: Adapter; blobKeys: string[] } | null>;
   /** Models that began with it keep its files. Null when unknown. The caller removes what is returned. */
-  deleteAdapter(adapterId: string): Promise<RemovedAdapters | null>;
+  deleteAdapter(adapterId: string, completes?: IdempotentAnswer): Promise<RemovedAdapters | null>;
   /** Deletes uploads of the entity that began before that time and were never committed. The caller removes what is returned. */
   expireAdapterUploads(entityId: string, before: number): Promise<RemovedAdapters>;
 
@@ -388,6 +390,12 @@ export interface RemovedAdapters {
   artifactKeys: string[];
   blobKeys: string[];
 }
+
+/**
+ * The answer to a request, for a result that is known only in the transaction: it is kept there, so that a repeat can never have the effect
+ * again. Undefined: the request had no key.
+ */
+export type CompletesWith<Result> = (result: Result) => IdempotentAnswer | undefined;
 
 export interface IdempotentAnswer {
   keyId: string;

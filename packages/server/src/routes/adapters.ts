@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import {
   ADAPTER_FILES,
   type AdapterFileName,
@@ -18,7 +18,7 @@ import type { Adapter } from '@trainyard/store';
 
 import { callerOf } from '../auth.ts';
 import { adapterName } from '../exports/resolve-imported-adapter.ts';
-import { answerOnce } from '../idempotency.ts';
+import { answerOnce, answerUploadOnce } from '../idempotency.ts';
 import { toListPage, walkPages } from '../paging.ts';
 import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
@@ -89,22 +89,26 @@ export function adapterRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.delete<{ Params: { adapter_id: string } }>(
     `${path}/:adapter_id`,
     { config: { scope: 'training' } },
-    async (request): Promise<DeletedObject> => {
-      const { id } = await ownedAdapter(request, parts, request.params.adapter_id);
-      const deleted = await store.deleteAdapter(id);
-      if (deleted === null) throw notFound('adapter', id, 'adapter_id');
-      await removeFiles(parts, deleted);
-      return { id, deleted: true };
-    },
+    (request, reply) =>
+      answerOnce(store, request, reply, async (completes): Promise<DeletedObject> => {
+        const { id } = await ownedAdapter(request, parts, request.params.adapter_id);
+        const answer: DeletedObject = { id, deleted: true };
+        const deleted = await store.deleteAdapter(id, completes(answer));
+        if (deleted === null) throw notFound('adapter', id, 'adapter_id');
+        await removeFiles(parts, deleted);
+        return answer;
+      }),
   );
 
   app.post<{ Params: { adapter_id: string } }>(
     `${path}/:adapter_id/commit`,
     { config: { scope: 'training' } },
-    async (request): Promise<AdapterObject> => {
-      const adapter = await ownedAdapter(request, parts, request.params.adapter_id);
-      return toAdapterObject(adapter.upload === null ? adapter : await imports.commit(adapter));
-    },
+    (request, reply) =>
+      // A crash behind the effect costs nothing: committing what is committed answers the same.
+      answerOnce(store, request, reply, async (): Promise<AdapterObject> => {
+        const adapter = await ownedAdapter(request, parts, request.params.adapter_id);
+        return toAdapterObject(adapter.upload === null ? adapter : await imports.commit(adapter));
+      }),
   );
 
   uploadRoute(app, parts, path);
@@ -131,31 +135,37 @@ function uploadRoute(app: FastifyInstance, parts: RouteParts, path: string): voi
     scope.put<{ Params: { adapter_id: string; name: string }; Body: Readable | undefined }>(
       `${path}/:adapter_id/files/:name`,
       { config: { scope: 'training' }, bodyLimit: Math.max(...Object.values(ADAPTER_FILES)) },
-      async (request): Promise<AdapterFileObject> => {
-        const { id, upload } = await ownedAdapter(request, parts, request.params.adapter_id);
+      (request, reply) => {
         const name = fileName(request.params.name);
-        if (upload === null) {
-          throw new RequestError('request.conflict', 'The adapter is committed already; begin another upload', {
-            param: 'adapter_id',
-          });
-        }
         const limit = ADAPTER_FILES[name];
         const options = { limit, budget: null, tooLarge: () => tooLarge(name, limit) };
-        const key = name === 'adapter_config.json' ? upload.configKey : upload.weightsKey;
-        const { sizeBytes } = await blobs.put(
-          key,
-          request.body === undefined ? [] : parts.intake.open(request, request.body, options),
-        );
-        // Deleted or committed while it came in: nothing names the blob any more.
-        const current = await store.getAdapter(id);
-        if (current?.upload == null) {
-          await removeFiles(parts, { blobKeys: [key] });
-          throw notFound('upload', id, 'adapter_id');
-        }
-        return { adapter_id: id, name, size_bytes: sizeBytes };
+        const body = parts.intake.open(request, request.body ?? Readable.from([]), options);
+        return answerUploadOnce(store, request, reply, body, (content) => receive(request, name, content));
       },
     );
   });
+
+  async function receive(
+    request: FastifyRequest<{ Params: { adapter_id: string } }>,
+    name: AdapterFileName,
+    content: AsyncIterable<Buffer>,
+  ): Promise<AdapterFileObject> {
+    const { id, upload } = await ownedAdapter(request, parts, request.params.adapter_id);
+    if (upload === null) {
+      throw new RequestError('request.conflict', 'The adapter is committed already; begin another upload', {
+        param: 'adapter_id',
+      });
+    }
+    const key = name === 'adapter_config.json' ? upload.configKey : upload.weightsKey;
+    const { sizeBytes } = await blobs.put(key, content);
+    // Deleted or committed while it came in: nothing names the blob any more.
+    const current = await store.getAdapter(id);
+    if (current?.upload == null) {
+      await removeFiles(parts, { blobKeys: [key] });
+      throw notFound('upload', id, 'adapter_id');
+    }
+    return { adapter_id: id, name, size_bytes: sizeBytes };
+  }
 }
 
 function fileName(name: string): AdapterFileName {

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
 
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
   type ArtifactObject,
   type DeleteArtifactResponse,
@@ -16,6 +16,7 @@ import {
 import type { Artifact, ArtifactName } from '@trainyard/store';
 
 import { callerOf } from '../auth.ts';
+import { answerOnce, answerUploadOnce, type Completes } from '../idempotency.ts';
 import { toListPage } from '../paging.ts';
 import { removeUnlessNamed } from '../remove-unless-named.ts';
 import { RequestError } from '../request-error.ts';
@@ -66,14 +67,24 @@ export function artifactRoutes(app: FastifyInstance, parts: RouteParts): void {
     );
   });
 
-  async function upload(request: UploadRequest): Promise<ArtifactObject> {
+  async function upload(request: UploadRequest, reply: FastifyReply): Promise<FastifyReply> {
     const name = ownName(request);
     for (const part of ['project', 'name'] as const) requireNamePart(part, name[part]);
     if (request.body === undefined)
       throw RequestError.invalid([{ loc: ['body'], msg: 'Field required', type: 'missing' }]);
-    const limit = request.routeOptions.bodyLimit;
+    const body = parts.intake.open(request, request.body, { limit: request.routeOptions.bodyLimit, budget: null });
+    return await answerUploadOnce(store, request, reply, body, (content, completes) =>
+      keep({ ...name, fileName: request.query.file_name ?? 'train.jsonl' }, content, completes),
+    );
+  }
+
+  async function keep(
+    name: ArtifactName & { fileName: string },
+    content: AsyncIterable<Buffer>,
+    completes: Completes,
+  ): Promise<ArtifactObject> {
     const blobKey = `artifacts/${randomUUID()}`;
-    const file = new MeasuredFile(parts.intake.open(request, request.body, { limit, budget: null }));
+    const file = new MeasuredFile(content);
     try {
       await blobs.putJsonLines(blobKey, file.lines());
       if (file.numLines === 0)
@@ -82,11 +93,11 @@ export function artifactRoutes(app: FastifyInstance, parts: RouteParts): void {
         ]);
       const { artifact, isNew } = await store.addArtifact({
         ...name,
-        fileName: request.query.file_name ?? 'train.jsonl',
         blobKey,
         digest: file.digest(),
         sizeBytes: file.sizeBytes,
         numLines: file.numLines,
+        completes: (result) => completes(toArtifactObject(result.artifact)),
       });
       if (!isNew) await blobs.remove(blobKey);
       return toArtifactObject(artifact);
@@ -112,15 +123,14 @@ export function artifactRoutes(app: FastifyInstance, parts: RouteParts): void {
     toArtifactObject(await ownArtifact(request)),
   );
 
-  app.delete<{ Params: VersionParams }>(
-    `${ofName}/:version`,
-    { config },
-    async (request): Promise<DeleteArtifactResponse> => {
+  app.delete<{ Params: VersionParams }>(`${ofName}/:version`, { config }, (request, reply) =>
+    answerOnce(store, request, reply, async (completes): Promise<DeleteArtifactResponse> => {
       const artifact = await ownArtifact(request);
-      if (!(await store.deleteArtifact(artifact.id))) throw unknownArtifact(request.params);
+      const answer: DeleteArtifactResponse = { id: artifact.id, version: `v${artifact.version}` };
+      if (!(await store.deleteArtifact(artifact.id, completes(answer)))) throw unknownArtifact(request.params);
       await removeFiles(parts, { blobKeys: [artifact.blobKey] });
-      return { id: artifact.id, version: `v${artifact.version}` };
-    },
+      return answer;
+    }),
   );
 
   /** @throws {RequestError} the same `request.not_found` for an unknown version and for another entity's */

@@ -8,8 +8,9 @@ import {
   type PageQuery,
   PageQuerySchema,
 } from '@trainyard/protocol';
-import type { Checkpoint } from '@trainyard/store';
+import type { Checkpoint, DeleteCheckpointsResult } from '@trainyard/store';
 
+import { answerOnce } from '../idempotency.ts';
 import { toListPage } from '../paging.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { removeFiles } from './files.ts';
@@ -32,13 +33,20 @@ export function checkpointRoutes(app: FastifyInstance, parts: RouteParts): void 
   app.delete<{ Params: { model_id: string }; Body: DeleteCheckpointsRequest }>(
     path,
     { config: { scope: 'training' }, schema: { body: DeleteCheckpointsRequestSchema } },
-    async (request): Promise<DeleteCheckpointsResponse> => {
-      const model = await ownedModel(request, parts, request.params.model_id);
-      const deleted = await store.deleteCheckpoints(model.id, request.body.steps);
-      await removeFiles(parts, deleted);
-      return { deleted_count: deleted.deletedCount, not_found_steps: deleted.notFoundSteps };
-    },
+    (request, reply) =>
+      answerOnce(store, request, reply, async (completes): Promise<DeleteCheckpointsResponse> => {
+        const model = await ownedModel(request, parts, request.params.model_id);
+        const deleted = await store.deleteCheckpoints(model.id, request.body.steps, (result) =>
+          completes(toDeleteAnswer(result)),
+        );
+        await removeFiles(parts, deleted);
+        return toDeleteAnswer(deleted);
+      }),
   );
+}
+
+function toDeleteAnswer(deleted: DeleteCheckpointsResult): DeleteCheckpointsResponse {
+  return { deleted_count: deleted.deletedCount, not_found_steps: deleted.notFoundSteps };
 }
 
 function toCheckpointObject(checkpoint: Checkpoint): CheckpointObject {

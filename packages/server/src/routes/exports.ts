@@ -100,17 +100,16 @@ export function exportRoutes(app: FastifyInstance, parts: RouteParts): void {
     async (request): Promise<ExportObject> => toExportObject(await ownedExport(request, parts, request.params)),
   );
 
-  app.delete<{ Params: ExportIds }>(
-    `${path}/:export_id`,
-    { config: { scope: 'training' } },
-    async (request): Promise<DeletedObject> => {
+  app.delete<{ Params: ExportIds }>(`${path}/:export_id`, { config: { scope: 'training' } }, (request, reply) =>
+    answerOnce(store, request, reply, async (completes): Promise<DeletedObject> => {
       const { id } = await ownedExport(request, parts, request.params);
-      const deleted = await store.deleteExport(id);
+      const answer: DeletedObject = { id, deleted: true };
+      const deleted = await store.deleteExport(id, completes(answer));
       if (deleted === null) throw notFound('export', id, 'export_id');
       await exports.cancelExport(id);
       await removeFiles(parts, deleted);
-      return { id, deleted: true };
-    },
+      return answer;
+    }),
   );
 
   app.get<{ Params: ExportIds & { name: string } }>(

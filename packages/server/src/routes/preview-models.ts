@@ -8,7 +8,7 @@ import {
   type LoraRequest,
   type ModelObject,
 } from '@trainyard/protocol';
-import type { Model } from '@trainyard/store';
+import type { DeleteModelResult, Model } from '@trainyard/store';
 
 import { callerOf } from '../auth.ts';
 import { answerOnce } from '../idempotency.ts';
@@ -95,15 +95,21 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
   app.delete<{ Params: { model_id: string } }>(
     '/v1/preview/models/:model_id',
     { config: { scope: 'training' } },
-    async (request): Promise<DeleteModelResponse> => {
-      const model = await ownedModel(request, parts, request.params.model_id);
-      const deleted = await store.deleteModel(model.id);
-      if (deleted === null) throw notFound('model', model.id, 'model_id');
-      await Promise.all(deleted.cancelledJobIds.map((jobId) => training.stopJob(jobId)));
-      await exports.cancelModel(model.id);
-      await removeFiles(parts, deleted);
-      return { model_id: model.id, deleted_checkpoints: deleted.deletedCheckpoints, deleted_run: deleted.deletedRun };
-    },
+    (request, reply) =>
+      answerOnce(store, request, reply, async (completes): Promise<DeleteModelResponse> => {
+        const model = await ownedModel(request, parts, request.params.model_id);
+        const toAnswer = (deleted: DeleteModelResult): DeleteModelResponse => ({
+          model_id: model.id,
+          deleted_checkpoints: deleted.deletedCheckpoints,
+          deleted_run: deleted.deletedRun,
+        });
+        const deleted = await store.deleteModel(model.id, (result) => completes(toAnswer(result)));
+        if (deleted === null) throw notFound('model', model.id, 'model_id');
+        await Promise.all(deleted.cancelledJobIds.map((jobId) => training.stopJob(jobId)));
+        await exports.cancelModel(model.id);
+        await removeFiles(parts, deleted);
+        return toAnswer(deleted);
+      }),
   );
 }
 

@@ -24,6 +24,7 @@ import type {
   AddArtifactResult,
   ArtifactName,
   CancelJobResult,
+  CompletesWith,
   CreateModelResult,
   DeleteCheckpointsResult,
   DeleteModelResult,
@@ -103,13 +104,10 @@ export class SqliteStore implements Store {
     return this.#database.write(() => this.#tables.keys.ensureEntity(name, this.#clock()));
   }
 
-  async createKey(
-    input: NewKey & { completes?: (key: ApiKey) => IdempotentAnswer | undefined },
-  ): Promise<ApiKey & { secret: string }> {
+  async createKey(input: NewKey & { completes?: CompletesWith<ApiKey> }): Promise<ApiKey & { secret: string }> {
     return this.#database.write(() => {
       const { secret, ...key } = this.#tables.keys.create(input, this.#clock());
-      const answer = input.completes?.(key);
-      if (answer !== undefined) this.#tables.idempotency.complete(answer);
+      this.#complete(input.completes?.(key));
       return { ...key, secret };
     });
   }
@@ -159,11 +157,11 @@ export class SqliteStore implements Store {
     return this.#database.read(() => this.#tables.models.list(query));
   }
 
-  async deleteModel(modelId: string): Promise<DeleteModelResult | null> {
+  async deleteModel(modelId: string, completes?: CompletesWith<DeleteModelResult>): Promise<DeleteModelResult | null> {
     await this.#choiceRecords.flush();
     return this.#database.write(() => {
       this.#choiceRecords.deleteOfModel(modelId);
-      return deleteModel(this.#tables, modelId, this.#clock());
+      return this.#completeWith(deleteModel(this.#tables, modelId, this.#clock()), completes);
     });
   }
 
@@ -180,7 +178,11 @@ export class SqliteStore implements Store {
     return this.#database.read(() => this.#tables.checkpoints.latest(modelId));
   }
 
-  async deleteCheckpoints(modelId: string, steps: readonly number[]): Promise<DeleteCheckpointsResult> {
+  async deleteCheckpoints(
+    modelId: string,
+    steps: readonly number[],
+    completes?: CompletesWith<DeleteCheckpointsResult>,
+  ): Promise<DeleteCheckpointsResult> {
     return this.#database.write(() => {
       const now = this.#clock();
       const notFoundSteps: number[] = [];
@@ -191,7 +193,7 @@ export class SqliteStore implements Store {
         else deleted.push(checkpoint);
       }
       const artifactKeys = this.#tables.checkpoints.unreferenced(deleted.map((checkpoint) => checkpoint.artifactKey));
-      return { deletedCount: deleted.length, notFoundSteps, artifactKeys };
+      return this.#completeWith({ deletedCount: deleted.length, notFoundSteps, artifactKeys }, completes);
     });
   }
 
@@ -328,8 +330,10 @@ export class SqliteStore implements Store {
   }
 
   // artifacts
-  async addArtifact(input: NewArtifact): Promise<AddArtifactResult> {
-    return this.#database.write(() => this.#tables.artifacts.add(input, this.#clock()));
+  async addArtifact(input: NewArtifact & { completes?: CompletesWith<AddArtifactResult> }): Promise<AddArtifactResult> {
+    return this.#database.write(() =>
+      this.#completeWith(this.#tables.artifacts.add(input, this.#clock()), input.completes),
+    );
   }
 
   async findArtifact(name: ArtifactName, version: number | 'latest'): Promise<Artifact | null> {
@@ -342,8 +346,12 @@ export class SqliteStore implements Store {
     return this.#database.read(() => this.#tables.artifacts.list(query));
   }
 
-  async deleteArtifact(artifactId: string): Promise<boolean> {
-    return this.#database.write(() => this.#tables.artifacts.delete(artifactId, this.#clock()));
+  async deleteArtifact(artifactId: string, completes?: IdempotentAnswer): Promise<boolean> {
+    return this.#database.write(() => {
+      const isDeleted = this.#tables.artifacts.delete(artifactId, this.#clock());
+      if (isDeleted) this.#complete(completes);
+      return isDeleted;
+    });
   }
 
   // exports
@@ -375,8 +383,10 @@ export class SqliteStore implements Store {
     return this.#database.write(() => finishExport(this.#tables, exportId, numAttempts, outcome, this.#clock()));
   }
 
-  async deleteExport(exportId: string): Promise<{ artifactKeys: string[] } | null> {
-    return this.#database.write(() => deleteExport(this.#tables, exportId, this.#clock()));
+  async deleteExport(exportId: string, completes?: IdempotentAnswer): Promise<{ artifactKeys: string[] } | null> {
+    return this.#database.write(() =>
+      this.#completeWith(deleteExport(this.#tables, exportId, this.#clock()), () => completes),
+    );
   }
 
   // imported adapters
@@ -403,10 +413,11 @@ export class SqliteStore implements Store {
     return this.#database.write(() => commitAdapter(this.#tables, adapterId, content, this.#clock()));
   }
 
-  async deleteAdapter(adapterId: string): Promise<RemovedAdapters | null> {
+  async deleteAdapter(adapterId: string, completes?: IdempotentAnswer): Promise<RemovedAdapters | null> {
     return this.#database.write(() => {
       const adapter = this.#tables.adapters.get(adapterId);
-      return adapter === null ? null : removeAdapters(this.#tables, [adapter], this.#clock());
+      const removed = adapter === null ? null : removeAdapters(this.#tables, [adapter], this.#clock());
+      return this.#completeWith(removed, () => completes);
     });
   }
 
@@ -502,6 +513,12 @@ export class SqliteStore implements Store {
     } finally {
       this.#database.close();
     }
+  }
+
+  /** Keeps the answer to a result other than null, in the transaction that has it. */
+  #completeWith<Result>(result: Result, completes: CompletesWith<NonNullable<Result>> | undefined): Result {
+    if (result !== null && result !== undefined) this.#complete(completes?.(result));
+    return result;
   }
 
   #complete(answer: IdempotentAnswer | undefined): void {
