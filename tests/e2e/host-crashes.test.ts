@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Trainyard, TrainyardApiError } from '@trainyard/sdk';
 
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
-import { groupsOfTwoRows } from '../support/groups.ts';
+import { tenLongGroups } from '../support/groups.ts';
 import { hostOf } from '../support/processes.ts';
 
 let service: OwnService;
@@ -80,17 +80,20 @@ describe('a killed engine host', () => {
 
 describe('a killed trainer host', () => {
   it('goes on from its last gradient step: the job succeeds with the same steps and the same weights', async () => {
-    const groups = await groupsOfTwoRows(client, 'survivor');
-    const undisturbed = await client.createTrainingJob(modelId, groups, { learning_rate: 1e-4 });
+    const groups = await tenLongGroups(client, 'survivor');
+    // Two gradient steps of several rows: the first kill is before the first row has ended or behind it, the second in the second step.
+    const config = { learning_rate: 1e-4, gradient_steps: 2, packed_sequence_length: 1024 };
+    const undisturbed = await client.createTrainingJob(modelId, groups, config);
     const expected = await client.waitForTraining(undisturbed.id);
-    expect(expected.length).toBeGreaterThan(1);
+    expect(expected).toHaveLength(2);
+    for (const metrics of expected) expect(metrics['num_rows']).toBeGreaterThan(1);
     const digestOf = async (name: string) =>
       (await client.chat({ model: name, messages: [{ role: 'user', content: 'x' }], max_tokens: 1 }))
         .system_fingerprint;
 
     // The same job on a second fresh model, with its host killed twice.
     const twin = await client.registerModel({ project: 'crashes', name: 'twin', baseModel: base });
-    const job = await client.createTrainingJob(twin.id, groups, { learning_rate: 1e-4 });
+    const job = await client.createTrainingJob(twin.id, groups, config);
     const seen: string[] = [];
     let numKills = 0;
     for await (const event of client.watchTrainingJob(job.id)) {

@@ -10,7 +10,7 @@ import { Trainyard } from '@trainyard/sdk';
 
 import { ownService } from '../../scripts/own-service.ts';
 import { eventTypes } from '../support/event-types.ts';
-import { groupsOfTwoRows, scoredGroup } from '../support/groups.ts';
+import { tenLongGroups, scoredGroup } from '../support/groups.ts';
 import { childrenOf } from '../support/processes.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-lifecycle-'));
@@ -74,8 +74,9 @@ describe('a service', () => {
       const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey });
       const base = (await client.listModels()).data[0]!.id;
       const model = await client.registerModel({ project: 'p', name: 'midjob', baseModel: base });
-      const job = await client.createTrainingJob(model.id, await groupsOfTwoRows(client, 'midjob'), {
+      const job = await client.createTrainingJob(model.id, await tenLongGroups(client, 'midjob'), {
         learning_rate: 1e-4,
+        gradient_steps: 2,
       });
       const children = childrenOf(first.pid);
       for await (const event of client.watchTrainingJob(job.id)) if (event.type === 'gradient_step') break;

@@ -18,8 +18,8 @@ export async function scoredGroup(
   return group;
 }
 
-/** More tokens than fit one row of 2,048, so that the job has more than one gradient step. */
-export async function groupsOfTwoRows(client: Trainyard, model: string): Promise<WireTrajectoryGroup[]> {
+/** Ten groups behind prompts of some 300 tokens each: enough for several rows and gradient steps. */
+export async function tenLongGroups(client: Trainyard, model: string): Promise<WireTrajectoryGroup[]> {
   return await Promise.all(
     Array.from({ length: 10 }, (_, index) =>
       scoredGroup(client, model, {
