@@ -125,5 +125,5 @@ test('prompts of a burst are made a few a step, tenants in turns', () => {
   harness.step();
   expect(tokenizer.numEncoded).toBe(32);
   expect(rival.completed).toBeDefined();
-  expect(bad.failed?.code).toBe('engine.context_too_long');
+  expect(bad.failed?.code).toBe('context_length_exceeded');
 });

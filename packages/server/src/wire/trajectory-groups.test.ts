@@ -26,6 +26,7 @@ describe('items', () => {
     const [item] = items(choice({ content: entries(4, 8), refusal: null }));
     expect(item).toEqual({
       kind: 'choice',
+      finishReason: 'stop',
       message: { role: 'assistant', content: 'x' },
       tokenIds: Int32Array.of(4, 8),
       logprobs: Float32Array.of(-0.5, -1),
