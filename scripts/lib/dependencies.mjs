@@ -1,4 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -11,24 +12,30 @@ const REQUIRED_NODE_MAJOR = 24;
  *
  * @param {{ packages?: Record<string, LockedPackage> }} lock
  * @param {{ packages?: Record<string, LockedPackage> } | null} installed null when nothing was installed
+ * @param {{ withDev?: boolean }} [what] `withDev: false` asks only for what a running service needs
  * @returns {boolean} optional packages may be absent (they are for other platforms); all others have the locked version
- * @typedef {{ version?: string, optional?: boolean, devOptional?: boolean, link?: boolean, resolved?: string }} LockedPackage
+ * @typedef {{ version?: string, optional?: boolean, dev?: boolean, devOptional?: boolean, link?: boolean, resolved?: string }} LockedPackage
  */
-export function isInstalled(lock, installed) {
+export function isInstalled(lock, installed, { withDev = true } = {}) {
   if (installed?.packages === undefined) return false;
   for (const [path, locked] of Object.entries(lock.packages ?? {})) {
     if (!path.startsWith('node_modules/') && !path.includes('/node_modules/')) continue;
+    if (locked.dev && !withDev) continue;
     const found = installed.packages[path];
     if (found === undefined ? !locked.optional && !locked.devOptional : found.version !== locked.version) return false;
   }
   return true;
 }
 
-/** @param {string} root the repository @returns {Promise<boolean>} */
-export async function hasDependencies(root) {
+/**
+ * @param {string} root the repository
+ * @param {{ withDev: boolean }} what
+ * @returns {Promise<boolean>}
+ */
+export async function hasDependencies(root, what) {
   const lock = await readJson(join(root, 'package-lock.json'));
   if (lock === null) throw new Error(`${root} has no readable package-lock.json`);
-  return isInstalled(lock, await readJson(join(root, 'node_modules/.package-lock.json')));
+  return isInstalled(lock, await readJson(join(root, 'node_modules/.package-lock.json')), what);
 }
 
 /**
@@ -38,10 +45,12 @@ export async function hasDependencies(root) {
  * that lacks them. `npm install --no-save` takes the same versions by the same integrity hashes, writes no file, and the check after it is as strict.
  *
  * @param {string} root
+ * @param {{ withDev: boolean }} what without what only tests and checks need, unless that is there already
  */
-export async function installDependencies(root) {
-  await npm(root, ['install', '--no-save', '--ignore-scripts', '--loglevel=error']);
-  if (await hasDependencies(root)) return;
+export async function installDependencies(root, { withDev }) {
+  const omitted = withDev || existsSync(join(root, 'node_modules/vitest')) ? [] : ['--omit=dev'];
+  await npm(root, ['install', '--no-save', '--ignore-scripts', '--loglevel=error', ...omitted]);
+  if (await hasDependencies(root, { withDev })) return;
   throw new Error(
     'npm installed other versions than package-lock.json says: run "npm install" and commit the new lock file',
   );

