@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import type { Trainyard } from '@trainyard/sdk';
+import { type GatheredGroup, type Trainyard, TrainingFailedError } from '@trainyard/sdk';
 
 import { StepTable } from './step-table.ts';
 import { type DemoTask, ROLLOUTS_PER_PROMPT } from './task.ts';
@@ -41,16 +41,15 @@ export async function learn(task: DemoTask, client: Trainyard, options: Learning
   const startedAt = performance.now();
   for (let step = 0; step < numSteps; step++) {
     const rolloutStart = performance.now();
-    table.progress(step, 'sampling');
-    const gathered = await rollouts(task, client, modelName, seed * 1_000_003 + step * 1_009);
+    const gathered = await rollouts(task, client, modelName, seed, step, table);
     const groups = gathered.map(({ group }) => group);
     const rolloutSeconds = (performance.now() - rolloutStart) / 1000;
     const reward = meanReward(groups);
     rewards.push(reward);
-    table.progress(step, 'training', reward);
+    table.training(step, reward, 0);
     const trainStart = performance.now();
     const job = await client.createTrainingJob(model.id, groups, task.settings);
-    const metrics = await client.waitForTraining(job.id);
+    const metrics = await training(client, job.id, (numSteps) => table.training(step, reward, numSteps));
     const gap = metrics[0]?.['logprob_gap_mean'];
     if (gap !== undefined) gaps.push(gap);
     const seconds = { rollout: rolloutSeconds, training: (performance.now() - trainStart) / 1000 };
@@ -62,20 +61,47 @@ export async function learn(task: DemoTask, client: Trainyard, options: Learning
       seconds,
     });
   }
-  const final = await rollouts(task, client, modelName, seed * 1_000_003 + numSteps * 1_009);
+  const final = await rollouts(task, client, modelName, seed, numSteps, table);
   rewards.push(meanReward(final.map(({ group }) => group)));
   const seconds = (performance.now() - startedAt) / 1000;
   table.end(rewards.at(-1)!, seconds);
   return { modelName, modelId: model.id, rewards, gaps, seconds };
 }
 
-function rollouts(task: DemoTask, client: Trainyard, model: string, seed: number) {
-  return Promise.all(
+async function rollouts(
+  task: DemoTask,
+  client: Trainyard,
+  model: string,
+  seed: number,
+  step: number,
+  table: StepTable,
+): Promise<GatheredGroup[]> {
+  const numRollouts = task.numPrompts * ROLLOUTS_PER_PROMPT;
+  const stepSeed = seed * 1_000_003 + step * 1_009;
+  table.beginSampling(step, numRollouts);
+  return await Promise.all(
     Array.from({ length: task.numPrompts }, (_, promptIndex) =>
-      // Seeds of neighbouring prompts must not overlap: rollout i samples with seed + i.
-      task.gather({ client, model, promptIndex, seed: seed + promptIndex * ROLLOUTS_PER_PROMPT }),
+      task.gather({
+        client,
+        model,
+        promptIndex,
+        // Seeds of neighbouring prompts must not overlap: rollout i samples with seed + i.
+        seed: stepSeed + promptIndex * ROLLOUTS_PER_PROMPT,
+        onRollout: (numTokens) => table.rolloutDone(step, numRollouts, numTokens),
+      }),
     ),
   );
+}
+
+/** Waits for the end of a job. @returns the data of its gradient steps @throws {TrainingFailedError} */
+async function training(client: Trainyard, jobId: string, onStep: (numSteps: number) => void) {
+  const metrics: Record<string, number>[] = [];
+  for await (const event of client.watchTrainingJob(jobId)) {
+    if (event.type === 'gradient_step') onStep(metrics.push(event.data as Record<string, number>));
+    if (event.type === 'training_failed')
+      throw new TrainingFailedError(jobId, String(event.data['error_message'] ?? 'unknown error'));
+  }
+  return metrics;
 }
 
 function meanReward(groups: readonly { trajectories: readonly { reward?: number | boolean }[] }[]): number {

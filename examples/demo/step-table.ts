@@ -1,5 +1,7 @@
 const BAR_WIDTH = 24;
 const CLEAR_LINE = '\r\u001b[2K';
+/** Between two lines of progress where there is no terminal. */
+const PLAIN_INTERVAL_MS = 15_000;
 
 interface StepRow {
   readonly step: number;
@@ -11,26 +13,81 @@ interface StepRow {
   readonly seconds: { rollout: number; training: number };
 }
 
-/** A table that grows by a line a step, with a progress bar under it on a terminal. */
+/** Where the table is written, and the clock that it goes by. */
+interface Surroundings {
+  readonly stream: { readonly isTTY?: boolean; write(text: string): unknown };
+  /** milliseconds */
+  readonly now: () => number;
+}
+
+/**
+ * A table that grows by a line a step. Under it stands what the current step does: on a terminal a bar that moves with every rollout, elsewhere a line
+ * every 15 seconds.
+ */
 export class StepTable {
   readonly #numSteps: number;
-  readonly #isTerminal = process.stdout.isTTY;
+  readonly #stream: Surroundings['stream'];
+  readonly #now: Surroundings['now'];
+  readonly #startedMs: number;
+  #phaseStartedMs: number;
+  #saidMs: number;
+  #numDone = 0;
+  #numTokens = 0;
 
-  constructor(numSteps: number) {
+  constructor(numSteps: number, surroundings: Partial<Surroundings> = {}) {
     this.#numSteps = numSteps;
-    console.log(' step   reward     loss       KL      gap   tok/s   rollout   train');
+    this.#stream = surroundings.stream ?? process.stdout;
+    this.#now = surroundings.now ?? (() => performance.now());
+    this.#startedMs = this.#phaseStartedMs = this.#saidMs = this.#now();
+    this.#stream.write(' step   reward     loss       KL      gap   tok/s   rollout   train\n');
   }
 
-  progress(step: number, phase: string, reward?: number): void {
-    if (!this.#isTerminal) return;
-    const filled = Math.round((step / this.#numSteps) * BAR_WIDTH);
-    const bar = '█'.repeat(filled) + '░'.repeat(BAR_WIDTH - filled);
-    const note = reward === undefined ? '' : `, reward ${reward.toFixed(3)}`;
-    process.stdout.write(`${CLEAR_LINE}[${bar}] step ${step + 1} of ${this.#numSteps}: ${phase}${note}`);
+  /** Sampling of a step begins. */
+  beginSampling(step: number, numRollouts: number): void {
+    this.#phaseStartedMs = this.#now();
+    this.#numDone = this.#numTokens = 0;
+    this.#say(step, 0, `0 of ${numRollouts} rollouts`);
+  }
+
+  /** One more rollout of the step is there. @param numTokens sampled for it */
+  rolloutDone(step: number, numRollouts: number, numTokens: number): void {
+    this.#numDone += 1;
+    this.#numTokens += numTokens;
+    const seconds = (this.#now() - this.#phaseStartedMs) / 1000;
+    const rate = seconds === 0 ? '' : `, ${(this.#numTokens / seconds).toFixed(0)} tok/s`;
+    // Sampling and training take about the same.
+    this.#say(step, this.#numDone / numRollouts / 2, `${this.#numDone} of ${numRollouts} rollouts${rate}`);
+  }
+
+  /** @param numGradientSteps of the step's job so far */
+  training(step: number, reward: number, numGradientSteps: number): void {
+    const done =
+      numGradientSteps === 0 ? '' : `, ${numGradientSteps} gradient step${numGradientSteps === 1 ? '' : 's'}`;
+    this.#say(step, 0.5, `training on reward ${reward.toFixed(3)}${done}`);
+  }
+
+  #say(step: number, fraction: number, text: string): void {
+    const nowMs = this.#now();
+    const done = Math.min(1, (step + fraction) / this.#numSteps);
+    const line = `step ${Math.min(step + 1, this.#numSteps)} of ${this.#numSteps}: ${text}${this.#timeLeft(step, done)}`;
+    if (!this.#stream.isTTY) {
+      if (nowMs - this.#saidMs < PLAIN_INTERVAL_MS) return;
+      this.#saidMs = nowMs;
+      this.#stream.write(`${line}\n`);
+      return;
+    }
+    const filled = Math.round(done * BAR_WIDTH);
+    this.#stream.write(`${CLEAR_LINE}[${'█'.repeat(filled)}${'░'.repeat(BAR_WIDTH - filled)}] ${line}`);
+  }
+
+  /** What is left at the pace so far; nothing before a step has been gone through. */
+  #timeLeft(step: number, done: number): string {
+    if (step === 0) return '';
+    const secondsLeft = Math.round((((this.#now() - this.#startedMs) / 1000) * (1 - done)) / done);
+    return `, about ${secondsLeft < 60 ? `${secondsLeft} s` : `${Math.round(secondsLeft / 60)} min`} left`;
   }
 
   row({ step, reward, metrics, numTokens, seconds }: StepRow): void {
-    if (this.#isTerminal) process.stdout.write(CLEAR_LINE);
     const mean = (name: string) =>
       metrics.length === 0 ? null : metrics.reduce((sum, record) => sum + (record[name] ?? 0), 0) / metrics.length;
     const cells = [
@@ -44,14 +101,17 @@ export class StepTable {
       `${seconds.rollout.toFixed(1)} s`.padStart(10),
       `${seconds.training.toFixed(1)} s`.padStart(8),
     ];
-    console.log(cells.join(''));
+    this.#line(cells.join(''));
   }
 
   end(reward: number, seconds: number): void {
-    if (this.#isTerminal) process.stdout.write(CLEAR_LINE);
-    console.log(
+    this.#line(
       `final${reward.toFixed(3).padStart(9)}   after ${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`,
     );
+  }
+
+  #line(text: string): void {
+    this.#stream.write(`${this.#stream.isTTY ? CLEAR_LINE : ''}${text}\n`);
   }
 }
 

@@ -13,6 +13,8 @@ export interface RolloutRequest {
   readonly promptIndex: number;
   /** Rollout i samples with `seed + i`. */
   readonly seed: number;
+  /** A rollout is there. @param numTokens sampled for it */
+  readonly onRollout: (numTokens: number) => void;
 }
 
 /** What the demo teaches: prompts, and rollouts of each with a reward from 0 to 1. */
@@ -48,13 +50,39 @@ export function singleTurn(task: {
     summary: task.summary,
     numPrompts: task.prompts.length,
     settings: task.settings,
-    gather: ({ client, model, promptIndex, seed }) =>
-      gatherGroup(client, { ...request(model, promptIndex), n: ROLLOUTS_PER_PROMPT, temperature: 1, seed }, (choice) =>
-        task.reward(promptIndex, choice.message.content ?? ''),
-      ),
+    // A request for each rollout, which shows how far they are; the same seeds give the same rollouts as one request with `n`.
+    gather: async ({ client, model, promptIndex, seed, onRollout }) => {
+      const gathered = await Promise.all(
+        Array.from({ length: ROLLOUTS_PER_PROMPT }, async (_, index) => {
+          const body = { ...request(model, promptIndex), n: 1, temperature: 1, seed: seed + index };
+          const one = await gatherGroup(client, body, (choice) =>
+            task.reward(promptIndex, choice.message.content ?? ''),
+          );
+          onRollout(one.usage.completion_tokens);
+          return one;
+        }),
+      );
+      return joined(gathered);
+    },
     sample: async (client, model) => {
       const answer = await client.chat({ ...request(model, 0), temperature: 0 });
       return { prompt: task.prompts[0]!, reply: answer.choices[0]!.message.content ?? '' };
+    },
+  };
+}
+
+/** Rollouts of one prompt as the one group that they are. */
+function joined(gathered: readonly GatheredGroup[]): GatheredGroup {
+  const [{ group, usage }] = gathered as readonly [GatheredGroup];
+  return {
+    group: {
+      ...group,
+      trajectories: gathered.flatMap((one) => one.group.trajectories),
+      exceptions: gathered.flatMap((one) => one.group.exceptions ?? []),
+    },
+    usage: {
+      ...usage,
+      completion_tokens: gathered.reduce((sum, one) => sum + one.usage.completion_tokens, 0),
     },
   };
 }

@@ -98,7 +98,7 @@ export async function installNode(root, log) {
 async function npm(root, args) {
   const child = spawn('npm', args, { cwd: root, stdio: ['ignore', 2, 'pipe'], shell: process.platform === 'win32' });
   let errors = '';
-  child.stderr.setEncoding('utf8').on('data', (text) => (errors += text));
+  child.stderr?.setEncoding('utf8').on('data', (text) => (errors += text));
   /** @type {number | null} */
   const code = await new Promise((settle, fail) => {
     child.on('error', (error) => fail(new Error(`npm does not start (${error.message})`)));

@@ -68,20 +68,31 @@ export const toolUse: DemoTask = {
   },
 };
 
-async function gather({ client, model, promptIndex, seed }: RolloutRequest): Promise<GatheredGroup> {
+async function gather({ client, model, promptIndex, seed, onRollout }: RolloutRequest): Promise<GatheredGroup> {
   const [city, population] = POPULATIONS[promptIndex]!;
   const messages: Messages = [...EXAMPLES, question(city)];
   const request = { model, tools: TOOLS, max_tokens: MAX_TOKENS, temperature: 1 };
-  const first = await client.chat({ ...request, messages, n: ROLLOUTS_PER_PROMPT, seed });
-  const usage = { ...first.usage };
+  let usage: GatheredGroup['usage'] | null = null;
+  let numTokens = 0;
+  const count = ({ completion_tokens: tokens }: GatheredGroup['usage']) => {
+    numTokens += tokens;
+    return tokens;
+  };
   const trajectories = await Promise.all(
-    first.choices.map(async (choice, index) => {
+    Array.from({ length: ROLLOUTS_PER_PROMPT }, async (_, index) => {
+      const first = await client.chat({ ...request, messages, seed: seed + index });
+      usage = first.usage;
+      const numFirst = count(first.usage);
+      const choice = first.choices[0]!;
       const calledId = rightCall(choice, city);
-      if (calledId === null) return { messages_and_choices: [...messages, { ...choice }], tools: TOOLS, reward: 0 };
+      if (calledId === null) {
+        onRollout(numFirst);
+        return { messages_and_choices: [...messages, { ...choice }], tools: TOOLS, reward: 0 };
+      }
       const history = [...messages, { ...choice.message }, result(calledId, population)] as Messages;
       const second = await client.chat({ ...request, messages: history, seed: seed + index });
       const answer = second.choices[0]!;
-      usage.completion_tokens += second.usage.completion_tokens;
+      onRollout(numFirst + count(second.usage));
       return {
         messages_and_choices: [...messages, { ...choice }, result(calledId, population), { ...answer }],
         tools: TOOLS,
@@ -89,7 +100,7 @@ async function gather({ client, model, promptIndex, seed }: RolloutRequest): Pro
       };
     }),
   );
-  return { group: { trajectories } as GatheredGroup['group'], usage };
+  return { group: { trajectories } as GatheredGroup['group'], usage: { ...usage!, completion_tokens: numTokens } };
 }
 
 /** The id of the call, when it is one call of the tool with this city and nothing else. */

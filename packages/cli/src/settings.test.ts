@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-import { resolveConfig, SETTING_NAMES, kebab } from '@trainyard/server';
+import { kebab, resolveConfig, SETTING_NAMES } from '@trainyard/server';
 import { expect, test } from 'vitest';
 
 import { SETTING_OPTIONS_HELP } from './settings.ts';

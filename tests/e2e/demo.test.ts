@@ -1,0 +1,46 @@
+/** The demo on a service that is running: it moves inside a step, and its model stays. */
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+import { Trainyard } from '@trainyard/sdk';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+
+import { ownService, type OwnService } from '../../scripts/own-service.ts';
+
+const MAIN = resolve(import.meta.dirname, '../../examples/demo/main.ts');
+const scratch = mkdtempSync(join(tmpdir(), 'trainyard-demo-'));
+let service: OwnService;
+beforeAll(async () => void (service = await ownService()));
+afterAll(async () => {
+  await service?.close();
+  rmSync(scratch, { recursive: true });
+});
+
+async function demo(...args: string[]): Promise<string> {
+  const own = ['--url', service.url, '--api-key', service.apiKey, '--steps', '1'];
+  const child = spawn(process.execPath, ['--conditions=@trainyard/source', MAIN, ...own, ...args], { cwd: scratch });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+  const code = await new Promise((done) => child.once('close', done));
+  expect({ code, output: code === 0 ? '' : output }).toEqual({ code: 0, output: '' });
+  return output;
+}
+
+it('trains on the service that --url names, and leaves the model there', { timeout: 600_000 }, async () => {
+  const output = await demo();
+  const [, name = ''] = /^the model stays on the service: (\S+)$/m.exec(output) ?? [];
+  expect(name).toMatch(/^local\/demo\/demo-concise-/);
+  const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
+  expect((await client.getModel(name)).id).toBe(`${name}:step1`);
+  expect(output).toMatch(/^ {4}0 {3}0\.\d{3} /m);
+});
+
+it('removes the model when it is asked to', { timeout: 600_000 }, async () => {
+  const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
+  const before = (await client.listModels()).data.length;
+  expect(await demo('--delete-model')).not.toContain('the model stays');
+  expect((await client.listModels()).data).toHaveLength(before);
+});
