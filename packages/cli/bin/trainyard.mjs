@@ -1,0 +1,57 @@
+#!/usr/bin/env node
+/**
+ * The `trainyard` command, in a clone and installed from a tarball. Runs on Node.js 20.19 and later: what it starts runs on 24, which comes along.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { constants } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const REQUIRED_NODE_MAJOR = 24;
+
+const root = resolve(dirname(fileURLToPath(import.meta.url)), '../../..');
+// A clone holds TypeScript, which runs as it is outside of node_modules; a tarball holds what was made of it.
+const source = join(root, 'packages/cli/src/main.ts');
+const isClone = existsSync(source);
+const main = isClone ? source : join(root, 'packages/cli/src/main.js');
+
+// The model is left to the command that needs it.
+if (
+  isClone &&
+  spawnSync(process.execPath, [join(root, 'scripts/bootstrap.mjs'), '--no-model'], { stdio: ['ignore', 2, 2] })
+    .status !== 0
+)
+  process.exit(1);
+
+const node = isNewEnough(process.versions.node) ? process.execPath : bundledNode();
+if (node === null) {
+  console.error(
+    `trainyard: Node.js ${REQUIRED_NODE_MAJOR} is needed, this is ${process.version}, and the package "node" brought none: run "npm rebuild node --ignore-scripts=false", or install Node.js ${REQUIRED_NODE_MAJOR}`,
+  );
+  process.exit(1);
+}
+const child = spawn(node, ['--conditions=@trainyard/source', main, ...process.argv.slice(2)], { stdio: 'inherit' });
+// Ctrl-C reaches both processes, and the command decides what it means; other signals come only here.
+process.on('SIGINT', () => {});
+process.on('SIGTERM', () => child.kill('SIGTERM'));
+child.on('exit', (code, signal) => {
+  process.exitCode = code ?? 128 + constants.signals[/** @type {NodeJS.Signals} */ (signal)];
+});
+
+/** @param {string} version */
+function isNewEnough(version) {
+  return Number(version.split('.')[0]) >= REQUIRED_NODE_MAJOR;
+}
+
+/** @returns {string | null} */
+function bundledNode() {
+  try {
+    const folder = dirname(createRequire(join(root, 'package.json')).resolve('node/package.json'));
+    const path = join(folder, 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
+    return existsSync(path) ? path : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * Packs the whole service as one package with the command `trainyard`: the packages as JavaScript, in the folders that they have here.
+ *
+ *   npm run pack:cli                      makes packages/cli/dist/trainyard-<version>.tgz and prints its path
+ *   npm run pack:cli -- --out FOLDER      puts it there
+ */
+import { execFile } from 'node:child_process';
+import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { stripTypeScriptTypes } from 'node:module';
+import { dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs, promisify } from 'node:util';
+
+const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
+const SCOPE = '@trainyard/';
+/** Not code, and read at run time by a path beside the code. */
+const ASSETS = ['packages/constraints/wasm', 'scripts/lib', 'LICENSE', 'README.md'];
+
+const { values: flags } = parseArgs({ options: { out: { type: 'string', default: join(ROOT, 'packages/cli/dist') } } });
+try {
+  const out = resolve(flags.out);
+  const folder = join(out, 'package');
+  await rm(folder, { recursive: true, force: true });
+  const manifests = await packageManifests();
+  for (const { name } of manifests) await buildPackage(name, folder);
+  for (const asset of ASSETS) await cp(join(ROOT, asset), join(folder, asset), { recursive: true });
+  await cp(join(ROOT, 'packages/cli/bin'), join(folder, 'packages/cli/bin'), { recursive: true });
+  await writeFile(join(folder, 'package.json'), `${JSON.stringify(await manifestOf(manifests), null, 2)}\n`);
+  console.log(await pack(folder, out));
+} catch (error) {
+  process.stderr.write(`pack-cli: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}
+
+/** @returns {Promise<{ name: string, manifest: Record<string, Record<string, string>> }[]>} by folder */
+async function packageManifests() {
+  const names = await readdir(join(ROOT, 'packages'));
+  return await Promise.all(
+    names.map(async (name) => ({
+      name,
+      manifest: JSON.parse(await readFile(join(ROOT, 'packages', name, 'package.json'), 'utf8')),
+    })),
+  );
+}
+
+/** @param {string} name @param {string} folder */
+async function buildPackage(name, folder) {
+  const source = join(ROOT, 'packages', name);
+  // Read at run time for the version.
+  await mkdir(join(folder, 'packages', name), { recursive: true });
+  await cp(join(source, 'package.json'), join(folder, 'packages', name, 'package.json'));
+  for (const path of await readdir(join(source, 'src'), { recursive: true })) {
+    if (!path.endsWith('.ts') || /\.(test|test-d|suite|fixture)\.ts$/.test(path) || path.includes('testing/')) continue;
+    const target = join(folder, 'packages', name, 'src', path.replace(/\.ts$/, '.js'));
+    const code = stripTypeScriptTypes(await readFile(join(source, 'src', path), 'utf8'));
+    await mkdir(dirname(target), { recursive: true });
+    await writeFile(target, withJavaScriptPaths(code, dirname(target), folder));
+  }
+}
+
+/**
+ * Paths of our own files end in `.js`, and our packages are named by their place.
+ * @param {string} code @param {string} from folder of the file @param {string} folder of the package
+ */
+function withJavaScriptPaths(code, from, folder) {
+  return code
+    .replaceAll(/'(\.{1,2}\/[^'\n]+)\.ts'/g, "'$1.js'")
+    .replaceAll(/(\bfrom |\bimport |\bimport\()'@trainyard\/([a-z]+)'/g, (_match, keyword, name) => {
+      const path = relative(from, join(folder, 'packages', name, 'src/index.js')).replaceAll('\\', '/');
+      return `${keyword}'${path.startsWith('.') ? path : `./${path}`}'`;
+    });
+}
+
+/** @param {Awaited<ReturnType<typeof packageManifests>>} manifests */
+async function manifestOf(manifests) {
+  const { name, version, description, license, engines, dependencies } = JSON.parse(
+    await readFile(join(ROOT, 'package.json'), 'utf8'),
+  );
+  /** @param {string} group */
+  const all = (group) =>
+    Object.fromEntries(
+      manifests
+        .flatMap(({ manifest }) => Object.entries(manifest[group] ?? {}))
+        .filter(([dependency]) => !dependency.startsWith(SCOPE))
+        .toSorted(([first], [second]) => (first < second ? -1 : 1)),
+    );
+  return {
+    name,
+    version,
+    description,
+    license,
+    type: 'module',
+    engines,
+    bin: { trainyard: 'packages/cli/bin/trainyard.mjs' },
+    dependencies: { ...dependencies, ...all('dependencies') },
+    optionalDependencies: all('optionalDependencies'),
+  };
+}
+
+/** @param {string} folder @param {string} out @returns {Promise<string>} path of the tarball */
+async function pack(folder, out) {
+  const { stdout } = await promisify(execFile)('npm', ['pack', folder, '--json', '--pack-destination', out], {
+    cwd: out,
+    maxBuffer: 16e6,
+    shell: process.platform === 'win32',
+  });
+  const [packed] = Object.values(JSON.parse(stdout));
+  return join(out, packed.filename);
+}

@@ -1,0 +1,61 @@
+/** `npx trainyard` in a clone, and the command of the tarball in a folder of its own. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { runProgram } from '../tooling/support/run-script.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const VERSION = '0.1.0';
+
+it('npx finds the command in a clone', { timeout: 240_000 }, async () => {
+  // Offline: nothing of the name `trainyard` is asked of a registry.
+  const env = { npm_config_offline: 'true', npm_config_yes: 'true' };
+  const { exitCode, output } = await runProgram('npx', ['trainyard', '--version'], { env, cwd: ROOT });
+  expect(output.trim().split('\n').at(-1)).toBe(VERSION);
+  expect(exitCode).toBe(0);
+});
+
+describe('the tarball', () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'trainyard-packed-'));
+  const command = join(scratch, 'node_modules/trainyard/packages/cli/bin/trainyard.mjs');
+  const env = { TRAINYARD_DATA_DIR: join(scratch, 'data'), TRAINYARD_API_KEY: 'some-key' };
+  beforeAll(async () => {
+    const packed = await runProgram(process.execPath, ['scripts/pack-cli.mjs', '--out', scratch]);
+    expect(packed.exitCode, packed.output).toBe(0);
+    // As npm lays it out, with the dependencies that are here already.
+    mkdirSync(join(scratch, 'unpacked'));
+    execFileSync('tar', ['xzf', join(scratch, `trainyard-${VERSION}.tgz`), '-C', join(scratch, 'unpacked')]);
+    mkdirSync(join(scratch, 'node_modules'));
+    renameSync(join(scratch, 'unpacked/package'), join(scratch, 'node_modules/trainyard'));
+    for (const name of readdirSync(join(ROOT, 'node_modules')))
+      if (!['trainyard', '@trainyard', '.bin'].includes(name))
+        symlinkSync(join(ROOT, 'node_modules', name), join(scratch, 'node_modules', name));
+  }, 240_000);
+  afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+  it('has every module that its modules import, and no TypeScript', { timeout: 240_000 }, async () => {
+    const files = readdirSync(join(scratch, 'node_modules/trainyard'), { recursive: true, encoding: 'utf8' });
+    expect(files.filter((file) => /\.(ts|test\.js)$/.test(file))).toEqual([]);
+    const mains = files.filter((file) => /packages\/[a-z]+\/src\/index\.js$|-host\.js$/.test(file));
+    expect(mains.length).toBeGreaterThanOrEqual(12);
+    for (const main of mains.filter((file) => file.endsWith('index.js'))) {
+      const load = `await import(${JSON.stringify(join(scratch, 'node_modules/trainyard', main))})`;
+      const { exitCode, output } = await runProgram(process.execPath, ['--input-type=module', '-e', load]);
+      expect({ main, exitCode, output }).toEqual({ main, exitCode: 0, output: '' });
+    }
+  });
+
+  it('runs its command', { timeout: 240_000 }, async () => {
+    expect(await runProgram(process.execPath, [command, '--version'], { env })).toMatchObject({
+      output: `${VERSION}\n`,
+    });
+    const help = await runProgram(process.execPath, [command, 'serve', '--help'], { env });
+    expect(help.output).toMatch(/^usage: trainyard serve /);
+    const wrong = await runProgram(process.execPath, [command, 'fly'], { env });
+    expect(wrong.exitCode).toBe(2);
+  });
+});
