@@ -25,7 +25,7 @@ describe('the tarball', () => {
   const env = { TRAINYARD_DATA_DIR: join(scratch, 'data'), TRAINYARD_API_KEY: 'some-key' };
   beforeAll(async () => {
     const packed = await runProgram(process.execPath, ['scripts/pack-cli.mjs', '--out', scratch]);
-    expect(packed.exitCode, packed.output).toBe(0);
+    if (packed.exitCode !== 0) throw new Error(packed.output);
     // As npm lays it out, with the dependencies that are here already.
     mkdirSync(join(scratch, 'unpacked'));
     execFileSync('tar', ['xzf', join(scratch, `trainyard-${VERSION}.tgz`), '-C', join(scratch, 'unpacked')]);
