@@ -578,7 +578,7 @@ describe('terms besides the rewards', () => {
     );
     const size = Math.max(...among.gradient.map(Math.abs));
     console.log(
-      `15 of ${among.metrics['num_histories_trained']} histories: relative difference ${(difference / size).toExponential(1)}`,
+      `10 of ${among.metrics['num_histories_trained']} histories have an advantage: relative difference ${(difference / size).toExponential(1)}`,
     );
     expect(difference / size).toBeLessThan(1e-5);
   });
