@@ -63,6 +63,13 @@ describe('ReplayLedger', () => {
     ).toMatchObject([{ start: 7, replay: { temperature: 0.5, shifts: null } }]);
   });
 
+  it('replays no more than fits into the memory of a job', () => {
+    const size = traced().kept.length;
+    const ledger = new ReplayLedger(2 * size + 1);
+    for (let i = 0; i < 4; i++) ledger.prepare(item({ sampling: sampling({ topP: 0.9 }) }));
+    expect(ledger.report()).toMatchObject({ numReplayed: 2, unreplayed: { too_large: 2 }, changes: { truncation: 2 } });
+  });
+
   it('takes no trace of other tokens, of log-probabilities that are none, or without the prompt that a penalty counts', () => {
     const bad: ChoiceSampling[] = [
       sampling({}, { ...traced(), logprobs: Float32Array.of(-1, -1) }),

@@ -34,12 +34,22 @@ export interface SamplingReport {
   readonly changes: Readonly<Partial<Record<UnreplayedChange, number>>>;
 }
 
+/** What the traces of a job may take: four times as much when they are read, which all are before its first step. */
+const MAX_JOB_TRACE_BYTES = 64 * 1024 ** 2;
+
 /** Finds the replays of choices, and counts those that have none. */
 export class ReplayLedger {
+  readonly #maxTraceBytes: number;
+  #traceBytes = 0;
   readonly #replays = new Map<ChoiceItem, ChoiceReplay>();
   readonly #unreplayed: Partial<Record<UnreplayedReason, number>> = {};
   readonly #changes: Partial<Record<UnreplayedChange, number>> = {};
   #numChoices = 0;
+
+  /** @param maxTraceBytes of all choices; those behind it are not replayed, as too large */
+  constructor(maxTraceBytes = MAX_JOB_TRACE_BYTES) {
+    this.#maxTraceBytes = maxTraceBytes;
+  }
 
   /** @returns the item as it is trained: one that is replayed has the log-probabilities under the distribution that it was drawn from */
   prepare(item: HistoryItem): HistoryItem {
@@ -51,13 +61,17 @@ export class ReplayLedger {
       add(this.#unreplayed, 'unknown');
       return item;
     }
-    const replay = replayOf(item, sampling);
+    const traceBytes = this.#traceBytes + (sampling.trace?.kept.length ?? 0);
+    const isTooLarge = traceBytes > this.#maxTraceBytes;
+    const replay = isTooLarge ? null : replayOf(item, sampling);
     if (replay !== null) {
+      this.#traceBytes = traceBytes;
       const drawn = { ...item, logprobs: sampling.trace!.logprobs };
       this.#replays.set(drawn, replay);
       return drawn;
     }
-    add(this.#unreplayed, sampling.trace === null ? (sampling.lost ?? 'unreadable') : 'unreadable');
+    const reason = sampling.trace === null ? (sampling.lost ?? 'unreadable') : isTooLarge ? 'too_large' : 'unreadable';
+    add(this.#unreplayed, reason);
     for (const change of changesOf(sampling)) add(this.#changes, change);
     return item;
   }
