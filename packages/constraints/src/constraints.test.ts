@@ -408,3 +408,16 @@ describe('validate', () => {
     await expect(waiting).resolves.toBeUndefined();
   });
 });
+
+test('a thread that is kept ready is there before the first constraint, and again after one had to be ended', async () => {
+  using lazy = await Constraints.create(BYTES);
+  expect(lazy.stats.numThreads).toBe(0);
+  using kept = await Constraints.create(BYTES, { keepsThreadReady: true, validationTimeoutMs: 1 });
+  expect(kept.stats.numThreads).toBe(1);
+  expect(kept.isCompiling).toBe(false);
+  const slow = kept.validate(schema({ enum: Array.from({ length: 9000 }, (_, index) => `value ${index}`) }));
+  expect(kept.isCompiling).toBe(true);
+  await expect(slow).rejects.toMatchObject({ code: 'constraint.timeout' });
+  expect(kept.isCompiling).toBe(false);
+  expect(kept.stats.numThreads).toBe(2);
+});

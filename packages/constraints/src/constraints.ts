@@ -17,6 +17,8 @@ import type { WasmModule } from './web-assembly.ts';
 export interface ConstraintsOptions {
   /** How long compiling a constraint may compute, milliseconds; ten times that may pass on a busy machine. Default: 1000. */
   validationTimeoutMs?: number;
+  /** Starts the thread that compiles before it is wanted, and another when one had to be ended. Default false: with the first constraint. */
+  keepsThreadReady?: boolean;
   /** Compiled constraints are kept while all that is alive takes no more. Default: 128 MiB. */
   cacheBytes?: number;
 }
@@ -29,6 +31,8 @@ export interface ConstraintsStats {
   readonly numRenewed: number;
   /** Of all matchers, in use and kept. */
   readonly liveBytes: number;
+  /** Threads for compiling that were started so far. */
+  readonly numThreads: number;
 }
 
 /** Remembered verdicts: a group of rollouts asks once. */
@@ -57,7 +61,9 @@ export class Constraints implements Disposable {
     this.#endTokenIds = new Set(table.endTokenIds);
     this.#sandbox = Sandbox.fromVocabulary(module, table);
     this.#cache = new MatcherCache(this.#sandbox, options.cacheBytes ?? 128 * 1024 * 1024);
-    this.#validator = new Validator(this.#sandbox, options.validationTimeoutMs ?? 1000);
+    this.#validator = new Validator(this.#sandbox, options.validationTimeoutMs ?? 1000, {
+      isKeptReady: options.keepsThreadReady ?? false,
+    });
   }
 
   get stats(): ConstraintsStats {
@@ -66,7 +72,13 @@ export class Constraints implements Disposable {
       numCached: this.#cache.size,
       numRenewed: this.#cache.numRenewed,
       liveBytes: this.#cache.liveBytes,
+      numThreads: this.#validator.numThreads,
     };
+  }
+
+  /** A constraint is being compiled in the other thread: it wants a core. */
+  get isCompiling(): boolean {
+    return this.#validator.isBusy;
   }
 
   /** Version of llguidance inside. */

@@ -25,15 +25,30 @@ const MAX_WAIT = 10;
 export class Validator {
   readonly #sandbox: Sandbox;
   readonly #timeoutMs: number;
+  readonly #isKeptReady: boolean;
   readonly #waiting: Job[] = [];
   #running: Job | undefined;
   #worker: Worker | undefined;
   #isReady = false;
+  #numThreads = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(sandbox: Sandbox, timeoutMs: number) {
+  /** @param options `isKeptReady`: a thread is started before it is wanted; starting one took five seconds on a busy machine */
+  constructor(sandbox: Sandbox, timeoutMs: number, options: { isKeptReady?: boolean } = {}) {
     this.#sandbox = sandbox;
     this.#timeoutMs = timeoutMs;
+    this.#isKeptReady = options.isKeptReady ?? false;
+    if (this.#isKeptReady) this.#startAhead();
+  }
+
+  /** Threads that were started so far. */
+  get numThreads(): number {
+    return this.#numThreads;
+  }
+
+  /** A source is being compiled, or waits for that. */
+  get isBusy(): boolean {
+    return this.#running !== undefined || this.#waiting.length > 0;
   }
 
   /** @throws the signal's reason when it is aborted before the source's turn */
@@ -72,8 +87,15 @@ export class Validator {
     worker.postMessage(job.source);
   }
 
+  /** It does not keep the process alive before it has something to do. */
+  #startAhead(): void {
+    this.#worker ??= this.#start();
+    if (!this.isBusy) this.#worker.unref();
+  }
+
   #start(): Worker {
     const { module, snapshot } = this.#sandbox;
+    this.#numThreads++;
     const worker = new Worker(new URL('./validation-worker.ts', import.meta.url), {
       workerData: { module, snapshot },
       // Leaves about 0.8 MiB; the main thread of Node has 0.96.
@@ -121,6 +143,7 @@ export class Validator {
 
   #timeOut(): void {
     this.#replaceWorker();
+    if (this.#isKeptReady) this.#startAhead();
     const message = `the constraint takes more than ${this.#timeoutMs} ms to compile`;
     this.#finish({ isValid: false, code: 'constraint.timeout', message });
     this.#next();

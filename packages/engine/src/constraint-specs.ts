@@ -18,6 +18,10 @@ export class ConstraintSpecs implements ConstraintCompiler {
     return this.#constraints.validate(constraint as ConstraintSpec, signal);
   }
 
+  get isCompiling(): boolean {
+    return this.#constraints.isCompiling;
+  }
+
   compile(constraint: unknown): TokenMatcher {
     return this.#constraints.compile(constraint as ConstraintSpec);
   }

@@ -229,3 +229,15 @@ test('a request without a constraint samples as it does beside none', () => {
   harness.run();
   expect(beside.tokenIds()).toEqual(alone.tokenIds());
 });
+
+test('while a constraint is compiled elsewhere the model leaves a core for that', () => {
+  const constraints = Object.assign(new DigitConstraints(), { isCompiling: true });
+  const harness = new Harness({ constraints });
+  const left: boolean[] = [];
+  harness.runner.beforeRun = ({ leavesCore }) => void left.push(leavesCore);
+  harness.submit({ maxTokens: 2, ignoreEos: true });
+  harness.step();
+  constraints.isCompiling = false;
+  harness.step();
+  expect(left).toEqual([true, false]);
+});

@@ -13,6 +13,8 @@ export interface ConstraintCompiler {
    * supported. Absent: `compile` is quick whatever it is given.
    */
   validate?(constraint: unknown, signal: AbortSignal): Promise<void>;
+  /** Another thread is busy with a `validate`: until then the model leaves it a core. Default false. */
+  readonly isCompiling?: boolean;
   /** @throws with a message for the client */
   compile(constraint: unknown): TokenMatcher;
   /** The constraint that holds a reply to a JSON schema. Absent: tools cannot be forced. */

@@ -56,6 +56,7 @@ export class Engine {
   onWork: () => void = () => {};
   readonly #runner: ModelRunner;
   readonly #intake: Intake;
+  readonly #constraints: ConstraintCompiler | null;
   readonly #clock: () => number;
   readonly #kv: KvCache;
   readonly #scheduler: Scheduler;
@@ -75,6 +76,7 @@ export class Engine {
     const { runner, tokenizer, limits = {} } = parts;
     this.limits = resolveEngineLimits(limits, runner);
     this.#runner = runner;
+    this.#constraints = parts.constraints ?? null;
     this.#intake = new Intake({
       prompt: {
         tokenizer,
@@ -253,6 +255,7 @@ export class Engine {
   #fillBatch(plan: StepPlan): void {
     const batch = this.#batch;
     batch.clear(plan.entries[0]!.sequence.owner.adapter);
+    batch.leavesCore = this.#constraints?.isCompiling ?? false;
     this.#rows = [];
     for (const { sequence, count } of plan.entries) {
       batch.isReproducible ||= sequence.owner.isReproducible;

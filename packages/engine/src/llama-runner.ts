@@ -23,6 +23,7 @@ export class LlamaRunner implements ModelRunner {
   readonly #model: LlamaModel;
   readonly #context: LlamaContext;
   readonly #threads: ThreadGovernor;
+  #numThreads: number;
   /** The sequence of the companion. */
   readonly #companion: number;
 
@@ -33,6 +34,7 @@ export class LlamaRunner implements ModelRunner {
     this.#context = new LlamaContext(model, { ...options, maxSequences });
     this.#companion = maxSequences - 1;
     this.#threads = new ThreadGovernor(options.numThreads);
+    this.#numThreads = options.numThreads;
     this.vocabSize = model.vocabSize;
     this.capacityTokens = this.#context.contextTokens - 1;
     this.contextLength = Math.min(model.contextLength, this.capacityTokens);
@@ -49,6 +51,7 @@ export class LlamaRunner implements ModelRunner {
     }
     const hasCompanion = batch.length === 1 && batch.isReproducible;
     if (hasCompanion) context.batch.add(batch.tokens[0]!, 0, this.#companion, false);
+    this.#useThreads(batch.leavesCore ? Math.max(1, this.#threads.numThreads - 1) : this.#threads.numThreads);
     const startedAtMs = performance.now();
     const cpuBefore = process.cpuUsage();
     try {
@@ -60,10 +63,17 @@ export class LlamaRunner implements ModelRunner {
     }
     const { user, system } = process.cpuUsage(cpuBefore); // µs, of all threads
     const nowMs = performance.now();
-    const numThreads = this.#threads.observe({ nowMs, wallMs: nowMs - startedAtMs, cpuMs: (user + system) / 1000 });
-    if (numThreads !== null) context.setNumThreads(numThreads);
+    // Beside a thread of ours the figures say nothing about others.
+    if (!batch.leavesCore)
+      this.#threads.observe({ nowMs, wallMs: nowMs - startedAtMs, cpuMs: (user + system) / 1000 });
     if (hasCompanion) context.removeSequence(this.#companion, 0);
     return context.logits();
+  }
+
+  #useThreads(count: number): void {
+    if (count === this.#numThreads) return;
+    this.#context.setNumThreads(count);
+    this.#numThreads = count;
   }
 
   share(from: number, to: number, length: number): void {

@@ -50,6 +50,8 @@ export class StepBatch {
   adapter: RunnerAdapter | null = null;
   /** The same tokens behind the same tokens must give the same logits to the bit, whatever else is in the batch and wherever its cells are. */
   isReproducible = false;
+  /** Another thread of this process waits for a core, and holds up a request until it gets one. */
+  leavesCore = false;
   length = 0;
   numLogits = 0;
 
@@ -64,6 +66,7 @@ export class StepBatch {
   clear(adapter: RunnerAdapter | null): void {
     this.adapter = adapter;
     this.isReproducible = false;
+    this.leavesCore = false;
     this.length = 0;
     this.numLogits = 0;
   }

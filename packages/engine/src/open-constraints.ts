@@ -6,13 +6,17 @@ import { ConstraintSpecs } from './constraint-specs.ts';
 export async function openConstraints(
   vocabulary: Pick<Vocabulary, 'vocabSize' | 'tokenBytes' | 'tokenKind'>,
   tokenizer: Tokenizer,
+  options: { keepsThreadReady?: boolean } = {},
 ): Promise<ConstraintSpecs> {
-  const constraints = await Constraints.create({
-    vocabSize: vocabulary.vocabSize,
-    tokenBytes: (id) => vocabulary.tokenBytes(id),
-    isControl: (id) => vocabulary.tokenKind(id) === 'control' || vocabulary.tokenKind(id) === 'unknown',
-    eosTokenId: tokenizer.eosTokenId,
-    endTokenIds: tokenizer.endTokenIds,
-  });
+  const constraints = await Constraints.create(
+    {
+      vocabSize: vocabulary.vocabSize,
+      tokenBytes: (id) => vocabulary.tokenBytes(id),
+      isControl: (id) => vocabulary.tokenKind(id) === 'control' || vocabulary.tokenKind(id) === 'unknown',
+      eosTokenId: tokenizer.eosTokenId,
+      endTokenIds: tokenizer.endTokenIds,
+    },
+    options,
+  );
   return new ConstraintSpecs(constraints, tokenizer);
 }

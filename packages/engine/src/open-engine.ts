@@ -72,7 +72,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
   });
   const template = source === undefined ? null : new ChatTemplate(tokenizer, source, { allowsControlTokens });
   const borders = promptBorders(model);
-  const constraints = await openConstraints(model, tokenizer);
+  const constraints = await openConstraints(model, tokenizer, { keepsThreadReady: true });
   const templateSandbox =
     options.runsRequestTemplates === false ? null : requestTemplates(tokenizer, { allowsControlTokens });
   const engine = new Engine({
