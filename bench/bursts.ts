@@ -4,13 +4,19 @@
  * First the curve of the engine alone over a scripted model, 100 to 10,000 requests; then streams over HTTP against a service of its own that all leave, and
  * how long the next answer takes. The figures stand beside what other processes computed meanwhile.
  */
+import { readdirSync, readFileSync } from 'node:fs';
 import http from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
 import { openScriptedEngine, type GenerateRequest } from '@trainyard/engine';
 
 import { ownService, type OwnService } from '../scripts/own-service.ts';
 import { machineLine, otherCores, sampleCpu, waitUntilQuiet } from './machine.ts';
+
+/** Of the service, by default. */
+const MAX_REQUESTS = 2_048;
+const MAX_BURST_MS = 60_000;
 
 const { values } = parseArgs({
   options: {
@@ -114,27 +120,53 @@ async function printStreams(numStreams: number, stayMs: number): Promise<void> {
       void stream.answered.then((how) => counts.set(how, (counts.get(how) ?? 0) + 1));
       return stream;
     });
-    await new Promise((resolve) => setTimeout(resolve, stayMs));
-    const openedMs = performance.now() - startedAt;
+    // What is above the limit is refused at once; the others are given some time to be served.
+    const isRefused = (): boolean => (counts.get('429') ?? 0) >= numStreams - MAX_REQUESTS;
+    while (!isRefused() && performance.now() - startedAt < MAX_BURST_MS) await delay(50);
+    const refusedMs = performance.now() - startedAt;
+    await delay(stayMs);
     console.log(
-      `\n${numStreams} streams of 8 choices over HTTP; after ${openedMs.toFixed(0)} ms: ${JSON.stringify(Object.fromEntries(counts))}`,
+      `\n${numStreams} streams of 8 choices over HTTP; those above ${MAX_REQUESTS} were refused after ${refusedMs.toFixed(0)} ms; so far ${JSON.stringify(Object.fromEntries(counts))}`,
     );
     for (const { leave } of streams) leave();
-    const leftAt = performance.now();
-    for (let tries = 1; ; tries++) {
-      const how = await post(service, { max_tokens: 1 }).answered;
-      if (how !== '200') {
-        await new Promise((resolve) => setTimeout(resolve, 100));
-        continue;
-      }
-      console.log(`all left; the next answer came after ${(performance.now() - leftAt).toFixed(0)} ms, ${tries} tries`);
-      break;
-    }
-    const health = await fetch(`${service.url.replace(/\/v1$/, '')}/v1/health`);
+    await printNextAnswer(service, 'all left');
+    const busy = Array.from({ length: 200 }, () => post(service, { stream: true, n: 8, max_tokens: 2_000 }));
+    await busy[0]!.answered;
+    process.kill(engineHostOf(service), 'SIGKILL');
+    await printNextAnswer(service, 'the engine was killed beside 200 streams');
+    for (const { leave } of busy) leave();
+    const health = await fetch(`${service.url}/health`);
     console.log(`health: ${health.status} ${await health.text()}`);
   } finally {
     await service.close();
   }
+}
+
+async function printNextAnswer(service: OwnService, what: string): Promise<void> {
+  const startedAt = performance.now();
+  for (let tries = 1; ; tries++) {
+    const how = await post(service, { max_tokens: 1 }).answered;
+    if (how !== '200') {
+      await delay(100);
+      continue;
+    }
+    console.log(`${what}; the next answer came after ${(performance.now() - startedAt).toFixed(0)} ms, ${tries} tries`);
+    return;
+  }
+}
+
+/** Found by its command line among the children of the service. */
+function engineHostOf({ pid }: OwnService): number {
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      const parent = Number(/^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${name}/status`, 'utf8'))?.[1]);
+      if (parent === pid && readFileSync(`/proc/${name}/cmdline`, 'utf8').includes('engine-host')) return Number(name);
+    } catch {
+      // It ended between the listing and the read.
+    }
+  }
+  throw new Error('the service has no engine host');
 }
 
 /** `answered`: the status, or why there is none. */

@@ -73,7 +73,7 @@ const demo: Command = {
       else console.log(`the model stays on the service: ${modelName}`);
       return 0;
     }
-    const service = await ownService();
+    const service = await ownService({ environment: { TRAINYARD_PRECISION: 'strict' } });
     try {
       await runDemo(new Trainyard({ baseUrl: service.url, apiKey: service.apiKey }), options);
     } finally {

@@ -96,7 +96,7 @@ export class StepTable {
       cell(mean('policy_loss'), 4, 9),
       cell(mean('kl_sampler'), 5, 9),
       // Sampler against trainer on the very same weights: only before the job's first update; later steps measure what was learnt meanwhile.
-      cell(metrics[0]?.['logprob_gap_mean'] ?? null, 4, 9),
+      (metrics[0]?.['logprob_gap_mean']?.toExponential(0) ?? '–').padStart(9),
       (numTokens / seconds.rollout).toFixed(0).padStart(8),
       `${seconds.rollout.toFixed(1)} s`.padStart(10),
       `${seconds.training.toFixed(1)} s`.padStart(8),

@@ -43,7 +43,7 @@ const rows: string[] = [];
 for (const { name, task, numSteps, prepare } of COURSES.filter((course) => names.includes(course.name))) {
   const runs: Learnt[] = [];
   for (const seed of seeds) {
-    const service = await ownService();
+    const service = await ownService({ environment: { TRAINYARD_PRECISION: 'strict' } });
     try {
       const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
       const learnt = await learn({ ...task, settings: { ...task.settings, ...settings } }, client, {
@@ -73,6 +73,6 @@ console.log(
 /** The gap is the mean |Δlogprob| between sampler and trainer before the first update of a job; the largest of all jobs. */
 function rowOf(name: string, seed: number, { rewards, gaps, seconds }: Learnt): string {
   const [before, after] = [rewards[0]!, rewards.at(-1)!].map((reward) => reward.toFixed(3));
-  const gap = gaps.length === 0 ? '–' : Math.max(...gaps).toFixed(4);
+  const gap = gaps.length === 0 ? '–' : Math.max(...gaps).toExponential(0);
   return `| ${name} | ${seed} | ${rewards.length - 1} | ${before} → ${after} | ${gap} | ${Math.round(seconds)} s |`;
 }

@@ -9,7 +9,8 @@ const HELP = {
   entity: 'owner of everything made without an explicit entity (local)',
   model: 'GGUF file of the base model (SmolLM2-135M-Instruct)',
   modelId: 'id under which the base model is served',
-  precision: 'exact = half-precision copy, sampler and trainer agree; fast = the file as it is (exact)',
+  precision:
+    'exact = half-precision copy, sampler and trainer agree to 1e-3; strict = to 1e-5; fast = the file as it is (exact)',
   threads: 'threads of each host (all cores)',
   capacityTokens: 'KV cache over all sequences, in tokens (16384)',
   maxSequences: 'sequences in one batch (128)',

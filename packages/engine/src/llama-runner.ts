@@ -64,8 +64,7 @@ export class LlamaRunner implements ModelRunner {
     const { user, system } = process.cpuUsage(cpuBefore); // µs, of all threads
     const nowMs = performance.now();
     // Beside a thread of ours the figures say nothing about others.
-    if (!batch.leavesCore)
-      this.#threads.observe({ nowMs, wallMs: nowMs - startedAtMs, cpuMs: (user + system) / 1000 });
+    if (!batch.leavesCore) this.#threads.observe({ nowMs, wallMs: nowMs - startedAtMs, cpuMs: (user + system) / 1000 });
     if (hasCompanion) context.removeSequence(this.#companion, 0);
     return context.logits();
   }

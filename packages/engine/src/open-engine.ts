@@ -15,8 +15,11 @@ const BATCH_TOKENS = 1024;
 export interface OpenEngineOptions {
   /** GGUF file, any quantisation. */
   readonly modelPath: string;
-  /** `exact` serves half-precision weights, so that sampler and trainer agree; `fast` the file as it is. */
-  readonly precision: 'exact' | 'fast';
+  /**
+   * `exact` serves half-precision weights, so that sampler and trainer agree to 1e-3; `strict` also keeps keys and values in single precision, so that they
+   * agree to 1e-5; `fast` serves the file as it is.
+   */
+  readonly precision: 'exact' | 'strict' | 'fast';
   /** Folder for the half-precision copy when the model's own folder cannot be written. */
   readonly cacheDirectory: string;
   readonly numThreads: number;
@@ -69,6 +72,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
     maxSequences: options.maxSequences,
     batchTokens: BATCH_TOKENS,
     numThreads: options.numThreads,
+    cachePrecision: options.precision === 'strict' ? 'f32' : 'f16',
   });
   const template = source === undefined ? null : new ChatTemplate(tokenizer, source, { allowsControlTokens });
   const borders = promptBorders(model);

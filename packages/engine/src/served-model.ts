@@ -14,7 +14,7 @@ const EXACT_TYPES: ReadonlySet<string> = new Set(['f32', 'f16', 'bf16']);
  */
 export function servedModelPath(options: {
   readonly modelPath: string;
-  readonly precision: 'exact' | 'fast';
+  readonly precision: 'exact' | 'strict' | 'fast';
   readonly cacheDirectory: string;
   readonly numThreads: number;
 }): string {

@@ -20,7 +20,10 @@ export interface LlamaContextOptions {
   /** Rows computed at once inside a decode call. Default: the lesser of 512 and `batchTokens`. */
   microBatchTokens?: number;
   numThreads: number;
-  /** Precision of keys and values. Default f16; f32 also computes attention plainly, which is slower: for comparing numbers. */
+  /**
+   * Precision of keys and values. Default f16; f32 also computes attention plainly, which is slower: under flash attention llama.cpp casts
+   * keys and values to half precision whatever the cache has.
+   */
   cachePrecision?: 'f16' | 'f32';
 }
 

@@ -22,11 +22,11 @@ export interface ServiceConfig {
   readonly modelPath: string;
   /** id under which the base model is served and trained */
   readonly modelId: string;
-  /** `exact` (default): half-precision weights, so that sampler and trainer agree; `fast`: the file as it is */
-  readonly precision: 'exact' | 'fast';
+  /** `exact` (default): half-precision weights, so that sampler and trainer agree to 1e-3; `strict`: also a KV cache in single precision, 1e-5; `fast`: the file as it is */
+  readonly precision: 'exact' | 'strict' | 'fast';
   /** threads of each host; default: all cores */
   readonly numThreads: number;
-  /** KV cache over all sequences, tokens; default 16384 (377 MB for the default model) */
+  /** KV cache over all sequences, tokens; default 16384 (377 MB for the default model, twice that with `strict`) */
   readonly capacityTokens: number;
   /** sequences in one batch; default 128 */
   readonly maxSequences: number;
@@ -108,7 +108,7 @@ const SETTINGS = {
   entity: { kind: 'string', environment: 'TRAINYARD_ENTITY', pattern: new RegExp(NAME_PATTERN, 'u') },
   model: { kind: 'string', environment: 'TRAINYARD_MODEL' },
   modelId: { kind: 'string', environment: 'TRAINYARD_MODEL_ID' },
-  precision: { kind: 'string', environment: 'TRAINYARD_PRECISION', values: ['exact', 'fast'] },
+  precision: { kind: 'string', environment: 'TRAINYARD_PRECISION', values: ['exact', 'strict', 'fast'] },
   threads: { kind: 'integer', environment: 'TRAINYARD_THREADS', min: 1, max: 512 },
   capacityTokens: { kind: 'integer', environment: 'TRAINYARD_CAPACITY_TOKENS', min: 256, max: 16_777_216 },
   maxSequences: { kind: 'integer', environment: 'TRAINYARD_MAX_SEQUENCES', min: 1, max: 256 },
@@ -181,7 +181,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     entity: text('entity') ?? 'local',
     modelPath: model === undefined ? resolve(dataDirectory, 'models', DEFAULT_MODEL_FILE) : resolve(model),
     modelId: text('modelId') ?? (model === undefined ? DEFAULT_MODEL_ID : modelIdOf(model)),
-    precision: (text('precision') ?? 'exact') as 'exact' | 'fast',
+    precision: (text('precision') ?? 'exact') as ServiceConfig['precision'],
     numThreads: number('threads') ?? availableParallelism(),
     capacityTokens: number('capacityTokens') ?? 16_384,
     maxSequences: number('maxSequences') ?? 128,

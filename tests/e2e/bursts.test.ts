@@ -1,0 +1,82 @@
+/** A burst of streams over HTTP against the real service: who is above the limit is told at once, and those who leave give everything back. */
+import http from 'node:http';
+
+import { afterAll, beforeAll, expect, it } from 'vitest';
+
+import { ownService, type OwnService } from '../../scripts/own-service.ts';
+
+const MAX_REQUESTS = 16;
+const NUM_STREAMS = 300;
+const TIMEOUT_MS = 600_000;
+
+let service: OwnService;
+beforeAll(async () => {
+  service = await ownService({ environment: { TRAINYARD_MAX_REQUESTS: String(MAX_REQUESTS) } });
+}, TIMEOUT_MS);
+afterAll(async () => {
+  await service.close();
+}, TIMEOUT_MS);
+
+interface Sent {
+  readonly answered: Promise<http.IncomingMessage>;
+  leave(): void;
+}
+
+function send(fields: object): Sent {
+  const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
+  promise.catch(() => undefined); // of one that leaves
+  const request = http.request(`${service.url}/chat/completions`, {
+    method: 'POST',
+    agent: false,
+    headers: { authorization: `Bearer ${service.apiKey}`, 'content-type': 'application/json' },
+  });
+  request.on('response', (response) => resolve(response.resume()));
+  request.on('error', reject);
+  request.end(JSON.stringify({ messages: [{ role: 'user', content: 'Tell me about the sea.' }], ...fields }));
+  return { answered: promise, leave: () => request.destroy() };
+}
+
+it(
+  'streams above the limit are 429 with Retry-After, those below are served, and when all have left the next request is answered',
+  async () => {
+    const streams = Array.from({ length: NUM_STREAMS }, () =>
+      send({ stream: true, n: 8, max_tokens: 4_000, ignore_eos: true }),
+    );
+    const statuses: (number | undefined)[] = [];
+    const enough = Promise.withResolvers<void>();
+    for (const { answered } of streams) {
+      void answered.then(({ statusCode, headers }) => {
+        statuses.push(statusCode);
+        if (statusCode === 429) expect(headers['retry-after']).toBe('1');
+        if (statuses.length === NUM_STREAMS) enough.resolve();
+      });
+    }
+    // Endless streams hold their places, so exactly the others are refused: all of them have their answer.
+    await enough.promise;
+    expect(statuses.filter((status) => status === 200)).toHaveLength(MAX_REQUESTS);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(NUM_STREAMS - MAX_REQUESTS);
+    for (const { leave } of streams) leave();
+
+    // What they held comes back when the service has seen them go.
+    let answer = await send({ max_tokens: 1 }).answered;
+    while (answer.statusCode === 429) answer = await send({ max_tokens: 1 }).answered;
+    expect(answer.statusCode).toBe(200);
+    expect((await fetch(`${service.url}/health`)).status).toBe(200);
+  },
+  TIMEOUT_MS,
+);
+
+it(
+  'more choices than run side by side are refused by name, with the limit and what to do',
+  async () => {
+    const response = await fetch(`${service.url}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${service.apiKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ messages: [{ role: 'user', content: 'Hi' }], n: 16_384, max_tokens: 1 }),
+    });
+    const { error } = (await response.json()) as { error: { param: string; message: string } };
+    expect([response.status, error.param]).toEqual([400, 'n']);
+    expect(error.message).toContain('[1, 128]');
+  },
+  TIMEOUT_MS,
+);
