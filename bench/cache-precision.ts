@@ -1,5 +1,5 @@
 /**
- * What keys and values in single precision cost:   npx node --conditions=@trainyard/source bench/cache-precision.ts
+ * What `--precision strict` costs:   npx node --conditions=@trainyard/source bench/cache-precision.ts
  *
  * Contexts of every kind live side by side and take their steps in turns, so that a slow minute hits each alike: prompts of 400 tokens with eight replies each, 64 sequences
  * a step, as rollouts have them. Printed are milliseconds of a step by the clock and of processor time on one thread (which other processes disturb less), the ratio to the first
@@ -13,21 +13,24 @@ import { machineLine, otherCores, sampleCpu } from './machine.ts';
 const { values } = parseArgs({
   options: {
     model: { type: 'string' },
+    'strict-model': { type: 'string' },
     steps: { type: 'string', default: '12' },
     threads: { type: 'string', default: '1' },
   },
 });
-if (values.model === undefined) throw new Error('--model: a GGUF file in half precision');
+const { model: halfPath, 'strict-model': singlePath } = values;
+if (halfPath === undefined || singlePath === undefined)
+  throw new Error('--model: a GGUF file in half precision, --strict-model: the same in single precision');
 const numThreads = Number(values.threads);
 const KINDS = {
-  'exact (f16, flash attention)': { cachePrecision: 'f16' },
-  'strict (f32, plain attention)': { cachePrecision: 'f32' },
+  'exact (f16)': { cachePrecision: 'f16' },
+  'strict (f32)': { cachePrecision: 'f32' },
 } as const;
 type Kind = keyof typeof KINDS;
 const kinds = Object.keys(KINDS) as Kind[];
 const [NUM_PROMPTS, NUM_REPLIES, PROMPT_TOKENS] = [8, 8, 400];
 
-const model = LlamaModel.load(values.model);
+const [model, single] = [LlamaModel.load(halfPath), LlamaModel.load(singlePath)];
 const words = 'The harbour keeps a log of ships, tides, cargo and weather, written by hand every evening. '.repeat(30);
 const ids = Array.from(model.tokenize(words, { addSpecial: false, parseSpecial: false }));
 const before = sampleCpu();
@@ -72,9 +75,16 @@ for (const kind of kinds) console.log(`${kind}: ${spread(kind)}`);
 const others = otherCores(before, sampleCpu());
 console.log(`other processes computed on ${others === null ? 'n/a' : others.toFixed(2)} cores meanwhile`);
 model.close();
+single.close();
 
 function open(kind: Kind, contextTokens: number): LlamaContext {
-  return new LlamaContext(model, { contextTokens, maxSequences: 128, batchTokens: 1024, numThreads, ...KINDS[kind] });
+  return new LlamaContext(KINDS[kind].cachePrecision === 'f32' ? single : model, {
+    contextTokens,
+    maxSequences: 128,
+    batchTokens: 1024,
+    numThreads,
+    ...KINDS[kind],
+  });
 }
 
 function timed(context: LlamaContext): Cost {

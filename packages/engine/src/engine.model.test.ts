@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LlamaContext, LlamaModel, writeGguf } from '@trainyard/native';
+import { LlamaAdapter, LlamaContext, LlamaModel, quantizeModel, writeGguf } from '@trainyard/native';
 import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { testModel } from '../../../tests/support/model.ts';
@@ -57,16 +57,29 @@ function run(engine: Engine, ...requests: GenerateRequest[]): Transcript[] {
 
 const logprobsOf = (reply: Transcript, index = 0): number[] => reply.logprobs(index).map(({ logprob }) => logprob);
 
+interface Recomputing {
+  readonly of: LlamaModel;
+  readonly precision: 'f16' | 'f32';
+  readonly adapterPath: string | null;
+}
+
 /** Logprobs of `reply` after `prompt`, from one prefill of the whole sequence in a context of its own, with Math.exp. */
-function recompute(prompt: readonly number[], reply: readonly number[]): number[] {
-  return recomputeRanked(prompt, reply).map(({ logprob }) => logprob);
+function recompute(
+  prompt: readonly number[],
+  reply: readonly number[],
+  how: Recomputing = { of: model, precision: 'f16', adapterPath: null },
+): number[] {
+  return recomputeRanked(prompt, reply, how).map(({ logprob }) => logprob);
 }
 
 function recomputeRanked(
   prompt: readonly number[],
   reply: readonly number[],
+  { of, precision, adapterPath }: Recomputing = { of: model, precision: 'f16', adapterPath: null },
 ): { logprob: number; rank: number; best: number }[] {
-  using context = new LlamaContext(model, { ...CONTEXT, maxSequences: 1 });
+  using context = new LlamaContext(of, { ...CONTEXT, maxSequences: 1, cachePrecision: precision });
+  using adapter = adapterPath === null ? null : LlamaAdapter.load(of, adapterPath);
+  context.setAdapter(adapter);
   const tokens = [...prompt, ...reply];
   for (const [position, token] of tokens.slice(0, -1).entries())
     context.batch.add(token, position, 0, position >= prompt.length - 1);
@@ -221,6 +234,46 @@ describe('on a real model', { timeout: 120_000 }, () => {
       expect(lengths.reduce((a, b) => a + b)).toBeGreaterThan((NUM_SEEDS * NUM_TOKENS) / 2);
     }
     expect(again.map((reply) => reply.tokenIds())).toEqual(alone.map((reply) => reply.tokenIds()));
+  });
+
+  test('in single precision (strict) the log-probabilities of any batch are those of one whole prefill', () => {
+    const path = join(folder, 'single.gguf');
+    quantizeModel(testModel().f16, path, 'f32', 1);
+    using single = LlamaModel.load(path);
+    const engine = new Engine({
+      runner: new LlamaRunner(single, { ...CONTEXT, cachePrecision: 'f32' }),
+      tokenizer,
+      template,
+    });
+    const adapter = { digest: 'strict', path: writeAdapter('strict', 0.1) };
+    const sampled = { maxTokens: 16, ignoreEos: true, logprobs: 0 };
+    const alone = run(engine, ask('Name a river.', { ...sampled, sampling: { temperature: 1, seed: null } }))[0]!;
+    const [many, adapted] = run(
+      engine,
+      ask('Name a colour.', { ...sampled, n: 6, sampling: { temperature: 1, seed: 4n } }),
+      ask('Name a fruit.', { ...sampled, n: 2, adapter, sampling: { temperature: 1, seed: 5n } }),
+    );
+    engine.close();
+    for (const [name, reply, numChoices, adapterPath] of [
+      ['alone', alone, 1, null],
+      ['six choices', many!, 6, null],
+      ['an adapter', adapted!, 2, adapter.path],
+    ] as const) {
+      let [sum, count, largest] = [0, 0, 0];
+      for (let index = 0; index < numChoices; index++) {
+        const how = { of: single, precision: 'f32', adapterPath } as const;
+        const expected = recompute(reply.started!.promptTokenIds, reply.tokenIds(index), how);
+        for (const [i, value] of logprobsOf(reply, index).entries()) {
+          const difference = Math.abs(value - expected[i]!);
+          [sum, count, largest] = [sum + difference, count + 1, Math.max(largest, difference)];
+        }
+      }
+      console.log(
+        `strict, ${name}: mean ${(sum / count).toExponential(1)}, largest ${largest.toExponential(1)} of ${count} tokens`,
+      );
+      expect(sum / count).toBeLessThan(1e-5);
+      expect(largest).toBeLessThan(1e-3);
+    }
   });
 
   test('what the vocabulary puts around a text is what llama.cpp puts there', () => {

@@ -16,8 +16,8 @@ export interface OpenEngineOptions {
   /** GGUF file, any quantisation. */
   readonly modelPath: string;
   /**
-   * `exact` serves half-precision weights, so that sampler and trainer agree to 1e-3; `strict` also keeps keys and values in single precision, so that they
-   * agree to 1e-5; `fast` serves the file as it is.
+   * `exact` serves half-precision weights, so that sampler and trainer agree to 1e-3; `strict` single-precision weights, keys and values, so that they agree to
+   * 1e-5; `fast` serves the file as it is.
    */
   readonly precision: 'exact' | 'strict' | 'fast';
   /** Folder for the half-precision copy when the model's own folder cannot be written. */

@@ -4,10 +4,10 @@ import { cPath } from './llama-model.ts';
 import { captureErrors } from './log.ts';
 import { replaceFile } from './replace-file.ts';
 
-export type QuantizationType = 'f16' | 'bf16' | 'q8_0' | 'q4_0';
+export type QuantizationType = 'f32' | 'f16' | 'bf16' | 'q8_0' | 'q4_0';
 
 // llama_ftype
-const FILE_TYPES: Readonly<Record<QuantizationType, number>> = { q4_0: 2, f16: 1, q8_0: 7, bf16: 32 };
+const FILE_TYPES: Readonly<Record<QuantizationType, number>> = { f32: 0, q4_0: 2, f16: 1, q8_0: 7, bf16: 32 };
 
 /**
  * Writes a copy of a model with its matrices in another type. `to` is whole or absent: a temporary file is synced and renamed.

@@ -22,7 +22,7 @@ export interface ServiceConfig {
   readonly modelPath: string;
   /** id under which the base model is served and trained */
   readonly modelId: string;
-  /** `exact` (default): half-precision weights, so that sampler and trainer agree to 1e-3; `strict`: also a KV cache in single precision, 1e-5; `fast`: the file as it is */
+  /** `exact` (default): half-precision weights, so that sampler and trainer agree to 1e-3; `strict`: single precision throughout, 1e-5; `fast`: the file as it is */
   readonly precision: 'exact' | 'strict' | 'fast';
   /** threads of each host; default: all cores */
   readonly numThreads: number;
