@@ -19,7 +19,7 @@ afterAll(async () => {
 
 interface Sent {
   readonly answered: Promise<http.IncomingMessage>;
-  leave(): void;
+  readonly leave: () => void;
 }
 
 function send(fields: object): Sent {
