@@ -47,7 +47,7 @@ function requireSpace(directory: string, modelPath: string, type: 'f32' | 'f16')
   const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
   throw new NativeError(
     'native.quantize_failed',
-    `the disk of ${directory} has ${megabytes(bavail * bsize)} free, and the ${type} copy of the model takes ${megabytes(copyBytes)}: ` +
+    `the disk of ${directory} has ${megabytes(bavail * bsize)} free, and the ${type === 'f32' ? 'single' : 'half'}-precision copy of the model takes ${megabytes(copyBytes)}: ` +
       'free some, set TRAINYARD_DATA_DIR to a folder on another disk, or serve the file as it is with TRAINYARD_PRECISION=fast',
   );
 }
