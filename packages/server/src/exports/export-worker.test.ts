@@ -77,7 +77,7 @@ async function queue(step = 0): Promise<ModelExport> {
 }
 
 async function end(id: string): Promise<ModelExport> {
-  await expect.poll(async () => (await store.getExport(id))?.finishedAt, { timeout: 5_000 }).toBeTypeOf('number');
+  await expect.poll(async () => (await store.getExport(id))?.finishedAt, { timeout: 100_000 }).toBeTypeOf('number');
   return (await store.getExport(id))!;
 }
 

