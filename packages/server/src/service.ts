@@ -19,6 +19,7 @@ import { EmbeddedExchange } from './hosts/embedded-exchange.ts';
 import { EmbeddedInference } from './hosts/embedded-inference.ts';
 import { EmbeddedTraining } from './hosts/embedded-training.ts';
 import { TrainingWorker } from './jobs/worker.ts';
+import { Upkeep } from './upkeep.ts';
 
 /** What this service writes to the blobs; a crash between a blob and its row leaves an orphan. */
 const BLOB_PREFIXES = ['checkpoints/', 'groups/', 'logs/', 'sft/', 'artifacts/', 'exports/', 'adapters/', 'uploads/'];
@@ -154,6 +155,9 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
     cleanups.push(() => http?.drain(config.drainTimeoutMs));
     worker.start();
     exports.start();
+    const upkeep = new Upkeep(store, log);
+    cleanups.push(() => upkeep.stop());
+    upkeep.start();
 
     return {
       url,
