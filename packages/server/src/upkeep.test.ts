@@ -1,3 +1,4 @@
+import type { Store } from '@trainyard/store';
 import { expect, onTestFinished, test, vi } from 'vitest';
 
 import { Upkeep } from './upkeep.ts';
@@ -6,7 +7,7 @@ test('what has expired is removed every ten minutes, also after a time that fail
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const logged: string[] = [];
-  const purgeExpired = vi.fn(async () => {
+  const purgeExpired = vi.fn<Store['purgeExpired']>(async () => {
     if (purgeExpired.mock.calls.length === 2) throw new Error('the store is busy');
     return { numModels: 0, numRequests: 0 };
   });
