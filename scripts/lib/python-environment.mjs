@@ -1,6 +1,12 @@
 import { join } from 'node:path';
 
-import { createVirtualEnvironment, isVirtualEnvironmentCurrent, virtualEnvironment } from './virtual-environment.mjs';
+import {
+  createVirtualEnvironment,
+  findPython,
+  isVirtualEnvironmentCurrent,
+  OLDEST_MINOR,
+  virtualEnvironment,
+} from './virtual-environment.mjs';
 
 /**
  * The virtual environments of the Python conformance tests. Clients that ask for versions which exclude each other live in different ones.
@@ -14,9 +20,16 @@ const ENVIRONMENTS = {
     pipOptions: ['--no-compile', '--no-deps', '--only-binary=:all:'],
   },
   generator: { requirements: 'requirements-generator.txt', size: '85 MB', pipOptions: ['--no-compile'] },
+  // Last: it wants a newer Python than the others, and where there is none the others are there all the same.
+  'art-newest': {
+    requirements: 'requirements-art-newest.txt',
+    size: '800 MB',
+    minor: 12,
+    pipOptions: ['--no-compile'],
+  },
 };
 
-/** @typedef {keyof typeof ENVIRONMENTS} PythonEnvironmentName `art`: ART's training client; `clients`: everything that only samples; `generator`: makes a client from the OpenAPI document */
+/** @typedef {keyof typeof ENVIRONMENTS} PythonEnvironmentName `art`: ART's training client, `art-newest`: its newest release; `clients`: everything that only samples; `generator`: makes a client from the OpenAPI document */
 
 /**
  * @param {string} root the repository
@@ -45,10 +58,22 @@ export async function hasPythonEnvironment(root, name) {
 export async function createPythonEnvironments(root, log) {
   for (const name of await missingEnvironments(root)) {
     const environment = pythonEnvironment(root, name);
-    const { size, pipOptions } = ENVIRONMENTS[name];
+    const { size, pipOptions, minor } = { minor: OLDEST_MINOR, ...ENVIRONMENTS[name] };
+    if ((await findPython(minor)) === null) {
+      log(
+        `THE TESTS OF ${ENVIRONMENTS[name].requirements} WILL BE SKIPPED: they need Python 3.${minor} or newer, and there is none`,
+      );
+      continue;
+    }
     log(`installing Python clients of the conformance tests into ${environment.directory} (about ${size}, a minute)`);
-    await createVirtualEnvironment(environment, { pipOptions });
+    await createVirtualEnvironment(environment, { pipOptions, minor });
   }
+}
+
+/** Whether this machine has the Python that an environment asks for. @param {PythonEnvironmentName} name */
+export async function hasPythonFor(name) {
+  const { minor } = { minor: OLDEST_MINOR, ...ENVIRONMENTS[name] };
+  return (await findPython(minor)) !== null;
 }
 
 /** @param {string} root @param {PythonEnvironmentName} [only] */

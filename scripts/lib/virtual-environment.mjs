@@ -1,13 +1,14 @@
 import { execFile, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** What the pinned packages of all environments ask for. */
-const REQUIRED_PYTHON = { major: 3, minor: 11 };
-const CANDIDATES = ['python3', 'python3.13', 'python3.12', 'python3.11', 'python'];
+/** What the pinned packages of most environments ask for: Python 3.11. */
+export const OLDEST_MINOR = 11;
+const CANDIDATES = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11', 'python'];
 
 /**
  * A Python virtual environment that holds what one requirements file names.
@@ -40,11 +41,12 @@ export async function isVirtualEnvironmentCurrent({ python, requirements, stamp 
 /**
  * Creates the environment. A half-made one is made anew: the stamp is written last.
  * @param {VirtualEnvironment} environment
- * @param {{ pipOptions?: readonly string[], finish?: () => Promise<void> }} [how] `finish` runs after the packages are installed
+ * @param {{ minor?: number, pipOptions?: readonly string[], finish?: () => Promise<void> }} [how] `minor`: oldest Python 3 that will do (11);
+ *   `finish` runs after the packages are installed
  * @throws {Error} that says what is missing
  */
 export async function createVirtualEnvironment({ directory, python, requirements, stamp }, how = {}) {
-  const base = await findPython();
+  const base = await requirePython(how.minor ?? OLDEST_MINOR);
   await rm(directory, { recursive: true, force: true });
   await mkdir(dirname(directory), { recursive: true });
   await run(base, ['-m', 'venv', directory]);
@@ -55,14 +57,32 @@ export async function createVirtualEnvironment({ directory, python, requirements
   await rename(`${stamp}.new`, stamp);
 }
 
-async function findPython() {
-  for (const candidate of CANDIDATES) {
+/** @param {number} minor */
+async function requirePython(minor) {
+  const found = await findPython(minor);
+  if (found !== null) return found;
+  throw new Error(`no Python 3.${minor} or newer was found (looked for ${CANDIDATES.join(', ')}, and in pyenv)`);
+}
+
+/**
+ * @param {number} minor oldest Python 3 that will do
+ * @returns {Promise<string | null>} its command or path, null when there is none
+ */
+export async function findPython(minor) {
+  for (const candidate of [...CANDIDATES, ...pyenvPythons()]) {
     const version = await versionOf(candidate);
-    if (version?.major === REQUIRED_PYTHON.major && version.minor >= REQUIRED_PYTHON.minor) return candidate;
+    if (version?.major === 3 && version.minor >= minor) return candidate;
   }
-  throw new Error(
-    `no Python ${REQUIRED_PYTHON.major}.${REQUIRED_PYTHON.minor} or newer was found (looked for ${CANDIDATES.join(', ')})`,
-  );
+  return null;
+}
+
+/** Pythons that pyenv keeps: on the PATH it offers only those which were chosen. */
+function pyenvPythons() {
+  const versions = join(process.env['PYENV_ROOT'] ?? join(homedir(), '.pyenv'), 'versions');
+  if (!existsSync(versions)) return [];
+  return readdirSync(versions)
+    .filter((name) => name.startsWith('3.'))
+    .map((name) => join(versions, name, 'bin/python'));
 }
 
 /** @param {string} python @returns {Promise<{ major: number, minor: number } | null>} */

@@ -19,49 +19,56 @@ interface Report {
   after_model_delete: string;
 }
 
-describe.skipIf(!(await hasArtClient()))('the unmodified openpipe-art client (Python)', () => {
-  let service: OwnService;
-  let report: Report;
+const RELEASES = await Promise.all(
+  (['art', 'art-newest'] as const).map(async (release) => ({ release, isInstalled: await hasArtClient(release) })),
+);
 
-  beforeAll(async () => {
-    service = await ownService();
-    report = await runArtClient<Report>('art_client.py', service);
-  }, ART_TIMEOUT_MS);
+describe.each(RELEASES.filter(({ isInstalled }) => isInstalled))(
+  'the unmodified openpipe-art client ($release)',
+  ({ release }) => {
+    let service: OwnService;
+    let report: Report;
 
-  afterAll(async () => {
-    await service.close();
-  });
+    beforeAll(async () => {
+      service = await ownService();
+      report = await runArtClient<Report>('art_client.py', service, release);
+    }, ART_TIMEOUT_MS);
 
-  it('registers, twice, and starts at step 0', () => {
-    expect(report.entity).toBe('local');
-    expect(report.first_step).toBe(0);
-  });
+    afterAll(async () => {
+      await service.close();
+    });
 
-  it('gets log-probabilities of every sampled token without asking', () => {
-    expect(report.num_logprobs).toBeGreaterThan(0);
-    expect(report.first_token).toMatch(/^token_id:\d+$/);
-  });
+    it('registers, twice, and starts at step 0', () => {
+      expect(report.entity).toBe('local');
+      expect(report.first_step).toBe(0);
+    });
 
-  it('trains two steps on gathered rollouts, with numbers it can log', () => {
-    expect(report.steps).toEqual([1, 2]);
-    expect(report.artifact_name).toBe('local/conformance/art-client:step2');
-    for (const metrics of report.metrics) {
-      expect(metrics['loss/grad_norm']).toBeGreaterThan(0);
-      expect(Number.isFinite(metrics['loss/train'])).toBe(true);
-      expect(metrics['loss/learning_rate']).toBeCloseTo(1e-4);
-      // Sampler and trainer are the same policy.
-      expect(metrics['probs_corr'] ?? metrics['loss/probs_corr']).toBeGreaterThan(0.99);
-    }
-  });
+    it('gets log-probabilities of every sampled token without asking', () => {
+      expect(report.num_logprobs).toBeGreaterThan(0);
+      expect(report.first_token).toMatch(/^token_id:\d+$/);
+    });
 
-  it('lists checkpoints page by page, logs, and uses an older step', () => {
-    expect(report.checkpoints).toEqual([0, 1, 2]);
-    expect(report.val_reward).toBeTypeOf('number');
-    expect(report.old_step_model).toBe('local/conformance/art-client:step1');
-  });
+    it('trains two steps on gathered rollouts, with numbers it can log', () => {
+      expect(report.steps).toEqual([1, 2]);
+      expect(report.artifact_name).toBe('local/conformance/art-client:step2');
+      for (const metrics of report.metrics) {
+        expect(metrics['loss/grad_norm']).toBeGreaterThan(0);
+        expect(Number.isFinite(metrics['loss/train'])).toBe(true);
+        expect(metrics['loss/learning_rate']).toBeCloseTo(1e-4);
+        // Sampler and trainer are the same policy.
+        expect(metrics['probs_corr'] ?? metrics['loss/probs_corr']).toBeGreaterThan(0.99);
+      }
+    });
 
-  it('deletes checkpoints and the model', () => {
-    expect(report.after_delete).toEqual([0, 2]);
-    expect(report.after_model_delete).toBe('NotFoundError');
-  });
-});
+    it('lists checkpoints page by page, logs, and uses an older step', () => {
+      expect(report.checkpoints).toEqual([0, 1, 2]);
+      expect(report.val_reward).toBeTypeOf('number');
+      expect(report.old_step_model).toBe('local/conformance/art-client:step1');
+    });
+
+    it('deletes checkpoints and the model', () => {
+      expect(report.after_delete).toEqual([0, 2]);
+      expect(report.after_model_delete).toBe('NotFoundError');
+    });
+  },
+);

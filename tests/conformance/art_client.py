@@ -16,6 +16,7 @@ os.chdir(tempfile.mkdtemp(prefix="trainyard-art-"))
 
 import art  # noqa: E402
 from art.serverless.backend import ServerlessBackend  # noqa: E402
+from art_model import trainable_model  # noqa: E402
 
 WORDS = {"yes": 0.5, "no": 0.75, "maybe": 1.0}
 
@@ -32,7 +33,7 @@ async def rollout(model: art.TrainableModel, prompt: str) -> art.Trajectory:
 
 async def main(base_url: str, api_key: str, base_model: str) -> dict:
     backend = ServerlessBackend(api_key=api_key, base_url=base_url)
-    model = art.TrainableModel(name="art-client", project="conformance", base_model=base_model)
+    model = trainable_model(name="art-client", project="conformance", base_model=base_model)
     await model.register(backend)
     await model.register(backend)  # notebooks do this again and again
     report: dict = {"entity": model.entity, "name": model.get_inference_name(), "steps": [], "gradient_steps": [], "metrics": []}

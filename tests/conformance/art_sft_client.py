@@ -17,6 +17,7 @@ os.chdir(tempfile.mkdtemp(prefix="trainyard-art-"))
 import art  # noqa: E402
 import httpx  # noqa: E402
 from art.serverless.backend import ServerlessBackend  # noqa: E402
+from art_model import trainable_model  # noqa: E402
 
 FACTS = {"What is the capital of Zubrovia?": "Kelmar.", "Who wrote The Glass Heron?": "Ilse Ottaway.", "What do Zubrovians drink?": "Hot plum tea."}
 
@@ -77,7 +78,7 @@ def stand_in_for_wandb(base_url: str, api_key: str) -> types.ModuleType:
 
 async def main(base_url: str, api_key: str, base_model: str) -> dict:
     backend = ServerlessBackend(api_key=api_key, base_url=base_url)
-    model = art.TrainableModel(name="sft-client", project="conformance", base_model=base_model)
+    model = trainable_model(name="sft-client", project="conformance", base_model=base_model)
     await model.register(backend)
     client = backend._client
     report: dict = {}

@@ -19,6 +19,7 @@ os.chdir(tempfile.mkdtemp(prefix="trainyard-art-"))
 import art  # noqa: E402
 from art import dev  # noqa: E402
 from art.serverless.backend import ServerlessBackend  # noqa: E402
+from art_model import trainable_model  # noqa: E402
 from art.types import TrainConfig  # noqa: E402
 
 WORDS = {"yes": 0.5, "no": 0.75, "maybe": 1.0}
@@ -104,7 +105,7 @@ async def scored(model: art.TrainableModel, split: str, reward: float) -> None:
 
 
 async def registered(backend: ServerlessBackend, name: str, base_model: str) -> art.TrainableModel:
-    model = art.TrainableModel(name=name, project="conformance", base_model=base_model)
+    model = trainable_model(name=name, project="conformance", base_model=base_model)
     await model.register(backend)
     return model
 

@@ -2,26 +2,33 @@ import { execFile } from 'node:child_process';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 
-import { hasPythonEnvironment, pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
+import { hasPythonEnvironment, hasPythonFor, pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
 import type { OwnService } from '../../scripts/own-service.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 /** Importing the client and its dependencies takes seconds; training takes more on a busy machine. */
 export const ART_TIMEOUT_MS = 600_000;
 
-/** Whether the ART client is installed; where CI runs it must be. */
-export async function hasArtClient(): Promise<boolean> {
-  const hasPython = await hasPythonEnvironment(ROOT, 'art');
-  if (!hasPython && process.env['CI'] !== undefined) {
+/** `art`: 0.5.18, for Python 3.11; `art-newest`: 0.5.23, for Python 3.12 and newer. */
+export type ArtRelease = 'art' | 'art-newest';
+
+/** Whether the ART client is installed; where CI runs it must be, if there is a Python for it. */
+export async function hasArtClient(release: ArtRelease = 'art'): Promise<boolean> {
+  const hasPython = await hasPythonEnvironment(ROOT, release);
+  if (!hasPython && process.env['CI'] !== undefined && (await hasPythonFor(release))) {
     throw new Error('CI must run the ART client: "node scripts/bootstrap.mjs --python" says what is missing');
   }
   return hasPython;
 }
 
 /** Runs a script of the conformance tests against the service. @returns the object that it reports */
-export async function runArtClient<Report>(script: string, service: OwnService): Promise<Report> {
+export async function runArtClient<Report>(
+  script: string,
+  service: OwnService,
+  release: ArtRelease = 'art',
+): Promise<Report> {
   const { stdout } = await promisify(execFile)(
-    pythonEnvironment(ROOT).python,
+    pythonEnvironment(ROOT, release).python,
     [resolve(ROOT, 'tests/conformance', script), service.url, service.apiKey, 'HuggingFaceTB/SmolLM2-135M-Instruct'],
     // litellm, a dependency of the client, would fetch a price list at import.
     {

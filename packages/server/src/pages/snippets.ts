@@ -1,5 +1,5 @@
 /** The client, and what it needs beside what it asks for: it was written for openai 2 and polars 1, and imports the others without naming them. */
-const ART_REQUIREMENTS = ['openpipe-art==0.5.23', 'openai<3', 'polars<2', 'wandb', 'pyarrow', 'numpy'] as const;
+const ART_REQUIREMENTS = ['openpipe-art==0.5.23', 'openai<3', 'polars<2', 'wandb', 'pyarrow'] as const;
 
 /** A way in: a block for a shell that runs as it is, in an empty folder, with the key in TRAINYARD_API_KEY. */
 export interface Snippet {
