@@ -258,10 +258,15 @@ const TOKENIZE_FIELDS: Readonly<Partial<Record<keyof TokenizeRequest, string>>> 
   chat_template: CHAT_FIELDS.chat_template,
 };
 
+/** Fields that other forms have from a chat; the words of the rest stand in their schemas. */
+const { model, temperature, top_p, top_k } = CHAT_FIELDS;
+
 /** By the title of the schema, then by the name of the field. */
 export const FIELD_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ChatCompletionRequest: CHAT_FIELDS,
   CompletionRequest: COMPLETION_FIELDS,
+  MessagesRequest: { model, temperature, top_p, top_k },
+  CountTokensRequest: { model },
   TrainingConfig: TRAINING_CONFIG_FIELDS,
   CreateModelRequest: CREATE_MODEL_FIELDS,
   LoraRequest: LORA_FIELDS,

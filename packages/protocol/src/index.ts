@@ -41,6 +41,7 @@ export { refusedField } from './refused-fields.ts';
 export {
   normalizeChatCompletionRequest,
   normalizeCompletionRequest,
+  normalizeMessagesRequest,
   normalizeTokenizeRequest,
   parseSeed,
 } from './lax.ts';
@@ -108,6 +109,23 @@ export {
   TrainingConfigSchema,
   type WireTrainingConfig,
 } from './training-config.ts';
+export {
+  type CountTokens,
+  type CountTokensRequest,
+  CountTokensRequestSchema,
+  type Message,
+  type MessageBlockParam,
+  type MessageEvent,
+  type MessageParam,
+  type MessageReplyBlock,
+  type MessagesError,
+  type MessagesErrorType,
+  type MessagesRequest,
+  MessagesRequestSchema,
+  type MessageStopReason,
+  type MessageTool,
+  type MessageUsage,
+} from './messages.ts';
 export { LORA_TARGETS, type LoraObject, type LoraRequest, type LoraTarget } from './lora.ts';
 export {
   type CheckpointObject,

@@ -1,6 +1,7 @@
 import type { TObject, TSchema } from 'typebox';
 import { ChatCompletionRequestSchema } from './chat-completion.ts';
 import { CompletionRequestSchema } from './completion.ts';
+import { MessagesRequestSchema } from './messages.ts';
 import { TokenizeRequestSchema } from './tokenize.ts';
 
 /**
@@ -16,6 +17,8 @@ export const normalizeChatCompletionRequest = laxReader(ChatCompletionRequestSch
 export const normalizeCompletionRequest = laxReader(CompletionRequestSchema);
 /** As {@link normalizeChatCompletionRequest}. */
 export const normalizeTokenizeRequest = laxReader(TokenizeRequestSchema);
+/** As {@link normalizeChatCompletionRequest}. */
+export const normalizeMessagesRequest = laxReader(MessagesRequestSchema);
 
 function laxReader(schema: TObject): (body: unknown) => unknown {
   const fields = schema.properties as Record<string, TSchema>;

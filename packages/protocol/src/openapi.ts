@@ -100,7 +100,7 @@ export function openApiDocument(options: {
           type: 'http',
           scheme: 'bearer',
           description:
-            'An API key. Each operation names the scope that its key needs; the scope `admin` includes the others.',
+            'An API key, also read from the header `x-api-key`. Each operation names the scope that its key needs; the scope `admin` includes the others.',
         },
       },
     },
@@ -123,7 +123,13 @@ function toOperation(
     'x-scope': scope,
     ...(parameters.length === 0 ? {} : { parameters }),
     ...toRequestBody(operation, components),
-    responses: { ...toAnswers(operation, components), ...toFaults(operation, errors) },
+    responses: {
+      ...toAnswers(operation, components),
+      ...toFaults(operation, {
+        ...errors,
+        ...(operation.error === undefined ? {} : { errorBody: components.reference(operation.error) }),
+      }),
+    },
     security: scope === 'public' ? [] : [{ [SECURITY_SCHEME]: [] }],
   };
 }
@@ -180,7 +186,7 @@ function toParameters(operation: Operation): OpenApiParameter[] {
 }
 
 function toAnswers(operation: Operation, components: Components): Record<string, OpenApiResponse> {
-  const { answer, chunk, otherAnswers = {} } = operation;
+  const { answer, chunk, streamError = StreamErrorSchema, isNamedStream = false, otherAnswers = {} } = operation;
   const example = exampleOf(operation);
   const json = (schema: object) => ({ 'application/json': { schema: components.reference(schema) } });
   const content: Record<string, OpenApiContent> =
@@ -188,7 +194,10 @@ function toAnswers(operation: Operation, components: Components): Record<string,
       ? { [answer.mediaType as string]: { schema: textOrBytes(answer.mediaType as string) } }
       : { 'application/json': withExample({ schema: components.reference(answer) }, example.answer) };
   if (chunk !== undefined) {
-    const schema = toEventSchema([chunk, StreamErrorSchema].map((event) => components.reference(event)));
+    const schema = toEventSchema(
+      [chunk, streamError].map((event) => components.reference(event)),
+      isNamedStream,
+    );
     content['text/event-stream'] = withExample({ schema }, example.chunk);
   }
   const answers: Record<string, OpenApiResponse> = {
@@ -200,9 +209,11 @@ function toAnswers(operation: Operation, components: Components): Record<string,
 }
 
 /** As most tools expect it, the schema under `text/event-stream` is that of the `data` of one event. */
-function toEventSchema(events: JsonSchema[]): JsonSchema {
+function toEventSchema(events: JsonSchema[], isNamed: boolean): JsonSchema {
   return {
-    description: 'The `data` of each event of the stream is one of these; that of the last one is the text `[DONE]`.',
+    description: isNamed
+      ? 'The `data` of each event of the stream is one of these; its `type` is the name of the event.'
+      : 'The `data` of each event of the stream is one of these; that of the last one is the text `[DONE]`.',
     anyOf: events,
   };
 }

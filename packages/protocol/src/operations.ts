@@ -22,6 +22,14 @@ import {
   ExportSchema,
 } from './exchange.ts';
 import { ApiKeyListSchema, ApiKeySchema, CreatedKeySchema, CreateKeyRequestSchema } from './keys.ts';
+import {
+  CountTokensRequestSchema,
+  CountTokensSchema,
+  MessageEventSchema,
+  MessageSchema,
+  MessagesErrorSchema,
+  MessagesRequestSchema,
+} from './messages.ts';
 import { ModelCardSchema, ModelListSchema } from './models.ts';
 import {
   CheckpointPageSchema,
@@ -73,6 +81,12 @@ export interface Operation {
   readonly answer: TSchema | { readonly mediaType: string };
   /** The events of a stream, for requests with `stream: true`. */
   readonly chunk?: TSchema;
+  /** Whether the events of the stream have names; then no `[DONE]` ends it. */
+  readonly isNamedStream?: boolean;
+  /** An error inside the stream. Default `StreamError`. */
+  readonly streamError?: TSchema;
+  /** What errors answer. Default `ErrorBody`. */
+  readonly error?: TSchema;
   /** Answers that are no fault and have another status than 200. */
   readonly otherAnswers?: Readonly<Record<number, { readonly description: string; readonly schema: TSchema }>>;
   /** Codes of the faults it can end in; what their statuses are the table of faults knows. */
@@ -149,6 +163,45 @@ export const OPERATIONS: readonly Operation[] = [
     answer: CompletionSchema,
     chunk: CompletionChunkSchema,
     faults: [...KEY, ...BODY, ...IDEMPOTENCY, ...SAMPLING],
+  },
+  {
+    id: 'createMessage',
+    method: 'post',
+    paths: ['/v1/messages'],
+    scope: 'inference',
+    tag: 'Inference',
+    summary: 'Reply to a conversation, in the form of the Anthropic API',
+    description:
+      'The same as a chat completion in another form: what the form cannot say has the default of a chat. The key may come as `x-api-key`. A field that is not known here, or that asks for what is not done here, is 400 by its name.',
+    isIdempotent: true,
+    body: MessagesRequestSchema,
+    answer: MessageSchema,
+    chunk: MessageEventSchema,
+    isNamedStream: true,
+    streamError: MessagesErrorSchema,
+    error: MessagesErrorSchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, ...SAMPLING],
+  },
+  {
+    id: 'countMessageTokens',
+    method: 'post',
+    paths: ['/v1/messages/count_tokens'],
+    scope: 'inference',
+    tag: 'Inference',
+    summary: 'How long the prompt of a message request is',
+    description: 'In tokens, as the template of the model renders it. One that is longer than the context is no error.',
+    body: CountTokensRequestSchema,
+    answer: CountTokensSchema,
+    error: MessagesErrorSchema,
+    faults: [
+      ...KEY,
+      ...BODY,
+      ...MODEL_NAME,
+      ...HOST,
+      'request.unsupported',
+      'engine.template_failed',
+      'engine.context_too_long',
+    ],
   },
   {
     id: 'tokenize',

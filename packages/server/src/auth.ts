@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { ErrorBody } from '@trainyard/protocol';
 import { type Caller, isDamagedSecret, type Scope, type Store } from '@trainyard/store';
 
 import type { KeyWatch } from './key-watch.ts';
@@ -17,6 +18,8 @@ declare module 'fastify' {
     body?: object;
     /** What a body may be where it is no JSON. */
     mediaTypes?: readonly string[];
+    /** Errors as the clients of the route's form read them. Default: as they are. */
+    toErrorForm?: (body: ErrorBody, requestId: string, status: number) => object;
   }
   interface FastifyRequest {
     /** Set on every route that is not public. */
@@ -54,17 +57,19 @@ export function requireKeys(app: FastifyInstance, store: Store, watch: KeyWatch)
 const BEARER = /^bearer +(\S+)$/i;
 
 async function authenticate(request: FastifyRequest, store: Store): Promise<Caller> {
-  const { authorization } = request.headers;
-  const secret = authorization === undefined ? undefined : BEARER.exec(authorization.trim())?.[1];
+  const { authorization, 'x-api-key': named } = request.headers;
+  // Clients of the Anthropic API have a header of their own for the same key.
+  const secret = authorization === undefined ? [named].flat()[0]?.trim() : BEARER.exec(authorization.trim())?.[1];
   const caller = secret === undefined ? null : await store.verifyKey(secret);
   if (caller) return caller;
-  throw new RequestError('request.unauthenticated', refusalOf(secret, authorization), {
+  throw new RequestError('request.unauthenticated', refusalOf(secret, authorization ?? named), {
     headers: { 'www-authenticate': 'Bearer' },
   });
 }
 
-function refusalOf(secret: string | undefined, authorization: string | undefined): string {
-  if (authorization === undefined) return 'No API key was sent: use the header `Authorization: Bearer KEY`';
+function refusalOf(secret: string | undefined, sent: string | string[] | undefined): string {
+  if (sent === undefined)
+    return 'No API key was sent: use the header `Authorization: Bearer KEY`, or `x-api-key: KEY`';
   if (secret !== undefined && isDamagedSecret(secret))
     return 'The API key is not valid: its checksum does not fit, so it was mistyped or cut off';
   return 'The API key is not valid: it is unknown, revoked or expired';

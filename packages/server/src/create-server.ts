@@ -26,6 +26,7 @@ import { exportRoutes } from './routes/exports.ts';
 import { homeRoutes } from './routes/home.ts';
 import { healthRoutes } from './routes/health.ts';
 import { keyRoutes } from './routes/keys.ts';
+import { messageRoutes } from './routes/messages.ts';
 import { modelRoutes } from './routes/models.ts';
 import { previewModelRoutes } from './routes/preview-models.ts';
 import { referenceRoutes } from './routes/reference.ts';
@@ -112,6 +113,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   modelRoutes(app, routeParts);
   chatCompletionRoutes(app, routeParts);
   completionRoutes(app, routeParts);
+  messageRoutes(app, routeParts);
   tokenizeRoutes(app, routeParts);
   previewModelRoutes(app, routeParts);
   checkpointRoutes(app, routeParts);
@@ -159,7 +161,12 @@ function sendError(
     log(
       `request ${request.id} (${request.method} ${request.routeOptions.url ?? 'unknown'}) failed: ${fault instanceof Error ? (fault.stack ?? fault.message) : String(fault)}`,
     );
-  return reply.code(answer.status).headers(answer.headers).type('application/json; charset=utf-8').send(answer.body);
+  const { toErrorForm = (body: object) => body } = request.routeOptions.config;
+  return reply
+    .code(answer.status)
+    .headers(answer.headers)
+    .type('application/json; charset=utf-8')
+    .send(toErrorForm(answer.body, request.id, answer.status));
 }
 
 function isOf(error: unknown, code: string): boolean {

@@ -17,7 +17,7 @@ export function abortOnDisconnect(reply: FastifyReply): AbortSignal {
 }
 
 /**
- * Sends values as server-sent events, `data: <json>` each, then `data: [DONE]`.
+ * Sends values as server-sent events, `data: <json>` each, then `data: [DONE]`. Named ones have their `type` as the event's name, and no end.
  *
  * Pulls the next value only when the socket has taken the last ones, so a client that stops reading stops the source. When the
  * client goes away the source is ended and nothing more is written. A failure of the source becomes one last event.
@@ -27,9 +27,9 @@ export function abortOnDisconnect(reply: FastifyReply): AbortSignal {
 export async function sendEventStream(
   reply: FastifyReply,
   values: AsyncIterable<object>,
-  options: { signal: AbortSignal; toErrorEvent: (error: unknown) => object },
+  options: { signal: AbortSignal; toErrorEvent: (error: unknown) => object; isNamed?: boolean },
 ): Promise<void> {
-  const { signal, toErrorEvent } = options;
+  const { signal, toErrorEvent, isNamed = false } = options;
   reply.hijack();
   const response = reply.raw;
   response.writeHead(200, {
@@ -41,13 +41,18 @@ export async function sendEventStream(
   });
   try {
     for await (const value of values) {
-      await write(response, `data: ${JSON.stringify(value)}\n\n`, signal);
+      await write(response, toEvent(value, isNamed), signal);
     }
   } catch (error) {
     if (signal.aborted) return;
-    response.write(`data: ${JSON.stringify(toErrorEvent(error))}\n\n`);
+    response.write(toEvent(toErrorEvent(error), isNamed));
   }
-  if (!signal.aborted) response.end('data: [DONE]\n\n');
+  if (!signal.aborted) response.end(isNamed ? '' : 'data: [DONE]\n\n');
+}
+
+function toEvent(value: object, isNamed: boolean): string {
+  const name = isNamed && 'type' in value ? `event: ${String(value.type)}\n` : '';
+  return `${name}data: ${JSON.stringify(value)}\n\n`;
 }
 
 async function write(response: ServerResponse, text: string, signal: AbortSignal): Promise<void> {

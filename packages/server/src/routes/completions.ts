@@ -2,7 +2,6 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type CompletionRequest, CompletionRequestSchema, normalizeCompletionRequest } from '@trainyard/protocol';
 
 import { answerOnce } from '../idempotency.ts';
-import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../sse.ts';
 import { type OpenedGeneration, openGeneration } from '../wire/chat-events.ts';
@@ -16,7 +15,7 @@ import {
   toCompletionRequests,
 } from '../wire/completion-request.ts';
 import { outputConstraint } from '../wire/output-constraint.ts';
-import { admitModel, metered, sendChunks } from './generation.ts';
+import { admitModel, metered, refuseStreamedIdempotency, sendChunks } from './generation.ts';
 
 /** POST /v1/completions. */
 export function completionRoutes(app: FastifyInstance, parts: RouteParts): void {
@@ -41,10 +40,7 @@ export function completionRoutes(app: FastifyInstance, parts: RouteParts): void 
           );
         });
       }
-      if (request.headers['idempotency-key'] !== undefined)
-        throw new RequestError('request.unsupported', 'An `Idempotency-Key` is not supported together with `stream`', {
-          param: 'stream',
-        });
+      refuseStreamedIdempotency(request);
       const completion = await admitCompletion(request, parts, signal);
       await generating(request, completion, parts, signal, async (generations) => {
         // The first output of any prompt is awaited before a byte is sent, so that a refusal has its own HTTP status.

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { ErrorBody } from '@trainyard/protocol';
 import type { UsageKind } from '@trainyard/store';
 
 import { callerOf, projectOf } from '../auth.ts';
@@ -85,19 +86,38 @@ export async function metered<Result>(
   }
 }
 
+/** A stream cannot be answered again. @throws {RequestError} `request.unsupported` */
+export function refuseStreamedIdempotency({ headers }: FastifyRequest): void {
+  if (headers['idempotency-key'] === undefined) return;
+  throw new RequestError('request.unsupported', 'An `Idempotency-Key` is not supported together with `stream`', {
+    param: 'stream',
+  });
+}
+
+/** How a form of stream is written. */
+export interface StreamForm {
+  /** Events have their `type` as name, and no `[DONE]` ends them. */
+  isNamed: boolean;
+  toErrorEvent: (body: ErrorBody) => object;
+}
+
+const CHAT_STREAM: StreamForm = { isNamed: false, toErrorEvent: ({ error }) => ({ error }) };
+
 /** Sends the chunks of an answer as events; a failure on the way becomes the last event. */
 export async function sendChunks(
   reply: FastifyReply,
   chunks: AsyncIterable<object>,
   parts: RouteParts,
   signal: AbortSignal,
+  form: StreamForm = CHAT_STREAM,
 ): Promise<void> {
   await sendEventStream(reply, chunks, {
     signal,
+    isNamed: form.isNamed,
     toErrorEvent: (error) => {
       const answer = toErrorAnswer(error, 'inference');
       if (answer.isInternal) parts.log(`request ${reply.request.id} failed in its stream: ${describe(error)}`);
-      return { error: answer.body.error };
+      return form.toErrorEvent(answer.body);
     },
   });
 }

@@ -233,3 +233,16 @@ export function readEvents(body: string): { events: StreamedEvent[]; isDone: boo
   const isDone = data.at(-1) === '[DONE]';
   return { events: (isDone ? data.slice(0, -1) : data).map((event) => JSON.parse(event) as StreamedEvent), isDone };
 }
+
+/** The events of a stream that names them. Each must have its `type` as its name. */
+export function readNamedEvents<Event extends { type: string }>(body: string): Event[] {
+  return body
+    .split('\n\n')
+    .filter(Boolean)
+    .map((text) => {
+      const [, name, data = ''] = /^event: (\S+)\ndata: (.*)$/.exec(text) ?? [];
+      const event = JSON.parse(data) as Event;
+      if (event.type !== name) throw new Error(`the event ${name} has the type ${event.type}`);
+      return event;
+    });
+}
