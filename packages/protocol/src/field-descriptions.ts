@@ -258,15 +258,44 @@ const TOKENIZE_FIELDS: Readonly<Partial<Record<keyof TokenizeRequest, string>>> 
   chat_template: CHAT_FIELDS.chat_template,
 };
 
-/** Fields that other forms have from a chat; the words of the rest stand in their schemas. */
-const { model, temperature, top_p, top_k } = CHAT_FIELDS;
+/** Fields that another form has from a chat, with their words; the words of its own fields stand in its schema. */
+function chatFields(...names: ChatCompletionField[]): Record<string, string> {
+  return Object.fromEntries(names.map((name) => [name, CHAT_FIELDS[name]]));
+}
 
 /** By the title of the schema, then by the name of the field. */
 export const FIELD_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ChatCompletionRequest: CHAT_FIELDS,
   CompletionRequest: COMPLETION_FIELDS,
-  MessagesRequest: { model, temperature, top_p, top_k },
-  CountTokensRequest: { model },
+  ResponsesRequest: chatFields(
+    'model',
+    'temperature',
+    'top_p',
+    'tool_choice',
+    'parallel_tool_calls',
+    'stream',
+    'seed',
+    'stop',
+    'top_k',
+    'min_p',
+    'frequency_penalty',
+    'presence_penalty',
+    'repetition_penalty',
+    'logit_bias',
+    'ignore_eos',
+    'min_tokens',
+    'stop_token_ids',
+    'include_stop_str_in_output',
+    'skip_special_tokens',
+    'structured_outputs',
+    'chat_template_kwargs',
+    'thinking_token_budget',
+    'priority',
+    'request_id',
+    'cache_salt',
+  ),
+  MessagesRequest: chatFields('model', 'temperature', 'top_p', 'top_k'),
+  CountTokensRequest: chatFields('model'),
   TrainingConfig: TRAINING_CONFIG_FIELDS,
   CreateModelRequest: CREATE_MODEL_FIELDS,
   LoraRequest: LORA_FIELDS,

@@ -42,6 +42,7 @@ export {
   normalizeChatCompletionRequest,
   normalizeCompletionRequest,
   normalizeMessagesRequest,
+  normalizeResponsesRequest,
   normalizeTokenizeRequest,
   parseSeed,
 } from './lax.ts';
@@ -126,6 +127,19 @@ export {
   type MessageTool,
   type MessageUsage,
 } from './messages.ts';
+export {
+  type OutputText,
+  type Response,
+  type ResponseEvent,
+  type ResponseInputItem,
+  type ResponseOutputItem,
+  type ResponsesRequest,
+  ResponsesRequestSchema,
+  type ResponseStatus,
+  type ResponseStreamError,
+  type ResponseTool,
+  type ResponseUsage,
+} from './responses.ts';
 export { LORA_TARGETS, type LoraObject, type LoraRequest, type LoraTarget } from './lora.ts';
 export {
   type CheckpointObject,

@@ -19,7 +19,7 @@ const TopLogprobSchema = Type.Object(
 );
 export type TopLogprobEntry = Static<typeof TopLogprobSchema>;
 
-const TokenLogprobSchema = Type.Object(
+export const TokenLogprobSchema = Type.Object(
   {
     ...TopLogprobSchema.properties,
     top_logprobs: Type.Array(TopLogprobSchema, {

@@ -30,6 +30,7 @@ import { messageRoutes } from './routes/messages.ts';
 import { modelRoutes } from './routes/models.ts';
 import { previewModelRoutes } from './routes/preview-models.ts';
 import { referenceRoutes } from './routes/reference.ts';
+import { responseRoutes } from './routes/responses.ts';
 import { sftJobRoutes } from './routes/sft-jobs.ts';
 import { tokenizeRoutes } from './routes/tokenize.ts';
 import { trainingJobControlRoutes } from './routes/training-job-control.ts';
@@ -114,6 +115,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   chatCompletionRoutes(app, routeParts);
   completionRoutes(app, routeParts);
   messageRoutes(app, routeParts);
+  responseRoutes(app, routeParts);
   tokenizeRoutes(app, routeParts);
   previewModelRoutes(app, routeParts);
   checkpointRoutes(app, routeParts);

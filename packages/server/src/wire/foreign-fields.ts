@@ -35,7 +35,7 @@ export async function withForeignNames<Result>(names: ForeignNames, run: () => P
   }
 }
 
-export function toForeignFault(error: unknown, names: ForeignNames): unknown {
+function toForeignFault(error: unknown, names: ForeignNames): unknown {
   const rename = (path: string) => {
     const [first = '', ...rest] = path.split('.');
     return [Object.hasOwn(names, first) ? names[first] : first, ...rest].join('.');

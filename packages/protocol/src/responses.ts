@@ -1,0 +1,301 @@
+import Type, { type Static } from 'typebox';
+
+import { ChatCompletionRequestSchema, MAX_TOP_LOGPROBS } from './chat-completion.ts';
+import { AnswerModelSchema, CreatedSchema, FingerprintSchema } from './chat-response.ts';
+import { TokenLogprobSchema } from './logprobs.ts';
+import { JsonObjectSchema, nullable, optionalNullable } from './schema.ts';
+
+/** POST /v1/responses: a conversation in the form of OpenAI's newer API. Nothing is kept. Fields that are not named here are refused. */
+
+const chat = ChatCompletionRequestSchema.properties;
+
+/** What is in an item depends on its type, and is checked with it. */
+const ItemSchema = Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true });
+export type ResponseInputItem = Static<typeof ItemSchema>;
+
+const ResponseToolSchema = Type.Object(
+  {
+    type: Type.String({ description: '`function`; tools that a server runs are refused.' }),
+    name: Type.Optional(Type.String({ minLength: 1 })),
+    description: optionalNullable(Type.String()),
+    parameters: optionalNullable(JsonObjectSchema),
+    strict: optionalNullable(Type.Boolean()),
+  },
+  { title: 'ResponseTool' },
+);
+export type ResponseTool = Static<typeof ResponseToolSchema>;
+
+const ToolChoiceSchema = Type.Union([
+  Type.Enum(['none', 'auto', 'required']),
+  Type.Object({
+    type: Type.Enum(['function', 'allowed_tools']),
+    name: Type.Optional(Type.String({ description: 'With `function`: the one to call.' })),
+    mode: Type.Optional(Type.Enum(['auto', 'required'])),
+    tools: Type.Optional(Type.Array(ItemSchema, { description: 'With `allowed_tools`: those that may be called.' })),
+  }),
+]);
+
+const TextFormatSchema = Type.Object({
+  type: Type.Enum(['text', 'json_object', 'json_schema']),
+  name: optionalNullable(Type.String()),
+  description: optionalNullable(Type.String()),
+  schema: optionalNullable(JsonObjectSchema),
+  strict: optionalNullable(Type.Boolean()),
+});
+
+const EffortSchema = Type.Enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']);
+const SummarySchema = Type.Enum(['auto', 'concise', 'detailed']);
+
+export const ResponsesRequestSchema = Type.Object(
+  {
+    model: chat.model,
+    input: Type.Union([Type.String(), Type.Array(ItemSchema)], {
+      description:
+        'Text of a user, or items of the types `message`, `function_call`, `function_call_output` and `reasoning`, oldest first.',
+    }),
+    instructions: optionalNullable(Type.String({ description: 'A system message in front of the input.' })),
+    max_output_tokens: optionalNullable(
+      Type.Integer({ minimum: 1, description: 'The most tokens of the reply, reasoning included.' }),
+    ),
+    temperature: chat.temperature,
+    top_p: chat.top_p,
+    top_logprobs: optionalNullable(
+      Type.Integer({
+        minimum: 0,
+        maximum: MAX_TOP_LOGPROBS,
+        description: 'How many likely tokens to list at each place. Above 0 the log-probabilities are told.',
+      }),
+    ),
+    tools: optionalNullable(Type.Array(ResponseToolSchema, { description: 'Functions that the model may call.' })),
+    tool_choice: optionalNullable(ToolChoiceSchema),
+    parallel_tool_calls: chat.parallel_tool_calls,
+    text: optionalNullable(
+      Type.Object(
+        { format: optionalNullable(TextFormatSchema), verbosity: optionalNullable(Type.Enum(['medium'])) },
+        { description: 'The form of the reply.' },
+      ),
+    ),
+    reasoning: optionalNullable(
+      Type.Object(
+        {
+          effort: optionalNullable(EffortSchema),
+          summary: optionalNullable(SummarySchema),
+          generate_summary: optionalNullable(SummarySchema),
+        },
+        { description: 'How much to think. The whole reasoning is told, so a summary asks for nothing more.' },
+      ),
+    ),
+    include: optionalNullable(
+      Type.Array(Type.String(), {
+        description:
+          '`message.output_text.logprobs`; `reasoning.encrypted_content` asks for nothing more, since reasoning is told as text and read back so.',
+      }),
+    ),
+    stream: chat.stream,
+    stream_options: optionalNullable(
+      Type.Object(
+        { include_obfuscation: optionalNullable(Type.Boolean()) },
+        { description: '`include_obfuscation: false` is what is done.' },
+      ),
+    ),
+    store: optionalNullable(Type.Boolean({ description: 'False, which is the default here: nothing is kept.' })),
+    metadata: optionalNullable(
+      Type.Unsafe<Record<string, string>>({
+        type: 'object',
+        additionalProperties: { type: 'string' },
+        description: 'Comes back in the answer.',
+      }),
+    ),
+    truncation: optionalNullable(
+      Type.Enum(['disabled'], { description: 'A prompt that is too long is refused, never cut.' }),
+    ),
+    background: optionalNullable(Type.Literal(false, { description: 'The answer comes with the request.' })),
+    service_tier: optionalNullable(Type.Enum(['auto', 'default'], { description: 'There is one tier.' })),
+    user: optionalNullable(Type.String({ description: 'Has no effect.' })),
+    safety_identifier: optionalNullable(Type.String({ description: 'Has no effect.' })),
+    prompt_cache_key: optionalNullable(
+      Type.String({ description: 'Has no effect: every prefix of a tenant is looked for in memory.' }),
+    ),
+
+    // As in vLLM, what shapes a reply beyond OpenAI's form.
+    seed: chat.seed,
+    stop: chat.stop,
+    top_k: chat.top_k,
+    min_p: chat.min_p,
+    frequency_penalty: chat.frequency_penalty,
+    presence_penalty: chat.presence_penalty,
+    repetition_penalty: chat.repetition_penalty,
+    logit_bias: chat.logit_bias,
+    ignore_eos: chat.ignore_eos,
+    min_tokens: chat.min_tokens,
+    stop_token_ids: chat.stop_token_ids,
+    include_stop_str_in_output: chat.include_stop_str_in_output,
+    skip_special_tokens: chat.skip_special_tokens,
+    structured_outputs: chat.structured_outputs,
+    chat_template_kwargs: chat.chat_template_kwargs,
+    thinking_token_budget: chat.thinking_token_budget,
+    priority: chat.priority,
+    request_id: chat.request_id,
+    cache_salt: chat.cache_salt,
+  },
+  { title: 'ResponsesRequest' },
+);
+export type ResponsesRequest = Static<typeof ResponsesRequestSchema>;
+
+const StatusSchema = Type.Enum(['in_progress', 'completed', 'incomplete']);
+export type ResponseStatus = Static<typeof StatusSchema>;
+const ItemId = Type.String({ description: 'Unique; nothing is found under it later.' });
+
+const OutputTextSchema = Type.Object(
+  {
+    type: Type.Literal('output_text'),
+    text: Type.String(),
+    annotations: Type.Array(ItemSchema, { description: 'Always empty.' }),
+    logprobs: Type.Array(TokenLogprobSchema, { description: 'Empty unless asked for.' }),
+  },
+  { title: 'OutputText' },
+);
+export type OutputText = Static<typeof OutputTextSchema>;
+const ReasoningTextSchema = Type.Object({ type: Type.Literal('reasoning_text'), text: Type.String() });
+
+const OutputItemSchema = Type.Union([
+  Type.Object({
+    type: Type.Literal('message'),
+    id: ItemId,
+    role: Type.Literal('assistant'),
+    status: StatusSchema,
+    content: Type.Array(OutputTextSchema),
+  }),
+  Type.Object({
+    type: Type.Literal('reasoning'),
+    id: ItemId,
+    status: StatusSchema,
+    summary: Type.Array(ItemSchema, { description: 'Always empty: `content` has the whole.' }),
+    content: Type.Array(ReasoningTextSchema),
+    encrypted_content: Type.Null(),
+  }),
+  Type.Object({
+    type: Type.Literal('function_call'),
+    id: ItemId,
+    call_id: Type.String({ description: 'What its result is sent with.' }),
+    name: Type.String(),
+    arguments: Type.String({ description: 'JSON, as the model wrote it.' }),
+    status: StatusSchema,
+  }),
+]);
+export type ResponseOutputItem = Static<typeof OutputItemSchema>;
+
+const ResponseUsageSchema = Type.Object(
+  {
+    input_tokens: Type.Integer({ minimum: 0 }),
+    input_tokens_details: Type.Object({
+      cached_tokens: Type.Integer({ minimum: 0, description: 'Prompt tokens that were already in memory.' }),
+      cache_write_tokens: Type.Integer({ minimum: 0, description: 'Always 0: keeping a prefix costs nothing.' }),
+    }),
+    output_tokens: Type.Integer({ minimum: 0 }),
+    output_tokens_details: Type.Object({
+      reasoning_tokens: Type.Integer({ minimum: 0, description: '0 for a model without reasoning.' }),
+    }),
+    total_tokens: Type.Integer({ minimum: 0 }),
+  },
+  { title: 'ResponseUsage' },
+);
+export type ResponseUsage = Static<typeof ResponseUsageSchema>;
+
+export const ResponseSchema = Type.Object(
+  {
+    id: Type.String({ description: '`resp_` and the request id.' }),
+    object: Type.Literal('response'),
+    created_at: CreatedSchema,
+    completed_at: nullable(Type.Integer(), { description: 'Unix seconds; null until then.' }),
+    status: Type.Enum(['in_progress', 'completed', 'incomplete', 'failed']),
+    error: nullable(Type.Object({ code: Type.String(), message: Type.String() }), {
+      description: 'Why a stream failed after it had begun.',
+    }),
+    incomplete_details: nullable(Type.Object({ reason: Type.Literal('max_output_tokens') })),
+    instructions: nullable(Type.String()),
+    model: AnswerModelSchema,
+    output: Type.Array(OutputItemSchema, { description: 'In the order in which the model wrote it.' }),
+    usage: nullable(ResponseUsageSchema, { description: 'Null until the reply has ended.' }),
+    system_fingerprint: FingerprintSchema,
+    record_id: Type.Optional(
+      Type.String({ description: 'As in a chat completion: where what was sampled of a trained model is kept.' }),
+    ),
+    max_output_tokens: nullable(Type.Integer()),
+    temperature: Type.Number(),
+    top_p: Type.Number(),
+    top_logprobs: Type.Integer(),
+    tools: Type.Array(ResponseToolSchema),
+    tool_choice: ToolChoiceSchema,
+    parallel_tool_calls: Type.Boolean(),
+    text: Type.Object({ format: TextFormatSchema }),
+    reasoning: Type.Object({ effort: nullable(EffortSchema), summary: nullable(SummarySchema) }),
+    metadata: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
+    store: Type.Literal(false),
+    background: Type.Literal(false),
+    previous_response_id: Type.Null(),
+    truncation: Type.Literal('disabled'),
+    service_tier: Type.Literal('default'),
+    user: nullable(Type.String()),
+    safety_identifier: nullable(Type.String()),
+    prompt_cache_key: nullable(Type.String()),
+  },
+  { title: 'Response' },
+);
+export type Response = Static<typeof ResponseSchema>;
+
+const sequence = { sequence_number: Type.Integer({ minimum: 0, description: 'Counts the events.' }) };
+const place = {
+  ...sequence,
+  item_id: Type.String(),
+  output_index: Type.Integer({ minimum: 0, description: 'Which item of `output`.' }),
+};
+const part = { ...place, content_index: Type.Literal(0) };
+const logprobs = Type.Array(TokenLogprobSchema);
+const PartSchema = Type.Union([OutputTextSchema, ReasoningTextSchema]);
+
+export const ResponseEventSchema = Type.Union(
+  [
+    Type.Object({
+      ...sequence,
+      type: Type.Enum(['response.created', 'response.in_progress', 'response.completed', 'response.incomplete']),
+      response: ResponseSchema,
+    }),
+    Type.Object({
+      ...sequence,
+      type: Type.Enum(['response.output_item.added', 'response.output_item.done']),
+      output_index: place.output_index,
+      item: OutputItemSchema,
+    }),
+    Type.Object({
+      ...part,
+      type: Type.Enum(['response.content_part.added', 'response.content_part.done']),
+      part: PartSchema,
+    }),
+    Type.Object({ ...part, type: Type.Literal('response.output_text.delta'), delta: Type.String(), logprobs }),
+    Type.Object({ ...part, type: Type.Literal('response.output_text.done'), text: Type.String(), logprobs }),
+    Type.Object({ ...part, type: Type.Literal('response.reasoning_text.delta'), delta: Type.String() }),
+    Type.Object({ ...part, type: Type.Literal('response.reasoning_text.done'), text: Type.String() }),
+    Type.Object({ ...place, type: Type.Literal('response.function_call_arguments.delta'), delta: Type.String() }),
+    Type.Object({
+      ...place,
+      type: Type.Literal('response.function_call_arguments.done'),
+      name: Type.String(),
+      arguments: Type.String(),
+    }),
+  ],
+  { title: 'ResponseEvent' },
+);
+export type ResponseEvent = Static<typeof ResponseEventSchema>;
+
+export const ResponseStreamErrorSchema = Type.Object(
+  {
+    type: Type.Literal('error'),
+    sequence_number: Type.Integer({ minimum: 0 }),
+    code: Type.String({ description: 'A stable name of the fault.' }),
+    message: Type.String(),
+    param: nullable(Type.String()),
+  },
+  { title: 'ResponseStreamError', description: 'What a stream sends last when it fails after its headers.' },
+);
+export type ResponseStreamError = Static<typeof ResponseStreamErrorSchema>;
