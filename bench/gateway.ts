@@ -65,6 +65,7 @@ const instantBackend: InferenceBackend = {
   baseModel: { id: 'instant', contextLength: 8_192, vocabSize: 49_152 },
   checkRoom: () => {},
   trouble: () => null,
+  tokenizerFacts: () => ({ chatTemplate: null, bosTokenId: null, eosTokenId: 0, addsBos: false }),
   stats: () => null,
   tokenize: async () => ({ tokenIds: [1, 2, 3], texts: null }),
   detokenize: async () => 'words',

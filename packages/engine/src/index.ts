@@ -37,6 +37,6 @@ export type { PromptBorders } from './prompt.ts';
 export { REQUEST_LIMITS } from './request-limits.ts';
 export type { SchedulingPolicy } from './scheduler.ts';
 export { openEngine } from './open-engine.ts';
-export type { OpenedEngine, OpenEngineOptions, ServedModel } from './open-engine.ts';
+export type { OpenedEngine, OpenEngineOptions, ServedModel, TokenizerFacts } from './open-engine.ts';
 export { TextCodec } from './text-codec.ts';
 export type { TokenizeInput } from './text-codec.ts';

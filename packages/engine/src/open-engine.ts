@@ -55,6 +55,18 @@ export interface ServedModel {
   /** Longest sequence, prompt and reply together, tokens. */
   readonly contextLength: number;
   readonly vocabSize: number;
+  readonly tokenizer: TokenizerFacts;
+}
+
+/** What a client may want to know of the tokenizer. */
+export interface TokenizerFacts {
+  /** The model's own; null when it has none. */
+  readonly chatTemplate: string | null;
+  readonly bosTokenId: number | null;
+  /** Ends a reply. */
+  readonly eosTokenId: number;
+  /** Whether texts are tokenised with a token in front. */
+  readonly addsBos: boolean;
 }
 
 /**
@@ -101,6 +113,12 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
       architecture: model.architecture,
       contextLength: engine.limits.maxContextTokens,
       vocabSize: model.vocabSize,
+      tokenizer: {
+        chatTemplate: source ?? null,
+        bosTokenId: tokenizer.bosTokenId,
+        eosTokenId: tokenizer.eosTokenId,
+        addsBos: borders.before.length > 0,
+      },
     },
     codec: new TextCodec({ tokenizer, template, templateSandbox, borders }),
     close: () => {

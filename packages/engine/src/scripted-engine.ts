@@ -103,7 +103,18 @@ export async function openScriptedEngine(options: ScriptedEngineOptions = {}): P
   });
   return {
     engine,
-    model: { path: 'scripted', architecture: 'scripted', contextLength, vocabSize: vocabulary.vocabSize },
+    model: {
+      path: 'scripted',
+      architecture: 'scripted',
+      contextLength,
+      vocabSize: vocabulary.vocabSize,
+      tokenizer: {
+        chatTemplate: source,
+        bosTokenId: tokenizer.bosTokenId,
+        eosTokenId: tokenizer.eosTokenId,
+        addsBos: borders.before.length > 0,
+      },
+    },
     codec: new TextCodec({ tokenizer, template, templateSandbox, borders }),
     tokenizer,
     runner,

@@ -41,6 +41,7 @@ export { refusedField } from './refused-fields.ts';
 export {
   normalizeChatCompletionRequest,
   normalizeCompletionRequest,
+  normalizeGenerateTokensRequest,
   normalizeMessagesRequest,
   normalizeResponsesRequest,
   normalizeTokenizeRequest,
@@ -63,6 +64,7 @@ export {
   type DetokenizeResponse,
   MAX_DETOKENIZE_TOKENS,
   type TokenizeRequest,
+  type TokenizerInfo,
   TokenizeRequestSchema,
   type TokenizeResponse,
 } from './tokenize.ts';
@@ -140,6 +142,19 @@ export {
   type ResponseTool,
   type ResponseUsage,
 } from './responses.ts';
+export {
+  type GenerateTokensAnswer,
+  type GenerateTokensChunk,
+  type GenerateTokensRequest,
+  GenerateTokensRequestSchema,
+} from './token-generation.ts';
+export {
+  LORA_ADAPTERS_PROJECT,
+  type LoadLoraAdapterRequest,
+  LoadLoraAdapterRequestSchema,
+  type UnloadLoraAdapterRequest,
+  UnloadLoraAdapterRequestSchema,
+} from './lora-adapter.ts';
 export { LORA_TARGETS, type LoraObject, type LoraRequest, type LoraTarget } from './lora.ts';
 export {
   type CheckpointObject,

@@ -3,6 +3,7 @@ import { ChatCompletionRequestSchema } from './chat-completion.ts';
 import { CompletionRequestSchema } from './completion.ts';
 import { MessagesRequestSchema } from './messages.ts';
 import { ResponsesRequestSchema } from './responses.ts';
+import { GenerateTokensRequestSchema } from './token-generation.ts';
 import { TokenizeRequestSchema } from './tokenize.ts';
 
 /**
@@ -18,6 +19,8 @@ export const normalizeChatCompletionRequest = laxReader(ChatCompletionRequestSch
 export const normalizeCompletionRequest = laxReader(CompletionRequestSchema);
 /** As {@link normalizeChatCompletionRequest}. */
 export const normalizeTokenizeRequest = laxReader(TokenizeRequestSchema);
+/** As {@link normalizeChatCompletionRequest}. */
+export const normalizeGenerateTokensRequest = laxReader(GenerateTokensRequestSchema);
 /** As {@link normalizeChatCompletionRequest}. */
 export const normalizeMessagesRequest = laxReader(MessagesRequestSchema);
 /** As {@link normalizeChatCompletionRequest}. */
@@ -37,7 +40,7 @@ function laxReader(schema: TObject): (body: unknown) => unknown {
 /** Fields whose string form vLLM refuses although other integers may be strings. */
 const NO_STRING_FORM = new Set(['top_logprobs', 'prompt_logprobs']);
 /** Large values that hold text and are not numbers anywhere, and lists of ids. */
-const TAKEN_AS_IS = new Set(['messages', 'input', 'prompt', 'tools', 'chat_template_kwargs']);
+const TAKEN_AS_IS = new Set(['messages', 'input', 'token_ids', 'prompt', 'tools', 'chat_template_kwargs']);
 
 function normalizeField(schema: TSchema | undefined, name: string, value: unknown): unknown {
   if (schema === undefined || TAKEN_AS_IS.has(name)) return value;

@@ -1,15 +1,7 @@
-/** What one call of an operation looks like. A test holds each against the schemas and sends it to the routes. */
-export interface OperationExample {
-  /** A value for each parameter of the path. */
-  readonly path?: Readonly<Record<string, string>>;
-  readonly query?: Readonly<Record<string, string | number>>;
-  /** A JSON body; the text of an upload that is text. */
-  readonly body?: unknown;
-  /** The answer with status 200, where it is JSON. */
-  readonly answer?: unknown;
-  /** One event of the stream. */
-  readonly chunk?: unknown;
-}
+import { FORM_EXAMPLES } from './form-examples.ts';
+import type { OperationExample } from './operation-example.ts';
+
+export type { OperationExample } from './operation-example.ts';
 
 const BASE_MODEL = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 const MODEL_ID = '3f0c1f52-6a0e-4f0e-9c55-0d1f6b0a7c11';
@@ -209,6 +201,7 @@ const page = <Item extends { id: string }>(item: Item) => ({
 
 /** By the id of the operation. */
 export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
+  ...FORM_EXAMPLES,
   createChatCompletion: {
     body: { model: 'yes-or-no', messages: [question], max_tokens: 8, logprobs: true },
     answer: completion,

@@ -50,11 +50,18 @@ import { PageQuerySchema } from './schema.ts';
 import { CreateSftTrainingJobRequestSchema } from './sft.ts';
 import { HealthSchema, SystemCheckSchema, VersionSchema } from './service-status.ts';
 import {
+  GenerateTokensAnswerSchema,
+  GenerateTokensChunkSchema,
+  GenerateTokensRequestSchema,
+} from './token-generation.ts';
+import {
   DetokenizeRequestSchema,
   DetokenizeResponseSchema,
   TokenizeRequestSchema,
   TokenizeResponseSchema,
+  TokenizerInfoSchema,
 } from './tokenize.ts';
+import { LoadLoraAdapterRequestSchema, UnloadLoraAdapterRequestSchema } from './lora-adapter.ts';
 
 /** What a key must be allowed to do; `public` routes take no key. */
 export type OperationScope = 'public' | 'inference' | 'training' | 'admin';
@@ -180,55 +187,21 @@ export const OPERATIONS: readonly Operation[] = [
     chunk: ResponseEventSchema,
     isNamedStream: true,
     streamError: ResponseStreamErrorSchema,
-    example: {
-      body: { input: 'The capital of France?', max_output_tokens: 32, store: false },
-      answer: {
-        id: 'resp_1',
-        object: 'response',
-        created_at: 1_760_000_000,
-        completed_at: 1_760_000_001,
-        status: 'completed',
-        error: null,
-        incomplete_details: null,
-        instructions: null,
-        model: 'HuggingFaceTB/SmolLM2-135M-Instruct',
-        output: [
-          {
-            type: 'message',
-            id: 'msg_1',
-            role: 'assistant',
-            status: 'completed',
-            content: [{ type: 'output_text', text: 'Paris.', annotations: [], logprobs: [] }],
-          },
-        ],
-        usage: {
-          input_tokens: 35,
-          input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
-          output_tokens: 3,
-          output_tokens_details: { reasoning_tokens: 0 },
-          total_tokens: 38,
-        },
-        system_fingerprint: 'trainyard-base',
-        max_output_tokens: 32,
-        temperature: 1,
-        top_p: 1,
-        top_logprobs: 0,
-        tools: [],
-        tool_choice: 'auto',
-        parallel_tool_calls: true,
-        text: { format: { type: 'text' } },
-        reasoning: { effort: null, summary: null },
-        metadata: {},
-        store: false,
-        background: false,
-        previous_response_id: null,
-        truncation: 'disabled',
-        service_tier: 'default',
-        user: null,
-        safety_identifier: null,
-        prompt_cache_key: null,
-      },
-    },
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, ...SAMPLING],
+  },
+  {
+    id: 'generateTokens',
+    method: 'post',
+    paths: ['/inference/v1/generate'],
+    scope: 'inference',
+    tag: 'Inference',
+    summary: 'Continue token ids',
+    description:
+      'Token ids in, token ids out: no template, no text. For clients that render prompts themselves and train on what was sampled. A field that is not known here is 400 by its name.',
+    isIdempotent: true,
+    body: GenerateTokensRequestSchema,
+    answer: GenerateTokensAnswerSchema,
+    chunk: GenerateTokensChunkSchema,
     faults: [...KEY, ...BODY, ...IDEMPOTENCY, ...SAMPLING],
   },
   {
@@ -301,6 +274,43 @@ export const OPERATIONS: readonly Operation[] = [
     body: DetokenizeRequestSchema,
     answer: DetokenizeResponseSchema,
     faults: [...KEY, ...BODY, ...MODEL_NAME, ...HOST, 'engine.invalid_request'],
+  },
+  {
+    id: 'tokenizerInfo',
+    method: 'get',
+    paths: ['/v1/tokenizer_info', '/tokenizer_info'],
+    scope: 'inference',
+    tag: 'Inference',
+    summary: 'What a client needs to know of the tokenizer',
+    description: 'Under the names that the file `tokenizer_config.json` of a model has.',
+    answer: TokenizerInfoSchema,
+    faults: [...KEY, ...HOST],
+  },
+  {
+    id: 'loadLoraAdapter',
+    method: 'post',
+    paths: ['/v1/load_lora_adapter'],
+    scope: 'training',
+    tag: 'Inference',
+    summary: 'Serve an imported adapter under a name',
+    description:
+      'Registers a model of the project `lora-adapters` whose step 0 is the adapter: the same as a registration with `lora.init_from`. It is imported through `/v1/preview/adapters` before; paths of this machine and names of a hub are refused.',
+    body: LoadLoraAdapterRequestSchema,
+    answer: { mediaType: 'text/plain' },
+    faults: [...KEY, ...BODY, ...WRITES, 'request.not_found', 'request.conflict', 'request.unsupported'],
+  },
+  {
+    id: 'unloadLoraAdapter',
+    method: 'post',
+    paths: ['/v1/unload_lora_adapter'],
+    scope: 'training',
+    tag: 'Inference',
+    summary: 'Take the name of an adapter back',
+    description:
+      'Only names that were given by loading, and that were not trained since. The imported adapter stays, and what is running ends as it began.',
+    body: UnloadLoraAdapterRequestSchema,
+    answer: { mediaType: 'text/plain' },
+    faults: [...KEY, ...BODY, ...WRITES, 'request.not_found', 'request.conflict', 'request.unsupported'],
   },
   {
     id: 'listModels',
@@ -778,6 +788,18 @@ export const OPERATIONS: readonly Operation[] = [
     isIdempotent: true,
     answer: ApiKeySchema,
     faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found'],
+  },
+  {
+    id: 'metrics',
+    method: 'get',
+    paths: ['/metrics'],
+    scope: 'public',
+    tag: 'Service',
+    summary: 'Counts and timings for Prometheus',
+    description:
+      "vLLM's names for sampling, `trainyard_` ones for training. The label `model_name` is always the base model: no name of a tenant is in a label. On an address other than loopback a key of the scope `admin` is needed; the setting `--metrics` says otherwise.",
+    answer: { mediaType: 'text/plain' },
+    faults: [...EVERY_ROUTE, 'request.unauthenticated', 'request.forbidden', 'request.not_found'],
   },
   {
     id: 'health',

@@ -68,3 +68,19 @@ export const DetokenizeResponseSchema = Type.Object(
   { title: 'DetokenizeResponse' },
 );
 export type DetokenizeResponse = Static<typeof DetokenizeResponseSchema>;
+
+export const TokenizerInfoSchema = Type.Object(
+  {
+    tokenizer_class: Type.String({
+      description: 'Of transformers: what reads the same vocabulary from a file of its own.',
+    }),
+    model_max_length: Type.Integer({ minimum: 1, description: 'Longest sequence, prompt and reply together, tokens.' }),
+    chat_template: nullable(Type.String(), { description: "The model's own; null when it has none." }),
+    bos_token: nullable(Type.String(), { description: 'The token that begins every text; null when there is none.' }),
+    eos_token: nullable(Type.String(), { description: 'The token that ends a reply.' }),
+    pad_token: Type.Null(),
+    add_bos_token: Type.Boolean({ description: 'Whether texts are tokenised with `bos_token` in front.' }),
+  },
+  { title: 'TokenizerInfo' },
+);
+export type TokenizerInfo = Static<typeof TokenizerInfoSchema>;

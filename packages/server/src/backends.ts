@@ -1,6 +1,13 @@
 import { join } from 'node:path';
 
-import type { AdapterRef, EngineEvent, EngineStats, GenerateRequest, TokenizeInput } from '@trainyard/engine';
+import type {
+  AdapterRef,
+  EngineEvent,
+  EngineStats,
+  GenerateRequest,
+  TokenizeInput,
+  TokenizerFacts,
+} from '@trainyard/engine';
 import type { Adapter, Blobs } from '@trainyard/store';
 
 import type { ResolvedModel } from './model-names.ts';
@@ -30,6 +37,7 @@ export interface InferenceBackend {
   /** `contextLength` in tokens. */
   readonly baseModel: { id: string; contextLength: number; vocabSize: number };
   trouble(): Trouble;
+  tokenizerFacts(): TokenizerFacts;
   /** Null until the backend has reported for the first time. */
   stats(): EngineStats | null;
 }

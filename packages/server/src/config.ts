@@ -62,6 +62,8 @@ export interface ServiceConfig {
   readonly allowedOrigins: readonly string[];
   /** `on`: may listen on an address that other machines reach; default `off` */
   readonly allowNetwork: 'on' | 'off';
+  /** who may read `/metrics`: `auto` (default) = anybody where the address is loopback, else keys of the scope `admin`; `open`; `key`; `off` */
+  readonly metrics: 'auto' | 'open' | 'key' | 'off';
   /** how long a request's body may take to come in, ms; default 600 000 */
   readonly bodyTimeoutMs: number;
   /** slowest pace of a body, bytes a second over 20 s; default 500 */
@@ -128,6 +130,7 @@ const SETTINGS = {
   allowedHosts: { kind: 'string', environment: 'TRAINYARD_ALLOWED_HOSTS', pattern: HOST_LIST, form: 'names by commas' },
   allowedOrigins: { kind: 'string', environment: 'TRAINYARD_ALLOWED_ORIGINS', pattern: ORIGIN_LIST, form: ORIGIN_FORM },
   allowNetwork: { kind: 'string', environment: 'TRAINYARD_ALLOW_NETWORK', values: ['on', 'off'], isSwitch: true },
+  metrics: { kind: 'string', environment: 'TRAINYARD_METRICS', values: ['auto', 'open', 'key', 'off'] },
   bodyTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_BODY_TIMEOUT_MS', min: 1000, max: 86_400_000 },
   minBodyRate: { kind: 'integer', environment: 'TRAINYARD_MIN_BODY_RATE', min: 1, max: 1_000_000_000 },
 } as const satisfies Record<string, SettingRule>;
@@ -201,6 +204,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     allowedHosts: text('allowedHosts')?.split(',') ?? [],
     allowedOrigins: (text('allowedOrigins') ?? 'localhost').split(','),
     allowNetwork: (text('allowNetwork') ?? 'off') as 'on' | 'off',
+    metrics: (text('metrics') ?? 'auto') as ServiceConfig['metrics'],
     bodyTimeoutMs: number('bodyTimeoutMs') ?? 600_000,
     minBodyRate: number('minBodyRate') ?? 500,
   });

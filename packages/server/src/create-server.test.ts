@@ -31,6 +31,7 @@ describe('routes', () => {
       }
     }
     expect([...scopes].filter(([, scope]) => scope === 'public').map(([name]) => name)).toEqual([
+      'GET /metrics',
       'GET /v1/health',
       'GET /health',
       'GET /ping',

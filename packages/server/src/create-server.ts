@@ -15,6 +15,8 @@ import { acceptJsonBodies } from './json-body.ts';
 import { KeyWatch } from './key-watch.ts';
 import { toLogLine } from './log-line.ts';
 import { trackRequestEnds } from './request-end.ts';
+import { measuredInference } from './metrics/measured-inference.ts';
+import { ServiceMetrics } from './metrics/service-metrics.ts';
 import { RequestError } from './request-error.ts';
 import { refuseRouteMisses } from './route-misses.ts';
 import { artifactRoutes } from './routes/artifacts.ts';
@@ -26,7 +28,10 @@ import { exportRoutes } from './routes/exports.ts';
 import { homeRoutes } from './routes/home.ts';
 import { healthRoutes } from './routes/health.ts';
 import { keyRoutes } from './routes/keys.ts';
+import { tokenGenerationRoutes } from './routes/inference-generate.ts';
+import { loraAdapterRoutes } from './routes/lora-adapters.ts';
 import { messageRoutes } from './routes/messages.ts';
+import { metricsRoutes } from './routes/metrics.ts';
 import { modelRoutes } from './routes/models.ts';
 import { previewModelRoutes } from './routes/preview-models.ts';
 import { referenceRoutes } from './routes/reference.ts';
@@ -56,6 +61,7 @@ const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
 export function createServer(parts: ServerParts): FastifyInstance {
   const limits = { ...DEFAULT_HTTP_LIMITS, ...parts.limits };
   const { log = () => undefined } = parts;
+  const { metrics = new ServiceMetrics() } = parts;
   const routeParts: RouteParts = {
     clock: Date.now,
     operatorEntity: null,
@@ -64,7 +70,9 @@ export function createServer(parts: ServerParts): FastifyInstance {
     hasReasoningContent: false,
     keepsChoiceRecords: true,
     trainingDataDirectory: null,
+    metricsAccess: 'open',
     ...parts,
+    inference: measuredInference(parts.inference, metrics.inference),
     log: (line) => log(toLogLine(line)),
     limits,
     intake: new BodyIntake({
@@ -110,12 +118,15 @@ export function createServer(parts: ServerParts): FastifyInstance {
   });
   acceptJsonBodies(app, routeParts);
 
+  metricsRoutes(app, routeParts, metrics);
   healthRoutes(app, routeParts);
   modelRoutes(app, routeParts);
   chatCompletionRoutes(app, routeParts);
   completionRoutes(app, routeParts);
   messageRoutes(app, routeParts);
   responseRoutes(app, routeParts);
+  tokenGenerationRoutes(app, routeParts);
+  loraAdapterRoutes(app, routeParts);
   tokenizeRoutes(app, routeParts);
   previewModelRoutes(app, routeParts);
   checkpointRoutes(app, routeParts);

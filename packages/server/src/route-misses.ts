@@ -18,7 +18,7 @@ export function refuseRouteMisses(app: FastifyInstance): void {
     const methods = [...methodsByPattern.values()]
       .filter(({ pattern }) => pattern.test(path))
       .flatMap((known) => [...known.methods]);
-    if (methods.length === 0) throw new RequestError('request.not_found', 'Not Found');
+    if (methods.length === 0) throw new RequestError('request.not_found', missOf(path));
     throw new RequestError('request.method_not_allowed', 'Method Not Allowed', {
       headers: { allow: methods.toSorted().join(', ') },
     });
@@ -27,6 +27,40 @@ export function refuseRouteMisses(app: FastifyInstance): void {
     if (request.is404) refuse(request);
   });
   app.setNotFoundHandler(refuse);
+}
+
+/** Where one can ask for replies and tokens. */
+const INFERENCE_PATHS =
+  '/v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /inference/v1/generate, /v1/tokenize, /v1/detokenize, /v1/models';
+
+/** What other servers of the OpenAI API and vLLM have, and why it is not here. */
+const ABSENT: readonly [RegExp, string][] = [
+  [/^(\/v1)?\/(embeddings|embed)$|^\/v2\/embed$/, 'the models served here write text and make no embeddings'],
+  [/^(\/v1|\/v2)?\/(pooling|classify|score|rerank)$/, 'the models served here write text and score none'],
+  [/^\/v1\/moderations$/, 'no model here judges texts'],
+  [/^\/v1\/audio\/|^\/v1\/realtime/, 'the models served here read and write text, no sound'],
+  [/^\/v1\/(images|videos)(\/|$)/, 'the models served here read and write text, no images'],
+  [
+    /^\/v1\/responses\/.|^\/v1\/conversations(\/|$)/,
+    'answers are not kept: send the whole conversation to /v1/responses',
+  ],
+  [/^\/v1\/(assistants|threads|vector_stores|containers|evals)(\/|$)/, 'conversations are not kept here'],
+  [/^\/v1\/messages\/batches(\/|$)|^\/v1\/batches(\/|$)/, 'requests are answered at once: send them side by side'],
+  [
+    /^\/v1\/(fine_tuning|files|uploads)(\/|$)/,
+    'training is at /v1/preview/training-jobs and /v1/preview/sft-training-jobs, its data at /v1/preview/artifacts',
+  ],
+  [
+    /^\/(sleep|wake_up|is_sleeping|pause|resume|is_paused|reset_prefix_cache|collective_rpc)$/,
+    'the service keeps its own memory',
+  ],
+];
+
+/** Clients of other servers read what there is instead. */
+function missOf(path: string): string {
+  const route = path.replace(/\/+$/, '');
+  const reason = ABSENT.find(([pattern]) => pattern.test(route))?.[1];
+  return reason === undefined ? 'Not Found' : `There is no ${route} here: ${reason}. There are ${INFERENCE_PATHS}`;
 }
 
 /** `/v1/x/:id` → a path with one segment there, `/v1/x/*` with any number; a trailing slash is the same path. */

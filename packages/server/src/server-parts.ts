@@ -2,6 +2,8 @@ import type { Blobs, Store } from '@trainyard/store';
 
 import type { BodyIntake } from './bodies/body-intake.ts';
 import type { ByteBudget } from './bodies/byte-budget.ts';
+import type { ServiceMetrics } from './metrics/service-metrics.ts';
+import type { MetricsAccess } from './routes/metrics.ts';
 import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from './backends.ts';
 
 /** Everything the HTTP side of the service is made of. */
@@ -27,6 +29,10 @@ export interface ServerParts {
   trainingDataDirectory?: string | null;
   /** Entity whose admins have the keys of all entities. Default null: each has its own only. */
   operatorEntity?: string | null;
+  /** What `GET /metrics` tells. Default: new ones, which know of no job. */
+  metrics?: ServiceMetrics;
+  /** Who may read them. Default `open`. */
+  metricsAccess?: MetricsAccess;
   /** Names that `Host` may have beside the loopback ones; `.example.com` = all below it, `*` = all. Default: none. */
   allowedHosts?: readonly string[];
   /** Origins whose pages may read answers; `localhost` = all pages of this machine, `*` = all. Default `localhost`. */
@@ -79,6 +85,7 @@ export interface RouteParts extends ServerParts {
   keepsChoiceRecords: boolean;
   trainingDataDirectory: string | null;
   operatorEntity: string | null;
+  metricsAccess: MetricsAccess;
   allowedHosts: readonly string[];
   allowedOrigins: readonly string[];
 }

@@ -20,6 +20,8 @@ import { EmbeddedInference } from './hosts/embedded-inference.ts';
 import { EmbeddedTraining } from './hosts/embedded-training.ts';
 import { TrainingWorker } from './jobs/worker.ts';
 import { Upkeep } from './upkeep.ts';
+import { ServiceMetrics } from './metrics/service-metrics.ts';
+import type { MetricsAccess } from './routes/metrics.ts';
 
 /** What this service writes to the blobs; a crash between a blob and its row leaves an orphan. */
 const BLOB_PREFIXES = ['checkpoints/', 'groups/', 'logs/', 'sft/', 'artifacts/', 'exports/', 'adapters/', 'uploads/'];
@@ -109,12 +111,14 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
     cleanups.push(() => Promise.all([inference.close(), training.close()]));
     await Promise.all([inference.start(), training.start()]);
 
+    const metrics = new ServiceMetrics();
     const worker = new TrainingWorker({
       store,
       blobs,
       backend: training,
       modelPath: () => inference.servedModel.path,
       workDirectory: paths.work,
+      metrics: metrics.jobs,
       log,
     });
     const exchange = new EmbeddedExchange({ host: { numThreads }, arbiter, share: 1 - config.engineShare, log });
@@ -144,6 +148,8 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
       keepsChoiceRecords: config.choiceRecords === 'on',
       trainingDataDirectory: config.trainingDataDirectory,
       operatorEntity: config.entity,
+      metrics,
+      metricsAccess: metricsAccess(config),
       allowedHosts: [...ownNames(config.host), ...config.allowedHosts],
       allowedOrigins: config.allowedOrigins,
       limits: { bodyTimeoutMs: config.bodyTimeoutMs, minBodyBytesPerSecond: config.minBodyRate },
@@ -179,6 +185,11 @@ function refuseOpenNetwork({ host, allowNetwork }: ServiceConfig): void {
     'server.config_invalid',
     `listening on ${host} shows the API to other machines without TLS: add --allow-network, or keep 127.0.0.1 and put a proxy with TLS in front (its name goes into --allowed-hosts)`,
   );
+}
+
+function metricsAccess({ metrics, host }: ServiceConfig): MetricsAccess {
+  if (metrics !== 'auto') return metrics;
+  return isLoopbackName(host) ? 'open' : 'key';
 }
 
 /** The end of the HTTP side: no new connections, then the answers in flight, then whatever is left. */

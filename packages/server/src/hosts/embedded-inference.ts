@@ -8,6 +8,7 @@ import type {
   OpenEngineOptions,
   ServedModel,
   TokenizeInput,
+  TokenizerFacts,
 } from '@trainyard/engine';
 
 import type { InferenceBackend, Tokenized } from '../backends.ts';
@@ -102,6 +103,10 @@ export class EmbeddedInference implements InferenceBackend {
   get baseModel(): { id: string; contextLength: number; vocabSize: number } {
     const { contextLength, vocabSize } = this.servedModel;
     return { id: this.#modelId, contextLength, vocabSize };
+  }
+
+  tokenizerFacts(): TokenizerFacts {
+    return this.servedModel.tokenizer;
   }
 
   /** What the host loaded; known once `start` resolved, and the same after a restart. */

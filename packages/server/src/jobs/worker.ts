@@ -14,6 +14,7 @@ import {
 
 import type { TrainingQueue } from '../backends.ts';
 import { TrainingRunError, type TrainingBackend } from '../hosts/embedded-training.ts';
+import type { JobMetrics } from '../metrics/job-metrics.ts';
 import type { TrainingJobKind, TrainingJobRequest } from '../hosts/messages.ts';
 import { clientFailure } from '../http-faults.ts';
 import { nameFile } from '../remove-unless-named.ts';
@@ -44,6 +45,8 @@ export interface TrainingWorkerOptions {
   readonly modelPath: () => string;
   /** folder of the snapshots of running jobs */
   readonly workDirectory: string;
+  /** Count what jobs do. Default: nothing is counted. */
+  readonly metrics?: JobMetrics;
   readonly log: (line: string) => void;
   /** how long a claim holds without a renewal, default 30 s */
   readonly leaseMs?: number;
@@ -128,6 +131,7 @@ export class TrainingWorker implements TrainingQueue {
         const request = await lease.insist(() => this.#requestFor(job, workDirectory, staged));
         const result = await this.#train(job, request, lease);
         await this.#finish(job, result, staged, lease);
+        this.#options.metrics?.end(job, 'succeeded');
       } finally {
         await blobs.discardDirectory(staged);
       }
@@ -159,7 +163,9 @@ export class TrainingWorker implements TrainingQueue {
     const now = await this.#eventually(() => store.getJob(job.id));
     if (now === undefined) return true;
     log(`job ${job.id}: left in the state ${now === null ? 'deleted' : now.pausedAt === null ? now.status : 'paused'}`);
-    return now !== null && now.finishedAt === null;
+    const isLive = now !== null && now.finishedAt === null;
+    if (!isLive) this.#options.metrics?.end(job, 'stopped');
+    return isLive;
   }
 
   /** Does `work` as often as a busy or full store makes it necessary; undefined when the worker is stopped before it could be done. */
@@ -208,6 +214,7 @@ export class TrainingWorker implements TrainingQueue {
         numLosses = 0;
       }
       const row = wireEvent(event, job);
+      this.#options.metrics?.see(job, row);
       written = written.then(() => lease.insist(() => store.appendEvent(job.id, job.fencingToken, row)));
       // A failed write ends the run; the rejection itself is awaited below.
       written.catch((error: unknown) => lease.abort(error));
@@ -262,6 +269,7 @@ export class TrainingWorker implements TrainingQueue {
     const { code, message } = clientFailure(error);
     log(`job ${job.id} failed (${code}): ${error instanceof Error ? error.message : String(error)}`);
     const { artifactKeys } = await store.finishJobFailed(job.id, job.fencingToken, `${message} (${code})`);
+    this.#options.metrics?.end(job, 'failed');
     await this.#removeDirectories(artifactKeys);
   }
 

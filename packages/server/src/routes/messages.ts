@@ -34,7 +34,7 @@ export function messageRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.post<{ Body: MessagesRequest }>(
     '/v1/messages',
     {
-      config: CONFIG,
+      config: { ...CONFIG, samples: true },
       bodyLimit: parts.limits.chatBodyBytes,
       schema: { body: MessagesRequestSchema },
       preValidation: async (request) => {

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-const TEXT_ANSWERS = ['downloadExportFile', 'home', 'reference', 'metrics'];
+const TEXT_ANSWERS = ['downloadExportFile', 'home', 'reference', 'metrics', 'loadLoraAdapter', 'unloadLoraAdapter'];
 
 describe('the examples of the OpenAPI document', () => {
   test('are of operations that exist', () => {

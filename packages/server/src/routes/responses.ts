@@ -22,7 +22,7 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.post<{ Body: ResponsesRequest }>(
     '/v1/responses',
     {
-      config: { scope: 'inference' },
+      config: { scope: 'inference', samples: true },
       bodyLimit: parts.limits.chatBodyBytes,
       schema: { body: ResponsesRequestSchema },
       preValidation: async (request) => {

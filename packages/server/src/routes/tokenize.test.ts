@@ -122,3 +122,12 @@ test.each(['/v1/health', '/health', '/ping'])('%s is 503 while sampling is down'
   const reasons = [{ part: 'inference', reason: 'it is being started' }];
   expect([response.statusCode, response.json()]).toEqual([503, { status: 'degraded', reasons }]);
 });
+
+test.each(['/tokenizer_info', '/v1/tokenizer_info'])('%s tells template and tokens; it takes a key', async (url) => {
+  expect((await server.request('GET', url)).json()).toMatchObject({
+    chat_template: expect.any(String),
+    eos_token: expect.any(String),
+    model_max_length: expect.any(Number),
+  });
+  expect((await server.app.inject({ url })).statusCode).toBe(401);
+});

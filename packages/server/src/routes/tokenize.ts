@@ -8,6 +8,7 @@ import {
   type TokenizeRequest,
   TokenizeRequestSchema,
   type TokenizeResponse,
+  type TokenizerInfo,
 } from '@trainyard/protocol';
 
 import { callerOf } from '../auth.ts';
@@ -16,7 +17,7 @@ import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../sse.ts';
 import { toTokenizeInput } from '../wire/tokenize-request.ts';
 
-/** POST /v1/tokenize and /v1/detokenize, also without /v1. */
+/** POST /v1/tokenize and /v1/detokenize, GET /v1/tokenizer_info, also without /v1. */
 export function tokenizeRoutes(app: FastifyInstance, parts: RouteParts): void {
   const { inference, store } = parts;
   const modelOf = (request: FastifyRequest, requested: string | null | undefined) =>
@@ -61,5 +62,22 @@ export function tokenizeRoutes(app: FastifyInstance, parts: RouteParts): void {
         return { prompt: await inference.detokenize(request.body.tokens, { signal }) };
       },
     );
+  }
+
+  for (const path of ['/v1/tokenizer_info', '/tokenizer_info']) {
+    app.get(path, { config: { scope: 'inference' } }, async (_request, reply): Promise<TokenizerInfo> => {
+      const signal = abortOnDisconnect(reply);
+      const { chatTemplate, bosTokenId, eosTokenId, addsBos } = inference.tokenizerFacts();
+      const textOf = (id: number) => inference.detokenize([id], { signal });
+      return {
+        tokenizer_class: 'PreTrainedTokenizerFast',
+        model_max_length: inference.baseModel.contextLength,
+        chat_template: chatTemplate,
+        bos_token: bosTokenId === null ? null : await textOf(bosTokenId),
+        eos_token: await textOf(eosTokenId),
+        pad_token: null,
+        add_bos_token: addsBos,
+      };
+    });
   }
 }

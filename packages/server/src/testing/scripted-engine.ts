@@ -10,6 +10,7 @@ import {
   type ScriptedEngine,
   type ScriptedEngineOptions,
   type TokenizeInput,
+  type TokenizerFacts,
 } from '@trainyard/engine';
 
 import type { InferenceBackend, Tokenized } from '../backends.ts';
@@ -83,6 +84,9 @@ export class ScriptedEngineInference implements InferenceBackend {
   }
 
   checkRoom(): void {}
+  tokenizerFacts(): TokenizerFacts {
+    return this.model.model.tokenizer;
+  }
 
   trouble(): null {
     return null;

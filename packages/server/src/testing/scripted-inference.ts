@@ -20,6 +20,7 @@ export type Script = (
 /** Answers requests with scripted events and remembers what it was asked. */
 export class ScriptedInference implements InferenceBackend {
   readonly baseModel = { id: 'tiny/base', contextLength: 512, vocabSize: 1000 };
+  readonly tokenizerFacts = () => ({ chatTemplate: '{{ messages }}', bosTokenId: 97, eosTokenId: 98, addsBos: false });
   readonly requests: GenerateRequest[] = [];
   script: Script = (request) => replies(request, [{ ids: [5, 6], text: 'hi' }]);
   lastTokenized: TokenizeInput | null = null;

@@ -1,0 +1,122 @@
+import Type, { type Static } from 'typebox';
+
+import { ChatCompletionRequestSchema, MAX_TOP_LOGPROBS } from './chat-completion.ts';
+import { ChunkUsageSchema, CompletionUsageSchema, FinishReasonSchema } from './chat-response.ts';
+import { ChoiceLogprobsSchema, PromptLogprobsSchema } from './logprobs.ts';
+import { nullable, optionalNullable } from './schema.ts';
+
+/** POST /inference/v1/generate: token ids in, token ids out, as vLLM has it. Fields that are not named here are refused. */
+
+const chat = ChatCompletionRequestSchema.properties;
+const TokenId = Type.Integer({ minimum: 0 });
+
+/** What shapes the reply; each as in a chat unless it says otherwise. */
+const TokenSamplingSchema = Type.Object(
+  {
+    n: chat.n,
+    max_tokens: optionalNullable(Type.Integer({ minimum: 1, description: 'The most tokens to generate. Default 16.' })),
+    min_tokens: chat.min_tokens,
+    temperature: chat.temperature,
+    top_p: chat.top_p,
+    top_k: chat.top_k,
+    min_p: chat.min_p,
+    seed: chat.seed,
+    frequency_penalty: chat.frequency_penalty,
+    presence_penalty: chat.presence_penalty,
+    repetition_penalty: chat.repetition_penalty,
+    logit_bias: chat.logit_bias,
+    stop: chat.stop,
+    stop_token_ids: chat.stop_token_ids,
+    include_stop_str_in_output: chat.include_stop_str_in_output,
+    ignore_eos: chat.ignore_eos,
+    bad_words: chat.bad_words,
+    allowed_token_ids: chat.allowed_token_ids,
+    logprobs: optionalNullable(
+      Type.Integer({
+        minimum: 0,
+        maximum: MAX_TOP_LOGPROBS,
+        description: 'Tell log-probabilities of the sampled tokens, with so many entries at each place.',
+      }),
+    ),
+    prompt_logprobs: chat.prompt_logprobs,
+    logprob_token_ids: chat.logprob_token_ids,
+    logprobs_mode: chat.logprobs_mode,
+    structured_outputs: chat.structured_outputs,
+    repetition_detection: chat.repetition_detection,
+    skip_special_tokens: optionalNullable(
+      Type.Boolean({
+        description: 'Whether stop strings are looked for in text without control tokens. Default true.',
+      }),
+    ),
+    spaces_between_special_tokens: chat.spaces_between_special_tokens,
+    detokenize: optionalNullable(
+      Type.Boolean({ description: 'The answer has no text either way; false is refused together with `stop`.' }),
+    ),
+    flat_logprobs: optionalNullable(Type.Boolean({ description: 'How a server holds them; the answer is the same.' })),
+  },
+  { title: 'TokenSampling' },
+);
+
+export const GenerateTokensRequestSchema = Type.Object(
+  {
+    token_ids: Type.Array(TokenId, { minItems: 1, description: 'The prompt.' }),
+    sampling_params: TokenSamplingSchema,
+    model: chat.model,
+    stream: chat.stream,
+    stream_options: chat.stream_options,
+    request_id: chat.request_id,
+    cache_salt: chat.cache_salt,
+    priority: chat.priority,
+  },
+  { title: 'GenerateTokensRequest' },
+);
+export type GenerateTokensRequest = Static<typeof GenerateTokensRequestSchema>;
+
+const Tokens = Type.Array(TokenId, { description: 'Sampled ids, the stopping one included.' });
+const logprobs = nullable(ChoiceLogprobsSchema, { description: 'Null unless asked for; tokens are `token_id:N`.' });
+
+const GeneratedTokensSchema = Type.Object(
+  {
+    index: Type.Integer({ minimum: 0 }),
+    token_ids: Tokens,
+    logprobs,
+    finish_reason: FinishReasonSchema,
+    stop_reason: Type.Union([Type.String(), Type.Integer(), Type.Null()], {
+      description: 'The stop string or stop token id that ended it.',
+    }),
+    routed_experts: Type.Null(),
+  },
+  { title: 'GeneratedTokens' },
+);
+
+const RequestIdSchema = Type.String({ description: 'From the header `X-Request-Id`, or the body, or made up.' });
+
+export const GenerateTokensAnswerSchema = Type.Object(
+  {
+    request_id: RequestIdSchema,
+    choices: Type.Array(GeneratedTokensSchema, { description: 'In order of index.' }),
+    prompt_logprobs: nullable(PromptLogprobsSchema, { description: 'Null unless asked for.' }),
+    kv_transfer_params: Type.Null(),
+    usage: CompletionUsageSchema,
+  },
+  { title: 'GenerateTokensAnswer' },
+);
+export type GenerateTokensAnswer = Static<typeof GenerateTokensAnswerSchema>;
+
+export const GenerateTokensChunkSchema = Type.Object(
+  {
+    request_id: RequestIdSchema,
+    choices: Type.Array(
+      Type.Object({
+        index: Type.Integer({ minimum: 0 }),
+        token_ids: Tokens,
+        logprobs,
+        finish_reason: nullable(FinishReasonSchema, { description: 'Null until the last chunk of the choice.' }),
+      }),
+      { description: 'Empty in the usage chunk.' },
+    ),
+    usage: Type.Optional(ChunkUsageSchema),
+  },
+  { title: 'GenerateTokensChunk', description: 'One event of a stream; the last event is the literal `[DONE]`.' },
+);
+export type GenerateTokensChunk = Static<typeof GenerateTokensChunkSchema>;
