@@ -240,7 +240,7 @@ export const OPERATIONS: readonly Operation[] = [
       ...HOST,
       'request.unsupported',
       'engine.template_failed',
-      'engine.context_too_long',
+      'context_length_exceeded',
     ],
   },
   {

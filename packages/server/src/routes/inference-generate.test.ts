@@ -87,7 +87,7 @@ test.each<[Record<string, unknown>, string]>([
   [{ token_ids: [] }, 'token_ids'],
   [{ token_ids: 'text' }, 'token_ids'],
   [{ token_ids: [5000] }, 'token_ids'],
-  [{ token_ids: Array.from({ length: 600 }, () => 5) }, 'token_ids'],
+  [{ token_ids: Array.from({ length: 600 }, () => 5) }, 'input_tokens'],
   [{ sampling_params: { temperature: 9 } }, 'sampling_params.temperature'],
   [{ sampling_params: { max_tokens: 9999 } }, 'sampling_params.max_tokens'],
   [{ sampling_params: { n: 2, temperature: 0 } }, 'sampling_params.n'],

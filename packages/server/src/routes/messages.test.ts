@@ -273,10 +273,13 @@ describe('refusals', () => {
     expect(response.statusCode).toBe(400);
   });
 
-  test('a prompt that is too long is 400 and names the messages', async () => {
+  test('a prompt that is too long is 400 as in a chat', async () => {
     const response = await post({ messages: [{ role: 'user', content: 'a '.repeat(3000) }] });
     expect(response.statusCode).toBe(400);
-    expect(response.json<MessagesError>().error).toMatchObject({ type: 'invalid_request_error', param: 'messages' });
+    expect(response.json<MessagesError>().error).toMatchObject({
+      type: 'invalid_request_error',
+      param: 'input_tokens',
+    });
   });
 
   test('every refusal has the form that its clients read', async () => {
