@@ -37,7 +37,7 @@ test('requests are counted by route and outcome, with their tokens and timings',
   server.inference.script = (request) => replies(request, [{ ids: [5, 6], text: 'hi' }]);
   await server.chat();
   await server.chat({ n: 2, max_tokens: 9 });
-  server.inference.script = () => failure('engine.internal', 'broken', null);
+  server.inference.script = () => [failure('engine.internal', 'broken', null)];
   await server.chat();
   const text = await read();
   expect(valueOf(text, 'vllm:request_success_total', 'finished_reason="stop"')).toBe(3);
