@@ -31,8 +31,7 @@ const HELP = {
   allowedOrigins:
     'origins whose pages may read answers, by commas; localhost = pages of this machine, * = all (localhost)',
   allowNetwork: 'allows an address that other machines reach, without TLS (off)',
-  allowNetwork: 'allows an address that other machines reach, without TLS',
-  metrics: 'who may read /metrics: auto, open, key or off (auto: anybody on loopback, else admin keys)',
+  metrics: 'who may read /metrics: auto, open, key or off (auto)',
   bodyTimeoutMs: 'how long the body of a request may take to come in (600000)',
   minBodyRate: 'slowest pace of a body, bytes a second over 20 s (500)',
   trainingDataDir: 'folder of .jsonl files that jobs may name by file: URLs (none)',
