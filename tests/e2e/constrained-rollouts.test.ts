@@ -62,9 +62,9 @@ it('rollouts are trained under the distribution that they were drawn from, whate
       expect(told.job.counts).toMatchObject({ num_replayed_choices: 0, unreplayed_choices: { unknown: 4 } });
       expect(codesOf(told.job)).toContain('sampling_unknown');
     }
-    const greedy = await scoredGroup(client, 'sampler', { fields: { temperature: 0 } });
-    const { job } = await train('greedy', greedy);
-    expect(job.counts).toMatchObject({ num_replayed_choices: 0, unreplayed_choices: { greedy: 4 } });
+    const [reply] = (await scoredGroup(client, 'sampler', { n: 1, fields: { temperature: 0 } })).trajectories;
+    const { job } = await train('greedy', { trajectories: [0, 1].map((reward) => ({ ...reply, reward })) });
+    expect(job.counts).toMatchObject({ num_replayed_choices: 0, unreplayed_choices: { greedy: 2 } });
     expect(codesOf(job)).toEqual(['temperature_not_replayed']);
     expect(sampler.name).toBe('sampler');
   } finally {
