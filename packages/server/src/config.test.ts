@@ -64,7 +64,7 @@ describe('resolveConfig', () => {
     [{ flags: { port: '' } }, 'flag --port must be a whole number'],
     [
       { environment: { TRAINYARD_PRECISION: 'half' } },
-      'environment variable TRAINYARD_PRECISION must be one of exact, fast, got "half"',
+      'environment variable TRAINYARD_PRECISION must be one of exact, strict, fast, got "half"',
     ],
     [
       { environment: { TRAINYARD_ENTITY: 'team/alpha' } },
