@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -44,7 +44,7 @@ async function begun(
 }
 
 describe('a service', () => {
-  it('keeps models, checkpoints and logs over a restart, and leaves no process behind', async () => {
+  it('keeps models, checkpoints and logs over a restart, for its owner alone, and leaves no process behind', async () => {
     const dataDirectory = join(scratch, 'restart');
     const first = await ownService({ dataDirectory });
     const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey });
@@ -67,6 +67,9 @@ describe('a service', () => {
     expect(children).toHaveLength(2);
     expect(await first.stop()).toBe(0);
     expect(children.filter(isAlive)).toEqual([]);
+    const paths = readdirSync(dataDirectory, { recursive: true }).map((path) => join(dataDirectory, String(path)));
+    expect(paths).toContainEqual(expect.stringContaining('adapter_model.safetensors'));
+    expect(paths.filter((path) => (statSync(path).mode & 0o077) !== 0)).toEqual([]);
 
     const second = await ownService({ dataDirectory, environment: { TRAINYARD_API_KEY: first.apiKey } });
     try {

@@ -17,6 +17,8 @@ export const serve: Command = {
   async run(args) {
     const { values } = parseOptions({ args: [...args], options: SETTING_OPTIONS });
     const config = settingsOf(values);
+    // Whatever the service writes is its owner's alone.
+    process.umask(0o077);
     await fetchDefaultModel(config);
     const startedAt = performance.now();
     const service = await startService(config, (line) => process.stderr.write(`${line}\n`));

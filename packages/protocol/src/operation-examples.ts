@@ -97,6 +97,7 @@ const job = {
   created_at: CREATED,
   started_at: CREATED + 1,
   finished_at: null,
+  data_removed_at: null,
   start_step: 3,
   error_message: null,
   config: { learning_rate: 1e-4 },

@@ -135,6 +135,9 @@ export const TrainingJobSchema = Type.Object(
     created_at: Type.Integer({ description: 'Unix seconds.' }),
     started_at: UnixSecondsOrNull('Unix seconds of the first start; null before it.'),
     finished_at: UnixSecondsOrNull('Unix seconds; null before the end.'),
+    data_removed_at: UnixSecondsOrNull(
+      'Unix seconds; when its training data were removed, as old ones of ended jobs are (`--trajectory-days`); null while they are kept.',
+    ),
     start_step: nullable(Type.Integer(), { description: 'Step that it trains on; null before the first start.' }),
     error_message: nullable(Type.String(), { description: 'Why it failed or was cancelled.' }),
     config: Type.Unsafe<Record<string, unknown>>({

@@ -26,6 +26,7 @@ describe('resolveConfig', () => {
       choiceRecords: 'on',
       choiceRecordHours: 24,
       choiceRecordMegabytes: 256,
+      trajectoryDays: 30,
     });
     expect(resolveConfig(none).dataDirectory).toBe(join(process.cwd(), '.trainyard'));
   });
@@ -52,8 +53,9 @@ describe('resolveConfig', () => {
   });
 
   it('keeps 0 as a value', () => {
-    expect(resolveConfig({ ...none, flags: { port: '0', drainTimeoutMs: '0' } })).toMatchObject({
+    expect(resolveConfig({ ...none, flags: { port: '0', drainTimeoutMs: '0', trajectoryDays: '0' } })).toMatchObject({
       port: 0,
+      trajectoryDays: 0,
       drainTimeoutMs: 0,
     });
   });

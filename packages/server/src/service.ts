@@ -71,7 +71,6 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
     const blobs = await FolderBlobs.open(paths.blobs);
     cleanups.push(() => blobs.close());
     await store.recoverAfterRestart();
-    await store.purgeExpired();
     await removeOrphans(store, blobs, BLOB_PREFIXES);
     const apiKey = await ensureServiceKey(store, config, { keyFile: paths.keyFile, log });
 
@@ -161,7 +160,7 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
     cleanups.push(() => http?.drain(config.drainTimeoutMs));
     worker.start();
     exports.start();
-    const upkeep = new Upkeep(store, log);
+    const upkeep = new Upkeep({ store, blobs, trajectoryDays: config.trajectoryDays, log });
     cleanups.push(() => upkeep.stop());
     upkeep.start();
 

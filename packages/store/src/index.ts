@@ -43,6 +43,7 @@ export type {
   CreateModelResult,
   DeleteCheckpointsResult,
   DeleteModelResult,
+  ExpiredTrajectories,
   ExportOutcome,
   FindModelResult,
   FinishedExport,

@@ -126,6 +126,8 @@ export interface Job {
   createdAt: number;
   startedAt: number | null;
   finishedAt: number | null;
+  /** When the training data went, long after the job had ended; null while the blob is there. */
+  dataRemovedAt: number | null;
 }
 
 /** A job that this worker holds. */
@@ -216,6 +218,8 @@ export interface TrajectoryLog extends LogCounts {
   blobKey: string;
   metrics: Metrics;
   createdAt: number;
+  /** When the trajectories went; null while the blob is there. */
+  dataRemovedAt: number | null;
 }
 
 /** One version of a file of JSON lines that a client uploaded; its lines are in the blob `blobKey`. */

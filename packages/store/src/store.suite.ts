@@ -9,6 +9,7 @@ import { jobSuite } from './suite/jobs.ts';
 import { keySuite } from './suite/keys.ts';
 import { modelSuite } from './suite/models.ts';
 import { pagingSuite } from './suite/paging.ts';
+import { retentionSuite } from './suite/retention.ts';
 
 /** What every `Store` must do, whatever lies under it. */
 export function storeSuite(name: string, makeHarness: MakeHarness): void {
@@ -22,5 +23,6 @@ export function storeSuite(name: string, makeHarness: MakeHarness): void {
     artifactSuite(makeHarness);
     exchangeSuite(makeHarness);
     choiceRecordSuite(makeHarness);
+    retentionSuite(makeHarness);
   });
 }

@@ -190,7 +190,10 @@ export interface Store {
   // usage
   /** Buffered in memory and written at most a second later, and on `close()`: a crash may lose the last second. */
   recordUsage(usage: Usage): void;
-  /** Totals by project, model and kind for `from <= time < to`. Writes the buffer first. */
+  /**
+   * Totals by project, model and kind for `from <= time < to`. Writes the buffer first. What `mergeUsage` has merged counts at the beginning of
+   * its hour (UTC), so bounds that are whole hours stay exact.
+   */
   sumUsage(query: { entityId?: string; from?: number; to?: number }): Promise<UsageTotal[]>;
 
   // records of sampled choices
@@ -211,6 +214,19 @@ export interface Store {
   recoverAfterRestart(): Promise<{ numJobs: number; numRequests: number }>;
   /** Removes expired idempotency records and records of choices, and the remains of models deleted more than a week ago. */
   purgeExpired(now?: number): Promise<{ numModels: number; numRequests: number }>;
+  /**
+   * Marks the data of up to `limit` jobs that ended, and of as many logs that were recorded, before that time as removed; their rows stay.
+   * The caller removes `blobKeys` from the blobs afterwards: no row names them any more, so that what a crash leaves is an orphan.
+   *
+   * @returns nothing marked when nothing is that old any more
+   */
+  expireTrajectories(before: number, limit: number): Promise<ExpiredTrajectories>;
+  /**
+   * Merges up to `limit` records of usage from before the hour of that time into one an hour for each key, project, model and kind.
+   *
+   * @returns how many were merged; 0 when none is left
+   */
+  mergeUsage(before: number, limit: number): Promise<number>;
   /** Every blob and artifact key that a row still names; anything else in the blobs is garbage. */
   listReferencedKeys(): Promise<{ artifactKeys: string[]; blobKeys: string[] }>;
   /** Whether a row names this blob or artifact key; decides what becomes of a file whose row was written or not. */
@@ -272,6 +288,12 @@ export interface DeleteModelResult {
   /** Training data and trajectory logs of the model. */
   blobKeys: string[];
   cancelledJobIds: string[];
+}
+
+export interface ExpiredTrajectories {
+  numJobs: number;
+  numLogs: number;
+  blobKeys: string[];
 }
 
 export interface DeleteCheckpointsResult {

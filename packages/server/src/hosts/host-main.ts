@@ -2,6 +2,9 @@ import { CoreLease, type CoreCommand, type CoreMessage } from './core-lease.ts';
 import { LifeSigns } from './life-signs.ts';
 import type { HostFailure } from './messages.ts';
 
+// Weights, snapshots and exports are made from prompts and answers, by libraries that leave the mode to the mask: their owner's alone.
+process.umask(0o077);
+
 // From the start: loading a model is work too, and can hang.
 const lifeSigns = new LifeSigns();
 

@@ -1,3 +1,6 @@
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { expect, onTestFinished, test } from 'vitest';
@@ -13,11 +16,12 @@ async function supervised(limits: Partial<WatchLimits>) {
   const lives: number[] = [];
   const losses: string[] = [];
   let numHung = 0;
+  let numWritten = 0;
   const host = new SupervisedHost<IdleCommand, IdleMessage>({
     name: 'idle',
     modulePath: fileURLToPath(new URL('./idle-host.fixture.ts', import.meta.url)),
     options: {},
-    onMessage: ({ pid }) => lives.push(pid),
+    onMessage: (message) => (message.kind === 'ready' ? lives.push(message.pid) : (numWritten += 1)),
     onHung: () => (numHung += 1),
     onLost: (reason) => losses.push(reason),
     log: () => {},
@@ -25,7 +29,7 @@ async function supervised(limits: Partial<WatchLimits>) {
   });
   onTestFinished(() => host.close());
   await host.start();
-  return { host, lives, losses, numHung: () => numHung };
+  return { host, lives, losses, numHung: () => numHung, numWritten: () => numWritten };
 }
 
 /** As long as it takes: a process starts slowly on a busy machine. */
@@ -64,4 +68,19 @@ test('a process that ends by itself tells how, without a word of its files', asy
   process.kill(lives[0]!, 'SIGKILL');
   await until(() => expect(lives.length).toBeGreaterThan(1));
   expect(losses).toEqual(['it ended with SIGKILL']);
+});
+
+test('what a host writes is for its owner alone, whatever the mask of the process that started it', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'trainyard-host-'));
+  const mask = process.umask(0o002);
+  onTestFinished(async () => {
+    process.umask(mask);
+    await rm(directory, { recursive: true });
+  });
+  const { host, numWritten } = await supervised({});
+  const folder = join(directory, 'checkpoint');
+  host.send({ kind: 'write', folder });
+  await until(() => expect(numWritten()).toBe(1));
+  const mode = async (path: string) => ((await stat(path)).mode & 0o777).toString(8);
+  expect([await mode(folder), await mode(join(folder, 'weights'))]).toEqual(['700', '600']);
 });

@@ -100,5 +100,6 @@ function newJob(input: { id: string; model: Model; kind: JobKind; config: Job['c
     createdAt: input.now,
     startedAt: null,
     finishedAt: null,
+    dataRemovedAt: null,
   };
 }

@@ -36,6 +36,7 @@ describe('a training job', () => {
       is_paused: false,
       started_at: null,
       finished_at: null,
+      data_removed_at: null,
       start_step: null,
       error_message: null,
       ignored_config_keys: ['plot_tensors', 'newer'],
@@ -143,6 +144,17 @@ describe('a training job', () => {
         expect.objectContaining({ code: 'request.job_ended', message: expect.stringContaining('has succeeded') }),
       ]);
     }
+  });
+
+  test('says when its training data were removed; its state, counts and events stay', async () => {
+    const { id } = await submit(await newModel());
+    const ended = (await act(id, 'cancel')).json<TrainingJobObject>();
+    const events = await server.store.listEvents({ jobId: id });
+    expect(ended.data_removed_at).toBeNull();
+    const { blobKeys } = await server.store.expireTrajectories(Date.now() + 1000, 1000);
+    expect(blobKeys).toContain((await server.store.getJob(id))?.groupsKey);
+    expect(await get(id)).toEqual({ ...ended, data_removed_at: expect.any(Number) });
+    expect(await server.store.listEvents({ jobId: id })).toEqual(events);
   });
 
   test('of another entity cannot be told from an unknown one', async () => {

@@ -25,6 +25,7 @@ export function toJobObject(job: Job, progress: JobProgress): TrainingJobObject 
     created_at: toSeconds(job.createdAt),
     started_at: job.startedAt === null ? null : toSeconds(job.startedAt),
     finished_at: job.finishedAt === null ? null : toSeconds(job.finishedAt),
+    data_removed_at: job.dataRemovedAt === null ? null : toSeconds(job.dataRemovedAt),
     start_step: job.start?.step ?? null,
     error_message: job.errorMessage,
     config: { ...toWireConfig(resolved), ...resolvedAtStart(job, progress) },

@@ -30,6 +30,7 @@ type JobRow = {
   created_at: number;
   started_at: number | null;
   finished_at: number | null;
+  data_removed_at: number | null;
 };
 
 const COLUMNS = 'j.*, m.entity_id';
@@ -98,6 +99,26 @@ export class JobTable {
     return this.#database
       .all<{ key: string }>('select distinct groups_key as key from jobs where model_id = ?', modelId)
       .map((row) => row.key);
+  }
+
+  /** Marks the data of the jobs that ended first, before that time, as removed. @returns the key of each */
+  markDataRemoved(before: number, limit: number, now: number): string[] {
+    return this.#database
+      .all<{ key: string }>(
+        `update jobs set data_removed_at = ? where position in (
+           select position from jobs where data_removed_at is null and finished_at < ? order by finished_at limit ?)
+         returning groups_key as key`,
+        now,
+        before,
+        limit,
+      )
+      .map((row) => row.key);
+  }
+
+  /** Whether a job still has this blob. */
+  namesData(groupsKey: string): boolean {
+    const sql = 'select 1 from jobs where groups_key = ? and data_removed_at is null limit 1';
+    return this.#database.get(sql, groupsKey) !== undefined;
   }
 
   /** Takes the next job that may run; the caller sets its start when it has none. */
@@ -242,5 +263,6 @@ function toJob(row: JobRow): Job {
     createdAt: row.created_at,
     startedAt: row.started_at,
     finishedAt: row.finished_at,
+    dataRemovedAt: row.data_removed_at,
   };
 }

@@ -17,6 +17,7 @@ type LogRow = {
   num_exceptions: number;
   metrics: string;
   created_at: number;
+  data_removed_at: number | null;
 };
 
 /** Trajectories that clients logged, by split. */
@@ -56,6 +57,7 @@ export class LogTable {
       numExceptions,
       metrics,
       createdAt: now,
+      dataRemovedAt: null,
     };
   }
 
@@ -95,12 +97,34 @@ export class LogTable {
       .map((row) => row.key);
   }
 
-  /** Blob keys of all logs and jobs of models that are not deleted. */
+  /** Marks the trajectories of the first logs from before that time as removed. @returns the key of each */
+  markDataRemoved(before: number, limit: number, now: number): string[] {
+    return this.#database
+      .all<{ key: string }>(
+        `update trajectory_logs set data_removed_at = ? where position in (
+           select position from trajectory_logs where data_removed_at is null and created_at < ? order by created_at limit ?)
+         returning blob_key as key`,
+        now,
+        before,
+        limit,
+      )
+      .map((row) => row.key);
+  }
+
+  /** Whether a log still has this blob. */
+  namesData(blobKey: string): boolean {
+    const sql = 'select 1 from trajectory_logs where blob_key = ? and data_removed_at is null limit 1';
+    return this.#database.get(sql, blobKey) !== undefined;
+  }
+
+  /** Blob keys of all logs and jobs that have their data still, and whose models are not deleted. */
   listAllBlobKeys(): string[] {
     return this.#database
       .all<{ key: string }>(
-        `select blob_key as key from trajectory_logs l join models m on m.id = l.model_id where m.deleted_at is null
-         union select groups_key from jobs j join models m on m.id = j.model_id where m.deleted_at is null`,
+        `select blob_key as key from trajectory_logs l join models m on m.id = l.model_id
+           where m.deleted_at is null and l.data_removed_at is null
+         union select groups_key from jobs j join models m on m.id = j.model_id
+           where m.deleted_at is null and j.data_removed_at is null`,
       )
       .map((row) => row.key);
   }
@@ -118,5 +142,6 @@ function toLog(row: LogRow): TrajectoryLog {
     numExceptions: row.num_exceptions,
     metrics: parseMetrics(row.metrics),
     createdAt: row.created_at,
+    dataRemovedAt: row.data_removed_at,
   };
 }

@@ -28,6 +28,7 @@ import type {
   CreateModelResult,
   DeleteCheckpointsResult,
   DeleteModelResult,
+  ExpiredTrajectories,
   ExportOutcome,
   FindModelResult,
   FinishedExport,
@@ -479,6 +480,22 @@ export class SqliteStore implements Store {
         numRequests: this.#tables.idempotency.purge(now),
       };
     });
+  }
+
+  async expireTrajectories(before: number, limit: number): Promise<ExpiredTrajectories> {
+    return this.#database.write(() => {
+      const { jobs, logs } = this.#tables;
+      const now = this.#clock();
+      const ofJobs = jobs.markDataRemoved(before, limit, now);
+      const ofLogs = logs.markDataRemoved(before, limit, now);
+      const keys = [...new Set([...ofJobs, ...ofLogs])];
+      const blobKeys = keys.filter((key) => !jobs.namesData(key) && !logs.namesData(key));
+      return { numJobs: ofJobs.length, numLogs: ofLogs.length, blobKeys };
+    });
+  }
+
+  async mergeUsage(before: number, limit: number): Promise<number> {
+    return this.#database.write(() => this.#usage.merge(before, limit));
   }
 
   async listReferencedKeys(): Promise<{ artifactKeys: string[]; blobKeys: string[] }> {

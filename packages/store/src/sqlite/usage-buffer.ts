@@ -2,6 +2,7 @@ import type { Usage, UsageKind, UsageTotal } from '../records.ts';
 import type { Database } from './database.ts';
 
 const FLUSH_MS = 1000;
+const HOUR_MS = 3_600_000;
 
 type TotalRow = {
   entity_id: string;
@@ -111,6 +112,25 @@ export class UsageBuffer {
         promptTokens: row.prompt_tokens,
         completionTokens: row.completion_tokens,
       }));
+  }
+
+  /** Merges what is on disk; a step of a transaction. @returns how many records were merged */
+  merge(before: number, limit: number): number {
+    const oldest = `select id from usage where is_hour = 0 and recorded_at < ? order by recorded_at, id limit ?`;
+    const wholeHours = Math.floor(before / HOUR_MS) * HOUR_MS;
+    this.#database.run(
+      `insert into usage (is_hour, recorded_at, key_id, entity_id, project, model, kind, num_requests, prompt_tokens, completion_tokens)
+       select 1, recorded_at / ${HOUR_MS} * ${HOUR_MS} as hour, key_id, entity_id, project, model, kind,
+         sum(num_requests), sum(prompt_tokens), sum(completion_tokens)
+       from usage where id in (${oldest}) group by hour, key_id, entity_id, project, model, kind
+       on conflict (recorded_at, key_id, entity_id, ifnull(project, ''), project is null, model, kind) where is_hour = 1 do update set
+         num_requests = num_requests + excluded.num_requests,
+         prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+         completion_tokens = completion_tokens + excluded.completion_tokens`,
+      wholeHours,
+      limit,
+    );
+    return this.#database.run(`delete from usage where id in (${oldest})`, wholeHours, limit);
   }
 
   #flushLater(): void {

@@ -5,6 +5,7 @@ import { EXPORTS } from './0004-exports.ts';
 import { CHOICE_RECORDS } from './0005-choice-records.ts';
 import { KEY_CONTROL } from './0006-key-control.ts';
 import { CHOICE_SAMPLING } from './0007-choice-sampling.ts';
+import { RETENTION } from './0008-retention.ts';
 
 /** One step of the schema. A published migration is never edited: the next change is a new file with the next number. */
 export interface Migration {
@@ -22,4 +23,5 @@ export const MIGRATIONS: readonly Migration[] = [
   CHOICE_RECORDS,
   KEY_CONTROL,
   CHOICE_SAMPLING,
+  RETENTION,
 ];
