@@ -30,8 +30,8 @@ export class Upkeep {
 
   start(): void {
     if (this.#timer !== null) return;
-    this.#timer = setInterval(() => this.round(), EVERY_MS).unref();
-    this.round();
+    this.#timer = setInterval(() => void this.round(), EVERY_MS).unref();
+    void this.round();
   }
 
   /** Settles when nothing of it runs any more. */

@@ -4,7 +4,11 @@ import { join } from 'node:path';
 
 import { connectHost } from './host-main.ts';
 
-export type IdleCommand = { kind: 'spin' } | { kind: 'wait' } | { kind: 'write'; folder: string } | { kind: 'shutdown' };
+export type IdleCommand =
+  | { kind: 'spin' }
+  | { kind: 'wait' }
+  | { kind: 'write'; folder: string }
+  | { kind: 'shutdown' };
 export type IdleMessage = { kind: 'ready'; pid: number } | { kind: 'written' };
 
 const { send } = connectHost<IdleCommand, IdleMessage>((command) => {
