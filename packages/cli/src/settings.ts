@@ -16,6 +16,7 @@ const HELP = {
   maxSequences: 'sequences in one batch (128)',
   maxRequests: 'requests in flight, running and waiting (2048)',
   maxChoices: 'choices (n) of one request (as many as max-sequences)',
+  maxLogprobs: 'log-probabilities a token that a request may ask for; -1 = all of the vocabulary (20)',
   engineShare: 'part of the compute time sampling gets while training has work too (0.7)',
   requestTemplates:
     'on = run chat templates that come with requests, in processes of their own; off = refuse them (on)',

@@ -10,7 +10,7 @@ import { JsonObjectSchema, optionalNullable } from './schema.ts';
  * Fields without effect here are listed in `FIELDS_WITHOUT_EFFECT`.
  */
 
-/** The largest `top_logprobs` the service computes. */
+/** The largest `top_logprobs` of a Responses request, as OpenAI's; elsewhere a setting limits it. */
 export const MAX_TOP_LOGPROBS = 20;
 /** Ids that are scored at every step; vLLM's limit. */
 const MAX_SCORED_TOKENS = 128;
@@ -106,7 +106,7 @@ export const ChatCompletionRequestSchema = Type.Object(
     presence_penalty: optionalNullable(Type.Number({ minimum: -2, maximum: 2 })),
     logit_bias: optionalNullable(LogitBiasSchema),
     logprobs: optionalNullable(Type.Boolean()),
-    top_logprobs: optionalNullable(Type.Integer({ minimum: -1, maximum: MAX_TOP_LOGPROBS })),
+    top_logprobs: optionalNullable(Type.Integer({ minimum: -1 })),
     max_tokens: optionalNullable(Type.Integer({ minimum: 1 })),
     max_completion_tokens: optionalNullable(Type.Integer({ minimum: 1 })),
     n: optionalNullable(Type.Integer({ minimum: 1, maximum: MAX_CHOICES })),
@@ -147,7 +147,7 @@ export const ChatCompletionRequestSchema = Type.Object(
     spaces_between_special_tokens: Type.Optional(Type.Boolean()),
     truncate_prompt_tokens: optionalNullable(Type.Integer({ minimum: -1 })),
     truncation_side: optionalNullable(Type.Enum(['left', 'right'])),
-    prompt_logprobs: optionalNullable(Type.Integer({ minimum: -1, maximum: MAX_TOP_LOGPROBS })),
+    prompt_logprobs: optionalNullable(Type.Integer({ minimum: -1 })),
     allowed_token_ids: optionalNullable(Type.Array(TokenId)),
     bad_words: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: MAX_BAD_WORDS })),
     repetition_detection: optionalNullable(RepetitionDetectionSchema),

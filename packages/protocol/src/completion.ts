@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 
-import { ChatCompletionRequestSchema, MAX_TOP_LOGPROBS } from './chat-completion.ts';
+import { ChatCompletionRequestSchema } from './chat-completion.ts';
 import {
   AnswerModelSchema,
   ChunkUsageSchema,
@@ -37,7 +37,7 @@ export const CompletionRequestSchema = Type.Object(
     echo: Type.Optional(Type.Boolean()),
     frequency_penalty: chat.frequency_penalty,
     logit_bias: chat.logit_bias,
-    logprobs: optionalNullable(Type.Integer({ minimum: 0, maximum: MAX_TOP_LOGPROBS })),
+    logprobs: optionalNullable(Type.Integer({ minimum: 0 })),
     max_tokens: optionalNullable(Type.Integer({ minimum: 0 })),
     n: chat.n,
     presence_penalty: chat.presence_penalty,

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 
-import { ChatCompletionRequestSchema, MAX_TOP_LOGPROBS } from './chat-completion.ts';
+import { ChatCompletionRequestSchema } from './chat-completion.ts';
 import { ChunkUsageSchema, CompletionUsageSchema, FinishReasonSchema } from './chat-response.ts';
 import { ChoiceLogprobsSchema, PromptLogprobsSchema } from './logprobs.ts';
 import { nullable, optionalNullable } from './schema.ts';
@@ -33,9 +33,9 @@ const TokenSamplingSchema = Type.Object(
     allowed_token_ids: chat.allowed_token_ids,
     logprobs: optionalNullable(
       Type.Integer({
-        minimum: 0,
-        maximum: MAX_TOP_LOGPROBS,
-        description: 'Tell log-probabilities of the sampled tokens, with so many entries at each place.',
+        minimum: -1,
+        description:
+          'Tell log-probabilities of the sampled tokens, with so many entries at each place; -1 = all of the vocabulary.',
       }),
     ),
     prompt_logprobs: chat.prompt_logprobs,

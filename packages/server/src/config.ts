@@ -5,6 +5,7 @@ import { basename, resolve } from 'node:path';
 import { NAME_PATTERN } from '@trainyard/protocol';
 
 import { ServerError } from './errors.ts';
+import { DEFAULT_MAX_LOGPROBS } from './wire/logprob-limit.ts';
 
 /** Everything the service can be told, resolved once. */
 export interface ServiceConfig {
@@ -34,6 +35,8 @@ export interface ServiceConfig {
   readonly maxRequests: number;
   /** choices (`n`) of one request; default: as many as `maxSequences` */
   readonly maxChoices: number;
+  /** log-probabilities a token that a request may ask for; -1 = all of the vocabulary; default 20 */
+  readonly maxLogprobs: number;
   /** part of the compute time that sampling gets while training also has work, 0–1; default 0.7 */
   readonly engineShare: number;
   /** `on` (default): chat templates that come with requests are run, in child processes with limits; `off`: they are refused */
@@ -118,6 +121,7 @@ const SETTINGS = {
   maxSequences: { kind: 'integer', environment: 'TRAINYARD_MAX_SEQUENCES', min: 1, max: 256 },
   maxRequests: { kind: 'integer', environment: 'TRAINYARD_MAX_REQUESTS', min: 1, max: 1_000_000 },
   maxChoices: { kind: 'integer', environment: 'TRAINYARD_MAX_CHOICES', min: 1, max: 16_384 },
+  maxLogprobs: { kind: 'integer', environment: 'TRAINYARD_MAX_LOGPROBS', min: -1, max: 1_048_576 },
   engineShare: { kind: 'number', environment: 'TRAINYARD_ENGINE_SHARE', min: 0.05, max: 0.95 },
   requestTemplates: { kind: 'string', environment: 'TRAINYARD_REQUEST_TEMPLATES', values: ['on', 'off'] },
   specialTokens: { kind: 'string', environment: 'TRAINYARD_SPECIAL_TOKENS', values: ['plain', 'control'] },
@@ -193,6 +197,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     maxSequences: number('maxSequences') ?? 128,
     maxRequests: number('maxRequests') ?? 2_048,
     maxChoices: number('maxChoices') ?? number('maxSequences') ?? 128,
+    maxLogprobs: number('maxLogprobs') ?? DEFAULT_MAX_LOGPROBS,
     engineShare: number('engineShare') ?? 0.7,
     requestTemplates: (text('requestTemplates') ?? 'on') as 'on' | 'off',
     specialTokens: (text('specialTokens') ?? 'plain') as 'plain' | 'control',

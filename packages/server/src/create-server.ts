@@ -43,6 +43,7 @@ import { trainingJobRoutes } from './routes/training-jobs.ts';
 import { trajectoryLogRoutes } from './routes/trajectory-logs.ts';
 import { DEFAULT_HTTP_LIMITS, type RouteParts, type ServerParts } from './server-parts.ts';
 import { compileValidator, toValidationItems, type ValidatedPart } from './validation.ts';
+import { DEFAULT_MAX_LOGPROBS } from './wire/logprob-limit.ts';
 
 /** Longer ones are refused by Node, so every name in a path reaches its route, which knows its own limit. */
 const MAX_PATH_PART_CHARACTERS = maxHeaderSize;
@@ -68,6 +69,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     allowedHosts: [],
     allowedOrigins: ['localhost'],
     hasReasoningContent: false,
+    maxLogprobs: DEFAULT_MAX_LOGPROBS,
     keepsChoiceRecords: true,
     trainingDataDirectory: null,
     metricsAccess: 'open',

@@ -23,6 +23,8 @@ export interface ServerParts {
   bodyBudgets?: BodyBudgets;
   /** Reasoning is answered under its older name `reasoning_content` too. Default false. */
   hasReasoningContent?: boolean;
+  /** Log-probabilities a token that a request may ask for; -1 = all of the vocabulary. Default 20. */
+  maxLogprobs?: number;
   /** Choices of trained models are kept under an id, for training to go by. Default true. */
   keepsChoiceRecords?: boolean;
   /** Folder whose files `file:` URLs of training data may name. Default null: none. */
@@ -82,6 +84,7 @@ export interface RouteParts extends ServerParts {
   intake: BodyIntake;
   bodyBudgets: BodyBudgets;
   hasReasoningContent: boolean;
+  maxLogprobs: number;
   keepsChoiceRecords: boolean;
   trainingDataDirectory: string | null;
   operatorEntity: string | null;

@@ -143,6 +143,7 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
       exports,
       imports,
       log,
+      maxLogprobs: config.maxLogprobs,
       hasReasoningContent: config.reasoningContent === 'on',
       keepsChoiceRecords: config.choiceRecords === 'on',
       trainingDataDirectory: config.trainingDataDirectory,

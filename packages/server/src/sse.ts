@@ -3,6 +3,8 @@ import type { ServerResponse } from 'node:http';
 
 import type { FastifyReply } from 'fastify';
 
+import { toOrderedJson } from './ordered-json.ts';
+
 /**
  * A signal that aborts when the client goes away before the answer is complete.
  * Call it before the first wait of a handler, so that no disconnect is missed.
@@ -52,7 +54,7 @@ export async function sendEventStream(
 
 function toEvent(value: object, isNamed: boolean): string {
   const name = isNamed && 'type' in value ? `event: ${String(value.type)}\n` : '';
-  return `${name}data: ${JSON.stringify(value)}\n\n`;
+  return `${name}data: ${toOrderedJson(value)}\n\n`;
 }
 
 async function write(response: ServerResponse, text: string, signal: AbortSignal): Promise<void> {

@@ -183,3 +183,34 @@ test('the text of the prompt comes when asked for, in a stream once a choice', a
   }
   expect((await answerTo({ prompt: 'ab' })).choices[0]).not.toHaveProperty('prompt_text');
 });
+
+test('the token itself comes first among the likeliest, also where its text is a number', async () => {
+  const one = '1'.codePointAt(0)!;
+  server.inference.script = function* (request) {
+    const numTop = request.logprobs ?? 0;
+    const top = [face('b'.codePointAt(0)!), face(one)].map((entry, i) => ({ ...entry, logprob: -0.1 * (i + 1) }));
+    const sampled = top[0]!;
+    yield { kind: 'started', promptTokenIds: [97, 98, one], cachedTokens: 0 };
+    if (request.promptLogprobsFirst) {
+      const own = { ...face(98), logprob: -2, rank: 3 };
+      const other = { ...face(one), logprob: -1, rank: 1 };
+      yield { kind: 'prompt_scored', first: face(97), promptLogprobs: [null, [own, other]] };
+    }
+    const logprobs = [{ ...sampled, top: top.slice(0, numTop) }];
+    yield { kind: 'delta', index: 0, text: 'b', tokenIds: [98], logprobs };
+    yield {
+      kind: 'finished',
+      index: 0,
+      text: '',
+      tokenIds: [],
+      logprobs: [],
+      finishReason: 'length',
+      stopReason: null,
+    };
+    yield { kind: 'completed', usage: { promptTokens: 2, completionTokens: 1, cachedTokens: 0 } };
+  };
+  const told = '"top_logprobs":[null,{"b":-2,"1":-1},{"b":-0.1,"1":-0.2}]';
+  const fields = { prompt: [97, 98], logprobs: 1, echo: true, max_tokens: 1 };
+  expect(await answerText({ ...fields, logprobs: 2 })).toContain(told);
+  expect(await answerText({ ...fields, logprobs: 2, stream: true })).toContain(told);
+});

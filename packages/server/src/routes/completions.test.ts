@@ -217,7 +217,7 @@ describe('fields', () => {
     [{ best_of: 2 }, 400, 'request.unsupported', 'best_of'],
     [{ prompt_embeds: 'x' }, 400, 'request.unsupported', 'prompt_embeds'],
     [{ guided_json: { type: 'object' } }, 400, 'request.unsupported', 'guided_json'],
-    [{ logprobs: 21 }, 400, 'request.invalid', 'logprobs'],
+    [{ logprobs: 21 }, 400, 'request.conflict', 'logprobs'],
     [{ logprobs: -1 }, 400, 'request.invalid', 'logprobs'],
     [{ model: 'nobody' }, 404, 'request.unknown_model', 'model'],
     [{ seed: '9223372036854775808' }, 400, 'request.invalid', 'seed'],

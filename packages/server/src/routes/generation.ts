@@ -39,7 +39,14 @@ export async function admitModel(
   return {
     model,
     // The namespace of the prefix cache is the tenant's: nobody can measure what another tenant has asked.
-    context: { tenant: caller.entityId, adapter, contextLength, vocabSize, priority: priorityOf(request) },
+    context: {
+      tenant: caller.entityId,
+      adapter,
+      contextLength,
+      vocabSize,
+      maxLogprobs: parts.maxLogprobs,
+      priority: priorityOf(request),
+    },
     identity: {
       id: `${idPrefix}${requestId}`,
       created: Math.floor(parts.clock() / 1000),

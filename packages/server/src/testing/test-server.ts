@@ -91,7 +91,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     inference: Inference,
     limits: Partial<HttpLimits> = {},
     trainingDataDirectory: string | null = null,
-    settings: Pick<ServerParts, 'keepsChoiceRecords' | 'bodyBudgets'> = {},
+    settings: Pick<ServerParts, 'keepsChoiceRecords' | 'bodyBudgets' | 'maxLogprobs'> = {},
   ): Promise<TestServer<Inference>> {
     const directory = await mkdtemp(join(tmpdir(), 'trainyard-http-'));
     const store = await SqliteStore.open(join(directory, 'trainyard.db'));

@@ -4,6 +4,7 @@ import { type ChatCompletionRequest, messageFaults } from '@trainyard/protocol';
 import type { ResolvedModel } from '../model-names.ts';
 import { RequestError } from '../request-error.ts';
 import { conflict } from './conflict.ts';
+import { countedEntries } from './logprob-limit.ts';
 import { messageText } from './message-text.ts';
 import { checkPromptSize } from './prompt-size.ts';
 import {
@@ -13,7 +14,6 @@ import {
   type StreamFormat,
   streamFormatOf,
   toGenerateRequest,
-  wholeVocabulary,
 } from './sampling-request.ts';
 import { answerToolChoice, checkTools, replyReading } from './tool-request.ts';
 
@@ -144,14 +144,17 @@ export function toChatGenerateRequest(
       chatTemplate: body.chat_template ?? null,
     },
     maxTokens: requestedTokens(body),
-    logprobs: countedLogprobs(body, format),
+    logprobs: countedLogprobs(body, context, format),
+    logprobsField: 'top_logprobs',
   });
   // vLLM takes an echo for a wish to see the prompt's logprobs, as many as of the reply. A stream never shows them.
+  const askedAs = typeof body.prompt_logprobs === 'number' ? 'prompt_logprobs' : 'top_logprobs';
   const promptLogprobs = body.prompt_logprobs ?? (body.echo ? (body.top_logprobs ?? 0) : null);
+  const numPromptLogprobs = promptLogprobs === null ? null : countedEntries(askedAs, promptLogprobs, context);
   return {
     ...request,
     tracesSampling: format.isRecorded,
-    promptLogprobs: body.stream ? null : promptLogprobs,
+    promptLogprobs: body.stream ? null : numPromptLogprobs,
     reply: replyReading(body),
     thinkingTokenBudget: thinkingBudget(body),
   };
@@ -171,9 +174,8 @@ function templateVariables(body: ChatCompletionRequest): Record<string, unknown>
   };
 }
 
-function countedLogprobs(body: ChatCompletionRequest, format: AnswerFormat): number | null {
-  const top = body.top_logprobs ?? 0;
-  if (top === -1) throw wholeVocabulary('top_logprobs');
+function countedLogprobs(body: ChatCompletionRequest, context: RequestContext, format: AnswerFormat): number | null {
+  const top = countedEntries('top_logprobs', body.top_logprobs ?? 0, context);
   if (top !== 0 && !format.hasLogprobs)
     throw conflict('top_logprobs', '`top_logprobs` is only allowed with `logprobs: true`');
   return format.hasLogprobs || format.isRecorded ? top : null;

@@ -3,6 +3,7 @@ import type { Completion, CompletionChoice } from '@trainyard/protocol';
 
 import { type AnswerIdentity, type CollectedChoice, collectChoices, toUsage } from './chat-answer.ts';
 import type { OpenedGeneration } from './chat-events.ts';
+import type { OrderedCompletionLogprobs } from './completion-logprobs.ts';
 import type { CompletionPrompt } from './completion-prompts.ts';
 import type { CompletionFormat } from './completion-request.ts';
 import type { OrderedPromptLogprobs } from './logprobs.ts';
@@ -10,7 +11,10 @@ import { PromptPart } from './prompt-part.ts';
 
 /** A `Completion` whose order of keys survives `toOrderedJson`. */
 type CompletionAnswer = Omit<Completion, 'choices'> & { choices: AnswerChoice[] };
-type AnswerChoice = Omit<CompletionChoice, 'prompt_logprobs'> & { prompt_logprobs: OrderedPromptLogprobs | null };
+type AnswerChoice = Omit<CompletionChoice, 'logprobs' | 'prompt_logprobs'> & {
+  logprobs: OrderedCompletionLogprobs | null;
+  prompt_logprobs: OrderedPromptLogprobs | null;
+};
 
 /** Reads the generations of all prompts to their ends and returns the one answer. */
 export async function collectCompletion(

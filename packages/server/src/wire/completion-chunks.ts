@@ -4,7 +4,7 @@ import type { CompletionChunk, CompletionChunkChoice, ChunkUsage } from '@trainy
 import type { AnswerIdentity } from './chat-answer.ts';
 import type { CompletedEvent, OpenedGeneration, OutputEvent } from './chat-events.ts';
 import { sumUsage } from './completion-answer.ts';
-import type { CompletionLogprobWriter } from './completion-logprobs.ts';
+import type { CompletionLogprobWriter, OrderedCompletionLogprobs } from './completion-logprobs.ts';
 import type { CompletionPrompt } from './completion-prompts.ts';
 import type { CompletionFormat } from './completion-request.ts';
 import { mergeStreams } from './merge-streams.ts';
@@ -20,7 +20,7 @@ export async function* toCompletionChunks(
   prompts: readonly CompletionPrompt[],
   identity: AnswerIdentity,
   format: CompletionFormat,
-): AsyncGenerator<CompletionChunk, void> {
+): AsyncGenerator<AnswerChunk, void> {
   const writer = new ChunkWriter(identity, format);
   const usages: Usage[] = [];
   const streams = prompts.map((prompt, place) => outputsOf(generations[place]!, prompt, format));
@@ -49,6 +49,10 @@ async function* outputsOf(
   }
 }
 
+/** A `CompletionChunk` whose order of keys survives `toOrderedJson`. */
+type AnswerChunk = Omit<CompletionChunk, 'choices'> & { choices: ChunkChoice[] };
+type ChunkChoice = Omit<CompletionChunkChoice, 'logprobs'> & { logprobs: OrderedCompletionLogprobs | null };
+
 /** What was sent of one choice. */
 interface ChoiceState {
   numTokens: number;
@@ -69,7 +73,7 @@ class ChunkWriter {
   }
 
   /** Null when the event adds nothing: no text and no token yet, or the token behind a prompt that is answered alone. */
-  outputChunk(promptIndex: number, prompt: PromptPart, event: OutputEvent): CompletionChunk | null {
+  outputChunk(promptIndex: number, prompt: PromptPart, event: OutputEvent): AnswerChunk | null {
     const { numChoices, isPromptOnly, hasTokenIds, stream } = this.#format;
     const index = promptIndex * numChoices + event.index;
     const state = this.#stateOf(index, prompt);
@@ -79,7 +83,7 @@ class ChunkWriter {
     if (!isLast && (isPromptOnly || (event.text === '' && event.tokenIds.length === 0))) return null;
     const isFirst = !state.isStarted;
     state.isStarted = true;
-    const choice: CompletionChunkChoice = {
+    const choice: ChunkChoice = {
       index,
       text: (isFirst ? prompt.echo : '') + (isPromptOnly ? '' : event.text),
       logprobs: state.logprobs?.write(isPromptOnly ? [] : (event.logprobs ?? [])) ?? null,
@@ -93,7 +97,7 @@ class ChunkWriter {
     return { ...this.#head, choices: [choice], ...fingerprint, ...usage };
   }
 
-  usageChunk(total: Usage): CompletionChunk {
+  usageChunk(total: Usage): AnswerChunk {
     const usage = {
       ...toChunkUsage(total.promptTokens, total.completionTokens),
       prompt_tokens_details: { cached_tokens: total.cachedTokens },

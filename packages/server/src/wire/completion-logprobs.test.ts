@@ -1,6 +1,7 @@
 import type { TokenLogprob } from '@trainyard/engine';
 import { describe, expect, test } from 'vitest';
 
+import { toOrderedJson } from '../ordered-json.ts';
 import { CompletionLogprobWriter, promptColumns } from './completion-logprobs.ts';
 
 const token = (text: string, bytes: number[] = [...Buffer.from(text)]): TokenLogprob => {
@@ -26,7 +27,7 @@ test('−∞ is sent as −9999, and a text named __proto__ is an entry like any
   const writer = new CompletionLogprobWriter({ numTop: 0, hasTokensAsIds: false }, '', null);
   const columns = writer.write([{ ...token('__proto__'), logprob: -Infinity }]);
   expect(columns.token_logprobs).toEqual([-9999]);
-  expect(JSON.stringify(columns.top_logprobs)).toBe('[{"__proto__":-1}]');
+  expect(toOrderedJson(columns.top_logprobs)).toBe('[{"__proto__":-1}]');
 });
 
 describe('the columns of a prompt', () => {
@@ -61,8 +62,9 @@ describe('the columns of a prompt', () => {
     const scores = { kind: 'prompt_scored', first: face('a'), promptLogprobs: [null, entry] } as const;
     const told = (numTop: number) =>
       promptColumns({ ...scores, promptLogprobs: [null, entry] }, 'aown', { ...format, numTop }).top_logprobs;
-    expect(told(0)).toEqual([null, { own: -3 }]);
-    expect(told(1)).toEqual([null, { own: -3, b: -1 }]);
-    expect(told(2)).toEqual([null, { own: -3, b: -1, cc: -2 }]);
+    const own = ['own', -3] as const;
+    expect(told(0)).toEqual([null, new Map([own])]);
+    expect(told(1)).toEqual([null, new Map([own, ['b', -1]])]);
+    expect(told(2)).toEqual([null, new Map([own, ['b', -1], ['cc', -2]])]);
   });
 });

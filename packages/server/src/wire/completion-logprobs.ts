@@ -5,6 +5,11 @@ import type { PromptScoredEvent } from './chat-events.ts';
 import { MIN_LOGPROB, withinRank } from './logprobs.ts';
 import { countCharacters, TextPlace } from './text-place.ts';
 
+/** `CompletionLogprobs` whose order of keys survives `toOrderedJson`: a plain object would put the text "1" first. */
+export type OrderedCompletionLogprobs = Omit<CompletionLogprobs, 'top_logprobs'> & {
+  top_logprobs: (ReadonlyMap<string, number> | null)[];
+};
+
 export interface LogprobFormat {
   /** The most likely tokens that each place tells beside its own. */
   numTop: number;
@@ -20,19 +25,19 @@ export class CompletionLogprobWriter {
   readonly #format: LogprobFormat;
   readonly #place: TextPlace;
   /** Columns that go in front of the next ones. */
-  #ahead: CompletionLogprobs | null;
+  #ahead: OrderedCompletionLogprobs | null;
 
   /**
    * @param textBefore what stands in front of the first token: an echoed prompt
    * @param promptColumns of that prompt, where its logprobs are echoed, too
    */
-  constructor(format: LogprobFormat, textBefore: string, promptColumns: CompletionLogprobs | null) {
+  constructor(format: LogprobFormat, textBefore: string, promptColumns: OrderedCompletionLogprobs | null) {
     this.#format = format;
     this.#place = new TextPlace(countCharacters(textBefore));
     this.#ahead = promptColumns;
   }
 
-  write(logprobs: readonly TokenLogprob[]): CompletionLogprobs {
+  write(logprobs: readonly TokenLogprob[]): OrderedCompletionLogprobs {
     const columns = this.#takeAhead();
     for (const logprob of logprobs) {
       columns.text_offset.push(this.#place.pass(logprob.bytes));
@@ -43,7 +48,7 @@ export class CompletionLogprobWriter {
     return columns;
   }
 
-  #takeAhead(): CompletionLogprobs {
+  #takeAhead(): OrderedCompletionLogprobs {
     const ahead = this.#ahead ?? { text_offset: [], token_logprobs: [], tokens: [], top_logprobs: [] };
     this.#ahead = null;
     return {
@@ -69,8 +74,8 @@ export function promptColumns(
   { first, promptLogprobs }: PromptScoredEvent,
   text: string,
   format: LogprobFormat,
-): CompletionLogprobs {
-  const columns: CompletionLogprobs = { text_offset: [], token_logprobs: [], tokens: [], top_logprobs: [] };
+): OrderedCompletionLogprobs {
+  const columns: OrderedCompletionLogprobs = { text_offset: [], token_logprobs: [], tokens: [], top_logprobs: [] };
   for (const entry of promptLogprobs) {
     const own = entry?.[0] ?? null;
     columns.tokens.push(nameOf(own ?? first, format));
@@ -96,8 +101,8 @@ function tokenOffsets(tokens: readonly number[][], text: string): number[] {
 }
 
 /** The token itself first, as vLLM tells them, then the likeliest. */
-function toMap(entries: readonly (TopLogprob | PromptLogprob)[], format: LogprobFormat): Record<string, number> {
-  return Object.fromEntries(entries.map((entry) => [nameOf(entry, format), floored(entry)]));
+function toMap(entries: readonly (TopLogprob | PromptLogprob)[], format: LogprobFormat): ReadonlyMap<string, number> {
+  return new Map(entries.map((entry) => [nameOf(entry, format), floored(entry)]));
 }
 
 function nameOf({ id, text }: { id: number; text: string }, { hasTokensAsIds }: LogprobFormat): string {

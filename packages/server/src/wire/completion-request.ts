@@ -3,6 +3,7 @@ import type { CompletionRequest } from '@trainyard/protocol';
 
 import type { CompletionPrompt } from './completion-prompts.ts';
 import { conflict, unsupported } from './conflict.ts';
+import { countedEntries } from './logprob-limit.ts';
 import {
   checkSharedFields,
   type RequestContext,
@@ -31,7 +32,7 @@ export interface CompletionFormat {
   hasScoredIds: boolean;
   /** Logprobs begin with those of the prompt. */
   hasEchoLogprobs: boolean;
-  /** Entries of `prompt_logprobs` beside the prompt's own token; null = none. */
+  /** Entries of `prompt_logprobs` beside the prompt's own token; null = none, -1 = all of the vocabulary. */
   numPromptLogprobs: number | null;
   hasTokensAsIds: boolean;
   hasTokenIds: boolean;
@@ -98,14 +99,17 @@ export function toCompletionRequests(
   format: CompletionFormat,
 ): GenerateRequest[] {
   // One more than asked for: the sampled token takes a place only where it is not among the most likely.
-  const logprobs = typeof body.logprobs === 'number' ? Math.min(body.logprobs + 1, context.vocabSize) : null;
-  const promptLogprobs = countPromptLogprobs(body, prompts, format);
+  const numTop = typeof body.logprobs === 'number' ? countedEntries('logprobs', body.logprobs, context) : null;
+  const logprobs = numTop === null ? null : Math.min(numTop + 1, context.vocabSize);
+  const promptLogprobs = countPromptLogprobs(body, prompts, context, format);
   checkRepeatedPrompts(prompts, format);
   return prompts.map(({ tokenIds }) => ({
     ...toGenerateRequest(body, context, {
       prompt: { kind: 'tokens', tokenIds },
       maxTokens: { field: 'max_tokens', value: maxTokensOf(body) },
       logprobs,
+      logprobsField: 'logprobs',
+      numPrompts: prompts.length,
     }),
     truncatePromptTokens: null,
     promptLogprobs,
@@ -132,15 +136,16 @@ function checkRepeatedPrompts(
 function countPromptLogprobs(
   body: CompletionRequest,
   prompts: readonly CompletionPrompt[],
+  context: RequestContext,
   { numPromptLogprobs, numTopLogprobs, hasEchoLogprobs, numChoices }: CompletionFormat,
 ): number | null {
   const numEchoed = hasEchoLogprobs ? numTopLogprobs : null;
   if (numPromptLogprobs === null && numEchoed === null) return null;
-  const count = Math.max(numPromptLogprobs ?? 0, numEchoed ?? 0);
+  const field = body.prompt_logprobs ? 'prompt_logprobs' : 'logprobs';
+  const count = Math.max(countedEntries(field, numPromptLogprobs ?? 0, context), numEchoed ?? 0);
   const numTokens = prompts.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
   const numEntries = numTokens * (count + 1) * numChoices;
   if (numEntries <= MAX_PROMPT_LOGPROB_ENTRIES) return count;
-  const field = body.prompt_logprobs ? 'prompt_logprobs' : 'logprobs';
   throw conflict(
     field,
     `\`${field}\` must give at most ${MAX_PROMPT_LOGPROB_ENTRIES} entries of prompts over all choices, got ${numEntries}: ask for fewer a token`,

@@ -1,7 +1,5 @@
-import type { CompletionLogprobs } from '@trainyard/protocol';
-
 import type { OpenedGeneration, PromptScoredEvent } from './chat-events.ts';
-import { CompletionLogprobWriter, promptColumns } from './completion-logprobs.ts';
+import { CompletionLogprobWriter, type OrderedCompletionLogprobs, promptColumns } from './completion-logprobs.ts';
 import type { CompletionPrompt } from './completion-prompts.ts';
 import type { CompletionFormat } from './completion-request.ts';
 import { type OrderedPromptLogprobs, toPromptLogprobs, withinRank } from './logprobs.ts';
@@ -15,7 +13,7 @@ export class PromptPart {
   readonly promptText: { prompt_text?: string };
   readonly promptLogprobs: OrderedPromptLogprobs | null;
   readonly #textBefore: string;
-  readonly #columns: CompletionLogprobs | null;
+  readonly #columns: OrderedCompletionLogprobs | null;
   readonly #format: CompletionFormat;
 
   constructor(prompt: CompletionPrompt, { scores, promptText }: OpenedGeneration, format: CompletionFormat) {
@@ -46,5 +44,9 @@ function orderedLogprobs(
   numPromptLogprobs: number | null,
 ): OrderedPromptLogprobs | null {
   if (scores === null || numPromptLogprobs === null) return null;
-  return toPromptLogprobs(scores.promptLogprobs.map((entry) => entry && withinRank(entry, numPromptLogprobs)));
+  return toPromptLogprobs(
+    scores.promptLogprobs.map(
+      (entry) => entry && withinRank(entry, numPromptLogprobs === -1 ? Infinity : numPromptLogprobs),
+    ),
+  );
 }

@@ -1,16 +1,11 @@
 import { randomUUID } from 'node:crypto';
 
 import type { AdapterRef, GenerateRequest, Prompt, RepetitionDetection } from '@trainyard/engine';
-import {
-  type ChatCompletionRequest,
-  type CompletionRequest,
-  MAX_TOP_LOGPROBS,
-  parseSeed,
-  refusedField,
-} from '@trainyard/protocol';
+import { type ChatCompletionRequest, type CompletionRequest, parseSeed, refusedField } from '@trainyard/protocol';
 
 import { RequestError } from '../request-error.ts';
 import { conflict, unsupported } from './conflict.ts';
+import { checkReplyEntries, type LogprobLimits } from './logprob-limit.ts';
 import { outputConstraint } from './output-constraint.ts';
 
 /** What chat and text completions share on their way to the engine. */
@@ -36,12 +31,11 @@ export interface RequestedTokens {
 }
 
 /** What a request needs besides its own fields. */
-export interface RequestContext {
+export interface RequestContext extends LogprobLimits {
   /** The namespace of the prefix cache. */
   tenant: string;
   adapter: AdapterRef | null;
   contextLength: number;
-  vocabSize: number;
   /** From the header `X-Vllm-Priority`, which wins over the body's; null = not sent. */
   priority: number | null;
 }
@@ -58,8 +52,7 @@ export function checkSharedFields(body: SharedFields, maxTokens: RequestedTokens
   if (!body.stream && body.stream_options && Object.keys(body.stream_options).length > 0)
     throw conflict('stream_options', '`stream_options` is only allowed with `stream: true`');
   const { prompt_logprobs: promptLogprobs = null } = body;
-  if (promptLogprobs === -1) throw wholeVocabulary('prompt_logprobs');
-  if (body.stream && promptLogprobs !== null && promptLogprobs > 0)
+  if (body.stream && promptLogprobs !== null && promptLogprobs !== 0)
     throw conflict('prompt_logprobs', `\`prompt_logprobs\` must be 0 with \`stream: true\`, got ${promptLogprobs}`);
   if (body.use_beam_search && body.logprob_token_ids?.length)
     throw conflict('logprob_token_ids', '`logprob_token_ids` is not allowed with `use_beam_search`');
@@ -86,7 +79,15 @@ export function streamFormatOf(body: SharedFields): StreamFormat | null {
 export function toGenerateRequest(
   body: SharedFields,
   context: RequestContext,
-  own: { prompt: Prompt; maxTokens: RequestedTokens | null; logprobs: number | null },
+  own: {
+    prompt: Prompt;
+    maxTokens: RequestedTokens | null;
+    logprobs: number | null;
+    /** What {@link logprobs} were asked for as. */
+    logprobsField: string;
+    /** Prompts of the request. Default 1. */
+    numPrompts?: number;
+  },
 ): GenerateRequest {
   const { contextLength, vocabSize } = context;
   const { maxTokens } = own;
@@ -95,6 +96,10 @@ export function toGenerateRequest(
       maxTokens.field,
       `\`${maxTokens.field}\` must be at most the model's context of ${contextLength} tokens, got ${maxTokens.value}`,
     );
+  checkReplyEntries(own.logprobsField, own.logprobs ?? 0, {
+    maxTokens: maxTokens?.value ?? contextLength,
+    numChoices: (body.n ?? 1) * (own.numPrompts ?? 1),
+  });
   return {
     requestId: randomUUID(),
     tenant: context.tenant,
@@ -184,11 +189,4 @@ function sampleSeed(body: SharedFields): bigint | null {
 function tokenIdWithin(field: string, id: number, vocabSize: number): number {
   if (id >= 0 && id < vocabSize) return id;
   throw conflict(field, `\`${field}\` must hold token ids in [0, ${vocabSize}), got ${id}`);
-}
-
-export function wholeVocabulary(field: string): RequestError {
-  return conflict(
-    field,
-    `\`${field}\` must be at most ${MAX_TOP_LOGPROBS}, got -1, which asks for the whole vocabulary`,
-  );
 }

@@ -4,6 +4,7 @@ import { type CompletionRequest, type GenerateTokensRequest, GenerateTokensReque
 import type { CompletionPrompt } from './completion-prompts.ts';
 import { conflict } from './conflict.ts';
 import { type ForeignNames, refuseOtherFields } from './foreign-fields.ts';
+import { countedEntries } from './logprob-limit.ts';
 import { checkSharedFields, type RequestContext, type RequestedTokens, toGenerateRequest } from './sampling-request.ts';
 
 const SAMPLING_FIELDS = Object.keys(GenerateTokensRequestSchema.properties.sampling_params.properties);
@@ -67,7 +68,10 @@ export function toTokenGeneration(
   const request = toGenerateRequest(body, context, {
     prompt: { kind: 'tokens', tokenIds },
     maxTokens: requestedTokens(body),
-    logprobs: body.logprobs ?? null,
+    logprobs: typeof body.logprobs === 'number' ? countedEntries('logprobs', body.logprobs, context) : null,
+    logprobsField: 'logprobs',
   });
-  return { ...request, promptLogprobs: body.stream ? null : (body.prompt_logprobs ?? null) };
+  const numScored =
+    typeof body.prompt_logprobs === 'number' ? countedEntries('prompt_logprobs', body.prompt_logprobs, context) : null;
+  return { ...request, promptLogprobs: body.stream ? null : numScored };
 }
