@@ -1,5 +1,8 @@
 import type { RequestErrorCode, ValidationItem } from '@trainyard/protocol';
 
+/** Further faults of one place that a message tells. */
+const MAX_TOLD_FAULTS = 7;
+
 /** A request that is refused before any back end sees it. The message is for the client. */
 export class RequestError extends Error {
   override readonly name = 'RequestError';
@@ -27,14 +30,20 @@ export class RequestError extends Error {
     this.headers = options.headers ?? {};
   }
 
-  /** `request.invalid` from failed checks; the message is the first one, with its place. */
+  /** `request.invalid` from failed checks; the message is the first one, with its place, and what else is wrong with the keys of that place. */
   static invalid(items: readonly ValidationItem[]): RequestError {
     const [first] = items;
     if (!first) throw new Error('an invalid request has at least one failed check');
     const param = paramOf(first.loc);
-    const more = items.length > 1 ? ` (and ${items.length - 1} more)` : '';
+    const others = items.slice(1);
+    const keys = others
+      .filter(({ loc, type }) => type === first.type && paramOf(loc) === param)
+      .slice(0, MAX_TOLD_FAULTS);
+    const also = keys.map(({ msg }) => `; ${msg}`).join('');
+    const numLeft = others.length - keys.length;
+    const more = numLeft > 0 ? ` (and ${numLeft} more)` : '';
     const got = 'input' in first && typeof first.input !== 'object' ? `, got ${JSON.stringify(first.input)}` : '';
-    return new RequestError('request.invalid', `\`${param}\`: ${first.msg}${got}${more}`, { param, items });
+    return new RequestError('request.invalid', `\`${param}\`: ${first.msg}${got}${also}${more}`, { param, items });
   }
 }
 

@@ -232,6 +232,13 @@ describe('refused requests', () => {
     expect(error.message).toMatch(/\(and 2 more\)$/);
   });
 
+  test('every bad key of a map is in the message', async () => {
+    const { error } = (await server.chat({ logit_bias: { bad1: 50, bad2: 20 } })).json<ErrorBody>();
+    expect(error.message).toContain('Key "bad1"');
+    expect(error.message).toContain('Key "bad2"');
+    expect(error.param).toBe('logit_bias');
+  });
+
   const conflicts: [Record<string, unknown>, string | null, string][] = [
     [{ temperature: 0, n: 2 }, 'n', 'request.conflict'],
     [{ top_logprobs: 3 }, 'top_logprobs', 'request.conflict'],
