@@ -7,14 +7,22 @@ import schemathesis
 
 KNOWN_IDS = {"model_id": os.environ["FUZZ_MODEL_ID"], "job_id": os.environ["FUZZ_JOB_ID"]}
 # A valid request may ask for thousands of tokens; two of them show the same.
-LIMITS = {"max_tokens": 2, "max_completion_tokens": 2, "n": 2}
+LIMITS = {"max_tokens": 2, "max_completion_tokens": 2, "max_output_tokens": 2, "n": 2}
+# How long a reply may be, as each form names it: the first name is set where none is.
+LENGTHS = {
+    "/completions": ["max_tokens", "max_completion_tokens"],
+    "/responses": ["max_output_tokens"],
+    "/messages": ["max_tokens"],
+    "/generate": ["max_tokens"],
+}
 
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
     path = case.operation.path
-    if path.endswith("completions") and isinstance(case.body, dict):
-        case.body = short(case.body)
+    names = next((names for end, names in LENGTHS.items() if path.endswith(end)), None)
+    if names is not None and isinstance(case.body, dict):
+        case.body = short(case.body, names, path)
     # A merged export writes a whole model; one that is refused shows the same.
     if path.endswith("/exports") and isinstance(case.body, dict) and str(case.body.get("format")).startswith("merged"):
         case.body = {**case.body, "format": "peft"}
@@ -24,12 +32,18 @@ def before_call(context, case, kwargs):
         case.path_parameters = {name: KNOWN_IDS.get(name, value) for name, value in case.path_parameters.items()}
 
 
-def short(body):
+def short(body, names, path):
     body = dict(body)
-    if body.get("max_tokens") is None and body.get("max_completion_tokens") is None:
-        body["max_tokens"] = LIMITS["max_tokens"]
+    # Token generation keeps its settings one level down.
+    settings = body
+    if path.endswith("/generate"):
+        if not isinstance(body.get("sampling_params"), (dict, type(None))):
+            return body
+        settings = body["sampling_params"] = dict(body.get("sampling_params") or {})
+    if all(settings.get(name) is None for name in names):
+        settings[names[0]] = LIMITS[names[0]]
     for name, limit in LIMITS.items():
-        value = body.get(name)
+        value = settings.get(name)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value > limit:
-            body[name] = limit
+            settings[name] = limit
     return body
