@@ -16,6 +16,9 @@ LENGTHS = {
     "/generate": ["max_tokens"],
 }
 
+# Uploads are text.
+schemathesis.serializer.alias(["application/jsonl", "application/x-ndjson"], "text/plain")
+
 
 @schemathesis.hook
 def before_call(context, case, kwargs):

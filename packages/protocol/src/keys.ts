@@ -7,6 +7,9 @@ import { NAME_PATTERN, nullable } from './schema.ts';
 const KEY_SCOPES = ['inference', 'training', 'admin'] as const;
 const KeyScopesSchema = (description: string) => Type.Array(Type.Enum([...KEY_SCOPES]), { minItems: 1, description });
 
+/** The end of the year 9999: later ones are no dates. */
+const LATEST_EXPIRY = 253_402_300_799;
+
 export const CreateKeyRequestSchema = Type.Object(
   {
     name: Type.String({ pattern: NAME_PATTERN, maxLength: 128, description: 'What the key is for, for people.' }),
@@ -18,7 +21,7 @@ export const CreateKeyRequestSchema = Type.Object(
       }),
     ),
     expires_at: Type.Optional(
-      nullable(Type.Integer({ minimum: 1 }), {
+      nullable(Type.Integer({ minimum: 1, maximum: LATEST_EXPIRY }), {
         description: 'When it stops being valid, Unix seconds; it must lie ahead. Default: never.',
       }),
     ),

@@ -191,7 +191,11 @@ function toAnswers(operation: Operation, components: Components): Record<string,
   const json = (schema: object) => ({ 'application/json': { schema: components.reference(schema) } });
   const content: Record<string, OpenApiContent> =
     'mediaType' in answer
-      ? { [answer.mediaType as string]: { schema: textOrBytes(answer.mediaType as string) } }
+      ? Object.fromEntries(
+          [answer.mediaType as string, ...((answer.otherMediaTypes as readonly string[] | undefined) ?? [])].map(
+            (type) => [type, { schema: textOrBytes(type) }],
+          ),
+        )
       : { 'application/json': withExample({ schema: components.reference(answer) }, example.answer) };
   if (chunk !== undefined) {
     const schema = toEventSchema(

@@ -86,7 +86,7 @@ export interface Operation {
   /** A body that is no JSON value: a file of one of these types. */
   readonly upload?: { readonly mediaTypes: readonly string[]; readonly description: string };
   /** The answer with status 200; text where it is a media type alone. */
-  readonly answer: TSchema | { readonly mediaType: string };
+  readonly answer: TSchema | { readonly mediaType: string; readonly otherMediaTypes?: readonly string[] };
   /** The events of a stream, for requests with `stream: true`. */
   readonly chunk?: TSchema;
   /** Whether the events of the stream have names; then no `[DONE]` ends it. */
@@ -845,7 +845,7 @@ export const OPERATIONS: readonly Operation[] = [
     tag: 'Service',
     summary: 'What this service is, how it is, and how to go on',
     description: 'A page for browsers, plain text for clients that do not ask for `text/html`.',
-    answer: { mediaType: 'text/html' },
+    answer: { mediaType: 'text/html', otherMediaTypes: ['text/plain'] },
     faults: EVERY_ROUTE,
   },
   {
