@@ -4,12 +4,13 @@
  *   npm run pack:cli                      makes packages/cli/dist/trainyard-<version>.tgz and prints its path
  *   npm run pack:cli -- --out FOLDER      puts it there
  */
-import { execFile } from 'node:child_process';
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs, promisify } from 'node:util';
+import { parseArgs } from 'node:util';
+
+import { npmPack } from './lib/npm.mjs';
 
 const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
 const SCOPE = '@trainyard/';
@@ -26,7 +27,7 @@ try {
   for (const asset of ASSETS) await cp(join(ROOT, asset), join(folder, asset), { recursive: true });
   await cp(join(ROOT, 'packages/cli/bin'), join(folder, 'packages/cli/bin'), { recursive: true });
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(await manifestOf(manifests), null, 2)}\n`);
-  console.log(await pack(folder, out));
+  console.log(await npmPack(folder, out));
 } catch (error) {
   process.stderr.write(`pack-cli: ${error instanceof Error ? error.message : String(error)}\n`);
   process.exitCode = 1;
@@ -95,15 +96,4 @@ async function manifestOf(manifests) {
     dependencies: { ...dependencies, ...all('dependencies') },
     optionalDependencies: all('optionalDependencies'),
   };
-}
-
-/** @param {string} folder @param {string} out @returns {Promise<string>} path of the tarball */
-async function pack(folder, out) {
-  const { stdout } = await promisify(execFile)('npm', ['pack', folder, '--json', '--pack-destination', out], {
-    cwd: out,
-    maxBuffer: 16e6,
-    shell: process.platform === 'win32',
-  });
-  const [packed] = Object.values(JSON.parse(stdout));
-  return join(out, packed.filename);
 }

@@ -4,13 +4,13 @@
  *   npm run pack:sdk                      makes packages/sdk/dist/trainyard-sdk-<version>.tgz and prints its path
  *   npm run pack:sdk -- --out FOLDER      puts it there
  */
-import { execFile } from 'node:child_process';
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { parseArgs, promisify } from 'node:util';
+import { parseArgs } from 'node:util';
 
 import { clientTools } from './lib/client-tools.mjs';
+import { npmPack } from './lib/npm.mjs';
 import { writeSdkDeclarations } from './lib/sdk-declarations.mjs';
 
 const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
@@ -27,7 +27,7 @@ try {
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
   await build(folder, tools);
-  const tarball = await pack(folder, out);
+  const tarball = await npmPack(folder, out);
   await refuseFaults(folder, tarball, tools);
   console.log(tarball);
 } catch (error) {
@@ -68,16 +68,6 @@ async function build(folder, tools) {
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(published, null, 2)}\n`);
   await copyFile(join(SOURCE, 'README.md'), join(folder, 'README.md'));
   await copyFile(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
-}
-
-/** @param {string} folder @param {string} out @returns {Promise<string>} path of the tarball */
-async function pack(folder, out) {
-  const { stdout } = await promisify(execFile)('npm', ['pack', folder, '--json', '--pack-destination', out], {
-    cwd: out,
-    shell: process.platform === 'win32',
-  });
-  const [packed] = Object.values(JSON.parse(stdout));
-  return join(out, packed.filename);
 }
 
 /**

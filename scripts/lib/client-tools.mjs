@@ -1,10 +1,10 @@
-import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
 import { withFileLock } from './file-lock.mjs';
+import { npm } from './npm.mjs';
 
 /**
  * What builds the SDK's package and generates clients in the tests: 95 MB that the service has no use for, so they are installed where and when
@@ -51,15 +51,4 @@ export async function clientTools(root, log) {
     );
   }
   return createRequire(join(directory, 'package.json'));
-}
-
-/** @param {string} directory @param {string[]} args */
-async function npm(directory, args) {
-  const child = spawn('npm', args, { cwd: directory, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' });
-  /** @type {number | null} */
-  const code = await new Promise((settle, fail) => {
-    child.on('error', fail);
-    child.on('close', settle);
-  });
-  if (code !== 0) throw new Error(`npm ${args.join(' ')} failed (exit code ${code})`);
 }

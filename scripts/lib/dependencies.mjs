@@ -1,10 +1,10 @@
-import { execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-import { whatToDo } from './what-to-do.mjs';
+import { npm } from './npm.mjs';
 
 /** What we start runs on this major or a later one: type stripping without a flag, `node:sqlite`, zstd. */
 const REQUIRED_NODE_MAJOR = 24;
@@ -92,20 +92,6 @@ export async function installNode(root, log) {
       `Either run "npm rebuild node --ignore-scripts=false" where the npm registry can be reached, or install Node.js ${REQUIRED_NODE_MAJOR}.`,
     ].join('\n'),
   );
-}
-
-/** @param {string} root @param {string[]} args */
-async function npm(root, args) {
-  const child = spawn('npm', args, { cwd: root, stdio: ['ignore', 2, 'pipe'], shell: process.platform === 'win32' });
-  let errors = '';
-  child.stderr?.setEncoding('utf8').on('data', (text) => (errors += text));
-  /** @type {number | null} */
-  const code = await new Promise((settle, fail) => {
-    child.on('error', (error) => fail(new Error(`npm does not start (${error.message})`)));
-    child.on('close', settle);
-  });
-  if (code === 0) return;
-  throw new Error(`npm ${args[0]} failed: ${whatToDo(errors) ?? `exit code ${code}\n${errors.trim()}`}`);
 }
 
 /** @param {string} path */
