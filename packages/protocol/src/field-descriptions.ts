@@ -2,6 +2,7 @@ import type { ChatCompletionField } from './chat-completion.ts';
 import type { CompletionField } from './completion.ts';
 import type { LoraRequest } from './lora.ts';
 import type { CreateModelRequest, CreateTrainingJobRequest, LogTrajectoriesRequest } from './preview.ts';
+import { RESPONSES_CHAT_FIELDS } from './responses.ts';
 import type { CreateSftTrainingJobRequest, WireSftConfig, WireSftExperimentalConfig } from './sft.ts';
 import type { TokenizeRequest } from './tokenize.ts';
 import type { TrainingConfigField } from './training-config.ts';
@@ -267,33 +268,7 @@ function chatFields(...names: ChatCompletionField[]): Record<string, string> {
 export const FIELD_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ChatCompletionRequest: CHAT_FIELDS,
   CompletionRequest: COMPLETION_FIELDS,
-  ResponsesRequest: chatFields(
-    'model',
-    'temperature',
-    'top_p',
-    'tool_choice',
-    'parallel_tool_calls',
-    'stream',
-    'seed',
-    'stop',
-    'top_k',
-    'min_p',
-    'frequency_penalty',
-    'presence_penalty',
-    'repetition_penalty',
-    'logit_bias',
-    'ignore_eos',
-    'min_tokens',
-    'stop_token_ids',
-    'include_stop_str_in_output',
-    'skip_special_tokens',
-    'structured_outputs',
-    'chat_template_kwargs',
-    'thinking_token_budget',
-    'priority',
-    'request_id',
-    'cache_salt',
-  ),
+  ResponsesRequest: chatFields('model', 'tool_choice', ...RESPONSES_CHAT_FIELDS),
   TokenSampling: chatFields(
     'n',
     'min_tokens',

@@ -136,6 +136,7 @@ export {
   type ResponseInputItem,
   type ResponseOutputItem,
   type ResponsesRequest,
+  RESPONSES_CHAT_FIELDS,
   ResponsesRequestSchema,
   type ResponseStatus,
   type ResponseStreamError,

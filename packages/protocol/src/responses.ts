@@ -142,6 +142,34 @@ export const ResponsesRequestSchema = Type.Object(
 );
 export type ResponsesRequest = Static<typeof ResponsesRequestSchema>;
 
+/** Fields that mean the same in a chat. */
+export const RESPONSES_CHAT_FIELDS = [
+  'temperature',
+  'top_p',
+  'parallel_tool_calls',
+  'stream',
+  'seed',
+  'stop',
+  'top_k',
+  'min_p',
+  'frequency_penalty',
+  'presence_penalty',
+  'repetition_penalty',
+  'logit_bias',
+  'ignore_eos',
+  'min_tokens',
+  'stop_token_ids',
+  'include_stop_str_in_output',
+  'skip_special_tokens',
+  'structured_outputs',
+  'chat_template_kwargs',
+  'thinking_token_budget',
+  'priority',
+  'request_id',
+  'cache_salt',
+  'user',
+] as const satisfies readonly (keyof ResponsesRequest & keyof typeof chat)[];
+
 const StatusSchema = Type.Enum(['in_progress', 'completed', 'incomplete']);
 export type ResponseStatus = Static<typeof StatusSchema>;
 const ItemId = Type.String({ description: 'Unique; nothing is found under it later.' });

@@ -2,6 +2,7 @@ import {
   type ChatCompletionRequest,
   type ChatMessage,
   type ResponseInputItem,
+  RESPONSES_CHAT_FIELDS,
   type ResponsesRequest,
   ResponsesRequestSchema,
   type ResponseTool,
@@ -35,34 +36,6 @@ const REASONS: Readonly<Record<string, string>> = {
 const LOGPROBS = 'message.output_text.logprobs';
 const INCLUDABLE = [LOGPROBS, 'reasoning.encrypted_content'];
 
-/** Fields that mean the same in a chat. */
-const SHARED = [
-  'temperature',
-  'top_p',
-  'parallel_tool_calls',
-  'stream',
-  'seed',
-  'stop',
-  'top_k',
-  'min_p',
-  'frequency_penalty',
-  'presence_penalty',
-  'repetition_penalty',
-  'logit_bias',
-  'ignore_eos',
-  'min_tokens',
-  'stop_token_ids',
-  'include_stop_str_in_output',
-  'skip_special_tokens',
-  'structured_outputs',
-  'chat_template_kwargs',
-  'thinking_token_budget',
-  'priority',
-  'request_id',
-  'cache_salt',
-  'user',
-] as const satisfies readonly (keyof ResponsesRequest & keyof ChatCompletionRequest)[];
-
 /**
  * A request of this form as a chat.
  *
@@ -82,7 +55,9 @@ export function fromResponsesRequest(body: ResponsesRequest): ChatCompletionRequ
   const other = body.include?.find((name) => !INCLUDABLE.includes(name));
   if (other !== undefined)
     throw unsupported('include', `known here are ${INCLUDABLE.join(', ')}, got ${JSON.stringify(other)}`);
-  const shared = Object.fromEntries(SHARED.flatMap((name) => (body[name] === undefined ? [] : [[name, body[name]]])));
+  const shared = Object.fromEntries(
+    RESPONSES_CHAT_FIELDS.flatMap((name) => (body[name] === undefined ? [] : [[name, body[name]]])),
+  );
   const top = body.top_logprobs ?? 0;
   const { effort = null } = body.reasoning ?? {};
   return {
