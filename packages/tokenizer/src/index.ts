@@ -11,7 +11,7 @@ export {
   type SamplingChanges,
   type SamplingTrace,
 } from './choice-sampling.ts';
-export { isKept, KeptTokensWriter, readKeptTokens, type KeptTokens } from './kept-tokens.ts';
+export { isKept, KeptTokensWriter, lowerBound, readKeptTokens, type KeptTokens } from './kept-tokens.ts';
 export { splitterPatterns } from './splitters.ts';
 export type { StreamDecoder } from './stream-decoder.ts';
 export type { ContentFormat, ContentPart, TemplateMessage } from './template-message.ts';

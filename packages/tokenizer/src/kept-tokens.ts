@@ -77,6 +77,11 @@ export function readKeptTokens(
 
 /** Whether `id` is one of them. */
 export function isKept({ isComplement, ids }: KeptTokens, id: number): boolean {
+  return (ids[lowerBound(ids, id)] === id) !== isComplement;
+}
+
+/** First index of ascending ids whose id is at least `id`; their number when there is none. */
+export function lowerBound(ids: Int32Array, id: number): number {
   let low = 0;
   let high = ids.length;
   while (low < high) {
@@ -84,7 +89,7 @@ export function isKept({ isComplement, ids }: KeptTokens, id: number): boolean {
     if (ids[middle]! < id) low = middle + 1;
     else high = middle;
   }
-  return (ids[low] === id) !== isComplement;
+  return low;
 }
 
 function writeNumber(bytes: number[], value: number): void {

@@ -1,3 +1,5 @@
+import { lowerBound } from '@trainyard/tokenizer';
+
 import type { TokenRange } from './token-range.ts';
 
 /**
@@ -128,18 +130,6 @@ function mask({ isComplement, ids }: KeptSet, columns: TokenRange, offsets: Floa
     next = column + 1;
   }
   offsets.fill(MASKED, next);
-}
-
-/** First index whose id is at least `id`. */
-function lowerBound(ids: Int32Array, id: number): number {
-  let low = 0;
-  let high = ids.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (ids[middle]! < id) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 class ShiftReader {
