@@ -1,17 +1,13 @@
-import type { TokenMatcher } from '@trainyard/constraints';
-import type { SamplingChanges } from '@trainyard/tokenizer';
-import type { Backlog } from './backlog.ts';
+import { changesDistribution, type SamplingChanges } from '@trainyard/tokenizer';
 import type { BadWords } from './bad-words.ts';
-import type { BeamSearch } from './beam-search.ts';
-import type { ConstraintStart } from './constraint.ts';
 import type { EngineErrorCode } from './errors.ts';
 import type { EngineEvent, GenerateRequest, TokenFace, Usage } from './generate-request.ts';
 import type { RunnerAdapter } from './model-runner.ts';
 import { PromptScorer } from './prompt-logprobs.ts';
 import type { ReplyReader } from './reply-reader.ts';
-import { samplingChanges } from './sampling-tracer.ts';
+import type { RequestConstraint } from './reply-constraints.ts';
+import type { SequenceOwner } from './sequence.ts';
 import { StopStrings } from './stop-strings.ts';
-import type { TenantShare } from './tenant-share.ts';
 import type { ThinkingLimit } from './thinking-budget.ts';
 
 /** What is made once of a request and used by all its choices. */
@@ -33,17 +29,10 @@ export interface RequestParts {
   replyReader: ReplyReader | null;
 }
 
-/** What holds the replies of a request. */
-export interface RequestConstraint {
-  /** Closed with the request; choices go on from clones. */
-  readonly matcher: TokenMatcher;
-  readonly start: ConstraintStart;
-}
-
 /**
  * One request in flight and the only way its events go out: after `completed` or `failed` nothing more is sent.
  */
-export class ActiveRequest {
+export class ActiveRequest implements SequenceOwner {
   readonly request: GenerateRequest;
   readonly arrival: number;
   readonly promptIds: readonly number[];
@@ -74,14 +63,8 @@ export class ActiveRequest {
   readonly #emit: (event: EngineEvent) => void;
   /** Outputs of choices that overtook the one which scores the prompt; null when nothing need wait for that. */
   #behindScores: EngineEvent[] | null;
-  /** Set for a beam search, whose sequences are beams instead of choices. */
-  beamSearch: BeamSearch | null = null;
   /** Held from the admission of the first choice to the end. */
   adapter: RunnerAdapter | null = null;
-  /** The scheduler's, from the time it has the request. */
-  tenant: TenantShare | null = null;
-  /** What of it waits for a place; null before the scheduler has it and after its end. */
-  backlog: Backlog | null = null;
   /** Called once when the receiver is lost. */
   onReceiverLost: () => void = () => {};
   isPaused = false;
@@ -127,6 +110,9 @@ export class ActiveRequest {
 
   get id(): string {
     return this.request.requestId;
+  }
+  get tenant(): string {
+    return this.request.tenant;
   }
   /** null = the base model. */
   get adapterDigest(): string | null {
@@ -184,4 +170,28 @@ export class ActiveRequest {
       this.onReceiverLost();
     }
   }
+}
+
+/** What changes the distribution of the choices of a request; null: nothing does. */
+function samplingChanges(owner: ActiveRequest): SamplingChanges | null {
+  const { temperature, topP, topK, minP, repetitionPenalty, frequencyPenalty, presencePenalty } =
+    owner.request.sampling;
+  const isMasked =
+    owner.constraint !== null ||
+    owner.allowedIds !== null ||
+    owner.badWords !== null ||
+    owner.thinkingLimit !== null ||
+    owner.minTokens > 0;
+  const changes: SamplingChanges = {
+    isMasked,
+    logitBias: owner.logitBias,
+    repetitionPenalty,
+    frequencyPenalty,
+    presencePenalty,
+    temperature,
+    topP,
+    topK,
+    minP,
+  };
+  return changesDistribution(changes) ? changes : null;
 }

@@ -1,7 +1,6 @@
-import type { ActiveRequest } from './active-request.ts';
 import type { HeapItem } from './heap.ts';
 import { insertInOrder } from './in-order.ts';
-import type { Sequence } from './sequence.ts';
+import type { Sequence, SequenceOwner } from './sequence.ts';
 
 /**
  * What of one request waits for a place: sequences that were made (preempted ones, new beams), and choices that are not begun, which are made
@@ -9,7 +8,7 @@ import type { Sequence } from './sequence.ts';
  */
 export class Backlog implements HeapItem {
   heapPlace = -1;
-  readonly owner: ActiveRequest;
+  readonly owner: SequenceOwner;
   /** In order of their indices. */
   readonly #made: Sequence[] = [];
   readonly #numChoices: number;
@@ -17,7 +16,7 @@ export class Backlog implements HeapItem {
   #numBegun = 0;
 
   /** @param make the choice of an index below `numChoices`; asked once each, in order */
-  constructor(owner: ActiveRequest, numChoices: number, make: (index: number) => Sequence) {
+  constructor(owner: SequenceOwner, numChoices: number, make: (index: number) => Sequence) {
     this.owner = owner;
     this.#numChoices = numChoices;
     this.#make = make;

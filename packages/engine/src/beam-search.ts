@@ -1,8 +1,17 @@
 import type { ActiveRequest } from './active-request.ts';
-import { Beam } from './beam.ts';
-import type { BeamStep, RankedTokens } from './beam.ts';
 import type { EngineTokenizer } from './chat.ts';
-import type { LogprobWriter } from './logprobs.ts';
+import type { IdLogprob, LogprobWriter } from './logprobs.ts';
+import { Sequence } from './sequence.ts';
+
+/** The likeliest tokens after a beam, in order. */
+type RankedTokens = readonly IdLogprob[];
+
+/** How a beam came to its last token: what could have been taken there, and the way before. Beams share the ways they have in common. */
+interface BeamStep {
+  readonly taken: IdLogprob;
+  readonly ranked: RankedTokens;
+  readonly before: BeamStep | null;
+}
 
 /** A reply that a beam search has finished. */
 interface Hypothesis {
@@ -45,7 +54,7 @@ export class BeamSearch {
     this.#width = owner.request.n;
     this.#lengthPenalty = owner.request.beamSearch!.lengthPenalty;
     this.#tokenizer = tokenizer;
-    this.#live = [new Beam(owner, 0, null)];
+    this.#live = [new Beam(this, owner, 0, null)];
   }
 
   get liveBeams(): readonly Beam[] {
@@ -104,7 +113,7 @@ export class BeamSearch {
         heirs.set(beam, { place, ranked });
         return beam;
       }
-      const twin = new Beam(this.#owner, this.#numBeams++, beam);
+      const twin = new Beam(this, this.#owner, this.#numBeams++, beam);
       twin.extend(ranked[place]!, ranked);
       added.push(twin);
       return twin;
@@ -173,4 +182,39 @@ function logprobsOf(
     const count = numTop === -1 ? ranked.length : Math.min(numTop, ranked.length);
     return writer.entryOf(taken, ranked, count);
   });
+}
+
+/** One line of a beam search. */
+export class Beam extends Sequence {
+  declare readonly owner: ActiveRequest;
+  readonly search: BeamSearch;
+  /** Sum of its tokens' raw logprobs. */
+  score = 0;
+  lastStep: BeamStep | null = null;
+  /** What may come next; null until computed. */
+  ranked: RankedTokens | null = null;
+
+  constructor(search: BeamSearch, owner: ActiveRequest, index: number, parent: Beam | null) {
+    super(owner, index, parent === null ? owner.promptIds : [...parent.tokens]);
+    this.search = search;
+    if (parent === null) return;
+    this.score = parent.score;
+    this.lastStep = parent.lastStep;
+  }
+
+  /** Goes on by one of the ranked tokens. */
+  extend(taken: IdLogprob, ranked: RankedTokens): void {
+    this.append(taken.id);
+    this.score += taken.logprob;
+    this.lastStep = { taken, ranked, before: this.lastStep };
+    this.ranked = null;
+    this.isParked = false;
+  }
+
+  /** A search goes on with all its beams or not at all. */
+  override get round(): number {
+    return 0;
+  }
+
+  close(): void {}
 }

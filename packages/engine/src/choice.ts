@@ -11,6 +11,7 @@ import type { TokenAdjustments } from './token-adjustments.ts';
 
 /** One sampled choice: a sequence with its random numbers, its text, its penalties and its place in the constraint. */
 export class Choice extends Sequence {
+  declare readonly owner: ActiveRequest;
   readonly random: RandomStream;
   readonly stopDetector: StopDetector;
   readonly guide: ConstraintGuide | null;

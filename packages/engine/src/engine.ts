@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { ToolFormat } from '@trainyard/tokenizer';
 import type { ActiveRequest } from './active-request.ts';
 import { Adapters } from './adapters.ts';
-import { Beam } from './beam.ts';
+import { Beam } from './beam-search.ts';
 import type { EngineTemplate, EngineTokenizer, TemplateSandbox } from './chat.ts';
 import type { Choice } from './choice.ts';
 import { ChoiceSampler } from './choice-sampler.ts';
@@ -22,7 +22,6 @@ import type { PromptBorders } from './prompt.ts';
 import { SamplerBuffers } from './sampler.ts';
 import { Scheduler } from './scheduler.ts';
 import type { SchedulingPolicy, StepPlan } from './scheduler.ts';
-import type { Sequence } from './sequence.ts';
 
 export interface EngineParts {
   runner: ModelRunner;
@@ -59,14 +58,14 @@ export class Engine {
   readonly #constraints: ConstraintCompiler | null;
   readonly #clock: () => number;
   readonly #kv: KvCache;
-  readonly #scheduler: Scheduler;
+  readonly #scheduler: Scheduler<Choice | Beam>;
   readonly #adapters: Adapters;
   readonly #requests = new Map<string, ActiveRequest>();
   /** Of them, those that the next step ends, and why. */
   readonly #leaving = new Map<ActiveRequest, EngineError>();
   readonly #batch: StepBatch;
   /** Whose logits the batch's rows are; those of a prompt's position are scored, the others continued from. */
-  #rows: { sequence: Sequence; isPrompt: boolean }[] = [];
+  #rows: { sequence: Choice | Beam; isPrompt: boolean }[] = [];
   readonly #buffers: SamplerBuffers;
   readonly #logprobs: LogprobWriter;
   readonly #sampler: ChoiceSampler;
@@ -188,9 +187,9 @@ export class Engine {
     for (const { owner } of this.#scheduler.running()) unfinished.set(owner, (unfinished.get(owner) ?? 0) + 1);
     let numWaiting = 0;
     for (const active of this.#requests.values()) {
-      const { size } = active.backlog!;
-      numWaiting += size;
-      if (size > 0) unfinished.set(active, (unfinished.get(active) ?? 0) + size);
+      const count = this.#scheduler.numWaitingOf(active);
+      numWaiting += count;
+      if (count > 0) unfinished.set(active, (unfinished.get(active) ?? 0) + count);
     }
     assert.equal(numWaiting, this.#scheduler.numWaiting, 'waiting sequences');
     assert.equal(unfinished.size, this.#requests.size, 'every request has a sequence');
@@ -234,7 +233,7 @@ export class Engine {
   }
 
   /** Runs the plan. When the runner has fewer cells than the ledger believed, sequences give way until it fits. null = nothing ran. */
-  #decode(plan: StepPlan): Float32Array | null {
+  #decode(plan: StepPlan<Choice | Beam>): Float32Array | null {
     while (plan.entries.length > 0) {
       this.#fillBatch(plan);
       try {
@@ -252,7 +251,7 @@ export class Engine {
     return null;
   }
 
-  #fillBatch(plan: StepPlan): void {
+  #fillBatch(plan: StepPlan<Choice | Beam>): void {
     const batch = this.#batch;
     batch.clear(plan.entries[0]!.sequence.owner.adapter);
     batch.leavesCore = this.#constraints?.isCompiling ?? false;
@@ -269,7 +268,7 @@ export class Engine {
   }
 
   /** Books the computed tokens, then goes on from each row of logits. @returns tokens sampled */
-  #settle(plan: StepPlan, logits: Float32Array): number {
+  #settle(plan: StepPlan<Choice | Beam>, logits: Float32Array): number {
     const { vocabSize } = this.#runner;
     this.#totals.numSteps++;
     this.#totals.computedTokens += this.#batch.length;
@@ -284,7 +283,7 @@ export class Engine {
       try {
         if (isPrompt) this.#score(sequence.owner, row);
         else if (sequence instanceof Beam) this.#branch(sequence, row);
-        else this.#sample(sequence as Choice, row);
+        else this.#sample(sequence, row);
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
         this.#end(sequence.owner, error);
@@ -327,8 +326,7 @@ export class Engine {
 
   /** Gives a beam the likeliest tokens of its row; with the last beam of a round all go on. */
   #branch(beam: Beam, row: Float32Array): void {
-    const { owner } = beam;
-    const search = owner.beamSearch!;
+    const { owner, search } = beam;
     const turnover = search.receive(beam, rankTokens(row, search.numRanked, this.#buffers));
     if (turnover === null) return;
     this.#scheduler.refresh(owner); // beams that were preempted meanwhile can go on

@@ -1,6 +1,6 @@
 import { ActiveRequest } from './active-request.ts';
 import { BadWords } from './bad-words.ts';
-import { BeamSearch } from './beam-search.ts';
+import { type Beam, BeamSearch } from './beam-search.ts';
 import type { EngineTokenizer } from './chat.ts';
 import { Choice } from './choice.ts';
 import type { ConstraintCompiler } from './constraint.ts';
@@ -13,7 +13,6 @@ import { ReplyConstraints } from './reply-constraints.ts';
 import { createReplyReader } from './reply-reader.ts';
 import { REASONING_END, type ReplyTraits } from './reply-traits.ts';
 import type { SchedulingPolicy } from './scheduler.ts';
-import type { Sequence } from './sequence.ts';
 import { SubmissionQueue } from './submission-queue.ts';
 import type { ThinkingLimit } from './thinking-budget.ts';
 import { validateRequest } from './validate-request.ts';
@@ -33,7 +32,7 @@ export interface IntakeParts {
   limits: Pick<EngineLimits, 'maxRequests' | 'maxContextTokens' | 'maxChoices' | 'maxRunning'>;
   inFlight: ReadonlyMap<string, ActiveRequest>;
   /** Takes a request that is ready to run. @param make makes its sequence of an index below `numSequences`, once each */
-  admit: (active: ActiveRequest, numSequences: number, make: (index: number) => Sequence) => void;
+  admit: (active: ActiveRequest, numSequences: number, make: (index: number) => Choice | Beam) => void;
 }
 
 /**
@@ -243,7 +242,6 @@ export class Intake {
     active.isPaused = isPaused;
     if (isBeamSearch) {
       const search = new BeamSearch(active, tokenizer);
-      active.beamSearch = search;
       admit(active, search.liveBeams.length, (index) => search.liveBeams[index]!);
     } else admit(active, request.n, (index) => new Choice(active, index, tokenizer));
   }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { KvLedger } from './kv-ledger.ts';
+import { type CellAccount, KvLedger } from './kv-ledger.ts';
 import type { ModelRunner } from './model-runner.ts';
 import { commonPrefixLength, PrefixCache } from './prefix-cache.ts';
 import type { CacheEntry } from './prefix-cache.ts';
@@ -70,8 +70,8 @@ export class KvCache {
     return sequence.tokens.length - prefix.length + revived;
   }
 
-  /** Gives a waiting sequence a slot that holds the prefix. Evicts an entry for the slot if need be. */
-  open(sequence: Sequence, prefix: FoundPrefix): void {
+  /** Gives a waiting sequence a slot that holds the prefix. Evicts an entry for the slot if need be. @param account to which its cells are charged */
+  open(sequence: Sequence, prefix: FoundPrefix, account: CellAccount): void {
     let { slot: source, length } = prefix;
     if (prefix.entry !== null) this.#prefixes.touch(prefix.entry);
     if (this.#ledger.freeSlots === 0) {
@@ -81,7 +81,7 @@ export class KvCache {
       // The only entry left was the match itself: one slot cannot be both.
       if (victim === prefix.entry) [source, length] = [null, 0];
     }
-    const slot = this.#ledger.openSlot(sequence.owner.tenant!);
+    const slot = this.#ledger.openSlot(account);
     if (source !== null && length > 0) {
       this.#ledger.share(source, slot, length);
       this.#runner.share(source, slot, length);

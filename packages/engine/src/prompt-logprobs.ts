@@ -3,7 +3,6 @@ import { scanLogSumExp } from './logprobs.ts';
 import type { LogprobWriter } from './logprobs.ts';
 import { mostLikelyTokens } from './sampler.ts';
 import type { SamplerBuffers } from './sampler.ts';
-import type { Sequence } from './sequence.ts';
 import { countAtLeast } from './softmax.ts';
 
 /**
@@ -30,10 +29,6 @@ export class PromptScorer {
   }
   get isComplete(): boolean {
     return this.#entries.length === this.#promptIds.length;
-  }
-
-  isScoring(sequence: Sequence): boolean {
-    return sequence.index === 0 && !this.isComplete;
   }
 
   /** Reads the raw logits after the first `numScored + 1` prompt tokens. @throws {EngineError} engine.internal when they are not numbers */

@@ -1,9 +1,16 @@
-import type { RequestConstraint } from './active-request.ts';
+import type { TokenMatcher } from '@trainyard/constraints';
 import type { ConstraintCompiler, ConstraintStart } from './constraint.ts';
 import { EngineError } from './errors.ts';
 import type { GenerateRequest } from './generate-request.ts';
 import { forcedCallSchema } from './reply-reader.ts';
 import { REASONING_END, type ReplyTraits } from './reply-traits.ts';
+
+/** What holds the replies of a request. */
+export interface RequestConstraint {
+  /** Closed with the request; choices go on from clones. */
+  readonly matcher: TokenMatcher;
+  readonly start: ConstraintStart;
+}
 
 /** What holds the replies to a request: the request's own constraint, or what its choice of tools makes of it. */
 export class ReplyConstraints {

@@ -1,12 +1,4 @@
-import {
-  changesDistribution,
-  type ChoiceSampling,
-  type KeptTokens,
-  KeptTokensWriter,
-  MAX_TRACE_BYTES,
-  type SamplingChanges,
-} from '@trainyard/tokenizer';
-import type { ActiveRequest } from './active-request.ts';
+import { type ChoiceSampling, type KeptTokens, KeptTokensWriter, MAX_TRACE_BYTES } from '@trainyard/tokenizer';
 import { expNegative } from './softmax.ts';
 
 /** Remembers of each token of a choice which tokens could be drawn, and how likely it was among them. */
@@ -63,28 +55,4 @@ function keptOf(row: Float32Array, ids: Int32Array | null): KeptTokens | null {
   let at = 0;
   for (let id = 0; id < row.length; id++) if ((isKept[id] === 1) !== isComplement) told[at++] = id;
   return { isComplement, ids: told };
-}
-
-/** What changes the distribution of the choices of a request; null: nothing does. */
-export function samplingChanges(owner: ActiveRequest): SamplingChanges | null {
-  const { temperature, topP, topK, minP, repetitionPenalty, frequencyPenalty, presencePenalty } =
-    owner.request.sampling;
-  const isMasked =
-    owner.constraint !== null ||
-    owner.allowedIds !== null ||
-    owner.badWords !== null ||
-    owner.thinkingLimit !== null ||
-    owner.minTokens > 0;
-  const changes: SamplingChanges = {
-    isMasked,
-    logitBias: owner.logitBias,
-    repetitionPenalty,
-    frequencyPenalty,
-    presencePenalty,
-    temperature,
-    topP,
-    topK,
-    minP,
-  };
-  return changesDistribution(changes) ? changes : null;
 }

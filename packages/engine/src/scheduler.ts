@@ -1,18 +1,17 @@
 import assert from 'node:assert/strict';
-import type { ActiveRequest } from './active-request.ts';
 import { Backlog } from './backlog.ts';
 import type { EngineLimits } from './engine-limits.ts';
 import { Heap } from './heap.ts';
 import { insertInOrder } from './in-order.ts';
 import type { FoundPrefix, KvCache } from './kv-cache.ts';
 import { commonPrefixLength } from './prefix-cache.ts';
-import type { Sequence } from './sequence.ts';
+import type { Sequence, SequenceOwner } from './sequence.ts';
 import { compareTenants, GROWTH_RESERVE_TOKENS, TenantShare } from './tenant-share.ts';
 import { Turns } from './turns.ts';
 
 /** What one step computes: for each sequence its next `count` tokens, all under one adapter. Never empty. */
-export interface StepPlan {
-  entries: { sequence: Sequence; count: number }[];
+export interface StepPlan<S extends Sequence = Sequence> {
+  entries: { sequence: S; count: number }[];
 }
 
 /** `priority`: lower numbers first, and a more urgent request takes cells and slots from the tenant's less urgent ones. `fcfs`: in order of arrival. */
@@ -29,11 +28,15 @@ const MAX_BLOCKED_TENANTS = 16;
  * Running sequences take {@link Turns}. One that needs a cell when none is left takes it from the tenant that has most.
  *
  * A step looks at what runs and at what it admits, never at all that waits; adding, pausing and dropping a request are logarithmic.
+ *
+ * `S` is what the sequences are to its caller, who gets back what was added.
  */
-export class Scheduler {
+export class Scheduler<S extends Sequence = Sequence> {
   readonly #kv: KvCache;
   readonly #limits: EngineLimits & { batchTokens: number };
   readonly #tenants = new Map<string, TenantShare>();
+  /** Of each request that was added and not dropped. */
+  readonly #places = new Map<SequenceOwner, Place>();
   /** Tenants of which something could be admitted. */
   readonly #waiting = new Heap<TenantShare>(compareTenants);
   /** Tenants of which something runs. */
@@ -63,8 +66,12 @@ export class Scheduler {
   get numRunning(): number {
     return this.#numRunning;
   }
-  running(): Sequence[] {
-    return [...this.#running].flatMap((tenant) => tenant.running);
+  running(): S[] {
+    return [...this.#running].flatMap((tenant) => tenant.running as S[]);
+  }
+  /** Sequences of a request that wait, those that are not made yet included. */
+  numWaitingOf(owner: SequenceOwner): number {
+    return this.#places.get(owner)?.backlog?.size ?? 0;
   }
   /** True when a step would compute something: paused sequences do not count. */
   get hasWork(): boolean {
@@ -74,27 +81,28 @@ export class Scheduler {
   }
 
   /** @param make as in {@link Backlog} */
-  add(owner: ActiveRequest, numChoices: number, make: (index: number) => Sequence): void {
-    owner.tenant = this.#tenantOf(owner.request.tenant);
-    owner.backlog = new Backlog(owner, numChoices, make);
-    owner.tenant.numRequests++;
+  add(owner: SequenceOwner, numChoices: number, make: (index: number) => S): void {
+    const tenant = this.#tenantOf(owner.tenant);
+    this.#places.set(owner, { tenant, backlog: new Backlog(owner, numChoices, make) });
+    tenant.numRequests++;
     this.#numWaiting += numChoices;
     this.refresh(owner);
   }
 
   /** Sequences of a request that was added before. */
-  enqueue(sequences: readonly Sequence[]): void {
+  enqueue(sequences: readonly S[]): void {
     for (const sequence of sequences) {
-      sequence.owner.backlog!.add(sequence);
+      this.#backlogOf(sequence).add(sequence);
       this.#numWaiting++;
       this.refresh(sequence.owner);
     }
   }
 
   /** To be called when something may have changed about whether, or in what order, a request's sequences can be admitted. */
-  refresh({ backlog, tenant, isPaused, hasEnded }: ActiveRequest): void {
-    if (backlog === null || tenant === null) return;
-    if (backlog.isReady && !isPaused && !hasEnded) tenant.backlogs.place(backlog);
+  refresh(owner: SequenceOwner): void {
+    const { tenant, backlog = null } = this.#places.get(owner) ?? {};
+    if (tenant === undefined || backlog === null) return;
+    if (backlog.isReady && !owner.isPaused && !owner.hasEnded) tenant.backlogs.place(backlog);
     else tenant.backlogs.remove(backlog);
     this.#placeTenant(tenant);
   }
@@ -103,7 +111,7 @@ export class Scheduler {
   finish(sequence: Sequence, keepsCells: boolean): void {
     const { owner } = sequence;
     if (sequence.slot === null) {
-      owner.backlog!.take(sequence);
+      this.#backlogOf(sequence).take(sequence);
       this.#numWaiting--;
     } else this.#stopRunning(sequence);
     if (keepsCells) this.#kv.retain(sequence);
@@ -113,21 +121,23 @@ export class Scheduler {
   }
 
   /** Takes all sequences of an ended request out. */
-  drop(owner: ActiveRequest, keepsCells: boolean): void {
-    const { tenant, backlog } = owner;
-    if (tenant === null || backlog === null) return;
+  drop(owner: SequenceOwner, keepsCells: boolean): void {
+    const place = this.#places.get(owner);
+    if (place === undefined || place.backlog === null) return;
+    const { tenant, backlog } = place;
     this.#numWaiting -= backlog.size;
     for (const sequence of backlog.made) sequence.close();
     tenant.backlogs.remove(backlog);
-    owner.backlog = null;
+    place.backlog = null; // nothing of it is queued again
     tenant.numRequests--;
     for (const sequence of tenant.running.filter((other) => other.owner === owner)) this.finish(sequence, keepsCells);
+    this.#places.delete(owner);
     this.#placeTenant(tenant);
   }
 
   /** Moves waiting sequences to running. */
-  admit(): Sequence[] {
-    const admitted: Sequence[] = [];
+  admit(): S[] {
+    const admitted: S[] = [];
     const deferred: Backlog[] = [];
     const numDeferred = new Map<TenantShare, number>();
     const shares = this.#equalShares();
@@ -160,7 +170,7 @@ export class Scheduler {
         continue;
       }
       this.#start(sequence, prefix);
-      admitted.push(sequence);
+      admitted.push(sequence as S);
     }
     const asides = [...this.#aside];
     this.#aside.clear();
@@ -171,10 +181,10 @@ export class Scheduler {
 
   #start(sequence: Sequence, prefix: FoundPrefix): void {
     const { owner } = sequence;
-    const tenant = owner.tenant!;
-    owner.backlog!.take(sequence);
+    const tenant = this.#shareOf(sequence);
+    this.#backlogOf(sequence).take(sequence);
     this.#numWaiting--;
-    this.#kv.open(sequence, prefix);
+    this.#kv.open(sequence, prefix, tenant);
     this.prefixQueryTokens += sequence.tokens.length;
     this.prefixHitTokens += sequence.numComputed;
     insertInOrder(tenant.running, sequence);
@@ -251,10 +261,10 @@ export class Scheduler {
   }
 
   /** Chooses whose turn it is, their decode tokens and a bounded chunk of their prompts; cells are taken. */
-  plan(): StepPlan | null {
-    const group = this.#turns.next(this.#running);
+  plan(): StepPlan<S> | null {
+    const group = this.#turns.next(this.#running) as S[] | null;
     if (group === null) return null;
-    const plan: StepPlan = { entries: [] };
+    const plan: StepPlan<S> = { entries: [] };
     for (const sequence of group) if (sequence.numRemaining === 1) this.#take(sequence, 1, plan);
     const isDecoding = this.running().some((sequence) => sequence.isRunnable && sequence.numRemaining === 1);
     const { prefillTokens, prefillTokensWhileDecoding, batchTokens } = this.#limits;
@@ -278,14 +288,14 @@ export class Scheduler {
   #charge({ entries }: StepPlan): void {
     const tokens = new Map<TenantShare, number>();
     for (const { sequence, count } of entries) {
-      const tenant = sequence.owner.tenant!;
+      const tenant = this.#shareOf(sequence);
       tokens.set(tenant, (tokens.get(tenant) ?? 0) + count);
     }
     this.#turns.charge(tokens);
   }
 
   /** After the runner was short of cells: gives some up. @returns false when there is nothing to give up but the plan's last sequence */
-  yieldCells(plan: StepPlan): boolean {
+  yieldCells(plan: StepPlan<S>): boolean {
     if (this.#kv.evictAll()) return true;
     if (this.#numRunning < 2) return false;
     const victim = this.#whoGivesCells();
@@ -304,7 +314,7 @@ export class Scheduler {
       assert.equal(this.#running.has(tenant), running.length > 0, 'tenants that run something');
       assert.equal(tenant.heapPlace >= 0, tenant.backlogs.size > 0, 'tenants that wait for something');
       numRunning += running.length;
-      for (const { owner } of running) backlogs.add(owner.backlog!);
+      for (const { owner } of running) backlogs.add(this.#places.get(owner)!.backlog!);
       for (const backlog of tenant.backlogs.values()) backlogs.add(backlog);
     }
     for (const { made, size } of backlogs) {
@@ -327,7 +337,7 @@ export class Scheduler {
   #findPendingPrefix(sequence: Sequence, foundLength: number): Sequence['awaitedPrefix'] {
     let best: Sequence['awaitedPrefix'] = null;
     const { tokens, owner } = sequence;
-    for (const leader of owner.tenant!.running) {
+    for (const leader of this.#shareOf(sequence).running) {
       if (leader.numRemaining <= 1 || !leader.isRunnable || leader.owner.namespace !== owner.namespace) continue;
       const toBeat = best?.length ?? foundLength;
       const length = commonPrefixLength(tokens, leader.tokens, sequence.maxSharedTokens, toBeat);
@@ -337,7 +347,7 @@ export class Scheduler {
   }
 
   /** Plans up to `count` tokens of a sequence, preempting while no cell can be had. @returns the tokens planned */
-  #take(sequence: Sequence, count: number, plan: StepPlan): number {
+  #take(sequence: S, count: number, plan: StepPlan<S>): number {
     while (sequence.slot !== null && this.#kv.obtainableTokens === 0) {
       const victim = this.#whoGivesCells();
       this.#preempt(victim);
@@ -361,18 +371,26 @@ export class Scheduler {
   #preempt(victim: Sequence): void {
     this.#stopRunning(victim);
     this.#kv.release(victim);
-    victim.owner.backlog!.add(victim);
+    this.#backlogOf(victim).add(victim);
     this.#numWaiting++;
     this.numPreemptions++;
     this.refresh(victim.owner);
   }
 
   #stopRunning(sequence: Sequence): void {
-    const tenant = sequence.owner.tenant!;
+    const tenant = this.#shareOf(sequence);
     tenant.running.splice(tenant.running.indexOf(sequence), 1);
     this.#numRunning--;
     if (tenant.running.length === 0) this.#running.delete(tenant);
     this.#placeTenant(tenant);
+  }
+
+  #shareOf({ owner }: Sequence): TenantShare {
+    return this.#places.get(owner)!.tenant;
+  }
+
+  #backlogOf({ owner }: Sequence): Backlog {
+    return this.#places.get(owner)!.backlog!;
   }
 
   #placeTenant(tenant: TenantShare): void {
@@ -398,6 +416,13 @@ export class Scheduler {
     }
     this.#numTenantsAllowed = 2 * this.#tenants.size + 64;
   }
+}
+
+/** Where a request stands. */
+interface Place {
+  readonly tenant: TenantShare;
+  /** null while it is being dropped. */
+  backlog: Backlog | null;
 }
 
 /** What each tenant with work has a claim to. */

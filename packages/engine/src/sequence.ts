@@ -1,11 +1,29 @@
-import type { ActiveRequest } from './active-request.ts';
+/** What scheduler and cache know of the request that a sequence belongs to. */
+export interface SequenceOwner {
+  readonly tenant: string;
+  /** Prompts share memory only inside it. */
+  readonly namespace: string;
+  /** null = the base model. */
+  readonly adapterDigest: string | null;
+  /** Lower goes first. */
+  readonly priority: number;
+  /** Order of arrival, unique. */
+  readonly arrival: number;
+  /** See {@link Sequence.round}. */
+  readonly choicesPerRound: number;
+  readonly promptIds: readonly number[];
+  /** How far the prompt is scored; null when nobody asks for its logprobs. */
+  readonly promptScorer: { readonly numScored: number; readonly isComplete: boolean } | null;
+  readonly isPaused: boolean;
+  readonly hasEnded: boolean;
+}
 
 /**
  * One line of tokens being generated, as scheduler and cache see it. It owns its tokens; the KV cells are lent to it by slot and can be
  * taken back at any time (preemption): then `numComputed` falls to 0 and nothing else changes.
  */
 export abstract class Sequence {
-  readonly owner: ActiveRequest;
+  readonly owner: SequenceOwner;
   /** Unique inside its request. */
   readonly index: number;
   /** The request's own prompt array until the first sampled token: n choices of a long prompt cost one. */
@@ -21,7 +39,7 @@ export abstract class Sequence {
   /** All its tokens are computed and the next one is not decided yet: it may keep its cells and asks for none. */
   isParked = false;
 
-  constructor(owner: ActiveRequest, index: number, tokens: readonly number[]) {
+  constructor(owner: SequenceOwner, index: number, tokens: readonly number[]) {
     this.owner = owner;
     this.index = index;
     this.#tokens = tokens;
@@ -44,9 +62,12 @@ export abstract class Sequence {
   get isRunnable(): boolean {
     return !this.owner.isPaused && !this.isParked;
   }
-  /** Whether it scores the prompt: logits are wanted at each of its positions, and none may come from the cache before they were. */
+  /**
+   * Whether it scores the prompt, as the first of its request does: logits are wanted at each of its positions, and none may come from the cache
+   * before they were.
+   */
   get isScoringPrompt(): boolean {
-    return this.owner.promptScorer?.isScoring(this) ?? false;
+    return this.index === 0 && this.owner.promptScorer?.isComplete === false;
   }
   /** Leading tokens that may come from other sequences' cells; the last token never does. */
   get maxSharedTokens(): number {
