@@ -2,11 +2,11 @@
  * Milliseconds per sampled row at V = 49,152, and their share of a step of 32 sequences (F16 file, two cores: about 171 ms).
  * Run: node --conditions=@trainyard/source packages/engine/bench/sampler.ts
  */
-import { mostLikelyTokens, SamplerBuffers, sampleToken } from '../src/sampler.ts';
-import type { SamplingSettings } from '../src/sampler.ts';
-import { RandomStream } from '../src/random.ts';
-import { allow, createTokenMask, maskRow } from '../src/token-mask.ts';
-import type { TokenAdjustments } from '../src/token-adjustments.ts';
+import { mostLikelyTokens, SamplerBuffers, sampleToken } from '../src/sampling/sampler.ts';
+import type { SamplingSettings } from '../src/sampling/sampler.ts';
+import { RandomStream } from '../src/sampling/random.ts';
+import { allow, createTokenMask, maskRow } from '../src/sampling/token-mask.ts';
+import type { TokenAdjustments } from '../src/sampling/token-adjustments.ts';
 
 const V = 49_152;
 const NUM_ROWS = 32;

@@ -1,7 +1,7 @@
 /** What a burst costs, counted in work instead of seconds: the numbers hold on any machine. */
 import { ByteVocabulary, Tokenizer } from '@trainyard/tokenizer';
 import { expect, test } from 'vitest';
-import { Harness } from './engine-harness.ts';
+import { Harness } from './testing/engine-harness.ts';
 
 /** Counts the prompts it was given. */
 class CountingTokenizer extends Tokenizer {

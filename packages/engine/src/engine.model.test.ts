@@ -6,10 +6,10 @@ import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { testModel } from '../../../tests/support/model.ts';
 import { Engine } from './engine.ts';
-import { request, Transcript } from './engine-harness.ts';
-import type { RequestOptions } from './engine-harness.ts';
-import type { GenerateRequest } from './generate-request.ts';
-import { LlamaRunner } from './llama-runner.ts';
+import { request, Transcript } from './testing/engine-harness.ts';
+import type { RequestOptions } from './testing/engine-harness.ts';
+import type { GenerateRequest } from './contract/generate-request.ts';
+import { LlamaRunner } from './runner/llama-runner.ts';
 import { promptBorders } from './open-engine.ts';
 
 let model: LlamaModel;

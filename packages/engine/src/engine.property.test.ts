@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { DigitConstraints } from './digit-matcher.ts';
-import type { DigitSpec } from './digit-matcher.ts';
-import { Harness, request } from './engine-harness.ts';
-import type { RequestOptions, Transcript } from './engine-harness.ts';
-import type { GenerateRequest } from './generate-request.ts';
+import { DigitConstraints } from './testing/digit-matcher.ts';
+import type { DigitSpec } from './testing/digit-matcher.ts';
+import { Harness, request } from './testing/engine-harness.ts';
+import type { RequestOptions, Transcript } from './testing/engine-harness.ts';
+import type { GenerateRequest } from './contract/generate-request.ts';
 
 /** Answers of a request that has an engine with room for everything to itself. */
 function alone(asked: GenerateRequest): Transcript {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { EOS, Harness, mixedLogits, replying, request, SECOND_END, VOCAB_SIZE } from './engine-harness.ts';
-import { KvFullError } from './model-runner.ts';
+import { EOS, Harness, mixedLogits, replying, request, SECOND_END, VOCAB_SIZE } from './testing/engine-harness.ts';
+import { KvFullError } from './runner/model-runner.ts';
 
 const PROMPT = 'hello'; // 5 tokens
 

@@ -1,12 +1,13 @@
 export type { ConstraintSpec, TokenMatcher, WhitespaceOption } from '@trainyard/constraints';
 export { Engine } from './engine.ts';
 export type { EngineParts } from './engine.ts';
-export type { ChatInput, EngineTemplate, EngineTokenizer, RenderedChat, TemplateSandbox } from './chat.ts';
-export type { ConstraintCompiler } from './constraint.ts';
-export type { EngineLimits } from './engine-limits.ts';
-export type { EngineStats, StepReport } from './engine-stats.ts';
-export { EngineError } from './errors.ts';
-export type { EngineErrorCode } from './errors.ts';
+export type { EngineTokenizer } from './contract/engine-tokenizer.ts';
+export type { ChatInput, EngineTemplate, RenderedChat, TemplateSandbox } from './prompt/chat.ts';
+export type { ConstraintCompiler } from './reply/constraint.ts';
+export type { EngineLimits } from './batching/engine-limits.ts';
+export type { EngineStats, StepReport } from './contract/engine-stats.ts';
+export { EngineError } from './contract/errors.ts';
+export type { EngineErrorCode } from './contract/errors.ts';
 export type {
   AdapterRef,
   ChatPrompt,
@@ -24,19 +25,15 @@ export type {
   TokenLogprob,
   TopLogprob,
   Usage,
-} from './generate-request.ts';
+} from './contract/generate-request.ts';
 export type { ChoiceSampling, ParsedReply, ReplyDelta, ToolCallDelta, ToolDescription } from '@trainyard/tokenizer';
-export { KvFullError, StepBatch } from './model-runner.ts';
-export type { ModelRunner, RunnerAdapter } from './model-runner.ts';
-export { LlamaRunner } from './llama-runner.ts';
-export { ScriptedRunner } from './scripted-runner.ts';
-export type { LogitsScript, ScriptedRunnerOptions } from './scripted-runner.ts';
-export { openScriptedEngine } from './scripted-engine.ts';
-export type { ScriptedContext, ScriptedEngine, ScriptedEngineOptions, ScriptedModel } from './scripted-engine.ts';
-export type { PromptBorders } from './prompt.ts';
-export { REQUEST_LIMITS } from './request-limits.ts';
-export type { SchedulingPolicy } from './scheduler.ts';
+export { KvFullError, StepBatch } from './runner/model-runner.ts';
+export type { ModelRunner, RunnerAdapter } from './runner/model-runner.ts';
+export { LlamaRunner } from './runner/llama-runner.ts';
+export type { PromptBorders } from './prompt/prompt.ts';
+export { REQUEST_LIMITS } from './contract/request-limits.ts';
+export type { SchedulingPolicy } from './contract/scheduling-policy.ts';
 export { openEngine } from './open-engine.ts';
 export type { OpenedEngine, OpenEngineOptions, ServedModel, TokenizerFacts } from './open-engine.ts';
-export { TextCodec } from './text-codec.ts';
-export type { TokenizeInput } from './text-codec.ts';
+export { TextCodec } from './prompt/text-codec.ts';
+export type { TokenizeInput } from './prompt/text-codec.ts';

@@ -1,13 +1,13 @@
 import { LlamaModel } from '@trainyard/native';
 import { ChatTemplate, Tokenizer, type ToolFormat } from '@trainyard/tokenizer';
 import { Engine } from './engine.ts';
-import { LlamaRunner } from './llama-runner.ts';
-import { openConstraints } from './open-constraints.ts';
-import type { PromptBorders } from './prompt.ts';
-import { requestTemplates } from './request-templates.ts';
-import type { SchedulingPolicy } from './scheduler.ts';
-import { servedModelPath } from './served-model.ts';
-import { TextCodec } from './text-codec.ts';
+import { LlamaRunner } from './runner/llama-runner.ts';
+import { openConstraints } from './reply/open-constraints.ts';
+import type { PromptBorders } from './prompt/prompt.ts';
+import { requestTemplates } from './prompt/request-templates.ts';
+import type { SchedulingPolicy } from './contract/scheduling-policy.ts';
+import { servedModelPath } from './runner/served-model.ts';
+import { TextCodec } from './prompt/text-codec.ts';
 
 /** Tokens of one llama.cpp batch: more than any step plans, so that it is never the limit. */
 const BATCH_TOKENS = 1024;

@@ -6,12 +6,10 @@ import {
   type EngineEvent,
   type EngineStats,
   type GenerateRequest,
-  openScriptedEngine,
-  type ScriptedEngine,
-  type ScriptedEngineOptions,
   type TokenizeInput,
   type TokenizerFacts,
 } from '@trainyard/engine';
+import { openScriptedEngine, type ScriptedEngine, type ScriptedEngineOptions } from '@trainyard/engine/testing';
 
 import type { InferenceBackend, Tokenized } from '../backends.ts';
 import { BackendFailure } from '../http-faults.ts';

@@ -1,4 +1,4 @@
-import type { ScriptedEngineOptions } from '@trainyard/engine';
+import type { ScriptedEngineOptions } from '@trainyard/engine/testing';
 import type { ChatCompletion, ErrorBody } from '@trainyard/protocol';
 
 import { ScriptedEngineInference } from './scripted-engine.ts';

@@ -1,0 +1,44 @@
+import type { ModelRunner } from '../runner/model-runner.ts';
+import { REQUEST_LIMITS } from '../contract/request-limits.ts';
+
+export interface EngineLimits {
+  /** Longest sequence, prompt and reply together. Default: what the runner's model and memory allow. */
+  maxContextTokens: number;
+  /** Choices computed side by side. Default: the runner's sequences (each needs one, and so does a cache entry). */
+  maxRunning: number;
+  /** Requests in flight, running ones included. Default 2048. */
+  maxRequests: number;
+  /** Choices of one request. Default {@link maxRunning}: more could not be computed side by side. */
+  maxChoices: number;
+  /** Cells kept for finished sequences. Default a quarter of the capacity: attention over a unified cache reaches up to the highest used cell. */
+  maxCachedTokens: number;
+  /** Prompt tokens of one step while nothing is decoding. Default 512. */
+  prefillTokens: number;
+  /** Prompt tokens of one step while replies are being decoded, so that streams do not stall. Default 128. */
+  prefillTokensWhileDecoding: number;
+  /** Prompt tokens of one step that are scored for prompt logprobs: each holds a row of logits. Default 64 (13 MB at V = 49,152). */
+  promptLogprobRows: number;
+  /** Memory for adapters; those in use do not count as droppable. Default 1 GiB. */
+  maxAdapterBytes: number;
+}
+
+/** Fills in the defaults and keeps every limit inside what the runner can do. */
+export function resolveEngineLimits(input: Partial<EngineLimits>, runner: ModelRunner): EngineLimits {
+  const largestContext = Math.min(runner.contextLength, runner.capacityTokens);
+  const upTo = (limit: number, value: number): number => Math.max(1, Math.min(limit, Math.floor(value)));
+  const maxRunning = upTo(Math.min(runner.maxSequences, runner.batchTokens), input.maxRunning ?? runner.maxSequences);
+  return {
+    maxContextTokens: upTo(largestContext, input.maxContextTokens ?? largestContext),
+    maxRunning,
+    maxChoices: upTo(REQUEST_LIMITS.choices, input.maxChoices ?? maxRunning),
+    maxRequests: Math.max(1, input.maxRequests ?? 2048),
+    maxCachedTokens: Math.max(
+      0,
+      Math.min(runner.capacityTokens, Math.floor(input.maxCachedTokens ?? runner.capacityTokens / 4)),
+    ),
+    prefillTokens: upTo(runner.batchTokens, input.prefillTokens ?? 512),
+    prefillTokensWhileDecoding: upTo(runner.batchTokens, input.prefillTokensWhileDecoding ?? 128),
+    promptLogprobRows: upTo(runner.batchTokens, input.promptLogprobRows ?? 64),
+    maxAdapterBytes: Math.max(0, input.maxAdapterBytes ?? 2 ** 30),
+  };
+}

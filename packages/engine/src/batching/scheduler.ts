@@ -1,0 +1,429 @@
+import assert from 'node:assert/strict';
+import { Backlog } from './backlog.ts';
+import type { EngineLimits } from './engine-limits.ts';
+import { Heap } from './heap.ts';
+import { insertInOrder } from './in-order.ts';
+import type { FoundPrefix, KvCache } from './kv-cache.ts';
+import { commonPrefixLength } from './prefix-cache.ts';
+import type { Sequence, SequenceOwner } from './sequence.ts';
+import { compareTenants, GROWTH_RESERVE_TOKENS, TenantShare } from './tenant-share.ts';
+import { Turns } from './turns.ts';
+
+/** What one step computes: for each sequence its next `count` tokens, all under one adapter. Never empty. */
+export interface StepPlan<S extends Sequence = Sequence> {
+  entries: { sequence: S; count: number }[];
+}
+
+/** So many tenants whose next prompt finds no room are looked past in one step, for others that need less. */
+const MAX_BLOCKED_TENANTS = 16;
+
+/**
+ * Who runs next. Admission is fair by tenant, then by request, then by choice: the tenant with the fewest running sequences goes first, and of
+ * its requests the one that {@link compareBacklogs} says. A tenant that has less than an equal part of the slots and cells takes what it lacks
+ * of that part from those that have more; inside a tenant, the first choices of a request take from further ones of others, and urgent requests from less urgent ones.
+ *
+ * Running sequences take {@link Turns}. One that needs a cell when none is left takes it from the tenant that has most.
+ *
+ * A step looks at what runs and at what it admits, never at all that waits; adding, pausing and dropping a request are logarithmic.
+ *
+ * `S` is what the sequences are to its caller, who gets back what was added.
+ */
+export class Scheduler<S extends Sequence = Sequence> {
+  readonly #kv: KvCache;
+  readonly #limits: EngineLimits & { batchTokens: number };
+  readonly #tenants = new Map<string, TenantShare>();
+  /** Of each request that was added and not dropped. */
+  readonly #places = new Map<SequenceOwner, Place>();
+  /** Tenants of which something could be admitted. */
+  readonly #waiting = new Heap<TenantShare>(compareTenants);
+  /** Tenants of which something runs. */
+  readonly #running = new Set<TenantShare>();
+  /** Of those, the ones that this step looks at no further. */
+  readonly #aside = new Set<TenantShare>();
+  readonly #turns = new Turns();
+  #numRunning = 0;
+  #numWaiting = 0;
+  #numAdmissions = 0;
+  #numTenantsAllowed = 64;
+  numPreemptions = 0;
+  prefixHitTokens = 0;
+  prefixQueryTokens = 0;
+  /** Requests and sequences that admission has looked at, in all: what a burst costs, in steps instead of seconds. */
+  numLooks = 0;
+
+  constructor(kv: KvCache, limits: EngineLimits & { batchTokens: number }) {
+    this.#kv = kv;
+    this.#limits = limits;
+  }
+
+  /** Sequences that wait, those that are not made yet included. */
+  get numWaiting(): number {
+    return this.#numWaiting;
+  }
+  get numRunning(): number {
+    return this.#numRunning;
+  }
+  running(): S[] {
+    return [...this.#running].flatMap((tenant) => tenant.running as S[]);
+  }
+  /** Sequences of a request that wait, those that are not made yet included. */
+  numWaitingOf(owner: SequenceOwner): number {
+    return this.#places.get(owner)?.backlog?.size ?? 0;
+  }
+  /** True when a step would compute something: paused sequences do not count. */
+  get hasWork(): boolean {
+    if (this.#waiting.size > 0) return true;
+    for (const tenant of this.#running) if (tenant.running.some(({ isRunnable }) => isRunnable)) return true;
+    return false;
+  }
+
+  /** @param make as in {@link Backlog} */
+  add(owner: SequenceOwner, numChoices: number, make: (index: number) => S): void {
+    const tenant = this.#tenantOf(owner.tenant);
+    this.#places.set(owner, { tenant, backlog: new Backlog(owner, numChoices, make) });
+    tenant.numRequests++;
+    this.#numWaiting += numChoices;
+    this.refresh(owner);
+  }
+
+  /** Sequences of a request that was added before. */
+  enqueue(sequences: readonly S[]): void {
+    for (const sequence of sequences) {
+      this.#backlogOf(sequence).add(sequence);
+      this.#numWaiting++;
+      this.refresh(sequence.owner);
+    }
+  }
+
+  /** To be called when something may have changed about whether, or in what order, a request's sequences can be admitted. */
+  refresh(owner: SequenceOwner): void {
+    const { tenant, backlog = null } = this.#places.get(owner) ?? {};
+    if (tenant === undefined || backlog === null) return;
+    if (backlog.isReady && !owner.isPaused && !owner.hasEnded) tenant.backlogs.place(backlog);
+    else tenant.backlogs.remove(backlog);
+    this.#placeTenant(tenant);
+  }
+
+  /** Takes an ended sequence out. @param keepsCells as a cache entry */
+  finish(sequence: Sequence, keepsCells: boolean): void {
+    const { owner } = sequence;
+    if (sequence.slot === null) {
+      this.#backlogOf(sequence).take(sequence);
+      this.#numWaiting--;
+    } else this.#stopRunning(sequence);
+    if (keepsCells) this.#kv.retain(sequence);
+    else this.#kv.release(sequence);
+    sequence.close();
+    this.refresh(owner);
+  }
+
+  /** Takes all sequences of an ended request out. */
+  drop(owner: SequenceOwner, keepsCells: boolean): void {
+    const place = this.#places.get(owner);
+    if (place === undefined || place.backlog === null) return;
+    const { tenant, backlog } = place;
+    this.#numWaiting -= backlog.size;
+    for (const sequence of backlog.made) sequence.close();
+    tenant.backlogs.remove(backlog);
+    place.backlog = null; // nothing of it is queued again
+    tenant.numRequests--;
+    for (const sequence of tenant.running.filter((other) => other.owner === owner)) this.finish(sequence, keepsCells);
+    this.#places.delete(owner);
+    this.#placeTenant(tenant);
+  }
+
+  /** Moves waiting sequences to running. */
+  admit(): S[] {
+    const admitted: S[] = [];
+    const deferred: Backlog[] = [];
+    const numDeferred = new Map<TenantShare, number>();
+    const shares = this.#equalShares();
+    let numBlocked = 0;
+    let lacksCells = false;
+    for (let tenant = this.#waiting.top; tenant !== undefined; tenant = this.#waiting.top) {
+      // Where a prompt waits for cells, those that have some sequences already wait with it; or it would wait for ever.
+      if (numBlocked > MAX_BLOCKED_TENANTS || (lacksCells && tenant.running.length > 0)) break;
+      this.numLooks++;
+      const backlog = tenant.backlogs.top!;
+      const sequence = backlog.next;
+      const found = this.#awaitsPrefix(sequence) ? null : this.#kv.findPrefix(sequence, tenant.running);
+      if (found !== null) sequence.awaitedPrefix = this.#findPendingPrefix(sequence, found.length);
+      if (found === null || sequence.awaitedPrefix !== null) {
+        const count = (numDeferred.get(tenant) ?? 0) + backlog.size;
+        numDeferred.set(tenant, count);
+        deferred.push(backlog);
+        tenant.backlogs.remove(backlog);
+        // Those that wait for a prefix will want the slots that are free now; looking further would be in vain.
+        if (tenant.running.length + count >= this.#limits.maxRunning) this.#aside.add(tenant);
+        this.#placeTenant(tenant);
+        continue;
+      }
+      const prefix = this.#makeRoom(tenant, sequence, found, shares);
+      if (prefix === null) {
+        numBlocked++;
+        lacksCells ||= this.#numRunning < this.#limits.maxRunning;
+        this.#aside.add(tenant);
+        this.#placeTenant(tenant);
+        continue;
+      }
+      this.#start(sequence, prefix);
+      admitted.push(sequence as S);
+    }
+    const asides = [...this.#aside];
+    this.#aside.clear();
+    for (const tenant of asides) this.#placeTenant(tenant);
+    for (const { owner } of deferred) this.refresh(owner);
+    return admitted;
+  }
+
+  #start(sequence: Sequence, prefix: FoundPrefix): void {
+    const { owner } = sequence;
+    const tenant = this.#shareOf(sequence);
+    this.#backlogOf(sequence).take(sequence);
+    this.#numWaiting--;
+    this.#kv.open(sequence, prefix, tenant);
+    this.prefixQueryTokens += sequence.tokens.length;
+    this.prefixHitTokens += sequence.numComputed;
+    insertInOrder(tenant.running, sequence);
+    this.#running.add(tenant);
+    this.#numRunning++;
+    tenant.lastAdmission = ++this.#numAdmissions;
+    this.refresh(owner);
+  }
+
+  /** Sees to it that slot and cells suffice for a waiting sequence; others give way. @returns its prefix then, or null */
+  #makeRoom(tenant: TenantShare, sequence: Sequence, found: FoundPrefix, shares: Shares): FoundPrefix | null {
+    let prefix = found;
+    for (;;) {
+      const neededTokens = this.#kv.cellsNeeded(sequence, prefix);
+      const hasSlot = this.#numRunning < this.#limits.maxRunning;
+      if (hasSlot && this.#claimedTokens() + neededTokens <= this.#kv.obtainableTokens) return prefix;
+      const victim =
+        this.#donorOf(tenant, hasSlot ? neededTokens : null, shares)?.lastToKeep ?? this.#lessUrgent(tenant, sequence);
+      if (victim === undefined) return null;
+      this.#preempt(victim);
+      prefix = this.#kv.findPrefix(sequence, tenant.running);
+    }
+  }
+
+  /** Cells that the running sequences will want besides those they have. */
+  #claimedTokens(): number {
+    let claimed = 0;
+    for (const tenant of this.#running) claimed += tenant.claimedTokens - tenant.liveCells;
+    return claimed;
+  }
+
+  /** The tenant furthest above its equal part, for one that stays within its own. @param neededTokens null = it lacks a slot */
+  #donorOf(tenant: TenantShare, neededTokens: number | null, shares: Shares): TenantShare | undefined {
+    const amountOf = (of: TenantShare): number => (neededTokens === null ? of.running.length : of.claimedTokens);
+    const share = neededTokens === null ? shares.slots : shares.tokens;
+    const wanted = neededTokens === null ? 1 : neededTokens + GROWTH_RESERVE_TOKENS;
+    if (amountOf(tenant) + wanted > share) return undefined;
+    return this.#largest(amountOf, share);
+  }
+
+  /** The tenant with running sequences that has most, if that is above the limit. */
+  #largest(amountOf: (tenant: TenantShare) => number, limit = -1): TenantShare | undefined {
+    let largest: TenantShare | undefined;
+    let most = limit;
+    for (const tenant of this.#running) {
+      const amount = amountOf(tenant);
+      if (amount > most) [largest, most] = [tenant, amount];
+    }
+    return largest;
+  }
+
+  /** Who gives way to a sequence of the same tenant. */
+  #lessUrgent(tenant: TenantShare, sequence: Sequence): Sequence | undefined {
+    // A stream nobody reads must not keep everybody else waiting once nothing else runs.
+    if (!tenant.running.some(({ isRunnable }) => isRunnable)) {
+      const isAlone = [...this.#running].every(({ running }) => !running.some(({ isRunnable }) => isRunnable));
+      return tenant.lastToKeep ?? (isAlone ? this.#largest(({ running }) => running.length)?.lastToKeep : undefined);
+    }
+    const last = tenant.running.at(-1)!;
+    const { priority } = sequence.owner;
+    const isLess = last.owner.priority > priority || (last.owner.priority === priority && last.round > sequence.round);
+    return isLess ? last : undefined;
+  }
+
+  /** An equal part of slots and cells for each tenant that has work. */
+  #equalShares(): Shares {
+    let numTenants = this.#waiting.size;
+    for (const tenant of this.#running) if (tenant.backlogs.size === 0) numTenants++;
+    const count = Math.max(1, numTenants);
+    return {
+      slots: Math.max(1, Math.floor(this.#limits.maxRunning / count)),
+      tokens: Math.floor(this.#kv.capacityTokens / count),
+    };
+  }
+
+  /** Chooses whose turn it is, their decode tokens and a bounded chunk of their prompts; cells are taken. */
+  plan(): StepPlan<S> | null {
+    const group = this.#turns.next(this.#running) as S[] | null;
+    if (group === null) return null;
+    const plan: StepPlan<S> = { entries: [] };
+    for (const sequence of group) if (sequence.numRemaining === 1) this.#take(sequence, 1, plan);
+    const isDecoding = this.running().some((sequence) => sequence.isRunnable && sequence.numRemaining === 1);
+    const { prefillTokens, prefillTokensWhileDecoding, batchTokens } = this.#limits;
+    let budget = Math.min(isDecoding ? prefillTokensWhileDecoding : prefillTokens, batchTokens - plan.entries.length);
+    let rowBudget = this.#limits.promptLogprobRows;
+    for (const sequence of group) {
+      if (budget <= 0) break;
+      if (sequence.slot === null || sequence.numRemaining === 1) continue;
+      const isScoring = sequence.isScoringPrompt;
+      const count = Math.min(budget, sequence.numRemaining, isScoring ? rowBudget : Infinity);
+      if (count === 0) continue;
+      const taken = this.#take(sequence, count, plan);
+      budget -= taken;
+      if (isScoring) rowBudget -= taken;
+    }
+    if (plan.entries.length === 0) return null;
+    this.#charge(plan);
+    return plan;
+  }
+
+  #charge({ entries }: StepPlan): void {
+    const tokens = new Map<TenantShare, number>();
+    for (const { sequence, count } of entries) {
+      const tenant = this.#shareOf(sequence);
+      tokens.set(tenant, (tokens.get(tenant) ?? 0) + count);
+    }
+    this.#turns.charge(tokens);
+  }
+
+  /** After the runner was short of cells: gives some up. @returns false when there is nothing to give up but the plan's last sequence */
+  yieldCells(plan: StepPlan<S>): boolean {
+    if (this.#kv.evictAll()) return true;
+    if (this.#numRunning < 2) return false;
+    const victim = this.#whoGivesCells();
+    this.#preempt(victim);
+    plan.entries = plan.entries.filter(({ sequence }) => sequence !== victim);
+    return true;
+  }
+
+  checkIntegrity(): void {
+    let [numRunning, numWaiting] = [0, 0];
+    const backlogs = new Set<Backlog>();
+    for (const tenant of this.#tenants.values()) {
+      const { running } = tenant;
+      for (let i = 1; i < running.length; i++)
+        assert(running[i - 1]!.compare(running[i]!) < 0, 'sequences are in order');
+      assert.equal(this.#running.has(tenant), running.length > 0, 'tenants that run something');
+      assert.equal(tenant.heapPlace >= 0, tenant.backlogs.size > 0, 'tenants that wait for something');
+      numRunning += running.length;
+      for (const { owner } of running) backlogs.add(this.#places.get(owner)!.backlog!);
+      for (const backlog of tenant.backlogs.values()) backlogs.add(backlog);
+    }
+    for (const { made, size } of backlogs) {
+      numWaiting += size;
+      for (const { slot, numComputed } of made)
+        assert(slot === null && numComputed === 0, 'a waiting sequence holds no cells');
+    }
+    assert.equal(numRunning, this.#numRunning, 'running sequences');
+    assert(numWaiting <= this.#numWaiting, 'waiting sequences'); // paused requests are in no queue
+    this.#kv.checkIntegrity(this.running());
+  }
+
+  #awaitsPrefix({ awaitedPrefix }: Sequence): boolean {
+    if (awaitedPrefix === null) return false;
+    const { leader, length } = awaitedPrefix;
+    return leader.slot !== null && leader.isRunnable && leader.numComputed < length;
+  }
+
+  /** A running sequence that is about to compute a longer common prefix than the one found. */
+  #findPendingPrefix(sequence: Sequence, foundLength: number): Sequence['awaitedPrefix'] {
+    let best: Sequence['awaitedPrefix'] = null;
+    const { tokens, owner } = sequence;
+    for (const leader of this.#shareOf(sequence).running) {
+      if (leader.numRemaining <= 1 || !leader.isRunnable || leader.owner.namespace !== owner.namespace) continue;
+      const toBeat = best?.length ?? foundLength;
+      const length = commonPrefixLength(tokens, leader.tokens, sequence.maxSharedTokens, toBeat);
+      if (length > toBeat) best = { leader, length };
+    }
+    return best;
+  }
+
+  /** Plans up to `count` tokens of a sequence, preempting while no cell can be had. @returns the tokens planned */
+  #take(sequence: S, count: number, plan: StepPlan<S>): number {
+    while (sequence.slot !== null && this.#kv.obtainableTokens === 0) {
+      const victim = this.#whoGivesCells();
+      this.#preempt(victim);
+      plan.entries = plan.entries.filter((entry) => entry.sequence !== victim);
+    }
+    if (sequence.slot === null) return 0;
+    const taken = Math.min(count, this.#kv.obtainableTokens);
+    this.#kv.grow(sequence, taken);
+    plan.entries.push({ sequence, count: taken });
+    return taken;
+  }
+
+  /** Streams nobody reads go first, then the last of the tenant that has most. */
+  #whoGivesCells(): Sequence {
+    const pausedOf = ({ running }: TenantShare): number => running.filter(({ isRunnable }) => !isRunnable).length;
+    const tenant = this.#largest(pausedOf, 0) ?? this.#largest(({ claimedTokens }) => claimedTokens);
+    return tenant!.lastToKeep!;
+  }
+
+  /** Takes the cells of a running sequence; its tokens, text and random numbers stay, and it waits to be computed again. */
+  #preempt(victim: Sequence): void {
+    this.#stopRunning(victim);
+    this.#kv.release(victim);
+    this.#backlogOf(victim).add(victim);
+    this.#numWaiting++;
+    this.numPreemptions++;
+    this.refresh(victim.owner);
+  }
+
+  #stopRunning(sequence: Sequence): void {
+    const tenant = this.#shareOf(sequence);
+    tenant.running.splice(tenant.running.indexOf(sequence), 1);
+    this.#numRunning--;
+    if (tenant.running.length === 0) this.#running.delete(tenant);
+    this.#placeTenant(tenant);
+  }
+
+  #shareOf({ owner }: Sequence): TenantShare {
+    return this.#places.get(owner)!.tenant;
+  }
+
+  #backlogOf({ owner }: Sequence): Backlog {
+    return this.#places.get(owner)!.backlog!;
+  }
+
+  #placeTenant(tenant: TenantShare): void {
+    if (tenant.backlogs.size > 0 && !this.#aside.has(tenant)) this.#waiting.place(tenant);
+    else this.#waiting.remove(tenant);
+  }
+
+  #tenantOf(name: string): TenantShare {
+    let tenant = this.#tenants.get(name);
+    if (tenant !== undefined) return tenant;
+    this.#forgetIdleTenants();
+    tenant = new TenantShare(name, this.#turns.startingTime);
+    this.#tenants.set(name, tenant);
+    return tenant;
+  }
+
+  /** Looks at all of them only after their number has doubled. */
+  #forgetIdleTenants(): void {
+    if (this.#tenants.size < this.#numTenantsAllowed) return;
+    for (const [name, tenant] of this.#tenants) {
+      const isIdle = !tenant.hasWork && tenant.numRequests === 0 && tenant.heldCells === 0;
+      if (isIdle && this.#turns.isForgotten(tenant)) this.#tenants.delete(name);
+    }
+    this.#numTenantsAllowed = 2 * this.#tenants.size + 64;
+  }
+}
+
+/** Where a request stands. */
+interface Place {
+  readonly tenant: TenantShare;
+  /** null while it is being dropped. */
+  backlog: Backlog | null;
+}
+
+/** What each tenant with work has a claim to. */
+interface Shares {
+  slots: number;
+  tokens: number;
+}

@@ -1,0 +1,153 @@
+import type { ConstraintSpec } from '@trainyard/constraints';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ReplyReading } from '../contract/generate-request.ts';
+import { prompt, reading, ReplyHarness, THINKER, tool, TURNS } from '../testing/reply-harness.ts';
+
+/** Marks of calls that are tokens of their own; `spelled` has none of them. */
+const MARKS = ['<think>', '</think>', '<tool_call>', '</tool_call>'];
+let harness: ReplyHarness;
+let spelled: ReplyHarness;
+beforeAll(async () => {
+  harness = await ReplyHarness.create(MARKS);
+  spelled = await ReplyHarness.create();
+});
+afterAll(() => {
+  harness.close();
+  spelled.close();
+});
+
+const teaching = (mark: string) => `${TURNS}{% if tools %}{{ tools | tojson }}{{ '${mark}' }}{% endif %}`;
+const HERMES = teaching('<tool_call>');
+const XML = teaching('<tool_call><function=x><parameter=y>');
+const LLAMA = teaching('<|python_tag|>');
+const MISTRAL = teaching('[TOOL_CALLS]');
+const PYTHONIC = teaching('[f(x=1)]');
+
+const ANSWER: ConstraintSpec = {
+  kind: 'json_schema',
+  schema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+  whitespace: { kind: 'none' },
+  closesObjects: true,
+};
+const strict = (name: string) => {
+  const { function: described, type } = tool(name);
+  return { type, function: { ...described, strict: true } };
+};
+
+/** What comes of a text that the model wants to say. */
+function outcome(text: string, source: string, read: Partial<ReplyReading> = {}, constraint = ANSWER, on = harness) {
+  const answer = on.reply(text, { constraint, reply: reading(read) }, source);
+  const { parsed, finishReason } = answer.finished()!;
+  const calls = parsed?.toolCalls.map((call) => `${call.name}${call.arguments}`) ?? [];
+  return { text: answer.text(), content: parsed?.content ?? null, calls, finishReason };
+}
+
+const FORMATS = [
+  ['hermes', HERMES, '<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>', '\n'],
+  ['qwen_xml', XML, '<tool_call>\n<function=f>\n<parameter=x>\n1\n</parameter>\n</function>\n</tool_call>', '\n'],
+  ['llama3_json', LLAMA, '{"name": "f", "parameters": {"x": 1}}', '; '],
+] as const;
+
+describe.each(FORMATS)('with a constraint and tools to call or not, a %s reply', (_name, source, call, separator) => {
+  test.each([
+    ['with the marks as tokens', () => harness],
+    ['with the marks spelled', () => spelled],
+  ])('may be a call, %s', (_kind, on) => {
+    expect(outcome(call, source, {}, ANSWER, on())).toEqual({
+      text: call,
+      content: null,
+      calls: ['f{"x": 1}'],
+      finishReason: 'stop',
+    });
+  });
+
+  test('may be several calls, unless one is asked for', () => {
+    const several = call + separator + call;
+    expect(outcome(several, source).calls).toEqual(['f{"x": 1}', 'f{"x": 1}']);
+    expect(outcome(several, source, { parallelToolCalls: false })).toMatchObject({ text: call, calls: ['f{"x": 1}'] });
+  });
+
+  test('may be what the constraint says', () => {
+    const text = '{"name":"Ann"}';
+    expect(outcome(text, source).text).toBe(text);
+  });
+
+  test('can be nothing else: free text, another tool', () => {
+    for (const text of ['Well, ', call.replace(/"f"|=f/, (name) => name.replace('f', 'h'))]) {
+      const { text: said, calls, finishReason } = outcome(text, source);
+      expect(said).not.toBe(text);
+      expect(finishReason === 'stop' || finishReason === 'length').toBe(true);
+      // A call that was cut off may not have come to its arguments.
+      for (const made of calls) expect(made).toMatch(finishReason === 'length' ? /^[fg](?:\{|$)/ : /^[fg]\{/);
+    }
+  });
+
+  test('is held to the constraint alone where calls are not the model’s to make', () => {
+    expect(outcome(call, source, { toolChoice: 'none' }).text).toMatch(/^\{"name":"/);
+    expect(harness.reply(call, { constraint: ANSWER }, source).text()).toMatch(/^\{"name":"/);
+  });
+});
+
+describe('a call beside a constraint', () => {
+  const call = (args: string) => `<tool_call>\n{"name": "f", "arguments": ${args}}\n</tool_call>`;
+
+  test('has arguments of its schema if its tool is strict, else any', () => {
+    expect(outcome(call('{"y": "a"}'), HERMES).calls).toEqual(['f{"y": "a"}']);
+    const held = outcome(call('{"y": "a"}'), HERMES, { tools: [strict('f')] });
+    expect(held.text).toMatch(/"arguments": \{\s*"x"/);
+    expect(outcome(call('{"x": 5}'), HERMES, { tools: [strict('f')] }).calls).toEqual(['f{"x": 5}']);
+    expect(outcome(call('{"x": 5, "y": 6}'), HERMES, { tools: [strict('f')] }).text).not.toContain('"y"');
+    const idle = { type: 'function' as const, function: { name: 'f', strict: true } };
+    expect(outcome(call('{}'), HERMES, { tools: [idle] }).calls).toEqual(['f{}']);
+    const parameters = { $ref: '#/$defs/p', $defs: { p: tool('f').function.parameters } };
+    for (const [source, text] of [
+      [HERMES, call('{"x": 5}')],
+      [LLAMA, '{"name": "f", "parameters": {"x": 5}}'],
+    ] as const) {
+      const referring = { type: 'function' as const, function: { name: 'f', parameters, strict: true } };
+      expect(outcome(text, source, { tools: [referring] }).calls).toEqual(['f{"x": 5}']);
+    }
+  });
+
+  const CONSTRAINTS: [ConstraintSpec, string][] = [
+    [{ kind: 'json_object', whitespace: { kind: 'capped' } }, '{"a": [1]}'],
+    [{ kind: 'regex', pattern: '<[a-z]+>.*' }, '<table> <tool_call>'],
+    [{ kind: 'choice', choices: ['<t', 'yes'] }, '<t'],
+    [{ kind: 'grammar', source: 'root ::= "<" [a-z]+ ">"' }, '<table>'],
+    [{ kind: 'grammar', source: 'start: "a" B\nB: /b+/' }, 'abb'],
+    [
+      {
+        kind: 'structural_tag',
+        tag: { format: { type: 'tag', begin: '<t>', content: { type: 'any_text' }, end: '</t>' } },
+      },
+      '<t>x</t>',
+    ],
+  ];
+  test.each(CONSTRAINTS)('of another kind: %j', (constraint, text) => {
+    for (const on of [harness, spelled]) {
+      expect(outcome(text, HERMES, {}, constraint, on).text).toBe(text);
+      expect(outcome(call('{}'), HERMES, {}, constraint, on).calls).toEqual(['f{}']);
+    }
+  });
+
+  test('comes behind reasoning', () => {
+    const answer = harness.reply(`<think>Hm.</think>${call('{}')}`, { constraint: ANSWER, reply: reading() }, THINKER);
+    expect(answer.finished()?.parsed).toMatchObject({ reasoning: 'Hm.', toolCalls: [{ name: 'f' }] });
+    const closed = { prompt: prompt({ enable_thinking: false }), constraint: ANSWER, reply: reading() };
+    expect(harness.reply(call('{}'), closed, THINKER).finished()?.parsed?.toolCalls).toHaveLength(1);
+  });
+
+  test('of Mistral is a list behind its mark', () => {
+    const text = '[TOOL_CALLS][{"name": "f", "arguments": {"x": 1}}, {"name": "g", "arguments": {}}]';
+    expect(outcome(text, MISTRAL).calls).toEqual(['f{"x": 1}', 'g{}']);
+  });
+
+  test('of one of too many tools cannot come: the constraint holds, as it would alone', () => {
+    const tools = Array.from({ length: 400 }, (_, index) => tool(`f${index}`));
+    expect(outcome(call('{}'), HERMES, { tools }).text).toMatch(/^\{"name":"/);
+  });
+
+  test('in a format that cannot be described cannot come: the constraint holds', () => {
+    expect(outcome('[f(x=1)]', PYTHONIC).text).toMatch(/^\{"name":"/);
+  });
+});

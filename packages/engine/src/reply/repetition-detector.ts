@@ -1,0 +1,35 @@
+import type { RepetitionDetection } from '../contract/generate-request.ts';
+
+/**
+ * Says when a reply ends in one pattern of tokens, `minCount` times in a row. The shortest pattern counts as well as the longest.
+ *
+ * For each pattern length it keeps how many of the last tokens equal the one that many places before, so a token costs one comparison a length.
+ */
+export class RepetitionDetector {
+  readonly #minSize: number;
+  readonly #minCount: number;
+  readonly #tokens: number[] = [];
+  /** `[size]`: trailing tokens that equal the token `size` places before them. */
+  readonly #runs: Uint32Array;
+
+  /** @param maxTokens of the reply: longer patterns cannot repeat in it */
+  constructor({ maxPatternSize, minPatternSize, minCount }: RepetitionDetection, maxTokens: number) {
+    this.#minSize = Math.max(1, minPatternSize);
+    this.#minCount = minCount;
+    const longest = Math.min(maxPatternSize, Math.floor(maxTokens / minCount));
+    this.#runs = new Uint32Array(longest + 1);
+  }
+
+  /** @returns true when the tokens so far end in a repetition */
+  push(token: number): boolean {
+    const tokens = this.#tokens;
+    const runs = this.#runs;
+    let isRepetition = false;
+    for (let size = this.#minSize; size < runs.length && size <= tokens.length; size++) {
+      runs[size] = tokens[tokens.length - size] === token ? runs[size]! + 1 : 0;
+      if (runs[size]! >= size * (this.#minCount - 1)) isRepetition = true;
+    }
+    tokens.push(token);
+    return isRepetition;
+  }
+}

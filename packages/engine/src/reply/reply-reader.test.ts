@@ -1,0 +1,127 @@
+import type { ConstraintSpec } from '@trainyard/constraints';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { OPENED, prompt, reading, ReplyHarness, sum, THINKER, tool, TURNS } from '../testing/reply-harness.ts';
+import type { ReplyOptions } from '../testing/reply-harness.ts';
+
+let harness: ReplyHarness;
+beforeAll(async () => {
+  harness = await ReplyHarness.create();
+});
+afterAll(() => harness.close());
+
+const reply = (text: string, options: ReplyOptions, source?: string) => harness.reply(text, options, source);
+
+describe('a reply that is read', () => {
+  test('gives content, reasoning and calls apart, in deltas and in whole', () => {
+    const text = 'I see.</think>Well<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>';
+    const answer = reply(`<think>${text}`, { reply: reading() });
+    expect(sum(answer)).toEqual({ content: 'Well', reasoning: 'I see.', calls: ['f:{"x": 1}'] });
+    expect(answer.finished()?.parsed).toEqual({
+      content: 'Well',
+      reasoning: 'I see.',
+      toolCalls: [{ id: expect.stringMatching(/^chatcmpl-tool-[0-9a-f]{16}$/), name: 'f', arguments: '{"x": 1}' }],
+    });
+    expect(answer.text()).toBe(`<think>${text}`);
+    expect(answer.completed?.usage.reasoningTokens).toBe('I see.'.length);
+  });
+
+  test('goes on with the reasoning that its prompt has opened', () => {
+    const answer = reply('Hm</think>Yes', { reply: reading({ toolChoice: 'none' }) }, OPENED);
+    expect(sum(answer)).toEqual({ content: 'Yes', reasoning: 'Hm', calls: [] });
+    expect(answer.completed?.usage.reasoningTokens).toBe(2);
+  });
+
+  test('is content where the prompt has closed the block', () => {
+    const answer = reply('Hm</think>Yes', {
+      reply: reading({ toolChoice: 'none' }),
+      prompt: prompt({ enable_thinking: false }),
+    });
+    expect(sum(answer)).toEqual({ content: 'Hm</think>Yes', reasoning: '', calls: [] });
+    expect(answer.completed?.usage.reasoningTokens).toBe(0);
+  });
+
+  test('has no parts where there is nothing to tell apart, or nobody asked', () => {
+    const plain = reply('<tool_call>', { reply: reading({ toolChoice: 'none' }) }, TURNS);
+    expect(plain.finished()).not.toHaveProperty('parsed');
+    expect(plain.completed?.usage).not.toHaveProperty('reasoningTokens');
+    const unasked = reply('<think>a</think>b', {});
+    expect(unasked.finished()).not.toHaveProperty('parsed');
+  });
+
+  test('is refused where calls come in a format that is not known', () => {
+    const glm = `${THINKER}{# <arg_key> #}`;
+    const { failed } = reply('x', { reply: reading() }, glm);
+    expect(failed).toMatchObject({ code: 'engine.invalid_request', param: 'reply.toolChoice' });
+    expect(sum(reply('x', { reply: reading({ toolChoice: 'none' }) }, glm)).content).toBe('x');
+  });
+
+  test('of a beam search is read, too', () => {
+    const answer = reply('<think>a</think>b', { reply: reading(), beamSearch: { lengthPenalty: 1 }, maxTokens: 8 });
+    expect(answer.finished()?.parsed).toMatchObject({ content: 'b', reasoning: 'a' });
+  });
+});
+
+describe('a choice of tools that forces calls', () => {
+  test('`required` holds the reply to a list of calls', () => {
+    const answer = reply(
+      'No, thanks.',
+      { reply: reading({ toolChoice: 'required', tools: [tool('f')], parallelToolCalls: false }) },
+      TURNS,
+    );
+    const { parsed, finishReason } = answer.finished()!;
+    expect(parsed?.content).toBe('');
+    expect(parsed?.toolCalls).toHaveLength(1);
+    expect(parsed?.toolCalls[0]?.name).toBe('f');
+    expect(Number.isInteger((JSON.parse(parsed?.toolCalls[0]?.arguments ?? '') as { x: number }).x)).toBe(true);
+    expect(finishReason).toBe('stop');
+  });
+
+  test('a name holds it to the arguments of that tool', () => {
+    const answer = reply('{"x":12}', { reply: reading({ toolChoice: { name: 'g' } }) }, TURNS);
+    expect(answer.finished()?.parsed).toMatchObject({
+      content: '',
+      toolCalls: [{ name: 'g', arguments: '{"x":12}' }],
+    });
+    expect(answer.text()).toBe('{"x":12}');
+  });
+
+  test('takes the place of the request’s own constraint', () => {
+    const constraint: ConstraintSpec = { kind: 'choice', choices: ['red', 'blue'] };
+    expect(reply('red', { constraint }, TURNS).text()).toBe('red');
+    expect(reply('red', { constraint, reply: reading({ toolChoice: { name: 'f' } }) }, TURNS).text()).toMatch(
+      /^\{\s*"x"/,
+    );
+  });
+
+  test('that names no tool is refused', () => {
+    const { failed } = reply('x', { reply: reading({ toolChoice: { name: 'h' } }) });
+    expect(failed).toMatchObject({
+      code: 'engine.invalid_request',
+      param: 'reply.tools',
+      message: expect.stringMatching(/"h".*f, g/),
+    });
+  });
+});
+
+describe('a constraint on a reply that may reason', () => {
+  const constraint: ConstraintSpec = { kind: 'choice', choices: ['yes', 'no'] };
+  const asked = { constraint, reply: reading({ toolChoice: 'none' }) };
+
+  test('begins behind the reasoning, or at once where the reply does not open any', () => {
+    expect(sum(reply('<think>no idea</think>yes', asked))).toMatchObject({ reasoning: 'no idea', content: 'yes' });
+    expect(sum(reply('yes', asked))).toMatchObject({ reasoning: '', content: 'yes' });
+    expect(sum(reply('perhaps', asked)).content).toMatch(/^(yes|no)$/);
+  });
+
+  test('begins behind the reasoning that the prompt has opened', () => {
+    expect(sum(reply('maybe</think>maybe', asked, OPENED))).toMatchObject({
+      reasoning: 'maybe',
+      content: expect.stringMatching(/^(yes|no)$/),
+    });
+  });
+
+  test('begins at once where the prompt has closed the block', () => {
+    const answer = reply('<think>a</think>yes', { ...asked, prompt: prompt({ enable_thinking: false }) });
+    expect(answer.text()).toMatch(/^(yes|no)$/);
+  });
+});

@@ -1,0 +1,197 @@
+import { changesDistribution, type SamplingChanges } from '@trainyard/tokenizer';
+import type { BadWords } from '../reply/bad-words.ts';
+import type { EngineErrorCode } from '../contract/errors.ts';
+import type { EngineEvent, GenerateRequest, TokenFace, Usage } from '../contract/generate-request.ts';
+import type { RunnerAdapter } from '../runner/model-runner.ts';
+import { PromptScorer } from '../sampling/prompt-logprobs.ts';
+import type { ReplyReader } from '../reply/reply-reader.ts';
+import type { RequestConstraint } from '../reply/reply-constraints.ts';
+import type { SequenceOwner } from '../batching/sequence.ts';
+import { StopStrings } from '../reply/stop-strings.ts';
+import type { ThinkingLimit } from '../reply/thinking-budget.ts';
+
+/** What is made once of a request and used by all its choices. */
+export interface RequestParts {
+  /** Order of arrival, unique. */
+  arrival: number;
+  promptIds: readonly number[];
+  /** See {@link Sequence.round}. */
+  choicesPerRound: number;
+  /** Resolved: fits the context behind the prompt. */
+  maxTokens: number;
+  /** Ids whose logits are masked until minTokens are generated. */
+  endingIds: ReadonlySet<number>;
+  badWords: BadWords | null;
+  constraint: RequestConstraint | null;
+  /** Null where no reasoning is limited. */
+  thinkingLimit: ThinkingLimit | null;
+  /** Null where the whole reply is content. */
+  replyReader: ReplyReader | null;
+}
+
+/**
+ * One request in flight and the only way its events go out: after `completed` or `failed` nothing more is sent.
+ */
+export class ActiveRequest implements SequenceOwner {
+  readonly request: GenerateRequest;
+  readonly arrival: number;
+  readonly promptIds: readonly number[];
+  readonly choicesPerRound: number;
+  readonly maxTokens: number;
+  readonly minTokens: number;
+  /** Lower goes first. A beam search has none of its own. */
+  readonly priority: number;
+  /** Tenant, salt and adapter digest: prompts share memory only inside it. */
+  readonly namespace: string;
+  readonly stopTokenIds: ReadonlySet<number>;
+  readonly stopStrings: StopStrings;
+  readonly endingIds: ReadonlySet<number>;
+  readonly allowedIds: readonly number[] | null;
+  /** Clamped to ±100. */
+  readonly logitBias: readonly (readonly [number, number])[];
+  readonly badWords: BadWords | null;
+  /** Its replies must be the same another time. */
+  readonly isReproducible: boolean;
+  readonly constraint: RequestConstraint | null;
+  readonly thinkingLimit: ThinkingLimit | null;
+  /** Control tokens give no text. */
+  readonly skipsSpecialTokens: boolean;
+  readonly promptScorer: PromptScorer | null;
+  /** Null when nobody asks, or nothing changes the distribution. */
+  readonly samplingChanges: SamplingChanges | null;
+  readonly #replyReader: ReplyReader | null;
+  readonly #emit: (event: EngineEvent) => void;
+  /** Outputs of choices that overtook the one which scores the prompt; null when nothing need wait for that. */
+  #behindScores: EngineEvent[] | null;
+  /** Held from the admission of the first choice to the end. */
+  adapter: RunnerAdapter | null = null;
+  /** Called once when the receiver is lost. */
+  onReceiverLost: () => void = () => {};
+  isPaused = false;
+  isStarted = false;
+  hasEnded = false;
+  /** True once the receiver threw: nobody listens any more. */
+  isReceiverLost = false;
+  /** Sequences that the scheduler has. */
+  numUnfinished: number;
+  readonly usage: Usage;
+  #promptIdSet: ReadonlySet<number> | null = null;
+
+  constructor(request: GenerateRequest, parts: RequestParts, emit: (event: EngineEvent) => void) {
+    const { promptIds, maxTokens } = parts;
+    const isBeamSearch = Boolean(request.beamSearch);
+    const numPromptLogprobs = isBeamSearch ? null : (request.promptLogprobs ?? null);
+    this.request = request;
+    this.arrival = parts.arrival;
+    this.promptIds = promptIds;
+    this.choicesPerRound = parts.choicesPerRound;
+    this.maxTokens = maxTokens;
+    this.minTokens = Math.min(request.minTokens, maxTokens);
+    this.priority = isBeamSearch ? 0 : request.priority;
+    this.namespace = JSON.stringify([request.tenant, request.cacheSalt, request.adapter?.digest ?? null]);
+    this.stopTokenIds = new Set(request.stopTokenIds);
+    this.stopStrings = new StopStrings(request.stop);
+    this.endingIds = parts.endingIds;
+    this.allowedIds = request.allowedTokenIds ? [...new Set(request.allowedTokenIds)] : null;
+    this.logitBias = request.sampling.logitBias.map(([id, bias]) => [id, Math.max(-100, Math.min(100, bias))] as const);
+    this.badWords = parts.badWords;
+    this.isReproducible = request.sampling.seed !== null || request.sampling.temperature === 0 || isBeamSearch;
+    this.constraint = parts.constraint;
+    this.thinkingLimit = parts.thinkingLimit;
+    this.#replyReader = parts.replyReader;
+    this.skipsSpecialTokens = (request.skipSpecialTokens ?? true) && parts.replyReader?.keepsSpecialTokens !== true;
+    this.promptScorer = numPromptLogprobs === null ? null : new PromptScorer(promptIds, numPromptLogprobs);
+    this.samplingChanges = request.tracesSampling === true ? samplingChanges(this) : null;
+    this.#behindScores = this.promptScorer !== null && request.promptLogprobsFirst === true ? [] : null;
+    this.numUnfinished = isBeamSearch ? 1 : request.n;
+    this.usage = { promptTokens: promptIds.length, completionTokens: 0, cachedTokens: 0 };
+    this.#emit = emit;
+  }
+
+  get id(): string {
+    return this.request.requestId;
+  }
+  get tenant(): string {
+    return this.request.tenant;
+  }
+  /** null = the base model. */
+  get adapterDigest(): string | null {
+    return this.request.adapter?.digest ?? null;
+  }
+
+  /** Distinct ids of the prompt, made on first use. */
+  get promptIdSet(): ReadonlySet<number> {
+    this.#promptIdSet ??= new Set(this.promptIds);
+    return this.#promptIdSet;
+  }
+
+  start(cachedTokens: number): void {
+    if (this.isStarted) return;
+    this.isStarted = true;
+    this.usage.cachedTokens = cachedTokens;
+    this.send({ kind: 'started', promptTokenIds: [...this.promptIds], cachedTokens });
+  }
+
+  /** Tells the prompt's logprobs where they come first, once they are complete. @param describe writes a token */
+  tellScores(describe: (id: number) => TokenFace): void {
+    const behind = this.#behindScores;
+    if (behind === null || !this.promptScorer!.isComplete) return;
+    this.#behindScores = null;
+    const first = describe(this.promptIds[0]!);
+    this.send({ kind: 'prompt_scored', first, promptLogprobs: this.promptScorer!.entries });
+    for (const event of behind) this.send(event);
+  }
+
+  complete(): void {
+    const reader = this.#replyReader;
+    const usage = { ...this.usage, ...(reader?.readsReasoning ? { reasoningTokens: reader.numReasoningTokens } : {}) };
+    const promptLogprobs = this.request.promptLogprobsFirst ? null : this.promptScorer?.entries;
+    this.send(promptLogprobs ? { kind: 'completed', usage, promptLogprobs } : { kind: 'completed', usage });
+    this.hasEnded = true;
+  }
+
+  fail(code: EngineErrorCode, message: string, param: string | null = null): void {
+    this.send({ kind: 'failed', code, message, param });
+    this.hasEnded = true;
+  }
+
+  /** A receiver that throws has gone: its request is dropped at the next step, and no other request feels it. */
+  send(event: EngineEvent): void {
+    if (this.hasEnded || this.isReceiverLost) return;
+    try {
+      const isOutput = event.kind === 'delta' || event.kind === 'finished';
+      if (isOutput && this.#behindScores !== null) {
+        this.#behindScores.push(event);
+        return;
+      }
+      this.#emit(isOutput && this.#replyReader !== null ? this.#replyReader.read(event) : event);
+    } catch {
+      this.isReceiverLost = true;
+      this.onReceiverLost();
+    }
+  }
+}
+
+/** What changes the distribution of the choices of a request; null: nothing does. */
+function samplingChanges(owner: ActiveRequest): SamplingChanges | null {
+  const { temperature, topP, topK, minP, repetitionPenalty, frequencyPenalty, presencePenalty } =
+    owner.request.sampling;
+  const isMasked =
+    owner.constraint !== null ||
+    owner.allowedIds !== null ||
+    owner.badWords !== null ||
+    owner.thinkingLimit !== null ||
+    owner.minTokens > 0;
+  const changes: SamplingChanges = {
+    isMasked,
+    logitBias: owner.logitBias,
+    repetitionPenalty,
+    frequencyPenalty,
+    presencePenalty,
+    temperature,
+    topP,
+    topK,
+    minP,
+  };
+  return changesDistribution(changes) ? changes : null;
+}

@@ -1,0 +1,220 @@
+import type { ActiveRequest } from './active-request.ts';
+import type { EngineTokenizer } from '../contract/engine-tokenizer.ts';
+import type { IdLogprob, LogprobWriter } from '../sampling/logprobs.ts';
+import { Sequence } from '../batching/sequence.ts';
+
+/** The likeliest tokens after a beam, in order. */
+type RankedTokens = readonly IdLogprob[];
+
+/** How a beam came to its last token: what could have been taken there, and the way before. Beams share the ways they have in common. */
+interface BeamStep {
+  readonly taken: IdLogprob;
+  readonly ranked: RankedTokens;
+  readonly before: BeamStep | null;
+}
+
+/** A reply that a beam search has finished. */
+interface Hypothesis {
+  /** Generated tokens; the end token among them only where its text is wanted. */
+  readonly tokenIds: readonly number[];
+  readonly lastStep: BeamStep | null;
+  /** Sum of logprobs divided by a power of the length. */
+  readonly rating: number;
+  readonly stopReason: number | null;
+}
+
+/** What the scheduler has to do after an advance. */
+export interface BeamTurnover {
+  readonly dropped: readonly Beam[];
+  readonly added: readonly Beam[];
+}
+
+/**
+ * Beam search of one request as vLLM does it: from each live beam the 2W likeliest tokens, of all of them the W best go on; an end token
+ * completes its beam. It runs until maxTokens whatever is complete by then, and only the tokenizer's own end token counts.
+ *
+ * The final order is by sum / length ^ lengthPenalty, where the length counts prompt and reply without the end token: with long prompts
+ * the penalty has little power. Beams are sequences like others: a beam that goes on twice is a second sequence with the same prefix, which
+ * the cache shares without a copy.
+ *
+ * @see vLLM, `OpenAIServing.beam_search`; about the length: vllm-project/vllm issue 2606
+ */
+export class BeamSearch {
+  readonly #owner: ActiveRequest;
+  readonly #width: number;
+  readonly #lengthPenalty: number;
+  readonly #tokenizer: EngineTokenizer;
+  #live: Beam[];
+  /** The best so far, at most W: no other can come back. */
+  #completed: Hypothesis[] = [];
+  #numBeams = 1;
+
+  constructor(owner: ActiveRequest, tokenizer: EngineTokenizer) {
+    this.#owner = owner;
+    this.#width = owner.request.n;
+    this.#lengthPenalty = owner.request.beamSearch!.lengthPenalty;
+    this.#tokenizer = tokenizer;
+    this.#live = [new Beam(this, owner, 0, null)];
+  }
+
+  get liveBeams(): readonly Beam[] {
+    return this.#live;
+  }
+  /** Tokens wanted of each row. */
+  get numRanked(): number {
+    return 2 * this.#width;
+  }
+  get isFinished(): boolean {
+    return this.#live.length === 0 || this.#live[0]!.numSampled >= this.#owner.maxTokens;
+  }
+
+  /**
+   * Takes the likeliest tokens after a beam; the beam waits until all have theirs, then they advance together.
+   * @param ranked possible tokens only
+   */
+  receive(beam: Beam, ranked: RankedTokens): BeamTurnover | null {
+    beam.ranked = ranked;
+    beam.isParked = true;
+    return this.#live.every((other) => other.ranked !== null) ? this.#advance() : null;
+  }
+
+  #advance(): BeamTurnover {
+    const { eosTokenId } = this.#tokenizer;
+    const { ignoreEos, includeStopString } = this.#owner.request;
+    const candidates: { beam: Beam; ranked: RankedTokens; place: number; score: number }[] = [];
+    for (const beam of this.#live) {
+      const ranked = beam.ranked!;
+      for (const [place, taken] of ranked.entries()) {
+        const score = beam.score + taken.logprob;
+        if (taken.id !== eosTokenId || ignoreEos) {
+          candidates.push({ beam, ranked, place, score });
+          continue;
+        }
+        const tokenIds = beam.tokens.slice(beam.promptLength);
+        this.#complete({
+          tokenIds: includeStopString ? [...tokenIds, eosTokenId] : tokenIds,
+          lastStep: { taken, ranked, before: beam.lastStep },
+          rating: this.#rate(score, beam.tokens.length),
+          stopReason: eosTokenId,
+        });
+      }
+    }
+    // The sort is stable: of equal scores the earlier beam's likelier token goes first.
+    const best = candidates.sort((a, b) => b.score - a.score).slice(0, this.#width);
+    return this.#replace(best);
+  }
+
+  /** The first successor of a beam takes its cells over; further ones are new sequences. */
+  #replace(successors: readonly { beam: Beam; ranked: RankedTokens; place: number }[]): BeamTurnover {
+    const added: Beam[] = [];
+    const heirs = new Map<Beam, { place: number; ranked: RankedTokens }>();
+    const next = successors.map(({ beam, ranked, place }) => {
+      if (!heirs.has(beam)) {
+        heirs.set(beam, { place, ranked });
+        return beam;
+      }
+      const twin = new Beam(this, this.#owner, this.#numBeams++, beam);
+      twin.extend(ranked[place]!, ranked);
+      added.push(twin);
+      return twin;
+    });
+    const dropped = this.#live.filter((beam) => !heirs.has(beam));
+    for (const [beam, { place, ranked }] of heirs) beam.extend(ranked[place]!, ranked);
+    this.#live = next;
+    return { dropped, added };
+  }
+
+  /** Tells the W best, the best first, with their tokens counted. Live beams end by length. */
+  report(writer: LogprobWriter): void {
+    for (const beam of this.#live) {
+      this.#complete({
+        tokenIds: beam.tokens.slice(beam.promptLength),
+        lastStep: beam.lastStep,
+        // Under ignoreEos a beam can go on behind an end token, and end in one.
+        rating: this.#rate(
+          beam.score,
+          beam.tokens.length - (beam.tokens.at(-1) === this.#tokenizer.eosTokenId ? 1 : 0),
+        ),
+        stopReason: null,
+      });
+    }
+    const { request, usage } = this.#owner;
+    for (const [index, { tokenIds, lastStep, stopReason }] of this.#completed.entries()) {
+      usage.completionTokens += tokenIds.length;
+      this.#owner.send({
+        kind: 'finished',
+        index,
+        text: this.#textOf(tokenIds),
+        tokenIds: [...tokenIds],
+        logprobs: request.logprobs === null ? null : logprobsOf(lastStep, request.logprobs, writer),
+        finishReason: stopReason === null ? 'length' : 'stop',
+        stopReason,
+      });
+    }
+  }
+
+  #complete(hypothesis: Hypothesis): void {
+    this.#completed.push(hypothesis);
+    // Stable: of equal ratings the one found first stays.
+    this.#completed = this.#completed.sort((a, b) => b.rating - a.rating).slice(0, this.#width);
+  }
+
+  /** @param length prompt and reply, the end token left out */
+  #rate(score: number, length: number): number {
+    return score / length ** this.#lengthPenalty;
+  }
+
+  #textOf(tokenIds: readonly number[]): string {
+    const decoder = this.#tokenizer.createDecoder({ skipSpecial: this.#owner.skipsSpecialTokens });
+    return tokenIds.map((id) => decoder.push(id)).join('') + decoder.end();
+  }
+}
+
+/** One entry a step, the end token's included; each row knows 2W tokens, so `top` has no more. */
+function logprobsOf(
+  lastStep: BeamStep | null,
+  numTop: number,
+  writer: LogprobWriter,
+): ReturnType<LogprobWriter['entry']>[] {
+  const steps: BeamStep[] = [];
+  for (let step = lastStep; step !== null; step = step.before) steps.push(step);
+  return steps.reverse().map(({ taken, ranked }) => {
+    const count = numTop === -1 ? ranked.length : Math.min(numTop, ranked.length);
+    return writer.entryOf(taken, ranked, count);
+  });
+}
+
+/** One line of a beam search. */
+export class Beam extends Sequence {
+  declare readonly owner: ActiveRequest;
+  readonly search: BeamSearch;
+  /** Sum of its tokens' raw logprobs. */
+  score = 0;
+  lastStep: BeamStep | null = null;
+  /** What may come next; null until computed. */
+  ranked: RankedTokens | null = null;
+
+  constructor(search: BeamSearch, owner: ActiveRequest, index: number, parent: Beam | null) {
+    super(owner, index, parent === null ? owner.promptIds : [...parent.tokens]);
+    this.search = search;
+    if (parent === null) return;
+    this.score = parent.score;
+    this.lastStep = parent.lastStep;
+  }
+
+  /** Goes on by one of the ranked tokens. */
+  extend(taken: IdLogprob, ranked: RankedTokens): void {
+    this.append(taken.id);
+    this.score += taken.logprob;
+    this.lastStep = { taken, ranked, before: this.lastStep };
+    this.ranked = null;
+    this.isParked = false;
+  }
+
+  /** A search goes on with all its beams or not at all. */
+  override get round(): number {
+    return 0;
+  }
+
+  close(): void {}
+}

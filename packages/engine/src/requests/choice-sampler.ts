@@ -1,0 +1,95 @@
+import type { EngineTokenizer } from '../contract/engine-tokenizer.ts';
+import type { Choice } from './choice.ts';
+import { EngineError } from '../contract/errors.ts';
+import type { TokenLogprob } from '../contract/generate-request.ts';
+import type { LogprobWriter } from '../sampling/logprobs.ts';
+import { DrawKey } from '../sampling/random.ts';
+import type { SamplerBuffers } from '../sampling/sampler.ts';
+import { sampleToken } from '../sampling/sampler.ts';
+import type { StopVerdict } from '../reply/stop-detector.ts';
+import type { TokenAdjustments } from '../sampling/token-adjustments.ts';
+import { createTokenMask } from '../sampling/token-mask.ts';
+import type { TokenMask } from '../sampling/token-mask.ts';
+
+export interface SampledToken {
+  token: number;
+  /** One entry when the request wants logprobs. */
+  logprobs: TokenLogprob[] | null;
+  verdict: StopVerdict;
+}
+
+/** Takes a choice from a row of logits to its next token: constraint, sampling, logprobs, text, stops. */
+export class ChoiceSampler {
+  readonly #tokenizer: EngineTokenizer;
+  readonly #buffers: SamplerBuffers;
+  readonly #writer: LogprobWriter;
+  readonly #mask: TokenMask;
+
+  constructor(tokenizer: EngineTokenizer, vocabSize: number, buffers: SamplerBuffers, writer: LogprobWriter) {
+    this.#tokenizer = tokenizer;
+    this.#buffers = buffers;
+    this.#writer = writer;
+    this.#mask = createTokenMask(vocabSize);
+  }
+
+  /**
+   * @param row logits, `[V]`; holds anything afterwards
+   * @throws {EngineError} engine.internal when no token is possible, or the constraint fails
+   */
+  next(choice: Choice, row: Float32Array): SampledToken {
+    const { guide, owner } = choice;
+    const { sampling, logprobs: numTop, logprobTokenIds, logprobsMode = 'raw' } = owner.request;
+    const isComplete = guide?.maskRow(row, this.#mask) ?? false;
+    // A completed constraint leaves end tokens only: minTokens must not take those, too.
+    const adjustments = isComplete ? { ...choice.adjustments, masked: null } : choice.adjustments;
+    const key = guide?.isWaiting ? this.#admittedKey(choice, row, adjustments) : keyOf(choice);
+    const { token, logSumExp } = sampleToken(
+      row,
+      sampling,
+      adjustments,
+      key,
+      numTop === null ? null : logprobsMode,
+      this.#buffers,
+      choice.tracer,
+    );
+    if (token < 0) throw noTokenPossible(choice, row, adjustments);
+    const logprobs =
+      numTop === null ? null : [this.#writer.entry(row, token, logSumExp, logprobTokenIds ?? numTop, this.#buffers)];
+    choice.append(token);
+    const verdict = choice.stopDetector.push(token, guide?.endsWith(token));
+    if (verdict.finish === null) guide?.accept(token, this.#encode);
+    return { token, logprobs, verdict };
+  }
+
+  /** Random numbers that give a token behind which the constraint can begin; the others are masked for good. */
+  #admittedKey(choice: Choice, row: Float32Array, adjustments: TokenAdjustments): DrawKey {
+    for (;;) {
+      const key = keyOf(choice);
+      const { token } = sampleToken(row, choice.owner.request.sampling, adjustments, key, null, this.#buffers);
+      if (token < 0 || choice.guide!.admits(token, this.#encode)) return key;
+      row[token] = -Infinity;
+    }
+  }
+
+  readonly #encode = (text: string): Int32Array => this.#tokenizer.encode(text);
+}
+
+const UNUSED = new DrawKey(0, 0);
+
+function keyOf({ owner, random }: Choice): DrawKey {
+  return owner.request.sampling.temperature === 0 ? UNUSED : random.drawKey();
+}
+
+function noTokenPossible({ owner, guide }: Choice, row: Float32Array, adjustments: TokenAdjustments): EngineError {
+  if (row.some((logit) => Number.isNaN(logit)))
+    return new EngineError('engine.internal', 'no token is possible: the logits are not numbers');
+  const masks = [
+    guide !== null && 'constraint',
+    owner.allowedIds !== null && 'allowedTokenIds',
+    adjustments.banned.length > 0 && 'badWords',
+    adjustments.masked !== null && 'minTokens',
+    adjustments.logitBias.length > 0 && 'logitBias',
+  ].filter((name) => name !== false);
+  const cause = masks.length === 0 ? 'the model gave no finite logit' : `${masks.join(' and ')} mask every one`;
+  return new EngineError('engine.internal', `no token is possible: ${cause}`);
+}

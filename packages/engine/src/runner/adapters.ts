@@ -1,0 +1,79 @@
+import { EngineError } from '../contract/errors.ts';
+import type { AdapterRef } from '../contract/generate-request.ts';
+import type { ModelRunner, RunnerAdapter } from './model-runner.ts';
+
+/**
+ * Adapters in memory, by digest: read on first use, the least recently used idle ones dropped when all together exceed the limit. One in use
+ * is never dropped, so requests in flight may exceed it.
+ */
+export class Adapters {
+  readonly #runner: ModelRunner;
+  readonly #maxBytes: number;
+  /** Insertion order is the order of use. */
+  readonly #loaded = new Map<string, LoadedAdapter>();
+  #sizeBytes = 0;
+
+  constructor(runner: ModelRunner, limits: { maxAdapterBytes: number }) {
+    this.#runner = runner;
+    this.#maxBytes = limits.maxAdapterBytes;
+  }
+
+  get sizeBytes(): number {
+    return this.#sizeBytes;
+  }
+  get count(): number {
+    return this.#loaded.size;
+  }
+
+  /** Pins an adapter until {@link unpin}. @throws {EngineError} engine.adapter_unreadable */
+  pin(reference: AdapterRef): RunnerAdapter {
+    const loaded = this.#loaded.get(reference.digest) ?? this.#load(reference);
+    loaded.numUsers++;
+    this.#loaded.delete(reference.digest);
+    this.#loaded.set(reference.digest, loaded);
+    this.#dropIdle();
+    return loaded.adapter;
+  }
+
+  unpin(digest: string): void {
+    const loaded = this.#loaded.get(digest);
+    if (loaded === undefined || loaded.numUsers === 0) throw new Error(`adapter ${digest} is not in use`);
+    loaded.numUsers--;
+    this.#dropIdle();
+  }
+
+  close(): void {
+    for (const { adapter } of this.#loaded.values()) adapter.close();
+    this.#loaded.clear();
+    this.#sizeBytes = 0;
+  }
+
+  #load(reference: AdapterRef): LoadedAdapter {
+    let adapter: RunnerAdapter;
+    try {
+      adapter = this.#runner.loadAdapter(reference.path);
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new EngineError('engine.adapter_unreadable', `adapter ${reference.digest} cannot be loaded: ${reason}`, {
+        cause,
+      });
+    }
+    this.#sizeBytes += adapter.sizeBytes;
+    return { adapter, numUsers: 0 };
+  }
+
+  #dropIdle(): void {
+    for (const [digest, loaded] of this.#loaded) {
+      if (this.#sizeBytes <= this.#maxBytes) return;
+      if (loaded.numUsers > 0) continue;
+      this.#loaded.delete(digest);
+      this.#sizeBytes -= loaded.adapter.sizeBytes;
+      loaded.adapter.close();
+    }
+  }
+}
+
+interface LoadedAdapter {
+  readonly adapter: RunnerAdapter;
+  numUsers: number;
+}

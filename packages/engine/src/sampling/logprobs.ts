@@ -1,0 +1,93 @@
+import type { EngineTokenizer } from '../contract/engine-tokenizer.ts';
+import { EngineError } from '../contract/errors.ts';
+import type { TokenFace, TokenLogprob, TopLogprob } from '../contract/generate-request.ts';
+import { mostLikelyTokens } from './sampler.ts';
+import type { SamplerBuffers } from './sampler.ts';
+import { logSumExp, scanMaxima, scanSums } from './softmax.ts';
+
+/** -Infinity and anything below it on the wire. */
+const LOGPROB_FLOOR = -9999;
+
+/** Writes the logprob entries of sampled tokens; remembers each token's bytes and text. */
+export class LogprobWriter {
+  readonly #tokenizer: EngineTokenizer;
+  readonly #faces = new Map<number, TokenFace>();
+
+  constructor(tokenizer: EngineTokenizer) {
+    this.#tokenizer = tokenizer;
+  }
+
+  /**
+   * @param row logits, `[V]`, scanned
+   * @param logSum log Σ exp of the row
+   * @param top entries of `top`: the sampled token, then the most likely others, so many in all (0 gives none, -1 the whole
+   *   vocabulary); or then these ids, each once
+   */
+  entry(
+    row: Float32Array,
+    token: number,
+    logSum: number,
+    top: number | readonly number[],
+    buffers: SamplerBuffers,
+  ): TokenLogprob {
+    const count = top === -1 ? row.length : typeof top === 'number' ? top : Infinity;
+    const others = typeof top === 'number' ? mostLikelyTokens(row, count, buffers) : [...new Set(top)];
+    return this.entryOf(
+      { id: token, logprob: row[token]! - logSum },
+      others.map((id) => ({ id, logprob: row[id]! - logSum })),
+      count,
+    );
+  }
+
+  /**
+   * @param ranked the most likely tokens of the row, in order
+   * @param numTop entries of `top`
+   */
+  entryOf(sampled: IdLogprob, ranked: readonly IdLogprob[], numTop: number): TokenLogprob {
+    const first = this.describe(sampled);
+    const top: TopLogprob[] = numTop > 0 ? [{ ...first }] : [];
+    for (const other of ranked) {
+      if (top.length >= numTop) break;
+      if (other.id !== sampled.id) top.push(this.describe(other));
+    }
+    return { ...first, top };
+  }
+
+  describe({ id, logprob }: IdLogprob): TopLogprob {
+    return { ...this.faceOf(id), logprob: Math.max(logprob, LOGPROB_FLOOR) };
+  }
+
+  faceOf(id: number): TokenFace {
+    let face = this.#faces.get(id);
+    if (face === undefined) {
+      face = { id, bytes: Array.from(this.#tokenizer.tokenBytes(id)), text: this.#tokenizer.tokenText(id) };
+      this.#faces.set(id, face);
+    }
+    return face;
+  }
+}
+
+export interface IdLogprob {
+  readonly id: number;
+  readonly logprob: number;
+}
+
+/**
+ * The `count` most likely tokens of a row, in order, masked ones left out.
+ * @throws {EngineError} engine.internal when the logits are not numbers
+ */
+export function rankTokens(row: Float32Array, count: number, buffers: SamplerBuffers): IdLogprob[] {
+  const logSum = scanLogSumExp(row, buffers);
+  return mostLikelyTokens(row, count, buffers)
+    .filter((id) => row[id]! > -Infinity)
+    .map((id) => ({ id, logprob: row[id]! - logSum }));
+}
+
+/** Scans a row of raw logits. @throws {EngineError} engine.internal when the logits are not numbers */
+export function scanLogSumExp(row: Float32Array, { scan }: SamplerBuffers): number {
+  scanMaxima(row, scan);
+  scanSums(scan, 1);
+  const logSum = logSumExp(scan);
+  if (Number.isFinite(logSum)) return logSum;
+  throw new EngineError('engine.internal', 'no token is possible: the logits are not numbers');
+}

@@ -1,0 +1,48 @@
+import type { PromptLogprob, PromptLogprobs } from '../contract/generate-request.ts';
+import { scanLogSumExp } from './logprobs.ts';
+import type { LogprobWriter } from './logprobs.ts';
+import { mostLikelyTokens } from './sampler.ts';
+import type { SamplerBuffers } from './sampler.ts';
+import { countAtLeast } from './softmax.ts';
+
+/**
+ * Scores a request's prompt row by row, as its first choice computes it. What was scored stays through preemption, so a row is read once
+ * and only the entries are kept.
+ */
+export class PromptScorer {
+  readonly #promptIds: readonly number[];
+  readonly #numTop: number;
+  readonly #entries: PromptLogprobs = [null];
+
+  /** @param numTop entries besides the actual token; -1 = the whole vocabulary */
+  constructor(promptIds: readonly number[], numTop: number) {
+    this.#promptIds = promptIds;
+    this.#numTop = numTop;
+  }
+
+  /** Positions whose row was read; the next one wanted is the row at this position. */
+  get numScored(): number {
+    return this.#entries.length - 1;
+  }
+  get entries(): PromptLogprobs {
+    return this.#entries;
+  }
+  get isComplete(): boolean {
+    return this.#entries.length === this.#promptIds.length;
+  }
+
+  /** Reads the raw logits after the first `numScored + 1` prompt tokens. @throws {EngineError} engine.internal when they are not numbers */
+  score(row: Float32Array, writer: LogprobWriter, buffers: SamplerBuffers): void {
+    const { scan } = buffers;
+    const logSum = scanLogSumExp(row, buffers);
+    const actual = this.#promptIds[this.#entries.length]!;
+    const describe = (id: number, rank: number): PromptLogprob => ({
+      ...writer.describe({ id, logprob: row[id]! - logSum }),
+      rank,
+    });
+    const top = mostLikelyTokens(row, this.#numTop === -1 ? row.length : this.#numTop, buffers);
+    const entry = [describe(actual, countAtLeast(row, scan, row[actual]!))];
+    for (const [i, id] of top.entries()) if (id !== actual) entry.push(describe(id, i + 1));
+    this.#entries.push(entry);
+  }
+}

@@ -1,0 +1,152 @@
+import { KvFullError } from '../runner/model-runner.ts';
+import type { ModelRunner, RunnerAdapter, StepBatch } from '../runner/model-runner.ts';
+
+/** Fills `row`, `[V]`, with the logits after `tokens` (prompt and reply so far). Must depend on its arguments alone. */
+export type LogitsScript = (tokens: readonly number[], adapterPath: string | null, row: Float32Array) => void;
+
+export interface ScriptedRunnerOptions {
+  vocabSize: number;
+  /** Default: every row 0, so that all tokens are equally likely. */
+  logits?: LogitsScript;
+  /** Default 4096. */
+  capacityTokens?: number;
+  /** Default `capacityTokens`. */
+  contextLength?: number;
+  /** Default 64. */
+  maxSequences?: number;
+  /** Default 512. */
+  batchTokens?: number;
+  /** Adapter files and their sizes; others cannot be loaded. Default: every path loads with 1 byte. */
+  adapterBytes?: Readonly<Record<string, number>>;
+}
+
+/**
+ * A model runner without weights for tests of everything above it. It keeps cells of its own with the tokens inside, and the logits are a
+ * function of the tokens it really holds: a sequence that was given wrong, missing or foreign cells answers differently or throws.
+ */
+export class ScriptedRunner implements ModelRunner {
+  readonly vocabSize: number;
+  readonly capacityTokens: number;
+  readonly contextLength: number;
+  readonly maxSequences: number;
+  readonly batchTokens: number;
+  /** Tokens computed, in all. */
+  numComputedTokens = 0;
+  /** Path of the adapter of each batch so far, null = base. */
+  readonly adapterOfBatch: (string | null)[] = [];
+  readonly batchSizes: number[] = [];
+  readonly openAdapters = new Set<string>();
+  /** Called before each batch; may throw in the runner's stead. */
+  beforeRun: (batch: StepBatch) => void = () => {};
+  readonly #script: LogitsScript;
+  readonly #adapterBytes: Readonly<Record<string, number>> | undefined;
+  readonly #cells: Cell[][];
+  #numUsedCells = 0;
+
+  constructor(options: ScriptedRunnerOptions) {
+    this.vocabSize = options.vocabSize;
+    this.capacityTokens = options.capacityTokens ?? 4096;
+    this.contextLength = options.contextLength ?? this.capacityTokens;
+    this.maxSequences = options.maxSequences ?? 64;
+    this.batchTokens = options.batchTokens ?? 512;
+    this.#script = options.logits ?? ((_tokens, _adapterPath, row) => void row.fill(0));
+    this.#adapterBytes = options.adapterBytes;
+    this.#cells = Array.from({ length: this.maxSequences }, () => []);
+  }
+
+  run(batch: StepBatch): Float32Array {
+    this.beforeRun(batch);
+    if (batch.length === 0) throw new Error('an empty batch');
+    if (this.#numUsedCells + batch.length > this.capacityTokens) {
+      throw new KvFullError(
+        `${batch.length} cells wanted, ${this.capacityTokens - this.#numUsedCells} of ${this.capacityTokens} free`,
+      );
+    }
+    const adapterPath = pathOf(batch.adapter);
+    if (adapterPath !== null && !this.openAdapters.has(adapterPath))
+      throw new Error(`the adapter ${adapterPath} is closed`);
+    const logits = new Float32Array(batch.numLogits * this.vocabSize);
+    let row = 0;
+    for (let i = 0; i < batch.length; i++) {
+      const cells = this.#cellsOf(batch.sequences[i]!);
+      const position = batch.positions[i]!;
+      if (position !== cells.length) throw new Error(`position ${position} in a sequence of ${cells.length} tokens`);
+      cells.push({ token: batch.tokens[i]!, adapterPath, numHolders: 1 });
+      this.#numUsedCells++;
+      if (batch.wantsLogits[i] === 0) continue;
+      const foreign = cells.find((cell) => cell.adapterPath !== adapterPath);
+      if (foreign) throw new Error(`cells computed under ${foreign.adapterPath} are read under ${adapterPath}`);
+      const tokens = cells.map((cell) => cell.token);
+      this.#script(tokens, adapterPath, logits.subarray(row * this.vocabSize, ++row * this.vocabSize));
+    }
+    this.numComputedTokens += batch.length;
+    this.adapterOfBatch.push(adapterPath);
+    this.batchSizes.push(batch.length);
+    return logits;
+  }
+
+  share(from: number, to: number, length: number): void {
+    const source = this.#cellsOf(from);
+    const target = this.#cellsOf(to);
+    if (target.length > 0 || from === to || length > source.length)
+      throw new Error(`cannot share ${length} cells of ${from} with ${to}`);
+    for (const cell of source.slice(0, length)) {
+      cell.numHolders++;
+      target.push(cell);
+    }
+  }
+
+  forget(sequence: number, fromPosition: number): void {
+    for (const cell of this.#cellsOf(sequence).splice(fromPosition)) {
+      if (--cell.numHolders === 0) this.#numUsedCells--;
+    }
+  }
+
+  loadAdapter(path: string): RunnerAdapter {
+    const sizeBytes = this.#adapterBytes === undefined ? 1 : this.#adapterBytes[path];
+    if (sizeBytes === undefined) throw new Error(`there is no file ${path}`);
+    this.openAdapters.add(path);
+    return new ScriptedAdapter(path, sizeBytes, () => this.openAdapters.delete(path));
+  }
+
+  close(): void {
+    for (let sequence = 0; sequence < this.maxSequences; sequence++) this.forget(sequence, 0);
+  }
+
+  /** Cells in use, counted by holders: what the engine's own ledger must agree with. */
+  get numUsedCells(): number {
+    return this.#numUsedCells;
+  }
+
+  #cellsOf(sequence: number): Cell[] {
+    const cells = this.#cells[sequence];
+    if (cells === undefined) throw new Error(`sequence ${sequence} of ${this.maxSequences}`);
+    return cells;
+  }
+}
+
+interface Cell {
+  readonly token: number;
+  readonly adapterPath: string | null;
+  numHolders: number;
+}
+
+class ScriptedAdapter implements RunnerAdapter {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly #onClose: () => void;
+  constructor(path: string, sizeBytes: number, onClose: () => void) {
+    this.path = path;
+    this.sizeBytes = sizeBytes;
+    this.#onClose = onClose;
+  }
+  close(): void {
+    this.#onClose();
+  }
+}
+
+function pathOf(adapter: RunnerAdapter | null): string | null {
+  if (adapter === null) return null;
+  if (adapter instanceof ScriptedAdapter) return adapter.path;
+  throw new Error('the adapter was loaded by another runner');
+}
