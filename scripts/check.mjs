@@ -2,7 +2,7 @@
  * Everything a change must satisfy besides its tests. All steps run, also after one has failed.
  *
  *   npm run check                    all steps
- *   npm run check -- lint types      some of them: format, lint, arrows, types, dead-code
+ *   npm run check -- lint types      some of them: format, lint, arrows, rooms, types, dead-code
  */
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 import { findArrowViolations } from './lib/check-arrows.mjs';
+import { findRoomViolations } from './lib/check-rooms.mjs';
 
 const TOOLS = resolve(fileURLToPath(import.meta.url), '../../node_modules');
 
@@ -21,10 +22,8 @@ const TOOLS = resolve(fileURLToPath(import.meta.url), '../../node_modules');
 const STEPS = {
   format: (root) => runTool(root, 'oxfmt/bin/oxfmt', ['--check', '.']),
   lint: (root) => runTool(root, 'oxlint/bin/oxlint', ['--deny-warnings', '.']),
-  arrows: async (root) => {
-    const violations = findArrowViolations(root);
-    return { isOk: violations.length === 0, output: violations.join('\n') };
-  },
+  arrows: async (root) => resultOf(findArrowViolations(root)),
+  rooms: async (root) => resultOf(findRoomViolations(root)),
   types: checkTypes,
   'dead-code': (root) => runTool(root, 'knip/bin/knip.js', ['--no-progress', '--no-config-hints']),
 };
@@ -53,6 +52,11 @@ async function runSteps(root, chosen) {
   }
   console.log(failed.length === 0 ? 'check: all is well' : `check: failed in ${failed.join(', ')}`);
   return failed.length === 0 ? 0 : 1;
+}
+
+/** @param {readonly string[]} violations @returns {StepResult} */
+function resultOf(violations) {
+  return { isOk: violations.length === 0, output: violations.join('\n') };
 }
 
 /** One compiler run for each tsconfig.json: the packages', then the root's (tests, examples, bench, scripts). @param {string} root */

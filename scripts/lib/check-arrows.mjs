@@ -1,10 +1,10 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
+import { relativeImports } from './import-graph.mjs';
 import { PACKAGE_ARROWS, restrictedImportOverrides } from './package-arrows.mjs';
 
 const SCOPE = '@trainyard/';
-const RELATIVE_IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*['"](\.{1,2}\/[^'"]+)['"]/g;
 
 /** Fetching the model is shared between the bootstrap script, which runs before any package is installed, and the command line. */
 const SHARED_WITH_CLI = 'scripts/lib/';
@@ -68,7 +68,7 @@ function findEscapes(root, folder, name) {
   for (const path of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
     if (!/\.(ts|tsx|mjs)$/.test(path) || path.includes('node_modules')) continue;
     const file = join(folder, path);
-    for (const [, specifier = ''] of readFileSync(file, 'utf8').matchAll(RELATIVE_IMPORT)) {
+    for (const specifier of relativeImports(readFileSync(file, 'utf8'))) {
       const target = relative(root, resolve(dirname(file), specifier));
       if (target.startsWith(`packages/${name}/`) || (name === 'cli' && target.startsWith(SHARED_WITH_CLI))) continue;
       // Tests share their support files with tests/.

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { runScript } from './support/run-script.ts';
 import { SampleRepository } from './support/sample-repository.ts';
 
-const STEPS = ['format', 'lint', 'arrows', 'types', 'dead-code'];
+const STEPS = ['format', 'lint', 'arrows', 'rooms', 'types', 'dead-code'];
 
 const INDEX = 'packages/tokenizer/src/index.ts';
 const useOfNative = `import { vocabSize } from '@trainyard/native';\n\nexport const lastTokenId = vocabSize - 1;\n`;
@@ -76,6 +76,55 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
     changes: { 'packages/utils/package.json': `{ "name": "@trainyard/utils", "version": "0.1.0" }\n` },
   },
   {
+    fault: 'types that go round between two files',
+    step: 'rooms',
+    says: 'packages/native/src: index.ts → size.ts → index.ts: files import each other in a circle',
+    changes: {
+      'packages/native/src/index.ts': `import type { Size } from './size.ts';\n\nexport type Vocabulary = { size: Size };\n`,
+      'packages/native/src/size.ts': `export type Size = import('./index.ts').Vocabulary['size'];\n`,
+    },
+  },
+  {
+    fault: 'rooms that import each other, though no file does',
+    step: 'rooms',
+    says: 'packages/engine/src: batching → sampling → batching: 2 rooms import each other in a circle',
+    changes: {
+      'packages/engine/src/sampling/draw.ts': `export { turn } from '../batching/turn.ts';\n`,
+      'packages/engine/src/sampling/row.ts': `export const row = 1;\n`,
+      'packages/engine/src/batching/turn.ts': `export const turn = 1;\n`,
+      'packages/engine/src/batching/step.ts': `export { row } from '../sampling/row.ts';\n`,
+    },
+  },
+  {
+    fault: 'a folder with more files than one sees',
+    step: 'rooms',
+    says: 'packages/native/src/gguf: holds 21 files, tests apart; at most 20',
+    changes: Object.fromEntries(
+      Array.from({ length: 21 }, (_, index) => [
+        `packages/native/src/gguf/part-${index}.ts`,
+        `export const part = ${index};\n`,
+      ]),
+    ),
+  },
+  {
+    fault: 'a part played in tests that an index exports',
+    step: 'rooms',
+    says: 'packages/engine/src/index.ts: imports testing/scripted.ts, which is for tests',
+    changes: {
+      'packages/engine/src/testing/scripted.ts': `export const scripted = 1;\n`,
+      'packages/engine/src/index.ts': `export { scripted } from './testing/scripted.ts';\n`,
+    },
+  },
+  {
+    fault: 'a part played in tests of another package',
+    step: 'rooms',
+    says: 'packages/server/src/service.ts: imports @trainyard/engine/testing, which is for tests',
+    changes: {
+      'packages/server/src/service.ts': `import { openScriptedEngine } from '@trainyard/engine/testing';\n\nexport const open = openScriptedEngine;\n`,
+      'packages/server/src/service.test.ts': `import { openScriptedEngine } from '@trainyard/engine/testing';\n\nopenScriptedEngine();\n`,
+    },
+  },
+  {
     fault: 'a type error in a package',
     step: 'types',
     says: "error TS2322: Type 'number' is not assignable to type 'string'",
@@ -131,6 +180,6 @@ test('the steps after a failed one run all the same', async () => {
 
 test('an unknown step is refused', async () => {
   const { exitCode, output } = await runScript('scripts/check.mjs', ['typos']);
-  expect(output).toContain('no step is called typos; there are format, lint, arrows, types, dead-code');
+  expect(output).toContain('no step is called typos; there are format, lint, arrows, rooms, types, dead-code');
   expect(exitCode).toBe(2);
 });

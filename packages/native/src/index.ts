@@ -10,7 +10,7 @@ export { LlamaAdapter } from './llama-adapter.ts';
 export { quantizeModel } from './quantize.ts';
 export type { QuantizationType } from './quantize.ts';
 export { GgufFile } from './gguf/gguf-file.ts';
-export type { GgufTensorInfo, GgufValue } from './gguf/gguf-file.ts';
+export type { GgufTensorInfo, GgufValue } from './gguf/parse-header.ts';
 export { writeGguf } from './gguf/write-gguf.ts';
 export type { GgufTensorData } from './gguf/write-gguf.ts';
 export type { GgufWritableValue } from './gguf/gguf-header-writer.ts';

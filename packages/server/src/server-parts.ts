@@ -3,7 +3,7 @@ import type { Blobs, Store } from '@trainyard/store';
 import type { BodyIntake } from './bodies/body-intake.ts';
 import type { ByteBudget } from './bodies/byte-budget.ts';
 import type { ServiceMetrics } from './metrics/service-metrics.ts';
-import type { MetricsAccess } from './routes/metrics.ts';
+import type { MetricsAccess } from './metrics/metrics-access.ts';
 import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from './backends.ts';
 
 /** Everything the HTTP side of the service is made of. */

@@ -21,7 +21,7 @@ import { EmbeddedTraining } from './hosts/embedded-training.ts';
 import { TrainingWorker } from './jobs/worker.ts';
 import { Upkeep } from './upkeep.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
-import type { MetricsAccess } from './routes/metrics.ts';
+import type { MetricsAccess } from './metrics/metrics-access.ts';
 
 /** What this service writes to the blobs; a crash between a blob and its row leaves an orphan. */
 const BLOB_PREFIXES = ['checkpoints/', 'groups/', 'logs/', 'sft/', 'artifacts/', 'exports/', 'adapters/', 'uploads/'];

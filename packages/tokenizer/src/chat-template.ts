@@ -1,4 +1,4 @@
-import { PromptInput, toolFormatOf } from './prompt-input.ts';
+import { PromptInput, type RenderedPrompt, type RenderOptions, toolFormatOf } from './prompt-input.ts';
 import { PromptRenderer } from './prompt-renderer.ts';
 import type { ToolFormat } from './reply/tool-format.ts';
 import type { ContentFormat, TemplateMessage } from './template-message.ts';
@@ -10,26 +10,6 @@ import type { ToolSupport } from './tools/tool-support.ts';
 export interface ChatTemplateOptions extends TemplateProgramOptions {
   /** The texts of control tokens in messages, tools and variables become those tokens: only where their senders are trusted. Default: false. */
   allowsControlTokens?: boolean;
-}
-
-export interface RenderOptions {
-  /**
-   * Tools as the request gives them; `null` or absent = none. For a template that ignores tools they are described in a system message, in
-   * the Hermes format.
-   */
-  tools?: readonly unknown[] | null;
-  /** End with the opening of an assistant turn. Default: true, unless the final message is continued. */
-  addGenerationPrompt?: boolean;
-  /** End within the final message, right behind its content. Not together with `addGenerationPrompt`. Default: false. */
-  continueFinalMessage?: boolean;
-  /** Further variables, such as `enable_thinking`. A name the template already has a value for is ignored. */
-  templateVariables?: Readonly<Record<string, unknown>>;
-}
-
-/** A prompt: the ids, and the text they stand for. */
-export interface RenderedPrompt {
-  tokenIds: Int32Array;
-  text: string;
 }
 
 /** A Jinja chat template on a vocabulary: messages → prompt. Parsed once, then stateless. */

@@ -1,7 +1,8 @@
 export { ByteVocabulary, type ByteVocabularyOptions } from './byte-vocabulary.ts';
-export { ChatTemplate, type ChatTemplateOptions, type RenderedPrompt, type RenderOptions } from './chat-template.ts';
+export { ChatTemplate, type ChatTemplateOptions } from './chat-template.ts';
+export type { RenderedPrompt, RenderOptions } from './prompt-input.ts';
 export type { ToolSupport } from './tools/tool-support.ts';
-export { renderHistory, type ChoiceItem, type HistoryItem } from './render-history.ts';
+export { renderHistory, type HistoryItem } from './render-history.ts';
 export { renderSupervised, type SupervisedOptions } from './render-supervised.ts';
 export {
   changesDistribution,
@@ -18,7 +19,7 @@ export type { ContentFormat, ContentPart, TemplateMessage } from './template-mes
 export { defaultTemplateVariables } from './template-variables.ts';
 export { Tokenizer, type TokenizerOptions } from './tokenizer.ts';
 export { TokenizerError, type TokenizerErrorCode } from './tokenizer-error.ts';
-export type { TrainingSequence } from './training-sequence.ts';
+export type { ChoiceItem, TrainingSequence } from './training-sequence.ts';
 export type { Vocabulary } from './vocabulary.ts';
 export { detectReasoning, type ReasoningState } from './reply/reasoning-reader.ts';
 export { ReplyParser, type ReplyParserOptions } from './reply/reply-parser.ts';

@@ -1,4 +1,3 @@
-import type { RenderedPrompt, RenderOptions } from './chat-template.ts';
 import { ControlShield } from './control-shield.ts';
 import { checkInputSize } from './input-size.ts';
 import { checkNestingDepth } from './nesting-depth.ts';
@@ -16,6 +15,26 @@ import type { Tokenizer } from './tokenizer.ts';
 import { withHermesTools } from './tools/hermes-tools.ts';
 import { inToolOrder } from './tools/tool-order.ts';
 import type { ToolSupport } from './tools/tool-support.ts';
+
+export interface RenderOptions {
+  /**
+   * Tools as the request gives them; `null` or absent = none. For a template that ignores tools they are described in a system message, in
+   * the Hermes format.
+   */
+  tools?: readonly unknown[] | null;
+  /** End with the opening of an assistant turn. Default: true, unless the final message is continued. */
+  addGenerationPrompt?: boolean;
+  /** End within the final message, right behind its content. Not together with `addGenerationPrompt`. Default: false. */
+  continueFinalMessage?: boolean;
+  /** Further variables, such as `enable_thinking`. A name the template already has a value for is ignored. */
+  templateVariables?: Readonly<Record<string, unknown>>;
+}
+
+/** A prompt: the ids, and the text they stand for. */
+export interface RenderedPrompt {
+  tokenIds: Int32Array;
+  text: string;
+}
 
 /** What must be known of a template before variables can be made for it. */
 export interface TemplateTraits {

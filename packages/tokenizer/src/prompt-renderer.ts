@@ -1,5 +1,4 @@
-import type { RenderOptions } from './chat-template.ts';
-import { PromptInput, type TemplateTraits } from './prompt-input.ts';
+import { PromptInput, type RenderOptions, type TemplateTraits } from './prompt-input.ts';
 import type { TemplateMessage } from './template-message.ts';
 
 interface RunnableTemplate extends TemplateTraits {

@@ -1,29 +1,14 @@
-import type { ChatTemplate, RenderOptions } from './chat-template.ts';
-import type { ChoiceSampling } from './choice-sampling.ts';
+import type { ChatTemplate } from './chat-template.ts';
+import type { RenderOptions } from './prompt-input.ts';
 import type { PromptRenderer } from './prompt-renderer.ts';
 import type { TemplateMessage } from './template-message.ts';
 import { defaultTemplateVariables } from './template-variables.ts';
 import { TokenizerError } from './tokenizer-error.ts';
 import type { Tokenizer } from './tokenizer.ts';
-import { SequenceBuilder, type TrainingSequence } from './training-sequence.ts';
+import { type ChoiceItem, SequenceBuilder, type TrainingSequence } from './training-sequence.ts';
 
 /** A turn of a conversation. A choice without logprobs, like any other assistant text that is not trained, is a `message`. */
 export type HistoryItem = { kind: 'message'; message: TemplateMessage } | ChoiceItem;
-
-export interface ChoiceItem {
-  kind: 'choice';
-  message: TemplateMessage;
-  /** All sampled tokens, the end token included if it was sampled. */
-  tokenIds: Int32Array;
-  /** Shape as `tokenIds`. */
-  logprobs: Float32Array;
-  /** The prompt's ids at inference, if known. Default: what the template gives for the messages before. */
-  promptTokenIds?: Int32Array;
-  /** How it was drawn: null = plainly from the model's distribution; absent = not known. */
-  sampling?: ChoiceSampling | null;
-  /** Why it ended, as inference said: `length` when it was cut off. Default: not known. */
-  finishReason?: string;
-}
 
 /** The turn at the end of the sequence being built. */
 interface OpenTurn {

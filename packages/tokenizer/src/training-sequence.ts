@@ -1,4 +1,21 @@
-import type { ChoiceItem } from './render-history.ts';
+import type { ChoiceSampling } from './choice-sampling.ts';
+import type { TemplateMessage } from './template-message.ts';
+
+/** A turn that was sampled. */
+export interface ChoiceItem {
+  kind: 'choice';
+  message: TemplateMessage;
+  /** All sampled tokens, the end token included if it was sampled. */
+  tokenIds: Int32Array;
+  /** Shape as `tokenIds`. */
+  logprobs: Float32Array;
+  /** The prompt's ids at inference, if known. Default: what the template gives for the messages before. */
+  promptTokenIds?: Int32Array;
+  /** How it was drawn: null = plainly from the model's distribution; absent = not known. */
+  sampling?: ChoiceSampling | null;
+  /** Why it ended, as inference said: `length` when it was cut off. Default: not known. */
+  finishReason?: string;
+}
 
 /** Token ids as the trainer sees them: which were sampled, and how likely they were then. All arrays have shape `[T]`. */
 export interface TrainingSequence {

@@ -3,22 +3,8 @@ import { closeSync, fstatSync, openSync } from 'node:fs';
 import { NativeError } from '../errors.ts';
 import { dequantize } from './dequantize.ts';
 import { HeaderReader, readFully } from './header-reader.ts';
-import { parseHeader } from './parse-header.ts';
+import { type GgufTensorInfo, type GgufValue, parseHeader } from './parse-header.ts';
 import type { TensorType } from './tensor-types.ts';
-
-/** A metadata value: integers of 64 bits are bigint, all other numbers number. */
-export type GgufValue = string | number | bigint | boolean | GgufValue[];
-
-export interface GgufTensorInfo {
-  readonly name: string;
-  /** ggml order: `dims[0]` is the contiguous (input) axis. */
-  readonly dims: readonly number[];
-  /** ggml's name of the type, such as "f32", "f16", "q4_1", "q6_K". */
-  readonly type: string;
-  /** From the start of the file. */
-  readonly offset: number;
-  readonly sizeBytes: number;
-}
 
 // Read and expanded at a time; only one such piece is in memory besides the result.
 const PIECE_BYTES = 4 << 20;

@@ -1,4 +1,3 @@
-import type { GgufTensorInfo, GgufValue } from './gguf-file.ts';
 import { VALUE_TYPES } from './header-reader.ts';
 import type { HeaderReader, ValueType } from './header-reader.ts';
 import { TENSOR_TYPES } from './tensor-types.ts';
@@ -28,6 +27,20 @@ const MIN_VALUE_BYTES: Readonly<Record<ValueType, number>> = {
   i64: 8,
   f64: 8,
 };
+
+/** A metadata value: integers of 64 bits are bigint, all other numbers number. */
+export type GgufValue = string | number | bigint | boolean | GgufValue[];
+
+export interface GgufTensorInfo {
+  readonly name: string;
+  /** ggml order: `dims[0]` is the contiguous (input) axis. */
+  readonly dims: readonly number[];
+  /** ggml's name of the type, such as "f32", "f16", "q4_1", "q6_K". */
+  readonly type: string;
+  /** From the start of the file. */
+  readonly offset: number;
+  readonly sizeBytes: number;
+}
 
 export interface GgufHeader {
   metadata: Map<string, GgufValue>;

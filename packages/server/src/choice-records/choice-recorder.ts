@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Store } from '@trainyard/store';
 
 import type { ResolvedModel } from '../model-names.ts';
-import type { OutputEvent } from '../wire/chat-events.ts';
+import type { OutputEvent, OutputRecorder } from '../wire/chat-events.ts';
 import { MIN_LOGPROB } from '../wire/logprobs.ts';
 
 interface SampledSoFar {
@@ -12,7 +12,7 @@ interface SampledSoFar {
 }
 
 /** Keeps what one answer's choices were sampled as, each when it ends; the store writes them later. */
-export class ChoiceRecorder {
+export class ChoiceRecorder implements OutputRecorder {
   readonly #store: Pick<Store, 'recordChoice'>;
   readonly #source: { entityId: string; modelId: string; step: number; digest: string | null };
   readonly #answerId = randomUUID();

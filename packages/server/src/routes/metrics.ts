@@ -7,9 +7,6 @@ import type { RouteParts } from '../server-parts.ts';
 /** Jobs are counted up to here: more are more than anybody waits for. */
 const MAX_COUNTED_JOBS = 1000;
 
-/** Who may read the metrics: anybody, keys of the scope `admin`, nobody. */
-export type MetricsAccess = 'open' | 'key' | 'off';
-
 /** GET /metrics, in the text form of Prometheus. Counts every request of every route. */
 export function metricsRoutes(app: FastifyInstance, parts: RouteParts, metrics: ServiceMetrics): void {
   const { store, inference, training, metricsAccess } = parts;

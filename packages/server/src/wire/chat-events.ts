@@ -1,7 +1,6 @@
 import type { EngineEvent, GenerateRequest } from '@trainyard/engine';
 
 import type { InferenceBackend } from '../backends.ts';
-import type { ChoiceRecorder } from '../choice-records/choice-recorder.ts';
 import { BackendFailure } from '../http-faults.ts';
 
 /** Tokens of a request so far; right at every moment, also when the client leaves in the middle. */
@@ -36,6 +35,13 @@ export interface OpenedGeneration {
   end(): Promise<void>;
 }
 
+/** Sees every output of a request before its reader does. */
+export interface OutputRecorder {
+  begin(promptTokenIds: readonly number[]): void;
+  /** @returns the event, or what is told in its place */
+  record(event: OutputEvent): OutputEvent;
+}
+
 /** What the engine does not need to know of a request. */
 export interface GenerationOptions {
   /** Turn the prompt's ids back into text. Default false. */
@@ -43,7 +49,7 @@ export interface GenerationOptions {
   /** The field of the body that the constraint came from. */
   constraintField?: string | undefined;
   /** Keeps what is sampled. Default: nothing is kept. */
-  recorder?: ChoiceRecorder | null;
+  recorder?: OutputRecorder | null;
 }
 
 /**
@@ -91,7 +97,7 @@ async function* outputs(
     meter,
     fieldOf,
     recorder,
-  }: { signal: AbortSignal; meter: TokenMeter; fieldOf: FieldNames; recorder: ChoiceRecorder | null },
+  }: { signal: AbortSignal; meter: TokenMeter; fieldOf: FieldNames; recorder: OutputRecorder | null },
 ): AsyncGenerator<OutputEvent | CompletedEvent, void> {
   try {
     for (let event = first; ; event = accept(await source.next(), signal, fieldOf)) {

@@ -1,12 +1,16 @@
+import type { FinishReason } from '@trainyard/engine';
 import type { AssistantMessage, ChunkDelta, ToolCallDeltaEntry, WireFinishReason } from '@trainyard/protocol';
 
-import type { CollectedChoice } from './chat-answer.ts';
-import type { OutputEvent, ReplyDelta } from './chat-events.ts';
+import type { OutputEvent, ParsedReply, ReplyDelta } from './chat-events.ts';
 import type { AnswerFormat } from './chat-request.ts';
 
 /** A reply as the wire tells it: whole, or what one chunk adds. */
 
-export function toMessage({ text, parsed }: CollectedChoice, format: AnswerFormat): AssistantMessage {
+/** @param reply `parsed`: null when it was not read into parts */
+export function toMessage(
+  { text, parsed }: { text: readonly string[]; parsed: ParsedReply | null },
+  format: AnswerFormat,
+): AssistantMessage {
   const content = parsed === null ? text.join('') : parsed.content;
   const calls = parsed?.toolCalls ?? [];
   const reasoning = format.hasReasoning ? (parsed?.reasoning ?? null) : null;
@@ -55,7 +59,7 @@ function toCallDelta(
 
 /** A reply that was cut off is not one to act on, calls or not; a call that the request named is the reply, and ends as one. */
 export function toFinishReason(
-  { finishReason, parsed }: Pick<CollectedChoice, 'finishReason' | 'parsed'>,
+  { finishReason, parsed }: { finishReason: FinishReason; parsed: ParsedReply | null },
   format: AnswerFormat,
 ): WireFinishReason {
   const hasCalls = (parsed?.toolCalls.length ?? 0) > 0 && parsed?.isCutOff !== true;

@@ -15,7 +15,7 @@ import {
   streamFormatOf,
   toGenerateRequest,
 } from './sampling-request.ts';
-import { answerToolChoice, checkTools, replyReading } from './tool-request.ts';
+import { answerToolChoice, checkTools, replyReading, type ReportedToolChoice } from './tool-request.ts';
 
 /** How the answer is written; what the engine does not need to know. */
 export interface AnswerFormat {
@@ -34,8 +34,7 @@ export interface AnswerFormat {
   echo: string | null;
   /** What is sampled is kept under an id, which each choice tells. */
   isRecorded: boolean;
-  /** How calls of tools are reported; `none`: they stay text. */
-  toolChoice: 'none' | 'auto' | 'required' | 'named';
+  toolChoice: ReportedToolChoice;
   /** False: reasoning, and the tokens and logprobs of replies that may hold some, are left out. */
   hasReasoning: boolean;
   /** Reasoning is given under its older name `reasoning_content` too. */

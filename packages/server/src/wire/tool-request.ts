@@ -1,7 +1,6 @@
 import type { ReplyReading } from '@trainyard/engine';
 import type { ChatCompletionRequest } from '@trainyard/protocol';
 
-import type { AnswerFormat } from './chat-request.ts';
 import { conflict } from './conflict.ts';
 import { outputConstraint } from './output-constraint.ts';
 
@@ -44,7 +43,10 @@ export function constraintField(body: ToolFields & Pick<ChatCompletionRequest, '
   return outputConstraint(body)?.field ?? 'structured_outputs';
 }
 
-export function answerToolChoice(body: ToolFields): AnswerFormat['toolChoice'] {
+/** How calls of tools are reported; `none`: they stay text. */
+export type ReportedToolChoice = 'none' | 'auto' | 'required' | 'named';
+
+export function answerToolChoice(body: ToolFields): ReportedToolChoice {
   const { toolChoice } = replyReading(body);
   return typeof toolChoice === 'object' ? 'named' : toolChoice;
 }

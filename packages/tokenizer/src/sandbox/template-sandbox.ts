@@ -1,4 +1,4 @@
-import type { RenderedPrompt, RenderOptions } from '../chat-template.ts';
+import type { RenderedPrompt, RenderOptions } from '../prompt-input.ts';
 import { PromptInput, toolFormatOf, type TemplateTraits } from '../prompt-input.ts';
 import type { ToolFormat } from '../reply/tool-format.ts';
 import type { TemplateMessage } from '../template-message.ts';

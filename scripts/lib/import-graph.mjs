@@ -1,0 +1,88 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+
+/** Of static, type and dynamic imports, of re-exports and of `import('…')` in types: the path, where it is a relative one. */
+const RELATIVE_IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*['"](\.{1,2}\/[^'"]+)['"]/g;
+
+/**
+ * The source files of one package and which of its own files each imports, types included.
+ *
+ * @param {string} source the package's `src`
+ * @returns {Map<string, string[]>} paths relative to `source`, in the order of the alphabet
+ */
+export function readImportGraph(source) {
+  const files = readdirSync(source, { recursive: true, encoding: 'utf8' })
+    .filter((path) => /\.(ts|tsx|mjs)$/.test(path) && !path.includes('node_modules'))
+    .sort();
+  return new Map(files.map((path) => [path, importsOf(source, path)]));
+}
+
+/** @param {string} source @param {string} path */
+function importsOf(source, path) {
+  const file = join(source, path);
+  const targets = relativeImports(readFileSync(file, 'utf8')).map((specifier) => resolve(dirname(file), specifier));
+  const own = targets.filter((target) => target.startsWith(`${source}/`) && existsSync(target));
+  return [...new Set(own.map((target) => relative(source, target)))];
+}
+
+/** @param {string} text of a source file @returns {string[]} the relative paths that it imports */
+export function relativeImports(text) {
+  return [...text.matchAll(RELATIVE_IMPORT)].map(([, specifier = '']) => specifier);
+}
+
+/**
+ * The knots of a directed graph: sets of nodes, each of which reaches all others of its set (Tarjan's strongly connected components of more than one node,
+ * and nodes that point at themselves).
+ *
+ * @param {ReadonlyMap<string, readonly string[]>} graph
+ * @returns {string[][]} sorted
+ */
+export function findKnots(graph) {
+  /** @type {Map<string, { index: number, low: number, isOpen: boolean }>} */
+  const visits = new Map();
+  /** @type {string[]} */
+  const open = [];
+  /** @type {string[][]} */
+  const knots = [];
+
+  /** @param {string} node */
+  const visit = (node) => {
+    const own = { index: visits.size, low: visits.size, isOpen: true };
+    visits.set(node, own);
+    open.push(node);
+    for (const target of graph.get(node) ?? []) {
+      const known = visits.get(target) ?? visit(target);
+      if (known.isOpen) own.low = Math.min(own.low, known.low);
+    }
+    if (own.low === own.index) {
+      const knot = open.splice(open.indexOf(node));
+      for (const member of knot) Object.assign(visits.get(member) ?? own, { isOpen: false });
+      if (knot.length > 1 || (graph.get(node) ?? []).includes(node)) knots.push(knot.sort());
+    }
+    return own;
+  };
+  for (const node of graph.keys()) if (!visits.has(node)) visit(node);
+  return knots.sort(([first = ''], [second = '']) => (first < second ? -1 : 1));
+}
+
+/**
+ * One way round inside a knot, the shortest from its first node.
+ *
+ * @param {ReadonlyMap<string, readonly string[]>} graph @param {readonly string[]} knot
+ * @returns {string[]} the first node again at the end
+ */
+export function wayRound(graph, knot) {
+  const [start = ''] = knot;
+  /** @type {string[][]} */
+  const ways = [[start]];
+  const seen = new Set();
+  for (const way of ways) {
+    for (const target of graph.get(way.at(-1) ?? '') ?? []) {
+      if (target === start) return [...way, start];
+      if (!knot.includes(target) || seen.has(target)) continue;
+      seen.add(target);
+      ways.push([...way, target]);
+    }
+  }
+  return [...knot];
+}
