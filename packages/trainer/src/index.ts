@@ -6,8 +6,8 @@ export {
   type LossFunction,
   type TrainingConfig,
   type TrainingConfigInput,
-} from './config.ts';
-export type { History, Trajectory, TrajectoryGroup } from './trajectory.ts';
+} from './config/training-config.ts';
+export type { History, Trajectory, TrajectoryGroup } from './rollouts/trajectory.ts';
 export type {
   JobBase,
   TrainablePolicy,
@@ -16,9 +16,9 @@ export type {
   TrainingParts,
   TrainingResult,
   TrainingStartedData,
-} from './training-job.ts';
+} from './job/training-job.ts';
 export { openTrainer, type Trainer } from './open-trainer.ts';
-export { runTrainingJob } from './train.ts';
+export { runTrainingJob } from './job/run-training-job.ts';
 export { runSftJob, type SftJob } from './sft/run-sft-job.ts';
 export type { SftExample } from './sft/sft-example.ts';
 export {
@@ -30,22 +30,22 @@ export {
   type SftConfig,
   type SftConfigInput,
 } from './sft/sft-config.ts';
-export { WARNING_CODES, type JobWarning, type WarningCode } from './job-warning.ts';
-export { referenceStep } from './reference-policy.ts';
-export type { DropCounts, DropReason } from './sequence-report.ts';
+export { WARNING_CODES, type JobWarning, type WarningCode } from './job/job-warning.ts';
+export { referenceStep } from './job/reference-policy.ts';
+export type { DropCounts, DropReason } from './rollouts/sequence-report.ts';
 
-export { groupAdvantages, normalizeCredit, type Credit, type CreditInput } from './advantage.ts';
-export { learningRateAt, type LearningRateSchedule } from './learning-rate.ts';
-export { policyLoss, type LossConfig, type LossInput, type LossResult } from './loss.ts';
-export type { LossMetrics } from './loss-metrics.ts';
-export { packRows, rowLength, type CreditedSequence, type TrainingRow } from './pack.ts';
+export { groupAdvantages, normalizeCredit, type Credit, type CreditInput } from './rollouts/advantage.ts';
+export { learningRateAt, type LearningRateSchedule } from './optimizer/learning-rate.ts';
+export { policyLoss, type LossConfig, type LossInput, type LossResult } from './objectives/policy-loss.ts';
+export type { LossMetrics } from './objectives/policy-metrics.ts';
+export { packRows, rowLength, type CreditedSequence, type TrainingRow } from './packing/pack.ts';
 export {
   adamWStep,
   freshOptimizerState,
   gradientNorm,
   type OptimizerConfig,
   type OptimizerState,
-} from './optimizer.ts';
+} from './optimizer/adamw.ts';
 export {
   exportCheckpoint,
   type ExportedFile,
@@ -57,8 +57,8 @@ export {
 export type { MergedType } from './export/merged-weights.ts';
 export type { ParityReport } from './export/parity.ts';
 export { importAdapter, type ImportedAdapter, type ImportRequest } from './import/import-adapter.ts';
-export { checkpointDigest, readCheckpoint, writeCheckpoint } from './checkpoint.ts';
-export { readSafetensors, writeSafetensors, type NamedTensor, type SafetensorsFile } from './safetensors.ts';
+export { checkpointDigest, readCheckpoint, writeCheckpoint } from './checkpoint/checkpoint.ts';
+export { readSafetensors, writeSafetensors, type NamedTensor, type SafetensorsFile } from './checkpoint/safetensors.ts';
 
 export type { Architecture } from './model/architecture.ts';
 export { measureProductRate } from './graph/product-rate.ts';

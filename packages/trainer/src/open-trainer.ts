@@ -4,7 +4,7 @@ import { readArchitecture } from './model/architecture.ts';
 import { OrtPolicyModel } from './model/ort-policy-model.ts';
 import type { LoraConfig } from './model/policy-model.ts';
 import { readWeights } from './model/weights.ts';
-import type { TrainablePolicy } from './training-job.ts';
+import type { TrainablePolicy } from './job/training-job.ts';
 import { Workspace } from './model/workspace.ts';
 
 /** A base model ready to be trained on: its weights are read once and serve one job after the other. */

@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { GgufFile } from '@trainyard/native';
 import { afterAll, describe, expect, test } from 'vitest';
 import { testModel } from '../../../../tests/support/model.ts';
-import { readAdapter, writeCheckpoint } from '../checkpoint.ts';
+import { readAdapter, writeCheckpoint } from '../checkpoint/checkpoint.ts';
 import { readArchitecture } from '../model/architecture.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
 import { DEFAULT_LORA_CONFIG, type LoraConfig } from '../model/policy-model.ts';
-import { randomizeAdapter, randomSource } from '../model/tiny-model.ts';
-import { freshOptimizerState } from '../optimizer.ts';
-import { TINY_ARCHITECTURES, TINY_CHAT_TEMPLATE, writeTinyGguf } from '../test-support/tiny-gguf.ts';
+import { randomizeAdapter, randomSource } from '../testing/tiny-model.ts';
+import { freshOptimizerState } from '../optimizer/adamw.ts';
+import { TINY_ARCHITECTURES, TINY_CHAT_TEMPLATE, writeTinyGguf } from '../testing/tiny-gguf.ts';
 import { exportCheckpoint, type ExportFormat, type ExportRequest } from './export-checkpoint.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-export-'));

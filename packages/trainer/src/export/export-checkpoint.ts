@@ -12,9 +12,9 @@ import {
   GGUF_FILE,
   readAdapter,
   writeAdapterFiles,
-} from '../checkpoint.ts';
-import { diskFault, writeDurableText } from '../durable-directory.ts';
-import { fileDigest } from '../file-digest.ts';
+} from '../checkpoint/checkpoint.ts';
+import { diskFault, writeDurableText } from '../checkpoint/durable-directory.ts';
+import { fileDigest } from '../checkpoint/file-digest.ts';
 import { readArchitecture, type Architecture } from '../model/architecture.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
 import { OrtPolicyModel } from '../model/ort-policy-model.ts';

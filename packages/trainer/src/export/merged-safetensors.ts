@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GgufFile } from '@trainyard/native';
-import { writeDurableText } from '../durable-directory.ts';
+import { writeDurableText } from '../checkpoint/durable-directory.ts';
 import { linearDims, type Architecture } from '../model/architecture.ts';
 import { toHalves } from '../model/head-permutation.ts';
 import { OrtPolicyModel } from '../model/ort-policy-model.ts';
 import type { ComputeOptions } from '../model/policy-model.ts';
 import { readWeights } from '../model/weights.ts';
-import { SafetensorsReader } from '../safetensors-reader.ts';
-import { SafetensorsWriter } from '../safetensors-writer.ts';
+import { SafetensorsReader } from '../checkpoint/safetensors-reader.ts';
+import { SafetensorsWriter } from '../checkpoint/safetensors-writer.ts';
 import { architectureOfConfig, huggingFaceConfig, type ModelFacts } from './hugging-face-config.ts';
 import { huggingFaceName } from './hugging-face-names.ts';
 import type { MergedType, MergedWeights } from './merged-weights.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { GgufFile, LlamaModel } from '@trainyard/native';
 import type { Tokenizer } from '@trainyard/tokenizer';
-import { writeDurableText } from '../durable-directory.ts';
+import { writeDurableText } from '../checkpoint/durable-directory.ts';
 import { tokenizerJson } from './tokenizer-json.ts';
 
 /**

@@ -2,13 +2,13 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { readCheckpoint, writeCheckpoint } from '../checkpoint.ts';
+import { readCheckpoint, writeCheckpoint } from '../checkpoint/checkpoint.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
-import { randomizeAdapter, randomSource } from '../model/tiny-model.ts';
-import { freshOptimizerState } from '../optimizer.ts';
-import { readSafetensors, writeSafetensors, type NamedTensor } from '../safetensors.ts';
-import { SafetensorsWriter } from '../safetensors-writer.ts';
-import { TINY_ARCHITECTURES, writeTinyGguf } from '../test-support/tiny-gguf.ts';
+import { randomizeAdapter, randomSource } from '../testing/tiny-model.ts';
+import { freshOptimizerState } from '../optimizer/adamw.ts';
+import { readSafetensors, writeSafetensors, type NamedTensor } from '../checkpoint/safetensors.ts';
+import { SafetensorsWriter } from '../checkpoint/safetensors-writer.ts';
+import { TINY_ARCHITECTURES, writeTinyGguf } from '../testing/tiny-gguf.ts';
 import { importAdapter } from './import-adapter.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-import-'));

@@ -1,11 +1,11 @@
 import { GgufFile } from '@trainyard/native';
-import { writeAdapterFiles } from '../checkpoint.ts';
-import { diskFault } from '../durable-directory.ts';
+import { writeAdapterFiles } from '../checkpoint/checkpoint.ts';
+import { diskFault } from '../checkpoint/durable-directory.ts';
 import { TrainerError } from '../errors.ts';
 import { peftTensors } from '../model/adapter-tensors.ts';
 import { linearDims, readArchitecture, type Architecture } from '../model/architecture.ts';
 import type { LinearName, LoraConfig, LoraHalf, LoraTensor } from '../model/policy-model.ts';
-import { SafetensorsReader } from '../safetensors-reader.ts';
+import { SafetensorsReader } from '../checkpoint/safetensors-reader.ts';
 import { readPeftConfig } from './peft-config.ts';
 
 export interface ImportRequest {

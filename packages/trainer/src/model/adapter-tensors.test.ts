@@ -3,7 +3,7 @@ import { ggufAdapterTensors, peftTargetModules, peftTensors } from './adapter-te
 import { linearDims } from './architecture.ts';
 import { initialLoraParameters } from './lora-parameters.ts';
 import { LINEAR_NAMES } from './policy-model.ts';
-import { TINY_ARCHITECTURE } from './tiny-model.ts';
+import { TINY_ARCHITECTURE } from '../testing/tiny-model.ts';
 
 const CONFIG = { rank: 3, alpha: 6, targets: LINEAR_NAMES, initSeed: 9 };
 

@@ -5,10 +5,10 @@ import { GgufFile, LlamaContext, LlamaModel, writeGguf } from '@trainyard/native
 import { afterAll, expect, test } from 'vitest';
 import type { Architecture } from './architecture.ts';
 import { readArchitecture } from './architecture.ts';
-import { architectureMetadata, tinyTensors } from '../test-support/tiny-gguf.ts';
+import { architectureMetadata, tinyTensors } from '../testing/tiny-gguf.ts';
 import { toHalves, toInterleaved } from './head-permutation.ts';
 import { OrtPolicyModel } from './ort-policy-model.ts';
-import { TINY_ARCHITECTURE, randomSource } from './tiny-model.ts';
+import { TINY_ARCHITECTURE, randomSource } from '../testing/tiny-model.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'trainyard-architecture-'));
 afterAll(() => rmSync(directory, { recursive: true }));

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { backwardSchedule, forwardSchedule, type LaneStep } from './lane-schedule.ts';
 import { LaneProgress } from './lane-progress.ts';
-import { randomSource } from './tiny-model.ts';
+import { randomSource } from '../testing/tiny-model.ts';
 
 /** What a step reads and writes of the memory that lanes share, as the buffer's name and the layer whose contents it should hold. */
 interface Access {

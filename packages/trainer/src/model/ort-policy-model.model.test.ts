@@ -7,7 +7,7 @@ import { testModel } from '../../../../tests/support/model.ts';
 import { ggufAdapterTensors } from './adapter-tensors.ts';
 import { OrtPolicyModel } from './ort-policy-model.ts';
 import type { PackedRow } from './policy-model.ts';
-import { randomSource, randomizeAdapter } from './tiny-model.ts';
+import { randomSource, randomizeAdapter } from '../testing/tiny-model.ts';
 
 const NUM_TOKENS = 200;
 const llama = LlamaModel.load(testModel().f16);

@@ -4,8 +4,8 @@ import type { OrtPolicyModelOptions } from './ort-policy-model.ts';
 import { OrtPolicyModel } from './ort-policy-model.ts';
 import type { LoraConfig, PackedRow } from './policy-model.ts';
 import { LINEAR_NAMES } from './policy-model.ts';
-import type { TinySequence } from './tiny-model.ts';
-import { TINY_ARCHITECTURE, packTrie, randomSource, randomizeAdapter, tinyWeights } from './tiny-model.ts';
+import type { TinySequence } from '../testing/tiny-model.ts';
+import { TINY_ARCHITECTURE, packTrie, randomSource, randomizeAdapter, tinyWeights } from '../testing/tiny-model.ts';
 
 const LORA: LoraConfig = { rank: 3, alpha: 6, targets: LINEAR_NAMES, initSeed: 1 };
 const open: OrtPolicyModel[] = [];

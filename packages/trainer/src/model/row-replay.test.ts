@@ -4,7 +4,7 @@ import { OrtPolicyModel } from './ort-policy-model.ts';
 import type { PackedRow } from './policy-model.ts';
 import { LINEAR_NAMES } from './policy-model.ts';
 import { keeps, type KeptSet, type LogitShifts, type RowReplay } from './row-replay.ts';
-import { packTrie, randomizeAdapter, randomSource, TINY_ARCHITECTURE, tinyWeights } from './tiny-model.ts';
+import { packTrie, randomizeAdapter, randomSource, TINY_ARCHITECTURE, tinyWeights } from '../testing/tiny-model.ts';
 
 // Sessions of six graphs are compiled for each model.
 vi.setConfig({ testTimeout: 120_000 });

@@ -1,8 +1,8 @@
-import { jobFingerprint, requireSameLora, runSteps, startingPoint, withTrainerErrors } from '../job-run.ts';
-import { meanMetrics } from '../job-statistics.ts';
-import { learningRateWarnings } from '../learning-rate-rule.ts';
-import type { OptimizerState } from '../optimizer.ts';
-import type { JobBase, TrainingParts, TrainingResult, TrainingStartedData } from '../training-job.ts';
+import { jobFingerprint, requireSameLora, runSteps, startingPoint, withTrainerErrors } from '../job/job-run.ts';
+import { meanMetrics } from '../job/job-statistics.ts';
+import { learningRateWarnings } from '../job/learning-rate-rule.ts';
+import type { OptimizerState } from '../optimizer/adamw.ts';
+import type { JobBase, TrainingParts, TrainingResult, TrainingStartedData } from '../job/training-job.ts';
 import { sftBatches, type SftBatch, type SftReport } from './sft-batches.ts';
 import { learningRates, type SftConfig } from './sft-config.ts';
 import type { SftExample } from './sft-example.ts';

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { ChatTemplate, TrainingSequence } from '@trainyard/tokenizer';
-import { packRows, rowLength, type TrainingRow } from '../pack.ts';
+import { packRows, rowLength, type TrainingRow } from '../packing/pack.ts';
 import type { SftConfig } from './sft-config.ts';
 import { renderExample, type SftDropReason, type SftExample } from './sft-example.ts';
 

@@ -1,6 +1,6 @@
-import { flag, oneOf, wholeWithin, within } from '../config-checks.ts';
+import { flag, oneOf, wholeWithin, within } from '../config/config-checks.ts';
 import { TrainerError } from '../errors.ts';
-import type { OptimizerConfig } from '../optimizer.ts';
+import type { OptimizerConfig } from '../optimizer/adamw.ts';
 
 /** How the learning rate goes on after the warm-up: it stays, or falls to the minimum along a line or half a cosine. */
 export type SftSchedule = 'constant' | 'linear' | 'cosine';

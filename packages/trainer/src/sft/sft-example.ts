@@ -1,7 +1,7 @@
 import { renderSupervised, type TemplateMessage, type TrainingSequence } from '@trainyard/tokenizer';
 import type { ChatTemplate } from '@trainyard/tokenizer';
 import { TrainerError } from '../errors.ts';
-import { withTrainedEnd } from '../training-sequences.ts';
+import { withTrainedEnd } from '../rollouts/training-sequences.ts';
 import type { SftConfig } from './sft-config.ts';
 
 /** A conversation to learn from: one line of the data. */

@@ -1,5 +1,5 @@
-import type { StepParts } from '../gradient-step.ts';
-import { requireFinite, updateWeights } from '../weight-update.ts';
+import type { StepParts } from '../job/gradient-step.ts';
+import { requireFinite, updateWeights } from '../optimizer/weight-update.ts';
 import { batchRows, type SftBatch } from './sft-batches.ts';
 import type { SftConfig } from './sft-config.ts';
 import { sftLoss } from './sft-loss.ts';

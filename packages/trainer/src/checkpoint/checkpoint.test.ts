@@ -1,0 +1,181 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { GgufFile } from '@trainyard/native';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { checkpointDigest, readCheckpoint, writeCheckpoint } from './checkpoint.ts';
+import { replaceDirectory } from './durable-directory.ts';
+import { initialLoraParameters } from '../model/lora-parameters.ts';
+import { freshOptimizerState } from '../optimizer/adamw.ts';
+import { seededRandom } from '../packing/random.ts';
+import { readSafetensors, writeSafetensors } from './safetensors.ts';
+import { BIGRAM_ARCHITECTURE, BIGRAM_LORA } from '../testing/bigram-policy.ts';
+
+let directory: string;
+let checkpoint: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'checkpoint-'));
+  checkpoint = join(directory, 'checkpoint');
+});
+afterEach(() => rm(directory, { recursive: true }));
+
+function trained() {
+  const random = seededRandom(1);
+  const lora = initialLoraParameters(BIGRAM_ARCHITECTURE, BIGRAM_LORA);
+  const optimizer = freshOptimizerState(lora.tensors);
+  optimizer.numSteps = 12;
+  for (const { value } of lora.tensors) value.forEach((_, i) => (value[i] = random() - 0.5));
+  for (const { m, v } of optimizer.moments.values()) {
+    m.forEach((_, i) => (m[i] = random() - 0.5));
+    v.forEach((_, i) => (v[i] = random()));
+  }
+  return { lora, optimizer };
+}
+
+function write() {
+  const { lora, optimizer } = trained();
+  const digest = writeCheckpoint(checkpoint, lora, BIGRAM_ARCHITECTURE, optimizer, { policy_loss: -0.5 });
+  return { lora, optimizer, digest };
+}
+
+describe('a checkpoint', () => {
+  it('comes back with weights, momentum and step count', () => {
+    const { lora, optimizer, digest } = write();
+    const other = initialLoraParameters(BIGRAM_ARCHITECTURE, BIGRAM_LORA);
+    expect(readCheckpoint(checkpoint, other)).toEqual(optimizer);
+    expect(other.tensors.map(({ value }) => value)).toEqual(lora.tensors.map(({ value }) => value));
+    expect(checkpointDigest(checkpoint)).toBe(digest);
+  });
+
+  it('has the files of PEFT and llama.cpp', () => {
+    const { lora } = write();
+    expect(readdirSync(checkpoint).toSorted()).toEqual([
+      'adapter.gguf',
+      'adapter_config.json',
+      'adapter_model.safetensors',
+      'digest',
+      'metrics.json',
+      'optimizer.safetensors',
+    ]);
+    const config: unknown = JSON.parse(readFileSync(join(checkpoint, 'adapter_config.json'), 'utf8'));
+    expect(config).toMatchObject({
+      peft_type: 'LORA',
+      r: 2,
+      lora_alpha: 4,
+      target_modules: ['q_proj'],
+      task_type: 'CAUSAL_LM',
+    });
+    const { tensors, metadata } = readSafetensors(join(checkpoint, 'adapter_model.safetensors'));
+    expect(metadata).toEqual({ format: 'pt' });
+    expect(tensors.get('base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight')).toMatchObject({
+      dims: [2, 8],
+      data: lora.tensors[0]!.value,
+    });
+    expect(tensors.get('base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight')).toMatchObject({
+      dims: [8, 2],
+      data: lora.tensors[1]!.value,
+    });
+
+    const gguf = GgufFile.open(join(checkpoint, 'adapter.gguf'));
+    expect(Object.fromEntries(gguf.metadata)).toMatchObject({
+      'general.type': 'adapter',
+      'general.architecture': 'llama',
+      'adapter.type': 'lora',
+      'adapter.lora.alpha': 4,
+    });
+    expect(gguf.tensors.get('blk.0.attn_q.weight.lora_a')!.dims).toEqual([8, 2]);
+    expect(gguf.readF32('blk.0.attn_q.weight.lora_a')).toEqual(lora.tensors[0]!.value);
+    // Heads of four rows, from halves to interleaved: 0 2 1 3.
+    const b = lora.tensors[1]!.value;
+    const rows = [0, 2, 1, 3, 4, 6, 5, 7].flatMap((row) => [...b.subarray(2 * row, 2 * row + 2)]);
+    expect([...gguf.readF32('blk.0.attn_q.weight.lora_b')]).toEqual(rows);
+    gguf.close();
+  });
+
+  it('starts the optimizer afresh where its state was deleted or belongs to another objective', () => {
+    const { lora } = write();
+    const path = join(checkpoint, 'optimizer.safetensors');
+    const { tensors } = readSafetensors(path);
+    rmSync(path);
+    expect(readCheckpoint(checkpoint, lora)).toEqual(freshOptimizerState(lora.tensors));
+    writeSafetensors(path, [...tensors.values()], { objective: 'sft', num_steps: '5' });
+    expect(readCheckpoint(checkpoint, lora)).toEqual(freshOptimizerState(lora.tensors));
+  });
+
+  const file = (name: string): string => join(checkpoint, name);
+  const flipByte = (name: string, at: number): void => {
+    const bytes = readFileSync(file(name));
+    bytes[bytes.length + at]! ^= 1;
+    writeFileSync(file(name), bytes);
+  };
+  it.each<[string, () => void, RegExp]>([
+    ['is absent', () => rmSync(checkpoint, { recursive: true }), /digest/],
+    ['lacks its weights', () => rmSync(file('adapter_model.safetensors')), /ENOENT/],
+    ['has a flipped bit', () => flipByte('adapter_model.safetensors', -3), /its sha256 is/],
+    [
+      'is cut off',
+      () =>
+        writeFileSync(
+          file('adapter_model.safetensors'),
+          readFileSync(file('adapter_model.safetensors')).subarray(0, -4),
+        ),
+      /beyond the end/,
+    ],
+    ['has a broken configuration', () => writeFileSync(file('adapter_config.json'), '{'), /not JSON/],
+    ['has another rank', () => writeFileSync(file('adapter_config.json'), '{"r": 16}'), /has r 16, the model's has 2/],
+    ['has a broken optimizer', () => writeFileSync(file('optimizer.safetensors'), 'no'), /too few/],
+  ])('that %s is refused, and changes nothing', (_name, damage, reason) => {
+    write();
+    damage();
+    const lora = initialLoraParameters(BIGRAM_ARCHITECTURE, BIGRAM_LORA);
+    const before = lora.tensors.map(({ value }) => value.slice());
+    expect(() => readCheckpoint(checkpoint, lora)).toThrow(
+      expect.objectContaining({ code: 'trainer.checkpoint_unreadable' }),
+    );
+    expect(() => readCheckpoint(checkpoint, lora)).toThrow(reason);
+    expect(lora.tensors.map(({ value }) => value)).toEqual(before);
+  });
+
+  it('with values that are not finite is refused', () => {
+    const { lora, optimizer } = trained();
+    lora.tensors[0]!.value[3] = Infinity;
+    writeCheckpoint(checkpoint, lora, BIGRAM_ARCHITECTURE, optimizer, {});
+    expect(() => readCheckpoint(checkpoint, lora)).toThrow(/not finite/);
+  });
+});
+
+describe('replaceDirectory', () => {
+  it('leaves nothing behind when filling fails, and keeps what was there', () => {
+    writeKept();
+    expect(() =>
+      replaceDirectory(checkpoint, (temporary) => {
+        writeFileSync(join(temporary, 'half'), 'half');
+        throw new Error('interrupted');
+      }),
+    ).toThrow('interrupted');
+    expect(readdirSync(directory)).toEqual(['checkpoint']);
+    expect(existsSync(join(checkpoint, 'kept'))).toBe(true);
+  });
+
+  it('replaces what was there, and a leftover of a crash', () => {
+    writeKept();
+    mkdirSync(`${checkpoint}.partial`);
+    writeFileSync(join(`${checkpoint}.partial`, 'leftover'), '');
+    replaceDirectory(checkpoint, (temporary) => writeFileSync(join(temporary, 'new'), ''));
+    expect(readdirSync(directory)).toEqual(['checkpoint']);
+    expect(readdirSync(checkpoint)).toEqual(['new']);
+  });
+
+  // /dev/full answers every write with ENOSPC, as a full disk does.
+  it.skipIf(!existsSync('/dev/full'))('reports a full disk by its own code, with the temporary files removed', () => {
+    const attempt = (): void => replaceDirectory(checkpoint, () => writeFileSync('/dev/full', 'x'));
+    expect(attempt).toThrow(expect.objectContaining({ code: 'trainer.disk_full' }));
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  function writeKept(): void {
+    mkdirSync(checkpoint);
+    writeFileSync(join(checkpoint, 'kept'), '');
+  }
+});

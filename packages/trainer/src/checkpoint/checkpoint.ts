@@ -1,0 +1,195 @@
+/**
+ * A checkpoint is a directory: the adapter for PEFT, the same adapter for llama.cpp, the optimizer's state, metrics and a digest.
+ *
+ *   adapter_model.safetensors  adapter_config.json  adapter.gguf  optimizer.safetensors  metrics.json  digest
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeGguf } from '@trainyard/native';
+import { replaceDirectory, writeDurableText } from './durable-directory.ts';
+import { TrainerError } from '../errors.ts';
+import { ggufAdapterTensors, peftTargetModules, peftTensors, type AdapterTensor } from '../model/adapter-tensors.ts';
+import type { Architecture } from '../model/architecture.ts';
+import type { LoraConfig, LoraParameters } from '../model/policy-model.ts';
+import { freshOptimizerState, type Objective, type OptimizerState } from '../optimizer/adamw.ts';
+import { readSafetensors, writeSafetensors } from './safetensors.ts';
+
+export const ADAPTER_FILE = 'adapter_model.safetensors';
+export const ADAPTER_CONFIG_FILE = 'adapter_config.json';
+export const GGUF_FILE = 'adapter.gguf';
+const OPTIMIZER_FILE = 'optimizer.safetensors';
+const METRICS_FILE = 'metrics.json';
+const DIGEST_FILE = 'digest';
+
+/**
+ * Writes a checkpoint; the directory appears whole or not at all.
+ *
+ * @returns sha256 of `adapter_model.safetensors`, hex: equal weights give equal digests
+ * @throws {TrainerError} `trainer.disk_full`
+ */
+export function writeCheckpoint(
+  directory: string,
+  lora: LoraParameters,
+  architecture: Architecture,
+  optimizer: OptimizerState,
+  metrics: Readonly<Record<string, number>>,
+): string {
+  return replaceDirectory(directory, (temporary) => {
+    writeOptimizer(temporary, lora, optimizer);
+    return writeAdapterFiles(temporary, lora, architecture, metrics);
+  });
+}
+
+/**
+ * Writes all of a checkpoint but the optimizer's state: one that training can start from afresh.
+ *
+ * @returns as `writeCheckpoint`
+ */
+export function writeAdapterFiles(
+  directory: string,
+  lora: LoraParameters,
+  architecture: Architecture,
+  metrics: Readonly<Record<string, number>>,
+): string {
+  const digest = writeAdapter(directory, lora);
+  const metadata = {
+    'general.type': 'adapter',
+    'general.architecture': architecture.name,
+    'adapter.type': 'lora',
+    'adapter.lora.alpha': lora.config.alpha,
+  };
+  writeGguf(join(directory, GGUF_FILE), metadata, ggufAdapterTensors(lora, architecture));
+  writeDurableText(join(directory, METRICS_FILE), `${JSON.stringify(metrics, null, 2)}\n`);
+  writeDurableText(join(directory, DIGEST_FILE), `${digest}\n`);
+  return digest;
+}
+
+/**
+ * Reads a checkpoint's weights into `lora`, and its optimizer's state. Nothing is changed when it cannot be read.
+ *
+ * @returns the state that training goes on with; a fresh one when the directory has none (it may be deleted to save space), or one of
+ *   another objective
+ * @throws {TrainerError} `trainer.checkpoint_unreadable` when a file is missing, damaged or of another shape of adapter
+ */
+export function readCheckpoint(directory: string, lora: LoraParameters, objective: Objective = 'rl'): OptimizerState {
+  const digest = readText(directory, DIGEST_FILE).trim();
+  const optimizer = existsSync(join(directory, OPTIMIZER_FILE))
+    ? readOptimizer(directory, lora, objective)
+    : freshOptimizerState(lora.tensors, objective);
+  readAdapter(directory, lora, digest);
+  return optimizer;
+}
+
+/** Digest of a checkpoint as it was written down. @throws {TrainerError} `trainer.checkpoint_unreadable` */
+export function checkpointDigest(directory: string): string {
+  return readText(directory, DIGEST_FILE).trim();
+}
+
+/** PEFT's two files. @returns sha256 of the weights file, hex */
+export function writeAdapter(directory: string, lora: LoraParameters): string {
+  writeDurableText(join(directory, ADAPTER_CONFIG_FILE), `${JSON.stringify(peftConfig(lora.config), null, 2)}\n`);
+  // transformers and PEFT refuse files that do not name a format.
+  return writeSafetensors(join(directory, ADAPTER_FILE), peftTensors(lora), { format: 'pt' });
+}
+
+/** Reads PEFT's two files into `lora`, when all of it fits and the weights file has that sha256. */
+export function readAdapter(directory: string, lora: LoraParameters, digest: string): void {
+  const expected = peftConfig(lora.config);
+  const config = readJson(directory, ADAPTER_CONFIG_FILE);
+  for (const key of ['r', 'lora_alpha', 'target_modules'] as const) {
+    const found: unknown = config[key];
+    if (JSON.stringify(found) === JSON.stringify(expected[key])) continue;
+    throw unreadable(
+      directory,
+      `its adapter has ${key} ${JSON.stringify(found)}, the model's has ${JSON.stringify(expected[key])}`,
+    );
+  }
+  readInto(join(directory, ADAPTER_FILE), peftTensors(lora), digest);
+}
+
+export function writeOptimizer(directory: string, lora: LoraParameters, optimizer: OptimizerState): void {
+  writeSafetensors(join(directory, OPTIMIZER_FILE), optimizerTensors(lora, optimizer), {
+    objective: optimizer.objective,
+    num_steps: String(optimizer.numSteps),
+  });
+}
+
+export function readOptimizer(directory: string, lora: LoraParameters, objective: Objective): OptimizerState {
+  const optimizer = freshOptimizerState(lora.tensors, objective);
+  const metadata = readInto(join(directory, OPTIMIZER_FILE), optimizerTensors(lora, optimizer));
+  const numSteps = Number(metadata['num_steps']);
+  if (!Number.isSafeInteger(numSteps) || numSteps < 0) {
+    throw unreadable(directory, `${OPTIMIZER_FILE} has num_steps ${String(metadata['num_steps'])}`);
+  }
+  if (metadata['objective'] !== objective) return freshOptimizerState(lora.tensors, objective);
+  optimizer.numSteps = numSteps;
+  return optimizer;
+}
+
+function optimizerTensors(lora: LoraParameters, { moments }: OptimizerState): AdapterTensor[] {
+  return lora.tensors.flatMap(({ name, dims }) => {
+    const { m, v } = moments.get(name)!;
+    return [
+      { name: `${name}.m`, dims, data: m },
+      { name: `${name}.v`, dims, data: v },
+    ];
+  });
+}
+
+/** Fills the tensors from a file that must have exactly these, all finite. Checks everything before it changes anything. */
+function readInto(path: string, tensors: readonly AdapterTensor[], digest?: string): Readonly<Record<string, string>> {
+  const file = readSafetensors(path);
+  if (digest !== undefined && file.digest !== digest)
+    throw unreadable(path, `its sha256 is ${file.digest}, expected ${digest}`);
+  if (file.tensors.size !== tensors.length)
+    throw unreadable(path, `it has ${file.tensors.size} tensors, expected ${tensors.length}`);
+  const sources = tensors.map(({ name, dims }) => {
+    const source = file.tensors.get(name);
+    if (source === undefined) throw unreadable(path, `tensor ${name} is missing`);
+    if (source.dims.join() !== dims.join()) {
+      throw unreadable(path, `tensor ${name} is [${source.dims.join(', ')}], expected [${dims.join(', ')}]`);
+    }
+    if (!source.data.every(Number.isFinite)) throw unreadable(path, `tensor ${name} has values that are not finite`);
+    return source.data;
+  });
+  tensors.forEach(({ data }, i) => data.set(sources[i]!));
+  return file.metadata;
+}
+
+/** What PEFT needs to know to load the adapter. */
+function peftConfig({ rank, alpha, targets }: LoraConfig) {
+  return {
+    peft_type: 'LORA',
+    task_type: 'CAUSAL_LM',
+    r: rank,
+    lora_alpha: alpha,
+    lora_dropout: 0,
+    target_modules: peftTargetModules(targets),
+    bias: 'none',
+    base_model_name_or_path: null,
+    inference_mode: true,
+  };
+}
+
+function readText(directory: string, file: string): string {
+  try {
+    return readFileSync(join(directory, file), 'utf8');
+  } catch (cause) {
+    throw unreadable(directory, (cause as Error).message, cause);
+  }
+}
+
+function readJson(directory: string, file: string): Record<string, unknown> {
+  const text = readText(directory, file);
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null) return { ...value };
+  } catch (cause) {
+    throw unreadable(directory, `${file} is not JSON`, cause);
+  }
+  throw unreadable(directory, `${file} is not an object`);
+}
+
+function unreadable(where: string, message: string, cause?: unknown): TrainerError {
+  return new TrainerError('trainer.checkpoint_unreadable', `${where}: ${message}`, { cause });
+}

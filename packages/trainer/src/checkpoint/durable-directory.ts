@@ -1,0 +1,55 @@
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { TrainerError } from '../errors.ts';
+
+/**
+ * Makes `path` a directory with the files that `fill` writes, whole or not at all: they go to a temporary directory beside it, which is
+ * synced and renamed. What was there before is replaced. A leftover of a crashed attempt is removed.
+ *
+ * @param fill gets the temporary directory and must sync each file it writes
+ * @throws {TrainerError} `trainer.disk_full`; otherwise what `fill` throws. The temporary directory is gone in both cases.
+ */
+export function replaceDirectory<Result>(path: string, fill: (temporary: string) => Result): Result {
+  const temporary = `${path}.partial`;
+  try {
+    rmSync(temporary, { recursive: true, force: true });
+    mkdirSync(temporary, { recursive: true });
+    const result = fill(temporary);
+    syncDirectory(temporary);
+    rmSync(path, { recursive: true, force: true });
+    renameSync(temporary, path);
+    syncDirectory(dirname(path));
+    return result;
+  } catch (error) {
+    rmSync(temporary, { recursive: true, force: true });
+    throw diskFault(error, path);
+  }
+}
+
+/** Writes a new text file and syncs it to disk. */
+export function writeDurableText(path: string, text: string): void {
+  const descriptor = openSync(path, 'wx');
+  try {
+    const bytes = Buffer.from(text);
+    for (let done = 0; done < bytes.length;) done += writeSync(descriptor, bytes, done);
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** `trainer.disk_full` for an error of a full disk; every other error as it is. */
+export function diskFault(error: unknown, path: string): unknown {
+  const isFull = error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
+  return isFull ? new TrainerError('trainer.disk_full', `no space left to write ${path}`, { cause: error }) : error;
+}
+
+function syncDirectory(path: string): void {
+  if (process.platform === 'win32') return; // opens no directories, and journals the rename itself
+  const descriptor = openSync(path, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}

@@ -1,0 +1,174 @@
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { TrainerError } from '../errors.ts';
+
+/** Types whose values can be read as float32. */
+const DTYPE_BYTES = { F32: 4, F16: 2, BF16: 2 } as const;
+export type SafetensorsDtype = keyof typeof DTYPE_BYTES;
+
+export interface SafetensorsEntry {
+  readonly name: string;
+  readonly dims: readonly number[];
+  readonly dtype: SafetensorsDtype;
+  /** In the file. */
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The format allows 100 MB; a header takes memory in proportion to it. */
+const MAX_HEADER_BYTES = 100_000_000;
+const PIECE_BYTES = 4 << 20;
+
+/** A safetensors file opened for reading: its header at once, tensors on demand. Works on any bytes. */
+export class SafetensorsReader implements Disposable {
+  /** In the order of the data, which they cover without gap or overlap. */
+  readonly entries: ReadonlyMap<string, SafetensorsEntry>;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly #path: string;
+  #descriptor: number | null;
+
+  /** @throws {TrainerError} `trainer.checkpoint_unreadable`, naming the file and what is wrong with it */
+  static open(path: string): SafetensorsReader {
+    let descriptor: number;
+    try {
+      descriptor = openSync(path, 'r');
+    } catch (cause) {
+      throw unreadable(path, (cause as Error).message, cause);
+    }
+    try {
+      return new SafetensorsReader(path, descriptor);
+    } catch (error) {
+      closeSync(descriptor);
+      throw error;
+    }
+  }
+
+  private constructor(path: string, descriptor: number) {
+    this.#path = path;
+    this.#descriptor = descriptor;
+    const { size } = fstatSync(descriptor);
+    if (size < 8) throw unreadable(path, `${size} bytes are too few for a safetensors file`);
+    const headerLength = this.#read(0, 8).readBigUInt64LE();
+    if (headerLength > BigInt(Math.min(MAX_HEADER_BYTES, size - 8)))
+      throw unreadable(path, `its header of ${headerLength} bytes does not fit`);
+    const dataStart = 8 + Number(headerLength);
+    const header = parseHeader(path, this.#read(8, Number(headerLength)).toString('utf8'));
+    this.metadata = header.metadata;
+    this.entries = placeEntries(path, header.described, dataStart, size);
+  }
+
+  /** Values of a tensor, row-major. @throws {TrainerError} `trainer.checkpoint_unreadable` when there is no such tensor */
+  readF32(name: string): Float32Array {
+    const entry = this.entries.get(name);
+    if (entry === undefined) throw unreadable(this.#path, `tensor ${name} is missing`);
+    const { start, end, dtype } = entry;
+    const values = new Float32Array((end - start) / DTYPE_BYTES[dtype]);
+    for (let at = start; at < end; at += PIECE_BYTES) {
+      const bytes = this.#read(at, Math.min(PIECE_BYTES, end - at));
+      values.set(expand(bytes, dtype), (at - start) / DTYPE_BYTES[dtype]);
+    }
+    return values;
+  }
+
+  close(): void {
+    if (this.#descriptor !== null) closeSync(this.#descriptor);
+    this.#descriptor = null;
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  /** In memory of its own, which is aligned for any element. */
+  #read(start: number, length: number): Buffer<ArrayBuffer> {
+    if (this.#descriptor === null) throw unreadable(this.#path, 'it was closed');
+    const bytes = Buffer.from(new ArrayBuffer(length));
+    for (let done = 0; done < length;) {
+      const count = readSync(this.#descriptor, bytes, done, length - done, start + done);
+      if (count === 0) throw unreadable(this.#path, 'it became shorter while it was read');
+      done += count;
+    }
+    return bytes;
+  }
+}
+
+function expand(bytes: Buffer<ArrayBuffer>, dtype: SafetensorsDtype): Float32Array | Float16Array {
+  switch (dtype) {
+    case 'F32':
+      return new Float32Array(bytes.buffer);
+    case 'F16':
+      return new Float16Array(bytes.buffer);
+    case 'BF16': // the upper half of a float32
+      return new Float32Array(Uint32Array.from(new Uint16Array(bytes.buffer), (bits) => bits << 16).buffer);
+    default:
+      return dtype satisfies never;
+  }
+}
+
+function parseHeader(path: string, text: string) {
+  let header: unknown;
+  try {
+    header = JSON.parse(text);
+  } catch (cause) {
+    throw unreadable(path, 'its header is not JSON', cause);
+  }
+  if (!isRecord(header)) throw unreadable(path, 'its header is not an object');
+  const { __metadata__: metadata = {}, ...described } = header;
+  if (!isRecord(metadata) || !Object.values(metadata).every((value) => typeof value === 'string')) {
+    throw unreadable(path, 'its metadata are not strings');
+  }
+  return { metadata: metadata as Record<string, string>, described };
+}
+
+function placeEntries(
+  path: string,
+  described: Readonly<Record<string, unknown>>,
+  dataStart: number,
+  fileBytes: number,
+): Map<string, SafetensorsEntry> {
+  const entries = Object.entries(described).map(([name, description]) => describe(path, name, description));
+  // Writers other than the format's own may list tensors in another order than that of their data.
+  entries.sort((first, second) => first.start - second.start || first.end - second.end);
+  let expectedStart = 0;
+  for (const { name, dims, dtype, start, end } of entries) {
+    if (start !== expectedStart) throw unreadable(path, `tensor ${name} starts at ${start}, expected ${expectedStart}`);
+    if (end - start !== DTYPE_BYTES[dtype] * dims.reduce((product, dim) => product * dim, 1)) {
+      throw unreadable(path, `tensor ${name} of [${dims.join(', ')}] has ${end - start} bytes`);
+    }
+    if (dataStart + end > fileBytes) throw unreadable(path, `tensor ${name} ends beyond the end of the file`);
+    expectedStart = end;
+  }
+  if (dataStart + expectedStart !== fileBytes)
+    throw unreadable(path, `${fileBytes - dataStart - expectedStart} bytes belong to no tensor`);
+  return new Map(
+    entries.map((entry) => [entry.name, { ...entry, start: dataStart + entry.start, end: dataStart + entry.end }]),
+  );
+}
+
+function describe(path: string, name: string, description: unknown): SafetensorsEntry {
+  if (isRecord(description)) {
+    const { dtype, shape, data_offsets: offsets } = description;
+    const isKnown = typeof dtype === 'string' && Object.hasOwn(DTYPE_BYTES, dtype);
+    if (isKnown && isCounts(shape) && isCounts(offsets) && offsets.length === 2) {
+      return { name, dtype: dtype as SafetensorsDtype, dims: shape, start: offsets[0]!, end: offsets[1]! };
+    }
+    if (typeof dtype === 'string' && !isKnown) {
+      throw unreadable(
+        path,
+        `tensor ${name} has the dtype ${dtype}; readable are ${Object.keys(DTYPE_BYTES).join(', ')}`,
+      );
+    }
+  }
+  throw unreadable(path, `tensor ${name} is not described by dtype, shape and data_offsets`);
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isCounts(value: unknown): value is number[] {
+  return Array.isArray(value) && value.every((count) => Number.isSafeInteger(count) && count >= 0);
+}
+
+function unreadable(path: string, message: string, cause?: unknown): TrainerError {
+  return new TrainerError('trainer.checkpoint_unreadable', `${path}: ${message}`, { cause });
+}

@@ -1,0 +1,129 @@
+import { describe, expect, it } from 'vitest';
+import { resolveTrainingConfig, type TrainingConfigInput } from './training-config.ts';
+import { TrainerError } from '../errors.ts';
+
+describe('resolveTrainingConfig', () => {
+  it('has the defaults of the API for nothing and for null alike', () => {
+    const defaults = resolveTrainingConfig({});
+    expect(defaults).toMatchObject({
+      learningRate: 5e-6,
+      lossFunction: 'cispo',
+      epsilon: 1,
+      epsilonHigh: 4,
+      importanceSamplingLevel: 'token',
+      maxNegativeAdvantageImportanceSamplingWeight: 0,
+      maskProbRatio: false,
+      kimiK2Tau: 0,
+      precalculateLogprobs: false,
+      advantageBalance: 0,
+      scaleRewards: true,
+      normalizeAdvantages: true,
+      allowTrainingWithoutLogprobs: false,
+      truncatedImportanceSampling: 0,
+      klPenaltyCoef: 0,
+      klPenaltySource: 'current_learner',
+      entropyCoef: 0,
+      lossAggregation: 'normalized_trajectory',
+      lossAggregationLength: 1024,
+      gradientSteps: null,
+      stepPerRow: false,
+      packedSequenceLength: null,
+      learningRateSchedule: 'constant',
+      learningRateWarmupSteps: 0,
+      learningRateDecaySteps: null,
+      weightDecay: 0.1,
+      maxGradNorm: 0.1,
+    });
+    const nulls = Object.fromEntries(
+      [...Object.keys(defaults), 'ppo', 'lossFn', 'numSubsteps', 'klRefAdapterPath'].map((key) => [key, null]),
+    );
+    expect(resolveTrainingConfig(nulls as TrainingConfigInput)).toEqual(defaults);
+    expect(Object.isFrozen(defaults)).toBe(true);
+  });
+
+  it.each<[TrainingConfigInput, number, number]>([
+    [{ ppo: true }, 0.2, 0.2],
+    [{ ppo: true, epsilon: 0.1 }, 0.1, 0.1],
+    [{ ppo: true, epsilonHigh: 0 }, 0.2, 0],
+    [{ epsilon: 0.2 }, 0.2, 4],
+    [{ epsilon: 0 }, 0, 4],
+    [{ ppo: false, lossFn: 'cispo' }, 1, 4],
+    [{ ppo: false, lossFn: 'ppo' }, 0.2, 0.2],
+  ])('%j clips with epsilon %d and high %d', (input, epsilon, epsilonHigh) => {
+    expect(resolveTrainingConfig(input)).toMatchObject({ epsilon, epsilonHigh });
+  });
+
+  it('knows gradient_steps by the name that Tinker has for it', () => {
+    for (const input of [{ gradientSteps: 3 }, { numSubsteps: 3 }, { gradientSteps: 3, numSubsteps: 3 }])
+      expect(resolveTrainingConfig(input)).toMatchObject({ gradientSteps: 3 });
+  });
+
+  it('keeps 0 and false', () => {
+    const input = {
+      learningRate: 0,
+      scaleRewards: false,
+      normalizeAdvantages: false,
+      weightDecay: 0,
+      advantageBalance: -1,
+    };
+    expect(resolveTrainingConfig(input)).toMatchObject(input);
+  });
+
+  it.each<[TrainingConfigInput, string]>([
+    [{ learningRate: -1 }, '`learning_rate` must be a finite number >= 0, got -1'],
+    [{ learningRate: Infinity }, '`learning_rate` must be a finite number >= 0, got Infinity'],
+    [{ advantageBalance: 1.5 }, '`advantage_balance` must be a finite number in [-1, 1], got 1.5'],
+    [{ epsilon: -0.1 }, '`epsilon` must be a finite number >= 0, got -0.1'],
+    [{ kimiK2Tau: Number.NaN }, '`kimi_k2_tau` must be a finite number >= 0, got NaN'],
+    [{ klPenaltyStepLag: 0 }, '`kl_penalty_step_lag` must be an integer >= 1, got 0'],
+    [{ packedSequenceLength: 40_000 }, '`packed_sequence_length` must be an integer in [2, 32768], got 40000'],
+    [{ klRefAdapterPath: '/etc' }, '`kl_ref_adapter_path` is not accepted: use `kl_penalty_reference_step`'],
+    [
+      { importanceSamplingLevel: 'word' as 'token' },
+      '`importance_sampling_level` must be one of token, sequence, average, geometric_average, got word',
+    ],
+    [{ ppo: true, lossFn: 'cispo' }, '`loss_fn` is cispo and `ppo` is true: leave one of them out'],
+    [
+      { klPenaltyReferenceStep: 0, klPenaltyStepLag: 1 },
+      '`kl_penalty_step_lag` and `kl_penalty_reference_step` both name the reference: leave one of them out',
+    ],
+    [
+      { learningRateSchedule: 'cosine' },
+      '`learning_rate_decay_steps` is missing: the schedule cosine needs its length',
+    ],
+    [
+      { learningRateSchedule: 'linear', learningRateWarmupSteps: 5, learningRateDecaySteps: 5 },
+      '`learning_rate_decay_steps` must be an integer >= 6, got 5',
+    ],
+    [{ learningRateDecaySteps: 5 }, '`learning_rate_decay_steps` has no meaning with a constant learning rate, got 5'],
+    [
+      { learningRateFinalFraction: 2, learningRateSchedule: 'linear', learningRateDecaySteps: 9 },
+      '`learning_rate_final_fraction` must be a finite number in [0, 1], got 2',
+    ],
+    [{ gradientSteps: 0 }, '`gradient_steps` must be an integer in [1, 65536], got 0'],
+    [{ numSubsteps: 1.5 }, '`num_substeps` must be an integer in [1, 65536], got 1.5'],
+    [
+      { gradientSteps: 2, numSubsteps: 3 },
+      '`num_substeps` is another name of `gradient_steps`: got 3 and 2, leave one of them out',
+    ],
+    [
+      { gradientSteps: 2, stepPerRow: true },
+      '`gradient_steps` has no meaning with `step_per_row`: leave one of them out',
+    ],
+    [
+      { lossAggregation: 'token', stepPerRow: true },
+      '`loss_aggregation` must be normalized_trajectory with `step_per_row`, whose rows are parts of groups, got token',
+    ],
+    [
+      { lossAggregation: 'token', lossAggregationLength: 8 },
+      '`loss_aggregation_length` has no meaning unless `loss_aggregation` is constant',
+    ],
+    [
+      { lossAggregation: 'mean' as 'token' },
+      '`loss_aggregation` must be one of normalized_trajectory, trajectory, token, constant, got mean',
+    ],
+    [{ ppo: 'yes' as unknown as boolean }, '`ppo` must be true or false, got yes'],
+  ])('refuses %j', (input, message) => {
+    expect(() => resolveTrainingConfig(input)).toThrow(new TrainerError('trainer.config_invalid', message));
+  });
+});

@@ -1,0 +1,50 @@
+import { expect, it } from 'vitest';
+import { baseDistance } from './base-distance.ts';
+import type { ForwardOptions, PackedRow } from '../model/policy-model.ts';
+import { packRows } from '../packing/pack.ts';
+import type { TrainingParts } from './training-job.ts';
+
+/** A base model that gives the token `id` the log-probability -id, and remembers what it was asked. */
+function scripted() {
+  const asked: { row: PackedRow; options: ForwardOptions | undefined }[] = [];
+  const forward = async (row: PackedRow, options?: ForwardOptions) => {
+    asked.push({ row, options });
+    const logprobs = Float32Array.from(row.targets, (id) => -id);
+    return { logprobs, entropies: new Float32Array(logprobs.length) };
+  };
+  const parts = { model: { forward }, gate: undefined, signal: undefined } as unknown as TrainingParts;
+  return { parts, asked };
+}
+
+function row(promptLength: number, ids: readonly number[], logprobs = ids.map(() => -0.5)) {
+  const tokenIds = Int32Array.from([...Array.from({ length: promptLength }, () => 9), ...ids]);
+  const sequence = {
+    groupIndex: 0,
+    trajectoryIndex: 0,
+    tokenIds,
+    lossMask: Uint8Array.from(tokenIds, (_, i) => Number(i >= promptLength)),
+    oldLogprobs: Float32Array.from([...Array.from({ length: promptLength }, () => NaN), ...logprobs]),
+    advantage: 1,
+    weight: 1,
+  };
+  return packRows([sequence], 10_000, 0)[0]!;
+}
+
+it('is the mean difference to the base model, of tokens with a log-probability', async () => {
+  const { parts, asked } = scripted();
+  const result = await baseDistance(row(3, [1, 2, 3, 4], [-0.5, NaN, -1, -0.5]), parts);
+  expect(result['kl_base']).toBeCloseTo((0.5 + 2 + 3.5) / 3, 6);
+  expect(asked[0]!.options).toMatchObject({ withoutAdapter: true });
+  expect(await baseDistance(row(3, [1], [NaN]), parts)).toEqual({});
+});
+
+it('looks at a bounded part of a row, as much of it as it takes to find something that was sampled', async () => {
+  const { parts, asked } = scripted();
+  const ids = Array.from({ length: 4000 }, (_, i) => 1 + (i % 5));
+  await baseDistance(row(10, ids), parts);
+  await baseDistance(row(2000, ids), parts);
+  expect(asked.map((one) => [one.row.tokenIds.length, one.row.targets.length])).toEqual([
+    [265, 256],
+    [2255, 256],
+  ]);
+});

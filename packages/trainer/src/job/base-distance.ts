@@ -1,0 +1,62 @@
+import { TrainerError } from '../errors.ts';
+import type { PackedRow } from '../model/policy-model.ts';
+import type { TrainingRow } from '../packing/pack.ts';
+import type { TrainingParts } from './training-job.ts';
+
+/** Tokens that one more pass of the base model goes over, at least as many as it takes to reach something that was sampled. */
+const SAMPLE_TOKENS = 512;
+const SAMPLE_TARGETS = 256;
+
+/**
+ * How far the policy that was sampled from is from the base model: the mean of log p_sampler - log p_base over a sample of the sampled tokens,
+ * which is KL(sampler ‖ base) a token, in nats. It tells of a policy that earns rewards with what the base model would never say.
+ *
+ * Costs one forward pass without adapter and without gradients over the beginning of a row: about 512 tokens, a tenth of the work of a
+ * gradient step on a full row of 2,048.
+ *
+ * @returns `kl_base` and `seconds_kl_base`; nothing when no token of the sample came with a log-probability
+ */
+export async function baseDistance(
+  { row, sampledLogprobs }: Pick<TrainingRow, 'row' | 'sampledLogprobs'>,
+  { model, gate, signal }: Pick<TrainingParts, 'model' | 'gate' | 'signal'>,
+): Promise<Record<string, number>> {
+  const started = performance.now();
+  const chosen = sampleOf(row, sampledLogprobs);
+  if (chosen.length === 0) return {};
+  const { logprobs } = await model.forward(partOf(row, chosen), { gate, signal, withoutAdapter: true });
+  const total = chosen.reduce((sum, i, place) => sum + sampledLogprobs[i]! - logprobs[place]!, 0);
+  if (!Number.isFinite(total))
+    throw new TrainerError('trainer.non_finite', 'a log-probability of the base model is not finite');
+  return { kl_base: total / chosen.length, seconds_kl_base: (performance.now() - started) / 1000 };
+}
+
+/** Trained tokens near the beginning of the row that have a sampled log-probability. */
+function sampleOf({ sources }: PackedRow, sampledLogprobs: Float32Array): number[] {
+  const known = Array.from(sources.keys()).filter((i) => !Number.isNaN(sampledLogprobs[i]));
+  const first = known.reduce((min, i) => Math.min(min, sources[i]!), Infinity);
+  const end = Math.max(SAMPLE_TOKENS, first + SAMPLE_TOKENS / 2);
+  return known.filter((i) => sources[i]! < end).slice(0, SAMPLE_TARGETS);
+}
+
+/** The row up to the last token that predicts one of the chosen. Parents stand in front of their children, so that nothing is missing. */
+function partOf(row: PackedRow, chosen: readonly number[]): PackedRow {
+  const length = 1 + chosen.reduce((max, i) => Math.max(max, row.sources[i]!), 0);
+  const { replay = null } = row;
+  return {
+    tokenIds: row.tokenIds.subarray(0, length),
+    positions: row.positions.subarray(0, length),
+    parents: row.parents.subarray(0, length),
+    sources: Int32Array.from(chosen, (i) => row.sources[i]!),
+    targets: Int32Array.from(chosen, (i) => row.targets[i]!),
+    replay:
+      replay === null
+        ? null
+        : {
+            ...replay,
+            temperatures: Float64Array.from(chosen, (i) => replay.temperatures[i]!),
+            keptSet: Int32Array.from(chosen, (i) => replay.keptSet[i]!),
+            shift: Int32Array.from(chosen, (i) => replay.shift[i]!),
+            numGenerated: Int32Array.from(chosen, (i) => replay.numGenerated[i]!),
+          },
+  };
+}

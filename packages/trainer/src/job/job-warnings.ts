@@ -1,0 +1,217 @@
+import type { HistoryItem } from '@trainyard/tokenizer';
+import type { TrainingConfig } from '../config/training-config.ts';
+import type { JobWarning, WarningCode } from './job-warning.ts';
+import { learningRateWarnings } from './learning-rate-rule.ts';
+import type { Architecture } from '../model/architecture.ts';
+import type { SamplingReport, UnreplayedChange } from '../packing/choice-replay.ts';
+import type { TrainerEvent } from './training-job.ts';
+import type { TrajectoryGroup } from '../rollouts/trajectory.ts';
+
+/** From this share of groups on, equal rewards are no accident. */
+const MANY_EQUAL_GROUPS = 0.5;
+/** A share of cut replies above this changes what is learnt: to be short, or to never end. */
+const MANY_CUT_OFF = 0.1;
+/** Nats a token. One of a hundred tokens is still a choice between two, the others are certain. */
+const LOW_ENTROPY = 0.01;
+/** Nats a token: each token is e times likelier here than for the base model, in the geometric mean. */
+const FAR_FROM_BASE = 1;
+/** Nats a token; standard errors; tokens: a smaller lack of surprise is chance, or the choice of what is trained. */
+const SHARPER = 0.03;
+const SURPRISAL_ERRORS = 6;
+const SURPRISAL_TOKENS = 64;
+/** Ratios of whole sequences are means over their tokens: within 1e-3 of 1, so that a wider clip does nothing. */
+const WIDEST_SEQUENCE_CLIP = 0.01;
+
+/** What can be said before the first gradient step. */
+export function startWarnings(
+  groups: readonly TrajectoryGroup[],
+  {
+    config,
+    architecture,
+    sampling,
+  }: {
+    config: TrainingConfig;
+    architecture: Pick<Architecture, 'name' | 'hiddenSize'>;
+    sampling: SamplingReport;
+  },
+): JobWarning[] {
+  return [
+    ...learningRateWarnings([config.learningRate], architecture),
+    ...equalRewardWarnings(groups),
+    ...cutOffWarnings(groups),
+    ...truncationWarnings(config),
+    ...samplingWarnings(sampling),
+  ];
+}
+
+/** What was drawn otherwise than it is trained. */
+function samplingWarnings({ numChoices, unreplayed, changes }: SamplingReport): JobWarning[] {
+  const { greedy = 0, too_large: tooLarge = 0, unreadable = 0, unknown = 0 } = unreplayed;
+  const reasons = `${greedy} greedy, ${tooLarge} with too large a record, ${unreadable} with an unreadable one`;
+  const warnings = Object.entries(CHANGES).flatMap(([change, { code, what }]): JobWarning[] => {
+    const count = changes[change as UnreplayedChange] ?? 0;
+    if (count === 0) return [];
+    return [
+      {
+        code,
+        message: `${count} of ${numChoices} choices were drawn ${what}, and are trained as if they had not been (not replayed: ${reasons})`,
+        value: count,
+        suggestion: 'sample with `temperature` 1 and without truncation; shorter replies keep records small',
+      },
+    ];
+  });
+  if (unknown > 0)
+    warnings.push({
+      code: 'sampling_unknown',
+      message: `of ${unknown} of ${numChoices} choices it is not known how they were drawn: they are trained as if plainly, at temperature 1`,
+      value: unknown,
+      suggestion:
+        'send choices as they were answered, with `record_id`, within the lifetime of records (`--choice-record-hours`); or sample at temperature 1 without truncation, constraint or penalties',
+    });
+  return warnings;
+}
+
+const CHANGES: Readonly<Record<UnreplayedChange, { code: WarningCode; what: string }>> = {
+  temperature: { code: 'temperature_not_replayed', what: 'at another `temperature` than 1' },
+  truncation: { code: 'truncation_not_replayed', what: 'with `top_p`, `top_k` or `min_p`' },
+  constraint: { code: 'constraint_not_replayed', what: 'under a constraint or from allowed tokens' },
+  penalties: { code: 'penalties_not_replayed', what: 'with `logit_bias` or penalties' },
+};
+
+function equalRewardWarnings(groups: readonly TrajectoryGroup[]): JobWarning[] {
+  const comparable = groups.filter(({ trajectories }) => trajectories.length > 1);
+  const isEqual = ({ trajectories }: TrajectoryGroup): boolean =>
+    trajectories.every(({ reward }) => reward === trajectories[0]!.reward);
+  const numEqual = comparable.filter(isEqual).length;
+  const share = numEqual / comparable.length;
+  if (!(share >= MANY_EQUAL_GROUPS)) return [];
+  return [
+    {
+      code: 'equal_reward_groups',
+      message: `${numEqual} of ${comparable.length} groups have equal rewards and teach nothing`,
+      value: share,
+      suggestion:
+        'use scenarios that are neither always nor never solved, more rollouts in a group, or a reward with more values',
+    },
+  ];
+}
+
+function truncationWarnings({
+  truncatedImportanceSampling: limit,
+  precalculateLogprobs,
+}: TrainingConfig): JobWarning[] {
+  if (limit === 0 || precalculateLogprobs) return [];
+  return [
+    {
+      code: 'truncated_importance_sampling_off',
+      message: `\`truncated_importance_sampling\` (${limit}) has no effect: without recomputed log-probabilities the importance ratio is that to the sampler already, and a second factor would count it twice`,
+      value: limit,
+      suggestion:
+        'set `precalculate_logprobs`, so that the ratio is between policies of the trainer and this one corrects for the sampler; or leave it out',
+    },
+  ];
+}
+
+function cutOffWarnings(groups: readonly TrajectoryGroup[]): JobWarning[] {
+  const items = groups.flatMap(({ trajectories }) => trajectories.flatMap(({ histories }) => histories));
+  const choices = items.flatMap((history) => history.items).filter(isChoice);
+  const numCutOff = choices.filter(({ finishReason }) => finishReason === 'length').length;
+  const share = numCutOff / choices.length;
+  if (!(share > MANY_CUT_OFF)) return [];
+  return [
+    {
+      code: 'replies_cut_off',
+      message: `${numCutOff} of ${choices.length} choices were cut off (\`finish_reason\` length)`,
+      value: share,
+      suggestion: 'sample with a higher `max_tokens`, ask for shorter replies, or leave cut ones out of the groups',
+    },
+  ];
+}
+
+const isChoice = (item: HistoryItem): item is Extract<HistoryItem, { kind: 'choice' }> => item.kind === 'choice';
+
+/** Passes a job's events on and adds the warnings that its gradient steps give rise to, each once. */
+export function withStepWarnings(
+  emit: (event: TrainerEvent) => void,
+  config: Pick<TrainingConfig, 'importanceSamplingLevel' | 'epsilon' | 'epsilonHigh' | 'entropyCoef'>,
+): (event: TrainerEvent) => void {
+  const given = new Set<WarningCode>();
+  const warn = (warning: JobWarning): void => {
+    if (given.has(warning.code)) return;
+    given.add(warning.code);
+    emit({ kind: 'warning', warning });
+  };
+  let numSteps = 0;
+  let farthestRatio = 0;
+  let hasClipped = false;
+  return (event) => {
+    emit(event);
+    if (event.kind === 'training_started') numSteps = event.numGradientSteps;
+    if (event.kind !== 'gradient_step') return;
+    const { metrics, index } = event;
+    stepWarnings(metrics, config).forEach(warn);
+    // Later ones train a policy that the sampler had not.
+    if (index === 0) sharperWarnings(metrics).forEach(warn);
+    hasClipped ||= (metrics['clip_fraction'] ?? 0) > 0;
+    farthestRatio = Math.max(farthestRatio, Math.abs((metrics['ratio_max'] ?? 1) - 1));
+    if (index === numSteps - 1 && !hasClipped) clipWarnings(config, farthestRatio).forEach(warn);
+  };
+}
+
+function stepWarnings(
+  { entropy, kl_base: klBase }: Readonly<Record<string, number>>,
+  { entropyCoef }: Pick<TrainingConfig, 'entropyCoef'>,
+): JobWarning[] {
+  const warnings: JobWarning[] = [];
+  if (entropy !== undefined && entropy < LOW_ENTROPY)
+    warnings.push({
+      code: 'entropy_low',
+      message: `the entropy of a gradient step is ${entropy.toExponential(1)} nats a token, below ${LOW_ENTROPY}: rollouts will hardly differ`,
+      value: entropy,
+      suggestion: `when the task is not solved yet: ${entropyCoef > 0 ? 'a higher' : 'an'} \`entropy_coef\`, a lower \`learning_rate\`, or an earlier step`,
+    });
+  if (klBase !== undefined && klBase > FAR_FROM_BASE)
+    warnings.push({
+      code: 'far_from_base',
+      message: `the policy is ${klBase.toFixed(2)} nats a token away from the base model (\`kl_base\`), more than ${FAR_FROM_BASE}`,
+      value: klBase,
+      suggestion:
+        'read some rollouts: rewards may be earned by gibberish; `kl_penalty_coef` or a lower `learning_rate` holds it back, an earlier step undoes it',
+    });
+  return warnings;
+}
+
+function sharperWarnings(metrics: Readonly<Record<string, number>>): JobWarning[] {
+  const {
+    surprisal_excess: excess = 0,
+    surprisal_excess_error: error = 0,
+    num_trainable_tokens: numTokens = 0,
+  } = metrics;
+  if (numTokens < SURPRISAL_TOKENS || excess > -SHARPER || excess > -SURPRISAL_ERRORS * error) return [];
+  return [
+    {
+      code: 'sampling_sharper',
+      message: `sampled tokens are ${(-excess).toFixed(3)} nats less surprising than draws from the policy (standard error ${error.toFixed(3)}): they were drawn at a lower \`temperature\`, or truncated`,
+      value: excess,
+      suggestion:
+        'sample at temperature 1 without `top_p`, `top_k` and `min_p`; or send choices with their `record_id`, so that this is replayed',
+    },
+  ];
+}
+
+function clipWarnings(
+  { importanceSamplingLevel, epsilon, epsilonHigh }: Parameters<typeof withStepWarnings>[1],
+  farthestRatio: number,
+): JobWarning[] {
+  if (importanceSamplingLevel !== 'sequence' || Math.min(epsilon, epsilonHigh) < WIDEST_SEQUENCE_CLIP) return [];
+  return [
+    {
+      code: 'clip_never_acts',
+      message:
+        `no ratio was clipped: with \`importance_sampling_level\` sequence the largest differed from 1 by ${farthestRatio.toExponential(1)}, ` +
+        `and \`epsilon\` is ${epsilon}, \`epsilon_high\` ${epsilonHigh}`,
+      value: Math.min(epsilon, epsilonHigh),
+      suggestion: 'set `epsilon` to 3e-4 and `epsilon_high` to 4e-4, as GSPO (arXiv 2507.18071) does',
+    },
+  ];
+}

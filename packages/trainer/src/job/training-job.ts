@@ -1,0 +1,66 @@
+import type { ChatTemplate } from '@trainyard/tokenizer';
+import type { TrainingConfig } from '../config/training-config.ts';
+import type { Architecture } from '../model/architecture.ts';
+import type { ComputeGate, LoraConfig, PolicyModel } from '../model/policy-model.ts';
+import type { JobWarning } from './job-warning.ts';
+import type { TrajectoryGroup } from '../rollouts/trajectory.ts';
+
+/** What every job has, whatever it learns from. */
+export interface JobBase {
+  readonly jobId: string;
+  readonly lora: LoraConfig;
+  /** Checkpoint directory to go on from, weights and optimizer; null: a fresh adapter. */
+  readonly startFrom: string | null;
+  /** The optimizer starts afresh, whatever `startFrom` holds: its momentum belongs to another model. Default false. */
+  readonly withFreshOptimizer?: boolean;
+  /** Holds a snapshot after each gradient step but the last, so that a job cut off goes on where it was. */
+  readonly workDirectory: string;
+  /** Receives the checkpoint; appears whole or not at all. */
+  readonly outputDirectory: string;
+}
+
+/** One reinforcement-learning job, self-contained: the same job and weights give the same checkpoint. */
+export interface TrainingJob extends JobBase {
+  readonly groups: readonly TrajectoryGroup[];
+  readonly config: TrainingConfig;
+  /** Checkpoint directory of the KL reference; absent or null: the base model. Read only when the settings compare with one. */
+  readonly referenceFrom?: string | null;
+  /** Seed of the shuffles. */
+  readonly seed: number;
+}
+
+/** A policy and what it is made of, which the adapter files have to say. */
+export type TrainablePolicy = PolicyModel & { readonly architecture: Architecture };
+
+/** What the job needs from its surroundings. */
+export interface TrainingParts {
+  /** Its adapter is overwritten with the job's; its `lora.config` must be the job's. */
+  readonly model: TrainablePolicy;
+  readonly template: ChatTemplate;
+  readonly gate: ComputeGate;
+  readonly signal: AbortSignal;
+  readonly emit: (event: TrainerEvent) => void;
+}
+
+/**
+ * `training_started` once, then one `gradient_step` for each step (batch), in order, with warnings anywhere behind the start. The terminal
+ * event is the caller's to write.
+ */
+export type TrainerEvent =
+  | { readonly kind: 'training_started'; readonly numGradientSteps: number; readonly data: TrainingStartedData }
+  | { readonly kind: 'gradient_step'; readonly index: number; readonly metrics: Readonly<Record<string, number>> }
+  | { readonly kind: 'warning'; readonly warning: JobWarning };
+
+/** Counts, drops by reason, and what became of each group, under the names of the wire so that it is passed on as it is. */
+export type TrainingStartedData = Readonly<
+  Record<string, number | Readonly<Record<string, number>> | readonly string[]>
+>;
+
+export interface TrainingResult {
+  /** 0: nothing was trained, and no files were written. */
+  readonly numGradientSteps: number;
+  /** sha256 of `adapter_model.safetensors`, in hex; null when nothing was trained. */
+  readonly digest: string | null;
+  /** Mean over the gradient steps of each metric, or their maximum. */
+  readonly metrics: Readonly<Record<string, number>>;
+}

@@ -1,0 +1,37 @@
+import { TrainerError } from '../errors.ts';
+import type { ComputeGate, LoraTensor } from '../model/policy-model.ts';
+import { adamWStep, gradientNorm, type OptimizerConfig, type OptimizerState } from './adamw.ts';
+
+/**
+ * Takes one AdamW step on the gradients that lie in the tensors.
+ *
+ * @returns norm of the gradient before it was clipped
+ * @throws {TrainerError} `trainer.non_finite` before any weight changed, or after a step that made one infinite; what `signal` was aborted with
+ */
+export async function updateWeights(
+  tensors: readonly LoraTensor[],
+  optimizer: OptimizerState,
+  config: OptimizerConfig,
+  { gate, signal }: { gate: ComputeGate; signal: AbortSignal },
+): Promise<number> {
+  const norm = gradientNorm(tensors);
+  requireFinite('the gradient norm', [norm]);
+  await gate.acquire(signal);
+  try {
+    adamWStep(tensors, optimizer, norm, config);
+    for (const { name, value } of tensors) requireFinite(`a weight of ${name}`, value);
+  } finally {
+    gate.release();
+  }
+  return norm;
+}
+
+/** @throws {TrainerError} `trainer.non_finite` with the first value that is not */
+export function requireFinite(what: string, values: Float32Array | readonly number[]): void {
+  if (values.every(Number.isFinite)) return;
+  const bad = values.find((value) => !Number.isFinite(value));
+  throw new TrainerError(
+    'trainer.non_finite',
+    `${what} is ${bad}: the job ends here and its last checkpoint stays in use`,
+  );
+}

@@ -1,0 +1,128 @@
+import { KeptTokensWriter, type ChoiceItem, type ChoiceSampling, type SamplingChanges } from '@trainyard/tokenizer';
+import { describe, expect, it } from 'vitest';
+import { drawAt, ReplayLedger, rowReplay } from './choice-replay.ts';
+import { resolveTrainingConfig } from '../config/training-config.ts';
+import { packRows } from './pack.ts';
+import { answer, byteTemplate, choice, END_TOKEN, group, message } from '../testing/chat-groups.ts';
+import { trainingSequences } from '../rollouts/training-sequences.ts';
+
+const PLAIN: SamplingChanges = {
+  isMasked: false,
+  logitBias: [],
+  repetitionPenalty: 1,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+  temperature: 1,
+  topP: 1,
+  topK: 0,
+  minP: 0,
+};
+const TEXT = 'ab';
+const IDS = [...Buffer.from(TEXT), END_TOKEN];
+
+/** Every token drawn from three, of which it is one, but the first from all. */
+function traced(ids: readonly number[] = IDS): NonNullable<ChoiceSampling['trace']> {
+  const kept = new KeptTokensWriter();
+  ids.forEach((id, place) =>
+    kept.add(place === 0 ? null : { isComplement: false, ids: Int32Array.of(1, 2, id).toSorted() }),
+  );
+  return { logprobs: Float32Array.from(ids, (_, place) => -0.1 * place), kept: kept.bytes() };
+}
+
+const sampling = (changes: Partial<SamplingChanges>, trace: ChoiceSampling['trace'] = traced()): ChoiceSampling => ({
+  settings: { ...PLAIN, ...changes },
+  trace,
+  lost: trace === null ? 'too_large' : null,
+});
+const item = (fields: Partial<ChoiceItem>): ChoiceItem => ({ ...(choice(TEXT) as ChoiceItem), ...fields });
+
+describe('ReplayLedger', () => {
+  it('replays what has a trace, keeps what was drawn plainly, and counts the rest by reason and by what changed it', () => {
+    const ledger = new ReplayLedger();
+    const replayed = ledger.prepare(item({ sampling: sampling({ temperature: 0.5 }) })) as ChoiceItem;
+    expect([...replayed.logprobs]).toEqual([...traced().logprobs]);
+    const others = [
+      item({ sampling: null }),
+      item({}),
+      item({ sampling: sampling({ isMasked: true, topP: 0.9 }, null) }),
+      item({ sampling: { ...sampling({ temperature: 0 }, null), lost: 'greedy' } }),
+      item({ sampling: sampling({ presencePenalty: 1 }, traced(IDS.slice(1))) }),
+    ];
+    for (const other of [...others, message('user', 'hi')]) expect(ledger.prepare(other)).toBe(other);
+    expect(ledger.report()).toEqual({
+      numChoices: 6,
+      numReplayed: 1,
+      unreplayed: { unknown: 1, too_large: 1, greedy: 1, unreadable: 1 },
+      changes: { constraint: 1, truncation: 1, temperature: 1, penalties: 1 },
+    });
+    expect(
+      ledger.placed([
+        { start: 7, choice: replayed },
+        { start: 20, choice: others[0]! },
+      ]),
+    ).toMatchObject([{ start: 7, replay: { temperature: 0.5, shifts: null } }]);
+  });
+
+  it('replays no more than fits into the memory of a job', () => {
+    const size = traced().kept.length;
+    const ledger = new ReplayLedger(2 * size + 1);
+    for (let i = 0; i < 4; i++) ledger.prepare(item({ sampling: sampling({ topP: 0.9 }) }));
+    expect(ledger.report()).toMatchObject({ numReplayed: 2, unreplayed: { too_large: 2 }, changes: { truncation: 2 } });
+  });
+
+  it('takes no trace of other tokens, of log-probabilities that are none, or without the prompt that a penalty counts', () => {
+    const bad: ChoiceSampling[] = [
+      sampling({}, { ...traced(), logprobs: Float32Array.of(-1, -1) }),
+      sampling({}, { ...traced(), logprobs: Float32Array.of(-1, 0.5, -1) }),
+      sampling({}, { ...traced(), logprobs: Float32Array.of(-1, NaN, -1) }),
+      sampling({}, traced([5, 6, 7])),
+      sampling({}, { ...traced(), kept: Uint8Array.of(9) }),
+      sampling({ repetitionPenalty: 1.2 }),
+    ];
+    const ledger = new ReplayLedger();
+    for (const one of bad) ledger.prepare(item({ sampling: one }));
+    expect(ledger.report()).toMatchObject({ numReplayed: 0, unreplayed: { unreadable: bad.length } });
+    const prompt = { promptTokenIds: Int32Array.of(4), sampling: sampling({ repetitionPenalty: 1.2 }) };
+    ledger.prepare(item(prompt));
+    expect(ledger.report().numReplayed).toBe(1);
+  });
+});
+
+it('each trained token of a row is drawn as its own choice was, whatever is packed with it', async () => {
+  const drawn = (reward: number, changes: Partial<SamplingChanges> | null) => {
+    const { histories } = answer(reward, TEXT, 'hi');
+    const [question] = histories[0]!.items;
+    const sampled = item(changes === null ? { sampling: null } : { sampling: sampling(changes) });
+    return { reward, histories: [{ items: [question!, sampled], tools: null }] };
+  };
+  const groups = [
+    group(
+      drawn(0, { temperature: 0.5 }),
+      drawn(1, null),
+      drawn(2, { temperature: 2, logitBias: [[1, 3]] }),
+      drawn(4, null),
+    ),
+  ];
+  const parts = { template: byteTemplate, config: resolveTrainingConfig({}), signal: new AbortController().signal };
+  const { sequences, maxTokens, report } = await trainingSequences(groups, parts);
+  expect(report.sampling).toMatchObject({ numChoices: 4, numReplayed: 2, unreplayed: {} });
+  const [row] = packRows(sequences, maxTokens, 3);
+  const { temperatures, keptSet, keptSets, shift, shifts, numGenerated } = row!.row.replay!;
+  const ofAdvantage = new Map(sequences.map(({ advantage, replays }) => [advantage, replays?.[0]?.replay]));
+  for (const [i, advantage] of row!.advantages.entries()) {
+    const replay = ofAdvantage.get(advantage);
+    const place = i % IDS.length;
+    expect(temperatures[i]).toBe(replay?.temperature ?? 1);
+    expect(keptSets[keptSet[i]!]).toEqual(replay === undefined ? undefined : replay.sets[replay.setOf[place]!]);
+    expect(shifts[shift[i]!] ?? null).toEqual(replay?.shifts ?? null);
+    if (replay !== undefined) expect(numGenerated[i]).toBe(place);
+    expect(row!.sampledLogprobs[i]).toBeCloseTo(replay === undefined ? -1 : -0.1 * place, 6);
+  }
+  expect(shifts).toHaveLength(1);
+});
+
+it('a row without such tokens has no replay', () => {
+  expect(rowReplay([null, null])).toBeNull();
+  expect(drawAt(undefined, 3)).toBeNull();
+  expect(drawAt([], 3)).toBeNull();
+});

@@ -1,0 +1,181 @@
+import { isKept, readKeptTokens, type ChoiceItem, type ChoiceSampling, type HistoryItem } from '@trainyard/tokenizer';
+import type { LogitShifts, KeptSet, RowReplay } from '../model/row-replay.ts';
+
+/** How the tokens of one choice were drawn, ready to be drawn by again. */
+export interface ChoiceReplay {
+  readonly temperature: number;
+  readonly sets: readonly KeptSet[];
+  /** [n] index into `sets`, -1 = every token. */
+  readonly setOf: Int32Array;
+  /** Null: no logit is moved. */
+  readonly shifts: LogitShifts | null;
+}
+
+/** A choice of a sequence: its tokens begin at `start`. */
+export interface PlacedReplay {
+  readonly start: number;
+  readonly replay: ChoiceReplay;
+}
+
+/**
+ * Why a choice is trained as if it had been drawn plainly from the model. `greedy` and `too_large`: see `LostTrace`; `unknown`: it names no
+ * record, or one that is not there any more; `unreadable`: its record contradicts its tokens.
+ */
+export type UnreplayedReason = 'greedy' | 'too_large' | 'unknown' | 'unreadable';
+
+/** What changed the distribution of choices that could not be replayed, in choices. */
+export type UnreplayedChange = 'temperature' | 'truncation' | 'constraint' | 'penalties';
+
+/** How the choices of a job were drawn. */
+export interface SamplingReport {
+  readonly numChoices: number;
+  readonly numReplayed: number;
+  readonly unreplayed: Readonly<Partial<Record<UnreplayedReason, number>>>;
+  readonly changes: Readonly<Partial<Record<UnreplayedChange, number>>>;
+}
+
+/** What the traces of a job may take: four times as much when they are read, which all are before its first step. */
+const MAX_JOB_TRACE_BYTES = 64 * 1024 ** 2;
+
+/** Finds the replays of choices, and counts those that have none. */
+export class ReplayLedger {
+  readonly #maxTraceBytes: number;
+  #traceBytes = 0;
+  readonly #replays = new Map<ChoiceItem, ChoiceReplay>();
+  readonly #unreplayed: Partial<Record<UnreplayedReason, number>> = {};
+  readonly #changes: Partial<Record<UnreplayedChange, number>> = {};
+  #numChoices = 0;
+
+  /** @param maxTraceBytes of all choices; those behind it are not replayed, as too large */
+  constructor(maxTraceBytes = MAX_JOB_TRACE_BYTES) {
+    this.#maxTraceBytes = maxTraceBytes;
+  }
+
+  /** @returns the item as it is trained: one that is replayed has the log-probabilities under the distribution that it was drawn from */
+  prepare(item: HistoryItem): HistoryItem {
+    if (item.kind !== 'choice' || item.tokenIds.length === 0 || item.logprobs.every(Number.isNaN)) return item;
+    this.#numChoices++;
+    const { sampling } = item;
+    if (sampling === null) return item;
+    if (sampling === undefined) {
+      add(this.#unreplayed, 'unknown');
+      return item;
+    }
+    const traceBytes = this.#traceBytes + (sampling.trace?.kept.length ?? 0);
+    const isTooLarge = traceBytes > this.#maxTraceBytes;
+    const replay = isTooLarge ? null : replayOf(item, sampling);
+    if (replay !== null) {
+      this.#traceBytes = traceBytes;
+      const drawn = { ...item, logprobs: sampling.trace!.logprobs };
+      this.#replays.set(drawn, replay);
+      return drawn;
+    }
+    const reason = sampling.trace === null ? (sampling.lost ?? 'unreadable') : isTooLarge ? 'too_large' : 'unreadable';
+    add(this.#unreplayed, reason);
+    for (const change of changesOf(sampling)) add(this.#changes, change);
+    return item;
+  }
+
+  /** Of the choices of a sequence, in order. */
+  placed(choices: readonly { start: number; choice: ChoiceItem }[]): PlacedReplay[] {
+    return choices.flatMap(({ start, choice }) => {
+      const replay = this.#replays.get(choice);
+      return replay === undefined ? [] : [{ start, replay }];
+    });
+  }
+
+  report(): SamplingReport {
+    const numReplayed = this.#replays.size;
+    return { numChoices: this.#numChoices, numReplayed, unreplayed: this.#unreplayed, changes: this.#changes };
+  }
+}
+
+function add<Key extends string>(counts: Partial<Record<Key, number>>, key: Key): void {
+  counts[key] = (counts[key] ?? 0) + 1;
+}
+
+function changesOf({ settings }: ChoiceSampling): UnreplayedChange[] {
+  const changes: UnreplayedChange[] = [];
+  if (settings.temperature !== 1) changes.push('temperature');
+  if (settings.topP < 1 || settings.topK > 0 || settings.minP > 0) changes.push('truncation');
+  if (settings.isMasked) changes.push('constraint');
+  if (shiftsLogits(settings)) changes.push('penalties');
+  return changes;
+}
+
+function shiftsLogits(settings: ChoiceSampling['settings']): boolean {
+  const { logitBias, repetitionPenalty, frequencyPenalty, presencePenalty } = settings;
+  return logitBias.length > 0 || repetitionPenalty !== 1 || frequencyPenalty !== 0 || presencePenalty !== 0;
+}
+
+/** Null when there is no trace, or one of other tokens. */
+function replayOf(choice: ChoiceItem, { settings, trace }: ChoiceSampling): ChoiceReplay | null {
+  if (trace === null || !(settings.temperature > 0)) return null;
+  const { tokenIds } = choice;
+  const { logprobs } = trace;
+  if (logprobs.length !== tokenIds.length || !logprobs.every((logprob) => logprob <= 0 && logprob > -Infinity))
+    return null;
+  const kept = readKeptTokens(trace.kept, tokenIds.length);
+  if (kept === null) return null;
+  const { sets, setOf } = kept;
+  // What was drawn could be drawn.
+  if (!tokenIds.every((id, place) => setOf[place] === -1 || isKept(sets[setOf[place]!]!, id))) return null;
+  const { logitBias: bias, repetitionPenalty, frequencyPenalty, presencePenalty, temperature } = settings;
+  const shifts: LogitShifts | null = shiftsLogits(settings)
+    ? {
+        bias,
+        repetitionPenalty,
+        frequencyPenalty,
+        presencePenalty,
+        promptTokenIds: choice.promptTokenIds ?? new Int32Array(),
+        tokenIds,
+      }
+    : null;
+  if (repetitionPenalty !== 1 && choice.promptTokenIds === undefined) return null;
+  return { temperature, sets, setOf, shifts };
+}
+
+/** How one trained token was drawn. */
+export interface TokenDraw {
+  readonly replay: ChoiceReplay;
+  /** Its place in its choice. */
+  readonly place: number;
+}
+
+/** @param position of a token in its sequence. @returns null when it was drawn plainly */
+export function drawAt(replays: readonly PlacedReplay[] | undefined, position: number): TokenDraw | null {
+  const placed = replays?.findLast(({ start }) => start <= position);
+  if (placed === undefined) return null;
+  const place = position - placed.start;
+  return place < placed.replay.setOf.length ? { replay: placed.replay, place } : null;
+}
+
+/** @param draws of the trained tokens of a row. @returns null when all were drawn plainly */
+export function rowReplay(draws: readonly (TokenDraw | null)[]): RowReplay | null {
+  if (draws.every((draw) => draw === null)) return null;
+  const keptSets: KeptSet[] = [];
+  const shifts: LogitShifts[] = [];
+  /** Where the sets of a choice begin, and its shifts are. */
+  const places = new Map<ChoiceReplay, { firstSet: number; shift: number }>();
+  const placesOf = (replay: ChoiceReplay) => {
+    let found = places.get(replay);
+    if (found === undefined) {
+      found = { firstSet: keptSets.length, shift: replay.shifts === null ? -1 : shifts.length };
+      places.set(replay, found);
+      keptSets.push(...replay.sets);
+      if (replay.shifts !== null) shifts.push(replay.shifts);
+    }
+    return found;
+  };
+  return {
+    temperatures: Float64Array.from(draws, (draw) => draw?.replay.temperature ?? 1),
+    keptSet: Int32Array.from(draws, (draw) => {
+      const set = draw?.replay.setOf[draw.place] ?? -1;
+      return draw === null || set < 0 ? -1 : placesOf(draw.replay).firstSet + set;
+    }),
+    keptSets,
+    shift: Int32Array.from(draws, (draw) => (draw === null ? -1 : placesOf(draw.replay).shift)),
+    numGenerated: Int32Array.from(draws, (draw) => draw?.place ?? 0),
+    shifts,
+  };
+}

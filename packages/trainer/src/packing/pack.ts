@@ -1,0 +1,128 @@
+import { strict as assert } from 'node:assert';
+import { drawAt, rowReplay, type PlacedReplay, type TokenDraw } from './choice-replay.ts';
+import type { PackedRow } from '../model/policy-model.ts';
+import { seededRandom, shuffled } from './random.ts';
+import { TokenTrie } from './token-trie.ts';
+
+/** A history ready to be packed. Every one of its trained tokens has the same advantage and weight. */
+export interface CreditedSequence {
+  /** Index of its group in the job: histories are shuffled inside a group, groups keep their order. */
+  readonly groupIndex: number;
+  /** Index of its trajectory in the group. */
+  readonly trajectoryIndex: number;
+  /** [T] */
+  readonly tokenIds: Int32Array;
+  /** [T] 1 where a token is trained; never at 0, which nothing predicts. */
+  readonly lossMask: Uint8Array;
+  /** [T] log-probability under the sampling policy; NaN where there is none. */
+  readonly oldLogprobs: Float32Array;
+  readonly advantage: number;
+  readonly weight: number;
+  /** Of its choices that were not drawn plainly from the model. Absent: none. */
+  readonly replays?: readonly PlacedReplay[];
+}
+
+/** What one pass computes: N trained tokens, history after history. */
+export interface TrainingRow {
+  readonly row: PackedRow;
+  /** [N] */
+  readonly sampledLogprobs: Float32Array;
+  readonly advantages: Float64Array;
+  readonly weights: Float64Array;
+  /** [N] index of the token's history in this row. */
+  readonly histories: Int32Array;
+  readonly numHistories: number;
+  readonly numTrajectories: number;
+  /** Tokens of all histories, shared ones counted each time: what a trainer without sharing would compute. */
+  readonly numSequenceTokens: number;
+}
+
+/** Rows are as long as the longest history, rounded up to this, so that a job of short answers is one step rather than many. */
+const ROW_GRANULARITY = 2048;
+
+/**
+ * Row length of a job: `packedSequenceLength` when given, else the longest history rounded up to 2,048, at most `maxSequenceLength`.
+ * Longer histories are left out, whole.
+ */
+export function rowLength(
+  longest: number,
+  config: { packedSequenceLength: number | null; maxSequenceLength: number },
+): number {
+  return (
+    config.packedSequenceLength ??
+    Math.min(ROW_GRANULARITY * Math.max(1, Math.ceil(longest / ROW_GRANULARITY)), config.maxSequenceLength)
+  );
+}
+
+/**
+ * Packs histories into rows, greedily: each goes into the current row if what it does not share still fits, else a new row starts.
+ *
+ * The last token of a history is only ever predicted, so it takes no place in the row.
+ *
+ * @param sequences In order of their groups, none longer than `maxTokens`.
+ * @param maxTokens Tokens in a row, shared ones counted once.
+ * @param seed Of the shuffle of histories inside groups, and of the rows at the end.
+ */
+export function packRows(sequences: readonly CreditedSequence[], maxTokens: number, seed: number): TrainingRow[] {
+  const random = seededRandom(seed);
+  const rows: TrainingRow[] = [];
+  let trie = new TokenTrie();
+  let members: CreditedSequence[] = [];
+  for (const group of byGroup(sequences)) {
+    for (const sequence of shuffled(group, random)) {
+      assert(sequence.tokenIds.length <= maxTokens && sequence.lossMask[0] === 0);
+      const inputs = sequence.tokenIds.subarray(0, -1);
+      if (members.length > 0 && trie.size + trie.numNewNodes(inputs) > maxTokens) {
+        rows.push(trainingRow(trie, members));
+        trie = new TokenTrie();
+        members = [];
+      }
+      trie.add(inputs);
+      members.push(sequence);
+    }
+  }
+  if (members.length > 0) rows.push(trainingRow(trie, members));
+  return shuffled(rows, random);
+}
+
+function byGroup(sequences: readonly CreditedSequence[]): CreditedSequence[][] {
+  return [...Map.groupBy(sequences, ({ groupIndex }) => groupIndex).values()];
+}
+
+function trainingRow(trie: TokenTrie, members: readonly CreditedSequence[]): TrainingRow {
+  const { tokenIds, positions, parents, rowIndex } = trie.flatten();
+  const numTrained = members.reduce((total, { lossMask }) => total + lossMask.reduce((sum, flag) => sum + flag, 0), 0);
+  const sources = new Int32Array(numTrained);
+  const targets = new Int32Array(numTrained);
+  const sampledLogprobs = new Float32Array(numTrained);
+  const advantages = new Float64Array(numTrained);
+  const weights = new Float64Array(numTrained);
+  const histories = new Int32Array(numTrained);
+  const draws: (TokenDraw | null)[] = [];
+  let at = 0;
+  members.forEach((sequence, history) => {
+    const nodes = trie.add(sequence.tokenIds.subarray(0, -1)); // all there already: looks them up
+    for (let i = 1; i < sequence.tokenIds.length; i++) {
+      if (sequence.lossMask[i] === 0) continue;
+      sources[at] = rowIndex[nodes[i - 1]!]!;
+      targets[at] = sequence.tokenIds[i]!;
+      sampledLogprobs[at] = sequence.oldLogprobs[i]!;
+      advantages[at] = sequence.advantage;
+      weights[at] = sequence.weight;
+      histories[at] = history;
+      draws.push(drawAt(sequence.replays, i));
+      at++;
+    }
+  });
+  const replay = rowReplay(draws);
+  return {
+    row: { tokenIds, positions, parents, sources, targets, ...(replay === null ? {} : { replay }) },
+    sampledLogprobs,
+    advantages,
+    weights,
+    histories,
+    numHistories: members.length,
+    numTrajectories: new Set(members.map((member) => `${member.groupIndex} ${member.trajectoryIndex}`)).size,
+    numSequenceTokens: members.reduce((total, { tokenIds: ids }) => total + ids.length, 0),
+  };
+}

@@ -1,0 +1,261 @@
+import { setImmediate } from 'node:timers/promises';
+import { renderHistory, type ChatTemplate, type HistoryItem, type TrainingSequence } from '@trainyard/tokenizer';
+import { balanced, groupAdvantages, normalizeCredit, trajectoryWeights, type CreditInput } from './advantage.ts';
+import { ReplayLedger, type PlacedReplay } from '../packing/choice-replay.ts';
+import { hasRegularizer, type TrainingConfig } from '../config/training-config.ts';
+import { driftOf, isTurnWithoutLogprobs } from './drift.ts';
+import { TrainerError } from '../errors.ts';
+import { rowLength } from '../packing/pack.ts';
+import { DropLedger, type DriftCounts, type DropReason, type SequenceReport } from './sequence-report.ts';
+import type { GroupSize, StepSequence } from './training-steps.ts';
+import type { History, TrajectoryGroup } from './trajectory.ts';
+
+export interface TrainingSequences {
+  readonly sequences: StepSequence[];
+  /** Of the groups that the sequences are of, by index. */
+  readonly groupSizes: ReadonlyMap<number, GroupSize>;
+  /** Length of the rows they fit into, tokens. */
+  readonly maxTokens: number;
+  readonly report: SequenceReport;
+}
+
+type ReplayedSequence = TrainingSequence & { readonly replays?: readonly PlacedReplay[] };
+
+interface Candidate {
+  readonly groupIndex: number;
+  readonly trajectoryIndex: number;
+  readonly advantage: number;
+  /** False: it is here to be counted. */
+  readonly isTrained: boolean;
+  readonly sequences: readonly ReplayedSequence[];
+  readonly drift: readonly Omit<DriftCounts, 'numDivergentPrompts'>[];
+  /** Over all its histories, those dropped for their length included. */
+  readonly numTrainedTokens: number;
+}
+
+/** Between trajectories the event loop gets a turn this often: rendering thousands must not make the process deaf. */
+const TRAJECTORIES_PER_TURN = 32;
+
+/**
+ * Trajectory groups → token sequences with their credit: advantages inside each group, rendering, dropping what is too long, then
+ * weights and scale over the whole job. What has no advantage is dropped, unless the loss has terms besides the rewards: they are fed by
+ * every trajectory, or they would stop exactly where rewards stop differing.
+ *
+ * @param groups Already validated.
+ * @throws {TrainerError} `trainer.render_failed`, naming group, trajectory and history; what `signal` was aborted with
+ */
+export async function trainingSequences(
+  groups: readonly TrajectoryGroup[],
+  parts: { template: ChatTemplate; config: TrainingConfig; signal: AbortSignal },
+): Promise<TrainingSequences> {
+  const { template, config, signal } = parts;
+  const drops = new DropLedger();
+  const replays = new ReplayLedger();
+  const candidates: Candidate[] = [];
+  const isRegularized = hasRegularizer(config);
+  for (const [groupIndex, { trajectories }] of groups.entries()) {
+    const scale = config.scaleRewards && config.normalizeAdvantages ? 'std' : 'none';
+    const advantages = groupAdvantages(
+      trajectories.map(({ reward }) => reward),
+      scale,
+    );
+    for (const [trajectoryIndex, { histories }] of trajectories.entries()) {
+      const advantage = advantages?.[trajectoryIndex] ?? 0;
+      if (advantage === 0 && !isRegularized) {
+        drops.dropTrajectory(groupIndex, reasonOfNoAdvantage(advantages, trajectories.length));
+        // How a group's loss is aggregated may depend on all that was sampled of it.
+        if (advantages === null || config.lossAggregation === 'normalized_trajectory') continue;
+      }
+      if (trajectoryIndex % TRAJECTORIES_PER_TURN === 0) await setImmediate();
+      signal.throwIfAborted();
+      const where = `group ${groupIndex}, trajectory ${trajectoryIndex}`;
+      const rendered = histories.map((history, historyIndex) =>
+        render(template, history, config, replays, `${where}, history ${historyIndex}`),
+      );
+      const isTrained = advantage !== 0 || isRegularized;
+      const reasons = histories.map(({ items }, i) => (rendered[i]!.sequences.length > 0 ? null : untrainable(items)));
+      if (isTrained) for (const reason of reasons) if (reason !== null) drops.dropHistory(reason);
+      const trainable = rendered.filter(({ sequences }) => sequences.length > 0);
+      const sequences = trainable.flatMap((history) => history.sequences);
+      if (sequences.length === 0) {
+        const isMissing = reasons.includes('missing_logprobs');
+        if (isTrained) drops.dropTrajectory(groupIndex, isMissing ? 'missing_logprobs' : 'no_trainable_tokens');
+        continue;
+      }
+      candidates.push({
+        groupIndex,
+        trajectoryIndex,
+        advantage,
+        isTrained,
+        sequences,
+        drift: trainable.map(({ drift }) => drift),
+        numTrainedTokens: sum(sequences.map(numTrained)),
+      });
+    }
+  }
+  const longest = candidates
+    .filter(({ isTrained }) => isTrained)
+    .flatMap(({ sequences }) => sequences)
+    .reduce((max, { tokenIds }) => Math.max(max, tokenIds.length), 0);
+  const maxTokens = rowLength(longest, config);
+  const sampled = dropTooLong(candidates, maxTokens, drops);
+  const kept = sampled.filter(({ isTrained }) => isTrained);
+  const sequences = credited(kept, config);
+  if (sequences === null) for (const { groupIndex } of kept) drops.dropTrajectory(groupIndex, 'balanced_away');
+  const report = {
+    ...reportOf(groups, sequences === null ? [] : kept, sequences ?? [], drops),
+    sampling: replays.report(),
+  };
+  return { sequences: sequences ?? [], groupSizes: groupSizes(sampled), maxTokens, report };
+}
+
+function reasonOfNoAdvantage(advantages: readonly number[] | null, numTrajectories: number): DropReason {
+  if (advantages !== null) return 'zero_advantage';
+  return numTrajectories === 1 ? 'single_trajectory' : 'equal_rewards';
+}
+
+function groupSizes(sampled: readonly Candidate[]): Map<number, GroupSize> {
+  const byGroup = Map.groupBy(sampled, ({ groupIndex }) => groupIndex);
+  return new Map(
+    Array.from(byGroup, ([groupIndex, members]) => {
+      const numTokens = sum(members.flatMap(({ sequences }) => sequences.map(numTrained)));
+      return [groupIndex, { numTrajectories: members.length, numTokens }];
+    }),
+  );
+}
+
+/** Why a history has nothing to train. */
+function untrainable(items: History['items']): 'missing_logprobs' | 'no_trainable_tokens' {
+  return items.some(isTurnWithoutLogprobs) ? 'missing_logprobs' : 'no_trainable_tokens';
+}
+
+function dropTooLong(candidates: readonly Candidate[], maxTokens: number, drops: DropLedger): Candidate[] {
+  const kept: Candidate[] = [];
+  for (const candidate of candidates) {
+    const sequences = candidate.sequences.filter(({ tokenIds }) => tokenIds.length <= maxTokens);
+    if (candidate.isTrained) {
+      for (let i = sequences.length; i < candidate.sequences.length; i++) drops.dropHistory('too_long');
+      if (sequences.length === 0) drops.dropTrajectory(candidate.groupIndex, 'too_long');
+    }
+    if (sequences.length > 0) kept.push({ ...candidate, sequences });
+  }
+  return kept;
+}
+
+/** Null when no advantage is left and nothing besides the rewards is to be learnt. */
+function credited(candidates: readonly Candidate[], config: TrainingConfig): StepSequence[] | null {
+  const flat = candidates.flatMap((candidate) => candidate.sequences.map((sequence) => ({ candidate, sequence })));
+  const inputs = flat.map(({ candidate, sequence }) => ({
+    advantage: candidate.advantage,
+    numTokens: numTrained(sequence),
+    numTrajectoryTokens: candidate.numTrainedTokens,
+  }));
+  const advantages = scaledAdvantages(inputs, config);
+  if (advantages === null) return null;
+  const weights = trajectoryWeights(inputs);
+  return flat.map(({ candidate: { groupIndex, trajectoryIndex }, sequence }, i) => ({
+    ...sequence,
+    advantage: advantages[i]!,
+    weight: weights![i]!,
+    numTokens: inputs[i]!.numTokens,
+    numTrajectoryTokens: inputs[i]!.numTrajectoryTokens,
+    groupIndex,
+    trajectoryIndex,
+  }));
+}
+
+/** Null when they are all 0 and nothing besides the rewards is to be learnt. */
+function scaledAdvantages(inputs: readonly CreditInput[], config: TrainingConfig): number[] | null {
+  const { advantageBalance, lossAggregation } = config;
+  const scaled =
+    lossAggregation === 'normalized_trajectory'
+      ? normalizeCredit(inputs, advantageBalance)?.map(({ advantage }) => advantage)
+      : inputs.map(({ advantage }) => balanced(advantage, advantageBalance));
+  if (scaled !== undefined && scaled.some((advantage) => advantage !== 0)) return scaled;
+  return hasRegularizer(config) && inputs.length > 0 ? inputs.map(() => 0) : null;
+}
+
+function render(
+  template: ChatTemplate,
+  history: History,
+  config: TrainingConfig,
+  replays: ReplayLedger,
+  where: string,
+): { sequences: ReplayedSequence[]; drift: Omit<DriftCounts, 'numDivergentPrompts'> } {
+  const prepared = history.items.map((item) => replays.prepare(item));
+  const items = config.allowTrainingWithoutLogprobs ? prepared.map((item) => asChoice(template, item)) : prepared;
+  try {
+    const sequences = renderHistory(template, items, { tools: history.tools })
+      .flatMap(withTrainedEnd)
+      .map((sequence) => ({ ...sequence, replays: replays.placed(sequence.choices) }));
+    return { sequences, drift: driftOf(template, history, items) };
+  } catch (cause) {
+    throw new TrainerError('trainer.render_failed', `${where}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** Cut behind its last trained token; the first token, which nothing predicts, is none. Empty when no token is trained. */
+export function withTrainedEnd(sequence: TrainingSequence): TrainingSequence[] {
+  const lossMask = sequence.lossMask.slice();
+  lossMask[0] = 0;
+  const length = lossMask.lastIndexOf(1) + 1;
+  if (length === 0) return [];
+  return [
+    {
+      ...sequence,
+      tokenIds: sequence.tokenIds.subarray(0, length),
+      lossMask: lossMask.subarray(0, length),
+      oldLogprobs: sequence.oldLogprobs.subarray(0, length),
+    },
+  ];
+}
+
+/** Assistant text that was not sampled here, as a choice without log-probabilities: its tokens are trained at ratio 1, its end is not. */
+function asChoice(template: ChatTemplate, item: HistoryItem): HistoryItem {
+  if (item.kind === 'choice' || item.message.role !== 'assistant' || typeof item.message.content !== 'string')
+    return item;
+  const tokenIds = template.tokenizer.encode(item.message.content);
+  if (tokenIds.length === 0) return item;
+  return { kind: 'choice', message: item.message, tokenIds, logprobs: new Float32Array(tokenIds.length).fill(NaN) };
+}
+
+const numTrained = ({ lossMask }: Pick<TrainingSequence, 'lossMask'>): number =>
+  lossMask.reduce((total, flag) => total + flag, 0);
+
+const numWithoutLogprobs = ({ lossMask, oldLogprobs }: Pick<TrainingSequence, 'lossMask' | 'oldLogprobs'>): number =>
+  lossMask.reduce((total, flag, i) => total + (flag === 1 && Number.isNaN(oldLogprobs[i]) ? 1 : 0), 0);
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+
+function reportOf(
+  groups: readonly TrajectoryGroup[],
+  trained: readonly Candidate[],
+  sequences: readonly StepSequence[],
+  drops: DropLedger,
+): Omit<SequenceReport, 'sampling'> {
+  const trajectories = groups.flatMap((group) => group.trajectories);
+  const items = trajectories.flatMap(({ histories }) => histories.flatMap((history) => history.items));
+  const drift = trained.flatMap((candidate) => candidate.drift);
+  const fedGroups = new Set(trained.map(({ groupIndex }) => groupIndex));
+  const learning = trained.filter(({ advantage }) => advantage !== 0);
+  const trainedGroups = new Set(learning.map(({ groupIndex }) => groupIndex));
+  return {
+    numGroupsSubmitted: groups.length,
+    numGroupsTrainable: trainedGroups.size,
+    numGroupsRegularized: fedGroups.size - trainedGroups.size,
+    numTrajectoriesSubmitted: trajectories.length,
+    numTrajectoriesTrainable: learning.length,
+    numTrajectoriesRegularized: trained.length - learning.length,
+    numSequencesTrainable: sequences.length,
+    numTrainableTokens: sum(sequences.map(numTrained)),
+    numTokensWithoutLogprobs: sum(sequences.map(numWithoutLogprobs)),
+    numTurnsWithoutLogprobs: items.filter(isTurnWithoutLogprobs).length,
+    numDivergentPrompts: sum(trained.flatMap((one) => one.sequences.map((sequence) => sequence.numDivergentPrompts))),
+    numTruncatedChoices: sum(drift.map((one) => one.numTruncatedChoices)),
+    numRetokenizedTurns: sum(drift.map((one) => one.numRetokenizedTurns)),
+    numChoicesWithOtherText: sum(drift.map((one) => one.numChoicesWithOtherText)),
+    ...drops.outcomes(groups, { trained: trainedGroups, fed: fedGroups }),
+    droppedTrajectories: drops.trajectories,
+    droppedHistories: drops.histories,
+  };
+}

@@ -1,0 +1,139 @@
+/** Which histories make a gradient step together, and what their tokens weigh in it. */
+import { trajectoryWeights } from './advantage.ts';
+import type { TrainingConfig } from '../config/training-config.ts';
+import { packRows, type CreditedSequence, type TrainingRow } from '../packing/pack.ts';
+import { seededRandom, shuffled } from '../packing/random.ts';
+
+/** A history with what the weight of its tokens depends on. */
+export interface StepSequence extends CreditedSequence {
+  /** Trained tokens in it. */
+  readonly numTokens: number;
+  /** Trained tokens in all histories of its trajectory, those that were dropped for their length included. */
+  readonly numTrajectoryTokens: number;
+}
+
+/** What a group was sampled as: with the trajectories that have an advantage of 0 and are not trained. */
+export interface GroupSize {
+  readonly numTrajectories: number;
+  /** Tokens that were sampled and fit, in all of them. */
+  readonly numTokens: number;
+}
+
+/** The rows of one gradient step. */
+export interface TrainingStep {
+  readonly rows: readonly TrainingRow[];
+  /** Trained tokens of all rows. */
+  readonly numTokens: number;
+  readonly numTrajectories: number;
+  readonly numHistories: number;
+}
+
+export type StepConfig = Pick<
+  TrainingConfig,
+  'gradientSteps' | 'stepPerRow' | 'lossAggregation' | 'lossAggregationLength'
+>;
+
+/** Trajectories that are enough for one more gradient step, where the job does not say how many it wants. */
+const TRAJECTORIES_PER_STEP = 16;
+const MAX_DEFAULT_STEPS = 4;
+
+/**
+ * Gradient steps of a job: what it asks for, or one for every 16 trajectories, at most 4. Never more than it has groups, since a group is
+ * compared within itself: split, its parts pull one way each.
+ */
+export function numStepsFor(
+  config: Pick<TrainingConfig, 'gradientSteps'>,
+  { numGroups, numTrajectories }: { numGroups: number; numTrajectories: number },
+): number {
+  const bySize = Math.min(Math.ceil(numTrajectories / TRAJECTORIES_PER_STEP), MAX_DEFAULT_STEPS);
+  return Math.min(config.gradientSteps ?? bySize, numGroups);
+}
+
+/**
+ * Deals whole groups to gradient steps and packs each step's histories into rows. With `stepPerRow` the rows of the whole job are the steps.
+ *
+ * Groups are shuffled, and each goes to the step that has the fewest trajectories so far.
+ *
+ * @param sequences In order of their groups, none longer than `maxTokens`.
+ * @param groupSizes By index of the group; of every group that `sequences` has.
+ * @param seed Of the shuffles.
+ */
+export function trainingSteps(
+  sequences: readonly StepSequence[],
+  parts: { groupSizes: ReadonlyMap<number, GroupSize>; maxTokens: number; config: StepConfig; seed: number },
+): TrainingStep[] {
+  const { groupSizes, maxTokens, config, seed } = parts;
+  if (config.stepPerRow) return packRows(sequences, maxTokens, seed).map((row) => stepOf([row], row));
+  const groups = [...Map.groupBy(sequences, ({ groupIndex }) => groupIndex).values()].map((members) => ({
+    members,
+    numTrajectories: countTrajectories(members),
+  }));
+  const numTrajectories = groups.reduce((total, group) => total + group.numTrajectories, 0);
+  const numSteps = numStepsFor(config, { numGroups: groups.length, numTrajectories });
+  const steps = Array.from({ length: numSteps }, () => ({ members: [] as StepSequence[], numTrajectories: 0 }));
+  for (const group of shuffled(groups, seededRandom(seed))) {
+    const smallest = steps.reduce((least, step) => (step.numTrajectories < least.numTrajectories ? step : least));
+    smallest.members.push(...group.members);
+    smallest.numTrajectories += group.numTrajectories;
+  }
+  return steps.map((step, index) => {
+    const weights = stepWeights(step.members, sizeOf(step.members, groupSizes), config);
+    const weighted = step.members.map((member, i) => ({ ...member, weight: weights[i]! }));
+    return stepOf(packRows(weighted, maxTokens, seed + index), {
+      numTrajectories: step.numTrajectories,
+      numHistories: weighted.length,
+    });
+  });
+}
+
+/**
+ * What each trained token of a history counts, so that Σ weight · loss / N over the step's N trained tokens is, with T_i the tokens of
+ * trajectory i and M trajectories in the step's groups:
+ *
+ * - `normalized_trajectory`: mean over trajectories of the mean over their tokens, those with advantage 0 left out; advantages come scaled
+ *   over the job. Today's and ART's.
+ * - `trajectory`: (1/M) Σ_i (1/T_i) Σ_t loss, M with those of advantage 0. GRPO.
+ * - `token`: Σ_i Σ_t loss / Σ_i T_i, T_i of those of advantage 0 included. DAPO.
+ * - `constant`: Σ_i Σ_t loss / (M · length). Dr. GRPO.
+ *
+ * @see GRPO: arXiv 2402.03300, equation 3; DAPO: arXiv 2503.14476, equation 8; Dr. GRPO: arXiv 2503.20783, section 3.1
+ */
+function stepWeights(
+  members: readonly Pick<StepSequence, 'numTokens' | 'numTrajectoryTokens'>[],
+  size: GroupSize,
+  { lossAggregation, lossAggregationLength }: Pick<TrainingConfig, 'lossAggregation' | 'lossAggregationLength'>,
+): number[] {
+  const numTokens = members.reduce((total, member) => total + member.numTokens, 0);
+  switch (lossAggregation) {
+    case 'normalized_trajectory':
+      return trajectoryWeights(members)!;
+    case 'trajectory':
+      return members.map((member) => numTokens / (size.numTrajectories * member.numTrajectoryTokens));
+    case 'token':
+      return members.map(() => numTokens / size.numTokens);
+    case 'constant':
+      return members.map(() => numTokens / (size.numTrajectories * lossAggregationLength));
+    default:
+      return lossAggregation satisfies never;
+  }
+}
+
+function sizeOf(members: readonly StepSequence[], groupSizes: ReadonlyMap<number, GroupSize>): GroupSize {
+  const sizes = [...new Set(members.map(({ groupIndex }) => groupIndex))].map((index) => groupSizes.get(index)!);
+  return {
+    numTrajectories: sizes.reduce((total, size) => total + size.numTrajectories, 0),
+    numTokens: sizes.reduce((total, size) => total + size.numTokens, 0),
+  };
+}
+
+function countTrajectories(members: readonly CreditedSequence[]): number {
+  return new Set(members.map((member) => `${member.groupIndex} ${member.trajectoryIndex}`)).size;
+}
+
+function stepOf(
+  rows: readonly TrainingRow[],
+  { numTrajectories, numHistories }: Pick<TrainingStep, 'numTrajectories' | 'numHistories'>,
+): TrainingStep {
+  const numTokens = rows.reduce((total, { row }) => total + row.targets.length, 0);
+  return { rows, numTokens, numTrajectories, numHistories };
+}

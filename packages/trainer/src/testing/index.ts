@@ -1,0 +1,13 @@
+/** Models and data with known answers, for tests of this package and of those that build on it. */
+export { BIGRAM_ARCHITECTURE, BIGRAM_LORA, BigramPolicy } from './bigram-policy.ts';
+export { answer, byteTemplate, choice, END_TOKEN, group, message } from './chat-groups.ts';
+export { plainLoss, plainTokenLosses } from './plain-loss.ts';
+export { TINY_ARCHITECTURES, writeTinyGguf } from './tiny-gguf.ts';
+export {
+  packTrie,
+  randomizeAdapter,
+  randomSource,
+  TINY_ARCHITECTURE,
+  tinyWeights,
+  type TinySequence,
+} from './tiny-model.ts';

@@ -1,0 +1,119 @@
+import { writeGguf, type GgufTensorData, type GgufWritableValue } from '@trainyard/native';
+import { linearDims, type Architecture } from '../model/architecture.ts';
+import { PROJECTION_NAMES, PROJECTIONS } from '../model/projections.ts';
+import { randomSource, TINY_ARCHITECTURE, tinyWeights } from './tiny-model.ts';
+import { GGUF_LINEARS } from '../model/weights.ts';
+
+const CONTROL_TOKENS = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'];
+
+/** The architectures that can be trained, tiny, with a vocabulary of one token a byte. */
+export const TINY_ARCHITECTURES: Readonly<Record<'llama' | 'qwen2' | 'qwen3', Architecture>> = {
+  llama: { ...TINY_ARCHITECTURE, vocabSize: 256 + CONTROL_TOKENS.length },
+  qwen2: {
+    ...TINY_ARCHITECTURE,
+    name: 'qwen2',
+    vocabSize: 256 + CONTROL_TOKENS.length,
+    hasAttentionBias: true,
+    hasInterleavedHeads: false,
+  },
+  qwen3: {
+    ...TINY_ARCHITECTURE,
+    name: 'qwen3',
+    vocabSize: 256 + CONTROL_TOKENS.length,
+    hasHeadNorm: true,
+    hasInterleavedHeads: false,
+  },
+};
+
+export const TINY_CHAT_TEMPLATE =
+  "{% for message in messages %}{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{% endfor %}";
+
+/** Writes a random model file that llama.cpp and the trainer read, vocabulary and chat template included. */
+export function writeTinyGguf(path: string, a: Architecture, options: { readonly isTied?: boolean } = {}): void {
+  const tensors = tinyTensors(a).filter(({ name }) => options.isTied !== true || name !== 'output.weight');
+  writeGguf(path, { ...architectureMetadata(a), ...vocabularyMetadata() }, tensors);
+}
+
+/** Metadata of the architecture alone, without a vocabulary. */
+export function architectureMetadata(a: Architecture): Record<string, GgufWritableValue> {
+  return {
+    'general.architecture': a.name,
+    'general.name': 'Tiny',
+    'general.license': 'apache-2.0',
+    'general.file_type': { u32: 0 },
+    [`${a.name}.vocab_size`]: { u32: a.vocabSize },
+    [`${a.name}.context_length`]: { u32: 512 },
+    [`${a.name}.block_count`]: { u32: a.numLayers },
+    [`${a.name}.embedding_length`]: { u32: a.hiddenSize },
+    [`${a.name}.feed_forward_length`]: { u32: a.feedForwardSize },
+    [`${a.name}.attention.head_count`]: { u32: a.numHeads },
+    [`${a.name}.attention.head_count_kv`]: { u32: a.numKvHeads },
+    [`${a.name}.attention.key_length`]: { u32: a.headSize },
+    [`${a.name}.attention.value_length`]: { u32: a.headSize },
+    [`${a.name}.attention.layer_norm_rms_epsilon`]: a.rmsEpsilon,
+    [`${a.name}.rope.freq_base`]: a.ropeBase,
+    [`${a.name}.rope.dimension_count`]: { u32: a.headSize },
+  };
+}
+
+function vocabularyMetadata(): Record<string, GgufWritableValue> {
+  const tokens = [...Array.from({ length: 256 }, (_, byte) => byteToken(byte)), ...CONTROL_TOKENS];
+  const end = { u32: 256 + CONTROL_TOKENS.indexOf('<|im_end|>') };
+  return {
+    'tokenizer.ggml.model': 'gpt2',
+    'tokenizer.ggml.pre': 'gpt-2',
+    'tokenizer.ggml.tokens': { array: { type: 'string', values: tokens } },
+    'tokenizer.ggml.token_type': { array: { type: 'i32', values: tokens.map((_, id) => (id < 256 ? 1 : 3)) } },
+    'tokenizer.ggml.merges': { array: { type: 'string', values: [] } },
+    'tokenizer.ggml.bos_token_id': { u32: 257 },
+    'tokenizer.ggml.eos_token_id': end,
+    'tokenizer.chat_template': TINY_CHAT_TEMPLATE,
+  };
+}
+
+/** GPT-2's letter for a byte: itself where it prints, else one from U+0100 on. */
+function byteToken(byte: number): string {
+  const prints = (code: number) => (code >= 33 && code <= 126) || (code >= 161 && code <= 255 && code !== 173);
+  if (prints(byte)) return String.fromCodePoint(byte);
+  const rank = Array.from({ length: byte }, (_, code) => code).filter((code) => !prints(code)).length;
+  return String.fromCodePoint(256 + rank);
+}
+
+/** Random weights as the files of that architecture hold them; the interleaving of heads is whatever the numbers happen to mean. */
+export function tinyTensors(a: Architecture, isTied = false): GgufTensorData[] {
+  const weights = tinyWeights(a, randomSource(21));
+  const vector = (name: string, data: Float32Array) => ({ name, dims: [data.length], data });
+  return [
+    { name: 'token_embd.weight', dims: [a.hiddenSize, a.vocabSize], data: weights.embedding },
+    ...(isTied ? [] : [{ name: 'output.weight', dims: [a.hiddenSize, a.vocabSize], data: weights.output }]),
+    vector('output_norm.weight', weights.outputNorm),
+    ...weights.blocks.flatMap((block, layer) => {
+      const prefix = `blk.${layer}`;
+      return [
+        vector(`${prefix}.attn_norm.weight`, block.attentionNorm),
+        vector(`${prefix}.ffn_norm.weight`, block.feedForwardNorm),
+        ...PROJECTION_NAMES.flatMap((projection) => {
+          let row = 0;
+          return PROJECTIONS[projection].flatMap((linear) => {
+            const dims = linearDims(a, linear);
+            const start = row;
+            row += dims.out;
+            return [
+              {
+                name: `${prefix}.${GGUF_LINEARS[linear]}.weight`,
+                dims: [dims.in, dims.out],
+                data: block.matrices[projection].plainRows(start, row),
+              },
+              ...(block.bias === null || projection !== 'qkv'
+                ? []
+                : [vector(`${prefix}.attn_${linear}.bias`, block.bias.subarray(start, row))]),
+            ];
+          });
+        }),
+        ...Object.entries(block.headNorms ?? {}).map(([linear, data]) =>
+          vector(`${prefix}.attn_${linear}_norm.weight`, data),
+        ),
+      ];
+    }),
+  ];
+}
