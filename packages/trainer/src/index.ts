@@ -1,9 +1,7 @@
 export { TrainerError, type TrainerErrorCode } from './errors.ts';
 export {
   resolveTrainingConfig,
-  type ImportanceSamplingLevel,
-  type KlPenaltySource,
-  type LossFunction,
+  scheduleOf,
   type TrainingConfig,
   type TrainingConfigInput,
 } from './config/training-config.ts';
@@ -25,8 +23,8 @@ export {
   learningRates,
   numSftSteps,
   resolveSftConfig,
+  storedSftConfig,
   type AssistantTurns,
-  type SftSchedule,
   type SftConfig,
   type SftConfigInput,
 } from './sft/sft-config.ts';
@@ -35,9 +33,12 @@ export { referenceStep } from './job/reference-policy.ts';
 export type { DropCounts, DropReason } from './rollouts/sequence-report.ts';
 
 export { groupAdvantages, normalizeCredit, type Credit, type CreditInput } from './rollouts/advantage.ts';
-export { learningRateAt, type LearningRateSchedule } from './optimizer/learning-rate.ts';
-export { policyLoss, type LossConfig, type LossInput, type LossResult } from './objectives/policy-loss.ts';
-export type { LossMetrics } from './objectives/policy-metrics.ts';
+export { learningRateAt, type LearningRateSchedule, type ScheduleShape } from './optimizer/learning-rate.ts';
+export type { ImportanceSamplingLevel, KlPenaltySource, LossConfig } from './objectives/loss-config.ts';
+export type { LossInput } from './objectives/loss-input.ts';
+export { LOSS_FUNCTIONS, type LossFunction } from './objectives/policy-objectives.ts';
+export { policyLoss, type LossResult } from './objectives/policy-loss.ts';
+export type { PolicyMetrics } from './objectives/policy-metrics.ts';
 export { packRows, rowLength, type CreditedSequence, type TrainingRow } from './packing/pack.ts';
 export {
   adamWStep,

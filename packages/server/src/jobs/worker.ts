@@ -6,7 +6,7 @@ import type { Blobs, ClaimedJob, Model, Store } from '@trainyard/store';
 import { StoreError } from '@trainyard/store';
 import {
   resolveTrainingConfig,
-  type SftConfig,
+  storedSftConfig,
   type TrainerEvent,
   type TrainingConfig,
   type TrainingResult,
@@ -285,7 +285,7 @@ export class TrainingWorker implements TrainingQueue {
 
 function kindOf(job: ClaimedJob): TrainingJobKind {
   const config = job.config['resolved'];
-  if (job.kind === 'sft') return { kind: 'sft', config: config as SftConfig };
+  if (job.kind === 'sft') return { kind: 'sft', config: storedSftConfig(config as Record<string, unknown>) };
   // A job that waited through an update lacks the settings that came with it.
   return { kind: 'rl', config: { ...resolveTrainingConfig({}), ...(config as TrainingConfig) } };
 }

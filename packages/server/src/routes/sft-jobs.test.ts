@@ -118,9 +118,9 @@ describe('a supervised job', () => {
       batchSize: 5,
       learningRate: 1e-3,
       epochs: 3,
-      schedule: 'cosine',
-      warmupSteps: 1,
-      minLearningRate: 1e-4,
+      learningRateSchedule: 'cosine',
+      learningRateWarmupSteps: 1,
+      learningRateMinimum: 1e-4,
     });
   });
 

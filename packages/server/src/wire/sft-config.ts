@@ -20,9 +20,9 @@ export const SFT_NAMES = {
   } as const satisfies Record<Exclude<keyof WireSftConfig, 'metric_logging'>, keyof SftConfigInput>,
   experimental: {
     epochs: 'epochs',
-    schedule: 'schedule',
-    warmup_steps: 'warmupSteps',
-    min_learning_rate: 'minLearningRate',
+    schedule: 'learningRateSchedule',
+    warmup_steps: 'learningRateWarmupSteps',
+    min_learning_rate: 'learningRateMinimum',
     packing: 'packing',
   } as const satisfies Record<keyof WireSftExperimentalConfig, keyof SftConfigInput>,
 };

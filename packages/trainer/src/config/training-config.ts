@@ -1,10 +1,10 @@
-import { flag, oneOf, orNull, wholeWithin, within } from './config-checks.ts';
 import { TrainerError } from '../errors.ts';
-import type { LearningRateSchedule } from '../optimizer/learning-rate.ts';
+import type { LossConfig } from '../objectives/loss-config.ts';
+import { LOSS_FUNCTIONS, POLICY_OBJECTIVES, type LossFunction } from '../objectives/policy-objectives.ts';
+import type { OptimizerConfig } from '../optimizer/adamw.ts';
+import type { LearningRateSchedule, ScheduleShape } from '../optimizer/learning-rate.ts';
+import { flag, oneOf, orNull, wholeWithin, within } from './config-checks.ts';
 
-export type LossFunction = 'cispo' | 'ppo';
-export type ImportanceSamplingLevel = 'token' | 'sequence' | 'average' | 'geometric_average';
-export type KlPenaltySource = 'current_learner' | 'sample';
 export type LossAggregation = 'normalized_trajectory' | 'trajectory' | 'token' | 'constant';
 
 /**
@@ -25,23 +25,9 @@ export type TrainingConfigInput = {
 };
 
 /** A training job's settings, complete. Made by `resolveTrainingConfig` alone, so inner code never checks them again. */
-export interface TrainingConfig {
+export interface TrainingConfig extends LossConfig, OptimizerConfig {
   /** Default 5e-6, constant unless there is a warm-up or a schedule. 0 makes a step that changes nothing (weight decay is scaled by it too). */
   readonly learningRate: number;
-  /** `'ppo'` clips the objective, `'cispo'` (default) clips the weight of the gradient: every token keeps one. */
-  readonly lossFunction: LossFunction;
-  /** Lower clip at 1 - epsilon. Default 0.2 for ppo, 1 for cispo. */
-  readonly epsilon: number;
-  /** Upper clip at 1 + epsilonHigh. Default: epsilon for ppo, 4 for cispo, there whatever epsilon is. */
-  readonly epsilonHigh: number;
-  /** Over what the importance ratio is taken; default `'token'`. */
-  readonly importanceSamplingLevel: ImportanceSamplingLevel;
-  /** Cap on the importance ratio of every token, whatever the sign of its advantage, despite the name. 0 (default): no cap. */
-  readonly maxNegativeAdvantageImportanceSamplingWeight: number;
-  /** Sets ratios outside (1 - epsilon, 1 + epsilonHigh) to 0, before the clip: cispo with epsilon < 1 lifts them to 1 - epsilon again. */
-  readonly maskProbRatio: boolean;
-  /** Pulls towards the sampling policy: advantage -= tau · log ratio. 0 (default): off. */
-  readonly kimiK2Tau: number;
   /** Recomputes the old log-probabilities of all rows with the weights the job starts from. Default false. */
   readonly precalculateLogprobs: boolean;
   /** -1 keeps only negative advantages, 1 only positive ones. Default 0. */
@@ -51,21 +37,10 @@ export interface TrainingConfig {
   readonly normalizeAdvantages: boolean;
   /** Trains assistant text that came without log-probabilities too, at ratio 1. Default false. */
   readonly allowTrainingWithoutLogprobs: boolean;
-  /**
-   * Cap C on a factor min(recomputed / sampled, C) of each token's loss. 0 (default): off. Needs `precalculateLogprobs`: otherwise the
-   * ratio is that to the sampler already, and the factor would count it twice.
-   */
-  readonly truncatedImportanceSampling: number;
-  /** Strength of the zero-mean KL term inside the advantages. 0 (default): off. */
-  readonly klPenaltyCoef: number;
   /** Step whose adapter is the KL reference; null (default): what the model began with. Without a coefficient the distance is reported alone. */
   readonly klPenaltyReferenceStep: number | null;
   /** Reference = max(0, current step - lag); null (default): see above. */
   readonly klPenaltyStepLag: number | null;
-  /** Whether the KL term measures the policy being trained or the sampled log-probabilities. */
-  readonly klPenaltySource: KlPenaltySource;
-  /** Strength of the entropy bonus: loss -= c · entropy. 0 (default): off. */
-  readonly entropyCoef: number;
   /** How the losses of a step's tokens become one; see `stepWeights`. Default `'normalized_trajectory'`. */
   readonly lossAggregation: LossAggregation;
   /** Tokens that `'constant'` divides each trajectory's sum by. Default 1,024. */
@@ -80,21 +55,14 @@ export interface TrainingConfig {
   readonly maxSequenceLength: number;
   /** learning rate · (histories in the step)^power. Default 0. */
   readonly numTrajectoriesLearningRateMultiplierPower: number;
-  /** `'constant'` (default), or a decay over `learningRateDecaySteps`; see `learningRateAt`. */
-  readonly learningRateSchedule: LearningRateSchedule;
+  /** `'constant'` (default), or a decay over `learningRateDecaySteps`; see `learningRateAt`. Steps go on from job to job of a model. */
+  readonly learningRateSchedule: ScheduleShape;
   /** Gradient steps, over all jobs of the model, until the full rate; default 0. */
   readonly learningRateWarmupSteps: number;
   /** Gradient steps, warm-up included, until the final rate; null exactly when the schedule is constant. */
   readonly learningRateDecaySteps: number | null;
   /** The final rate as a part of `learningRate`; default 0. */
   readonly learningRateFinalFraction: number;
-  /** AdamW: 0.9, 0.99, 1e-8, decoupled weight decay 0.1. */
-  readonly adamBeta1: number;
-  readonly adamBeta2: number;
-  readonly adamEpsilon: number;
-  readonly weightDecay: number;
-  /** Global norm that gradients are clipped to; default 0.1. */
-  readonly maxGradNorm: number;
 }
 
 /** A job has at most one for each group; a number beyond all use is a mistake. */
@@ -110,11 +78,13 @@ const MAX_SEQUENCE_LENGTH = 32_768;
  */
 export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfig {
   refuseContradictions(input);
-  const lossFunction = oneOf('loss_fn', input.lossFn ?? (flag('ppo', input.ppo ?? false) ? 'ppo' : 'cispo'), [
-    'cispo',
-    'ppo',
-  ]);
-  const epsilon = within('epsilon', input.epsilon ?? (lossFunction === 'ppo' ? 0.2 : 1), 0);
+  const lossFunction = oneOf(
+    'loss_fn',
+    input.lossFn ?? (flag('ppo', input.ppo ?? false) ? 'ppo' : 'cispo'),
+    LOSS_FUNCTIONS,
+  );
+  const { bounds } = POLICY_OBJECTIVES[lossFunction];
+  const epsilon = within('epsilon', input.epsilon ?? bounds.epsilon, 0);
   if (input.klRefAdapterPath !== undefined && input.klRefAdapterPath !== null) {
     throw new TrainerError(
       'trainer.config_invalid',
@@ -126,7 +96,7 @@ export function resolveTrainingConfig(input: TrainingConfigInput): TrainingConfi
     learningRate: within('learning_rate', input.learningRate ?? 5e-6, 0),
     lossFunction,
     epsilon,
-    epsilonHigh: within('epsilon_high', input.epsilonHigh ?? (lossFunction === 'ppo' ? epsilon : 4), 0),
+    epsilonHigh: within('epsilon_high', input.epsilonHigh ?? bounds.epsilonHigh ?? epsilon, 0),
     importanceSamplingLevel: oneOf('importance_sampling_level', input.importanceSamplingLevel ?? 'token', [
       'token',
       'sequence',
@@ -200,6 +170,29 @@ function gradientStepsOf(input: TrainingConfigInput): number | null {
   throw new TrainerError('trainer.config_invalid', message);
 }
 
+/** The job's learning rates, by the steps that the model's optimizer has taken: a schedule spans jobs. */
+export function scheduleOf(
+  config: Pick<
+    TrainingConfig,
+    | 'learningRate'
+    | 'learningRateSchedule'
+    | 'learningRateWarmupSteps'
+    | 'learningRateDecaySteps'
+    | 'learningRateFinalFraction'
+  >,
+): LearningRateSchedule {
+  const { learningRate, learningRateWarmupSteps } = config;
+  return {
+    shape: config.learningRateSchedule,
+    peak: learningRate,
+    initial: 0,
+    numWarmupSteps: learningRateWarmupSteps,
+    numWarmupParts: learningRateWarmupSteps + 1,
+    final: learningRate * config.learningRateFinalFraction,
+    finalStep: config.learningRateDecaySteps ?? Infinity,
+  };
+}
+
 /** Whether a term besides the rewards moves the policy, so that equal rewards teach something too. */
 export function hasRegularizer(config: Pick<TrainingConfig, 'klPenaltyCoef' | 'entropyCoef' | 'kimiK2Tau'>): boolean {
   return config.klPenaltyCoef > 0 || config.entropyCoef > 0 || config.kimiK2Tau > 0;
@@ -211,8 +204,8 @@ function refuseContradictions(input: TrainingConfigInput): void {
     throw new TrainerError('trainer.config_invalid', message);
   };
   const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
-  if (input.ppo === true && input.lossFn === 'cispo')
-    refuse('`loss_fn` is cispo and `ppo` is true: leave one of them out');
+  if (input.ppo === true && isGiven(input.lossFn) && input.lossFn !== 'ppo')
+    refuse(`\`loss_fn\` is ${input.lossFn} and \`ppo\` is true: leave one of them out`);
   if (isGiven(input.klPenaltyReferenceStep) && isGiven(input.klPenaltyStepLag))
     refuse('`kl_penalty_step_lag` and `kl_penalty_reference_step` both name the reference: leave one of them out');
   if (input.stepPerRow === true) {

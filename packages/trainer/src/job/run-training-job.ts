@@ -1,12 +1,13 @@
 import { baseDistance } from './base-distance.ts';
 import { checkpointDigest } from '../checkpoint/checkpoint.ts';
 import { TrainerError } from '../errors.ts';
-import { gradientStep, type OtherLogprobs } from './gradient-step.ts';
 import { jobFingerprint, requireSameLora, runSteps, startingPoint, withTrainerErrors } from './job-run.ts';
 import { jobMetrics, startedData } from './job-statistics.ts';
 import { startWarnings, withStepWarnings } from './job-warnings.ts';
+import type { OtherLogprobs } from '../objectives/policy-step-objective.ts';
 import type { OptimizerState } from '../optimizer/adamw.ts';
 import type { TrainingRow } from '../packing/pack.ts';
+import { policyStep } from './policy-step.ts';
 import { hasReference, referenceAdapter, referenceLogprobs } from './reference-policy.ts';
 import type { TrainingJob, TrainingParts, TrainingResult } from './training-job.ts';
 import { trainingSequences } from '../rollouts/training-sequences.ts';
@@ -83,7 +84,7 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
       });
     }
     const referenceSeconds = (performance.now() - stepStarted) / 1000;
-    const metrics = await gradientStep(step, others, { model, config, optimizer, gate, signal });
+    const metrics = await policyStep(step, others, { model, config, optimizer, gate, signal });
     return {
       ...ofTheJob,
       ...metrics,

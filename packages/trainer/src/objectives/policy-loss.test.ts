@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { resolveTrainingConfig, type TrainingConfigInput } from '../config/training-config.ts';
-import { policyLoss, type LossConfig, type LossInput } from './policy-loss.ts';
+import type { LossConfig } from './loss-config.ts';
+import type { LossInput } from './loss-input.ts';
+import { policyLoss } from './policy-loss.ts';
 import { plainLoss } from '../testing/plain-loss.ts';
 
 // One row, two histories: a with three tokens, b with two; the last token came without a log-probability.

@@ -1,12 +1,14 @@
-import type { LossConfig, LossInput } from './policy-loss.ts';
+import type { LossConfig } from './loss-config.ts';
+import type { LossInput } from './loss-input.ts';
 import { gapsToReference } from './reference-gaps.ts';
 
 /**
  * What one gradient step says about itself, under the names of the training API. All values are finite.
  *
- * Keys about the sampler look at tokens that came with a sampled log-probability and are absent when there are none.
+ * Keys about the sampler look at tokens that came with a sampled log-probability and are absent when there are none; those about
+ * entropies where the learner does not say them.
  */
-export type LossMetrics = Record<string, number>;
+export type PolicyMetrics = Record<string, number>;
 
 /** Ratios are reported up to e^80: one absurd token must not turn a chart into infinity. The loss itself is not touched. */
 const MAX_REPORTED_LOG_RATIO = 80;
@@ -29,16 +31,18 @@ const MAX_REPORTED_LOG_RATIO = 80;
  * @see Kong, A note on importance sampling using standardized weights (1992), for the effective sample size
  * @see Schulman, Approximating KL divergence, http://joschu.net/blog/kl-approx.html
  */
-export function lossMetrics(
+export function policyMetrics(
   row: LossInput & { loss: number; ratios: Float64Array; clipped: { low: number; high: number } },
   config: Pick<LossConfig, 'klPenaltySource'>,
-): LossMetrics {
+): PolicyMetrics {
   const numTokens = row.newLogprobs.length;
   if (numTokens === 0) return { policy_loss: row.loss };
   const reported = row.ratios.map((ratio) => Math.min(ratio, Math.exp(MAX_REPORTED_LOG_RATIO)));
-  const metrics: LossMetrics = {
+  const metrics: PolicyMetrics = {
     policy_loss: row.loss,
-    entropy: mean(Float64Array.from(row.entropies, (entropy, i) => entropy * row.weights[i]!)),
+    ...(row.entropies === null
+      ? {}
+      : { entropy: mean(Float64Array.from(row.entropies, (entropy, i) => entropy * row.weights[i]!)) }),
     advantage_mean: mean(Float64Array.from(row.advantages, (advantage, i) => advantage * row.weights[i]!)),
     clip_fraction: (row.clipped.low + row.clipped.high) / numTokens,
     clip_fraction_low: row.clipped.low / numTokens,
@@ -71,18 +75,18 @@ function effectiveSampleSize(ratios: Float64Array): number {
   return squares > 0 ? (sum * sum) / squares : 0;
 }
 
-function samplerMetrics({ newLogprobs, sampledLogprobs, entropies }: LossInput): LossMetrics {
+function samplerMetrics({ newLogprobs, sampledLogprobs, entropies }: LossInput): PolicyMetrics {
   const known = Array.from(sampledLogprobs.keys()).filter((i) => !Number.isNaN(sampledLogprobs[i]));
   if (known.length === 0) return {};
   const logRatios = Float64Array.from(known, (i) => newLogprobs[i]! - sampledLogprobs[i]!);
   const gaps = logRatios.map(Math.abs).sort();
-  const metrics: LossMetrics = {
+  const metrics: PolicyMetrics = {
     kl_sampler: mean(logRatios.map(k3)),
     kl_sampler_k1: -mean(logRatios),
     logprob_gap_mean: mean(gaps),
     logprob_gap_p99: gaps[Math.ceil(0.99 * gaps.length) - 1]!,
     logprob_gap_max: gaps.at(-1)!,
-    ...surprisal(Float64Array.from(known, (i) => -newLogprobs[i]! - entropies[i]!)),
+    ...(entropies === null ? {} : surprisal(Float64Array.from(known, (i) => -newLogprobs[i]! - entropies[i]!))),
   };
   const correlation = pearson(
     Float64Array.from(known, (i) => Math.exp(sampledLogprobs[i]!)),
@@ -93,7 +97,7 @@ function samplerMetrics({ newLogprobs, sampledLogprobs, entropies }: LossInput):
 }
 
 /** What a token says less what was to be expected of it has the mean 0, and is uncorrelated from token to token, when the policy drew it. */
-function surprisal(excesses: Float64Array): LossMetrics {
+function surprisal(excesses: Float64Array): PolicyMetrics {
   const excess = mean(excesses);
   const variance = mean(excesses.map((value) => (value - excess) ** 2));
   return { surprisal_excess: excess, surprisal_excess_error: Math.sqrt(variance / excesses.length) };

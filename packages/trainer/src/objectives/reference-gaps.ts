@@ -1,5 +1,6 @@
 /** Distances to the KL reference, token by token. */
-import type { LossConfig, LossInput } from './policy-loss.ts';
+import type { LossConfig } from './loss-config.ts';
+import type { LossInput } from './loss-input.ts';
 
 type Compared = Pick<LossInput, 'newLogprobs' | 'sampledLogprobs' | 'refLogprobs'>;
 

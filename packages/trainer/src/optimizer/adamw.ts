@@ -1,10 +1,19 @@
-import type { TrainingConfig } from '../config/training-config.ts';
 import type { LoraTensor } from '../model/policy-model.ts';
 
-export type OptimizerConfig = Pick<
-  TrainingConfig,
-  'learningRate' | 'adamBeta1' | 'adamBeta2' | 'adamEpsilon' | 'weightDecay' | 'maxGradNorm'
->;
+/** AdamW's settings in one gradient step. Defaults are those of a reinforcement-learning job. */
+export interface OptimizerConfig {
+  readonly learningRate: number;
+  /** Default 0.9. */
+  readonly adamBeta1: number;
+  /** Default 0.99. */
+  readonly adamBeta2: number;
+  /** Default 1e-8. */
+  readonly adamEpsilon: number;
+  /** Decoupled, scaled by the learning rate; default 0.1. */
+  readonly weightDecay: number;
+  /** Global norm that gradients are clipped to; default 0.1. */
+  readonly maxGradNorm: number;
+}
 
 /** What is being minimised. Momentum of one is worth nothing to another. */
 export type Objective = 'rl' | 'sft';

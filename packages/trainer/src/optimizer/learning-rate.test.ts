@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { resolveTrainingConfig, type TrainingConfigInput } from '../config/training-config.ts';
+import { resolveTrainingConfig, scheduleOf, type TrainingConfigInput } from '../config/training-config.ts';
 import { learningRateAt } from './learning-rate.ts';
 
-const at = (input: TrainingConfigInput, steps: number[], numHistories = 1): number[] =>
-  steps.map((step) => learningRateAt(step, numHistories, resolveTrainingConfig({ learningRate: 1, ...input })));
+const at = (input: TrainingConfigInput, steps: number[]): number[] =>
+  steps.map((step) => learningRateAt(step, scheduleOf(resolveTrainingConfig({ learningRate: 1, ...input }))));
 
 describe('learningRateAt', () => {
   it('is constant unless something else is asked for', () => {
@@ -23,10 +23,5 @@ describe('learningRateAt', () => {
     const cosine = at({ ...shape, learningRateSchedule: 'cosine' }, [2, 3, 4, 5, 6, 99]);
     const expected = [1, 0.9267766952966369, 0.75, 0.5732233047033631, 0.5, 0.5];
     cosine.forEach((rate, i) => expect(rate).toBeCloseTo(expected[i]!, 12));
-  });
-
-  it('grows with the histories of a row by the given power', () => {
-    expect(at({ numTrajectoriesLearningRateMultiplierPower: 0.5 }, [0], 16)).toEqual([4]);
-    expect(at({ numTrajectoriesLearningRateMultiplierPower: -1 }, [0], 4)).toEqual([0.25]);
   });
 });

@@ -1,45 +1,44 @@
-import type { TrainingConfig } from '../config/training-config.ts';
+/** How a learning rate goes on after the warm-up: it stays, or falls to its final value along a line or half a cosine. */
+export type ScheduleShape = 'constant' | 'linear' | 'cosine';
 
-export type LearningRateSchedule = 'constant' | 'linear' | 'cosine';
-
-type ScheduleConfig = Pick<
-  TrainingConfig,
-  | 'learningRate'
-  | 'learningRateSchedule'
-  | 'learningRateWarmupSteps'
-  | 'learningRateDecaySteps'
-  | 'learningRateFinalFraction'
-  | 'numTrajectoriesLearningRateMultiplierPower'
->;
-
-/**
- * Learning rate of the next gradient step.
- *
- * With step t counted from 0, warm-up w, decay d and final fraction f, the factor is (t + 1) / (w + 1) for t < w, and after that, over
- * p = min((t - w) / (d - w), 1): `linear` 1 - (1 - f) · p, `cosine` f + (1 - f) · (1 + cos πp) / 2, `constant` 1. A row of n histories
- * multiplies by n^power besides.
- *
- * @param numSteps Steps that the optimizer has taken so far; they go on from job to job, so a schedule spans jobs.
- * @see cosine: Loshchilov & Hutter, SGDR, arXiv 1608.03983, equation 5 without restarts
- */
-export function learningRateAt(numSteps: number, numHistories: number, config: ScheduleConfig): number {
-  const perHistory = numHistories ** config.numTrajectoriesLearningRateMultiplierPower;
-  return config.learningRate * scheduleFactor(numSteps, config) * perHistory;
+/** A learning rate over gradient steps, which are counted from 0. */
+export interface LearningRateSchedule {
+  readonly shape: ScheduleShape;
+  /** The full rate. */
+  readonly peak: number;
+  /** What the warm-up rises from, one step before the first. */
+  readonly initial: number;
+  /** Steps that are taken below the full rate, or on the way to it. */
+  readonly numWarmupSteps: number;
+  /** Equal parts that the warm-up consists of: `numWarmupSteps` when its last step has the full rate, one more when the step after it has. */
+  readonly numWarmupParts: number;
+  /** What the rate falls to. Without effect when the shape is constant. */
+  readonly final: number;
+  /** The step that has the final rate, which those after it keep. Without effect when the shape is constant. */
+  readonly finalStep: number;
 }
 
-function scheduleFactor(numSteps: number, config: ScheduleConfig): number {
-  const { learningRateWarmupSteps: warmup, learningRateDecaySteps: end, learningRateFinalFraction: final } = config;
-  if (numSteps < warmup) return (numSteps + 1) / (warmup + 1);
-  if (end === null) return 1;
-  const progress = Math.min((numSteps - warmup) / (end - warmup), 1);
-  switch (config.learningRateSchedule) {
+/**
+ * Learning rate of a gradient step.
+ *
+ * With warm-up w in n parts and final step d, it is initial + (peak - initial) · (t + 1) / n for t < w, and after that, over
+ * p = min((t - w) / (d - w), 1): `linear` final + (peak - final) · (1 - p), `cosine` final + (peak - final) · (1 + cos πp) / 2, `constant` the peak.
+ *
+ * @see cosine: Loshchilov & Hutter, SGDR, arXiv 1608.03983, equation 5 without restarts
+ */
+export function learningRateAt(step: number, schedule: LearningRateSchedule): number {
+  const { shape, initial, peak, final, numWarmupSteps, numWarmupParts, finalStep } = schedule;
+  if (step < numWarmupSteps) return initial + (peak - initial) * ((step + 1) / numWarmupParts);
+  const numDecaySteps = finalStep - numWarmupSteps;
+  const progress = numDecaySteps > 0 ? Math.min((step - numWarmupSteps) / numDecaySteps, 1) : 0;
+  switch (shape) {
     case 'constant':
-      return 1;
+      return peak;
     case 'linear':
-      return 1 - (1 - final) * progress;
+      return final + (peak - final) * (1 - progress);
     case 'cosine':
-      return final + ((1 - final) * (1 + Math.cos(Math.PI * progress))) / 2;
+      return final + ((peak - final) * (1 + Math.cos(Math.PI * progress))) / 2;
     default:
-      return config.learningRateSchedule satisfies never;
+      return shape satisfies never;
   }
 }

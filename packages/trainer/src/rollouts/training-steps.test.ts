@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { resolveTrainingConfig, type LossAggregation } from '../config/training-config.ts';
-import { rowLoss, type LossInput } from '../objectives/policy-loss.ts';
+import type { LossInput } from '../objectives/loss-input.ts';
+import { rowLoss } from '../objectives/policy-loss.ts';
 import { answer, byteTemplate, group } from '../testing/chat-groups.ts';
 import { plainTokenLosses } from '../testing/plain-loss.ts';
 import { trainingSequences } from './training-sequences.ts';

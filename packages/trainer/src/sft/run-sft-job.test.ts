@@ -117,7 +117,7 @@ describe('runSftJob', () => {
 
   it('gives the same digest again, and goes on after being cut off with the same events and the same digest', async () => {
     const whole = parts();
-    const settings: SftConfigInput = { epochs: 2, schedule: 'cosine', warmupSteps: 1 };
+    const settings: SftConfigInput = { epochs: 2, learningRateSchedule: 'cosine', learningRateWarmupSteps: 1 };
     const expected = await runSftJob(job(settings, { name: 'whole' }), whole);
     for (let cut = 0; cut < expected.numGradientSteps; cut++) {
       const name = `cut-${cut}`;

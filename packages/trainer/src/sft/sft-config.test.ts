@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { learningRates, numSftSteps, resolveSftConfig, type SftConfigInput } from './sft-config.ts';
+import { learningRates, numSftSteps, resolveSftConfig, storedSftConfig, type SftConfigInput } from './sft-config.ts';
 
 const resolve = (input: SftConfigInput = {}) => resolveSftConfig(input, { maxSequenceLength: 100 });
 
@@ -10,9 +10,9 @@ describe('resolveSftConfig', () => {
       batchSize: 2,
       learningRate: 5e-5,
       epochs: 1,
-      schedule: 'constant',
-      warmupSteps: 0,
-      minLearningRate: 0,
+      learningRateSchedule: 'constant',
+      learningRateWarmupSteps: 0,
+      learningRateMinimum: 0,
       assistantTurns: 'all',
       packing: true,
       maxSequenceLength: 100,
@@ -22,9 +22,9 @@ describe('resolveSftConfig', () => {
       weightDecay: 0,
       maxGradNorm: 1,
     });
-    expect(resolve({ batchSize: null, learningRate: null, epochs: null, schedule: null, packing: null })).toEqual(
-      defaults,
-    );
+    expect(
+      resolve({ batchSize: null, learningRate: null, epochs: null, learningRateSchedule: null, packing: null }),
+    ).toEqual(defaults);
     expect(resolve({ batchSize: 'auto' })).toEqual(defaults);
     expect(resolve({ learningRate: 0, packing: false })).toMatchObject({ learningRate: 0, packing: false });
   });
@@ -39,9 +39,9 @@ describe('resolveSftConfig', () => {
       '`learning_rate[1]` must be a finite number >= 0, got NaN',
     ],
     ['no epochs', { epochs: 0 }, '`epochs` must be an integer in [1, 1000], got 0'],
-    ['a minimum above the rate', { learningRate: 1e-5, minLearningRate: 1e-4 }, '`min_learning_rate`'],
-    ['a schedule on a list', { learningRate: [1e-4], schedule: 'linear' }, '`schedule`'],
-    ['a warm-up on a list', { learningRate: [1e-4], warmupSteps: 1 }, '`warmup_steps`'],
+    ['a minimum above the rate', { learningRate: 1e-5, learningRateMinimum: 1e-4 }, '`min_learning_rate`'],
+    ['a schedule on a list', { learningRate: [1e-4], learningRateSchedule: 'linear' }, '`schedule`'],
+    ['a warm-up on a list', { learningRate: [1e-4], learningRateWarmupSteps: 1 }, '`warmup_steps`'],
   ])('refuses %s', (_name, input, message) => {
     expect(() => resolve(input)).toThrow(
       expect.objectContaining({ code: 'trainer.config_invalid', message: expect.stringContaining(message) as string }),
@@ -53,19 +53,19 @@ describe('learningRates', () => {
   // Made by `create_lr_schedule` of openpipe-art 0.5.18.
   it.each<[SftConfigInput, number, number[]]>([
     [
-      { learningRate: 1e-4, schedule: 'linear', warmupSteps: 2, minLearningRate: 1e-5 },
+      { learningRate: 1e-4, learningRateSchedule: 'linear', learningRateWarmupSteps: 2, learningRateMinimum: 1e-5 },
       6,
       [5.5e-5, 1e-4, 1e-4, 7e-5, 4e-5, 1e-5],
     ],
     [
-      { learningRate: 1e-4, schedule: 'cosine', warmupSteps: 2, minLearningRate: 1e-5 },
+      { learningRate: 1e-4, learningRateSchedule: 'cosine', learningRateWarmupSteps: 2, learningRateMinimum: 1e-5 },
       6,
       [5.5e-5, 1e-4, 1e-4, 7.75e-5, 3.25e-5, 1e-5],
     ],
-    [{ learningRate: 1e-4, warmupSteps: 2 }, 3, [5e-5, 1e-4, 1e-4]],
-    [{ learningRate: 2e-4, schedule: 'linear' }, 1, [2e-4]],
+    [{ learningRate: 1e-4, learningRateWarmupSteps: 2 }, 3, [5e-5, 1e-4, 1e-4]],
+    [{ learningRate: 2e-4, learningRateSchedule: 'linear' }, 1, [2e-4]],
     [
-      { learningRate: 2e-4, schedule: 'cosine', warmupSteps: 3, minLearningRate: 1e-5 },
+      { learningRate: 2e-4, learningRateSchedule: 'cosine', learningRateWarmupSteps: 3, learningRateMinimum: 1e-5 },
       2,
       [7.333333333333333e-5, 1.3666666666666666e-4],
     ],
@@ -100,4 +100,21 @@ it('the last batch of a pass may be short, and no batch crosses two passes', () 
   expect(numSftSteps(5, { batchSize: 2, epochs: 1 })).toBe(3);
   expect(numSftSteps(5, { batchSize: 2, epochs: 2 })).toBe(6);
   expect(numSftSteps(0, { batchSize: 2, epochs: 3 })).toBe(0);
+});
+
+it('settings that were stored under former names are read as those of today', () => {
+  const { learningRateSchedule, learningRateWarmupSteps, learningRateMinimum, ...others } = resolve({
+    learningRateSchedule: 'linear',
+    learningRateWarmupSteps: 3,
+    learningRateMinimum: 1e-5,
+  });
+  const former = {
+    ...others,
+    schedule: learningRateSchedule,
+    warmupSteps: learningRateWarmupSteps,
+    minLearningRate: learningRateMinimum,
+  };
+  const today = { ...others, learningRateSchedule, learningRateWarmupSteps, learningRateMinimum };
+  expect(storedSftConfig(former)).toEqual(today);
+  expect(storedSftConfig(today)).toEqual(today);
 });

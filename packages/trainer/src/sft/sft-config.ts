@@ -1,18 +1,22 @@
 import { flag, oneOf, wholeWithin, within } from '../config/config-checks.ts';
 import { TrainerError } from '../errors.ts';
 import type { OptimizerConfig } from '../optimizer/adamw.ts';
+import { learningRateAt, type LearningRateSchedule, type ScheduleShape } from '../optimizer/learning-rate.ts';
 
-/** How the learning rate goes on after the warm-up: it stays, or falls to the minimum along a line or half a cosine. */
-export type SftSchedule = 'constant' | 'linear' | 'cosine';
 /** Which assistant turns of a conversation are trained. */
 export type AssistantTurns = 'all' | 'last';
 
 /** What a client may ask for. `null` and `undefined` both mean absent; 0 and false are values. */
 export type SftConfigInput = {
-  readonly [Key in 'epochs' | 'schedule' | 'warmupSteps' | 'minLearningRate' | 'assistantTurns' | 'packing']?:
-    | SftConfig[Key]
-    | null
-    | undefined;
+  readonly [
+    Key in
+      | 'epochs'
+      | 'learningRateSchedule'
+      | 'learningRateWarmupSteps'
+      | 'learningRateMinimum'
+      | 'assistantTurns'
+      | 'packing'
+  ]?: SftConfig[Key] | null | undefined;
 } & {
   readonly batchSize?: number | 'auto' | null | undefined;
   readonly learningRate?: number | readonly number[] | null | undefined;
@@ -27,11 +31,11 @@ export interface SftConfig extends Omit<OptimizerConfig, 'learningRate'> {
   /** Passes over the data, always in its order; default 1. */
   readonly epochs: number;
   /** Default `'constant'`. */
-  readonly schedule: SftSchedule;
+  readonly learningRateSchedule: ScheduleShape;
   /** Gradient steps in which the learning rate rises to its value; default 0. */
-  readonly warmupSteps: number;
+  readonly learningRateWarmupSteps: number;
   /** Where warm-up begins and where the schedule ends; default 0. */
-  readonly minLearningRate: number;
+  readonly learningRateMinimum: number;
   /** Default `'all'`. */
   readonly assistantTurns: AssistantTurns;
   /** Whether conversations of a batch share rows, and so the computation of equal beginnings. Default true; the gradient is the same. */
@@ -56,9 +60,9 @@ export function resolveSftConfig(input: SftConfigInput, limits: { maxSequenceLen
   const batchSize = input.batchSize ?? 'auto';
   const learningRate = input.learningRate ?? 5e-5;
   const isList = typeof learningRate !== 'number';
-  const schedule = oneOf('schedule', input.schedule ?? 'constant', ['constant', 'linear', 'cosine']);
-  const warmupSteps = wholeWithin('warmup_steps', input.warmupSteps ?? 0, 0);
-  if (isList && (schedule !== 'constant' || warmupSteps > 0)) {
+  const shape = oneOf('schedule', input.learningRateSchedule ?? 'constant', ['constant', 'linear', 'cosine']);
+  const numWarmupSteps = wholeWithin('warmup_steps', input.learningRateWarmupSteps ?? 0, 0);
+  if (isList && (shape !== 'constant' || numWarmupSteps > 0)) {
     const message = '`schedule` and `warmup_steps` shape one learning rate; with a list of them each batch has its own';
     throw new TrainerError('trainer.config_invalid', message);
   }
@@ -68,9 +72,14 @@ export function resolveSftConfig(input: SftConfigInput, limits: { maxSequenceLen
       ? learningRate.map((rate, index) => within(`learning_rate[${index}]`, rate, 0))
       : within('learning_rate', learningRate, 0),
     epochs: wholeWithin('epochs', input.epochs ?? 1, 1, MAX_EPOCHS),
-    schedule,
-    warmupSteps,
-    minLearningRate: within('min_learning_rate', input.minLearningRate ?? 0, 0, isList ? Infinity : learningRate),
+    learningRateSchedule: shape,
+    learningRateWarmupSteps: numWarmupSteps,
+    learningRateMinimum: within(
+      'min_learning_rate',
+      input.learningRateMinimum ?? 0,
+      0,
+      isList ? Infinity : learningRate,
+    ),
     assistantTurns: oneOf('assistant_turns', input.assistantTurns ?? 'all', ['all', 'last']),
     packing: flag('packing', input.packing ?? true),
     maxSequenceLength: limits.maxSequenceLength,
@@ -80,6 +89,19 @@ export function resolveSftConfig(input: SftConfigInput, limits: { maxSequenceLen
     weightDecay: 0,
     maxGradNorm: 1,
   });
+}
+
+/** Names of settings in rows that were stored before both kinds of jobs had the same. */
+const FORMER_NAMES: Readonly<Record<string, keyof SftConfig>> = {
+  schedule: 'learningRateSchedule',
+  warmupSteps: 'learningRateWarmupSteps',
+  minLearningRate: 'learningRateMinimum',
+};
+
+/** The settings of a job as a store has kept them, which may have waited there through an update. */
+export function storedSftConfig(stored: Readonly<Record<string, unknown>>): SftConfig {
+  const entries = Object.entries(stored).map(([name, value]) => [FORMER_NAMES[name] ?? name, value] as const);
+  return Object.fromEntries(entries) as unknown as SftConfig;
 }
 
 /** Gradient steps that so many conversations make. */
@@ -98,7 +120,7 @@ export function numSftSteps(
  * @see the helper `create_lr_schedule` of the ART client, whose numbers these are
  */
 export function learningRates(config: SftConfig, numSteps: number): number[] {
-  const { learningRate, schedule, warmupSteps, minLearningRate } = config;
+  const { learningRate } = config;
   if (numSteps > MAX_STEPS) {
     const { batchSize, epochs } = config;
     const message = `\`epochs\` ${epochs} and \`batch_size\` ${batchSize} make ${numSteps} gradient steps of this data; a job may take ${MAX_STEPS}`;
@@ -109,20 +131,24 @@ export function learningRates(config: SftConfig, numSteps: number): number[] {
     const message = `\`learning_rate\` must be one number, or at least one for each of the ${numSteps} batches, got ${learningRate.length}`;
     throw new TrainerError('trainer.config_invalid', message);
   }
-  const range = learningRate - minLearningRate;
-  const numDecaySteps = numSteps - warmupSteps;
-  return Array.from({ length: numSteps }, (_, step) => {
-    if (step < warmupSteps) return minLearningRate + range * ((step + 1) / warmupSteps);
-    const progress = numDecaySteps > 1 ? (step - warmupSteps) / (numDecaySteps - 1) : 0;
-    switch (schedule) {
-      case 'constant':
-        return learningRate;
-      case 'linear':
-        return learningRate - range * progress;
-      case 'cosine':
-        return minLearningRate + (range / 2) * (1 + Math.cos(Math.PI * progress));
-      default:
-        return schedule satisfies never;
-    }
-  });
+  const schedule = scheduleOf({ ...config, learningRate }, numSteps);
+  return Array.from({ length: numSteps }, (_, step) => learningRateAt(step, schedule));
+}
+
+/** The last step of the warm-up has the full rate, and the last step of the job the minimum. */
+function scheduleOf(
+  config: Pick<SftConfig, 'learningRateSchedule' | 'learningRateWarmupSteps' | 'learningRateMinimum'> & {
+    readonly learningRate: number;
+  },
+  numSteps: number,
+): LearningRateSchedule {
+  return {
+    shape: config.learningRateSchedule,
+    peak: config.learningRate,
+    initial: config.learningRateMinimum,
+    numWarmupSteps: config.learningRateWarmupSteps,
+    numWarmupParts: config.learningRateWarmupSteps,
+    final: config.learningRateMinimum,
+    finalStep: numSteps - 1,
+  };
 }

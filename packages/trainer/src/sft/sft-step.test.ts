@@ -8,7 +8,6 @@ import { byteTemplate } from '../testing/chat-groups.ts';
 import { batchRows, sftBatches, type SftBatch } from './sft-batches.ts';
 import { resolveSftConfig, type SftConfigInput } from './sft-config.ts';
 import type { SftExample } from './sft-example.ts';
-import { sftLoss } from './sft-loss.ts';
 import { sftStep } from './sft-step.ts';
 
 const LORA: LoraConfig = { rank: 3, alpha: 6, targets: LINEAR_NAMES, initSeed: 1 };
@@ -162,10 +161,4 @@ it('a batch without anything to train changes nothing, not even the optimizer', 
   });
   expect(model.lora.tensors.map(({ value }) => value)).toEqual(before);
   expect(running.optimizer.numSteps).toBe(0);
-});
-
-it('the parts of rows add up to the mean', () => {
-  const parts = [sftLoss(Float32Array.of(-1, -2), 5), sftLoss(Float32Array.of(-3, -4, -5), 5)];
-  expect(parts.reduce((sum, { loss }) => sum + loss, 0)).toBe(3);
-  for (const { gradient } of parts) expect([...gradient].every((value) => value === Math.fround(-0.2))).toBe(true);
 });

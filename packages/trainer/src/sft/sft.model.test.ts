@@ -102,8 +102,8 @@ it('a few examples are learnt by heart, and llama.cpp answers with them under th
     batchSize: 3,
     epochs: 12,
     learningRate: 1e-3,
-    schedule: 'linear',
-    warmupSteps: 2,
+    learningRateSchedule: 'linear',
+    learningRateWarmupSteps: 2,
   });
   console.log(
     `losses ${losses.map((loss) => loss.toFixed(2)).join(' ')} in ${((performance.now() - started) / 1000).toFixed(1)} s`,

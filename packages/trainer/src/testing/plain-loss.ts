@@ -1,4 +1,5 @@
-import type { LossConfig, LossInput } from '../objectives/policy-loss.ts';
+import type { LossConfig } from '../objectives/loss-config.ts';
+import type { LossInput } from '../objectives/loss-input.ts';
 
 /**
  * The loss of `policyLoss`, written a second time straight from the papers: one token after the other, each ratio computed anew, and what
@@ -60,7 +61,7 @@ export function plainTokenLosses(
     advantage += config.klPenaltyCoef * (meanDistance - distances[i]!);
     const ppo = -Math.min(ratio(live, i) * advantage, clip(ratio(live, i)) * advantage);
     const cispo = -clip(ratio(still, i)) * advantage * live[i]!;
-    const loss = config.lossFunction === 'ppo' ? ppo : cispo;
+    const loss = { ppo, cispo }[config.lossFunction];
     if (config.truncatedImportanceSampling === 0 || row.precalculatedLogprobs === null) return loss;
     const sampled = row.sampledLogprobs[i]!;
     const mismatch = Math.exp(row.precalculatedLogprobs[i]! - (Number.isNaN(sampled) ? still[i]! : sampled));

@@ -1,0 +1,87 @@
+import { scheduleOf, type TrainingConfig } from '../config/training-config.ts';
+import type { LossInput } from '../objectives/loss-input.ts';
+import {
+  lossInput,
+  PolicyStepObjective,
+  type ComparedRow,
+  type OtherLogprobs,
+} from '../objectives/policy-step-objective.ts';
+import { meanGap } from '../objectives/reference-gaps.ts';
+import { learningRateAt } from '../optimizer/learning-rate.ts';
+import type { TrainingStep } from '../rollouts/training-steps.ts';
+import { gradientStep, type StepParts } from './gradient-step.ts';
+
+export type PolicyStepParts = StepParts & { readonly config: TrainingConfig };
+
+/**
+ * One gradient step of a reinforcement-learning job. The gradient is that of one row of all the step's histories.
+ *
+ * @param others For each row.
+ * @returns The step's metrics, all finite, over all its tokens. Memory is what the process held at most.
+ * @throws {TrainerError} as `gradientStep`
+ */
+export async function policyStep(
+  step: TrainingStep,
+  others: readonly OtherLogprobs[],
+  parts: PolicyStepParts,
+): Promise<Record<string, number>> {
+  const { config, optimizer } = parts;
+  const rows = step.rows.map((row, index): ComparedRow => ({ row, other: others[index]! }));
+  const started = performance.now();
+  const meanGapOfStep = rows.length === 1 ? null : await meanGapOfRows(rows, parts);
+  const secondsCompared = (performance.now() - started) / 1000;
+  const objective = new PolicyStepObjective(rows, { config, meanGapOfStep });
+  const learningRate = policyLearningRate(optimizer.numSteps, step.numHistories, config);
+  const measures = await gradientStep(
+    step.rows.map(({ row }) => row),
+    objective,
+    { ...config, learningRate },
+    parts,
+  );
+  const ended = performance.now();
+  const numSequenceTokens = step.rows.reduce((total, row) => total + row.numSequenceTokens, 0);
+  return {
+    ...objective.metrics(),
+    grad_norm: measures.gradNorm,
+    learning_rate: learningRate,
+    num_trainable_tokens: step.numTokens,
+    num_trajectories_trained: step.numTrajectories,
+    num_histories_trained: step.numHistories,
+    num_rows: step.rows.length,
+    num_row_tokens: step.rows.reduce((total, { row }) => total + row.tokenIds.length, 0),
+    num_sequence_tokens: numSequenceTokens,
+    tokens_per_second: (1000 * numSequenceTokens) / (ended - started),
+    seconds_forward: secondsCompared + measures.secondsForward,
+    seconds_backward: measures.secondsBackward,
+    seconds_optimizer: measures.secondsOptimizer,
+    peak_memory_mb: process.resourceUsage().maxRSS / 1024,
+  };
+}
+
+/**
+ * @param numSteps that the optimizer has taken: a schedule spans jobs
+ * @param numHistories of the step: it multiplies by histories^power
+ */
+export function policyLearningRate(numSteps: number, numHistories: number, config: TrainingConfig): number {
+  const perHistory = numHistories ** config.numTrajectoriesLearningRateMultiplierPower;
+  return learningRateAt(numSteps, scheduleOf(config)) * perHistory;
+}
+
+/**
+ * What the KL term compares the tokens of each row with: it needs all rows before the first loss. So a forward pass of each comes before
+ * those that are kept for backward, unless the sampled log-probabilities are measured. Null without that term.
+ */
+async function meanGapOfRows(
+  rows: readonly ComparedRow[],
+  { model, config, gate, signal }: PolicyStepParts,
+): Promise<number | null> {
+  if (config.klPenaltyCoef === 0) return null;
+  const compared: LossInput[] = [];
+  for (const compareRow of rows) {
+    const { row } = compareRow;
+    const isKnown = config.klPenaltySource === 'sample' && !row.sampledLogprobs.some(Number.isNaN);
+    const logprobs = isKnown ? row.sampledLogprobs : (await model.forward(row.row, { gate, signal })).logprobs.slice();
+    compared.push(lossInput(compareRow, { logprobs, entropies: null }));
+  }
+  return meanGap(compared, config);
+}

@@ -1,0 +1,16 @@
+import type { PolicyObjective } from './policy-objective.ts';
+
+/**
+ * Clips the weight of the gradient rather than the objective, so that every token keeps one: sg(clip(r)) · A · log π.
+ *
+ * @see MiniMax-M1, arXiv 2506.13585, equations 4 and 5; the bounds are ART's
+ */
+export const cispo: PolicyObjective = {
+  bounds: { epsilon: 1, epsilonHigh: 4 },
+  gain: ({ ratio, clippedRatio, low, high, newLogprob, advantage, scale }) => ({
+    value: scale * clippedRatio * advantage * newLogprob,
+    ofLogprob: scale * clippedRatio * advantage,
+    ofRatio: 0,
+    clipped: ratio < low ? 'low' : ratio > high ? 'high' : null,
+  }),
+};

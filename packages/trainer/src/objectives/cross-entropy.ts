@@ -1,0 +1,37 @@
+import type { ForwardResult } from '../model/policy-model.ts';
+import type { RowGradient, StepObjective } from './step-objective.ts';
+
+/**
+ * A row's part of the mean negative log-likelihood over the trained tokens of a batch, every token alike: −Σ log p / N.
+ *
+ * @param logprobs [N] of the row's trained tokens
+ * @param numBatchTokens trained tokens of all rows of the batch
+ */
+export function crossEntropy(logprobs: Float32Array, numBatchTokens: number): RowGradient {
+  let sum = 0;
+  for (const logprob of logprobs) sum += logprob;
+  const gradient = new Float32Array(logprobs.length).fill(-1 / numBatchTokens);
+  return { loss: -sum / numBatchTokens, gradient, entropyGradient: null };
+}
+
+/** The mean negative log-likelihood of a batch, with its running sum. */
+export class CrossEntropyObjective implements StepObjective {
+  readonly usesEntropies = false;
+  readonly #numTokens: number;
+  #loss = 0;
+
+  constructor(numBatchTokens: number) {
+    this.#numTokens = numBatchTokens;
+  }
+
+  /** Of the rows so far. */
+  get loss(): number {
+    return this.#loss;
+  }
+
+  rowGradient(_rowIndex: number, { logprobs }: ForwardResult): RowGradient {
+    const row = crossEntropy(logprobs, this.#numTokens);
+    this.#loss += row.loss;
+    return row;
+  }
+}

@@ -1,0 +1,10 @@
+import { cispo } from './cispo.ts';
+import type { PolicyObjective } from './policy-objective.ts';
+import { ppo } from './ppo.ts';
+
+/** By their names on the wire (`loss_fn`). */
+export const POLICY_OBJECTIVES = { cispo, ppo } as const satisfies Record<string, PolicyObjective>;
+
+export type LossFunction = keyof typeof POLICY_OBJECTIVES;
+
+export const LOSS_FUNCTIONS = Object.keys(POLICY_OBJECTIVES) as readonly LossFunction[];
