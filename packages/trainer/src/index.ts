@@ -1,4 +1,4 @@
-export { TrainerError, type TrainerErrorCode } from './errors.ts';
+export { TrainerError, type TrainerErrorCode } from './contract/errors.ts';
 export {
   resolveTrainingConfig,
   scheduleOf,

@@ -7,7 +7,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeGguf } from '@trainyard/native';
 import { replaceDirectory, writeDurableText } from './durable-directory.ts';
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import { ggufAdapterTensors, peftTargetModules, peftTensors, type AdapterTensor } from '../model/adapter-tensors.ts';
 import type { Architecture } from '../model/architecture.ts';
 import type { LoraConfig, LoraParameters } from '../model/policy-model.ts';

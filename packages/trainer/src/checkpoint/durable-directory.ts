@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 
 /**
  * Makes `path` a directory with the files that `fill` writes, whole or not at all: they go to a temporary directory beside it, which is

@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 
 /** Types whose values can be read as float32. */
 const DTYPE_BYTES = { F32: 4, F16: 2, BF16: 2 } as const;

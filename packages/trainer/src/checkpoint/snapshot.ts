@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { readAdapter, readOptimizer, writeAdapter, writeOptimizer } from './checkpoint.ts';
 import { replaceDirectory, writeDurableText } from './durable-directory.ts';
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import type { LoraParameters } from '../model/policy-model.ts';
 import type { Objective, OptimizerState } from '../optimizer/adamw.ts';
 

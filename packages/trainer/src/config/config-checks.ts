@@ -1,5 +1,5 @@
 /** Checks of single settings. Each gives the value back, or throws `trainer.config_invalid` with the wire field, its limit and the value. */
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 
 export function orNull(value: number | null | undefined, check: (value: number) => number): number | null {
   return value === undefined || value === null ? null : check(value);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { resolveTrainingConfig, type TrainingConfigInput } from './training-config.ts';
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 
 describe('resolveTrainingConfig', () => {
   it('has the defaults of the API for nothing and for null alike', () => {

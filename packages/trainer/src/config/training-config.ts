@@ -1,4 +1,4 @@
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import type { LossConfig } from '../objectives/loss-config.ts';
 import { LOSS_FUNCTIONS, POLICY_OBJECTIVES, type LossFunction } from '../objectives/policy-objectives.ts';
 import type { OptimizerConfig } from '../optimizer/adamw.ts';

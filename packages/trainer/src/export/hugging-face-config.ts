@@ -1,4 +1,4 @@
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import type { Architecture } from '../model/architecture.ts';
 import type { MergedType } from './merged-weights.ts';
 

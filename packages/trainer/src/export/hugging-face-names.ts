@@ -1,4 +1,4 @@
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 
 /** Tensors outside of the blocks: GGUF name → Hugging Face name. */
 const OUTER: Readonly<Record<string, string>> = {

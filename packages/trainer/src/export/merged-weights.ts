@@ -1,5 +1,5 @@
 import type { GgufFile } from '@trainyard/native';
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import { ggufAdapterTensors } from '../model/adapter-tensors.ts';
 import type { Architecture } from '../model/architecture.ts';
 import type { LoraParameters } from '../model/policy-model.ts';

@@ -1,5 +1,5 @@
 import type { Tokenizer } from '@trainyard/tokenizer';
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import type { PackedRow } from '../model/policy-model.ts';
 import { PARITY_TEXT } from './parity-text.ts';
 

@@ -1,7 +1,7 @@
 import { GgufFile } from '@trainyard/native';
 import { writeAdapterFiles } from '../checkpoint/checkpoint.ts';
 import { diskFault } from '../checkpoint/durable-directory.ts';
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import { peftTensors } from '../model/adapter-tensors.ts';
 import { linearDims, readArchitecture, type Architecture } from '../model/architecture.ts';
 import type { LinearName, LoraConfig, LoraHalf, LoraTensor } from '../model/policy-model.ts';

@@ -1,4 +1,4 @@
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import { peftTargetModules } from '../model/adapter-tensors.ts';
 import { LINEAR_NAMES, type LinearName } from '../model/policy-model.ts';
 

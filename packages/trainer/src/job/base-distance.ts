@@ -1,4 +1,4 @@
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import type { PackedRow } from '../model/policy-model.ts';
 import type { TrainingRow } from '../packing/pack.ts';
 import type { TrainingParts } from './training-job.ts';

@@ -2,7 +2,7 @@
 import { strict as assert } from 'node:assert';
 import { createHash } from 'node:crypto';
 import { checkpointDigest, readCheckpoint, writeCheckpoint } from '../checkpoint/checkpoint.ts';
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import { meanMetrics } from './job-statistics.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
 import { freshOptimizerState, type Objective, type OptimizerState } from '../optimizer/adamw.ts';

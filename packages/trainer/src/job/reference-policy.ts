@@ -1,6 +1,6 @@
 import { readAdapter, checkpointDigest } from '../checkpoint/checkpoint.ts';
 import type { TrainingConfig } from '../config/training-config.ts';
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
 import type { LoraParameters, PackedRow } from '../model/policy-model.ts';
 import type { TrainablePolicy, TrainingJob, TrainingParts } from './training-job.ts';

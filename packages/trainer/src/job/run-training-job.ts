@@ -1,6 +1,6 @@
 import { baseDistance } from './base-distance.ts';
 import { checkpointDigest } from '../checkpoint/checkpoint.ts';
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import { jobFingerprint, requireSameLora, runSteps, startingPoint, withTrainerErrors } from './job-run.ts';
 import { jobMetrics, startedData } from './job-statistics.ts';
 import { startWarnings, withStepWarnings } from './job-warnings.ts';

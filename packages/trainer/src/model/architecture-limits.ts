@@ -1,5 +1,5 @@
 import type { GgufFile } from '@trainyard/native';
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 
 export type ModelFile = Pick<GgufFile, 'metadata' | 'tensors'>;
 

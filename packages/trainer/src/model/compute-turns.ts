@@ -1,4 +1,4 @@
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import type { ComputeOptions } from './policy-model.ts';
 
 // Long enough that handing over is noise, short enough that a waiting decode step hardly notices.

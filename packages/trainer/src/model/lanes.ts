@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import { ComputeTurns } from './compute-turns.ts';
 import type { GraphTiming, LanePass, LaneSetup, LaneTurns } from './lane-compute.ts';
 import { LaneCompute } from './lane-compute.ts';

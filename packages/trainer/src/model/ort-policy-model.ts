@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { GgufFile } from '@trainyard/native';
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import type { Architecture } from './architecture.ts';
 import { readArchitecture } from './architecture.ts';
 import type { GradientBuffers } from './activations.ts';

@@ -1,4 +1,4 @@
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import type { ComputeGate, LoraTensor } from '../model/policy-model.ts';
 import { adamWStep, gradientNorm, type OptimizerConfig, type OptimizerState } from './adamw.ts';
 

@@ -1,4 +1,4 @@
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 
 /** Added to σ, so that a group whose rewards differ by noise alone is not blown up. */
 const SIGMA_EPSILON = 1e-6;

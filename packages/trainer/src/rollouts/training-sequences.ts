@@ -4,7 +4,7 @@ import { balanced, groupAdvantages, normalizeCredit, trajectoryWeights, type Cre
 import { ReplayLedger, type PlacedReplay } from '../packing/choice-replay.ts';
 import { hasRegularizer, type TrainingConfig } from '../config/training-config.ts';
 import { driftOf, isTurnWithoutLogprobs } from './drift.ts';
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import { rowLength } from '../packing/pack.ts';
 import { DropLedger, type DriftCounts, type DropReason, type SequenceReport } from './sequence-report.ts';
 import type { GroupSize, StepSequence } from './training-steps.ts';

@@ -1,5 +1,5 @@
 import type { ChoiceItem } from '@trainyard/tokenizer';
-import { TrainerError, type TrainerErrorCode } from '../errors.ts';
+import { TrainerError, type TrainerErrorCode } from '../contract/errors.ts';
 import type { TrajectoryGroup } from './trajectory.ts';
 
 /** Rounding may lift a log-probability of certainty above 0 by this much. */

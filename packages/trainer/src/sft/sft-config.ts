@@ -1,5 +1,5 @@
 import { flag, oneOf, wholeWithin, within } from '../config/config-checks.ts';
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import type { OptimizerConfig } from '../optimizer/adamw.ts';
 import { learningRateAt, type LearningRateSchedule, type ScheduleShape } from '../optimizer/learning-rate.ts';
 

@@ -1,6 +1,6 @@
 import { renderSupervised, type TemplateMessage, type TrainingSequence } from '@trainyard/tokenizer';
 import type { ChatTemplate } from '@trainyard/tokenizer';
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import { withTrainedEnd } from '../rollouts/training-sequences.ts';
 import type { SftConfig } from './sft-config.ts';
 

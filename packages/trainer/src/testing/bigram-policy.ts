@@ -1,5 +1,5 @@
 import { strict as assert } from 'node:assert';
-import { TrainerError } from '../errors.ts';
+import { TrainerError } from '../contract/errors.ts';
 import type { Architecture } from '../model/architecture.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
 import type {
