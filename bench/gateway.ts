@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { Trainyard } from '@trainyard/sdk';
 import { createServer, type InferenceBackend } from '@trainyard/server';
-import { FolderBlobs, SqliteStore } from '@trainyard/store';
+import { FolderBlobs, openSqliteStore } from '@trainyard/store';
 
 const STREAMED_TOKENS = 2_000;
 const NUM_ANSWERS = 300;
@@ -12,7 +12,7 @@ const NUM_ANSWERS = 300;
 /** What the HTTP side costs by itself: the real routes, auth and store in front of an engine that answers at once. In milliseconds. */
 export async function measureGateway(what: 'answer' | 'token'): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), 'trainyard-gateway-'));
-  const store = await SqliteStore.open(join(directory, 'bench.sqlite'));
+  const store = await openSqliteStore(join(directory, 'bench.sqlite'));
   const blobs = await FolderBlobs.open(join(directory, 'blobs'));
   const entity = await store.ensureEntity('bench');
   const { secret } = await store.createKey({

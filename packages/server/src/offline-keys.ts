@@ -1,12 +1,12 @@
 import type { ApiKeyObject, CreatedKeyObject } from '@trainyard/protocol';
-import { type Scope, SqliteStore } from '@trainyard/store';
+import { openSqliteStore, type Scope, type SqlStore } from '@trainyard/store';
 
 import { claimDataDirectory, dataPaths } from './data-directory.ts';
 import { toKeyObject } from './wire/key.ts';
 
 /** The keys of a data folder whose service is not running, as its API would answer them. */
 export class OfflineKeys {
-  readonly #store: SqliteStore;
+  readonly #store: SqlStore;
   readonly #release: () => void;
   readonly #entity: string;
 
@@ -19,14 +19,14 @@ export class OfflineKeys {
   static async open(config: { dataDirectory: string; entity: string }): Promise<OfflineKeys> {
     const release = claimDataDirectory(config.dataDirectory);
     try {
-      return new OfflineKeys(await SqliteStore.open(dataPaths(config.dataDirectory).database), release, config.entity);
+      return new OfflineKeys(await openSqliteStore(dataPaths(config.dataDirectory).database), release, config.entity);
     } catch (error) {
       release();
       throw error;
     }
   }
 
-  private constructor(store: SqliteStore, release: () => void, entity: string) {
+  private constructor(store: SqlStore, release: () => void, entity: string) {
     this.#store = store;
     this.#release = release;
     this.#entity = entity;

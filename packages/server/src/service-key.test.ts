@@ -2,19 +2,19 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { SqliteStore } from '@trainyard/store';
+import { openSqliteStore, type SqlStore } from '@trainyard/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 import { ensureServiceKey } from './service-key.ts';
 
 let folder: string;
 let keyFile: string;
-let store: SqliteStore;
+let store: SqlStore;
 let logged: string[];
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'trainyard-key-'));
   keyFile = join(folder, 'admin-key');
-  store = await SqliteStore.open(join(folder, 'trainyard.sqlite'));
+  store = await openSqliteStore(join(folder, 'trainyard.sqlite'));
   logged = [];
 });
 afterEach(async () => {

@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 
 import type { FastifyInstance } from 'fastify';
 
-import { FolderBlobs, removeOrphans, SqliteStore } from '@trainyard/store';
+import { FolderBlobs, openSqliteStore, removeOrphans } from '@trainyard/store';
 
 import { ComputeArbiter } from './compute-arbiter.ts';
 import type { ServiceConfig } from './config.ts';
@@ -61,7 +61,7 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
   try {
     cleanups.push(claimDataDirectory(config.dataDirectory));
     const paths = dataPaths(config.dataDirectory);
-    const store = await SqliteStore.open(paths.database, {
+    const store = await openSqliteStore(paths.database, {
       choiceRecords: {
         lifetimeMs: config.choiceRecordHours * 3_600_000,
         maxBytes: config.choiceRecordMegabytes * 1_000_000,

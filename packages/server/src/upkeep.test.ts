@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { FolderBlobs, removeOrphans, SqliteStore } from '@trainyard/store';
+import { FolderBlobs, openSqliteStore, removeOrphans } from '@trainyard/store';
 import { expect, onTestFinished, test, vi } from 'vitest';
 
 import { Upkeep, type UpkeepOptions } from './upkeep.ts';
@@ -98,7 +98,7 @@ test('a stop waits for the part in hand and leaves the rest', async () => {
 test('the files of ended jobs and of logs go when they are old; what a crash leaves of them goes at the next start', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'trainyard-upkeep-'));
   let daysAgo = 40;
-  const store = await SqliteStore.open(join(directory, 'store.sqlite'), { clock: () => Date.now() - daysAgo * DAY_MS });
+  const store = await openSqliteStore(join(directory, 'store.sqlite'), { clock: () => Date.now() - daysAgo * DAY_MS });
   const blobs = await FolderBlobs.open(join(directory, 'blobs'));
   onTestFinished(async () => {
     await Promise.all([store.close(), blobs.close()]);

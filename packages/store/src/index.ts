@@ -1,9 +1,9 @@
-export type { Blobs, BlobSource } from './blobs.ts';
+export type { Blobs, BlobSource } from './blobs/blobs.ts';
 export type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord, RecordedSampling } from './choice-record.ts';
 export { StoreError, type StoreErrorCode } from './errors.ts';
-export { FolderBlobs } from './folder-blobs.ts';
+export { FolderBlobs } from './blobs/folder-blobs.ts';
 export { isDamagedSecret } from './key-secret.ts';
-export { removeOrphans } from './orphans.ts';
+export { removeOrphans } from './blobs/orphans.ts';
 export type { OrderedPageQuery, Page, PageQuery } from './page.ts';
 export type {
   Adapter,
@@ -35,7 +35,8 @@ export type {
   UsageKind,
   UsageTotal,
 } from './records.ts';
-export { SqliteStore, type SqliteStoreOptions } from './sqlite/sqlite-store.ts';
+export { openSqliteStore } from './drivers/sqlite/open-sqlite-store.ts';
+export { SqlStore, type SqlStoreOptions } from './sql-store.ts';
 export type {
   AddArtifactResult,
   ArtifactName,

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { type Adapter, FolderBlobs, SqliteStore, StoreError } from '@trainyard/store';
+import { type Adapter, FolderBlobs, openSqliteStore, type SqlStore, StoreError } from '@trainyard/store';
 import type { ExportResult, ImportedAdapter, ImportRequest } from '@trainyard/trainer';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
@@ -28,7 +28,7 @@ class ScriptedExchange implements ExchangeBackend {
 }
 
 let directory: string;
-let store: SqliteStore;
+let store: SqlStore;
 let blobs: FolderBlobs;
 let exchange: ScriptedExchange;
 let imports: AdapterImports;
@@ -36,7 +36,7 @@ let adapter: Adapter;
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'trainyard-imports-'));
-  store = await SqliteStore.open(join(directory, 'store.sqlite'));
+  store = await openSqliteStore(join(directory, 'store.sqlite'));
   blobs = await FolderBlobs.open(join(directory, 'blobs'));
   exchange = new ScriptedExchange();
   imports = new AdapterImports({ store, blobs, backend: exchange, modelPath: () => '/model.gguf', log: () => {} });

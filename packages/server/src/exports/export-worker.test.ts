@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { FolderBlobs, type ModelExport, SqliteStore, StoreError } from '@trainyard/store';
+import { FolderBlobs, type ModelExport, openSqliteStore, type SqlStore, StoreError } from '@trainyard/store';
 import type { ExportRequest, ExportResult, ImportedAdapter } from '@trainyard/trainer';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
@@ -37,7 +37,7 @@ class ScriptedExchange implements ExchangeBackend {
 }
 
 let directory: string;
-let store: SqliteStore;
+let store: SqlStore;
 let blobs: FolderBlobs;
 let exchange: ScriptedExchange;
 let worker: ExportWorker;
@@ -47,7 +47,7 @@ const logged: string[] = [];
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'trainyard-exports-'));
-  store = await SqliteStore.open(join(directory, 'store.sqlite'));
+  store = await openSqliteStore(join(directory, 'store.sqlite'));
   blobs = await FolderBlobs.open(join(directory, 'blobs'));
   exchange = new ScriptedExchange();
   servedModel = 'base';

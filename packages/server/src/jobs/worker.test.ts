@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { FolderBlobs, type Job, type Model, SqliteStore, StoreError } from '@trainyard/store';
+import { FolderBlobs, type Job, type Model, openSqliteStore, type SqlStore, StoreError } from '@trainyard/store';
 import { DEFAULT_LORA_CONFIG, type TrainerEvent, type TrainingResult } from '@trainyard/trainer';
 
 import { type TrainingBackend, TrainingRunError } from '../hosts/embedded-training.ts';
@@ -69,14 +69,14 @@ class ScriptedBackend implements TrainingBackend {
 }
 
 let directory: string;
-let store: SqliteStore;
+let store: SqlStore;
 let blobs: FolderBlobs;
 let backend: ScriptedBackend;
 let worker: TrainingWorker;
 const logged: string[] = [];
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'worker-'));
-  store = await SqliteStore.open(join(directory, 'db.sqlite'));
+  store = await openSqliteStore(join(directory, 'db.sqlite'));
   blobs = await FolderBlobs.open(join(directory, 'blobs'));
   logged.length = 0;
   startWorker();
@@ -107,7 +107,7 @@ async function restartWith(options: { busyTimeoutMs: number; leaseMs?: number; h
   const { busyTimeoutMs, ...lease } = options;
   await worker.stop();
   await store.close();
-  store = await SqliteStore.open(join(directory, 'db.sqlite'), { busyTimeoutMs });
+  store = await openSqliteStore(join(directory, 'db.sqlite'), { busyTimeoutMs });
   startWorker(lease);
 }
 

@@ -5,7 +5,14 @@ import { join } from 'node:path';
 
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import type { ChatCompletionChunk, ErrorObject } from '@trainyard/protocol';
-import { type Adapter, FolderBlobs, type ModelExport, type Scope, SqliteStore } from '@trainyard/store';
+import {
+  type Adapter,
+  FolderBlobs,
+  type ModelExport,
+  openSqliteStore,
+  type Scope,
+  type SqlStore,
+} from '@trainyard/store';
 
 import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../backends.ts';
 import { createServer } from '../create-server.ts';
@@ -52,7 +59,7 @@ export class RecordingExchange implements ExportQueue, AdapterImporter {
 /** The HTTP side over a real store and real blobs in a temporary folder; only sampling is scripted. */
 export class TestServer<Inference extends InferenceBackend = ScriptedInference> {
   readonly app: FastifyInstance;
-  readonly store: SqliteStore;
+  readonly store: SqlStore;
   readonly blobs: FolderBlobs;
   readonly inference: Inference;
   readonly training: RecordingQueue;
@@ -94,7 +101,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     settings: Pick<ServerParts, 'keepsChoiceRecords' | 'bodyBudgets' | 'maxLogprobs'> = {},
   ): Promise<TestServer<Inference>> {
     const directory = await mkdtemp(join(tmpdir(), 'trainyard-http-'));
-    const store = await SqliteStore.open(join(directory, 'trainyard.db'));
+    const store = await openSqliteStore(join(directory, 'trainyard.db'));
     const blobs = await FolderBlobs.open(join(directory, 'blobs'));
     const training = new RecordingQueue();
     const exchange = new RecordingExchange();
@@ -216,7 +223,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
   }
 }
 
-async function makeKey(store: SqliteStore, entity: string, scopes: Scope[]): Promise<string> {
+async function makeKey(store: SqlStore, entity: string, scopes: Scope[]): Promise<string> {
   const { id: entityId } = await store.ensureEntity(entity);
   return (await store.createKey({ entityId, name: 'test', scopes })).secret;
 }

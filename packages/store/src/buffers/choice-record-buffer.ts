@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import {
+  type ChoiceRecord,
+  choiceRecordId,
+  type ChoiceRecordLimits,
+  DEFAULT_CHOICE_RECORD_LIMITS,
+  type NewChoiceRecord,
+} from '../choice-record.ts';
+import type { Sql } from '../sql.ts';
+import { choiceSizeOf } from '../tables/choice-record-table.ts';
+import { openTables, type Tables } from '../tables/tables.ts';
+
+const FLUSH_MS = 1000;
+/** What may wait in memory while the disk does not take it; then the oldest are given up, and are unknown like expired ones. */
+const MAX_PENDING_BYTES = 64_000_000;
+
+interface PendingRecord {
+  record: NewChoiceRecord;
+  createdAt: number;
+}
+
+/** Sampled choices on their way to disk: written together, at most a second later, since a commit for each would stop the answers. */
+export class ChoiceRecordBuffer {
+  readonly #sql: Sql;
+  readonly #clock: () => number;
+  readonly #limits: ChoiceRecordLimits;
+  #pending: PendingRecord[] = [];
+  #pendingBytes = 0;
+  /** Of all rows; null = to be counted. */
+  #storedBytes: number | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #written: Promise<void> = Promise.resolve();
+
+  constructor(sql: Sql, clock: () => number, limits: Partial<ChoiceRecordLimits> = {}) {
+    this.#sql = sql;
+    this.#clock = clock;
+    this.#limits = { ...DEFAULT_CHOICE_RECORD_LIMITS, ...limits };
+  }
+
+  add(record: NewChoiceRecord): string {
+    // One that the schema refuses would hold up all that are written with it.
+    assert(record.logprobs.length === record.tokenIds.length, 'one log-probability for each token');
+    this.#pending.push({ record, createdAt: this.#clock() });
+    this.#pendingBytes += sizeOf(record);
+    if (this.#pendingBytes > MAX_PENDING_BYTES) this.#dropOldest();
+    this.#timer ??= setTimeout(() => this.#flushLater(), FLUSH_MS).unref();
+    return choiceRecordId(record);
+  }
+
+  /** Writes what is pending and makes room; when that fails it stays pending. Records of models that are deleted by now are not kept. */
+  async flush(): Promise<void> {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    // In turn: who calls this finds written what a flush before it took along.
+    this.#written = this.#written.catch(() => undefined).then(() => this.#write());
+    await this.#written;
+  }
+
+  async #write(): Promise<void> {
+    if (this.#pending.length === 0) return;
+    const batch = this.#pending;
+    const batchBytes = this.#pendingBytes;
+    this.#pending = [];
+    this.#pendingBytes = 0;
+    try {
+      await this.#sql.transaction(async (queries) => {
+        this.#storedBytes = await this.#insert(openTables(queries), batch);
+      });
+    } catch (error) {
+      this.#storedBytes = null;
+      this.#pending = [...batch, ...this.#pending];
+      this.#pendingBytes += batchBytes;
+      this.#dropOldest();
+      throw error;
+    }
+  }
+
+  /** In a transaction. @returns the bytes of all rows afterwards */
+  async #insert(tables: Tables, batch: readonly PendingRecord[]): Promise<number> {
+    const table = tables.choiceRecords;
+    let total = this.#storedBytes ?? (await table.sumBytes());
+    for (const { record, createdAt } of batch)
+      if ((await tables.models.get(record.modelId)) !== null) total += await table.insert(record, createdAt);
+    total -= await table.expire(this.#oldest());
+    if (total > this.#limits.maxBytes) total -= await table.prune(total - this.#limits.maxBytes);
+    return total;
+  }
+
+  async find(entityId: string, recordIds: readonly string[]): Promise<Map<string, ChoiceRecord>> {
+    await this.flush();
+    const { choiceRecords } = openTables(this.#sql);
+    const found = new Map<string, ChoiceRecord>();
+    for (const id of recordIds) {
+      const record = await choiceRecords.find(entityId, id, this.#oldest());
+      if (record !== null) found.set(id, record);
+    }
+    return found;
+  }
+
+  /** A step of a transaction. */
+  async purge({ choiceRecords }: Tables, now: number): Promise<void> {
+    this.#storedBytes = null;
+    await choiceRecords.expire(this.#oldest(now));
+  }
+
+  /** A step of a transaction, after `flush`. */
+  async deleteOfModel({ choiceRecords }: Tables, modelId: string): Promise<void> {
+    this.#storedBytes = null;
+    await choiceRecords.deleteOfModel(modelId);
+  }
+
+  #oldest(now: number = this.#clock()): number {
+    return now - this.#limits.lifetimeMs;
+  }
+
+  #flushLater(): void {
+    this.#timer = null;
+    // Nobody waits for this write: when it fails the records are pending still, and the next one, a search or `close()` tries again.
+    this.flush().catch(() => undefined);
+  }
+
+  #dropOldest(): void {
+    let numDropped = 0;
+    while (this.#pendingBytes > MAX_PENDING_BYTES) this.#pendingBytes -= sizeOf(this.#pending[numDropped++]!.record);
+    this.#pending = this.#pending.slice(numDropped);
+  }
+}
+
+function sizeOf(record: NewChoiceRecord): number {
+  return record.promptTokenIds.byteLength + choiceSizeOf(record);
+}

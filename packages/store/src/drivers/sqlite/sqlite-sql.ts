@@ -1,0 +1,196 @@
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { StoreError } from '../../errors.ts';
+import { LockQueue } from './lock-queue.ts';
+import { MIGRATIONS, type Migration } from '../../migrations/index.ts';
+import type { Queries, Sql, SqlResult, SqlRow, SqlParameter, TransactionOptions } from '../../sql.ts';
+import { sqliteFault } from './sqlite-fault.ts';
+
+/** How long opening waits for another process, which may be migrating. Nothing else runs yet, so the wait may block this thread. */
+const OPEN_WAIT_MS = 5_000;
+/** A wait that is worth telling: other writers are done in milliseconds. */
+const NOTICEABLE_WAIT_MS = 1_000;
+/** Who owns the data may read and write it, and nobody else: the database holds prompts, answers and hashes of keys. */
+const FILE_MODE = 0o600;
+const FOLDER_MODE = 0o700;
+
+export interface SqliteOptions {
+  /** How long a read or write waits while another process holds the lock, default 5000 ms. The wait blocks nothing. */
+  busyTimeoutMs?: number;
+  /** For tests of the migrations themselves. */
+  migrations?: readonly Migration[];
+}
+
+/**
+ * One open SQLite file: write-ahead log, `synchronous=FULL`, foreign keys on, checked and migrated.
+ *
+ * There is one connection, and each statement runs at once on this thread. So transactions take turns; what is asked outside of them comes between
+ * them and never sees a half of one. `BEGIN IMMEDIATE` keeps other processes out; while one of those has the lock, transactions wait
+ * without blocking this thread. Statements are prepared once per text.
+ */
+export class SqliteSql implements Sql {
+  readonly path: string;
+  readonly #connection: DatabaseSync;
+  readonly #statements = new Map<string, Prepared>();
+  readonly #queue: LockQueue;
+  #synchronous: 'full' | 'normal' = 'full';
+  readonly #inTransaction: Queries = {
+    query: async <Row extends SqlRow>(statement: string, parameters: readonly SqlParameter[]) =>
+      this.#run<Row>(statement, parameters),
+  };
+
+  /** @throws {StoreError} `store.corrupt`, `store.schema_newer`, `store.unavailable`, `store.busy`, `store.disk_full` */
+  constructor(path: string, options: SqliteOptions = {}) {
+    this.path = path;
+    this.#queue = new LockQueue(options.busyTimeoutMs ?? 5_000);
+    try {
+      mkdirSync(dirname(path), { recursive: true, mode: FOLDER_MODE });
+      keepPrivate(path);
+      this.#connection = new DatabaseSync(path, { timeout: OPEN_WAIT_MS, enableForeignKeyConstraints: true });
+    } catch (error) {
+      if (error instanceof Error && 'errcode' in error) throw sqliteFault(error, path);
+      throw new StoreError(
+        'store.unavailable',
+        `database ${path}: cannot be created (${error instanceof Error ? error.message : String(error)})`,
+        { cause: error },
+      );
+    }
+    try {
+      this.#connection.exec('pragma synchronous = full; pragma journal_mode = wal; pragma trusted_schema = off;');
+      this.#check();
+      this.#migrate(options.migrations ?? MIGRATIONS);
+      // From here on the queue waits, not SQLite.
+      this.#connection.exec('pragma busy_timeout = 0');
+    } catch (error) {
+      this.#connection.close();
+      throw sqliteFault(error, path);
+    }
+  }
+
+  /** A statement of its own, again when another process has locked the file. */
+  query<Row extends SqlRow>(statement: string, parameters: readonly SqlParameter[]): Promise<SqlResult<Row>> {
+    return this.#queue.runNext(() => {
+      try {
+        return this.#run<Row>(statement, parameters);
+      } catch (error) {
+        throw sqliteFault(error, this.path);
+      }
+    });
+  }
+
+  /** Begins before this method returns, unless another transaction is in progress or another process has the write lock. */
+  transaction<Result>(
+    body: (queries: Queries) => Promise<Result>,
+    { isDurable = true }: TransactionOptions = {},
+  ): Promise<Result> {
+    return this.#queue.run(() => {
+      this.#begin(isDurable);
+      return this.#finish(body);
+    });
+  }
+
+  /** See `Store.trouble`. */
+  get trouble(): string | null {
+    const waitedMs = this.#queue.waitedMs;
+    if (waitedMs < NOTICEABLE_WAIT_MS) return null;
+    return `another process has had the lock of the database for ${Math.floor(waitedMs / 1000)} s`;
+  }
+
+  async close(): Promise<void> {
+    await this.#queue.settle();
+    if (this.#connection.isOpen) this.#connection.close();
+  }
+
+  /** @throws {StoreError} at once: nothing has begun then */
+  #begin(isDurable: boolean): void {
+    try {
+      // Without the wait for the disk the log has it all the same: it goes there with the next commit that waits, or when the system writes.
+      this.#setSynchronous(isDurable ? 'full' : 'normal');
+      this.#run('begin immediate');
+    } catch (error) {
+      throw sqliteFault(error, this.path);
+    }
+  }
+
+  async #finish<Result>(body: (queries: Queries) => Promise<Result>): Promise<Result> {
+    try {
+      const result = await body(this.#inTransaction);
+      this.#run('commit');
+      return result;
+    } catch (error) {
+      this.#rollBack();
+      throw sqliteFault(error, this.path);
+    }
+  }
+
+  #setSynchronous(level: 'full' | 'normal'): void {
+    if (this.#synchronous === level) return;
+    this.#run(`pragma synchronous = ${level}`);
+    this.#synchronous = level;
+  }
+
+  #rollBack(): void {
+    // After SQLITE_FULL or an I/O error SQLite has rolled back by itself.
+    if (!this.#connection.isOpen || !this.#connection.isTransaction) return;
+    try {
+      this.#connection.exec('rollback');
+    } catch {
+      // The failure that led here says more.
+    }
+  }
+
+  #run<Row extends SqlRow>(sql: string, parameters: readonly SqlParameter[] = []): SqlResult<Row> {
+    let prepared = this.#statements.get(sql);
+    if (prepared === undefined) {
+      const statement = this.#connection.prepare(sql);
+      prepared = { statement, hasRows: statement.columns().length > 0 };
+      this.#statements.set(sql, prepared);
+    }
+    const { statement, hasRows } = prepared;
+    if (hasRows) return { rows: statement.all(...parameters) as Row[], numChanged: 0 };
+    return { rows: [], numChanged: Number(statement.run(...parameters).changes) };
+  }
+
+  #check(): void {
+    const problems = this.#run<{ quick_check: string }>('pragma quick_check(3)').rows.map((row) => row.quick_check);
+    if (problems.length === 1 && problems[0] === 'ok') return;
+    throw new StoreError(
+      'store.corrupt',
+      `database ${this.path} is damaged; restore it from a backup (${problems.join('; ')})`,
+    );
+  }
+
+  #migrate(migrations: readonly Migration[]): void {
+    const newest = migrations.at(-1)?.version ?? 0;
+    const version = (): number => this.#run<{ user_version: number }>('pragma user_version').rows[0]?.user_version ?? 0;
+    if (version() === newest) return;
+    this.#run('begin immediate');
+    try {
+      const current = version(); // again, under the lock: another process may have migrated meanwhile
+      if (current > newest) {
+        throw new StoreError(
+          'store.schema_newer',
+          `database ${this.path} has schema version ${current}, this release knows up to ${newest}: run the newer release, or restore a backup`,
+        );
+      }
+      for (const migration of migrations) if (migration.version > current) this.#connection.exec(migration.sql);
+      this.#connection.exec(`pragma user_version = ${newest}`);
+      this.#run('commit');
+    } catch (error) {
+      this.#rollBack();
+      throw error;
+    }
+  }
+}
+
+interface Prepared {
+  readonly statement: StatementSync;
+  readonly hasRows: boolean;
+}
+
+/** The file is made here, or SQLite would make it for all to read; what lies beside it (`-wal`, `-shm`) gets the same mode from SQLite. */
+function keepPrivate(path: string): void {
+  if (!existsSync(path)) closeSync(openSync(path, 'a', FILE_MODE));
+  for (const file of [path, `${path}-wal`, `${path}-shm`]) if (existsSync(file)) chmodSync(file, FILE_MODE);
+}

@@ -1,0 +1,9 @@
+/** The hours of usage are told apart by words that other databases have too. */
+export const SHARING = {
+  version: 9,
+  name: 'sharing',
+  sql: `
+drop index usage_by_hour;
+create unique index usage_by_hour on usage (recorded_at, key_id, entity_id, (coalesce(project, '')), (project is null), model, kind) where is_hour = 1;
+`,
+} as const;

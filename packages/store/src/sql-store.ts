@@ -1,0 +1,549 @@
+import assert from 'node:assert/strict';
+import type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord } from './choice-record.ts';
+import type { OrderedPageQuery, Page, PageQuery } from './page.ts';
+import type {
+  Adapter,
+  ApiKey,
+  Artifact,
+  Caller,
+  Checkpoint,
+  ClaimedJob,
+  Entity,
+  Job,
+  JobEvent,
+  JobEventType,
+  JobStatus,
+  Metrics,
+  Model,
+  ModelExport,
+  TrajectoryLog,
+  Usage,
+  UsageTotal,
+} from './records.ts';
+import type {
+  AddArtifactResult,
+  ArtifactName,
+  CancelJobResult,
+  CompletesWith,
+  CreateModelResult,
+  DeleteCheckpointsResult,
+  DeleteModelResult,
+  ExpiredTrajectories,
+  ExportOutcome,
+  FindModelResult,
+  FinishedExport,
+  FinishedJob,
+  IdempotentAnswer,
+  IdempotentState,
+  JobControlResult,
+  JobOutcome,
+  NewArtifact,
+  NewAdapter,
+  NewEvent,
+  NewExport,
+  NewJob,
+  NewKey,
+  NewLog,
+  NewModel,
+  RemovedAdapters,
+  Store,
+} from './store.ts';
+import {
+  commitAdapter,
+  createExport,
+  deleteExport,
+  finishExport,
+  removeAdapters,
+} from './lifecycles/exchange-lifecycle.ts';
+import { ChoiceRecordBuffer } from './buffers/choice-record-buffer.ts';
+import type { Sql, TransactionOptions } from './sql.ts';
+import {
+  cancelJob,
+  claimNextJob,
+  finishJobFailed,
+  finishJobSucceeded,
+  keepReference,
+  pauseJob,
+  resumeJob,
+} from './lifecycles/job-lifecycle.ts';
+import { createModel, deleteModel } from './lifecycles/model-lifecycle.ts';
+import { openTables, type Tables } from './tables/tables.ts';
+import { UsageBuffer } from './buffers/usage-buffer.ts';
+
+const DELETED_MODEL_LIFETIME_MS = 7 * 24 * 3600 * 1000;
+
+export interface SqlStoreOptions {
+  /** Milliseconds since the epoch, default `Date.now`. */
+  clock?: () => number;
+  /** How long records of sampled choices are kept, and how many bytes of them. */
+  choiceRecords?: Partial<ChoiceRecordLimits>;
+}
+
+/** `Store` over an SQL database, which several processes may have open. Each call that writes is one short transaction. */
+export class SqlStore implements Store {
+  readonly #sql: Sql;
+  readonly #clock: () => number;
+  /** For single statements; a transaction has tables of its own. */
+  readonly #tables: Tables;
+  readonly #usage: UsageBuffer;
+  readonly #choiceRecords: ChoiceRecordBuffer;
+
+  /** @param sql closed with the store */
+  constructor(sql: Sql, { clock = Date.now, choiceRecords }: SqlStoreOptions = {}) {
+    this.#sql = sql;
+    this.#clock = clock;
+    this.#tables = openTables(sql);
+    this.#usage = new UsageBuffer(sql, clock);
+    this.#choiceRecords = new ChoiceRecordBuffer(sql, clock, choiceRecords);
+  }
+
+  // entities and keys
+  async ensureEntity(name: string): Promise<Entity> {
+    return this.#write((tables) => tables.keys.ensureEntity(name, this.#clock()));
+  }
+
+  async createKey(input: NewKey & { completes?: CompletesWith<ApiKey> }): Promise<ApiKey & { secret: string }> {
+    return this.#write(async (tables) => {
+      const { secret, ...key } = await tables.keys.create(input, this.#clock());
+      await this.#complete(tables, input.completes?.(key));
+      return { ...key, secret };
+    });
+  }
+
+  async ensureKey(input: NewKey & { secret: string }): Promise<ApiKey & { numReplaced: number }> {
+    return this.#write(async (tables) => {
+      const { keys } = tables;
+      const key = await keys.ensure(input, this.#clock());
+      return { ...key, numReplaced: key.isServiceKey ? await keys.revokeServiceKeysBut(key.id, this.#clock()) : 0 };
+    });
+  }
+
+  async verifyKey(secret: string): Promise<Caller | null> {
+    return await this.#tables.keys.verify(secret, this.#clock());
+  }
+
+  async getKey(keyId: string): Promise<ApiKey | null> {
+    return await this.#tables.keys.get(keyId);
+  }
+
+  async listKeys(entityId?: string): Promise<ApiKey[]> {
+    return await this.#tables.keys.list(entityId);
+  }
+
+  async revokeKey(keyId: string): Promise<boolean> {
+    return this.#write((tables) => tables.keys.revoke(keyId, this.#clock()));
+  }
+
+  // models
+  async createModel(input: NewModel): Promise<CreateModelResult> {
+    return this.#write((tables) => createModel(tables, input, this.#clock()));
+  }
+
+  async getModel(modelId: string): Promise<Model | null> {
+    return await this.#tables.models.get(modelId);
+  }
+
+  async findModel(entity: string, project: string, name: string): Promise<Model | null> {
+    return await this.#tables.models.find(entity, project, name);
+  }
+
+  async findModelByName(entity: string, name: string): Promise<FindModelResult> {
+    return await this.#tables.models.findByName(entity, name);
+  }
+
+  async listModels(query: OrderedPageQuery & { entityId?: string; project?: string }): Promise<Page<Model>> {
+    return await this.#tables.models.list(query);
+  }
+
+  async deleteModel(modelId: string, completes?: CompletesWith<DeleteModelResult>): Promise<DeleteModelResult | null> {
+    await this.#choiceRecords.flush();
+    return this.#write(async (tables) => {
+      await this.#choiceRecords.deleteOfModel(tables, modelId);
+      return await this.#completeWith(tables, await deleteModel(tables, modelId, this.#clock()), completes);
+    });
+  }
+
+  // checkpoints
+  async listCheckpoints(query: OrderedPageQuery & { modelId: string }): Promise<Page<Checkpoint>> {
+    return await this.#tables.checkpoints.list(query);
+  }
+
+  async getCheckpoint(modelId: string, step: number): Promise<Checkpoint | null> {
+    return await this.#tables.checkpoints.get(modelId, step);
+  }
+
+  async latestCheckpoint(modelId: string): Promise<Checkpoint | null> {
+    return await this.#tables.checkpoints.latest(modelId);
+  }
+
+  async deleteCheckpoints(
+    modelId: string,
+    steps: readonly number[],
+    completes?: CompletesWith<DeleteCheckpointsResult>,
+  ): Promise<DeleteCheckpointsResult> {
+    return this.#write(async (tables) => {
+      const now = this.#clock();
+      const notFoundSteps: number[] = [];
+      const deleted: Checkpoint[] = [];
+      for (const step of new Set(steps)) {
+        const checkpoint = await tables.checkpoints.delete(modelId, step, now);
+        if (checkpoint === null) notFoundSteps.push(step);
+        else deleted.push(checkpoint);
+      }
+      const artifactKeys = await tables.checkpoints.unreferenced(deleted.map((checkpoint) => checkpoint.artifactKey));
+      return await this.#completeWith(tables, { deletedCount: deleted.length, notFoundSteps, artifactKeys }, completes);
+    });
+  }
+
+  async mergeCheckpointMetrics(modelId: string, step: number, metrics: Metrics): Promise<Checkpoint | null> {
+    return this.#write(async (tables) => {
+      const checkpoint = await tables.checkpoints.get(modelId, step);
+      if (checkpoint === null) return null;
+      const merged = { ...checkpoint.metrics, ...metrics };
+      await tables.checkpoints.setMetrics(checkpoint.id, merged);
+      return { ...checkpoint, metrics: merged };
+    });
+  }
+
+  // jobs
+  async enqueueJob(input: NewJob): Promise<Job | null> {
+    return this.#write(async (tables) => {
+      if ((await tables.models.get(input.modelId)) === null) return null;
+      const job = await tables.jobs.insert(input, this.#clock());
+      const reference = await tables.checkpoints.get(input.modelId, input.referenceStep ?? -1);
+      if (reference?.artifactKey != null) await tables.jobs.setReference(job.id, reference.artifactKey);
+      await this.#complete(tables, input.completes);
+      return job;
+    });
+  }
+
+  async getJob(jobId: string): Promise<Job | null> {
+    return await this.#tables.jobs.get(jobId);
+  }
+
+  async listJobs(
+    query: OrderedPageQuery & { modelId?: string; entityId?: string; status?: JobStatus },
+  ): Promise<Page<Job>> {
+    return await this.#tables.jobs.list(query);
+  }
+
+  async claimNextJob(workerId: string, leaseMs: number, now: number = this.#clock()): Promise<ClaimedJob | null> {
+    return this.#write((tables) => claimNextJob(tables, workerId, leaseMs, now));
+  }
+
+  async renewLease(jobId: string, fencingToken: number, leaseMs: number, now: number = this.#clock()): Promise<void> {
+    await this.#write(
+      async (tables) => await tables.jobs.extendLease((await tables.jobs.held(jobId, fencingToken)).id, now + leaseMs),
+    );
+  }
+
+  async releaseLease(jobId: string, fencingToken: number): Promise<void> {
+    await this.#write(
+      async (tables) => await tables.jobs.requeue((await tables.jobs.held(jobId, fencingToken)).id, false),
+    );
+  }
+
+  async appendEvent(
+    jobId: string,
+    fencingToken: number,
+    event: NewEvent,
+  ): Promise<{ event: JobEvent; isDuplicate: boolean }> {
+    assert(
+      event.type !== 'training_ended' && event.type !== 'training_failed',
+      `${event.type} is written by finishing the job`,
+    );
+    return this.#write(async (tables) => {
+      await tables.jobs.held(jobId, fencingToken);
+      const appended = await tables.events.append(
+        jobId,
+        event.type,
+        event.data,
+        event.dedupeKey ?? null,
+        this.#clock(),
+      );
+      if (event.type === 'gradient_step' && !appended.isDuplicate) await tables.jobs.forgetEarlierAttempts(jobId);
+      return appended;
+    });
+  }
+
+  async finishJobSucceeded(
+    jobId: string,
+    fencingToken: number,
+    outcome: JobOutcome,
+  ): Promise<FinishedJob & { checkpoint: Checkpoint }> {
+    return this.#write((tables) => finishJobSucceeded(tables, jobId, fencingToken, outcome, this.#clock()));
+  }
+
+  async finishJobFailed(jobId: string, fencingToken: number, errorMessage: string): Promise<FinishedJob> {
+    return this.#write((tables) => finishJobFailed(tables, jobId, fencingToken, errorMessage, this.#clock()));
+  }
+
+  async cancelJob(jobId: string, reason: string): Promise<CancelJobResult | null> {
+    return this.#write((tables) => cancelJob(tables, jobId, reason, this.#clock()));
+  }
+
+  async pauseJob(jobId: string): Promise<JobControlResult | null> {
+    return this.#write((tables) => pauseJob(tables, jobId, this.#clock()));
+  }
+
+  async resumeJob(jobId: string): Promise<JobControlResult | null> {
+    return this.#write((tables) => resumeJob(tables, jobId));
+  }
+
+  async keepReference(
+    jobId: string,
+    fencingToken: number,
+    step: number,
+  ): Promise<{ artifactKey: string | null } | null> {
+    return this.#write((tables) => keepReference(tables, jobId, fencingToken, step));
+  }
+
+  async countEvents(jobId: string, type: JobEventType): Promise<number> {
+    return await this.#tables.events.count(jobId, type);
+  }
+
+  async listEvents(query: PageQuery & { jobId: string; type?: JobEventType }): Promise<Page<JobEvent> | null> {
+    const { jobs, events } = this.#tables;
+    return (await jobs.get(query.jobId)) === null ? null : await events.list(query);
+  }
+
+  // trajectory logs
+  async recordLog(input: NewLog): Promise<TrajectoryLog | null> {
+    return this.#write(async (tables) => {
+      if ((await tables.models.get(input.modelId)) === null) return null;
+      const checkpoint = await tables.checkpoints.latest(input.modelId);
+      if (checkpoint !== null) {
+        // Only what the last log of the split put there goes: `train/…` also holds the metrics of the job itself.
+        const replaced = await tables.logs.lastMetrics(checkpoint.id, input.split);
+        const kept = Object.entries(checkpoint.metrics).filter(([name]) => !(name in replaced));
+        await tables.checkpoints.setMetrics(checkpoint.id, { ...Object.fromEntries(kept), ...input.metrics });
+      }
+      const log = await tables.logs.insert(input, checkpoint, this.#clock());
+      await this.#complete(tables, input.completes);
+      return log;
+    });
+  }
+
+  async listLogs(query: OrderedPageQuery & { modelId: string; split?: string }): Promise<Page<TrajectoryLog>> {
+    return await this.#tables.logs.list(query);
+  }
+
+  // artifacts
+  async addArtifact(input: NewArtifact & { completes?: CompletesWith<AddArtifactResult> }): Promise<AddArtifactResult> {
+    return this.#write(
+      async (tables) =>
+        await this.#completeWith(tables, await tables.artifacts.add(input, this.#clock()), input.completes),
+    );
+  }
+
+  async findArtifact(name: ArtifactName, version: number | 'latest'): Promise<Artifact | null> {
+    return await this.#tables.artifacts.find(name, version);
+  }
+
+  async listArtifacts(
+    query: OrderedPageQuery & { entityId: string; project?: string; name?: string },
+  ): Promise<Page<Artifact>> {
+    return await this.#tables.artifacts.list(query);
+  }
+
+  async deleteArtifact(artifactId: string, completes?: IdempotentAnswer): Promise<boolean> {
+    return this.#write(async (tables) => {
+      const isDeleted = await tables.artifacts.delete(artifactId, this.#clock());
+      if (isDeleted) await this.#complete(tables, completes);
+      return isDeleted;
+    });
+  }
+
+  // exports
+  async createExport(input: NewExport): Promise<ModelExport | null> {
+    return this.#write((tables) => createExport(tables, input, this.#clock()));
+  }
+
+  async getExport(exportId: string): Promise<ModelExport | null> {
+    return await this.#tables.exports.get(exportId);
+  }
+
+  async listExports(query: OrderedPageQuery & { modelId: string }): Promise<Page<ModelExport>> {
+    return await this.#tables.exports.list(query);
+  }
+
+  async countLiveExports(modelId: string): Promise<number> {
+    return await this.#tables.exports.countLive(modelId);
+  }
+
+  async claimNextExport(): Promise<ModelExport | null> {
+    return this.#write((tables) => tables.exports.claim(this.#clock()));
+  }
+
+  async releaseExport(exportId: string, numAttempts: number): Promise<void> {
+    await this.#write((tables) => tables.exports.release(exportId, numAttempts));
+  }
+
+  async finishExport(exportId: string, numAttempts: number, outcome: ExportOutcome): Promise<FinishedExport | null> {
+    return this.#write((tables) => finishExport(tables, exportId, numAttempts, outcome, this.#clock()));
+  }
+
+  async deleteExport(exportId: string, completes?: IdempotentAnswer): Promise<{ artifactKeys: string[] } | null> {
+    return this.#write(
+      async (tables) =>
+        await this.#completeWith(tables, await deleteExport(tables, exportId, this.#clock()), () => completes),
+    );
+  }
+
+  // imported adapters
+  async createAdapter(input: NewAdapter): Promise<Adapter> {
+    return this.#write(async (tables) => {
+      const adapter = await tables.adapters.insert(input, this.#clock());
+      await this.#complete(tables, input.completes);
+      return adapter;
+    });
+  }
+
+  async getAdapter(adapterId: string): Promise<Adapter | null> {
+    return await this.#tables.adapters.get(adapterId);
+  }
+
+  async listAdapters(query: OrderedPageQuery & { entityId: string }): Promise<Page<Adapter>> {
+    return await this.#tables.adapters.list(query);
+  }
+
+  async commitAdapter(
+    adapterId: string,
+    content: NonNullable<Adapter['content']>,
+  ): Promise<{ adapter: Adapter; blobKeys: string[] } | null> {
+    return this.#write((tables) => commitAdapter(tables, adapterId, content, this.#clock()));
+  }
+
+  async deleteAdapter(adapterId: string, completes?: IdempotentAnswer): Promise<RemovedAdapters | null> {
+    return this.#write(async (tables) => {
+      const adapter = await tables.adapters.get(adapterId);
+      const removed = adapter === null ? null : await removeAdapters(tables, [adapter], this.#clock());
+      return await this.#completeWith(tables, removed, () => completes);
+    });
+  }
+
+  async expireAdapterUploads(entityId: string, before: number): Promise<RemovedAdapters> {
+    return this.#write(
+      async (tables) =>
+        await removeAdapters(tables, await tables.adapters.listUploads(entityId, before), this.#clock()),
+    );
+  }
+
+  // idempotency keys
+  async beginIdempotent(request: { keyId: string; key: string; requestHash: string }): Promise<IdempotentState> {
+    return this.#write((tables) => tables.idempotency.begin(request, this.#clock()));
+  }
+
+  async completeIdempotent(answer: IdempotentAnswer): Promise<void> {
+    await this.#write((tables) => tables.idempotency.complete(answer));
+  }
+
+  async abandonIdempotent(request: { keyId: string; key: string }): Promise<void> {
+    await this.#write((tables) => tables.idempotency.abandon(request));
+  }
+
+  // usage
+  recordUsage(usage: Usage): void {
+    this.#usage.add(usage);
+  }
+
+  async sumUsage(query: { entityId?: string; from?: number; to?: number }): Promise<UsageTotal[]> {
+    await this.#usage.flush();
+    return await this.#tables.usage.sum(query);
+  }
+
+  // records of sampled choices
+  recordChoice(record: NewChoiceRecord): string {
+    return this.#choiceRecords.add(record);
+  }
+
+  async findChoiceRecords(entityId: string, recordIds: readonly string[]): Promise<Map<string, ChoiceRecord>> {
+    return this.#choiceRecords.find(entityId, recordIds);
+  }
+
+  // upkeep
+  async recoverAfterRestart(): Promise<{ numJobs: number; numRequests: number }> {
+    return this.#write(async (tables) => {
+      await tables.exports.requeueAllRunning();
+      return {
+        numJobs: await tables.jobs.requeueAllRunning(),
+        numRequests: await tables.idempotency.dropInProgress(),
+      };
+    });
+  }
+
+  async purgeExpired(now: number = this.#clock()): Promise<{ numModels: number; numRequests: number }> {
+    return this.#write(async (tables) => {
+      await this.#choiceRecords.purge(tables, now);
+      await tables.exports.purge(now - DELETED_MODEL_LIFETIME_MS);
+      return {
+        numModels: await tables.models.purge(now - DELETED_MODEL_LIFETIME_MS),
+        numRequests: await tables.idempotency.purge(now),
+      };
+    });
+  }
+
+  async expireTrajectories(before: number, limit: number): Promise<ExpiredTrajectories> {
+    return this.#write(async (tables) => {
+      const { jobs, logs } = tables;
+      const now = this.#clock();
+      const ofJobs = await jobs.markDataRemoved(before, limit, now);
+      const ofLogs = await logs.markDataRemoved(before, limit, now);
+      const blobKeys: string[] = [];
+      for (const key of new Set([...ofJobs, ...ofLogs]))
+        if (!(await jobs.namesData(key)) && !(await logs.namesData(key))) blobKeys.push(key);
+      return { numJobs: ofJobs.length, numLogs: ofLogs.length, blobKeys };
+    });
+  }
+
+  async mergeUsage(before: number, limit: number): Promise<number> {
+    return this.#write((tables) => tables.usage.merge(before, limit));
+  }
+
+  async listReferencedKeys(): Promise<{ artifactKeys: string[]; blobKeys: string[] }> {
+    return {
+      artifactKeys: await this.#tables.checkpoints.listArtifactKeys(),
+      blobKeys: await this.#tables.logs.listBlobKeys(),
+    };
+  }
+
+  async isNamed(key: string): Promise<boolean> {
+    return (await this.#tables.checkpoints.refersTo(key)) || (await this.#tables.logs.refersTo(key));
+  }
+
+  trouble(): string | null {
+    return this.#sql.trouble;
+  }
+
+  async ping(): Promise<void> {
+    await this.#sql.query('select 1 from entities limit 1', []);
+  }
+
+  /** Writes pending usage and records, and closes the database; a second call does nothing. */
+  async close(): Promise<void> {
+    try {
+      await this.#usage.flush();
+      await this.#choiceRecords.flush();
+    } finally {
+      await this.#sql.close();
+    }
+  }
+
+  #write<Result>(body: (tables: Tables) => Promise<Result>, options?: TransactionOptions): Promise<Result> {
+    return this.#sql.transaction((queries) => body(openTables(queries)), options);
+  }
+
+  /** Keeps the answer to a result other than null, in the transaction that has it. */
+  async #completeWith<Result>(
+    tables: Tables,
+    result: Result,
+    completes: CompletesWith<NonNullable<Result>> | undefined,
+  ): Promise<Result> {
+    if (result !== null && result !== undefined) await this.#complete(tables, completes?.(result));
+    return result;
+  }
+
+  async #complete({ idempotency }: Tables, answer: IdempotentAnswer | undefined): Promise<void> {
+    if (answer !== undefined) await idempotency.complete(answer);
+  }
+}

@@ -1,0 +1,71 @@
+/** What comes out of a row. Whole numbers are exact to 2⁵³, which milliseconds and positions stay below. */
+export type SqlValue = string | number | null | NodeJS.NonSharedUint8Array;
+
+/** What goes into a statement. */
+export type SqlParameter = string | number | null | Uint8Array;
+
+export type SqlRow = Record<string, SqlValue>;
+
+export interface SqlResult<Row extends SqlRow> {
+  rows: Row[];
+  /** How many rows a statement without result rows inserted, changed or deleted. */
+  numChanged: number;
+}
+
+/** What takes statements: a database, where each is a transaction of its own, or one open transaction. */
+export interface Queries {
+  /**
+   * Runs one statement, which is a constant of this package: SQL that SQLite and PostgreSQL both understand, with `?` for each parameter.
+   * @throws {StoreError}
+   */
+  query<Row extends SqlRow>(statement: string, parameters: readonly SqlParameter[]): Promise<SqlResult<Row>>;
+}
+
+export interface TransactionOptions {
+  /**
+   * Default true: what is committed survives a power failure. False: it survives the end of the process, other processes see it at once, and
+   * a power failure may take the last of it; the commit does not wait for the disk.
+   */
+  isDurable?: boolean;
+}
+
+/**
+ * One database, as the tables see it. A driver makes one: it knows how to connect, what the schema is called there (`SchemaWords`), and how its
+ * errors read as `StoreError`s. Everything else of the store is written once above it.
+ */
+export interface Sql extends Queries {
+  /**
+   * Runs `body` in one write transaction: committed when its promise resolves, rolled back when it rejects. No other write transaction of the
+   * database runs meanwhile, so what the body has read stays true until its end. The body awaits nothing but its own `queries`, never uses
+   * the database itself, and what it changes outside must be right also when it runs twice.
+   *
+   * @throws {StoreError} `store.busy` when others keep the database for too long; after `store.unavailable` the commit may have happened
+   */
+  transaction<Result>(body: (queries: Queries) => Promise<Result>, options?: TransactionOptions): Promise<Result>;
+  /** See `Store.trouble`. */
+  readonly trouble: string | null;
+  /** After the transaction in progress. A second call does nothing. What waits or comes later is refused with `store.closed`. */
+  close(): Promise<void>;
+}
+
+/** `Queries` in the three forms that tables need. */
+export class Statements {
+  readonly #queries: Queries;
+  constructor(queries: Queries) {
+    this.#queries = queries;
+  }
+
+  /** The first row. */
+  async get<Row extends SqlRow>(statement: string, ...parameters: SqlParameter[]): Promise<Row | undefined> {
+    return (await this.#queries.query<Row>(statement, parameters)).rows[0];
+  }
+
+  async all<Row extends SqlRow>(statement: string, ...parameters: SqlParameter[]): Promise<Row[]> {
+    return (await this.#queries.query<Row>(statement, parameters)).rows;
+  }
+
+  /** @returns how many rows changed */
+  async run(statement: string, ...parameters: SqlParameter[]): Promise<number> {
+    return (await this.#queries.query(statement, parameters)).numChanged;
+  }
+}

@@ -1,0 +1,28 @@
+import { describe } from 'vitest';
+import { artifactSuite } from './artifacts.ts';
+import { choiceRecordSuite } from './choice-records.ts';
+import { exchangeSuite } from './exchange.ts';
+import type { MakeHarness } from './harness.ts';
+import { idempotencySuite } from './idempotency.ts';
+import { jobControlSuite } from './job-control.ts';
+import { jobSuite } from './jobs.ts';
+import { keySuite } from './keys.ts';
+import { modelSuite } from './models.ts';
+import { pagingSuite } from './paging.ts';
+import { retentionSuite } from './retention.ts';
+
+/** What every `Store` must do, whatever lies under it. */
+export function storeSuite(name: string, makeHarness: MakeHarness): void {
+  describe(`Store: ${name}`, () => {
+    keySuite(makeHarness);
+    modelSuite(makeHarness);
+    jobSuite(makeHarness);
+    jobControlSuite(makeHarness);
+    pagingSuite(makeHarness);
+    idempotencySuite(makeHarness);
+    artifactSuite(makeHarness);
+    exchangeSuite(makeHarness);
+    choiceRecordSuite(makeHarness);
+    retentionSuite(makeHarness);
+  });
+}

@@ -1,0 +1,150 @@
+import { randomUUID } from 'node:crypto';
+import type { OrderedPageQuery, Page } from '../page.ts';
+import type { Checkpoint, Metrics } from '../records.ts';
+import type { Statements } from '../sql.ts';
+import { metricsText, parseMetrics } from './json-column.ts';
+import { listPage } from './list.ts';
+
+type CheckpointRow = {
+  id: string;
+  model_id: string;
+  step: number;
+  artifact_key: string | null;
+  digest: string | null;
+  metrics: string;
+  created_at: number;
+};
+
+/** Directories of checkpoints, of what live jobs and exports read, of exports and of imported adapters. */
+const REFERENCES = `
+  select artifact_key as key from checkpoints
+  union all select start_artifact_key from jobs where status in ('queued', 'running')
+  union all select reference_artifact_key from jobs where status in ('queued', 'running')
+  union all select artifact_key from exports
+  union all select source_artifact_key from exports where status in ('queued', 'running') and deleted_at is null
+  union all select artifact_key from adapters`;
+
+export interface NewCheckpoint {
+  modelId: string;
+  step: number;
+  jobId: string | null;
+  artifactKey: string | null;
+  digest: string | null;
+  metrics: Metrics;
+}
+
+/** Checkpoints of models. A deleted one keeps its row (id and step only), so that cursors and step numbers stay taken. */
+export class CheckpointTable {
+  readonly #sql: Statements;
+  constructor(sql: Statements) {
+    this.#sql = sql;
+  }
+
+  async insert(input: NewCheckpoint, now: number): Promise<Checkpoint> {
+    const id = randomUUID();
+    await this.#sql.run(
+      'insert into checkpoints (id, model_id, step, job_id, artifact_key, digest, metrics, created_at) values (?, ?, ?, ?, ?, ?, ?, ?)',
+      id,
+      input.modelId,
+      input.step,
+      input.jobId,
+      input.artifactKey,
+      input.digest,
+      metricsText(input.metrics),
+      now,
+    );
+    const { modelId, step, artifactKey, digest, metrics } = input;
+    return { id, modelId, step, artifactKey, digest, metrics, createdAt: now };
+  }
+
+  async get(modelId: string, step: number): Promise<Checkpoint | null> {
+    const row = await this.#sql.get<CheckpointRow>(
+      'select * from checkpoints where model_id = ? and step = ? and deleted_at is null',
+      modelId,
+      step,
+    );
+    return row === undefined ? null : toCheckpoint(row);
+  }
+
+  async latest(modelId: string): Promise<Checkpoint | null> {
+    const row = await this.#sql.get<CheckpointRow>(
+      'select * from checkpoints where model_id = ? and deleted_at is null order by step desc limit 1',
+      modelId,
+    );
+    return row === undefined ? null : toCheckpoint(row);
+  }
+
+  async list(query: OrderedPageQuery & { modelId: string }): Promise<Page<Checkpoint>> {
+    return await listPage<CheckpointRow, Checkpoint>(
+      this.#sql,
+      {
+        name: 'checkpoints',
+        columns: '*',
+        from: 'checkpoints',
+        id: 'id',
+        position: 'step',
+        filters: [['model_id = ?', query.modelId]],
+        visible: { condition: 'deleted_at is null' },
+      },
+      query,
+      toCheckpoint,
+    );
+  }
+
+  async listSteps(modelId: string): Promise<number[]> {
+    return (
+      await this.#sql.all<{ step: number }>(
+        'select step from checkpoints where model_id = ? and deleted_at is null order by step',
+        modelId,
+      )
+    ).map((row) => row.step);
+  }
+
+  async setMetrics(checkpointId: string, metrics: Metrics): Promise<void> {
+    await this.#sql.run('update checkpoints set metrics = ? where id = ?', metricsText(metrics), checkpointId);
+  }
+
+  /** @returns what was deleted as it was before */
+  async delete(modelId: string, step: number, now: number): Promise<Checkpoint | null> {
+    const checkpoint = await this.get(modelId, step);
+    if (checkpoint === null) return null;
+    await this.#sql.run(
+      `update checkpoints set artifact_key = null, digest = null, metrics = '{}', deleted_at = ? where id = ?`,
+      now,
+      checkpoint.id,
+    );
+    return checkpoint;
+  }
+
+  /** Of these keys, the ones that nothing refers to any more: no checkpoint, live job (start or reference), export or adapter; without duplicates. */
+  async unreferenced(artifactKeys: Iterable<string | null>): Promise<string[]> {
+    const free: string[] = [];
+    for (const key of new Set(artifactKeys)) if (key !== null && !(await this.refersTo(key))) free.push(key);
+    return free;
+  }
+
+  async listArtifactKeys(): Promise<string[]> {
+    const rows = await this.#sql.all<{ key: string }>(
+      `select distinct key from (${REFERENCES}) held where key is not null`,
+    );
+    return rows.map((row) => row.key);
+  }
+
+  /** Whether anything refers to that directory. */
+  async refersTo(artifactKey: string): Promise<boolean> {
+    const row = await this.#sql.get(`select 1 from (${REFERENCES}) held where key = ? limit 1`, artifactKey);
+    return row !== undefined;
+  }
+}
+
+function toCheckpoint(row: CheckpointRow): Checkpoint {
+  return {
+    id: row.id,
+    modelId: row.model_id,
+    step: row.step,
+    artifactKey: row.artifact_key,
+    digest: row.digest,
+    metrics: parseMetrics(row.metrics),
+    createdAt: row.created_at,
+  };
+}

@@ -1,0 +1,276 @@
+import { randomUUID } from 'node:crypto';
+import { StoreError } from '../errors.ts';
+import type { OrderedPageQuery, Page } from '../page.ts';
+import type { ClaimedJob, Job, JobKind, JobStart, JobStatus } from '../records.ts';
+import type { NewJob } from '../store.ts';
+import type { Statements } from '../sql.ts';
+import { parseObject } from './json-column.ts';
+import { listPage } from './list.ts';
+
+type JobRow = {
+  position: number;
+  id: string;
+  model_id: string;
+  entity_id: string;
+  kind: JobKind;
+  status: JobStatus;
+  config: string;
+  groups_key: string;
+  key_id: string | null;
+  lease_owner: string | null;
+  lease_expires_at: number | null;
+  fencing_token: number;
+  num_attempts: number;
+  start_step: number | null;
+  start_artifact_key: string | null;
+  start_digest: string | null;
+  error_message: string | null;
+  paused_at: number | null;
+  reference_artifact_key: string | null;
+  created_at: number;
+  started_at: number | null;
+  finished_at: number | null;
+  data_removed_at: number | null;
+};
+
+const COLUMNS = 'j.*, m.entity_id';
+const FROM = 'jobs j join models m on m.id = j.model_id';
+
+/** Training jobs and who holds them. Methods that take a fencing token refuse a stale one. */
+export class JobTable {
+  readonly #sql: Statements;
+  constructor(sql: Statements) {
+    this.#sql = sql;
+  }
+
+  async insert(input: NewJob, now: number): Promise<Job> {
+    const id = input.id ?? randomUUID();
+    await this.#sql.run(
+      `insert into jobs (id, model_id, kind, status, config, groups_key, key_id, created_at) values (?, ?, ?, 'queued', ?, ?, ?, ?)`,
+      id,
+      input.modelId,
+      input.kind,
+      JSON.stringify(input.config),
+      input.groupsKey,
+      input.keyId ?? null,
+      now,
+    );
+    return await this.#existing(id);
+  }
+
+  async get(jobId: string): Promise<Job | null> {
+    const row = await this.#sql.get<JobRow>(`select ${COLUMNS} from ${FROM} where j.id = ?`, jobId);
+    return row === undefined ? null : toJob(row);
+  }
+
+  async list(
+    query: OrderedPageQuery & { modelId?: string; entityId?: string; status?: JobStatus },
+  ): Promise<Page<Job>> {
+    // A job's status changes, so it decides what is shown but not whether a cursor is known.
+    const visible =
+      query.status === undefined ? {} : { visible: { condition: 'j.status = ?', parameters: [query.status] } };
+    return await listPage<JobRow, Job>(
+      this.#sql,
+      {
+        name: 'jobs',
+        columns: COLUMNS,
+        from: FROM,
+        id: 'j.id',
+        position: 'j.position',
+        filters: [
+          ['j.model_id = ?', query.modelId],
+          ['m.entity_id = ?', query.entityId],
+        ],
+        ...visible,
+      },
+      query,
+      toJob,
+    );
+  }
+
+  async listLive(modelId: string): Promise<Job[]> {
+    return (
+      await this.#sql.all<JobRow>(
+        `select ${COLUMNS} from ${FROM} where j.model_id = ? and j.status in ('queued', 'running') order by j.position`,
+        modelId,
+      )
+    ).map(toJob);
+  }
+
+  async listGroupsKeys(modelId: string): Promise<string[]> {
+    return (
+      await this.#sql.all<{ key: string }>('select distinct groups_key as key from jobs where model_id = ?', modelId)
+    ).map((row) => row.key);
+  }
+
+  /** Marks the data of the jobs that ended first, before that time, as removed. @returns the key of each */
+  async markDataRemoved(before: number, limit: number, now: number): Promise<string[]> {
+    return (
+      await this.#sql.all<{ key: string }>(
+        `update jobs set data_removed_at = ? where position in (
+           select position from jobs where data_removed_at is null and finished_at < ? order by finished_at limit ?)
+         returning groups_key as key`,
+        now,
+        before,
+        limit,
+      )
+    ).map((row) => row.key);
+  }
+
+  /** Whether a job still has this blob. */
+  async namesData(groupsKey: string): Promise<boolean> {
+    const sql = 'select 1 from jobs where groups_key = ? and data_removed_at is null limit 1';
+    return (await this.#sql.get(sql, groupsKey)) !== undefined;
+  }
+
+  /** Takes the next job that may run; the caller sets its start when it has none. */
+  async claim(workerId: string, expiresAt: number, now: number): Promise<ClaimedJob | null> {
+    const next = await this.#sql.get<{ id: string; created_at: number }>(
+      `select j.id, j.created_at from jobs j
+       where ((j.status = 'queued' and j.paused_at is null) or (j.status = 'running' and j.lease_expires_at <= ?))
+         and not exists (
+           select 1 from jobs earlier
+           where earlier.model_id = j.model_id and earlier.position < j.position and earlier.status in ('queued', 'running'))
+       order by j.position limit 1`,
+      now,
+    );
+    if (next === undefined) return null;
+    await this.#sql.run(
+      `update jobs set status = 'running', lease_owner = ?, lease_expires_at = ?, fencing_token = fencing_token + 1,
+         num_attempts = num_attempts + 1, started_at = coalesce(started_at, ?)
+       where id = ?`,
+      workerId,
+      expiresAt,
+      // Clocks are set back; a job never begins before it was made.
+      Math.max(now, next.created_at),
+      next.id,
+    );
+    const job = await this.#existing(next.id);
+    if (job.lease === null) throw new Error(`job ${job.id} was claimed but has no lease`);
+    return { ...job, status: 'running', lease: job.lease, fencingToken: job.lease.fencingToken };
+  }
+
+  async setStart(jobId: string, start: JobStart): Promise<void> {
+    await this.#sql.run(
+      'update jobs set start_step = ?, start_artifact_key = ?, start_digest = ? where id = ?',
+      start.step,
+      start.artifactKey,
+      start.digest,
+      jobId,
+    );
+  }
+
+  /** The job, when `fencingToken` still holds it. @throws {StoreError} `store.lease_lost` */
+  async held(jobId: string, fencingToken: number): Promise<Job> {
+    const job = await this.get(jobId);
+    if (job === null) throw new StoreError('store.lease_lost', `job ${jobId} is unknown`);
+    if (job.lease === null) throw new StoreError('store.lease_lost', `job ${jobId} is ${job.status}: nobody holds it`);
+    if (job.lease.fencingToken !== fencingToken) {
+      throw new StoreError(
+        'store.lease_lost',
+        `job ${jobId} is held by ${job.lease.owner} with token ${job.lease.fencingToken}, not ${fencingToken}`,
+      );
+    }
+    return job;
+  }
+
+  async extendLease(jobId: string, expiresAt: number): Promise<void> {
+    await this.#sql.run('update jobs set lease_expires_at = ? where id = ?', expiresAt, jobId);
+  }
+
+  async requeue(jobId: string, countsAttempt: boolean): Promise<void> {
+    await this.#sql.run(
+      `update jobs set status = 'queued', lease_owner = null, lease_expires_at = null, num_attempts = num_attempts - ? where id = ?`,
+      countsAttempt ? 0 : 1,
+      jobId,
+    );
+  }
+
+  /** The attempt in hand has got further than those before it. */
+  async forgetEarlierAttempts(jobId: string): Promise<void> {
+    await this.#sql.run('update jobs set num_attempts = 1 where id = ? and num_attempts > 1', jobId);
+  }
+
+  /** A running job goes back to the queue, so that whoever has it loses it; its attempt does not count. */
+  async pause(jobId: string, now: number): Promise<Job> {
+    if ((await this.#existing(jobId)).lease !== null) await this.requeue(jobId, false);
+    await this.#sql.run('update jobs set paused_at = coalesce(paused_at, ?) where id = ?', now, jobId);
+    return await this.#existing(jobId);
+  }
+
+  async resume(jobId: string): Promise<Job> {
+    await this.#sql.run('update jobs set paused_at = null where id = ?', jobId);
+    return await this.#existing(jobId);
+  }
+
+  async setReference(jobId: string, artifactKey: string): Promise<void> {
+    await this.#sql.run('update jobs set reference_artifact_key = ? where id = ?', artifactKey, jobId);
+  }
+
+  /** What `setReference` kept; null also when it was never called. */
+  async referenceOf(jobId: string): Promise<string | null> {
+    const row = await this.#sql.get<{ key: string | null }>(
+      'select reference_artifact_key as key from jobs where id = ?',
+      jobId,
+    );
+    return row?.key ?? null;
+  }
+
+  async requeueAllRunning(): Promise<number> {
+    return await this.#sql.run(
+      `update jobs set status = 'queued', lease_owner = null, lease_expires_at = null where status = 'running'`,
+    );
+  }
+
+  async end(
+    { id, startedAt, createdAt }: Job,
+    status: 'succeeded' | 'failed' | 'cancelled',
+    errorMessage: string | null,
+    now: number,
+  ): Promise<Job> {
+    await this.#sql.run(
+      // Nor does it end before it began.
+      `update jobs set status = ?, error_message = ?, finished_at = ?, paused_at = null, lease_owner = null, lease_expires_at = null where id = ?`,
+      status,
+      errorMessage,
+      Math.max(now, startedAt ?? createdAt),
+      id,
+    );
+    return await this.#existing(id);
+  }
+
+  async #existing(jobId: string): Promise<Job> {
+    const job = await this.get(jobId);
+    if (job === null) throw new Error(`job ${jobId} vanished`);
+    return job;
+  }
+}
+
+function toJob(row: JobRow): Job {
+  const isHeld = row.lease_owner !== null && row.lease_expires_at !== null;
+  return {
+    id: row.id,
+    modelId: row.model_id,
+    entityId: row.entity_id,
+    kind: row.kind,
+    status: row.status,
+    pausedAt: row.paused_at,
+    position: row.position,
+    config: parseObject(row.config),
+    groupsKey: row.groups_key,
+    keyId: row.key_id,
+    lease: isHeld
+      ? { owner: row.lease_owner ?? '', fencingToken: row.fencing_token, expiresAt: row.lease_expires_at ?? 0 }
+      : null,
+    start:
+      row.start_step === null
+        ? null
+        : { step: row.start_step, artifactKey: row.start_artifact_key, digest: row.start_digest },
+    numAttempts: row.num_attempts,
+    errorMessage: row.error_message,
+    createdAt: row.created_at,
+    startedAt: row.started_at,
+    finishedAt: row.finished_at,
+    dataRemovedAt: row.data_removed_at,
+  };
+}

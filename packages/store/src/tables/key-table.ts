@@ -1,0 +1,151 @@
+import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
+import { hintOf, makeKeySecret } from '../key-secret.ts';
+import type { ApiKey, Caller, Entity, Scope } from '../records.ts';
+import type { NewKey } from '../store.ts';
+import type { Statements } from '../sql.ts';
+
+type KeyRow = {
+  id: string;
+  entity_id: string;
+  entity: string;
+  name: string;
+  secret_sha256: NodeJS.NonSharedUint8Array;
+  scopes: string;
+  created_at: number;
+  revoked_at: number | null;
+  expires_at: number | null;
+  hint: string | null;
+  is_service_key: number;
+};
+
+const SELECT = 'select k.*, e.name as entity from api_keys k join entities e on e.id = k.entity_id';
+
+/** Entities and their API keys. A secret has 256 random bits, so one plain SHA-256 is enough: there is nothing to guess. */
+export class KeyTable {
+  readonly #sql: Statements;
+  constructor(sql: Statements) {
+    this.#sql = sql;
+  }
+
+  async ensureEntity(name: string, now: number): Promise<Entity> {
+    await this.#sql.run(
+      'insert into entities (id, name, created_at) values (?, ?, ?) on conflict (name) do nothing',
+      randomUUID(),
+      name,
+      now,
+    );
+    const row = await this.#sql.get<{ id: string; name: string; created_at: number }>(
+      'select * from entities where name = ?',
+      name,
+    );
+    if (row === undefined) throw new Error(`entity ${name} vanished`);
+    return { id: row.id, name: row.name, createdAt: row.created_at };
+  }
+
+  async create(input: NewKey, now: number): Promise<ApiKey & { secret: string }> {
+    const secret = makeKeySecret();
+    await this.#insert(input, secret, now);
+    return { ...(await this.#bySecret(secret)), secret };
+  }
+
+  /** The caller revokes the service's other keys with `revokeServiceKeysBut`. */
+  async ensure(input: NewKey & { secret: string }, now: number): Promise<ApiKey> {
+    const changed = await this.#sql.run(
+      `update api_keys set entity_id = ?, name = ?, scopes = ?, expires_at = ?, is_service_key = ?, revoked_at = null
+       where secret_sha256 = ?`,
+      input.entityId,
+      input.name,
+      JSON.stringify(input.scopes),
+      input.expiresAt ?? null,
+      input.isServiceKey === true ? 1 : 0,
+      hashOf(input.secret),
+    );
+    if (changed === 0) await this.#insert(input, input.secret, now);
+    return await this.#bySecret(input.secret);
+  }
+
+  /** @returns how many there were */
+  async revokeServiceKeysBut(keyId: string, now: number): Promise<number> {
+    return await this.#sql.run(
+      'update api_keys set revoked_at = ? where is_service_key = 1 and revoked_at is null and id <> ?',
+      now,
+      keyId,
+    );
+  }
+
+  async verify(secret: string, now: number): Promise<Caller | null> {
+    const hash = hashOf(secret);
+    const row = await this.#sql.get<KeyRow>(
+      `${SELECT} where k.secret_sha256 = ? and k.revoked_at is null and (k.expires_at is null or k.expires_at > ?)`,
+      hash,
+      now,
+    );
+    // The index look-up compares hashes, whose timing says nothing about a secret; the final comparison takes constant time all the same.
+    if (row === undefined || !timingSafeEqual(row.secret_sha256, hash)) return null;
+    return { keyId: row.id, entityId: row.entity_id, entity: row.entity, scopes: parseScopes(row.scopes) };
+  }
+
+  async get(keyId: string): Promise<ApiKey | null> {
+    const row = await this.#sql.get<KeyRow>(`${SELECT} where k.id = ?`, keyId);
+    return row === undefined ? null : toKey(row);
+  }
+
+  async list(entityId: string | undefined): Promise<ApiKey[]> {
+    const rows =
+      entityId === undefined
+        ? await this.#sql.all<KeyRow>(`${SELECT} order by k.position`)
+        : await this.#sql.all<KeyRow>(`${SELECT} where k.entity_id = ? order by k.position`, entityId);
+    return rows.map(toKey);
+  }
+
+  async revoke(keyId: string, now: number): Promise<boolean> {
+    return (
+      (await this.#sql.run('update api_keys set revoked_at = ? where id = ? and revoked_at is null', now, keyId)) === 1
+    );
+  }
+
+  async #bySecret(secret: string): Promise<ApiKey> {
+    const row = await this.#sql.get<KeyRow>(`${SELECT} where k.secret_sha256 = ?`, hashOf(secret));
+    if (row === undefined) throw new Error('the key just written vanished');
+    return toKey(row);
+  }
+
+  async #insert(input: NewKey, secret: string, now: number): Promise<void> {
+    await this.#sql.run(
+      `insert into api_keys (id, entity_id, name, secret_sha256, scopes, created_at, expires_at, hint, is_service_key)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      randomUUID(),
+      input.entityId,
+      input.name,
+      hashOf(secret),
+      JSON.stringify(input.scopes),
+      now,
+      input.expiresAt ?? null,
+      hintOf(secret),
+      input.isServiceKey === true ? 1 : 0,
+    );
+  }
+}
+
+function hashOf(secret: string): Buffer {
+  return createHash('sha256').update(secret, 'utf8').digest();
+}
+
+function toKey(row: KeyRow): ApiKey {
+  return {
+    id: row.id,
+    entityId: row.entity_id,
+    entity: row.entity,
+    name: row.name,
+    scopes: parseScopes(row.scopes),
+    hint: row.hint,
+    isServiceKey: row.is_service_key === 1,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    revokedAt: row.revoked_at,
+  };
+}
+
+function parseScopes(text: string): Scope[] {
+  return JSON.parse(text);
+}

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { StoreError } from '../errors.ts';
+import type { OrderedPageQuery, Page } from '../page.ts';
+import type { SqlRow, SqlParameter, Statements } from '../sql.ts';
+
+const DEFAULT_LIMIT = 20;
+const MAX_LIMIT = 1000;
+
+/** One condition with its one parameter, e.g. `['model_id = ?', modelId]`; a null or absent value leaves the condition out. */
+export type Filter = readonly [condition: string, value: SqlParameter | undefined];
+
+/** One pageable list. All texts are constants of this package, never input. */
+export interface ListSource {
+  /** What is listed, for the message of an unknown cursor. */
+  name: string;
+  columns: string;
+  /** Table or join. */
+  from: string;
+  id: string;
+  /** Column that orders the list, unique within it. */
+  position: string;
+  /** What belongs to the list, deleted rows included. */
+  filters: readonly Filter[];
+  /** Of that, what is shown. */
+  visible?: { condition: string; parameters?: readonly SqlParameter[] };
+}
+
+/**
+ * One page. The cursor is turned into its row's position, also when that row was deleted since, so a client always moves on.
+ * @throws {StoreError} `store.cursor_unknown`
+ */
+export async function listPage<Row extends SqlRow, Item>(
+  sql: Statements,
+  source: ListSource,
+  query: OrderedPageQuery,
+  toItem: (row: Row) => Item,
+): Promise<Page<Item>> {
+  const limit = query.limit ?? DEFAULT_LIMIT;
+  assert(
+    Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT,
+    `limit must be an integer in 1..${MAX_LIMIT}, got ${limit}`,
+  );
+  const isAscending = query.order !== 'desc';
+  const conditions: string[] = [];
+  const parameters: SqlParameter[] = [];
+  for (const [condition, value] of source.filters) {
+    if (value === undefined || value === null) continue;
+    conditions.push(condition);
+    parameters.push(value);
+  }
+  if (query.after !== undefined && query.after !== null) {
+    const statement = `select ${source.position} as position from ${source.from} where ${[...conditions, `${source.id} = ?`].join(' and ')}`;
+    const cursor = await sql.get<{ position: number }>(statement, ...parameters, query.after);
+    if (cursor === undefined)
+      throw new StoreError(
+        'store.cursor_unknown',
+        `after: ${JSON.stringify(query.after)} is not the id of one of these ${source.name}`,
+      );
+    conditions.push(`${source.position} ${isAscending ? '>' : '<'} ?`);
+    parameters.push(cursor.position);
+  }
+  if (source.visible !== undefined) {
+    conditions.push(source.visible.condition);
+    parameters.push(...(source.visible.parameters ?? []));
+  }
+  const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`;
+  // One row more than asked for tells whether there is a next page.
+  const statement = `select ${source.columns} from ${source.from} ${where} order by ${source.position} ${isAscending ? 'asc' : 'desc'} limit ?`;
+  const rows = await sql.all<Row>(statement, ...parameters, limit + 1);
+  return { items: rows.slice(0, limit).map(toItem), hasMore: rows.length > limit };
+}

@@ -1,0 +1,146 @@
+import { randomUUID } from 'node:crypto';
+import type { OrderedPageQuery, Page } from '../page.ts';
+import type { Model, ModelInit } from '../records.ts';
+import type { FindModelResult, NewModel } from '../store.ts';
+import type { Statements } from '../sql.ts';
+import { listPage } from './list.ts';
+
+type ModelRow = {
+  id: string;
+  entity_id: string;
+  entity: string;
+  project: string;
+  name: string;
+  base_model: string;
+  lora: string;
+  run_id: string | null;
+  init_source: string | null;
+  init_artifact_key: string | null;
+  next_step: number;
+  created_at: number;
+};
+
+const COLUMNS = 'm.*, e.name as entity';
+const FROM = 'models m join entities e on e.id = m.entity_id';
+const SELECT = `select ${COLUMNS} from ${FROM}`;
+
+/** Registered models. Deleted rows stay as tombstones and are shown nowhere. */
+export class ModelTable {
+  readonly #sql: Statements;
+  constructor(sql: Statements) {
+    this.#sql = sql;
+  }
+
+  /** @throws {StoreError} `store.constraint_violated` when the entity is unknown */
+  async insert(input: NewModel, init: ModelInit | null, now: number): Promise<Model> {
+    const id = input.id ?? randomUUID();
+    await this.#sql.run(
+      'insert into models (id, entity_id, project, name, base_model, lora, run_id, init_source, init_artifact_key, next_step, created_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)',
+      id,
+      input.entityId,
+      input.project,
+      input.name,
+      input.baseModel,
+      JSON.stringify(input.lora),
+      input.runId ?? null,
+      init?.source ?? null,
+      init?.artifactKey ?? null,
+      now,
+    );
+    const model = await this.get(id);
+    if (model === null) throw new Error(`model ${id} vanished`);
+    return model;
+  }
+
+  async get(modelId: string): Promise<Model | null> {
+    const row = await this.#sql.get<ModelRow>(`${SELECT} where m.id = ? and m.deleted_at is null`, modelId);
+    return row === undefined ? null : toModel(row);
+  }
+
+  async findByIdentity(entityId: string, project: string, name: string): Promise<Model | null> {
+    const row = await this.#sql.get<ModelRow>(
+      `${SELECT} where m.entity_id = ? and m.project = ? and m.name = ? and m.deleted_at is null`,
+      entityId,
+      project,
+      name,
+    );
+    return row === undefined ? null : toModel(row);
+  }
+
+  async find(entity: string, project: string, name: string): Promise<Model | null> {
+    const row = await this.#sql.get<ModelRow>(
+      `${SELECT} where e.name = ? and m.project = ? and m.name = ? and m.deleted_at is null`,
+      entity,
+      project,
+      name,
+    );
+    return row === undefined ? null : toModel(row);
+  }
+
+  async findByName(entity: string, name: string): Promise<FindModelResult> {
+    const rows = await this.#sql.all<ModelRow>(
+      `${SELECT} where e.name = ? and m.name = ? and m.deleted_at is null order by m.position`,
+      entity,
+      name,
+    );
+    const models = rows.map(toModel);
+    const [first, second] = models;
+    if (first === undefined) return { kind: 'none' };
+    return second === undefined ? { kind: 'found', model: first } : { kind: 'ambiguous', models };
+  }
+
+  async list(query: OrderedPageQuery & { entityId?: string; project?: string }): Promise<Page<Model>> {
+    return await listPage<ModelRow, Model>(
+      this.#sql,
+      {
+        name: 'models',
+        columns: COLUMNS,
+        from: FROM,
+        id: 'm.id',
+        position: 'm.position',
+        filters: [
+          ['m.entity_id = ?', query.entityId],
+          ['m.project = ?', query.project],
+        ],
+        visible: { condition: 'm.deleted_at is null' },
+      },
+      query,
+      toModel,
+    );
+  }
+
+  async advanceStep(modelId: string): Promise<void> {
+    await this.#sql.run('update models set next_step = next_step + 1 where id = ?', modelId);
+  }
+
+  async markDeleted(modelId: string, now: number): Promise<void> {
+    await this.#sql.run('update models set deleted_at = ? where id = ?', now, modelId);
+  }
+
+  /** Removes the rows of models deleted before `before`, with everything that hangs on them. */
+  async purge(before: number): Promise<number> {
+    const doomed = 'select id from models where deleted_at < ?';
+    const jobs = `select id from jobs where model_id in (${doomed})`;
+    await this.#sql.run(`delete from trajectory_logs where model_id in (${doomed})`, before);
+    await this.#sql.run(`delete from checkpoints where model_id in (${doomed})`, before);
+    await this.#sql.run(`delete from job_events where job_id in (${jobs})`, before);
+    await this.#sql.run(`delete from jobs where model_id in (${doomed})`, before);
+    return await this.#sql.run('delete from models where deleted_at < ?', before);
+  }
+}
+
+function toModel(row: ModelRow): Model {
+  return {
+    id: row.id,
+    entityId: row.entity_id,
+    entity: row.entity,
+    project: row.project,
+    name: row.name,
+    baseModel: row.base_model,
+    lora: JSON.parse(row.lora),
+    runId: row.run_id,
+    init: row.init_source === null ? null : { source: row.init_source, artifactKey: row.init_artifact_key },
+    nextStep: row.next_step,
+    createdAt: row.created_at,
+  };
+}

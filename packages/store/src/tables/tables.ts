@@ -1,0 +1,47 @@
+import { ArtifactTable } from './artifact-table.ts';
+import { AdapterTable } from './adapter-table.ts';
+import { ChoiceRecordTable } from './choice-record-table.ts';
+import { CheckpointTable } from './checkpoint-table.ts';
+import { type Queries, Statements } from '../sql.ts';
+import { EventTable } from './event-table.ts';
+import { ExportTable } from './export-table.ts';
+import { IdempotencyTable } from './idempotency-table.ts';
+import { JobTable } from './job-table.ts';
+import { KeyTable } from './key-table.ts';
+import { LogTable } from './log-table.ts';
+import { ModelTable } from './model-table.ts';
+import { UsageTable } from './usage-table.ts';
+
+/** All tables of one database. Their methods are steps of a transaction that the store opens. */
+export interface Tables {
+  readonly artifacts: ArtifactTable;
+  readonly keys: KeyTable;
+  readonly models: ModelTable;
+  readonly checkpoints: CheckpointTable;
+  readonly jobs: JobTable;
+  readonly events: EventTable;
+  readonly logs: LogTable;
+  readonly exports: ExportTable;
+  readonly adapters: AdapterTable;
+  readonly choiceRecords: ChoiceRecordTable;
+  readonly idempotency: IdempotencyTable;
+  readonly usage: UsageTable;
+}
+
+export function openTables(queries: Queries): Tables {
+  const sql = new Statements(queries);
+  return {
+    artifacts: new ArtifactTable(sql),
+    keys: new KeyTable(sql),
+    models: new ModelTable(sql),
+    checkpoints: new CheckpointTable(sql),
+    jobs: new JobTable(sql),
+    events: new EventTable(sql),
+    logs: new LogTable(sql),
+    exports: new ExportTable(sql),
+    adapters: new AdapterTable(sql),
+    choiceRecords: new ChoiceRecordTable(sql),
+    idempotency: new IdempotencyTable(sql),
+    usage: new UsageTable(sql),
+  };
+}

@@ -1,0 +1,87 @@
+import type { Usage, UsageKind, UsageTotal } from '../records.ts';
+import type { Statements } from '../sql.ts';
+
+const HOUR_MS = 3_600_000;
+
+type TotalRow = {
+  entity_id: string;
+  project: string | null;
+  model: string;
+  kind: UsageKind;
+  num_requests: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+};
+
+/** Tokens of one or more requests of the same key, project, model and kind. */
+export type SummedUsage = Usage & { numRequests: number };
+
+/** Token usage: rows of a moment, and rows of an hour that older ones were merged into. */
+export class UsageTable {
+  readonly #sql: Statements;
+  constructor(sql: Statements) {
+    this.#sql = sql;
+  }
+
+  async insert(sum: SummedUsage, now: number): Promise<void> {
+    await this.#sql.run(
+      `insert into usage (recorded_at, key_id, entity_id, project, model, kind, num_requests, prompt_tokens, completion_tokens)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      now,
+      sum.keyId,
+      sum.entityId,
+      sum.project,
+      sum.model,
+      sum.kind,
+      sum.numRequests,
+      sum.promptTokens,
+      sum.completionTokens,
+    );
+  }
+
+  async sum(query: { entityId?: string; from?: number; to?: number }): Promise<UsageTotal[]> {
+    const conditions = ['recorded_at >= ?', 'recorded_at < ?'];
+    const parameters: (string | number)[] = [query.from ?? 0, query.to ?? Number.MAX_SAFE_INTEGER];
+    if (query.entityId !== undefined) {
+      conditions.push('entity_id = ?');
+      parameters.push(query.entityId);
+    }
+    const rows = await this.#sql.all<TotalRow>(
+      `select entity_id, project, model, kind, ${SUMS.map((name) => `${totalOf(name)} as ${name}`).join(', ')}
+       from usage where ${conditions.join(' and ')} group by entity_id, project, model, kind
+       order by entity_id, project is not null, project, model, kind`,
+      ...parameters,
+    );
+    return rows.map((row) => ({
+      entityId: row.entity_id,
+      project: row.project,
+      model: row.model,
+      kind: row.kind,
+      numRequests: row.num_requests,
+      promptTokens: row.prompt_tokens,
+      completionTokens: row.completion_tokens,
+    }));
+  }
+
+  /** See `Store.mergeUsage`. */
+  async merge(before: number, limit: number): Promise<number> {
+    const oldest = 'select id from usage where is_hour = 0 and recorded_at < ? order by recorded_at, id limit ?';
+    const wholeHours = Math.floor(before / HOUR_MS) * HOUR_MS;
+    await this.#sql.run(
+      `insert into usage (is_hour, recorded_at, key_id, entity_id, project, model, kind, num_requests, prompt_tokens, completion_tokens)
+       select 1, recorded_at / ${HOUR_MS} * ${HOUR_MS} as hour, key_id, entity_id, project, model, kind, ${SUMS.map(totalOf).join(', ')}
+       from usage where id in (${oldest}) group by hour, key_id, entity_id, project, model, kind
+       on conflict (recorded_at, key_id, entity_id, (coalesce(project, '')), (project is null), model, kind) where is_hour = 1 do update set
+         ${SUMS.map((name) => `${name} = usage.${name} + excluded.${name}`).join(', ')}`,
+      wholeHours,
+      limit,
+    );
+    return await this.#sql.run(`delete from usage where id in (${oldest})`, wholeHours, limit);
+  }
+}
+
+const SUMS = ['num_requests', 'prompt_tokens', 'completion_tokens'] as const;
+
+function totalOf(column: string): string {
+  return `cast(sum(${column}) as bigint)`;
+}
