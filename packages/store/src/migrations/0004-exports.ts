@@ -1,39 +1,41 @@
+import type { Migration } from './migration.ts';
+
 /**
  * Checkpoints that go out as files, and adapters that come in.
  *
  * Deleted rows stay as tombstones, so that page cursors go on working; those of deleted models go with them.
  */
-export const EXPORTS = {
+export const EXPORTS: Migration = {
   version: 4,
   name: 'exports',
-  sql: `
+  sql: (words) => `
 create table exports (
-  position integer primary key autoincrement,
+  position ${words.position},
   id text not null unique,
   model_id text not null references models (id),
-  step integer not null,
+  step ${words.integer} not null,
   format text not null,
   dtype text not null,
   status text not null check (status in ('queued', 'running', 'succeeded', 'failed')),
   source_artifact_key text,
   source_digest text,
-  num_attempts integer not null default 0,
+  num_attempts ${words.integer} not null default 0,
   artifact_key text,
   files text not null,
   parity text,
   error_message text,
-  created_at integer not null,
-  started_at integer,
-  finished_at integer,
-  deleted_at integer,
+  created_at ${words.integer} not null,
+  started_at ${words.integer},
+  finished_at ${words.integer},
+  deleted_at ${words.integer},
   check ((status in ('succeeded', 'failed')) = (finished_at is not null)),
   check ((status = 'succeeded' and deleted_at is null) = (artifact_key is not null))
-) strict;
+)${words.tableEnd};
 create index exports_by_model on exports (model_id, position);
 create index live_exports on exports (position) where status in ('queued', 'running') and deleted_at is null;
 
 create table adapters (
-  position integer primary key autoincrement,
+  position ${words.position},
   id text not null unique,
   entity_id text not null references entities (id),
   base_model text not null,
@@ -42,12 +44,12 @@ create table adapters (
   lora text,
   artifact_key text,
   digest text,
-  created_at integer not null,
-  committed_at integer,
-  deleted_at integer,
+  created_at ${words.integer} not null,
+  committed_at ${words.integer},
+  deleted_at ${words.integer},
   check ((committed_at is null or deleted_at is not null) or (lora is not null and artifact_key is not null and digest is not null)),
   check ((committed_at is null and deleted_at is null) = (config_key is not null and weights_key is not null))
-) strict;
+)${words.tableEnd};
 create index adapters_by_entity on adapters (entity_id, position);
 `,
-} as const;
+};

@@ -1,9 +1,11 @@
+import type { Migration } from './migration.ts';
+
 /** The hours of usage are told apart by words that other databases have too. */
-export const SHARING = {
+export const SHARING: Migration = {
   version: 9,
   name: 'sharing',
-  sql: `
+  sql: () => `
 drop index usage_by_hour;
 create unique index usage_by_hour on usage (recorded_at, key_id, entity_id, (coalesce(project, '')), (project is null), model, kind) where is_hour = 1;
 `,
-} as const;
+};

@@ -1,3 +1,4 @@
+import type { Migration } from './migration.ts';
 import { INITIAL } from './0001-initial.ts';
 import { JOB_CONTROL } from './0002-job-control.ts';
 import { ARTIFACTS } from './0003-artifacts.ts';
@@ -7,14 +8,6 @@ import { KEY_CONTROL } from './0006-key-control.ts';
 import { CHOICE_SAMPLING } from './0007-choice-sampling.ts';
 import { RETENTION } from './0008-retention.ts';
 import { SHARING } from './0009-sharing.ts';
-
-/** One step of the schema. A published migration is never edited: the next change is a new file with the next number. */
-export interface Migration {
-  /** 1-based, without gaps; kept in SQLite's `user_version`. */
-  readonly version: number;
-  readonly name: string;
-  readonly sql: string;
-}
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,

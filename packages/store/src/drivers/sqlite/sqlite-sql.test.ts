@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { chmod, mkdtemp, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { addJob, addModel, claim } from '../../suite/harness.ts';
 import type { Queries, SqlParameter } from '../../sql.ts';
 import { SqliteSql } from './sqlite-sql.ts';
+import { SQLITE_WORDS } from './sqlite-words.ts';
 import { MIGRATIONS } from '../../migrations/index.ts';
 import { openSqliteStore } from './open-sqlite-store.ts';
 
@@ -59,7 +61,7 @@ describe('the database file', () => {
     const broken = {
       version: MIGRATIONS.length + 1,
       name: 'broken',
-      sql: 'create table extra (id integer); create table models (id integer);',
+      sql: () => 'create table extra (id integer); create table models (id integer);',
     };
     expect(() => new SqliteSql(path, { migrations: [...MIGRATIONS, broken] })).toThrow('already exists');
     const database = new SqliteSql(path);
@@ -86,8 +88,24 @@ describe('the database file', () => {
     await store.close();
   });
 
+  it('published migrations say here what they have always said', () => {
+    const digests = MIGRATIONS.map(({ sql }) =>
+      createHash('sha256').update(sql(SQLITE_WORDS)).digest('hex').slice(0, 16),
+    );
+    expect(digests.slice(0, 8)).toEqual([
+      'b45f18df936c4de4',
+      '870b4df84ca68f0d',
+      '3733bae006917b7a',
+      'ffdd3c2afb843177',
+      '0f0b229bf141e934',
+      'c8a596d89549f968',
+      'eb00425da14a33bd',
+      '31c325fbbf842f73',
+    ]);
+  });
+
   it('a newer schema is refused with both versions named, and left untouched', async () => {
-    const newer = { version: MIGRATIONS.length + 1, name: 'newer', sql: 'create table extra (id integer);' };
+    const newer = { version: MIGRATIONS.length + 1, name: 'newer', sql: () => 'create table extra (id integer);' };
     await new SqliteSql(path, { migrations: [...MIGRATIONS, newer] }).close();
     expect(() => new SqliteSql(path)).toThrow(
       expect.objectContaining({

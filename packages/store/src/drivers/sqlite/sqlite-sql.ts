@@ -3,9 +3,11 @@ import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { StoreError } from '../../errors.ts';
 import { LockQueue } from './lock-queue.ts';
-import { MIGRATIONS, type Migration } from '../../migrations/index.ts';
+import type { Migration } from '../../migrations/migration.ts';
+import { pendingStatements } from '../../migrations/pending-statements.ts';
 import type { Queries, Sql, SqlResult, SqlRow, SqlParameter, TransactionOptions } from '../../sql.ts';
 import { sqliteFault } from './sqlite-fault.ts';
+import { SQLITE_WORDS } from './sqlite-words.ts';
 
 /** How long opening waits for another process, which may be migrating. Nothing else runs yet, so the wait may block this thread. */
 const OPEN_WAIT_MS = 5_000;
@@ -59,7 +61,7 @@ export class SqliteSql implements Sql {
     try {
       this.#connection.exec('pragma synchronous = full; pragma journal_mode = wal; pragma trusted_schema = off;');
       this.#check();
-      this.#migrate(options.migrations ?? MIGRATIONS);
+      this.#migrate(options.migrations);
       // From here on the queue waits, not SQLite.
       this.#connection.exec('pragma busy_timeout = 0');
     } catch (error) {
@@ -161,21 +163,17 @@ export class SqliteSql implements Sql {
     );
   }
 
-  #migrate(migrations: readonly Migration[]): void {
-    const newest = migrations.at(-1)?.version ?? 0;
-    const version = (): number => this.#run<{ user_version: number }>('pragma user_version').rows[0]?.user_version ?? 0;
-    if (version() === newest) return;
+  #migrate(migrations?: readonly Migration[]): void {
+    const pending = () => {
+      const version = this.#run<{ user_version: number }>('pragma user_version').rows[0]?.user_version ?? 0;
+      return pendingStatements(this.path, version, SQLITE_WORDS, migrations);
+    };
+    if (pending() === null) return;
     this.#run('begin immediate');
     try {
-      const current = version(); // again, under the lock: another process may have migrated meanwhile
-      if (current > newest) {
-        throw new StoreError(
-          'store.schema_newer',
-          `database ${this.path} has schema version ${current}, this release knows up to ${newest}: run the newer release, or restore a backup`,
-        );
-      }
-      for (const migration of migrations) if (migration.version > current) this.#connection.exec(migration.sql);
-      this.#connection.exec(`pragma user_version = ${newest}`);
+      const change = pending(); // again, under the lock: another process may have migrated meanwhile
+      for (const statements of change?.statements ?? []) this.#connection.exec(statements);
+      if (change !== null) this.#connection.exec(`pragma user_version = ${change.newest}`);
       this.#run('commit');
     } catch (error) {
       this.#rollBack();

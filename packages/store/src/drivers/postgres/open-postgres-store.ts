@@ -1,0 +1,13 @@
+import { SqlStore, type SqlStoreOptions } from '../../sql-store.ts';
+import { type PostgresOptions, PostgresSql } from './postgres-sql.ts';
+
+/**
+ * `Store` in one PostgreSQL database, which is brought up to date.
+ * @throws {StoreError} `store.unavailable`, `store.schema_newer`, `store.busy`, `store.disk_full`
+ */
+export async function openPostgresStore(
+  url: string,
+  options: SqlStoreOptions & PostgresOptions = {},
+): Promise<SqlStore> {
+  return new SqlStore(await PostgresSql.open(url, options), options);
+}

@@ -1,0 +1,45 @@
+import { StoreError, type StoreErrorCode } from '../../errors.ts';
+
+type Known = { code: StoreErrorCode; what: string };
+
+const BUSY: Known = { code: 'store.busy', what: 'others have kept it for longer than a call waits' };
+const LOST: Known = { code: 'store.unavailable', what: 'the connection was lost or cannot be made' };
+const REFUSED: Known = { code: 'store.constraint_violated', what: 'the schema refused the write' };
+
+// https://www.postgresql.org/docs/current/errcodes-appendix.html
+const CODES: Readonly<Record<string, Known>> = {
+  '22021': REFUSED, // a character that text cannot hold: U+0000
+  '25006': { code: 'store.unavailable', what: 'it is read-only' },
+  '53100': { code: 'store.disk_full', what: 'the disk is full; free some space and try again' },
+  '53300': { code: 'store.unavailable', what: 'it has too many connections' },
+  '55P03': BUSY,
+  XX001: { code: 'store.corrupt', what: 'it is damaged; restore it from a backup' },
+  XX002: { code: 'store.corrupt', what: 'it is damaged; restore it from a backup' },
+};
+
+/** By the first two characters. `08`: connection, `23`: integrity, `28`: who may connect, `57`: the server goes, `58`: its system. */
+const CLASSES: Readonly<Record<string, Known>> = {
+  '08': LOST,
+  '23': REFUSED,
+  '28': { code: 'store.unavailable', what: 'it refuses this user' },
+  '3D': { code: 'store.unavailable', what: 'it does not exist' },
+  '57': LOST,
+  '58': { code: 'store.unavailable', what: 'reading or writing it failed' },
+};
+
+/** What `error` means for a caller; errors that are neither PostgreSQL's nor of the way there (bugs, our own) come back as they are. */
+export function postgresFault(error: unknown, database: string): unknown {
+  if (!(error instanceof Error) || error instanceof StoreError) return error;
+  const known = knownFault(error);
+  return known === null
+    ? error
+    : new StoreError(known.code, `database ${database}: ${known.what} (${error.message})`, { cause: error });
+}
+
+function knownFault(error: Error): Known | null {
+  if (error.message.startsWith('timeout exceeded when trying to connect')) return BUSY;
+  if (/^(Connection terminated|Client has encountered a connection error)/.test(error.message)) return LOST;
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  if ('syscall' in error) return LOST;
+  return CODES[code] ?? (/^[0-9A-Z]{5}$/.test(code) ? (CLASSES[code.slice(0, 2)] ?? null) : null);
+}

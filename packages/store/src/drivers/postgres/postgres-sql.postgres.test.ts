@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { MIGRATIONS } from '../../migrations/index.ts';
+import type { Queries } from '../../sql.ts';
+import { addJob, addModel, claim } from '../../suite/harness.ts';
+import { openPostgresStore } from './open-postgres-store.ts';
+import { PostgresCluster } from './postgres-cluster.fixture.ts';
+import { postgresFault } from './postgres-fault.ts';
+import { PostgresSql } from './postgres-sql.ts';
+
+let cluster: PostgresCluster;
+beforeAll(async () => {
+  const programs = process.env['TRAINYARD_POSTGRES'];
+  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  cluster = await PostgresCluster.start(programs);
+});
+afterAll(() => cluster.stop());
+
+const addEntity = (queries: Queries, name: string) =>
+  queries.query('insert into entities values (?, ?, 1)', [name, name]);
+const numEntities = async (queries: Queries) =>
+  (await queries.query<{ n: number }>('select count(*) as n from entities', [])).rows[0]?.n;
+
+describe('a PostgreSQL database', () => {
+  let url: string;
+  beforeEach(async () => {
+    url = await cluster.createDatabase();
+  });
+
+  it('is brought up to date once, however many processes open it at the same time', async () => {
+    const handles = await Promise.all(Array.from({ length: 4 }, () => PostgresSql.open(url, { maxConnections: 1 })));
+    const versions = await handles[0]!.query('select version from schema_version', []);
+    expect(versions.rows).toEqual([{ version: MIGRATIONS.length }]);
+    for (const sql of handles) await sql.close();
+  });
+
+  it('a database of an earlier schema keeps what it holds; one of a newer schema is refused', async () => {
+    const first = await PostgresSql.open(url, { migrations: MIGRATIONS.slice(0, 1) });
+    await addEntity(first, 'local');
+    await first.close();
+    const store = await openPostgresStore(url);
+    expect(await store.ensureEntity('local')).toMatchObject({ id: 'local' });
+    await store.close();
+    const newer = { version: MIGRATIONS.length + 1, name: 'newer', sql: () => 'create table extra (id bigint);' };
+    await (await PostgresSql.open(url, { migrations: [...MIGRATIONS, newer] })).close();
+    await expect(PostgresSql.open(url)).rejects.toMatchObject({ code: 'store.schema_newer' });
+  });
+
+  it('writers take turns, over handles and within one; readers wait for nobody', async () => {
+    const [one, two] = [await PostgresSql.open(url), await PostgresSql.open(url)];
+    const order: string[] = [];
+    const [written, seen] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const write = (sql: PostgresSql, name: string) =>
+      sql.transaction(async (queries) => {
+        order.push(`${name}1`);
+        await addEntity(queries, name);
+        written.resolve();
+        await seen.promise;
+        order.push(`${name}2`);
+      });
+    const first = write(one, 'a');
+    await written.promise;
+    expect(await numEntities(two)).toBe(0);
+    seen.resolve();
+    await Promise.all([first, write(two, 'b'), write(one, 'c'), write(two, 'd')]);
+    for (let at = 0; at < order.length; at += 2) expect(order[at]?.[0]).toBe(order[at + 1]?.[0]);
+    expect([order.length, await numEntities(two)]).toEqual([8, 4]);
+    for (const sql of [one, two]) await sql.close();
+  });
+
+  it('a transaction that fails leaves nothing, and one that waits for too long is busy', async () => {
+    const [one, two] = [await PostgresSql.open(url), await PostgresSql.open(url, { busyTimeoutMs: 100 })];
+    const failing = one.transaction(async (queries) => {
+      await addEntity(queries, 'a');
+      throw new Error('not so');
+    });
+    await expect(failing).rejects.toThrow('not so');
+    const [begun, free] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const holding = one.transaction(async () => {
+      begun.resolve();
+      await free.promise;
+    });
+    await begun.promise;
+    await expect(two.transaction((queries) => addEntity(queries, 'b'))).rejects.toMatchObject({ code: 'store.busy' });
+    expect(two.trouble).toBeNull();
+    free.resolve();
+    await holding;
+    await two.transaction((queries) => addEntity(queries, 'b'), { isDurable: false });
+    expect(await numEntities(one)).toBe(1);
+    for (const sql of [one, two]) await sql.close();
+    await expect(numEntities(one)).rejects.toMatchObject({ code: 'store.closed' });
+    await expect(one.transaction(numEntities)).rejects.toMatchObject({ code: 'store.closed' });
+  });
+
+  it('connections that are lost fail what is under way, and the next call has new ones', async () => {
+    const sql = await PostgresSql.open(url);
+    const cut = sql.transaction(async (queries) => {
+      await addEntity(queries, 'a');
+      await cluster.disconnectAll();
+      await addEntity(queries, 'b');
+    });
+    await expect(cut).rejects.toMatchObject({ code: 'store.unavailable' });
+    expect(await numEntities(sql)).toBe(0);
+    await sql.transaction((queries) => addEntity(queries, 'a'));
+    await sql.close();
+  });
+
+  it('what is not there, or does not take a value, is told as the store tells it, without the password', async () => {
+    const nowhere = PostgresSql.open('postgresql://somebody:secret@localhost/x?host=/nowhere');
+    await expect(nowhere).rejects.toMatchObject({
+      code: 'store.unavailable',
+      message: expect.not.stringContaining('secret'),
+    });
+    const store = await openPostgresStore(url);
+    await expect(store.ensureEntity('a\0b')).rejects.toMatchObject({ code: 'store.constraint_violated' });
+    const lora = { rank: 1, alpha: 1, targets: [], initSeed: 0 };
+    const unknown = { entityId: 'nobody', project: 'p', name: 'n', baseModel: 'b', lora };
+    await expect(store.createModel(unknown)).rejects.toMatchObject({ code: 'store.constraint_violated' });
+    await store.close();
+  });
+
+  it('the schema itself refuses a second terminal event, and anything after the first', async () => {
+    const store = await openPostgresStore(url);
+    const { id } = await addJob(store, (await addModel(store)).id);
+    await store.finishJobFailed(id, (await claim(store)).fencingToken, 'x');
+    await store.close();
+    const sql = await PostgresSql.open(url);
+    const insert = sql.query(
+      `insert into job_events (id, job_id, seq, type, data, created_at) values ('e', ?, 9, 'gradient_step', '{}', 0)`,
+      [id],
+    );
+    await expect(insert).rejects.toMatchObject({
+      code: 'store.constraint_violated',
+      message: expect.stringContaining('terminal event already'),
+    });
+    await sql.close();
+  });
+});
+
+it.each([
+  ['53100', 'store.disk_full'],
+  ['XX001', 'store.corrupt'],
+  ['57P01', 'store.unavailable'],
+  ['55P03', 'store.busy'],
+  ['23505', 'store.constraint_violated'],
+])('SQLSTATE %s is %s', (code, expected) => {
+  expect(postgresFault(Object.assign(new Error('x'), { code }), 'd')).toMatchObject({ code: expected });
+});
+
+it('what PostgreSQL did not say stays as it is', () => {
+  for (const error of [new Error('a bug'), Object.assign(new Error('x'), { code: '42601' }), 'text'])
+    expect(postgresFault(error, 'd')).toBe(error);
+});

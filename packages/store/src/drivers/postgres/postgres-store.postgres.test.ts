@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict';
+import { afterAll, beforeAll } from 'vitest';
+import type { SqlStore } from '../../sql-store.ts';
+import { storeSuite } from '../../suite/store.suite.ts';
+import { openPostgresStore } from './open-postgres-store.ts';
+import { PostgresCluster } from './postgres-cluster.fixture.ts';
+
+let cluster: PostgresCluster;
+beforeAll(async () => {
+  const programs = process.env['TRAINYARD_POSTGRES'];
+  assert(programs !== undefined, 'the project `postgres` says where the server is');
+  cluster = await PostgresCluster.start(programs);
+});
+afterAll(() => cluster.stop());
+
+storeSuite('PostgreSQL', async () => {
+  const url = await cluster.createDatabase();
+  const handles: SqlStore[] = [];
+  return {
+    async open(options = {}) {
+      const store = await openPostgresStore(url, { ...options, maxConnections: 4 });
+      handles.push(store);
+      return store;
+    },
+    async destroy() {
+      for (const store of handles) await store.close();
+    },
+  };
+});

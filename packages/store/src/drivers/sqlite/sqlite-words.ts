@@ -1,0 +1,18 @@
+import type { SchemaWords } from '../../migrations/schema-words.ts';
+
+export const SQLITE_WORDS: SchemaWords = {
+  position: 'integer primary key autoincrement',
+  rowId: 'integer primary key',
+  integer: 'integer',
+  blob: 'blob',
+  tableEnd: ' strict',
+  // As the first releases wrote it, whose indexes SQLite knows by their words.
+  ifNull: 'ifnull',
+  isNull: (column) => `${column} is null`,
+  refuseInsert: ({ trigger, table, when, message }) => `create trigger ${trigger} before insert on ${table}
+when ${when}
+begin
+  select raise(abort, '${message}');
+end;
+`,
+};

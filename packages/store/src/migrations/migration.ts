@@ -1,0 +1,10 @@
+import type { SchemaWords } from './schema-words.ts';
+
+/** One step of the schema. A published migration is never edited: the next change is a new file with the next number. */
+export interface Migration {
+  /** 1-based, without gaps; kept in the database. */
+  readonly version: number;
+  readonly name: string;
+  /** Statements, each ended by a semicolon. */
+  readonly sql: (words: SchemaWords) => string;
+}

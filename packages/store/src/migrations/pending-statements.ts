@@ -1,0 +1,29 @@
+import { StoreError } from '../errors.ts';
+import { MIGRATIONS } from './index.ts';
+import type { Migration } from './migration.ts';
+import type { SchemaWords } from './schema-words.ts';
+
+/**
+ * What brings a database from the schema it has to the newest one.
+ *
+ * @param database as the message of an error calls it
+ * @param current version it has, 0 for an empty one
+ * @returns null when there is nothing to do
+ * @throws {StoreError} `store.schema_newer`
+ */
+export function pendingStatements(
+  database: string,
+  current: number,
+  words: SchemaWords,
+  migrations: readonly Migration[] = MIGRATIONS,
+): { statements: string[]; newest: number } | null {
+  const newest = migrations.at(-1)?.version ?? 0;
+  if (current === newest) return null;
+  if (current > newest) {
+    throw new StoreError(
+      'store.schema_newer',
+      `database ${database} has schema version ${current}, this release knows up to ${newest}: run the newer release, or restore a backup`,
+    );
+  }
+  return { statements: migrations.filter(({ version }) => version > current).map(({ sql }) => sql(words)), newest };
+}

@@ -1,0 +1,18 @@
+/** What a schema is called in one database and otherwise in another. Everything else of it is said in words that all of them know. */
+export interface SchemaWords {
+  /** A key that the database counts up and never uses twice. */
+  readonly position: string;
+  /** A key that the database chooses. */
+  readonly rowId: string;
+  /** 64 bits. */
+  readonly integer: string;
+  readonly blob: string;
+  /** What follows the columns of a table. */
+  readonly tableEnd: string;
+  /** Function of two values: the first that is not null. */
+  readonly ifNull: string;
+  /** An index on whether that column is null. */
+  isNull(column: string): string;
+  /** A statement: no row is inserted while the condition holds, in which `new` is that row. */
+  refuseInsert(what: { trigger: string; table: string; when: string; message: string }): string;
+}

@@ -1,0 +1,36 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { installPackage } from './apt.mjs';
+
+/** Names another folder with `initdb` and `postgres`, version 15 or later. */
+const POSTGRES_VARIABLE = 'TRAINYARD_POSTGRES';
+
+/** Where Debian puts one folder a version. */
+const DEBIAN = '/usr/lib/postgresql';
+
+/**
+ * The database server that the store is tested on.
+ * @param {Record<string, string | undefined>} env
+ * @returns {string | null} the folder of its programs, null when there is none
+ */
+export function findPostgres(env) {
+  const named = env[POSTGRES_VARIABLE];
+  const versions = existsSync(DEBIAN)
+    ? readdirSync(DEBIAN).toSorted((first, second) => Number(second) - Number(first))
+    : [];
+  const folders = named ? [named] : versions.map((version) => join(DEBIAN, version, 'bin'));
+  return folders.find((folder) => existsSync(join(folder, 'postgres'))) ?? null;
+}
+
+/**
+ * Installs Debian's PostgreSQL where that can be done without asking anybody. The tests start a server of their own and end it.
+ * @param {(line: string) => void} log
+ * @throws {Error} that says what is missing; the caller goes on without these tests
+ */
+export async function installPostgres(log) {
+  const how = `install PostgreSQL by hand, or set ${POSTGRES_VARIABLE} to the folder of its programs`;
+  log('installing PostgreSQL for the tests of the store (apt-get install postgresql, about 60 MB on disk)');
+  await installPackage({ name: 'PostgreSQL', packageName: 'postgresql', how });
+  if (findPostgres(process.env) === null) throw new Error(`apt-get brought no PostgreSQL: ${how}`);
+}
