@@ -1,10 +1,10 @@
-export type { Blobs, BlobSource } from './blobs/blobs.ts';
-export type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord, RecordedSampling } from './choice-record.ts';
-export { StoreError, type StoreErrorCode } from './errors.ts';
+export type { Blobs, BlobSource } from './contract/blobs.ts';
+export type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord, RecordedSampling } from './contract/choice-record.ts';
+export { StoreError, type StoreErrorCode } from './contract/errors.ts';
 export { FolderBlobs } from './blobs/folder-blobs.ts';
-export { isDamagedSecret } from './key-secret.ts';
+export { isDamagedSecret } from './tables/key-secret.ts';
 export { removeOrphans } from './blobs/orphans.ts';
-export type { OrderedPageQuery, Page, PageQuery } from './page.ts';
+export type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';
 export type {
   Adapter,
   ApiKey,
@@ -34,8 +34,8 @@ export type {
   Usage,
   UsageKind,
   UsageTotal,
-} from './records.ts';
-export { openSqliteStore } from './drivers/sqlite/open-sqlite-store.ts';
+} from './contract/records.ts';
+export { openSqliteStore } from './open-sqlite-store.ts';
 export { SqlStore, type SqlStoreOptions } from './sql-store.ts';
 export type {
   AddArtifactResult,
@@ -64,4 +64,4 @@ export type {
   NewModelInit,
   RemovedAdapters,
   Store,
-} from './store.ts';
+} from './contract/store.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord } from './choice-record.ts';
-import type { OrderedPageQuery, Page, PageQuery } from './page.ts';
+import type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord } from './contract/choice-record.ts';
+import type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';
 import type {
   Adapter,
   ApiKey,
@@ -19,7 +19,7 @@ import type {
   TrajectoryLog,
   Usage,
   UsageTotal,
-} from './records.ts';
+} from './contract/records.ts';
 import type {
   AddArtifactResult,
   ArtifactName,
@@ -47,7 +47,7 @@ import type {
   NewModel,
   RemovedAdapters,
   Store,
-} from './store.ts';
+} from './contract/store.ts';
 import {
   commitAdapter,
   createExport,
@@ -56,7 +56,7 @@ import {
   removeAdapters,
 } from './lifecycles/exchange-lifecycle.ts';
 import { ChoiceRecordBuffer } from './buffers/choice-record-buffer.ts';
-import type { Sql, TransactionOptions } from './sql.ts';
+import type { Sql, TransactionOptions } from './contract/sql.ts';
 import {
   cancelJob,
   claimNextJob,

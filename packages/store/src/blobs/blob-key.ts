@@ -1,4 +1,4 @@
-import { StoreError } from '../errors.ts';
+import { StoreError } from '../contract/errors.ts';
 
 const MAX_LENGTH = 200;
 

@@ -1,4 +1,4 @@
-import { StoreError } from '../errors.ts';
+import { StoreError } from '../contract/errors.ts';
 
 /** What a file system error means for a caller; errors without a system code (bugs, aborts, our own) come back as they are. */
 export function fileFault(error: unknown, what: string): unknown {

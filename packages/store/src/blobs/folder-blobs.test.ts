@@ -4,8 +4,8 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { zstdDecompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { blobsSuite } from '../suite/blobs.suite.ts';
-import { StoreError } from '../errors.ts';
+import { blobsSuite } from '../testing/blobs.suite.ts';
+import { StoreError } from '../contract/errors.ts';
 import { fileFault } from './file-fault.ts';
 import { FolderBlobs } from './folder-blobs.ts';
 

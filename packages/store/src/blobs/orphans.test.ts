@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { FolderBlobs } from './folder-blobs.ts';
 import { removeOrphans } from './orphans.ts';
-import { openSqliteStore } from '../drivers/sqlite/open-sqlite-store.ts';
+import { openSqliteStore } from '../open-sqlite-store.ts';
 import type { SqlStore } from '../sql-store.ts';
-import { addJob, addModel, claim, train } from '../suite/harness.ts';
+import { addJob, addModel, claim, train } from '../testing/harness.ts';
 
 let directory: string;
 let store: SqlStore;

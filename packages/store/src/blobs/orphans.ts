@@ -1,5 +1,5 @@
-import type { Blobs } from './blobs.ts';
-import type { Store } from '../store.ts';
+import type { Blobs } from '../contract/blobs.ts';
+import type { Store } from '../contract/store.ts';
 
 /**
  * Removes blobs and directories that no row names: what a crash left between a commit in one place and its counterpart in the other.

@@ -1,6 +1,6 @@
 import { pipeline, Readable } from 'node:stream';
 import { constants, createZstdCompress, createZstdDecompress } from 'node:zlib';
-import { StoreError } from '../errors.ts';
+import { StoreError } from '../contract/errors.ts';
 import { fileFault } from './file-fault.ts';
 
 /** zstd with a checksum. Failures of the source reach the reader of the result; a reader that stops early stops the source. */

@@ -5,8 +5,8 @@ import {
   type ChoiceRecordLimits,
   DEFAULT_CHOICE_RECORD_LIMITS,
   type NewChoiceRecord,
-} from '../choice-record.ts';
-import type { Sql } from '../sql.ts';
+} from '../contract/choice-record.ts';
+import type { Sql } from '../contract/sql.ts';
 import { choiceSizeOf } from '../tables/choice-record-table.ts';
 import { openTables, type Tables } from '../tables/tables.ts';
 

@@ -1,5 +1,5 @@
-import type { Usage } from '../records.ts';
-import type { Sql } from '../sql.ts';
+import type { Usage } from '../contract/records.ts';
+import type { Sql } from '../contract/sql.ts';
 import { openTables } from '../tables/tables.ts';
 import type { SummedUsage } from '../tables/usage-table.ts';
 

@@ -1,6 +1,6 @@
 // What goes out and comes in, where it touches several tables. Each runs inside one transaction.
-import type { Adapter, ModelExport } from '../records.ts';
-import type { ExportOutcome, FinishedExport, NewExport, RemovedAdapters } from '../store.ts';
+import type { Adapter, ModelExport } from '../contract/records.ts';
+import type { ExportOutcome, FinishedExport, NewExport, RemovedAdapters } from '../contract/store.ts';
 import type { Tables } from '../tables/tables.ts';
 
 export async function createExport(tables: Tables, input: NewExport, now: number): Promise<ModelExport | null> {

@@ -1,7 +1,7 @@
 // The moves of a job that touch several tables: queued → running → succeeded | failed | cancelled. Each runs inside one transaction.
 import assert from 'node:assert/strict';
-import type { Checkpoint, ClaimedJob, Job } from '../records.ts';
-import type { CancelJobResult, FinishedJob, JobControlResult, JobOutcome } from '../store.ts';
+import type { Checkpoint, ClaimedJob, Job } from '../contract/records.ts';
+import type { CancelJobResult, FinishedJob, JobControlResult, JobOutcome } from '../contract/store.ts';
 import type { Tables } from '../tables/tables.ts';
 
 export async function claimNextJob(

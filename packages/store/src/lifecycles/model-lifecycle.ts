@@ -1,5 +1,5 @@
 // How a model comes and goes, with everything that hangs on it. Each runs inside one transaction.
-import type { CreateModelResult, DeleteModelResult, NewModel, NewModelInit } from '../store.ts';
+import type { CreateModelResult, DeleteModelResult, NewModel, NewModelInit } from '../contract/store.ts';
 import { heldDirectories } from './exchange-lifecycle.ts';
 import { cancelLiveJobs } from './job-lifecycle.ts';
 import type { Tables } from '../tables/tables.ts';

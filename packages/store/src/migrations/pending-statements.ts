@@ -1,4 +1,4 @@
-import { StoreError } from '../errors.ts';
+import { StoreError } from '../contract/errors.ts';
 import { MIGRATIONS } from './index.ts';
 import type { Migration } from './migration.ts';
 import type { SchemaWords } from './schema-words.ts';

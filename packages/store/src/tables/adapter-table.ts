@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { OrderedPageQuery, Page } from '../page.ts';
-import type { Adapter, LoraShape } from '../records.ts';
-import type { NewAdapter } from '../store.ts';
-import type { Statements } from '../sql.ts';
+import type { OrderedPageQuery, Page } from '../contract/page.ts';
+import type { Adapter, LoraShape } from '../contract/records.ts';
+import type { NewAdapter } from '../contract/store.ts';
+import type { Statements } from '../contract/sql.ts';
 import { listPage } from './list.ts';
 
 type AdapterRow = {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { OrderedPageQuery, Page } from '../page.ts';
-import type { Checkpoint, Metrics } from '../records.ts';
-import type { Statements } from '../sql.ts';
+import type { OrderedPageQuery, Page } from '../contract/page.ts';
+import type { Checkpoint, Metrics } from '../contract/records.ts';
+import type { Statements } from '../contract/sql.ts';
 import { metricsText, parseMetrics } from './json-column.ts';
 import { listPage } from './list.ts';
 

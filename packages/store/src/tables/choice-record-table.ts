@@ -3,8 +3,8 @@ import {
   type NewChoiceRecord,
   parseChoiceRecordId,
   type RecordedSampling,
-} from '../choice-record.ts';
-import type { Statements } from '../sql.ts';
+} from '../contract/choice-record.ts';
+import type { Statements } from '../contract/sql.ts';
 
 /** What an answer takes besides its arrays: ids, digest, index entries, and what is left over in pages. */
 const ROW_BYTES = 900;

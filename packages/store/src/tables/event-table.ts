@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { Page, PageQuery } from '../page.ts';
-import type { JobEvent } from '../records.ts';
-import type { Statements } from '../sql.ts';
+import type { Page, PageQuery } from '../contract/page.ts';
+import type { JobEvent } from '../contract/records.ts';
+import type { Statements } from '../contract/sql.ts';
 import { parseObject } from './json-column.ts';
 import { listPage } from './list.ts';
 

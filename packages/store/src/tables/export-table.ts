@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { OrderedPageQuery, Page } from '../page.ts';
-import type { Checkpoint, ExportedFile, ExportStatus, ModelExport } from '../records.ts';
-import type { ExportOutcome, NewExport } from '../store.ts';
-import type { Statements } from '../sql.ts';
+import type { OrderedPageQuery, Page } from '../contract/page.ts';
+import type { Checkpoint, ExportedFile, ExportStatus, ModelExport } from '../contract/records.ts';
+import type { ExportOutcome, NewExport } from '../contract/store.ts';
+import type { Statements } from '../contract/sql.ts';
 import { parseObject } from './json-column.ts';
 import { listPage } from './list.ts';
 

@@ -1,5 +1,5 @@
-import type { IdempotentAnswer, IdempotentState } from '../store.ts';
-import type { Statements } from '../sql.ts';
+import type { IdempotentAnswer, IdempotentState } from '../contract/store.ts';
+import type { Statements } from '../contract/sql.ts';
 
 const LIFETIME_MS = 24 * 3600 * 1000;
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { StoreError } from '../errors.ts';
-import type { OrderedPageQuery, Page } from '../page.ts';
-import type { ClaimedJob, Job, JobKind, JobStart, JobStatus } from '../records.ts';
-import type { NewJob } from '../store.ts';
-import type { Statements } from '../sql.ts';
+import { StoreError } from '../contract/errors.ts';
+import type { OrderedPageQuery, Page } from '../contract/page.ts';
+import type { ClaimedJob, Job, JobKind, JobStart, JobStatus } from '../contract/records.ts';
+import type { NewJob } from '../contract/store.ts';
+import type { Statements } from '../contract/sql.ts';
 import { parseObject } from './json-column.ts';
 import { listPage } from './list.ts';
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Metrics } from '../records.ts';
+import type { Metrics } from '../contract/records.ts';
 
 /** Reads a JSON object that this package wrote. */
 export function parseObject(text: string): Record<string, unknown> {

@@ -1,8 +1,8 @@
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
-import { hintOf, makeKeySecret } from '../key-secret.ts';
-import type { ApiKey, Caller, Entity, Scope } from '../records.ts';
-import type { NewKey } from '../store.ts';
-import type { Statements } from '../sql.ts';
+import { hintOf, makeKeySecret } from './key-secret.ts';
+import type { ApiKey, Caller, Entity, Scope } from '../contract/records.ts';
+import type { NewKey } from '../contract/store.ts';
+import type { Statements } from '../contract/sql.ts';
 
 type KeyRow = {
   id: string;

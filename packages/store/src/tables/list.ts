@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { StoreError } from '../errors.ts';
-import type { OrderedPageQuery, Page } from '../page.ts';
-import type { SqlRow, SqlParameter, Statements } from '../sql.ts';
+import { StoreError } from '../contract/errors.ts';
+import type { OrderedPageQuery, Page } from '../contract/page.ts';
+import type { SqlRow, SqlParameter, Statements } from '../contract/sql.ts';
 
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 1000;

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { OrderedPageQuery, Page } from '../page.ts';
-import type { Checkpoint, Metrics, TrajectoryLog } from '../records.ts';
-import type { NewLog } from '../store.ts';
-import type { Statements } from '../sql.ts';
+import type { OrderedPageQuery, Page } from '../contract/page.ts';
+import type { Checkpoint, Metrics, TrajectoryLog } from '../contract/records.ts';
+import type { NewLog } from '../contract/store.ts';
+import type { Statements } from '../contract/sql.ts';
 import { metricsText, parseMetrics } from './json-column.ts';
 import { listPage } from './list.ts';
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { OrderedPageQuery, Page } from '../page.ts';
-import type { Model, ModelInit } from '../records.ts';
-import type { FindModelResult, NewModel } from '../store.ts';
-import type { Statements } from '../sql.ts';
+import type { OrderedPageQuery, Page } from '../contract/page.ts';
+import type { Model, ModelInit } from '../contract/records.ts';
+import type { FindModelResult, NewModel } from '../contract/store.ts';
+import type { Statements } from '../contract/sql.ts';
 import { listPage } from './list.ts';
 
 type ModelRow = {

@@ -2,7 +2,7 @@ import { ArtifactTable } from './artifact-table.ts';
 import { AdapterTable } from './adapter-table.ts';
 import { ChoiceRecordTable } from './choice-record-table.ts';
 import { CheckpointTable } from './checkpoint-table.ts';
-import { type Queries, Statements } from '../sql.ts';
+import { type Queries, Statements } from '../contract/sql.ts';
 import { EventTable } from './event-table.ts';
 import { ExportTable } from './export-table.ts';
 import { IdempotencyTable } from './idempotency-table.ts';

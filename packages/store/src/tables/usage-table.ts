@@ -1,5 +1,5 @@
-import type { Usage, UsageKind, UsageTotal } from '../records.ts';
-import type { Statements } from '../sql.ts';
+import type { Usage, UsageKind, UsageTotal } from '../contract/records.ts';
+import type { Statements } from '../contract/sql.ts';
 
 const HOUR_MS = 3_600_000;
 

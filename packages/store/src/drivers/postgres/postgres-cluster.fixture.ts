@@ -10,6 +10,8 @@ import pg from 'pg';
 
 const USER = 'trainyard';
 
+const SERVER_SETTINGS = { shared_buffers: '32MB', max_connections: '60', fsync: 'off' };
+
 export class PostgresCluster {
   readonly #directory: string;
   readonly #server: ChildProcess;
@@ -27,10 +29,7 @@ export class PostgresCluster {
     execFileSync(join(programs, 'initdb'), ['-D', data, '-U', USER, ...settings], { ...own, stdio: 'pipe' });
     const server = spawn(
       join(programs, 'postgres'),
-      [
-        ...['-D', data, '-c', 'listen_addresses=', '-c', `unix_socket_directories=${directory}`],
-        ...['-c', 'shared_buffers=32MB', '-c', 'max_connections=60', '-c', 'fsync=off'],
-      ],
+      ['-D', data, ...settingsOf({ listen_addresses: '', unix_socket_directories: directory, ...SERVER_SETTINGS })],
       { ...own, stdio: ['ignore', 'ignore', 'pipe'] },
     );
     const cluster = new PostgresCluster(directory, server);
@@ -96,6 +95,10 @@ export class PostgresCluster {
       await client.end();
     }
   }
+}
+
+function settingsOf(settings: Record<string, string>): string[] {
+  return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 }
 
 /** The server refuses to run as root: then it is the account that Debian's package made. */

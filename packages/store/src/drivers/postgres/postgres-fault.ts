@@ -1,4 +1,4 @@
-import { StoreError, type StoreErrorCode } from '../../errors.ts';
+import { StoreError, type StoreErrorCode } from '../../contract/errors.ts';
 
 type Known = { code: StoreErrorCode; what: string };
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { MIGRATIONS } from '../../migrations/index.ts';
-import type { Queries } from '../../sql.ts';
-import { addJob, addModel, claim } from '../../suite/harness.ts';
-import { openPostgresStore } from './open-postgres-store.ts';
+import type { Queries } from '../../contract/sql.ts';
+import { addJob, addModel, claim } from '../../testing/harness.ts';
+import { openPostgresStore } from '../../open-postgres-store.ts';
 import { PostgresCluster } from './postgres-cluster.fixture.ts';
 import { postgresFault } from './postgres-fault.ts';
 import { PostgresSql } from './postgres-sql.ts';

@@ -1,8 +1,8 @@
 import pg from 'pg';
-import { StoreError } from '../../errors.ts';
+import { StoreError } from '../../contract/errors.ts';
 import type { Migration } from '../../migrations/migration.ts';
 import { pendingStatements } from '../../migrations/pending-statements.ts';
-import type { Queries, Sql, SqlParameter, SqlResult, SqlRow, TransactionOptions } from '../../sql.ts';
+import type { Queries, Sql, SqlParameter, SqlResult, SqlRow, TransactionOptions } from '../../contract/sql.ts';
 import { postgresFault } from './postgres-fault.ts';
 import { POSTGRES_WORDS } from './postgres-words.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll } from 'vitest';
 import type { SqlStore } from '../../sql-store.ts';
-import { storeSuite } from '../../suite/store.suite.ts';
-import { openPostgresStore } from './open-postgres-store.ts';
+import { storeSuite } from '../../testing/store.suite.ts';
+import { openPostgresStore } from '../../open-postgres-store.ts';
 import { PostgresCluster } from './postgres-cluster.fixture.ts';
 
 let cluster: PostgresCluster;

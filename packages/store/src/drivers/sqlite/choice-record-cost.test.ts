@@ -2,8 +2,8 @@ import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { addModel } from '../../suite/harness.ts';
-import { openSqliteStore } from './open-sqlite-store.ts';
+import { addModel } from '../../testing/harness.ts';
+import { openSqliteStore } from '../../open-sqlite-store.ts';
 
 const NUM_ANSWERS = 2000;
 const PROMPT_TOKENS = 200;

@@ -7,10 +7,10 @@ import type { Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { addJob, addModel } from '../../suite/harness.ts';
-import type { Job } from '../../records.ts';
+import { addJob, addModel } from '../../testing/harness.ts';
+import type { Job } from '../../contract/records.ts';
 import { SqliteSql } from './sqlite-sql.ts';
-import { openSqliteStore } from './open-sqlite-store.ts';
+import { openSqliteStore } from '../../open-sqlite-store.ts';
 import type { SqlStore } from '../../sql-store.ts';
 
 const CHURN = fileURLToPath(new URL('./job-churn.fixture.ts', import.meta.url));

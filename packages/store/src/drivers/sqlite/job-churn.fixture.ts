@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openSqliteStore } from './open-sqlite-store.ts';
+import { openSqliteStore } from '../../open-sqlite-store.ts';
 
 const [path = '', workerId = '', mode = ''] = process.argv.slice(2);
 const store = await openSqliteStore(path);

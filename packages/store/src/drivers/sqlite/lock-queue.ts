@@ -1,4 +1,4 @@
-import { StoreError } from '../../errors.ts';
+import { StoreError } from '../../contract/errors.ts';
 
 /** How long the next look for a free lock is away: short at first, since most other writers are done in milliseconds. */
 const FIRST_PAUSE_MS = 2;

@@ -1,4 +1,4 @@
-import { StoreError, type StoreErrorCode } from '../../errors.ts';
+import { StoreError, type StoreErrorCode } from '../../contract/errors.ts';
 
 // Primary result codes, https://www.sqlite.org/rescode.html
 const CODES: Readonly<Record<number, { code: StoreErrorCode; what: string }>> = {

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { addJob, addModel, claim } from '../../suite/harness.ts';
-import type { Queries, SqlParameter } from '../../sql.ts';
+import { addJob, addModel, claim } from '../../testing/harness.ts';
+import type { Queries, SqlParameter } from '../../contract/sql.ts';
 import { SqliteSql } from './sqlite-sql.ts';
 import { SQLITE_WORDS } from './sqlite-words.ts';
 import { MIGRATIONS } from '../../migrations/index.ts';
-import { openSqliteStore } from './open-sqlite-store.ts';
+import { openSqliteStore } from '../../open-sqlite-store.ts';
 
 /** Version of the newest schema. */
 const NEWEST = Math.max(...MIGRATIONS.map((migration) => migration.version));

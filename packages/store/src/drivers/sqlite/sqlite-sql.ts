@@ -1,11 +1,11 @@
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import { StoreError } from '../../errors.ts';
+import { StoreError } from '../../contract/errors.ts';
 import { LockQueue } from './lock-queue.ts';
 import type { Migration } from '../../migrations/migration.ts';
 import { pendingStatements } from '../../migrations/pending-statements.ts';
-import type { Queries, Sql, SqlResult, SqlRow, SqlParameter, TransactionOptions } from '../../sql.ts';
+import type { Queries, Sql, SqlResult, SqlRow, SqlParameter, TransactionOptions } from '../../contract/sql.ts';
 import { sqliteFault } from './sqlite-fault.ts';
 import { SQLITE_WORDS } from './sqlite-words.ts';
 

@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { storeSuite } from '../../suite/store.suite.ts';
-import { openSqliteStore } from './open-sqlite-store.ts';
+import { storeSuite } from '../../testing/store.suite.ts';
+import { openSqliteStore } from '../../open-sqlite-store.ts';
 import type { SqlStore } from '../../sql-store.ts';
 
 storeSuite('SQLite', async () => {

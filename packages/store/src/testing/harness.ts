@@ -1,6 +1,6 @@
-import type { ChoiceRecordLimits } from '../choice-record.ts';
-import type { ClaimedJob, Job, Model, Scope } from '../records.ts';
-import type { Store } from '../store.ts';
+import type { ChoiceRecordLimits } from '../contract/choice-record.ts';
+import type { ClaimedJob, Job, Model, Scope } from '../contract/records.ts';
+import type { Store } from '../contract/store.ts';
 
 /** One empty database to test against; `open` gives another handle on the same data each time. */
 export interface StoreHarness {

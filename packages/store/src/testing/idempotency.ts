@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Store } from '../store.ts';
+import type { Store } from '../contract/store.ts';
 import { addModel, LORA, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
 
 const DAY_MS = 24 * 3600 * 1000;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ModelExport } from '../records.ts';
-import type { Store } from '../store.ts';
+import type { ModelExport } from '../contract/records.ts';
+import type { Store } from '../contract/store.ts';
 import { addModel, LORA, type MakeHarness, ManualClock, type StoreHarness, train } from './harness.ts';
 
 const WEEK_MS = 7 * 24 * 3600 * 1000;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Store } from '../store.ts';
-import { isDamagedSecret } from '../key-secret.ts';
+import type { Store } from '../contract/store.ts';
+import { isDamagedSecret } from '../tables/key-secret.ts';
 import { ALL_SCOPES, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
 
 export function keySuite(makeHarness: MakeHarness): void {

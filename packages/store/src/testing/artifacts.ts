@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { NewArtifact, Store } from '../store.ts';
+import type { NewArtifact, Store } from '../contract/store.ts';
 import { ManualClock, type MakeHarness, type StoreHarness } from './harness.ts';
 
 export function artifactSuite(makeHarness: MakeHarness): void {

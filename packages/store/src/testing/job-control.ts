@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Store } from '../store.ts';
+import type { Store } from '../contract/store.ts';
 import { addJob, addModel, claim, eventTypes, LORA, type MakeHarness, type StoreHarness, train } from './harness.ts';
 
 export function jobControlSuite(makeHarness: MakeHarness): void {

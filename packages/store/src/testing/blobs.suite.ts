@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Blobs } from '../blobs/blobs.ts';
+import type { Blobs } from '../contract/blobs.ts';
 
 export interface BlobsHarness {
   /** Another handle on the same blobs each time. */

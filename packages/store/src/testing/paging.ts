@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Page } from '../page.ts';
-import type { Store } from '../store.ts';
+import type { Page } from '../contract/page.ts';
+import type { Store } from '../contract/store.ts';
 import { addJob, addModel, claim, type MakeHarness, type StoreHarness, train } from './harness.ts';
 
 interface Listing {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { NewChoiceRecord } from '../choice-record.ts';
-import type { Model } from '../records.ts';
-import type { Store } from '../store.ts';
+import type { NewChoiceRecord } from '../contract/choice-record.ts';
+import type { Model } from '../contract/records.ts';
+import type { Store } from '../contract/store.ts';
 import { addModel, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
 
 const HOUR_MS = 3600 * 1000;

@@ -1,5 +1,5 @@
-import { SqlStore, type SqlStoreOptions } from '../../sql-store.ts';
-import { type PostgresOptions, PostgresSql } from './postgres-sql.ts';
+import { SqlStore, type SqlStoreOptions } from './sql-store.ts';
+import { type PostgresOptions, PostgresSql } from './drivers/postgres/postgres-sql.ts';
 
 /**
  * `Store` in one PostgreSQL database, which is brought up to date.

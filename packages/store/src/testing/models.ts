@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Store } from '../store.ts';
+import type { Store } from '../contract/store.ts';
 import {
   addJob,
   addModel,

@@ -1,5 +1,5 @@
-import { SqlStore, type SqlStoreOptions } from '../../sql-store.ts';
-import { type SqliteOptions, SqliteSql } from './sqlite-sql.ts';
+import { SqlStore, type SqlStoreOptions } from './sql-store.ts';
+import { type SqliteOptions, SqliteSql } from './drivers/sqlite/sqlite-sql.ts';
 
 /**
  * `Store` in one SQLite file: opened, or made with its folder, checked and brought up to date.
