@@ -1,8 +1,7 @@
 import {
-  adamWStep,
   DEFAULT_LORA_CONFIG,
-  freshOptimizerState,
-  gradientNorm,
+  EmbeddedLearner,
+  LocalVersions,
   OrtPolicyModel,
   packRows,
   policyLoss,
@@ -51,8 +50,8 @@ export async function openTrainingBench(): Promise<TrainingBench> {
     numThreads: 2,
     onRun: (run) => void runs.push(run),
   });
-  const { tensors } = model.lora;
-  const optimizer = freshOptimizerState(tensors);
+  // What a job goes through, so that the seam is in the figures.
+  const learner = new EmbeddedLearner({ policy: model, versions: new LocalVersions() });
   // A rate of 0: every step computes the same policy, so that its log-probabilities can be compared with those of others.
   const config = { ...resolveTrainingConfig({}), learningRate: 0 };
 
@@ -69,7 +68,8 @@ export async function openTrainingBench(): Promise<TrainingBench> {
       const all: number[] = [];
       for (const sequences of rows) {
         const packed = own(() => packRows(sequences, 16_384, 0)[0]!);
-        const { logprobs, entropies } = await model.forward(packed.row, { keepForBackward: true });
+        const [output] = await learner.forward([packed.row], { keep: 'gradients' });
+        const { logprobs, entropies } = output!;
         const { gradient } = own(() =>
           policyLoss(
             {
@@ -82,11 +82,10 @@ export async function openTrainingBench(): Promise<TrainingBench> {
             config,
           ),
         );
-        await model.backward(Float32Array.from(gradient));
-        own(() => {
-          adamWStep(tensors, optimizer, gradientNorm(tensors), config);
-          for (const tensor of tensors) tensor.gradient.fill(0);
-        });
+        await learner.backward([{ lossGradient: Float32Array.from(gradient), entropyGradient: null }]);
+        const before = performance.now();
+        await learner.step(config);
+        mathematics += performance.now() - before;
         all.push(...logprobs);
       }
       return {
@@ -100,7 +99,7 @@ export async function openTrainingBench(): Promise<TrainingBench> {
       runs = [];
       return taken;
     },
-    close: () => model.close(),
+    close: () => void learner.close(),
   };
 }
 

@@ -15,6 +15,9 @@ import {
   type TrainablePolicy,
   type Trainer,
   type TrainingConfigInput,
+  EmbeddedLearner,
+  LocalVersions,
+  ProgressFiles,
 } from '@trainyard/trainer';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
@@ -96,14 +99,14 @@ async function gradientsOf(
       config: resolveTrainingConfig({ ...camelCased(jobs.cases[name]!), learningRate: 0, ...further }),
       lora: DEFAULT_LORA_CONFIG,
       startFrom: join(directory, 'perturbed'),
-      workDirectory: join(directory, `${name}-work`),
-      outputDirectory: join(directory, name),
+      snapshots: join(directory, `${name}-work`),
+      output: join(directory, name),
       seed: 1,
     },
     {
-      model: recording,
+      learner: new EmbeddedLearner({ policy: recording, versions: new LocalVersions() }),
+      progress: new ProgressFiles(),
       template: trainer.template,
-      gate: { acquire: async () => {}, release: () => {}, isWanted: false },
       signal: new AbortController().signal,
       emit: () => {},
     },

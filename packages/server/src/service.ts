@@ -99,7 +99,7 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
       log,
     });
     const training = new EmbeddedTraining({
-      host: { blobsDirectory: paths.blobs, numThreads, allowsControlTokens },
+      host: { blobsDirectory: paths.blobs, workDirectory: paths.work, numThreads, allowsControlTokens },
       arbiter,
       share: 1 - config.engineShare,
       log,

@@ -1,4 +1,4 @@
-export { TrainerError, type TrainerErrorCode } from './contract/errors.ts';
+export { TrainerError, type Retry, type TrainerErrorCode } from './contract/errors.ts';
 export {
   resolveTrainingConfig,
   scheduleOf,
@@ -8,14 +8,27 @@ export {
 export type { History, Trajectory, TrajectoryGroup } from './rollouts/trajectory.ts';
 export type {
   JobBase,
-  TrainablePolicy,
   TrainerEvent,
   TrainingJob,
   TrainingParts,
   TrainingResult,
   TrainingStartedData,
 } from './job/training-job.ts';
-export { openTrainer, type Trainer } from './open-trainer.ts';
+export { ProgressFiles, type ProgressRecords } from './job/progress-records.ts';
+export { openTrainer, type Trainer } from './learner/open-trainer.ts';
+export { EmbeddedLearner, type EmbeddedLearnerOptions, type TrainablePolicy } from './learner/embedded-learner.ts';
+export { LocalVersions, type VersionFolders } from './learner/version-folders.ts';
+export type {
+  AdapterVersion,
+  CallOptions,
+  LearnerCapabilities,
+  LearnerForwardOptions,
+  LearnerModel,
+  LearnerSession,
+  LoadOptions,
+  RowBackward,
+  RowForward,
+} from './learner/learner-session.ts';
 export { runTrainingJob } from './job/run-training-job.ts';
 export { runSftJob, type SftJob } from './sft/run-sft-job.ts';
 export type { SftExample } from './sft/sft-example.ts';

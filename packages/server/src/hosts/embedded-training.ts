@@ -1,11 +1,11 @@
 import { fileURLToPath } from 'node:url';
 
-import type { TrainerEvent, TrainingResult } from '@trainyard/trainer';
+import type { Retry, TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
 import type { ComputeArbiter } from '../compute-arbiter.ts';
 import { ComputingHost } from './computing-host.ts';
 import type {
-  HostFailure,
+  RunFailure,
   TrainerHostCommand,
   TrainerHostMessage,
   TrainerHostOptions,
@@ -18,12 +18,15 @@ const RESTART_WAIT_MS = 30_000;
 /** Why a run did not end in a result. */
 export class TrainingRunError extends Error {
   override readonly name = 'TrainingRunError';
-  /** a trainer code; `trainer.host_lost` means that the same job can be run again and goes on from its last gradient step */
+  /** of the trainer, or of what it met */
   readonly code: string;
+  /** `'resume'`: the same job can be run again and goes on from its last gradient step; `'wait'`: so it can, once there is room */
+  readonly retry: Retry;
 
-  constructor(failure: HostFailure) {
+  constructor(failure: RunFailure) {
     super(failure.message);
     this.code = failure.code;
+    this.retry = failure.retry;
   }
 }
 
@@ -130,6 +133,6 @@ interface JobRun {
   readonly settled: PromiseWithResolvers<TrainingResult>;
 }
 
-function hostLost(reason: string): HostFailure {
-  return { code: 'trainer.host_lost', message: `the trainer host is gone: ${reason}` };
+function hostLost(reason: string): RunFailure {
+  return { code: 'trainer.host_lost', message: `the trainer host is gone: ${reason}`, retry: 'resume' };
 }

@@ -11,7 +11,8 @@ import type {
   ExportResult,
   ImportedAdapter,
   ImportRequest,
-  LoraConfig,
+  JobBase,
+  Retry,
   SftConfig,
   TrainerEvent,
   TrainingConfig,
@@ -21,6 +22,8 @@ import type {
 export interface TrainerHostOptions {
   /** root of the blobs that hold groups and checkpoints */
   readonly blobsDirectory: string;
+  /** folder of the snapshots of running jobs */
+  readonly workDirectory: string;
   readonly numThreads: number;
   /** the texts of control tokens in messages become those tokens */
   readonly allowsControlTokens: boolean;
@@ -31,27 +34,28 @@ export type TrainingJobKind =
   | { readonly kind: 'rl'; readonly config: TrainingConfig }
   | { readonly kind: 'sft'; readonly config: SftConfig };
 
-/** One training job as the trainer host runs it: keys and paths, no bodies. */
-export type TrainingJobRequest = TrainingJobKind & {
-  readonly jobId: string;
-  readonly modelPath: string;
-  /** blob that holds the trajectory groups or the conversations, as they came over the wire */
-  readonly groupsKey: string;
-  readonly lora: LoraConfig;
-  /** checkpoint directory to go on from; null = a fresh adapter */
-  readonly startFrom: string | null;
-  /** the optimizer state in `startFrom` is another model's */
-  readonly withFreshOptimizer: boolean;
-  /** checkpoint directory of the KL reference; null = the base model; absent = the job has none */
-  readonly referenceFrom?: string | null;
-  readonly workDirectory: string;
-  readonly outputDirectory: string;
-  readonly seed: number;
-};
+/**
+ * One training job as the trainer host runs it: blob keys, no bodies and no paths but the base model's. Adapter versions are keys of blob
+ * directories; `output` is committed by the host before it reports the job done.
+ */
+export type TrainingJobRequest = TrainingJobKind &
+  JobBase & {
+    readonly modelPath: string;
+    /** blob that holds the trajectory groups or the conversations, as they came over the wire */
+    readonly groupsKey: string;
+    /** key of the KL reference; null = the base model; absent = the job has none */
+    readonly referenceFrom?: string | null;
+    readonly seed: number;
+  };
 
 export interface HostFailure {
   readonly code: string;
   readonly message: string;
+}
+
+/** Why a run did not end in a result, and whether running it again is worth anything. */
+export interface RunFailure extends HostFailure {
+  readonly retry: Retry;
 }
 
 export type EngineHostCommand =
@@ -91,7 +95,7 @@ export type TrainerHostMessage =
   | { kind: 'fatal'; failure: HostFailure }
   | { kind: 'trainer-event'; jobId: string; event: TrainerEvent }
   | { kind: 'job-done'; jobId: string; result: TrainingResult }
-  | { kind: 'job-failed'; jobId: string; failure: HostFailure };
+  | { kind: 'job-failed'; jobId: string; failure: RunFailure };
 
 export interface ExchangeHostOptions {
   readonly numThreads: number;

@@ -1,21 +1,32 @@
 /**
  * Main module of the trainer host: ONNX Runtime and the training mathematics, in a process of their own.
  *
- * It runs one job at a time, as the worker in the API process hands them over, and reports each finished gradient step.
+ * It runs one job at a time, as the worker in the API process hands them over, and reports each finished gradient step. The loop of a job and
+ * the learner that it drives are both in here, so that no log-probability leaves the process.
  */
-import { openTrainer, runSftJob, runTrainingJob, type Trainer, type TrainingParts } from '@trainyard/trainer';
+import {
+  openTrainer,
+  ProgressFiles,
+  runSftJob,
+  runTrainingJob,
+  type Trainer,
+  type TrainingParts,
+} from '@trainyard/trainer';
 import { FolderBlobs } from '@trainyard/store';
 
+import { retryOf } from '../jobs/retry-of.ts';
 import { readSftExamples } from '../jobs/sft-blob.ts';
 import { readTrajectoryGroups } from '../jobs/trajectory-blob.ts';
 import { connectHost, failureOf, hostOptions, openOrRefuse } from './host-main.ts';
 import { IdleRelease } from './idle-release.ts';
+import { JobVersions } from './job-versions.ts';
 import type { TrainerHostCommand, TrainerHostMessage, TrainerHostOptions, TrainingJobRequest } from './messages.ts';
 
 /** The weights of the default model take 0.7 GB as f32: given back when nothing was trained for this long. */
 const UNLOAD_AFTER_MS = 10 * 60_000;
 
 const options = hostOptions<TrainerHostOptions>();
+const { workDirectory } = options;
 const blobs = await openOrRefuse(() => FolderBlobs.open(options.blobsDirectory));
 const { send, lease } = connectHost<TrainerHostCommand, TrainerHostMessage>(onCommand);
 const running = new Map<string, AbortController>();
@@ -57,7 +68,9 @@ async function runAndReport(job: TrainingJobRequest): Promise<void> {
     send({
       kind: 'job-failed',
       jobId: job.jobId,
-      failure: signal.aborted ? { ...failure, code: 'trainer.cancelled' } : failure,
+      failure: signal.aborted
+        ? { ...failure, code: 'trainer.cancelled', retry: 'never' }
+        : { ...failure, retry: retryOf(error) },
     });
   } finally {
     running.delete(job.jobId);
@@ -70,9 +83,12 @@ async function run(job: TrainingJobRequest, signal: AbortSignal) {
   signal.throwIfAborted();
   const opened = await trainerFor(job);
   const parts: TrainingParts = {
-    model: await opened.policy(job.lora),
+    learner: await opened.learner(job.lora, {
+      versions: new JobVersions(blobs, { ...job, workDirectory }),
+      gate: lease,
+    }),
     template: opened.template,
-    gate: lease,
+    progress: new ProgressFiles(workDirectory),
     signal,
     emit: (event) => send({ kind: 'trainer-event', jobId: job.jobId, event }),
   };

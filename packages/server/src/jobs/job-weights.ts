@@ -7,7 +7,7 @@ import type { TrainingJobRequest } from '../hosts/messages.ts';
 type JobWeights = Pick<TrainingJobRequest, 'startFrom' | 'withFreshOptimizer' | 'referenceFrom'>;
 
 /**
- * The checkpoint directories of a job: what it starts from, and what it compares with. Both stay on disk until it ends, whatever is
+ * The adapter versions of a job, by key: what it starts from, and what it compares with. Both stay on disk until it ends, whatever is
  * deleted meanwhile.
  *
  * @throws {JobFault} `trainer.checkpoint_unreadable`, `trainer.config_invalid` for a reference step that does not exist
@@ -18,13 +18,12 @@ export async function jobWeights(
   model: Model,
 ): Promise<JobWeights> {
   const key = job.start?.artifactKey ?? null;
-  const startFrom = key === null ? null : await parts.blobs.localDirectory(key);
-  if (key !== null && startFrom === null)
+  if (key !== null && (await parts.blobs.localDirectory(key)) === null)
     throw unreadable(`the files of step ${job.start?.step} that this job starts from are gone`);
   if (job.start === null && model.init !== null)
     throw unreadable('every checkpoint of the model was deleted, and it did not begin at the base model');
   return {
-    startFrom,
+    startFrom: key,
     withFreshOptimizer: key !== null && key === model.init?.artifactKey,
     ...(await reference(parts, job, model)),
   };
@@ -42,8 +41,7 @@ async function reference(
   const isBase = checkpoint === null ? step === 0 && model.init === null : checkpoint.artifactKey === null;
   if (isBase) return { referenceFrom: null };
   const key = checkpoint?.artifactKey ?? null;
-  const directory = key === null ? null : await parts.blobs.localDirectory(key);
-  if (directory !== null) return { referenceFrom: directory };
+  if (key !== null && (await parts.blobs.localDirectory(key)) !== null) return { referenceFrom: key };
   throw new JobFault('trainer.config_invalid', `step ${step}, which is the reference of this job, does not exist`);
 }
 

@@ -1,9 +1,4 @@
-const PASSING: ReadonlySet<unknown> = new Set([
-  'store.busy',
-  'store.disk_full',
-  'store.unavailable',
-  'trainer.disk_full',
-]);
+const PASSING: ReadonlySet<unknown> = new Set(['store.busy', 'store.disk_full', 'store.unavailable']);
 
 /** A fault of the machine, not of the job: a lock that is taken, a full disk, a disk that does not answer. What met it is worth doing again. */
 export function isPassing(error: unknown): boolean {

@@ -37,7 +37,7 @@ class ScriptedBackend implements TrainingBackend {
       numGradientSteps: 2,
       data: { num_sequences: 2, num_groups_submitted: 3, num_groups_trainable: 1, dropped_groups: { too_long: 2 } },
     });
-    await mkdir(job.workDirectory, { recursive: true });
+    await mkdir(join(directory, 'work', job.snapshots), { recursive: true });
     this.#started.resolve(job);
     return ended.promise;
   }
@@ -53,10 +53,17 @@ class ScriptedBackend implements TrainingBackend {
     this.#running?.onEvent({ kind: 'gradient_step', index, metrics: { policy_loss: index } });
   }
 
-  async succeed(outputDirectory: string | null, metrics: Record<string, number> = {}): Promise<void> {
-    if (outputDirectory !== null) await writeFile(join(outputDirectory, 'digest'), 'd');
-    const isTrained = outputDirectory !== null;
+  /** @param output the version that the job makes; null: it trains nothing */
+  async succeed(output: string | null, metrics: Record<string, number> = {}): Promise<void> {
+    const isTrained = output !== null;
+    if (isTrained) await this.commit(output);
     this.#running?.ended.resolve({ numGradientSteps: isTrained ? 2 : 0, digest: isTrained ? 'd' : null, metrics });
+  }
+
+  async commit(output: string): Promise<void> {
+    const staged = await blobs.stageDirectory();
+    await writeFile(join(staged, 'digest'), 'd');
+    await blobs.commitDirectory(staged, output);
   }
 
   fail(error: Error): void {
@@ -133,6 +140,8 @@ async function submit(model: Model, config: object = {}): Promise<Job> {
   return job;
 }
 
+/** Where the snapshots of a run lie. */
+const workOf = ({ snapshots }: TrainingJobRequest) => join(directory, 'work', snapshots);
 const status = async (job: Job) => (await store.getJob(job.id))?.status;
 const events = async (job: Job) =>
   ((await store.listEvents({ jobId: job.id }))?.items ?? []).map(({ type, data }) => ({ type, data }));
@@ -141,15 +150,15 @@ const until = (check: () => Promise<void>) => vi.waitFor(check, { timeout: 100_0
 /** Trains a step of the model, whose checkpoint has the digest `d`. */
 async function trainStep(model: Model): Promise<void> {
   const job = await submit(model);
-  await backend.succeed((await backend.begun()).outputDirectory);
+  await backend.succeed((await backend.begun()).output);
   await until(async () => expect(await status(job)).toBe('succeeded'));
 }
 
 test('a job shows what it ignores and drops in its start, and what it did in its end', async () => {
   const job = await submit(await newModel('one'), { plot_tensors: true, newer: 1 });
-  const { outputDirectory } = await backend.begun();
+  const { output } = await backend.begun();
   backend.step(0);
-  await backend.succeed(outputDirectory, { entropy: 2 });
+  await backend.succeed(output, { entropy: 2 });
   await until(async () => expect(await status(job)).toBe('succeeded'));
   expect(await events(job)).toEqual([
     {
@@ -181,10 +190,10 @@ test('what an ended job leaves cannot be removed: its own checkpoint stays', asy
   await trainStep(model);
   const before = (await store.getCheckpoint(model.id, 1))?.artifactKey ?? 'none';
   const job = await submit(model);
-  const { outputDirectory } = await backend.begun();
+  const { output } = await backend.begun();
   await store.deleteCheckpoints(model.id, [1]);
   const remove = vi.spyOn(blobs, 'removeDirectory').mockRejectedValueOnce(new Error('EBUSY'));
-  await backend.succeed(outputDirectory);
+  await backend.succeed(output);
   await until(async () => expect(logged).toContain(`the directory ${before} stays on disk: Error: EBUSY`));
   expect(remove.mock.calls).toEqual([[before]]);
   expect(await status(job)).toBe('succeeded');
@@ -230,11 +239,11 @@ describe('a store that is busy or full', () => {
   test('for a part of the lease: the job writes everything once it can, in order', async () => {
     await restartWith({ busyTimeoutMs: 10 });
     const job = await submit(await newModel('one'));
-    const { outputDirectory } = await backend.begun();
+    const { output } = await backend.begun();
     const unlock = lockStore();
     backend.step(0);
     backend.step(1);
-    await backend.succeed(outputDirectory, { entropy: 2 });
+    await backend.succeed(output, { entropy: 2 });
     await until(async () => expect(logged.join()).toContain('waits'));
     expect(await status(job)).toBe('running');
     unlock();
@@ -251,7 +260,7 @@ describe('a store that is busy or full', () => {
   test('for longer than the lease: training stops, keeps its snapshots, and the job is taken up again', async () => {
     await restartWith({ busyTimeoutMs: 10, leaseMs: 300, heartbeatMs: 50 });
     const job = await submit(await newModel('one'));
-    const { workDirectory } = await backend.begun();
+    const workDirectory = workOf(await backend.begun());
     backend.step(0);
     await until(async () => expect(await events(job)).toHaveLength(2));
     const unlock = lockStore();
@@ -260,9 +269,9 @@ describe('a store that is busy or full', () => {
     expect(existsSync(workDirectory)).toBe(true);
     unlock();
     const again = await backend.begun();
-    expect([again.jobId, again.workDirectory]).toEqual([job.id, workDirectory]);
+    expect([again.jobId, workOf(again)]).toEqual([job.id, workDirectory]);
     for (const index of [0, 1]) backend.step(index);
-    await backend.succeed(again.outputDirectory);
+    await backend.succeed(again.output);
     await until(async () => expect(await status(job)).toBe('succeeded'));
     expect(await store.getJob(job.id)).toMatchObject({ numAttempts: 1, errorMessage: null });
     expect((await events(job)).map(({ type }) => type)).toEqual([
@@ -280,7 +289,11 @@ describe('a store that is busy or full', () => {
     for (let attempt = 0; attempt < 5; attempt++) {
       await backend.begun();
       backend.fail(
-        new TrainingRunError({ code: 'trainer.disk_full', message: 'no space left to write /srv/data/work/step-1' }),
+        new TrainingRunError({
+          code: 'trainer.disk_full',
+          message: 'no space left to write /srv/data/work/step-1',
+          retry: 'wait',
+        }),
       );
       await vi.waitFor(() => expect(worker.trouble()).toContain('disk of the service is full'), {
         interval: 0,
@@ -289,10 +302,10 @@ describe('a store that is busy or full', () => {
       expect(worker.trouble()).not.toContain('/srv');
       await vi.advanceTimersByTimeAsync(10_000);
     }
-    const { outputDirectory } = await backend.begun();
+    const { output } = await backend.begun();
     vi.useRealTimers();
     expect(await status(job)).toBe('running');
-    await backend.succeed(outputDirectory);
+    await backend.succeed(output);
     await until(async () => expect(await status(job)).toBe('succeeded'));
   });
 
@@ -303,7 +316,7 @@ describe('a store that is busy or full', () => {
       throw new StoreError('store.unavailable', 'disk I/O error');
     });
     const job = await submit(await newModel('one'));
-    await backend.succeed((await backend.begun()).outputDirectory);
+    await backend.succeed((await backend.begun()).output);
     await until(async () => expect(await status(job)).toBe('succeeded'));
     await worker.stop();
     const { artifactKey } = (await store.latestCheckpoint(job.modelId))!;
@@ -315,7 +328,7 @@ describe('a store that is busy or full', () => {
     vi.spyOn(store, 'finishJobSucceeded').mockRejectedValue(broken);
     vi.spyOn(store, 'isNamed').mockRejectedValue(broken);
     const job = await submit(await newModel('one'));
-    await backend.succeed((await backend.begun()).outputDirectory);
+    await backend.succeed((await backend.begun()).output);
     await until(async () => expect(logged.join()).toContain('waits'));
     await worker.stop();
     expect(await blobs.listDirectories()).toHaveLength(1);
@@ -323,15 +336,54 @@ describe('a store that is busy or full', () => {
   });
 });
 
+describe('a run that ends', () => {
+  test('by the loss of its learner goes on at once, as often as it gets on in between, with the same names', async () => {
+    const lost = new TrainingRunError({ code: 'trainer.host_lost', message: 'it is gone', retry: 'resume' });
+    const job = await submit(await newModel('one'));
+    const first = await backend.begun();
+    for (let index = 0; index < 5; index++) {
+      backend.step(index);
+      backend.fail(lost);
+      expect(await backend.begun()).toEqual(first);
+    }
+    // The last of those was the first without a step behind it.
+    backend.fail(lost);
+    await backend.begun();
+    backend.fail(lost);
+    await until(async () => expect(await status(job)).toBe('failed'));
+    expect((await store.getJob(job.id))?.errorMessage).toContain('(trainer.host_lost)');
+  });
+
+  test.each(['failed', 'cancelled'])('after it committed its version leaves none of it: %s', async (end) => {
+    const job = await submit(await newModel('one'));
+    const { output } = await backend.begun();
+    await backend.commit(output);
+    if (end === 'failed') backend.fail(new TrainingRunError({ code: 'trainer.internal', message: '', retry: 'never' }));
+    else {
+      await store.cancelJob(job.id, 'enough');
+      await worker.stopJob(job.id);
+    }
+    await until(async () => expect((await store.getJob(job.id))?.finishedAt).not.toBe(null));
+    await until(async () => expect(await blobs.listDirectories()).toEqual([]));
+  });
+});
+
 describe('what clients read of a failure', () => {
   test.each([
     [
-      new TrainingRunError({ code: 'trainer.checkpoint_unreadable', message: '/srv/data/adapter: damaged' }),
+      new TrainingRunError({
+        code: 'trainer.checkpoint_unreadable',
+        message: '/srv/data/adapter: damaged',
+        retry: 'never',
+      }),
       'files of',
     ],
-    [new TrainingRunError({ code: 'trainer.internal', message: 'ENOENT: /srv/data/x' }), 'service failed'],
-    [new TrainingRunError({ code: 'ENOENT', message: "open '/srv/data/x'" }), '(internal)'],
-    [new TrainingRunError({ code: 'native.load_failed', message: 'dlopen /srv/lib.so' }), '(internal)'],
+    [
+      new TrainingRunError({ code: 'trainer.internal', message: 'ENOENT: /srv/data/x', retry: 'never' }),
+      'service failed',
+    ],
+    [new TrainingRunError({ code: 'ENOENT', message: "open '/srv/data/x'", retry: 'never' }), '(internal)'],
+    [new TrainingRunError({ code: 'native.load_failed', message: 'dlopen /srv/lib.so', retry: 'never' }), '(internal)'],
     [new StoreError('store.corrupt', 'database /srv/db.sqlite is damaged'), 'store.corrupt'],
     [new Error('/srv'), '(internal)'],
   ])('names no file of this machine: %s', async (error, expected) => {
@@ -350,7 +402,7 @@ describe('control', () => {
   test('a cancelled job stops at once and makes room for the next', async () => {
     const model = await newModel('one');
     const [first, second] = [await submit(model), await submit(model)];
-    const { workDirectory } = await backend.begun();
+    const workDirectory = workOf(await backend.begun());
     await store.cancelJob(first.id, 'enough');
     await worker.stopJob(first.id);
     expect((await backend.begun()).jobId).toBe(second.id);
@@ -363,7 +415,7 @@ describe('control', () => {
     const [one, two] = [await newModel('one'), await newModel('two')];
     const job = await submit(one);
     const later = await submit(one);
-    const { workDirectory } = await backend.begun();
+    const workDirectory = workOf(await backend.begun());
     backend.step(0);
     await until(async () => expect(await events(job)).toHaveLength(2));
     await store.pauseJob(job.id);
@@ -380,10 +432,10 @@ describe('control', () => {
     await store.resumeJob(job.id);
     worker.notify();
     const resumed = await backend.begun();
-    expect([resumed.jobId, resumed.workDirectory]).toEqual([job.id, workDirectory]);
+    expect([resumed.jobId, workOf(resumed)]).toEqual([job.id, workDirectory]);
     backend.step(0); // comes again, and is one event
     backend.step(1);
-    await backend.succeed(resumed.outputDirectory);
+    await backend.succeed(resumed.output);
     await until(async () => expect(await status(job)).toBe('succeeded'));
     expect((await events(job)).map(({ type }) => type)).toEqual([
       'training_started',
@@ -400,7 +452,7 @@ describe('control', () => {
     const model = await newModel('one');
     for (const isThere of [true, false]) {
       const job = await submit(model);
-      const { workDirectory } = await backend.begun();
+      const workDirectory = workOf(await backend.begun());
       await store.pauseJob(job.id);
       await worker.stopJob(job.id);
       expect(existsSync(workDirectory)).toBe(true);
@@ -418,14 +470,13 @@ describe('weights', () => {
     const model = await newModel('one');
     await trainStep(model);
     await trainStep(model);
-    const directoryOf = async (step: number) =>
-      blobs.localDirectory((await store.getCheckpoint(model.id, step))?.artifactKey ?? 'none');
+    const keyOf = async (step: number) => (await store.getCheckpoint(model.id, step))?.artifactKey;
     for (const [config, expected] of [
       [{}, undefined],
       [{ kl_penalty_coef: 0.1 }, null],
-      [{ kl_penalty_coef: 0.1, kl_penalty_reference_step: 1 }, await directoryOf(1)],
-      [{ kl_penalty_reference_step: 2 }, await directoryOf(2)],
-      [{ kl_penalty_coef: 0.1, kl_penalty_step_lag: 1 }, await directoryOf(1)],
+      [{ kl_penalty_coef: 0.1, kl_penalty_reference_step: 1 }, await keyOf(1)],
+      [{ kl_penalty_reference_step: 2 }, await keyOf(2)],
+      [{ kl_penalty_coef: 0.1, kl_penalty_step_lag: 1 }, await keyOf(1)],
       [{ kl_penalty_coef: 0.1, kl_penalty_step_lag: 9 }, null],
     ] as const) {
       const job = await submit(model, config);
@@ -470,7 +521,7 @@ describe('weights', () => {
     const pupil = await newModel('pupil', { modelId: teacher.id, step: 1 });
     const first = await submit(pupil, { kl_penalty_coef: 0.1 });
     const request = await backend.begun();
-    const weights = await blobs.localDirectory((await store.getCheckpoint(teacher.id, 1))?.artifactKey ?? 'none');
+    const weights = (await store.getCheckpoint(teacher.id, 1))?.artifactKey;
     expect(request).toMatchObject({ startFrom: weights, withFreshOptimizer: true, referenceFrom: weights });
     // A step without anything to train shares the teacher's files, and still not its momentum.
     await backend.succeed(null);
@@ -478,7 +529,7 @@ describe('weights', () => {
     await submit(pupil);
     const second = await backend.begun();
     expect(second).toMatchObject({ startFrom: weights, withFreshOptimizer: true });
-    await backend.succeed(second.outputDirectory);
+    await backend.succeed(second.output);
     await submit(pupil);
     expect(await backend.begun()).toMatchObject({ withFreshOptimizer: false });
   });

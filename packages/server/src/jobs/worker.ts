@@ -22,6 +22,7 @@ import { endData, startedLine, wireEvent } from './job-events.ts';
 import { JobLease } from './job-lease.ts';
 import { jobWeights } from './job-weights.ts';
 import { isPassing } from './passing-fault.ts';
+import { retryOf } from './retry-of.ts';
 import { WorkLoop } from './work-loop.ts';
 import { removeEnded, removeIfEnded } from './snapshot-folders.ts';
 
@@ -57,7 +58,7 @@ export interface TrainingWorkerOptions {
 /**
  * Takes queued jobs one after the other and sees each through to its one terminal event.
  *
- * The order that makes a crash harmless: snapshot on disk → `gradient_step` event; checkpoint directory committed → one transaction with the
+ * The order that makes a crash harmless: snapshot on disk → `gradient_step` event; the job's version committed → one transaction with the
  * checkpoint row, `training_ended` and the status. A worker that lost its lease can no longer write anything.
  *
  * A store that is busy or full fails no job: what is to be written is tried again until the lease ends, then the training stops and the job goes
@@ -119,22 +120,17 @@ export class TrainingWorker implements TrainingQueue {
 
   /** One job, from claim to terminal event (or back to the queue: at shutdown, or when the store takes nothing until the lease ends). */
   async #see(job: ClaimedJob): Promise<void> {
-    const { store, blobs, log, leaseMs = LEASE_MS, heartbeatMs = HEARTBEAT_MS } = this.#options;
+    const { store, log, leaseMs = LEASE_MS, heartbeatMs = HEARTBEAT_MS } = this.#options;
     const lease = new JobLease({ store, job, leaseMs, heartbeatMs, log });
     const ended = Promise.withResolvers<void>();
     this.#current = { job, lease, ended: ended.promise };
     const workDirectory = join(this.#options.workDirectory, job.id);
     try {
       refuseAfterTooManyAttempts(job);
-      const staged = await lease.insist(() => blobs.stageDirectory());
-      try {
-        const request = await lease.insist(() => this.#requestFor(job, workDirectory, staged));
-        const result = await this.#train(job, request, lease);
-        await this.#finish(job, result, staged, lease);
-        this.#options.metrics?.end(job, 'succeeded');
-      } finally {
-        await blobs.discardDirectory(staged);
-      }
+      const request = await lease.insist(() => this.#requestFor(job));
+      const result = await this.#train(job, request, lease);
+      await this.#finish(job, result, request.output, lease);
+      this.#options.metrics?.end(job, 'succeeded');
     } catch (error) {
       if (await this.#goesOnLater(job, error, lease)) return;
     } finally {
@@ -181,7 +177,7 @@ export class TrainingWorker implements TrainingQueue {
     }
   }
 
-  async #requestFor(job: ClaimedJob, workDirectory: string, outputDirectory: string): Promise<TrainingJobRequest> {
+  async #requestFor(job: ClaimedJob): Promise<TrainingJobRequest> {
     const { store, blobs, modelPath } = this.#options;
     const model: Model | null = await store.getModel(job.modelId);
     if (model === null) throw new StoreError('store.lease_lost', 'the model of this job was deleted');
@@ -192,15 +188,25 @@ export class TrainingWorker implements TrainingQueue {
       groupsKey: job.groupsKey,
       lora: model.lora as TrainingJobRequest['lora'],
       ...(await jobWeights({ store, blobs }, job, model)),
-      workDirectory,
-      outputDirectory,
+      snapshots: job.id,
+      output: `checkpoints/${randomUUID()}`,
       // The order of rows differs from step to step and is the same when a step is trained again.
       seed: job.start?.step ?? 0,
     };
   }
 
-  /** Runs the job, again from its last snapshot when the host dies under it or the disk is full. */
+  /** Trains; a version that was committed before it was known to fail goes. */
   async #train(job: ClaimedJob, request: TrainingJobRequest, lease: JobLease): Promise<TrainingResult> {
+    try {
+      return await this.#run(job, request, lease);
+    } catch (error) {
+      await this.#removeDirectories([request.output]);
+      throw error;
+    }
+  }
+
+  /** Runs the job, again from its last snapshot when its learner is lost or the disk is full. */
+  async #run(job: ClaimedJob, request: TrainingJobRequest, lease: JobLease): Promise<TrainingResult> {
     const { store, backend, log } = this.#options;
     let written: Promise<unknown> = Promise.resolve();
     let numFinishedSteps = 0;
@@ -227,25 +233,28 @@ export class TrainingWorker implements TrainingQueue {
       } catch (error) {
         await written;
         lease.signal.throwIfAborted();
-        if (isPassing(error)) {
+        const retry = error instanceof TrainingRunError ? error.retry : retryOf(error);
+        if (retry === 'never') throw error;
+        const { message } = error as Error;
+        if (retry === 'wait') {
           lease.waitFor(error as Error);
           await lease.pause(DISK_PAUSE_MS);
           continue;
         }
-        if (!(error instanceof TrainingRunError) || error.code !== 'trainer.host_lost') throw error;
         numLosses += 1;
         if (numLosses >= MAX_LOSSES_WITHOUT_PROGRESS) {
           throw new TrainingRunError({
             code: 'trainer.host_lost',
-            message: `the trainer host died ${numLosses} times in a row on this job without finishing a gradient step: ${error.message}`,
+            retry: 'never',
+            message: `the trainer host died ${numLosses} times in a row on this job without finishing a gradient step: ${message}`,
           });
         }
-        log(`job ${job.id}: ${error.message}; it goes on after gradient step ${numFinishedSteps}`);
+        log(`job ${job.id}: ${message}; it goes on after gradient step ${numFinishedSteps}`);
       }
     }
   }
 
-  async #finish(job: ClaimedJob, result: TrainingResult, staged: string, lease: JobLease): Promise<void> {
+  async #finish(job: ClaimedJob, result: TrainingResult, key: string, lease: JobLease): Promise<void> {
     const { store, blobs, log } = this.#options;
     const metrics = Object.fromEntries(Object.entries(result.metrics).map(([name, value]) => [`train/${name}`, value]));
     const data = endData(result);
@@ -256,8 +265,6 @@ export class TrainingWorker implements TrainingQueue {
       await this.#removeDirectories((await insist(() => finish(null))).artifactKeys);
       return;
     }
-    const key = `checkpoints/${randomUUID()}`;
-    await insist(() => blobs.commitDirectory(staged, key));
     const file = { key, kind: 'directory' } as const;
     const finished = await nameFile({ store, blobs, log }, file, () => finish(key), insist);
     // Null: it ended so, though the store said otherwise. What it left is removed at the next start.
@@ -294,6 +301,7 @@ function refuseAfterTooManyAttempts(job: ClaimedJob): void {
   if (job.numAttempts <= MAX_ATTEMPTS) return;
   throw new TrainingRunError({
     code: 'trainer.host_lost',
+    retry: 'never',
     message: `the service went down ${job.numAttempts - 1} times while this job ran, without a gradient step in between`,
   });
 }

@@ -34,10 +34,33 @@ export function writeCheckpoint(
   optimizer: OptimizerState,
   metrics: Readonly<Record<string, number>>,
 ): string {
-  return replaceDirectory(directory, (temporary) => {
-    writeOptimizer(temporary, lora, optimizer);
-    return writeAdapterFiles(temporary, lora, architecture, metrics);
-  });
+  return replaceDirectory(directory, (temporary) =>
+    writeCheckpointFiles(temporary, lora, architecture, optimizer, metrics),
+  );
+}
+
+/** The same into a directory that is empty. */
+export function writeCheckpointFiles(
+  directory: string,
+  lora: LoraParameters,
+  architecture: Architecture,
+  optimizer: OptimizerState,
+  metrics: Readonly<Record<string, number>>,
+): string {
+  writeOptimizer(directory, lora, optimizer);
+  return writeAdapterFiles(directory, lora, architecture, metrics);
+}
+
+/**
+ * Writes what training goes on from, and nothing for sampling, into a directory that is empty.
+ *
+ * @returns as `writeCheckpoint`
+ */
+export function writeTrainingState(directory: string, lora: LoraParameters, optimizer: OptimizerState): string {
+  writeOptimizer(directory, lora, optimizer);
+  const digest = writeAdapter(directory, lora);
+  writeDurableText(join(directory, DIGEST_FILE), `${digest}\n`);
+  return digest;
 }
 
 /**
@@ -86,7 +109,7 @@ export function checkpointDigest(directory: string): string {
 }
 
 /** PEFT's two files. @returns sha256 of the weights file, hex */
-export function writeAdapter(directory: string, lora: LoraParameters): string {
+function writeAdapter(directory: string, lora: LoraParameters): string {
   writeDurableText(join(directory, ADAPTER_CONFIG_FILE), `${JSON.stringify(peftConfig(lora.config), null, 2)}\n`);
   // transformers and PEFT refuse files that do not name a format.
   return writeSafetensors(join(directory, ADAPTER_FILE), peftTensors(lora), { format: 'pt' });
@@ -107,14 +130,14 @@ export function readAdapter(directory: string, lora: LoraParameters, digest: str
   readInto(join(directory, ADAPTER_FILE), peftTensors(lora), digest);
 }
 
-export function writeOptimizer(directory: string, lora: LoraParameters, optimizer: OptimizerState): void {
+function writeOptimizer(directory: string, lora: LoraParameters, optimizer: OptimizerState): void {
   writeSafetensors(join(directory, OPTIMIZER_FILE), optimizerTensors(lora, optimizer), {
     objective: optimizer.objective,
     num_steps: String(optimizer.numSteps),
   });
 }
 
-export function readOptimizer(directory: string, lora: LoraParameters, objective: Objective): OptimizerState {
+function readOptimizer(directory: string, lora: LoraParameters, objective: Objective): OptimizerState {
   const optimizer = freshOptimizerState(lora.tensors, objective);
   const metadata = readInto(join(directory, OPTIMIZER_FILE), optimizerTensors(lora, optimizer));
   const numSteps = Number(metadata['num_steps']);

@@ -26,6 +26,20 @@ export function replaceDirectory<Result>(path: string, fill: (temporary: string)
   }
 }
 
+/** Writes a text file in place of the one that has the name, which is there whole until then. @throws {TrainerError} `trainer.disk_full` */
+export function replaceFile(path: string, text: string): void {
+  const temporary = `${path}.partial`;
+  try {
+    rmSync(temporary, { force: true });
+    writeDurableText(temporary, text);
+    renameSync(temporary, path);
+    syncDirectory(dirname(path));
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw diskFault(error, path);
+  }
+}
+
 /** Writes a new text file and syncs it to disk. */
 export function writeDurableText(path: string, text: string): void {
   const descriptor = openSync(path, 'wx');

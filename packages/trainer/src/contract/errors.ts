@@ -1,19 +1,25 @@
-/** Every way in which training can fail, as a code that logs, metrics and HTTP answers share. */
-export type TrainerErrorCode =
-  | 'trainer.architecture_unsupported'
-  | 'trainer.config_invalid'
-  | 'trainer.token_out_of_range'
-  | 'trainer.logprob_invalid'
-  | 'trainer.reward_not_finite'
-  | 'trainer.render_failed'
-  | 'trainer.non_finite'
-  | 'trainer.checkpoint_unreadable'
-  | 'trainer.disk_full'
-  | 'trainer.export_differs'
-  | 'trainer.adapter_invalid'
-  | 'trainer.cancelled'
-  | 'trainer.host_lost'
-  | 'trainer.internal';
+/** Whether doing the same again can succeed: never; at once, from the last saved state; or once the machine has what it lacks. */
+export type Retry = 'never' | 'resume' | 'wait';
+
+/** Every way in which training can fail, as a code that logs, metrics and HTTP answers share, with what a retry is worth. */
+const RETRY_BY_CODE = {
+  'trainer.architecture_unsupported': 'never',
+  'trainer.config_invalid': 'never',
+  'trainer.token_out_of_range': 'never',
+  'trainer.logprob_invalid': 'never',
+  'trainer.reward_not_finite': 'never',
+  'trainer.render_failed': 'never',
+  'trainer.non_finite': 'never',
+  'trainer.checkpoint_unreadable': 'never',
+  'trainer.disk_full': 'wait',
+  'trainer.export_differs': 'never',
+  'trainer.adapter_invalid': 'never',
+  'trainer.cancelled': 'never',
+  'trainer.host_lost': 'resume',
+  'trainer.internal': 'never',
+} as const satisfies Record<`trainer.${string}`, Retry>;
+
+export type TrainerErrorCode = keyof typeof RETRY_BY_CODE;
 
 /** A failure somebody can act on. A broken invariant of our own code is an `AssertionError` instead. */
 export class TrainerError extends Error {
@@ -22,5 +28,9 @@ export class TrainerError extends Error {
   constructor(code: TrainerErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;
+  }
+
+  get retry(): Retry {
+    return RETRY_BY_CODE[this.code];
   }
 }

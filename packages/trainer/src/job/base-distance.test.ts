@@ -1,18 +1,18 @@
 import { expect, it } from 'vitest';
 import { baseDistance } from './base-distance.ts';
-import type { ForwardOptions, PackedRow } from '../model/policy-model.ts';
+import type { LearnerCapabilities, LearnerForwardOptions } from '../learner/learner-session.ts';
+import type { PackedRow } from '../model/policy-model.ts';
 import { packRows } from '../packing/pack.ts';
 import type { TrainingParts } from './training-job.ts';
 
 /** A base model that gives the token `id` the log-probability -id, and remembers what it was asked. */
-function scripted() {
-  const asked: { row: PackedRow; options: ForwardOptions | undefined }[] = [];
-  const forward = async (row: PackedRow, options?: ForwardOptions) => {
-    asked.push({ row, options });
-    const logprobs = Float32Array.from(row.targets, (id) => -id);
-    return { logprobs, entropies: new Float32Array(logprobs.length) };
+function scripted(reference: LearnerCapabilities['reference'] = 'base') {
+  const asked: { row: PackedRow; options: LearnerForwardOptions | undefined }[] = [];
+  const forward = async ([row]: readonly PackedRow[], options?: LearnerForwardOptions) => {
+    asked.push({ row: row!, options });
+    return [{ logprobs: Float32Array.from(row!.targets, (id) => -id), entropies: null }];
   };
-  const parts = { model: { forward }, gate: undefined, signal: undefined } as unknown as TrainingParts;
+  const parts = { learner: { forward, capabilities: { reference } } } as unknown as TrainingParts;
   return { parts, asked };
 }
 
@@ -34,7 +34,7 @@ it('is the mean difference to the base model, of tokens with a log-probability',
   const { parts, asked } = scripted();
   const result = await baseDistance(row(3, [1, 2, 3, 4], [-0.5, NaN, -1, -0.5]), parts);
   expect(result['kl_base']).toBeCloseTo((0.5 + 2 + 3.5) / 3, 6);
-  expect(asked[0]!.options).toMatchObject({ withoutAdapter: true });
+  expect(asked[0]!.options).toMatchObject({ under: 'base' });
   expect(await baseDistance(row(3, [1], [NaN]), parts)).toEqual({});
 });
 
@@ -47,4 +47,10 @@ it('looks at a bounded part of a row, as much of it as it takes to find somethin
     [265, 256],
     [2255, 256],
   ]);
+});
+
+it('is left out where the learner cannot compute the base model', async () => {
+  const { parts, asked } = scripted('none');
+  expect(await baseDistance(row(3, [1, 2]), parts)).toEqual({});
+  expect(asked).toEqual([]);
 });

@@ -14,16 +14,19 @@ const SAMPLE_TARGETS = 256;
  * Costs one forward pass without adapter and without gradients over the beginning of a row: about 512 tokens, a tenth of the work of a
  * gradient step on a full row of 2,048.
  *
- * @returns `kl_base` and `seconds_kl_base`; nothing when no token of the sample came with a log-probability
+ * @returns `kl_base` and `seconds_kl_base`; nothing when no token of the sample came with a log-probability, or the learner cannot compute
+ *   the base model
  */
 export async function baseDistance(
   { row, sampledLogprobs }: Pick<TrainingRow, 'row' | 'sampledLogprobs'>,
-  { model, gate, signal }: Pick<TrainingParts, 'model' | 'gate' | 'signal'>,
+  { learner, signal }: Pick<TrainingParts, 'learner' | 'signal'>,
 ): Promise<Record<string, number>> {
+  if (learner.capabilities.reference === 'none') return {};
   const started = performance.now();
   const chosen = sampleOf(row, sampledLogprobs);
   if (chosen.length === 0) return {};
-  const { logprobs } = await model.forward(partOf(row, chosen), { gate, signal, withoutAdapter: true });
+  const [output] = await learner.forward([partOf(row, chosen)], { under: 'base', signal });
+  const { logprobs } = output!;
   const total = chosen.reduce((sum, i, place) => sum + sampledLogprobs[i]! - logprobs[place]!, 0);
   if (!Number.isFinite(total))
     throw new TrainerError('trainer.non_finite', 'a log-probability of the base model is not finite');

@@ -1,12 +1,11 @@
-import type { ComputeGate, PackedRow, PolicyModel } from '../model/policy-model.ts';
+import type { LearnerSession } from '../learner/learner-session.ts';
+import type { PackedRow } from '../model/policy-model.ts';
 import type { StepObjective } from '../objectives/step-objective.ts';
-import type { OptimizerConfig, OptimizerState } from '../optimizer/adamw.ts';
-import { requireFinite, updateWeights } from '../optimizer/weight-update.ts';
+import type { OptimizerConfig } from '../optimizer/adamw.ts';
+import { requireFinite } from '../optimizer/weight-update.ts';
 
 export interface StepParts {
-  readonly model: PolicyModel;
-  readonly optimizer: OptimizerState;
-  readonly gate: ComputeGate;
+  readonly learner: LearnerSession;
   readonly signal: AbortSignal;
 }
 
@@ -20,44 +19,37 @@ export interface StepMeasures {
 }
 
 /**
- * One gradient step, whatever it minimises: forward, loss and backward of each row, whose gradients add up; then clip and AdamW. Changes the
- * model's adapter and the optimizer's state.
+ * One gradient step, whatever it minimises and whoever computes it: forward, loss and backward of as many rows at once as the learner keeps,
+ * whose gradients add up; then clip and AdamW.
  *
- * @throws {TrainerError} `trainer.non_finite` before any weight changed, or after a step that made one infinite; what the model throws
+ * @throws {TrainerError} `trainer.non_finite` before any weight changed, or after a step that made one infinite; what the learner throws
  */
 export async function gradientStep(
   rows: readonly PackedRow[],
   objective: StepObjective,
   config: OptimizerConfig,
-  { model, optimizer, gate, signal }: StepParts,
+  { learner, signal }: StepParts,
 ): Promise<StepMeasures> {
-  const { tensors } = model.lora;
-  for (const { gradient } of tensors) gradient.fill(0);
+  const { maxKeptRows } = learner.capabilities;
   let forwardMs = 0;
   let backwardMs = 0;
-  for (const [index, row] of rows.entries()) {
+  for (let first = 0; first < rows.length; first += maxKeptRows) {
     const started = performance.now();
-    const forward = await model.forward(row, {
-      gate,
-      signal,
-      keepForBackward: true,
-      keepForEntropy: objective.usesEntropies,
-    });
+    const keep = objective.usesEntropies ? 'entropyGradients' : 'gradients';
+    const outputs = await learner.forward(rows.slice(first, first + maxKeptRows), { keep, signal });
     const forwardEnded = performance.now();
-    const { loss, gradient, entropyGradient } = objective.rowGradient(index, forward);
-    requireFinite('the loss', [loss]);
-    const lossGradient = Float32Array.from(gradient);
-    requireFinite('the gradient of the loss', lossGradient);
-    await model.backward(lossGradient, {
-      gate,
-      signal,
-      ...(entropyGradient === null ? {} : { entropyGradient: Float32Array.from(entropyGradient) }),
+    const gradients = objective.rowGradients(outputs).map(({ loss, gradient, entropyGradient }) => {
+      requireFinite('the loss', [loss]);
+      const lossGradient = Float32Array.from(gradient);
+      requireFinite('the gradient of the loss', lossGradient);
+      return { lossGradient, entropyGradient: entropyGradient === null ? null : Float32Array.from(entropyGradient) };
     });
+    await learner.backward(gradients, { signal });
     forwardMs += forwardEnded - started;
     backwardMs += performance.now() - forwardEnded;
   }
   const backwardEnded = performance.now();
-  const gradNorm = await updateWeights(tensors, optimizer, config, { gate, signal });
+  const { gradNorm } = await learner.step(config, { signal });
   return {
     gradNorm,
     secondsForward: forwardMs / 1000,

@@ -1,13 +1,12 @@
 /** What every kind of job has in common: its errors, the weights it starts from, and its steps, which a crash does not repeat. */
 import { strict as assert } from 'node:assert';
 import { createHash } from 'node:crypto';
-import { checkpointDigest, readCheckpoint, writeCheckpoint } from '../checkpoint/checkpoint.ts';
 import { TrainerError } from '../contract/errors.ts';
 import { meanMetrics } from './job-statistics.ts';
-import { initialLoraParameters } from '../model/lora-parameters.ts';
-import { freshOptimizerState, type Objective, type OptimizerState } from '../optimizer/adamw.ts';
-import { resumeSnapshot, writeSnapshot } from '../checkpoint/snapshot.ts';
-import type { JobBase, TrainablePolicy, TrainingParts, TrainingResult } from './training-job.ts';
+import type { LearnerSession } from '../learner/learner-session.ts';
+import type { Objective } from '../optimizer/adamw.ts';
+import { resumeSnapshot, writeSnapshot } from './snapshot.ts';
+import type { JobBase, TrainingParts, TrainingResult } from './training-job.ts';
 
 /**
  * @throws {TrainerError} whatever `run` throws: `trainer.cancelled` when the signal was aborted, `trainer.internal` for anything without a
@@ -28,67 +27,60 @@ export async function withTrainerErrors<Result>(
   }
 }
 
-/** A job of another shape of adapter than the policy's is a bug of the caller. */
-export function requireSameLora({ lora }: JobBase, model: TrainablePolicy): void {
-  assert.deepEqual({ ...model.lora.config, initSeed: lora.initSeed }, lora, 'the policy has another shape of adapter');
+/** A job of another shape of adapter than the learner's is a bug of the caller. */
+export function requireSameLora({ lora }: JobBase, learner: LearnerSession): void {
+  assert.deepEqual(learner.lora, lora, 'the learner has another shape of adapter');
 }
 
-/** Puts the job's first weights into the model: those of a checkpoint, or fresh ones that change nothing. */
-export function startingPoint(
-  { startFrom, lora, withFreshOptimizer = false }: JobBase,
-  model: TrainablePolicy,
-  objective: Objective,
-): OptimizerState {
-  if (startFrom !== null) {
-    const kept = readCheckpoint(startFrom, model.lora, objective);
-    return withFreshOptimizer ? freshOptimizerState(model.lora.tensors, objective) : kept;
-  }
-  const fresh = initialLoraParameters(model.architecture, lora);
-  model.lora.tensors.forEach(({ value }, i) => value.set(fresh.tensors[i]!.value));
-  return freshOptimizerState(model.lora.tensors, objective);
+/**
+ * What a version is known by, wherever it lies.
+ *
+ * @throws {TrainerError} `trainer.checkpoint_unreadable` when there is none of the name
+ */
+export async function versionDigest(learner: LearnerSession, name: string): Promise<string> {
+  const version = await learner.find(name);
+  if (version !== null) return version.digest;
+  throw new TrainerError('trainer.checkpoint_unreadable', `the adapter version ${name} does not exist`);
 }
 
 /** What decides a job's outcome: another job's snapshot must not be gone on from. */
-export function jobFingerprint(
+export async function jobFingerprint(
   { lora, startFrom, withFreshOptimizer = false }: JobBase,
+  learner: LearnerSession,
   settings: object,
   data: Iterable<ArrayBufferView>,
-): string {
-  const start = startFrom === null ? null : checkpointDigest(startFrom);
+): Promise<string> {
+  const start = startFrom === null ? null : await versionDigest(learner, startFrom);
   const hash = createHash('sha256').update(JSON.stringify({ ...settings, lora, start, withFreshOptimizer }));
   for (const { buffer, byteOffset, byteLength } of data) hash.update(new Uint8Array(buffer, byteOffset, byteLength));
   return hash.digest('hex');
 }
 
 export interface StepPlan {
+  readonly objective: Objective;
   readonly numSteps: number;
   readonly fingerprint: string;
-  /** The state to begin with, when there is no snapshot. */
-  readonly optimizer: OptimizerState;
   /** Takes the step and says what it measured; all values finite. */
-  readonly step: (index: number, optimizer: OptimizerState) => Promise<Readonly<Record<string, number>>>;
+  readonly step: (index: number) => Promise<Readonly<Record<string, number>>>;
 }
 
 /**
- * Takes the steps that no snapshot has, one event and one snapshot each, and writes the checkpoint. Steps of an earlier life emit their
- * events once more, unchanged.
+ * Takes the steps that no snapshot has, one event and one snapshot each, and saves the version. Steps of an earlier life emit their events
+ * once more, unchanged. Without a snapshot the learner goes on from the weights that it has, which are those the job starts from.
  */
 export async function runSteps(job: JobBase, parts: TrainingParts, plan: StepPlan): Promise<TrainingResult> {
-  const { model, signal, emit } = parts;
-  const { numSteps, fingerprint } = plan;
-  const progress = resumeSnapshot(job.workDirectory, fingerprint, model.lora, plan.optimizer.objective);
-  const optimizer = progress?.optimizer ?? plan.optimizer;
-  const stepMetrics = [...(progress?.stepMetrics ?? [])];
+  const { learner, signal, emit } = parts;
+  const { numSteps, fingerprint, objective } = plan;
+  const stepMetrics = [...((await resumeSnapshot(job, parts, { fingerprint, objective })) ?? [])];
   stepMetrics.forEach((metrics, index) => emit({ kind: 'gradient_step', index, metrics }));
   for (let index = stepMetrics.length; index < numSteps; index++) {
-    const metrics = await plan.step(index, optimizer);
+    const metrics = await plan.step(index);
     stepMetrics.push(metrics);
-    if (stepMetrics.length < numSteps)
-      writeSnapshot(job.workDirectory, fingerprint, model.lora, { stepMetrics, optimizer });
+    if (stepMetrics.length < numSteps) await writeSnapshot(job, parts, { fingerprint, stepMetrics });
     emit({ kind: 'gradient_step', index, metrics });
   }
   signal.throwIfAborted();
   const metrics = meanMetrics(stepMetrics);
-  const digest = writeCheckpoint(job.outputDirectory, model.lora, model.architecture, optimizer, metrics);
+  const { digest } = await learner.save(job.output, { metrics });
   return { numGradientSteps: numSteps, digest, metrics };
 }

@@ -2,7 +2,7 @@ import type { HistoryItem } from '@trainyard/tokenizer';
 import type { TrainingConfig } from '../config/training-config.ts';
 import type { JobWarning, WarningCode } from './job-warning.ts';
 import { learningRateWarnings } from './learning-rate-rule.ts';
-import type { Architecture } from '../model/architecture.ts';
+import type { LearnerModel } from '../learner/learner-session.ts';
 import type { SamplingReport, UnreplayedChange } from '../packing/choice-replay.ts';
 import type { TrainerEvent } from './training-job.ts';
 import type { TrajectoryGroup } from '../rollouts/trajectory.ts';
@@ -31,7 +31,7 @@ export function startWarnings(
     sampling,
   }: {
     config: TrainingConfig;
-    architecture: Pick<Architecture, 'name' | 'hiddenSize'>;
+    architecture: Pick<LearnerModel, 'name' | 'hiddenSize'>;
     sampling: SamplingReport;
   },
 ): JobWarning[] {
@@ -46,8 +46,10 @@ export function startWarnings(
 
 /** What was drawn otherwise than it is trained. */
 function samplingWarnings({ numChoices, unreplayed, changes }: SamplingReport): JobWarning[] {
-  const { greedy = 0, too_large: tooLarge = 0, unreadable = 0, unknown = 0 } = unreplayed;
-  const reasons = `${greedy} greedy, ${tooLarge} with too large a record, ${unreadable} with an unreadable one`;
+  const { greedy = 0, too_large: tooLarge = 0, unreadable = 0, unknown = 0, unsupported = 0 } = unreplayed;
+  const reasons =
+    `${greedy} greedy, ${tooLarge} with too large a record, ${unreadable} with an unreadable one` +
+    (unsupported > 0 ? `, ${unsupported} on a learner that replays nothing` : '');
   const warnings = Object.entries(CHANGES).flatMap(([change, { code, what }]): JobWarning[] => {
     const count = changes[change as UnreplayedChange] ?? 0;
     if (count === 0) return [];

@@ -1,5 +1,5 @@
 import type { JobWarning } from './job-warning.ts';
-import type { Architecture } from '../model/architecture.ts';
+import type { LearnerModel } from '../learner/learner-session.ts';
 
 /** Rates within this factor of the rule's are nobody's mistake. */
 const FAR = 10;
@@ -10,7 +10,7 @@ const FAR = 10;
  *
  * @see Schulman and others, LoRA Without Regret (2025), and the recipes for Tinker, which fitted it over 0.6B to 70B parameters
  */
-export function suitableLearningRate({ name, hiddenSize }: Pick<Architecture, 'name' | 'hiddenSize'>): number {
+export function suitableLearningRate({ name, hiddenSize }: Pick<LearnerModel, 'name' | 'hiddenSize'>): number {
   const exponent = name.startsWith('qwen') ? 0.0775 : 0.781;
   return 5e-4 * (2000 / hiddenSize) ** exponent;
 }
@@ -18,7 +18,7 @@ export function suitableLearningRate({ name, hiddenSize }: Pick<Architecture, 'n
 /** @param rates of the job's gradient steps; those that are 0 are meant to change nothing */
 export function learningRateWarnings(
   rates: readonly number[],
-  architecture: Pick<Architecture, 'name' | 'hiddenSize'>,
+  architecture: Pick<LearnerModel, 'name' | 'hiddenSize'>,
 ): JobWarning[] {
   const highest = rates.reduce((max, rate) => Math.max(max, rate), 0);
   if (highest === 0) return [];

@@ -25,13 +25,14 @@ export async function policyStep(
   others: readonly OtherLogprobs[],
   parts: PolicyStepParts,
 ): Promise<Record<string, number>> {
-  const { config, optimizer } = parts;
+  const { config, learner } = parts;
   const rows = step.rows.map((row, index): ComparedRow => ({ row, other: others[index]! }));
   const started = performance.now();
-  const meanGapOfStep = rows.length === 1 ? null : await meanGapOfRows(rows, parts);
+  const comeAtOnce = rows.length <= learner.capabilities.maxKeptRows;
+  const meanGapOfStep = comeAtOnce ? null : await meanGapOfRows(rows, parts);
   const secondsCompared = (performance.now() - started) / 1000;
   const objective = new PolicyStepObjective(rows, { config, meanGapOfStep });
-  const learningRate = policyLearningRate(optimizer.numSteps, step.numHistories, config);
+  const learningRate = policyLearningRate(learner.numSteps, step.numHistories, config);
   const measures = await gradientStep(
     step.rows.map(({ row }) => row),
     objective,
@@ -73,15 +74,17 @@ export function policyLearningRate(numSteps: number, numHistories: number, confi
  */
 async function meanGapOfRows(
   rows: readonly ComparedRow[],
-  { model, config, gate, signal }: PolicyStepParts,
+  { learner, config, signal }: PolicyStepParts,
 ): Promise<number | null> {
   if (config.klPenaltyCoef === 0) return null;
   const compared: LossInput[] = [];
   for (const compareRow of rows) {
     const { row } = compareRow;
     const isKnown = config.klPenaltySource === 'sample' && !row.sampledLogprobs.some(Number.isNaN);
-    const logprobs = isKnown ? row.sampledLogprobs : (await model.forward(row.row, { gate, signal })).logprobs.slice();
-    compared.push(lossInput(compareRow, { logprobs, entropies: null }));
+    const output = isKnown
+      ? { logprobs: row.sampledLogprobs, entropies: null }
+      : (await learner.forward([row.row], { signal }))[0]!;
+    compared.push(lossInput(compareRow, output));
   }
   return meanGap(compared, config);
 }

@@ -8,7 +8,8 @@ import { testModel } from '../../../../tests/support/model.ts';
 import { checkpointDigest, readCheckpoint } from '../checkpoint/checkpoint.ts';
 import { resolveTrainingConfig, type TrainingConfigInput } from '../config/training-config.ts';
 import { DEFAULT_LORA_CONFIG } from '../model/policy-model.ts';
-import { openTrainer, type Trainer } from '../open-trainer.ts';
+import { openTrainer, type Trainer } from '../learner/open-trainer.ts';
+import { localParts } from '../testing/local-parts.ts';
 import { packRows } from '../packing/pack.ts';
 import { seededRandom } from '../packing/random.ts';
 import { runTrainingJob } from './run-training-job.ts';
@@ -107,14 +108,13 @@ async function run(
       config: resolveTrainingConfig(input),
       lora: LORA,
       startFrom,
-      workDirectory: join(directory, `${name}-work`),
-      outputDirectory: join(directory, name),
+      snapshots: join(directory, `${name}-work`),
+      output: join(directory, name),
       seed: 1,
     },
     {
-      model: await trainer.policy(LORA),
+      ...localParts({ policy: await trainer.policy(LORA) }),
       template: trainer.template,
-      gate: { acquire: async () => {}, release: () => {}, isWanted: false },
       signal: controller.signal,
       emit,
     },

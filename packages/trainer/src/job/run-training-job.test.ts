@@ -7,6 +7,7 @@ import { resolveTrainingConfig, type TrainingConfigInput } from '../config/train
 import type { BackwardOptions, ForwardOptions, PackedRow } from '../model/policy-model.ts';
 import { BIGRAM_LORA, BigramPolicy } from '../testing/bigram-policy.ts';
 import { answer, byteTemplate, group, message } from '../testing/chat-groups.ts';
+import { localParts } from '../testing/local-parts.ts';
 import { runTrainingJob } from './run-training-job.ts';
 import type { TrainerEvent, TrainingJob, TrainingParts } from './training-job.ts';
 import type { TrajectoryGroup } from '../rollouts/trajectory.ts';
@@ -36,8 +37,8 @@ function job(config: TrainingConfigInput = SMALL_ROWS, overrides: Partial<Traini
     config: resolveTrainingConfig(config),
     lora: BIGRAM_LORA,
     startFrom: null,
-    workDirectory: join(directory, 'work'),
-    outputDirectory: join(directory, 'out'),
+    snapshots: join(directory, 'work'),
+    output: join(directory, 'out'),
     seed: 5,
     ...overrides,
   };
@@ -52,8 +53,8 @@ function parts({ model = new BigramPolicy(), ...overrides }: Partial<TrainingPar
     release: () => void gate.numHeld--,
   };
   const all = {
+    ...localParts({ policy: model, gate }),
     template: byteTemplate,
-    gate,
     signal: new AbortController().signal,
     emit: (event: TrainerEvent) => void events.push(event),
     ...overrides,
@@ -66,11 +67,11 @@ const steps = (events: TrainerEvent[]) => events.filter((event) => event.kind ==
 it('an entropy bonus makes the policy less certain than it would be', async () => {
   const entropyAfter = async (entropyCoef: number) => {
     const running = parts();
-    const outputDirectory = join(directory, `out-${entropyCoef}`);
+    const output = join(directory, `out-${entropyCoef}`);
     // No advantage is 0, so that every job is of the same tokens.
     const groups = GROUPS.map(({ trajectories: [first, second] }) => group(first!, second!));
     const config = { ...SMALL_ROWS, maxGradNorm: 10, entropyCoef };
-    await runTrainingJob(job(config, { groups, outputDirectory }), running);
+    await runTrainingJob(job(config, { groups, output }), running);
     return steps(running.events).at(-1)!.metrics['entropy']!;
   };
   const [without, weak, strong] = [await entropyAfter(0), await entropyAfter(0.5), await entropyAfter(5)];
@@ -83,12 +84,12 @@ it('an entropy bonus makes the policy less certain than it would be', async () =
 async function gradientOf(config: TrainingConfigInput, groups = GROUPS) {
   const running = parts();
   const name = `gradient-${readdirSync(directory).length}`;
-  const overrides = { groups, outputDirectory: join(directory, name), workDirectory: join(directory, `${name}-work`) };
+  const overrides = { groups, output: join(directory, name), snapshots: join(directory, `${name}-work`) };
   // From weights that matter, since the gradient of `a` is 0 where `b` is.
   const startFrom = join(directory, 'perturbed');
   if (!existsSync(startFrom))
     await runTrainingJob(
-      job({ learningRate: 0.05 }, { outputDirectory: startFrom, workDirectory: join(directory, 'perturbed-work') }),
+      job({ learningRate: 0.05 }, { output: startFrom, snapshots: join(directory, 'perturbed-work') }),
       parts(),
     );
   await runTrainingJob(job({ ...config, learningRate: 0 }, { ...overrides, startFrom }), running);
@@ -144,7 +145,7 @@ describe('an accumulated step', () => {
     });
     const means = async (config: TrainingConfigInput, name: string): Promise<number[]> => {
       const running = parts();
-      const where = { workDirectory: join(directory, `${name}-work`), outputDirectory: join(directory, name) };
+      const where = { snapshots: join(directory, `${name}-work`), output: join(directory, name) };
       await runTrainingJob(job({ ...config, packedSequenceLength: 100 }, { groups: many, ...where }), running);
       return steps(running.events).map(({ metrics }) => Math.abs(metrics['advantage_mean']!));
     };
@@ -212,10 +213,10 @@ describe('runTrainingJob', () => {
   it('gives the same digest for the same job and seed, and another for another seed', async () => {
     const first = await runTrainingJob(job(), parts());
     const again = await runTrainingJob(
-      job(SMALL_ROWS, { workDirectory: join(directory, 'work2'), outputDirectory: join(directory, 'out2') }),
+      job(SMALL_ROWS, { snapshots: join(directory, 'work2'), output: join(directory, 'out2') }),
       parts(),
     );
-    const other = await runTrainingJob(job(SMALL_ROWS, { workDirectory: join(directory, 'work3'), seed: 6 }), parts());
+    const other = await runTrainingJob(job(SMALL_ROWS, { snapshots: join(directory, 'work3'), seed: 6 }), parts());
     expect(again.digest).toBe(first.digest);
     expect(other.digest).not.toBe(first.digest);
   });
@@ -238,7 +239,7 @@ describe('runTrainingJob', () => {
           {
             groups: one,
             startFrom: existsSync(join(directory, 'out')) ? join(directory, 'out') : null,
-            outputDirectory: join(directory, 'probe'),
+            output: join(directory, 'probe'),
           },
         ),
         probe,
@@ -269,25 +270,28 @@ describe('runTrainingJob', () => {
   ])('goes on after being cut off, with the same events and the same digest (%s)', async (_name, config) => {
     const whole = parts();
     const expected = await runTrainingJob(
-      job(config, { workDirectory: join(directory, 'work-whole'), outputDirectory: join(directory, 'whole') }),
+      job(config, { snapshots: join(directory, 'work-whole'), output: join(directory, 'whole') }),
       whole,
     );
     for (let cut = 0; cut < expected.numGradientSteps; cut++) {
-      const workDirectory = join(directory, `work-${cut}`);
-      const outputDirectory = join(directory, `out-${cut}`);
+      const snapshots = join(directory, `work-${cut}`);
+      const output = join(directory, `out-${cut}`);
       const controller = new AbortController();
       const interrupted = parts({ signal: controller.signal });
       const emit = (event: TrainerEvent): void => {
         interrupted.events.push(event);
         if (event.kind === 'gradient_step' && event.index === cut) controller.abort();
       };
-      const cutOff = runTrainingJob(job(config, { workDirectory, outputDirectory }), { ...interrupted, emit });
+      const cutOff = runTrainingJob(job(config, { snapshots, output }), { ...interrupted, emit });
       await expect(cutOff).rejects.toMatchObject({ code: 'trainer.cancelled' });
-      expect(existsSync(outputDirectory)).toBe(false);
-      expect(readdirSync(workDirectory)).toEqual([`step-${Math.min(cut + 1, expected.numGradientSteps - 1)}`]);
+      expect(existsSync(output)).toBe(false);
+      expect(readdirSync(snapshots)).toEqual([
+        'progress.json',
+        `step-${Math.min(cut + 1, expected.numGradientSteps - 1)}`,
+      ]);
 
       const resumed = parts();
-      const result = await runTrainingJob(job(config, { workDirectory, outputDirectory }), resumed);
+      const result = await runTrainingJob(job(config, { snapshots, output }), resumed);
       expect(result.digest).toBe(expected.digest);
       expect(steps(resumed.events)).toHaveLength(expected.numGradientSteps);
       const finished = Math.min(cut + 1, expected.numGradientSteps - 1);
@@ -302,7 +306,7 @@ describe('runTrainingJob', () => {
 
   it('goes on after a crash inside a step', async () => {
     const expected = await runTrainingJob(
-      job(SMALL_ROWS, { workDirectory: join(directory, 'w'), outputDirectory: join(directory, 'o') }),
+      job(SMALL_ROWS, { snapshots: join(directory, 'w'), output: join(directory, 'o') }),
       parts(),
     );
     class Crashing extends BigramPolicy {
@@ -322,11 +326,11 @@ describe('runTrainingJob', () => {
 
   it.each([false, true])('goes on after a crash in any row of a step (cancelled: %s)', async (isCancelled) => {
     const expected = await runTrainingJob(
-      job(ACCUMULATED, { workDirectory: join(directory, 'w'), outputDirectory: join(directory, 'o') }),
+      job(ACCUMULATED, { snapshots: join(directory, 'w'), output: join(directory, 'o') }),
       parts(),
     );
     const counted = parts();
-    await runTrainingJob(job(ACCUMULATED, { workDirectory: join(directory, 'w2') }), counted);
+    await runTrainingJob(job(ACCUMULATED, { snapshots: join(directory, 'w2') }), counted);
     rmSync(join(directory, 'out'), { recursive: true });
     const { numForwards } = counted.model;
     expect(expected.numGradientSteps).toBe(2);
@@ -341,14 +345,14 @@ describe('runTrainingJob', () => {
           controller.abort();
         }
       }
-      const workDirectory = join(directory, `work-${last}`);
+      const snapshots = join(directory, `work-${last}`);
       const crashing = parts({ model: new Crashing(), signal: controller.signal });
-      await expect(runTrainingJob(job(ACCUMULATED, { workDirectory }), crashing)).rejects.toMatchObject({
+      await expect(runTrainingJob(job(ACCUMULATED, { snapshots }), crashing)).rejects.toMatchObject({
         code: isCancelled ? 'trainer.cancelled' : 'trainer.internal',
       });
       expect(existsSync(join(directory, 'out'))).toBe(false);
       const resumed = parts();
-      const result = await runTrainingJob(job(ACCUMULATED, { workDirectory }), resumed);
+      const result = await runTrainingJob(job(ACCUMULATED, { snapshots }), resumed);
       expect(result.digest).toBe(expected.digest);
       expect(steps(resumed.events).map(({ index }) => index)).toEqual([0, 1]);
       rmSync(join(directory, 'out'), { recursive: true });
@@ -357,7 +361,11 @@ describe('runTrainingJob', () => {
 
   it('starts over when the snapshot is damaged or of another job', async () => {
     const expected = await runTrainingJob(job(), parts());
-    const snapshot = join(directory, 'work', readdirSync(join(directory, 'work'))[0]!);
+    const snapshot = join(
+      directory,
+      'work',
+      readdirSync(join(directory, 'work')).find((name) => name.startsWith('step-'))!,
+    );
     const weights = readFileSync(join(snapshot, 'adapter_model.safetensors'));
     weights[weights.length - 2]! ^= 1;
     writeFileSync(join(snapshot, 'adapter_model.safetensors'), weights);
@@ -370,13 +378,13 @@ describe('runTrainingJob', () => {
   });
 
   it('goes on from a checkpoint with its momentum', async () => {
-    const first = job(SMALL_ROWS, { outputDirectory: join(directory, 'step1'), workDirectory: join(directory, 'w1') });
+    const first = job(SMALL_ROWS, { output: join(directory, 'step1'), snapshots: join(directory, 'w1') });
     await runTrainingJob(first, parts());
     const second = (name: string) =>
       job(SMALL_ROWS, {
         startFrom: join(directory, 'step1'),
-        outputDirectory: join(directory, name),
-        workDirectory: join(directory, `w-${name}`),
+        output: join(directory, name),
+        snapshots: join(directory, `w-${name}`),
       });
     const withMomentum = await runTrainingJob(second('a'), parts());
     rmSync(join(directory, 'step1', 'optimizer.safetensors'));
@@ -398,19 +406,16 @@ describe('runTrainingJob', () => {
 
   it('measures KL against the reference checkpoint it is given', async () => {
     await runTrainingJob(
-      job(
-        { ...SMALL_ROWS, learningRate: 0.1 },
-        { outputDirectory: join(directory, 'step1'), workDirectory: join(directory, 'w1') },
-      ),
+      job({ ...SMALL_ROWS, learningRate: 0.1 }, { output: join(directory, 'step1'), snapshots: join(directory, 'w1') }),
       parts(),
     );
     const config = { ...SMALL_ROWS, learningRate: 0, klPenaltyCoef: 0.1, klPenaltyReferenceStep: 1 };
     const same = parts();
-    const start = { startFrom: join(directory, 'step1'), workDirectory: join(directory, 'w2') };
+    const start = { startFrom: join(directory, 'step1'), snapshots: join(directory, 'w2') };
     await runTrainingJob(job(config, { ...start, referenceFrom: join(directory, 'step1') }), same);
     for (const { metrics } of steps(same.events)) expect(metrics['kl_policy_ref']).toBe(0);
     const base = parts();
-    await runTrainingJob(job(config, { ...start, referenceFrom: null, workDirectory: join(directory, 'w3') }), base);
+    await runTrainingJob(job(config, { ...start, referenceFrom: null, snapshots: join(directory, 'w3') }), base);
     expect(steps(base.events).some(({ metrics }) => Math.abs(metrics['kl_policy_ref']!) > 1e-3)).toBe(true);
     await expect(runTrainingJob(job(config, start), parts())).rejects.toMatchObject({ code: 'trainer.config_invalid' });
     // Without a coefficient the distance is reported and nothing else changes.
@@ -418,12 +423,12 @@ describe('runTrainingJob', () => {
     const plain = { ...SMALL_ROWS, learningRate: 0.1 };
     const named = job(
       { ...plain, klPenaltyReferenceStep: 1 },
-      { referenceFrom: join(directory, 'step1'), workDirectory: join(directory, 'w4') },
+      { referenceFrom: join(directory, 'step1'), snapshots: join(directory, 'w4') },
     );
     const watchedResult = await runTrainingJob(named, watched);
     expect(steps(watched.events).some(({ metrics }) => metrics['kl_policy_ref_k3']! > 1e-3)).toBe(true);
     expect(steps(watched.events).every(({ metrics }) => metrics['seconds_reference']! >= 0)).toBe(true);
-    const alone = await runTrainingJob(job(plain, { workDirectory: join(directory, 'w5') }), parts());
+    const alone = await runTrainingJob(job(plain, { snapshots: join(directory, 'w5') }), parts());
     expect(watchedResult.digest).toBe(alone.digest);
   });
 
@@ -436,9 +441,9 @@ describe('runTrainingJob', () => {
       learningRateDecaySteps: 5,
     } as const;
     const first = parts();
-    await runTrainingJob(job(config, { outputDirectory: join(directory, 'step1') }), first);
+    await runTrainingJob(job(config, { output: join(directory, 'step1') }), first);
     const next = parts();
-    const goesOn = { startFrom: join(directory, 'step1'), workDirectory: join(directory, 'w2') };
+    const goesOn = { startFrom: join(directory, 'step1'), snapshots: join(directory, 'w2') };
     await runTrainingJob(job(config, goesOn), next);
     const rates = [...steps(first.events), ...steps(next.events)].map(({ metrics }) => metrics['learning_rate']);
     expect(rates.slice(0, 7)).toEqual([0.5, 1, 0.75, 0.5, 0.25, 0, 0]);
@@ -537,7 +542,7 @@ describe('terms besides the rewards', () => {
     // Away from the base model first, by rewards.
     const start = join(directory, 'start');
     await runTrainingJob(
-      job({ learningRate: 0.1 }, { outputDirectory: start, workDirectory: join(directory, 'start-work') }),
+      job({ learningRate: 0.1 }, { output: start, snapshots: join(directory, 'start-work') }),
       parts(),
     );
     const measured = async (config: TrainingConfigInput) => {
@@ -545,14 +550,14 @@ describe('terms besides the rewards', () => {
       const values: Record<string, number>[] = [];
       for (let index = 0; index < 4; index++) {
         const running = parts();
-        const outputDirectory = join(directory, `${JSON.stringify(config)}-${index}`);
-        const overrides = { groups: equal, startFrom: from, outputDirectory, workDirectory: `${outputDirectory}-work` };
+        const output = join(directory, `${JSON.stringify(config)}-${index}`);
+        const overrides = { groups: equal, startFrom: from, output, snapshots: `${output}-work` };
         await runTrainingJob(
           job({ learningRate: 0.05, withFreshOptimizer: true, ...config } as object, overrides),
           running,
         );
         values.push({ ...steps(running.events)[0]!.metrics });
-        from = outputDirectory;
+        from = output;
       }
       return values;
     };

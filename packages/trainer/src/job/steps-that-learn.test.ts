@@ -6,6 +6,7 @@ import { resolveTrainingConfig, type TrainingConfigInput } from '../config/train
 import { seededRandom } from '../packing/random.ts';
 import { BIGRAM_LORA, BigramPolicy } from '../testing/bigram-policy.ts';
 import { byteTemplate, group, message } from '../testing/chat-groups.ts';
+import { localParts } from '../testing/local-parts.ts';
 import { runTrainingJob } from './run-training-job.ts';
 import type { Trajectory } from '../rollouts/trajectory.ts';
 
@@ -87,26 +88,25 @@ async function learn(task: string, config: TrainingConfigInput, seed: number) {
     }
     rewards.push(mean(groups.flatMap(({ trajectories }) => trajectories.map(({ reward }) => reward))));
     if (index === NUM_JOBS) break;
-    const outputDirectory = join(directory, `${task}-${JSON.stringify(config)}-${seed}-${index}`);
+    const output = join(directory, `${task}-${JSON.stringify(config)}-${seed}-${index}`);
     const job = {
       jobId: `${index}`,
       groups,
       config: resolveTrainingConfig({ learningRate: 0.15, packedSequenceLength: 90, ...config }),
       lora: BIGRAM_LORA,
       startFrom,
-      workDirectory: join(directory, 'work'),
-      outputDirectory,
+      snapshots: join(directory, 'work'),
+      output,
       seed: index,
     };
     const result = await runTrainingJob(job, {
-      model: policy,
+      ...localParts({ policy }),
       template: byteTemplate,
-      gate: { acquire: async () => {}, release: () => {}, isWanted: false },
       signal: new AbortController().signal,
       emit: () => {},
     });
     numSteps += result.numGradientSteps;
-    startFrom = outputDirectory;
+    startFrom = output;
   }
   return { rewards, numSteps };
 }

@@ -1,43 +1,45 @@
 import type { ChatTemplate } from '@trainyard/tokenizer';
 import type { TrainingConfig } from '../config/training-config.ts';
-import type { Architecture } from '../model/architecture.ts';
-import type { ComputeGate, LoraConfig, PolicyModel } from '../model/policy-model.ts';
+import type { LearnerSession } from '../learner/learner-session.ts';
+import type { LoraConfig } from '../model/policy-model.ts';
 import type { JobWarning } from './job-warning.ts';
+import type { ProgressRecords } from './progress-records.ts';
 import type { TrajectoryGroup } from '../rollouts/trajectory.ts';
 
-/** What every job has, whatever it learns from. */
+/**
+ * What every job has, whatever it learns from. Adapter versions are named as the learner names them: keys, paths, addresses.
+ */
 export interface JobBase {
   readonly jobId: string;
   readonly lora: LoraConfig;
-  /** Checkpoint directory to go on from, weights and optimizer; null: a fresh adapter. */
+  /** Version to go on from, weights and optimizer; null: a fresh adapter. */
   readonly startFrom: string | null;
   /** The optimizer starts afresh, whatever `startFrom` holds: its momentum belongs to another model. Default false. */
   readonly withFreshOptimizer?: boolean;
-  /** Holds a snapshot after each gradient step but the last, so that a job cut off goes on where it was. */
-  readonly workDirectory: string;
-  /** Receives the checkpoint; appears whole or not at all. */
-  readonly outputDirectory: string;
+  /** Names of snapshots begin with it: one is kept after each gradient step but the last, so that a job cut off goes on where it was. */
+  readonly snapshots: string;
+  /** The version that the job makes; appears whole or not at all. */
+  readonly output: string;
 }
 
 /** One reinforcement-learning job, self-contained: the same job and weights give the same checkpoint. */
 export interface TrainingJob extends JobBase {
   readonly groups: readonly TrajectoryGroup[];
   readonly config: TrainingConfig;
-  /** Checkpoint directory of the KL reference; absent or null: the base model. Read only when the settings compare with one. */
+  /** Version of the KL reference; absent or null: the base model. Read only when the settings compare with one. */
   readonly referenceFrom?: string | null;
   /** Seed of the shuffles. */
   readonly seed: number;
 }
 
-/** A policy and what it is made of, which the adapter files have to say. */
-export type TrainablePolicy = PolicyModel & { readonly architecture: Architecture };
-
 /** What the job needs from its surroundings. */
 export interface TrainingParts {
-  /** Its adapter is overwritten with the job's; its `lora.config` must be the job's. */
-  readonly model: TrainablePolicy;
+  /** Its adapter is overwritten with the job's; its `lora` must be the job's. */
+  readonly learner: LearnerSession;
+  /** Of the model that the learner trains: as what was sampled is rendered. */
   readonly template: ChatTemplate;
-  readonly gate: ComputeGate;
+  /** How far jobs got, on the side of the loop. */
+  readonly progress: ProgressRecords;
   readonly signal: AbortSignal;
   readonly emit: (event: TrainerEvent) => void;
 }

@@ -76,6 +76,7 @@ export class OrtPolicyModel implements PolicyModel {
   readonly #workspace: Workspace;
   readonly #ownsWorkspace: boolean;
   #kept: KeptForward | null = null;
+  #isClosed = false;
 
   constructor(architecture: Architecture, weights: ModelWeights, options: OrtPolicyModelOptions = {}) {
     const lora = initialLoraParameters(architecture, options.lora ?? DEFAULT_LORA_CONFIG);
@@ -207,6 +208,8 @@ export class OrtPolicyModel implements PolicyModel {
   }
 
   close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     this.#kept = null;
     if (this.#ownsWorkspace) this.#workspace.clear();
     this.#lanes.close();

@@ -9,12 +9,9 @@ it('the parts of rows add up to the mean', () => {
 
 it('an objective sums the rows that it was asked about', () => {
   const objective = new CrossEntropyObjective(5);
-  const forward = (...logprobs: number[]) => ({
-    logprobs: Float32Array.from(logprobs),
-    entropies: new Float32Array(0),
-  });
-  expect(objective.rowGradient(0, forward(-1, -2)).loss).toBe(0.6);
-  objective.rowGradient(1, forward(-3, -4, -5));
+  const output = (...logprobs: number[]) => ({ logprobs: Float32Array.from(logprobs), entropies: null });
+  expect(objective.rowGradients([output(-1, -2)]).map(({ loss }) => loss)).toEqual([0.6]);
+  objective.rowGradients([output(-3), output(-4, -5)]);
   expect(objective.loss).toBe(3);
   expect(objective.usesEntropies).toBe(false);
 });

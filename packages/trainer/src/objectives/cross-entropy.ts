@@ -1,5 +1,5 @@
-import type { ForwardResult } from '../model/policy-model.ts';
-import type { RowGradient, StepObjective } from './step-objective.ts';
+import type { Floats } from './loss-input.ts';
+import type { RowGradient, RowOutput, StepObjective } from './step-objective.ts';
 
 /**
  * A row's part of the mean negative log-likelihood over the trained tokens of a batch, every token alike: −Σ log p / N.
@@ -7,7 +7,7 @@ import type { RowGradient, StepObjective } from './step-objective.ts';
  * @param logprobs [N] of the row's trained tokens
  * @param numBatchTokens trained tokens of all rows of the batch
  */
-export function crossEntropy(logprobs: Float32Array, numBatchTokens: number): RowGradient {
+export function crossEntropy(logprobs: Floats, numBatchTokens: number): RowGradient {
   let sum = 0;
   for (const logprob of logprobs) sum += logprob;
   const gradient = new Float32Array(logprobs.length).fill(-1 / numBatchTokens);
@@ -29,9 +29,9 @@ export class CrossEntropyObjective implements StepObjective {
     return this.#loss;
   }
 
-  rowGradient(_rowIndex: number, { logprobs }: ForwardResult): RowGradient {
-    const row = crossEntropy(logprobs, this.#numTokens);
-    this.#loss += row.loss;
-    return row;
+  rowGradients(outputs: readonly RowOutput[]): readonly RowGradient[] {
+    const rows = outputs.map(({ logprobs }) => crossEntropy(logprobs, this.#numTokens));
+    for (const { loss } of rows) this.#loss += loss;
+    return rows;
   }
 }

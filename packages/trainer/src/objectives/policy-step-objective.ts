@@ -1,11 +1,10 @@
-import type { ForwardResult } from '../model/policy-model.ts';
 import type { TrainingRow } from '../packing/pack.ts';
 import type { LossConfig } from './loss-config.ts';
 import type { Floats, LossInput } from './loss-input.ts';
-import { rowLoss } from './policy-loss.ts';
+import { rowLoss, type StepTotals } from './policy-loss.ts';
 import { policyMetrics, type PolicyMetrics } from './policy-metrics.ts';
 import { meanGap } from './reference-gaps.ts';
-import type { RowGradient, StepObjective } from './step-objective.ts';
+import type { RowGradient, RowOutput, StepObjective } from './step-objective.ts';
 
 /** Log-probabilities of a row under other weights than those being trained, [N] each. */
 export interface OtherLogprobs {
@@ -32,7 +31,7 @@ export class PolicyStepObjective implements StepObjective {
   readonly #clipped = { low: 0, high: 0 };
   #policyLoss = 0;
 
-  /** @param meanGapOfStep of all rows; null where there is one row, which is its own step, and without a KL term */
+  /** @param meanGapOfStep of all rows; null without a KL term, and where all rows come at once: then it is theirs */
   constructor(
     rows: readonly ComparedRow[],
     { config, meanGapOfStep }: { config: LossConfig; meanGapOfStep: number | null },
@@ -47,16 +46,16 @@ export class PolicyStepObjective implements StepObjective {
     return this.#config.entropyCoef > 0;
   }
 
-  rowGradient(rowIndex: number, forward: ForwardResult): RowGradient {
-    const input = lossInput(this.#rows[rowIndex]!, forward);
-    const step = { numTokens: this.#numTokens, meanGap: this.#meanGap ?? meanGap([input], this.#config) };
+  rowGradients(outputs: readonly RowOutput[]): readonly RowGradient[] {
+    const first = this.#inputs.length;
+    const inputs = outputs.map((output, i) => lossInput(this.#rows[first + i]!, output));
+    const step = { numTokens: this.#numTokens, meanGap: this.#meanGap ?? meanGap(inputs, this.#config) };
+    return inputs.map((input) => this.#rowGradient(input, step));
+  }
+
+  #rowGradient(input: LossInput, step: StepTotals): RowGradient {
     const { loss, gradient, entropyGradient, policyLoss, ratios, clipped } = rowLoss(input, this.#config, step);
-    // The model writes the next row over its results.
-    this.#inputs.push({
-      ...input,
-      newLogprobs: input.newLogprobs.slice(),
-      entropies: input.entropies?.slice() ?? null,
-    });
+    this.#inputs.push(input);
     this.#ratios.push(ratios);
     this.#policyLoss += policyLoss;
     this.#clipped.low += clipped.low;
@@ -90,10 +89,7 @@ export class PolicyStepObjective implements StepObjective {
 }
 
 /** What the loss of a row reads. */
-export function lossInput(
-  { row, other }: ComparedRow,
-  { logprobs, entropies }: { readonly logprobs: Floats; readonly entropies: Floats | null },
-): LossInput {
+export function lossInput({ row, other }: ComparedRow, { logprobs, entropies }: RowOutput): LossInput {
   return {
     newLogprobs: logprobs,
     sampledLogprobs: row.sampledLogprobs,

@@ -1,10 +1,18 @@
-import type { ForwardResult } from '../model/policy-model.ts';
+import type { Floats } from './loss-input.ts';
+
+/** What a learner says of a row with N trained tokens. */
+export interface RowOutput {
+  /** [N] */
+  readonly logprobs: Floats;
+  /** [N] in nats; null where the learner does not tell. */
+  readonly entropies: Floats | null;
+}
 
 /** A row's part of the loss of its gradient step. */
 export interface RowGradient {
   readonly loss: number;
   /** ∂loss/∂logprob, [N]. */
-  readonly gradient: Float32Array | Float64Array;
+  readonly gradient: Floats;
   /** ∂loss/∂entropy, [N]; null: the loss does not look at entropies. */
   readonly entropyGradient: Float64Array | null;
 }
@@ -13,6 +21,6 @@ export interface RowGradient {
 export interface StepObjective {
   /** Whether its rows have a gradient of entropies. */
   readonly usesEntropies: boolean;
-  /** Called once for each row, in order. */
-  rowGradient(rowIndex: number, forward: ForwardResult): RowGradient;
+  /** @param outputs of rows of the step; consecutive calls are about consecutive rows, each of them once */
+  rowGradients(outputs: readonly RowOutput[]): readonly RowGradient[];
 }

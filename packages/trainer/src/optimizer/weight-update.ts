@@ -12,7 +12,7 @@ export async function updateWeights(
   tensors: readonly LoraTensor[],
   optimizer: OptimizerState,
   config: OptimizerConfig,
-  { gate, signal }: { gate: ComputeGate; signal: AbortSignal },
+  { gate, signal }: { gate: ComputeGate; signal?: AbortSignal },
 ): Promise<number> {
   const norm = gradientNorm(tensors);
   requireFinite('the gradient norm', [norm]);

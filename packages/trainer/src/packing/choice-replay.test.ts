@@ -65,9 +65,21 @@ describe('ReplayLedger', () => {
 
   it('replays no more than fits into the memory of a job', () => {
     const size = traced().kept.length;
-    const ledger = new ReplayLedger(2 * size + 1);
+    const ledger = new ReplayLedger({ maxTraceBytes: 2 * size + 1 });
     for (let i = 0; i < 4; i++) ledger.prepare(item({ sampling: sampling({ topP: 0.9 }) }));
     expect(ledger.report()).toMatchObject({ numReplayed: 2, unreplayed: { too_large: 2 }, changes: { truncation: 2 } });
+  });
+
+  it('replays nothing for a learner that cannot, and says so', () => {
+    const ledger = new ReplayLedger({ canReplay: false });
+    const drawn = item({ sampling: sampling({ temperature: 0.5 }) });
+    expect(ledger.prepare(drawn)).toBe(drawn);
+    ledger.prepare(item({ sampling: sampling({ isMasked: true }, null) }));
+    expect(ledger.report()).toMatchObject({
+      numReplayed: 0,
+      unreplayed: { unsupported: 1, too_large: 1 },
+      changes: { temperature: 1, constraint: 1 },
+    });
   });
 
   it('takes no trace of other tokens, of log-probabilities that are none, or without the prompt that a penalty counts', () => {

@@ -19,9 +19,9 @@ export interface PlacedReplay {
 
 /**
  * Why a choice is trained as if it had been drawn plainly from the model. `greedy` and `too_large`: see `LostTrace`; `unknown`: it names no
- * record, or one that is not there any more; `unreadable`: its record contradicts its tokens.
+ * record, or one that is not there any more; `unreadable`: its record contradicts its tokens; `unsupported`: the learner cannot.
  */
-export type UnreplayedReason = 'greedy' | 'too_large' | 'unknown' | 'unreadable';
+export type UnreplayedReason = 'greedy' | 'too_large' | 'unknown' | 'unreadable' | 'unsupported';
 
 /** What changed the distribution of choices that could not be replayed, in choices. */
 export type UnreplayedChange = 'temperature' | 'truncation' | 'constraint' | 'penalties';
@@ -39,6 +39,7 @@ const MAX_JOB_TRACE_BYTES = 64 * 1024 ** 2;
 
 /** Finds the replays of choices, and counts those that have none. */
 export class ReplayLedger {
+  readonly #canReplay: boolean;
   readonly #maxTraceBytes: number;
   #traceBytes = 0;
   readonly #replays = new Map<ChoiceItem, ChoiceReplay>();
@@ -46,8 +47,15 @@ export class ReplayLedger {
   readonly #changes: Partial<Record<UnreplayedChange, number>> = {};
   #numChoices = 0;
 
-  /** @param maxTraceBytes of all choices; those behind it are not replayed, as too large */
-  constructor(maxTraceBytes = MAX_JOB_TRACE_BYTES) {
+  /**
+   * @param options.canReplay whether the learner does; default true
+   * @param options.maxTraceBytes of all choices; those behind it are not replayed, as too large
+   */
+  constructor({
+    canReplay = true,
+    maxTraceBytes = MAX_JOB_TRACE_BYTES,
+  }: { canReplay?: boolean; maxTraceBytes?: number } = {}) {
+    this.#canReplay = canReplay;
     this.#maxTraceBytes = maxTraceBytes;
   }
 
@@ -63,17 +71,22 @@ export class ReplayLedger {
     }
     const traceBytes = this.#traceBytes + (sampling.trace?.kept.length ?? 0);
     const isTooLarge = traceBytes > this.#maxTraceBytes;
-    const replay = isTooLarge ? null : replayOf(item, sampling);
+    const replay = isTooLarge || !this.#canReplay ? null : replayOf(item, sampling);
     if (replay !== null) {
       this.#traceBytes = traceBytes;
       const drawn = { ...item, logprobs: sampling.trace!.logprobs };
       this.#replays.set(drawn, replay);
       return drawn;
     }
-    const reason = sampling.trace === null ? (sampling.lost ?? 'unreadable') : isTooLarge ? 'too_large' : 'unreadable';
-    add(this.#unreplayed, reason);
+    add(this.#unreplayed, this.#reason(sampling, isTooLarge));
     for (const change of changesOf(sampling)) add(this.#changes, change);
     return item;
+  }
+
+  #reason({ trace, lost }: ChoiceSampling, isTooLarge: boolean): UnreplayedReason {
+    if (trace === null) return lost ?? 'unreadable';
+    if (!this.#canReplay) return 'unsupported';
+    return isTooLarge ? 'too_large' : 'unreadable';
   }
 
   /** Of the choices of a sequence, in order. */

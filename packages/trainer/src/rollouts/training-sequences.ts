@@ -42,15 +42,16 @@ const TRAJECTORIES_PER_TURN = 32;
  * every trajectory, or they would stop exactly where rewards stop differing.
  *
  * @param groups Already validated.
+ * @param parts.canReplay Whether the learner computes tokens as they were drawn; default true.
  * @throws {TrainerError} `trainer.render_failed`, naming group, trajectory and history; what `signal` was aborted with
  */
 export async function trainingSequences(
   groups: readonly TrajectoryGroup[],
-  parts: { template: ChatTemplate; config: TrainingConfig; signal: AbortSignal },
+  parts: { template: ChatTemplate; config: TrainingConfig; canReplay?: boolean; signal: AbortSignal },
 ): Promise<TrainingSequences> {
-  const { template, config, signal } = parts;
+  const { template, config, canReplay = true, signal } = parts;
   const drops = new DropLedger();
-  const replays = new ReplayLedger();
+  const replays = new ReplayLedger({ canReplay });
   const candidates: Candidate[] = [];
   const isRegularized = hasRegularizer(config);
   for (const [groupIndex, { trajectories }] of groups.entries()) {

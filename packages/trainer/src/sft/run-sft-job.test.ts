@@ -7,6 +7,7 @@ import { readCheckpoint } from '../checkpoint/checkpoint.ts';
 import { resolveTrainingConfig } from '../config/training-config.ts';
 import { BIGRAM_LORA, BigramPolicy } from '../testing/bigram-policy.ts';
 import { answer, byteTemplate, group } from '../testing/chat-groups.ts';
+import { localParts } from '../testing/local-parts.ts';
 import { runTrainingJob } from '../job/run-training-job.ts';
 import type { TrainerEvent, TrainingParts } from '../job/training-job.ts';
 import { runSftJob, type SftJob } from './run-sft-job.ts';
@@ -39,18 +40,21 @@ function job(
     config: resolveSftConfig({ learningRate: 0.01, ...input }, { maxSequenceLength }),
     lora: BIGRAM_LORA,
     startFrom: null,
-    workDirectory: join(directory, `work-${name}`),
-    outputDirectory: join(directory, name),
+    snapshots: join(directory, `work-${name}`),
+    output: join(directory, name),
     ...overrides,
   };
 }
 
-function parts(overrides: Partial<TrainingParts> = {}) {
+function parts({
+  model = new BigramPolicy(),
+  ...overrides
+}: Partial<TrainingParts> & { readonly model?: BigramPolicy } = {}) {
   const events: TrainerEvent[] = [];
   return {
-    model: new BigramPolicy(),
+    ...localParts({ policy: model }),
+    model,
     template: byteTemplate,
-    gate: { acquire: async () => {}, release: () => {}, isWanted: false },
     signal: new AbortController().signal,
     emit: (event: TrainerEvent) => void events.push(event),
     ...overrides,
@@ -141,10 +145,10 @@ describe('runSftJob', () => {
   it('does not go on from the snapshot of other batches', async () => {
     const first = job({ batchSize: 1 }, { name: 'a' });
     await runSftJob(first, parts());
-    expect(readdirSync(first.workDirectory)).toEqual(['step-4']);
+    expect(readdirSync(first.snapshots)).toEqual(['progress.json', 'step-4']);
     const moved = [turn('none', null), ...EXAMPLES];
     const other = parts();
-    await runSftJob(job({ batchSize: 1 }, { name: 'b', workDirectory: first.workDirectory, examples: moved }), other);
+    await runSftJob(job({ batchSize: 1 }, { name: 'b', snapshots: first.snapshots, examples: moved }), other);
     expect(other.model).toMatchObject({ numForwards: 5 });
   });
 

@@ -1,8 +1,8 @@
-import { jobFingerprint, requireSameLora, runSteps, startingPoint, withTrainerErrors } from '../job/job-run.ts';
+import { jobFingerprint, requireSameLora, runSteps, withTrainerErrors } from '../job/job-run.ts';
 import { meanMetrics } from '../job/job-statistics.ts';
 import { learningRateWarnings } from '../job/learning-rate-rule.ts';
-import type { OptimizerState } from '../optimizer/adamw.ts';
 import type { JobBase, TrainingParts, TrainingResult, TrainingStartedData } from '../job/training-job.ts';
+import { requireCapabilities } from '../learner/require-capabilities.ts';
 import { sftBatches, type SftBatch, type SftReport } from './sft-batches.ts';
 import { learningRates, type SftConfig } from './sft-config.ts';
 import type { SftExample } from './sft-example.ts';
@@ -16,14 +16,14 @@ export interface SftJob extends JobBase {
 }
 
 /**
- * Runs one supervised job: conversations in, an adapter checkpoint out.
+ * Runs one supervised job: conversations in, an adapter version out.
  *
  * Consecutive conversations make a batch, a batch one gradient step, in the order of the data, epoch after epoch. It is as resumable and as
  * deterministic as `runTrainingJob`. The optimizer starts afresh where the checkpoint before was of another objective.
  *
  * @returns With no trained token in any batch: a step for each, which changed nothing, no files, digest null.
  * @throws {TrainerError} `trainer.cancelled` when `signal` aborts; `trainer.render_failed`, `trainer.config_invalid`, `trainer.non_finite`,
- *   `trainer.checkpoint_unreadable`, `trainer.disk_full`, `trainer.internal`. Whatever is thrown, `outputDirectory` does not exist.
+ *   `trainer.checkpoint_unreadable`, `trainer.disk_full`, `trainer.internal`. Whatever is thrown, the version `output` does not exist.
  */
 export async function runSftJob(job: SftJob, parts: TrainingParts): Promise<TrainingResult> {
   return await withTrainerErrors(job, parts, () => train(job, parts));
@@ -31,26 +31,28 @@ export async function runSftJob(job: SftJob, parts: TrainingParts): Promise<Trai
 
 async function train(job: SftJob, parts: TrainingParts): Promise<TrainingResult> {
   const { config } = job;
-  const { model, template, gate, signal, emit } = parts;
-  requireSameLora(job, model);
+  const { learner, template, signal, emit } = parts;
+  requireSameLora(job, learner);
+  requireCapabilities({ loss: 'cross_entropy', lora: job.lora, usesEntropies: false, reference: 'none' }, learner);
 
   const { batches, report } = await sftBatches(job.examples, { template, config, signal });
   const numSteps = batches.length * config.epochs;
   const rates = learningRates(config, numSteps);
   emit({ kind: 'training_started', numGradientSteps: numSteps, data: startedData(report, config, numSteps) });
-  for (const warning of learningRateWarnings(rates, model.architecture)) emit({ kind: 'warning', warning });
-  const batchOf = (index: number): SftBatch => batches[index % batches.length]!;
-  const step = async (index: number, optimizer: OptimizerState) =>
-    await sftStep(batchOf(index), rates[index]!, { model, config, optimizer, gate, signal });
+  for (const warning of learningRateWarnings(rates, learner.model)) emit({ kind: 'warning', warning });
+  const step = async (index: number) =>
+    await sftStep(batches[index % batches.length]!, rates[index]!, { learner, config, signal });
 
-  const optimizer = startingPoint(job, model, 'sft');
+  const { startFrom, withFreshOptimizer = false } = job;
+  await learner.load(startFrom, { objective: 'sft', withFreshOptimizer });
   if (report.numTrainableTokens === 0) {
-    const metrics = await Promise.all(rates.map((_, index) => step(index, optimizer)));
+    const metrics = await Promise.all(rates.map((_, index) => step(index)));
     metrics.forEach((ofTheStep, index) => emit({ kind: 'gradient_step', index, metrics: ofTheStep }));
     return { numGradientSteps: numSteps, digest: null, metrics: meanMetrics(metrics) };
   }
-  const fingerprint = jobFingerprint(job, { objective: 'sft', config }, batches.flatMap(arraysOf));
-  return await runSteps(job, parts, { numSteps, fingerprint, optimizer, step });
+  const settings = { objective: 'sft', config };
+  const fingerprint = await jobFingerprint(job, learner, settings, batches.flatMap(arraysOf));
+  return await runSteps(job, parts, { objective: 'sft', numSteps, fingerprint, step });
 }
 
 /** The data of `training_started`. Nothing that was sent vanishes without being counted here. */

@@ -3,8 +3,8 @@ import { afterEach, expect, it } from 'vitest';
 import { LINEAR_NAMES, type LoraConfig } from '../model/policy-model.ts';
 import { OrtPolicyModel } from '../model/ort-policy-model.ts';
 import { randomizeAdapter, randomSource, TINY_ARCHITECTURE, tinyWeights } from '../testing/tiny-model.ts';
-import { freshOptimizerState } from '../optimizer/adamw.ts';
 import { byteTemplate } from '../testing/chat-groups.ts';
+import { localParts } from '../testing/local-parts.ts';
 import { batchRows, sftBatches, type SftBatch } from './sft-batches.ts';
 import { resolveSftConfig, type SftConfigInput } from './sft-config.ts';
 import type { SftExample } from './sft-example.ts';
@@ -42,13 +42,10 @@ async function batchOf(examples: readonly SftExample[], settings = config(), tem
   return (await sftBatches(examples, { template, config: settings, signal })).batches[0]!;
 }
 
-const parts = (model: OrtPolicyModel, settings = config()) => ({
-  model,
-  config: settings,
-  optimizer: freshOptimizerState(model.lora.tensors, 'sft'),
-  gate: { acquire: async () => {}, release: () => {}, isWanted: false },
-  signal: new AbortController().signal,
-});
+const parts = (model: OrtPolicyModel, settings = config()) => {
+  const { learner } = localParts({ policy: model });
+  return { learner, config: settings, signal: new AbortController().signal };
+};
 
 /** Mean −log p over every answer byte and end token, one conversation at a time: written without rows, tries and masks of the trainer. */
 async function plainLoss(model: OrtPolicyModel, examples: readonly SftExample[]): Promise<number> {
@@ -160,5 +157,5 @@ it('a batch without anything to train changes nothing, not even the optimizer', 
     tokens_per_second: 0,
   });
   expect(model.lora.tensors.map(({ value }) => value)).toEqual(before);
-  expect(running.optimizer.numSteps).toBe(0);
+  expect(running.learner.numSteps).toBe(0);
 });

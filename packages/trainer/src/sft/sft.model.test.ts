@@ -6,7 +6,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { testModel } from '../../../../tests/support/model.ts';
 import { checkpointDigest } from '../checkpoint/checkpoint.ts';
 import { DEFAULT_LORA_CONFIG } from '../model/policy-model.ts';
-import { openTrainer, type Trainer } from '../open-trainer.ts';
+import { openTrainer, type Trainer } from '../learner/open-trainer.ts';
+import { localParts } from '../testing/local-parts.ts';
 import type { TrainerEvent } from '../job/training-job.ts';
 import { runSftJob } from './run-sft-job.ts';
 import { resolveSftConfig, type SftConfigInput } from './sft-config.ts';
@@ -81,13 +82,12 @@ async function run(name: string, input: SftConfigInput, stopAfterStep = Infinity
       config: resolveSftConfig(input, { maxSequenceLength: 2048 }),
       lora: LORA,
       startFrom: null,
-      workDirectory: join(directory, `${name}-work`),
-      outputDirectory: join(directory, name),
+      snapshots: join(directory, `${name}-work`),
+      output: join(directory, name),
     },
     {
-      model: await trainer.policy(LORA),
+      ...localParts({ policy: await trainer.policy(LORA) }),
       template: trainer.template,
-      gate: { acquire: async () => {}, release: () => {}, isWanted: false },
       signal: controller.signal,
       emit,
     },

@@ -11,7 +11,7 @@ import type {
   PackedRow,
 } from '../model/policy-model.ts';
 import { seededRandom } from '../packing/random.ts';
-import type { TrainablePolicy } from '../job/training-job.ts';
+import type { TrainablePolicy } from '../learner/embedded-learner.ts';
 
 /** A made-up architecture whose only adapter, `layers.0.q`, has 8 inputs and 8 outputs. */
 export const BIGRAM_ARCHITECTURE: Architecture = {
@@ -49,6 +49,9 @@ export class BigramPolicy implements TrainablePolicy {
   async forward(row: PackedRow, options: ForwardOptions = {}): Promise<ForwardResult> {
     this.numForwards++;
     await turn(options);
+    for (const id of [...row.tokenIds, ...row.targets])
+      if (id < 0 || id >= BIGRAM_ARCHITECTURE.vocabSize)
+        throw new TrainerError('trainer.token_out_of_range', `token ${id} is not of the vocabulary`);
     const probabilities = Array.from(row.sources, (source) =>
       this.#distribution(row, source, options.withoutAdapter ?? false),
     );

@@ -1,11 +1,13 @@
 import { GgufFile, LlamaModel } from '@trainyard/native';
 import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
-import { readArchitecture } from './model/architecture.ts';
-import { OrtPolicyModel } from './model/ort-policy-model.ts';
-import type { LoraConfig } from './model/policy-model.ts';
-import { readWeights } from './model/weights.ts';
-import type { TrainablePolicy } from './job/training-job.ts';
-import { Workspace } from './model/workspace.ts';
+import { readArchitecture } from '../model/architecture.ts';
+import { OrtPolicyModel } from '../model/ort-policy-model.ts';
+import type { ComputeGate, LoraConfig } from '../model/policy-model.ts';
+import { readWeights } from '../model/weights.ts';
+import { Workspace } from '../model/workspace.ts';
+import { EmbeddedLearner, type TrainablePolicy } from './embedded-learner.ts';
+import type { LearnerSession } from './learner-session.ts';
+import type { VersionFolders } from './version-folders.ts';
 
 /** A base model ready to be trained on: its weights are read once and serve one job after the other. */
 export interface Trainer {
@@ -13,6 +15,11 @@ export interface Trainer {
   readonly template: ChatTemplate;
   /** A policy with a fresh adapter; closes the one handed out before. */
   policy(lora: LoraConfig): Promise<TrainablePolicy>;
+  /** The same as a session of its own. */
+  learner(
+    lora: LoraConfig,
+    parts: { readonly versions: VersionFolders; readonly gate?: ComputeGate },
+  ): Promise<LearnerSession>;
   close(): void;
 }
 
@@ -48,14 +55,16 @@ export async function openTrainer(options: {
   }
   let current: OrtPolicyModel | null = null;
   const workspace = new Workspace();
+  const policy = async (lora: LoraConfig): Promise<TrainablePolicy> => {
+    current?.close();
+    current = new OrtPolicyModel(architecture, weights, { lora, numThreads, workspace });
+    return current;
+  };
   return {
     modelPath,
     template,
-    policy: async (lora) => {
-      current?.close();
-      current = new OrtPolicyModel(architecture, weights, { lora, numThreads, workspace });
-      return current;
-    },
+    policy,
+    learner: async (lora, parts) => new EmbeddedLearner({ policy: await policy(lora), ...parts }),
     close: () => {
       current?.close();
       current = null;

@@ -1,0 +1,126 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { FolderBlobs } from '@trainyard/store';
+import {
+  DEFAULT_LORA_CONFIG,
+  resolveSftConfig,
+  resolveTrainingConfig,
+  type TrainerEvent,
+  type TrainingConfigInput,
+} from '@trainyard/trainer';
+import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/trainer/testing';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { ComputeArbiter } from '../compute-arbiter.ts';
+import { EmbeddedTraining } from './embedded-training.ts';
+import type { TrainingJobRequest } from './messages.ts';
+
+// A real trainer host, on a random model with a vocabulary of bytes.
+let root: string;
+let blobs: FolderBlobs;
+let training: EmbeddedTraining;
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'training-'));
+  writeTinyGguf(join(root, 'tiny.gguf'), TINY_ARCHITECTURES.llama);
+  blobs = await FolderBlobs.open(join(root, 'blobs'));
+  const turn = (content: string) => ({
+    messages: [
+      { role: 'user', content: 'say it' },
+      { role: 'assistant', content },
+    ],
+  });
+  await blobs.putJsonLines('sft/lines', ['yes', 'no', 'yes yes', 'never'].map(turn));
+  const trajectory = (content: string, reward: number) => ({ messages_and_choices: turn(content).messages, reward });
+  const groups = ['a', 'b'].map((word) => ({ trajectories: [trajectory(`${word} yes`, 1), trajectory(word, 0)] }));
+  await blobs.putJsonLines('groups/g', groups);
+  training = new EmbeddedTraining({
+    host: {
+      blobsDirectory: join(root, 'blobs'),
+      workDirectory: join(root, 'work'),
+      numThreads: 1,
+      allowsControlTokens: false,
+    },
+    arbiter: new ComputeArbiter(),
+    share: 1,
+    log: () => {},
+  });
+  await training.start();
+});
+afterAll(async () => {
+  await training.close();
+  await blobs.close();
+  await rm(root, { recursive: true });
+});
+
+const base = (id: string, overrides: Partial<TrainingJobRequest> = {}) => ({
+  jobId: id,
+  modelPath: join(root, 'tiny.gguf'),
+  lora: { ...DEFAULT_LORA_CONFIG, rank: 2 },
+  startFrom: null,
+  snapshots: id,
+  output: `checkpoints/${id}`,
+  seed: 0,
+  ...overrides,
+});
+const sft = (id: string, overrides: Partial<TrainingJobRequest> = {}) =>
+  ({
+    ...base(id, overrides),
+    kind: 'sft',
+    groupsKey: 'sft/lines',
+    config: resolveSftConfig({ learningRate: 1e-2, batchSize: 1 }, { maxSequenceLength: 512 }),
+  }) as TrainingJobRequest;
+const rl = (id: string, config: TrainingConfigInput, overrides: Partial<TrainingJobRequest> = {}) =>
+  ({
+    ...base(id, overrides),
+    kind: 'rl',
+    groupsKey: 'groups/g',
+    config: resolveTrainingConfig({
+      allowTrainingWithoutLogprobs: true,
+      learningRate: 1e-2,
+      maxSequenceLength: 512,
+      ...config,
+    }),
+  }) as TrainingJobRequest;
+
+async function run(job: TrainingJobRequest, onEvent: (event: TrainerEvent) => void = () => {}) {
+  const { signal } = new AbortController();
+  return await training.run(job, { signal, onEvent });
+}
+
+test('jobs go by keys: each commits its version before it is done, and another starts from it and compares with it', async () => {
+  const first = await run(sft('first'));
+  expect(first).toMatchObject({ numGradientSteps: 4, digest: expect.stringMatching(/^[0-9a-f]{64}$/) as string });
+  expect(readdirSync((await blobs.localDirectory('checkpoints/first'))!)).toContain('adapter.gguf');
+  expect(readdirSync(join(root, 'work', 'first'))).toEqual(['progress.json', 'step-3']);
+  const config = { klPenaltyCoef: 0.1, klPenaltyReferenceStep: 1 };
+  const startFrom = 'checkpoints/first';
+  const second = await run(rl('second', config, { startFrom, referenceFrom: startFrom }));
+  expect(second.metrics['kl_policy_ref']).toBe(0);
+  expect(second.digest).not.toBe(first.digest);
+  expect((await blobs.listDirectories()).toSorted()).toEqual(['checkpoints/first', 'checkpoints/second']);
+});
+
+test('a job that was cut off goes on from its snapshot, and ends as it would have', async () => {
+  const whole = await run(sft('whole'));
+  const controller = new AbortController();
+  const cut = sft('cut');
+  const stopped = training.run(cut, {
+    signal: controller.signal,
+    onEvent: (event) => {
+      if (event.kind === 'gradient_step' && event.index === 1) controller.abort();
+    },
+  });
+  await expect(stopped).rejects.toMatchObject({ code: 'trainer.cancelled', retry: 'never' });
+  expect(existsSync(join(root, 'work', 'cut', 'progress.json'))).toBe(true);
+  expect(await blobs.localDirectory('checkpoints/cut')).toBe(null);
+  expect((await run(cut)).digest).toBe(whole.digest);
+});
+
+test('what cannot be done comes back with its code and with what a retry is worth', async () => {
+  const missing = run(sft('missing', { startFrom: 'checkpoints/none' }));
+  await expect(missing).rejects.toMatchObject({ code: 'trainer.checkpoint_unreadable', retry: 'never' });
+  expect(await blobs.localDirectory('checkpoints/missing')).toBe(null);
+});

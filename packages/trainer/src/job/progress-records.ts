@@ -1,0 +1,40 @@
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { replaceFile } from '../checkpoint/durable-directory.ts';
+
+/** One small JSON record by name; a later one replaces it whole. */
+export interface ProgressRecords {
+  /** Null when there is none, or one that cannot be read. */
+  read(name: string): Promise<unknown>;
+  /** @throws {TrainerError} `trainer.disk_full` */
+  write(name: string, record: object): Promise<void>;
+}
+
+/** Records in files: `progress.json` in the directory of the name. */
+export class ProgressFiles implements ProgressRecords {
+  readonly #root: string;
+
+  /** @param root that names are relative to; default: they are paths by themselves */
+  constructor(root = '') {
+    this.#root = root;
+  }
+
+  async read(name: string): Promise<unknown> {
+    try {
+      return JSON.parse(readFileSync(this.#path(name), 'utf8')) as unknown;
+    } catch (error) {
+      const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+      if (isMissing || error instanceof SyntaxError) return null;
+      throw error;
+    }
+  }
+
+  async write(name: string, record: object): Promise<void> {
+    mkdirSync(join(this.#root, name), { recursive: true });
+    replaceFile(this.#path(name), JSON.stringify(record));
+  }
+
+  #path(name: string): string {
+    return join(this.#root, name, 'progress.json');
+  }
+}

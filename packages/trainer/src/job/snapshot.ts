@@ -1,0 +1,67 @@
+/**
+ * What a job leaves behind after each gradient step, so that it goes on there when its process dies: a version `<snapshots>/step-<k>` with the
+ * learner after k steps, and a record of how far the job got, which names it. The version is there before the record names it, and the one
+ * before goes after that.
+ */
+import { TrainerError } from '../contract/errors.ts';
+import type { Objective } from '../optimizer/adamw.ts';
+import type { JobBase, TrainingParts } from './training-job.ts';
+
+type SnapshotParts = Pick<TrainingParts, 'learner' | 'progress'>;
+type StepMetrics = Readonly<Record<string, number>>;
+
+/**
+ * @param fingerprint What identifies the job: a snapshot of another one is not gone on from.
+ * @param stepMetrics Metrics of each finished gradient step, in order, as they are reported.
+ * @throws {TrainerError} `trainer.disk_full`
+ */
+export async function writeSnapshot(
+  { snapshots }: Pick<JobBase, 'snapshots'>,
+  { learner, progress }: SnapshotParts,
+  { fingerprint, stepMetrics }: { fingerprint: string; stepMetrics: readonly StepMetrics[] },
+): Promise<void> {
+  const former = readRecord(await progress.read(snapshots));
+  const { name } = await learner.save(`${snapshots}/step-${stepMetrics.length}`, { isServed: false });
+  await progress.write(snapshots, { fingerprint, version: name, stepMetrics });
+  if (former !== null && former.version !== name) await learner.discard(former.version);
+}
+
+/**
+ * Loads the job's snapshot into the learner.
+ *
+ * @returns the metrics of the steps behind it; null when there is none, which a damaged one and one of another job are as good as. The
+ *   learner is then as it was.
+ */
+export async function resumeSnapshot(
+  { snapshots }: Pick<JobBase, 'snapshots'>,
+  { learner, progress }: SnapshotParts,
+  { fingerprint, objective }: { fingerprint: string; objective: Objective },
+): Promise<readonly StepMetrics[] | null> {
+  const record = readRecord(await progress.read(snapshots));
+  if (record === null || record.fingerprint !== fingerprint) return null;
+  try {
+    await learner.load(record.version, { objective });
+    return record.stepMetrics;
+  } catch (error) {
+    if (error instanceof TrainerError && error.code === 'trainer.checkpoint_unreadable') return null;
+    throw error;
+  }
+}
+
+interface ProgressRecord {
+  readonly fingerprint: string;
+  readonly version: string;
+  readonly stepMetrics: readonly StepMetrics[];
+}
+
+function readRecord(value: unknown): ProgressRecord | null {
+  const isRecord =
+    typeof value === 'object' &&
+    value !== null &&
+    'fingerprint' in value &&
+    'version' in value &&
+    typeof value.version === 'string' &&
+    'stepMetrics' in value &&
+    Array.isArray(value.stepMetrics);
+  return isRecord ? (value as ProgressRecord) : null;
+}

@@ -1,0 +1,234 @@
+import { strict as assert } from 'node:assert';
+import {
+  checkpointDigest,
+  readAdapter,
+  readCheckpoint,
+  writeCheckpointFiles,
+  writeTrainingState,
+} from '../checkpoint/checkpoint.ts';
+import { TrainerError } from '../contract/errors.ts';
+import type { Architecture } from '../model/architecture.ts';
+import { initialLoraParameters } from '../model/lora-parameters.ts';
+import {
+  LINEAR_NAMES,
+  type ComputeGate,
+  type ComputeOptions,
+  type ForwardResult,
+  type LoraConfig,
+  type LoraParameters,
+  type PackedRow,
+  type PolicyModel,
+} from '../model/policy-model.ts';
+import { freshOptimizerState, type OptimizerConfig, type OptimizerState } from '../optimizer/adamw.ts';
+import { updateWeights } from '../optimizer/weight-update.ts';
+import type {
+  AdapterVersion,
+  CallOptions,
+  LearnerCapabilities,
+  LearnerForwardOptions,
+  LearnerModel,
+  LearnerSession,
+  LoadOptions,
+  RowBackward,
+  RowForward,
+} from './learner-session.ts';
+import type { VersionFolders } from './version-folders.ts';
+
+/** A policy and what it is made of, which the adapter files have to say. */
+export type TrainablePolicy = PolicyModel & { readonly architecture: Architecture };
+
+export interface EmbeddedLearnerOptions {
+  /** Its adapter is the session's; closed with it. */
+  readonly policy: TrainablePolicy;
+  readonly versions: VersionFolders;
+  /** Shares the cores with sampling. Default: they are always ours. */
+  readonly gate?: ComputeGate;
+}
+
+/** How a call shares the cores. */
+type ComputeTurn = ComputeOptions & { readonly gate: ComputeGate };
+
+const FREE_GATE: ComputeGate = { acquire: async () => {}, release: () => {}, isWanted: false };
+
+/** Larger ones cost more than they adapt. */
+const MAX_RANK = 256;
+
+/** A learner in this process: a `PolicyModel`, AdamW beside it, and versions in folders. It computes between two turns of the gate. */
+export class EmbeddedLearner implements LearnerSession {
+  readonly capabilities: LearnerCapabilities = {
+    losses: 'any',
+    targets: LINEAR_NAMES,
+    maxRank: MAX_RANK,
+    entropies: 'gradients',
+    reference: 'versions',
+    replay: true,
+    // What backward needs of a row is the largest thing in memory.
+    maxKeptRows: 1,
+  };
+  readonly #policy: TrainablePolicy;
+  readonly #versions: VersionFolders;
+  readonly #gate: ComputeGate;
+  #optimizer: OptimizerState;
+  /** Whether the gradients in the tensors belong to a step that was taken, or were spoilt. */
+  #isSpent = true;
+  /** The adapter that was computed under last, besides the trained one. */
+  #reference: { readonly name: string; readonly lora: LoraParameters } | null = null;
+
+  constructor({ policy, versions, gate = FREE_GATE }: EmbeddedLearnerOptions) {
+    this.#policy = policy;
+    this.#versions = versions;
+    this.#gate = gate;
+    this.#optimizer = freshOptimizerState(policy.lora.tensors);
+  }
+
+  get model(): LearnerModel {
+    return this.#policy.architecture;
+  }
+
+  get lora(): LoraConfig {
+    return this.#policy.lora.config;
+  }
+
+  get numSteps(): number {
+    return this.#optimizer.numSteps;
+  }
+
+  async forward(
+    rows: readonly PackedRow[],
+    { under = 'trained', keep = 'nothing', signal }: LearnerForwardOptions = {},
+  ): Promise<readonly RowForward[]> {
+    const { maxKeptRows } = this.capabilities;
+    assert(keep === 'nothing' || (under === 'trained' && rows.length <= maxKeptRows), 'more is kept than can be');
+    const results: RowForward[] = [];
+    const compute = async (turn: ComputeOptions): Promise<void> => {
+      for (const row of rows) {
+        const forward = await this.#policy.forward(row, {
+          ...turn,
+          withoutAdapter: under === 'base',
+          keepForBackward: keep !== 'nothing',
+          keepForEntropy: keep === 'entropyGradients',
+        });
+        results.push(owned(forward));
+      }
+    };
+    await this.#cancellable(signal, async (turn) => {
+      if (typeof under === 'string') await compute(turn);
+      else await this.#under(await this.#referenceAdapter(under.version), async () => await compute(turn));
+    });
+    return results;
+  }
+
+  async backward(gradients: readonly RowBackward[], { signal }: CallOptions = {}): Promise<void> {
+    if (this.#isSpent) this.#clearGradients();
+    // Until it has gone well: a gradient that was added in part is of no use.
+    this.#isSpent = true;
+    await this.#cancellable(signal, async (turn) => {
+      for (const { lossGradient, entropyGradient } of gradients)
+        await this.#policy.backward(lossGradient, {
+          ...turn,
+          ...(entropyGradient === null ? {} : { entropyGradient }),
+        });
+    });
+    this.#isSpent = false;
+  }
+
+  async step(config: OptimizerConfig, { signal }: CallOptions = {}): Promise<{ readonly gradNorm: number }> {
+    if (this.#isSpent) this.#clearGradients();
+    const gradNorm = await this.#cancellable(
+      signal,
+      async (turn) => await updateWeights(this.#policy.lora.tensors, this.#optimizer, config, turn),
+    );
+    this.#isSpent = true;
+    return { gradNorm };
+  }
+
+  async save(
+    name: string,
+    { isServed = true, metrics = {} }: { isServed?: boolean; metrics?: Readonly<Record<string, number>> } = {},
+  ): Promise<AdapterVersion> {
+    const { lora, architecture } = this.#policy;
+    const digest = await this.#versions.write(name, (directory) =>
+      isServed
+        ? writeCheckpointFiles(directory, lora, architecture, this.#optimizer, metrics)
+        : writeTrainingState(directory, lora, this.#optimizer),
+    );
+    return { name, digest };
+  }
+
+  async find(name: string): Promise<AdapterVersion | null> {
+    const directory = await this.#versions.find(name);
+    return directory === null ? null : { name, digest: checkpointDigest(directory) };
+  }
+
+  async load(name: string | null, { objective, withFreshOptimizer = false }: LoadOptions): Promise<void> {
+    const { lora, architecture } = this.#policy;
+    const directory = name === null ? null : await this.#folderOf(name);
+    this.#isSpent = true;
+    if (directory !== null) {
+      const kept = readCheckpoint(directory, lora, objective);
+      this.#optimizer = withFreshOptimizer ? freshOptimizerState(lora.tensors, objective) : kept;
+      return;
+    }
+    const fresh = initialLoraParameters(architecture, lora.config);
+    lora.tensors.forEach(({ value }, i) => value.set(fresh.tensors[i]!.value));
+    this.#optimizer = freshOptimizerState(lora.tensors, objective);
+  }
+
+  async discard(name: string): Promise<void> {
+    await this.#versions.remove(name);
+  }
+
+  async close(): Promise<void> {
+    this.#policy.close();
+  }
+
+  async #folderOf(name: string): Promise<string> {
+    const directory = await this.#versions.find(name);
+    if (directory !== null) return directory;
+    throw new TrainerError('trainer.checkpoint_unreadable', `the adapter version ${name} does not exist`);
+  }
+
+  async #referenceAdapter(name: string): Promise<LoraParameters> {
+    if (this.#reference?.name === name) return this.#reference.lora;
+    const directory = await this.#folderOf(name);
+    const lora = initialLoraParameters(this.#policy.architecture, this.lora);
+    readAdapter(directory, lora, checkpointDigest(directory));
+    this.#reference = { name, lora };
+    return lora;
+  }
+
+  #clearGradients(): void {
+    for (const { gradient } of this.#policy.lora.tensors) gradient.fill(0);
+  }
+
+  /** Whatever ends a call whose signal is aborted is `trainer.cancelled`. */
+  async #cancellable<Result>(
+    signal: AbortSignal | undefined,
+    work: (turn: ComputeTurn) => Promise<Result>,
+  ): Promise<Result> {
+    try {
+      signal?.throwIfAborted();
+      return await work({ gate: this.#gate, ...(signal === undefined ? {} : { signal }) });
+    } catch (error) {
+      if (signal?.aborted) throw new TrainerError('trainer.cancelled', 'the call was cancelled', { cause: error });
+      throw error;
+    }
+  }
+
+  /** The policy's own adapter is back in place afterwards. */
+  async #under(other: LoraParameters, compute: () => Promise<void>): Promise<void> {
+    const { tensors } = this.#policy.lora;
+    const own = tensors.map(({ value }) => value.slice());
+    try {
+      tensors.forEach(({ value }, i) => value.set(other.tensors[i]!.value));
+      await compute();
+    } finally {
+      tensors.forEach(({ value }, i) => value.set(own[i]!));
+    }
+  }
+}
+
+/** The model writes the next row over its results. */
+function owned({ logprobs, entropies }: ForwardResult): RowForward {
+  return { logprobs: logprobs.slice(), entropies: entropies.slice() };
+}

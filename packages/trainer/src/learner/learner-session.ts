@@ -1,0 +1,145 @@
+/**
+ * The seam between what training is (advantages, packing, objectives, steps, snapshots, metrics, warnings: above) and what computes and keeps
+ * an adapter (below): the model in this process, or a service elsewhere.
+ *
+ * Above it are token ids, log-probabilities and ∂loss/∂logprob; below it is whatever makes the one of the other. Paths, graphs and
+ * protocols of a learner do not show.
+ */
+import type { LinearName, LoraConfig, PackedRow } from '../model/policy-model.ts';
+import type { Objective, OptimizerConfig } from '../optimizer/adamw.ts';
+
+/** What a learner can do. A job that needs more is refused before its first step; see `requireCapabilities`. */
+export interface LearnerCapabilities {
+  /** Objectives that it can be trained on, by name; `'any'` where `backward` takes every ∂loss/∂logprob. */
+  readonly losses: 'any' | readonly string[];
+  /** Linear layers that can carry an adapter. */
+  readonly targets: readonly LinearName[];
+  /** Largest inner dimension of an adapter. */
+  readonly maxRank: number;
+  /** Whether `forward` tells entropies, and whether `backward` takes a gradient of them, too. */
+  readonly entropies: 'none' | 'values' | 'gradients';
+  /** Which weights besides the trained ones `forward` computes under: none, the base model's, or those of any saved version as well. */
+  readonly reference: 'none' | 'base' | 'versions';
+  /** Whether rows are computed under the masks, shifts and temperatures that their tokens were drawn by. */
+  readonly replay: boolean;
+  /** Rows of one `forward` that one `backward` can follow. */
+  readonly maxKeptRows: number;
+}
+
+/** What is known of the model that an adapter belongs to. */
+export interface LearnerModel {
+  /** Of the architecture, as GGUF has it: `llama`, `qwen2`, `qwen3`. */
+  readonly name: string;
+  readonly hiddenSize: number;
+  readonly vocabSize: number;
+}
+
+export interface CallOptions {
+  /** Aborted: the call ends with `trainer.cancelled` within milliseconds, and nothing is left half-done that shows. */
+  readonly signal?: AbortSignal;
+}
+
+export interface LearnerForwardOptions extends CallOptions {
+  /** The weights to compute under. Default: those being trained. */
+  readonly under?: 'trained' | 'base' | { readonly version: string };
+  /** What a `backward` is going to need, which then must come before the next `forward`. Default: nothing. */
+  readonly keep?: 'nothing' | 'gradients' | 'entropyGradients';
+}
+
+/** Of one row with N trained tokens. Belongs to the caller. */
+export interface RowForward {
+  /** [N] natural-log probability of each trained token: at temperature 1, or as the row's `replay` has it. */
+  readonly logprobs: Float32Array;
+  /** [N] entropy in nats of the distribution that each trained token was drawn from; null where the learner does not tell. */
+  readonly entropies: Float32Array | null;
+}
+
+/** Of one row with N trained tokens. */
+export interface RowBackward {
+  /** [N] ∂loss/∂logprob. The loss is a plain sum over tokens and rows: whatever is averaged is averaged in here. */
+  readonly lossGradient: Float32Array;
+  /** [N] ∂loss/∂entropy; null: none. */
+  readonly entropyGradient: Float32Array | null;
+}
+
+/** An adapter that was saved, with its optimizer's state. It never changes. */
+export interface AdapterVersion {
+  /** As it was given to `save`; means something to the learner alone. */
+  readonly name: string;
+  /** sha256 of the adapter's weights as PEFT writes them, in hex: equal weights have equal digests. */
+  readonly digest: string;
+}
+
+export interface LoadOptions {
+  /** What the steps to come minimise: momentum that was gathered for something else is dropped. */
+  readonly objective: Objective;
+  /** The optimizer starts afresh in any case. Default false. */
+  readonly withFreshOptimizer?: boolean;
+}
+
+/**
+ * An adapter in training. Calls must not overlap.
+ *
+ * Every failure is a `TrainerError`, whose `retry` says what a caller can do about it: nothing; open a session anew and load the last saved
+ * version (`'resume'`: the learner is gone, or lost its state); or the same later (`'wait'`).
+ */
+export interface LearnerSession {
+  readonly model: LearnerModel;
+  readonly lora: LoraConfig;
+  readonly capabilities: LearnerCapabilities;
+  /** Optimizer steps behind the weights, since the optimizer was fresh. */
+  readonly numSteps: number;
+
+  /**
+   * @param rows with `keep`, at most `capabilities.maxKeptRows`
+   * @throws {TrainerError} `trainer.token_out_of_range`, `trainer.cancelled`; `trainer.checkpoint_unreadable` for a version to compute under
+   */
+  forward(rows: readonly PackedRow[], options?: LearnerForwardOptions): Promise<readonly RowForward[]>;
+
+  /**
+   * Adds the gradient to what has gathered since the last step. When it fails, what has gathered is lost.
+   *
+   * @param gradients of each row of the last `forward`, which must have kept what it takes; used up by this call
+   * @throws {TrainerError} `trainer.cancelled`
+   */
+  backward(gradients: readonly RowBackward[], options?: CallOptions): Promise<void>;
+
+  /**
+   * Clips what has gathered to a global norm, takes one AdamW step on it, and begins to gather anew.
+   *
+   * @returns norm of the gradient before it was clipped
+   * @throws {TrainerError} `trainer.non_finite` before any weight changed, or after a step that made one infinite
+   */
+  step(config: OptimizerConfig, options?: CallOptions): Promise<{ readonly gradNorm: number }>;
+
+  /**
+   * Saves the weights and the optimizer's state; whole or not at all, replacing what has the name.
+   *
+   * @param options.isServed false: for `load` alone, which may be quicker. Default true: for sampling, too.
+   * @param options.metrics kept beside it
+   * @throws {TrainerError} `trainer.disk_full`
+   */
+  save(
+    name: string,
+    options?: { readonly isServed?: boolean; readonly metrics?: Readonly<Record<string, number>> },
+  ): Promise<AdapterVersion>;
+
+  /**
+   * @returns null when there is none of that name
+   * @throws {TrainerError} `trainer.checkpoint_unreadable`
+   */
+  find(name: string): Promise<AdapterVersion | null>;
+
+  /**
+   * Goes on from a saved version, or from a fresh adapter, which changes nothing of the base model. What had gathered is dropped.
+   *
+   * @param name null: fresh, from `lora.initSeed`
+   * @throws {TrainerError} `trainer.checkpoint_unreadable`: missing, damaged or of another shape; nothing is changed then
+   */
+  load(name: string | null, options: LoadOptions): Promise<void>;
+
+  /** Removes a saved version; none of that name is fine. */
+  discard(name: string): Promise<void>;
+
+  close(): Promise<void>;
+}

@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest';
+import { LINEAR_NAMES, type LoraConfig } from '../model/policy-model.ts';
+import type { LearnerCapabilities } from './learner-session.ts';
+import { requireCapabilities, type LearnerNeeds } from './require-capabilities.ts';
+
+const ALL: LearnerCapabilities = {
+  losses: 'any',
+  targets: LINEAR_NAMES,
+  maxRank: 64,
+  entropies: 'gradients',
+  reference: 'versions',
+  replay: true,
+  maxKeptRows: 1,
+};
+const LORA: LoraConfig = { rank: 8, alpha: 16, targets: ['q', 'up'], initSeed: 0 };
+const NEEDS: LearnerNeeds = { loss: 'cispo', lora: LORA, usesEntropies: true, reference: 'versions' };
+
+it('everything is fine with a learner that can do everything, and with one that can do what is asked for', () => {
+  const fits = (needs: LearnerNeeds, capabilities: LearnerCapabilities) =>
+    expect(() => requireCapabilities(needs, { capabilities })).not.toThrow();
+  fits(NEEDS, ALL);
+  const plain = { ...NEEDS, usesEntropies: false, reference: 'none' } as const;
+  const little: LearnerCapabilities = {
+    losses: ['cispo'],
+    targets: ['q', 'up'],
+    maxRank: 8,
+    entropies: 'none',
+    reference: 'none',
+    replay: false,
+    maxKeptRows: 1,
+  };
+  fits(plain, little);
+  fits({ ...plain, reference: 'base' }, { ...little, reference: 'base' });
+});
+
+it.each<[Partial<LearnerCapabilities>, string]>([
+  [{ losses: ['ppo', 'cross_entropy'] }, '`loss_fn` must be one of ppo, cross_entropy on this learner, got cispo'],
+  [{ targets: ['q', 'k'] }, 'has no adapters for: up; it has q, k'],
+  [{ maxRank: 4 }, "`lora` has rank 8, this learner's adapters have at most 4"],
+  [{ entropies: 'values' }, '`entropy_coef` must be 0'],
+  [{ reference: 'base' }, 'leave `kl_penalty_reference_step` and `kl_penalty_step_lag` out'],
+  [{ reference: 'none' }, '`kl_penalty_coef` must be 0'],
+])('%j is refused with the setting and what is possible', (lacking, message) => {
+  expect(() => requireCapabilities(NEEDS, { capabilities: { ...ALL, ...lacking } })).toThrow(
+    expect.objectContaining({ code: 'trainer.config_invalid', message: expect.stringContaining(message) as string }),
+  );
+});

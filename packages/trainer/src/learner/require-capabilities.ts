@@ -1,0 +1,41 @@
+import { TrainerError } from '../contract/errors.ts';
+import type { LoraConfig } from '../model/policy-model.ts';
+import type { LearnerCapabilities, LearnerSession } from './learner-session.ts';
+
+/** What a job asks of its learner. */
+export interface LearnerNeeds {
+  /** Name of its objective. */
+  readonly loss: string;
+  readonly lora: LoraConfig;
+  /** Whether its loss has a gradient of entropies. */
+  readonly usesEntropies: boolean;
+  readonly reference: LearnerCapabilities['reference'];
+}
+
+/** Each has what those before it have. */
+const REFERENCES: readonly LearnerCapabilities['reference'][] = ['none', 'base', 'versions'];
+
+/** @throws {TrainerError} `trainer.config_invalid`, naming the setting that the learner cannot honour, and what it can */
+export function requireCapabilities(needs: LearnerNeeds, { capabilities }: Pick<LearnerSession, 'capabilities'>): void {
+  const { losses, targets, maxRank, entropies, reference } = capabilities;
+  const refuse = (message: string): never => {
+    throw new TrainerError('trainer.config_invalid', message);
+  };
+  if (losses !== 'any' && !losses.includes(needs.loss))
+    refuse(`\`loss_fn\` must be one of ${losses.join(', ')} on this learner, got ${needs.loss}`);
+  const missing = needs.lora.targets.filter((target) => !targets.includes(target));
+  if (missing.length > 0)
+    refuse(
+      `\`lora\` names layers that this learner has no adapters for: ${missing.join(', ')}; it has ${targets.join(', ')}`,
+    );
+  if (needs.lora.rank > maxRank)
+    refuse(`\`lora\` has rank ${needs.lora.rank}, this learner's adapters have at most ${maxRank}`);
+  if (needs.usesEntropies && entropies !== 'gradients')
+    refuse('`entropy_coef` must be 0 on this learner, which takes no gradient of entropies');
+  if (REFERENCES.indexOf(needs.reference) > REFERENCES.indexOf(reference))
+    refuse(
+      reference === 'none'
+        ? '`kl_penalty_coef` must be 0 on this learner, which computes no reference'
+        : 'the KL reference must be the base model on this learner: leave `kl_penalty_reference_step` and `kl_penalty_step_lag` out',
+    );
+}

@@ -1,0 +1,33 @@
+import { BIGRAM_ARCHITECTURE, BigramPolicy } from '../testing/bigram-policy.ts';
+import { policyModelSuite } from '../testing/policy-model.suite.ts';
+import { packTrie, randomSource, TINY_ARCHITECTURE, tinyWeights } from '../testing/tiny-model.ts';
+import { OrtPolicyModel } from './ort-policy-model.ts';
+import { LINEAR_NAMES } from './policy-model.ts';
+
+/** One with a shared prompt and a branch, one apart. */
+const ROWS = [
+  packTrie([
+    [
+      { tokenIds: [3, 9, 14, 20, 31, 7], numPrompt: 3 },
+      { tokenIds: [3, 9, 14, 20, 5, 40, 11], numPrompt: 3 },
+    ],
+  ]),
+  packTrie([[{ tokenIds: [17, 2, 45, 23, 8, 30, 1, 12], numPrompt: 2 }]]),
+];
+const LORA = { rank: 3, alpha: 6, targets: LINEAR_NAMES, initSeed: 1 };
+
+policyModelSuite('closed form', () => ({
+  open: () => new BigramPolicy(),
+  rows: ROWS,
+  vocabSize: BIGRAM_ARCHITECTURE.vocabSize,
+}));
+
+policyModelSuite('ONNX Runtime', () => ({
+  open: () =>
+    new OrtPolicyModel(TINY_ARCHITECTURE, tinyWeights(TINY_ARCHITECTURE, randomSource(11)), {
+      lora: LORA,
+      numThreads: 2,
+    }),
+  rows: ROWS,
+  vocabSize: TINY_ARCHITECTURE.vocabSize,
+}));

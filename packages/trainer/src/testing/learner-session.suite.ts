@@ -1,0 +1,267 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { TrainerError } from '../contract/errors.ts';
+import type { LearnerForwardOptions, LearnerSession, RowBackward, RowForward } from '../learner/learner-session.ts';
+import type { PackedRow } from '../model/policy-model.ts';
+import type { OptimizerConfig } from '../optimizer/adamw.ts';
+import { randomSource } from './tiny-model.ts';
+
+export interface LearnerHarness {
+  /** Another session over the same saved versions each time. */
+  open(): Promise<LearnerSession>;
+  /** Two rows or more, each with trained tokens, whose log-probabilities an adapter changes. */
+  readonly rows: readonly PackedRow[];
+  /** A name that `save` takes. */
+  versionName(label: string): string;
+  destroy(): Promise<void>;
+}
+
+const ADAM: OptimizerConfig = {
+  learningRate: 0.02,
+  adamBeta1: 0.9,
+  adamBeta2: 0.99,
+  adamEpsilon: 1e-8,
+  weightDecay: 0,
+  maxGradNorm: 1e30,
+};
+
+/** What every `LearnerSession` must do, whoever computes. Nothing here looks below the seam. */
+export function learnerSessionSuite(name: string, makeHarness: () => Promise<LearnerHarness>): void {
+  describe(`LearnerSession: ${name}`, () => {
+    let harness: LearnerHarness;
+    let session: LearnerSession;
+    beforeEach(async () => {
+      harness = await makeHarness();
+      session = await harness.open();
+      await session.load(null, { objective: 'rl' });
+    });
+    afterEach(() => harness.destroy());
+
+    const forward = async (options?: LearnerForwardOptions, learner = session): Promise<readonly RowForward[]> =>
+      await learner.forward(harness.rows, options);
+    const logprobs = async (options?: LearnerForwardOptions, learner = session): Promise<number[]> =>
+      (await forward(options, learner)).flatMap((row) => [...row.logprobs]);
+
+    /** The same random numbers for the same row, in [-1, 1). */
+    const slopes = (row: PackedRow, scale: number): Float32Array => {
+      const random = randomSource(row.targets.length + row.tokenIds.length);
+      return Float32Array.from(row.targets, () => scale * random());
+    };
+
+    /** Gathers the gradient of Σ slope · (log-probability, or entropy) over rows, as many at once as the session keeps. */
+    const gather = async (rows = harness.rows, scale = 1, of: 'logprobs' | 'entropies' = 'logprobs'): Promise<void> => {
+      const { maxKeptRows } = session.capabilities;
+      for (let first = 0; first < rows.length; first += maxKeptRows) {
+        const part = rows.slice(first, first + maxKeptRows);
+        await session.forward(part, { keep: of === 'logprobs' ? 'gradients' : 'entropyGradients' });
+        await session.backward(
+          part.map((row): RowBackward => ({
+            lossGradient: slopes(row, of === 'logprobs' ? scale : 0),
+            entropyGradient: of === 'entropies' ? slopes(row, scale) : null,
+          })),
+        );
+      }
+    };
+    const total = (outputs: readonly RowForward[], of: 'logprobs' | 'entropies'): number =>
+      outputs.reduce((sum, output, i) => {
+        const slope = slopes(harness.rows[i]!, 1);
+        return output[of]!.reduce((part, value, t) => part + slope[t]! * value, sum);
+      }, 0);
+    /** AdamW that is plain gradient descent at this rate: its denominator is a constant beside which no gradient shows. */
+    const descend = async (rate: number): Promise<number> => {
+      const adamEpsilon = 1e9;
+      const config = { ...ADAM, learningRate: rate * adamEpsilon, adamBeta1: 0, adamBeta2: 0, adamEpsilon };
+      return (await session.step(config)).gradNorm;
+    };
+    /** Weights away from the fresh ones, where half of an adapter has no gradient; saved. */
+    const saved = async (label: string): Promise<string> => {
+      const version = harness.versionName(label);
+      for (let index = 0; index < 3; index++) {
+        await gather();
+        await session.step(ADAM);
+      }
+      await session.save(version, { isServed: false });
+      return version;
+    };
+
+    it('tells finite log-probabilities of each trained token, the same ones each time, row by row or together', async () => {
+      const together = await forward();
+      expect(together.map((row) => row.logprobs.length)).toEqual(harness.rows.map((row) => row.targets.length));
+      for (const { logprobs: values, entropies } of together) {
+        expect(values.every((value) => Number.isFinite(value) && value <= 0)).toBe(true);
+        expect(entropies === null).toBe(session.capabilities.entropies === 'none');
+        expect(entropies?.every((value) => Number.isFinite(value) && value >= 0) ?? true).toBe(true);
+      }
+      const apart: number[] = [];
+      for (const row of harness.rows) apart.push(...(await session.forward([row]))[0]!.logprobs);
+      expect(apart).toEqual(together.flatMap((row) => [...row.logprobs]));
+      expect(await session.forward([])).toEqual([]);
+    });
+
+    it('begins as the base model, which a step does not change', async () => {
+      const before = await logprobs();
+      await gather();
+      await session.step(ADAM);
+      expect(await logprobs()).not.toEqual(before);
+      if (session.capabilities.reference !== 'none') expect(await logprobs({ under: 'base' })).toEqual(before);
+      await session.load(null, { objective: 'rl' });
+      expect(await logprobs()).toEqual(before);
+      expect(session.numSteps).toBe(0);
+    });
+
+    it.each(['logprobs', 'entropies'] as const)(
+      'steps down the gradient of a sum of %s, which equals finite differences',
+      async (of) => {
+        if (of === 'entropies' && session.capabilities.entropies !== 'gradients') return;
+        const start = await saved('start');
+        await gather(harness.rows, 1, of);
+        const gradNorm = await descend(0);
+        expect(gradNorm).toBeGreaterThan(1e-3);
+        // A step of rate r along the gradient g changes the sum by r‖g‖², up to r³: even powers cancel.
+        const rate = 0.02 / gradNorm ** 2;
+        const moved = async (scale: number): Promise<number> => {
+          await session.load(start, { objective: 'rl' });
+          await gather(harness.rows, scale, of);
+          expect(await descend(rate)).toBeCloseTo(gradNorm, 3);
+          return total(await forward(), of);
+        };
+        const slope = ((await moved(-1)) - (await moved(1))) / (2 * rate);
+        const difference = Math.abs(slope / gradNorm ** 2 - 1);
+        console.log(
+          `${name}, ${of}: finite differences differ from ‖gradient‖² by ${difference.toExponential(1)} of it`,
+        );
+        expect(difference).toBeLessThan(0.01);
+      },
+    );
+
+    it('adds up what several passes give, in any order, and begins anew after a step', async () => {
+      const start = await saved('start');
+      const after = async (rows: readonly PackedRow[]) => {
+        await session.load(start, { objective: 'rl' });
+        for (const row of rows) await gather([row]);
+        const { gradNorm } = await session.step({ ...ADAM, learningRate: 0 });
+        return gradNorm;
+      };
+      const [first, second] = harness.rows as [PackedRow, PackedRow];
+      const both = await after([first, second]);
+      expect(Math.abs((await after([second, first])) / both - 1)).toBeLessThan(1e-5);
+      expect(Math.abs((await after([first])) / both - 1)).toBeGreaterThan(1e-3);
+      expect((await session.step({ ...ADAM, learningRate: 0 })).gradNorm).toBe(0);
+    });
+
+    it('clips to a global norm, and tells the norm before that', async () => {
+      const start = await saved('start');
+      const changes: number[] = [];
+      for (const maxGradNorm of [1e30, 1e-3]) {
+        await session.load(start, { objective: 'rl', withFreshOptimizer: true });
+        const before = await logprobs();
+        await gather();
+        const epsilon = 1e9;
+        const { gradNorm } = await session.step({
+          ...ADAM,
+          adamBeta1: 0,
+          adamBeta2: 0,
+          adamEpsilon: epsilon,
+          learningRate: epsilon * 1e-3,
+          maxGradNorm,
+        });
+        expect(gradNorm).toBeGreaterThan(0.01);
+        const now = await logprobs();
+        changes.push(now.reduce((sum, value, i) => sum + Math.abs(value - before[i]!), 0));
+      }
+      expect(changes[1]!).toBeLessThan(changes[0]! / 5);
+    });
+
+    it('goes on from a saved version as it would have, momentum included, in this session and another', async () => {
+      const start = await saved('start');
+      expect(session.numSteps).toBe(3);
+      const goOn = async (learner: LearnerSession): Promise<number[]> => {
+        const own = session;
+        session = learner;
+        await gather();
+        await session.step(ADAM);
+        session = own;
+        return await logprobs({}, learner);
+      };
+      const expected = await goOn(session);
+      await session.load(start, { objective: 'rl' });
+      expect(session.numSteps).toBe(3);
+      expect(await goOn(session)).toEqual(expected);
+      const other = await harness.open();
+      await other.load(start, { objective: 'rl' });
+      expect(await goOn(other)).toEqual(expected);
+      await other.load(start, { objective: 'rl', withFreshOptimizer: true });
+      expect(other.numSteps).toBe(0);
+      expect(await goOn(other)).not.toEqual(expected);
+      await other.load(start, { objective: 'sft' });
+      expect(other.numSteps).toBe(0);
+    });
+
+    it('names versions by what they weigh, finds and removes them', async () => {
+      const [one, same, later] = ['one', 'same', 'later'].map((label) => harness.versionName(label)) as [
+        string,
+        string,
+        string,
+      ];
+      const first = await session.save(one, { metrics: { reward: 1 } });
+      expect(first).toEqual({ name: one, digest: expect.stringMatching(/^[0-9a-f]{64}$/) as string });
+      expect((await session.save(same, { isServed: false })).digest).toBe(first.digest);
+      await gather();
+      await session.step(ADAM);
+      const second = await session.save(later);
+      expect(second.digest).not.toBe(first.digest);
+      expect(await session.find(one)).toEqual(first);
+      expect((await session.save(one)).digest).toBe(second.digest);
+      expect(await (await harness.open()).find(one)).toEqual({ name: one, digest: second.digest });
+      await session.discard(one);
+      await session.discard(one);
+      expect(await session.find(one)).toBe(null);
+    });
+
+    it('computes under a saved version and keeps its own weights', async () => {
+      if (session.capabilities.reference !== 'versions') return;
+      const start = await saved('start');
+      const then = await logprobs();
+      await gather();
+      await session.step(ADAM);
+      const now = await logprobs();
+      expect(await logprobs({ under: { version: start } })).toEqual(then);
+      expect(await logprobs()).toEqual(now);
+      await expect(forward({ under: { version: harness.versionName('none') } })).rejects.toMatchObject({
+        code: 'trainer.checkpoint_unreadable',
+      });
+      expect(await logprobs()).toEqual(now);
+    });
+
+    it('refuses what it cannot do with an error that says what a retry is worth, and is as it was', async () => {
+      await saved('start');
+      const before = await logprobs();
+      const missing = session.load(harness.versionName('none'), { objective: 'rl' });
+      await expect(missing).rejects.toBeInstanceOf(TrainerError);
+      await expect(missing).rejects.toMatchObject({ code: 'trainer.checkpoint_unreadable', retry: 'never' });
+      const [row] = harness.rows as [PackedRow];
+      const unknown = { ...row, targets: row.targets.map(() => session.model.vocabSize) };
+      await expect(session.forward([unknown])).rejects.toMatchObject({
+        code: 'trainer.token_out_of_range',
+        retry: 'never',
+      });
+      expect(await logprobs()).toEqual(before);
+      expect(session.numSteps).toBe(3);
+    });
+
+    it('ends a cancelled call, drops what had gathered when that was a backward, and goes on', async () => {
+      const before = await logprobs();
+      const signal = AbortSignal.abort();
+      const cancelled = { code: 'trainer.cancelled', retry: 'never' };
+      await expect(forward({ signal })).rejects.toMatchObject(cancelled);
+      expect(await logprobs()).toEqual(before);
+      const [row] = harness.rows as [PackedRow];
+      await gather([row]);
+      await session.forward([row], { keep: 'gradients' });
+      const gradients = [{ lossGradient: slopes(row, 1), entropyGradient: null }];
+      await expect(session.backward(gradients, { signal })).rejects.toMatchObject(cancelled);
+      await expect(session.step(ADAM, { signal })).rejects.toMatchObject(cancelled);
+      expect((await session.step(ADAM)).gradNorm).toBe(0);
+      expect(await logprobs()).toEqual(before);
+    });
+  });
+}

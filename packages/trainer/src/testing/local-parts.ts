@@ -1,0 +1,14 @@
+import { ProgressFiles } from '../job/progress-records.ts';
+import type { TrainingParts } from '../job/training-job.ts';
+import { EmbeddedLearner, type EmbeddedLearnerOptions } from '../learner/embedded-learner.ts';
+import { LocalVersions } from '../learner/version-folders.ts';
+
+/** A learner in this process and the progress of its jobs, with paths for names. */
+export function localParts(
+  options: Omit<EmbeddedLearnerOptions, 'versions'>,
+): Pick<TrainingParts, 'learner' | 'progress'> {
+  return {
+    learner: new EmbeddedLearner({ ...options, versions: new LocalVersions() }),
+    progress: new ProgressFiles(),
+  };
+}
