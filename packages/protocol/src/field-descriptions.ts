@@ -118,8 +118,8 @@ const COMPLETION_FIELDS: Readonly<Record<CompletionField, string>> = {
 const TRAINING_CONFIG_FIELDS: Readonly<Record<TrainingConfigField, string>> = {
   learning_rate: 'Constant unless there is a warm-up or a schedule. 0 changes nothing. Default 5e-6.',
   ppo: 'The clipped surrogate of PPO in place of CISPO. Default false.',
-  epsilon: 'Lower clip of the importance ratio, 1 - ε. Default 0.2 for PPO, 1 for CISPO.',
-  epsilon_high: 'Upper clip of the importance ratio, 1 + ε. Default ε for PPO, 4 for CISPO.',
+  epsilon: 'Lower bound of the loss: for PPO (0.2) and CISPO (1) the importance ratio is clipped at 1 - ε.',
+  epsilon_high: 'Upper bound of the loss: for PPO (ε) and CISPO (4) the importance ratio is clipped at 1 + ε.',
   importance_sampling_level: 'Over what the importance ratio is taken. Default `token`.',
   max_negative_advantage_importance_sampling_weight: 'Largest importance ratio of any token. 0 and null: none.',
   mask_prob_ratio: 'Leave out tokens whose importance ratio is outside the clip. Default false.',

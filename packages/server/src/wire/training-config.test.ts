@@ -1,5 +1,5 @@
 import { INERT_CONFIG_FIELDS, TrainingConfigSchema } from '@trainyard/protocol';
-import { resolveSftConfig, resolveTrainingConfig } from '@trainyard/trainer';
+import { LOSS_FUNCTIONS, resolveSftConfig, resolveTrainingConfig } from '@trainyard/trainer';
 import { expect, it } from 'vitest';
 
 import { readSftConfig, SFT_NAMES } from './sft-config.ts';
@@ -62,6 +62,13 @@ it.each(acting)('%s is honoured and not listed as ignored', (field) => {
   expect(value).toBeDefined();
   expect(withIt.resolved).not.toEqual(without.resolved);
   expect(withIt.ignoredKeys).toEqual([]);
+});
+
+it('every loss of the trainer has its name on the wire', () => {
+  const { loss_fn: lossFn } = TrainingConfigSchema.properties;
+  expect(JSON.stringify(lossFn)).toContain(JSON.stringify(LOSS_FUNCTIONS));
+  for (const name of LOSS_FUNCTIONS)
+    expect(readJobConfig({ loss_fn: name }, 4096).resolved).toMatchObject({ lossFunction: name });
 });
 
 it('every setting of the trainer has a name on the wire, and is shown under it', () => {

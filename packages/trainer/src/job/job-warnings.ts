@@ -3,6 +3,7 @@ import type { TrainingConfig } from '../config/training-config.ts';
 import type { JobWarning, WarningCode } from './job-warning.ts';
 import { learningRateWarnings } from './learning-rate-rule.ts';
 import type { LearnerModel } from '../learner/learner-session.ts';
+import { POLICY_OBJECTIVES } from '../objectives/policy-objectives.ts';
 import type { SamplingReport, UnreplayedChange } from '../packing/choice-replay.ts';
 import type { TrainerEvent } from './training-job.ts';
 import type { TrajectoryGroup } from '../rollouts/trajectory.ts';
@@ -135,7 +136,7 @@ const isChoice = (item: HistoryItem): item is Extract<HistoryItem, { kind: 'choi
 /** Passes a job's events on and adds the warnings that its gradient steps give rise to, each once. */
 export function withStepWarnings(
   emit: (event: TrainerEvent) => void,
-  config: Pick<TrainingConfig, 'importanceSamplingLevel' | 'epsilon' | 'epsilonHigh' | 'entropyCoef'>,
+  config: Pick<TrainingConfig, 'lossFunction' | 'importanceSamplingLevel' | 'epsilon' | 'epsilonHigh' | 'entropyCoef'>,
 ): (event: TrainerEvent) => void {
   const given = new Set<WarningCode>();
   const warn = (warning: JobWarning): void => {
@@ -202,10 +203,12 @@ function sharperWarnings(metrics: Readonly<Record<string, number>>): JobWarning[
 }
 
 function clipWarnings(
-  { importanceSamplingLevel, epsilon, epsilonHigh }: Parameters<typeof withStepWarnings>[1],
+  { lossFunction, importanceSamplingLevel, epsilon, epsilonHigh }: Parameters<typeof withStepWarnings>[1],
   farthestRatio: number,
 ): JobWarning[] {
-  if (importanceSamplingLevel !== 'sequence' || Math.min(epsilon, epsilonHigh) < WIDEST_SEQUENCE_CLIP) return [];
+  const holdsSequences =
+    importanceSamplingLevel === 'sequence' && POLICY_OBJECTIVES[lossFunction].bounds.of === 'ratio';
+  if (!holdsSequences || Math.min(epsilon, epsilonHigh) < WIDEST_SEQUENCE_CLIP) return [];
   return [
     {
       code: 'clip_never_acts',

@@ -6,7 +6,7 @@ import type { PolicyObjective } from './policy-objective.ts';
  * @see MiniMax-M1, arXiv 2506.13585, equations 4 and 5; the bounds are ART's
  */
 export const cispo: PolicyObjective = {
-  bounds: { epsilon: 1, epsilonHigh: 4 },
+  bounds: { of: 'ratio', epsilon: 1, epsilonHigh: 4 },
   gain: ({ ratio, clippedRatio, low, high, newLogprob, advantage, scale }) => ({
     value: scale * clippedRatio * advantage * newLogprob,
     ofLogprob: scale * clippedRatio * advantage,

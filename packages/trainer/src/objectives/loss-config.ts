@@ -5,11 +5,11 @@ export type KlPenaltySource = 'current_learner' | 'sample';
 
 /** The settings that the policy-gradient loss reads. */
 export interface LossConfig {
-  /** Which objective of `policy-objectives.ts`: `'cispo'` (default) clips the weight of the gradient, `'ppo'` clips the objective. */
+  /** Which objective of `policy-objectives.ts`; default `'cispo'`. */
   readonly lossFunction: LossFunction;
-  /** Lower bound at 1 - epsilon. Default: the objective's; 0.2 for ppo, 1 for cispo. */
+  /** Lower bound of the objective, which says what it holds: a ratio at 1 - epsilon, for most. Default: the objective's. */
   readonly epsilon: number;
-  /** Upper bound at 1 + epsilonHigh. Default: epsilon for ppo, 4 for cispo, there whatever epsilon is. */
+  /** Upper bound, a ratio at 1 + epsilonHigh, for most. Default: the objective's, or epsilon. */
   readonly epsilonHigh: number;
   /** Over what the importance ratio is taken; default `'token'`. */
   readonly importanceSamplingLevel: ImportanceSamplingLevel;

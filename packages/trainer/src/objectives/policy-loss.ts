@@ -68,8 +68,9 @@ export function rowLoss(input: LossInput, config: LossConfig, step: StepTotals):
     config.importanceSamplingLevel,
   );
   const advantages = shapedAdvantages(input, logRatios, step.meanGap, config);
-  const low = 1 - config.epsilon;
-  const high = 1 + config.epsilonHigh;
+  const { epsilon, epsilonHigh } = config;
+  const low = 1 - epsilon;
+  const high = 1 + epsilonHigh;
   const cap = config.maxNegativeAdvantageImportanceSamplingWeight;
   const { gain } = POLICY_OBJECTIVES[config.lossFunction];
 
@@ -88,6 +89,8 @@ export function rowLoss(input: LossInput, config: LossConfig, step: StepTotals):
       clippedRatio: Math.min(Math.max(ratio, low), high),
       low,
       high,
+      epsilon,
+      epsilonHigh,
       newLogprob,
       oldLogprob: newLogprob - logRatios[i]!,
       advantage: advantages[i]!,

@@ -6,6 +6,9 @@ export interface PolicyToken {
   readonly clippedRatio: number;
   readonly low: number;
   readonly high: number;
+  /** The bounds as they are set. */
+  readonly epsilon: number;
+  readonly epsilonHigh: number;
   /** Under the policy being trained. */
   readonly newLogprob: number;
   /** Under the policy that the ratio is to; the new one where it is not known. */
@@ -33,7 +36,11 @@ export interface TokenGain {
  * What all of them share (levels of the ratio, cap, mask, tau, KL term, truncation, the mean, the entropy bonus) is in `policy-loss.ts`.
  */
 export interface PolicyObjective {
-  /** Defaults of the two bounds; `epsilonHigh` null: as `epsilon`. */
-  readonly bounds: { readonly epsilon: number; readonly epsilonHigh: number | null };
+  /** What the two bounds hold, and their defaults; `epsilonHigh` null: as `epsilon`. */
+  readonly bounds: {
+    readonly of: 'ratio' | 'probability';
+    readonly epsilon: number;
+    readonly epsilonHigh: number | null;
+  };
   readonly gain: (token: PolicyToken) => TokenGain;
 }

@@ -6,7 +6,7 @@ import type { PolicyObjective } from './policy-objective.ts';
  * @see Schulman and others, arXiv 1707.06347, equation 7
  */
 export const ppo: PolicyObjective = {
-  bounds: { epsilon: 0.2, epsilonHigh: null },
+  bounds: { of: 'ratio', epsilon: 0.2, epsilonHigh: null },
   gain: ({ ratio, clippedRatio, low, high, advantage, scale }) => {
     const plain = ratio * advantage;
     const bounded = clippedRatio * advantage;

@@ -1,5 +1,7 @@
+import { strict as assert } from 'node:assert';
 import type { LossConfig } from '../objectives/loss-config.ts';
 import type { LossInput } from '../objectives/loss-input.ts';
+import type { LossFunction } from '../objectives/policy-objectives.ts';
 
 /**
  * The loss of `policyLoss`, written a second time straight from the papers: one token after the other, each ratio computed anew, and what
@@ -61,7 +63,9 @@ export function plainTokenLosses(
     advantage += config.klPenaltyCoef * (meanDistance - distances[i]!);
     const ppo = -Math.min(ratio(live, i) * advantage, clip(ratio(live, i)) * advantage);
     const cispo = -clip(ratio(still, i)) * advantage * live[i]!;
-    const loss = { ppo, cispo }[config.lossFunction];
+    const losses: Partial<Record<LossFunction, number>> = { ppo, cispo };
+    const loss = losses[config.lossFunction];
+    assert(loss !== undefined, `${config.lossFunction} has a plain version of its own`);
     if (config.truncatedImportanceSampling === 0 || row.precalculatedLogprobs === null) return loss;
     const sampled = row.sampledLogprobs[i]!;
     const mismatch = Math.exp(row.precalculatedLogprobs[i]! - (Number.isNaN(sampled) ? still[i]! : sampled));
