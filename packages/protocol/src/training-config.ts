@@ -9,7 +9,7 @@ export const TrainingConfigSchema = Type.Object(
   {
     learning_rate: optionalNullable(Type.Number({ minimum: 0 })),
     ppo: optionalNullable(Type.Boolean()),
-    loss_fn: optionalNullable(Type.Enum(['cispo', 'ppo'])),
+    loss_fn: optionalNullable(Type.Enum(['cispo', 'ppo', 'dppo'])),
     epsilon: optionalNullable(Type.Number({ minimum: 0 })),
     epsilon_high: optionalNullable(Type.Number({ minimum: 0 })),
     importance_sampling_level: optionalNullable(Type.Enum(['token', 'sequence', 'average', 'geometric_average'])),

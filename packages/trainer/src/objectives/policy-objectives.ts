@@ -1,9 +1,10 @@
 import { cispo } from './cispo.ts';
+import { dppo } from './dppo.ts';
 import type { PolicyObjective } from './policy-objective.ts';
 import { ppo } from './ppo.ts';
 
 /** By their names on the wire (`loss_fn`). */
-export const POLICY_OBJECTIVES = { cispo, ppo } as const satisfies Record<string, PolicyObjective>;
+export const POLICY_OBJECTIVES = { cispo, ppo, dppo } as const satisfies Record<string, PolicyObjective>;
 
 export type LossFunction = keyof typeof POLICY_OBJECTIVES;
 
