@@ -59,11 +59,11 @@ async function printCurve(): Promise<void> {
       for (const id of ids) engine.setPaused(id, false);
     });
     const steps = timed(() => {
-      for (let step = 0; step < 20; step++) engine.step();
+      for (let step = 0; step < 20; step++) void engine.step();
     });
     const drop = timed(() => {
       for (const id of ids) engine.abort(id);
-      engine.step();
+      void engine.step();
     });
     const next = timed(() => {
       let isOver = false;
@@ -71,7 +71,7 @@ async function printCurve(): Promise<void> {
         requestOf('next', 'next'),
         ({ kind }) => (isOver = kind === 'delta' || kind === 'finished' || kind === 'failed'),
       );
-      while (!isOver) engine.step();
+      while (!isOver) void engine.step();
     });
     console.log(
       `${String(count).padStart(8)}${[submit, pause, resume, steps, drop, next].map((ms, i) => ms.padStart([9, 11, 12, 10, 10, 13][i]!)).join('')}`,

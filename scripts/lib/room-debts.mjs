@@ -13,7 +13,7 @@ export const ROOM_DEBTS = {
   knottedRooms: { native: 3, server: 12, tokenizer: 4 },
   /** By folder: source files in it. */
   crowdedFolders: {
-    'constraints/src': 31,
+    'constraints/src': 30,
     'protocol/src': 32,
     'server/src': 37,
     'server/src/routes': 28,

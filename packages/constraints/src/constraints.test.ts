@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { allows, BYTES } from './byte-test-vocabulary.ts';
+import { allows, BYTES } from './testing/byte-test-vocabulary.ts';
 import { ConstraintError } from './constraint-error.ts';
 import type { ConstraintSpec, WhitespaceOption } from './constraint-spec.ts';
 import { Constraints } from './constraints.ts';

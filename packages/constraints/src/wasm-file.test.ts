@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { BYTES } from './byte-test-vocabulary.ts';
+import { BYTES } from './testing/byte-test-vocabulary.ts';
 import { Constraints } from './constraints.ts';
 
 const FOLDER = new URL('../wasm/', import.meta.url);

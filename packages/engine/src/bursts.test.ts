@@ -34,12 +34,12 @@ function burst(numRequests: number, numStepsBefore: number, tenantOf: (index: nu
   const replies = Array.from({ length: numRequests }, (_, i) =>
     harness.submit({ ...endless, tenant: tenantOf(i), prompt: text(`number ${i}`) }),
   );
-  for (let i = 0; i < numStepsBefore; i++) engine.step();
+  for (let i = 0; i < numStepsBefore; i++) void engine.step();
   const looksBefore = engine.stats().numLooks;
   for (const { id } of replies) engine.abort(id);
   const next = harness.submit({ prompt: text('next'), tenant: 'next', maxTokens: 1 });
   let steps = 0;
-  for (; next.completed === undefined; steps++) engine.step();
+  for (; next.completed === undefined; steps++) void engine.step();
   expect(replies.every(({ numEnds }) => numEnds === 1)).toBe(true);
   harness.check();
   expect(engine.stats()).toMatchObject({ numRequests: 0, numRunning: 0, numWaiting: 0 });
@@ -70,7 +70,7 @@ test('admission looks at as many requests as run, not at all that wait', () => {
     for (let i = 0; i < count; i++) harness.submit({ ...endless, n: 1, prompt: `number ${i}` });
     while (harness.engine.stats().numUnprepared > 0) harness.engine.prepareSome();
     expect(harness.engine.stats().numWaiting).toBe(count);
-    for (let i = 0; i < 50; i++) harness.engine.step();
+    for (let i = 0; i < 50; i++) void harness.engine.step();
     return harness.engine.stats().numLooks / 50;
   });
   console.log(`looks a step with 100, 1,000 and 4,000 requests waiting: ${looksPerStep.join(', ')}`);

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LlamaAdapter, LlamaContext, LlamaModel, quantizeModel, writeGguf } from '@trainyard/native';
+import { LlamaAdapter, LlamaContext, LlamaModel, quantizeModel } from '@trainyard/native';
 import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { testModel } from '../../../tests/support/model.ts';
@@ -11,6 +11,7 @@ import type { RequestOptions } from './testing/engine-harness.ts';
 import type { GenerateRequest } from './contract/generate-request.ts';
 import { LlamaRunner } from './runner/llama-runner.ts';
 import { promptBorders } from './open-engine.ts';
+import { writeTestAdapter } from './testing/write-test-adapter.ts';
 
 let model: LlamaModel;
 let tokenizer: Tokenizer;
@@ -50,7 +51,7 @@ function run(engine: Engine, ...requests: GenerateRequest[]): Transcript[] {
     engine.submit(asked, transcript.receive);
     return transcript;
   });
-  while (engine.hasWork) engine.step();
+  while (engine.hasWork) void engine.step();
   engine.checkIntegrity();
   return transcripts;
 }
@@ -357,24 +358,5 @@ describe('on a real model', { timeout: 120_000 }, () => {
 
 /** A rank-2 adapter on the first layer's query projection; every entry of B is `value`. */
 function writeAdapter(name: string, value: number): string {
-  const path = join(folder, `${name}.gguf`);
-  const width = model.embeddingLength;
-  writeGguf(
-    path,
-    {
-      'general.type': 'adapter',
-      'general.architecture': model.architecture,
-      'adapter.type': 'lora',
-      'adapter.lora.alpha': 2,
-    },
-    [
-      {
-        name: 'blk.0.attn_q.weight.lora_a',
-        dims: [width, 2],
-        data: Float32Array.from({ length: 2 * width }, (_, i) => Math.sin(i)),
-      },
-      { name: 'blk.0.attn_q.weight.lora_b', dims: [2, width], data: new Float32Array(2 * width).fill(value) },
-    ],
-  );
-  return path;
+  return writeTestAdapter(model, join(folder, `${name}.gguf`), value);
 }

@@ -90,6 +90,21 @@ const anyAction: fc.Arbitrary<Action> = fc.oneof(
   { weight: 1, arbitrary: fc.nat(30).map((target) => ({ kind: 'resume' as const, target })) },
 );
 
+const anyRunner = fc.record({
+  capacityTokens: fc.integer({ min: CONTEXT_LENGTH, max: 200 }),
+  maxSequences: fc.integer({ min: 1, max: 12 }),
+  batchTokens: fc.integer({ min: 4, max: 64 }),
+  adaptersPerBatch: fc.constantFrom(1, 1, 2, Infinity),
+  shareGranularity: fc.constantFrom(1, 1, 3, 16),
+  drawsOnDevice: fc.boolean(),
+});
+const anyLimits = fc.record({
+  prefillTokens: fc.integer({ min: 1, max: 64 }),
+  prefillTokensWhileDecoding: fc.integer({ min: 1, max: 16 }),
+  maxCachedTokens: fc.nat(100),
+  promptLogprobRows: fc.integer({ min: 1, max: 16 }),
+});
+
 test('any interleaving in little memory: books agree, every request ends once, and each answer is that of the request alone', () => {
   const seen = {
     requests: 0,
@@ -104,17 +119,8 @@ test('any interleaving in little memory: books agree, every request ends once, a
   fc.assert(
     fc.property(
       fc.array(anyAction, { minLength: 5, maxLength: 60 }),
-      fc.record({
-        capacityTokens: fc.integer({ min: CONTEXT_LENGTH, max: 200 }),
-        maxSequences: fc.integer({ min: 1, max: 12 }),
-        batchTokens: fc.integer({ min: 4, max: 64 }),
-      }),
-      fc.record({
-        prefillTokens: fc.integer({ min: 1, max: 64 }),
-        prefillTokensWhileDecoding: fc.integer({ min: 1, max: 16 }),
-        maxCachedTokens: fc.nat(100),
-        promptLogprobRows: fc.integer({ min: 1, max: 16 }),
-      }),
+      anyRunner,
+      anyLimits,
       (actions, sizes, limits) => {
         const constraints = new DigitConstraints();
         const harness = new Harness({
@@ -166,4 +172,67 @@ test('any interleaving in little memory: books agree, every request ends once, a
   expect(seen.prefixHitTokens).toBeGreaterThan(500);
   expect(seen.aborted).toBeGreaterThan(10);
   for (const count of [seen.beamSearches, seen.scoredPrompts, seen.matchers]) expect(count).toBeGreaterThan(50);
+}, 600_000);
+
+test('over a runner that answers later: what comes in while it computes changes no answer', async () => {
+  const seen = { requests: 0, meanwhile: 0, preemptions: 0, aborted: 0 };
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(anyAction, { minLength: 5, maxLength: 40 }),
+      anyRunner,
+      anyLimits,
+      async (actions, sizes, limits) => {
+        const constraints = new DigitConstraints();
+        const harness = new Harness({
+          ...sizes,
+          answersLater: true,
+          contextLength: CONTEXT_LENGTH,
+          limits: { ...limits, maxChoices: 4 },
+          constraints,
+        });
+        const all: { asked: GenerateRequest; reply: Transcript & { id: string } }[] = [];
+        const act = (action: Action): void => {
+          if (action.kind === 'submit') {
+            const asked = request(action.asked);
+            all.push({ asked, reply: harness.submit(asked) });
+            return;
+          }
+          const target = all[action.target % Math.max(1, all.length)];
+          if (target === undefined) return;
+          if (action.kind === 'abort') harness.engine.abort(target.reply.id);
+          else harness.engine.setPaused(target.reply.id, action.kind === 'pause');
+        };
+        // All between two steps is done while the first of them goes on.
+        let meanwhile: Action[] = [];
+        for (const action of actions) {
+          if (action.kind !== 'step') {
+            meanwhile.push(action);
+            continue;
+          }
+          const due = meanwhile;
+          meanwhile = [];
+          seen.meanwhile += due.length;
+          await harness.stepLater(() => due.forEach(act));
+        }
+        meanwhile.forEach(act);
+        for (const { reply } of all) harness.engine.setPaused(reply.id, false);
+        await harness.runLater();
+
+        const stats = harness.engine.stats();
+        expect(stats).toMatchObject({ numRequests: 0, numRunning: 0, numWaiting: 0 });
+        expect(constraints.numClosed).toBe(constraints.numOpened);
+        for (const { asked, reply } of all) {
+          expect(reply.numEnds).toBe(1);
+          checkAnswer(asked, reply);
+          if (reply.failed?.code === 'engine.aborted') seen.aborted++;
+        }
+        seen.requests += all.length;
+        seen.preemptions += stats.numPreemptions;
+      },
+    ),
+    { numRuns: 60, seed: 21 },
+  );
+  console.log('interleavings while a batch was computed:', JSON.stringify(seen));
+  expect(seen.meanwhile).toBeGreaterThan(100);
+  for (const count of [seen.preemptions, seen.aborted]) expect(count).toBeGreaterThan(5);
 }, 600_000);

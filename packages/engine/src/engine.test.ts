@@ -271,7 +271,7 @@ describe('batching', () => {
     harness.submit({ adapter: adapter('b'), maxTokens: 10 });
     harness.submit({ maxTokens: 10 });
     harness.run();
-    const turns = harness.runner.adapterOfBatch.slice(0, 27);
+    const turns = harness.runner.adaptersOfBatch.slice(0, 27).flat();
     for (let i = 3; i < 27; i++) expect(turns[i]).toBe(turns[i - 3]);
     expect(new Set(turns)).toEqual(new Set(['a', 'b', null]));
   });
@@ -460,7 +460,7 @@ describe('failures', () => {
     const bad = harness.submit({ adapter: { digest: 'bad', path: 'bad' } });
     const good = harness.submit({});
     harness.runner.beforeRun = (batch) => {
-      if (batch.adapter !== null) throw new Error('scripted failure');
+      if (batch.adapters.some((adapter) => adapter !== null)) throw new Error('scripted failure');
     };
     harness.run();
     expect(bad.failed).toMatchObject({ code: 'engine.internal', message: expect.stringContaining('scripted failure') });

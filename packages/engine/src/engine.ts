@@ -6,7 +6,7 @@ import { Beam } from './requests/beam-search.ts';
 import type { EngineTokenizer } from './contract/engine-tokenizer.ts';
 import type { EngineTemplate, TemplateSandbox } from './prompt/chat.ts';
 import type { Choice } from './requests/choice.ts';
-import { ChoiceSampler } from './requests/choice-sampler.ts';
+import { ChoiceSampler, type SampledToken } from './requests/choice-sampler.ts';
 import { closeMatcher } from './reply/constraint.ts';
 import type { ConstraintCompiler } from './reply/constraint.ts';
 import { resolveEngineLimits } from './batching/engine-limits.ts';
@@ -18,7 +18,7 @@ import { Intake } from './requests/intake.ts';
 import { KvCache } from './batching/kv-cache.ts';
 import { LogprobWriter, rankTokens } from './sampling/logprobs.ts';
 import { KvFullError, StepBatch } from './runner/model-runner.ts';
-import type { ModelRunner } from './runner/model-runner.ts';
+import type { DrawnRows, Eventually, LogitRows, ModelRunner, RowDraw } from './runner/model-runner.ts';
 import type { PromptBorders } from './prompt/prompt.ts';
 import { SamplerBuffers } from './sampling/sampler.ts';
 import { Scheduler } from './batching/scheduler.ts';
@@ -45,6 +45,12 @@ export interface EngineParts {
   clock?: () => number;
 }
 
+const CLOSED = 'the engine was closed';
+
+type EnginePlan = StepPlan<Choice | Beam>;
+/** With `token` where some were drawn. */
+type ComputedRows = LogitRows & Partial<DrawnRows>;
+
 /**
  * Many requests over one model: `submit` queues, each `step` computes one batch and sends what it gave. Nothing runs between steps but
  * prompts that are made elsewhere; the caller steps while {@link hasWork}, and again when {@link onWork} is called.
@@ -67,7 +73,9 @@ export class Engine {
   readonly #leaving = new Map<ActiveRequest, EngineError>();
   readonly #batch: StepBatch;
   /** Whose logits the batch's rows are; those of a prompt's position are scored, the others continued from. */
-  #rows: { sequence: Choice | Beam; isPrompt: boolean }[] = [];
+  #rows: { sequence: Choice | Beam; isPrompt: boolean; draw: RowDraw | null }[] = [];
+  #isStepping = false;
+  #isClosed = false;
   readonly #buffers: SamplerBuffers;
   readonly #logprobs: LogprobWriter;
   readonly #sampler: ChoiceSampler;
@@ -102,7 +110,11 @@ export class Engine {
     });
     this.#clock = parts.clock ?? (() => performance.now());
     this.#kv = new KvCache(runner, this.limits);
-    this.#scheduler = new Scheduler(this.#kv, { ...this.limits, batchTokens: runner.batchTokens });
+    this.#scheduler = new Scheduler(this.#kv, {
+      ...this.limits,
+      batchTokens: runner.batchTokens,
+      adaptersPerBatch: runner.adaptersPerBatch,
+    });
     this.#adapters = new Adapters(runner, this.limits);
     this.#batch = new StepBatch(runner.batchTokens);
     this.#buffers = new SamplerBuffers(runner.vocabSize);
@@ -148,18 +160,33 @@ export class Engine {
     this.#intake.prepareSome();
   }
 
-  /** One engine step: choose a batch, run it, sample, send. */
-  step(): StepReport {
+  /**
+   * One engine step: choose a batch, run it, sample, send. At once where the runner answers at once; else the next step waits for this one, and requests may
+   * be submitted, aborted and paused meanwhile.
+   */
+  step(): Eventually<StepReport> {
+    if (this.#isStepping) throw new Error('the step before has not ended');
     const startMs = this.#clock();
     this.#endLeaving();
     this.#intake.prepareSome();
     this.#intake.takePrepared();
     this.#admit();
     const plan = this.#scheduler.plan();
-    const logits = plan === null ? null : this.#decode(plan); // [numLogits, V]
-    const numSampled = plan === null || logits === null ? 0 : this.#settle(plan, logits);
-    const numTokens = logits === null ? 0 : this.#batch.length;
+    const rows = plan === null ? null : this.#compute(plan);
+    if (!(rows instanceof Promise)) return this.#finishStep(plan, rows, startMs);
+    this.#isStepping = true;
+    return rows.then((computed) => this.#finishStep(plan, computed, startMs)).finally(() => this.#endStepping());
+  }
+
+  #finishStep(plan: EnginePlan | null, rows: ComputedRows | null, startMs: number): StepReport {
+    const numSampled = plan === null || rows === null ? 0 : this.#settle(plan, rows);
+    const numTokens = rows === null ? 0 : this.#batch.length;
     return { numTokens, numSampled, durationMs: this.#clock() - startMs };
+  }
+
+  #endStepping(): void {
+    this.#isStepping = false;
+    if (this.#isClosed) this.#closeRunner();
   }
 
   stats(): EngineStats {
@@ -202,11 +229,16 @@ export class Engine {
     }
   }
 
-  /** Aborts what is in flight and closes adapters and runner. */
+  /** Aborts what is in flight and closes adapters and runner; where a step has not ended, as soon as it has. */
   close(): void {
-    const failure = new EngineError('engine.aborted', 'the engine was closed');
-    this.#intake.close(failure);
-    for (const active of this.#requests.values()) this.#end(active, failure);
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#intake.close(new EngineError('engine.aborted', CLOSED));
+    if (!this.#isStepping) this.#closeRunner();
+  }
+
+  #closeRunner(): void {
+    for (const active of this.#requests.values()) this.#end(active, new EngineError('engine.aborted', CLOSED));
     this.#adapters.close();
     this.#runner.close();
   }
@@ -235,27 +267,33 @@ export class Engine {
   }
 
   /** Runs the plan. When the runner has fewer cells than the ledger believed, sequences give way until it fits. null = nothing ran. */
-  #decode(plan: StepPlan<Choice | Beam>): Float32Array | null {
-    while (plan.entries.length > 0) {
-      this.#fillBatch(plan);
-      try {
-        return this.#runner.run(this.#batch);
-      } catch (error) {
-        if (error instanceof KvFullError && this.#scheduler.yieldCells(plan)) continue;
-        const message = error instanceof Error ? error.message : String(error);
-        const failure = new EngineError('engine.internal', `the model could not compute this batch: ${message}`, {
-          cause: error,
-        });
-        for (const owner of new Set(plan.entries.map(({ sequence }) => sequence.owner))) this.#end(owner, failure);
-        return null;
-      }
+  #compute(plan: EnginePlan): Eventually<ComputedRows | null> {
+    this.#fillBatch(plan);
+    const draws = this.#rows.map(({ draw }) => draw);
+    const drawsThere = draws.some((draw) => draw !== null);
+    try {
+      const rows = drawsThere ? this.#runner.runAndDraw!(this.#batch, draws) : this.#runner.run(this.#batch);
+      return rows instanceof Promise ? rows.catch((error: unknown) => this.#recover(plan, error)) : rows;
+    } catch (error) {
+      return this.#recover(plan, error);
     }
+  }
+
+  #recover(plan: EnginePlan, error: unknown): Eventually<ComputedRows | null> {
+    if (this.#isClosed) return null; // which ends them all
+    if (error instanceof KvFullError && this.#scheduler.yieldCells(plan))
+      return plan.entries.length === 0 ? null : this.#compute(plan);
+    const message = error instanceof Error ? error.message : String(error);
+    const failure = new EngineError('engine.internal', `the model could not compute this batch: ${message}`, {
+      cause: error,
+    });
+    for (const owner of new Set(plan.entries.map(({ sequence }) => sequence.owner))) this.#end(owner, failure);
     return null;
   }
 
-  #fillBatch(plan: StepPlan<Choice | Beam>): void {
+  #fillBatch(plan: EnginePlan): void {
     const batch = this.#batch;
-    batch.clear(plan.entries[0]!.sequence.owner.adapter);
+    batch.clear();
     batch.leavesCore = this.#constraints?.isCompiling ?? false;
     this.#rows = [];
     for (const { sequence, count } of plan.entries) {
@@ -263,29 +301,35 @@ export class Engine {
       const { tokens, numComputed, slot } = sequence;
       for (let position = numComputed; position < numComputed + count; position++) {
         const wantsLogits = sequence.wantsLogitsAt(position);
-        batch.add(tokens[position]!, position, slot!, wantsLogits);
-        if (wantsLogits) this.#rows.push({ sequence, isPrompt: position < tokens.length - 1 });
+        batch.add(tokens[position]!, position, slot!, wantsLogits, sequence.owner.adapter);
+        if (!wantsLogits) continue;
+        const isPrompt = position < tokens.length - 1;
+        this.#rows.push({ sequence, isPrompt, draw: isPrompt ? null : this.#drawOf(sequence) });
       }
     }
   }
 
+  #drawOf(sequence: Choice | Beam): RowDraw | null {
+    if (this.#runner.runAndDraw === undefined || sequence instanceof Beam) return null;
+    return this.#sampler.drawOf(sequence);
+  }
+
   /** Books the computed tokens, then goes on from each row of logits. @returns tokens sampled */
-  #settle(plan: StepPlan<Choice | Beam>, logits: Float32Array): number {
-    const { vocabSize } = this.#runner;
+  #settle(plan: EnginePlan, rows: ComputedRows): number {
     this.#totals.numSteps++;
     this.#totals.computedTokens += this.#batch.length;
     // All are booked before any is sampled: a request that fails half-way must not leave others' cells uncounted.
     for (const { sequence, count } of plan.entries) sequence.numComputed += count;
     let numSampled = 0;
-    for (const [index, { sequence, isPrompt }] of this.#rows.entries()) {
+    for (const [index, { sequence, isPrompt, draw }] of this.#rows.entries()) {
       // A sequence that failed took its siblings with it; their rows go unread.
       if (sequence.owner.hasEnded) continue;
-      const row = logits.subarray(index * vocabSize, (index + 1) * vocabSize);
       if (!isPrompt) numSampled++;
       try {
-        if (isPrompt) this.#score(sequence.owner, row);
-        else if (sequence instanceof Beam) this.#branch(sequence, row);
-        else this.#sample(sequence, row);
+        if (isPrompt) this.#score(sequence.owner, rows.row(index));
+        else if (sequence instanceof Beam) this.#branch(sequence, rows.row(index));
+        else if (draw !== null) this.#goOn(sequence, this.#sampler.take(sequence, rows.token!(index)));
+        else this.#goOn(sequence, this.#sampler.next(sequence, rows.row(index)));
       } catch (error) {
         if (!(error instanceof EngineError)) throw error;
         this.#end(sequence.owner, error);
@@ -301,9 +345,8 @@ export class Engine {
 
   readonly #describe = (id: number): TokenFace => this.#logprobs.faceOf(id);
 
-  #sample(choice: Choice, row: Float32Array): void {
+  #goOn(choice: Choice, { token, logprobs, verdict }: SampledToken): void {
     const { owner, index } = choice;
-    const { token, logprobs, verdict } = this.#sampler.next(choice, row);
     const { text, finish } = verdict;
     owner.usage.completionTokens++;
     this.#totals.generatedTokens++;

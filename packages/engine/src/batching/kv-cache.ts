@@ -59,9 +59,15 @@ export class KvCache {
       if (length > found.length) Object.assign(found, { slot: other.slot, length });
     }
     const cached = this.#prefixes.longestMatch(owner.namespace, tokens, maxSharedTokens);
-    return cached !== null && cached.length > found.length
-      ? { slot: cached.entry.slot, entry: cached.entry, length: cached.length }
-      : found;
+    if (cached !== null && cached.length > found.length)
+      Object.assign(found, { slot: cached.entry.slot, entry: cached.entry, length: cached.length });
+    const length = this.shareable(found.length);
+    return length === 0 ? { slot: null, entry: null, length } : { ...found, length };
+  }
+
+  /** How much of a prefix the runner can share. */
+  shareable(length: number): number {
+    return length - (length % this.#runner.shareGranularity);
   }
 
   /** Cells out of {@link obtainableTokens} that the sequence takes when it is opened with this prefix and fully computed. */

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { ModelRunner } from '../runner/model-runner.ts';
 import { Backlog } from './backlog.ts';
 import type { EngineLimits } from './engine-limits.ts';
 import { Heap } from './heap.ts';
@@ -9,7 +10,10 @@ import type { Sequence, SequenceOwner } from './sequence.ts';
 import { compareTenants, GROWTH_RESERVE_TOKENS, TenantShare } from './tenant-share.ts';
 import { Turns } from './turns.ts';
 
-/** What one step computes: for each sequence its next `count` tokens, all under one adapter. Never empty. */
+/** What the engine and its runner allow. */
+export type SchedulerLimits = EngineLimits & Pick<ModelRunner, 'batchTokens' | 'adaptersPerBatch'>;
+
+/** What one step computes: for each sequence its next `count` tokens, under as many adapters as the runner takes at once. Never empty. */
 export interface StepPlan<S extends Sequence = Sequence> {
   entries: { sequence: S; count: number }[];
 }
@@ -30,7 +34,7 @@ const MAX_BLOCKED_TENANTS = 16;
  */
 export class Scheduler<S extends Sequence = Sequence> {
   readonly #kv: KvCache;
-  readonly #limits: EngineLimits & { batchTokens: number };
+  readonly #limits: SchedulerLimits;
   readonly #tenants = new Map<string, TenantShare>();
   /** Of each request that was added and not dropped. */
   readonly #places = new Map<SequenceOwner, Place>();
@@ -40,7 +44,7 @@ export class Scheduler<S extends Sequence = Sequence> {
   readonly #running = new Set<TenantShare>();
   /** Of those, the ones that this step looks at no further. */
   readonly #aside = new Set<TenantShare>();
-  readonly #turns = new Turns();
+  readonly #turns: Turns;
   #numRunning = 0;
   #numWaiting = 0;
   #numAdmissions = 0;
@@ -51,9 +55,10 @@ export class Scheduler<S extends Sequence = Sequence> {
   /** Requests and sequences that admission has looked at, in all: what a burst costs, in steps instead of seconds. */
   numLooks = 0;
 
-  constructor(kv: KvCache, limits: EngineLimits & { batchTokens: number }) {
+  constructor(kv: KvCache, limits: SchedulerLimits) {
     this.#kv = kv;
     this.#limits = limits;
+    this.#turns = new Turns(limits.adaptersPerBatch);
   }
 
   /** Sequences that wait, those that are not made yet included. */
@@ -337,7 +342,7 @@ export class Scheduler<S extends Sequence = Sequence> {
     for (const leader of this.#shareOf(sequence).running) {
       if (leader.numRemaining <= 1 || !leader.isRunnable || leader.owner.namespace !== owner.namespace) continue;
       const toBeat = best?.length ?? foundLength;
-      const length = commonPrefixLength(tokens, leader.tokens, sequence.maxSharedTokens, toBeat);
+      const length = this.#kv.shareable(commonPrefixLength(tokens, leader.tokens, sequence.maxSharedTokens, toBeat));
       if (length > toBeat) best = { leader, length };
     }
     return best;

@@ -9,19 +9,24 @@ const MAX_CREDIT_TOKENS = 64;
 const MAX_LEAD_TOKENS = 2048;
 
 /**
- * Whose turn the next step is. A batch has one adapter: the tenant that had the least service chooses it, and of its own the one that waited
- * longest; everybody else with that adapter rides along.
+ * Whose turn the next step is. A batch has as many adapters as the runner computes with at once, often one: the tenant that had the least service chooses
+ * first, and of its own the one that waited longest; everybody else with these adapters rides along.
  *
  * This is start-time fair queueing over tenants (Goyal, Vin and Cheng, 1996). Service is counted in tokens and a step's fixed cost. Who was idle does not save
  * up what it missed. A tenant none of whose sequences has a token yet goes before those that decode, until it is ahead of them by a bound:
  * so the first token of a newcomer comes at once under any load of others, and nobody can live on being new.
  */
 export class Turns {
+  readonly #adaptersPerBatch: number;
   /** Step in which each adapter last had its turn. */
   readonly #lastTurns = new Map<string | null, number>();
   #turn = 0;
   /** Service at which the last turn began. */
   #clock = 0;
+
+  constructor(adaptersPerBatch: number) {
+    this.#adaptersPerBatch = adaptersPerBatch;
+  }
 
   /** What a tenant that was never seen starts from. */
   get startingTime(): number {
@@ -33,7 +38,7 @@ export class Turns {
     return tenant.virtualTime <= this.startingTime;
   }
 
-  /** The runnable sequences of the adapter whose turn it is, tenants that had less service first; null when there are none. */
+  /** The runnable sequences of the adapters whose turn it is, tenants that had less service first; null when there are none. */
   next(running: ReadonlySet<TenantShare>): Sequence[] | null {
     const tenants = [...running].filter((tenant) => tenant.running.some(({ isRunnable }) => isRunnable));
     for (const tenant of tenants) tenant.virtualTime = Math.max(tenant.virtualTime, this.startingTime);
@@ -42,11 +47,12 @@ export class Turns {
     const [chooser] = tenants;
     if (chooser === undefined) return null;
     this.#clock = Math.max(this.#clock, chooser.virtualTime);
-    const digest = this.#longestWaiting(chooser);
+    const chosen = this.#choose(tenants);
     this.#forgetIdleAdapters(running);
-    this.#lastTurns.set(digest, ++this.#turn);
+    this.#turn++;
+    for (const digest of chosen) this.#lastTurns.set(digest, this.#turn);
     return tenants.flatMap((tenant) =>
-      tenant.running.filter(({ isRunnable, owner }) => isRunnable && owner.adapterDigest === digest),
+      tenant.running.filter(({ isRunnable, owner }) => isRunnable && chosen.has(owner.adapterDigest)),
     );
   }
 
@@ -57,13 +63,27 @@ export class Turns {
     for (const [tenant, count] of shares) tenant.virtualTime += count + (STEP_COST_TOKENS * count) / total;
   }
 
-  #longestWaiting({ running }: TenantShare): string | null {
+  /** As many adapters as a batch may have, those of the tenants in their order. */
+  #choose(tenants: readonly TenantShare[]): Set<string | null> {
+    const chosen = new Set<string | null>();
+    for (const tenant of tenants) {
+      while (chosen.size < this.#adaptersPerBatch) {
+        const digest = this.#longestWaiting(tenant, chosen);
+        if (digest === undefined) break;
+        chosen.add(digest);
+      }
+    }
+    return chosen;
+  }
+
+  /** `undefined` when all of the tenant's are among those chosen. */
+  #longestWaiting({ running }: TenantShare, chosen: ReadonlySet<string | null>): string | null | undefined {
     let next: string | null | undefined;
     for (const { isRunnable, owner } of running) {
-      if (!isRunnable) continue;
+      if (!isRunnable || chosen.has(owner.adapterDigest)) continue;
       if (next === undefined || this.#lastTurn(owner.adapterDigest) < this.#lastTurn(next)) next = owner.adapterDigest;
     }
-    return next!;
+    return next;
   }
 
   #lastTurn(digest: string | null): number {

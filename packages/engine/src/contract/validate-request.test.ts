@@ -44,7 +44,7 @@ describe('a request that would cost others is refused before anything is made of
     console.log(`all limits at once: taken in ${ms.toFixed(0)} ms`);
     expect(reply.failed).toBeUndefined();
     harness.engine.abort(reply.id);
-    harness.engine.step();
+    void harness.engine.step();
     expect(reply.failed?.code).toBe('engine.aborted');
   });
 });

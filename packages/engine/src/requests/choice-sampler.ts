@@ -3,11 +3,12 @@ import type { Choice } from './choice.ts';
 import { EngineError } from '../contract/errors.ts';
 import type { TokenLogprob } from '../contract/generate-request.ts';
 import type { LogprobWriter } from '../sampling/logprobs.ts';
+import type { RowDraw } from '../runner/model-runner.ts';
 import { DrawKey } from '../sampling/random.ts';
 import type { SamplerBuffers } from '../sampling/sampler.ts';
 import { sampleToken } from '../sampling/sampler.ts';
 import type { StopVerdict } from '../reply/stop-detector.ts';
-import type { TokenAdjustments } from '../sampling/token-adjustments.ts';
+import { isNeutral, type TokenAdjustments } from '../sampling/token-adjustments.ts';
 import { createTokenMask } from '../sampling/token-mask.ts';
 import type { TokenMask } from '../sampling/token-mask.ts';
 
@@ -55,6 +56,25 @@ export class ChoiceSampler {
     if (token < 0) throw noTokenPossible(choice, row, adjustments);
     const logprobs =
       numTop === null ? null : [this.#writer.entry(row, token, logSumExp, logprobTokenIds ?? numTop, this.#buffers)];
+    return this.#advance(choice, token, logprobs);
+  }
+
+  /** How the next token can be drawn where the logits are; null when they are wanted here, by a mask, a penalty, logprobs or a trace. */
+  drawOf(choice: Choice): RowDraw | null {
+    const { sampling, logprobs } = choice.owner.request;
+    const isPlain =
+      logprobs === null && choice.guide === null && choice.tracer === null && isNeutral(choice.adjustments);
+    return isPlain ? { settings: sampling, key: keyOf(choice) } : null;
+  }
+
+  /** Goes on by a token that was drawn elsewhere. @throws {EngineError} engine.internal when none was possible */
+  take(choice: Choice, token: number): SampledToken {
+    if (token < 0) throw noTokenPossible(choice, null, choice.adjustments);
+    return this.#advance(choice, token, null);
+  }
+
+  #advance(choice: Choice, token: number, logprobs: TokenLogprob[] | null): SampledToken {
+    const { guide } = choice;
     choice.append(token);
     const verdict = choice.stopDetector.push(token, guide?.endsWith(token));
     if (verdict.finish === null) guide?.accept(token, this.#encode);
@@ -64,7 +84,7 @@ export class ChoiceSampler {
   /** Random numbers that give a token behind which the constraint can begin; the others are masked for good. */
   #admittedKey(choice: Choice, row: Float32Array, adjustments: TokenAdjustments): DrawKey {
     for (;;) {
-      const key = keyOf(choice);
+      const key = isGreedy(choice) ? UNUSED : choice.random.drawKey();
       const { token } = sampleToken(row, choice.owner.request.sampling, adjustments, key, null, this.#buffers);
       if (token < 0 || choice.guide!.admits(token, this.#encode)) return key;
       row[token] = -Infinity;
@@ -76,12 +96,21 @@ export class ChoiceSampler {
 
 const UNUSED = new DrawKey(0, 0);
 
-function keyOf({ owner, random }: Choice): DrawKey {
-  return owner.request.sampling.temperature === 0 ? UNUSED : random.drawKey();
+function keyOf(choice: Choice): DrawKey {
+  return isGreedy(choice) ? UNUSED : choice.nextKey;
 }
 
-function noTokenPossible({ owner, guide }: Choice, row: Float32Array, adjustments: TokenAdjustments): EngineError {
-  if (row.some((logit) => Number.isNaN(logit)))
+function isGreedy({ owner }: Choice): boolean {
+  return owner.request.sampling.temperature === 0;
+}
+
+/** @param row null when the logits are elsewhere */
+function noTokenPossible(
+  { owner, guide }: Choice,
+  row: Float32Array | null,
+  adjustments: TokenAdjustments,
+): EngineError {
+  if (row?.some((logit) => Number.isNaN(logit)))
     return new EngineError('engine.internal', 'no token is possible: the logits are not numbers');
   const masks = [
     guide !== null && 'constraint',

@@ -2,7 +2,7 @@ import type { ChoiceSampling } from '@trainyard/tokenizer';
 import type { ActiveRequest } from './active-request.ts';
 import type { EngineTokenizer } from '../contract/engine-tokenizer.ts';
 import { ConstraintGuide } from '../reply/constraint.ts';
-import { RandomStream } from '../sampling/random.ts';
+import { type DrawKey, RandomStream } from '../sampling/random.ts';
 import { SamplingTracer } from '../sampling/sampling-tracer.ts';
 import { Sequence } from '../batching/sequence.ts';
 import { StopDetector } from '../reply/stop-detector.ts';
@@ -20,6 +20,7 @@ export class Choice extends Sequence {
   readonly #thinking: ThinkingBudget | null;
   readonly #adjustments: TokenAdjustments;
   readonly #generatedCounts = new Map<number, number>();
+  #nextKey: DrawKey | null = null;
 
   constructor(owner: ActiveRequest, index: number, tokenizer: EngineTokenizer) {
     super(owner, index, owner.promptIds);
@@ -57,6 +58,12 @@ export class Choice extends Sequence {
     };
   }
 
+  /** Random numbers of the next token: the same ones however often what is before it is computed. */
+  get nextKey(): DrawKey {
+    this.#nextKey ??= this.random.drawKey();
+    return this.#nextKey;
+  }
+
   /** For the next token. */
   get adjustments(): TokenAdjustments {
     const adjustments = this.#adjustments;
@@ -70,6 +77,7 @@ export class Choice extends Sequence {
 
   override append(token: number): void {
     super.append(token);
+    this.#nextKey = null;
     this.#thinking?.push(token);
     const adjustments = this.#adjustments;
     if (

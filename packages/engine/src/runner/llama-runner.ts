@@ -1,7 +1,7 @@
 import { LlamaAdapter, LlamaContext, NativeError } from '@trainyard/native';
 import type { LlamaContextOptions, LlamaModel } from '@trainyard/native';
-import { KvFullError } from './model-runner.ts';
-import type { ModelRunner, RunnerAdapter, StepBatch } from './model-runner.ts';
+import { FlatLogits, KvFullError } from './model-runner.ts';
+import type { LogitRows, ModelRunner, RunnerAdapter, StepBatch } from './model-runner.ts';
 import { ThreadGovernor } from './thread-governor.ts';
 
 /** What llama.cpp numbers sequences with at most. */
@@ -20,6 +20,10 @@ export class LlamaRunner implements ModelRunner {
   readonly contextLength: number;
   readonly maxSequences: number;
   readonly batchTokens: number;
+  /** An adapter is a setting of the context. */
+  readonly adaptersPerBatch = 1;
+  /** A cell is a token. */
+  readonly shareGranularity = 1;
   readonly #model: LlamaModel;
   readonly #context: LlamaContext;
   readonly #threads: ThreadGovernor;
@@ -42,9 +46,9 @@ export class LlamaRunner implements ModelRunner {
     this.batchTokens = this.#context.batchTokens;
   }
 
-  run(batch: StepBatch): Float32Array {
+  run(batch: StepBatch): LogitRows {
     const context = this.#context;
-    context.setAdapter(batch.adapter === null ? null : adapterOf(batch.adapter));
+    context.setAdapter(adapterOf(batch));
     context.batch.clear();
     for (let i = 0; i < batch.length; i++) {
       context.batch.add(batch.tokens[i]!, batch.positions[i]!, batch.sequences[i]!, batch.wantsLogits[i] === 1);
@@ -66,7 +70,7 @@ export class LlamaRunner implements ModelRunner {
     // Beside a thread of ours the figures say nothing about others.
     if (!batch.leavesCore) this.#threads.observe({ nowMs, wallMs: nowMs - startedAtMs, cpuMs: (user + system) / 1000 });
     if (hasCompanion) context.removeSequence(this.#companion, 0);
-    return context.logits();
+    return new FlatLogits(context.logits(), this.vocabSize);
   }
 
   #useThreads(count: number): void {
@@ -92,7 +96,10 @@ export class LlamaRunner implements ModelRunner {
   }
 }
 
-function adapterOf(adapter: RunnerAdapter): LlamaAdapter {
-  if (adapter instanceof LlamaAdapter) return adapter;
+/** Of all its tokens. */
+function adapterOf({ adapters }: StepBatch): LlamaAdapter | null {
+  if (adapters.length > 1) throw new RangeError(`a batch has one adapter here, got ${adapters.length}`);
+  const adapter = adapters[0] ?? null;
+  if (adapter === null || adapter instanceof LlamaAdapter) return adapter;
   throw new TypeError('the adapter was loaded by another runner');
 }

@@ -21,6 +21,20 @@ export interface TokenAdjustments {
   generatedCounts: ReadonlyMap<number, number>;
 }
 
+/** Leaves every row as it is. */
+export const NO_ADJUSTMENTS: Readonly<TokenAdjustments> = {
+  forced: null,
+  allowed: null,
+  banned: [],
+  masked: null,
+  logitBias: [],
+  repetitionPenalty: 1,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+  promptIds: new Set(),
+  generatedCounts: new Map(),
+};
+
 /** True when {@link adjustLogits} would leave the row as it is. */
 export function isNeutral(adjustments: TokenAdjustments): boolean {
   return (

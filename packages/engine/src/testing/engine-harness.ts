@@ -128,7 +128,23 @@ export class Harness {
   }
 
   step(): void {
-    this.engine.step();
+    if (this.engine.step() instanceof Promise) throw new Error('the runner answers later: use stepLater()');
+    this.check();
+  }
+
+  /** {@link run} over a runner that answers later. */
+  async runLater(maxSteps = 10_000): Promise<void> {
+    for (let i = 0; this.engine.hasWork; i++) {
+      if (i === maxSteps) throw new Error(`not done after ${maxSteps} steps: ${JSON.stringify(this.engine.stats())}`);
+      await this.stepLater();
+    }
+  }
+
+  /** @param meanwhile is called while the step goes on */
+  async stepLater(meanwhile: () => void = () => {}): Promise<void> {
+    const report = this.engine.step();
+    meanwhile();
+    await report;
     this.check();
   }
 

@@ -1,5 +1,16 @@
-import { KvFullError } from '../runner/model-runner.ts';
-import type { ModelRunner, RunnerAdapter, StepBatch } from '../runner/model-runner.ts';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { FlatLogits, KvFullError } from '../runner/model-runner.ts';
+import type {
+  DrawnRows,
+  Eventually,
+  LogitRows,
+  ModelRunner,
+  RowDraw,
+  RunnerAdapter,
+  StepBatch,
+} from '../runner/model-runner.ts';
+import { SamplerBuffers, sampleToken } from '../sampling/sampler.ts';
+import { NO_ADJUSTMENTS } from '../sampling/token-adjustments.ts';
 
 /** Fills `row`, `[V]`, with the logits after `tokens` (prompt and reply so far). Must depend on its arguments alone. */
 export type LogitsScript = (tokens: readonly number[], adapterPath: string | null, row: Float32Array) => void;
@@ -16,6 +27,14 @@ export interface ScriptedRunnerOptions {
   maxSequences?: number;
   /** Default 512. */
   batchTokens?: number;
+  /** Default 1. */
+  adaptersPerBatch?: number;
+  /** Default 1. */
+  shareGranularity?: number;
+  /** Default false. True draws where the request allows it, in the engine's stead. */
+  drawsOnDevice?: boolean;
+  /** Default false. True answers in a later turn of the event loop, as a runner in another process does. */
+  answersLater?: boolean;
   /** Adapter files and their sizes; others cannot be loaded. Default: every path loads with 1 byte. */
   adapterBytes?: Readonly<Record<string, number>>;
 }
@@ -30,10 +49,15 @@ export class ScriptedRunner implements ModelRunner {
   readonly contextLength: number;
   readonly maxSequences: number;
   readonly batchTokens: number;
+  readonly adaptersPerBatch: number;
+  readonly shareGranularity: number;
+  readonly runAndDraw?: (batch: StepBatch, draws: readonly (RowDraw | null)[]) => Eventually<DrawnRows>;
+  /** Rows of logits that were asked for. */
+  numRowsRead = 0;
   /** Tokens computed, in all. */
   numComputedTokens = 0;
-  /** Path of the adapter of each batch so far, null = base. */
-  readonly adapterOfBatch: (string | null)[] = [];
+  /** Paths of the adapters of each batch so far, null = base. */
+  readonly adaptersOfBatch: (string | null)[][] = [];
   readonly batchSizes: number[] = [];
   readonly openAdapters = new Set<string>();
   /** Called before each batch; may throw in the runner's stead. */
@@ -41,7 +65,9 @@ export class ScriptedRunner implements ModelRunner {
   readonly #script: LogitsScript;
   readonly #adapterBytes: Readonly<Record<string, number>> | undefined;
   readonly #cells: Cell[][];
+  readonly #answersLater: boolean;
   #numUsedCells = 0;
+  #isRunning = false;
 
   constructor(options: ScriptedRunnerOptions) {
     this.vocabSize = options.vocabSize;
@@ -49,12 +75,59 @@ export class ScriptedRunner implements ModelRunner {
     this.contextLength = options.contextLength ?? this.capacityTokens;
     this.maxSequences = options.maxSequences ?? 64;
     this.batchTokens = options.batchTokens ?? 512;
+    this.adaptersPerBatch = options.adaptersPerBatch ?? 1;
+    this.shareGranularity = options.shareGranularity ?? 1;
+    this.#answersLater = options.answersLater ?? false;
+    if (options.drawsOnDevice)
+      this.runAndDraw = (batch, draws) => this.#answer(() => this.#computeAndDraw(batch, draws));
     this.#script = options.logits ?? ((_tokens, _adapterPath, row) => void row.fill(0));
     this.#adapterBytes = options.adapterBytes;
     this.#cells = Array.from({ length: this.maxSequences }, () => []);
   }
 
-  run(batch: StepBatch): Float32Array {
+  run(batch: StepBatch): Eventually<LogitRows> {
+    return this.#answer(() => this.#counted(new FlatLogits(this.#compute(batch), this.vocabSize)));
+  }
+
+  #answer<Rows extends LogitRows>(compute: () => Rows): Eventually<Rows> {
+    this.#checkIdle('run');
+    if (!this.#answersLater) return compute();
+    this.#isRunning = true;
+    return nextTurn()
+      .then(compute)
+      .finally(() => (this.#isRunning = false));
+  }
+
+  #checkIdle(method: string): void {
+    if (this.#isRunning) throw new Error(`${method} while a batch is being computed`);
+  }
+
+  #counted(rows: LogitRows): LogitRows {
+    return {
+      row: (index) => {
+        this.numRowsRead++;
+        return rows.row(index);
+      },
+    };
+  }
+
+  #computeAndDraw(batch: StepBatch, draws: readonly (RowDraw | null)[]): DrawnRows {
+    if (draws.length !== batch.numLogits) throw new Error(`${draws.length} draws for ${batch.numLogits} rows`);
+    const rows = new FlatLogits(this.#compute(batch), this.vocabSize);
+    const buffers = new SamplerBuffers(this.vocabSize);
+    const tokens = draws.map((draw, index) =>
+      draw === null ? null : sampleToken(rows.row(index), draw.settings, NO_ADJUSTMENTS, draw.key, null, buffers).token,
+    );
+    return {
+      row: (index) => {
+        if (tokens[index] !== null) throw new Error(`row ${index} was drawn from and stays on the device`);
+        return this.#counted(rows).row(index);
+      },
+      token: (index) => tokens[index] ?? -1,
+    };
+  }
+
+  #compute(batch: StepBatch): Float32Array {
     this.beforeRun(batch);
     if (batch.length === 0) throw new Error('an empty batch');
     if (this.#numUsedCells + batch.length > this.capacityTokens) {
@@ -62,14 +135,17 @@ export class ScriptedRunner implements ModelRunner {
         `${batch.length} cells wanted, ${this.capacityTokens - this.#numUsedCells} of ${this.capacityTokens} free`,
       );
     }
-    const adapterPath = pathOf(batch.adapter);
-    if (adapterPath !== null && !this.openAdapters.has(adapterPath))
-      throw new Error(`the adapter ${adapterPath} is closed`);
+    const adapterPaths = batch.adapters.map(pathOf);
+    if (adapterPaths.length > this.adaptersPerBatch)
+      throw new Error(`${adapterPaths.length} adapters in a batch of at most ${this.adaptersPerBatch}`);
+    const closed = adapterPaths.find((path) => path !== null && !this.openAdapters.has(path));
+    if (closed !== undefined) throw new Error(`the adapter ${closed} is closed`);
     const logits = new Float32Array(batch.numLogits * this.vocabSize);
     let row = 0;
     for (let i = 0; i < batch.length; i++) {
       const cells = this.#cellsOf(batch.sequences[i]!);
       const position = batch.positions[i]!;
+      const adapterPath = pathOf(batch.adapterOf(i));
       if (position !== cells.length) throw new Error(`position ${position} in a sequence of ${cells.length} tokens`);
       cells.push({ token: batch.tokens[i]!, adapterPath, numHolders: 1 });
       this.#numUsedCells++;
@@ -80,12 +156,15 @@ export class ScriptedRunner implements ModelRunner {
       this.#script(tokens, adapterPath, logits.subarray(row * this.vocabSize, ++row * this.vocabSize));
     }
     this.numComputedTokens += batch.length;
-    this.adapterOfBatch.push(adapterPath);
+    this.adaptersOfBatch.push(adapterPaths);
     this.batchSizes.push(batch.length);
     return logits;
   }
 
   share(from: number, to: number, length: number): void {
+    this.#checkIdle('share');
+    if (length % this.shareGranularity !== 0)
+      throw new Error(`cannot share ${length} cells: not a multiple of ${this.shareGranularity}`);
     const source = this.#cellsOf(from);
     const target = this.#cellsOf(to);
     if (target.length > 0 || from === to || length > source.length)
@@ -97,6 +176,7 @@ export class ScriptedRunner implements ModelRunner {
   }
 
   forget(sequence: number, fromPosition: number): void {
+    this.#checkIdle('forget');
     for (const cell of this.#cellsOf(sequence).splice(fromPosition)) {
       if (--cell.numHolders === 0) this.#numUsedCells--;
     }

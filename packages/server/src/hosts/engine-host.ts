@@ -80,7 +80,7 @@ async function stepWhileThereIsWork(): Promise<void> {
   isStepping = true;
   while (engine.hasWork) {
     await lease.acquire();
-    engine.step();
+    await engine.step();
     lease.release();
     flush();
     await nextTurn();

@@ -113,7 +113,7 @@ export class ScriptedEngineInference implements InferenceBackend {
     const { engine } = this.model;
     this.#isStepping = true;
     while (engine.hasWork) {
-      engine.step();
+      await engine.step();
       await nextTurn();
     }
     this.#isStepping = false;

@@ -1,0 +1,264 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { KvFullError, StepBatch } from '../runner/model-runner.ts';
+import type { LogitRows, ModelRunner, RowDraw, RunnerAdapter } from '../runner/model-runner.ts';
+import { DrawKey } from '../sampling/random.ts';
+import { SamplerBuffers, sampleToken } from '../sampling/sampler.ts';
+import { NO_ADJUSTMENTS } from '../sampling/token-adjustments.ts';
+
+export interface ModelRunnerHarness {
+  /** With room for 4 sequences and 64 to some hundred cells. */
+  readonly runner: ModelRunner;
+  /** Ids of a text, at least 40, not all the same. */
+  readonly tokens: readonly number[];
+  /** Adapter files, each of which changes the logits in a way of its own. */
+  readonly adapterPaths: readonly [string, string];
+  /** How far logits may lie apart that differ by the shape of their batches alone. */
+  readonly tolerance: number;
+}
+
+/** Some tokens of one sequence, from the position where it ends. */
+interface Piece {
+  readonly sequence: number;
+  readonly tokens: readonly number[];
+  /** Default 0. */
+  readonly from?: number;
+  readonly adapter?: RunnerAdapter | null;
+  /** Default: the last token's only. */
+  readonly wantsAll?: boolean;
+}
+
+/** What every {@link ModelRunner} must do, whatever computes under it. Closes the runners. */
+export function modelRunnerSuite(name: string, open: () => Promise<ModelRunnerHarness> | ModelRunnerHarness): void {
+  describe(`ModelRunner: ${name}`, () => {
+    let runner: ModelRunner;
+    let harness: ModelRunnerHarness;
+    beforeEach(async () => {
+      harness = await open();
+      ({ runner } = harness);
+    });
+    afterEach(() => runner.close());
+
+    const batchOf = (pieces: readonly Piece[], isReproducible = false): StepBatch => {
+      const batch = new StepBatch(runner.batchTokens);
+      batch.clear();
+      batch.isReproducible = isReproducible;
+      for (const { sequence, tokens, from = 0, adapter = null, wantsAll = false } of pieces) {
+        for (const [i, token] of tokens.entries())
+          batch.add(token, from + i, sequence, wantsAll || i === tokens.length - 1, adapter);
+      }
+      return batch;
+    };
+    /** Copies: rows are valid until the next run only. */
+    const copied = (rows: LogitRows, count: number): Float32Array[] =>
+      Array.from({ length: count }, (_, index) => rows.row(index).slice());
+    const compute = async (pieces: readonly Piece[], isReproducible = false): Promise<Float32Array[]> => {
+      const batch = batchOf(pieces, isReproducible);
+      return copied(await runner.run(batch), batch.numLogits);
+    };
+    /** The logits behind these tokens, in a sequence that is empty before and after. */
+    const alone = async (tokens: readonly number[], adapter: RunnerAdapter | null = null): Promise<Float32Array> => {
+      const [row] = await compute([{ sequence: 3, tokens, adapter }]);
+      runner.forget(3, 0);
+      return row!;
+    };
+    const expectClose = (actual: Float32Array | undefined, expected: Float32Array): void => {
+      expect(actual).toHaveLength(expected.length);
+      expect(gap(actual!, expected)).toBeLessThanOrEqual(harness.tolerance);
+    };
+    const prompt = (length: number, offset = 0): readonly number[] => {
+      const { tokens } = harness;
+      return Array.from({ length }, (_, i) => tokens[(i + offset) % tokens.length]!);
+    };
+
+    it('says how large it is', () => {
+      const { vocabSize, capacityTokens, contextLength, maxSequences, batchTokens, shareGranularity } = runner;
+      for (const size of [vocabSize, capacityTokens, contextLength, maxSequences, batchTokens, shareGranularity]) {
+        expect(Number.isInteger(size)).toBe(true);
+        expect(size).toBeGreaterThanOrEqual(1);
+      }
+      expect(contextLength).toBeLessThanOrEqual(capacityTokens);
+      expect(maxSequences).toBeGreaterThanOrEqual(4);
+      expect(runner.adaptersPerBatch).toBeGreaterThanOrEqual(1);
+    });
+
+    it('gives the rows of the flagged tokens, in the order of the batch, to be written into', async () => {
+      const batch = batchOf([
+        { sequence: 0, tokens: prompt(6) },
+        { sequence: 1, tokens: prompt(4, 7), wantsAll: true },
+      ]);
+      const rows = await runner.run(batch);
+      expect(batch.numLogits).toBe(5);
+      const kept = copied(rows, 5);
+      for (const row of kept) {
+        expect(row).toHaveLength(runner.vocabSize);
+        expect(row.every((logit) => Number.isFinite(logit))).toBe(true);
+      }
+      rows.row(2).fill(7);
+      expect(rows.row(2).every((logit) => logit === 7)).toBe(true);
+      for (const index of [0, 1, 3, 4]) expect(rows.row(index)).toEqual(kept[index]);
+      expectClose(kept[0], await alone(prompt(6)));
+      for (let length = 1; length <= 4; length++) expectClose(kept[length], await alone(prompt(length, 7)));
+    });
+
+    it('computes a prompt in pieces as in one', async () => {
+      const tokens = prompt(20);
+      const whole = await alone(tokens);
+      let last: Float32Array | undefined;
+      for (const [from, to] of [
+        [0, 9],
+        [9, 10],
+        [10, 20],
+      ] as const)
+        [last] = await compute([{ sequence: 0, tokens: tokens.slice(from, to), from }]);
+      expectClose(last, whole);
+    });
+
+    it('keeps sequences apart: each has the logits of its own tokens', async () => {
+      const [first, second] = [prompt(8), prompt(8, 3)];
+      const expected = [await alone([...first, second[0]!]), await alone([...second, first[0]!])];
+      await compute([
+        { sequence: 0, tokens: first },
+        { sequence: 1, tokens: second },
+      ]);
+      const rows = await compute([
+        { sequence: 0, tokens: [second[0]!], from: 8 },
+        { sequence: 1, tokens: [first[0]!], from: 8 },
+      ]);
+      for (const [i, row] of rows.entries()) expectClose(row, expected[i]!);
+      expect(gap(expected[0]!, expected[1]!)).toBeGreaterThan(harness.tolerance);
+    });
+
+    it('shares a prefix that outlives its first holder, and each goes on by itself', async () => {
+      const length = Math.ceil(8 / runner.shareGranularity) * runner.shareGranularity;
+      const tokens = prompt(length);
+      const [one, other] = prompt(2, length + 1) as [number, number];
+      const expected = [await alone([...tokens, one]), await alone([...tokens, other])];
+      await compute([{ sequence: 0, tokens: [...tokens, other] }]);
+      runner.share(0, 1, length);
+      const [shared] = await compute([{ sequence: 1, tokens: [one], from: length }]);
+      expectClose(shared, expected[0]!);
+      runner.share(1, 2, length);
+      runner.forget(0, 0);
+      const [again] = await compute([{ sequence: 2, tokens: [other], from: length }]);
+      expectClose(again, expected[1]!);
+      const [goesOn] = await compute([{ sequence: 1, tokens: [other], from: length + 1 }]);
+      expectClose(goesOn, await alone([...tokens, one, other]));
+    });
+
+    it('forgets from a position on, and goes on from there', async () => {
+      const tokens = prompt(12);
+      await compute([{ sequence: 0, tokens }]);
+      runner.forget(0, 5);
+      const [row] = await compute([{ sequence: 0, tokens: prompt(4, 20), from: 5 }]);
+      expectClose(row, await alone([...tokens.slice(0, 5), ...prompt(4, 20)]));
+    });
+
+    it('refuses a batch that has no cells, changes nothing, and has them again when some are forgotten', async () => {
+      const expected = await alone(prompt(3));
+      const { capacityTokens } = runner;
+      await compute([{ sequence: 1, tokens: prompt(2) }]);
+      let held = 2;
+      for (let sequence = 0; held < capacityTokens; sequence = 2) {
+        // In pieces, and over two sequences where one cannot be so long.
+        const limit = sequence === 0 ? Math.min(runner.contextLength, capacityTokens - held) : capacityTokens - held;
+        for (let from = 0; from < limit;) {
+          const count = Math.min(runner.batchTokens, limit - from);
+          await compute([{ sequence, tokens: prompt(count, from), from }]);
+          [from, held] = [from + count, held + count];
+        }
+      }
+      const batch = batchOf([{ sequence: 1, tokens: [prompt(3)[2]!], from: 2 }]);
+      await expect((async () => runner.run(batch))()).rejects.toBeInstanceOf(KvFullError);
+      await expect((async () => runner.run(batch))()).rejects.toBeInstanceOf(KvFullError);
+      runner.forget(0, 0);
+      expectClose(copied(await runner.run(batch), 1)[0], expected);
+    });
+
+    it('gives the same bits to the same tokens where that is asked for, whatever else is in the batch', async () => {
+      const tokens = prompt(10);
+      await compute([{ sequence: 0, tokens: tokens.slice(0, 9) }], true);
+      const [lone] = await compute([{ sequence: 0, tokens: [tokens[9]!], from: 9 }], true);
+      await compute(
+        [
+          { sequence: 2, tokens: prompt(7, 2) },
+          { sequence: 1, tokens: tokens.slice(0, 9) },
+        ],
+        true,
+      );
+      const [, accompanied] = await compute(
+        [
+          { sequence: 2, tokens: prompt(5, 9), from: 7 },
+          { sequence: 1, tokens: [tokens[9]!], from: 9 },
+        ],
+        true,
+      );
+      expect(accompanied).toEqual(lone);
+    });
+
+    it('computes with each adapter in turn, and without one as before', async () => {
+      const base = await alone(prompt(9));
+      const adapters = harness.adapterPaths.map((path) => runner.loadAdapter(path));
+      const adapted = [await alone(prompt(9), adapters[0]), await alone(prompt(9), adapters[1])];
+      expectClose(await alone(prompt(9)), base);
+      for (const [a, b] of [
+        [base, adapted[0]!],
+        [base, adapted[1]!],
+        [adapted[0]!, adapted[1]!],
+      ] as const)
+        expect(gap(a, b)).toBeGreaterThan(harness.tolerance);
+      for (const adapter of adapters) {
+        expect(adapter.sizeBytes).toBeGreaterThan(0);
+        adapter.close();
+      }
+      expectClose(await alone(prompt(9)), base);
+    });
+
+    it('computes with as many adapters at once as it says', async () => {
+      const adapters = [null, ...harness.adapterPaths.map((path) => runner.loadAdapter(path))];
+      const together = adapters.slice(0, runner.adaptersPerBatch);
+      const expected: Float32Array[] = [];
+      for (const adapter of together) expected.push(await alone(prompt(9), adapter));
+      const rows = await compute(together.map((adapter, sequence) => ({ sequence, tokens: prompt(9), adapter })));
+      for (const [i, row] of rows.entries()) expectClose(row, expected[i]!);
+      for (const adapter of adapters) adapter?.close();
+    });
+
+    it('says of a file that is no adapter that it cannot be read', () => {
+      expect(() => runner.loadAdapter(`${harness.adapterPaths[0]}.missing`)).toThrow(/./);
+    });
+
+    it('draws on the device, where it can, what the engine would draw', async () => {
+      if (runner.runAndDraw === undefined) return;
+      const pieces: Piece[] = [{ sequence: 0, tokens: prompt(12), wantsAll: true }];
+      const rows = await compute(pieces);
+      runner.forget(0, 0);
+      const off = { topP: 1, topK: 0, minP: 0 };
+      const settings = [
+        { ...off, temperature: 0 },
+        { ...off, temperature: 1 },
+        { ...off, temperature: 0.7, topP: 0.8 },
+        { ...off, temperature: 2, topK: 5 },
+        { ...off, temperature: 1, minP: 0.1 },
+      ];
+      const draws = rows.map((_, i): RowDraw | null =>
+        i % 6 === 5 ? null : { settings: settings[i % 6]!, key: new DrawKey(i, 17 * i) },
+      );
+      const drawn = await runner.runAndDraw(batchOf(pieces), draws);
+      const buffers = new SamplerBuffers(runner.vocabSize);
+      for (const [i, draw] of draws.entries()) {
+        if (draw === null) {
+          expectClose(drawn.row(i), rows[i]!);
+          continue;
+        }
+        const { token } = sampleToken(rows[i]!, draw.settings, NO_ADJUSTMENTS, draw.key, null, buffers);
+        expect(drawn.token(i)).toBe(token);
+      }
+    });
+  });
+}
+
+function gap(a: Float32Array, b: Float32Array): number {
+  let largest = 0;
+  for (const [i, value] of a.entries()) largest = Math.max(largest, Math.abs(value - b[i]!));
+  return largest;
+}
