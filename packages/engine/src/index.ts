@@ -20,6 +20,7 @@ export type {
   PromptLogprobs,
   RepetitionDetection,
   ReplyReading,
+  SampleRequest,
   SamplingParams,
   TokenFace,
   TokenLogprob,
@@ -27,13 +28,17 @@ export type {
   Usage,
 } from './contract/generate-request.ts';
 export type { ChoiceSampling, ParsedReply, ReplyDelta, ToolCallDelta, ToolDescription } from '@trainyard/tokenizer';
-export { KvFullError, StepBatch } from './runner/model-runner.ts';
-export type { ModelRunner, RunnerAdapter } from './runner/model-runner.ts';
+export { FlatLogits, KvFullError, StepBatch } from './runner/model-runner.ts';
+export type { DrawnRows, Eventually, LogitRows, ModelRunner, RowDraw, RunnerAdapter } from './runner/model-runner.ts';
 export { LlamaRunner } from './runner/llama-runner.ts';
 export type { PromptBorders } from './prompt/prompt.ts';
 export { REQUEST_LIMITS } from './contract/request-limits.ts';
 export type { SchedulingPolicy } from './contract/scheduling-policy.ts';
 export { openEngine } from './open-engine.ts';
 export type { OpenedEngine, OpenEngineOptions, ServedModel, TokenizerFacts } from './open-engine.ts';
+export { TokenEngine } from './tokens/token-engine.ts';
+export type { TokenEngineParts, TokenSubmission } from './tokens/token-engine.ts';
+export { TokenSampler } from './tokens/token-sampler.ts';
+export type { SampledLogprob, SampledTokens, SampleParams, SampleTotals } from './tokens/token-sampler.ts';
 export { TextCodec } from './prompt/text-codec.ts';
 export type { TokenizeInput } from './prompt/text-codec.ts';

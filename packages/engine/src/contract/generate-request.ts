@@ -78,26 +78,22 @@ export interface ReplyReading {
   parallelToolCalls: boolean;
 }
 
-export interface GenerateRequest {
+/** What is sampled behind a prompt, as far as it can be said in tokens. */
+export interface SampleRequest {
   /** Unique among the requests in flight. */
   requestId: string;
   /** With `cacheSalt` and the adapter's digest the namespace inside which prompts may share memory. */
   tenant: string;
   cacheSalt: string | null;
   adapter: AdapterRef | null;
-  prompt: Prompt;
-  /** Keeps the last k tokens of the prompt, after templating; -1 keeps what leaves room for `maxTokens` (1 when null). Default null = all. */
-  truncatePromptTokens?: number | null;
-  /** The side of the prompt that is cut. Default `left`: its end is where the reply goes on. */
-  truncationSide?: 'left' | 'right';
   /** Number of independent choices; the width of a beam search. */
   n: number;
   sampling: SamplingParams;
   /** null = the rest of the context; larger values than fit are clamped. */
   maxTokens: number | null;
-  stop: readonly string[];
   stopTokenIds: readonly number[];
   ignoreEos: boolean;
+  /** Keeps what ended the reply: a stop string, or the text of a stopping token; of a beam its end token. */
   includeStopString: boolean;
   minTokens: number;
   /** null = off; k = the sampled token and k entries in `top`; -1 = the whole vocabulary. */
@@ -117,14 +113,29 @@ export interface GenerateRequest {
   tracesSampling?: boolean;
   /** Lower runs first; equal priorities in order of arrival. */
   priority: number;
-  /** Default true: control tokens give no text (ids and logprobs always keep them). */
-  skipSpecialTokens?: boolean;
   /** Only these ids can be generated; null = all. Default null. */
   allowedTokenIds?: readonly number[] | null;
-  /** Texts that are not generated, each as it is and behind a space. The prompt may hold them. Default none. */
-  badWords?: readonly string[];
   /** Default null = off. */
   repetitionDetection?: RepetitionDetection | null;
+  /**
+   * Searches the n likeliest replies instead of sampling them. Heeds the prompt, n, maxTokens, ignoreEos, includeStopString,
+   * skipSpecialTokens and logprobs; all else that shapes a reply is ignored. Default null.
+   */
+  beamSearch?: { lengthPenalty: number } | null;
+}
+
+/** And what needs text: a conversation to render, strings to look for, constraints, the parts of a reply. */
+export interface GenerateRequest extends SampleRequest {
+  prompt: Prompt;
+  /** Keeps the last k tokens of the prompt, after templating; -1 keeps what leaves room for `maxTokens` (1 when null). Default null = all. */
+  truncatePromptTokens?: number | null;
+  /** The side of the prompt that is cut. Default `left`: its end is where the reply goes on. */
+  truncationSide?: 'left' | 'right';
+  stop: readonly string[];
+  /** Default true: control tokens give no text (ids and logprobs always keep them). */
+  skipSpecialTokens?: boolean;
+  /** Texts that are not generated, each as it is and behind a space. The prompt may hold them. Default none. */
+  badWords?: readonly string[];
   /**
    * What the text must match: a value that the engine's `constraints` compile. Default null. A completed constraint ends the choice with
    * `stop`, also under `ignoreEos`.
@@ -139,11 +150,6 @@ export interface GenerateRequest {
   thinkingTokenBudget?: number | null;
   /** With a chat prompt only. Default null: the reply is text, and events have no `reply`. */
   reply?: ReplyReading | null;
-  /**
-   * Searches the n likeliest replies instead of sampling them. Heeds the prompt, n, maxTokens, ignoreEos, includeStopString,
-   * skipSpecialTokens and logprobs; all else that shapes a reply is ignored. Default null.
-   */
-  beamSearch?: { lengthPenalty: number } | null;
 }
 
 export interface TokenFace {

@@ -1,5 +1,5 @@
 import { EngineError } from './errors.ts';
-import type { GenerateRequest } from './generate-request.ts';
+import type { GenerateRequest, SampleRequest } from './generate-request.ts';
 import { REQUEST_LIMITS } from './request-limits.ts';
 import type { SchedulingPolicy } from './scheduling-policy.ts';
 
@@ -8,7 +8,7 @@ import type { SchedulingPolicy } from './scheduling-policy.ts';
  * @throws {EngineError} engine.invalid_request naming the field, the limit and the value
  */
 export function validateRequest(
-  request: GenerateRequest,
+  request: SampleRequest & Partial<GenerateRequest>,
   { vocabSize, policy, maxChoices }: { vocabSize: number; policy: SchedulingPolicy; maxChoices: number },
 ): void {
   const { sampling } = request;
@@ -63,7 +63,7 @@ export function validateRequest(
     `at most maxTokens (${request.maxTokens})`,
     request.minTokens,
   );
-  checkTexts('stop', request.stop, REQUEST_LIMITS.stopCharacters);
+  checkTexts('stop', request.stop ?? [], REQUEST_LIMITS.stopCharacters);
   checkCount('stopTokenIds', request.stopTokenIds.length, REQUEST_LIMITS.stopTokenIds, 'ids');
   for (const id of request.stopTokenIds) check(isToken(id), 'stopTokenIds', `in [0, ${vocabSize})`, id);
   check(

@@ -1,10 +1,10 @@
 import type { ToolFormat } from '@trainyard/tokenizer';
 import type { EngineTokenizer } from '../contract/engine-tokenizer.ts';
 import { asPromptError, type EngineTemplate, renderChat, type RenderedChat, type TemplateSandbox } from './chat.ts';
+import { checkPromptIds } from '../contract/check-prompt-ids.ts';
 import { EngineError } from '../contract/errors.ts';
 import type { GenerateRequest } from '../contract/generate-request.ts';
 import { type ReplyTraits, replyTraits } from './reply-traits.ts';
-import { REQUEST_LIMITS } from '../contract/request-limits.ts';
 
 /** Ids that the vocabulary itself puts around a text, such as a beginning-of-sequence token. */
 export interface PromptBorders {
@@ -71,7 +71,7 @@ function encodeText(text: string, tokenizer: EngineTokenizer): Int32Array {
  * The prompt's last tokens where it is truncated, checked against vocabulary and context.
  *
  * @param contextLimit longest sequence, prompt and reply together
- * @throws {EngineError} engine.invalid_request (empty, or an id outside the vocabulary), context_length_exceeded (no room for even one token)
+ * @throws {EngineError} as {@link checkPromptIds}; engine.invalid_request when more is kept than fits
  */
 export function fitPrompt(
   request: GenerateRequest,
@@ -80,36 +80,7 @@ export function fitPrompt(
   contextLimit: number,
 ): readonly number[] {
   const ids = truncated(encoded, request, contextLimit);
-  if (ids.length === 0) {
-    throw new EngineError('engine.invalid_request', 'the prompt must have at least 1 token, got 0', {
-      param: 'prompt',
-    });
-  }
-  if (ids.length >= contextLimit) {
-    throw new EngineError(
-      'context_length_exceeded',
-      `your prompt contains ${ids.length} input tokens, which leaves no room for a reply: shorten it to at most ${contextLimit - 1}`,
-      { param: 'prompt' },
-    );
-  }
-  const outside = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
-  if (outside !== undefined) {
-    throw new EngineError('engine.invalid_request', `token ids must be in [0, ${vocabSize}), got ${outside}`, {
-      param: 'prompt',
-    });
-  }
-  const { promptLogprobs } = request;
-  if (typeof promptLogprobs === 'number' && !request.beamSearch) {
-    const entries = ids.length * (promptLogprobs === -1 ? vocabSize : promptLogprobs + 1);
-    const limit = REQUEST_LIMITS.promptLogprobEntries;
-    if (entries > limit) {
-      throw new EngineError(
-        'engine.invalid_request',
-        `promptLogprobs must give at most ${limit} entries in all, got ${entries} (${ids.length} prompt tokens): ask for fewer a token`,
-        { param: 'promptLogprobs' },
-      );
-    }
-  }
+  checkPromptIds(request, ids, vocabSize, contextLimit);
   return ids;
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { BadWords } from './bad-words.ts';
+import { badWords } from './bad-words.ts';
 import { byteTokenizer, EOS, Harness, replying } from '../testing/engine-harness.ts';
 
 const PROMPT = 'hello';
@@ -18,24 +18,24 @@ const wordTokenizer = {
 
 describe('bad words', () => {
   test('a word of one token is banned always, as it is and behind a space', () => {
-    const words = new BadWords(['cat'], wordTokenizer);
+    const words = badWords(['cat'], wordTokenizer);
     expect(words.bannedAfter([], 0)).toEqual([1000, 1001]);
     expect(words.bannedAfter([5, 6], 1)).toEqual([1000, 1001]);
   });
 
   test('white space in front of a word is left out before it is tokenised', () => {
-    expect(new BadWords([' \tcat'], wordTokenizer).bannedAfter([], 0)).toEqual([1000, 1001]);
+    expect(badWords([' \tcat'], wordTokenizer).bannedAfter([], 0)).toEqual([1000, 1001]);
   });
 
   test('the spaced form is left out when its length differs', () => {
     // a byte a token: a space is one more
-    const words = new BadWords(['ab'], byteTokenizer);
+    const words = badWords(['ab'], byteTokenizer);
     expect(words.bannedAfter(bytes('a'), 0)).toEqual(bytes('b'));
     expect(words.bannedAfter(bytes(' '), 0)).toEqual([]);
   });
 
   test('a longer word is banned at its last token, and only behind generated tokens', () => {
-    const words = new BadWords(['abc', 'xbd', 'q'], byteTokenizer);
+    const words = badWords(['abc', 'xbd', 'q'], byteTokenizer);
     expect(words.bannedAfter(bytes('ab'), 0)).toEqual(bytes('qc'));
     expect(words.bannedAfter(bytes('..ab'), 2)).toEqual(bytes('qc'));
     expect(words.bannedAfter(bytes('.ab'), 2)).toEqual(bytes('q')); // its first token is the prompt's
@@ -44,7 +44,7 @@ describe('bad words', () => {
   });
 
   test('a word without tokens is refused', () => {
-    expect(() => new BadWords(['ab', '  '], byteTokenizer)).toThrow(/badWords.*at least 1 token.*" {2}"/);
+    expect(() => badWords(['ab', '  '], byteTokenizer)).toThrow(/badWords.*at least 1 token.*" {2}"/);
     expect(new Harness().submit({ badWords: [' '] }).failed).toMatchObject({
       code: 'engine.invalid_request',
       param: 'badWords',
@@ -77,7 +77,7 @@ describe('bad words', () => {
             )
               expected.add(word.at(-1)!);
           }
-          expect(new Set(new BadWords(list, byteTokenizer).bannedAfter(tokens, from))).toEqual(expected);
+          expect(new Set(badWords(list, byteTokenizer).bannedAfter(tokens, from))).toEqual(expected);
         },
       ),
       { numRuns: 500, seed: 3 },

@@ -4,6 +4,7 @@ import type { EngineTokenizer } from '../contract/engine-tokenizer.ts';
 import { EngineError } from '../contract/errors.ts';
 import { MarkerFinder } from './marker-finder.ts';
 import type { TokenMask } from '../sampling/token-mask.ts';
+import type { ChoiceConstraint } from '../tokens/request-text.ts';
 import { allow, allowsOnly, maskRow } from '../sampling/token-mask.ts';
 
 /** The engine part that understands constraints; the engine itself knows no kind of them. */
@@ -38,9 +39,10 @@ export type ConstraintStart =
   /** At once, unless the reply's first token is the opener: then behind the marker. */
   | { kind: 'behind_if_opened'; openerId: number; marker: string };
 
-/** Holds one choice to its request's constraint. Its state is the reply's alone: cells that come and go do not matter to it. */
-export class ConstraintGuide {
+/** Holds one choice to its request's constraint, from where it begins. */
+export class ConstraintGuide implements ChoiceConstraint {
   readonly #root: TokenMatcher;
+  readonly #tokenizer: EngineTokenizer;
   readonly #endIds: ReadonlySet<number>;
   #marker: MarkerFinder | null;
   /** As long as the reply's first token decides whether the constraint has begun: that token. */
@@ -53,21 +55,16 @@ export class ConstraintGuide {
    */
   constructor(root: TokenMatcher, start: ConstraintStart, tokenizer: EngineTokenizer) {
     this.#root = root;
+    this.#tokenizer = tokenizer;
     this.#endIds = new Set([...tokenizer.endTokenIds, tokenizer.eosTokenId]);
     this.#marker = start.kind === 'at_once' ? null : new MarkerFinder(start.marker, tokenizer);
     this.#openerId = start.kind === 'behind_if_opened' ? start.openerId : null;
   }
 
-  /** True while the text behind which the constraint begins has not come. */
   get isWaiting(): boolean {
     return this.#marker !== null && this.#openerId === null && !this.#marker.isFound;
   }
 
-  /**
-   * Masks a row of raw logits, in place; logprobs are of what is left.
-   * @param mask scratch, `[ceil(V / 32)]`
-   * @returns true when the constraint is complete: only end tokens are left
-   */
   maskRow(row: Float32Array, mask: TokenMask): boolean {
     if (this.isWaiting) return false;
     const isStopped = attempt(() => {
@@ -87,15 +84,14 @@ export class ConstraintGuide {
     return isStopped || allowsOnly(mask, this.#endIds);
   }
 
-  /** While waiting: false for a token that ends the marker and goes on with what the constraint cannot begin with. */
-  admits(token: number, encode: (text: string) => Iterable<number>): boolean {
+  admits(token: number): boolean {
     const rest = this.#marker!.restBehind(token);
     if (rest === null || rest === '') return true;
     if (rest.includes('\uFFFD')) return false; // part of a character, whose bytes the constraint would never see
     return attempt(() => {
       const trial = this.#root.clone();
       try {
-        for (const id of encode(rest)) if (!trial.accept(id)) return false;
+        for (const id of this.#tokenizer.encode(rest)) if (!trial.accept(id)) return false;
         return true;
       } finally {
         trial.close();
@@ -103,8 +99,7 @@ export class ConstraintGuide {
     });
   }
 
-  /** Goes on by a sampled token that ended nothing. @throws {EngineError} engine.internal when the matcher does not take it; engine.constraint_exhausted */
-  accept(token: number, encode: (text: string) => Iterable<number>): void {
+  accept(token: number): void {
     if (this.#openerId !== null) {
       if (token !== this.#openerId) this.#marker = null;
       this.#openerId = null;
@@ -113,7 +108,7 @@ export class ConstraintGuide {
     if (this.isWaiting) {
       const rest = this.#marker!.push(token);
       if (rest === null) return;
-      ids = encode(rest);
+      ids = this.#tokenizer.encode(rest);
     }
     attempt(() => {
       this.#matcher ??= this.#root.clone();
@@ -123,7 +118,6 @@ export class ConstraintGuide {
     });
   }
 
-  /** True for an end token under a constraint that has begun: it ends the choice whatever `ignoreEos` says. */
   endsWith(token: number): boolean {
     return !this.isWaiting && this.#endIds.has(token);
   }

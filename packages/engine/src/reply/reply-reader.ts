@@ -18,7 +18,7 @@ type OutputEvent = Extract<EngineEvent, { kind: 'delta' | 'finished' }>;
  * Costs nothing where there is nothing to tell apart: then {@link createReplyReader} gives none.
  */
 export class ReplyReader {
-  numReasoningTokens = 0;
+  #numReasoningTokens = 0;
   readonly #reading: ReplyReading;
   readonly #traits: ReplyTraits;
   readonly #toolFormat: ToolFormat | null;
@@ -31,20 +31,23 @@ export class ReplyReader {
     this.#toolFormat = toolFormatOf(reading, traits);
   }
 
-  get readsReasoning(): boolean {
-    return this.#traits.reasoning !== null;
-  }
-
   /** True when what it looks for may be control tokens, which must not be left out of the text then. */
   get keepsSpecialTokens(): boolean {
     return keepsSpecialTokens(this.#toolFormat) || this.#traits.isThinkHidden;
   }
 
-  read(event: OutputEvent): OutputEvent {
+  /** What is told of the reply, with its parts. */
+  read(event: EngineEvent): EngineEvent {
+    if (event.kind === 'delta' || event.kind === 'finished') return this.#readOutput(event);
+    if (event.kind !== 'completed' || this.#traits.reasoning === null) return event;
+    return { ...event, usage: { ...event.usage, reasoningTokens: this.#numReasoningTokens } };
+  }
+
+  #readOutput(event: OutputEvent): OutputEvent {
     const parser = this.#parserOf(event.index);
     const wasReasoning = parser.isReasoning;
     const delta = parser.push(event.text);
-    if (wasReasoning && parser.isReasoning) this.numReasoningTokens += event.tokenIds.length;
+    if (wasReasoning && parser.isReasoning) this.#numReasoningTokens += event.tokenIds.length;
     if (event.kind === 'delta') return { ...event, reply: delta };
     this.#parsers.delete(event.index);
     // A stop string or token of the request cuts a reply as a limit does.

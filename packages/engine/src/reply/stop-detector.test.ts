@@ -2,19 +2,34 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { byteTokenizer, EOS, SECOND_END } from '../testing/engine-harness.ts';
 import { StopDetector } from './stop-detector.ts';
-import type { StopConditions, StopVerdict } from './stop-detector.ts';
+import type { StopConditions } from './stop-detector.ts';
+import type { StopVerdict } from '../tokens/request-text.ts';
+import { TokenStops, type TokenStopConditions } from '../tokens/token-stops.ts';
 import { StopStrings } from './stop-strings.ts';
 
-type Conditions = Omit<Partial<StopConditions>, 'stop'> & { stop?: readonly string[] };
+type AllConditions = StopConditions & TokenStopConditions;
+type Conditions = Omit<Partial<AllConditions>, 'stop'> & { stop?: readonly string[] };
 
-function detector({ stop = [], ...conditions }: Conditions): StopDetector {
-  return new StopDetector(
-    { ...DEFAULTS, stop: new StopStrings(stop), ...conditions },
-    byteTokenizer.createDecoder({ skipSpecial: true }),
-  );
+/** All that ends a choice: its tokens, and their text. */
+class Stops {
+  readonly #tokens: TokenStops;
+  readonly #text: StopDetector;
+
+  constructor(conditions: AllConditions) {
+    this.#tokens = new TokenStops(conditions);
+    this.#text = new StopDetector(conditions, byteTokenizer.createDecoder({ skipSpecial: true }));
+  }
+
+  push(token: number, isForcedEnd = false): StopVerdict {
+    return this.#text.push(token, this.#tokens.push(token, isForcedEnd));
+  }
 }
 
-const DEFAULTS: StopConditions = {
+function detector({ stop = [], ...conditions }: Conditions): Stops {
+  return new Stops({ ...DEFAULTS, stop: new StopStrings(stop), ...conditions });
+}
+
+const DEFAULTS: AllConditions = {
   eosTokenId: EOS,
   endTokenIds: new Set([EOS, SECOND_END]),
   ignoreEos: false,
@@ -170,10 +185,7 @@ describe('stop strings at their limit', () => {
     const start = performance.now();
     const stop = new StopStrings([`${'a'.repeat(11_000)}b`, ...Array.from({ length: 500 }, (_, i) => `a${i} stop`)]);
     const built = performance.now();
-    const full = new StopDetector(
-      { ...DEFAULTS, stop, maxTokens: 1e6 },
-      byteTokenizer.createDecoder({ skipSpecial: true }),
-    );
+    const full = new Stops({ ...DEFAULTS, stop, maxTokens: 1e6 });
     for (let i = 0; i < 20_000; i++) expect(full.push(i % 9000 === 8999 ? 98 : 97).finish).toBeNull();
     const ms = performance.now() - built;
     console.log(`stop automaton: built in ${(built - start).toFixed(0)} ms, ${(ms / 20).toFixed(2)} µs a token`);

@@ -1,5 +1,5 @@
+import type { SamplingParams } from '../contract/generate-request.ts';
 import type { DrawKey } from '../sampling/random.ts';
-import type { SamplingSettings } from '../sampling/sampler.ts';
 
 /** An adapter the runner holds in memory. Closing one that the last batch used is allowed; closing it during `run` is not. */
 export interface RunnerAdapter {
@@ -87,7 +87,7 @@ export interface DrawnRows extends LogitRows {
  * the same.
  */
 export interface RowDraw {
-  readonly settings: SamplingSettings;
+  readonly settings: Pick<SamplingParams, 'temperature' | 'topP' | 'topK' | 'minP'>;
   /** Unused at temperature 0. */
   readonly key: DrawKey;
 }

@@ -8,13 +8,17 @@ import { logSumExp, scanMaxima, scanSums } from './softmax.ts';
 /** -Infinity and anything below it on the wire. */
 const LOGPROB_FLOOR = -9999;
 
+/** What a token says. */
+export type TokenTexts = Pick<EngineTokenizer, 'tokenBytes' | 'tokenText'>;
+
 /** Writes the logprob entries of sampled tokens; remembers each token's bytes and text. */
 export class LogprobWriter {
-  readonly #tokenizer: EngineTokenizer;
+  readonly #vocabulary: TokenTexts | null;
   readonly #faces = new Map<number, TokenFace>();
 
-  constructor(tokenizer: EngineTokenizer) {
-    this.#tokenizer = tokenizer;
+  /** @param vocabulary null: tokens are ids, their bytes and texts empty */
+  constructor(vocabulary: TokenTexts | null) {
+    this.#vocabulary = vocabulary;
   }
 
   /**
@@ -60,7 +64,8 @@ export class LogprobWriter {
   faceOf(id: number): TokenFace {
     let face = this.#faces.get(id);
     if (face === undefined) {
-      face = { id, bytes: Array.from(this.#tokenizer.tokenBytes(id)), text: this.#tokenizer.tokenText(id) };
+      const bytes = this.#vocabulary?.tokenBytes(id) ?? [];
+      face = { id, bytes: Array.from(bytes), text: this.#vocabulary?.tokenText(id) ?? '' };
       this.#faces.set(id, face);
     }
     return face;

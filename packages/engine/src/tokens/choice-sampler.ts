@@ -1,4 +1,3 @@
-import type { EngineTokenizer } from '../contract/engine-tokenizer.ts';
 import type { Choice } from './choice.ts';
 import { EngineError } from '../contract/errors.ts';
 import type { TokenLogprob } from '../contract/generate-request.ts';
@@ -7,7 +6,7 @@ import type { RowDraw } from '../runner/model-runner.ts';
 import { DrawKey } from '../sampling/random.ts';
 import type { SamplerBuffers } from '../sampling/sampler.ts';
 import { sampleToken } from '../sampling/sampler.ts';
-import type { StopVerdict } from '../reply/stop-detector.ts';
+import type { StopVerdict } from './request-text.ts';
 import { isNeutral, type TokenAdjustments } from '../sampling/token-adjustments.ts';
 import { createTokenMask } from '../sampling/token-mask.ts';
 import type { TokenMask } from '../sampling/token-mask.ts';
@@ -21,13 +20,11 @@ export interface SampledToken {
 
 /** Takes a choice from a row of logits to its next token: constraint, sampling, logprobs, text, stops. */
 export class ChoiceSampler {
-  readonly #tokenizer: EngineTokenizer;
   readonly #buffers: SamplerBuffers;
   readonly #writer: LogprobWriter;
   readonly #mask: TokenMask;
 
-  constructor(tokenizer: EngineTokenizer, vocabSize: number, buffers: SamplerBuffers, writer: LogprobWriter) {
-    this.#tokenizer = tokenizer;
+  constructor(vocabSize: number, buffers: SamplerBuffers, writer: LogprobWriter) {
     this.#buffers = buffers;
     this.#writer = writer;
     this.#mask = createTokenMask(vocabSize);
@@ -38,12 +35,13 @@ export class ChoiceSampler {
    * @throws {EngineError} engine.internal when no token is possible, or the constraint fails
    */
   next(choice: Choice, row: Float32Array): SampledToken {
-    const { guide, owner } = choice;
+    const { text, owner } = choice;
+    const constraint = text?.constraint ?? null;
     const { sampling, logprobs: numTop, logprobTokenIds, logprobsMode = 'raw' } = owner.request;
-    const isComplete = guide?.maskRow(row, this.#mask) ?? false;
+    const isComplete = constraint?.maskRow(row, this.#mask) ?? false;
     // A completed constraint leaves end tokens only: minTokens must not take those, too.
     const adjustments = isComplete ? { ...choice.adjustments, masked: null } : choice.adjustments;
-    const key = guide?.isWaiting ? this.#admittedKey(choice, row, adjustments) : keyOf(choice);
+    const key = constraint?.isWaiting ? this.#admittedKey(choice, row, adjustments) : keyOf(choice);
     const { token, logSumExp } = sampleToken(
       row,
       sampling,
@@ -56,29 +54,21 @@ export class ChoiceSampler {
     if (token < 0) throw noTokenPossible(choice, row, adjustments);
     const logprobs =
       numTop === null ? null : [this.#writer.entry(row, token, logSumExp, logprobTokenIds ?? numTop, this.#buffers)];
-    return this.#advance(choice, token, logprobs);
+    return { token, logprobs, verdict: choice.take(token) };
   }
 
   /** How the next token can be drawn where the logits are; null when they are wanted here, by a mask, a penalty, logprobs or a trace. */
   drawOf(choice: Choice): RowDraw | null {
     const { sampling, logprobs } = choice.owner.request;
     const isPlain =
-      logprobs === null && choice.guide === null && choice.tracer === null && isNeutral(choice.adjustments);
+      logprobs === null && !choice.text?.constraint && choice.tracer === null && isNeutral(choice.adjustments);
     return isPlain ? { settings: sampling, key: keyOf(choice) } : null;
   }
 
   /** Goes on by a token that was drawn elsewhere. @throws {EngineError} engine.internal when none was possible */
   take(choice: Choice, token: number): SampledToken {
     if (token < 0) throw noTokenPossible(choice, null, choice.adjustments);
-    return this.#advance(choice, token, null);
-  }
-
-  #advance(choice: Choice, token: number, logprobs: TokenLogprob[] | null): SampledToken {
-    const { guide } = choice;
-    choice.append(token);
-    const verdict = choice.stopDetector.push(token, guide?.endsWith(token));
-    if (verdict.finish === null) guide?.accept(token, this.#encode);
-    return { token, logprobs, verdict };
+    return { token, logprobs: null, verdict: choice.take(token) };
   }
 
   /** Random numbers that give a token behind which the constraint can begin; the others are masked for good. */
@@ -86,12 +76,10 @@ export class ChoiceSampler {
     for (;;) {
       const key = isGreedy(choice) ? UNUSED : choice.random.drawKey();
       const { token } = sampleToken(row, choice.owner.request.sampling, adjustments, key, null, this.#buffers);
-      if (token < 0 || choice.guide!.admits(token, this.#encode)) return key;
+      if (token < 0 || choice.text!.constraint!.admits(token)) return key;
       row[token] = -Infinity;
     }
   }
-
-  readonly #encode = (text: string): Int32Array => this.#tokenizer.encode(text);
 }
 
 const UNUSED = new DrawKey(0, 0);
@@ -106,19 +94,19 @@ function isGreedy({ owner }: Choice): boolean {
 
 /** @param row null when the logits are elsewhere */
 function noTokenPossible(
-  { owner, guide }: Choice,
+  { owner, text }: Choice,
   row: Float32Array | null,
   adjustments: TokenAdjustments,
 ): EngineError {
   if (row?.some((logit) => Number.isNaN(logit)))
     return new EngineError('engine.internal', 'no token is possible: the logits are not numbers');
   const masks = [
-    guide !== null && 'constraint',
+    text?.constraint && 'constraint',
     owner.allowedIds !== null && 'allowedTokenIds',
     adjustments.banned.length > 0 && 'badWords',
     adjustments.masked !== null && 'minTokens',
     adjustments.logitBias.length > 0 && 'logitBias',
-  ].filter((name) => name !== false);
+  ].filter((name) => typeof name === 'string');
   const cause = masks.length === 0 ? 'the model gave no finite logit' : `${masks.join(' and ')} mask every one`;
   return new EngineError('engine.internal', `no token is possible: ${cause}`);
 }

@@ -1,5 +1,4 @@
 import type { ActiveRequest } from './active-request.ts';
-import type { EngineTokenizer } from '../contract/engine-tokenizer.ts';
 import type { IdLogprob, LogprobWriter } from '../sampling/logprobs.ts';
 import { Sequence } from '../batching/sequence.ts';
 
@@ -43,17 +42,15 @@ export class BeamSearch {
   readonly #owner: ActiveRequest;
   readonly #width: number;
   readonly #lengthPenalty: number;
-  readonly #tokenizer: EngineTokenizer;
   #live: Beam[];
   /** The best so far, at most W: no other can come back. */
   #completed: Hypothesis[] = [];
   #numBeams = 1;
 
-  constructor(owner: ActiveRequest, tokenizer: EngineTokenizer) {
+  constructor(owner: ActiveRequest) {
     this.#owner = owner;
     this.#width = owner.request.n;
     this.#lengthPenalty = owner.request.beamSearch!.lengthPenalty;
-    this.#tokenizer = tokenizer;
     this.#live = [new Beam(this, owner, 0, null)];
   }
 
@@ -79,7 +76,7 @@ export class BeamSearch {
   }
 
   #advance(): BeamTurnover {
-    const { eosTokenId } = this.#tokenizer;
+    const { eosTokenId } = this.#owner.ends;
     const { ignoreEos, includeStopString } = this.#owner.request;
     const candidates: { beam: Beam; ranked: RankedTokens; place: number; score: number }[] = [];
     for (const beam of this.#live) {
@@ -133,7 +130,7 @@ export class BeamSearch {
         // Under ignoreEos a beam can go on behind an end token, and end in one.
         rating: this.#rate(
           beam.score,
-          beam.tokens.length - (beam.tokens.at(-1) === this.#tokenizer.eosTokenId ? 1 : 0),
+          beam.tokens.length - (beam.tokens.at(-1) === this.#owner.ends.eosTokenId ? 1 : 0),
         ),
         stopReason: null,
       });
@@ -144,7 +141,7 @@ export class BeamSearch {
       this.#owner.send({
         kind: 'finished',
         index,
-        text: this.#textOf(tokenIds),
+        text: this.#owner.text?.textOf(tokenIds) ?? '',
         tokenIds: [...tokenIds],
         logprobs: request.logprobs === null ? null : logprobsOf(lastStep, request.logprobs, writer),
         finishReason: stopReason === null ? 'length' : 'stop',
@@ -162,11 +159,6 @@ export class BeamSearch {
   /** @param length prompt and reply, the end token left out */
   #rate(score: number, length: number): number {
     return score / length ** this.#lengthPenalty;
-  }
-
-  #textOf(tokenIds: readonly number[]): string {
-    const decoder = this.#tokenizer.createDecoder({ skipSpecial: this.#owner.skipsSpecialTokens });
-    return tokenIds.map((id) => decoder.push(id)).join('') + decoder.end();
   }
 }
 

@@ -1,14 +1,12 @@
 import { changesDistribution, type SamplingChanges } from '@trainyard/tokenizer';
-import type { BadWords } from '../reply/bad-words.ts';
+import type { EndTokens } from '../contract/end-tokens.ts';
 import type { EngineErrorCode } from '../contract/errors.ts';
-import type { EngineEvent, GenerateRequest, TokenFace, Usage } from '../contract/generate-request.ts';
+import type { EngineEvent, SampleRequest, TokenFace, Usage } from '../contract/generate-request.ts';
 import type { RunnerAdapter } from '../runner/model-runner.ts';
+import type { BannedSequences } from '../sampling/banned-sequences.ts';
 import { PromptScorer } from '../sampling/prompt-logprobs.ts';
-import type { ReplyReader } from '../reply/reply-reader.ts';
-import type { RequestConstraint } from '../reply/reply-constraints.ts';
 import type { SequenceOwner } from '../batching/sequence.ts';
-import { StopStrings } from '../reply/stop-strings.ts';
-import type { ThinkingLimit } from '../reply/thinking-budget.ts';
+import type { RequestText } from './request-text.ts';
 
 /** What is made once of a request and used by all its choices. */
 export interface RequestParts {
@@ -19,21 +17,17 @@ export interface RequestParts {
   choicesPerRound: number;
   /** Resolved: fits the context behind the prompt. */
   maxTokens: number;
-  /** Ids whose logits are masked until minTokens are generated. */
-  endingIds: ReadonlySet<number>;
-  badWords: BadWords | null;
-  constraint: RequestConstraint | null;
-  /** Null where no reasoning is limited. */
-  thinkingLimit: ThinkingLimit | null;
-  /** Null where the whole reply is content. */
-  replyReader: ReplyReader | null;
+  ends: EndTokens;
+  banned: BannedSequences | null;
+  /** Null where nobody knows text. */
+  text: RequestText | null;
 }
 
 /**
  * One request in flight and the only way its events go out: after `completed` or `failed` nothing more is sent.
  */
 export class ActiveRequest implements SequenceOwner {
-  readonly request: GenerateRequest;
+  readonly request: SampleRequest;
   readonly arrival: number;
   readonly promptIds: readonly number[];
   readonly choicesPerRound: number;
@@ -44,22 +38,19 @@ export class ActiveRequest implements SequenceOwner {
   /** Tenant, salt and adapter digest: prompts share memory only inside it. */
   readonly namespace: string;
   readonly stopTokenIds: ReadonlySet<number>;
-  readonly stopStrings: StopStrings;
+  readonly ends: EndTokens;
+  /** Ids whose logits are masked until minTokens are generated. */
   readonly endingIds: ReadonlySet<number>;
   readonly allowedIds: readonly number[] | null;
   /** Clamped to ±100. */
   readonly logitBias: readonly (readonly [number, number])[];
-  readonly badWords: BadWords | null;
+  readonly banned: BannedSequences | null;
   /** Its replies must be the same another time. */
   readonly isReproducible: boolean;
-  readonly constraint: RequestConstraint | null;
-  readonly thinkingLimit: ThinkingLimit | null;
-  /** Control tokens give no text. */
-  readonly skipsSpecialTokens: boolean;
+  readonly text: RequestText | null;
   readonly promptScorer: PromptScorer | null;
   /** Null when nobody asks, or nothing changes the distribution. */
   readonly samplingChanges: SamplingChanges | null;
-  readonly #replyReader: ReplyReader | null;
   readonly #emit: (event: EngineEvent) => void;
   /** Outputs of choices that overtook the one which scores the prompt; null when nothing need wait for that. */
   #behindScores: EngineEvent[] | null;
@@ -77,7 +68,7 @@ export class ActiveRequest implements SequenceOwner {
   readonly usage: Usage;
   #promptIdSet: ReadonlySet<number> | null = null;
 
-  constructor(request: GenerateRequest, parts: RequestParts, emit: (event: EngineEvent) => void) {
+  constructor(request: SampleRequest, parts: RequestParts, emit: (event: EngineEvent) => void) {
     const { promptIds, maxTokens } = parts;
     const isBeamSearch = Boolean(request.beamSearch);
     const numPromptLogprobs = isBeamSearch ? null : (request.promptLogprobs ?? null);
@@ -90,16 +81,14 @@ export class ActiveRequest implements SequenceOwner {
     this.priority = isBeamSearch ? 0 : request.priority;
     this.namespace = JSON.stringify([request.tenant, request.cacheSalt, request.adapter?.digest ?? null]);
     this.stopTokenIds = new Set(request.stopTokenIds);
-    this.stopStrings = new StopStrings(request.stop);
-    this.endingIds = parts.endingIds;
+    this.ends = parts.ends;
+    const endIds = request.ignoreEos ? [] : [...parts.ends.endTokenIds, parts.ends.eosTokenId];
+    this.endingIds = new Set([...request.stopTokenIds, ...endIds]);
     this.allowedIds = request.allowedTokenIds ? [...new Set(request.allowedTokenIds)] : null;
     this.logitBias = request.sampling.logitBias.map(([id, bias]) => [id, Math.max(-100, Math.min(100, bias))] as const);
-    this.badWords = parts.badWords;
+    this.banned = isBeamSearch ? null : parts.banned;
     this.isReproducible = request.sampling.seed !== null || request.sampling.temperature === 0 || isBeamSearch;
-    this.constraint = parts.constraint;
-    this.thinkingLimit = parts.thinkingLimit;
-    this.#replyReader = parts.replyReader;
-    this.skipsSpecialTokens = (request.skipSpecialTokens ?? true) && parts.replyReader?.keepsSpecialTokens !== true;
+    this.text = parts.text;
     this.promptScorer = numPromptLogprobs === null ? null : new PromptScorer(promptIds, numPromptLogprobs);
     this.samplingChanges = request.tracesSampling === true ? samplingChanges(this) : null;
     this.#behindScores = this.promptScorer !== null && request.promptLogprobsFirst === true ? [] : null;
@@ -143,8 +132,7 @@ export class ActiveRequest implements SequenceOwner {
   }
 
   complete(): void {
-    const reader = this.#replyReader;
-    const usage = { ...this.usage, ...(reader?.readsReasoning ? { reasoningTokens: reader.numReasoningTokens } : {}) };
+    const usage = { ...this.usage };
     const promptLogprobs = this.request.promptLogprobsFirst ? null : this.promptScorer?.entries;
     this.send(promptLogprobs ? { kind: 'completed', usage, promptLogprobs } : { kind: 'completed', usage });
     this.hasEnded = true;
@@ -164,7 +152,7 @@ export class ActiveRequest implements SequenceOwner {
         this.#behindScores.push(event);
         return;
       }
-      this.#emit(isOutput && this.#replyReader !== null ? this.#replyReader.read(event) : event);
+      this.#emit(event);
     } catch {
       this.isReceiverLost = true;
       this.onReceiverLost();
@@ -177,11 +165,7 @@ function samplingChanges(owner: ActiveRequest): SamplingChanges | null {
   const { temperature, topP, topK, minP, repetitionPenalty, frequencyPenalty, presencePenalty } =
     owner.request.sampling;
   const isMasked =
-    owner.constraint !== null ||
-    owner.allowedIds !== null ||
-    owner.badWords !== null ||
-    owner.thinkingLimit !== null ||
-    owner.minTokens > 0;
+    owner.text?.isMasking === true || owner.allowedIds !== null || owner.banned !== null || owner.minTokens > 0;
   const changes: SamplingChanges = {
     isMasked,
     logitBias: owner.logitBias,

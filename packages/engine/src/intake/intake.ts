@@ -1,10 +1,6 @@
-import { ActiveRequest } from './active-request.ts';
-import { BadWords } from '../reply/bad-words.ts';
-import { type Beam, BeamSearch } from './beam-search.ts';
+import { badWords } from '../reply/bad-words.ts';
 import type { EngineTokenizer } from '../contract/engine-tokenizer.ts';
-import { Choice } from './choice.ts';
 import type { ConstraintCompiler } from '../reply/constraint.ts';
-import type { EngineLimits } from '../batching/engine-limits.ts';
 import { asEngineError, EngineError } from '../contract/errors.ts';
 import type { EngineEvent, GenerateRequest } from '../contract/generate-request.ts';
 import { Preparation, type Submission } from './preparation.ts';
@@ -14,13 +10,14 @@ import { createReplyReader } from '../reply/reply-reader.ts';
 import { REASONING_END, type ReplyTraits } from '../prompt/reply-traits.ts';
 import type { SchedulingPolicy } from '../contract/scheduling-policy.ts';
 import { SubmissionQueue } from './submission-queue.ts';
+import { ReplyText } from '../reply/reply-text.ts';
+import { StopStrings } from '../reply/stop-strings.ts';
 import type { ThinkingLimit } from '../reply/thinking-budget.ts';
+import type { TokenEngine } from '../tokens/token-engine.ts';
 import { validateRequest } from '../contract/validate-request.ts';
 
 /** Prompts that are made between two steps: the streams of others wait for them. */
 const PREPARED_PER_STEP = 16;
-/** A request whose choices alone fill the engine queues in so many rounds, see {@link Sequence.round}: 8 choices each of 128. */
-const ROUNDS = 16;
 /** Prompts and constraints of one tenant that are made elsewhere at a time, where all tenants wait in one line. */
 const PREPARING_PER_TENANT = 8;
 
@@ -28,15 +25,12 @@ export interface IntakeParts {
   prompt: PromptParts;
   constraints: ConstraintCompiler | null;
   policy: SchedulingPolicy;
-  vocabSize: number;
-  limits: Pick<EngineLimits, 'maxRequests' | 'maxContextTokens' | 'maxChoices' | 'maxRunning'>;
-  inFlight: ReadonlyMap<string, ActiveRequest>;
-  /** Takes a request that is ready to run. @param make makes its sequence of an index below `numSequences`, once each */
-  admit: (active: ActiveRequest, numSequences: number, make: (index: number) => Choice | Beam) => void;
+  /** Takes requests that are ready to run. */
+  tokens: TokenEngine;
 }
 
 /**
- * From a request to sequences that can be scheduled: checks, prompt, constraint. Prompts made elsewhere are waited for here.
+ * From a request to tokens that can be sampled behind: checks, prompt, constraint. Prompts made elsewhere are waited for here.
  *
  * A burst is taken in a few prompts a step, tenants in turns; who leaves before that costs nothing but its place in the queue.
  */
@@ -92,9 +86,9 @@ export class Intake {
     this.#onPrepared = onPrepared;
     const submission: Submission = { request, arrival: this.#numArrivals++, emit, isPaused: false };
     attempt(emit, () => {
-      const { vocabSize, policy, limits } = this.#parts;
+      const { tokens, policy } = this.#parts;
       this.#checkRoom(request.requestId);
-      validateRequest(request, { vocabSize, policy, maxChoices: limits.maxChoices });
+      validateRequest(request, { vocabSize: tokens.vocabSize, policy, maxChoices: tokens.limits.maxChoices });
       // A refusal needs no step: who is refused is told at once, however long the steps of others take.
       if (this.#numLeft > 0 && this.#queue.size === 0 && this.#mayPrepare(request.tenant)) {
         this.#numLeft--;
@@ -177,15 +171,16 @@ export class Intake {
   }
 
   #checkRoom(requestId: string): void {
-    const { limits, inFlight } = this.#parts;
-    const numRequests = inFlight.size + this.size;
+    const { tokens } = this.#parts;
+    const { limits } = tokens;
+    const numRequests = tokens.size + this.size;
     if (numRequests >= limits.maxRequests) {
       throw new EngineError(
         'engine.overloaded',
         `at most ${limits.maxRequests} requests may be in flight, and there are ${numRequests}: try again later`,
       );
     }
-    if (inFlight.has(requestId) || this.#preparing.has(requestId) || this.#queue.get(requestId) !== undefined) {
+    if (tokens.has(requestId) || this.#preparing.has(requestId) || this.#queue.get(requestId) !== undefined) {
       throw new EngineError('engine.invalid_request', `request id ${requestId} is in flight already`, {
         param: 'requestId',
       });
@@ -217,33 +212,33 @@ export class Intake {
   }
 
   #admit({ request, arrival, emit, isPaused }: Submission, encoded: EncodedPrompt): void {
-    const { prompt, vocabSize, limits, admit } = this.#parts;
+    const { prompt, tokens } = this.#parts;
     const { tokenizer } = prompt;
-    const promptIds = fitPrompt(request, encoded.ids, vocabSize, limits.maxContextTokens);
-    const isBeamSearch = Boolean(request.beamSearch);
-    const endIds = request.ignoreEos ? [] : [...tokenizer.endTokenIds, tokenizer.eosTokenId];
-    const replyReader = createReplyReader(request.reply ?? null, encoded.replyTraits);
-    const badWords = isBeamSearch ? [] : (request.badWords ?? []);
-    const active = new ActiveRequest(
-      request,
-      {
-        arrival,
-        promptIds,
-        choicesPerRound: Math.max(1, Math.floor(limits.maxRunning / ROUNDS)),
-        maxTokens: Math.min(request.maxTokens ?? Infinity, limits.maxContextTokens - promptIds.length),
-        endingIds: new Set([...request.stopTokenIds, ...endIds]),
-        badWords: badWords.length > 0 ? new BadWords(badWords, tokenizer) : null,
-        constraint: this.#constraints.compile(request, encoded.replyTraits),
-        thinkingLimit: thinkingLimit(request, encoded.replyTraits, tokenizer),
-        replyReader,
+    const { replyTraits: traits } = encoded;
+    const promptIds = fitPrompt(request, encoded.ids, tokens.vocabSize, tokens.limits.maxContextTokens);
+    const reader = createReplyReader(request.reply ?? null, traits);
+    const words = request.beamSearch ? [] : (request.badWords ?? []);
+    const banned = words.length > 0 ? badWords(words, tokenizer) : null;
+    const text = new ReplyText({
+      tokenizer,
+      stops: {
+        stop: new StopStrings(request.stop),
+        includeStopString: request.includeStopString,
+        minTokens: request.minTokens,
       },
-      emit,
-    );
-    active.isPaused = isPaused;
-    if (isBeamSearch) {
-      const search = new BeamSearch(active, tokenizer);
-      admit(active, search.liveBeams.length, (index) => search.liveBeams[index]!);
-    } else admit(active, request.n, (index) => new Choice(active, index, tokenizer));
+      constraint: this.#constraints.compile(request, traits),
+      thinkingLimit: thinkingLimit(request, traits, tokenizer),
+      skipsSpecialTokens: (request.skipSpecialTokens ?? true) && reader?.keepsSpecialTokens !== true,
+    });
+    tokens.submit({
+      request,
+      promptIds,
+      arrival,
+      isPaused,
+      banned,
+      text,
+      emit: reader === null ? emit : (event) => emit(reader.read(event)),
+    });
   }
 }
 

@@ -1,49 +1,40 @@
 import type { ChoiceSampling } from '@trainyard/tokenizer';
-import type { ActiveRequest } from './active-request.ts';
-import type { EngineTokenizer } from '../contract/engine-tokenizer.ts';
-import { ConstraintGuide } from '../reply/constraint.ts';
+import { Sequence } from '../batching/sequence.ts';
 import { type DrawKey, RandomStream } from '../sampling/random.ts';
 import { SamplingTracer } from '../sampling/sampling-tracer.ts';
-import { Sequence } from '../batching/sequence.ts';
-import { StopDetector } from '../reply/stop-detector.ts';
-import { ThinkingBudget } from '../reply/thinking-budget.ts';
 import type { TokenAdjustments } from '../sampling/token-adjustments.ts';
+import type { ActiveRequest } from './active-request.ts';
+import type { ChoiceText, StopVerdict } from './request-text.ts';
+import { TokenStops } from './token-stops.ts';
 
-/** One sampled choice: a sequence with its random numbers, its text, its penalties and its place in the constraint. */
+/** One sampled choice: a sequence with its random numbers, its penalties, its ends, and its text where somebody knows text. */
 export class Choice extends Sequence {
   declare readonly owner: ActiveRequest;
   readonly random: RandomStream;
-  readonly stopDetector: StopDetector;
-  readonly guide: ConstraintGuide | null;
+  readonly text: ChoiceText | null;
   /** Null unless the request wants to know what was drawn from, and that is not plainly the model's distribution. */
   readonly tracer: SamplingTracer | null;
-  readonly #thinking: ThinkingBudget | null;
+  readonly #stops: TokenStops;
   readonly #adjustments: TokenAdjustments;
   readonly #generatedCounts = new Map<number, number>();
   #nextKey: DrawKey | null = null;
 
-  constructor(owner: ActiveRequest, index: number, tokenizer: EngineTokenizer) {
+  constructor(owner: ActiveRequest, index: number) {
     super(owner, index, owner.promptIds);
-    const { request } = owner;
+    const { request, ends } = owner;
     this.random = RandomStream.forChoice(request.sampling.seed, index);
-    this.stopDetector = new StopDetector(
-      {
-        eosTokenId: tokenizer.eosTokenId,
-        endTokenIds: tokenizer.endTokenIds,
-        ignoreEos: request.ignoreEos,
-        stopTokenIds: owner.stopTokenIds,
-        stop: owner.stopStrings,
-        includeStopString: request.includeStopString,
-        minTokens: owner.minTokens,
-        maxTokens: owner.maxTokens,
-        repetition: request.repetitionDetection ?? null,
-      },
-      tokenizer.createDecoder({ skipSpecial: owner.skipsSpecialTokens }),
-    );
-    this.guide = owner.constraint && new ConstraintGuide(owner.constraint.matcher, owner.constraint.start, tokenizer);
+    this.#stops = new TokenStops({
+      eosTokenId: ends.eosTokenId,
+      endTokenIds: ends.endTokenIds,
+      ignoreEos: request.ignoreEos,
+      stopTokenIds: owner.stopTokenIds,
+      minTokens: owner.minTokens,
+      maxTokens: owner.maxTokens,
+      repetition: request.repetitionDetection ?? null,
+    });
+    this.text = owner.text?.openChoice() ?? null;
     const { temperature } = request.sampling;
     this.tracer = owner.samplingChanges === null || temperature === 0 ? null : new SamplingTracer(temperature);
-    this.#thinking = owner.thinkingLimit && new ThinkingBudget(owner.thinkingLimit, tokenizer);
     this.#adjustments = {
       forced: null,
       allowed: owner.allowedIds,
@@ -67,9 +58,9 @@ export class Choice extends Sequence {
   /** For the next token. */
   get adjustments(): TokenAdjustments {
     const adjustments = this.#adjustments;
-    const { badWords, endingIds } = this.owner;
-    if (badWords !== null) adjustments.banned = badWords.bannedAfter(this.tokens, this.promptLength);
-    const forced = this.#thinking?.forcedId ?? null;
+    const { banned, endingIds } = this.owner;
+    if (banned !== null) adjustments.banned = banned.bannedAfter(this.tokens, this.promptLength);
+    const forced = this.text?.forcedId ?? null;
     // An end of reasoning that ends the reply comes no earlier than minTokens allow.
     adjustments.forced = forced !== null && adjustments.masked !== null && endingIds.has(forced) ? null : forced;
     return adjustments;
@@ -78,7 +69,6 @@ export class Choice extends Sequence {
   override append(token: number): void {
     super.append(token);
     this.#nextKey = null;
-    this.#thinking?.push(token);
     const adjustments = this.#adjustments;
     if (
       adjustments.repetitionPenalty !== 1 ||
@@ -88,6 +78,16 @@ export class Choice extends Sequence {
       this.#generatedCounts.set(token, (this.#generatedCounts.get(token) ?? 0) + 1);
     }
     if (this.numSampled >= this.owner.minTokens) adjustments.masked = null;
+  }
+
+  /** Goes on by a sampled token. @throws {EngineError} as {@link ChoiceConstraint.accept} */
+  take(token: number): StopVerdict {
+    this.append(token);
+    const constraint = this.text?.constraint ?? null;
+    const ending = this.#stops.push(token, constraint?.endsWith(token));
+    const verdict = this.text?.push(token, ending) ?? { text: '', finish: ending };
+    if (verdict.finish === null) constraint?.accept(token);
+    return verdict;
   }
 
   /** How it was drawn; `undefined` when the request does not ask. */
@@ -101,7 +101,7 @@ export class Choice extends Sequence {
   }
 
   close(): void {
-    this.guide?.close();
+    this.text?.close();
   }
 }
 

@@ -1,0 +1,402 @@
+import assert from 'node:assert/strict';
+import { type EngineLimits, resolveEngineLimits } from '../batching/engine-limits.ts';
+import { KvCache } from '../batching/kv-cache.ts';
+import { Scheduler, type StepPlan } from '../batching/scheduler.ts';
+import type { EndTokens } from '../contract/end-tokens.ts';
+import type { EngineStats, StepReport } from '../contract/engine-stats.ts';
+import { asEngineError, EngineError } from '../contract/errors.ts';
+import type { EngineEvent, SampleRequest, TokenFace } from '../contract/generate-request.ts';
+import { Adapters } from '../runner/adapters.ts';
+import { KvFullError, StepBatch } from '../runner/model-runner.ts';
+import type { DrawnRows, Eventually, LogitRows, ModelRunner, RowDraw } from '../runner/model-runner.ts';
+import type { BannedSequences } from '../sampling/banned-sequences.ts';
+import { LogprobWriter, rankTokens, type TokenTexts } from '../sampling/logprobs.ts';
+import { SamplerBuffers } from '../sampling/sampler.ts';
+import { ActiveRequest } from './active-request.ts';
+import { Beam, BeamSearch } from './beam-search.ts';
+import { Choice } from './choice.ts';
+import { ChoiceSampler, type SampledToken } from './choice-sampler.ts';
+import type { RequestText } from './request-text.ts';
+
+/** A request whose choices alone fill the engine queues in so many rounds, see {@link Sequence.round}: 8 choices each of 128. */
+const ROUNDS = 16;
+
+export interface TokenEngineParts {
+  runner: ModelRunner;
+  ends: EndTokens;
+  /** What tokens say, for the entries of logprobs. Default null: nothing, and they are ids alone. */
+  texts?: TokenTexts | null;
+  limits?: Partial<EngineLimits>;
+  /** Milliseconds, monotonic. Default performance.now. */
+  clock?: () => number;
+  /** Whether another thread of this process waits for a core, see {@link StepBatch.leavesCore}. Default: never. */
+  leavesCore?: () => boolean;
+}
+
+/** A request that is ready to run. */
+export interface TokenSubmission {
+  /** Valid: nothing of it is checked here. */
+  readonly request: SampleRequest;
+  readonly promptIds: readonly number[];
+  /** Order of arrival, unique. */
+  readonly arrival: number;
+  readonly isPaused?: boolean;
+  /** Default null: none. */
+  readonly banned?: BannedSequences | null;
+  /** Default null: nobody knows text. Closed with the request. */
+  readonly text?: RequestText | null;
+  readonly emit: (event: EngineEvent) => void;
+}
+
+/** Why requests end with the engine. */
+export const ENGINE_CLOSED = 'the engine was closed';
+
+type EnginePlan = StepPlan<Choice | Beam>;
+/** With `token` where some were drawn. */
+type ComputedRows = LogitRows & Partial<DrawnRows>;
+
+/**
+ * The half of the engine that knows tokens only: many requests over one model. `submit` queues, each `step` computes one batch and sends what it gave; nothing
+ * runs between steps. What text has to say about a request comes along as a {@link RequestText}, or does not.
+ *
+ * Every request ends in exactly one `completed` or `failed` event. A request's fault fails that request alone and never throws out of `step`.
+ */
+export class TokenEngine {
+  readonly limits: EngineLimits;
+  readonly #runner: ModelRunner;
+  readonly #ends: EndTokens;
+  readonly #leavesCore: () => boolean;
+  readonly #clock: () => number;
+  readonly #kv: KvCache;
+  readonly #scheduler: Scheduler<Choice | Beam>;
+  readonly #adapters: Adapters;
+  readonly #requests = new Map<string, ActiveRequest>();
+  /** Of them, those that the next step ends, and why. */
+  readonly #leaving = new Map<ActiveRequest, EngineError>();
+  readonly #batch: StepBatch;
+  /** Whose logits the batch's rows are; those of a prompt's position are scored, the others continued from. */
+  #rows: { sequence: Choice | Beam; isPrompt: boolean; draw: RowDraw | null }[] = [];
+  #isStepping = false;
+  #isClosed = false;
+  readonly #buffers: SamplerBuffers;
+  readonly #logprobs: LogprobWriter;
+  readonly #sampler: ChoiceSampler;
+  readonly #totals = { numSteps: 0, promptTokens: 0, generatedTokens: 0, computedTokens: 0 };
+
+  constructor(parts: TokenEngineParts) {
+    const { runner, limits = {} } = parts;
+    this.limits = resolveEngineLimits(limits, runner);
+    this.#runner = runner;
+    this.#ends = parts.ends;
+    this.#clock = parts.clock ?? (() => performance.now());
+    this.#leavesCore = parts.leavesCore ?? (() => false);
+    this.#kv = new KvCache(runner, this.limits);
+    this.#scheduler = new Scheduler(this.#kv, {
+      ...this.limits,
+      batchTokens: runner.batchTokens,
+      adaptersPerBatch: runner.adaptersPerBatch,
+    });
+    this.#adapters = new Adapters(runner, this.limits);
+    this.#batch = new StepBatch(runner.batchTokens);
+    this.#buffers = new SamplerBuffers(runner.vocabSize);
+    this.#logprobs = new LogprobWriter(parts.texts ?? null);
+    this.#sampler = new ChoiceSampler(runner.vocabSize, this.#buffers, this.#logprobs);
+  }
+
+  get vocabSize(): number {
+    return this.#runner.vocabSize;
+  }
+  /** In flight. */
+  get size(): number {
+    return this.#requests.size;
+  }
+  has(requestId: string): boolean {
+    return this.#requests.has(requestId);
+  }
+
+  submit({ request, promptIds, arrival, isPaused = false, banned = null, text = null, emit }: TokenSubmission): void {
+    const { maxContextTokens, maxRunning } = this.limits;
+    const active = new ActiveRequest(
+      request,
+      {
+        arrival,
+        promptIds,
+        choicesPerRound: Math.max(1, Math.floor(maxRunning / ROUNDS)),
+        maxTokens: Math.min(request.maxTokens ?? Infinity, maxContextTokens - promptIds.length),
+        ends: this.#ends,
+        banned,
+        text,
+      },
+      emit,
+    );
+    active.isPaused = isPaused;
+    this.#requests.set(active.id, active);
+    active.onReceiverLost = () =>
+      this.#leaving.set(active, new EngineError('engine.aborted', 'nobody receives its events any more'));
+    if (request.beamSearch) {
+      const { liveBeams } = new BeamSearch(active);
+      this.#scheduler.add(active, liveBeams.length, (index) => liveBeams[index]!);
+    } else this.#scheduler.add(active, request.n, (index) => new Choice(active, index));
+    // Read now rather than when its turn comes: what it was resolved to may be deleted while it waits.
+    this.#loadAdapter(active);
+  }
+
+  /** Ends a request at the next step with `engine.aborted`. @returns false for one that is not in flight */
+  abort(requestId: string): boolean {
+    const active = this.#requests.get(requestId);
+    if (active !== undefined) this.#leaving.set(active, new EngineError('engine.aborted', 'the request was aborted'));
+    return active !== undefined;
+  }
+
+  /** A paused request keeps its place and computes nothing; its cells may be taken for others. @returns false for one that is not in flight */
+  setPaused(requestId: string, isPaused: boolean): boolean {
+    const active = this.#requests.get(requestId);
+    if (active === undefined) return false;
+    active.isPaused = isPaused;
+    this.#scheduler.refresh(active);
+    return true;
+  }
+
+  /** False when nothing is queued, or all that is queued is paused. */
+  get hasWork(): boolean {
+    return this.#leaving.size > 0 || this.#scheduler.hasWork;
+  }
+
+  /** Ends those that were aborted or lost their receivers; a step does so, too. */
+  endLeaving(): void {
+    for (const [active, reason] of this.#leaving) this.#end(active, reason);
+  }
+
+  /**
+   * One engine step: choose a batch, run it, sample, send. At once where the runner answers at once; else the next step waits for this one, and requests may
+   * be submitted, aborted and paused meanwhile.
+   */
+  step(): Eventually<StepReport> {
+    if (this.#isStepping) throw new Error('the step before has not ended');
+    const startMs = this.#clock();
+    this.endLeaving();
+    this.#admit();
+    const plan = this.#scheduler.plan();
+    const rows = plan === null ? null : this.#compute(plan);
+    if (!(rows instanceof Promise)) return this.#finishStep(plan, rows, startMs);
+    this.#isStepping = true;
+    return rows.then((computed) => this.#finishStep(plan, computed, startMs)).finally(() => this.#endStepping());
+  }
+
+  #finishStep(plan: EnginePlan | null, rows: ComputedRows | null, startMs: number): StepReport {
+    const numSampled = plan === null || rows === null ? 0 : this.#settle(plan, rows);
+    const numTokens = rows === null ? 0 : this.#batch.length;
+    return { numTokens, numSampled, durationMs: this.#clock() - startMs };
+  }
+
+  #endStepping(): void {
+    this.#isStepping = false;
+    if (this.#isClosed) this.#closeRunner();
+  }
+
+  stats(): EngineStats {
+    const { numWaiting, numRunning, numPreemptions, prefixHitTokens, prefixQueryTokens, numLooks } = this.#scheduler;
+    return {
+      numRequests: this.#requests.size,
+      numUnprepared: 0,
+      numRunning,
+      numWaiting,
+      numLooks,
+      usedTokens: this.#kv.usedTokens,
+      cachedTokens: this.#kv.cachedTokens,
+      capacityTokens: this.#kv.capacityTokens,
+      prefixHitTokens,
+      prefixQueryTokens,
+      numPreemptions,
+      numAdapters: this.#adapters.count,
+      adapterBytes: this.#adapters.sizeBytes,
+      ...this.#totals,
+    };
+  }
+
+  /** @throws AssertionError when the books disagree. Call between steps. */
+  checkIntegrity(): void {
+    this.#scheduler.checkIntegrity();
+    const unfinished = new Map<ActiveRequest, number>();
+    for (const { owner } of this.#scheduler.running()) unfinished.set(owner, (unfinished.get(owner) ?? 0) + 1);
+    let numWaiting = 0;
+    for (const active of this.#requests.values()) {
+      const count = this.#scheduler.numWaitingOf(active);
+      numWaiting += count;
+      if (count > 0) unfinished.set(active, (unfinished.get(active) ?? 0) + count);
+    }
+    assert.equal(numWaiting, this.#scheduler.numWaiting, 'waiting sequences');
+    assert.equal(unfinished.size, this.#requests.size, 'every request has a sequence');
+    for (const [owner, count] of unfinished) {
+      assert.equal(this.#requests.get(owner.id), owner, 'every sequence has a request');
+      assert.equal(count, owner.numUnfinished, `unfinished sequences of ${owner.id}`);
+      assert(!owner.hasEnded, `${owner.id} has ended`);
+    }
+  }
+
+  /** Aborts what is in flight and closes adapters and runner; where a step has not ended, as soon as it has. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    if (!this.#isStepping) this.#closeRunner();
+  }
+
+  #closeRunner(): void {
+    for (const active of this.#requests.values()) this.#end(active, new EngineError('engine.aborted', ENGINE_CLOSED));
+    this.#adapters.close();
+    this.#runner.close();
+  }
+
+  #admit(): void {
+    const admitted = this.#scheduler.admit();
+    for (const { owner, numComputed } of admitted) {
+      if (!owner.isStarted) this.#totals.promptTokens += owner.promptIds.length;
+      owner.start(numComputed);
+      owner.tellScores(this.#describe); // of one token there is nothing to compute
+    }
+  }
+
+  #loadAdapter(owner: ActiveRequest): void {
+    const reference = owner.request.adapter;
+    if (reference === null) return;
+    try {
+      owner.adapter = this.#adapters.pin(reference);
+    } catch (error) {
+      this.#end(owner, asEngineError(error));
+    }
+  }
+
+  /** Runs the plan. When the runner has fewer cells than the ledger believed, sequences give way until it fits. null = nothing ran. */
+  #compute(plan: EnginePlan): Eventually<ComputedRows | null> {
+    this.#fillBatch(plan);
+    const draws = this.#rows.map(({ draw }) => draw);
+    const drawsThere = draws.some((draw) => draw !== null);
+    try {
+      const rows = drawsThere ? this.#runner.runAndDraw!(this.#batch, draws) : this.#runner.run(this.#batch);
+      return rows instanceof Promise ? rows.catch((error: unknown) => this.#recover(plan, error)) : rows;
+    } catch (error) {
+      return this.#recover(plan, error);
+    }
+  }
+
+  #recover(plan: EnginePlan, error: unknown): Eventually<ComputedRows | null> {
+    if (this.#isClosed) return null; // which ends them all
+    if (error instanceof KvFullError && this.#scheduler.yieldCells(plan))
+      return plan.entries.length === 0 ? null : this.#compute(plan);
+    const message = error instanceof Error ? error.message : String(error);
+    const failure = new EngineError('engine.internal', `the model could not compute this batch: ${message}`, {
+      cause: error,
+    });
+    for (const owner of new Set(plan.entries.map(({ sequence }) => sequence.owner))) this.#end(owner, failure);
+    return null;
+  }
+
+  #fillBatch(plan: EnginePlan): void {
+    const batch = this.#batch;
+    batch.clear();
+    batch.leavesCore = this.#leavesCore();
+    this.#rows = [];
+    for (const { sequence, count } of plan.entries) {
+      batch.isReproducible ||= sequence.owner.isReproducible;
+      const { tokens, numComputed, slot } = sequence;
+      for (let position = numComputed; position < numComputed + count; position++) {
+        const wantsLogits = sequence.wantsLogitsAt(position);
+        batch.add(tokens[position]!, position, slot!, wantsLogits, sequence.owner.adapter);
+        if (!wantsLogits) continue;
+        const isPrompt = position < tokens.length - 1;
+        this.#rows.push({ sequence, isPrompt, draw: isPrompt ? null : this.#drawOf(sequence) });
+      }
+    }
+  }
+
+  #drawOf(sequence: Choice | Beam): RowDraw | null {
+    if (this.#runner.runAndDraw === undefined || sequence instanceof Beam) return null;
+    return this.#sampler.drawOf(sequence);
+  }
+
+  /** Books the computed tokens, then goes on from each row of logits. @returns tokens sampled */
+  #settle(plan: EnginePlan, rows: ComputedRows): number {
+    this.#totals.numSteps++;
+    this.#totals.computedTokens += this.#batch.length;
+    // All are booked before any is sampled: a request that fails half-way must not leave others' cells uncounted.
+    for (const { sequence, count } of plan.entries) sequence.numComputed += count;
+    let numSampled = 0;
+    for (const [index, { sequence, isPrompt, draw }] of this.#rows.entries()) {
+      // A sequence that failed took its siblings with it; their rows go unread.
+      if (sequence.owner.hasEnded) continue;
+      if (!isPrompt) numSampled++;
+      try {
+        if (isPrompt) this.#score(sequence.owner, rows.row(index));
+        else if (sequence instanceof Beam) this.#branch(sequence, rows.row(index));
+        else if (draw !== null) this.#goOn(sequence, this.#sampler.take(sequence, rows.token!(index)));
+        else this.#goOn(sequence, this.#sampler.next(sequence, rows.row(index)));
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error;
+        this.#end(sequence.owner, error);
+      }
+    }
+    return numSampled;
+  }
+
+  #score(owner: ActiveRequest, row: Float32Array): void {
+    owner.promptScorer!.score(row, this.#logprobs, this.#buffers);
+    owner.tellScores(this.#describe);
+  }
+
+  readonly #describe = (id: number): TokenFace => this.#logprobs.faceOf(id);
+
+  #goOn(choice: Choice, { token, logprobs, verdict }: SampledToken): void {
+    const { owner, index } = choice;
+    const { text, finish } = verdict;
+    owner.usage.completionTokens++;
+    this.#totals.generatedTokens++;
+    if (finish === null) {
+      owner.send({ kind: 'delta', index, text, tokenIds: [token], logprobs });
+      return;
+    }
+    this.#scheduler.finish(choice, true);
+    const { sampling } = choice;
+    owner.send({
+      kind: 'finished',
+      index,
+      text,
+      tokenIds: [token],
+      logprobs,
+      ...(sampling === undefined ? {} : { sampling }),
+      finishReason: finish.reason,
+      stopReason: finish.stopReason,
+    });
+    if (--owner.numUnfinished === 0) this.#end(owner, null);
+  }
+
+  /** Gives a beam the likeliest tokens of its row; with the last beam of a round all go on. */
+  #branch(beam: Beam, row: Float32Array): void {
+    const { owner, search } = beam;
+    const turnover = search.receive(beam, rankTokens(row, search.numRanked, this.#buffers));
+    if (turnover === null) return;
+    this.#scheduler.refresh(owner); // beams that were preempted meanwhile can go on
+    this.#totals.generatedTokens += search.liveBeams.length;
+    owner.numUnfinished = search.liveBeams.length;
+    for (const dropped of turnover.dropped) this.#scheduler.finish(dropped, false);
+    if (!search.isFinished) {
+      this.#scheduler.enqueue(turnover.added);
+      return;
+    }
+    // One of them keeps the prompt in the cache for what comes next.
+    if (search.liveBeams[0] !== undefined) this.#scheduler.finish(search.liveBeams[0], true);
+    search.report(this.#logprobs);
+    this.#end(owner, null);
+  }
+
+  /** The only end of a request: cells, adapter and name come back, then the last event goes out. */
+  #end(owner: ActiveRequest, failure: EngineError | null): void {
+    this.#scheduler.drop(owner, failure?.code === 'engine.aborted');
+    if (owner.adapter !== null) this.#adapters.unpin(owner.adapterDigest!);
+    owner.adapter = null;
+    owner.text?.close();
+    this.#requests.delete(owner.id);
+    this.#leaving.delete(owner);
+    if (failure === null) owner.complete();
+    else owner.fail(failure.code, failure.message, failure.param);
+  }
+}

@@ -1,0 +1,48 @@
+import type { RepetitionDetection } from '../contract/generate-request.ts';
+import { RepetitionDetector } from './repetition-detector.ts';
+import type { TokenEnding } from './request-text.ts';
+
+/** What ends a choice by its tokens alone. */
+export interface TokenStopConditions {
+  /** The tokenizer's own end token: stops with stopReason null unless `ignoreEos`. */
+  eosTokenId: number;
+  /** All end-of-generation ids; those besides `eosTokenId` stop with their id as the reason. */
+  endTokenIds: ReadonlySet<number>;
+  ignoreEos: boolean;
+  /** Stop whatever `ignoreEos` says; the id is the stopReason. */
+  stopTokenIds: ReadonlySet<number>;
+  /** No repetition ends before. */
+  minTokens: number;
+  /** At least 1. */
+  maxTokens: number;
+  repetition: RepetitionDetection | null;
+}
+
+/** Says when one choice ends by its tokens. Order of the checks: end token, stop token, length, repetition. */
+export class TokenStops {
+  readonly #conditions: TokenStopConditions;
+  readonly #repetition: RepetitionDetector | null;
+  #numTokens = 0;
+
+  constructor(conditions: TokenStopConditions) {
+    const { repetition, maxTokens } = conditions;
+    this.#conditions = conditions;
+    this.#repetition =
+      repetition === null || repetition.maxPatternSize === 0 ? null : new RepetitionDetector(repetition, maxTokens);
+  }
+
+  /** @param isForcedEnd an end token that stops also under `ignoreEos` */
+  push(token: number, isForcedEnd = false): TokenEnding | null {
+    const { eosTokenId, endTokenIds, ignoreEos, stopTokenIds, minTokens, maxTokens } = this.#conditions;
+    this.#numTokens++;
+    const heedsEnd = !ignoreEos || isForcedEnd;
+    const isEnd = heedsEnd && token === eosTokenId;
+    if (isEnd || stopTokenIds.has(token) || (heedsEnd && endTokenIds.has(token)))
+      return { reason: 'stop', stopReason: isEnd ? null : token, isToken: true };
+    const isRepetition = this.#repetition?.push(token) ?? false;
+    if (this.#numTokens >= maxTokens) return { reason: 'length', stopReason: null, isToken: false };
+    if (isRepetition && this.#numTokens >= minTokens)
+      return { reason: 'repetition', stopReason: 'repetition_detected', isToken: false };
+    return null;
+  }
+}
