@@ -18,7 +18,7 @@ describe('as processes', () => {
     expect(help.output).toMatch(/^usage: trainyard doctor /);
     expect(help.exitCode).toBe(0);
     const unknown = await run('packages/cli/src/main.ts', 'fly');
-    expect(unknown.output).toMatch(/^trainyard: there is no command "fly"/);
+    expect(unknown.output).toMatch(/^trainyard: unknown command 'fly'/);
     expect(unknown.exitCode).toBe(2);
   });
 
@@ -27,7 +27,7 @@ describe('as processes', () => {
     expect(help.output).toMatch(/^usage: npm run demo -- /);
     expect(help.exitCode).toBe(0);
     const wrong = await run('examples/demo/main.ts', '--nonsense');
-    expect(wrong.output).toContain("trainyard: Unknown option '--nonsense'");
+    expect(wrong.output).toContain("trainyard: unknown option '--nonsense'");
     expect(wrong.output).not.toMatch(STACK);
     expect(wrong.exitCode).toBe(2);
   });

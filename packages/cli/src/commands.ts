@@ -1,8 +1,9 @@
-import type { Command } from './command.ts';
-import { doctor } from './doctor.ts';
-import { exportModel } from './export.ts';
-import { keys } from './keys.ts';
-import { serve } from './serve.ts';
+import type { Command } from 'commander';
 
-/** Every command, in the order in which the help lists them. A new one is a file that exports a `Command`, and a line here. */
-export const COMMANDS: readonly Command[] = [serve, doctor, exportModel, keys];
+import { doctorCommand } from './doctor.ts';
+import { exportCommand } from './export.ts';
+import { keysCommand } from './keys.ts';
+import { serveCommand } from './serve.ts';
+
+/** Makes every command, in the order in which the help lists them. A new one is a file that exports such a function, and a line here. */
+export const COMMANDS: readonly (() => Command)[] = [serveCommand, doctorCommand, exportCommand, keysCommand];

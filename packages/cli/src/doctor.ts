@@ -3,11 +3,12 @@ import { dirname } from 'node:path';
 
 import { Trainyard, TrainyardApiError, TrainyardConnectionError } from '@trainyard/sdk';
 import type { ServiceConfig } from '@trainyard/server';
+import type { Command } from 'commander';
 
-import { type Command, EXIT_CODES } from './command.ts';
-import { parseOptions } from './parse-options.ts';
-import { checkedUrl, keyOnThisMachine } from './service-connection.ts';
-import { SETTING_OPTIONS, SETTING_OPTIONS_HELP, settingsOf } from './settings.ts';
+import { ReportedError } from './command-error.ts';
+import { newCommand } from './new-command.ts';
+import { checkedUrl, keyOnThisMachine, SERVICE_URL_HELP } from './service-connection.ts';
+import { addSettingOptions, type SettingOptions, settingsOf } from './settings.ts';
 
 /** Free space below which a training run may not fit: a checkpoint with its optimizer takes about 40 MB. */
 const LOW_DISK_BYTES = 1e9;
@@ -21,40 +22,33 @@ interface Check {
   readonly problem: string | null;
 }
 
+interface DoctorOptions extends SettingOptions {
+  readonly json?: true;
+  readonly url?: string;
+}
+
 /** `trainyard doctor`: says what works here and what does not. */
-export const doctor: Command = {
-  name: 'doctor',
-  summary: 'check this machine and a running service',
-  help: `usage: trainyard doctor [options]
+export function doctorCommand(): Command {
+  const doctor = newCommand('doctor', 'check this machine and a running service')
+    .description('Prints a line for each check, and ends with exit code 1 when one of them found something.')
+    .option('--json', 'one JSON object instead: {"ok": …, "checks": [{"name", "subject", "problem"}]}')
+    .option('--url <URL>', SERVICE_URL_HELP);
+  return addSettingOptions(doctor).action(examineAndPrint);
+}
 
-Prints a line for each check, and ends with exit code 1 when one of them found something.
-
-  --json                    one JSON object instead: {"ok": …, "checks": [{"name", "subject", "problem"}]}
-  --url URL                 of the service (http://127.0.0.1:8420/v1, or what host and port are set to)
-
-The settings are those of "trainyard serve":
-
-${SETTING_OPTIONS_HELP}`,
-  async run(args) {
-    const { values } = parseOptions({
-      args: [...args],
-      options: { ...SETTING_OPTIONS, json: { type: 'boolean' }, url: { type: 'string' } },
-    });
-    const config = settingsOf(values);
-    const url = checkedUrl(
-      typeof values['url'] === 'string' ? values['url'] : `http://${config.host}:${config.port}/v1`,
-    );
-    const isJson = values['json'] === true;
-    const checks: Check[] = [];
-    for await (const check of examine(config, url)) {
-      checks.push(check);
-      if (!isJson) process.stdout.write(lineOf(check));
-    }
-    const isOk = checks.every(({ problem }) => problem === null);
-    if (isJson) process.stdout.write(`${JSON.stringify({ ok: isOk, checks }, null, 2)}\n`);
-    return isOk ? EXIT_CODES.done : EXIT_CODES.failed;
-  },
-};
+/** @throws {ReportedError} when a check found something */
+async function examineAndPrint({ json: isJson, url: namedUrl, ...settings }: DoctorOptions): Promise<void> {
+  const config = settingsOf(settings);
+  const url = checkedUrl(namedUrl ?? `http://${config.host}:${config.port}/v1`);
+  const checks: Check[] = [];
+  for await (const check of examine(config, url)) {
+    checks.push(check);
+    if (isJson === undefined) process.stdout.write(lineOf(check));
+  }
+  const isOk = checks.every(({ problem }) => problem === null);
+  if (isJson === true) process.stdout.write(`${JSON.stringify({ ok: isOk, checks }, null, 2)}\n`);
+  if (!isOk) throw new ReportedError('a check found something');
+}
 
 function lineOf({ subject, problem }: Check): string {
   return problem === null ? `ok   ${subject}\n` : `BAD  ${subject}: ${problem}\n`;

@@ -6,57 +6,47 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
 import { Trainyard } from '@trainyard/sdk';
+import { type Command, Option } from 'commander';
 
-import { type Command, CommandError, UsageError } from './command.ts';
-import { parseOptions } from './parse-options.ts';
+import { CommandError } from './command-error.ts';
+import { newCommand } from './new-command.ts';
+import { addServiceOptions, serviceConnection, type ServiceOptions } from './service-connection.ts';
 import { withProgress } from './with-progress.ts';
-import {
-  SERVICE_OPTIONS,
-  SERVICE_OPTIONS_HELP,
-  serviceConnection,
-  type ServiceConnection,
-} from './service-connection.ts';
 
 const FORMATS = ['peft', 'gguf-adapter', 'merged-gguf', 'merged-safetensors'] as const;
 const DTYPES = ['f16', 'f32'] as const;
-
-const HELP = `usage: trainyard export MODEL[:stepN] --format FORMAT --output FOLDER [options]
-
-  MODEL is a name as chat requests take it: name, project names in front where needed; without :stepN the latest step.
-
-  --format FORMAT    ${FORMATS.join(', ')}
-  --output FOLDER    where the files go; it must be empty or not exist yet
-  --dtype TYPE       ${DTYPES.join(', ')}: of merged weights (f16)
-  --keep             leave the export on the service, which holds a copy of the files
-${SERVICE_OPTIONS_HELP}`;
 
 type ExportFormat = (typeof FORMATS)[number];
 type ExportDtype = (typeof DTYPES)[number];
 type ExportObject = Awaited<ReturnType<Trainyard['exports']['get']>>;
 
-interface ExportArguments {
-  readonly model: string;
+interface ExportOptions extends ServiceOptions {
   readonly format: ExportFormat;
-  readonly dtype: ExportDtype | null;
   readonly output: string;
-  readonly keeps: boolean;
-  readonly connection: ServiceConnection;
+  readonly dtype?: ExportDtype;
+  readonly keep?: true;
 }
 
 /** `trainyard export`: a checkpoint as files on this machine. */
-export const exportModel: Command = {
-  name: 'export',
-  summary: 'write a checkpoint to files in a public format',
-  help: HELP,
-  async run(args) {
-    const options = parseArguments(args);
+export function exportCommand(): Command {
+  const command = newCommand('export', 'write a checkpoint to files in a public format')
+    .argument(
+      '<MODEL>',
+      'name as chat requests take it: NAME[:stepN], project names in front where needed; without :stepN the latest step',
+    )
+    .addOption(new Option('--format <FORMAT>', 'of the files').choices(FORMATS).makeOptionMandatory())
+    .requiredOption('--output <FOLDER>', 'where the files go; it must be empty or not exist yet')
+    .addOption(new Option('--dtype <TYPE>', 'of merged weights (f16)').choices(DTYPES))
+    .option('--keep', 'leave the export on the service, which holds a copy of the files');
+  return addServiceOptions(command).action(async (model: string, options: ExportOptions) => {
+    const client = new Trainyard(serviceConnection(options));
+    const output = resolve(options.output);
     const interrupted = new AbortController();
     for (const signal of ['SIGINT', 'SIGTERM'] as const)
       process.once(signal, () => interrupted.abort(new CommandError('interrupted')));
-    await withEmptyFolder(options.output, () => exportTo(options, interrupted.signal));
-    return 0;
-  },
-};
+    await withEmptyFolder(output, () => exportTo(client, model, { ...options, output }, interrupted.signal));
+  });
+}
 
 /** A folder that was made for files which never came is removed again, with what came of them. */
 async function withEmptyFolder(folder: string, fill: () => Promise<void>): Promise<void> {
@@ -76,11 +66,14 @@ async function removeMade(folder: string, firstMade: string): Promise<void> {
   for (let path = folder; path.length >= firstMade.length; path = dirname(path)) await rmdir(path);
 }
 
-async function exportTo(options: ExportArguments, signal: AbortSignal): Promise<void> {
-  const { model, format, dtype, output, keeps } = options;
-  const client = new Trainyard(options.connection);
+async function exportTo(
+  client: Trainyard,
+  model: string,
+  { format, dtype, output, keep }: ExportOptions,
+  signal: AbortSignal,
+): Promise<void> {
   const { modelId, name, step } = await findModel(client, model);
-  const { id } = await client.exports.create(modelId, { format, step, dtype }, { signal });
+  const { id } = await client.exports.create(modelId, { format, step, dtype: dtype ?? null }, { signal });
   let isWhole = false;
   try {
     const finished = await withProgress(`exporting ${name} as ${format}`, () =>
@@ -94,7 +87,8 @@ async function exportTo(options: ExportArguments, signal: AbortSignal): Promise<
     isWhole = true;
   } finally {
     // What went wrong first is what is told, also when the service has gone since.
-    if (!keeps) await client.exports.delete(modelId, id).catch((error: unknown) => (isWhole ? fail(error) : undefined));
+    if (keep === undefined)
+      await client.exports.delete(modelId, id).catch((error: unknown) => (isWhole ? fail(error) : undefined));
   }
 }
 
@@ -159,31 +153,4 @@ function parityLine({ parity }: ExportObject): string {
     `parity on ${numTokens} tokens, the files run by ${parity.computed_by}: mean |Δlogprob| ${mean.toFixed(5)}, max ${max.toFixed(5)} ` +
     `(the adapter itself makes ${parity.adapter_effect.toFixed(5)})\n`
   );
-}
-
-/** @throws {UsageError} */
-function parseArguments(args: readonly string[]): ExportArguments {
-  const { values, positionals } = parseOptions({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      format: { type: 'string' },
-      dtype: { type: 'string' },
-      output: { type: 'string' },
-      keep: { type: 'boolean', default: false },
-      ...SERVICE_OPTIONS,
-    },
-  });
-  const [model] = positionals;
-  if (model === undefined || positionals.length !== 1)
-    throw new UsageError(`one MODEL is needed, got ${positionals.length}`);
-  const format = FORMATS.find((known) => known === values.format);
-  if (format === undefined)
-    throw new UsageError(`--format must be one of ${FORMATS.join(', ')}, got ${values.format ?? 'none'}`);
-  const dtype = DTYPES.find((known) => known === values.dtype) ?? null;
-  if (dtype === null && values.dtype !== undefined)
-    throw new UsageError(`--dtype must be ${DTYPES.join(' or ')}, got ${values.dtype}`);
-  if (values.output === undefined) throw new UsageError('--output FOLDER is needed');
-  const output = resolve(values.output);
-  return { model, format, dtype, output, keeps: values.keep, connection: serviceConnection(values) };
 }

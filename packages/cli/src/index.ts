@@ -1,4 +1,4 @@
-export { type Command, CommandError, UsageError } from './command.ts';
-export { parseOptions } from './parse-options.ts';
+export { UsageError } from './command-error.ts';
+export { newCommand } from './new-command.ts';
 export { runCommand } from './run-command.ts';
-export { serviceConnection, SERVICE_OPTIONS } from './service-connection.ts';
+export { addServiceOptions, serviceConnection, type ServiceOptions } from './service-connection.ts';

@@ -48,15 +48,16 @@ test('without a service the keys of the data folder are made, listed and revoked
 });
 
 test.each([
-  [['create'], 'keys create NAME'],
-  [['create', 'a', 'b'], 'keys create NAME'],
-  [['list', 'x'], 'keys list'],
-  [['revoke'], 'keys revoke KEY'],
-  [[], 'keys can create, list and revoke'],
+  [['create'], 'missing required argument \'NAME\'\nsee "trainyard keys create --help"'],
+  [['create', 'a', 'b'], "too many arguments for 'create'. Expected 1 argument but got 2."],
+  [['list', 'x'], "too many arguments for 'list'. Expected 0 arguments but got 1."],
+  [['revoke'], 'missing required argument \'KEY\'\nsee "trainyard keys revoke --help"'],
+  [[], 'one of its commands is needed: create, list, revoke\nsee "trainyard keys --help"'],
+  [['lend'], "unknown command 'lend'"],
   [['create', 'a', '--scopes', 'all'], '--scopes takes inference, training, admin, got "all"'],
   [['create', 'a', '--expires', 'soon'], '--expires must be such as 30m'],
   [['create', 'a', '--expires', '2020-01-01'], '--expires must lie ahead'],
-  [['list', '--expires', '1d'], 'are for keys create'],
+  [['list', '--expires', '1d'], "unknown option '--expires'"],
 ])('%j is a wrong command line', async (args, message) => {
   const { exitCode, stderr } = await keys(...args);
   expect(stderr).toContain(message);

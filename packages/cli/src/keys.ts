@@ -2,10 +2,11 @@ import { existsSync } from 'node:fs';
 
 import { type ApiKeyObject, type CreatedKeyObject, Trainyard } from '@trainyard/sdk';
 import { findRunningService, OfflineKeys, resolveConfig, type ServiceConfig } from '@trainyard/server';
+import type { Command } from 'commander';
 
-import { type Command, CommandError, UsageError } from './command.ts';
-import { parseOptions } from './parse-options.ts';
-import { SERVICE_OPTIONS, SERVICE_OPTIONS_HELP, serviceConnection } from './service-connection.ts';
+import { CommandError, UsageError } from './command-error.ts';
+import { newCommand } from './new-command.ts';
+import { addServiceOptions, serviceConnection, type ServiceOptions } from './service-connection.ts';
 
 const SCOPES = ['inference', 'training', 'admin'] as const;
 type Scope = (typeof SCOPES)[number];
@@ -13,22 +14,6 @@ const DEFAULT_SCOPES: readonly Scope[] = ['inference', 'training'];
 const UNIT_SECONDS: Readonly<Record<string, number>> = { m: 60, h: 3_600, d: 86_400 };
 /** So much of an id is shown; it is enough to name a key. */
 const SHORT_ID_CHARACTERS = 8;
-
-const HELP = `usage: trainyard keys create NAME [--scopes LIST] [--expires WHEN] [--entity NAME] [options]
-       trainyard keys list [options]
-       trainyard keys revoke KEY [options]
-
-  create   makes a key and prints its secret, this once; all else goes to stderr, so that KEY="$(trainyard keys create ci)" works
-  list     all keys, without their secrets
-  revoke   ends a key within a second, and with it the answers that it is being sent; KEY is an id, or its beginning
-
-  --scopes LIST      ${SCOPES.join(',')}: what the key may do; admin includes the others (${DEFAULT_SCOPES.join(',')})
-  --expires WHEN     30m, 12h, 90d, or a date such as 2027-01-31 (never)
-  --entity NAME      whose key it is; another entity has models and jobs of its own (that of the service)
-  --json             what the API answers
-${SERVICE_OPTIONS_HELP}
-The keys are those of the running service: of --url, or of the data folder. When none runs on the data folder, they are changed there.
-`;
 
 /** Keys over HTTP, or in a data folder. */
 interface KeyAccess {
@@ -43,73 +28,87 @@ interface KeyAccess {
   close(): Promise<void>;
 }
 
+interface KeyOptions extends ServiceOptions {
+  readonly json?: true;
+}
+
+interface CreateOptions extends KeyOptions {
+  readonly scopes?: Scope[];
+  /** Unix seconds. */
+  readonly expires?: number;
+  readonly entity?: string;
+}
+
 /** `trainyard keys`: who may use the service. */
-export const keys: Command = {
-  name: 'keys',
-  summary: 'make, list and revoke keys',
-  help: HELP,
-  async run(args) {
-    const { values, positionals } = parseOptions({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        ...SERVICE_OPTIONS,
-        scopes: { type: 'string' },
-        expires: { type: 'string' },
-        entity: { type: 'string' },
-        json: { type: 'boolean' },
-      },
-    });
-    const [action, subject, ...rest] = positionals;
-    const work = actionOf(action, subject, rest, values);
-    const access = await openKeys(values);
-    try {
-      await work(access);
-    } finally {
-      await access.close();
-    }
-    return 0;
-  },
-};
+export function keysCommand(): Command {
+  return newCommand('keys', 'make, list and revoke keys')
+    .addCommand(createCommand())
+    .addCommand(listCommand())
+    .addCommand(revokeCommand())
+    .addHelpText('after', `\n${WHOSE_KEYS}`);
+}
 
-type Options = { scopes?: string; expires?: string; entity?: string; json?: boolean };
+const WHOSE_KEYS =
+  'The keys are those of the running service: of --url, or of the data folder. When none runs on the data folder, they are changed there.';
 
-/** What the command line asks for, checked before anything is opened. */
-function actionOf(
-  action: string | undefined,
-  subject: string | undefined,
-  rest: readonly string[],
-  options: Options,
-): (access: KeyAccess) => Promise<void> {
-  const wantsSubject = action === 'create' || action === 'revoke';
-  if (rest.length > 0 || (subject === undefined) === wantsSubject) {
-    throw new UsageError('say one of: keys create NAME, keys list, keys revoke KEY');
-  }
-  if (action !== 'create' && (options.scopes ?? options.expires ?? options.entity) !== undefined)
-    throw new UsageError('--scopes, --expires and --entity are for keys create');
-  switch (action) {
-    case 'create': {
-      const key = {
-        name: subject as string,
-        scopes: scopesOf(options.scopes),
-        entity: options.entity ?? null,
-        expiresAt: options.expires === undefined ? null : expiryOf(options.expires, Date.now()),
-      };
-      return async (access) => printCreated(await access.create(key), options.json === true);
-    }
-    case 'list':
-      return async (access) => printList(await access.list(), options.json === true);
-    case 'revoke':
-      return async (access) => printRevoked(await revoke(access, subject as string), options.json === true);
-    default:
-      throw new UsageError(`keys can create, list and revoke, not ${JSON.stringify(action ?? '')}`);
+function createCommand(): Command {
+  const command = newCommand('create', 'make a key and print its secret, this once')
+    .description(
+      'Makes a key and prints its secret, this once; all else goes to stderr, so that KEY="$(trainyard keys create ci)" works.',
+    )
+    .argument('<NAME>', 'what the key is for')
+    .option(
+      '--scopes <LIST>',
+      `${SCOPES.join(',')}: what the key may do; admin includes the others (${DEFAULT_SCOPES.join(',')})`,
+      scopesOf,
+    )
+    .option('--expires <WHEN>', '30m, 12h, 90d, or a date such as 2027-01-31 (never)', (text) =>
+      expiryOf(text, Date.now()),
+    )
+    .option('--entity <NAME>', 'whose key it is; another entity has models and jobs of its own (that of the service)');
+  return addKeyOptions(command).action(async (name: string, options: CreateOptions) => {
+    const { scopes = [...DEFAULT_SCOPES], expires: expiresAt = null, entity = null } = options;
+    await withKeys(options, async (access) =>
+      printCreated(await access.create({ name, scopes, entity, expiresAt }), options.json === true),
+    );
+  });
+}
+
+function listCommand(): Command {
+  return addKeyOptions(newCommand('list', 'list all keys, without their secrets')).action(
+    async (options: KeyOptions) => {
+      await withKeys(options, async (access) => printList(await access.list(), options.json === true));
+    },
+  );
+}
+
+function revokeCommand(): Command {
+  const command = newCommand(
+    'revoke',
+    'end a key within a second, and with it the answers that it is being sent',
+  ).argument('<KEY>', 'an id, or its beginning');
+  return addKeyOptions(command).action(async (start: string, options: KeyOptions) => {
+    await withKeys(options, async (access) => printRevoked(await revoke(access, start), options.json === true));
+  });
+}
+
+function addKeyOptions(command: Command): Command {
+  return addServiceOptions(command.option('--json', 'what the API answers')).addHelpText('after', `\n${WHOSE_KEYS}`);
+}
+
+async function withKeys(options: ServiceOptions, work: (access: KeyAccess) => Promise<void>): Promise<void> {
+  const access = await openKeys(options);
+  try {
+    await work(access);
+  } finally {
+    await access.close();
   }
 }
 
 /** The keys that the options mean: of a service when one is named or runs on the data folder, else of the folder. */
-async function openKeys(values: Parameters<typeof serviceConnection>[0]): Promise<KeyAccess> {
-  if (values.url !== undefined) return overHttp(serviceConnection(values));
-  const dataDir = values['data-dir'];
+async function openKeys(options: ServiceOptions): Promise<KeyAccess> {
+  if (options.url !== undefined) return overHttp(serviceConnection(options));
+  const { dataDir } = options;
   const flags = dataDir === undefined ? {} : { dataDir };
   const config: ServiceConfig = resolveConfig({ flags, environment: process.env, configPath: null });
   const { dataDirectory } = config;
@@ -117,7 +116,7 @@ async function openKeys(values: Parameters<typeof serviceConnection>[0]): Promis
   if (running !== null) {
     if (running.url === null)
       throw new CommandError(`process ${running.pid} is starting on ${dataDirectory}; try again when it is ready`);
-    return overHttp(serviceConnection({ ...values, url: `${running.url}/v1` }));
+    return overHttp(serviceConnection({ ...options, url: `${running.url}/v1` }));
   }
   if (!existsSync(dataDirectory))
     throw new CommandError(
@@ -151,8 +150,7 @@ async function revoke(access: KeyAccess, start: string): Promise<ApiKeyObject> {
   return revoked;
 }
 
-function scopesOf(text: string | undefined): Scope[] {
-  if (text === undefined) return [...DEFAULT_SCOPES];
+function scopesOf(text: string): Scope[] {
   return text.split(',').map((name) => {
     const scope = SCOPES.find((known) => known === name.trim());
     if (scope === undefined) throw new UsageError(`--scopes takes ${SCOPES.join(', ')}, got ${JSON.stringify(name)}`);

@@ -11,7 +11,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFin
 import { COMMANDS } from './commands.ts';
 import { runCommandLine } from './run-command-line.ts';
 
-const NAMES = COMMANDS.map(({ name }) => name);
+const NAMES = COMMANDS.map((make) => make().name());
 
 let folder: string;
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), 'trainyard-command-line-'))));
@@ -74,6 +74,13 @@ describe('the command line', () => {
     }
   });
 
+  test.each(['create', 'list', 'revoke'])('has a help for keys %s', async (name) => {
+    const { exitCode, output } = await trainyard('keys', name, '--help');
+    expect(exitCode).toBe(0);
+    expect(output).toMatch(new RegExp(`^usage: trainyard keys ${name} `));
+    for (const flag of ['--json', '--url', '--api-key', '--data-dir']) expect(output).toContain(`  ${flag}`);
+  });
+
   test.each(NAMES)('has a help for %s, wherever the flag stands', async (name) => {
     for (const args of [
       [name, '--help'],
@@ -88,18 +95,34 @@ describe('the command line', () => {
   });
 
   test.each([
-    [['nonsense'], 'there is no command "nonsense"'],
-    [['serve', '--nonsense'], "Unknown option '--nonsense'"],
+    [['nonsense'], "unknown command 'nonsense'"],
+    [['help', 'nonsense'], 'one of its commands is needed: serve, doctor, '],
+    [['serve', '--nonsense'], "unknown option '--nonsense'"],
+    [['serve', 'nonsense'], "too many arguments for 'serve'"],
     [['serve', '--port=-1'], 'flag --port must be a whole number'],
     [['serve', '--port', 'x'], 'flag --port must be a whole number from 0 to 65535, got "x"'],
-    [['doctor', '--nonsense'], "Unknown option '--nonsense'"],
+    [['doctor', '--nonsense'], "unknown option '--nonsense'"],
     [['doctor', '--url', 'nonsense'], '--url must be an http or https URL'],
-    [['export'], 'one MODEL is needed, got 0'],
-    [['export', 'agent', '--format', 'zip'], '--format must be one of'],
-    [['export', 'agent', '--format', 'peft'], '--output FOLDER is needed'],
+    [['export', '--format', 'peft', '--output', 'x'], "missing required argument 'MODEL'"],
+    [['export', 'a', 'b', '--format', 'peft', '--output', 'x'], "too many arguments for 'export'"],
+    [['export', 'agent', '--output', 'x'], "required option '--format <FORMAT>' not specified"],
+    [
+      ['export', 'agent', '--format', 'zip'],
+      "option '--format <FORMAT>' argument 'zip' is invalid. Allowed choices are peft, gguf-adapter, ",
+    ],
+    [
+      ['export', 'agent', '--format', 'peft', '--dtype', 'f8'],
+      "option '--dtype <TYPE>' argument 'f8' is invalid. Allowed choices are f16, f32.",
+    ],
+    [['export', 'agent', '--format', 'peft'], "required option '--output <FOLDER>' not specified"],
   ])('a wrong command line is two lines and exit code 2: %j', async (args, says) => {
     const { exitCode, output } = await trainyard(...args);
-    expect(output).toContain(`trainyard: ${says}`);
+    const [line, pointer, ...rest] = output.split('\n');
+    expect(line).toContain(`trainyard: ${says}`);
+    const named = NAMES.includes(args[0]!) ? ` ${args[0]}` : '';
+    // A setting is as wrong in the environment as on the command line.
+    if (!says.startsWith('flag')) expect(pointer).toBe(`see "trainyard${named} --help"`);
+    expect(rest.filter((text) => text !== '')).toEqual([]);
     expect(output).not.toMatch(STACK);
     expect(exitCode).toBe(2);
   });

@@ -1,35 +1,53 @@
 import { TrainyardConnectionError } from '@trainyard/sdk';
 import { ServerError } from '@trainyard/server';
+import { type Command, CommanderError } from 'commander';
 
-import { type Command, CommandError, EXIT_CODES, UsageError } from './command.ts';
+import { CommandError, EXIT_CODES, ReportedError, UsageError } from './command-error.ts';
 
 /** Set to anything, it has the stack of an error printed too. */
 const STACK_VARIABLE = 'TRAINYARD_STACK';
 
 /**
- * Runs one command and turns whatever it throws into one line for people and an exit code.
+ * Runs a command made by `newCommand`, and turns whatever it throws into one line for people and an exit code.
  *
- * @param invocation how the command was called, e.g. `trainyard export`; pointers to the help begin with it
+ * @param args what follows the command's name
  */
-export async function runCommand(command: Command, args: readonly string[], invocation: string): Promise<number> {
-  if (asksForHelp(args)) {
-    process.stdout.write(command.help);
-    return EXIT_CODES.done;
-  }
+export async function runCommand(command: Command, args: readonly string[]): Promise<number> {
   try {
-    return await command.run(args);
-  } catch (error) {
+    await command.parseAsync(args, { from: 'user' });
+    return EXIT_CODES.done;
+  } catch (thrown) {
+    // The help or the version was printed.
+    if (thrown instanceof CommanderError && thrown.exitCode === 0) return EXIT_CODES.done;
+    if (thrown instanceof ReportedError) return EXIT_CODES.failed;
+    const named = namedCommand(command, args);
+    const error = thrown instanceof CommanderError ? usageErrorOf(thrown, named) : thrown;
     process.stderr.write(`trainyard: ${messageOf(error)}\n`);
-    if (error instanceof UsageError) process.stderr.write(`see "${invocation} --help"\n`);
+    if (error instanceof UsageError) process.stderr.write(`see "${invocationOf(named)} --help"\n`);
     if (process.env[STACK_VARIABLE]) process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
     return exitCodeOf(error);
   }
 }
 
-/** Before `--`, behind which everything is a value. */
-function asksForHelp(args: readonly string[]): boolean {
-  const end = args.indexOf('--');
-  return (end < 0 ? args : args.slice(0, end)).some((arg) => arg === '--help' || arg === '-h');
+/** The command that the first words name, as deep as they go. */
+function namedCommand(command: Command, [word, ...rest]: readonly string[]): Command {
+  const below = command.commands.find((known) => known.name() === word);
+  return below === undefined ? command : namedCommand(below, rest);
+}
+
+/** How a command is called, from the program's name on. */
+function invocationOf(command: Command): string {
+  return command.parent === null ? command.name() : `${invocationOf(command.parent)} ${command.name()}`;
+}
+
+function usageErrorOf(error: CommanderError, command: Command): UsageError {
+  // So it ends where a command was left out; the library would print the whole help.
+  const isMissing = error.code === 'commander.help';
+  const names = command.commands.map((below) => below.name()).join(', ');
+  const message = isMissing
+    ? `one of its commands is needed: ${names}`
+    : error.message.replace(/^error: /, '').replaceAll('\n', ' ');
+  return new UsageError(message, { cause: error });
 }
 
 function exitCodeOf(error: unknown): number {

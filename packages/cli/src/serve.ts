@@ -2,33 +2,31 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { dataPaths, type ServiceConfig, startService } from '@trainyard/server';
+import type { Command } from 'commander';
 
 import { DEFAULT_MODEL, ensureModel, hubSource, wheelSource } from '../../../scripts/lib/model-source.mjs';
-import type { Command } from './command.ts';
 import { gettingStarted } from './getting-started.ts';
-import { parseOptions } from './parse-options.ts';
-import { SETTING_OPTIONS, SETTING_OPTIONS_HELP, settingsOf } from './settings.ts';
+import { newCommand } from './new-command.ts';
+import { addSettingOptions, type SettingOptions, settingsOf } from './settings.ts';
 
 /** `trainyard serve`: runs until SIGINT or SIGTERM; a second signal ends it at once. */
-export const serve: Command = {
-  name: 'serve',
-  summary: 'start the service',
-  help: `usage: trainyard serve [options]\n\n${SETTING_OPTIONS_HELP}`,
-  async run(args) {
-    const { values } = parseOptions({ args: [...args], options: SETTING_OPTIONS });
-    const config = settingsOf(values);
-    // Whatever the service writes is its owner's alone.
-    process.umask(0o077);
-    await fetchDefaultModel(config);
-    const startedAt = performance.now();
-    const service = await startService(config, (line) => process.stderr.write(`${line}\n`));
-    process.stdout.write(gettingStarted(service, (performance.now() - startedAt) / 1000));
-    await endSignal();
-    process.stderr.write('\nfinishing running requests (press Ctrl-C again to stop at once)\n');
-    await service.close();
-    return 0;
-  },
-};
+export function serveCommand(): Command {
+  return addSettingOptions(newCommand('serve', 'start the service')).action(async (options: SettingOptions) => {
+    await runService(settingsOf(options));
+  });
+}
+
+async function runService(config: ServiceConfig): Promise<void> {
+  // Whatever the service writes is its owner's alone.
+  process.umask(0o077);
+  await fetchDefaultModel(config);
+  const startedAt = performance.now();
+  const service = await startService(config, (line) => process.stderr.write(`${line}\n`));
+  process.stdout.write(gettingStarted(service, (performance.now() - startedAt) / 1000));
+  await endSignal();
+  process.stderr.write('\nfinishing running requests (press Ctrl-C again to stop at once)\n');
+  await service.close();
+}
 
 /** The first start of a service that was not set up by `npm start`. */
 async function fetchDefaultModel({ modelPath, dataDirectory }: ServiceConfig): Promise<void> {

@@ -1,21 +1,27 @@
 import { existsSync, readFileSync } from 'node:fs';
 
 import { dataPaths, resolveConfig } from '@trainyard/server';
+import type { Command } from 'commander';
 
-import { UsageError } from './command.ts';
+import { UsageError } from './command-error.ts';
 
-/** Options of every command that talks to a running service, for `parseOptions`. */
-export const SERVICE_OPTIONS = {
-  url: { type: 'string' },
-  'api-key': { type: 'string' },
-  'data-dir': { type: 'string' },
-} as const;
+/** Values of the options that {@link addServiceOptions} adds. */
+export interface ServiceOptions {
+  readonly url?: string;
+  readonly apiKey?: string;
+  readonly dataDir?: string;
+}
 
-/** What `--help` says about them. */
-export const SERVICE_OPTIONS_HELP = `  --url URL          of the service (http://127.0.0.1:8420/v1, or what host and port are set to)
-  --api-key KEY      (TRAINYARD_API_KEY, or the one of a service on this machine)
-  --data-dir FOLDER  where the key of a service on this machine lies (.trainyard)
-`;
+/** Adds the options of every command that talks to a running service. */
+export function addServiceOptions(command: Command): Command {
+  return command
+    .option('--url <URL>', SERVICE_URL_HELP)
+    .option('--api-key <KEY>', 'of that service (TRAINYARD_API_KEY, or the one of a service on this machine)')
+    .option('--data-dir <FOLDER>', 'where the key of a service on this machine lies (.trainyard)');
+}
+
+/** Words for an option that names a service. */
+export const SERVICE_URL_HELP = 'of the service (http://127.0.0.1:8420/v1, or what host and port are set to)';
 
 export interface ServiceConnection {
   /** ends in `/v1` */
@@ -29,21 +35,19 @@ export interface ServiceConnection {
  * @throws {UsageError} when the URL is none, or no key is at hand
  * @throws {ServerError} `server.config_invalid`
  */
-export function serviceConnection(values: {
-  readonly [Option in keyof typeof SERVICE_OPTIONS]?: string | undefined;
-}): ServiceConnection {
-  const dataDir = values['data-dir'];
+export function serviceConnection(options: ServiceOptions): ServiceConnection {
+  const { dataDir } = options;
   const config = resolveConfig({
     flags: dataDir === undefined ? {} : { dataDir },
     environment: process.env,
     configPath: null,
   });
-  const apiKey = values['api-key'] ?? config.apiKey ?? keyOnThisMachine(config.dataDirectory);
+  const apiKey = options.apiKey ?? config.apiKey ?? keyOnThisMachine(config.dataDirectory);
   if (apiKey === null) {
     const { keyFile } = dataPaths(config.dataDirectory);
     throw new UsageError(`no key: use --api-key or set TRAINYARD_API_KEY (there is no ${keyFile})`);
   }
-  return { baseUrl: checkedUrl(values.url ?? `http://${config.host}:${config.port}/v1`), apiKey };
+  return { baseUrl: checkedUrl(options.url ?? `http://${config.host}:${config.port}/v1`), apiKey };
 }
 
 /** The key of a service whose data folder this is; null when it has none. */

@@ -3,15 +3,15 @@ import { readFileSync } from 'node:fs';
 import { kebab, resolveConfig, SETTING_NAMES } from '@trainyard/server';
 import { expect, test } from 'vitest';
 
-import { SETTING_OPTIONS_HELP } from './settings.ts';
+import { serveCommand } from './serve.ts';
 
 const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
 const section = readme.slice(readme.indexOf('## Settings'), readme.indexOf('## Packages'));
 const rows = [...section.matchAll(/^\| `(--[a-z-]+)` \| `([A-Z_]+)`[^|]* \| ([^|]+) \| (.+) \|$/gm)].map(
   ([, flag = '', variable = '', standard = '', text = '']) => ({ flag, variable, standard: standard.trim(), text }),
 );
-const helpOf = (flag: string) =>
-  SETTING_OPTIONS_HELP.split('\n').find((line) => line.trimStart().startsWith(`${flag} `)) ?? '';
+const help = serveCommand().configureHelp({ helpWidth: 1_000 }).helpInformation();
+const helpOf = (flag: string) => help.split('\n').find((line) => line.trimStart().startsWith(`${flag} `)) ?? '';
 
 test('the table of the README has every setting and no other', () => {
   expect(rows.map(({ flag }) => flag).toSorted()).toEqual(SETTING_NAMES.map((name) => `--${kebab(name)}`).toSorted());

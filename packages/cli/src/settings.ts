@@ -1,4 +1,5 @@
 import { isSwitch, kebab, resolveConfig, SETTING_NAMES, type ServiceConfig, type SettingName } from '@trainyard/server';
+import type { Command } from 'commander';
 
 /** What `--help` says about each setting; a setting without a line does not compile. */
 const HELP = {
@@ -39,33 +40,31 @@ const HELP = {
   trainingDataDir: 'folder of .jsonl files that jobs may name by file: URLs (none)',
 } as const satisfies Record<SettingName, string>;
 
-/** Settings as options of a command line, for `parseOptions`: every setting is a flag, `--config FILE` names a config file. */
-export const SETTING_OPTIONS: Readonly<Record<string, { type: 'string' | 'boolean' }>> = {
-  ...Object.fromEntries(
-    SETTING_NAMES.map((name) => [kebab(name), { type: isSwitch(name) ? ('boolean' as const) : ('string' as const) }]),
-  ),
-  config: { type: 'string' },
-};
+/** Values of the options that {@link addSettingOptions} adds; a switch is true. */
+export type SettingOptions = { readonly [Name in SettingName]?: string | true } & { readonly config?: string };
 
-/** What `--help` says about {@link SETTING_OPTIONS}. */
-export const SETTING_OPTIONS_HELP = `${SETTING_NAMES.map((name) => `  --${kebab(name).padEnd(23)} ${HELP[name]}`).join('\n')}
-  --${'config'.padEnd(23)} JSON file with the same settings in camelCase (trainyard.json when it exists)
-
-Flags override the environment (TRAINYARD_PORT and so on), which overrides the config file.
-`;
+/** Adds a flag for every setting, and `--config FILE`. */
+export function addSettingOptions(command: Command): Command {
+  command.optionsGroup('settings:');
+  for (const name of SETTING_NAMES) command.option(`--${kebab(name)}${isSwitch(name) ? '' : ' <value>'}`, HELP[name]);
+  return command
+    .option('--config <FILE>', 'JSON file with the same settings in camelCase (trainyard.json when it exists)')
+    .addHelpText(
+      'after',
+      '\nFlags override the environment (TRAINYARD_PORT and so on), which overrides the config file.',
+    );
+}
 
 /**
- * The configuration that parsed options, the environment and the config file make.
+ * The configuration that options, the environment and the config file make.
  *
  * @throws {ServerError} `server.config_invalid`
  */
-export function settingsOf(values: Readonly<Record<string, unknown>>): ServiceConfig {
+export function settingsOf(options: SettingOptions): ServiceConfig {
   const flags: Partial<Record<SettingName, string>> = {};
   for (const name of SETTING_NAMES) {
-    const value = values[kebab(name)];
-    if (typeof value === 'string') flags[name] = value;
-    if (value === true) flags[name] = 'on';
+    const value = options[name];
+    if (value !== undefined) flags[name] = value === true ? 'on' : value;
   }
-  const configPath = typeof values['config'] === 'string' ? values['config'] : null;
-  return resolveConfig({ flags, environment: process.env, configPath });
+  return resolveConfig({ flags, environment: process.env, configPath: options.config ?? null });
 }
