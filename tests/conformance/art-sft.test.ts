@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
-import { ART_TIMEOUT_MS, hasArtClient, runArtClient } from '../support/art-client.ts';
+import { ART_TIMEOUT_MS, installedArtReleases, runArtClient } from '../support/art-client.ts';
 
 interface Report {
   artifact: { url: string; num_lines: number };
@@ -13,13 +13,13 @@ interface Report {
   last_step: number;
 }
 
-describe.skipIf(!(await hasArtClient()))('supervised jobs of the unmodified openpipe-art client (Python)', () => {
+describe.each(await installedArtReleases())('supervised jobs of the unmodified openpipe-art client (%s)', (release) => {
   let service: OwnService;
   let report: Report;
 
   beforeAll(async () => {
     service = await ownService();
-    report = await runArtClient<Report>('art_sft_client.py', service);
+    report = await runArtClient<Report>('art_sft_client.py', service, release);
   }, ART_TIMEOUT_MS);
 
   afterAll(async () => {

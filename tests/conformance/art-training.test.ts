@@ -2,7 +2,7 @@ import type { TrainingEventObject, TrainingJobObject } from '@trainyard/protocol
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
-import { ART_TIMEOUT_MS, hasArtClient, runArtClient } from '../support/art-client.ts';
+import { ART_TIMEOUT_MS, installedArtReleases, runArtClient } from '../support/art-client.ts';
 
 type Metrics = Record<string, number>;
 interface Turns {
@@ -60,13 +60,13 @@ const CLIENT_NAMES = [
 ];
 const name = (step: number) => `local/conformance/ten-steps:step${step}`;
 
-describe.skipIf(!(await hasArtClient()))('training by the unmodified openpipe-art client (Python)', () => {
+describe.each(await installedArtReleases())('training by the unmodified openpipe-art client (%s)', (release) => {
   let service: OwnService;
   let report: Report;
 
   beforeAll(async () => {
     service = await ownService();
-    report = await runArtClient<Report>('art_training_client.py', service);
+    report = await runArtClient<Report>('art_training_client.py', service, release);
     console.log(`seconds: ${JSON.stringify(report.seconds)}`);
   }, ART_TIMEOUT_MS);
 

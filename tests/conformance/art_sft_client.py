@@ -44,11 +44,11 @@ async def run_job(client, model, url: str, config: dict | None) -> list[tuple[st
             return events
 
 
-def stand_in_for_wandb(base_url: str, api_key: str) -> types.ModuleType:
-    """The client uploads its data through W&B; this module has what it uses of that, over the service's own uploads."""
+def stand_in_for_wandb(base_url: str, api_key: str) -> None:
+    """The client uploads its data through W&B, whose hosts are not ours; what it uses of that is put over the service's own uploads."""
 
     class Artifact:
-        def __init__(self, name, type, metadata):
+        def __init__(self, name, type, metadata):  # noqa: A002  its names
             self.name = name
 
         def add_file(self, path, name):
@@ -73,7 +73,12 @@ def stand_in_for_wandb(base_url: str, api_key: str) -> types.ModuleType:
     module.Artifact = Artifact
     module.Settings = lambda **_: None
     module.init = lambda entity, project, **_: Run(entity, project)
-    return module
+    try:
+        from art.utils import wandb_sdk
+    except ImportError:  # 0.5.18 imports W&B itself
+        sys.modules["wandb"] = module
+    else:
+        wandb_sdk.init, wandb_sdk.artifact, wandb_sdk.settings = module.init, Artifact, module.Settings
 
 
 async def main(base_url: str, api_key: str, base_model: str) -> dict:
@@ -102,7 +107,7 @@ async def main(base_url: str, api_key: str, base_model: str) -> dict:
         report["unknown"] = [type(error).__name__, str(error)]
 
     # The whole way of a user who calls train_sft.
-    sys.modules["wandb"] = stand_in_for_wandb(base_url, api_key)
+    stand_in_for_wandb(base_url, api_key)
     trajectories = [art.Trajectory(messages_and_choices=conversation(question, answer)) for question, answer in FACTS.items()]
     await model.train_sft(trajectories, art.TrainSFTConfig(learning_rate=1e-4, batch_size=2))
     report["last_step"] = await model.get_step()

@@ -21,6 +21,13 @@ export async function hasArtClient(release: ArtRelease = 'art'): Promise<boolean
   return hasPython;
 }
 
+/** The releases that can be run here, for `describe.each`. */
+export async function installedArtReleases(): Promise<ArtRelease[]> {
+  const releases: ArtRelease[] = ['art', 'art-newest'];
+  const isInstalled = await Promise.all(releases.map((release) => hasArtClient(release)));
+  return releases.filter((_, index) => isInstalled[index]);
+}
+
 /** Runs a script of the conformance tests against the service. @returns the object that it reports */
 export async function runArtClient<Report>(
   script: string,

@@ -6,7 +6,7 @@ import { RESPONSES_CHAT_FIELDS } from './responses.ts';
 import type { CreateSftTrainingJobRequest, WireSftConfig, WireSftExperimentalConfig } from './sft.ts';
 import type { TokenizeRequest } from './tokenize.ts';
 import type { TrainingConfigField } from './training-config.ts';
-import type { WireHistory, WireTrajectory, WireTrajectoryGroup } from './trajectory.ts';
+import type { SentTrajectory, SentTrajectoryGroup, WireExchanges, WireHistory } from './trajectory.ts';
 
 /** What each field of a request is for, by the title of its schema. A field without words does not compile. */
 
@@ -200,7 +200,7 @@ const CREATE_TRAINING_JOB_FIELDS: Readonly<Record<keyof CreateTrainingJobRequest
     'Settings of the job. Null and absent keys mean their defaults; unknown keys are listed as ignored.',
 };
 
-const GROUP_FIELDS: Readonly<Record<keyof WireTrajectoryGroup, string>> = {
+const GROUP_FIELDS: Readonly<Record<keyof SentTrajectoryGroup, string>> = {
   trajectories: 'Their rewards are compared with each other; equal rewards teach nothing.',
   exceptions: 'Rollouts that failed; they count in statistics only.',
   metadata: 'Kept with the log, not used.',
@@ -208,17 +208,26 @@ const GROUP_FIELDS: Readonly<Record<keyof WireTrajectoryGroup, string>> = {
   logs: 'Kept with the log, not used.',
 };
 
-const TRAJECTORY_FIELDS: Readonly<Record<keyof WireTrajectory, string>> = {
+const TRAJECTORY_FIELDS: Readonly<Record<keyof SentTrajectory, string>> = {
+  exchanges:
+    'The calls of the rollout, instead of `messages_and_choices`: those to the model that is trained become histories, those to others are left out and counted.',
   messages_and_choices:
     'Messages (with `role`) and sampled choices as the service answered them (with `message` and `logprobs`). Only choices are trained.',
   tools: 'The tools that the conversation was rendered with.',
   additional_histories: 'Further conversations of the same rollout, trained with the same reward.',
-  reward: 'Any finite number; a boolean counts as 0 or 1.',
+  reward: 'Any finite number; a boolean counts as 0 or 1. Default 0.',
   initial_policy_version: 'The step at the beginning of the rollout, not used.',
   final_policy_version: 'The step at the end of the rollout, not used.',
   metrics: 'Numbers of the rollout; their means become `<split>/…`.',
   metadata: 'Kept with the log, not used.',
   logs: 'Kept with the log, not used.',
+};
+
+const EXCHANGES_FIELDS: Readonly<Record<keyof WireExchanges, string>> = {
+  chat_completions: 'Request and answer of each call, with `logprobs` in its choices.',
+  completions: 'Only calls to other models than the one that is trained.',
+  responses: 'Only calls to other models than the one that is trained.',
+  messages: 'Only calls to other models than the one that is trained.',
 };
 
 const HISTORY_FIELDS: Readonly<Record<keyof WireHistory, string>> = {
@@ -310,6 +319,7 @@ export const FIELD_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<string,
   SftExperimentalConfig: SFT_EXPERIMENTAL_CONFIG_FIELDS,
   TrajectoryGroup: GROUP_FIELDS,
   Trajectory: TRAJECTORY_FIELDS,
+  Exchanges: EXCHANGES_FIELDS,
   History: HISTORY_FIELDS,
   TokenizeRequest: TOKENIZE_FIELDS,
   DetokenizeRequest: { model: CHAT_FIELDS.model },

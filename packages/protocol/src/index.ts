@@ -95,11 +95,15 @@ export type {
 } from './chat-response.ts';
 export type { ChoiceLogprobs, PromptLogprobEntry, TokenLogprobEntry, TopLogprobEntry } from './logprobs.ts';
 export {
+  ExchangesSchema,
   HistorySchema,
+  type SentTrajectory,
+  type SentTrajectoryGroup,
   TrajectoryGroupSchema,
   TrajectoryItemSchema,
   TrajectorySchema,
   type WireChoice,
+  type WireExchanges,
   type WireHistory,
   type WireLogprobEntry,
   type WireTrajectory,

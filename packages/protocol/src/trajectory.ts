@@ -24,13 +24,44 @@ export const HistorySchema = Type.Object(
 );
 export type WireHistory = Static<typeof HistorySchema>;
 
-/** The record of one rollout. Every key but the reward has a default: a reward that somebody forgot must not train as 0. */
+/** A call to a model as a client recorded it; the rest of request and response is not read. */
+const ExchangeSchema = Type.Object(
+  {
+    model: optionalNullable(Type.String()),
+    request: Type.Object({
+      model: optionalNullable(Type.String()),
+      messages: Type.Array(TrajectoryItemSchema),
+      tools: optionalNullable(Type.Array(JsonObjectSchema)),
+    }),
+    response: Type.Object({
+      model: optionalNullable(Type.String()),
+      choices: Type.Array(TrajectoryItemSchema),
+    }),
+  },
+  { title: 'Exchange' },
+);
+const OtherExchangesSchema = optionalNullable(Type.Array(Type.Object({ model: optionalNullable(Type.String()) })));
+
+/** The calls of a rollout by the form of the API, each list in order of time. */
+export const ExchangesSchema = Type.Object(
+  {
+    chat_completions: optionalNullable(Type.Array(ExchangeSchema)),
+    completions: OtherExchangesSchema,
+    responses: OtherExchangesSchema,
+    messages: OtherExchangesSchema,
+  },
+  { title: 'Exchanges' },
+);
+export type WireExchanges = Static<typeof ExchangesSchema>;
+
+/** The record of one rollout, as it may be sent: every key has a default, since clients leave out what equals it (ART from 0.5.19 on), a reward of 0 too. */
 export const TrajectorySchema = Type.Object(
   {
+    exchanges: optionalNullable(ExchangesSchema),
     messages_and_choices: Type.Optional(Type.Array(TrajectoryItemSchema)),
     tools: optionalNullable(Type.Array(JsonObjectSchema)),
     additional_histories: Type.Optional(Type.Array(HistorySchema)),
-    reward: ScalarSchema,
+    reward: Type.Optional(ScalarSchema),
     initial_policy_version: optionalNullable(Type.Integer()),
     final_policy_version: optionalNullable(Type.Integer()),
     metrics: Type.Optional(MetricsSchema),
@@ -39,12 +70,15 @@ export const TrajectorySchema = Type.Object(
   },
   { title: 'Trajectory' },
 );
-export type WireTrajectory = Static<typeof TrajectorySchema>;
+export type SentTrajectory = Static<typeof TrajectorySchema>;
+
+/** The record of one rollout, complete: calls are histories, and there is a reward. */
+export type WireTrajectory = Omit<SentTrajectory, 'exchanges' | 'reward'> & { reward: number | boolean };
 
 /** The rollouts of one scenario. `exceptions` are failed rollouts: they count in statistics only. */
 export const TrajectoryGroupSchema = Type.Object(
   {
-    trajectories: Type.Array(TrajectorySchema),
+    trajectories: Type.Optional(Type.Array(TrajectorySchema)),
     exceptions: Type.Optional(
       Type.Array(
         Type.Object({
@@ -60,7 +94,8 @@ export const TrajectoryGroupSchema = Type.Object(
   },
   { title: 'TrajectoryGroup' },
 );
-export type WireTrajectoryGroup = Static<typeof TrajectoryGroupSchema>;
+export type SentTrajectoryGroup = Static<typeof TrajectoryGroupSchema>;
+export type WireTrajectoryGroup = Omit<SentTrajectoryGroup, 'trajectories'> & { trajectories: WireTrajectory[] };
 
 /** One entry of a choice's `logprobs.content`. */
 export interface WireLogprobEntry {

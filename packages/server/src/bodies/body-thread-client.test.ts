@@ -25,6 +25,8 @@ async function* piecesOf(numTrajectories: number): AsyncGenerator<Buffer> {
   yield Buffer.from(`${trajectory}]}]}`);
 }
 
+const POLICY = { entity: 'local', project: 'p', name: 'agent' };
+
 test(
   'a body that does not fit into the heap ends the thread alone; the next one is read by a new thread',
   { timeout: 60_000 },
@@ -38,7 +40,9 @@ test(
     expect(lines.join()).toContain('the body thread is gone');
     const body = await thread.read(piecesOf(3), 'log');
     expect(body.summary).toEqual({ fields: { split: 'val' }, numGroups: 1, numTrajectories: 3, numExceptions: 0 });
-    expect(await body.store({ key: 'logs/a', checkVocabSize: null, metricsSplit: 'val' }, null)).toMatchObject({
+    expect(
+      await body.store({ key: 'logs/a', policy: POLICY, checkVocabSize: null, metricsSplit: 'val' }, null),
+    ).toMatchObject({
       metrics: { 'val/reward': 1 },
     });
     expect(await Array.fromAsync(blobs.getJsonLines('logs/a'))).toHaveLength(1);
@@ -54,7 +58,7 @@ test('a discarded body makes room for the next, and cannot be stored any more', 
   first.discard();
   first.discard();
   expect((await second).summary.numTrajectories).toBe(5);
-  const storing = first.store({ key: 'logs/b', checkVocabSize: null, metricsSplit: null }, null);
+  const storing = first.store({ key: 'logs/b', policy: POLICY, checkVocabSize: null, metricsSplit: null }, null);
   await expect(storing).rejects.toMatchObject({ code: 'server.unavailable' });
   await thread.close();
 });

@@ -5,6 +5,7 @@ import {
   CreateTrainingJobRequestSchema,
   type LogTrajectoriesRequest,
   LogTrajectoriesRequestSchema,
+  type SentTrajectoryGroup,
   type WireTrajectoryGroup,
 } from '@trainyard/protocol';
 import type { Blobs } from '@trainyard/store';
@@ -16,7 +17,9 @@ import { isDeeperThan, MAX_JSON_DEPTH } from '../json-depth.ts';
 import { RequestError } from '../request-error.ts';
 import { compileLargeBodyCheck } from '../validation.ts';
 import { computeLogMetrics } from '../wire/log-metrics.ts';
-import { type GroupOptions, trajectoryGroupOf, TrajectoryFormatError } from '../wire/trajectory-groups.ts';
+import { completeGroup, placeInBody, type PolicyNames } from '../wire/captured-exchanges.ts';
+import { TrajectoryFormatError } from '../wire/trajectory-format-error.ts';
+import { type GroupOptions, trajectoryGroupOf } from '../wire/trajectory-groups.ts';
 
 /** The bodies that carry trajectory groups. */
 export const TRAJECTORY_BODIES = {
@@ -42,6 +45,8 @@ export interface BodySummary<Kind extends TrajectoryBodyKind = TrajectoryBodyKin
 export interface StoreGroupsOptions {
   /** Blob that will hold the groups. */
   key: string;
+  /** The model that they are rollouts of: calls of others in them are left out. */
+  policy: PolicyNames;
   /** Also check that every group can be trained, with ids below this; null = keep them as they are. */
   checkVocabSize: number | null;
   /** Also compute the means of the split. */
@@ -53,13 +58,15 @@ export interface StoredGroups {
   metrics: Record<string, number>;
   /** Choices that need their record, which is not there. */
   numUnknownRecords: number;
+  /** Calls of other models than the policy, which were left out. */
+  numForeignExchanges: number;
 }
 
 /** A body with trajectory groups, parsed and valid by its schema, in this thread or in another. */
 export interface TrajectoryBody<Kind extends TrajectoryBodyKind = TrajectoryBodyKind> {
   readonly summary: BodySummary<Kind>;
   /**
-   * Keeps the groups as they were sent, one a line, behind the records that choices without their own tokens name.
+   * Keeps the groups with their defaults filled in and their calls as histories, one a line, behind the records that choices without their own tokens name.
    *
    * @param find where records are; null = they are not looked for
    * @throws {RequestError} `request.invalid` for a group that cannot be trained, or that is nested too deeply to be written
@@ -79,17 +86,17 @@ const NO_RECORDS: WantedRecords = { records: new Map(), numUnknown: 0 };
 /** A body parsed in this thread. */
 export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements TrajectoryBody<Kind> {
   readonly summary: BodySummary<Kind>;
-  readonly #groups: WireTrajectoryGroup[];
+  readonly #groups: SentTrajectoryGroup[];
   readonly #blobs: Blobs;
 
   /** @throws {RequestError} `request.invalid_json`, `request.invalid` */
   static parse<Kind extends TrajectoryBodyKind>(bytes: Buffer, kind: Kind, blobs: Blobs): ParsedTrajectoryBody<Kind> {
     const body = parseJsonBody(utf8Text(bytes));
     checks[kind](body);
-    return new ParsedTrajectoryBody(body as BodyFields[Kind] & { trajectory_groups: WireTrajectoryGroup[] }, blobs);
+    return new ParsedTrajectoryBody(body as BodyFields[Kind] & { trajectory_groups: SentTrajectoryGroup[] }, blobs);
   }
 
-  private constructor(body: BodyFields[Kind] & { trajectory_groups: WireTrajectoryGroup[] }, blobs: Blobs) {
+  private constructor(body: BodyFields[Kind] & { trajectory_groups: SentTrajectoryGroup[] }, blobs: Blobs) {
     const { trajectory_groups: groups, ...fields } = body;
     for (const [name, value] of Object.entries(fields)) {
       if (isDeeperThan(value, MAX_JSON_DEPTH)) throw tooDeep(name);
@@ -99,31 +106,41 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
     this.summary = {
       fields: fields as unknown as BodyFields[Kind],
       numGroups: groups.length,
-      numTrajectories: groups.reduce((sum, group) => sum + group.trajectories.length, 0),
+      numTrajectories: groups.reduce((sum, group) => sum + (group.trajectories?.length ?? 0), 0),
       numExceptions: groups.reduce((sum, group) => sum + (group.exceptions?.length ?? 0), 0),
     };
   }
 
   async store(
-    { key, checkVocabSize, metricsSplit }: StoreGroupsOptions,
+    { key, policy, checkVocabSize, metricsSplit }: StoreGroupsOptions,
     find: FindRecords | null,
   ): Promise<StoredGroups> {
-    const wanted = find === null ? NO_RECORDS : await findWantedRecords(this.#groups, find);
-    const { records, numUnknown } = wanted;
-    if (checkVocabSize !== null) await checkGroups(this.#groups, { vocabSize: checkVocabSize, records });
+    const { groups, numForeignExchanges } = completeGroups(this.#groups, policy);
+    const { records, numUnknown } = find === null ? NO_RECORDS : await findWantedRecords(groups, find);
+    if (checkVocabSize !== null) await checkGroups(groups, { vocabSize: checkVocabSize, records });
     try {
-      await this.#blobs.putJsonLines(key, chain(toRecordLines(records), this.#groups));
+      await this.#blobs.putJsonLines(key, chain(toRecordLines(records), groups));
     } catch (error) {
       // The serialiser calls itself: out of stack is the one RangeError it has. Looking at every value beforehand would cost more than writing.
       if (!(error instanceof RangeError)) throw error;
       throw tooDeep('trajectory_groups');
     }
-    const metrics = metricsSplit === null ? {} : computeLogMetrics(this.#groups, metricsSplit);
-    return { metrics, numUnknownRecords: numUnknown };
+    const metrics = metricsSplit === null ? {} : computeLogMetrics(groups, metricsSplit);
+    return { metrics, numUnknownRecords: numUnknown, numForeignExchanges };
   }
 
   discard(): void {
     // Its memory goes with the last reference to it.
+  }
+}
+
+function completeGroups(groups: readonly SentTrajectoryGroup[], policy: PolicyNames) {
+  try {
+    const complete = groups.map((group, index) => completeGroup(group, index, policy));
+    const numForeignExchanges = complete.reduce((sum, one) => sum + one.numForeignExchanges, 0);
+    return { groups: complete.map(({ group }) => group), numForeignExchanges };
+  } catch (error) {
+    throw error instanceof TrajectoryFormatError ? RequestError.invalid([error.item]) : error;
   }
 }
 
@@ -133,7 +150,8 @@ async function checkGroups(groups: readonly WireTrajectoryGroup[], options: Grou
     try {
       trajectoryGroupOf(group, index, options);
     } catch (error) {
-      throw error instanceof TrajectoryFormatError ? RequestError.invalid([error.item]) : error;
+      if (!(error instanceof TrajectoryFormatError)) throw error;
+      throw RequestError.invalid([{ ...error.item, loc: [...placeInBody(group, error.item.loc)] }]);
     }
     await nextTurn();
   }

@@ -10,7 +10,7 @@ export function wireEvent(event: TrainerEvent, job: ClaimedJob): { type: string;
         data: {
           ...event.data,
           num_sequences: event.numGradientSteps,
-          ...unknownRecords(job),
+          ...rolloutCounts(job),
           ignored_config_keys: ignoredKeys(job),
         },
         dedupeKey: 'training_started',
@@ -57,10 +57,15 @@ export function startedLine(event: TrainerEvent, job: ClaimedJob): string | null
 
 const DROPPED = 'num_groups_dropped_';
 
-/** Only jobs that train on rollouts can name records. */
-function unknownRecords({ config }: ClaimedJob): { num_unknown_records?: number } {
-  const count = config['numUnknownRecords'];
-  return typeof count === 'number' ? { num_unknown_records: count } : {};
+/** What was found when the rollouts came in; other jobs have none. */
+function rolloutCounts({ config }: ClaimedJob): Record<string, number> {
+  const counts = {
+    num_unknown_records: config['numUnknownRecords'],
+    num_foreign_exchanges: config['numForeignExchanges'],
+  };
+  return Object.fromEntries(
+    Object.entries(counts).filter((entry): entry is [string, number] => typeof entry[1] === 'number'),
+  );
 }
 
 function ignoredKeys(job: ClaimedJob): string[] {

@@ -19,6 +19,7 @@ import type { TrajectoryBody } from '../bodies/trajectory-body.ts';
 import { answerOnce, type Completes } from '../idempotency.ts';
 import { toListPage } from '../paging.ts';
 import type { RouteParts } from '../server-parts.ts';
+import { policyNames } from '../wire/captured-exchanges.ts';
 import { checkReferenceStep } from '../wire/reference-step.ts';
 import { readJobConfig } from '../wire/training-config.ts';
 import { notFound, ownedJob } from './owned.ts';
@@ -51,10 +52,11 @@ export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodie
     const config = readJobConfig(wireConfig, contextLength);
     await checkReferenceStep(store, model, config.resolved);
     const storeGroups = async (key: string) => {
-      const { numUnknownRecords } = await body.store({ key, checkVocabSize: vocabSize, metricsSplit: null }, (ids) =>
-        store.findChoiceRecords(model.entityId, ids),
+      const { numUnknownRecords, numForeignExchanges } = await body.store(
+        { key, policy: policyNames(model), checkVocabSize: vocabSize, metricsSplit: null },
+        (ids) => store.findChoiceRecords(model.entityId, ids),
       );
-      return { ...config, numUnknownRecords };
+      return { ...config, numUnknownRecords, numForeignExchanges };
     };
     const { klPenaltyReferenceStep: referenceStep } = config.resolved;
     const submission = { model, kind: 'rl', dataPrefix: 'groups', referenceStep, store: storeGroups } as const;

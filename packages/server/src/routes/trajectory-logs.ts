@@ -13,6 +13,7 @@ import type { TrajectoryBody } from '../bodies/trajectory-body.ts';
 import { answerOnce, type Completes } from '../idempotency.ts';
 import { removeUnlessNamed } from '../remove-unless-named.ts';
 import type { RouteParts } from '../server-parts.ts';
+import { policyNames } from '../wire/captured-exchanges.ts';
 import { notFound, ownedModel } from './owned.ts';
 
 type LogRequest = FastifyRequest<{ Params: { model_id: string }; Body: ReceivedBody<'log'> | undefined }>;
@@ -43,7 +44,8 @@ export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts, bod
     if (numTrajectories === 0) return answer;
     const { split } = fields;
     const blobKey = `logs/${randomUUID()}`;
-    const { metrics } = await body.store({ key: blobKey, checkVocabSize: null, metricsSplit: split }, null);
+    const policy = policyNames(model);
+    const { metrics } = await body.store({ key: blobKey, policy, checkVocabSize: null, metricsSplit: split }, null);
     const stored = completes(answer);
     try {
       const recorded = await store.recordLog({

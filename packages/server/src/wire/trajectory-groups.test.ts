@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { WireTrajectory } from '@trainyard/protocol';
 
-import { type GroupOptions, trajectoryGroupOf, TrajectoryFormatError } from './trajectory-groups.ts';
+import { TrajectoryFormatError } from './trajectory-format-error.ts';
+import { type GroupOptions, trajectoryGroupOf } from './trajectory-groups.ts';
 
 const read = (trajectory: WireTrajectory, options: GroupOptions = { vocabSize: 100 }) => {
   const group = trajectoryGroupOf({ trajectories: [trajectory] }, 3, options);

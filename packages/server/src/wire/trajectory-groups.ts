@@ -1,4 +1,4 @@
-import type { ValidationItem, WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
+import type { WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
 import type { History, Trajectory, TrajectoryGroup } from '@trainyard/trainer';
 import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../json-depth.ts';
 import {
@@ -8,23 +8,12 @@ import {
   type RecordedChoice,
   type SampledTokens,
 } from './recorded-choice.ts';
-
-/** A trajectory that cannot be trained as sent; `item` names the group, the trajectory and the entry. */
-export class TrajectoryFormatError extends Error {
-  override readonly name = 'TrajectoryFormatError';
-  readonly code = 'trajectory.invalid';
-  readonly item: ValidationItem;
-  constructor(item: ValidationItem) {
-    super(`${item.loc.join('.')}: ${item.msg}`);
-    this.item = item;
-  }
-}
+import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
 
 type HistoryItem = History['items'][number];
 type TemplateMessage = HistoryItem['message'];
 type ChoiceItem = Extract<HistoryItem, { kind: 'choice' }>;
 type Drawn = NonNullable<ChoiceItem['sampling']> | null;
-type Place = readonly (string | number)[];
 
 /**
  * Sampling computes a log-softmax in 32-bit floats, which can exceed 0 by a few units in the last place for a certain token.

@@ -1,0 +1,126 @@
+/** Trajectories that a client recorded as calls (`exchanges`) instead of as messages and choices; ART does from 0.5.19 on. */
+import type {
+  SentTrajectoryGroup,
+  WireExchanges,
+  WireHistory,
+  WireTrajectory,
+  WireTrajectoryGroup,
+} from '@trainyard/protocol';
+
+import { parseModelName } from '../model-names.ts';
+import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
+
+/** The model that is trained, by the names that calls to it had. */
+export interface PolicyNames {
+  readonly entity: string;
+  readonly project: string;
+  readonly name: string;
+}
+
+/** What crosses to the body thread of a model. */
+export function policyNames({ entity, project, name }: PolicyNames): PolicyNames {
+  return { entity, project, name };
+}
+
+/** Forms in which a call cannot be trained: their answers name no tokens. */
+const UNTRAINED_FORMS = ['completions', 'responses', 'messages'] as const;
+
+/** Where the parts of a call were in the body, for each history that it became. */
+interface Source {
+  readonly exchange: number;
+  readonly choice: number;
+  readonly numMessages: number;
+}
+const sources = new WeakMap<WireTrajectory, readonly Source[]>();
+
+/**
+ * A group as it is stored and read: defaults are filled in, and calls of the policy become histories, one for each choice, with the messages that it
+ * was sampled after. An assistant's turn among these is trained where it was sampled, in the history of its own call.
+ *
+ * Calls of other models, a judge's for instance, are left out and counted.
+ *
+ * @param index place of the group in the job, for messages
+ * @throws {TrajectoryFormatError} for calls beside histories, and for calls of the policy in a form that names no tokens
+ */
+export function completeGroup(
+  group: SentTrajectoryGroup,
+  index: number,
+  policy: PolicyNames,
+): { group: WireTrajectoryGroup; numForeignExchanges: number } {
+  let numForeignExchanges = 0;
+  const trajectories = (group.trajectories ?? []).map((trajectory, number): WireTrajectory => {
+    const { exchanges, ...rest } = { ...trajectory, reward: trajectory.reward ?? 0 };
+    if (exchanges === undefined || exchanges === null || isEmpty(exchanges)) return rest;
+    const place: Place = ['body', 'trajectory_groups', index, 'trajectories', number];
+    const told = readExchanges(exchanges, place, policy);
+    if (rest.messages_and_choices?.length || rest.additional_histories?.length || rest.tools) {
+      throw invalid(
+        [...place, 'exchanges'],
+        'Input should be empty beside `messages_and_choices`, `tools` or `additional_histories`',
+      );
+    }
+    numForeignExchanges += told.numForeign;
+    const [first, ...others] = told.histories;
+    const complete: WireTrajectory = { ...rest, ...first, additional_histories: others };
+    sources.set(complete, told.sources);
+    return complete;
+  });
+  return { group: { ...group, trajectories }, numForeignExchanges };
+}
+
+/** Where the body has what a complete group has at a place: the same, but for what came from calls. */
+export function placeInBody(group: WireTrajectoryGroup, place: Place): Place {
+  // body, trajectory_groups, N, trajectories, N, then additional_histories, N when it is not the first
+  const trajectory = group.trajectories[Number(place[4])];
+  const from = trajectory && sources.get(trajectory);
+  const isFurther = place[5] === 'additional_histories';
+  const rest = place.slice(isFurther ? 7 : 5);
+  const source = from?.[isFurther ? Number(place[6]) + 1 : 0];
+  if (source === undefined || rest[0] !== 'messages_and_choices') return place;
+  const isMessage = Number(rest[1]) < source.numMessages;
+  const part = isMessage ? ['request', 'messages', rest[1]!] : ['response', 'choices', source.choice];
+  return [...place.slice(0, 5), 'exchanges', 'chat_completions', source.exchange, ...part, ...rest.slice(2)];
+}
+
+function readExchanges(exchanges: WireExchanges, place: Place, policy: PolicyNames) {
+  const histories: WireHistory[] = [];
+  const from: Source[] = [];
+  let numForeign = 0;
+  for (const form of UNTRAINED_FORMS) {
+    for (const [index, { model }] of (exchanges[form] ?? []).entries()) {
+      if (isPolicy(model, policy))
+        throw invalid(
+          [...place, 'exchanges', form, index],
+          'Input should be a chat completion: answers in other forms do not name their tokens, so they cannot be trained',
+        );
+      numForeign += 1;
+    }
+  }
+  for (const [exchange, { model, request, response }] of (exchanges.chat_completions ?? []).entries()) {
+    if (!isPolicy(model ?? request.model ?? response.model, policy)) {
+      numForeign += 1;
+      continue;
+    }
+    for (const [choice, sampled] of response.choices.entries()) {
+      histories.push({ messages_and_choices: [...request.messages, sampled], tools: request.tools ?? null });
+      from.push({ exchange, choice, numMessages: request.messages.length });
+    }
+  }
+  return { histories, sources: from, numForeign };
+}
+
+/** Whether a call went to the model that is trained; a call without a name did. Any step of it is the policy: what was sampled says which. */
+function isPolicy(model: string | null | undefined, policy: PolicyNames): boolean {
+  if (model === undefined || model === null) return true;
+  const name = parseModelName(model);
+  if (name === null || name.name !== policy.name) return false;
+  return name.project === null || (name.project === policy.project && name.entity === policy.entity);
+}
+
+function isEmpty(exchanges: WireExchanges): boolean {
+  return [exchanges.chat_completions, ...UNTRAINED_FORMS.map((form) => exchanges[form])].every((list) => !list?.length);
+}
+
+function invalid(loc: Place, msg: string): TrajectoryFormatError {
+  return new TrajectoryFormatError({ loc: [...loc], msg, type: 'value_error' });
+}
