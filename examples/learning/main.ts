@@ -53,6 +53,7 @@ for (const { name, task, numSteps, prepare } of COURSES.filter((course) => names
       });
       runs.push(learnt);
       rows.push(rowOf(name, seed, learnt));
+      console.log(rows.at(-1));
     } finally {
       await service.close();
     }
@@ -67,12 +68,17 @@ for (const { name, task, numSteps, prepare } of COURSES.filter((course) => names
   );
 }
 console.log(
-  `\n| task | seed | steps | reward before → after | largest gap | time |\n|---|---|---|---|---|---|\n${rows.join('\n')}`,
+  `\n| task | seed | steps | before → after | all rollouts | largest gap | time |\n|---|---|---|---|---|---|---|\n${rows.join('\n')}`,
 );
 
-/** The gap is the mean |Δlogprob| between sampler and trainer before the first update of a job; the largest of all jobs. */
+/**
+ * Mean rewards: of the first and the last round, and over the rollouts of all steps, which are trained on.
+ * The gap is the mean |Δlogprob| between sampler and trainer before the first update of a job; the largest of all jobs.
+ */
 function rowOf(name: string, seed: number, { rewards, gaps, seconds }: Learnt): string {
   const [before, after] = [rewards[0]!, rewards.at(-1)!].map((reward) => reward.toFixed(3));
-  const gap = gaps.length === 0 ? '–' : Math.max(...gaps).toExponential(0);
-  return `| ${name} | ${seed} | ${rewards.length - 1} | ${before} → ${after} | ${gap} | ${Math.round(seconds)} s |`;
+  const trained = rewards.slice(0, -1);
+  const all = (trained.reduce((sum, reward) => sum + reward, 0) / trained.length).toFixed(3);
+  const gap = gaps.length === 0 ? '–' : Math.max(...gaps).toExponential(1);
+  return `| ${name} | ${seed} | ${rewards.length - 1} | ${before} → ${after} | ${all} | ${gap} | ${Math.round(seconds)} s |`;
 }

@@ -1,11 +1,12 @@
 /** `npx trainyard` in a clone, and the command of the tarball in a folder of its own. */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
+import { defaultModelPath } from '../../scripts/own-service.ts';
 import { runProgram } from '../tooling/support/run-script.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -57,5 +58,65 @@ describe('the tarball', () => {
     expect(help.output).toMatch(/^usage: trainyard serve /);
     const wrong = await runProgram(process.execPath, [command, 'fly'], { env });
     expect(wrong.exitCode).toBe(2);
+  });
+});
+
+describe('installed from its tarball in an empty folder', () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'trainyard-installed-'));
+  const app = join(scratch, 'app');
+  const bin = join(app, 'node_modules/trainyard/packages/cli/bin/trainyard.mjs');
+  beforeAll(async () => {
+    mkdirSync(app);
+    const packed = await runProgram(process.execPath, [join(ROOT, 'scripts/pack-cli.mjs'), '--out', scratch]);
+    if (packed.exitCode !== 0) throw new Error(packed.output);
+    // As the README says it; the registry is asked only for what the cache of npm lacks.
+    const options = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
+    const installed = await runProgram('npm', ['install', ...options, `../trainyard-${VERSION}.tgz`], { cwd: app });
+    if (installed.exitCode !== 0) throw new Error(installed.output);
+  }, 600_000);
+  afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+  it('fetches the Node.js that it needs under an older one, once', { timeout: 600_000 }, async () => {
+    const older = 'Object.defineProperty(process,"versions",{value:{...process.versions,node:"20.19.0"}})';
+    const run = () =>
+      runProgram(process.execPath, ['--import', `data:text/javascript,${older}`, bin, '--version'], { cwd: app });
+    const first = await run();
+    expect({ ...first, output: first.output.split('\n').at(0) }).toMatchObject({
+      exitCode: 0,
+      output: 'trainyard: fetching Node.js 24 for this platform, once (120 MB)',
+    });
+    expect(await run()).toMatchObject({ exitCode: 0, output: `${VERSION}\n` });
+  });
+
+  it('serves the model, answers, and ends at SIGTERM', { timeout: 600_000 }, async () => {
+    const apiKey = 'the-key-of-the-test';
+    const child = spawn(process.execPath, [bin, 'serve', '--port', '0'], {
+      cwd: app,
+      env: {
+        ...process.env,
+        TRAINYARD_DATA_DIR: join(scratch, 'data'),
+        TRAINYARD_MODEL: defaultModelPath(),
+        TRAINYARD_API_KEY: apiKey,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    try {
+      let output = '';
+      for (const stream of [child.stdout, child.stderr])
+        stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+      const url = () => /^URL\s+(\S+)$/m.exec(output)?.[1];
+      await expect.poll(() => url() ?? child.exitCode, { timeout: 300_000 }).toMatch(/^http/);
+      const response = await fetch(`${url()}/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ messages: [{ role: 'user', content: 'hi' }], max_tokens: 4 }),
+      });
+      expect(await response.json()).toMatchObject({ usage: { completion_tokens: expect.any(Number) as number } });
+    } finally {
+      const ended = new Promise((done) => child.once('exit', done));
+      child.kill('SIGTERM');
+      await ended;
+    }
+    expect(child.exitCode).toBe(0);
   });
 });

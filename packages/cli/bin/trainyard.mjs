@@ -25,10 +25,10 @@ if (
 )
   process.exit(1);
 
-const node = isNewEnough(process.versions.node) ? process.execPath : bundledNode();
+const node = isNewEnough(process.versions.node) ? process.execPath : (bundledNode() ?? placedNode());
 if (node === null) {
   console.error(
-    `trainyard: Node.js ${REQUIRED_NODE_MAJOR} is needed, this is ${process.version}, and the package "node" brought none: run "npm rebuild node --ignore-scripts=false", or install Node.js ${REQUIRED_NODE_MAJOR}`,
+    `trainyard: Node.js ${REQUIRED_NODE_MAJOR} is needed, this is ${process.version}, and the package "node" brought none: install Node.js ${REQUIRED_NODE_MAJOR}, or try again where the npm registry can be reached`,
   );
   process.exit(1);
 }
@@ -47,10 +47,28 @@ function isNewEnough(version) {
 
 /** @returns {string | null} */
 function bundledNode() {
+  const folder = nodePackage();
+  if (folder === null) return null;
+  const path = join(folder, 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
+  return existsSync(path) ? path : null;
+}
+
+/**
+ * What the package's own install script would have done: the tarball is installed without scripts, since another package's would download GPU libraries.
+ * @returns {string | null}
+ */
+function placedNode() {
+  const folder = nodePackage();
+  if (folder === null) return null;
+  console.error(`trainyard: fetching Node.js ${REQUIRED_NODE_MAJOR} for this platform, once (120 MB)`);
+  spawnSync(process.execPath, ['installArchSpecificPackage.js'], { cwd: folder, stdio: ['ignore', 2, 2] });
+  return bundledNode();
+}
+
+/** @returns {string | null} folder of the package that brings Node.js */
+function nodePackage() {
   try {
-    const folder = dirname(createRequire(join(root, 'package.json')).resolve('node/package.json'));
-    const path = join(folder, 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
-    return existsSync(path) ? path : null;
+    return dirname(createRequire(join(root, 'package.json')).resolve('node/package.json'));
   } catch {
     return null;
   }
