@@ -3,6 +3,7 @@
  *
  *   npm run learn                                               all tasks, seeds 1, 2 and 3 (about 40 minutes on two cores)
  *   npm run learn -- --tasks yes-no-maybe --seeds 1 --out /tmp
+ *   npm run learn -- --tasks extraction --steps 6 --out /tmp                                no more than six steps
  *   npm run learn -- --tasks extraction --settings '{"step_per_row": true}' --out /tmp      with other settings of training
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -21,6 +22,7 @@ const { values } = parseArgs({
   options: {
     tasks: { type: 'string', default: COURSES.map(({ name }) => name).join(',') },
     seeds: { type: 'string', default: '1,2,3' },
+    steps: { type: 'string', default: '1000' },
     settings: { type: 'string', default: '{}' },
     out: { type: 'string', default: 'docs/learning' },
   },
@@ -30,9 +32,10 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 const names = values.tasks.split(',');
 const unknown = names.filter((name) => COURSES.every((course) => course.name !== name));
 const seeds = values.seeds.split(',').map(Number);
-if (unknown.length > 0 || !seeds.every(Number.isSafeInteger)) {
+const maxSteps = Number(values.steps);
+if (unknown.length > 0 || ![maxSteps, ...seeds].every(Number.isSafeInteger) || maxSteps < 1) {
   console.error(
-    `unknown: ${unknown.join(', ') || values.seeds}; tasks are ${COURSES.map(({ name }) => name).join(', ')}`,
+    `unknown: ${unknown.join(', ') || `${values.seeds}, ${values.steps}`}; tasks are ${COURSES.map(({ name }) => name).join(', ')}`,
   );
   process.exit(2);
 }
@@ -47,7 +50,7 @@ for (const { name, task, numSteps, prepare } of COURSES.filter((course) => names
     try {
       const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
       const learnt = await learn({ ...task, settings: { ...task.settings, ...settings } }, client, {
-        numSteps,
+        numSteps: Math.min(numSteps, maxSteps),
         seed,
         ...(prepare === undefined ? {} : { prepare: (model) => prepare(client, model) }),
       });

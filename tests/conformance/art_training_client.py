@@ -44,6 +44,25 @@ TRAIN_CALLS = [
     {"ppo": True, "epsilon": 0.1, "epsilon_high": 0.28, "importance_sampling_level": "average"},
     {"ppo": True, "importance_sampling_level": "geometric_average"},
 ]
+# What `backend.train` takes from 0.5.19 on.
+if "loss_fn" in inspect.signature(ServerlessBackend.train).parameters:
+    TRAIN_CALLS += [
+        {
+            "loss_fn": "ppo",
+            "normalize_advantages": False,
+            "kl_penalty_coef": 0.02,
+            "kl_penalty_reference_step": 1,
+            "kl_penalty_source": "sample",
+            "allow_training_without_logprobs": True,
+            "plot_tensors": True,
+            "truncated_importance_sampling": 2.0,
+            "scale_learning_rate_by_reward_std_dev": True,
+            "logprob_calculation_chunk_size": 512,
+            "packed_sequence_length": 1024,
+            "num_trajectories_learning_rate_multiplier_power": 0.25,
+        },
+        {"kl_penalty_coef": 0.02, "kl_penalty_step_lag": 2},
+    ]
 # What the client's own configuration knows beyond that and `backend.train` never sends: one job with all of it.
 FURTHER_SETTINGS = {
     "learning_rate": 1e-5,
@@ -60,7 +79,12 @@ FURTHER_SETTINGS = {
     "scale_learning_rate_by_reward_std_dev": True,
     "truncated_importance_sampling": 2.0,
 }
+if "final_training_step" in TrainConfig.model_fields:
+    FURTHER_SETTINGS["final_training_step"] = True
 REFUSED_SETTING = {"kl_ref_adapter_path": "/adapters/reference"}
+
+# Conversations beside the first: the class has another name since calls can be recorded.
+HISTORY = getattr(art.trajectories, "LegacyHistory", None) or art.trajectories.History
 
 CITIES = ["Rome", "Oslo", "Lima", "Cairo"]
 TOOLS = [
@@ -189,7 +213,7 @@ async def agent(model: art.TrainableModel, city: str, reward: float, tool_choice
     turns.append(await sample(model, trajectory.messages(), 12, tools=TOOLS))
     # What follows the last choice is no part of the training.
     turns.append({"role": "user", "content": "Thank you."})
-    summary = art.trajectories.History(messages_and_choices=[{"role": "user", "content": f"Sum up: sunny in {city}, 24 degrees."}])
+    summary = HISTORY(messages_and_choices=[{"role": "user", "content": f"Sum up: sunny in {city}, 24 degrees."}])
     summary.messages_and_choices.append(await sample(model, summary.messages(), 12))
     trajectory.additional_histories.append(summary)
     return trajectory.finish()
@@ -217,10 +241,35 @@ async def several_turns(backend: ServerlessBackend, base_model: str) -> dict:
     return report
 
 
+async def recorded_calls(backend: ServerlessBackend, base_model: str) -> dict | None:
+    """Calls inside `with art.Trajectory()` instead of messages and choices: two turns of the policy, whole and streamed, and one of a judge."""
+    if "exchanges" not in art.Trajectory.model_fields:
+        return None
+    model = await registered(backend, "recorded-calls", base_model)
+
+    async def rollout(index: int) -> art.Trajectory:
+        # The client of the model records nothing by itself: it is any client inside the block.
+        with art.Trajectory() as trajectory:
+            messages = [{"role": "user", "content": PROMPTS[0]}]
+            first = await sample(model, messages, 8)
+            messages += [{"role": "assistant", "content": first.message.content}, {"role": "user", "content": "Really?"}]
+            await sample(model, messages, 8)
+            judge = [{"role": "user", "content": "Is it good?"}]
+            await model.openai_client().chat.completions.create(model=base_model, messages=judge, max_tokens=2)
+        # The reward of the first is 0, which the client leaves out.
+        trajectory.reward = index**2
+        return trajectory
+
+    groups = await art.gather_trajectory_groups([art.TrajectoryGroup(rollout(index) for index in range(4))])
+    result = await backend.train(model, groups)
+    calls = [len(trajectory.exchanges.chat_completions) for group in groups for trajectory in group]
+    return {"model_id": model.id, "step": result.step, "num_calls": calls, "metrics": result.metrics}
+
+
 async def main(base_url: str, api_key: str, base_model: str) -> dict:
     backend = ServerlessBackend(api_key=api_key, base_url=base_url)
     report: dict = {"seconds": {}}
-    for part in (ten_steps, every_setting, several_turns):
+    for part in (ten_steps, every_setting, several_turns, recorded_calls):
         start = time.monotonic()
         report[part.__name__] = await part(backend, base_model)
         report["seconds"][part.__name__] = round(time.monotonic() - start, 1)

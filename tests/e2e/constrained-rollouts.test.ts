@@ -34,7 +34,8 @@ const WAYS: Readonly<Record<string, Fields>> = {
 };
 
 it('rollouts are trained under the distribution that they were drawn from, whatever changed it', async () => {
-  const service = await ownService();
+  // In half precision the cache of the sampler alone makes gaps of 1e-3.
+  const service = await ownService({ environment: { TRAINYARD_PRECISION: 'strict' } });
   try {
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
     const base = (await client.listModels()).data[0]!.id;
@@ -50,8 +51,8 @@ it('rollouts are trained under the distribution that they were drawn from, whate
       const group = await scoredGroup(client, 'sampler', { fields, maxTokens: 16, seed: 100 * index });
       const { metrics, job } = await train(`replayed-${index}`, group);
       console.log(`${way}: gap ${metrics['logprob_gap_mean']}, mean ratio ${metrics['ratio_mean']}`);
-      expect(metrics['logprob_gap_mean'], way).toBeLessThan(3e-3);
-      expect(metrics['logprob_gap_max'], way).toBeLessThan(5e-2);
+      expect(metrics['logprob_gap_mean'], way).toBeLessThan(1e-3);
+      expect(metrics['logprob_gap_max'], way).toBeLessThan(5e-3);
       expect(job.counts).toMatchObject({ num_replayed_choices: 4, unreplayed_choices: {} });
       expect(codesOf(job), way).toEqual([]);
       if (fields !== CONSTRAINT) continue;
