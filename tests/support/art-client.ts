@@ -13,7 +13,7 @@ export const ART_TIMEOUT_MS = 600_000;
 export type ArtRelease = 'art' | 'art-newest';
 
 /** Whether the ART client is installed; where CI runs it must be, if there is a Python for it. */
-export async function hasArtClient(release: ArtRelease = 'art'): Promise<boolean> {
+async function hasArtClient(release: ArtRelease = 'art'): Promise<boolean> {
   const hasPython = await hasPythonEnvironment(ROOT, release);
   if (!hasPython && process.env['CI'] !== undefined && (await hasPythonFor(release))) {
     throw new Error('CI must run the ART client: "node scripts/bootstrap.mjs --python" says what is missing');

@@ -1,6 +1,6 @@
 import type { ValidationItem } from '@trainyard/protocol';
 
-import type { SampledTokens } from '../wire/recorded-choice.ts';
+import type { SampledTokens } from '../wire/training/recorded-choice.ts';
 import type { BodySummary, StoredGroups, StoreGroupsOptions, TrajectoryBodyKind } from './trajectory-body.ts';
 
 /** What the body thread is started with. */

@@ -16,10 +16,10 @@ import { parseJsonBody, utf8Text } from '../json-body.ts';
 import { isDeeperThan, MAX_JSON_DEPTH } from '../json-depth.ts';
 import { RequestError } from '../request-error.ts';
 import { compileLargeBodyCheck } from '../validation.ts';
-import { computeLogMetrics } from '../wire/log-metrics.ts';
-import { completeGroup, placeInBody, type PolicyNames } from '../wire/captured-exchanges.ts';
-import { TrajectoryFormatError } from '../wire/trajectory-format-error.ts';
-import { type GroupOptions, trajectoryGroupOf } from '../wire/trajectory-groups.ts';
+import { computeLogMetrics } from '../wire/training/log-metrics.ts';
+import { completeGroup, placeInBody, type PolicyNames } from '../wire/training/captured-exchanges.ts';
+import { TrajectoryFormatError } from '../wire/training/trajectory-format-error.ts';
+import { type GroupOptions, trajectoryGroupOf } from '../wire/training/trajectory-groups.ts';
 
 /** The bodies that carry trajectory groups. */
 export const TRAJECTORY_BODIES = {

@@ -1,6 +1,6 @@
 import type { RecordedSampling } from '@trainyard/store';
 
-import type { RecordedChoice } from '../wire/recorded-choice.ts';
+import type { RecordedChoice } from '../wire/training/recorded-choice.ts';
 
 /**
  * Records in a job's data: lines in front of its groups, which stay as they were sent. The job needs the store's records no more, and one that

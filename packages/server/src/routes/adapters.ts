@@ -22,7 +22,7 @@ import { answerOnce, answerUploadOnce } from '../idempotency.ts';
 import { toListPage, walkPages } from '../paging.ts';
 import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { toTargets } from '../wire/lora.ts';
+import { toTargets } from '../wire/training/lora.ts';
 import { removeFiles } from './files.ts';
 import { notFound, ownedAdapter } from './owned.ts';
 

@@ -22,7 +22,7 @@ import { removeUnlessNamed } from '../remove-unless-named.ts';
 import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { parseVersion, toArtifactObject } from '../training-data/artifact-name.ts';
-import { readSftLines } from '../wire/sft-data.ts';
+import { readSftLines } from '../wire/training/sft-data.ts';
 import { removeFiles } from './files.ts';
 import { notFound } from './owned.ts';
 

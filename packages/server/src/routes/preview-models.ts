@@ -15,7 +15,7 @@ import { answerOnce } from '../idempotency.ts';
 import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { removeFiles } from './files.ts';
-import { readLoraShape, toLoraObject } from '../wire/lora.ts';
+import { readLoraShape, toLoraObject } from '../wire/training/lora.ts';
 import { notFound, ownedModel } from './owned.ts';
 import { fits, type ModelBeginning, readWarmStart } from './warm-start.ts';
 

@@ -6,7 +6,7 @@ import type { ErrorBody, TrainingJobObject } from '@trainyard/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { TestServer } from '../testing/test-server.ts';
-import type { SftJobConfig } from '../wire/sft-config.ts';
+import type { SftJobConfig } from '../wire/training/sft-config.ts';
 
 let server: TestServer;
 let modelId: string;

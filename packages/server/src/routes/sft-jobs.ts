@@ -10,8 +10,8 @@ import { answerOnce, type Completes } from '../idempotency.ts';
 import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { openTrainingData, TRAINING_DATA_PLACE } from '../training-data/open-training-data.ts';
-import { fitSftConfig, readSftConfig } from '../wire/sft-config.ts';
-import { readSftLines } from '../wire/sft-data.ts';
+import { fitSftConfig, readSftConfig } from '../wire/training/sft-config.ts';
+import { readSftLines } from '../wire/training/sft-data.ts';
 import { submitJob, trainableModel } from './submit-job.ts';
 
 /** POST /v1/preview/sft-training-jobs. Its status and events are those of any training job. */

@@ -9,7 +9,7 @@ import type { Completes } from '../idempotency.ts';
 import { removeUnlessNamed } from '../remove-unless-named.ts';
 import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { toJobObject } from '../wire/training-job.ts';
+import { toJobObject } from '../wire/training/training-job.ts';
 import { notFound, ownedModel } from './owned.ts';
 import { beginningIsGone } from './warm-start.ts';
 

@@ -12,7 +12,7 @@ import { answerOnce } from '../idempotency.ts';
 import { toListPage } from '../paging.ts';
 import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { toJobObject } from '../wire/training-job.ts';
+import { toJobObject } from '../wire/training/training-job.ts';
 import { removeFiles } from './files.ts';
 import { notFound, ownedJob, ownedModel } from './owned.ts';
 

@@ -19,9 +19,9 @@ import type { TrajectoryBody } from '../bodies/trajectory-body.ts';
 import { answerOnce, type Completes } from '../idempotency.ts';
 import { toListPage } from '../paging.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { policyNames } from '../wire/captured-exchanges.ts';
-import { checkReferenceStep } from '../wire/reference-step.ts';
-import { readJobConfig } from '../wire/training-config.ts';
+import { policyNames } from '../wire/training/captured-exchanges.ts';
+import { checkReferenceStep } from '../wire/training/reference-step.ts';
+import { readJobConfig } from '../wire/training/training-config.ts';
 import { notFound, ownedJob } from './owned.ts';
 import { submitJob, trainableModel } from './submit-job.ts';
 

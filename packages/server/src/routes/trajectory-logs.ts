@@ -13,7 +13,7 @@ import type { TrajectoryBody } from '../bodies/trajectory-body.ts';
 import { answerOnce, type Completes } from '../idempotency.ts';
 import { removeUnlessNamed } from '../remove-unless-named.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { policyNames } from '../wire/captured-exchanges.ts';
+import { policyNames } from '../wire/training/captured-exchanges.ts';
 import { notFound, ownedModel } from './owned.ts';
 
 type LogRequest = FastifyRequest<{ Params: { model_id: string }; Body: ReceivedBody<'log'> | undefined }>;

@@ -5,7 +5,7 @@ import { isAdapterName, resolveImportedAdapter } from '../exports/resolve-import
 import { parseModelName, resolveModelName, versionName } from '../model-names.ts';
 import { RequestError } from '../request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { contradictions } from '../wire/lora.ts';
+import { contradictions } from '../wire/training/lora.ts';
 
 /** What a model begins with: the shape of its adapter, and the weights of step 0 unless they are those of the base model. */
 export interface ModelBeginning {

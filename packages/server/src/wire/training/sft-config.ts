@@ -6,7 +6,7 @@ import {
 } from '@trainyard/protocol';
 import { learningRates, numSftSteps, resolveSftConfig, type SftConfig, type SftConfigInput } from '@trainyard/trainer';
 
-import { renamed } from './renamed.ts';
+import { renamed } from '../renamed.ts';
 
 /** Longest conversation whatever the base model allows; ART's limit too. */
 const MAX_CONVERSATION_TOKENS = 32_768;

@@ -6,8 +6,8 @@ import {
 } from '@trainyard/protocol';
 import { resolveTrainingConfig, TrainerError, type TrainingConfig, type TrainingConfigInput } from '@trainyard/trainer';
 
-import { RequestError } from '../request-error.ts';
-import { renamed } from './renamed.ts';
+import { RequestError } from '../../request-error.ts';
+import { renamed } from '../renamed.ts';
 
 /** Longest row whatever the base model allows; ART's limit too. */
 const MAX_ROW_TOKENS = 32_768;
