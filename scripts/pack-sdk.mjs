@@ -1,5 +1,6 @@
 /**
- * Builds the SDK and packs it: one JavaScript file and one file of types, without dependencies, checked by publint and arethetypeswrong.
+ * Builds the SDK and packs it: one JavaScript file and one file of types, without dependencies, checked by publint and arethetypeswrong. What it
+ * takes from other packages is in that file, and their licences are beside it.
  *
  *   npm run pack:sdk                      makes packages/sdk/dist/trainyard-sdk-<version>.tgz and prints its path
  *   npm run pack:sdk -- --out FOLDER      puts it there
@@ -15,6 +16,7 @@ import { writeSdkDeclarations } from './lib/sdk-declarations.mjs';
 
 const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
 const SOURCE = join(ROOT, 'packages/sdk');
+const THIRD_PARTY_LICENCES = 'THIRD-PARTY-LICENCES.txt';
 
 /** @param {string} line */
 const log = (line) => void process.stderr.write(`pack-sdk: ${line}\n`);
@@ -39,7 +41,7 @@ try {
 async function build(folder, tools) {
   const manifest = JSON.parse(await readFile(join(SOURCE, 'package.json'), 'utf8'));
   const { name, version, description, license } = manifest;
-  await tools('esbuild').build({
+  const { metafile } = await tools('esbuild').build({
     entryPoints: [join(SOURCE, 'src/index.ts')],
     outfile: join(folder, 'index.js'),
     bundle: true,
@@ -49,7 +51,9 @@ async function build(folder, tools) {
     target: 'es2022',
     conditions: ['@trainyard/source'],
     logLevel: 'error',
+    metafile: true,
   });
+  await writeFile(join(folder, THIRD_PARTY_LICENCES), await licencesOf(Object.keys(metafile.inputs)));
   await writeSdkDeclarations(ROOT, join(folder, 'index.d.ts'), tools);
   const published = {
     name,
@@ -63,11 +67,24 @@ async function build(folder, tools) {
     main: './index.js',
     types: './index.d.ts',
     exports: { '.': { types: './index.d.ts', default: './index.js' }, './package.json': './package.json' },
-    files: ['index.js', 'index.d.ts'],
+    files: ['index.js', 'index.d.ts', THIRD_PARTY_LICENCES],
   };
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(published, null, 2)}\n`);
   await copyFile(join(SOURCE, 'README.md'), join(folder, 'README.md'));
   await copyFile(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
+}
+
+/**
+ * The licences of the packages that the files come from, ours left out.
+ * @param {string[]} inputs paths of the bundled files
+ */
+async function licencesOf(inputs) {
+  const folders = inputs.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []);
+  const texts = [...new Set(folders)].map(async (path) => {
+    const { name, version } = JSON.parse(await readFile(resolve(path, 'package.json'), 'utf8'));
+    return `${name} ${version}\n\n${await readFile(resolve(path, 'LICENSE'), 'utf8')}`;
+  });
+  return (await Promise.all(texts)).join('\n');
 }
 
 /**

@@ -63,12 +63,15 @@ test('the tarball brings itself and nothing else', async () => {
   expect((await readdir(join(folder, 'node_modules/@trainyard/sdk'))).toSorted()).toEqual([
     'LICENSE',
     'README.md',
+    'THIRD-PARTY-LICENCES.txt',
     'index.d.ts',
     'index.js',
     'package.json',
   ]);
   const text = await readFile(join(folder, 'node_modules/@trainyard/sdk/index.js'), 'utf8');
   expect(text).not.toMatch(/^import |require\(/m);
+  const licences = await readFile(join(folder, 'node_modules/@trainyard/sdk/THIRD-PARTY-LICENCES.txt'), 'utf8');
+  expect(licences).toMatch(/^eventsource-parser \d+\.\d+\.\d+\n\nMIT License\n\nCopyright/);
 });
 
 test('it samples on the oldest Node.js at hand, with base URL and key from the environment', async () => {

@@ -54,6 +54,22 @@ test('an event that is cut off before its blank line is none', async () => {
   expect(await read('data: whole\n\ndata: cut off\n')).toEqual(['whole']);
 });
 
+test('a byte order mark is no part of the first field', async () => {
+  expect(await read('\uFEFFdata: a\n\n')).toEqual(['a']);
+  expect(await read(Uint8Array.of(0xef, 0xbb), Uint8Array.of(0xbf), 'data: a\n\n')).toEqual(['a']);
+});
+
+test('an event that ends in CR is there before the next piece comes', async () => {
+  const { readable, writable } = new TransformStream<Uint8Array<ArrayBuffer>>();
+  const writer = writable.getWriter();
+  const events = readServerSentEvents(new Response(readable));
+  void writer.write(new TextEncoder().encode('data: a\r\r'));
+  expect((await events.next()).value).toBe('a');
+  void writer.write(new TextEncoder().encode('\ndata: b\r\r'));
+  expect((await events.next()).value).toBe('b');
+  await events.return(undefined);
+});
+
 test('leaving the loop cancels the response', async () => {
   let isCancelled = false;
   const response = streamed(['data: 1\n\n', 'data: 2\n\n', 'data: 3\n\n'], () => (isCancelled = true));
