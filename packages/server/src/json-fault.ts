@@ -1,6 +1,6 @@
 /**
  * Where a text stops being JSON (RFC 8259), as an index into it; its length when it ends too soon or is valid.
- * V8's own message often names no position. Runs only for a text that `JSON.parse` has refused; one pass, no recursion.
+ * V8's own message often names no position, and jsonc-parser runs out of stack (docs/decisions/0017). Runs only for a text that `JSON.parse` has refused; one pass, no recursion.
  */
 export function jsonFaultPosition(text: string): number {
   const scanner = new Scanner(text);
