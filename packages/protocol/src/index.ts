@@ -5,7 +5,7 @@ export {
   PageQuerySchema,
   type EventPageQuery,
   EventPageQuerySchema,
-} from './schema.ts';
+} from './shape/schema.ts';
 export {
   type ErrorBody,
   ErrorBodySchema,
@@ -16,7 +16,7 @@ export {
   REQUEST_FAULTS,
   type RequestErrorCode,
   type ValidationItem,
-} from './errors.ts';
+} from './shape/errors.ts';
 export {
   type ChatMessage,
   ChatMessageSchema,
@@ -25,7 +25,7 @@ export {
   TEXT_PART_TYPES,
   type ToolCall,
   ToolCallSchema,
-} from './chat-message.ts';
+} from './inference/chat-message.ts';
 export {
   type ChatCompletionField,
   type ChatCompletionRequest,
@@ -35,9 +35,9 @@ export {
   MAX_TOP_LOGPROBS,
   type Tool,
   ToolSchema,
-} from './chat-completion.ts';
-export { FIELDS_WITHOUT_EFFECT } from './fields-without-effect.ts';
-export { refusedField } from './refused-fields.ts';
+} from './inference/chat-completion.ts';
+export { FIELDS_WITHOUT_EFFECT } from './inference/fields-without-effect.ts';
+export { refusedField } from './inference/refused-fields.ts';
 export {
   normalizeChatCompletionRequest,
   normalizeCompletionRequest,
@@ -46,7 +46,7 @@ export {
   normalizeResponsesRequest,
   normalizeTokenizeRequest,
   parseSeed,
-} from './lax.ts';
+} from './inference/lax.ts';
 export {
   type Completion,
   type CompletionChoice,
@@ -57,7 +57,7 @@ export {
   type CompletionRequest,
   CompletionRequestSchema,
   MAX_PROMPTS,
-} from './completion.ts';
+} from './inference/completion.ts';
 export {
   type DetokenizeRequest,
   DetokenizeRequestSchema,
@@ -67,11 +67,11 @@ export {
   type TokenizerInfo,
   TokenizeRequestSchema,
   type TokenizeResponse,
-} from './tokenize.ts';
-export type { ModelCard, ModelList, ModelPermission } from './models.ts';
-export type { Health, PartCheck, SystemCheck, Version } from './service-status.ts';
-export { type Operation, OPERATIONS, type OperationScope } from './operations.ts';
-export { OPERATION_EXAMPLES, type OperationExample } from './operation-examples.ts';
+} from './inference/tokenize.ts';
+export type { ModelCard, ModelList, ModelPermission } from './service/models.ts';
+export type { Health, PartCheck, SystemCheck, Version } from './service/service-status.ts';
+export { type Operation, OPERATIONS, type OperationScope } from './document/operations.ts';
+export { OPERATION_EXAMPLES, type OperationExample } from './document/operation-examples.ts';
 export {
   type JsonSchema,
   openApiDocument,
@@ -79,7 +79,7 @@ export {
   type OpenApiOperation,
   type OpenApiParameter,
   type OpenApiResponse,
-} from './openapi.ts';
+} from './document/openapi.ts';
 export type {
   AssistantMessage,
   ChatCompletion,
@@ -92,8 +92,8 @@ export type {
   StreamError,
   ToolCallDeltaEntry,
   WireFinishReason,
-} from './chat-response.ts';
-export type { ChoiceLogprobs, PromptLogprobEntry, TokenLogprobEntry, TopLogprobEntry } from './logprobs.ts';
+} from './inference/chat-response.ts';
+export type { ChoiceLogprobs, PromptLogprobEntry, TokenLogprobEntry, TopLogprobEntry } from './inference/logprobs.ts';
 export {
   ExchangesSchema,
   HistorySchema,
@@ -108,14 +108,14 @@ export {
   type WireLogprobEntry,
   type WireTrajectory,
   type WireTrajectoryGroup,
-} from './trajectory.ts';
+} from './training/trajectory.ts';
 export {
   ignoredConfigKeys,
   INERT_CONFIG_FIELDS,
   type TrainingConfigField,
   TrainingConfigSchema,
   type WireTrainingConfig,
-} from './training-config.ts';
+} from './training/training-config.ts';
 export {
   type CountTokens,
   type CountTokensRequest,
@@ -132,7 +132,7 @@ export {
   type MessageStopReason,
   type MessageTool,
   type MessageUsage,
-} from './messages.ts';
+} from './inference/messages.ts';
 export {
   type OutputText,
   type Response,
@@ -146,21 +146,21 @@ export {
   type ResponseStreamError,
   type ResponseTool,
   type ResponseUsage,
-} from './responses.ts';
+} from './inference/responses.ts';
 export {
   type GenerateTokensAnswer,
   type GenerateTokensChunk,
   type GenerateTokensRequest,
   GenerateTokensRequestSchema,
-} from './token-generation.ts';
+} from './inference/token-generation.ts';
 export {
   LORA_ADAPTERS_PROJECT,
   type LoadLoraAdapterRequest,
   LoadLoraAdapterRequestSchema,
   type UnloadLoraAdapterRequest,
   UnloadLoraAdapterRequestSchema,
-} from './lora-adapter.ts';
-export { LORA_TARGETS, type LoraObject, type LoraRequest, type LoraTarget } from './lora.ts';
+} from './service/lora-adapter.ts';
+export { LORA_TARGETS, type LoraObject, type LoraRequest, type LoraTarget } from './training/lora.ts';
 export {
   type CheckpointObject,
   type CreateModelRequest,
@@ -180,14 +180,14 @@ export {
   type TrainingEventType,
   type JobWarningObject,
   type TrainingJobObject,
-} from './preview.ts';
+} from './training/preview.ts';
 export {
   type ArtifactObject,
   type DeleteArtifactResponse,
   JSON_LINES_MEDIA_TYPES,
   type UploadArtifactQuery,
   UploadArtifactQuerySchema,
-} from './artifact.ts';
+} from './training/artifact.ts';
 export {
   type CreateSftTrainingJobRequest,
   CreateSftTrainingJobRequestSchema,
@@ -196,14 +196,14 @@ export {
   type WireSftConfig,
   type WireSftExperimentalConfig,
   type WireSftLine,
-} from './sft.ts';
+} from './training/sft.ts';
 export {
   type ApiKeyList,
   type ApiKeyObject,
   type CreatedKeyObject,
   type CreateKeyRequest,
   CreateKeyRequestSchema,
-} from './keys.ts';
+} from './service/keys.ts';
 export {
   ADAPTER_FILES,
   type AdapterFileName,
@@ -218,4 +218,4 @@ export {
   type ExportFormat,
   type ExportObject,
   type ParityReportObject,
-} from './exchange.ts';
+} from './training/exchange.ts';

@@ -3,7 +3,7 @@ import Type, { type Static } from 'typebox';
 import { ChatCompletionRequestSchema, MAX_TOP_LOGPROBS } from './chat-completion.ts';
 import { AnswerModelSchema, CreatedSchema, FingerprintSchema } from './chat-response.ts';
 import { TokenLogprobSchema } from './logprobs.ts';
-import { JsonObjectSchema, nullable, optionalNullable } from './schema.ts';
+import { JsonObjectSchema, nullable, optionalNullable } from '../shape/schema.ts';
 
 /** POST /v1/responses: a conversation in the form of OpenAI's newer API. Nothing is kept. Fields that are not named here are refused. */
 

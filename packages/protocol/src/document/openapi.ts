@@ -1,7 +1,7 @@
-import type { HttpFault } from './errors.ts';
-import { ErrorBodySchema, faultStatus } from './errors.ts';
+import type { HttpFault } from '../shape/errors.ts';
+import { ErrorBodySchema, faultStatus } from '../shape/errors.ts';
 import { FIELD_DESCRIPTIONS } from './field-descriptions.ts';
-import { StreamErrorSchema } from './chat-response.ts';
+import { StreamErrorSchema } from '../inference/chat-response.ts';
 import { OPERATION_EXAMPLES, type OperationExample } from './operation-examples.ts';
 import { type Operation, OPERATIONS } from './operations.ts';
 

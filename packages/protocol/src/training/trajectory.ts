@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { JsonObjectSchema, optionalNullable } from './schema.ts';
+import { JsonObjectSchema, optionalNullable } from '../shape/schema.ts';
 
 /** A number, or a boolean that counts as 0 or 1. */
 const ScalarSchema = Type.Union([Type.Number(), Type.Boolean()]);

@@ -3,7 +3,7 @@ import Type, { type Static } from 'typebox';
 import { ChatCompletionRequestSchema } from './chat-completion.ts';
 import { ChunkUsageSchema, CompletionUsageSchema, FinishReasonSchema } from './chat-response.ts';
 import { ChoiceLogprobsSchema, PromptLogprobsSchema } from './logprobs.ts';
-import { nullable, optionalNullable } from './schema.ts';
+import { nullable, optionalNullable } from '../shape/schema.ts';
 
 /** POST /inference/v1/generate: token ids in, token ids out, as vLLM has it. Fields that are not named here are refused. */
 

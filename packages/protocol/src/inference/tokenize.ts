@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox';
 
 import { ChatCompletionRequestSchema } from './chat-completion.ts';
-import { nullable, optionalNullable } from './schema.ts';
+import { nullable, optionalNullable } from '../shape/schema.ts';
 
 /** POST /tokenize and /detokenize: text or a conversation to ids, and back. */
 

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { listPageSchema } from './schema.ts';
+import { listPageSchema } from '../shape/schema.ts';
 
 /** Training data that clients upload: one file of JSON lines, by entity, project and name, each upload a version. */
 export const ArtifactSchema = Type.Object(

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { JsonObjectSchema, optionalNullable } from './schema.ts';
+import { JsonObjectSchema, optionalNullable } from '../shape/schema.ts';
 
 /** Supervised training jobs: what to learn from, and how. */
 

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { LoraObjectSchema, LoraRequestSchema } from './lora.ts';
-import { listPageSchema, NAME_PATTERN, nullable, optionalNullable } from './schema.ts';
+import { listPageSchema, NAME_PATTERN, nullable, optionalNullable } from '../shape/schema.ts';
 import { TrainingConfigSchema } from './training-config.ts';
 import { TrajectoryGroupSchema } from './trajectory.ts';
 

@@ -2,8 +2,8 @@ import Type, { type Static } from 'typebox';
 
 import { ChatCompletionRequestSchema, MAX_STOP_STRINGS } from './chat-completion.ts';
 import { AnswerModelSchema, FingerprintSchema } from './chat-response.ts';
-import { ErrorBodySchema } from './errors.ts';
-import { JsonObjectSchema, nullable, optionalNullable } from './schema.ts';
+import { ErrorBodySchema } from '../shape/errors.ts';
+import { JsonObjectSchema, nullable, optionalNullable } from '../shape/schema.ts';
 
 /** POST /v1/messages: a conversation in the form of the Anthropic API. Fields that are not named here are refused. */
 

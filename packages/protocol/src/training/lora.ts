@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { nullable, optionalNullable } from './schema.ts';
+import { nullable, optionalNullable } from '../shape/schema.ts';
 
 /** The linear layers of a block that can be adapted, as PEFT names them. */
 export const LORA_TARGETS = ['q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj'] as const;

@@ -12,7 +12,7 @@ import {
   TokenIdsSchema,
 } from './chat-response.ts';
 import { PromptLogprobsSchema } from './logprobs.ts';
-import { nullable, optionalNullable } from './schema.ts';
+import { nullable, optionalNullable } from '../shape/schema.ts';
 
 /** POST /v1/completions: text or ids go on, without a template. Every field that chat has too means the same. */
 

@@ -1,9 +1,9 @@
 import Type, { type Static } from 'typebox';
 
-import { ErrorObjectSchema } from './errors.ts';
+import { ErrorObjectSchema } from '../shape/errors.ts';
 import { ToolCallSchema } from './chat-message.ts';
 import { ChoiceLogprobsSchema, PromptLogprobsSchema } from './logprobs.ts';
-import { nullable } from './schema.ts';
+import { nullable } from '../shape/schema.ts';
 
 /** What a chat completion answers: in one piece, or as chunks of a stream. */
 

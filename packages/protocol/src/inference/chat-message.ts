@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
-import type { ValidationItem } from './errors.ts';
-import { optionalNullable } from './schema.ts';
+import type { ValidationItem } from '../shape/errors.ts';
+import { optionalNullable } from '../shape/schema.ts';
 
 /** Parts that count as text; the key that holds the text is the type's own name for `refusal` and `thinking`, else `text`. */
 export const TEXT_PART_TYPES = ['text', 'input_text', 'output_text', 'refusal', 'thinking'] as const;

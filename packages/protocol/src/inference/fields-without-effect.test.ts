@@ -2,9 +2,9 @@ import { Check } from 'typebox/value';
 import { describe, expect, test } from 'vitest';
 
 import { ChatCompletionRequestSchema } from './chat-completion.ts';
-import { FIELD_DESCRIPTIONS } from './field-descriptions.ts';
+import { FIELD_DESCRIPTIONS } from '../document/field-descriptions.ts';
 import { FIELDS_WITHOUT_EFFECT } from './fields-without-effect.ts';
-import { ignoredConfigKeys, INERT_CONFIG_FIELDS, TrainingConfigSchema } from './training-config.ts';
+import { ignoredConfigKeys, INERT_CONFIG_FIELDS, TrainingConfigSchema } from '../training/training-config.ts';
 
 test('each field without effect is in the schema, and described as such', () => {
   for (const name of FIELDS_WITHOUT_EFFECT) {

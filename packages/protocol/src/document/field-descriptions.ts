@@ -1,12 +1,12 @@
-import type { ChatCompletionField } from './chat-completion.ts';
-import type { CompletionField } from './completion.ts';
-import type { LoraRequest } from './lora.ts';
-import type { CreateModelRequest, CreateTrainingJobRequest, LogTrajectoriesRequest } from './preview.ts';
-import { RESPONSES_CHAT_FIELDS } from './responses.ts';
-import type { CreateSftTrainingJobRequest, WireSftConfig, WireSftExperimentalConfig } from './sft.ts';
-import type { TokenizeRequest } from './tokenize.ts';
-import type { TrainingConfigField } from './training-config.ts';
-import type { SentTrajectory, SentTrajectoryGroup, WireExchanges, WireHistory } from './trajectory.ts';
+import type { ChatCompletionField } from '../inference/chat-completion.ts';
+import type { CompletionField } from '../inference/completion.ts';
+import type { LoraRequest } from '../training/lora.ts';
+import type { CreateModelRequest, CreateTrainingJobRequest, LogTrajectoriesRequest } from '../training/preview.ts';
+import { RESPONSES_CHAT_FIELDS } from '../inference/responses.ts';
+import type { CreateSftTrainingJobRequest, WireSftConfig, WireSftExperimentalConfig } from '../training/sft.ts';
+import type { TokenizeRequest } from '../inference/tokenize.ts';
+import type { TrainingConfigField } from '../training/training-config.ts';
+import type { SentTrajectory, SentTrajectoryGroup, WireExchanges, WireHistory } from '../training/trajectory.ts';
 
 /** What each field of a request is for, by the title of its schema. A field without words does not compile. */
 

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 
-import { nullable } from './schema.ts';
+import { nullable } from '../shape/schema.ts';
 
 /** Log-probabilities in the answers to chats. */
 

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 
-import { NAME_PATTERN, nullable } from './schema.ts';
+import { NAME_PATTERN, nullable } from '../shape/schema.ts';
 
 /** POST and GET /v1/keys, DELETE /v1/keys/{key_id}: who may use the service, and for what. */
 

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { listPageSchema, nullable, optionalNullable } from './schema.ts';
+import { listPageSchema, nullable, optionalNullable } from '../shape/schema.ts';
 
 /** What leaves the service and what comes in: exports of checkpoints, adapters that were trained elsewhere. */
 

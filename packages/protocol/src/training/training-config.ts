@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { optionalNullable } from './schema.ts';
+import { optionalNullable } from '../shape/schema.ts';
 
 /**
  * `experimental_config` of a training job. Every key may be left out or null; both mean the default of the trainer.

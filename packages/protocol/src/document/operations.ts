@@ -6,10 +6,10 @@ import {
   DeleteArtifactResponseSchema,
   JSON_LINES_MEDIA_TYPES,
   UploadArtifactQuerySchema,
-} from './artifact.ts';
-import { ChatCompletionRequestSchema } from './chat-completion.ts';
-import { ChatCompletionChunkSchema, ChatCompletionSchema } from './chat-response.ts';
-import { CompletionChunkSchema, CompletionRequestSchema, CompletionSchema } from './completion.ts';
+} from '../training/artifact.ts';
+import { ChatCompletionRequestSchema } from '../inference/chat-completion.ts';
+import { ChatCompletionChunkSchema, ChatCompletionSchema } from '../inference/chat-response.ts';
+import { CompletionChunkSchema, CompletionRequestSchema, CompletionSchema } from '../inference/completion.ts';
 import {
   ADAPTER_FILES,
   AdapterFileSchema,
@@ -20,8 +20,8 @@ import {
   DeletedSchema,
   ExportPageSchema,
   ExportSchema,
-} from './exchange.ts';
-import { ApiKeyListSchema, ApiKeySchema, CreatedKeySchema, CreateKeyRequestSchema } from './keys.ts';
+} from '../training/exchange.ts';
+import { ApiKeyListSchema, ApiKeySchema, CreatedKeySchema, CreateKeyRequestSchema } from '../service/keys.ts';
 import {
   CountTokensRequestSchema,
   CountTokensSchema,
@@ -29,8 +29,8 @@ import {
   MessageSchema,
   MessagesErrorSchema,
   MessagesRequestSchema,
-} from './messages.ts';
-import { ModelCardSchema, ModelListSchema } from './models.ts';
+} from '../inference/messages.ts';
+import { ModelCardSchema, ModelListSchema } from '../service/models.ts';
 import {
   CheckpointPageSchema,
   CreateModelRequestSchema,
@@ -44,24 +44,29 @@ import {
   TrainingEventPageSchema,
   TrainingJobPageSchema,
   TrainingJobSchema,
-} from './preview.ts';
-import { ResponseEventSchema, ResponseSchema, ResponsesRequestSchema, ResponseStreamErrorSchema } from './responses.ts';
-import { PageQuerySchema } from './schema.ts';
-import { CreateSftTrainingJobRequestSchema } from './sft.ts';
-import { HealthSchema, SystemCheckSchema, VersionSchema } from './service-status.ts';
+} from '../training/preview.ts';
+import {
+  ResponseEventSchema,
+  ResponseSchema,
+  ResponsesRequestSchema,
+  ResponseStreamErrorSchema,
+} from '../inference/responses.ts';
+import { PageQuerySchema } from '../shape/schema.ts';
+import { CreateSftTrainingJobRequestSchema } from '../training/sft.ts';
+import { HealthSchema, SystemCheckSchema, VersionSchema } from '../service/service-status.ts';
 import {
   GenerateTokensAnswerSchema,
   GenerateTokensChunkSchema,
   GenerateTokensRequestSchema,
-} from './token-generation.ts';
+} from '../inference/token-generation.ts';
 import {
   DetokenizeRequestSchema,
   DetokenizeResponseSchema,
   TokenizeRequestSchema,
   TokenizeResponseSchema,
   TokenizerInfoSchema,
-} from './tokenize.ts';
-import { LoadLoraAdapterRequestSchema, UnloadLoraAdapterRequestSchema } from './lora-adapter.ts';
+} from '../inference/tokenize.ts';
+import { LoadLoraAdapterRequestSchema, UnloadLoraAdapterRequestSchema } from '../service/lora-adapter.ts';
 
 /** What a key must be allowed to do; `public` routes take no key. */
 export type OperationScope = 'public' | 'inference' | 'training' | 'admin';

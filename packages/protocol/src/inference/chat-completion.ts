@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { ChatMessageSchema } from './chat-message.ts';
-import { JsonObjectSchema, optionalNullable } from './schema.ts';
+import { JsonObjectSchema, optionalNullable } from '../shape/schema.ts';
 
 /**
  * POST /v1/chat/completions: every field the service knows, with its type and its own limits.

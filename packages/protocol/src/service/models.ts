@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox';
 
-import { CreatedSchema } from './chat-response.ts';
-import { nullable } from './schema.ts';
+import { CreatedSchema } from '../inference/chat-response.ts';
+import { nullable } from '../shape/schema.ts';
 
 /** GET /v1/models: what can be sampled from. */
 
