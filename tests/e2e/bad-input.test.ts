@@ -98,8 +98,8 @@ describe('training requests', () => {
     ['an id that is none', () => ({ model_id: '../../etc/passwd', trajectory_groups: [] }), 404],
     ['no groups key', () => ({ model_id: modelId }), 422],
     [
-      'a trajectory without a reward',
-      () => ({ model_id: modelId, trajectory_groups: [{ trajectories: [{ messages_and_choices: messages }] }] }),
+      'a reward of null',
+      () => ({ model_id: modelId, trajectory_groups: [{ trajectories: [{ ...trajectory, reward: null }] }] }),
       422,
     ],
     [

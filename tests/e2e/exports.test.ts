@@ -96,9 +96,14 @@ describe('trainyard export', () => {
     const output = join(scratch, 'empty');
     const wrong: [string[], number, string][] = [
       [['export', '--help'], 0, 'usage: trainyard export'],
-      [['export', 'agent', '--output', scratch], 2, '--format must be one of peft,'],
-      [['export', 'agent', '--format', 'peft', '--dtype', 'q4', '--output', scratch], 2, '--dtype must be f16 or f32'],
-      [['export', '--format', 'peft', '--output', scratch], 2, 'one MODEL is needed, got 0'],
+      [['export', 'agent', '--output', scratch], 2, "required option '--format <FORMAT>' not specified"],
+      [['export', 'agent', '--format', 'zip', '--output', scratch], 2, 'Allowed choices are peft,'],
+      [
+        ['export', 'agent', '--format', 'peft', '--dtype', 'q4', '--output', scratch],
+        2,
+        'Allowed choices are f16, f32',
+      ],
+      [['export', '--format', 'peft', '--output', scratch], 2, "missing required argument 'MODEL'"],
       [['export', 'nobody', '--format', 'peft', '--output', output, ...url], 1, 'nobody'],
       [['export', 'agent:step7', '--format', 'peft', '--output', output, ...url], 1, 'agent:step7'],
     ];
