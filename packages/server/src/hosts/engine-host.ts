@@ -12,7 +12,7 @@ import type { CodecCommand, CodecReply, EngineHostCommand, EngineHostMessage } f
 
 const opened = await openOrRefuse(() => openEngine(hostOptions<OpenEngineOptions>()));
 const { engine, model, codec } = opened;
-const { send, lease } = connectHost<EngineHostCommand, EngineHostMessage>(onCommand);
+const { send, lease, letCommandsIn } = connectHost<EngineHostCommand, EngineHostMessage>(onCommand);
 const NEVER = new AbortController().signal;
 let outbox: [string, EngineEvent][] = [];
 let isFlushPlanned = false;
@@ -83,7 +83,7 @@ async function stepWhileThereIsWork(): Promise<void> {
     await engine.step();
     lease.release();
     flush();
-    await nextTurn();
+    await letCommandsIn();
   }
   isStepping = false;
   lease.giveBack();

@@ -1,3 +1,5 @@
+import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
+
 import { CoreLease, type CoreCommand, type CoreMessage } from './core-lease.ts';
 import { LifeSigns } from './life-signs.ts';
 import type { HostFailure } from './messages.ts';
@@ -32,7 +34,15 @@ export interface HostLine<Message extends object> {
   readonly send: (message: Message | CoreMessage) => void;
   /** the host's claim on the shared cores */
   readonly lease: CoreLease;
+  /** What a loop awaits between two of its steps: resolves when the commands that have come meanwhile are taken, all of them up to a number. */
+  readonly letCommandsIn: () => Promise<void>;
 }
+
+/**
+ * Between two steps: a place for every request that the service admits by default and one more for its end. More wait for the next step, so that
+ * commands without end do not keep a step from its turn.
+ */
+const MAX_COMMANDS_BETWEEN_STEPS = 4_096;
 
 /**
  * Ties this process to the API process: commands come in, messages go out, and the process ends when the API process does. Commands about the
@@ -50,11 +60,24 @@ export function connectHost<Command extends { kind: string }, Message extends ob
   process.on('SIGINT', () => undefined);
   process.on('SIGTERM', () => undefined);
   process.on('disconnect', () => process.exit(0));
+  let numTaken = 0;
   process.on('message', (command: Command | CoreCommand) => {
+    numTaken += 1;
     if (isCoreCommand(command)) lease.onCommand(command);
     else onCommand(command);
   });
-  return { send, lease };
+  // One turn of the event loop reads 64 KiB of the channel, some thirty requests: a loop that gave one turn between two steps would hear of a
+  // burst, and of its end, only a minute later.
+  const letCommandsIn = async () => {
+    const before = numTaken;
+    for (let last = -1; numTaken !== last && numTaken - before < MAX_COMMANDS_BETWEEN_STEPS;) {
+      last = numTaken;
+      await nextTurn();
+      // The pipe holds little more than one read: the other side needs a moment to fill it again.
+      if (numTaken === last && numTaken !== before) await delay(1);
+    }
+  };
+  return { send, lease, letCommandsIn };
 }
 
 export function failureOf(error: unknown): HostFailure {

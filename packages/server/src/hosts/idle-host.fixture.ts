@@ -1,4 +1,4 @@
-/** A host that loads nothing: it can be told to block its main thread for ever or to write a file, and says who it is. */
+/** A host that loads nothing: it can be told to block its main thread for ever, to write a file or to count in steps, and says who it is. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -8,11 +8,18 @@ export type IdleCommand =
   | { kind: 'spin' }
   | { kind: 'wait' }
   | { kind: 'write'; folder: string }
+  | { kind: 'count'; upTo: number; payload: string }
   | { kind: 'shutdown' };
-export type IdleMessage = { kind: 'ready'; pid: number } | { kind: 'written' };
+export type IdleMessage = { kind: 'ready'; pid: number } | { kind: 'written' } | { kind: 'counted'; numSteps: number };
 
-const { send } = connectHost<IdleCommand, IdleMessage>((command) => {
+let numCounted = 0;
+const { send, letCommandsIn } = connectHost<IdleCommand, IdleMessage>((command) => {
   if (command.kind === 'shutdown') process.exit(0);
+  if (command.kind === 'count') {
+    numCounted += 1;
+    if (numCounted === 1) void step(command.upTo);
+    return;
+  }
   if (command.kind === 'write') {
     mkdirSync(command.folder);
     writeFileSync(join(command.folder, 'weights'), '');
@@ -22,4 +29,15 @@ const { send } = connectHost<IdleCommand, IdleMessage>((command) => {
   if (command.kind === 'wait') Atomics.wait(forever, 0, 0);
   for (;;) if (Atomics.load(forever, 0) !== 0) break;
 });
+
+/** Steps of 50 ms, in which the thread takes nothing, until so many commands have come. */
+async function step(upTo: number): Promise<void> {
+  let numSteps = 0;
+  for (; numCounted < upTo; numSteps++) {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
+    await letCommandsIn();
+  }
+  send({ kind: 'counted', numSteps });
+}
+
 send({ kind: 'ready', pid: process.pid });

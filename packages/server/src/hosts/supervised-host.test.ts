@@ -17,11 +17,16 @@ async function supervised(limits: Partial<WatchLimits>) {
   const losses: string[] = [];
   let numHung = 0;
   let numWritten = 0;
+  const steps: number[] = [];
   const host = new SupervisedHost<IdleCommand, IdleMessage>({
     name: 'idle',
     modulePath: fileURLToPath(new URL('./idle-host.fixture.ts', import.meta.url)),
     options: {},
-    onMessage: (message) => (message.kind === 'ready' ? lives.push(message.pid) : (numWritten += 1)),
+    onMessage: (message) => {
+      if (message.kind === 'ready') lives.push(message.pid);
+      else if (message.kind === 'counted') steps.push(message.numSteps);
+      else numWritten += 1;
+    },
     onHung: () => (numHung += 1),
     onLost: (reason) => losses.push(reason),
     log: () => {},
@@ -29,7 +34,7 @@ async function supervised(limits: Partial<WatchLimits>) {
   });
   onTestFinished(() => host.close());
   await host.start();
-  return { host, lives, losses, numHung: () => numHung, numWritten: () => numWritten };
+  return { host, lives, losses, numHung: () => numHung, numWritten: () => numWritten, steps };
 }
 
 /** As long as it takes: a process starts slowly on a busy machine. */
@@ -83,4 +88,13 @@ test('what a host writes is for its owner alone, whatever the mask of the proces
   await until(() => expect(numWritten()).toBe(1));
   const mode = async (path: string) => ((await stat(path)).mode & 0o777).toString(8);
   expect([await mode(folder), await mode(join(folder, 'weights'))]).toEqual(['700', '600']);
+});
+
+test('a burst of commands is taken within a few steps, not one read of the channel after each', async () => {
+  const { host, steps } = await supervised({});
+  // 4 MB, as 2,048 chat requests have; one read of the channel is 64 KiB, a 64th of it.
+  const [upTo, payload] = [2_048, 'x'.repeat(2_048)];
+  for (let count = 0; count < upTo; count++) host.send({ kind: 'count', upTo, payload });
+  await until(() => expect(steps).toHaveLength(1));
+  expect(steps[0]).toBeLessThan(20);
 });
