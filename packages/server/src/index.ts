@@ -1,4 +1,4 @@
-export type { InferenceBackend, TrainingQueue } from './backends.ts';
+export type { InferenceBackend, TrainingQueue } from './contract/backends.ts';
 export {
   isSwitch,
   kebab,
@@ -7,11 +7,11 @@ export {
   type ConfigSources,
   type ServiceConfig,
   type SettingName,
-} from './config.ts';
+} from './service/config.ts';
 export { createServer } from './create-server.ts';
-export { dataPaths, findRunningService } from './data-directory.ts';
+export { dataPaths, findRunningService } from './data/data-directory.ts';
 export { connectSnippets } from './pages/snippets.ts';
-export { SERVICE_VERSION } from './service-version.ts';
-export { OfflineKeys } from './offline-keys.ts';
-export { ServerError, type ServerErrorCode } from './errors.ts';
+export { SERVICE_VERSION } from './service/service-version.ts';
+export { OfflineKeys } from './service/offline-keys.ts';
+export { ServerError, type ServerErrorCode } from './faults/server-error.ts';
 export { startService, type RunningService } from './service.ts';

@@ -5,21 +5,21 @@ import type { FastifyInstance } from 'fastify';
 
 import { FolderBlobs, openSqliteStore, removeOrphans } from '@trainyard/store';
 
-import { ComputeArbiter } from './compute-arbiter.ts';
-import type { ServiceConfig } from './config.ts';
+import { ComputeArbiter } from './computing/compute-arbiter.ts';
+import type { ServiceConfig } from './service/config.ts';
 import { createServer } from './create-server.ts';
-import { announceService, claimDataDirectory, dataPaths } from './data-directory.ts';
-import { ServerError } from './errors.ts';
-import { toLogLine } from './log-line.ts';
-import { ensureServiceKey, type ServiceKey } from './service-key.ts';
-import { isLoopbackName, ownNames } from './network-names.ts';
+import { announceService, claimDataDirectory, dataPaths } from './data/data-directory.ts';
+import { ServerError } from './faults/server-error.ts';
+import { toLogLine } from './edge/log-line.ts';
+import { ensureServiceKey, type ServiceKey } from './service/service-key.ts';
+import { isLoopbackName, ownNames } from './edge/network-names.ts';
 import { AdapterImports } from './exports/adapter-import.ts';
 import { ExportWorker } from './exports/export-worker.ts';
 import { EmbeddedExchange } from './hosts/embedded-exchange.ts';
 import { EmbeddedInference } from './hosts/embedded-inference.ts';
 import { EmbeddedTraining } from './hosts/embedded-training.ts';
 import { TrainingWorker } from './jobs/worker.ts';
-import { Upkeep } from './upkeep.ts';
+import { Upkeep } from './data/upkeep.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
 import type { MetricsAccess } from './metrics/metrics-access.ts';
 

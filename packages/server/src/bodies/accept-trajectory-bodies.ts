@@ -4,8 +4,8 @@ import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Blobs, FolderBlobs } from '@trainyard/store';
 
-import { RequestError } from '../request-error.ts';
-import type { RouteParts } from '../server-parts.ts';
+import { RequestError } from '../faults/request-error.ts';
+import type { RouteParts } from '../routes/server-parts.ts';
 import type { BodyIntake } from './body-intake.ts';
 import { BodyThread } from './body-thread-client.ts';
 import type { ByteBudget } from './byte-budget.ts';

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, expect, test, vi } from 'vitest';
 import type { ErrorBody } from '@trainyard/protocol';
 
-import type { BodyBudgets, HttpLimits } from '../server-parts.ts';
+import type { BodyBudgets, HttpLimits } from '../routes/server-parts.ts';
 import { ScriptedInference } from '../testing/scripted-inference.ts';
 import { TestServer } from '../testing/test-server.ts';
 import { ByteBudget } from './byte-budget.ts';

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 
 import type { FastifyRequest } from 'fastify';
 
-import { RequestError } from '../request-error.ts';
+import { RequestError } from '../faults/request-error.ts';
 import type { ByteBudget, ByteHold } from './byte-budget.ts';
 
 /** What a body must keep to while it comes in. Only the time in which the service reads is counted. */

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 
 import type { FindRecords } from '../choice-records/wanted-records.ts';
-import { RequestError } from '../request-error.ts';
+import { RequestError } from '../faults/request-error.ts';
 import type { BodyThreadCommand, BodyThreadMessage, BodyThreadOptions } from './messages.ts';
 import { fromThreadFailure, toThreadFailure } from './thread-failure.ts';
 import type {

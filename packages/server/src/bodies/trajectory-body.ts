@@ -12,10 +12,10 @@ import type { Blobs } from '@trainyard/store';
 
 import { toRecordLines } from '../choice-records/record-lines.ts';
 import { findWantedRecords, type FindRecords, type WantedRecords } from '../choice-records/wanted-records.ts';
-import { parseJsonBody, utf8Text } from '../json-body.ts';
-import { isDeeperThan, MAX_JSON_DEPTH } from '../json-depth.ts';
-import { RequestError } from '../request-error.ts';
-import { compileLargeBodyCheck } from '../validation.ts';
+import { parseJsonBody, utf8Text } from './json-body.ts';
+import { isDeeperThan, MAX_JSON_DEPTH } from '../json/json-depth.ts';
+import { RequestError } from '../faults/request-error.ts';
+import { compileLargeBodyCheck } from '../faults/validation.ts';
 import { computeLogMetrics } from '../wire/training/log-metrics.ts';
 import { completeGroup, placeInBody, type PolicyNames } from '../wire/training/captured-exchanges.ts';
 import { TrajectoryFormatError } from '../wire/training/trajectory-format-error.ts';

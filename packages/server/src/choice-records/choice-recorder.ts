@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 
 import type { Store } from '@trainyard/store';
 
-import type { ResolvedModel } from '../model-names.ts';
-import type { OutputEvent, OutputRecorder } from '../wire/chat-events.ts';
+import type { ResolvedModel } from '../contract/model-names.ts';
+import type { OutputEvent, OutputRecorder } from '../streams/chat-events.ts';
 import { MIN_LOGPROB } from '../wire/logprobs.ts';
 
 interface SampledSoFar {

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 
 import type { Adapter, Blobs, Store } from '@trainyard/store';
 
-import type { AdapterImporter } from '../backends.ts';
+import type { AdapterImporter } from '../contract/backends.ts';
 import type { ExchangeBackend } from '../hosts/embedded-exchange.ts';
-import { nameFile } from '../remove-unless-named.ts';
-import { RequestError } from '../request-error.ts';
+import { nameFile } from '../data/remove-unless-named.ts';
+import { RequestError } from '../faults/request-error.ts';
 
 /** Imports that run or wait; each takes seconds, and holds its request open. */
 const MAX_IMPORTS = 16;

@@ -3,11 +3,11 @@ import { randomUUID } from 'node:crypto';
 import { type Blobs, type ModelExport, type Store, StoreError } from '@trainyard/store';
 import type { ExportFormat, ExportRequest, ExportResult, LoraConfig, MergedType } from '@trainyard/trainer';
 
-import type { ExportQueue } from '../backends.ts';
+import type { ExportQueue } from '../contract/backends.ts';
 import type { ExchangeBackend } from '../hosts/embedded-exchange.ts';
-import { clientFailure, JobFault } from '../http-faults.ts';
+import { clientFailure, JobFault } from '../faults/http-faults.ts';
 import { WorkLoop } from '../jobs/work-loop.ts';
-import { nameFile } from '../remove-unless-named.ts';
+import { nameFile } from '../data/remove-unless-named.ts';
 
 /** An export that was in flight at so many crashes of the whole service is taken to be the reason. */
 const MAX_ATTEMPTS = 3;

@@ -1,6 +1,6 @@
 import type { LoraShape, Store } from '@trainyard/store';
 
-import { RequestError } from '../request-error.ts';
+import { RequestError } from '../faults/request-error.ts';
 
 const SCHEME = 'adapter:';
 

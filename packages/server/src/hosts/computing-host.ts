@@ -1,5 +1,5 @@
-import type { ComputeArbiter, ComputeMember } from '../compute-arbiter.ts';
-import type { CoreCommand, CoreMessage } from './core-lease.ts';
+import type { ComputeArbiter, ComputeMember } from '../computing/compute-arbiter.ts';
+import type { CoreCommand, CoreMessage } from '../computing/core-lease.ts';
 import { SupervisedHost, type SupervisedHostOptions } from './supervised-host.ts';
 
 /**

@@ -11,9 +11,9 @@ import type {
   TokenizerFacts,
 } from '@trainyard/engine';
 
-import type { InferenceBackend, Tokenized } from '../backends.ts';
-import type { ComputeArbiter } from '../compute-arbiter.ts';
-import { BackendFailure } from '../http-faults.ts';
+import type { InferenceBackend, Tokenized } from '../contract/backends.ts';
+import type { ComputeArbiter } from '../computing/compute-arbiter.ts';
+import { BackendFailure } from '../faults/http-faults.ts';
 import { ComputingHost } from './computing-host.ts';
 import { PendingCodecCalls } from './pending-codec-calls.ts';
 import { RoundTrips } from './round-trips.ts';

@@ -14,7 +14,7 @@ import {
 import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/trainer/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { ComputeArbiter } from '../compute-arbiter.ts';
+import { ComputeArbiter } from '../computing/compute-arbiter.ts';
 import { EmbeddedTraining } from './embedded-training.ts';
 import type { TrainingJobRequest } from './messages.ts';
 

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 
 import type { Retry, TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
-import type { ComputeArbiter } from '../compute-arbiter.ts';
+import type { ComputeArbiter } from '../computing/compute-arbiter.ts';
 import { ComputingHost } from './computing-host.ts';
 import type {
   RunFailure,

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 
-import { CoreLease, type CoreCommand, type CoreMessage } from './core-lease.ts';
+import { CoreLease, type CoreCommand, type CoreMessage } from '../computing/core-lease.ts';
 import { LifeSigns } from './life-signs.ts';
 import type { HostFailure } from './messages.ts';
 

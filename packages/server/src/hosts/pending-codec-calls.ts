@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import { BackendFailure } from '../http-faults.ts';
+import { BackendFailure } from '../faults/http-faults.ts';
 import type { CodecReply } from './messages.ts';
 
 type Reply<Kind extends CodecReply['kind']> = Extract<CodecReply, { kind: Kind }>;

@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import type { Readable } from 'node:stream';
 
-import { ServerError } from '../errors.ts';
+import { ServerError } from '../faults/server-error.ts';
 import { childEnvironment } from './child-environment.ts';
 import { HostPulse } from './host-pulse.ts';
 import { DEFAULT_WATCH_LIMITS, type WatchLimits } from './host-watch.ts';

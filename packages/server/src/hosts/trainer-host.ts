@@ -18,7 +18,7 @@ import { retryOf } from '../jobs/retry-of.ts';
 import { readSftExamples } from '../jobs/sft-blob.ts';
 import { readTrajectoryGroups } from '../jobs/trajectory-blob.ts';
 import { connectHost, failureOf, hostOptions, openOrRefuse } from './host-main.ts';
-import { IdleRelease } from './idle-release.ts';
+import { IdleRelease } from '../computing/idle-release.ts';
 import { JobVersions } from './job-versions.ts';
 import type { TrainerHostCommand, TrainerHostMessage, TrainerHostOptions, TrainingJobRequest } from './messages.ts';
 

@@ -1,6 +1,6 @@
 import { type ClaimedJob, StoreError, type Store } from '@trainyard/store';
 
-import { clientFailure } from '../http-faults.ts';
+import { clientFailure } from '../faults/http-faults.ts';
 import { isPassing } from './passing-fault.ts';
 
 /** Pause between two tries of what a busy or full store did not take. */

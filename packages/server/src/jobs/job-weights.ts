@@ -1,7 +1,7 @@
 import type { Blobs, ClaimedJob, Model, Store } from '@trainyard/store';
 import { referenceStep, type TrainingConfig } from '@trainyard/trainer';
 
-import { JobFault } from '../http-faults.ts';
+import { JobFault } from '../faults/http-faults.ts';
 import type { TrainingJobRequest } from '../hosts/messages.ts';
 
 type JobWeights = Pick<TrainingJobRequest, 'startFrom' | 'withFreshOptimizer' | 'referenceFrom'>;

@@ -12,12 +12,12 @@ import {
   type TrainingResult,
 } from '@trainyard/trainer';
 
-import type { TrainingQueue } from '../backends.ts';
+import type { TrainingQueue } from '../contract/backends.ts';
 import { TrainingRunError, type TrainingBackend } from '../hosts/embedded-training.ts';
 import type { JobMetrics } from '../metrics/job-metrics.ts';
 import type { TrainingJobKind, TrainingJobRequest } from '../hosts/messages.ts';
-import { clientFailure } from '../http-faults.ts';
-import { nameFile } from '../remove-unless-named.ts';
+import { clientFailure } from '../faults/http-faults.ts';
+import { nameFile } from '../data/remove-unless-named.ts';
 import { endData, startedLine, wireEvent } from './job-events.ts';
 import { JobLease } from './job-lease.ts';
 import { jobWeights } from './job-weights.ts';

@@ -1,6 +1,6 @@
 import type { EngineEvent, GenerateRequest } from '@trainyard/engine';
 
-import type { InferenceBackend } from '../backends.ts';
+import type { InferenceBackend } from '../contract/backends.ts';
 import type { InferenceMetrics } from './inference-metrics.ts';
 
 /** The same back end, whose requests are counted and timed. */

@@ -1,7 +1,7 @@
 import type { EngineStats } from '@trainyard/engine';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-import type { InferenceBackend, TrainingQueue } from '../backends.ts';
+import type { InferenceBackend, TrainingQueue } from '../contract/backends.ts';
 import { InferenceMetrics } from './inference-metrics.ts';
 import { JobMetrics } from './job-metrics.ts';
 

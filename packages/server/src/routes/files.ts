@@ -1,4 +1,4 @@
-import type { RouteParts } from '../server-parts.ts';
+import type { RouteParts } from './server-parts.ts';
 
 /**
  * Removes files that no row names any more. The rows are gone already, so a failure leaves garbage and nothing worse:

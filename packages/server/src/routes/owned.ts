@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
 import type { Adapter, Job, Model, ModelExport } from '@trainyard/store';
 
-import { callerOf } from '../auth.ts';
-import { RequestError } from '../request-error.ts';
-import type { RouteParts } from '../server-parts.ts';
+import { callerOf } from '../edge/auth.ts';
+import { RequestError } from '../faults/request-error.ts';
+import type { RouteParts } from './server-parts.ts';
 
 /** The caller's model. @throws {RequestError} the same `request.not_found` for an unknown id and for another tenant's */
 export async function ownedModel(request: FastifyRequest, parts: RouteParts, modelId: string): Promise<Model> {

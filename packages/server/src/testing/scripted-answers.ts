@@ -1,11 +1,11 @@
 import type { GenerateRequest } from '@trainyard/engine';
 import type { ChatCompletion, ChatCompletionChunk } from '@trainyard/protocol';
 
-import { toOrderedJson } from '../ordered-json.ts';
-import { collectAnswer } from '../wire/chat-answer.ts';
-import { toChunks } from '../wire/chat-chunks.ts';
-import { openGeneration } from '../wire/chat-events.ts';
-import type { AnswerFormat } from '../wire/chat-request.ts';
+import { toOrderedJson } from '../json/ordered-json.ts';
+import { collectAnswer } from '../wire/chat/chat-answer.ts';
+import { toChunks } from '../wire/chat/chat-chunks.ts';
+import { openGeneration } from '../streams/chat-events.ts';
+import type { AnswerFormat } from '../wire/chat/chat-request.ts';
 import { answerFault, eventFault, operationOf } from './documented-answers.ts';
 import { replies, type ScriptedEnd, ScriptedInference, type ScriptedStep } from './scripted-inference.ts';
 

@@ -11,8 +11,8 @@ import {
 } from '@trainyard/engine';
 import { openScriptedEngine, type ScriptedEngine, type ScriptedEngineOptions } from '@trainyard/engine/testing';
 
-import type { InferenceBackend, Tokenized } from '../backends.ts';
-import { BackendFailure } from '../http-faults.ts';
+import type { InferenceBackend, Tokenized } from '../contract/backends.ts';
+import { BackendFailure } from '../faults/http-faults.ts';
 
 /**
  * The real engine in this process, over a model that says what a test wants: everything between HTTP and logits is the real thing.

@@ -7,9 +7,9 @@ import type {
   TokenLogprob,
 } from '@trainyard/engine';
 
-import type { InferenceBackend, Tokenized } from '../backends.ts';
-import { BackendFailure } from '../http-faults.ts';
-import type { CompletedEvent, ParsedReply, ReplyDelta } from '../wire/chat-events.ts';
+import type { InferenceBackend, Tokenized } from '../contract/backends.ts';
+import { BackendFailure } from '../faults/http-faults.ts';
+import type { CompletedEvent, ParsedReply, ReplyDelta } from '../streams/chat-events.ts';
 
 /** What the backend does for one request. */
 export type Script = (

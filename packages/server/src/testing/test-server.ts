@@ -14,9 +14,9 @@ import {
   type SqlStore,
 } from '@trainyard/store';
 
-import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../backends.ts';
+import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../contract/backends.ts';
 import { createServer } from '../create-server.ts';
-import type { HttpLimits, ServerParts } from '../server-parts.ts';
+import type { HttpLimits, ServerParts } from '../routes/server-parts.ts';
 import { refuseUndocumentedAnswers } from './documented-answers.ts';
 import { ScriptedInference } from './scripted-inference.ts';
 

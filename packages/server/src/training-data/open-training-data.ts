@@ -1,7 +1,7 @@
 import { type Caller, StoreError } from '@trainyard/store';
 
-import { RequestError } from '../request-error.ts';
-import type { RouteParts } from '../server-parts.ts';
+import { RequestError } from '../faults/request-error.ts';
+import type { RouteParts } from '../routes/server-parts.ts';
 import { parseArtifactUrl } from './artifact-name.ts';
 import { openDataFile } from './data-file.ts';
 import { readDataUrl } from './data-url.ts';

@@ -1,4 +1,4 @@
-import { RequestError } from '../request-error.ts';
+import { RequestError } from '../faults/request-error.ts';
 
 /** Longest line: one is held and parsed at a time, in the event loop. */
 const MAX_LINE_BYTES = 8_000_000;

@@ -1,4 +1,4 @@
-import { RequestError } from '../request-error.ts';
+import { RequestError } from '../faults/request-error.ts';
 
 /** A value that contradicts another field, or that this model cannot take. */
 export function conflict(param: string, message: string): RequestError {

@@ -1,5 +1,5 @@
-import { BackendFailure } from '../http-faults.ts';
-import { RequestError } from '../request-error.ts';
+import { BackendFailure } from '../faults/http-faults.ts';
+import { RequestError } from '../faults/request-error.ts';
 import { unsupported } from './conflict.ts';
 
 /** What a foreign form calls the fields of a chat: `messages` → `input`, say. */

@@ -1,6 +1,6 @@
 import type { FinishReason, TokenLogprob, Usage } from '@trainyard/engine';
 
-import type { OpenedGeneration, OutputEvent } from './chat-events.ts';
+import type { OpenedGeneration, OutputEvent } from '../streams/chat-events.ts';
 
 /** A piece of a reply, in the order in which the model wrote it: thoughts, text, calls. */
 export type ReplyBlock = { kind: 'reasoning' } | { kind: 'text' } | { kind: 'call'; id: string; name: string };

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { AdapterRef, GenerateRequest, Prompt, RepetitionDetection } from '@trainyard/engine';
 import { type ChatCompletionRequest, type CompletionRequest, parseSeed, refusedField } from '@trainyard/protocol';
 
-import { RequestError } from '../request-error.ts';
+import { RequestError } from '../faults/request-error.ts';
 import { conflict, unsupported } from './conflict.ts';
 import { checkReplyEntries, type LogprobLimits } from './logprob-limit.ts';
 import { outputConstraint } from './output-constraint.ts';

@@ -7,7 +7,7 @@ import type {
   WireTrajectoryGroup,
 } from '@trainyard/protocol';
 
-import { parseModelName } from '../../model-names.ts';
+import { parseModelName } from '../../contract/model-names.ts';
 import { type Place, TrajectoryFormatError } from './trajectory-format-error.ts';
 
 /** The model that is trained, by the names that calls to it had. */

@@ -8,7 +8,7 @@ import {
 import type { LoraShape, Model } from '@trainyard/store';
 import { DEFAULT_LORA_CONFIG, LINEAR_NAMES, type LinearName } from '@trainyard/trainer';
 
-import { RequestError } from '../../request-error.ts';
+import { RequestError } from '../../faults/request-error.ts';
 
 /** The adapter's output is multiplied by alpha / rank; without an alpha by this. */
 const DEFAULT_SCALE = DEFAULT_LORA_CONFIG.alpha / DEFAULT_LORA_CONFIG.rank;

@@ -2,11 +2,11 @@ import { SftLineSchema, TEXT_PART_TYPES, type WireSftLine } from '@trainyard/pro
 import type { SftExample } from '@trainyard/trainer';
 import { parse } from 'secure-json-parse';
 
-import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../json-depth.ts';
-import { jsonFaultPosition } from '../../json-fault.ts';
-import { RequestError } from '../../request-error.ts';
+import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../json/json-depth.ts';
+import { jsonFaultPosition } from '../../json/json-fault.ts';
+import { RequestError } from '../../faults/request-error.ts';
 import { lineFault, textLines } from '../../training-data/text-lines.ts';
-import { compileLargeBodyCheck } from '../../validation.ts';
+import { compileLargeBodyCheck } from '../../faults/validation.ts';
 
 const checkLine = compileLargeBodyCheck(SftLineSchema);
 

@@ -6,7 +6,7 @@ import {
 } from '@trainyard/protocol';
 import { resolveTrainingConfig, TrainerError, type TrainingConfig, type TrainingConfigInput } from '@trainyard/trainer';
 
-import { RequestError } from '../../request-error.ts';
+import { RequestError } from '../../faults/request-error.ts';
 import { renamed } from '../renamed.ts';
 
 /** Longest row whatever the base model allows; ART's limit too. */

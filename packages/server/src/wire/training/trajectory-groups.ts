@@ -1,6 +1,6 @@
 import type { WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
 import type { History, Trajectory, TrajectoryGroup } from '@trainyard/trainer';
-import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../json-depth.ts';
+import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../json/json-depth.ts';
 import {
   contradictionOf,
   hasTokensOf,

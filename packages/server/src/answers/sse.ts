@@ -1,0 +1,71 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+
+import type { FastifyReply } from 'fastify';
+
+import { toOrderedJson } from '../json/ordered-json.ts';
+
+/**
+ * A signal that aborts when the client goes away before the answer is complete.
+ * Call it before the first wait of a handler, so that no disconnect is missed.
+ */
+export function abortOnDisconnect(reply: FastifyReply): AbortSignal {
+  const controller = new AbortController();
+  const { end } = reply.request;
+  end.onEnd(() => {
+    if (end.isAbandoned) controller.abort(new DOMException('the client went away', 'AbortError'));
+  });
+  return controller.signal;
+}
+
+/**
+ * Sends values as server-sent events, `data: <json>` each, then `data: [DONE]`. Named ones have their `type` as the event's name, and no end.
+ *
+ * Pulls the next value only when the socket has taken the last ones, so a client that stops reading stops the source. When the
+ * client goes away the source is ended and nothing more is written. A failure of the source becomes one last event.
+ *
+ * @param toErrorEvent the event for a failure after the headers
+ */
+export async function sendEventStream(
+  reply: FastifyReply,
+  values: AsyncIterable<object>,
+  options: { signal: AbortSignal; toErrorEvent: (error: unknown) => object; isNamed?: boolean },
+): Promise<void> {
+  const { signal, toErrorEvent, isNamed = false } = options;
+  reply.hijack();
+  const response = reply.raw;
+  response.writeHead(200, {
+    ...toNodeHeaders(reply),
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-cache',
+    // Reverse proxies would hold events back until their buffer is full.
+    'x-accel-buffering': 'no',
+  });
+  try {
+    for await (const value of values) {
+      await write(response, toEvent(value, isNamed), signal);
+    }
+  } catch (error) {
+    if (signal.aborted) return;
+    response.write(toEvent(toErrorEvent(error), isNamed));
+  }
+  if (!signal.aborted) response.end(isNamed ? '' : 'data: [DONE]\n\n');
+}
+
+function toEvent(value: object, isNamed: boolean): string {
+  const name = isNamed && 'type' in value ? `event: ${String(value.type)}\n` : '';
+  return `${name}data: ${toOrderedJson(value)}\n\n`;
+}
+
+async function write(response: ServerResponse, text: string, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  if (!response.write(text)) await once(response, 'drain', { signal });
+}
+
+function toNodeHeaders(reply: FastifyReply): Record<string, string | string[]> {
+  const headers: Record<string, string | string[]> = {};
+  for (const [name, value] of Object.entries(reply.getHeaders())) {
+    if (value !== undefined) headers[name] = Array.isArray(value) ? value : String(value);
+  }
+  return headers;
+}

@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { parseModelName, resolveModelName } from './model-names.ts';
+import { TestServer } from '../testing/test-server.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await TestServer.start();
+  const agent = await server.makeModel('agent');
+  await server.addCheckpoint(agent, 'a');
+  await server.addCheckpoint(agent, 'b');
+  await server.makeModel('twice', 'one');
+  await server.makeModel('twice', 'two');
+});
+afterAll(() => server.close());
+
+const resolve = (requested: string | null, entity = 'acme') =>
+  resolveModelName(server.store, { requested, entity, baseModelId: 'tiny/base' });
+
+describe('every form of a name', () => {
+  test.each([null, '', 'tiny/base'])('%j is the base model', async (name) => {
+    expect(await resolve(name)).toEqual({ kind: 'base', name: 'tiny/base', project: null });
+  });
+
+  test.each([
+    ['agent', 2],
+    ['agent:step1', 1],
+    ['agent@step1', 1],
+    ['agent@1', 1],
+    ['agent:step0', 0],
+    ['agent@0', 0],
+    ['acme/demo/agent', 2],
+    ['acme/demo/agent:step2', 2],
+    ['acme/demo/agent@step1', 1],
+    ['wandb-artifact:///acme/demo/agent', 2],
+    ['wandb-artifact:///acme/demo/agent:step1', 1],
+    ['wandb-artifact://acme/demo/agent:step1', 1],
+    ['wandb-artifact:///acme/demo/agent@2', 2],
+  ])('%s is step %d', async (name, step) => {
+    const digest = [null, 'a'.repeat(64), 'b'.repeat(64)][step];
+    expect(await resolve(name)).toMatchObject({
+      kind: 'checkpoint',
+      step,
+      name: `acme/demo/agent:step${step}`,
+      digest,
+    });
+  });
+
+  test.each([
+    'nobody',
+    'agent:step3',
+    'agent:step',
+    'agent:1',
+    'agent:latest',
+    'demo/agent',
+    'acme/demo/agent/x',
+    'acme//agent',
+    'wandb-artifact:///agent',
+    '/agent',
+    'acme/other/agent',
+  ])('%s is unknown', async (name) => {
+    await expect(resolve(name)).rejects.toMatchObject({ code: 'request.unknown_model', param: 'model' });
+  });
+
+  test('a name of another tenant is the same 404 as one that nobody has', async () => {
+    for (const name of ['agent', 'acme/demo/agent', 'wandb-artifact:///acme/demo/agent:step1']) {
+      await expect(resolve(name, 'rival')).rejects.toMatchObject({
+        code: 'request.unknown_model',
+        message: `The model \`${name}\` does not exist`,
+      });
+    }
+  });
+
+  test('a bare name of several projects is refused with the choices', async () => {
+    await expect(resolve('twice')).rejects.toMatchObject({
+      code: 'request.ambiguous_model',
+      message: expect.stringMatching(/acme\/one\/twice, acme\/two\/twice/),
+    });
+    expect(await resolve('acme/two/twice')).toMatchObject({ name: 'acme/two/twice:step0', artifactKey: null });
+  });
+});
+
+test('a deleted step is unknown, the latest is the highest that is left, and step 0 always answers', async () => {
+  const modelId = await server.makeModel('pruned');
+  await server.addCheckpoint(modelId, 'c');
+  await server.addCheckpoint(modelId, 'd');
+  await server.store.deleteCheckpoints(modelId, [2]);
+  expect(await resolve('pruned')).toMatchObject({ step: 1 });
+  await expect(resolve('pruned:step2')).rejects.toMatchObject({ code: 'request.unknown_model' });
+  await server.store.deleteCheckpoints(modelId, [0, 1]);
+  expect(await resolve('pruned')).toMatchObject({ step: 0, artifactKey: null });
+  expect(await resolve('pruned:step0')).toMatchObject({ step: 0, artifactKey: null });
+});
+
+test('a step that no number can hold is not read as one', () => {
+  expect(parseModelName('agent:step99999999999999999999')).toEqual({
+    entity: null,
+    project: null,
+    name: 'agent:step99999999999999999999',
+    step: null,
+  });
+});
+
+test('a model of another base is refused: its adapter fits no other weights', async () => {
+  const other = resolveModelName(server.store, { requested: 'agent', entity: 'acme', baseModelId: 'other/base' });
+  await expect(other).rejects.toMatchObject({ code: 'request.conflict', param: 'model' });
+});

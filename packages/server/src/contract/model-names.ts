@@ -1,0 +1,127 @@
+import type { Checkpoint, Model, Store } from '@trainyard/store';
+
+import { RequestError } from '../faults/request-error.ts';
+
+/** What a name stands for, decided once, at admission: what runs afterwards never changes version. */
+export type ResolvedModel =
+  | { kind: 'base'; name: string; project: null }
+  | {
+      kind: 'checkpoint';
+      modelId: string;
+      project: string;
+      /** `entity/project/name:stepN` */
+      name: string;
+      /** `entity/project/name` */
+      root: string;
+      /** Of the version, milliseconds since the epoch. */
+      createdAt: number;
+      step: number;
+      /** Null: base weights, served with the defaults of a trained model. */
+      artifactKey: string | null;
+      digest: string | null;
+    };
+
+/** A name taken apart. `step` null = the latest. */
+interface ModelName {
+  entity: string | null;
+  project: string | null;
+  name: string;
+  step: number | null;
+}
+
+/**
+ * Resolves the `model` of a request for one tenant.
+ *
+ * Forms: the base model's id · `name` · `entity/project/name`, each with `:stepN`, `@stepN` or `@N` for one version ·
+ * any of the latter behind `wandb-artifact:///` (or two slashes). Absent and empty mean the base model.
+ *
+ * @param entity name of the caller's entity; names of other entities are unknown
+ * @throws {RequestError} `request.unknown_model` (also for a deleted step), `request.ambiguous_model` for a bare name that
+ *   several projects have, `request.conflict` when its base model is not the one served
+ */
+export async function resolveModelName(
+  store: Store,
+  options: { requested: string | null | undefined; entity: string; baseModelId: string },
+): Promise<ResolvedModel> {
+  const { requested, entity, baseModelId } = options;
+  if (!requested || requested === baseModelId) return { kind: 'base', name: baseModelId, project: null };
+  const parsed = parseModelName(requested);
+  const model = parsed && (await findModel(store, parsed, entity, requested));
+  if (!parsed || !model) throw unknownModel(requested);
+  if (model.baseModel !== baseModelId) {
+    throw new RequestError(
+      'request.conflict',
+      `The model \`${requested}\` is based on \`${model.baseModel}\`, which is not served here; served: ${baseModelId}`,
+      { param: 'model' },
+    );
+  }
+  const checkpoint =
+    parsed.step === null ? await store.latestCheckpoint(model.id) : await store.getCheckpoint(model.id, parsed.step);
+  // Step 0 is the base model, so it answers even when no checkpoint is left.
+  // A model that began with other weights has nothing to answer with when they are gone.
+  if (checkpoint === null && (model.init !== null || (parsed.step !== null && parsed.step !== 0)))
+    throw unknownModel(requested);
+  return atCheckpoint(model, checkpoint);
+}
+
+function atCheckpoint(model: Model, checkpoint: Checkpoint | null): ResolvedModel {
+  const step = checkpoint?.step ?? 0;
+  return {
+    kind: 'checkpoint',
+    modelId: model.id,
+    project: model.project,
+    name: versionName(model, step),
+    root: `${model.entity}/${model.project}/${model.name}`,
+    createdAt: checkpoint?.createdAt ?? model.createdAt,
+    step,
+    artifactKey: checkpoint?.artifactKey ?? null,
+    digest: checkpoint?.digest ?? null,
+  };
+}
+
+/** `entity/project/name:stepN`: the form that names exact weights. */
+export function versionName(model: Pick<Model, 'entity' | 'project' | 'name'>, step: number): string {
+  return `${model.entity}/${model.project}/${model.name}:step${step}`;
+}
+
+const ARTIFACT_SCHEME = /^wandb-artifact:\/\/\/?/;
+const VERSION = /(?::step|@step|@)(\d{1,15})$/;
+
+export function parseModelName(requested: string): ModelName | null {
+  const isArtifact = ARTIFACT_SCHEME.test(requested);
+  const bare = requested.replace(ARTIFACT_SCHEME, '');
+  const version = VERSION.exec(bare);
+  const parts = (version ? bare.slice(0, version.index) : bare).split('/');
+  const step = version ? Number(version[1]) : null;
+  if (parts.some((part) => part === '')) return null;
+  const [first, project, name] = parts;
+  if (parts.length === 3 && first && project && name) return { entity: first, project, name, step };
+  if (parts.length === 1 && first && !isArtifact) return { entity: null, project: null, name: first, step };
+  return null;
+}
+
+async function findModel(store: Store, parsed: ModelName, entity: string, requested: string): Promise<Model | null> {
+  if (parsed.project !== null)
+    return parsed.entity === entity ? store.findModel(entity, parsed.project, parsed.name) : null;
+  const found = await store.findModelByName(entity, parsed.name);
+  switch (found.kind) {
+    case 'found':
+      return found.model;
+    case 'none':
+      return null;
+    case 'ambiguous': {
+      const choices = found.models.map((model) => `${model.entity}/${model.project}/${model.name}`).join(', ');
+      throw new RequestError(
+        'request.ambiguous_model',
+        `The model name \`${requested}\` is used in several projects; name one of ${choices}`,
+        { param: 'model' },
+      );
+    }
+    default:
+      return found satisfies never;
+  }
+}
+
+function unknownModel(requested: string): RequestError {
+  return new RequestError('request.unknown_model', `The model \`${requested}\` does not exist`, { param: 'model' });
+}

@@ -1,0 +1,128 @@
+import {
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+
+import { ServerError } from '../faults/server-error.ts';
+
+const LOCK_FILE = 'service.pid';
+
+/** Where each kind of state lives below the data folder. */
+export function dataPaths(dataDirectory: string) {
+  return {
+    database: join(dataDirectory, 'trainyard.sqlite'),
+    blobs: join(dataDirectory, 'blobs'),
+    models: join(dataDirectory, 'models'),
+    work: join(dataDirectory, 'work'),
+    keyFile: join(dataDirectory, 'admin-key'),
+  };
+}
+
+/**
+ * Makes the data folder and takes it for this process: two services on one folder would each think the other's running jobs were left over from
+ * a crash.
+ *
+ * @returns gives the folder back
+ * @throws {ServerError} `server.data_directory_unusable`
+ */
+export function claimDataDirectory(dataDirectory: string): () => void {
+  const lockPath = join(dataDirectory, LOCK_FILE);
+  try {
+    mkdirSync(dataDirectory, { recursive: true });
+    // It holds prompts, answers and keys: its owner's alone, also when the folder was there before.
+    chmodSync(dataDirectory, 0o700);
+    removeStaleLock(lockPath, dataDirectory);
+    const file = openSync(lockPath, 'wx', 0o600);
+    const owner: LockOwner = { pid: process.pid, startedAt: processStart(process.pid), url: null };
+    writeSync(file, JSON.stringify(owner));
+    closeSync(file);
+  } catch (error) {
+    if (error instanceof ServerError) throw error;
+    throw new ServerError(
+      'server.data_directory_unusable',
+      `the data folder ${dataDirectory} cannot be used: ${(error as Error).message}`,
+    );
+  }
+  return () => rmSync(lockPath, { force: true });
+}
+
+function removeStaleLock(lockPath: string, dataDirectory: string): void {
+  let content: string;
+  try {
+    content = readFileSync(lockPath, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    throw error;
+  }
+  const owner = liveOwner(content);
+  if (owner !== null) {
+    throw new ServerError(
+      'server.data_directory_unusable',
+      `the data folder ${dataDirectory} is in use by process ${owner.pid}; stop it or set TRAINYARD_DATA_DIR`,
+    );
+  }
+  rmSync(lockPath);
+}
+
+/** Tells other commands on this machine where the service on this folder is; it is the owner of the folder that says so. */
+export function announceService(dataDirectory: string, url: string): void {
+  const lockPath = join(dataDirectory, LOCK_FILE);
+  // Whole or not there: a reader must never take a half of it for a dead owner's.
+  const temporary = `${lockPath}.new`;
+  const owner: LockOwner = { pid: process.pid, startedAt: processStart(process.pid), url };
+  writeFileSync(temporary, JSON.stringify(owner), { mode: 0o600 });
+  renameSync(temporary, lockPath);
+}
+
+/** Which process serves on a data folder, and where; `url` is null while it starts. Null when none does. */
+export function findRunningService(dataDirectory: string): { pid: number; url: string | null } | null {
+  try {
+    return liveOwner(readFileSync(join(dataDirectory, LOCK_FILE), 'utf8'));
+  } catch {
+    return null;
+  }
+}
+
+interface LockOwner {
+  pid: number;
+  startedAt: string | null;
+  /** e.g. `http://127.0.0.1:8420` */
+  url: string | null;
+}
+
+/** The process that wrote the lock, if it still runs. Numbers are used again (and a container gives every life the same), so its start must agree. */
+function liveOwner(content: string): { pid: number; url: string | null } | null {
+  let owner: { pid?: unknown; startedAt?: unknown; url?: unknown };
+  try {
+    owner = JSON.parse(content) as typeof owner;
+  } catch {
+    return null; // cut off while it was written
+  }
+  const { pid, startedAt, url } = owner;
+  if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 0 || pid === process.pid) return null;
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return null;
+  }
+  return processStart(pid) === startedAt ? { pid, url: typeof url === 'string' ? url : null } : null;
+}
+
+/** When a process began, in clock ticks since boot with the boot's id; null where the system does not tell, and then only the number counts. */
+function processStart(pid: number): string | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const ticks = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+    return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}/${ticks}`;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,91 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { ErrorBody } from '@trainyard/protocol';
+import { type Caller, isDamagedSecret, type Scope, type Store } from '@trainyard/store';
+
+import type { KeyWatch } from './key-watch.ts';
+import { RequestError } from '../faults/request-error.ts';
+
+/** What a key must be allowed to do; `public` routes take no key. */
+export type RouteScope = Scope | 'public';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Every route declares one; registering a route without it throws. */
+    scope?: RouteScope;
+    /** It samples: while as many requests are in flight as may be it is refused before its body is read. */
+    samples?: boolean;
+    /** The schema of the body, where the route itself checks it. */
+    body?: object;
+    /** What a body may be where it is no JSON. */
+    mediaTypes?: readonly string[];
+    /** Errors as the clients of the route's form read them. Default: as they are. */
+    toErrorForm?: (body: ErrorBody, requestId: string, status: number) => object;
+  }
+  interface FastifyRequest {
+    /** Set on every route that is not public. */
+    caller: Caller | null;
+  }
+}
+
+/**
+ * Bearer-key authentication for every route registered afterwards. Runs before the body is read.
+ *
+ * A missing, malformed or unknown key → 401; a key without the route's scope → 403. The scope `admin` includes the others.
+ */
+export function requireKeys(app: FastifyInstance, store: Store, watch: KeyWatch): void {
+  app.decorateRequest('caller', null);
+  app.addHook('onRoute', (route) => {
+    if (route.config?.scope === undefined)
+      throw new Error(`the route ${String(route.method)} ${route.url} declares no scope`);
+  });
+  app.addHook('onRequest', async (request) => {
+    const { scope } = request.routeOptions.config;
+    // No scope: the request matches no route and will be answered 404 or 405.
+    if (scope === undefined || scope === 'public') return;
+    const caller = await authenticate(request, store);
+    if (!caller.scopes.includes(scope) && !caller.scopes.includes('admin')) {
+      throw new RequestError(
+        'request.forbidden',
+        `This key may not use this route: it needs the scope \`${scope}\` and has ${caller.scopes.join(', ') || 'none'}`,
+      );
+    }
+    request.caller = caller;
+    watch.add(caller.keyId, request);
+  });
+}
+
+const BEARER = /^bearer +(\S+)$/i;
+
+async function authenticate(request: FastifyRequest, store: Store): Promise<Caller> {
+  const { authorization, 'x-api-key': named } = request.headers;
+  // Clients of the Anthropic API have a header of their own for the same key.
+  const secret = authorization === undefined ? [named].flat()[0]?.trim() : BEARER.exec(authorization.trim())?.[1];
+  const caller = secret === undefined ? null : await store.verifyKey(secret);
+  if (caller) return caller;
+  throw new RequestError('request.unauthenticated', refusalOf(secret, authorization ?? named), {
+    headers: { 'www-authenticate': 'Bearer' },
+  });
+}
+
+function refusalOf(secret: string | undefined, sent: string | string[] | undefined): string {
+  if (sent === undefined) return 'No API key was sent: use the header `Authorization: Bearer KEY`, or `x-api-key: KEY`';
+  if (secret !== undefined && isDamagedSecret(secret))
+    return 'The API key is not valid: its checksum does not fit, so it was mistyped or cut off';
+  return 'The API key is not valid: it is unknown, revoked or expired';
+}
+
+/** The caller of an authenticated route. */
+export function callerOf(request: FastifyRequest): Caller {
+  if (request.caller === null) throw new Error('a public route has no caller');
+  return request.caller;
+}
+
+/** Longest project name that is recorded; longer ones are cut. */
+const MAX_PROJECT_CHARACTERS = 256;
+
+/** What usage is attributed to: `Compat-Project` or `OpenAI-Project`, usually "team/project". Null when neither was sent. */
+export function projectOf(request: FastifyRequest): string | null {
+  const header = request.headers['compat-project'] ?? request.headers['openai-project'];
+  const project = (Array.isArray(header) ? header[0] : header)?.trim().slice(0, MAX_PROJECT_CHARACTERS);
+  return project || null;
+}

@@ -1,0 +1,111 @@
+import { readFileSync } from 'node:fs';
+
+import { StoreError } from '@trainyard/store';
+import { describe, expect, test } from 'vitest';
+
+import { BackendFailure, type FaultCode, HTTP_FAULTS, toErrorAnswer } from './http-faults.ts';
+import { RequestError } from './request-error.ts';
+
+describe('the answer to a failure', () => {
+  test('of the request carries its code, its field and both shapes', () => {
+    const { status, body, headers } = toErrorAnswer(
+      new RequestError('request.conflict', 'no', { param: 'n', headers: { allow: 'GET' } }),
+      'training',
+    );
+    expect(status).toBe(400);
+    expect(headers).toEqual({ 'x-should-retry': 'false', allow: 'GET' });
+    expect(body).toEqual({
+      detail: 'no',
+      error: { message: 'no', type: 'invalid_request_error', param: 'n', code: 'request.conflict' },
+    });
+  });
+
+  test('of a back end keeps its words when the client can act on them', () => {
+    const { status, body } = toErrorAnswer(
+      new BackendFailure('context_length_exceeded', 'the prompt has 9 tokens, the context 8', 'messages'),
+      'inference',
+    );
+    expect([status, body.error.message, body.error.param]).toEqual([
+      400,
+      'the prompt has 9 tokens, the context 8',
+      'messages',
+    ]);
+  });
+
+  test.each([
+    ['inference', 400],
+    ['training', 422],
+    ['admin', 422],
+    ['public', 422],
+    [undefined, 422],
+  ] as const)(
+    'of a value has on routes of the scope %s the status %i, and the whole list on all',
+    (scope, expected) => {
+      const items = [
+        { loc: ['body', 'n'], msg: 'Field required', type: 'missing' },
+        { loc: ['body', 'top_p'], msg: 'Field required', type: 'missing' },
+      ];
+      const { status, body } = toErrorAnswer(RequestError.invalid(items), scope);
+      expect([status, body.detail, body.error.param]).toEqual([expected, items, 'n']);
+    },
+  );
+
+  test.each([
+    new Error('at /srv/x'),
+    new StoreError('store.corrupt', 'at /srv/x'),
+    new BackendFailure('engine.internal', 'at /srv/x', null),
+    'at /srv/x',
+    null,
+    { code: 'engine.overloaded' },
+  ])('of the service itself shows nothing inside: %s', (thrown) => {
+    const { status, body, isInternal } = toErrorAnswer(thrown, 'inference');
+    expect([status, isInternal]).toEqual([500, true]);
+    expect(JSON.stringify(body)).not.toContain('/srv');
+  });
+});
+
+test('no failure of the service shows its message, which may name files of the machine, with any code', () => {
+  const shown = Object.keys(HTTP_FAULTS).filter((code) =>
+    JSON.stringify(
+      toErrorAnswer(Object.assign(new Error('database /srv/x.sqlite'), { code }), 'inference').body,
+    ).includes('/srv'),
+  );
+  // Refusals speak of the request; these few failures have messages of our own, without files.
+  const failures = shown.filter((code) => HTTP_FAULTS[code as FaultCode].status >= 500);
+  expect(failures).toEqual([
+    'server.unavailable',
+    'engine.aborted',
+    'engine.host_lost',
+    'trainer.non_finite',
+    'trainer.export_differs',
+    'trainer.host_lost',
+  ]);
+});
+
+test('a busy store is 503, to be tried again in a second', () => {
+  const busy = new StoreError('store.busy', 'database /srv/x: locked');
+  const { status, body, headers, isInternal } = toErrorAnswer(busy, 'inference');
+  expect([status, headers, isInternal]).toEqual([503, { 'x-should-retry': 'true', 'retry-after': '1' }, false]);
+  expect(body.error).toMatchObject({ code: 'store.busy', message: expect.stringContaining('try again') });
+});
+
+test('what can be retried is no refusal of the request itself', () => {
+  const retryable = Object.entries(HTTP_FAULTS).filter(([, fault]) => fault.retryable);
+  expect(retryable.map(([, fault]) => fault.status).filter((status) => ![408, 409, 429, 503].includes(status))).toEqual(
+    [],
+  );
+  for (const [, fault] of Object.entries(HTTP_FAULTS)) expect(fault.status).toBeGreaterThanOrEqual(400);
+});
+
+test('docs/reference/errors.md has every code, with its status, its type and whether to retry, and no other', () => {
+  const page = readFileSync(new URL('../../../../docs/reference/errors.md', import.meta.url), 'utf8');
+  const rows = [...page.matchAll(/^\| `([^`]+)` \| (\d+(?:, inference \d+)?) \| (\w+) \| (yes|no) \| (.+) \|$/gm)];
+  const documented = rows.map(([, code, status, type, retry]) => [code, status, type, retry === 'yes']);
+  const real = Object.entries(HTTP_FAULTS).map(([code, fault]) => {
+    const { status, type, retryable } = fault;
+    const statuses = 'inferenceStatus' in fault ? `${status}, inference ${fault.inferenceStatus}` : String(status);
+    return [code, statuses, type, retryable];
+  });
+  expect(documented).toEqual(real);
+  expect(new Set(rows.map(([, , , , , meaning]) => meaning)).size).toBe(rows.length);
+});

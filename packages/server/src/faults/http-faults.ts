@@ -1,0 +1,177 @@
+import {
+  type ErrorBody,
+  type ErrorObject,
+  type HttpFault,
+  faultStatus,
+  REQUEST_FAULTS,
+  type RequestErrorCode,
+} from '@trainyard/protocol';
+import type { EngineErrorCode } from '@trainyard/engine';
+import type { StoreErrorCode } from '@trainyard/store';
+import type { TrainerErrorCode } from '@trainyard/trainer';
+
+import type { RouteScope } from '../edge/auth.ts';
+import { RequestError } from './request-error.ts';
+
+/** Every code that can reach a client. */
+export type FaultCode = RequestErrorCode | EngineErrorCode | TrainerErrorCode | StoreErrorCode;
+
+const invalid = { status: 400, type: 'invalid_request_error', retryable: false } as const;
+const broken = { status: 500, type: 'server_error', retryable: false } as const;
+const unavailable = { status: 503, type: 'server_error', retryable: true } as const;
+
+/**
+ * The only place that maps error codes to HTTP. Leaving a code out does not compile.
+ * `retryable` is sent as `x-should-retry`, which overrides the clients' own rule.
+ */
+export const HTTP_FAULTS = {
+  ...REQUEST_FAULTS,
+
+  context_length_exceeded: invalid,
+  'engine.invalid_request': invalid,
+  'engine.constraint_exhausted': invalid,
+  'engine.template_failed': invalid,
+  'engine.overloaded': { status: 429, type: 'overloaded_error', retryable: true },
+  // Nobody is left to read it when the client aborted; the status is for a shutdown.
+  'engine.aborted': unavailable,
+  'engine.adapter_unreadable': broken,
+  'engine.host_lost': unavailable,
+  'engine.internal': broken,
+
+  'trainer.architecture_unsupported': invalid,
+  'trainer.config_invalid': { ...invalid, status: 422 },
+  'trainer.token_out_of_range': { ...invalid, status: 422 },
+  'trainer.logprob_invalid': { ...invalid, status: 422 },
+  'trainer.reward_not_finite': { ...invalid, status: 422 },
+  'trainer.render_failed': { ...invalid, status: 422 },
+  'trainer.non_finite': broken,
+  'trainer.checkpoint_unreadable': broken,
+  'trainer.disk_full': broken,
+  'trainer.export_differs': broken,
+  'trainer.adapter_invalid': { ...invalid, status: 422 },
+  'trainer.cancelled': { status: 409, type: 'conflict_error', retryable: false },
+  'trainer.host_lost': unavailable,
+  'trainer.internal': broken,
+
+  'store.corrupt': broken,
+  'store.disk_full': { ...broken, status: 507 },
+  'store.schema_newer': broken,
+  'store.busy': unavailable,
+  'store.unavailable': unavailable,
+  'store.closed': unavailable,
+  'store.constraint_violated': broken,
+  'store.lease_lost': broken,
+  'store.cursor_unknown': { ...invalid, status: 422 },
+  'store.key_invalid': broken,
+  'store.blob_missing': broken,
+  'store.blob_exists': broken,
+  'store.blob_corrupt': broken,
+} as const satisfies Record<FaultCode, HttpFault>;
+
+/** A failure that a backend reported as data (`EngineEvent` of kind `failed`). */
+export class BackendFailure extends Error {
+  override readonly name = 'BackendFailure';
+  readonly code: EngineErrorCode;
+  readonly param: string | null;
+  constructor(code: EngineErrorCode, message: string, param: string | null) {
+    super(message);
+    this.code = code;
+    this.param = param;
+  }
+}
+
+/**
+ * A prompt that is too long, in vLLM's words and under its name of the field. LiteLLM tells this refusal from others by how the message begins; LangChain by the code,
+ * which the newest OpenAI client shows it only as a part of the message.
+ *
+ * @param error its message says what was sent, what fits and what to do
+ */
+export function asContextExceeded(error: Error, contextLength: number): BackendFailure {
+  const message = `This model's maximum context length is ${contextLength} tokens. However, ${error.message} (context_length_exceeded)`;
+  return new BackendFailure('context_length_exceeded', message, 'input_tokens');
+}
+
+/** A failure of a job or an export that this process found itself, in words for its client. */
+export class JobFault extends Error {
+  override readonly name = 'JobFault';
+  readonly code: FaultCode;
+  constructor(code: FaultCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Failures of the service whose messages are written in this package, or by the trainer's mathematics: they name no file. */
+const SHOWN: ReadonlySet<FaultCode> = new Set([
+  'server.unavailable',
+  'engine.aborted',
+  'engine.host_lost',
+  'trainer.host_lost',
+  'trainer.non_finite',
+  'trainer.export_differs',
+]);
+
+/** What a client reads in place of a message that names files of this machine. */
+const WORDS: Partial<Record<FaultCode, string>> = {
+  'store.busy': 'The store is busy: another process holds it for longer than a request waits; try again',
+  'store.disk_full': 'The disk of the service is full and nothing was kept; its operator has to make room',
+  'store.unavailable': 'The store of the service cannot be read or written; its log says why',
+  'store.closed': 'The service is shutting down; try again',
+  'trainer.checkpoint_unreadable': 'The files of the checkpoint cannot be read; the log of the service says why',
+  'trainer.disk_full': 'The disk of the service is full; its operator has to make room',
+};
+
+/**
+ * What a client may read of a failure, in an answer, in an event or in a record: the only way from an error to a text that leaves this
+ * process. Messages of refusals speak of the request. Those of failures of the service may name files of this machine, and stay in its log.
+ */
+export function clientFailure(thrown: unknown): { code: FaultCode; message: string } {
+  const code = codeOf(thrown);
+  const isShown = HTTP_FAULTS[code].status < 500 || SHOWN.has(code) || thrown instanceof JobFault;
+  const message = isShown
+    ? (thrown as Error).message
+    : (WORDS[code] ?? `The service failed (${code}); the log of the service says why`);
+  return { code, message };
+}
+
+export interface ErrorAnswer {
+  status: number;
+  body: ErrorBody;
+  headers: Readonly<Record<string, string>>;
+  /** The log of the service should say what it was. */
+  isInternal: boolean;
+}
+
+/**
+ * The answer to any thrown value.
+ *
+ * @param scope of the route that failed; undefined where the request matched none
+ */
+export function toErrorAnswer(thrown: unknown, scope: RouteScope | undefined): ErrorAnswer {
+  const { code, message } = clientFailure(thrown);
+  const fault: HttpFault = HTTP_FAULTS[code];
+  const isInternal = fault.status === 500 || fault.status === 507 || code === 'store.unavailable';
+  const error: ErrorObject = { message, type: fault.type, param: paramOf(thrown), code };
+  const items = thrown instanceof RequestError ? thrown.items : null;
+  const headers = {
+    'x-should-retry': String(fault.retryable),
+    // Clients that go by it wait so long; what knows better says so itself.
+    ...(fault.status === 429 || fault.status === 503 ? { 'retry-after': '1' } : {}),
+    ...(thrown instanceof RequestError ? thrown.headers : {}),
+  };
+  return {
+    status: faultStatus(fault, scope),
+    body: { detail: items ? [...items] : message, error },
+    headers,
+    isInternal,
+  };
+}
+
+function codeOf(thrown: unknown): FaultCode {
+  const code = thrown instanceof Error && 'code' in thrown ? thrown.code : null;
+  return typeof code === 'string' && Object.hasOwn(HTTP_FAULTS, code) ? (code as FaultCode) : 'internal';
+}
+
+function paramOf(thrown: unknown): string | null {
+  return thrown instanceof RequestError || thrown instanceof BackendFailure ? thrown.param : null;
+}

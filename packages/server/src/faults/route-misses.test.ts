@@ -1,0 +1,51 @@
+import type { ErrorBody } from '@trainyard/protocol';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { TestServer } from '../testing/test-server.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await TestServer.start();
+});
+afterAll(() => server.close());
+
+test.each([
+  '/v1/embeddings',
+  '/embed',
+  '/v2/embed',
+  '/pooling',
+  '/classify',
+  '/v1/score',
+  '/rerank',
+  '/v2/rerank',
+  '/v1/moderations',
+  '/v1/audio/transcriptions',
+  '/v1/audio/speech',
+  '/v1/realtime',
+  '/v1/images/generations',
+  '/v1/videos',
+  '/v1/responses/resp_1',
+  '/v1/conversations',
+  '/v1/assistants',
+  '/v1/batches',
+  '/v1/messages/batches',
+  '/v1/fine_tuning/jobs',
+  '/v1/files',
+  '/sleep',
+])('POST %s is 404 and says what there is', async (path) => {
+  const response = await server.request('POST', path, { input: 'x' });
+  const { error } = response.json<ErrorBody>();
+  expect([response.statusCode, error.code]).toEqual([404, 'request.not_found']);
+  expect(error.message).toContain(`There is no ${path} here`);
+  expect(error.message).toContain('/v1/chat/completions');
+});
+
+test('every path that a miss names is there', async () => {
+  const { error } = (await server.request('GET', '/v1/embeddings')).json<ErrorBody>();
+  const paths = error.message.split('There are ')[1]?.split(', ') ?? [];
+  expect(paths.length).toBeGreaterThan(5);
+  for (const path of paths) {
+    const { statusCode } = await server.request('DELETE', path);
+    expect(statusCode, path).toBe(405);
+  }
+});

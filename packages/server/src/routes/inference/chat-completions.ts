@@ -1,0 +1,51 @@
+import type { FastifyInstance } from 'fastify';
+import {
+  type ChatCompletionRequest,
+  ChatCompletionRequestSchema,
+  normalizeChatCompletionRequest,
+} from '@trainyard/protocol';
+
+import { answerOnce } from '../../answers/idempotency.ts';
+import type { RouteParts } from '../server-parts.ts';
+import { abortOnDisconnect } from '../../answers/sse.ts';
+import { collectAnswer } from '../../wire/chat/chat-answer.ts';
+import { toChunks } from '../../wire/chat/chat-chunks.ts';
+import { checkChatRequest } from '../../wire/chat/chat-request.ts';
+import { admitChat, meteredChat, openChat } from './chat-generation.ts';
+import { refuseStreamedIdempotency, sendChunks } from './generation.ts';
+
+/** POST /v1/chat/completions. */
+export function chatCompletionRoutes(app: FastifyInstance, parts: RouteParts): void {
+  app.post<{ Body: ChatCompletionRequest }>(
+    '/v1/chat/completions',
+    {
+      config: { scope: 'inference', samples: true },
+      bodyLimit: parts.limits.chatBodyBytes,
+      schema: { body: ChatCompletionRequestSchema },
+      preValidation: async (request) => {
+        request.body = normalizeChatCompletionRequest(request.body) as ChatCompletionRequest;
+      },
+    },
+    async (request, reply) => {
+      const signal = abortOnDisconnect(reply);
+      checkChatRequest(request.body);
+      if (!request.body.stream) {
+        return answerOnce(parts.store, request, reply, async () => {
+          const chat = await admitChat(request, request.body, 'chatcmpl-', parts);
+          return meteredChat(request, chat, parts, async (meter) => {
+            const generation = await openChat(chat, parts, signal, meter);
+            return collectAnswer(generation, chat.identity, chat.format, chat.generate.n);
+          });
+        });
+      }
+      refuseStreamedIdempotency(request);
+      const chat = await admitChat(request, request.body, 'chatcmpl-', parts);
+      await meteredChat(request, chat, parts, async (meter) => {
+        // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
+        const generation = await openChat(chat, parts, signal, meter);
+        await sendChunks(reply, toChunks(generation, chat.identity, chat.format, chat.generate.n), parts, signal);
+      });
+      return reply;
+    },
+  );
+}

@@ -1,0 +1,68 @@
+import type { FastifyRequest } from 'fastify';
+import type { ChatCompletionRequest } from '@trainyard/protocol';
+
+import { callerOf } from '../../edge/auth.ts';
+import { ChoiceRecorder } from '../../choice-records/choice-recorder.ts';
+import type { RouteParts } from '../server-parts.ts';
+import { type OpenedGeneration, openGeneration, type TokenMeter } from '../../streams/chat-events.ts';
+import { type AnswerFormat, answerFormatOf, toChatGenerateRequest } from '../../wire/chat/chat-request.ts';
+import { constraintField } from '../../wire/chat/tool-request.ts';
+import { admitModel, type AdmittedModel, metered } from './generation.ts';
+
+/** What all routes share that answer a conversation, in whatever form. */
+
+/** A conversation whose model is decided, ready for the engine. */
+export interface AdmittedChat extends AdmittedModel {
+  format: AnswerFormat;
+  generate: ReturnType<typeof toChatGenerateRequest>;
+  recorder: ChoiceRecorder | null;
+  constraintField: string;
+}
+
+/**
+ * @param body passed `checkChatRequest`
+ * @param idPrefix of the answer's id, such as `chatcmpl-`
+ */
+export async function admitChat(
+  request: FastifyRequest,
+  body: ChatCompletionRequest,
+  idPrefix: string,
+  parts: RouteParts,
+): Promise<AdmittedChat> {
+  const admitted = await admitModel(request, body, idPrefix, parts);
+  const format = answerFormatOf(body, admitted.model, parts);
+  const generate = toChatGenerateRequest(body, admitted.context, format);
+  const { model } = admitted;
+  const recorder =
+    format.isRecorded && model.kind === 'checkpoint'
+      ? new ChoiceRecorder(parts.store, { entityId: callerOf(request).entityId, model })
+      : null;
+  return { ...admitted, format, generate, recorder, constraintField: constraintField(body) };
+}
+
+/** Starts the generation and waits for its first output. */
+export function openChat(
+  chat: AdmittedChat,
+  parts: RouteParts,
+  signal: AbortSignal,
+  meter: TokenMeter,
+): Promise<OpenedGeneration> {
+  return openGeneration(parts.inference, chat.generate, signal, meter, {
+    withPromptText: chat.format.hasPromptText,
+    constraintField: chat.constraintField,
+    recorder: chat.recorder,
+  });
+}
+
+/** Runs with a meter whose tokens are recorded however it ends. */
+export function meteredChat<Result>(
+  request: FastifyRequest,
+  chat: AdmittedChat,
+  parts: RouteParts,
+  run: (meter: TokenMeter) => Promise<Result>,
+): Promise<Result> {
+  return metered(request, { kind: 'chat', model: chat.model, numPrompts: 1 }, parts, ([meter]) => {
+    if (meter === undefined) throw new Error('a chat has one prompt');
+    return run(meter);
+  });
+}

@@ -1,0 +1,100 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { type CompletionRequest, CompletionRequestSchema, normalizeCompletionRequest } from '@trainyard/protocol';
+
+import { answerOnce } from '../../answers/idempotency.ts';
+import type { RouteParts } from '../server-parts.ts';
+import { abortOnDisconnect } from '../../answers/sse.ts';
+import { type OpenedGeneration, openGeneration } from '../../streams/chat-events.ts';
+import { collectCompletion } from '../../wire/completions/completion-answer.ts';
+import { toCompletionChunks } from '../../wire/completions/completion-chunks.ts';
+import { readPrompts } from '../../wire/completions/completion-prompts.ts';
+import {
+  checkCompletionRequest,
+  completionFormatOf,
+  maxTokensOf,
+  toCompletionRequests,
+} from '../../wire/completions/completion-request.ts';
+import { outputConstraint } from '../../wire/output-constraint.ts';
+import { admitModel, metered, refuseStreamedIdempotency, sendChunks } from './generation.ts';
+
+/** POST /v1/completions. */
+export function completionRoutes(app: FastifyInstance, parts: RouteParts): void {
+  app.post<{ Body: CompletionRequest }>(
+    '/v1/completions',
+    {
+      config: { scope: 'inference', samples: true },
+      bodyLimit: parts.limits.chatBodyBytes,
+      schema: { body: CompletionRequestSchema },
+      preValidation: async (request) => {
+        request.body = normalizeCompletionRequest(request.body) as CompletionRequest;
+      },
+    },
+    async (request, reply) => {
+      const signal = abortOnDisconnect(reply);
+      checkCompletionRequest(request.body);
+      if (!request.body.stream) {
+        return answerOnce(parts.store, request, reply, async () => {
+          const completion = await admitCompletion(request, parts, signal);
+          return generating(request, completion, parts, signal, (generations) =>
+            collectCompletion(generations, completion.prompts, completion.identity, completion.format),
+          );
+        });
+      }
+      refuseStreamedIdempotency(request);
+      const completion = await admitCompletion(request, parts, signal);
+      await generating(request, completion, parts, signal, async (generations) => {
+        // The first output of any prompt is awaited before a byte is sent, so that a refusal has its own HTTP status.
+        await Promise.race(generations);
+        const { prompts, identity, format } = completion;
+        await sendChunks(reply, toCompletionChunks(generations, prompts, identity, format), parts, signal);
+      });
+      return reply;
+    },
+  );
+}
+
+async function admitCompletion(
+  request: FastifyRequest<{ Body: CompletionRequest }>,
+  parts: RouteParts,
+  signal: AbortSignal,
+) {
+  const { body } = request;
+  const admitted = await admitModel(request, body, 'cmpl-', parts);
+  const prompts = await readPrompts(body, maxTokensOf(body), parts.inference, signal);
+  const format = completionFormatOf(body);
+  return {
+    ...admitted,
+    prompts,
+    format,
+    generate: toCompletionRequests(body, prompts, admitted.context, format),
+    options: { withPromptText: format.hasPromptText, constraintField: outputConstraint(body)?.field },
+  };
+}
+
+/** Starts one generation for each prompt; however `run` ends, all of them end. */
+async function generating<Result>(
+  request: FastifyRequest,
+  completion: Awaited<ReturnType<typeof admitCompletion>>,
+  parts: RouteParts,
+  signal: AbortSignal,
+  run: (generations: readonly Promise<OpenedGeneration>[]) => Promise<Result>,
+): Promise<Result> {
+  const { model, generate, options } = completion;
+  return metered(request, { kind: 'completion', model, numPrompts: generate.length }, parts, async (meters) => {
+    const ended = new AbortController();
+    const either = AbortSignal.any([signal, ended.signal]);
+    const generations = generate.map((one, index) => {
+      const meter = meters[index];
+      if (meter === undefined) throw new Error('every prompt has a meter');
+      return openGeneration(parts.inference, one, either, meter, options);
+    });
+    // One failure is enough to tell; the others are those that it ends.
+    for (const generation of generations) generation.catch(() => undefined);
+    try {
+      return await run(generations);
+    } finally {
+      ended.abort(new DOMException('the request has ended', 'AbortError'));
+      await Promise.allSettled(generations.map(async (generation) => (await generation).end()));
+    }
+  });
+}

@@ -1,0 +1,134 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { ErrorBody } from '@trainyard/protocol';
+import type { UsageKind } from '@trainyard/store';
+
+import { callerOf, projectOf } from '../../edge/auth.ts';
+import { findAdapter } from '../../contract/backends.ts';
+import { toErrorAnswer } from '../../faults/http-faults.ts';
+import { type ResolvedModel, resolveModelName } from '../../contract/model-names.ts';
+import { RequestError } from '../../faults/request-error.ts';
+import type { RouteParts } from '../server-parts.ts';
+import { sendEventStream } from '../../answers/sse.ts';
+import { type AnswerIdentity, fingerprintOf } from '../../wire/chat/chat-answer.ts';
+import type { TokenMeter } from '../../streams/chat-events.ts';
+import type { RequestContext } from '../../wire/sampling-request.ts';
+
+/** What chat and text completions share between HTTP and the engine. */
+
+/** A request whose model is decided and whose adapter is on disk. */
+export interface AdmittedModel {
+  model: ResolvedModel;
+  context: RequestContext;
+  identity: AnswerIdentity;
+}
+
+/** @param idPrefix of the answer's id, such as `chatcmpl-` */
+export async function admitModel(
+  request: FastifyRequest,
+  body: { model?: string | null | undefined; request_id?: string | undefined },
+  idPrefix: string,
+  parts: RouteParts,
+): Promise<AdmittedModel> {
+  const caller = callerOf(request);
+  const { id: baseModelId, contextLength, vocabSize } = parts.inference.baseModel;
+  const model = await resolveModelName(parts.store, { requested: body.model, entity: caller.entity, baseModelId });
+  const adapter = await findAdapter(parts.blobs, model);
+  if (adapter === 'missing')
+    throw new RequestError('request.unknown_model', `The model \`${body.model}\` was deleted`, { param: 'model' });
+  const requestId = request.headers['x-request-id'] === undefined ? (body.request_id ?? request.id) : request.id;
+  return {
+    model,
+    // The namespace of the prefix cache is the tenant's: nobody can measure what another tenant has asked.
+    context: {
+      tenant: caller.entityId,
+      adapter,
+      contextLength,
+      vocabSize,
+      maxLogprobs: parts.maxLogprobs,
+      priority: priorityOf(request),
+    },
+    identity: {
+      id: `${idPrefix}${requestId}`,
+      created: Math.floor(parts.clock() / 1000),
+      model: model.name,
+      fingerprint: fingerprintOf(model),
+    },
+  };
+}
+
+/** @throws {RequestError} `request.invalid` */
+function priorityOf({ headers }: FastifyRequest): number | null {
+  const value = headers['x-vllm-priority'];
+  if (value === undefined) return null;
+  const priority = Number(value);
+  if (Number.isSafeInteger(priority) && value !== '') return priority;
+  throw RequestError.invalid([
+    { loc: ['header', 'x-vllm-priority'], msg: 'Input should be a valid integer', type: 'int_parsing', input: value },
+  ]);
+}
+
+/**
+ * Records the tokens of a request however it ends: computed is computed.
+ *
+ * @param run gets one meter for each prompt
+ */
+export async function metered<Result>(
+  request: FastifyRequest,
+  usage: { kind: UsageKind; model: ResolvedModel; numPrompts: number },
+  parts: RouteParts,
+  run: (meters: readonly TokenMeter[]) => Promise<Result>,
+): Promise<Result> {
+  const meters = Array.from({ length: usage.numPrompts }, (): TokenMeter => ({ promptTokens: 0, completionTokens: 0 }));
+  try {
+    return await run(meters);
+  } finally {
+    const { keyId, entityId } = callerOf(request);
+    const promptTokens = meters.reduce((sum, meter) => sum + meter.promptTokens, 0);
+    const completionTokens = meters.reduce((sum, meter) => sum + meter.completionTokens, 0);
+    if (promptTokens > 0) {
+      const project = projectOf(request);
+      const { kind, model } = usage;
+      parts.store.recordUsage({ keyId, entityId, project, model: model.name, kind, promptTokens, completionTokens });
+    }
+  }
+}
+
+/** A stream cannot be answered again. @throws {RequestError} `request.unsupported` */
+export function refuseStreamedIdempotency({ headers }: FastifyRequest): void {
+  if (headers['idempotency-key'] === undefined) return;
+  throw new RequestError('request.unsupported', 'An `Idempotency-Key` is not supported together with `stream`', {
+    param: 'stream',
+  });
+}
+
+/** How a form of stream is written. */
+export interface StreamForm {
+  /** Events have their `type` as name, and no `[DONE]` ends them. */
+  isNamed: boolean;
+  toErrorEvent: (body: ErrorBody) => object;
+}
+
+const CHAT_STREAM: StreamForm = { isNamed: false, toErrorEvent: ({ error }) => ({ error }) };
+
+/** Sends the chunks of an answer as events; a failure on the way becomes the last event. */
+export async function sendChunks(
+  reply: FastifyReply,
+  chunks: AsyncIterable<object>,
+  parts: RouteParts,
+  signal: AbortSignal,
+  form: StreamForm = CHAT_STREAM,
+): Promise<void> {
+  await sendEventStream(reply, chunks, {
+    signal,
+    isNamed: form.isNamed,
+    toErrorEvent: (error) => {
+      const answer = toErrorAnswer(error, 'inference');
+      if (answer.isInternal) parts.log(`request ${reply.request.id} failed in its stream: ${describe(error)}`);
+      return form.toErrorEvent(answer.body);
+    },
+  });
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -1,0 +1,112 @@
+import type { ErrorBody, GenerateTokensAnswer, GenerateTokensChunk } from '@trainyard/protocol';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+
+import { eventFault, operationOf } from '../../testing/documented-answers.ts';
+import { replies } from '../../testing/scripted-inference.ts';
+import { readEvents, TestServer } from '../../testing/test-server.ts';
+
+const URL = '/inference/v1/generate';
+const ASK = { token_ids: [5, 6, 7], sampling_params: { max_tokens: 4 } };
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await TestServer.start();
+});
+beforeEach(() => {
+  server.inference.script = (request) => replies(request, [{ ids: [5, 6], text: 'hi' }]);
+});
+afterAll(() => server.close());
+
+const post = (fields: Record<string, unknown> = {}, headers = {}) =>
+  server.request('POST', URL, { ...ASK, ...fields }, headers);
+const sample = (sampling: Record<string, unknown>) =>
+  post({ sampling_params: { ...ASK.sampling_params, ...sampling } });
+
+describe('the answer', () => {
+  test('is the sampled ids, with log-probabilities by id where asked for', async () => {
+    const plain = (await post()).json<GenerateTokensAnswer>();
+    expect(plain).toMatchObject({
+      choices: [{ index: 0, token_ids: [5, 6, 2], logprobs: null, finish_reason: 'stop', stop_reason: null }],
+      prompt_logprobs: null,
+      usage: { prompt_tokens: 3 },
+    });
+    const scored = (await sample({ logprobs: 1 })).json<GenerateTokensAnswer>();
+    expect(scored.choices[0]?.logprobs?.content.map(({ token }) => token)).toEqual([
+      'token_id:5',
+      'token_id:6',
+      'token_id:2',
+    ]);
+    expect(server.inference.lastRequest.logprobs).toBe(1);
+    expect(server.inference.lastRequest.prompt).toEqual({ kind: 'tokens', tokenIds: [5, 6, 7] });
+  });
+
+  test('has the request id of the header, or of the body', async () => {
+    const { request_id: given } = (await post({ request_id: 'r-1' })).json<GenerateTokensAnswer>();
+    const headed = await post({ request_id: 'r-1' }, { 'x-request-id': 'r-2' });
+    expect([given, headed.json<GenerateTokensAnswer>().request_id]).toEqual(['r-1', 'r-2']);
+  });
+
+  test('as a stream is the same ids in order, with the usage at the end', async () => {
+    const { body } = await post({ stream: true, stream_options: { include_usage: true } });
+    const { events, isDone } = readEvents(body);
+    const operation = operationOf('POST', URL);
+    if (operation === undefined) throw new Error('it has an operation');
+    for (const event of events) expect(eventFault(operation, event)).toBeNull();
+    const chunks = events as unknown as GenerateTokensChunk[];
+    expect(chunks.flatMap(({ choices }) => choices.flatMap((choice) => choice.token_ids))).toEqual([5, 6, 2]);
+    expect(chunks.at(-2)?.choices[0]?.finish_reason).toBe('stop');
+    expect(chunks.at(-1)?.usage?.prompt_tokens).toBe(3);
+    expect(isDone).toBe(true);
+  });
+});
+
+test.each<[Record<string, unknown>, (request: TestServer['inference']['lastRequest']) => unknown, unknown]>([
+  [{}, (r) => r.maxTokens, 4],
+  [{ max_tokens: null }, (r) => r.maxTokens, 16],
+  [{ n: 3, temperature: 0.5 }, (r) => [r.n, r.sampling.temperature], [3, 0.5]],
+  [
+    { top_p: 0.5, top_k: 3, min_p: 0.1, seed: 5 },
+    (r) => [r.sampling.topP, r.sampling.topK, r.sampling.minP, r.sampling.seed],
+    [0.5, 3, 0.1, 5n],
+  ],
+  [
+    { stop: ['a'], stop_token_ids: [9], ignore_eos: true, min_tokens: 2 },
+    (r) => [r.stop, r.stopTokenIds, r.ignoreEos, r.minTokens],
+    [['a'], [9], true, 2],
+  ],
+  [{ prompt_logprobs: 1 }, (r) => r.promptLogprobs, 1],
+  [{ allowed_token_ids: [5, 6], bad_words: ['x'] }, (r) => [r.allowedTokenIds, r.badWords], [[5, 6], ['x']]],
+  [{ skip_special_tokens: false, detokenize: false, flat_logprobs: true }, (r) => r.skipSpecialTokens, false],
+  [{ structured_outputs: { regex: 'a' } }, (r) => r.constraint, { kind: 'regex', pattern: 'a' }],
+])('sampling_params %j act', async (fields, read, expected) => {
+  await sample(fields);
+  expect(read(server.inference.lastRequest)).toEqual(expected);
+});
+
+test.each<[Record<string, unknown>, string]>([
+  [{ token_ids: [] }, 'token_ids'],
+  [{ token_ids: 'text' }, 'token_ids'],
+  [{ token_ids: [5000] }, 'token_ids'],
+  [{ token_ids: Array.from({ length: 600 }, () => 5) }, 'input_tokens'],
+  [{ sampling_params: { temperature: 9 } }, 'sampling_params.temperature'],
+  [{ sampling_params: { max_tokens: 9999 } }, 'sampling_params.max_tokens'],
+  [{ sampling_params: { n: 2, temperature: 0 } }, 'sampling_params.n'],
+  [{ sampling_params: { min_tokens: 9, max_tokens: 4 } }, 'sampling_params.min_tokens'],
+  [{ sampling_params: { stop: ['a'], detokenize: false } }, 'sampling_params.detokenize'],
+  [{ sampling_params: { extra_args: { a: 1 } } }, 'sampling_params.extra_args'],
+  [{ sampling_params: { unknown: 1 } }, 'sampling_params.unknown'],
+  [{ features: { mm_hashes: {} } }, 'features'],
+  [{ kv_transfer_params: { a: 1 } }, 'kv_transfer_params'],
+])('%j is 400 and names %s', async (fields, param) => {
+  const response = await post(fields);
+  expect(response.statusCode, response.body).toBe(400);
+  expect(response.json<ErrorBody>().error.param).toMatch(new RegExp(`^${param.replaceAll('.', '\\.')}`));
+});
+
+test('an unknown model, no key, no scope and a streamed repeat are refused', async () => {
+  expect((await post({ model: 'acme/demo/none' })).statusCode).toBe(404);
+  expect((await post({}, { authorization: 'Bearer none' })).statusCode).toBe(401);
+  const trainer = await server.makeKey('acme', ['training']);
+  expect((await post({}, { authorization: `Bearer ${trainer}` })).statusCode).toBe(403);
+  expect((await post({ stream: true }, { 'idempotency-key': 'g' })).json<ErrorBody>().error.param).toBe('stream');
+});

@@ -1,0 +1,134 @@
+import type { FastifyContextConfig, FastifyInstance, FastifyRequest } from 'fastify';
+import {
+  type ChatCompletionRequest,
+  type CountTokens,
+  type CountTokensRequest,
+  CountTokensRequestSchema,
+  type MessagesRequest,
+  MessagesRequestSchema,
+  normalizeMessagesRequest,
+} from '@trainyard/protocol';
+
+import { callerOf } from '../../edge/auth.ts';
+import { answerOnce } from '../../answers/idempotency.ts';
+import { resolveModelName } from '../../contract/model-names.ts';
+import type { RouteParts } from '../server-parts.ts';
+import { abortOnDisconnect } from '../../answers/sse.ts';
+import type { OpenedGeneration } from '../../streams/chat-events.ts';
+import { checkChatRequest } from '../../wire/chat/chat-request.ts';
+import { withForeignNames } from '../../wire/foreign-fields.ts';
+import { collectMessage, type MessageFormat, toMessageEvents } from '../../wire/messages/messages-answer.ts';
+import { toMessagesError } from '../../wire/messages/messages-error.ts';
+import { MESSAGES_NAMES, toChatRequest, toCountedChat } from '../../wire/messages/messages-request.ts';
+import { replyBlocks } from '../../wire/reply-blocks.ts';
+import { toTokenizeInput } from '../../wire/chat/tokenize-request.ts';
+import { admitChat, type AdmittedChat, meteredChat, openChat } from './chat-generation.ts';
+import { refuseStreamedIdempotency, sendChunks, type StreamForm } from './generation.ts';
+
+const CONFIG: FastifyContextConfig = { scope: 'inference', toErrorForm: toMessagesError };
+
+/** POST /v1/messages and /v1/messages/count_tokens: a chat in the form of the Anthropic API. */
+export function messageRoutes(app: FastifyInstance, parts: RouteParts): void {
+  const { inference, store } = parts;
+
+  app.post<{ Body: MessagesRequest }>(
+    '/v1/messages',
+    {
+      config: { ...CONFIG, samples: true },
+      bodyLimit: parts.limits.chatBodyBytes,
+      schema: { body: MessagesRequestSchema },
+      preValidation: async (request) => {
+        request.body = normalizeMessagesRequest(request.body) as MessagesRequest;
+      },
+    },
+    (request, reply) =>
+      withForeignNames(MESSAGES_NAMES, async () => {
+        const signal = abortOnDisconnect(reply);
+        // Clients of this form show it in their errors.
+        reply.header('request-id', request.id);
+        const body = toChatRequest(request.body);
+        checkChatRequest(body);
+        const answering = <Result>(run: (generation: OpenedGeneration, chat: AdmittedChat) => Promise<Result>) =>
+          answerChat(request, body, parts, signal, run);
+        if (!body.stream) {
+          return answerOnce(store, request, reply, () =>
+            answering((generation, chat) => collectMessage(blocksOf(generation, chat), formatOf(generation, chat))),
+          );
+        }
+        refuseStreamedIdempotency(request);
+        await answering((generation, chat) => {
+          const events = toMessageEvents(blocksOf(generation, chat), formatOf(generation, chat));
+          return sendChunks(reply, events, parts, signal, streamForm(request));
+        });
+        return reply;
+      }),
+  );
+
+  app.post<{ Body: CountTokensRequest }>(
+    '/v1/messages/count_tokens',
+    {
+      config: CONFIG,
+      bodyLimit: parts.limits.chatBodyBytes,
+      schema: { body: CountTokensRequestSchema },
+    },
+    (request, reply) =>
+      withForeignNames(MESSAGES_NAMES, async (): Promise<CountTokens> => {
+        const signal = abortOnDisconnect(reply);
+        const body = toCountedChat(request.body);
+        checkChatRequest(body);
+        const { entity } = callerOf(request);
+        const model = await resolveModelName(store, {
+          requested: body.model,
+          entity,
+          baseModelId: inference.baseModel.id,
+        });
+        const { messages, tools, chat_template_kwargs, reasoning_effort: effort } = body;
+        const variables = {
+          ...(effort ? { reasoning_effort: effort, enable_thinking: true } : {}),
+          ...chat_template_kwargs,
+        };
+        const isOpen = body.continue_final_message ?? false;
+        const input = toTokenizeInput(
+          {
+            messages,
+            ...(tools ? { tools } : {}),
+            chat_template_kwargs: variables,
+            add_generation_prompt: !isOpen,
+            continue_final_message: isOpen,
+          },
+          model,
+        );
+        const { tokenIds } = await inference.tokenize(input, { withTexts: false, signal });
+        return { input_tokens: tokenIds.length };
+      }),
+  );
+}
+
+async function answerChat<Result>(
+  request: FastifyRequest,
+  body: ChatCompletionRequest,
+  parts: RouteParts,
+  signal: AbortSignal,
+  run: (generation: OpenedGeneration, chat: AdmittedChat) => Promise<Result>,
+): Promise<Result> {
+  const chat = await admitChat(request, body, 'msg_', parts);
+  // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
+  return meteredChat(request, chat, parts, async (meter) => run(await openChat(chat, parts, signal, meter), chat));
+}
+
+function blocksOf(generation: OpenedGeneration, { format }: AdmittedChat) {
+  return replyBlocks(generation, format);
+}
+
+function formatOf({ started }: OpenedGeneration, { identity, context }: AdmittedChat): MessageFormat {
+  return {
+    identity,
+    contextLength: context.contextLength,
+    promptTokens: started.promptTokenIds.length,
+    cachedTokens: started.cachedTokens,
+  };
+}
+
+function streamForm({ id }: FastifyRequest): StreamForm {
+  return { isNamed: true, toErrorEvent: (body) => toMessagesError(body, id, null) };
+}

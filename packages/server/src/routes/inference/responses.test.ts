@@ -1,0 +1,285 @@
+import type { ErrorBody, Response, ResponseEvent } from '@trainyard/protocol';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+
+import { eventFault, operationOf } from '../../testing/documented-answers.ts';
+import { ScriptedEngineInference } from '../../testing/scripted-engine.ts';
+import { readNamedEvents, TestServer } from '../../testing/test-server.ts';
+
+const TOOL = { type: 'function', name: 'weather', parameters: { type: 'object', properties: { city: {} } } };
+const OTHER = { ...TOOL, name: 'time' };
+const CALLS = [
+  '<think>I must look.</think>I look.',
+  '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>',
+].join('\n');
+const QUIET = { chat_template_kwargs: { enable_thinking: false } };
+
+let inference: ScriptedEngineInference;
+let server: TestServer<ScriptedEngineInference>;
+beforeAll(async () => {
+  inference = await ScriptedEngineInference.open({ template: 'thinking', contextLength: 1024 });
+  server = await TestServer.startOn(inference);
+});
+beforeEach(() => inference.model.sayText('<think>Hm.</think>Hello to you.'));
+afterAll(async () => {
+  await server.close();
+  inference.close();
+});
+
+const post = (fields: Record<string, unknown>, headers = {}) =>
+  server.request('POST', '/v1/responses', { input: 'Hello', ...fields }, headers);
+
+async function respond(fields: Record<string, unknown> = {}): Promise<Response> {
+  const response = await post(fields);
+  if (response.statusCode !== 200) throw new Error(response.body);
+  return response.json<Response>();
+}
+
+async function stream(fields: Record<string, unknown> = {}): Promise<ResponseEvent[]> {
+  const { body } = await post({ ...fields, stream: true });
+  const operation = operationOf('POST', '/v1/responses');
+  if (operation === undefined) throw new Error('it has an operation');
+  const events = readNamedEvents<ResponseEvent>(body);
+  for (const event of events) expect(eventFault(operation, event)).toBeNull();
+  expect(events.map((event) => event.sequence_number)).toEqual(events.map((_event, index) => index));
+  return events;
+}
+
+/** Ids are new each time, and the clock goes on. */
+function comparable({ output, ...answer }: Response): unknown {
+  const { status, incomplete_details: details, usage } = answer;
+  const items = output.map((item) => ({ ...item, id: '', ...('call_id' in item ? { call_id: '' } : {}) }));
+  return [status, details, usage?.output_tokens, items];
+}
+
+const rendered = () => (inference.lastRequest.prompt.kind === 'chat' ? inference.lastRequest.prompt.messages : []);
+
+describe('the answer', () => {
+  test('has reasoning and text as items, the settings that acted, and the usage', async () => {
+    const answer = await respond({ instructions: 'Be brief.', metadata: { a: 'b' }, temperature: 0.5, store: false });
+    expect(answer).toMatchObject({
+      id: expect.stringMatching(/^resp_/),
+      object: 'response',
+      status: 'completed',
+      model: 'tiny/base',
+      output: [
+        { type: 'reasoning', status: 'completed', content: [{ type: 'reasoning_text', text: 'Hm.' }] },
+        {
+          type: 'message',
+          status: 'completed',
+          content: [{ type: 'output_text', text: 'Hello to you.', logprobs: [] }],
+        },
+      ],
+      instructions: 'Be brief.',
+      metadata: { a: 'b' },
+      temperature: 0.5,
+      top_p: 1,
+      store: false,
+    });
+    expect(answer.usage?.output_tokens_details.reasoning_tokens).toBe('Hm.'.length);
+    expect(rendered()[0]).toEqual({ role: 'system', content: 'Be brief.' });
+  }, 60_000);
+
+  test.each([
+    ['text', {}, '<think>Hm.</think>Hello to you.'],
+    ['calls', { tools: [TOOL] }, CALLS],
+    ['a forced call', { tools: [TOOL], tool_choice: { type: 'function', name: 'weather' } }, '{"city": "Rome"}'],
+    ['nothing', QUIET, ''],
+    ['a cut', { ...QUIET, max_output_tokens: 5 }, 'Hello to you.'],
+    ['log-probabilities', { ...QUIET, top_logprobs: 2 }, 'Hello to you.'],
+  ])('%s is the same in a stream', async (_name, fields, text) => {
+    inference.model.sayText(text);
+    const whole = await respond(fields);
+    const events = await stream(fields);
+    const last = events.at(-1);
+    if (last === undefined || !('response' in last)) throw new Error('a stream ends with the response');
+    expect(last.type).toBe(`response.${whole.status}`);
+    expect(comparable(last.response)).toEqual(comparable(whole));
+    const texts = events.flatMap((event) => (event.type === 'response.output_text.delta' ? [event.delta] : []));
+    const told = whole.output.flatMap((item) => (item.type === 'message' ? item.content.map((part) => part.text) : []));
+    expect(texts.join('')).toBe(told.join(''));
+    const pieces = events.flatMap((event) =>
+      event.type === 'response.function_call_arguments.delta' ? [event.delta] : [],
+    );
+    const called = whole.output.flatMap((item) => (item.type === 'function_call' ? [item.arguments] : []));
+    expect(pieces.join('')).toBe(called.join(''));
+  });
+
+  test('every item of a stream begins, grows and ends in order', async () => {
+    inference.model.sayText(CALLS);
+    const types = (await stream({ tools: [TOOL] })).map(({ type }) => type.replace('response.', ''));
+    const once = types.filter((type, index) => !type.endsWith('.delta') || types[index - 1] !== type);
+    expect(once).toEqual([
+      'created',
+      'in_progress',
+      'output_item.added',
+      'content_part.added',
+      'reasoning_text.delta',
+      'reasoning_text.done',
+      'content_part.done',
+      'output_item.done',
+      'output_item.added',
+      'content_part.added',
+      'output_text.delta',
+      'output_text.done',
+      'content_part.done',
+      'output_item.done',
+      'output_item.added',
+      'function_call_arguments.delta',
+      'function_call_arguments.done',
+      'output_item.done',
+      'completed',
+    ]);
+  });
+
+  test('log-probabilities are those of the text', async () => {
+    inference.model.sayText('<think>Hm.</think>Hello.');
+    const answer = await respond({ include: ['message.output_text.logprobs'], top_logprobs: 1 });
+    const item = answer.output.find(({ type }) => type === 'message');
+    if (item?.type !== 'message') throw new Error('it has a message');
+    const [part] = item.content;
+    expect(part?.logprobs.map(({ token }) => token).join('')).toContain('Hello.');
+    expect(part?.logprobs.every((entry) => entry.top_logprobs.length === 1)).toBe(true);
+  });
+
+  test('a repeat with the same Idempotency-Key is the same answer', async () => {
+    const [first, second] = [await post({}, { 'idempotency-key': 'r1' }), await post({}, { 'idempotency-key': 'r1' })];
+    expect(second.body).toBe(first.body);
+  });
+});
+
+describe('the request', () => {
+  test('an answer and the results of its calls go back in as they are', async () => {
+    inference.model.sayText(CALLS);
+    const { output } = await respond({ tools: [TOOL] });
+    const call = output.find((item) => item.type === 'function_call');
+    if (call?.type !== 'function_call') throw new Error('it calls');
+    await respond({
+      tools: [TOOL],
+      input: [
+        { role: 'developer', content: 'Be brief.' },
+        { role: 'user', content: [{ type: 'input_text', text: 'Rome?' }] },
+        ...output,
+        { type: 'function_call_output', call_id: call.call_id, output: 'sun' },
+        { type: 'message', role: 'user', content: 'And?' },
+      ],
+    });
+    const called = { name: 'weather', arguments: '{"city": "Rome"}' };
+    expect(rendered()).toEqual([
+      { role: 'developer', content: 'Be brief.' },
+      { role: 'user', content: [{ type: 'text', text: 'Rome?' }] },
+      {
+        role: 'assistant',
+        reasoning: 'I must look.',
+        content: [{ type: 'text', text: expect.stringContaining('I look.') }],
+        tool_calls: [{ id: call.call_id, type: 'function', function: called }],
+      },
+      { role: 'tool', tool_call_id: call.call_id, content: 'sun' },
+      { role: 'user', content: 'And?' },
+    ]);
+  });
+
+  test.each<[Record<string, unknown>, (request: ScriptedEngineInference['lastRequest']) => unknown, unknown]>([
+    [{ max_output_tokens: 7 }, (r) => r.maxTokens, 7],
+    [{ temperature: '0.5' }, (r) => r.sampling.temperature, 0.5],
+    [
+      { top_p: 0.5, seed: 7, top_k: 5, min_p: 0.1 },
+      (r) => [r.sampling.topP, r.sampling.seed, r.sampling.topK, r.sampling.minP],
+      [0.5, 7n, 5, 0.1],
+    ],
+    [{ stop: ['a'] }, (r) => r.stop, ['a']],
+    [{ tools: [TOOL], tool_choice: 'required' }, (r) => r.reply?.toolChoice, 'required'],
+    [{ tools: [TOOL], parallel_tool_calls: false }, (r) => r.reply?.parallelToolCalls, false],
+    [
+      {
+        tools: [TOOL, OTHER],
+        tool_choice: { type: 'allowed_tools', mode: 'required', tools: [{ type: 'function', name: 'time' }] },
+      },
+      (r) => [r.reply?.toolChoice, r.reply?.tools?.map((tool) => tool.function.name)],
+      ['required', ['time']],
+    ],
+    [{ top_logprobs: 3 }, (r) => r.logprobs, 3],
+    [{ include: ['message.output_text.logprobs'] }, (r) => r.logprobs, 0],
+    [
+      { reasoning: { effort: 'none' } },
+      (r) => r.prompt.kind === 'chat' && r.prompt.templateVariables['enable_thinking'],
+      false,
+    ],
+    [{ cache_salt: 'x', priority: 3 }, (r) => [r.cacheSalt, r.priority], ['x', 3]],
+    [{ thinking_token_budget: 4 }, (r) => r.thinkingTokenBudget, 4],
+    [
+      { include: ['reasoning.encrypted_content'], store: false, background: false, truncation: 'disabled' },
+      (r) => r.n,
+      1,
+    ],
+  ])('%j acts', async (fields, read, expected) => {
+    await post(fields);
+    expect(read(inference.lastRequest)).toEqual(expected);
+  });
+
+  test.each([
+    [
+      {
+        type: 'json_schema',
+        name: 'a',
+        schema: { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'] },
+      },
+    ],
+    [{ type: 'json_object' }],
+  ])('the format %j holds the reply', async (format) => {
+    inference.model.sayText('{"a": 1} and more');
+    const { output } = await respond({ ...QUIET, text: { format } });
+    expect(output).toMatchObject([{ type: 'message', content: [{ text: '{"a": 1}' }] }]);
+  });
+});
+
+describe('refusals', () => {
+  test.each<[Record<string, unknown>, string, string]>([
+    [{ input: 5 }, 'input', 'request.invalid'],
+    [{ max_output_tokens: 0 }, 'max_output_tokens', 'request.invalid'],
+    [{ max_output_tokens: 5000 }, 'max_output_tokens', 'request.conflict'],
+    [{ store: true }, 'store', 'request.unsupported'],
+    [{ previous_response_id: 'resp_1' }, 'previous_response_id', 'request.unsupported'],
+    [{ conversation: 'c' }, 'conversation', 'request.unsupported'],
+    [{ background: true }, 'background', 'request.invalid'],
+    [{ truncation: 'auto' }, 'truncation', 'request.invalid'],
+    [{ include: ['file_search_call.results'] }, 'include', 'request.unsupported'],
+    [{ nothing_known: 1 }, 'nothing_known', 'request.unsupported'],
+    [{ text: { verbosity: 'low' } }, 'text.verbosity', 'request.invalid'],
+    [{ tools: [{ type: 'web_search' }] }, 'tools.0.type', 'request.unsupported'],
+    [{ tools: [{ ...TOOL, defer_loading: true }] }, 'tools.0.defer_loading', 'request.unsupported'],
+    [{ tools: [{ type: 'function' }] }, 'tools.0.name', 'request.invalid'],
+    [{ tool_choice: 'required' }, 'tool_choice', 'request.conflict'],
+    [
+      { tools: [TOOL], tool_choice: { type: 'function', name: 'none' } },
+      'tool_choice.function.name',
+      'request.conflict',
+    ],
+    [
+      { tools: [TOOL], tool_choice: { type: 'allowed_tools', tools: [{ name: 'x' }] } },
+      'tool_choice.tools',
+      'request.conflict',
+    ],
+    [{ input: [{ type: 'item_reference', id: 'x' }] }, 'input.0.type', 'request.unsupported'],
+    [
+      { input: [{ role: 'user', content: [{ type: 'input_image' }] }] },
+      'input.0.content.0.type',
+      'request.unsupported',
+    ],
+    [{ input: [{ type: 'function_call', call_id: 'c', arguments: '{}' }] }, 'input.0.name', 'request.invalid'],
+    [{ stream_options: {} }, 'stream_options', 'request.conflict'],
+  ])('%j is 400 and names %s', async (fields, param, code) => {
+    const response = await post(fields);
+    expect(response.json<ErrorBody>().error).toMatchObject({ type: 'invalid_request_error', param, code });
+    expect(response.statusCode).toBe(400);
+  });
+
+  test('an unknown model, no key, no scope, a long prompt and a streamed repeat are refused', async () => {
+    expect((await post({ model: 'acme/demo/none' })).statusCode).toBe(404);
+    expect((await post({}, { authorization: 'Bearer none' })).statusCode).toBe(401);
+    const trainer = await server.makeKey('acme', ['training']);
+    expect((await post({}, { authorization: `Bearer ${trainer}` })).statusCode).toBe(403);
+    const long = await post({ input: 'a '.repeat(3000) });
+    expect([long.statusCode, long.json<ErrorBody>().error.param]).toEqual([400, 'input_tokens']);
+    expect((await post({ stream: true }, { 'idempotency-key': 'r2' })).json<ErrorBody>().error.param).toBe('stream');
+  });
+});

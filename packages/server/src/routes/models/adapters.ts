@@ -1,0 +1,198 @@
+import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import {
+  ADAPTER_FILES,
+  type AdapterFileName,
+  type AdapterFileObject,
+  type AdapterObject,
+  type CreateAdapterRequest,
+  CreateAdapterRequestSchema,
+  type DeletedObject,
+  type ListPage,
+  type PageQuery,
+  PageQuerySchema,
+} from '@trainyard/protocol';
+import type { Adapter } from '@trainyard/store';
+
+import { callerOf } from '../../edge/auth.ts';
+import { adapterName } from '../../exports/resolve-imported-adapter.ts';
+import { answerOnce, answerUploadOnce } from '../../answers/idempotency.ts';
+import { toListPage, walkPages } from '../../answers/paging.ts';
+import { RequestError } from '../../faults/request-error.ts';
+import type { RouteParts } from '../server-parts.ts';
+import { toTargets } from '../../wire/training/lora.ts';
+import { removeFiles } from '../files.ts';
+import { notFound, ownedAdapter } from '../owned.ts';
+
+/** Uploads of an entity that are not committed: each may hold half a gigabyte. */
+const MAX_OPEN_UPLOADS = 8;
+/** Uploads that nobody committed make room for new ones after a day. */
+const UPLOAD_LIFETIME_MS = 24 * 3600 * 1000;
+
+/** POST and GET /v1/preview/adapters, GET and DELETE …/{adapter_id}, PUT …/{adapter_id}/files/{name}, POST …/{adapter_id}/commit. */
+export function adapterRoutes(app: FastifyInstance, parts: RouteParts): void {
+  const { store, inference, imports, clock } = parts;
+  const path = '/v1/preview/adapters';
+
+  app.post<{ Body: CreateAdapterRequest }>(
+    path,
+    { config: { scope: 'training' }, schema: { body: CreateAdapterRequestSchema } },
+    (request, reply) =>
+      answerOnce(store, request, reply, async (completes): Promise<AdapterObject> => {
+        const served = inference.baseModel.id;
+        const baseModel = request.body.base_model ?? served;
+        if (baseModel !== served) {
+          throw new RequestError(
+            'request.unknown_model',
+            `The base model \`${baseModel}\` is not served here; known: ${served}`,
+            { param: 'base_model' },
+          );
+        }
+        const { entityId } = callerOf(request);
+        await removeFiles(parts, await store.expireAdapterUploads(entityId, clock() - UPLOAD_LIFETIME_MS));
+        await refuseTooManyUploads(entityId);
+        const id = randomUUID();
+        const begun: AdapterObject = {
+          id,
+          name: adapterName(id),
+          base_model: baseModel,
+          status: 'uploading',
+          created_at: Math.floor(clock() / 1000),
+          lora: null,
+          digest: null,
+        };
+        const answer = completes(begun);
+        const keys = { configKey: `uploads/${id}/config`, weightsKey: `uploads/${id}/weights` };
+        await store.createAdapter({ id, entityId, baseModel, ...keys, ...(answer ? { completes: answer } : {}) });
+        return begun;
+      }),
+  );
+
+  app.get<{ Querystring: PageQuery }>(
+    path,
+    { config: { scope: 'training' }, schema: { querystring: PageQuerySchema } },
+    async (request): Promise<ListPage<AdapterObject>> => {
+      const { entityId } = callerOf(request);
+      return toListPage(await store.listAdapters({ ...request.query, entityId }), toAdapterObject);
+    },
+  );
+
+  app.get<{ Params: { adapter_id: string } }>(
+    `${path}/:adapter_id`,
+    { config: { scope: 'training' } },
+    async (request): Promise<AdapterObject> =>
+      toAdapterObject(await ownedAdapter(request, parts, request.params.adapter_id)),
+  );
+
+  app.delete<{ Params: { adapter_id: string } }>(
+    `${path}/:adapter_id`,
+    { config: { scope: 'training' } },
+    (request, reply) =>
+      answerOnce(store, request, reply, async (completes): Promise<DeletedObject> => {
+        const { id } = await ownedAdapter(request, parts, request.params.adapter_id);
+        const answer: DeletedObject = { id, deleted: true };
+        const deleted = await store.deleteAdapter(id, completes(answer));
+        if (deleted === null) throw notFound('adapter', id, 'adapter_id');
+        await removeFiles(parts, deleted);
+        return answer;
+      }),
+  );
+
+  app.post<{ Params: { adapter_id: string } }>(
+    `${path}/:adapter_id/commit`,
+    { config: { scope: 'training' } },
+    (request, reply) =>
+      // A crash behind the effect costs nothing: committing what is committed answers the same.
+      answerOnce(store, request, reply, async (): Promise<AdapterObject> => {
+        const adapter = await ownedAdapter(request, parts, request.params.adapter_id);
+        return toAdapterObject(adapter.upload === null ? adapter : await imports.commit(adapter));
+      }),
+  );
+
+  uploadRoute(app, parts, path);
+
+  async function refuseTooManyUploads(entityId: string): Promise<void> {
+    let numOpen = 0;
+    for await (const { upload } of walkPages((page) => store.listAdapters({ ...page, entityId }))) {
+      if (upload !== null) numOpen += 1;
+    }
+    if (numOpen < MAX_OPEN_UPLOADS) return;
+    throw new RequestError(
+      'request.too_many',
+      `${numOpen} uploads of adapters are open, and ${MAX_OPEN_UPLOADS} may be; commit or delete one`,
+    );
+  }
+}
+
+/** The body goes to disk as it comes, whatever media type it claims: `curl -T` sends none. */
+function uploadRoute(app: FastifyInstance, parts: RouteParts, path: string): void {
+  const { store, blobs } = parts;
+  void app.register(async (scope) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', (_request, payload: Readable, done) => done(null, payload));
+    scope.put<{ Params: { adapter_id: string; name: string }; Body: Readable | undefined }>(
+      `${path}/:adapter_id/files/:name`,
+      { config: { scope: 'training' }, bodyLimit: Math.max(...Object.values(ADAPTER_FILES)) },
+      (request, reply) => {
+        const name = fileName(request.params.name);
+        const limit = ADAPTER_FILES[name];
+        const options = { limit, budget: null, tooLarge: () => tooLarge(name, limit) };
+        const body = parts.intake.open(request, request.body ?? Readable.from([]), options);
+        return answerUploadOnce(store, request, reply, body, (content) => receive(request, name, content));
+      },
+    );
+  });
+
+  async function receive(
+    request: FastifyRequest<{ Params: { adapter_id: string } }>,
+    name: AdapterFileName,
+    content: AsyncIterable<Buffer>,
+  ): Promise<AdapterFileObject> {
+    const { id, upload } = await ownedAdapter(request, parts, request.params.adapter_id);
+    if (upload === null) {
+      throw new RequestError('request.conflict', 'The adapter is committed already; begin another upload', {
+        param: 'adapter_id',
+      });
+    }
+    const key = name === 'adapter_config.json' ? upload.configKey : upload.weightsKey;
+    const { sizeBytes } = await blobs.put(key, content);
+    // Deleted or committed while it came in: nothing names the blob any more.
+    const current = await store.getAdapter(id);
+    if (current?.upload == null) {
+      await removeFiles(parts, { blobKeys: [key] });
+      throw notFound('upload', id, 'adapter_id');
+    }
+    return { adapter_id: id, name, size_bytes: sizeBytes };
+  }
+}
+
+function fileName(name: string): AdapterFileName {
+  if (Object.hasOwn(ADAPTER_FILES, name)) return name as AdapterFileName;
+  throw new RequestError(
+    'request.not_found',
+    `An adapter has the files ${Object.keys(ADAPTER_FILES).join(' and ')}, not ${JSON.stringify(name.slice(0, 100))}`,
+    { param: 'name' },
+  );
+}
+
+function tooLarge(name: string, limit: number): RequestError {
+  return new RequestError('request.body_too_large', `${name} may have at most ${limit} bytes`);
+}
+
+function toAdapterObject(adapter: Adapter): AdapterObject {
+  const { content } = adapter;
+  return {
+    id: adapter.id,
+    name: adapterName(adapter.id),
+    base_model: adapter.baseModel,
+    status: content === null ? 'uploading' : 'ready',
+    created_at: Math.floor(adapter.createdAt / 1000),
+    lora:
+      content === null
+        ? null
+        : { rank: content.lora.rank, alpha: content.lora.alpha, targets: toTargets(content.lora.targets) },
+    digest: content?.digest ?? null,
+  };
+}

@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto';
+
+import type { FastifyInstance } from 'fastify';
+import type { ModelCard, ModelList } from '@trainyard/protocol';
+
+import { callerOf } from '../../edge/auth.ts';
+import { resolveModelName, versionName } from '../../contract/model-names.ts';
+import { walkPages } from '../../answers/paging.ts';
+import type { RouteParts } from '../server-parts.ts';
+import { notFound } from '../owned.ts';
+
+/** GET /v1/models and /v1/models/{model}: the base model, then every trained model of the caller, its latest version first by its bare name. */
+export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
+  app.get('/v1/models', { config: { scope: 'inference' } }, async (request): Promise<ModelList> => {
+    const { store, inference, clock } = parts;
+    const { id: baseModelId, contextLength } = inference.baseModel;
+    const { entityId } = callerOf(request);
+    const now = Math.floor(clock() / 1000);
+    const card = (id: string, createdAt: number, root: string, parent: string | null): ModelCard =>
+      toCard({ id, created: createdAt, root, parent, maxLength: contextLength, now });
+    const data = [card(baseModelId, now, baseModelId, null)];
+    for await (const model of walkPages((page) => store.listModels({ ...page, entityId }))) {
+      // A model of another base cannot be served until that base is.
+      if (model.baseModel !== baseModelId) continue;
+      const name = `${model.entity}/${model.project}/${model.name}`;
+      data.push(card(name, Math.floor(model.createdAt / 1000), name, model.baseModel));
+      for await (const checkpoint of walkPages((page) => store.listCheckpoints({ ...page, modelId: model.id }))) {
+        data.push(
+          card(versionName(model, checkpoint.step), Math.floor(checkpoint.createdAt / 1000), name, model.baseModel),
+        );
+      }
+    }
+    return { object: 'list', data };
+  });
+
+  // Names hold slashes, which some clients encode and others do not.
+  app.get<{ Params: { '*': string } }>(
+    '/v1/models/*',
+    { config: { scope: 'inference' } },
+    async (request): Promise<ModelCard> => {
+      const { store, inference, clock } = parts;
+      const { id: baseModelId, contextLength: maxLength } = inference.baseModel;
+      const requested = request.params['*'];
+      if (requested === '') throw notFound('model', requested, 'model');
+      const model = await resolveModelName(store, { requested, entity: callerOf(request).entity, baseModelId });
+      const now = Math.floor(clock() / 1000);
+      if (model.kind === 'base')
+        return toCard({ id: baseModelId, created: now, root: baseModelId, parent: null, maxLength, now });
+      const created = Math.floor(model.createdAt / 1000);
+      return toCard({ id: model.name, created, root: model.root, parent: baseModelId, maxLength, now });
+    },
+  );
+}
+
+function toCard(card: {
+  id: string;
+  created: number;
+  root: string;
+  parent: string | null;
+  maxLength: number;
+  now: number;
+}): ModelCard {
+  return {
+    id: card.id,
+    object: 'model',
+    created: card.created,
+    owned_by: 'trainyard',
+    root: card.root,
+    parent: card.parent,
+    max_model_len: card.maxLength,
+    permission: [
+      {
+        id: `modelperm-${randomUUID().replaceAll('-', '')}`,
+        object: 'model_permission',
+        created: card.now,
+        allow_create_engine: false,
+        allow_sampling: true,
+        allow_logprobs: true,
+        allow_search_indices: false,
+        allow_view: true,
+        allow_fine_tuning: card.parent === null,
+        organization: '*',
+        group: null,
+        is_blocking: false,
+      },
+    ],
+  };
+}

@@ -1,0 +1,144 @@
+import { randomUUID } from 'node:crypto';
+
+import type { FastifyInstance } from 'fastify';
+import {
+  type CreateModelRequest,
+  CreateModelRequestSchema,
+  type DeleteModelResponse,
+  type LoraRequest,
+  type ModelObject,
+} from '@trainyard/protocol';
+import type { DeleteModelResult, Model } from '@trainyard/store';
+
+import { callerOf } from '../../edge/auth.ts';
+import { answerOnce } from '../../answers/idempotency.ts';
+import { RequestError } from '../../faults/request-error.ts';
+import type { RouteParts } from '../server-parts.ts';
+import { removeFiles } from '../files.ts';
+import { readLoraShape, toLoraObject } from '../../wire/training/lora.ts';
+import { notFound, ownedModel } from '../owned.ts';
+import { fits, type ModelBeginning, readWarmStart } from '../training/warm-start.ts';
+
+/** POST /v1/preview/models and DELETE /v1/preview/models/{model_id}. */
+export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): void {
+  const { store, training, exports, inference } = parts;
+
+  app.post<{ Body: CreateModelRequest }>(
+    '/v1/preview/models',
+    { config: { scope: 'training' }, schema: { body: CreateModelRequestSchema } },
+    (request, reply) =>
+      answerOnce(store, request, reply, async (completes): Promise<ModelObject> => {
+        const { project, name, base_model: baseModel, lora: wireLora } = request.body;
+        const caller = callerOf(request);
+        const entity = request.body.entity ?? caller.entity;
+        if (entity !== caller.entity) throw notFound('entity', entity, 'entity');
+        if (baseModel !== inference.baseModel.id) {
+          throw new RequestError(
+            'request.unknown_model',
+            `The base model \`${baseModel}\` is not served here; known: ${inference.baseModel.id}`,
+            { param: 'base_model' },
+          );
+        }
+        const known = await store.findModel(entity, project, name);
+        if (known !== null) return existing(known, request.body);
+        const id = randomUUID();
+        const { lora, init } = await beginningOf(wireLora, { entity, entityId: caller.entityId, baseModel });
+        const shown = { lora, init: init === undefined ? null : { source: init.source, artifactKey: null } };
+        const created: ModelObject = {
+          id,
+          entity,
+          project,
+          name,
+          base_model: baseModel,
+          run_id: null,
+          lora: toLoraObject(shown),
+        };
+        const answer = completes(created);
+        const result = await store.createModel({
+          id,
+          entityId: caller.entityId,
+          project,
+          name,
+          baseModel,
+          lora,
+          ...(init ? { init } : {}),
+          ...(answer ? { completes: answer } : {}),
+        });
+        switch (result.kind) {
+          case 'created':
+            return created;
+          case 'exists':
+            return existing(result.model, request.body);
+          case 'init_missing':
+            throw new RequestError(
+              'request.unknown_model',
+              `The checkpoint \`${init?.source}\` was deleted meanwhile`,
+              {
+                param: 'lora.init_from',
+              },
+            );
+          default:
+            return result satisfies never;
+        }
+      }),
+  );
+
+  async function beginningOf(
+    wire: LoraRequest | null | undefined,
+    options: { entity: string; entityId: string; baseModel: string },
+  ): Promise<ModelBeginning> {
+    const initFrom = wire?.init_from ?? null;
+    if (!wire || initFrom === null) return { lora: readLoraShape(wire) };
+    return await readWarmStart(parts, { ...wire, init_from: initFrom }, options);
+  }
+
+  app.delete<{ Params: { model_id: string } }>(
+    '/v1/preview/models/:model_id',
+    { config: { scope: 'training' } },
+    (request, reply) =>
+      answerOnce(store, request, reply, async (completes): Promise<DeleteModelResponse> => {
+        const model = await ownedModel(request, parts, request.params.model_id);
+        const toAnswer = (deleted: DeleteModelResult): DeleteModelResponse => ({
+          model_id: model.id,
+          deleted_checkpoints: deleted.deletedCheckpoints,
+          deleted_run: deleted.deletedRun,
+        });
+        const deleted = await store.deleteModel(model.id, (result) => completes(toAnswer(result)));
+        if (deleted === null) throw notFound('model', model.id, 'model_id');
+        await Promise.all(deleted.cancelledJobIds.map((jobId) => training.stopJob(jobId)));
+        await exports.cancelModel(model.id);
+        await removeFiles(parts, deleted);
+        return toAnswer(deleted);
+      }),
+  );
+}
+
+/** The answer of a registration whose name is taken. @throws {RequestError} `request.model_exists` */
+function existing(model: Model, body: CreateModelRequest): ModelObject {
+  const name = `${model.entity}/${model.project}/${model.name}`;
+  const refuse = (message: string, param: string): never => {
+    throw new RequestError('request.model_exists', message, { param });
+  };
+  if (!body.return_existing)
+    refuse(`The model ${name} exists already; send \`return_existing: true\` to use it`, 'name');
+  if (model.baseModel !== body.base_model)
+    refuse(
+      `The model ${name} exists with the base model \`${model.baseModel}\`, not \`${body.base_model}\``,
+      'base_model',
+    );
+  if (body.lora && !fits(body.lora, model))
+    refuse(`The model ${name} exists with another adapter: ${JSON.stringify(toLoraObject(model))}`, 'lora');
+  return toModelObject(model);
+}
+
+function toModelObject(model: Model): ModelObject {
+  return {
+    id: model.id,
+    entity: model.entity,
+    project: model.project,
+    name: model.name,
+    base_model: model.baseModel,
+    run_id: model.runId,
+    lora: toLoraObject(model),
+  };
+}

@@ -1,0 +1,94 @@
+import type { Blobs, Store } from '@trainyard/store';
+
+import type { BodyIntake } from '../bodies/body-intake.ts';
+import type { ByteBudget } from '../bodies/byte-budget.ts';
+import type { ServiceMetrics } from '../metrics/service-metrics.ts';
+import type { MetricsAccess } from '../metrics/metrics-access.ts';
+import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../contract/backends.ts';
+
+/** Everything the HTTP side of the service is made of. */
+export interface ServerParts {
+  store: Store;
+  blobs: Blobs;
+  inference: InferenceBackend;
+  training: TrainingQueue;
+  exports: ExportQueue;
+  imports: AdapterImporter;
+  /** Milliseconds since the epoch; default `Date.now`. */
+  clock?: () => number;
+  /** Receives one line for each failure that the client is told nothing about. Default: nothing is written. */
+  log?: (line: string) => void;
+  limits?: Partial<HttpLimits>;
+  /** Default: budgets made of the limits. */
+  bodyBudgets?: BodyBudgets;
+  /** Reasoning is answered under its older name `reasoning_content` too. Default false. */
+  hasReasoningContent?: boolean;
+  /** Log-probabilities a token that a request may ask for; -1 = all of the vocabulary. Default 20. */
+  maxLogprobs?: number;
+  /** Choices of trained models are kept under an id, for training to go by. Default true. */
+  keepsChoiceRecords?: boolean;
+  /** Folder whose files `file:` URLs of training data may name. Default null: none. */
+  trainingDataDirectory?: string | null;
+  /** Entity whose admins have the keys of all entities. Default null: each has its own only. */
+  operatorEntity?: string | null;
+  /** What `GET /metrics` tells. Default: new ones, which know of no job. */
+  metrics?: ServiceMetrics;
+  /** Who may read them. Default `open`. */
+  metricsAccess?: MetricsAccess;
+  /** Names that `Host` may have beside the loopback ones; `.example.com` = all below it, `*` = all. Default: none. */
+  allowedHosts?: readonly string[];
+  /** Origins whose pages may read answers; `localhost` = all pages of this machine, `*` = all. Default `localhost`. */
+  allowedOrigins?: readonly string[];
+}
+
+/** What is charged for the bodies that are held while they come in. */
+export interface BodyBudgets {
+  /** JSON bodies, until they are parsed. */
+  readonly requests: ByteBudget;
+  /** Bodies with trajectories, until they are stored. */
+  readonly uploads: ByteBudget;
+}
+
+export interface HttpLimits {
+  /** Largest body of a chat request, bytes. */
+  chatBodyBytes: number;
+  /**
+   * Largest body of a preview request, bytes. The body is held in memory as one string and parsed at once, so the event loop stands
+   * still for about 10 ms a MB; V8 has no strings of 2^29 characters.
+   */
+  previewBodyBytes: number;
+  /** Slowest pace at which a body may come in, bytes a second, over windows of `bodyWindowMs`. */
+  minBodyBytesPerSecond: number;
+  bodyWindowMs: number;
+  /** How long a whole body may take, ms. */
+  bodyTimeoutMs: number;
+  /** How long a body waits for room in memory before it is refused, ms. */
+  maxBodyWaitMs: number;
+}
+
+export const DEFAULT_HTTP_LIMITS: HttpLimits = {
+  chatBodyBytes: 8_000_000,
+  previewBodyBytes: 512_000_000,
+  minBodyBytesPerSecond: 500,
+  bodyWindowMs: 20_000,
+  bodyTimeoutMs: 600_000,
+  maxBodyWaitMs: 60_000,
+};
+
+/** What routes are given: the parts with their defaults. */
+export interface RouteParts extends ServerParts {
+  clock: () => number;
+  log: (line: string) => void;
+  limits: HttpLimits;
+  /** Reads every body. */
+  intake: BodyIntake;
+  bodyBudgets: BodyBudgets;
+  hasReasoningContent: boolean;
+  maxLogprobs: number;
+  keepsChoiceRecords: boolean;
+  trainingDataDirectory: string | null;
+  operatorEntity: string | null;
+  metricsAccess: MetricsAccess;
+  allowedHosts: readonly string[];
+  allowedOrigins: readonly string[];
+}

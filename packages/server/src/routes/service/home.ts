@@ -1,0 +1,36 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Health } from '@trainyard/protocol';
+
+import { type Home, renderHomePage, renderHomeText } from '../../pages/home-page.ts';
+import { makePage, sendPage } from '../../pages/send-page.ts';
+import { connectSnippets } from '../../pages/snippets.ts';
+import type { RouteParts } from '../server-parts.ts';
+import { SERVICE_VERSION } from '../../service/service-version.ts';
+
+/** GET /: what this is, how it is and how to go on, as a page for browsers and as text for everything else. */
+export function homeRoutes(app: FastifyInstance, parts: RouteParts): void {
+  app.get('/', { config: { scope: 'public' } }, async (request, reply) => {
+    const baseUrl = `${request.protocol}://${request.host}/v1`;
+    const modelId = parts.inference.baseModel.id;
+    const home: Home = {
+      version: SERVICE_VERSION,
+      state: await stateOf(app, request),
+      baseUrl,
+      modelId,
+      snippets: connectSnippets({ baseUrl, modelId }),
+    };
+    reply.header('vary', 'accept').header('cache-control', 'no-store');
+    if (request.headers.accept?.includes('text/html')) return sendPage(reply, makePage(renderHomePage(home)));
+    return reply.type('text/plain; charset=utf-8').send(renderHomeText(home));
+  });
+}
+
+/** In the words of the route that tells it, so that the two always agree. */
+async function stateOf(app: FastifyInstance, { headers }: FastifyRequest): Promise<Home['state']> {
+  const { body } = await app.inject({ url: '/v1/health', headers: { host: headers.host ?? 'localhost' } });
+  const { status, reasons } = JSON.parse(body) as Partial<Health>;
+  if (status === 'healthy') return { isHealthy: true, text: 'running' };
+  // Without a status it is an error: the request itself was refused.
+  const troubles = (reasons ?? []).map(({ part, reason }) => `${part}: ${reason}`);
+  return { isHealthy: false, text: troubles.length === 0 ? 'not ready' : troubles.join('; ') };
+}

@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto';
+
+import type { FastifyRequest } from 'fastify';
+import type { TrainingJobObject } from '@trainyard/protocol';
+import type { Job, JobKind, Model } from '@trainyard/store';
+
+import { callerOf } from '../../edge/auth.ts';
+import type { Completes } from '../../answers/idempotency.ts';
+import { removeUnlessNamed } from '../../data/remove-unless-named.ts';
+import { RequestError } from '../../faults/request-error.ts';
+import type { RouteParts } from '../server-parts.ts';
+import { toJobObject } from '../../wire/training/training-job.ts';
+import { notFound, ownedModel } from '../owned.ts';
+import { beginningIsGone } from './warm-start.ts';
+
+/**
+ * The caller's model, if it can be trained here.
+ *
+ * @throws {RequestError} `request.not_found`; `request.conflict` for another base model, or weights to begin with that are gone
+ */
+export async function trainableModel(request: FastifyRequest, parts: RouteParts, modelId: string): Promise<Model> {
+  const model = await ownedModel(request, parts, modelId);
+  const { id: servedId } = parts.inference.baseModel;
+  if (model.baseModel !== servedId) {
+    throw new RequestError(
+      'request.conflict',
+      `The model is based on \`${model.baseModel}\`, which is not served here; served: ${servedId}`,
+      { param: 'model_id' },
+    );
+  }
+  if (model.init !== null && (await parts.store.latestCheckpoint(model.id)) === null) throw beginningIsGone(model);
+  return model;
+}
+
+export interface Submission {
+  readonly model: Model;
+  readonly kind: JobKind;
+  /** Prefix of the blob that will hold the job's data. */
+  readonly dataPrefix: 'groups' | 'sft';
+  /** A step that the settings name: its weights are kept from now on. */
+  readonly referenceStep?: number | null;
+  /** Writes the job's data to the blob. @returns the settings that the row keeps */
+  readonly store: (dataKey: string) => Promise<{ readonly ignoredKeys: string[] }>;
+}
+
+/**
+ * Stores a job's data, queues the job and tells the worker. When anything fails there is neither job nor data.
+ *
+ * @param completes makes the answer part of the transaction
+ */
+export async function submitJob(
+  request: FastifyRequest,
+  parts: RouteParts,
+  { model, kind, dataPrefix, referenceStep = null, store }: Submission,
+  completes: Completes,
+): Promise<TrainingJobObject> {
+  const id = randomUUID();
+  const groupsKey = `${dataPrefix}/${id}`;
+  try {
+    const config = await store(groupsKey);
+    const row = newJob({ id, model, kind, config: { ...config }, now: parts.clock() });
+    const job = toJobObject(row, { started: null, numGradientSteps: 0, warnings: [] });
+    const stored = completes(job);
+    const enqueued = await parts.store.enqueueJob({
+      id,
+      modelId: model.id,
+      kind,
+      config,
+      groupsKey,
+      keyId: callerOf(request).keyId,
+      referenceStep,
+      ...(stored ? { completes: stored } : {}),
+    });
+    if (enqueued === null) throw notFound('model', model.id, 'model_id');
+    parts.training.notify();
+    return job;
+  } catch (error) {
+    await removeUnlessNamed(parts, { key: groupsKey, kind: 'blob' }, error);
+    throw error;
+  }
+}
+
+/** The row as it will be, for an answer that is known before the job exists. */
+function newJob(input: { id: string; model: Model; kind: JobKind; config: Job['config']; now: number }): Job {
+  return {
+    id: input.id,
+    modelId: input.model.id,
+    entityId: input.model.entityId,
+    kind: input.kind,
+    status: 'queued',
+    pausedAt: null,
+    position: 0,
+    config: input.config,
+    groupsKey: '',
+    keyId: null,
+    lease: null,
+    start: null,
+    numAttempts: 0,
+    errorMessage: null,
+    createdAt: input.now,
+    startedAt: null,
+    finishedAt: null,
+    dataRemovedAt: null,
+  };
+}

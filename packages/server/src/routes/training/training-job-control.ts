@@ -1,0 +1,110 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import {
+  type JobWarningObject,
+  type ListPage,
+  type PageQuery,
+  PageQuerySchema,
+  type TrainingJobObject,
+} from '@trainyard/protocol';
+import type { Job } from '@trainyard/store';
+
+import { answerOnce } from '../../answers/idempotency.ts';
+import { toListPage } from '../../answers/paging.ts';
+import { RequestError } from '../../faults/request-error.ts';
+import type { RouteParts } from '../server-parts.ts';
+import { toJobObject } from '../../wire/training/training-job.ts';
+import { removeFiles } from '../files.ts';
+import { notFound, ownedJob, ownedModel } from '../owned.ts';
+
+/** What the message of a cancelled job's end says. */
+const CANCELLED = 'the job was cancelled by a client (trainer.cancelled)';
+
+/**
+ * GET /v1/preview/training-jobs/{job_id}, POST …/cancel, …/pause and …/resume, and GET /v1/preview/models/{model_id}/training-jobs.
+ *
+ * The store decides first, so that a crash right after it leaves the job as it was asked for; then the worker is told to let go.
+ */
+export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts): void {
+  const { store, training } = parts;
+  type JobRoute = { Params: { job_id: string } };
+
+  app.get<JobRoute>('/v1/preview/training-jobs/:job_id', { config: { scope: 'training' } }, async (request) =>
+    describe(parts, await ownedJob(request, parts, request.params.job_id)),
+  );
+
+  app.get<{ Params: { model_id: string }; Querystring: PageQuery }>(
+    '/v1/preview/models/:model_id/training-jobs',
+    { config: { scope: 'training' }, schema: { querystring: PageQuerySchema } },
+    async (request): Promise<ListPage<TrainingJobObject>> => {
+      const model = await ownedModel(request, parts, request.params.model_id);
+      const { items, hasMore } = await store.listJobs({ ...request.query, modelId: model.id });
+      const described = await Promise.all(items.map((job) => describe(parts, job)));
+      return toListPage({ items: described, hasMore }, (job) => job);
+    },
+  );
+
+  /** Not waited for: the answer is true already, and a host that is loading a model may take seconds to hear of it. */
+  function letGo(jobId: string): void {
+    training.stopJob(jobId).catch((error: unknown) => parts.log(`job ${jobId}: ${String(error)}`));
+  }
+
+  const actions: Record<string, (job: Job) => Promise<Job>> = {
+    cancel: async (job) => {
+      const result = existing(await store.cancelJob(job.id, CANCELLED), job.id);
+      if (result.kind === 'finished') {
+        if (result.job.status === 'cancelled') return result.job;
+        throw ended(result.job, 'cancelled');
+      }
+      letGo(job.id);
+      await removeFiles(parts, result);
+      return result.job;
+    },
+    pause: async (job) => {
+      const result = existing(await store.pauseJob(job.id), job.id);
+      if (result.kind === 'finished') throw ended(result.job, 'paused');
+      letGo(job.id);
+      return result.job;
+    },
+    resume: async (job) => {
+      const result = existing(await store.resumeJob(job.id), job.id);
+      if (result.kind === 'finished') throw ended(result.job, 'resumed');
+      training.notify();
+      return result.job;
+    },
+  };
+  for (const [name, act] of Object.entries(actions)) {
+    app.post<JobRoute>(
+      `/v1/preview/training-jobs/:job_id/${name}`,
+      { config: { scope: 'training' } },
+      (request: FastifyRequest<JobRoute>, reply) =>
+        answerOnce(store, request, reply, async () =>
+          describe(parts, await act(await ownedJob(request, parts, request.params.job_id))),
+        ),
+    );
+  }
+}
+
+/** The job with what its events add. */
+async function describe(parts: Pick<RouteParts, 'store'>, job: Job): Promise<TrainingJobObject> {
+  const { store } = parts;
+  const first = job.startedAt === null ? null : await store.listEvents({ jobId: job.id, limit: 1 });
+  const started = first?.items.find((event) => event.type === 'training_started')?.data ?? null;
+  const numGradientSteps = started === null ? 0 : await store.countEvents(job.id, 'gradient_step');
+  const warnings = started === null ? null : await store.listEvents({ jobId: job.id, type: 'warning', limit: 100 });
+  return toJobObject(job, {
+    started,
+    numGradientSteps,
+    warnings: warnings?.items.map(({ data }) => data as JobWarningObject) ?? [],
+  });
+}
+
+function existing<Result>(result: Result | null, jobId: string): Result {
+  if (result === null) throw notFound('training job', jobId, 'job_id');
+  return result;
+}
+
+function ended(job: Job, verb: string): RequestError {
+  return new RequestError('request.job_ended', `The training job has ${job.status} and cannot be ${verb} any more`, {
+    param: 'job_id',
+  });
+}

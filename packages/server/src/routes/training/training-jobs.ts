@@ -1,0 +1,85 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import {
+  type ListPage,
+  type EventPageQuery,
+  EventPageQuerySchema,
+  type TrainingEventObject,
+  type TrainingEventType,
+  type TrainingJobObject,
+} from '@trainyard/protocol';
+import type { JobEvent } from '@trainyard/store';
+
+import {
+  acceptTrajectoryBodies,
+  type ReceivedBody,
+  type TrajectoryBodyReader,
+  withTrajectoryBody,
+} from '../../bodies/accept-trajectory-bodies.ts';
+import type { TrajectoryBody } from '../../bodies/trajectory-body.ts';
+import { answerOnce, type Completes } from '../../answers/idempotency.ts';
+import { toListPage } from '../../answers/paging.ts';
+import type { RouteParts } from '../server-parts.ts';
+import { policyNames } from '../../wire/training/captured-exchanges.ts';
+import { checkReferenceStep } from '../../wire/training/reference-step.ts';
+import { readJobConfig } from '../../wire/training/training-config.ts';
+import { notFound, ownedJob } from '../owned.ts';
+import { submitJob, trainableModel } from './submit-job.ts';
+
+/** POST /v1/preview/training-jobs and GET …/{job_id}/events. */
+export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodies: TrajectoryBodyReader): void {
+  const { store, inference } = parts;
+
+  void app.register(async (scope) => {
+    acceptTrajectoryBodies(scope, bodies, 'job');
+    scope.post<{ Body: ReceivedBody<'job'> | undefined }>(
+      '/v1/preview/training-jobs',
+      { config: { scope: 'training' }, bodyLimit: parts.limits.previewBodyBytes },
+      (request, reply) =>
+        withTrajectoryBody(request, (body) =>
+          answerOnce(store, request, reply, (completes) => createJob(request, body, completes)),
+        ),
+    );
+  });
+
+  async function createJob(
+    request: FastifyRequest,
+    body: TrajectoryBody<'job'>,
+    completes: Completes,
+  ): Promise<TrainingJobObject> {
+    const { model_id: modelId, experimental_config: wireConfig } = body.summary.fields;
+    const model = await trainableModel(request, parts, modelId);
+    const { contextLength, vocabSize } = inference.baseModel;
+    const config = readJobConfig(wireConfig, contextLength);
+    await checkReferenceStep(store, model, config.resolved);
+    const storeGroups = async (key: string) => {
+      const { numUnknownRecords, numForeignExchanges } = await body.store(
+        { key, policy: policyNames(model), checkVocabSize: vocabSize, metricsSplit: null },
+        (ids) => store.findChoiceRecords(model.entityId, ids),
+      );
+      return { ...config, numUnknownRecords, numForeignExchanges };
+    };
+    const { klPenaltyReferenceStep: referenceStep } = config.resolved;
+    const submission = { model, kind: 'rl', dataPrefix: 'groups', referenceStep, store: storeGroups } as const;
+    return await submitJob(request, parts, submission, completes);
+  }
+
+  app.get<{ Params: { job_id: string }; Querystring: EventPageQuery }>(
+    '/v1/preview/training-jobs/:job_id/events',
+    { config: { scope: 'training' }, schema: { querystring: EventPageQuerySchema } },
+    async (request): Promise<ListPage<TrainingEventObject>> => {
+      const job = await ownedJob(request, parts, request.params.job_id);
+      const { after, limit } = request.query;
+      const page = await store.listEvents({
+        jobId: job.id,
+        after: after ?? null,
+        ...(limit === undefined ? {} : { limit }),
+      });
+      if (page === null) throw notFound('training job', job.id, 'job_id');
+      return toListPage(page, toEventObject);
+    },
+  );
+}
+
+function toEventObject(event: JobEvent): TrainingEventObject {
+  return { id: event.id, type: event.type as TrainingEventType, data: event.data };
+}

@@ -1,0 +1,68 @@
+import { randomUUID } from 'node:crypto';
+
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { LogTrajectoriesResponse } from '@trainyard/protocol';
+
+import {
+  acceptTrajectoryBodies,
+  type ReceivedBody,
+  type TrajectoryBodyReader,
+  withTrajectoryBody,
+} from '../../bodies/accept-trajectory-bodies.ts';
+import type { TrajectoryBody } from '../../bodies/trajectory-body.ts';
+import { answerOnce, type Completes } from '../../answers/idempotency.ts';
+import { removeUnlessNamed } from '../../data/remove-unless-named.ts';
+import type { RouteParts } from '../server-parts.ts';
+import { policyNames } from '../../wire/training/captured-exchanges.ts';
+import { notFound, ownedModel } from '../owned.ts';
+
+type LogRequest = FastifyRequest<{ Params: { model_id: string }; Body: ReceivedBody<'log'> | undefined }>;
+
+/** POST /v1/preview/models/{model_id}/log: keeps the trajectories and puts their means on the latest checkpoint. */
+export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts, bodies: TrajectoryBodyReader): void {
+  const { store } = parts;
+  void app.register(async (scope) => {
+    acceptTrajectoryBodies(scope, bodies, 'log');
+    scope.post<{ Params: { model_id: string }; Body: ReceivedBody<'log'> | undefined }>(
+      '/v1/preview/models/:model_id/log',
+      { config: { scope: 'training' }, bodyLimit: parts.limits.previewBodyBytes },
+      (request, reply) =>
+        withTrajectoryBody(request, (body) =>
+          answerOnce(store, request, reply, (completes) => log(request, body, completes)),
+        ),
+    );
+  });
+
+  async function log(
+    request: LogRequest,
+    body: TrajectoryBody<'log'>,
+    completes: Completes,
+  ): Promise<LogTrajectoriesResponse> {
+    const { fields, numGroups, numTrajectories, numExceptions } = body.summary;
+    const model = await ownedModel(request, parts, request.params.model_id);
+    const answer = { model_id: model.id, num_trajectories: numTrajectories };
+    if (numTrajectories === 0) return answer;
+    const { split } = fields;
+    const blobKey = `logs/${randomUUID()}`;
+    const policy = policyNames(model);
+    const { metrics } = await body.store({ key: blobKey, policy, checkVocabSize: null, metricsSplit: split }, null);
+    const stored = completes(answer);
+    try {
+      const recorded = await store.recordLog({
+        modelId: model.id,
+        split,
+        blobKey,
+        metrics,
+        numGroups,
+        numTrajectories,
+        numExceptions,
+        ...(stored ? { completes: stored } : {}),
+      });
+      if (recorded === null) throw notFound('model', model.id, 'model_id');
+    } catch (error) {
+      await removeUnlessNamed(parts, { key: blobKey, kind: 'blob' }, error);
+      throw error;
+    }
+    return answer;
+  }
+}

@@ -1,0 +1,285 @@
+import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { basename, resolve } from 'node:path';
+
+import { NAME_PATTERN } from '@trainyard/protocol';
+
+import { ServerError } from '../faults/server-error.ts';
+import { DEFAULT_MAX_LOGPROBS } from '../wire/logprob-limit.ts';
+
+/** Everything the service can be told, resolved once. */
+export interface ServiceConfig {
+  /** address to listen on; default 127.0.0.1 */
+  readonly host: string;
+  /** TCP port, 0 = any free one; default 8420 */
+  readonly port: number;
+  /** absolute path of the folder that holds the database, blobs and models; default `.trainyard` */
+  readonly dataDirectory: string;
+  /** the service's own admin key, in place of the one before; by default one is made up and shown once */
+  readonly apiKey: string | null;
+  /** owner of everything made without an explicit entity; default "local" */
+  readonly entity: string;
+  /** absolute path of a GGUF file; default: the SmolLM2 file in the data folder */
+  readonly modelPath: string;
+  /** id under which the base model is served and trained */
+  readonly modelId: string;
+  /** `exact` (default): half-precision weights, so that sampler and trainer agree to 1e-3; `strict`: single precision throughout, 1e-5; `fast`: the file as it is */
+  readonly precision: 'exact' | 'strict' | 'fast';
+  /** threads of each host; default: all cores */
+  readonly numThreads: number;
+  /** KV cache over all sequences, tokens; default 16384 (377 MB for the default model, twice that with `strict`) */
+  readonly capacityTokens: number;
+  /** sequences in one batch; default 128 */
+  readonly maxSequences: number;
+  /** requests in flight, running and waiting; one more gets 429; default 2048 */
+  readonly maxRequests: number;
+  /** choices (`n`) of one request; default: as many as `maxSequences` */
+  readonly maxChoices: number;
+  /** log-probabilities a token that a request may ask for; -1 = all of the vocabulary; default 20 */
+  readonly maxLogprobs: number;
+  /** part of the compute time that sampling gets while training also has work, 0–1; default 0.7 */
+  readonly engineShare: number;
+  /** `on` (default): chat templates that come with requests are run, in child processes with limits; `off`: they are refused */
+  readonly requestTemplates: 'on' | 'off';
+  /** `plain` (default): the texts of control tokens in messages stay text; `control`: they become those tokens, for trusted senders only */
+  readonly specialTokens: 'plain' | 'control';
+  /** how the model writes calls of tools; default `auto`: as its chat template says */
+  readonly toolParser: (typeof TOOL_PARSERS)[number];
+  /** `on`: reasoning is answered under its older name `reasoning_content` too; default `off` */
+  readonly reasoningContent: 'on' | 'off';
+  /** `on` (default): what is sampled from trained models is kept for a while, for training to go by; `off`: not */
+  readonly choiceRecords: 'on' | 'off';
+  /** how long a record of a choice is kept, hours; default 24 */
+  readonly choiceRecordHours: number;
+  /** what all records of choices may take, MB; the oldest go first; default 256 */
+  readonly choiceRecordMegabytes: number;
+  /** how long the data of ended jobs and logged trajectories are kept, days; 0: for ever; default 30 */
+  readonly trajectoryDays: number;
+  /** `priority` (default): requests of lower priority first; `fcfs`: in order of arrival, and another priority than 0 is refused */
+  readonly schedulingPolicy: 'priority' | 'fcfs';
+  /** how long a shutdown waits for running requests, ms; default 20 000 */
+  readonly drainTimeoutMs: number;
+  /** absolute path of the folder whose .jsonl files every training key may train on through `file:` URLs; default null: none */
+  readonly trainingDataDirectory: string | null;
+  /** names that `Host` may have beside the loopback ones; default none */
+  readonly allowedHosts: readonly string[];
+  /** origins whose pages may read answers; default `localhost`: pages of this machine */
+  readonly allowedOrigins: readonly string[];
+  /** `on`: may listen on an address that other machines reach; default `off` */
+  readonly allowNetwork: 'on' | 'off';
+  /** who may read `/metrics`: `auto` (default) = anybody where the address is loopback, else keys of the scope `admin`; `open`; `key`; `off` */
+  readonly metrics: 'auto' | 'open' | 'key' | 'off';
+  /** how long a request's body may take to come in, ms; default 600 000 */
+  readonly bodyTimeoutMs: number;
+  /** slowest pace of a body, bytes a second over 20 s; default 500 */
+  readonly minBodyRate: number;
+}
+
+/** The default model: Apache-2.0, 98 MB, trainable on two cores. */
+const DEFAULT_MODEL_FILE = 'SmolLM2-135M-Instruct.Q4_1.gguf';
+const DEFAULT_MODEL_ID = 'HuggingFaceTB/SmolLM2-135M-Instruct';
+
+const TOOL_PARSERS = ['auto', 'hermes', 'qwen_xml', 'llama3_json', 'mistral', 'pythonic'] as const;
+
+type Kind = 'string' | 'integer' | 'number';
+
+interface SettingRule {
+  kind: Kind;
+  environment: string;
+  min?: number;
+  max?: number;
+  values?: readonly string[];
+  pattern?: RegExp;
+  /** what `pattern` is in words */
+  form?: string;
+  /** on the command line the name alone means `on` */
+  isSwitch?: boolean;
+  /** the value must not appear in a message */
+  isSecret?: boolean;
+}
+
+/** Names without a port, by commas: `api.example,.internal.example,*`. */
+const HOST_LIST = /^(?:\*|\.?[\w.:-]+)(?:,(?:\*|\.?[\w.:-]+))*$/;
+/** Schemes with their hosts, by commas: `https://app.example,localhost`. */
+const ORIGIN_LIST = /^(?:\*|localhost|https?:\/\/[^\s/,]+)(?:,(?:\*|localhost|https?:\/\/[^\s/,]+))*$/;
+
+const ORIGIN_FORM = 'origins by commas, each with https:// or http:// and no path, or localhost, or *';
+
+/** One row a setting: where it comes from and what it must be. The flag is `--` and the kebab-case name. */
+const SETTINGS = {
+  host: { kind: 'string', environment: 'TRAINYARD_HOST' },
+  port: { kind: 'integer', environment: 'TRAINYARD_PORT', min: 0, max: 65_535 },
+  dataDir: { kind: 'string', environment: 'TRAINYARD_DATA_DIR' },
+  // What fits an Authorization header, and a part of a model's name.
+  apiKey: { kind: 'string', environment: 'TRAINYARD_API_KEY', pattern: /^[\x21-\x7e]+$/, isSecret: true },
+  entity: { kind: 'string', environment: 'TRAINYARD_ENTITY', pattern: new RegExp(NAME_PATTERN, 'u') },
+  model: { kind: 'string', environment: 'TRAINYARD_MODEL' },
+  modelId: { kind: 'string', environment: 'TRAINYARD_MODEL_ID' },
+  precision: { kind: 'string', environment: 'TRAINYARD_PRECISION', values: ['exact', 'strict', 'fast'] },
+  threads: { kind: 'integer', environment: 'TRAINYARD_THREADS', min: 1, max: 512 },
+  capacityTokens: { kind: 'integer', environment: 'TRAINYARD_CAPACITY_TOKENS', min: 256, max: 16_777_216 },
+  maxSequences: { kind: 'integer', environment: 'TRAINYARD_MAX_SEQUENCES', min: 1, max: 256 },
+  maxRequests: { kind: 'integer', environment: 'TRAINYARD_MAX_REQUESTS', min: 1, max: 1_000_000 },
+  maxChoices: { kind: 'integer', environment: 'TRAINYARD_MAX_CHOICES', min: 1, max: 16_384 },
+  maxLogprobs: { kind: 'integer', environment: 'TRAINYARD_MAX_LOGPROBS', min: -1, max: 1_048_576 },
+  engineShare: { kind: 'number', environment: 'TRAINYARD_ENGINE_SHARE', min: 0.05, max: 0.95 },
+  requestTemplates: { kind: 'string', environment: 'TRAINYARD_REQUEST_TEMPLATES', values: ['on', 'off'] },
+  specialTokens: { kind: 'string', environment: 'TRAINYARD_SPECIAL_TOKENS', values: ['plain', 'control'] },
+  toolParser: { kind: 'string', environment: 'TRAINYARD_TOOL_PARSER', values: TOOL_PARSERS },
+  reasoningContent: { kind: 'string', environment: 'TRAINYARD_REASONING_CONTENT', values: ['on', 'off'] },
+  choiceRecords: { kind: 'string', environment: 'TRAINYARD_CHOICE_RECORDS', values: ['on', 'off'] },
+  choiceRecordHours: { kind: 'number', environment: 'TRAINYARD_CHOICE_RECORD_HOURS', min: 0.01, max: 8760 },
+  choiceRecordMegabytes: { kind: 'integer', environment: 'TRAINYARD_CHOICE_RECORD_MEGABYTES', min: 1, max: 65_536 },
+  trajectoryDays: { kind: 'number', environment: 'TRAINYARD_TRAJECTORY_DAYS', min: 0, max: 36_500 },
+  schedulingPolicy: { kind: 'string', environment: 'TRAINYARD_SCHEDULING_POLICY', values: ['priority', 'fcfs'] },
+  drainTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_DRAIN_TIMEOUT_MS', min: 0, max: 3_600_000 },
+  trainingDataDir: { kind: 'string', environment: 'TRAINYARD_TRAINING_DATA_DIR' },
+  allowedHosts: { kind: 'string', environment: 'TRAINYARD_ALLOWED_HOSTS', pattern: HOST_LIST, form: 'names by commas' },
+  allowedOrigins: { kind: 'string', environment: 'TRAINYARD_ALLOWED_ORIGINS', pattern: ORIGIN_LIST, form: ORIGIN_FORM },
+  allowNetwork: { kind: 'string', environment: 'TRAINYARD_ALLOW_NETWORK', values: ['on', 'off'], isSwitch: true },
+  metrics: { kind: 'string', environment: 'TRAINYARD_METRICS', values: ['auto', 'open', 'key', 'off'] },
+  bodyTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_BODY_TIMEOUT_MS', min: 1000, max: 86_400_000 },
+  minBodyRate: { kind: 'integer', environment: 'TRAINYARD_MIN_BODY_RATE', min: 1, max: 1_000_000_000 },
+} as const satisfies Record<string, SettingRule>;
+
+/** Whether the name of a setting alone, on the command line, means `on`. */
+export function isSwitch(name: SettingName): boolean {
+  return (SETTINGS[name] as SettingRule).isSwitch === true;
+}
+
+export type SettingName = keyof typeof SETTINGS;
+/** Names a command line may offer, with the environment variable each has. */
+export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[];
+
+export interface ConfigSources {
+  /** raw values by setting name */
+  readonly flags: Partial<Record<SettingName, string>>;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** a JSON file with the setting names as keys; `null` = none asked for, then `trainyard.json` is read if it exists */
+  readonly configPath: string | null;
+}
+
+/**
+ * Resolves the configuration: flags override the environment, which overrides the file, which overrides the defaults.
+ *
+ * @throws {ServerError} `server.config_invalid`, naming the setting, its source, the value and what is allowed
+ */
+export function resolveConfig(sources: ConfigSources): ServiceConfig {
+  const file = readConfigFile(sources.configPath);
+  const read = (name: SettingName): string | number | undefined => {
+    const { environment } = SETTINGS[name];
+    const flag = sources.flags[name];
+    if (flag !== undefined) return checked(name, flag, `flag --${kebab(name)}`);
+    const variable = sources.environment[environment];
+    if (variable !== undefined && variable !== '')
+      return checked(name, variable, `environment variable ${environment}`);
+    const value = file.values[name];
+    if (value !== undefined) return checked(name, value, `"${name}" in ${file.path}`);
+    return undefined;
+  };
+  const text = (name: SettingName): string | undefined => read(name) as string | undefined;
+  const number = (name: SettingName): number | undefined => read(name) as number | undefined;
+
+  const dataDirectory = resolve(text('dataDir') ?? '.trainyard');
+  const model = text('model');
+  const trainingDataDirectory = text('trainingDataDir');
+  return Object.freeze({
+    host: text('host') ?? '127.0.0.1',
+    port: number('port') ?? 8420,
+    dataDirectory,
+    apiKey: text('apiKey') ?? null,
+    entity: text('entity') ?? 'local',
+    modelPath: model === undefined ? resolve(dataDirectory, 'models', DEFAULT_MODEL_FILE) : resolve(model),
+    modelId: text('modelId') ?? (model === undefined ? DEFAULT_MODEL_ID : modelIdOf(model)),
+    precision: (text('precision') ?? 'exact') as ServiceConfig['precision'],
+    numThreads: number('threads') ?? availableParallelism(),
+    capacityTokens: number('capacityTokens') ?? 16_384,
+    maxSequences: number('maxSequences') ?? 128,
+    maxRequests: number('maxRequests') ?? 2_048,
+    maxChoices: number('maxChoices') ?? number('maxSequences') ?? 128,
+    maxLogprobs: number('maxLogprobs') ?? DEFAULT_MAX_LOGPROBS,
+    engineShare: number('engineShare') ?? 0.7,
+    requestTemplates: (text('requestTemplates') ?? 'on') as 'on' | 'off',
+    specialTokens: (text('specialTokens') ?? 'plain') as 'plain' | 'control',
+    toolParser: (text('toolParser') ?? 'auto') as ServiceConfig['toolParser'],
+    reasoningContent: (text('reasoningContent') ?? 'off') as 'on' | 'off',
+    choiceRecords: (text('choiceRecords') ?? 'on') as 'on' | 'off',
+    choiceRecordHours: number('choiceRecordHours') ?? 24,
+    choiceRecordMegabytes: number('choiceRecordMegabytes') ?? 256,
+    trajectoryDays: number('trajectoryDays') ?? 30,
+    schedulingPolicy: (text('schedulingPolicy') ?? 'priority') as 'priority' | 'fcfs',
+    drainTimeoutMs: number('drainTimeoutMs') ?? 20_000,
+    trainingDataDirectory: trainingDataDirectory === undefined ? null : resolve(trainingDataDirectory),
+    allowedHosts: text('allowedHosts')?.split(',') ?? [],
+    allowedOrigins: (text('allowedOrigins') ?? 'localhost').split(','),
+    allowNetwork: (text('allowNetwork') ?? 'off') as 'on' | 'off',
+    metrics: (text('metrics') ?? 'auto') as ServiceConfig['metrics'],
+    bodyTimeoutMs: number('bodyTimeoutMs') ?? 600_000,
+    minBodyRate: number('minBodyRate') ?? 500,
+  });
+}
+
+function readConfigFile(configPath: string | null): { path: string; values: Record<string, unknown> } {
+  const path = resolve(configPath ?? 'trainyard.json');
+  let content: string;
+  try {
+    content = readFileSync(path, 'utf8');
+  } catch (error) {
+    if (configPath === null && (error as NodeJS.ErrnoException).code === 'ENOENT') return { path, values: {} };
+    throw new ServerError(
+      'server.config_invalid',
+      `the config file ${path} cannot be read: ${(error as Error).message}`,
+    );
+  }
+  let values: unknown;
+  try {
+    values = JSON.parse(content);
+  } catch (error) {
+    throw new ServerError('server.config_invalid', `the config file ${path} is not JSON: ${(error as Error).message}`);
+  }
+  if (typeof values !== 'object' || values === null || Array.isArray(values)) {
+    throw new ServerError('server.config_invalid', `the config file ${path} must hold one JSON object`);
+  }
+  const unknown = Object.keys(values).filter((key) => !(key in SETTINGS));
+  if (unknown.length > 0) {
+    throw new ServerError(
+      'server.config_invalid',
+      `the config file ${path} has unknown settings: ${unknown.join(', ')}; known: ${SETTING_NAMES.join(', ')}`,
+    );
+  }
+  return { path, values: values as Record<string, unknown> };
+}
+
+function checked(name: SettingName, value: unknown, source: string): string | number {
+  const setting: SettingRule = SETTINGS[name];
+  const refuse = (expected: string) =>
+    new ServerError(
+      'server.config_invalid',
+      `${source} must be ${expected}, got ${setting.isSecret === true ? 'something else' : JSON.stringify(value)}`,
+    );
+  if (setting.kind === 'string') {
+    if (typeof value !== 'string' || value === '') throw refuse('a non-empty string');
+    if (setting.values !== undefined && !setting.values.includes(value))
+      throw refuse(`one of ${setting.values.join(', ')}`);
+    if (setting.pattern?.test(value) === false)
+      throw refuse(setting.form ?? `text of the form ${setting.pattern.source}`);
+    return value;
+  }
+  const numeric = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
+  const { min = -Infinity, max = Infinity } = setting;
+  const isWhole = setting.kind === 'number' || Number.isInteger(numeric);
+  if (typeof numeric !== 'number' || !Number.isFinite(numeric) || !isWhole || numeric < min || numeric > max) {
+    throw refuse(`${setting.kind === 'integer' ? 'a whole number' : 'a number'} from ${min} to ${max}`);
+  }
+  return numeric;
+}
+
+export function kebab(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** `models/Some-Model.Q4_0.gguf` is served as `Some-Model.Q4_0`, and the default file as what it is, wherever it lies. */
+function modelIdOf(path: string): string {
+  if (basename(path) === DEFAULT_MODEL_FILE) return DEFAULT_MODEL_ID;
+  return (path.split('/').at(-1) ?? path).replace(/\.gguf$/i, '');
+}

@@ -1,0 +1,151 @@
+import type { EngineEvent, GenerateRequest } from '@trainyard/engine';
+
+import type { InferenceBackend } from '../contract/backends.ts';
+import { BackendFailure } from '../faults/http-faults.ts';
+
+/** Tokens of a request so far; right at every moment, also when the client leaves in the middle. */
+export interface TokenMeter {
+  promptTokens: number;
+  /** Over all choices. */
+  completionTokens: number;
+}
+
+export type StartedEvent = Extract<EngineEvent, { kind: 'started' }>;
+export type PromptScoredEvent = Extract<EngineEvent, { kind: 'prompt_scored' }>;
+export type OutputEvent =
+  | Extract<EngineEvent, { kind: 'delta' }>
+  | (Extract<EngineEvent, { kind: 'finished' }> & {
+      /** Where what was sampled is kept. */
+      recordId?: string;
+    });
+export type ParsedReply = NonNullable<Extract<EngineEvent, { kind: 'finished' }>['parsed']>;
+export type ReplyDelta = NonNullable<OutputEvent['reply']>;
+export type CompletedEvent = Extract<EngineEvent, { kind: 'completed' }>;
+
+/** A generation whose first output is there, so that every refusal of the engine has had its chance to be a plain HTTP error. */
+export interface OpenedGeneration {
+  started: StartedEvent;
+  /** The prompt as it was rendered, control tokens included; null unless asked for. */
+  promptText: string | null;
+  /** Null unless the request wants them first. */
+  scores: PromptScoredEvent | null;
+  /** Deltas and finishes of all choices, then `completed`. Read it once; leaving the loop ends the request. */
+  events: AsyncGenerator<OutputEvent | CompletedEvent, void>;
+  /** Ends the request wherever it is, also before any of its events was read. */
+  end(): Promise<void>;
+}
+
+/** Sees every output of a request before its reader does. */
+export interface OutputRecorder {
+  begin(promptTokenIds: readonly number[]): void;
+  /** @returns the event, or what is told in its place */
+  record(event: OutputEvent): OutputEvent;
+}
+
+/** What the engine does not need to know of a request. */
+export interface GenerationOptions {
+  /** Turn the prompt's ids back into text. Default false. */
+  withPromptText?: boolean;
+  /** The field of the body that the constraint came from. */
+  constraintField?: string | undefined;
+  /** Keeps what is sampled. Default: nothing is kept. */
+  recorder?: OutputRecorder | null;
+}
+
+/**
+ * Starts a request and waits for its first output.
+ *
+ * @throws {BackendFailure} what the engine refused or failed with; later failures come from `events`
+ */
+export async function openGeneration(
+  inference: InferenceBackend,
+  request: GenerateRequest,
+  signal: AbortSignal,
+  meter: TokenMeter,
+  options: GenerationOptions = {},
+): Promise<OpenedGeneration> {
+  const source = inference.generate(request, signal)[Symbol.asyncIterator]();
+  try {
+    const fieldOf = wireFieldNames(request, options);
+    const started = accept(await source.next(), signal, fieldOf);
+    if (started.kind !== 'started') throw new Error(`a generation began with the event ${started.kind}`);
+    meter.promptTokens = started.promptTokenIds.length;
+    const promptText = options.withPromptText ? await inference.detokenize(started.promptTokenIds, { signal }) : null;
+    const next = accept(await source.next(), signal, fieldOf);
+    const scores = next.kind === 'prompt_scored' ? next : null;
+    const first = scores === null ? next : accept(await source.next(), signal, fieldOf);
+    const recorder = options.recorder ?? null;
+    recorder?.begin(started.promptTokenIds);
+    const events = outputs(source, first, { signal, meter, fieldOf, recorder });
+    const end = async (): Promise<void> => {
+      await events.return();
+      // A generator that was left before its first step runs no `finally`.
+      await source.return?.();
+    };
+    return { started, promptText, scores, events, end };
+  } catch (error) {
+    await source.return?.();
+    throw error;
+  }
+}
+
+async function* outputs(
+  source: AsyncIterator<EngineEvent>,
+  first: EngineEvent,
+  {
+    signal,
+    meter,
+    fieldOf,
+    recorder,
+  }: { signal: AbortSignal; meter: TokenMeter; fieldOf: FieldNames; recorder: OutputRecorder | null },
+): AsyncGenerator<OutputEvent | CompletedEvent, void> {
+  try {
+    for (let event = first; ; event = accept(await source.next(), signal, fieldOf)) {
+      switch (event.kind) {
+        case 'delta':
+        case 'finished':
+          meter.completionTokens += event.tokenIds.length;
+          yield recorder === null ? event : recorder.record(event);
+          break;
+        case 'completed':
+          meter.completionTokens = event.usage.completionTokens;
+          yield event;
+          return;
+        default:
+          throw new Error(`the event ${event.kind} came in the middle of a generation`);
+      }
+    }
+  } finally {
+    await source.return?.();
+  }
+}
+
+function accept(result: IteratorResult<EngineEvent>, signal: AbortSignal, fieldOf: FieldNames): EngineEvent {
+  signal.throwIfAborted();
+  if (result.done) throw new Error('a generation ended without its last event');
+  if (result.value.kind !== 'failed') return result.value;
+  const { code, message, param } = result.value;
+  throw new BackendFailure(code, message, param && fieldOf(param));
+}
+
+/** The engine names fields of `GenerateRequest`; clients know them as they sent them. */
+type FieldNames = (param: string) => string;
+
+function wireFieldNames(
+  request: GenerateRequest,
+  { constraintField = 'structured_outputs' }: GenerationOptions,
+): FieldNames {
+  const fields: Readonly<Record<string, string>> = {
+    prompt: request.prompt.kind === 'chat' ? 'messages' : 'prompt',
+    adapter: 'model',
+    constraint: constraintField,
+    beamSearch: 'length_penalty',
+    'reply.tools': 'tools',
+    'reply.toolChoice': 'tool_choice',
+  };
+  return (param) => {
+    const field = Object.hasOwn(fields, param) ? fields[param] : undefined;
+    if (field !== undefined) return field;
+    return param.replace(/^sampling\./, '').replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  };
+}

@@ -1,0 +1,187 @@
+import type { GenerateRequest } from '@trainyard/engine';
+import { type ChatCompletionRequest, messageFaults } from '@trainyard/protocol';
+
+import type { ResolvedModel } from '../../contract/model-names.ts';
+import { RequestError } from '../../faults/request-error.ts';
+import { conflict } from '../conflict.ts';
+import { countedEntries } from '../logprob-limit.ts';
+import { messageText } from './message-text.ts';
+import { checkPromptSize } from './prompt-size.ts';
+import {
+  checkSharedFields,
+  type RequestContext,
+  type RequestedTokens,
+  type StreamFormat,
+  streamFormatOf,
+  toGenerateRequest,
+} from '../sampling-request.ts';
+import { answerToolChoice, checkTools, replyReading, type ReportedToolChoice } from './tool-request.ts';
+
+/** How the answer is written; what the engine does not need to know. */
+export interface AnswerFormat {
+  /** The model is one that is trained here, so its prompts are rendered as training renders them. */
+  isTrainedModel: boolean;
+  hasLogprobs: boolean;
+  /** Tokens of logprob entries as `token_id:N`. */
+  hasTokensAsIds: boolean;
+  hasTokenIds: boolean;
+  hasPromptTokenIds: boolean;
+  /** `prompt_text`, with `return_prompt_text`. */
+  hasPromptText: boolean;
+  /** Of the replies: the last message's when no generation prompt is added, else `assistant`. */
+  role: string;
+  /** With `echo`, the text of the last message, in front of every reply; null = nothing. */
+  echo: string | null;
+  /** What is sampled is kept under an id, which each choice tells. */
+  isRecorded: boolean;
+  toolChoice: ReportedToolChoice;
+  /** False: reasoning, and the tokens and logprobs of replies that may hold some, are left out. */
+  hasReasoning: boolean;
+  /** Reasoning is given under its older name `reasoning_content` too. */
+  hasReasoningContent: boolean;
+  /** Tokens of a choice that a chunk of a stream waits for, at least 1. */
+  streamInterval: number;
+  /** Null = one JSON answer. */
+  stream: StreamFormat | null;
+}
+
+/** Template variables that would change what is rendered with, rather than what is rendered. */
+const FORBIDDEN_TEMPLATE_VARIABLES = ['chat_template', 'tokenize'] as const;
+
+/**
+ * The checks that need more than one field but no model.
+ *
+ * @param body passed the schema
+ * @throws {RequestError} `request.invalid`, `request.unsupported`, `request.conflict`
+ */
+export function checkChatRequest(body: ChatCompletionRequest): void {
+  checkTemplateInput(body);
+  checkSharedFields(body, requestedTokens(body));
+  checkTools(body);
+  if (body.use_beam_search && thinkingBudget(body) !== null)
+    throw conflict('thinking_token_budget', '`thinking_token_budget` is not allowed with `use_beam_search`');
+  checkOpenEnd(body);
+}
+
+/** @throws {RequestError} `request.conflict` */
+export function checkOpenEnd(
+  body: Pick<ChatCompletionRequest, 'messages' | 'continue_final_message' | 'add_generation_prompt'>,
+): void {
+  if (!body.continue_final_message) return;
+  if (body.add_generation_prompt ?? true)
+    throw conflict(
+      'continue_final_message',
+      '`continue_final_message` must come with `add_generation_prompt: false`, whose default is true: the last message cannot be left open and a new one begun',
+    );
+  if (body.messages.length === 0)
+    throw conflict('continue_final_message', '`continue_final_message` must come with a message, got none');
+}
+
+/** What goes into a chat template. @throws {RequestError} `request.invalid`, `request.conflict` */
+export function checkTemplateInput(
+  body: Pick<ChatCompletionRequest, 'messages' | 'tools' | 'chat_template_kwargs'>,
+): void {
+  const faults = messageFaults(body.messages);
+  if (faults.length > 0) throw RequestError.invalid(faults);
+  for (const variable of FORBIDDEN_TEMPLATE_VARIABLES) {
+    if (body.chat_template_kwargs && Object.hasOwn(body.chat_template_kwargs, variable))
+      throw conflict('chat_template_kwargs', `\`chat_template_kwargs\` must not contain \`${variable}\``);
+  }
+}
+
+/** Which defaults apply, once the model is known. */
+export function answerFormatOf(
+  body: ChatCompletionRequest,
+  model: ResolvedModel,
+  options: { hasReasoningContent: boolean; keepsChoiceRecords: boolean },
+): AnswerFormat {
+  const last = body.messages.at(-1);
+  const role = (body.add_generation_prompt ?? true) ? 'assistant' : (last?.role ?? 'assistant');
+  // Training needs the sampled tokens with their log-probabilities, and its clients do not ask for them.
+  const isTrained = model.kind === 'checkpoint';
+  return {
+    isTrainedModel: isTrained,
+    hasLogprobs: body.logprobs ?? isTrained,
+    hasTokensAsIds: body.return_tokens_as_token_ids ?? isTrained,
+    hasTokenIds: body.return_token_ids ?? isTrained,
+    hasPromptTokenIds: body.return_token_ids ?? false,
+    hasPromptText: body.return_prompt_text ?? false,
+    role,
+    // Only samples of the policy, with the log-probabilities that training computes again.
+    isRecorded:
+      isTrained && options.keepsChoiceRecords && !body.use_beam_search && body.logprobs_mode !== 'processed_logprobs',
+    echo: body.echo && last?.role === role ? messageText(last) : null,
+    toolChoice: answerToolChoice(body),
+    hasReasoning: body.include_reasoning ?? true,
+    hasReasoningContent: options.hasReasoningContent,
+    streamInterval: body.stream_interval ?? 1,
+    stream: streamFormatOf(body),
+  };
+}
+
+/**
+ * A chat as the engine reads it.
+ *
+ * @throws {RequestError} `request.conflict` for values that this model cannot take
+ */
+export function toChatGenerateRequest(
+  body: ChatCompletionRequest,
+  context: RequestContext,
+  format: AnswerFormat,
+): GenerateRequest {
+  checkPromptSize(body.messages, context.contextLength);
+  const request = toGenerateRequest(body, context, {
+    prompt: {
+      kind: 'chat',
+      messages: body.messages,
+      tools: body.tools ?? null,
+      templateVariables: templateVariables(body),
+      rendersAsTraining: format.isTrainedModel,
+      addGenerationPrompt: body.add_generation_prompt ?? true,
+      continueFinalMessage: body.continue_final_message ?? false,
+      addSpecialTokens: body.add_special_tokens ?? false,
+      chatTemplate: body.chat_template ?? null,
+    },
+    maxTokens: requestedTokens(body),
+    logprobs: countedLogprobs(body, context, format),
+    logprobsField: 'top_logprobs',
+  });
+  // vLLM takes an echo for a wish to see the prompt's logprobs, as many as of the reply. A stream never shows them.
+  const askedAs = typeof body.prompt_logprobs === 'number' ? 'prompt_logprobs' : 'top_logprobs';
+  const promptLogprobs = body.prompt_logprobs ?? (body.echo ? (body.top_logprobs ?? 0) : null);
+  const numPromptLogprobs = promptLogprobs === null ? null : countedEntries(askedAs, promptLogprobs, context);
+  return {
+    ...request,
+    tracesSampling: format.isRecorded,
+    promptLogprobs: body.stream ? null : numPromptLogprobs,
+    reply: replyReading(body),
+    thinkingTokenBudget: thinkingBudget(body),
+  };
+}
+
+function thinkingBudget({ thinking_token_budget: budget = null }: ChatCompletionRequest): number | null {
+  return budget === -1 ? null : budget;
+}
+
+function templateVariables(body: ChatCompletionRequest): Record<string, unknown> {
+  const { reasoning_effort: effort, documents } = body;
+  return {
+    ...(effort ? { enable_thinking: effort !== 'none' } : {}),
+    ...body.chat_template_kwargs,
+    ...(effort ? { reasoning_effort: effort } : {}),
+    ...(documents ? { documents } : {}),
+  };
+}
+
+function countedLogprobs(body: ChatCompletionRequest, context: RequestContext, format: AnswerFormat): number | null {
+  const top = countedEntries('top_logprobs', body.top_logprobs ?? 0, context);
+  if (top !== 0 && !format.hasLogprobs)
+    throw conflict('top_logprobs', '`top_logprobs` is only allowed with `logprobs: true`');
+  return format.hasLogprobs || format.isRecorded ? top : null;
+}
+
+function requestedTokens(body: ChatCompletionRequest): RequestedTokens | null {
+  if (typeof body.max_completion_tokens === 'number')
+    return { field: 'max_completion_tokens', value: body.max_completion_tokens };
+  return typeof body.max_tokens === 'number' ? { field: 'max_tokens', value: body.max_tokens } : null;
+}

@@ -1,0 +1,47 @@
+import type { TokenizeInput } from '@trainyard/engine';
+import type { TokenizeRequest } from '@trainyard/protocol';
+
+import type { ResolvedModel } from '../../contract/model-names.ts';
+import { checkOpenEnd, checkTemplateInput } from './chat-request.ts';
+import { conflict } from '../conflict.ts';
+
+/** Fields that mean nothing without a template. */
+const CHAT_FIELDS = [
+  'tools',
+  'chat_template_kwargs',
+  'add_generation_prompt',
+  'continue_final_message',
+  'chat_template',
+] as const;
+
+/**
+ * What is to be tokenised, as the engine takes it.
+ *
+ * @throws {RequestError} `request.conflict`, `request.unsupported`, `request.invalid`
+ */
+export function toTokenizeInput(body: TokenizeRequest, model: ResolvedModel): TokenizeInput {
+  const { prompt, messages } = body;
+  if ((prompt === undefined) === (messages === undefined))
+    throw conflict(prompt === undefined ? 'prompt' : 'messages', 'Send exactly one of `prompt` and `messages`');
+  if (prompt !== undefined) {
+    for (const field of CHAT_FIELDS) {
+      if (body[field] !== undefined && body[field] !== null)
+        throw conflict(field, `\`${field}\` is only allowed with \`messages\``);
+    }
+    return { kind: 'text', text: prompt, addSpecialTokens: body.add_special_tokens ?? true };
+  }
+  const chat = { ...body, messages: messages ?? [] };
+  checkTemplateInput(chat);
+  checkOpenEnd(chat);
+  return {
+    kind: 'chat',
+    messages: chat.messages,
+    tools: body.tools ?? null,
+    templateVariables: body.chat_template_kwargs ?? {},
+    rendersAsTraining: model.kind === 'checkpoint',
+    addGenerationPrompt: body.add_generation_prompt ?? true,
+    continueFinalMessage: body.continue_final_message ?? false,
+    chatTemplate: body.chat_template ?? null,
+    addSpecialTokens: body.add_special_tokens ?? false,
+  };
+}

@@ -1,0 +1,52 @@
+import type { ReplyReading } from '@trainyard/engine';
+import type { ChatCompletionRequest } from '@trainyard/protocol';
+
+import { conflict } from '../conflict.ts';
+import { outputConstraint } from '../output-constraint.ts';
+
+type ToolFields = Pick<ChatCompletionRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'structured_outputs'>;
+
+/** @throws {RequestError} `request.conflict` */
+export function checkTools(body: ToolFields): void {
+  const choice = body.tool_choice ?? null;
+  if (choice === null || choice === 'none') return;
+  if (!body.tools) throw conflict('tool_choice', '`tool_choice` is only allowed with `tools`');
+  if (typeof choice !== 'object') return;
+  const { name } = choice.function;
+  if (!body.tools.some((tool) => tool.function.name === name)) {
+    throw conflict(
+      'tool_choice.function.name',
+      `\`tool_choice\` names the function \`${name}\`, which is not among \`tools\``,
+    );
+  }
+  if (body.structured_outputs)
+    throw conflict(
+      'structured_outputs',
+      '`structured_outputs` is not allowed with a `tool_choice` that names a function',
+    );
+}
+
+/** How the reply is read. Tools without a `tool_choice` are the model's to call. */
+export function replyReading(body: ToolFields): ReplyReading {
+  const { tools = null, tool_choice: choice } = body;
+  const parallelToolCalls = body.parallel_tool_calls ?? true;
+  if (!tools) return { tools: null, toolChoice: 'none', parallelToolCalls };
+  const toolChoice =
+    typeof choice === 'object' && choice !== null ? { name: choice.function.name } : (choice ?? 'auto');
+  return { tools, toolChoice, parallelToolCalls };
+}
+
+/** The field that a constraint on the reply comes from. */
+export function constraintField(body: ToolFields & Pick<ChatCompletionRequest, 'response_format'>): string {
+  const { toolChoice } = replyReading(body);
+  if (toolChoice === 'required' || typeof toolChoice === 'object') return 'tools';
+  return outputConstraint(body)?.field ?? 'structured_outputs';
+}
+
+/** How calls of tools are reported; `none`: they stay text. */
+export type ReportedToolChoice = 'none' | 'auto' | 'required' | 'named';
+
+export function answerToolChoice(body: ToolFields): ReportedToolChoice {
+  const { toolChoice } = replyReading(body);
+  return typeof toolChoice === 'object' ? 'named' : toolChoice;
+}

@@ -1,0 +1,93 @@
+import type { CompletionRequest } from '@trainyard/protocol';
+
+import type { InferenceBackend } from '../../contract/backends.ts';
+import { BackendFailure } from '../../faults/http-faults.ts';
+import { conflict } from '../conflict.ts';
+
+/** A prompt as the engine takes it, and as it is told. */
+export interface CompletionPrompt {
+  /** Truncated where the request asks for it. */
+  tokenIds: readonly number[];
+  /** Its text; null without `echo`. */
+  echo: string | null;
+}
+
+/**
+ * The prompts of a request as ids, in order.
+ *
+ * @param maxTokens of each reply
+ * @throws {RequestError} `request.conflict`
+ * @throws {BackendFailure} `context_length_exceeded` and `engine.invalid_request` for a prompt that cannot run, before any of them does
+ */
+export async function readPrompts(
+  body: CompletionRequest,
+  maxTokens: number,
+  inference: InferenceBackend,
+  signal: AbortSignal,
+): Promise<CompletionPrompt[]> {
+  const { contextLength, vocabSize } = inference.baseModel;
+  const read = async (prompt: string | number[]): Promise<CompletionPrompt> => {
+    const isText = typeof prompt === 'string';
+    const whole = isText ? await tokenize(prompt, body, inference, signal) : prompt;
+    const tokenIds = truncated(whole, body, contextLength, maxTokens);
+    checkPromptIds(tokenIds, contextLength, vocabSize);
+    if (!body.echo) return { tokenIds, echo: null };
+    const isWhole = tokenIds.length === whole.length;
+    return { tokenIds, echo: isText && isWhole ? prompt : await inference.detokenize(tokenIds, { signal }) };
+  };
+  return Promise.all(promptsOf(body).map(read));
+}
+
+async function tokenize(
+  text: string,
+  { add_special_tokens: addSpecialTokens = true }: CompletionRequest,
+  inference: InferenceBackend,
+  signal: AbortSignal,
+): Promise<readonly number[]> {
+  const { tokenIds } = await inference.tokenize({ kind: 'text', text, addSpecialTokens }, { withTexts: false, signal });
+  return tokenIds;
+}
+
+function promptsOf({ prompt }: CompletionRequest): (string | number[])[] {
+  if (typeof prompt === 'string') return [prompt];
+  return isIdList(prompt) ? [prompt] : prompt;
+}
+
+function isIdList(prompt: string[] | number[] | number[][]): prompt is number[] {
+  return typeof prompt[0] === 'number';
+}
+
+/** Before the length is checked, since its purpose is to make prompts fit. */
+function truncated(
+  ids: readonly number[],
+  { truncate_prompt_tokens: kept = null, truncation_side: side }: CompletionRequest,
+  contextLength: number,
+  maxTokens: number,
+): readonly number[] {
+  if (kept === null) return ids;
+  if (kept > contextLength)
+    throw conflict(
+      'truncate_prompt_tokens',
+      `\`truncate_prompt_tokens\` must be at most the model's context of ${contextLength} tokens, got ${kept}`,
+    );
+  const count = kept === -1 ? Math.max(1, contextLength - maxTokens) : kept;
+  return side === 'right' ? ids.slice(0, count) : ids.slice(Math.max(0, ids.length - count));
+}
+
+/** What the engine would refuse too, but only when it comes to this prompt. */
+function checkPromptIds(ids: readonly number[], contextLength: number, vocabSize: number): void {
+  if (ids.length === 0)
+    throw new BackendFailure('engine.invalid_request', 'the prompt must have at least 1 token, got 0', 'prompt');
+  if (ids.length >= contextLength) {
+    throw new BackendFailure(
+      'context_length_exceeded',
+      `your prompt contains ${ids.length} input tokens, which leaves no room for a reply: shorten it to at most ${contextLength - 1}`,
+      'prompt',
+    );
+  }
+  const outside = ids.find((id) => id >= vocabSize);
+  if (outside !== undefined) {
+    const message = `token ids must be in [0, ${vocabSize}), got ${outside}`;
+    throw new BackendFailure('engine.invalid_request', message, 'prompt');
+  }
+}

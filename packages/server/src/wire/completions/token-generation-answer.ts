@@ -1,0 +1,85 @@
+import type { GenerateTokensAnswer, GenerateTokensChunk } from '@trainyard/protocol';
+
+import { collectChoices, toUsage } from '../chat/chat-answer.ts';
+import type { OpenedGeneration } from '../../streams/chat-events.ts';
+import { type OrderedPromptLogprobs, toChoiceLogprobs, toPromptLogprobs } from '../logprobs.ts';
+import type { StreamFormat } from '../sampling-request.ts';
+
+/** What an answer tells beside its tokens. */
+export interface TokenFormat {
+  requestId: string;
+  hasLogprobs: boolean;
+  numChoices: number;
+  /** Null = one JSON answer. */
+  stream: StreamFormat | null;
+}
+
+/** An answer whose order of keys survives `toOrderedJson`. */
+type TokenAnswer = Omit<GenerateTokensAnswer, 'prompt_logprobs'> & { prompt_logprobs: OrderedPromptLogprobs | null };
+
+/** Reads a generation to its end and returns the one answer. */
+export async function collectTokens(generation: OpenedGeneration, format: TokenFormat): Promise<TokenAnswer> {
+  const { choices, usage, promptLogprobs } = await collectChoices(generation, format.numChoices);
+  return {
+    request_id: format.requestId,
+    choices: choices.map(({ tokenIds, logprobs, finishReason, stopReason }, index) => ({
+      index,
+      token_ids: tokenIds,
+      logprobs: toChoiceLogprobs(format.hasLogprobs ? logprobs : null, true),
+      finish_reason: finishReason,
+      stop_reason: stopReason,
+      routed_experts: null,
+    })),
+    prompt_logprobs: promptLogprobs ? toPromptLogprobs(promptLogprobs) : null,
+    kv_transfer_params: null,
+    usage: toUsage(usage),
+  };
+}
+
+/** A generation as chunks; one whose tokens have no text yet is told all the same. */
+export async function* toTokenChunks(
+  generation: OpenedGeneration,
+  { requestId, hasLogprobs, stream }: TokenFormat,
+): AsyncGenerator<GenerateTokensChunk, void> {
+  const promptTokens = generation.started.promptTokenIds.length;
+  const counts = new Map<number, number>();
+  const usageOf = (completionTokens: number) => ({
+    prompt_tokens: promptTokens,
+    total_tokens: promptTokens + completionTokens,
+    completion_tokens: completionTokens,
+  });
+  try {
+    for await (const event of generation.events) {
+      if (event.kind === 'completed') {
+        const { completionTokens, cachedTokens } = event.usage;
+        if (stream?.hasUsage)
+          yield {
+            request_id: requestId,
+            choices: [],
+            usage: { ...usageOf(completionTokens), prompt_tokens_details: { cached_tokens: cachedTokens } },
+          };
+        return;
+      }
+      const isLast = event.kind === 'finished';
+      const { index, tokenIds } = event;
+      if (tokenIds.length === 0 && !isLast) continue;
+      const count = (counts.get(index) ?? 0) + tokenIds.length;
+      counts.set(index, count);
+      yield {
+        request_id: requestId,
+        choices: [
+          {
+            index,
+            token_ids: tokenIds,
+            logprobs: toChoiceLogprobs(hasLogprobs ? event.logprobs : null, true),
+            finish_reason: isLast ? event.finishReason : null,
+          },
+        ],
+        ...(stream?.hasContinuousUsage ? { usage: usageOf(count) } : {}),
+      };
+    }
+  } finally {
+    // Left before the first event was read, the loop above has not ended the generation.
+    await generation.end();
+  }
+}

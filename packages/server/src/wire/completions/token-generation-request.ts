@@ -1,0 +1,82 @@
+import type { GenerateRequest } from '@trainyard/engine';
+import { type CompletionRequest, type GenerateTokensRequest, GenerateTokensRequestSchema } from '@trainyard/protocol';
+
+import type { CompletionPrompt } from './completion-prompts.ts';
+import { conflict } from '../conflict.ts';
+import { type ForeignNames, refuseOtherFields } from '../foreign-fields.ts';
+import { countedEntries } from '../logprob-limit.ts';
+import {
+  checkSharedFields,
+  type RequestContext,
+  type RequestedTokens,
+  toGenerateRequest,
+} from '../sampling-request.ts';
+
+const SAMPLING_FIELDS = Object.keys(GenerateTokensRequestSchema.properties.sampling_params.properties);
+/** vLLM's. */
+const DEFAULT_MAX_TOKENS = 16;
+
+/** What a request of this form calls the fields of a text completion. */
+export const TOKEN_GENERATION_NAMES: ForeignNames = {
+  prompt: 'token_ids',
+  ...Object.fromEntries(SAMPLING_FIELDS.map((name) => [name, `sampling_params.${name}`])),
+};
+
+const IDS_ALONE = 'prompts are token ids';
+/** Why known fields of the form are not there. */
+const REASONS: Readonly<Record<string, string>> = {
+  features: IDS_ALONE,
+  content_parts: IDS_ALONE,
+  kv_transfer_params: 'prompts are computed where they are sampled from',
+  extra_args: 'there are no custom samplers',
+  output_kind: 'send `stream`',
+};
+
+/**
+ * A request of this form as a text completion of one prompt.
+ *
+ * @param body passed the schema
+ * @throws {RequestError} `request.unsupported`, `request.conflict`, naming fields of `body`, or of a completion by its own names
+ */
+export function toCompletion(body: GenerateTokensRequest): CompletionRequest {
+  refuseOtherFields(body, Object.keys(GenerateTokensRequestSchema.properties), null, REASONS);
+  refuseOtherFields(body.sampling_params, SAMPLING_FIELDS, 'sampling_params', REASONS);
+  const { detokenize = null, flat_logprobs: _flat, skip_special_tokens: skips, ...sampling } = body.sampling_params;
+  const hasStops = typeof sampling.stop === 'string' || (sampling.stop ?? []).length > 0;
+  if (detokenize === false && hasStops)
+    throw conflict(
+      'sampling_params.detokenize',
+      '`stop` is looked for in the text: it needs `sampling_params.detokenize`',
+    );
+  const { token_ids: prompt, sampling_params: _params, ...rest } = body;
+  const completion: CompletionRequest = {
+    ...rest,
+    ...sampling,
+    prompt,
+    ...(typeof skips === 'boolean' ? { skip_special_tokens: skips } : {}),
+  };
+  checkSharedFields(completion, requestedTokens(completion));
+  return completion;
+}
+
+/** The most tokens of the reply. */
+export function requestedTokens({ max_tokens: maxTokens }: CompletionRequest): RequestedTokens {
+  return { field: 'max_tokens', value: maxTokens ?? DEFAULT_MAX_TOKENS };
+}
+
+/** What the engine is asked for. @throws {RequestError} `request.conflict` */
+export function toTokenGeneration(
+  body: CompletionRequest,
+  { tokenIds }: CompletionPrompt,
+  context: RequestContext,
+): GenerateRequest {
+  const request = toGenerateRequest(body, context, {
+    prompt: { kind: 'tokens', tokenIds },
+    maxTokens: requestedTokens(body),
+    logprobs: typeof body.logprobs === 'number' ? countedEntries('logprobs', body.logprobs, context) : null,
+    logprobsField: 'logprobs',
+  });
+  const numScored =
+    typeof body.prompt_logprobs === 'number' ? countedEntries('prompt_logprobs', body.prompt_logprobs, context) : null;
+  return { ...request, promptLogprobs: body.stream ? null : numScored };
+}

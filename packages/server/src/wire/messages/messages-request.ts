@@ -1,0 +1,226 @@
+import type {
+  ChatCompletionRequest,
+  ChatMessage,
+  CountTokensRequest,
+  MessageBlockParam,
+  MessageParam,
+  MessagesRequest,
+  MessageTool,
+} from '@trainyard/protocol';
+import { CountTokensRequestSchema, MessagesRequestSchema } from '@trainyard/protocol';
+
+import { RequestError } from '../../faults/request-error.ts';
+import { conflict, unsupported } from '../conflict.ts';
+import { type ForeignNames, refuseOtherFields } from '../foreign-fields.ts';
+
+/** What a message request calls the fields of a chat. */
+export const MESSAGES_NAMES: ForeignNames = {
+  stop: 'stop_sequences',
+  response_format: 'output_config',
+  reasoning_effort: 'output_config',
+  thinking_token_budget: 'thinking',
+  parallel_tool_calls: 'tool_choice',
+  add_generation_prompt: 'messages',
+  continue_final_message: 'messages',
+};
+
+const ONE_REPLY = 'one reply comes from one model on this machine';
+/** Why known fields of the form are not there. */
+const REASONS: Readonly<Record<string, string>> = {
+  container: 'no tools are run here',
+  mcp_servers: 'no tools are run here',
+  context_management: 'the conversation is taken as it is sent',
+  diagnostics: 'the usage tells what was found in memory',
+  inference_geo: ONE_REPLY,
+  speed: ONE_REPLY,
+  user_profile_id: ONE_REPLY,
+  workspace_id: ONE_REPLY,
+};
+
+/**
+ * A message request as a chat.
+ *
+ * @param body passed the schema
+ * @throws {RequestError} `request.unsupported`, `request.conflict`, `request.invalid`, naming fields of `body`
+ */
+export function toChatRequest(body: MessagesRequest): ChatCompletionRequest {
+  refuseOtherFields(body, Object.keys(MessagesRequestSchema.properties), null, REASONS);
+  const prompt = toPrompt(body);
+  const { type: thinking, budget_tokens: budget = null, display = null } = body.thinking ?? {};
+  if (budget !== null && thinking !== 'enabled')
+    throw conflict('thinking.budget_tokens', '`thinking.budget_tokens` is only allowed with `type: enabled`');
+  refuseOtherFields(body.metadata ?? {}, ['user_id'], 'metadata');
+  const { format = null } = body.output_config ?? {};
+  return {
+    ...prompt,
+    max_tokens: body.max_tokens,
+    stop: body.stop_sequences ?? null,
+    stream: body.stream ?? false,
+    temperature: body.temperature ?? null,
+    top_p: body.top_p ?? null,
+    top_k: body.top_k ?? null,
+    user: body.metadata?.user_id ?? null,
+    thinking_token_budget: budget,
+    include_reasoning: display !== 'omitted',
+    ...(format === null
+      ? {}
+      : { response_format: { type: 'json_schema', json_schema: { name: 'output', schema: format.schema } } }),
+  };
+}
+
+/** The prompt of a message request as that of a chat. @throws as {@link toChatRequest} */
+export function toCountedChat(body: CountTokensRequest): ChatCompletionRequest {
+  refuseOtherFields(body, Object.keys(CountTokensRequestSchema.properties), null, REASONS);
+  return toPrompt(body);
+}
+
+function toPrompt(body: CountTokensRequest): ChatCompletionRequest {
+  const { tools = null, thinking = null, output_config: output = null } = body;
+  refuseOtherFields(thinking ?? {}, ['type', 'budget_tokens', 'display'], 'thinking');
+  refuseOtherFields(output ?? {}, ['effort', 'format'], 'output_config');
+  const messages = [...systemMessages(body.system ?? null), ...body.messages.flatMap(toChatMessages)];
+  const isOpen = body.messages.at(-1)?.role === 'assistant';
+  if (isOpen && (messages.at(-1)?.tool_calls ?? []).length > 0)
+    throw conflict('messages', '`messages` ends with calls of the assistant: send their results, or end with its text');
+  return {
+    messages,
+    model: body.model ?? null,
+    ...(tools === null || tools.length === 0 ? {} : { tools: tools.map(toChatTool) }),
+    ...toToolChoice(body),
+    ...(thinking === null ? {} : { chat_template_kwargs: { enable_thinking: thinking.type !== 'disabled' } }),
+    ...(output?.effort ? { reasoning_effort: output.effort } : {}),
+    // A last message of the assistant is where the reply goes on.
+    ...(isOpen ? { add_generation_prompt: false, continue_final_message: true } : {}),
+  };
+}
+
+function toToolChoice({ tool_choice: choice = null }: CountTokensRequest): Partial<ChatCompletionRequest> {
+  if (choice === null) return {};
+  refuseOtherFields(choice, ['type', 'name', 'disable_parallel_tool_use'], 'tool_choice');
+  const { type, name = null, disable_parallel_tool_use: isSingle } = choice;
+  if ((type === 'tool') !== (name !== null))
+    throw conflict('tool_choice.name', '`tool_choice.name` must come with `type: tool`, and only with it');
+  return {
+    tool_choice:
+      type === 'tool' ? { type: 'function', function: { name: name ?? '' } } : type === 'any' ? 'required' : type,
+    ...(isSingle ? { parallel_tool_calls: false } : {}),
+  };
+}
+
+function toChatTool(tool: MessageTool, index: number): NonNullable<ChatCompletionRequest['tools']>[number] {
+  const place = `tools.${index}`;
+  if ((tool.type ?? 'custom') !== 'custom')
+    throw unsupported(`${place}.type`, `no tools are run here, only \`custom\` ones are called, got ${tool.type}`);
+  const names = ['name', 'description', 'input_schema', 'type', 'strict', 'cache_control'];
+  refuseOtherFields(tool, names, place);
+  const { name, description = null, input_schema: parameters, strict = null } = tool;
+  return { type: 'function', function: { name, description, parameters, strict } };
+}
+
+function systemMessages(system: MessagesRequest['system'] | null): ChatMessage[] {
+  if (system === null || system === undefined) return [];
+  return [{ role: 'system', content: toTexts(system, 'system') }];
+}
+
+/** One message may hold the results of several calls, which a chat has in messages of their own. */
+function toChatMessages({ role, content }: MessageParam, index: number): ChatMessage[] {
+  const place = `messages.${index}.content`;
+  if (typeof content === 'string') return [{ role, content }];
+  if (role === 'assistant') return [toAssistantMessage(content, place)];
+  const messages: ChatMessage[] = [];
+  let texts: string[] = [];
+  const endTexts = () => {
+    if (texts.length > 0) messages.push({ role, content: texts.map((text) => ({ type: 'text', text })) });
+    texts = [];
+  };
+  content.forEach((block, blockIndex) => {
+    const blockPlace = `${place}.${blockIndex}`;
+    if (block.type === 'tool_result' && role === 'user') {
+      endTexts();
+      messages.push(toToolMessage(block, blockPlace));
+    } else texts.push(toText(block, blockPlace));
+  });
+  endTexts();
+  return messages.length > 0 ? messages : [{ role, content: '' }];
+}
+
+function toAssistantMessage(blocks: readonly MessageBlockParam[], place: string): ChatMessage {
+  const texts: string[] = [];
+  const thoughts: string[] = [];
+  const calls: NonNullable<ChatMessage['tool_calls']> = [];
+  blocks.forEach((block, index) => {
+    const blockPlace = `${place}.${index}`;
+    switch (block.type) {
+      case 'thinking':
+        refuseOtherFields(block, ['type', 'thinking', 'signature'], blockPlace);
+        thoughts.push(stringOf(block, 'thinking', blockPlace));
+        break;
+      case 'tool_use': {
+        refuseOtherFields(block, ['type', 'id', 'name', 'input', 'caller', 'cache_control'], blockPlace);
+        const { input } = block;
+        if (typeof input !== 'object' || input === null || Array.isArray(input))
+          throw fault(`${blockPlace}.input`, 'Input should be a valid dictionary', 'dict_type');
+        const called = { name: stringOf(block, 'name', blockPlace), arguments: JSON.stringify(input) };
+        calls.push({ id: stringOf(block, 'id', blockPlace), type: 'function', function: called });
+        break;
+      }
+      default:
+        texts.push(toText(block, blockPlace));
+    }
+  });
+  return {
+    role: 'assistant',
+    content: texts.length === 0 ? null : texts.map((text) => ({ type: 'text', text })),
+    ...(thoughts.length === 0 ? {} : { reasoning: thoughts.join('\n') }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls }),
+  };
+}
+
+function toToolMessage(block: MessageBlockParam, place: string): ChatMessage {
+  refuseOtherFields(block, ['type', 'tool_use_id', 'content', 'is_error', 'cache_control'], place);
+  const { content = '' } = block;
+  const isText = typeof content === 'string';
+  if (!isText && !Array.isArray(content))
+    throw fault(`${place}.content`, 'Input should be a valid string or list', 'string_type');
+  const parts = isText
+    ? [content]
+    : (content as MessageBlockParam[]).map((part, i) => toText(part, `${place}.content.${i}`));
+  const text = parts.join('\n');
+  return {
+    role: 'tool',
+    tool_call_id: stringOf(block, 'tool_use_id', place),
+    // Templates know no failed results: the model reads it.
+    content: block['is_error'] === true ? `Error: ${text}` : text,
+  };
+}
+
+function toTexts(content: string | MessageBlockParam[], place: string): NonNullable<ChatMessage['content']> {
+  if (typeof content === 'string') return content;
+  return content.map((block, index) => ({ type: 'text', text: toText(block, `${place}.${index}`) }));
+}
+
+function toText(block: MessageBlockParam, place: string): string {
+  if (typeof block !== 'object' || block === null || block.type !== 'text')
+    throw unsupported(
+      `${place}.type`,
+      `the served models read text, got a block of the type ${JSON.stringify(block?.type)}`,
+    );
+  refuseOtherFields(block, ['type', 'text', 'cache_control'], place);
+  return stringOf(block, 'text', place);
+}
+
+function stringOf(block: MessageBlockParam, name: string, place: string): string {
+  const value = block[name];
+  if (typeof value === 'string') return value;
+  const isMissing = value === undefined;
+  throw fault(
+    `${place}.${name}`,
+    isMissing ? 'Field required' : 'Input should be a valid string',
+    isMissing ? 'missing' : 'string_type',
+  );
+}
+
+function fault(path: string, msg: string, type: string): RequestError {
+  const loc = path.split('.').map((part) => (/^\d+$/.test(part) ? Number(part) : part));
+  return RequestError.invalid([{ loc: ['body', ...loc], msg, type }]);
+}

@@ -1,0 +1,246 @@
+import { randomUUID } from 'node:crypto';
+
+import type { Usage } from '@trainyard/engine';
+import type {
+  OutputText,
+  Response,
+  ResponseEvent,
+  ResponseOutputItem,
+  ResponsesRequest,
+  ResponseStatus,
+  ResponseUsage,
+  TokenLogprobEntry,
+} from '@trainyard/protocol';
+
+import type { AnswerIdentity } from '../chat/chat-answer.ts';
+import { toChoiceLogprobs } from '../logprobs.ts';
+import { type BlockEvent, collectBlocks, type ReplyBlock, type ReplyEnd } from '../reply-blocks.ts';
+
+/** What an answer tells beside its items. */
+export interface ResponseFormat {
+  identity: AnswerIdentity;
+  body: ResponsesRequest;
+  hasLogprobs: boolean;
+  /** Milliseconds since the epoch. */
+  clock: () => number;
+}
+
+type Logprobs = Extract<BlockEvent, { kind: 'closed' }>['logprobs'];
+
+/** The whole answer. */
+export async function collectResponse(events: AsyncIterable<BlockEvent>, format: ResponseFormat): Promise<Response> {
+  const { blocks, end } = await collectBlocks(events);
+  const output = blocks.map(({ block, text, logprobs }, index) => {
+    // Only the last one can have been cut off.
+    const status = end.finishReason === 'length' && index === blocks.length - 1 ? 'incomplete' : 'completed';
+    return toItem(block, itemId(block), status, text, entriesOf(logprobs, format));
+  });
+  return finished(output, end, format);
+}
+
+/** What a stream tells before it is known how to number it. */
+type Unnumbered<Event> = Event extends unknown ? Omit<Event, 'sequence_number'> : never;
+
+/** The answer as the events of a stream. @param next gives the next number */
+export async function* toResponseEvents(
+  events: AsyncIterable<BlockEvent>,
+  format: ResponseFormat,
+  next: () => number,
+): AsyncGenerator<ResponseEvent, void> {
+  for await (const event of unnumbered(events, format)) yield { ...event, sequence_number: next() } as ResponseEvent;
+}
+
+async function* unnumbered(
+  events: AsyncIterable<BlockEvent>,
+  format: ResponseFormat,
+): AsyncGenerator<Unnumbered<ResponseEvent>, void> {
+  const begun = opening(format);
+  yield { type: 'response.created', response: begun };
+  yield { type: 'response.in_progress', response: begun };
+  const output: ResponseOutputItem[] = [];
+  let id = '';
+  // The end of an item tells whether it is whole, which the end of the reply says.
+  let last: Extract<BlockEvent, { kind: 'closed' }> | null = null;
+  const done = (status: ResponseStatus): Unnumbered<ResponseEvent>[] => {
+    if (last === null) return [];
+    const { block, text, logprobs, index } = last;
+    const item = toItem(block, id, status, text, entriesOf(logprobs, format));
+    output.push(item);
+    last = null;
+    return [{ type: 'response.output_item.done', output_index: index, item }];
+  };
+  for await (const event of events) {
+    switch (event.kind) {
+      case 'opened': {
+        yield* done('completed');
+        const { block, index } = event;
+        id = itemId(block);
+        yield {
+          type: 'response.output_item.added',
+          output_index: index,
+          item: toItem(block, id, 'in_progress', '', null),
+        };
+        if (block.kind !== 'call')
+          yield { type: 'response.content_part.added', ...placeOf(id, index), part: toPart(block, '', []) };
+        break;
+      }
+      case 'grown':
+        yield toDelta(event, id, format);
+        break;
+      case 'closed':
+        yield* toDone(event, id, format);
+        last = event;
+        break;
+      case 'ended': {
+        const isCut = event.finishReason === 'length';
+        yield* done(isCut ? 'incomplete' : 'completed');
+        const response = finished(output, event, format);
+        yield { type: isCut ? 'response.incomplete' : 'response.completed', response };
+        break;
+      }
+      default:
+        event satisfies never;
+    }
+  }
+}
+
+function toDelta(
+  { block, text, index, logprobs }: Extract<BlockEvent, { kind: 'grown' }>,
+  id: string,
+  format: ResponseFormat,
+): Unnumbered<ResponseEvent> {
+  if (block.kind === 'call')
+    return { type: 'response.function_call_arguments.delta', item_id: id, output_index: index, delta: text };
+  if (block.kind === 'reasoning') return { type: 'response.reasoning_text.delta', ...placeOf(id, index), delta: text };
+  const entries = entriesOf(logprobs, format);
+  return { type: 'response.output_text.delta', ...placeOf(id, index), delta: text, logprobs: entries };
+}
+
+function* toDone(
+  { block, text, index, logprobs }: Extract<BlockEvent, { kind: 'closed' }>,
+  id: string,
+  format: ResponseFormat,
+): Generator<Unnumbered<ResponseEvent>, void> {
+  if (block.kind === 'call') {
+    const { name } = block;
+    yield { type: 'response.function_call_arguments.done', item_id: id, output_index: index, name, arguments: text };
+    return;
+  }
+  const entries = entriesOf(logprobs, format);
+  if (block.kind === 'reasoning') yield { type: 'response.reasoning_text.done', ...placeOf(id, index), text };
+  else yield { type: 'response.output_text.done', ...placeOf(id, index), text, logprobs: entries };
+  yield { type: 'response.content_part.done', ...placeOf(id, index), part: toPart(block, text, entries) };
+}
+
+function placeOf(id: string, index: number): { item_id: string; output_index: number; content_index: 0 } {
+  return { item_id: id, output_index: index, content_index: 0 };
+}
+
+const ID_PREFIXES = { reasoning: 'rs', text: 'msg', call: 'fc' } as const;
+
+function itemId({ kind }: ReplyBlock): string {
+  return `${ID_PREFIXES[kind]}_${randomUUID().replaceAll('-', '')}`;
+}
+
+/** @param logprobs null = the item has just begun, and has no parts yet */
+function toItem(
+  block: ReplyBlock,
+  id: string,
+  status: ResponseStatus,
+  text: string,
+  logprobs: TokenLogprobEntry[] | null,
+): ResponseOutputItem {
+  switch (block.kind) {
+    case 'call':
+      return { type: 'function_call', id, call_id: block.id, name: block.name, arguments: text, status };
+    case 'reasoning': {
+      const content = logprobs === null ? [] : [{ type: 'reasoning_text' as const, text }];
+      return { type: 'reasoning', id, status, summary: [], content, encrypted_content: null };
+    }
+    case 'text': {
+      const content = logprobs === null ? [] : [toOutputText(text, logprobs)];
+      return { type: 'message', id, role: 'assistant', status, content };
+    }
+    default:
+      return block satisfies never;
+  }
+}
+
+function toPart(
+  block: Exclude<ReplyBlock, { kind: 'call' }>,
+  text: string,
+  logprobs: TokenLogprobEntry[],
+): OutputText | { type: 'reasoning_text'; text: string } {
+  return block.kind === 'reasoning' ? { type: 'reasoning_text', text } : toOutputText(text, logprobs);
+}
+
+function toOutputText(text: string, logprobs: TokenLogprobEntry[]): OutputText {
+  return { type: 'output_text', text, annotations: [], logprobs };
+}
+
+function entriesOf(logprobs: Logprobs, { hasLogprobs }: ResponseFormat): TokenLogprobEntry[] {
+  return hasLogprobs ? (toChoiceLogprobs(logprobs, false)?.content ?? []) : [];
+}
+
+/** The answer before its first item, with the settings of the request as they act. */
+function opening({ identity, body }: ResponseFormat): Response {
+  const { reasoning = null, text = null } = body;
+  return {
+    id: identity.id,
+    object: 'response',
+    created_at: identity.created,
+    completed_at: null,
+    status: 'in_progress',
+    error: null,
+    incomplete_details: null,
+    instructions: body.instructions ?? null,
+    model: identity.model,
+    output: [],
+    usage: null,
+    system_fingerprint: identity.fingerprint,
+    max_output_tokens: body.max_output_tokens ?? null,
+    temperature: body.temperature ?? 1,
+    top_p: body.top_p ?? 1,
+    top_logprobs: body.top_logprobs ?? 0,
+    tools: body.tools ?? [],
+    tool_choice: body.tool_choice ?? 'auto',
+    parallel_tool_calls: body.parallel_tool_calls ?? true,
+    text: { format: text?.format ?? { type: 'text' } },
+    reasoning: {
+      effort: reasoning?.effort ?? null,
+      summary: reasoning?.summary ?? reasoning?.generate_summary ?? null,
+    },
+    metadata: body.metadata ?? {},
+    store: false,
+    background: false,
+    previous_response_id: null,
+    truncation: 'disabled',
+    service_tier: 'default',
+    user: body.user ?? null,
+    safety_identifier: body.safety_identifier ?? null,
+    prompt_cache_key: body.prompt_cache_key ?? null,
+  };
+}
+
+function finished(output: ResponseOutputItem[], end: ReplyEnd, format: ResponseFormat): Response {
+  const isCut = end.finishReason === 'length';
+  return {
+    ...opening(format),
+    completed_at: isCut ? null : Math.floor(format.clock() / 1000),
+    status: isCut ? 'incomplete' : 'completed',
+    incomplete_details: isCut ? { reason: 'max_output_tokens' } : null,
+    output,
+    usage: toUsage(end.usage),
+    ...(end.recordId === null ? {} : { record_id: end.recordId }),
+  };
+}
+
+function toUsage({ promptTokens, completionTokens, cachedTokens, reasoningTokens = 0 }: Usage): ResponseUsage {
+  return {
+    input_tokens: promptTokens,
+    input_tokens_details: { cached_tokens: cachedTokens, cache_write_tokens: 0 },
+    output_tokens: completionTokens,
+    output_tokens_details: { reasoning_tokens: reasoningTokens },
+    total_tokens: promptTokens + completionTokens,
+  };
+}
