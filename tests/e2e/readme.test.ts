@@ -1,0 +1,161 @@
+/** Every block of the README, and what the start prints, runs as it stands: in an empty folder, against a service that was started as the README says. */
+import { spawn } from 'node:child_process';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+
+import { pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
+import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import { installedArtReleases } from '../support/art-client.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const README_PORT = 8420;
+const BLOCKS = [...readFileSync(join(ROOT, 'README.md'), 'utf8').matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(
+  ([, language = '', text = '']) => ({ language, text }),
+);
+/** Those whose commands have tests of their own: the start below, the demo in `demo.test.ts`. */
+const ELSEWHERE = ['npm start\n', 'npm run demo\n'];
+const TIMEOUT_MS = 600_000;
+const hasNewestArt = (await installedArtReleases()).includes('art-newest');
+
+/** The port that the README names, or any other while something else has it. */
+async function readmePort(): Promise<number> {
+  const server = createServer();
+  const isFree = await new Promise<boolean>((done) => {
+    server.once('error', () => done(false));
+    server.listen(README_PORT, '127.0.0.1', () => done(true));
+  });
+  await new Promise((done) => (isFree ? server.close(done) : done(null)));
+  return isFree ? README_PORT : 0;
+}
+
+describe('the README', () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'trainyard-readme-'));
+  let service: OwnService;
+  let printed = '';
+  beforeAll(async () => {
+    // A data folder with a blank in its path, as folders of people have.
+    const dataDirectory = join(scratch, 'my clone', '.trainyard');
+    service = await ownService({
+      dataDirectory,
+      environment: { TRAINYARD_PORT: String(await readmePort()), TRAINYARD_API_KEY: '' },
+    });
+    await vi.waitUntil(() => service.output().includes('node hello.mjs'), { timeout: 60_000 });
+    printed = service.output();
+  }, TIMEOUT_MS);
+  afterAll(async () => {
+    await service?.close();
+    rmSync(scratch, { recursive: true, force: true });
+  });
+
+  /** Runs a text in a shell, in an empty folder unless told otherwise. */
+  async function run(text: string, options: { cwd?: string; env?: Record<string, string> } = {}) {
+    const cwd = options.cwd ?? mkdtempSync(join(scratch, 'empty-'));
+    const child = spawn('bash', ['-e', '-o', 'pipefail', '-c', atPort(text)], {
+      cwd,
+      env: {
+        ...process.env,
+        // The registry is asked only for what the cache of npm lacks.
+        npm_config_prefer_offline: 'true',
+        ...options.env,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let output = '';
+    let errors = '';
+    child.stdout.setEncoding('utf8').on('data', (part: string) => (output += part));
+    child.stderr.setEncoding('utf8').on('data', (part: string) => (errors += part));
+    const code = await new Promise<number | null>((done) => child.once('close', done));
+    expect({ text, code, errors: code === 0 ? '' : errors + output }).toEqual({ text, code: 0, errors: '' });
+    return { output, cwd };
+  }
+
+  /** Verbatim, but where the README's port is taken: then with the port of this service. */
+  function atPort(text: string): string {
+    return text.replaceAll(`127.0.0.1:${README_PORT}`, new URL(service.url).host);
+  }
+
+  const key = () => readFileSync(join(service.dataDirectory, 'admin-key'), 'utf8').trim();
+  const withKey = () => ({ TRAINYARD_API_KEY: key() });
+  const block = (part: string) => BLOCKS.find(({ text }) => text.includes(part))!.text;
+
+  it('has no block that nothing runs', () => {
+    const known = [/^export TRAINYARD_API_KEY=/, /^curl /, /^npm install openai/, /^python3 -m venv/, /teach\.mjs/];
+    const blocks = BLOCKS.filter(({ language }) => language !== '').map(({ text }) => text);
+    expect(blocks.filter((text) => !ELSEWHERE.includes(text) && !known.some((sign) => sign.test(text)))).toEqual([]);
+    expect(BLOCKS.every(({ language }) => language === '' || language === 'sh')).toBe(true);
+  });
+
+  it('takes the key from the folder of the clone', async () => {
+    const { output } = await run(`${block('export TRAINYARD_API_KEY')}printf %s "$TRAINYARD_API_KEY"`, {
+      cwd: dirname(service.dataDirectory),
+    });
+    expect(output).toBe(key());
+  });
+
+  it('says hello with curl, streamed and to its end', async () => {
+    const { output } = await run(block('curl -N'), { env: withKey() });
+    const events = output.split('\n').filter((line) => line.startsWith('data: {'));
+    expect(events.length).toBeGreaterThan(2);
+    expect(events.length).toBeLessThanOrEqual(64 + 2);
+    expect(output.trimEnd().endsWith('data: [DONE]')).toBe(true);
+  });
+
+  it(
+    'says hello with openai for Node',
+    async () => {
+      const { output } = await run(block('npm install openai'), { env: withKey() });
+      expect(output.trim().split('\n').at(-1)!.length).toBeGreaterThan(5);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'teaches by example from the folder of the clone',
+    async () => {
+      const cwd = mkdtempSync(join(scratch, 'clone-'));
+      symlinkSync(join(ROOT, 'node_modules'), join(cwd, 'node_modules'));
+      const { output } = await run(block('teach.mjs'), { cwd, env: withKey() });
+      expect(output).toMatch(/^local\/demo\/lighthouse:step1 "/m);
+    },
+    TIMEOUT_MS,
+  );
+
+  it.skipIf(!hasNewestArt)(
+    'takes first steps with ART',
+    async () => {
+      // Its environment is there already: installing it again says "already satisfied".
+      const bin = mkdtempSync(join(scratch, 'bin-'));
+      const environment = pythonEnvironment(ROOT, 'art-newest').directory;
+      writeFileSync(join(bin, 'python3'), `#!/bin/sh\n[ "$*" = "-m venv art" ] && exec ln -s '${environment}' art\n`);
+      chmodSync(join(bin, 'python3'), 0o755);
+      const env = {
+        ...withKey(),
+        PATH: `${bin}:${process.env['PATH']}`,
+        LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+      };
+      const { output } = await run(block('first_steps.py'), { env });
+      expect(output).toMatch(/^step 1 is served as .*local\/demo\/first/m);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'is what the start prints, with the same snippets, from a folder with a blank in its path',
+    async () => {
+      const [, shell = ''] = /In another terminal:\n\n([\s\S]*)/.exec(printed) ?? [];
+      expect(shell).toContain("my clone/.trainyard/admin-key')");
+      const { output, cwd } = await run(shell);
+      expect(output).toContain('data: [DONE]');
+      expect(readdirSync(cwd)).toContain('hello.mjs');
+      for (const sign of ['curl -N', 'node hello.mjs']) {
+        const own = shell.slice(shell.indexOf(sign.startsWith('curl') ? 'curl -N' : 'npm install openai')).trim();
+        expect(own.startsWith(atPort(block(sign)).trim())).toBe(true);
+      }
+    },
+    TIMEOUT_MS,
+  );
+});
