@@ -6,10 +6,10 @@ import { REQUEST_LIMITS } from './request-limits.ts';
  * Checks a prompt against vocabulary and context.
  *
  * @param contextLimit longest sequence, prompt and reply together
- * @throws {EngineError} engine.invalid_request (empty, or an id outside the vocabulary), context_length_exceeded (no room for even one token)
+ * @throws {EngineError} engine.invalid_request (empty, an id outside the vocabulary, or a reply that must be longer than there is room), context_length_exceeded (no room for even one token)
  */
 export function checkPromptIds(
-  { promptLogprobs, beamSearch }: Pick<SampleRequest, 'promptLogprobs' | 'beamSearch'>,
+  { promptLogprobs, beamSearch, minTokens }: Pick<SampleRequest, 'promptLogprobs' | 'beamSearch' | 'minTokens'>,
   ids: readonly number[],
   vocabSize: number,
   contextLimit: number,
@@ -24,6 +24,14 @@ export function checkPromptIds(
       'context_length_exceeded',
       `your prompt contains ${ids.length} input tokens, which leaves no room for a reply: shorten it to at most ${contextLimit - 1}`,
       { param: 'prompt' },
+    );
+  }
+  const room = contextLimit - ids.length;
+  if (minTokens > room) {
+    throw new EngineError(
+      'engine.invalid_request',
+      `minTokens must be at most ${room}, what a prompt of ${ids.length} tokens leaves of the context, got ${minTokens}`,
+      { param: 'minTokens' },
     );
   }
   const outside = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);

@@ -155,6 +155,7 @@ test.each<[string, readonly number[], SampleParams, string, string | null]>([
   ['an empty prompt', [], params(), 'engine.invalid_request', 'prompt'],
   ['an id that is none', [VOCAB_SIZE], params(), 'engine.invalid_request', 'prompt'],
   ['a prompt that leaves no room', PROMPT.flatMap(() => PROMPT), params(), 'context_length_exceeded', 'prompt'],
+  ['a minimum beyond the context', PROMPT, params({ minTokens: 20 }), 'engine.invalid_request', 'minTokens'],
   ['settings out of range', PROMPT, params({ sampling: { topP: 0 } }), 'engine.invalid_request', 'topP'],
 ])('%s is refused', async (_name, tokenIds, asked, code, param) => {
   const { sampler } = open({ contextLength: 20 });

@@ -53,6 +53,15 @@ describe('refused', () => {
       `This model's maximum context length is ${CONTEXT} tokens. However, your prompt contains ${CONTEXT} input tokens, which leaves no room for a reply: shorten it to at most ${CONTEXT - 1} (context_length_exceeded)`,
     );
   });
+  test('a minimum above what the prompt leaves of the context, with or without a maximum', async () => {
+    const room = CONTEXT - numPrompt;
+    expect(await service.refusal({ min_tokens: room + 1 })).toBe('400 min_tokens');
+    expect(await service.refusal({ min_tokens: room + 1, max_tokens: CONTEXT, stream: true })).toBe('400 min_tokens');
+    expect(await service.message({ min_tokens: 2 ** 31 })).toBe(
+      `min_tokens must be at most ${room}, what a prompt of ${numPrompt} tokens leaves of the context, got ${2 ** 31}`,
+    );
+    expect(await lengths({ min_tokens: room })).toEqual([numPrompt, room, 'length']);
+  });
   test('no prompt at all', async () => {
     expect(await service.refusal({ truncate_prompt_tokens: 0 })).toBe('400 messages');
   });

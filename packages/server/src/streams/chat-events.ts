@@ -125,7 +125,14 @@ function accept(result: IteratorResult<EngineEvent>, signal: AbortSignal, fieldO
   if (result.done) throw new Error('a generation ended without its last event');
   if (result.value.kind !== 'failed') return result.value;
   const { code, message, param } = result.value;
-  throw new BackendFailure(code, message, param && fieldOf(param));
+  if (param === null) throw new BackendFailure(code, message, null);
+  // What the engine says of a field begins with its name, which the client has never heard.
+  const field = fieldOf(param);
+  throw new BackendFailure(
+    code,
+    message.startsWith(`${param} `) ? field + message.slice(param.length) : message,
+    field,
+  );
 }
 
 /** The engine names fields of `GenerateRequest`; clients know them as they sent them. */
