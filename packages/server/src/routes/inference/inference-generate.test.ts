@@ -62,7 +62,7 @@ describe('the answer', () => {
 
 test.each<[Record<string, unknown>, (request: TestServer['inference']['lastRequest']) => unknown, unknown]>([
   [{}, (r) => r.maxTokens, 4],
-  [{ max_tokens: null }, (r) => r.maxTokens, 16],
+  [{ max_tokens: null }, (r) => r.maxTokens, null],
   [{ n: 3, temperature: 0.5 }, (r) => [r.n, r.sampling.temperature], [3, 0.5]],
   [
     { top_p: 0.5, top_k: 3, min_p: 0.1, seed: 5 },

@@ -25,7 +25,7 @@ export async function collectTokens(generation: OpenedGeneration, format: TokenF
     choices: choices.map(({ tokenIds, logprobs, finishReason, stopReason }, index) => ({
       index,
       token_ids: tokenIds,
-      logprobs: toChoiceLogprobs(format.hasLogprobs ? logprobs : null, true),
+      logprobs: tokenLogprobs(format.hasLogprobs ? logprobs : null),
       finish_reason: finishReason,
       stop_reason: stopReason,
       routed_experts: null,
@@ -71,7 +71,7 @@ export async function* toTokenChunks(
           {
             index,
             token_ids: tokenIds,
-            logprobs: toChoiceLogprobs(hasLogprobs ? event.logprobs : null, true),
+            logprobs: tokenLogprobs(hasLogprobs ? event.logprobs : null),
             finish_reason: isLast ? event.finishReason : null,
           },
         ],
@@ -82,4 +82,15 @@ export async function* toTokenChunks(
     // Left before the first event was read, the loop above has not ended the generation.
     await generation.end();
   }
+}
+
+/** As in a chat, but the list of the most likely is never empty: with none asked for it has the token itself, as vLLM's has. */
+function tokenLogprobs(logprobs: Parameters<typeof toChoiceLogprobs>[0]): ReturnType<typeof toChoiceLogprobs> {
+  const told = toChoiceLogprobs(logprobs, true);
+  if (told === null) return null;
+  const content = told.content.map(({ top_logprobs: top, ...own }) => ({
+    ...own,
+    top_logprobs: top.length > 0 ? top : [own],
+  }));
+  return { ...told, content };
 }

@@ -13,8 +13,6 @@ import {
 } from '../sampling-request.ts';
 
 const SAMPLING_FIELDS = Object.keys(GenerateTokensRequestSchema.properties.sampling_params.properties);
-/** vLLM's. */
-const DEFAULT_MAX_TOKENS = 16;
 
 /** What a request of this form calls the fields of a text completion. */
 export const TOKEN_GENERATION_NAMES: ForeignNames = {
@@ -59,9 +57,9 @@ export function toCompletion(body: GenerateTokensRequest): CompletionRequest {
   return completion;
 }
 
-/** The most tokens of the reply. */
-export function requestedTokens({ max_tokens: maxTokens }: CompletionRequest): RequestedTokens {
-  return { field: 'max_tokens', value: maxTokens ?? DEFAULT_MAX_TOKENS };
+/** The most tokens of the reply; null = to the end of the context, as in a chat. */
+export function requestedTokens({ max_tokens: maxTokens }: CompletionRequest): RequestedTokens | null {
+  return typeof maxTokens === 'number' ? { field: 'max_tokens', value: maxTokens } : null;
 }
 
 /** What the engine is asked for. @throws {RequestError} `request.conflict` */
