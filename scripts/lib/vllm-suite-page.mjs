@@ -1,0 +1,60 @@
+/**
+ * @typedef {{ class: 'small model' | 'flag of theirs' | 'deliberate', reason: string, mayPass?: boolean }} Expected
+ *   a test that fails here, and why; `mayPass`: it depends on what the model says, or on the speed of the machine
+ * @typedef {{ run: string[], left: Record<string, string> }} Files
+ *   below `tests/`: what is run, and what of the folders beside it is not, with the reason
+ */
+
+/** What a class means, in the order of the page. @type {Record<Expected['class'], string>} */
+const CLASSES = {
+  deliberate: 'this service answers otherwise, on purpose',
+  'flag of theirs': 'the test starts vLLM with an option that has no counterpart here',
+  'small model': 'the test counts on what a larger model says, or on one that reasons',
+};
+
+/**
+ * @param {string} version of vLLM
+ * @param {Files} files
+ * @param {Record<string, Expected>} expected by test
+ * @returns {string} Markdown
+ */
+export function renderSuitePage(version, files, expected) {
+  const lines = [
+    "# vLLM's own tests",
+    '',
+    `\`npm run test:vllm-suite\` fetches the source distribution of vLLM ${version} and runs its entrypoint tests against this service, with fixtures alone adapted (\`tests/vllm-suite/vllm_suite_plugin.py\`):`,
+    'the handle on a server, names of models, the tokenizer, and a limit where a conversation has none. What fails is listed here, by test; anything else that fails, and a listed test that passes, fails the run.',
+    'This page is written from `tests/vllm-suite/expected.json` by `npm run test:vllm-suite -- --page`.',
+  ];
+  for (const [name, meaning] of Object.entries(CLASSES)) {
+    const tests = Object.entries(expected).filter(([, known]) => known.class === name);
+    lines.push(
+      '',
+      `## ${name[0]?.toUpperCase()}${name.slice(1)} (${tests.length})`,
+      '',
+      `${meaning[0]?.toUpperCase()}${meaning.slice(1)}.`,
+      '',
+    );
+    lines.push('| test | why |', '|---|---|');
+    for (const [id, { reason, mayPass }] of tests.sort(([a], [b]) => (a < b ? -1 : 1)))
+      lines.push(
+        `| \`${shortId(id).replaceAll('|', '\\|')}\` | ${reason}${mayPass === true ? ' (sometimes passes)' : ''} |`,
+      );
+  }
+  lines.push('', '## Run', '', ...files.run.map((file) => `- \`${shortId(file)}\``));
+  lines.push(
+    '',
+    '## Not run',
+    '',
+    'Tests of the same files that ask for no server test Python classes of vLLM. Besides:',
+    '',
+  );
+  lines.push('| what | why |', '|---|---|');
+  for (const [what, why] of Object.entries(files.left)) lines.push(`| \`${what}\` | ${why} |`);
+  return `${lines.join('\n')}\n`;
+}
+
+/** @param {string} id */
+function shortId(id) {
+  return id.replace(/^tests\//, '').replace(/^entrypoints\//, '');
+}
