@@ -15,6 +15,8 @@ const HANGS_AFTER_MS = 120_000;
 
 /** Files that run alone and isolated: native code that crashes takes one file with it, and each of them may use all cores. */
 const ALONE = { isolate: true, fileParallelism: false } as const;
+/** Files that start a service of their own: two at a time, since each waits half of its time, for a start, for a client of its own, for a limit. */
+const IN_PAIRS = { isolate: true, maxWorkers: 2 } as const;
 
 const PROJECTS: TestProjectInlineConfiguration['test'][] = [
   // Not isolated: one worker runs many files, which saves the start of a process for each.
@@ -26,7 +28,7 @@ const PROJECTS: TestProjectInlineConfiguration['test'][] = [
   },
   ...postgresProject(findPostgres(process.env)),
   { name: 'native', include: ['packages/native/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...ALONE },
-  { name: 'tests', include: ['tests/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...ALONE },
+  { name: 'tests', include: ['tests/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...IN_PAIRS },
   { name: 'model', include: [MODEL_TESTS], exclude: NEVER, ...ALONE },
   ...((await hasTorchEnvironment(import.meta.dirname))
     ? [torchProject(torchEnvironment(import.meta.dirname).python)]

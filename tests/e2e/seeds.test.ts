@@ -31,19 +31,19 @@ const SHIP = {
   required: ['name', 'year', 'cargo'],
 };
 const REQUESTS: Readonly<Record<string, { seed: number } & Record<string, unknown>>> = {
-  'a short prompt': { ...asks('Tell me a story.'), seed: 1, max_tokens: 120 },
-  'a long prompt': { ...asks(`${LOG.repeat(12)}Go on.`), seed: 2, max_tokens: 80 },
-  'n = 4': { ...asks('Name a city and say why.'), seed: 3, n: 4, max_tokens: 60 },
+  'a short prompt': { ...asks('Tell me a story.'), seed: 1, max_tokens: 72 },
+  'a long prompt': { ...asks(`${LOG.repeat(12)}Go on.`), seed: 2, max_tokens: 48 },
+  'n = 4': { ...asks('Name a city and say why.'), seed: 3, n: 4, max_tokens: 36 },
   'a schema': {
     ...asks('Describe a ship as JSON.'),
     seed: 4,
-    max_tokens: 100,
+    max_tokens: 64,
     response_format: { type: 'json_schema', json_schema: { name: 'ship', schema: SHIP } },
   },
   'top_p, top_k, penalties': {
     ...asks('Write about the sea.'),
     seed: 5,
-    max_tokens: 100,
+    max_tokens: 64,
     temperature: 0.8,
     top_p: 0.9,
     top_k: 40,
@@ -106,7 +106,7 @@ function others(): Promise<Answer[]> {
   const question = (index: number) => `${LOG.repeat(index % 4)}What about number ${index}?`;
   return Promise.all(
     Array.from({ length: 16 }, (_, index) =>
-      ask(service, { ...asks(question(index)), seed: 100 + index, max_tokens: 80, ignore_eos: true }),
+      ask(service, { ...asks(question(index)), seed: 100 + index, max_tokens: 48, ignore_eos: true }),
     ),
   );
 }
@@ -170,7 +170,7 @@ describe('the same seed and the same request', () => {
       const adapted = `${entity}/seeds/adapted`;
       const job = await client.createTrainingJob(id, [await scoredGroup(client, adapted)], { learning_rate: 1e-4 });
       await client.waitForTraining(job.id);
-      const withAdapter = { ...asks('Tell me about the tides.'), model: `${adapted}:step1`, seed: 6, max_tokens: 80 };
+      const withAdapter = { ...asks('Tell me about the tides.'), model: `${adapted}:step1`, seed: 6, max_tokens: 48 };
       let [numSame, numTokens] = [0, 0];
       for (const [name, request] of Object.entries({ ...REQUESTS, 'an adapter': withAdapter })) {
         const [same, of] = await measure(name, request);
