@@ -120,7 +120,7 @@ function compare(results) {
   faults.push(...gone.map((id) => `listed, and did not run: ${id}`));
   if (Object.keys(results).length === 0) faults.push('no test ran');
   console.log('\n| outcome | tests |\n|---|---|');
-  for (const [name, number] of [...counts].sort()) console.log(`| ${name} | ${number} |`);
+  for (const [name, number] of [...counts].sort(([a], [b]) => (a < b ? -1 : 1))) console.log(`| ${name} | ${number} |`);
   for (const fault of faults) console.log(fault);
   return faults.length === 0 ? 0 : 1;
 }

@@ -14,7 +14,9 @@ const TokenId = Type.Integer({ minimum: 0 });
 const TokenSamplingSchema = Type.Object(
   {
     n: chat.n,
-    max_tokens: optionalNullable(Type.Integer({ minimum: 1, description: 'The most tokens to generate. Default: to the end of the context.' })),
+    max_tokens: optionalNullable(
+      Type.Integer({ minimum: 1, description: 'The most tokens to generate. Default: to the end of the context.' }),
+    ),
     min_tokens: chat.min_tokens,
     temperature: chat.temperature,
     top_p: chat.top_p,
