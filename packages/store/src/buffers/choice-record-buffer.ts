@@ -79,8 +79,12 @@ export class ChoiceRecordBuffer {
   async #insert(tables: Tables, batch: readonly PendingRecord[]): Promise<number> {
     const table = tables.choiceRecords;
     let total = this.#storedBytes ?? (await table.sumBytes());
-    for (const { record, createdAt } of batch)
-      if ((await tables.models.get(record.modelId)) !== null) total += await table.insert(record, createdAt);
+    const models = new Map<string, boolean>();
+    for (const { record, createdAt } of batch) {
+      const { modelId } = record;
+      if (!models.has(modelId)) models.set(modelId, (await tables.models.get(modelId)) !== null);
+      if (models.get(modelId) === true) total += await table.insert(record, createdAt);
+    }
     total -= await table.expire(this.#oldest());
     if (total > this.#limits.maxBytes) total -= await table.prune(total - this.#limits.maxBytes);
     return total;

@@ -56,16 +56,16 @@ export class Statements {
   }
 
   /** The first row. */
-  async get<Row extends SqlRow>(statement: string, ...parameters: SqlParameter[]): Promise<Row | undefined> {
-    return (await this.#queries.query<Row>(statement, parameters)).rows[0];
+  get<Row extends SqlRow>(statement: string, ...parameters: SqlParameter[]): Promise<Row | undefined> {
+    return this.#queries.query<Row>(statement, parameters).then(({ rows }) => rows[0]);
   }
 
-  async all<Row extends SqlRow>(statement: string, ...parameters: SqlParameter[]): Promise<Row[]> {
-    return (await this.#queries.query<Row>(statement, parameters)).rows;
+  all<Row extends SqlRow>(statement: string, ...parameters: SqlParameter[]): Promise<Row[]> {
+    return this.#queries.query<Row>(statement, parameters).then(({ rows }) => rows);
   }
 
   /** @returns how many rows changed */
-  async run(statement: string, ...parameters: SqlParameter[]): Promise<number> {
-    return (await this.#queries.query(statement, parameters)).numChanged;
+  run(statement: string, ...parameters: SqlParameter[]): Promise<number> {
+    return this.#queries.query(statement, parameters).then(({ numChanged }) => numChanged);
   }
 }

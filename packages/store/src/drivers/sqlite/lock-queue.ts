@@ -53,14 +53,13 @@ export class LockQueue {
   }
 
   /** Does `read`, which needs no lock for writing: behind the piece in progress, before what waits. It waits itself where it finds a lock. */
-  async runNext<Result>(read: () => Result): Promise<Result> {
-    while (this.#inProgress !== null) await this.#inProgress;
+  runNext<Result>(read: () => Result): Promise<Result> {
+    if (this.#inProgress !== null) return this.settle().then(() => this.runNext(read));
     try {
-      return read();
+      return Promise.resolve(read());
     } catch (error) {
-      if (!isBusy(error) || this.#waitMs <= 0) throw error;
-      // Async, or what is thrown at once would be taken for no attempt at all.
-      return await this.run(() => Promise.resolve(read()));
+      if (!isBusy(error) || this.#waitMs <= 0) return Promise.reject(error as Error);
+      return this.run(() => Promise.resolve(read()));
     }
   }
 

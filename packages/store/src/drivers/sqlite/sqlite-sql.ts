@@ -38,8 +38,13 @@ export class SqliteSql implements Sql {
   readonly #queue: LockQueue;
   #synchronous: 'full' | 'normal' = 'full';
   readonly #inTransaction: Queries = {
-    query: async <Row extends SqlRow>(statement: string, parameters: readonly SqlParameter[]) =>
-      this.#run<Row>(statement, parameters),
+    query: <Row extends SqlRow>(statement: string, parameters: readonly SqlParameter[]) => {
+      try {
+        return Promise.resolve(this.#run<Row>(statement, parameters));
+      } catch (error) {
+        return Promise.reject(error as Error);
+      }
+    },
   };
 
   /** @throws {StoreError} `store.corrupt`, `store.schema_newer`, `store.unavailable`, `store.busy`, `store.disk_full` */

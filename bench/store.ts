@@ -1,0 +1,138 @@
+/**
+ * What the store costs:   npm run bench:store   (about a minute; `-- --against <another checkout>` compares, in turns)
+ *
+ * Each row is a share of what a busy service writes or reads, on a fresh SQLite file in the temporary folder (`TMPDIR` moves it). With another checkout the
+ * two run the same piece one after the other, first the one and then the other; the ratio is the median over the rounds, above 1 when
+ * this checkout is faster. The figures stand beside what other processes computed meanwhile.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+
+import { openSqliteStore, type Store } from '@trainyard/store';
+
+import { machineLine, otherCores, sampleCpu } from './machine.ts';
+
+const { values } = parseArgs({
+  options: { against: { type: 'string' }, rounds: { type: 'string', default: '9' } },
+});
+
+type OpenStore = (path: string) => Promise<Store>;
+
+interface Subject {
+  readonly store: Store;
+  readonly entityId: string;
+  readonly modelId: string;
+  readonly secret: string;
+}
+
+/** @returns how many things it did */
+type Piece = (subject: Subject, round: number) => Promise<number>;
+
+const PIECES: Readonly<Record<string, Piece>> = {
+  'jobs: queued, claimed, 8 events, finished': async ({ store, modelId }, round) => {
+    for (let number = 0; number < 5; number++) {
+      await store.enqueueJob({ modelId, kind: 'rl', config: {}, groupsKey: `groups/${round}-${number}` });
+      const job = (await store.claimNextJob('bench', 60_000))!;
+      for (let step = 0; step < 8; step++)
+        await store.appendEvent(job.id, job.fencingToken, {
+          type: 'gradient_step',
+          data: { step },
+          dedupeKey: `${step}`,
+        });
+      await store.finishJobSucceeded(job.id, job.fencingToken, { artifactKey: null, digest: null, metrics: {} });
+    }
+    return 5;
+  },
+  'answers recorded, 64 at a time': async ({ store, entityId, modelId }) => {
+    const promptTokenIds = new Int32Array(200).fill(7);
+    for (let batch = 0; batch < 8; batch++) {
+      const written = Array.from({ length: 64 }, () => {
+        const record = { answerId: crypto.randomUUID(), choiceIndex: 0, entityId, modelId, step: 1, digest: 'd' };
+        const tokens = { promptTokenIds, tokenIds: new Int32Array(200), logprobs: new Float32Array(200) };
+        return store.recordChoice({ ...record, ...tokens });
+      });
+      await Promise.all(written);
+      await store.findChoiceRecords(entityId, []);
+    }
+    return 8 * 64;
+  },
+  'usage of 64 requests of 8 keys, written': async ({ store, entityId }, round) => {
+    for (let request = 0; request < 64; request++) {
+      const usage = { keyId: `k${request % 8}`, entityId, project: null, model: 'm', kind: 'chat' as const };
+      void store.recordUsage({ ...usage, promptTokens: request, completionTokens: round });
+    }
+    await store.sumUsage({ entityId, from: Number.MAX_SAFE_INTEGER });
+    return 64;
+  },
+  'looks of a request: key, model, checkpoint': async ({ store, modelId, secret }) => {
+    for (let number = 0; number < 500; number++) {
+      await store.verifyKey(secret);
+      await store.getModel(modelId);
+      await store.latestCheckpoint(modelId);
+    }
+    return 500;
+  },
+};
+
+const directory = await mkdtemp(join(tmpdir(), 'trainyard-bench-store-'));
+try {
+  const here = await subjectOf(openSqliteStore, 'here');
+  const there = values.against === undefined ? null : await subjectOf(await openerOf(values.against), 'there');
+  console.log(machineLine());
+  const before = sampleCpu();
+  for (const [name, piece] of Object.entries(PIECES)) {
+    const rates: number[] = [];
+    const ratios: number[] = [];
+    for (let round = -1; round < Number(values.rounds); round++) {
+      const mine = await rateOf(piece, here, round);
+      const other = there === null ? null : await rateOf(piece, there, round);
+      if (round < 0) continue; // the first makes statements and caches
+      rates.push(mine);
+      if (other !== null) ratios.push(mine / other);
+    }
+    const ratio = ratios.length === 0 ? '' : `; ${median(ratios).toFixed(2)} times as many as there (${span(ratios)})`;
+    console.log(`${name.padEnd(44)} ${Math.round(median(rates))}/s${ratio}`);
+  }
+  const others = otherCores(before, sampleCpu());
+  console.log(`other processes computed on ${others === null ? '?' : others.toFixed(2)} cores meanwhile`);
+  await here.store.close();
+  await there?.store.close();
+} finally {
+  await rm(directory, { recursive: true });
+}
+
+async function subjectOf(open: OpenStore, name: string): Promise<Subject> {
+  const store = await open(join(directory, `${name}.sqlite`));
+  const { id: entityId } = await store.ensureEntity('bench');
+  const { secret } = await store.createKey({ entityId, name: 'bench', scopes: ['inference'] });
+  const lora = { rank: 8, alpha: 16, targets: ['q'], initSeed: 1 };
+  const made = await store.createModel({ entityId, project: 'p', name: 'm', baseModel: 'b', lora });
+  if (made.kind !== 'created') throw new Error('the store is not empty');
+  return { store, entityId, secret, modelId: made.model.id };
+}
+
+/** Of another checkout, whose store may have an older way to be opened. */
+async function openerOf(checkout: string): Promise<OpenStore> {
+  const file = pathToFileURL(join(resolve(checkout), 'packages/store/src/index.ts')).href;
+  const other = (await import(file)) as { openSqliteStore?: OpenStore; SqliteStore?: { open: OpenStore } };
+  const open = other.openSqliteStore ?? ((path: string) => other.SqliteStore?.open(path));
+  return open as OpenStore;
+}
+
+async function rateOf(piece: Piece, subject: Subject, round: number): Promise<number> {
+  const begunAt = performance.now();
+  const count = await piece(subject, round);
+  return count / ((performance.now() - begunAt) / 1000);
+}
+
+function median(numbers: readonly number[]): number {
+  const sorted = numbers.toSorted((first, second) => first - second);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}
+
+function span(numbers: readonly number[]): string {
+  return `${Math.min(...numbers).toFixed(2)}–${Math.max(...numbers).toFixed(2)}`;
+}
