@@ -8,7 +8,7 @@ import { FolderBlobs, openSqliteStore, removeOrphans } from '@trainyard/store';
 import { ComputeArbiter } from './computing/compute-arbiter.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { createServer } from './create-server.ts';
-import { announceService, claimDataDirectory, dataPaths } from './data/data-directory.ts';
+import { announceService, claimDataDirectory, dataPaths, instanceOf } from './data/data-directory.ts';
 import { ServerError } from './faults/server-error.ts';
 import { toLogLine } from './edge/log-line.ts';
 import { ensureServiceKey, type ServiceKey } from './service/service-key.ts';
@@ -62,6 +62,7 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
     cleanups.push(claimDataDirectory(config.dataDirectory));
     const paths = dataPaths(config.dataDirectory);
     const store = await openSqliteStore(paths.database, {
+      instanceId: instanceOf(config.dataDirectory),
       choiceRecords: {
         lifetimeMs: config.choiceRecordHours * 3_600_000,
         maxBytes: config.choiceRecordMegabytes * 1_000_000,

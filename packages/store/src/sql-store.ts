@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord } from './contract/choice-record.ts';
+import { StoreError } from './contract/errors.ts';
 import type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';
 import type {
   Adapter,
@@ -71,16 +73,21 @@ import { openTables, type Tables } from './tables/tables.ts';
 import { UsageBuffer } from './buffers/usage-buffer.ts';
 
 const DELETED_MODEL_LIFETIME_MS = 7 * 24 * 3600 * 1000;
+/** Files are named moments after they are written; whoever has not done it by then will not. */
+const ANNOUNCEMENT_LIFETIME_MS = 24 * 3600 * 1000;
 
 export interface SqlStoreOptions {
   /** Milliseconds since the epoch, default `Date.now`. */
   clock?: () => number;
+  /** See `Store.instanceId`. Default: a random UUID, which has no successor. */
+  instanceId?: string;
   /** How long records of sampled choices are kept, and how many bytes of them. */
   choiceRecords?: Partial<ChoiceRecordLimits>;
 }
 
 /** `Store` over an SQL database, which several processes may have open. Each call that writes is one short transaction. */
 export class SqlStore implements Store {
+  readonly instanceId: string;
   readonly #sql: Sql;
   readonly #clock: () => number;
   /** For single statements; a transaction has tables of its own. */
@@ -89,7 +96,8 @@ export class SqlStore implements Store {
   readonly #choiceRecords: ChoiceRecordBuffer;
 
   /** @param sql closed with the store */
-  constructor(sql: Sql, { clock = Date.now, choiceRecords }: SqlStoreOptions = {}) {
+  constructor(sql: Sql, { clock = Date.now, instanceId = randomUUID(), choiceRecords }: SqlStoreOptions = {}) {
+    this.instanceId = instanceId;
     this.#sql = sql;
     this.#clock = clock;
     this.#tables = openTables(sql);
@@ -371,8 +379,23 @@ export class SqlStore implements Store {
     return await this.#tables.exports.countLive(modelId);
   }
 
-  async claimNextExport(): Promise<ModelExport | null> {
-    return this.#write((tables) => tables.exports.claim(this.#clock()));
+  async claimNextExport(workerId: string, leaseMs: number, now: number = this.#clock()): Promise<ModelExport | null> {
+    return this.#write((tables) => tables.exports.claim(workerId, now + leaseMs, now));
+  }
+
+  async renewExport(
+    exportId: string,
+    numAttempts: number,
+    leaseMs: number,
+    now: number = this.#clock(),
+  ): Promise<void> {
+    await this.#write(async (tables) => {
+      if (await tables.exports.renew(exportId, numAttempts, now + leaseMs)) return;
+      throw new StoreError(
+        'store.lease_lost',
+        `attempt ${numAttempts} of export ${exportId} does not hold it any more`,
+      );
+    });
   }
 
   async releaseExport(exportId: string, numAttempts: number): Promise<void> {
@@ -431,7 +454,7 @@ export class SqlStore implements Store {
 
   // idempotency keys
   async beginIdempotent(request: { keyId: string; key: string; requestHash: string }): Promise<IdempotentState> {
-    return this.#write((tables) => tables.idempotency.begin(request, this.#clock()));
+    return this.#write((tables) => tables.idempotency.begin(request, this.instanceId, this.#clock()));
   }
 
   async completeIdempotent(answer: IdempotentAnswer): Promise<void> {
@@ -443,8 +466,8 @@ export class SqlStore implements Store {
   }
 
   // usage
-  recordUsage(usage: Usage): void {
-    this.#usage.add(usage);
+  recordUsage(usage: Usage): Promise<void> {
+    return this.#usage.add(usage);
   }
 
   async sumUsage(query: { entityId?: string; from?: number; to?: number }): Promise<UsageTotal[]> {
@@ -453,7 +476,7 @@ export class SqlStore implements Store {
   }
 
   // records of sampled choices
-  recordChoice(record: NewChoiceRecord): string {
+  recordChoice(record: NewChoiceRecord): Promise<string> {
     return this.#choiceRecords.add(record);
   }
 
@@ -464,10 +487,11 @@ export class SqlStore implements Store {
   // upkeep
   async recoverAfterRestart(): Promise<{ numJobs: number; numRequests: number }> {
     return this.#write(async (tables) => {
-      await tables.exports.requeueAllRunning();
+      await tables.exports.requeueHeldBy(this.instanceId);
+      await tables.announcedKeys.removeOf(this.instanceId);
       return {
-        numJobs: await tables.jobs.requeueAllRunning(),
-        numRequests: await tables.idempotency.dropInProgress(),
+        numJobs: await tables.jobs.requeueHeldBy(this.instanceId),
+        numRequests: await tables.idempotency.dropInProgress(this.instanceId),
       };
     });
   }
@@ -475,6 +499,7 @@ export class SqlStore implements Store {
   async purgeExpired(now: number = this.#clock()): Promise<{ numModels: number; numRequests: number }> {
     return this.#write(async (tables) => {
       await this.#choiceRecords.purge(tables, now);
+      await tables.announcedKeys.purge(now - ANNOUNCEMENT_LIFETIME_MS, now);
       await tables.exports.purge(now - DELETED_MODEL_LIFETIME_MS);
       return {
         numModels: await tables.models.purge(now - DELETED_MODEL_LIFETIME_MS),
@@ -505,6 +530,16 @@ export class SqlStore implements Store {
       artifactKeys: await this.#tables.checkpoints.listArtifactKeys(),
       blobKeys: await this.#tables.logs.listBlobKeys(),
     };
+  }
+
+  async announceKey(key: string): Promise<void> {
+    const announce = (tables: Tables) => tables.announcedKeys.add(key, this.instanceId, this.#clock());
+    // After a power failure there is nobody whom it could tell.
+    await this.#write(announce, { isDurable: false });
+  }
+
+  async listAnnouncedKeys(): Promise<string[]> {
+    return await this.#tables.announcedKeys.list();
   }
 
   async isNamed(key: string): Promise<boolean> {

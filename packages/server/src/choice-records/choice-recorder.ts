@@ -11,7 +11,7 @@ interface SampledSoFar {
   logprobs: number[];
 }
 
-/** Keeps what one answer's choices were sampled as, each when it ends; the store writes them later. */
+/** Keeps what one answer's choices were sampled as, each when it ends: who is told of a record can train by it at once, whichever process is asked. */
 export class ChoiceRecorder implements OutputRecorder {
   readonly #store: Pick<Store, 'recordChoice'>;
   readonly #source: { entityId: string; modelId: string; step: number; digest: string | null };
@@ -32,7 +32,7 @@ export class ChoiceRecorder implements OutputRecorder {
   }
 
   /** @returns the event; one that ends a choice tells the id of its record */
-  record(event: OutputEvent): OutputEvent {
+  async record(event: OutputEvent): Promise<OutputEvent> {
     const choice = this.#choices.get(event.index) ?? { tokenIds: [], logprobs: [] };
     this.#choices.set(event.index, choice);
     for (const id of event.tokenIds) choice.tokenIds.push(id);
@@ -42,7 +42,7 @@ export class ChoiceRecorder implements OutputRecorder {
     const { sampling, ...ended } = event;
     // Tokens of a backend that does not tell log-probabilities cannot be trained by, and an id would say that they can.
     if (choice.logprobs.length !== choice.tokenIds.length) return ended;
-    const recordId = this.#store.recordChoice({
+    const recordId = await this.#store.recordChoice({
       ...this.#source,
       answerId: this.#answerId,
       choiceIndex: event.index,

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import {
   chmodSync,
   closeSync,
@@ -14,6 +15,7 @@ import { join } from 'node:path';
 import { ServerError } from '../faults/server-error.ts';
 
 const LOCK_FILE = 'service.pid';
+const INSTANCE_FILE = 'instance';
 
 /** Where each kind of state lives below the data folder. */
 export function dataPaths(dataDirectory: string) {
@@ -27,8 +29,8 @@ export function dataPaths(dataDirectory: string) {
 }
 
 /**
- * Makes the data folder and takes it for this process: two services on one folder would each think the other's running jobs were left over from
- * a crash.
+ * Makes the data folder and takes it for this process: two services on one folder would bear one name (`instanceOf`), and each take the other's running jobs
+ * for its own from before a crash.
  *
  * @returns gives the folder back
  * @throws {ServerError} `server.data_directory_unusable`
@@ -52,6 +54,23 @@ export function claimDataDirectory(dataDirectory: string): () => void {
     );
   }
   return () => rmSync(lockPath, { force: true });
+}
+
+/**
+ * Names the services that serve on this folder one after the other, among all that share its database: what one of them left half done is its
+ * successor's to take up, and nobody else's. Made with the folder; whoever copies a folder to serve on both removes the file `instance` from the copy.
+ */
+export function instanceOf(dataDirectory: string): string {
+  const path = join(dataDirectory, INSTANCE_FILE);
+  try {
+    const kept = readFileSync(path, 'utf8').trim();
+    if (kept !== '') return kept;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+  const id = randomUUID();
+  writeFileSync(path, `${id}\n`, { mode: 0o600 });
+  return id;
 }
 
 function removeStaleLock(lockPath: string, dataDirectory: string): void {

@@ -87,6 +87,7 @@ export class AdapterImports implements AdapterImporter {
       const request = { modelPath: modelPath(), config, weightsPath, outputDirectory: staged };
       const { lora, digest } = await backend.importAdapter(request, { signal });
       const artifactKey = `adapters/${randomUUID()}`;
+      await store.announceKey(artifactKey);
       await blobs.commitDirectory(staged, artifactKey);
       const named = await nameFile({ store, blobs, log }, { key: artifactKey, kind: 'directory' }, async () => ({
         committed: await store.commitAdapter(adapter.id, { lora, artifactKey, digest }),

@@ -165,6 +165,17 @@ test.each(['export', 'model'] as const)('deleting the %s stops it before the ans
   expect(logged).toEqual([]);
 });
 
+test('an export that another process deletes is stopped here', async () => {
+  const { reached } = barrier();
+  const { id } = await queue();
+  await reached;
+  const other = await openSqliteStore(join(directory, 'store.sqlite'));
+  await other.deleteExport(id);
+  await other.close();
+  await expect.poll(leftovers).toEqual([]);
+  expect(logged).toEqual([]);
+});
+
 test('an export that was deleted the moment it finished leaves nothing', async () => {
   const { reached, open } = barrier();
   const { id } = await queue();
@@ -182,7 +193,7 @@ test('an export that was running at three crashes of the service fails', async (
   await worker.stop();
   const { id } = await queue();
   for (let crash = 0; crash < 3; crash++) {
-    await store.claimNextExport();
+    await store.claimNextExport(store.instanceId, 60_000);
     await store.recoverAfterRestart();
   }
   const baseModel = () => ({ id: 'base', path: '/models/base.gguf' });

@@ -6,11 +6,15 @@ import type { ExportFormat, ExportRequest, ExportResult, LoraConfig, MergedType 
 import type { ExportQueue } from '../contract/backends.ts';
 import type { ExchangeBackend } from '../hosts/embedded-exchange.ts';
 import { clientFailure, JobFault } from '../faults/http-faults.ts';
+import { JobLease } from '../jobs/job-lease.ts';
 import { WorkLoop } from '../jobs/work-loop.ts';
 import { nameFile } from '../data/remove-unless-named.ts';
 
 /** An export that was in flight at so many crashes of the whole service is taken to be the reason. */
 const MAX_ATTEMPTS = 3;
+/** A worker that misses two heartbeats is taken for dead. */
+const LEASE_MS = 30_000;
+const HEARTBEAT_MS = 10_000;
 /** Another replica may have queued an export: looked for this often when nobody notifies. */
 const POLL_MS = 5_000;
 
@@ -31,7 +35,7 @@ export interface ExportWorkerOptions {
  */
 export class ExportWorker implements ExportQueue {
   readonly #options: ExportWorkerOptions;
-  #current: { job: ModelExport; controller: AbortController; ended: Promise<void> } | null = null;
+  #current: { job: ModelExport; lease: JobLease; ended: Promise<void> } | null = null;
   readonly #loop: WorkLoop;
 
   constructor(options: ExportWorkerOptions) {
@@ -41,7 +45,7 @@ export class ExportWorker implements ExportQueue {
       name: 'export worker',
       pollMs: POLL_MS,
       workOnce: async () => {
-        const job = await store.claimNextExport();
+        const job = await store.claimNextExport(store.instanceId, LEASE_MS);
         if (job !== null) await this.#see(job);
         return job !== null;
       },
@@ -56,7 +60,7 @@ export class ExportWorker implements ExportQueue {
   /** Stops after putting the export in flight back into the queue. */
   async stop(): Promise<void> {
     const stopped = this.#loop.stop();
-    this.#current?.controller.abort(new DOMException('the service is shutting down', 'AbortError'));
+    this.#current?.lease.abort(new DOMException('the service is shutting down', 'AbortError'));
     await stopped;
   }
 
@@ -75,22 +79,34 @@ export class ExportWorker implements ExportQueue {
   async #cancelWhere(isMeant: (job: ModelExport) => boolean): Promise<void> {
     const current = this.#current;
     if (current === null || !isMeant(current.job)) return;
-    current.controller.abort(new DOMException('the export was deleted', 'AbortError'));
+    current.lease.abort(new DOMException('the export was deleted', 'AbortError'));
     await current.ended;
   }
 
   /** One export, from claim to its end (or back to the queue at shutdown). */
   async #see(job: ModelExport): Promise<void> {
-    const controller = new AbortController();
+    const { store, log } = this.#options;
+    const lease = new JobLease({
+      name: `export ${job.id}`,
+      renew: (ms) => store.renewExport(job.id, job.numAttempts, ms),
+      isHeld: async () => {
+        const now = await store.getExport(job.id);
+        return now?.status === 'running' && now.numAttempts === job.numAttempts;
+      },
+      leaseMs: LEASE_MS,
+      heartbeatMs: HEARTBEAT_MS,
+      log,
+    });
     const ended = Promise.withResolvers<void>();
-    this.#current = { job, controller, ended: ended.promise };
+    this.#current = { job, lease, ended: ended.promise };
     try {
-      await this.#export(job, controller.signal);
+      await this.#export(job, lease.signal);
     } catch (error) {
       // Deleted or put back: either way it has no end here.
-      if (!controller.signal.aborted) await this.#fail(job, error);
-      else if (this.#loop.isStopping) await this.#options.store.releaseExport(job.id, job.numAttempts);
+      if (!lease.signal.aborted) await this.#fail(job, error);
+      else if (this.#loop.isStopping) await store.releaseExport(job.id, job.numAttempts);
     } finally {
+      lease.stop();
       this.#current = null;
       ended.resolve();
     }
@@ -142,6 +158,7 @@ export class ExportWorker implements ExportQueue {
   async #finish(job: ModelExport, result: ExportResult, staged: string): Promise<void> {
     const { store, blobs, log } = this.#options;
     const artifactKey = `exports/${randomUUID()}`;
+    await this.#whileBusy(job, () => store.announceKey(artifactKey));
     await blobs.commitDirectory(staged, artifactKey);
     const { files, parity } = result;
     const outcome = { kind: 'succeeded', artifactKey, files, parity } as const;
@@ -157,7 +174,7 @@ export class ExportWorker implements ExportQueue {
 
   /** Does `work` again while another process has the store; not once the export is deleted or the service stops. */
   async #whileBusy<Result>(job: ModelExport, work: () => Promise<Result>): Promise<Result> {
-    const signal = this.#current?.controller.signal;
+    const signal = this.#current?.lease.signal;
     for (;;) {
       signal?.throwIfAborted();
       try {

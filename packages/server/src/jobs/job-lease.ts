@@ -1,25 +1,33 @@
-import { type ClaimedJob, StoreError, type Store } from '@trainyard/store';
-
+import { StoreError } from '@trainyard/store';
 import { clientFailure } from '../faults/http-faults.ts';
 import { isPassing } from './passing-fault.ts';
 
+/** How soon a worker lets go of a job that somebody cancelled or paused, or that another worker has, in whatever process. */
+const LOOK_MS = 500;
 /** Pause between two tries of what a busy or full store did not take. */
 const RETRY_MS = 1_000;
 
 export interface JobLeaseOptions {
-  readonly store: Store;
-  readonly job: ClaimedJob;
+  /** What is held, for the log: `job 5f1c…`, say. */
+  readonly name: string;
+  /** Makes the hold last from now on, for so long. @throws {StoreError} `store.lease_lost` when it does not hold any more */
+  readonly renew: (leaseMs: number) => Promise<void>;
+  /** Whether it holds still. */
+  readonly isHeld: () => Promise<boolean>;
   /** how long one renewal lasts */
   readonly leaseMs: number;
   /** time between two renewals */
   readonly heartbeatMs: number;
+  /** time between two looks whether it holds still, default 500 ms */
+  readonly lookMs?: number;
   readonly log: (line: string) => void;
   /** monotonic milliseconds, default `performance.now` */
   readonly now?: () => number;
 }
 
 /**
- * A worker's hold on its job. It is renewed while the store answers. When the store does not (another process has the lock, the disk is
+ * A worker's hold on its job. It is renewed while the store answers, and ends when the store says so: whoever cancels or pauses a job may be another
+ * process. When the store does not (another process has the lock, the disk is
  * full), the hold lasts until the last renewal ends, and what the worker has to write is tried again until then.
  */
 export class JobLease {
@@ -28,6 +36,7 @@ export class JobLease {
   readonly #controller = new AbortController();
   #endsAt: number;
   #timer: NodeJS.Timeout | null = null;
+  #lookTimer: NodeJS.Timeout | null = null;
   #isStopped = false;
   #waitsFor: Error | null = null;
   #renewalFault: Error | null = null;
@@ -38,6 +47,7 @@ export class JobLease {
     this.#now = options.now ?? (() => performance.now());
     this.#endsAt = this.#now() + options.leaseMs;
     this.#renewIn(options.heartbeatMs);
+    this.#lookLater();
   }
 
   /** Aborts when the worker must let go of the job; the reason says why, `store.lease_lost` when it is another's or over. */
@@ -53,7 +63,7 @@ export class JobLease {
 
   /** The job cannot get on, which is told and logged once. */
   waitFor(error: Error): void {
-    if (this.#waitsFor === null) this.#options.log(`job ${this.#options.job.id} waits: ${error.message}`);
+    if (this.#waitsFor === null) this.#options.log(`${this.#options.name} waits: ${error.message}`);
     this.#waitsFor = error;
   }
 
@@ -69,7 +79,7 @@ export class JobLease {
   /** No more renewals. */
   stop(): void {
     this.#isStopped = true;
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    for (const timer of [this.#timer, this.#lookTimer]) if (timer !== null) clearTimeout(timer);
   }
 
   /**
@@ -107,12 +117,27 @@ export class JobLease {
     this.#timer = setTimeout(() => void this.#renew(), ms);
   }
 
+  #lookLater(): void {
+    if (this.#isStopped || this.signal.aborted) return;
+    this.#lookTimer = setTimeout(() => void this.#look(), this.#options.lookMs ?? LOOK_MS);
+  }
+
+  async #look(): Promise<void> {
+    try {
+      if (!(await this.#options.isHeld()) && !this.#isStopped)
+        this.abort(new StoreError('store.lease_lost', `${this.#options.name} was stopped, or another worker has it`));
+    } catch {
+      // The renewal has the same trouble, and tells it.
+    }
+    this.#lookLater();
+  }
+
   async #renew(): Promise<void> {
-    const { store, job, leaseMs, heartbeatMs } = this.#options;
+    const { renew, leaseMs, heartbeatMs } = this.#options;
     // The store counts from when it writes, which is later: here the lease never seems longer than it is.
     const endsAt = this.#now() + leaseMs;
     try {
-      await store.renewLease(job.id, job.fencingToken, leaseMs);
+      await renew(leaseMs);
       this.#endsAt = endsAt;
       this.#renewalFault = null;
       this.#renewIn(heartbeatMs);

@@ -411,6 +411,25 @@ describe('control', () => {
     expect((await store.latestCheckpoint(model.id))?.step).toBe(0);
   });
 
+  test('a job that another process cancels or pauses is let go of long before the next renewal', async () => {
+    await restartWith({ busyTimeoutMs: 5_000, leaseMs: 2_000_000_000, heartbeatMs: 1_000_000_000 });
+    const other = await openSqliteStore(join(directory, 'db.sqlite'));
+    const model = await newModel('one');
+    const [first, second] = [await submit(model), await submit(model)];
+    expect((await backend.begun()).jobId).toBe(first.id);
+    await other.cancelJob(first.id, 'enough');
+    const request = await backend.begun();
+    expect(request.jobId).toBe(second.id);
+    await other.pauseJob(second.id);
+    await until(async () => expect(backend.isStopped).toBe(true));
+    expect([await status(first), await status(second), existsSync(workOf(request))]).toEqual([
+      'cancelled',
+      'queued',
+      true,
+    ]);
+    await other.close();
+  });
+
   test('a paused job keeps its snapshots, lets other models train, and goes on where it was', async () => {
     const [one, two] = [await newModel('one'), await newModel('two')];
     const job = await submit(one);

@@ -66,7 +66,6 @@ export interface TrainingWorkerOptions {
  */
 export class TrainingWorker implements TrainingQueue {
   readonly #options: TrainingWorkerOptions;
-  readonly #workerId = randomUUID();
   #current: { job: ClaimedJob; lease: JobLease; ended: Promise<void> } | null = null;
   readonly #loop: WorkLoop;
 
@@ -77,7 +76,7 @@ export class TrainingWorker implements TrainingQueue {
       name: 'training worker',
       pollMs: POLL_MS,
       workOnce: async () => {
-        const job = await store.claimNextJob(this.#workerId, options.leaseMs ?? LEASE_MS);
+        const job = await store.claimNextJob(store.instanceId, options.leaseMs ?? LEASE_MS);
         if (job !== null) await this.#see(job);
         return job !== null;
       },
@@ -121,13 +120,21 @@ export class TrainingWorker implements TrainingQueue {
   /** One job, from claim to terminal event (or back to the queue: at shutdown, or when the store takes nothing until the lease ends). */
   async #see(job: ClaimedJob): Promise<void> {
     const { store, log, leaseMs = LEASE_MS, heartbeatMs = HEARTBEAT_MS } = this.#options;
-    const lease = new JobLease({ store, job, leaseMs, heartbeatMs, log });
+    const lease = new JobLease({
+      name: `job ${job.id}`,
+      renew: (ms) => store.renewLease(job.id, job.fencingToken, ms),
+      isHeld: async () => (await store.getJob(job.id))?.lease?.fencingToken === job.fencingToken,
+      leaseMs,
+      heartbeatMs,
+      log,
+    });
     const ended = Promise.withResolvers<void>();
     this.#current = { job, lease, ended: ended.promise };
     const workDirectory = join(this.#options.workDirectory, job.id);
     try {
       refuseAfterTooManyAttempts(job);
       const request = await lease.insist(() => this.#requestFor(job));
+      await lease.insist(() => store.announceKey(request.output));
       const result = await this.#train(job, request, lease);
       await this.#finish(job, result, request.output, lease);
       this.#options.metrics?.end(job, 'succeeded');

@@ -39,7 +39,7 @@ export interface OpenedGeneration {
 export interface OutputRecorder {
   begin(promptTokenIds: readonly number[]): void;
   /** @returns the event, or what is told in its place */
-  record(event: OutputEvent): OutputEvent;
+  record(event: OutputEvent): Promise<OutputEvent>;
 }
 
 /** What the engine does not need to know of a request. */
@@ -105,7 +105,7 @@ async function* outputs(
         case 'delta':
         case 'finished':
           meter.completionTokens += event.tokenIds.length;
-          yield recorder === null ? event : recorder.record(event);
+          yield recorder === null ? event : await recorder.record(event);
           break;
         case 'completed':
           meter.completionTokens = event.usage.completionTokens;

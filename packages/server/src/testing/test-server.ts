@@ -191,7 +191,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
   async addExport(modelId: string, contents: Record<string, string>): Promise<ModelExport> {
     const step = (await this.store.latestCheckpoint(modelId))?.step ?? 0;
     await this.store.createExport({ modelId, step, format: 'merged-gguf', dtype: 'f16' });
-    const job = await this.store.claimNextExport();
+    const job = await this.store.claimNextExport('test', 60_000);
     if (!job) throw new Error('no export is queued');
     const staged = await this.blobs.stageDirectory();
     const files = [];

@@ -6,11 +6,14 @@ import {
   DEFAULT_CHOICE_RECORD_LIMITS,
   type NewChoiceRecord,
 } from '../contract/choice-record.ts';
-import type { Sql } from '../contract/sql.ts';
+import type { Queries, Sql } from '../contract/sql.ts';
 import { choiceSizeOf } from '../tables/choice-record-table.ts';
 import { openTables, type Tables } from '../tables/tables.ts';
 
-const FLUSH_MS = 1000;
+/** How long after a write that failed the next one is tried. */
+const RETRY_MS = 1000;
+/** An answer waits so long for its record; the store has trouble then, and the answer is worth more. */
+const PATIENCE_MS = 500;
 /** What may wait in memory while the disk does not take it; then the oldest are given up, and are unknown like expired ones. */
 const MAX_PENDING_BYTES = 64_000_000;
 
@@ -19,7 +22,10 @@ interface PendingRecord {
   createdAt: number;
 }
 
-/** Sampled choices on their way to disk: written together, at most a second later, since a commit for each would stop the answers. */
+/**
+ * Sampled choices on their way to the database, at once, as other processes may be asked for them: those of one turn of the event loop together, and
+ * those that come while one write is under way by the next. Nothing waits for the disk.
+ */
 export class ChoiceRecordBuffer {
   readonly #sql: Sql;
   readonly #clock: () => number;
@@ -29,6 +35,8 @@ export class ChoiceRecordBuffer {
   /** Of all rows; null = to be counted. */
   #storedBytes: number | null = null;
   #timer: NodeJS.Timeout | null = null;
+  /** The write that takes along whatever is pending when it begins. */
+  #next: Promise<void> | null = null;
   #written: Promise<void> = Promise.resolve();
 
   constructor(sql: Sql, clock: () => number, limits: Partial<ChoiceRecordLimits> = {}) {
@@ -37,13 +45,14 @@ export class ChoiceRecordBuffer {
     this.#limits = { ...DEFAULT_CHOICE_RECORD_LIMITS, ...limits };
   }
 
-  add(record: NewChoiceRecord): string {
+  /** @returns its id, once every process finds it, or after a while that is too long for an answer to wait */
+  async add(record: NewChoiceRecord): Promise<string> {
     // One that the schema refuses would hold up all that are written with it.
     assert(record.logprobs.length === record.tokenIds.length, 'one log-probability for each token');
     this.#pending.push({ record, createdAt: this.#clock() });
     this.#pendingBytes += sizeOf(record);
     if (this.#pendingBytes > MAX_PENDING_BYTES) this.#dropOldest();
-    this.#timer ??= setTimeout(() => this.#flushLater(), FLUSH_MS).unref();
+    await settledWithin(this.#flushNext(), PATIENCE_MS);
     return choiceRecordId(record);
   }
 
@@ -63,14 +72,16 @@ export class ChoiceRecordBuffer {
     this.#pending = [];
     this.#pendingBytes = 0;
     try {
-      await this.#sql.transaction(async (queries) => {
+      const write = async (queries: Queries) => {
         this.#storedBytes = await this.#insert(openTables(queries), batch);
-      });
+      };
+      await this.#sql.transaction(write, { isDurable: false });
     } catch (error) {
       this.#storedBytes = null;
       this.#pending = [...batch, ...this.#pending];
       this.#pendingBytes += batchBytes;
       this.#dropOldest();
+      this.#timer ??= setTimeout(() => this.#retry(), RETRY_MS).unref();
       throw error;
     }
   }
@@ -117,7 +128,18 @@ export class ChoiceRecordBuffer {
     return now - this.#limits.lifetimeMs;
   }
 
-  #flushLater(): void {
+  /** A write soon, which others may join. */
+  #flushNext(): Promise<void> {
+    this.#next ??= new Promise((resolve) => setImmediate(resolve)).then(async () => {
+      // Those before it may take a while, and what comes meanwhile joins too.
+      await this.#written.catch(() => undefined);
+      this.#next = null;
+      await this.flush();
+    });
+    return this.#next;
+  }
+
+  #retry(): void {
     this.#timer = null;
     // Nobody waits for this write: when it fails the records are pending still, and the next one, a search or `close()` tries again.
     this.flush().catch(() => undefined);
@@ -128,6 +150,16 @@ export class ChoiceRecordBuffer {
     while (this.#pendingBytes > MAX_PENDING_BYTES) this.#pendingBytes -= sizeOf(this.#pending[numDropped++]!.record);
     this.#pending = this.#pending.slice(numDropped);
   }
+}
+
+/** Resolves when `work` has ended, well or not, and at the latest after so long. */
+async function settledWithin(work: Promise<void>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLong = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([work.catch(() => undefined), tooLong]);
+  clearTimeout(timer);
 }
 
 function sizeOf(record: NewChoiceRecord): number {

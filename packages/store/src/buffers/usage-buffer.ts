@@ -1,27 +1,38 @@
 import type { Usage } from '../contract/records.ts';
-import type { Sql } from '../contract/sql.ts';
+import type { Queries, Sql } from '../contract/sql.ts';
 import { openTables } from '../tables/tables.ts';
 import type { SummedUsage } from '../tables/usage-table.ts';
 
-const FLUSH_MS = 1000;
+/** What is written together. */
+const FLUSH_MS = 50;
+/** What is added up in one row. */
+const ROW_MS = 1000;
+
 /**
- * Token usage on its way to disk. A commit with fsync for each request would cost more than the bookkeeping is worth, so requests
- * of the same key, project, model and kind are added up and written together, at most a second later.
+ * Token usage on its way to the database. A commit with fsync for each request would cost more than the bookkeeping is worth, so requests of the same
+ * key, project, model and kind are added up: for a moment here, so that other processes see them soon, and for a second in one row.
  */
 export class UsageBuffer {
   readonly #sql: Sql;
   readonly #clock: () => number;
   #pending = new Map<string, SummedUsage>();
-  #written: Promise<void> = Promise.resolve();
+  /** The rows that are added to, by group. */
+  #rows = new Map<string, number>();
+  #rowsSince = 0;
+  /** Of what is pending. */
+  #tried = Promise.withResolvers<void>();
   #timer: NodeJS.Timeout | null = null;
+  #written: Promise<void> = Promise.resolve();
 
   constructor(sql: Sql, clock: () => number) {
     this.#sql = sql;
     this.#clock = clock;
   }
 
-  add(usage: Usage): void {
+  /** Settles when it was written, or could not be and waits for the next time. */
+  add(usage: Usage): Promise<void> {
     this.#addUp({ ...usage, numRequests: 1 });
+    return this.#tried.promise;
   }
 
   #addUp(usage: SummedUsage): void {
@@ -48,18 +59,34 @@ export class UsageBuffer {
 
   async #write(): Promise<void> {
     if (this.#pending.size === 0) return;
-    const batch = this.#pending;
+    const [batch, tried] = [this.#pending, this.#tried];
     this.#pending = new Map();
+    this.#tried = Promise.withResolvers();
+    const now = this.#clock();
+    if (now < this.#rowsSince || now >= this.#rowsSince + ROW_MS) {
+      this.#rows = new Map();
+      this.#rowsSince = now;
+    }
     try {
-      const now = this.#clock();
-      await this.#sql.transaction(async (queries) => {
-        const { usage } = openTables(queries);
-        for (const sum of batch.values()) await usage.insert(sum, now);
-      });
+      this.#rows = await this.#sql.transaction((queries) => this.#insert(queries, batch, now), { isDurable: false });
     } catch (error) {
       for (const sum of batch.values()) this.#addUp(sum);
       throw error;
+    } finally {
+      tried.resolve();
     }
+  }
+
+  /** In a transaction. @returns the rows that are added to from now on */
+  async #insert(queries: Queries, batch: ReadonlyMap<string, SummedUsage>, now: number): Promise<Map<string, number>> {
+    const { usage } = openTables(queries);
+    const rows = new Map(this.#rows);
+    for (const [group, sum] of batch) {
+      const row = rows.get(group);
+      // A row that was merged already is no more.
+      if (row === undefined || !(await usage.addTo(row, sum))) rows.set(group, await usage.insert(sum, now));
+    }
+    return rows;
   }
 
   #flushLater(): void {

@@ -34,6 +34,9 @@ import type {
  * results; everything else is a `StoreError`. Metrics must be finite numbers (asserted).
  */
 export interface Store {
+  /** Names this process among all that share the store, and those that come after it on the same data folder: what one left, the next takes up. */
+  readonly instanceId: string;
+
   // entities and keys
   /** The entity of that name, made when absent. */
   ensureEntity(name: string): Promise<Entity>;
@@ -154,8 +157,10 @@ export interface Store {
   listExports(query: OrderedPageQuery & { modelId: string }): Promise<Page<ModelExport>>;
   /** How many exports of the model are queued or running. */
   countLiveExports(modelId: string): Promise<number>;
-  /** Takes the first queued export. Null when there is none. */
-  claimNextExport(): Promise<ModelExport | null>;
+  /** Takes the first export that is queued, or running under an expired lease. Null when there is none. */
+  claimNextExport(workerId: string, leaseMs: number, now?: number): Promise<ModelExport | null>;
+  /** Heartbeat; the claim is named by its number. @throws {StoreError} `store.lease_lost`: it was deleted, or another has it */
+  renewExport(exportId: string, numAttempts: number, leaseMs: number, now?: number): Promise<void>;
   /** Puts a claimed export back to queued without counting the attempt (graceful shutdown). */
   releaseExport(exportId: string, numAttempts: number): Promise<void>;
   /** Null when the claim of that number does not hold any more: the export was deleted. */
@@ -188,28 +193,33 @@ export interface Store {
   abandonIdempotent(request: { keyId: string; key: string }): Promise<void>;
 
   // usage
-  /** Buffered in memory and written at most a second later, and on `close()`: a crash may lose the last second. */
-  recordUsage(usage: Usage): void;
   /**
-   * Totals by project, model and kind for `from <= time < to`. Writes the buffer first. What `mergeUsage` has merged counts at the beginning of
+   * Written a moment later, together with others, and on `close()`: the end of the process may lose the last 50 ms, and a power failure what the system
+   * had not written yet. Resolves when every process sees it, or when the store cannot be written: then that comes true later.
+   */
+  recordUsage(usage: Usage): Promise<void>;
+  /**
+   * Totals by project, model and kind for `from <= time < to`, over all processes. Writes what this one has not yet. What `mergeUsage` has merged counts at the beginning of
    * its hour (UTC), so bounds that are whole hours stay exact.
    */
   sumUsage(query: { entityId?: string; from?: number; to?: number }): Promise<UsageTotal[]>;
 
   // records of sampled choices
   /**
-   * Keeps what was sampled for a while; buffered as usage is. Nothing is kept of a deleted model. There must be a log-probability for each
+   * Keeps what was sampled for a while, as safely as usage. Nothing is kept of a deleted model. There must be a log-probability for each
    * token (asserted).
-   * @returns the id under which `findChoiceRecords` finds it
+   * @returns the id under which `findChoiceRecords` finds it, in every process; while the store cannot be written that comes true later, and the id
+   * after half a second
    */
-  recordChoice(record: NewChoiceRecord): string;
+  recordChoice(record: NewChoiceRecord): Promise<string>;
   /** Those of the entity that are known and not expired, by id. Writes the buffer first. */
   findChoiceRecords(entityId: string, recordIds: readonly string[]): Promise<Map<string, ChoiceRecord>>;
 
   // upkeep
   /**
-   * For the only process that serves this store, once, before it takes requests: whatever a previous run left open is put back.
-   * Running jobs and exports return to the queue (the attempt counts); idempotency records in progress are dropped, so their repeats run.
+   * Once, before the process takes requests: whatever the run before it left open (`instanceId`) is put back, and nothing of others.
+   * Running jobs and exports return to the queue (the attempt counts); idempotency records in progress are dropped, so their repeats run;
+   * files that were announced and not named become orphans. What an instance left that never comes back goes by its leases, and by age.
    */
   recoverAfterRestart(): Promise<{ numJobs: number; numRequests: number }>;
   /** Removes expired idempotency records and records of choices, and the remains of models deleted more than a week ago. */
@@ -227,7 +237,14 @@ export interface Store {
    * @returns how many were merged; 0 when none is left
    */
   mergeUsage(before: number, limit: number): Promise<number>;
-  /** Every blob and artifact key that a row still names; anything else in the blobs is garbage. */
+  /**
+   * Says that a file of this key (of a blob or a directory) is about to be written, and that a row will name it: until then it is no orphan to
+   * other processes. Forgotten after a day, unless its process runs a job.
+   */
+  announceKey(key: string): Promise<void>;
+  /** Named by now or not. */
+  listAnnouncedKeys(): Promise<string[]>;
+  /** Every blob and artifact key that a row still names; anything else in the blobs is garbage, unless it is announced. */
   listReferencedKeys(): Promise<{ artifactKeys: string[]; blobKeys: string[] }>;
   /** Whether a row names this blob or artifact key; decides what becomes of a file whose row was written or not. */
   isNamed(key: string): Promise<boolean>;

@@ -8,6 +8,7 @@ import { KEY_CONTROL } from './0006-key-control.ts';
 import { CHOICE_SAMPLING } from './0007-choice-sampling.ts';
 import { RETENTION } from './0008-retention.ts';
 import { SHARING } from './0009-sharing.ts';
+import { OWNERS } from './0010-owners.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -19,4 +20,5 @@ export const MIGRATIONS: readonly Migration[] = [
   CHOICE_SAMPLING,
   RETENTION,
   SHARING,
+  OWNERS,
 ];

@@ -86,22 +86,42 @@ export class ExportTable {
     return row?.count ?? 0;
   }
 
-  async claim(now: number): Promise<ModelExport | null> {
+  /** Takes the first that is queued, or that nobody has renewed in time. */
+  async claim(workerId: string, expiresAt: number, now: number): Promise<ModelExport | null> {
     const next = await this.#sql.get<{ id: string; created_at: number }>(
-      `select id, created_at from exports where status = 'queued' and deleted_at is null order by position limit 1`,
+      `select id, created_at from exports
+       where (status = 'queued' or (status = 'running' and coalesce(lease_expires_at, 0) <= ?)) and deleted_at is null
+       order by position limit 1`,
+      now,
     );
     if (next === undefined) return null;
     await this.#sql.run(
-      `update exports set status = 'running', num_attempts = num_attempts + 1, started_at = coalesce(started_at, ?) where id = ?`,
+      `update exports set status = 'running', lease_owner = ?, lease_expires_at = ?, num_attempts = num_attempts + 1,
+         started_at = coalesce(started_at, ?)
+       where id = ?`,
+      workerId,
+      expiresAt,
       Math.max(now, next.created_at),
       next.id,
     );
     return await this.#existing(next.id);
   }
 
+  /** @returns whether that claim still holds */
+  async renew(exportId: string, numAttempts: number, expiresAt: number): Promise<boolean> {
+    const numRenewed = await this.#sql.run(
+      `update exports set lease_expires_at = ?
+       where id = ? and status = 'running' and num_attempts = ? and deleted_at is null`,
+      expiresAt,
+      exportId,
+      numAttempts,
+    );
+    return numRenewed === 1;
+  }
+
   async release(exportId: string, numAttempts: number): Promise<void> {
     await this.#sql.run(
-      `update exports set status = 'queued', num_attempts = num_attempts - 1
+      `update exports set status = 'queued', lease_owner = null, lease_expires_at = null, num_attempts = num_attempts - 1
        where id = ? and status = 'running' and num_attempts = ? and deleted_at is null`,
       exportId,
       numAttempts,
@@ -147,8 +167,13 @@ export class ExportTable {
     return exports;
   }
 
-  async requeueAllRunning(): Promise<number> {
-    return await this.#sql.run(`update exports set status = 'queued' where status = 'running'`);
+  /** Whatever runs in that worker's hands, or from before claims bore a name. */
+  async requeueHeldBy(workerId: string): Promise<number> {
+    return await this.#sql.run(
+      `update exports set status = 'queued', lease_owner = null, lease_expires_at = null
+       where status = 'running' and (lease_owner is null or lease_owner = ?)`,
+      workerId,
+    );
   }
 
   /** Removes the rows of models deleted before `before`. */

@@ -12,6 +12,7 @@ export class IdempotencyTable {
 
   async begin(
     { keyId, key, requestHash }: { keyId: string; key: string; requestHash: string },
+    owner: string,
     now: number,
   ): Promise<IdempotentState> {
     const record = await this.#sql.get<{ request_hash: string; status: number | null; body: string | null }>(
@@ -22,12 +23,13 @@ export class IdempotencyTable {
     );
     if (record === undefined) {
       await this.#sql.run(
-        `insert into idempotency_records (key_id, key, request_hash, created_at, expires_at) values (?, ?, ?, ?, ?)
-         on conflict (key_id, key) do update set request_hash = excluded.request_hash, status = null, body = null,
+        `insert into idempotency_records (key_id, key, request_hash, owner, created_at, expires_at) values (?, ?, ?, ?, ?, ?)
+         on conflict (key_id, key) do update set request_hash = excluded.request_hash, owner = excluded.owner, status = null, body = null,
            created_at = excluded.created_at, expires_at = excluded.expires_at`,
         keyId,
         key,
         requestHash,
+        owner,
         now,
         now + LIFETIME_MS,
       );
@@ -52,8 +54,12 @@ export class IdempotencyTable {
     await this.#sql.run('delete from idempotency_records where key_id = ? and key = ? and status is null', keyId, key);
   }
 
-  async dropInProgress(): Promise<number> {
-    return await this.#sql.run('delete from idempotency_records where status is null');
+  /** Requests that this process had not answered, or that are from before they bore a name. */
+  async dropInProgress(owner: string): Promise<number> {
+    return await this.#sql.run(
+      'delete from idempotency_records where status is null and (owner is null or owner = ?)',
+      owner,
+    );
   }
 
   async purge(now: number): Promise<number> {

@@ -216,9 +216,11 @@ export class JobTable {
     return row?.key ?? null;
   }
 
-  async requeueAllRunning(): Promise<number> {
+  /** Whatever runs in that worker's hands. @returns how many there were */
+  async requeueHeldBy(workerId: string): Promise<number> {
     return await this.#sql.run(
-      `update jobs set status = 'queued', lease_owner = null, lease_expires_at = null where status = 'running'`,
+      `update jobs set status = 'queued', lease_owner = null, lease_expires_at = null where status = 'running' and lease_owner = ?`,
+      workerId,
     );
   }
 

@@ -1,3 +1,4 @@
+import { AnnouncedKeyTable } from './announced-key-table.ts';
 import { ArtifactTable } from './artifact-table.ts';
 import { AdapterTable } from './adapter-table.ts';
 import { ChoiceRecordTable } from './choice-record-table.ts';
@@ -14,6 +15,7 @@ import { UsageTable } from './usage-table.ts';
 
 /** All tables of one database. Their methods are steps of a transaction that the store opens. */
 export interface Tables {
+  readonly announcedKeys: AnnouncedKeyTable;
   readonly artifacts: ArtifactTable;
   readonly keys: KeyTable;
   readonly models: ModelTable;
@@ -31,6 +33,7 @@ export interface Tables {
 export function openTables(queries: Queries): Tables {
   const sql = new Statements(queries);
   return {
+    announcedKeys: new AnnouncedKeyTable(sql),
     artifacts: new ArtifactTable(sql),
     keys: new KeyTable(sql),
     models: new ModelTable(sql),

@@ -23,10 +23,11 @@ export class UsageTable {
     this.#sql = sql;
   }
 
-  async insert(sum: SummedUsage, now: number): Promise<void> {
-    await this.#sql.run(
+  /** @returns the row */
+  async insert(sum: SummedUsage, now: number): Promise<number> {
+    const row = await this.#sql.get<{ id: number }>(
       `insert into usage (recorded_at, key_id, entity_id, project, model, kind, num_requests, prompt_tokens, completion_tokens)
-       values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`,
       now,
       sum.keyId,
       sum.entityId,
@@ -37,6 +38,21 @@ export class UsageTable {
       sum.promptTokens,
       sum.completionTokens,
     );
+    if (row === undefined) throw new Error('the usage just written vanished');
+    return row.id;
+  }
+
+  /** Adds to a row of the same key, project, model and kind. False when it is gone. */
+  async addTo(row: number, sum: SummedUsage): Promise<boolean> {
+    const numChanged = await this.#sql.run(
+      `update usage set num_requests = num_requests + ?, prompt_tokens = prompt_tokens + ?, completion_tokens = completion_tokens + ?
+       where id = ? and is_hour = 0`,
+      sum.numRequests,
+      sum.promptTokens,
+      sum.completionTokens,
+      row,
+    );
+    return numChanged === 1;
   }
 
   async sum(query: { entityId?: string; from?: number; to?: number }): Promise<UsageTotal[]> {

@@ -39,7 +39,7 @@ export function choiceRecordSuite(makeHarness: MakeHarness): void {
 
     it('come back as they were, also from another handle and after the store was closed', async () => {
       const record = sampled();
-      const id = store.recordChoice(record);
+      const id = await store.recordChoice(record);
       const expected = { ...record, createdAt: clock.nowMs };
       expect(await find(id)).toEqual(expected);
       await store.close();
@@ -57,17 +57,18 @@ export function choiceRecordSuite(makeHarness: MakeHarness): void {
       ];
       for (const way of ways) {
         const record = sampled(way);
-        expect(await find(store.recordChoice(record))).toEqual({ ...record, createdAt: clock.nowMs });
+        expect(await find(await store.recordChoice(record))).toEqual({ ...record, createdAt: clock.nowMs });
       }
       const small = await harness.open({ clock: clock.read, choiceRecords: { maxBytes: 10_000 } });
       const large = { settings, trace: { logprobs: new Float32Array(3), kept: new Uint8Array(8000) }, lost: null };
-      const ids = [0, 1].map(() => small.recordChoice(sampled({ sampling: large })));
+      const ids: string[] = [];
+      for (let index = 0; index < 2; index += 1) ids.push(await small.recordChoice(sampled({ sampling: large })));
       expect([...(await small.findChoiceRecords(model.entityId, ids)).keys()]).toEqual([ids[1]]);
     });
 
     it('are written on close, and views of larger arrays are written as they are seen', async () => {
       const ids = Int32Array.from({ length: 9 }, (_, index) => index);
-      const id = store.recordChoice(sampled({ tokenIds: ids.subarray(2, 5), promptTokenIds: ids.subarray(7) }));
+      const id = await store.recordChoice(sampled({ tokenIds: ids.subarray(2, 5), promptTokenIds: ids.subarray(7) }));
       await store.close();
       const found = await find(id, model.entityId, await harness.open({ clock: clock.read }));
       expect([[...found!.promptTokenIds], [...found!.tokenIds]]).toEqual([
@@ -78,8 +79,10 @@ export function choiceRecordSuite(makeHarness: MakeHarness): void {
 
     it('of one answer share it, each with its own tokens', async () => {
       const answerId = crypto.randomUUID();
-      const ids = [0, 1].map((choiceIndex) =>
-        store.recordChoice(sampled({ answerId, choiceIndex, tokenIds: Int32Array.of(choiceIndex, 8, 9) })),
+      const ids = await Promise.all(
+        [0, 1].map((choiceIndex) =>
+          store.recordChoice(sampled({ answerId, choiceIndex, tokenIds: Int32Array.of(choiceIndex, 8, 9) })),
+        ),
       );
       const found = await store.findChoiceRecords(model.entityId, [...ids, `${answerId}-2`, 'x', '', 'a-b-c']);
       expect([...found].map(([id, record]) => [id, record.tokenIds[0], record.promptTokenIds.length])).toEqual([
@@ -90,23 +93,23 @@ export function choiceRecordSuite(makeHarness: MakeHarness): void {
 
     it('the same choice twice is the first one', async () => {
       const record = sampled();
-      const id = store.recordChoice(record);
+      const id = await store.recordChoice(record);
       await find(id);
-      store.recordChoice({ ...record, tokenIds: Int32Array.of(7, 7, 7) });
+      await store.recordChoice({ ...record, tokenIds: Int32Array.of(7, 7, 7) });
       expect((await find(id))?.tokenIds).toEqual(record.tokenIds);
     });
 
     it('are unknown to other entities', async () => {
-      const id = store.recordChoice(sampled());
+      const id = await store.recordChoice(sampled());
       const other = await store.ensureEntity('other');
       expect(await find(id, other.id)).toBeUndefined();
       expect(await isKnown(id)).toBe(true);
     });
 
     it('expire, also where nothing removes them', async () => {
-      const early = store.recordChoice(sampled());
+      const early = await store.recordChoice(sampled());
       clock.advance(DAY_MS - 1);
-      const late = store.recordChoice(sampled());
+      const late = await store.recordChoice(sampled());
       expect([await isKnown(early), await isKnown(late)]).toEqual([true, true]);
       clock.advance(1);
       expect([await isKnown(early), await isKnown(late)]).toEqual([false, true]);
@@ -124,7 +127,7 @@ export function choiceRecordSuite(makeHarness: MakeHarness): void {
       const arrays = { tokenIds: new Int32Array(length), logprobs: new Float32Array(length) };
       const ids: string[] = [];
       for (let index = 0; index < 30; index += 1) {
-        ids.push(small.recordChoice(sampled(arrays)));
+        ids.push(await small.recordChoice(sampled(arrays)));
         if (index % 7 === 0) await small.findChoiceRecords(model.entityId, []);
       }
       const found = await small.findChoiceRecords(model.entityId, ids);
@@ -132,24 +135,26 @@ export function choiceRecordSuite(makeHarness: MakeHarness): void {
       expect([...found.keys()]).toEqual(ids.slice(-11));
       clock.advance(HOUR_MS);
       expect((await small.findChoiceRecords(model.entityId, ids)).size).toBe(0);
-      const last = small.recordChoice(sampled(arrays));
+      const last = await small.recordChoice(sampled(arrays));
       expect((await small.findChoiceRecords(model.entityId, [last])).size).toBe(1);
     });
 
     it('go with their model, those of answers that end later included', async () => {
       const other = await addModel(store, 'other');
       const pending = sampled();
-      const ids = [store.recordChoice(pending), store.recordChoice(sampled({ modelId: other.id }))];
+      const ids = [await store.recordChoice(pending), await store.recordChoice(sampled({ modelId: other.id }))];
       await store.deleteModel(model.id);
-      ids.push(store.recordChoice(sampled()));
+      ids.push(await store.recordChoice(sampled()));
       expect([...(await store.findChoiceRecords(model.entityId, ids)).keys()]).toEqual([ids[1]]);
       clock.advance(8 * DAY_MS);
       expect(await store.purgeExpired()).toMatchObject({ numModels: 1 });
     });
 
     it('one whose arrays have different lengths is refused, and holds nothing up', async () => {
-      const id = store.recordChoice(sampled());
-      expect(() => store.recordChoice(sampled({ logprobs: new Float32Array(2) }))).toThrow('one log-probability');
+      const id = await store.recordChoice(sampled());
+      await expect(store.recordChoice(sampled({ logprobs: new Float32Array(2) }))).rejects.toThrow(
+        'one log-probability',
+      );
       expect(await isKnown(id)).toBe(true);
     });
   });

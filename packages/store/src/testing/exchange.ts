@@ -23,7 +23,7 @@ export function exchangeSuite(makeHarness: MakeHarness): void {
   }
 
   async function claimed(): Promise<ModelExport> {
-    const next = await store.claimNextExport();
+    const next = await store.claimNextExport(store.instanceId, 60_000);
     if (next === null) throw new Error('nothing is queued');
     return next;
   }
@@ -66,7 +66,7 @@ export function exchangeSuite(makeHarness: MakeHarness): void {
       expect(other.id).toBe(second.id);
       const failed = await store.finishExport(other.id, 1, { kind: 'failed', errorMessage: 'the disk is full' });
       expect(failed?.export).toMatchObject({ status: 'failed', errorMessage: 'the disk is full', artifactKey: null });
-      expect(await store.claimNextExport()).toBeNull();
+      expect(await store.claimNextExport(store.instanceId, 60_000)).toBeNull();
       expect(await store.countLiveExports(model.id)).toBe(0);
       expect((await store.listExports({ modelId: model.id })).items.map(({ id }) => id)).toEqual([first.id, second.id]);
     });
@@ -117,7 +117,7 @@ export function exchangeSuite(makeHarness: MakeHarness): void {
       expect((await store.deleteModel(model.id))?.artifactKeys.toSorted()).toEqual(['checkpoints/1', 'exports/1']);
       expect(await store.getExport(ended.id)).toBeNull();
       expect(await store.finishExport(running.id, 1, done('exports/2'))).toBeNull();
-      expect(await store.claimNextExport()).toBeNull();
+      expect(await store.claimNextExport(store.instanceId, 60_000)).toBeNull();
       clock.advance(WEEK_MS + 1);
       expect((await store.purgeExpired()).numModels).toBe(1);
     });

@@ -4,7 +4,11 @@ import type { Store } from '../contract/store.ts';
 
 /** One empty database to test against; `open` gives another handle on the same data each time. */
 export interface StoreHarness {
-  open(options?: { clock?: () => number; choiceRecords?: Partial<ChoiceRecordLimits> }): Promise<Store>;
+  open(options?: {
+    clock?: () => number;
+    choiceRecords?: Partial<ChoiceRecordLimits>;
+    instanceId?: string;
+  }): Promise<Store>;
   /** Closes every handle and removes the data. */
   destroy(): Promise<void>;
 }
@@ -42,7 +46,7 @@ export async function addJob(store: Store, modelId: string): Promise<Job> {
   return job;
 }
 
-export async function claim(store: Store, workerId = 'worker-a', leaseMs = 60_000): Promise<ClaimedJob> {
+export async function claim(store: Store, workerId = store.instanceId, leaseMs = 60_000): Promise<ClaimedJob> {
   const job = await store.claimNextJob(workerId, leaseMs);
   if (job === null) throw new Error('no job to claim');
   return job;

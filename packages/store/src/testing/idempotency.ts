@@ -86,8 +86,8 @@ export function idempotencySuite(makeHarness: MakeHarness): void {
 
     it('usage adds up by project, model and kind, within the asked time', async () => {
       const usage = { keyId: 'k', entityId: 'e', project: null, model: 'base', kind: 'chat' as const };
-      for (let i = 0; i < 100; i++) store.recordUsage({ ...usage, promptTokens: 10, completionTokens: i });
-      store.recordUsage({ ...usage, project: 'p', promptTokens: 1, completionTokens: 2 });
+      for (let i = 0; i < 100; i++) void store.recordUsage({ ...usage, promptTokens: 10, completionTokens: i });
+      void store.recordUsage({ ...usage, project: 'p', promptTokens: 1, completionTokens: 2 });
       const totals = await store.sumUsage({ entityId: 'e' });
       expect(totals).toEqual([
         {
@@ -117,9 +117,9 @@ export function idempotencySuite(makeHarness: MakeHarness): void {
     it('usage is on disk by itself, and at once after close', async () => {
       const usage = { keyId: 'k', entityId: 'e', project: null, model: 'base', kind: 'chat' as const };
       const other = await harness.open({ clock: clock.read });
-      store.recordUsage({ ...usage, promptTokens: 1, completionTokens: 1 });
+      void store.recordUsage({ ...usage, promptTokens: 1, completionTokens: 1 });
       await expect.poll(async () => (await other.sumUsage({})).length, { timeout: 100_000, interval: 50 }).toBe(1);
-      store.recordUsage({ ...usage, promptTokens: 1, completionTokens: 1 });
+      void store.recordUsage({ ...usage, promptTokens: 1, completionTokens: 1 });
       await store.close();
       expect((await other.sumUsage({}))[0]?.numRequests).toBe(2);
     });

@@ -77,7 +77,7 @@ export function jobSuite(makeHarness: MakeHarness): void {
       clock.advance(1);
       const queued = await store.createExport({ modelId: model.id, step: 0, format: 'merged-gguf', dtype: 'f16' });
       clock.advance(-9_000);
-      const running = (await store.claimNextExport())!;
+      const running = (await store.claimNextExport(store.instanceId, 60_000))!;
       clock.advance(-9_000);
       await store.finishExport(running.id, running.numAttempts, { kind: 'failed', errorMessage: 'no' });
       const { createdAt } = queued!;
@@ -226,7 +226,7 @@ export function jobSuite(makeHarness: MakeHarness): void {
 
     it('after a restart running jobs are queued again, counting the attempt', async () => {
       const { id } = await addJob(store, (await addModel(store)).id);
-      await claim(store, 'gone', 1e9);
+      await claim(store, store.instanceId, 1e9);
       expect((await store.recoverAfterRestart()).numJobs).toBe(1);
       expect(await claim(store)).toMatchObject({ id, numAttempts: 2 });
     });

@@ -90,7 +90,8 @@ export function retentionSuite(makeHarness: MakeHarness): void {
       const start = clock.read();
       const record = async (numRequests: number) => {
         for (let i = 0; i < numRequests; i++)
-          for (const [j, kind] of kinds.entries()) store.recordUsage({ ...kind, promptTokens: i, completionTokens: j });
+          for (const [j, kind] of kinds.entries())
+            void store.recordUsage({ ...kind, promptTokens: i, completionTokens: j });
         await store.sumUsage({}); // writes them
       };
       for (let i = 0; i < 6; i++) {

@@ -10,6 +10,7 @@ import { keySuite } from './keys.ts';
 import { modelSuite } from './models.ts';
 import { pagingSuite } from './paging.ts';
 import { retentionSuite } from './retention.ts';
+import { severalProcessesSuite } from './several-processes.ts';
 
 /** What every `Store` must do, whatever lies under it. */
 export function storeSuite(name: string, makeHarness: MakeHarness): void {
@@ -24,5 +25,6 @@ export function storeSuite(name: string, makeHarness: MakeHarness): void {
     exchangeSuite(makeHarness);
     choiceRecordSuite(makeHarness);
     retentionSuite(makeHarness);
+    severalProcessesSuite(makeHarness);
   });
 }

@@ -88,7 +88,15 @@ export async function metered<Result>(
     if (promptTokens > 0) {
       const project = projectOf(request);
       const { kind, model } = usage;
-      parts.store.recordUsage({ keyId, entityId, project, model: model.name, kind, promptTokens, completionTokens });
+      void parts.store.recordUsage({
+        keyId,
+        entityId,
+        project,
+        model: model.name,
+        kind,
+        promptTokens,
+        completionTokens,
+      });
     }
   }
 }

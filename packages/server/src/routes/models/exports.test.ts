@@ -34,7 +34,11 @@ describe('creating an export', () => {
     expect(server.exchange.numNotified).toBe(1);
     const read = await server.request('GET', `${exportsOf(modelId)}/${queued.id}`);
     expect(read.json()).toEqual(queued);
-    expect(await server.store.claimNextExport()).toMatchObject({ id: queued.id, format: 'peft', dtype: 'f32' });
+    expect(await server.store.claimNextExport('test', 60_000)).toMatchObject({
+      id: queued.id,
+      format: 'peft',
+      dtype: 'f32',
+    });
   });
 
   test('takes the latest step, or the one asked for', async () => {

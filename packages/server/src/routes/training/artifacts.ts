@@ -86,6 +86,7 @@ export function artifactRoutes(app: FastifyInstance, parts: RouteParts): void {
     const blobKey = `artifacts/${randomUUID()}`;
     const file = new MeasuredFile(content);
     try {
+      await store.announceKey(blobKey);
       await blobs.putJsonLines(blobKey, file.lines());
       if (file.numLines === 0)
         throw RequestError.invalid([

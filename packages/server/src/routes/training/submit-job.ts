@@ -57,6 +57,7 @@ export async function submitJob(
   const id = randomUUID();
   const groupsKey = `${dataPrefix}/${id}`;
   try {
+    await parts.store.announceKey(groupsKey);
     const config = await store(groupsKey);
     const row = newJob({ id, model, kind, config: { ...config }, now: parts.clock() });
     const job = toJobObject(row, { started: null, numGradientSteps: 0, warnings: [] });

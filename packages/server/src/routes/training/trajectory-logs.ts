@@ -45,6 +45,7 @@ export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts, bod
     const { split } = fields;
     const blobKey = `logs/${randomUUID()}`;
     const policy = policyNames(model);
+    await store.announceKey(blobKey);
     const { metrics } = await body.store({ key: blobKey, policy, checkVocabSize: null, metricsSplit: split }, null);
     const stored = completes(answer);
     try {

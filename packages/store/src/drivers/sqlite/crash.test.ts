@@ -44,7 +44,7 @@ describe('SQLite in several processes', () => {
         child.kill('SIGKILL');
         for (const id of finishedIds(await output)) acknowledged.add(id);
 
-        const store = await openSqliteStore(path); // runs SQLite's own check
+        const store = await openSqliteStore(path, { instanceId: `life-${life}` }); // runs SQLite's own check
         const jobs = await listAllJobs(store);
         const problems = await findHalfFinished(store, jobs);
         expect(problems).toEqual([]);

@@ -1,0 +1,164 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { FolderBlobs } from '../blobs/folder-blobs.ts';
+import { removeOrphans } from '../blobs/orphans.ts';
+import type { Store } from '../contract/store.ts';
+import { addJob, addModel, claim, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 3600 * 1000;
+
+/** Two handles on one database, as two services have that share it. */
+export function severalProcessesSuite(makeHarness: MakeHarness): void {
+  describe('shared by two processes', () => {
+    let harness: StoreHarness;
+    let clock: ManualClock;
+    let one: Store;
+    let two: Store;
+    beforeEach(async () => {
+      harness = await makeHarness();
+      clock = new ManualClock();
+      one = await harness.open({ clock: clock.read, instanceId: 'one' });
+      two = await harness.open({ clock: clock.read, instanceId: 'two' });
+    });
+    afterEach(() => harness.destroy());
+
+    it('a start takes up what the run before it on the same folder left, and nothing of the other', async () => {
+      const models = [await addModel(one, 'a'), await addModel(one, 'b')];
+      for (const model of models) await addJob(one, model.id);
+      const [mine, theirs] = [await claim(one), await claim(two)];
+      const exports = [];
+      for (const [index, store] of [one, two].entries()) {
+        await store.createExport({ modelId: models[index]!.id, step: 0, format: 'peft', dtype: 'f32' });
+        exports.push((await store.claimNextExport(store.instanceId, MINUTE_MS))!);
+      }
+      const request = (key: string) => ({ keyId: 'k', key, requestHash: 'h' });
+      await one.beginIdempotent(request('one'));
+      await two.beginIdempotent(request('two'));
+
+      expect(await two.recoverAfterRestart()).toEqual({ numJobs: 1, numRequests: 1 });
+      await one.renewLease(mine.id, mine.fencingToken, MINUTE_MS);
+      await one.renewExport(exports[0]!.id, exports[0]!.numAttempts, MINUTE_MS);
+      expect((await one.beginIdempotent(request('one'))).kind).toBe('in_progress');
+      await expect(two.renewLease(theirs.id, theirs.fencingToken, MINUTE_MS)).rejects.toMatchObject({
+        code: 'store.lease_lost',
+      });
+      expect((await two.beginIdempotent(request('two'))).kind).toBe('started');
+      expect((await two.claimNextExport(two.instanceId, MINUTE_MS))?.id).toBe(exports[1]!.id);
+    });
+
+    it('an export that nobody renews is taken over, and the one before can end it no more', async () => {
+      const model = await addModel(one);
+      await one.createExport({ modelId: model.id, step: 0, format: 'peft', dtype: 'f32' });
+      const stale = (await one.claimNextExport(one.instanceId, MINUTE_MS))!;
+      clock.advance(MINUTE_MS - 1);
+      expect(await two.claimNextExport(two.instanceId, MINUTE_MS)).toBeNull();
+      await one.renewExport(stale.id, stale.numAttempts, MINUTE_MS);
+      clock.advance(MINUTE_MS);
+      const fresh = (await two.claimNextExport(two.instanceId, MINUTE_MS))!;
+      expect(fresh).toMatchObject({ id: stale.id, numAttempts: 2 });
+      await expect(one.renewExport(stale.id, stale.numAttempts, MINUTE_MS)).rejects.toMatchObject({
+        code: 'store.lease_lost',
+      });
+      const failed = { kind: 'failed', errorMessage: 'no' } as const;
+      expect(await one.finishExport(stale.id, stale.numAttempts, failed)).toBeNull();
+      expect((await two.finishExport(fresh.id, fresh.numAttempts, failed))?.export.status).toBe('failed');
+    });
+
+    it('what one is about to name is no orphan to the other; what nobody names is, and what one left behind', async () => {
+      const directory = await mkdtemp(join(tmpdir(), 'trainyard-orphans-'));
+      const blobs = await FolderBlobs.open(directory);
+      const model = await addModel(one);
+      await addJob(one, model.id);
+      const job = await claim(one);
+      const sweep = async (store: Store) => {
+        const { artifactKeys, blobKeys } = await removeOrphans(store, blobs, ['checkpoints/', 'logs/']);
+        return [...artifactKeys, ...blobKeys].toSorted();
+      };
+      for (const key of ['checkpoints/new', 'checkpoints/left', 'logs/new']) await one.announceKey(key);
+      for (const key of ['checkpoints/new', 'checkpoints/left', 'checkpoints/nobodys'])
+        await blobs.commitDirectory(await blobs.stageDirectory(), key);
+      for (const key of ['logs/new', 'logs/nobodys']) await blobs.putJson(key, 1);
+
+      expect(await sweep(two)).toEqual(['checkpoints/nobodys', 'logs/nobodys']);
+      const outcome = { artifactKey: 'checkpoints/new', digest: 'd', metrics: {} };
+      await one.finishJobSucceeded(job.id, job.fencingToken, outcome);
+      const counts = { numGroups: 1, numTrajectories: 1, numExceptions: 0 };
+      await one.recordLog({ modelId: model.id, split: 'val', blobKey: 'logs/new', ...counts, metrics: {} });
+      expect([await one.isNamed('checkpoints/new'), await one.isNamed('checkpoints/left')]).toEqual([true, false]);
+      expect(await sweep(two)).toEqual([]);
+
+      await blobs.commitDirectory(await blobs.stageDirectory(), 'checkpoints/late');
+      await two.announceKey('checkpoints/late');
+      await one.recoverAfterRestart();
+      expect(await sweep(one)).toEqual(['checkpoints/left']);
+      await addJob(two, model.id);
+      clock.advance(DAY_MS + 1);
+      const running = await claim(two);
+      await one.purgeExpired();
+      expect(await sweep(one)).toEqual([]);
+      await two.finishJobFailed(running.id, running.fencingToken, 'no');
+      await one.purgeExpired();
+      expect(await sweep(one)).toEqual(['checkpoints/late']);
+      await blobs.close();
+      await rm(directory, { recursive: true });
+    });
+
+    it('a record of a choice is found by the other as soon as its id is known, and usage when it is recorded', async () => {
+      const model = await addModel(one);
+      const record = {
+        answerId: 'answer',
+        choiceIndex: 0,
+        entityId: model.entityId,
+        modelId: model.id,
+        step: 1,
+        digest: null,
+        promptTokenIds: Int32Array.of(1),
+        tokenIds: Int32Array.of(2),
+        logprobs: Float32Array.of(-1),
+      };
+      const id = await one.recordChoice(record);
+      expect((await two.findChoiceRecords(model.entityId, [id])).get(id)).toMatchObject(record);
+      const usage = { keyId: 'k', entityId: 'e', project: null, model: 'm', kind: 'chat' as const };
+      await Promise.all(
+        [1, 2, 3].map((promptTokens) => one.recordUsage({ ...usage, promptTokens, completionTokens: 1 })),
+      );
+      expect(await two.sumUsage({})).toMatchObject([{ numRequests: 3, promptTokens: 6, completionTokens: 3 }]);
+      await two.recordUsage({ ...usage, promptTokens: 4, completionTokens: 1 });
+      await one.recordUsage({ ...usage, promptTokens: 5, completionTokens: 1 });
+      expect(await two.sumUsage({})).toMatchObject([{ numRequests: 5, promptTokens: 15, completionTokens: 5 }]);
+    });
+
+    it('usage of one second is one row for each key, project, model and kind of a process', async () => {
+      const usage = { keyId: 'k', entityId: 'e', project: null, model: 'm', kind: 'chat' as const };
+      for (const store of [one, two])
+        for (let time = 0; time < 4; time++) {
+          await store.recordUsage({ ...usage, promptTokens: 1, completionTokens: 1 });
+          clock.advance(300);
+        }
+      await one.recordUsage({ ...usage, promptTokens: 1, completionTokens: 1 });
+      expect(await one.sumUsage({})).toMatchObject([{ numRequests: 9, promptTokens: 9 }]);
+      expect(await two.mergeUsage(clock.read() + DAY_MS, 100)).toBe(3);
+      await one.recordUsage({ ...usage, promptTokens: 1, completionTokens: 1 });
+      expect(await two.sumUsage({})).toMatchObject([{ numRequests: 10, promptTokens: 10 }]);
+    });
+
+    it('who holds a job sees at once that the other cancelled or paused it', async () => {
+      const model = await addModel(one);
+      const [first, second] = [await addJob(one, model.id), await addJob(one, model.id)];
+      const isHeld = async ({ id, fencingToken }: { id: string; fencingToken: number }) =>
+        (await one.getJob(id))?.lease?.fencingToken === fencingToken;
+      const paused = await claim(one);
+      expect([paused.id, await isHeld(paused)]).toEqual([first.id, true]);
+      await two.pauseJob(first.id);
+      expect(await isHeld(paused)).toBe(false);
+      await two.cancelJob(first.id, 'enough');
+      const cancelled = await claim(one);
+      expect([cancelled.id, await isHeld(cancelled)]).toEqual([second.id, true]);
+      await two.cancelJob(second.id, 'enough');
+      expect(await isHeld(cancelled)).toBe(false);
+    });
+  });
+}
