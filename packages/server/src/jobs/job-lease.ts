@@ -84,9 +84,13 @@ export class JobLease {
 
   /**
    * Does `work`, again while the store is busy or full. It must be right also when it is done twice.
+   * @param isPassingFault what is worth doing it again, default a store that is busy, full or not to be had
    * @throws the signal's reason when that is aborted; whatever else `work` throws
    */
-  async insist<Result>(work: () => Promise<Result>): Promise<Result> {
+  async insist<Result>(
+    work: () => Promise<Result>,
+    isPassingFault: (error: unknown) => boolean = isPassing,
+  ): Promise<Result> {
     for (;;) {
       this.signal.throwIfAborted();
       try {
@@ -94,7 +98,7 @@ export class JobLease {
         this.goOn();
         return result;
       } catch (error) {
-        if (!isPassing(error)) throw error;
+        if (!isPassingFault(error)) throw error;
         this.waitFor(error as Error);
       }
       await this.pause();

@@ -11,7 +11,7 @@ import { DEFAULT_LORA_CONFIG, type TrainerEvent, type TrainingResult } from '@tr
 import { type TrainingBackend, TrainingRunError } from '../hosts/embedded-training.ts';
 import type { TrainingJobRequest } from '../hosts/messages.ts';
 import { readJobConfig } from '../wire/training/training-config.ts';
-import { TrainingWorker } from './worker.ts';
+import { TrainingWorker } from './training-worker.ts';
 
 /** Begins each job, then waits: a test ends it, or its signal does. */
 class ScriptedBackend implements TrainingBackend {

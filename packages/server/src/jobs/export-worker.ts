@@ -1,0 +1,38 @@
+import type { ModelExport } from '@trainyard/store';
+
+import type { ExportQueue } from '../contract/backends.ts';
+import { JobMachine } from './job-machine.ts';
+import { ExportJobs, type ExportJobsOptions } from './kinds/export.ts';
+
+const DELETED = 'the export was deleted';
+
+/** Runs queued exports, one after the other. */
+export class ExportWorker implements ExportQueue {
+  readonly #machine: JobMachine<ModelExport>;
+
+  constructor(options: ExportJobsOptions) {
+    const { store, log } = options;
+    this.#machine = new JobMachine({ queue: new ExportJobs(options), workerId: store.instanceId, log });
+  }
+
+  start(): void {
+    this.#machine.start();
+  }
+
+  /** Stops after putting the export in flight back into the queue. */
+  stop(): Promise<void> {
+    return this.#machine.stop();
+  }
+
+  notify(): void {
+    this.#machine.notify();
+  }
+
+  async cancelExport(exportId: string): Promise<void> {
+    await this.#machine.letGo(({ id }) => id === exportId, DELETED);
+  }
+
+  async cancelModel(modelId: string): Promise<void> {
+    await this.#machine.letGo((job) => job.modelId === modelId, DELETED);
+  }
+}

@@ -1,0 +1,174 @@
+import { StoreError } from '@trainyard/store';
+
+import { JobLease } from './job-lease.ts';
+import { isPassing } from './passing-fault.ts';
+import { WorkLoop } from './work-loop.ts';
+
+/** A worker that misses two heartbeats is taken for dead. */
+const LEASE_MS = 30_000;
+const HEARTBEAT_MS = 10_000;
+
+/** One piece of work, claimed. */
+export interface HeldJob {
+  readonly id: string;
+  /** Claims so far, this one included, that were not given back. */
+  readonly numAttempts: number;
+}
+
+/**
+ * What is done with jobs of one queue. A claim ends by itself when nobody renews it, and whoever has lost his can write nothing more: every method that writes
+ * names the claim, and the store refuses a stale one with `store.lease_lost`.
+ */
+export interface JobQueue<Job extends HeldJob> {
+  /** What the log calls one of them. */
+  readonly noun: string;
+  /** Another process may have queued one: looked for this often when nobody notifies. */
+  readonly pollMs: number;
+  /** One that was in flight at so many ends of the whole service is taken to be the reason. */
+  readonly maxAttempts: number;
+  claim(workerId: string, leaseMs: number): Promise<Job | null>;
+  renew(job: Job, leaseMs: number): Promise<void>;
+  isHeld(job: Job): Promise<boolean>;
+  /** Puts it back to be claimed again, without counting the attempt. Without effect when the claim does not hold any more. */
+  release(job: Job): Promise<void>;
+  /** Sees it through to its end in the store. It stops soon after the lease's signal aborts. */
+  run(job: Job, lease: JobLease): Promise<void>;
+  /** What `run` would have failed with had it gone down with the service that often again. */
+  lostTooOften(job: Job): Error;
+  /** Ends it in the store as failed. Done again when the store is busy or full. */
+  fail(job: Job, error: unknown): Promise<void>;
+  /** It was taken from this worker, or given back. @returns whether somebody goes on with it, now or later */
+  leave(job: Job): Promise<boolean>;
+  /** It has ended, and nobody goes on with it. */
+  clear(job: Job): Promise<void>;
+}
+
+export interface JobMachineOptions<Job extends HeldJob> {
+  readonly queue: JobQueue<Job>;
+  /** `Store.instanceId` */
+  readonly workerId: string;
+  readonly log: (line: string) => void;
+  /** how long a claim holds without a renewal, default 30 s */
+  readonly leaseMs?: number;
+  /** time between two renewals, default 10 s */
+  readonly heartbeatMs?: number;
+}
+
+/**
+ * Takes jobs of one queue one after the other and sees each through to its one end, or back to the queue: at shutdown, when somebody paused it, and when the
+ * store takes nothing until the lease ends. A store that is busy or full fails no job.
+ */
+export class JobMachine<Job extends HeldJob> {
+  readonly #options: JobMachineOptions<Job>;
+  readonly #loop: WorkLoop;
+  #current: { job: Job; lease: JobLease; ended: Promise<void> } | null = null;
+
+  constructor(options: JobMachineOptions<Job>) {
+    this.#options = options;
+    const { queue, workerId, leaseMs = LEASE_MS, log } = options;
+    this.#loop = new WorkLoop({
+      name: `${queue.noun} worker`,
+      pollMs: queue.pollMs,
+      workOnce: async () => {
+        const job = await queue.claim(workerId, leaseMs);
+        if (job !== null) await this.#see(job);
+        return job !== null;
+      },
+      log,
+    });
+  }
+
+  start(): void {
+    this.#loop.start();
+  }
+
+  /** Stops after putting the job in flight back into the queue. */
+  async stop(): Promise<void> {
+    const stopped = this.#loop.stop();
+    this.#current?.lease.abort(new DOMException('the service is shutting down', 'AbortError'));
+    await stopped;
+  }
+
+  /** Looks for work now rather than at the next poll. */
+  notify(): void {
+    this.#loop.notify();
+  }
+
+  get isStopping(): boolean {
+    return this.#loop.isStopping;
+  }
+
+  /** What the job in hand waits for, in words for clients; null when it gets on. */
+  get trouble(): string | null {
+    return this.#current?.lease.trouble ?? null;
+  }
+
+  /** Lets go of the job in hand if it is meant. @returns false when it is not; else true, when nothing of it runs any more */
+  async letGo(isMeant: (job: Job) => boolean, why: string): Promise<boolean> {
+    const current = this.#current;
+    if (current === null || !isMeant(current.job)) return false;
+    current.lease.abort(new StoreError('store.lease_lost', why));
+    await current.ended;
+    return true;
+  }
+
+  async #see(job: Job): Promise<void> {
+    const { queue, log, leaseMs = LEASE_MS, heartbeatMs = HEARTBEAT_MS } = this.#options;
+    const lease = new JobLease({
+      name: `${queue.noun} ${job.id}`,
+      renew: (ms) => queue.renew(job, ms),
+      isHeld: () => queue.isHeld(job),
+      leaseMs,
+      heartbeatMs,
+      log,
+    });
+    const ended = Promise.withResolvers<void>();
+    this.#current = { job, lease, ended: ended.promise };
+    try {
+      if (job.numAttempts > queue.maxAttempts) throw queue.lostTooOften(job);
+      await queue.run(job, lease);
+    } catch (error) {
+      if (await this.#goesOnLater(job, error, lease)) return;
+    } finally {
+      lease.stop();
+      this.#current = null;
+      ended.resolve();
+    }
+    await queue.clear(job);
+  }
+
+  /** Settles a job that did not end well. @returns whether somebody goes on with it */
+  async #goesOnLater(job: Job, error: unknown, lease: JobLease): Promise<boolean> {
+    const { queue } = this.#options;
+    if (!lease.signal.aborted && !isLostLease(error)) {
+      try {
+        await lease.insist(() => queue.fail(job, error));
+        return false;
+      } catch (failure) {
+        if (!lease.signal.aborted && !isLostLease(failure)) throw failure;
+      }
+    }
+    lease.stop();
+    // Whoever cancelled, paused or claimed it has taken the claim away; otherwise it is still ours to give back.
+    await this.#eventually(() => queue.release(job));
+    if (this.isStopping) return true;
+    return (await this.#eventually(() => queue.leave(job))) ?? true;
+  }
+
+  /** Does `work` as often as a busy or full store makes it necessary; undefined when the worker is stopped before it could be done. */
+  async #eventually<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
+    for (;;) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!isPassing(error)) throw error;
+        if (this.isStopping) return undefined;
+        await this.#loop.pauseAfterFailure();
+      }
+    }
+  }
+}
+
+function isLostLease(error: unknown): boolean {
+  return error instanceof StoreError && error.code === 'store.lease_lost';
+}

@@ -1,0 +1,229 @@
+import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { type Blobs, type ClaimedJob, type Model, type Store, StoreError } from '@trainyard/store';
+import type { TrainerEvent, TrainingResult } from '@trainyard/trainer';
+
+import { TrainingRunError, type TrainingBackend } from '../../hosts/embedded-training.ts';
+import type { TrainingJobKind, TrainingJobRequest } from '../../hosts/messages.ts';
+import { clientFailure } from '../../faults/http-faults.ts';
+import type { JobMetrics } from '../../metrics/job-metrics.ts';
+import { nameFile } from '../../data/remove-unless-named.ts';
+import { endData, startedLine, wireEvent } from '../job-events.ts';
+import type { JobLease } from '../job-lease.ts';
+import type { JobQueue } from '../job-machine.ts';
+import { jobWeights } from '../job-weights.ts';
+import { retryOf } from '../retry-of.ts';
+import { rlJob } from './rl.ts';
+import { sftJob } from './sft.ts';
+
+/** A full disk is looked at again after this: each look repeats the gradient step that could not be kept. */
+const DISK_PAUSE_MS = 10_000;
+/** A host that dies this often in a row without finishing a gradient step in between will not finish this job. */
+const MAX_LOSSES_WITHOUT_PROGRESS = 3;
+
+export interface TrainingJobsOptions {
+  readonly store: Store;
+  readonly blobs: Blobs;
+  readonly backend: TrainingBackend;
+  /** model file to train on; asked for each job, since it is known only once the engine host is up */
+  readonly modelPath: () => string;
+  /** folder of the snapshots of running jobs */
+  readonly workDirectory: string;
+  /** Count what jobs do. Default: nothing is counted. */
+  readonly metrics?: JobMetrics;
+  readonly log: (line: string) => void;
+}
+
+/**
+ * Training jobs of every objective.
+ *
+ * The order that makes a crash harmless: snapshot on disk → `gradient_step` event; the job's version committed → one transaction with the
+ * checkpoint row, `training_ended` and the status.
+ */
+export class TrainingJobs implements JobQueue<ClaimedJob> {
+  readonly noun = 'job';
+  readonly pollMs = 1_000;
+  /** Without finishing a gradient step in between: one forgets the attempts before it. */
+  readonly maxAttempts = 5;
+  readonly #options: TrainingJobsOptions;
+
+  constructor(options: TrainingJobsOptions) {
+    this.#options = options;
+  }
+
+  claim(workerId: string, leaseMs: number): Promise<ClaimedJob | null> {
+    return this.#options.store.claimNextJob(workerId, leaseMs);
+  }
+
+  renew({ id, fencingToken }: ClaimedJob, leaseMs: number): Promise<void> {
+    return this.#options.store.renewLease(id, fencingToken, leaseMs);
+  }
+
+  async isHeld({ id, fencingToken }: ClaimedJob): Promise<boolean> {
+    return (await this.#options.store.getJob(id))?.lease?.fencingToken === fencingToken;
+  }
+
+  async release({ id, fencingToken }: ClaimedJob): Promise<void> {
+    try {
+      await this.#options.store.releaseLease(id, fencingToken);
+    } catch (error) {
+      if (!(error instanceof StoreError) || error.code !== 'store.lease_lost') throw error;
+    }
+  }
+
+  lostTooOften({ numAttempts }: ClaimedJob): Error {
+    return new TrainingRunError({
+      code: 'trainer.host_lost',
+      retry: 'never',
+      message: `the service went down ${numAttempts - 1} times while this job ran, without a gradient step in between`,
+    });
+  }
+
+  /** Its learner goes on from the last snapshot, which lies in the work folder while the job lives. */
+  async run(job: ClaimedJob, lease: JobLease): Promise<void> {
+    const request = await lease.insist(() => this.#requestFor(job));
+    await lease.insist(() => this.#options.store.announceKey(request.output));
+    const result = await this.#train(job, request, lease);
+    await this.#finish(job, result, request.output, lease);
+    this.#options.metrics?.end(job, 'succeeded');
+  }
+
+  async fail(job: ClaimedJob, error: unknown): Promise<void> {
+    const { store, log } = this.#options;
+    const { code, message } = clientFailure(error);
+    log(`job ${job.id} failed (${code}): ${error instanceof Error ? error.message : String(error)}`);
+    const { artifactKeys } = await store.finishJobFailed(job.id, job.fencingToken, `${message} (${code})`);
+    this.#options.metrics?.end(job, 'failed');
+    await this.#removeDirectories(artifactKeys);
+  }
+
+  async leave(job: ClaimedJob): Promise<boolean> {
+    const { store, metrics, log } = this.#options;
+    const now = await store.getJob(job.id);
+    log(`job ${job.id}: left in the state ${now === null ? 'deleted' : now.pausedAt === null ? now.status : 'paused'}`);
+    const isLive = now !== null && now.finishedAt === null;
+    if (!isLive) metrics?.end(job, 'stopped');
+    return isLive;
+  }
+
+  async clear({ id }: ClaimedJob): Promise<void> {
+    await rm(join(this.#options.workDirectory, id), { recursive: true, force: true });
+  }
+
+  async #requestFor(job: ClaimedJob): Promise<TrainingJobRequest> {
+    const { store, blobs, modelPath } = this.#options;
+    const model: Model | null = await store.getModel(job.modelId);
+    if (model === null) throw new StoreError('store.lease_lost', 'the model of this job was deleted');
+    return {
+      ...trainingKindOf(job),
+      jobId: job.id,
+      modelPath: modelPath(),
+      groupsKey: job.groupsKey,
+      lora: model.lora as TrainingJobRequest['lora'],
+      ...(await jobWeights({ store, blobs }, job, model)),
+      snapshots: job.id,
+      output: `checkpoints/${randomUUID()}`,
+      // The order of rows differs from step to step and is the same when a step is trained again.
+      seed: job.start?.step ?? 0,
+    };
+  }
+
+  /** Trains; a version that was committed before it was known to fail goes. */
+  async #train(job: ClaimedJob, request: TrainingJobRequest, lease: JobLease): Promise<TrainingResult> {
+    try {
+      return await this.#run(job, request, lease);
+    } catch (error) {
+      await this.#removeDirectories([request.output]);
+      throw error;
+    }
+  }
+
+  /** Runs the job, again from its last snapshot when its learner is lost or the disk is full. */
+  async #run(job: ClaimedJob, request: TrainingJobRequest, lease: JobLease): Promise<TrainingResult> {
+    const { store, backend, log } = this.#options;
+    let written: Promise<unknown> = Promise.resolve();
+    let numFinishedSteps = 0;
+    let numLosses = 0;
+    const onEvent = (event: TrainerEvent) => {
+      const line = startedLine(event, job);
+      if (line !== null) log(line);
+      lease.goOn();
+      if (event.kind === 'gradient_step' && event.index >= numFinishedSteps) {
+        numFinishedSteps = event.index + 1;
+        numLosses = 0;
+      }
+      const row = wireEvent(event, job);
+      this.#options.metrics?.see(job, row);
+      written = written.then(() => lease.insist(() => store.appendEvent(job.id, job.fencingToken, row)));
+      // A failed write ends the run; the rejection itself is awaited below.
+      written.catch((error: unknown) => lease.abort(error));
+    };
+    for (;;) {
+      try {
+        const result = await backend.run(request, { signal: lease.signal, onEvent });
+        await written;
+        return result;
+      } catch (error) {
+        await written;
+        lease.signal.throwIfAborted();
+        const retry = error instanceof TrainingRunError ? error.retry : retryOf(error);
+        if (retry === 'never') throw error;
+        const { message } = error as Error;
+        if (retry === 'wait') {
+          lease.waitFor(error as Error);
+          await lease.pause(DISK_PAUSE_MS);
+          continue;
+        }
+        numLosses += 1;
+        if (numLosses >= MAX_LOSSES_WITHOUT_PROGRESS) {
+          throw new TrainingRunError({
+            code: 'trainer.host_lost',
+            retry: 'never',
+            message: `the trainer host died ${numLosses} times in a row on this job without finishing a gradient step: ${message}`,
+          });
+        }
+        log(`job ${job.id}: ${message}; it goes on after gradient step ${numFinishedSteps}`);
+      }
+    }
+  }
+
+  async #finish(job: ClaimedJob, result: TrainingResult, key: string, lease: JobLease): Promise<void> {
+    const { store, blobs, log } = this.#options;
+    const metrics = Object.fromEntries(Object.entries(result.metrics).map(([name, value]) => [`train/${name}`, value]));
+    const data = endData(result);
+    const finish = (artifactKey: string | null) =>
+      store.finishJobSucceeded(job.id, job.fencingToken, { artifactKey, digest: result.digest, metrics, data });
+    const insist: typeof lease.insist = (work) => lease.insist(work);
+    if (result.digest === null) {
+      await this.#removeDirectories((await insist(() => finish(null))).artifactKeys);
+      return;
+    }
+    const file = { key, kind: 'directory' } as const;
+    const finished = await nameFile({ store, blobs, log }, file, () => finish(key), insist);
+    // Null: it ended so, though the store said otherwise. What it left is removed at the next start.
+    await this.#removeDirectories(finished?.artifactKeys ?? []);
+  }
+
+  /** Of a job that has ended, so that what cannot be removed is garbage until the next start and nothing worse. */
+  async #removeDirectories(artifactKeys: readonly string[]): Promise<void> {
+    for (const key of artifactKeys) {
+      await this.#options.blobs
+        .removeDirectory(key)
+        .catch((error: unknown) => this.#options.log(`the directory ${key} stays on disk: ${String(error)}`));
+    }
+  }
+}
+
+function trainingKindOf(job: ClaimedJob): TrainingJobKind {
+  const config = job.config['resolved'] as Record<string, unknown>;
+  switch (job.kind) {
+    case 'rl':
+      return rlJob(config);
+    case 'sft':
+      return sftJob(config);
+    default:
+      return job.kind satisfies never;
+  }
+}

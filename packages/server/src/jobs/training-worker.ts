@@ -1,0 +1,50 @@
+import type { ClaimedJob } from '@trainyard/store';
+
+import type { TrainingQueue } from '../contract/backends.ts';
+import { JobMachine, type JobMachineOptions } from './job-machine.ts';
+import { TrainingJobs, type TrainingJobsOptions } from './kinds/training.ts';
+import { removeEnded, removeIfEnded } from './snapshot-folders.ts';
+
+export type TrainingWorkerOptions = TrainingJobsOptions &
+  Pick<JobMachineOptions<ClaimedJob>, 'leaseMs' | 'heartbeatMs'>;
+
+/** Runs queued training jobs, one after the other. */
+export class TrainingWorker implements TrainingQueue {
+  readonly #options: TrainingWorkerOptions;
+  readonly #machine: JobMachine<ClaimedJob>;
+
+  constructor(options: TrainingWorkerOptions) {
+    this.#options = options;
+    const workerId = options.store.instanceId;
+    this.#machine = new JobMachine({ ...options, queue: new TrainingJobs(options), workerId });
+  }
+
+  start(): void {
+    const { store, workDirectory, log } = this.#options;
+    removeEnded(store, workDirectory)
+      .catch((error: unknown) => log(`old snapshots stay on disk: ${String(error)}`))
+      .finally(() => this.#machine.start());
+  }
+
+  /** The job in flight goes on from its last gradient step when a worker starts again. */
+  stop(): Promise<void> {
+    return this.#machine.stop();
+  }
+
+  notify(): void {
+    this.#machine.notify();
+  }
+
+  async stopJob(jobId: string): Promise<void> {
+    const { store, workDirectory } = this.#options;
+    // What was paused or ended makes room for another job.
+    this.notify();
+    const isHere = await this.#machine.letGo(({ id }) => id === jobId, 'the job was cancelled or paused');
+    if (!isHere) await removeIfEnded(store, workDirectory, jobId);
+  }
+
+  trouble(): string | null {
+    if (this.#machine.isStopping) return 'it is being stopped';
+    return this.#machine.trouble ?? this.#options.backend.trouble();
+  }
+}
