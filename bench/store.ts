@@ -34,7 +34,7 @@ type Piece = (subject: Subject, round: number) => Promise<number>;
 const PIECES: Readonly<Record<string, Piece>> = {
   'jobs: queued, claimed, 8 events, finished': async ({ store, modelId }, round) => {
     for (let number = 0; number < 5; number++) {
-      await store.enqueueJob({ modelId, kind: 'rl', config: {}, groupsKey: `groups/${round}-${number}` });
+      await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: `groups/${round}-${number}` });
       const job = (await store.claimNextJob('bench', 60_000))!;
       for (let step = 0; step < 8; step++)
         await store.appendEvent(job.id, job.fencingToken, {

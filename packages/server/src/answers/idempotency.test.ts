@@ -67,7 +67,7 @@ test('the effect of a DELETE and its answer are one: a crash between them cannot
   const modelId = await server.makeModel('agent');
   // What comes behind the effect fails, as a crash would.
   server.training.stopJob = () => Promise.reject(new Error('crash'));
-  await server.store.enqueueJob({ modelId, kind: 'rl', config: {}, groupsKey: 'groups/x' });
+  await server.store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/x' });
   const url = `/v1/preview/models/${modelId}`;
   expect((await remove(url, 'k')).statusCode).toBe(500);
   const again = await remove(url, 'k');

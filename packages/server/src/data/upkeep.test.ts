@@ -109,9 +109,9 @@ test('the files of ended jobs and of logs go when they are old; what a crash lea
   const made = await store.createModel({ entityId, project: 'p', name: 'm', baseModel: 'b', lora });
   if (made.kind !== 'created') throw new Error('the model exists');
   const modelId = made.model.id;
-  const submit = async (kind: 'rl' | 'sft', groupsKey: string) => {
-    await blobs.putJsonLines(groupsKey, [1]);
-    const job = await store.enqueueJob({ modelId, kind, config: {}, groupsKey });
+  const submit = async (kind: 'rl' | 'sft', dataKey: string) => {
+    await blobs.putJsonLines(dataKey, [1]);
+    const job = await store.enqueueJob({ modelId, kind, config: {}, dataKey });
     return job!.id;
   };
   const fail = async () => {

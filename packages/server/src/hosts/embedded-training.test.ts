@@ -69,14 +69,14 @@ const sft = (id: string, overrides: Partial<TrainingJobRequest> = {}) =>
   ({
     ...base(id, overrides),
     kind: 'sft',
-    groupsKey: 'sft/lines',
+    dataKey: 'sft/lines',
     config: resolveSftConfig({ learningRate: 1e-2, batchSize: 1 }, { maxSequenceLength: 512 }),
   }) as TrainingJobRequest;
 const rl = (id: string, config: TrainingConfigInput, overrides: Partial<TrainingJobRequest> = {}) =>
   ({
     ...base(id, overrides),
     kind: 'rl',
-    groupsKey: 'groups/g',
+    dataKey: 'groups/g',
     config: resolveTrainingConfig({
       allowTrainingWithoutLogprobs: true,
       learningRate: 1e-2,

@@ -42,7 +42,7 @@ export type TrainingJobRequest = TrainingJobKind &
   JobBase & {
     readonly modelPath: string;
     /** blob that holds the trajectory groups or the conversations, as they came over the wire */
-    readonly groupsKey: string;
+    readonly dataKey: string;
     /** key of the KL reference; null = the base model; absent = the job has none */
     readonly referenceFrom?: string | null;
     readonly seed: number;

@@ -92,8 +92,8 @@ async function run(job: TrainingJobRequest, signal: AbortSignal) {
     signal,
     emit: (event) => send({ kind: 'trainer-event', jobId: job.jobId, event }),
   };
-  if (job.kind === 'sft') return await runSftJob({ ...job, examples: readSftExamples(blobs, job.groupsKey) }, parts);
-  const groups = await readTrajectoryGroups(blobs, job.groupsKey, {
+  if (job.kind === 'sft') return await runSftJob({ ...job, examples: readSftExamples(blobs, job.dataKey) }, parts);
+  const groups = await readTrajectoryGroups(blobs, job.dataKey, {
     keepsBareIds: job.config.allowTrainingWithoutLogprobs,
   });
   signal.throwIfAborted();

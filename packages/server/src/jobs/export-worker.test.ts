@@ -133,7 +133,7 @@ test('a model of another base than the one served now, and a checkpoint without 
   const first = await end((await queue()).id);
   expect(first.errorMessage).toBe('the model is based on base, and other is served now (trainer.config_invalid)');
   servedModel = 'base';
-  await store.enqueueJob({ modelId, kind: 'rl', config: {}, groupsKey: 'groups/1' });
+  await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/1' });
   const training = (await store.claimNextJob('test', 60_000))!;
   const outcome = { artifactKey: 'checkpoints/gone', digest: 'd', metrics: {} };
   await store.finishJobSucceeded(training.id, training.fencingToken, outcome);

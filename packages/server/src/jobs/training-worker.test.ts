@@ -134,7 +134,7 @@ async function newModel(name: string, init?: { modelId: string; step: number }):
 
 async function submit(model: Model, config: object = {}): Promise<Job> {
   const jobConfig = readJobConfig(config, 512);
-  const job = await store.enqueueJob({ modelId: model.id, kind: 'rl', config: jobConfig, groupsKey: 'groups/g' });
+  const job = await store.enqueueJob({ modelId: model.id, kind: 'rl', config: jobConfig, dataKey: 'groups/g' });
   if (job === null) throw new Error('no model');
   worker.notify();
   return job;
@@ -514,7 +514,7 @@ describe('weights', () => {
     const model = await newModel('one');
     const { learningRateSchedule: _newer, ...older } = readJobConfig({ ppo: true }, 512).resolved;
     const config = { resolved: older, requested: {}, ignoredKeys: [] };
-    await store.enqueueJob({ modelId: model.id, kind: 'rl', config, groupsKey: 'groups/g' });
+    await store.enqueueJob({ modelId: model.id, kind: 'rl', config, dataKey: 'groups/g' });
     worker.notify();
     const request = await backend.begun();
     expect(request.config).toMatchObject({ lossFunction: 'ppo', learningRateSchedule: 'constant' });

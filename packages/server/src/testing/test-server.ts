@@ -176,7 +176,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
   async addCheckpoint(modelId: string, digit: string): Promise<number> {
     const artifactKey = `checkpoints/${crypto.randomUUID()}`;
     await this.blobs.commitDirectory(await this.blobs.stageDirectory(), artifactKey);
-    await this.store.enqueueJob({ modelId, kind: 'rl', config: {}, groupsKey: `groups/${crypto.randomUUID()}` });
+    await this.store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: `groups/${crypto.randomUUID()}` });
     const job = await this.store.claimNextJob('test', 60_000);
     if (!job) throw new Error('the queue is empty');
     const { checkpoint } = await this.store.finishJobSucceeded(job.id, job.fencingToken, {

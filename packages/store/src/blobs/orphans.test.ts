@@ -31,11 +31,11 @@ it('what a row names stays, also for a running job; what none names goes; other 
   const job = await addJob(store, model.id);
   await claim(store);
   await store.deleteCheckpoints(model.id, [1]); // the running job still starts from it
-  for (const key of [job.groupsKey, 'groups/orphan', 'other/orphan']) await blobs.putJson(key, 1);
+  for (const key of [job.dataKey, 'groups/orphan', 'other/orphan']) await blobs.putJson(key, 1);
 
   const removed = await removeOrphans(store, blobs, ['checkpoints/', 'groups/']);
   expect(removed.blobKeys).toEqual(['groups/orphan']);
   expect(new Set(removed.artifactKeys)).toEqual(new Set(['checkpoints/2', 'checkpoints/9']));
   expect(new Set(await blobs.listDirectories())).toEqual(new Set(['checkpoints/1', 'models/9']));
-  expect(new Set(await blobs.listKeys())).toEqual(new Set([job.groupsKey, 'other/orphan']));
+  expect(new Set(await blobs.listKeys())).toEqual(new Set([job.dataKey, 'other/orphan']));
 });

@@ -112,7 +112,7 @@ export interface Job {
   /** As given to `enqueueJob`. */
   config: Record<string, unknown>;
   /** Blob key of the training data. */
-  groupsKey: string;
+  dataKey: string;
   /** API key that submitted the job. */
   keyId: string | null;
   /** Null unless running. */

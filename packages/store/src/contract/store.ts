@@ -326,7 +326,7 @@ export interface NewJob {
   kind: JobKind;
   /** Any JSON object. */
   config: object;
-  groupsKey: string;
+  dataKey: string;
   keyId?: string | null;
   /** Its weights are kept until the job ends, as by `keepReference`, when the model has that step already. */
   referenceStep?: number | null;

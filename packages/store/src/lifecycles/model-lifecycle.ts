@@ -40,7 +40,7 @@ export async function deleteModel(tables: Tables, modelId: string, now: number):
     deletedRun: false,
     artifactKeys,
     blobKeys: [
-      ...new Set([...(await tables.jobs.listGroupsKeys(modelId)), ...(await tables.logs.listBlobKeysOf(modelId))]),
+      ...new Set([...(await tables.jobs.listDataKeys(modelId)), ...(await tables.logs.listBlobKeysOf(modelId))]),
     ],
     cancelledJobIds: cancelled.map((job) => job.id),
   };

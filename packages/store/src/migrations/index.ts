@@ -9,6 +9,7 @@ import { CHOICE_SAMPLING } from './0007-choice-sampling.ts';
 import { RETENTION } from './0008-retention.ts';
 import { SHARING } from './0009-sharing.ts';
 import { OWNERS } from './0010-owners.ts';
+import { DATA_KEY } from './0011-data-key.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -21,4 +22,5 @@ export const MIGRATIONS: readonly Migration[] = [
   RETENTION,
   SHARING,
   OWNERS,
+  DATA_KEY,
 ];

@@ -15,7 +15,7 @@ type JobRow = {
   kind: JobKind;
   status: JobStatus;
   config: string;
-  groups_key: string;
+  data_key: string;
   key_id: string | null;
   lease_owner: string | null;
   lease_expires_at: number | null;
@@ -46,12 +46,12 @@ export class JobTable {
   async insert(input: NewJob, now: number): Promise<Job> {
     const id = input.id ?? randomUUID();
     await this.#sql.run(
-      `insert into jobs (id, model_id, kind, status, config, groups_key, key_id, created_at) values (?, ?, ?, 'queued', ?, ?, ?, ?)`,
+      `insert into jobs (id, model_id, kind, status, config, data_key, key_id, created_at) values (?, ?, ?, 'queued', ?, ?, ?, ?)`,
       id,
       input.modelId,
       input.kind,
       JSON.stringify(input.config),
-      input.groupsKey,
+      input.dataKey,
       input.keyId ?? null,
       now,
     );
@@ -97,9 +97,9 @@ export class JobTable {
     ).map(toJob);
   }
 
-  async listGroupsKeys(modelId: string): Promise<string[]> {
+  async listDataKeys(modelId: string): Promise<string[]> {
     return (
-      await this.#sql.all<{ key: string }>('select distinct groups_key as key from jobs where model_id = ?', modelId)
+      await this.#sql.all<{ key: string }>('select distinct data_key as key from jobs where model_id = ?', modelId)
     ).map((row) => row.key);
   }
 
@@ -109,7 +109,7 @@ export class JobTable {
       await this.#sql.all<{ key: string }>(
         `update jobs set data_removed_at = ? where position in (
            select position from jobs where data_removed_at is null and finished_at < ? order by finished_at limit ?)
-         returning groups_key as key`,
+         returning data_key as key`,
         now,
         before,
         limit,
@@ -118,9 +118,9 @@ export class JobTable {
   }
 
   /** Whether a job still has this blob. */
-  async namesData(groupsKey: string): Promise<boolean> {
-    const sql = 'select 1 from jobs where groups_key = ? and data_removed_at is null limit 1';
-    return (await this.#sql.get(sql, groupsKey)) !== undefined;
+  async namesData(dataKey: string): Promise<boolean> {
+    const sql = 'select 1 from jobs where data_key = ? and data_removed_at is null limit 1';
+    return (await this.#sql.get(sql, dataKey)) !== undefined;
   }
 
   /** Takes the next job that may run; the caller sets its start when it has none. */
@@ -259,7 +259,7 @@ function toJob(row: JobRow): Job {
     pausedAt: row.paused_at,
     position: row.position,
     config: parseObject(row.config),
-    groupsKey: row.groups_key,
+    dataKey: row.data_key,
     keyId: row.key_id,
     lease: isHeld
       ? { owner: row.lease_owner ?? '', fencingToken: row.fencing_token, expiresAt: row.lease_expires_at ?? 0 }

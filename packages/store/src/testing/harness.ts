@@ -40,7 +40,7 @@ export async function addJob(store: Store, modelId: string): Promise<Job> {
     modelId,
     kind: 'rl',
     config: { learningRate: 1e-5 },
-    groupsKey: `groups/${numJobs++}`,
+    dataKey: `groups/${numJobs++}`,
   });
   if (job === null) throw new Error(`model ${modelId} is unknown`);
   return job;

@@ -72,7 +72,7 @@ export function idempotencySuite(makeHarness: MakeHarness): void {
       await store.beginIdempotent(request);
       const id = crypto.randomUUID();
       const completes = { ...answer, body: JSON.stringify({ id }) };
-      await store.enqueueJob({ id, modelId: model.id, kind: 'rl', config: {}, groupsKey: 'groups/x', completes });
+      await store.enqueueJob({ id, modelId: model.id, kind: 'rl', config: {}, dataKey: 'groups/x', completes });
       await store.recoverAfterRestart();
       expect(await store.beginIdempotent(request)).toEqual({ kind: 'completed', status: 200, body: completes.body });
       expect((await store.getJob(id))?.id).toBe(id);

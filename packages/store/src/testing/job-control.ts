@@ -88,7 +88,7 @@ export function jobControlSuite(makeHarness: MakeHarness): void {
     it('a job that waits keeps the reference that it names, if its model has the step already', async () => {
       const model = await addModel(store);
       await train(store, model.id, 'checkpoints/1');
-      const waiting = { modelId: model.id, kind: 'rl', config: {}, groupsKey: 'groups/r' } as const;
+      const waiting = { modelId: model.id, kind: 'rl', config: {}, dataKey: 'groups/r' } as const;
       const [named, later] = [
         await store.enqueueJob({ ...waiting, referenceStep: 1 }),
         await store.enqueueJob({ ...waiting, referenceStep: 7 }),

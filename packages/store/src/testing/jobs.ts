@@ -294,7 +294,7 @@ export function jobSuite(makeHarness: MakeHarness): void {
       expect(await ids({ status: 'queued' })).toEqual([second.id]);
       expect(await ids({ entityId: model.entityId, order: 'desc', limit: 1 })).toEqual([second.id]);
       expect(await ids({ entityId: 'nobody' })).toEqual([]);
-      expect(await store.enqueueJob({ modelId: 'unknown', kind: 'rl', config: {}, groupsKey: 'g' })).toBeNull();
+      expect(await store.enqueueJob({ modelId: 'unknown', kind: 'rl', config: {}, dataKey: 'g' })).toBeNull();
       expect(await store.getJob('unknown')).toBeNull();
       expect(await store.listEvents({ jobId: 'unknown' })).toBeNull();
     });

@@ -102,7 +102,7 @@ export function modelSuite(makeHarness: MakeHarness): void {
         artifactKeys: ['checkpoints/1'],
         cancelledJobIds: [running.id, waiting.id],
       });
-      expect(result?.blobKeys).toEqual(expect.arrayContaining([running.groupsKey, waiting.groupsKey, 'logs/1']));
+      expect(result?.blobKeys).toEqual(expect.arrayContaining([running.dataKey, waiting.dataKey, 'logs/1']));
 
       expect(await store.getModel(model.id)).toBeNull();
       expect(await store.deleteModel(model.id)).toBeNull();

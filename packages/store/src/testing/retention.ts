@@ -44,9 +44,9 @@ export function retentionSuite(makeHarness: MakeHarness): void {
       const before = clock.read() - 30 * DAY_MS + 1;
       const expired = await store.expireTrajectories(before, 100);
       expect(expired).toMatchObject({ numJobs: 1, numLogs: 1 });
-      expect(new Set(expired.blobKeys)).toEqual(new Set([ended?.groupsKey, 'logs/old']));
+      expect(new Set(expired.blobKeys)).toEqual(new Set([ended?.dataKey, 'logs/old']));
       expect(await blobKeys()).toEqual(
-        [running.groupsKey, paused.groupsKey, queued.groupsKey, young.groupsKey, 'logs/young'].toSorted(),
+        [running.dataKey, paused.dataKey, queued.dataKey, young.dataKey, 'logs/young'].toSorted(),
       );
       expect(await store.isNamed('logs/old')).toBe(false);
       expect(await store.expireTrajectories(before, 100)).toMatchObject({ numJobs: 0, numLogs: 0, blobKeys: [] });

@@ -120,7 +120,7 @@ export class TrainingJobs implements JobQueue<ClaimedJob> {
       ...trainingKindOf(job),
       jobId: job.id,
       modelPath: modelPath(),
-      groupsKey: job.groupsKey,
+      dataKey: job.dataKey,
       lora: model.lora as TrainingJobRequest['lora'],
       ...(await jobWeights({ store, blobs }, job, model)),
       snapshots: job.id,

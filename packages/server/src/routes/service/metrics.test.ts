@@ -70,7 +70,7 @@ test('jobs are counted: the queue, steps, dropped groups by reason, the gap', as
   const { store, blobs, inference, training, exchange } = server;
   const app = createServer({ store, blobs, inference, training, exports: exchange, imports: exchange, metrics });
   const modelId = await server.makeModel('queue');
-  await store.enqueueJob({ modelId, kind: 'rl', config: {}, groupsKey: 'groups/x' });
+  await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/x' });
   const job = { id: 'j', kind: 'rl' };
   const started = {
     num_groups_submitted: 5,

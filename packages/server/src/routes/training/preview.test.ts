@@ -137,7 +137,7 @@ describe('models', () => {
   test('deleting removes the model and its files and frees the name', async () => {
     const id = await server.makeModel('doomed');
     await server.addCheckpoint(id, 'e');
-    const job = await server.store.enqueueJob({ modelId: id, kind: 'rl', config: {}, groupsKey: 'groups/doomed' });
+    const job = await server.store.enqueueJob({ modelId: id, kind: 'rl', config: {}, dataKey: 'groups/doomed' });
     const artifact = (await server.store.latestCheckpoint(id))?.artifactKey ?? '';
     expect(await server.blobs.localDirectory(artifact)).not.toBeNull();
     const response = await server.request('DELETE', `/v1/preview/models/${id}`, undefined, {
@@ -296,7 +296,7 @@ describe('training jobs', () => {
     const stored = await server.store.getJob(job.id);
     const config = stored?.config as unknown as JobConfig;
     expect(config.resolved).toMatchObject({ learningRate: 1e-4, lossFunction: 'ppo', epsilon: 0.2, epsilonHigh: 0.2 });
-    expect(await Array.fromAsync(server.blobs.getJsonLines(stored?.groupsKey ?? ''))).toEqual([GROUP]);
+    expect(await Array.fromAsync(server.blobs.getJsonLines(stored?.dataKey ?? ''))).toEqual([GROUP]);
     expect((await server.request('GET', `/v1/preview/training-jobs/${job.id}`)).json()).toMatchObject({
       id: job.id,
       status: 'queued',

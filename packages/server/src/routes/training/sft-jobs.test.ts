@@ -61,7 +61,7 @@ async function created(
   const row = await server.store.getJob(job.id);
   if (row === null) throw new Error('the job has a row');
   expect(row.kind).toBe('sft');
-  const lines = await Array.fromAsync(server.blobs.getJsonLines(row.groupsKey));
+  const lines = await Array.fromAsync(server.blobs.getJsonLines(row.dataKey));
   return { job, config: row.config as unknown as SftJobConfig, lines };
 }
 

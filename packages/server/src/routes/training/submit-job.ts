@@ -55,10 +55,10 @@ export async function submitJob(
   completes: Completes,
 ): Promise<TrainingJobObject> {
   const id = randomUUID();
-  const groupsKey = `${dataPrefix}/${id}`;
+  const dataKey = `${dataPrefix}/${id}`;
   try {
-    await parts.store.announceKey(groupsKey);
-    const config = await store(groupsKey);
+    await parts.store.announceKey(dataKey);
+    const config = await store(dataKey);
     const row = newJob({ id, model, kind, config: { ...config }, now: parts.clock() });
     const job = toJobObject(row, { started: null, numGradientSteps: 0, warnings: [] });
     const stored = completes(job);
@@ -67,7 +67,7 @@ export async function submitJob(
       modelId: model.id,
       kind,
       config,
-      groupsKey,
+      dataKey,
       keyId: callerOf(request).keyId,
       referenceStep,
       ...(stored ? { completes: stored } : {}),
@@ -76,7 +76,7 @@ export async function submitJob(
     parts.training.notify();
     return job;
   } catch (error) {
-    await removeUnlessNamed(parts, { key: groupsKey, kind: 'blob' }, error);
+    await removeUnlessNamed(parts, { key: dataKey, kind: 'blob' }, error);
     throw error;
   }
 }
@@ -92,7 +92,7 @@ function newJob(input: { id: string; model: Model; kind: JobKind; config: Job['c
     pausedAt: null,
     position: 0,
     config: input.config,
-    groupsKey: '',
+    dataKey: '',
     keyId: null,
     lease: null,
     start: null,

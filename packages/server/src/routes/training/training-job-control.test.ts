@@ -152,7 +152,7 @@ describe('a training job', () => {
     const events = await server.store.listEvents({ jobId: id });
     expect(ended.data_removed_at).toBeNull();
     const { blobKeys } = await server.store.expireTrajectories(Date.now() + 1000, 1000);
-    expect(blobKeys).toContain((await server.store.getJob(id))?.groupsKey);
+    expect(blobKeys).toContain((await server.store.getJob(id))?.dataKey);
     expect(await get(id)).toEqual({ ...ended, data_removed_at: expect.any(Number) });
     expect(await server.store.listEvents({ jobId: id })).toEqual(events);
   });

@@ -17,7 +17,7 @@ process.stdin.destroy();
 for (let round = 0; ; round++) {
   if (mode === 'forever') {
     const modelId = models.items[round % models.items.length]?.id ?? '';
-    await store.enqueueJob({ modelId, kind: 'rl', config: { round }, groupsKey: `groups/${randomUUID()}` });
+    await store.enqueueJob({ modelId, kind: 'rl', config: { round }, dataKey: `groups/${randomUUID()}` });
   }
   const job = await store.claimNextJob(workerId, 60_000);
   if (job === null) break;
