@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll } from 'vitest';
 import type { SqlStore } from '../../sql-store.ts';
+import { sqlSuite } from '../../testing/sql.suite.ts';
 import { storeSuite } from '../../testing/store.suite.ts';
 import { openPostgresStore } from '../../open-postgres-store.ts';
 import { PostgresCluster } from './postgres-cluster.fixture.ts';
+import { PostgresSql } from './postgres-sql.ts';
 
 let cluster: PostgresCluster;
 beforeAll(async () => {
@@ -12,6 +14,21 @@ beforeAll(async () => {
   cluster = await PostgresCluster.start(programs);
 });
 afterAll(() => cluster.stop());
+
+sqlSuite('PostgreSQL', async () => {
+  const url = await cluster.createDatabase();
+  const handles: PostgresSql[] = [];
+  return {
+    async open(options = {}) {
+      const sql = await PostgresSql.open(url, { ...options, maxConnections: 2 });
+      handles.push(sql);
+      return sql;
+    },
+    async destroy() {
+      for (const sql of handles) await sql.close();
+    },
+  };
+});
 
 storeSuite('PostgreSQL', async () => {
   const url = await cluster.createDatabase();
