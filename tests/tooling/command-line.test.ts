@@ -1,3 +1,4 @@
+import { readdirSync, rmSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
@@ -20,6 +21,15 @@ describe('as processes', () => {
     const unknown = await run('packages/cli/src/main.ts', 'fly');
     expect(unknown.output).toMatch(/^trainyard: unknown command 'fly'/);
     expect(unknown.exitCode).toBe(2);
+  });
+
+  test('what a start has compiled is kept beside the code, and nowhere else', async () => {
+    const folder = join(REPOSITORY, '.cache/compiled');
+    rmSync(folder, { recursive: true, force: true });
+    await run('packages/cli/src/main.ts', '--version');
+    const [version = ''] = readdirSync(folder);
+    expect(version).toMatch(/^v24\./);
+    expect(readdirSync(join(folder, version)).length).toBeGreaterThan(20);
   });
 
   test('the demo has a help and refuses what it does not know', async () => {

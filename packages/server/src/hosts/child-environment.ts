@@ -3,6 +3,7 @@ const PASSED = [
   'HOME',
   'LANG',
   'LANGUAGE',
+  'NODE_COMPILE_CACHE',
   'NODE_V8_COVERAGE',
   'PATH',
   'SYSTEMROOT',
