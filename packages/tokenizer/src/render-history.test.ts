@@ -104,6 +104,34 @@ describe('the vectors of the training reference', () => {
     // The template writes a space after each colon and comma, so inference saw other tokens for the call.
     expect(sequences[0]).toMatchObject({ numChoices: 2, numDivergentPrompts: 1 });
   });
+
+  test('a choice is trained behind the very ids it was sampled after, where these are known', () => {
+    const text = '<tool_call>\n{"name":"add","arguments":{"a":1}}\n</tool_call>';
+    const tool_calls = [{ id: 'c1', type: 'function', function: { name: 'add', arguments: '{"a":1}' } }];
+    const call = sampled(text, { message: { content: null, tool_calls } });
+    const answer: HistoryItem = { kind: 'message', message: { role: 'tool', content: '2', tool_call_id: 'c1' } };
+    const before = [user('1+1?'), call, answer];
+    const promptTokenIds = chatml.render(before.map(({ message }) => message)).tokenIds;
+    const sequences = renderHistory(chatml, [...before, { ...sampled('ok'), promptTokenIds }]);
+    const spelled = text.replaceAll(':', ': ').replaceAll(',', ', ');
+    expect(sequences.map(marked)).toEqual([
+      `‹user\n1+1?›\n‹assistant\n⟦${text}›⟧`,
+      `‹user\n1+1?›\n‹assistant\n${spelled}›\n‹tool\n2›\n‹assistant\n⟦ok›⟧`,
+    ]);
+    expect(sequences.map(({ numDivergentPrompts }) => numDivergentPrompts)).toEqual([0, 0]);
+
+    const same = renderHistory(chatml, [
+      user('a'),
+      sampled('yes'),
+      user('b'),
+      {
+        ...sampled('no'),
+        promptTokenIds: chatml.render([user('a').message, said({ content: 'yes' }).message, user('b').message])
+          .tokenIds,
+      },
+    ]);
+    expect(same.map(({ numChoices }) => numChoices)).toEqual([2]);
+  });
 });
 
 describe('between two choices', () => {

@@ -28,7 +28,9 @@ interface OpenTurn {
  *
  * One sequence holds the whole conversation as long as each prompt continues the one before. It ends, and the next turn starts its own
  * with its full prompt, where the template or the client rewrote an earlier turn (reasoning dropped, content edited): there the model
- * never saw the tokens it had sampled. Tool calls may differ in their spelling; the sampled tokens stand for them, once.
+ * never saw the tokens it had sampled. The same goes for a turn that was cut into other tokens when it was rendered again, and for a tool
+ * call that the template spells in its own way, if inference's own prompt is known: a choice is trained behind the very ids that it was
+ * sampled after. Where that prompt is not known the sampled tokens stand for such a turn, once.
  *
  * @param options `templateVariables` come on top of `defaultTemplateVariables`; `addGenerationPrompt` has no effect
  * @returns empty when nothing is trainable
@@ -53,12 +55,16 @@ export function renderHistory(
     const promptIds = choice.promptTokenIds ?? renderer.encode(prompt);
     const between: string | null =
       open === null ? null : textAfter(open, messages.slice(0, index), prompt, renderer, template.tokenizer);
-    if (open === null || between === null) {
+    const context =
+      open === null || between === null
+        ? null
+        : withoutRepeatedEnd(renderer.encode(between), open.choice, template.tokenizer);
+    if (context !== null && (choice.promptTokenIds === undefined || sequence.becomes(promptIds, context))) {
+      sequence.addContext(context);
+    } else {
       sequence = new SequenceBuilder();
       sequences.push(sequence);
       sequence.addContext(promptIds);
-    } else {
-      sequence.addContext(withoutRepeatedEnd(renderer.encode(between), open.choice, template.tokenizer));
     }
     sequence.addChoice(choice, promptIds);
     open = { index, choice, prompt };

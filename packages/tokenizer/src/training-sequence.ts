@@ -29,8 +29,8 @@ export interface TrainingSequence {
   /** These choices in order, and where their tokens begin. */
   choices: readonly { start: number; choice: ChoiceItem }[];
   /**
-   * Choices, after the first, whose prompt at inference had other token ids than the prefix they have here: the same text cut into tokens
-   * differently when it was rendered again, or a tool call that the template writes in its own way.
+   * Choices, after the first, whose prompt is not known and had other token ids, if it was what the template gives for the messages before, than
+   * the prefix they have here: the same text cut into tokens differently, or a tool call that the template writes in its own way.
    */
   numDivergentPrompts: number;
 }
@@ -46,6 +46,16 @@ export class SequenceBuilder {
   /** Text of the template: context only. */
   addContext(tokenIds: Int32Array): void {
     for (const id of tokenIds) this.#add(id, 0, Number.NaN);
+  }
+
+  /** Whether `prompt` is what stands here with `context` behind it. */
+  becomes(prompt: Int32Array, context: Int32Array): boolean {
+    const length = this.#tokenIds.length;
+    return (
+      prompt.length === length + context.length &&
+      this.#equals(prompt.subarray(0, length)) &&
+      context.every((id, index) => id === prompt[length + index])
+    );
   }
 
   /** @param inferencePrompt the ids the choice was sampled after, compared with what stands here */
