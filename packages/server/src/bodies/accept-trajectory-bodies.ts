@@ -5,10 +5,9 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Blobs, FolderBlobs } from '@trainyard/store';
 
 import { RequestError } from '../faults/request-error.ts';
-import type { RouteParts } from '../routes/server-parts.ts';
 import type { BodyIntake } from './body-intake.ts';
 import { BodyThread } from './body-thread-client.ts';
-import type { ByteBudget } from './byte-budget.ts';
+import type { BodyBudgets, ByteBudget } from './byte-budget.ts';
 import {
   ParsedTrajectoryBody,
   TRAJECTORY_BODIES,
@@ -19,6 +18,14 @@ import {
 /** Larger bodies are parsed in another thread. One of this size takes 10 ms here. */
 const INLINE_BYTES = 1_000_000;
 
+/** What a reader of such bodies is given. */
+interface TrajectoryBodyParts {
+  blobs: Blobs;
+  intake: BodyIntake;
+  bodyBudgets: Pick<BodyBudgets, 'uploads'>;
+  log: (line: string) => void;
+}
+
 /** Where bodies with trajectory groups are read: small ones in this thread, large ones in another. */
 export class TrajectoryBodyReader {
   readonly #blobs: Blobs;
@@ -26,7 +33,7 @@ export class TrajectoryBodyReader {
   readonly #thread: BodyThread | null;
   readonly #budget: ByteBudget;
 
-  constructor(parts: Pick<RouteParts, 'blobs' | 'log' | 'intake' | 'bodyBudgets'>) {
+  constructor(parts: TrajectoryBodyParts) {
     this.#blobs = parts.blobs;
     this.#intake = parts.intake;
     // Only blobs in a folder can be written from another thread.

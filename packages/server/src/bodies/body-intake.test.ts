@@ -4,10 +4,10 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, expect, test, vi } from 'vitest';
 import type { ErrorBody } from '@trainyard/protocol';
 
-import type { BodyBudgets, HttpLimits } from '../routes/server-parts.ts';
+import type { HttpLimits } from '../routes/server-parts.ts';
 import { ScriptedInference } from '../testing/scripted-inference.ts';
 import { TestServer } from '../testing/test-server.ts';
-import { ByteBudget } from './byte-budget.ts';
+import { ByteBudget, type BodyBudgets } from './byte-budget.ts';
 
 /** A body is charged from its 65,537th byte on; above this it is parsed in another thread. */
 const LARGE = 1_100_000;

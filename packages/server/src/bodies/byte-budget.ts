@@ -1,3 +1,11 @@
+/** What is charged for the bodies that are held while they come in. */
+export interface BodyBudgets {
+  /** JSON bodies, until they are parsed. */
+  readonly requests: ByteBudget;
+  /** Bodies with trajectories, until they are stored. */
+  readonly uploads: ByteBudget;
+}
+
 /**
  * Bytes that may be held at a time, charged as they come in.
  *

@@ -5,10 +5,11 @@ import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { parse } from 'secure-json-parse';
 
+import type { BodyIntake } from './body-intake.ts';
+import type { BodyBudgets } from './byte-budget.ts';
 import { fieldDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../json/json-depth.ts';
 import { jsonFaultPosition } from '../json/json-fault.ts';
 import { RequestError } from '../faults/request-error.ts';
-import type { RouteParts } from '../routes/server-parts.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -23,7 +24,7 @@ declare module 'fastify' {
  */
 export function acceptJsonBodies(
   app: FastifyInstance,
-  { intake, bodyBudgets }: Pick<RouteParts, 'intake' | 'bodyBudgets'>,
+  { intake, bodyBudgets }: { intake: BodyIntake; bodyBudgets: Pick<BodyBudgets, 'requests'> },
 ): void {
   app.decorateRequest('bodyDigest', null);
   app.removeAllContentTypeParsers();

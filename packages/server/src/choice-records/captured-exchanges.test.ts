@@ -5,7 +5,7 @@ import type { ChatCompletion, ErrorBody, TrainingJobObject } from '@trainyard/pr
 import type { ClaimedJob } from '@trainyard/store';
 
 import { wireEvent } from '../jobs/job-events.ts';
-import { readTrajectoryGroups } from '../jobs/trajectory-blob.ts';
+import { readTrajectoryGroups } from '../training-data/trajectory-blob.ts';
 import { TestServer } from '../testing/test-server.ts';
 
 // The first large body starts a thread.

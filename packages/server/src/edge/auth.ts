@@ -1,12 +1,10 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ErrorBody } from '@trainyard/protocol';
-import { type Caller, isDamagedSecret, type Scope, type Store } from '@trainyard/store';
+import { type Caller, isDamagedSecret, type Store } from '@trainyard/store';
 
 import type { KeyWatch } from './key-watch.ts';
 import { RequestError } from '../faults/request-error.ts';
-
-/** What a key must be allowed to do; `public` routes take no key. */
-export type RouteScope = Scope | 'public';
+import type { RouteScope } from '../faults/route-scope.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

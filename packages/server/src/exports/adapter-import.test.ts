@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import type { ExchangeBackend } from '../hosts/embedded-exchange.ts';
 import { AdapterImports } from './adapter-import.ts';
-import { ExchangeError } from './exchange-error.ts';
+import { ExchangeError } from '../hosts/exchange-error.ts';
 
 /** Writes one file for each import, and does before it what the test says. */
 class ScriptedExchange implements ExchangeBackend {

@@ -10,8 +10,8 @@ import type { EngineErrorCode } from '@trainyard/engine';
 import type { StoreErrorCode } from '@trainyard/store';
 import type { TrainerErrorCode } from '@trainyard/trainer';
 
-import type { RouteScope } from '../edge/auth.ts';
 import { RequestError } from './request-error.ts';
+import type { RouteScope } from './route-scope.ts';
 
 /** Every code that can reach a client. */
 export type FaultCode = RequestErrorCode | EngineErrorCode | TrainerErrorCode | StoreErrorCode;

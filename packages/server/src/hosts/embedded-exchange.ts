@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { ExportRequest, ExportResult, ImportedAdapter, ImportRequest } from '@trainyard/trainer';
 
 import type { ComputeArbiter } from '../computing/compute-arbiter.ts';
-import { ExchangeError } from '../exports/exchange-error.ts';
+import { ExchangeError } from './exchange-error.ts';
 import { ComputingHost } from './computing-host.ts';
 import type { ExchangeHostCommand, ExchangeHostMessage, ExchangeHostOptions, HostFailure } from './messages.ts';
 

@@ -14,9 +14,9 @@ import {
 } from '@trainyard/trainer';
 import { FolderBlobs } from '@trainyard/store';
 
-import { retryOf } from '../jobs/retry-of.ts';
-import { readSftExamples } from '../jobs/sft-blob.ts';
-import { readTrajectoryGroups } from '../jobs/trajectory-blob.ts';
+import { retryOf } from '../faults/retry-of.ts';
+import { readSftExamples } from '../training-data/sft-blob.ts';
+import { readTrajectoryGroups } from '../training-data/trajectory-blob.ts';
 import { connectHost, failureOf, hostOptions, openOrRefuse } from './host-main.ts';
 import { IdleRelease } from '../computing/idle-release.ts';
 import { JobVersions } from './job-versions.ts';

@@ -7,7 +7,7 @@ import type { ExportRequest, ExportResult, ImportedAdapter } from '@trainyard/tr
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import type { ExchangeBackend } from '../hosts/embedded-exchange.ts';
-import { ExchangeError } from '../exports/exchange-error.ts';
+import { ExchangeError } from '../hosts/exchange-error.ts';
 import { ExportWorker } from './export-worker.ts';
 
 const PARITY = {

@@ -1,6 +1,6 @@
 import { StoreError } from '@trainyard/store';
 import { clientFailure } from '../faults/http-faults.ts';
-import { isPassing } from './passing-fault.ts';
+import { isPassing } from '../faults/passing-fault.ts';
 
 /** How soon a worker lets go of a job that somebody cancelled or paused, or that another worker has, in whatever process. */
 const LOOK_MS = 500;

@@ -1,7 +1,7 @@
 import { StoreError } from '@trainyard/store';
 
 import { JobLease } from './job-lease.ts';
-import { isPassing } from './passing-fault.ts';
+import { isPassing } from '../faults/passing-fault.ts';
 import { WorkLoop } from './work-loop.ts';
 
 /** A worker that misses two heartbeats is taken for dead. */

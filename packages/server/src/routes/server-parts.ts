@@ -1,7 +1,7 @@
 import type { Blobs, Store } from '@trainyard/store';
 
 import type { BodyIntake } from '../bodies/body-intake.ts';
-import type { ByteBudget } from '../bodies/byte-budget.ts';
+import type { BodyBudgets } from '../bodies/byte-budget.ts';
 import type { ServiceMetrics } from '../metrics/service-metrics.ts';
 import type { MetricsAccess } from '../metrics/metrics-access.ts';
 import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../contract/backends.ts';
@@ -39,14 +39,6 @@ export interface ServerParts {
   allowedHosts?: readonly string[];
   /** Origins whose pages may read answers; `localhost` = all pages of this machine, `*` = all. Default `localhost`. */
   allowedOrigins?: readonly string[];
-}
-
-/** What is charged for the bodies that are held while they come in. */
-export interface BodyBudgets {
-  /** JSON bodies, until they are parsed. */
-  readonly requests: ByteBudget;
-  /** Bodies with trajectories, until they are stored. */
-  readonly uploads: ByteBudget;
 }
 
 export interface HttpLimits {

@@ -1,7 +1,6 @@
-import { type Caller, StoreError } from '@trainyard/store';
+import { type Blobs, type Caller, type Store, StoreError } from '@trainyard/store';
 
 import { RequestError } from '../faults/request-error.ts';
-import type { RouteParts } from '../routes/server-parts.ts';
 import { parseArtifactUrl } from './artifact-name.ts';
 import { openDataFile } from './data-file.ts';
 import { readDataUrl } from './data-url.ts';
@@ -12,6 +11,16 @@ export const TRAINING_DATA_PLACE = ['body', 'training_data_url'] as const;
 const FORMS =
   'URL should be `wandb-artifact:///ENTITY/PROJECT/NAME:vN` of an upload, `data:`, or `file:` where the service has a folder for it';
 
+/** Where training data may lie. */
+interface TrainingDataParts {
+  store: Pick<Store, 'findArtifact'>;
+  blobs: Blobs;
+  /** Folder whose files `file:` URLs may name; null: none. */
+  trainingDataDirectory: string | null;
+  /** Bytes that are read of one file at most. */
+  limits: { previewBodyBytes: number };
+}
+
 /**
  * Opens what `training_data_url` names, as bytes of JSON lines. Nothing is ever fetched from elsewhere, and of another entity's artifacts
  * the caller learns nothing.
@@ -21,7 +30,7 @@ const FORMS =
 export async function openTrainingData(
   url: string,
   caller: Caller,
-  parts: RouteParts,
+  parts: TrainingDataParts,
 ): Promise<AsyncIterable<Uint8Array> | Iterable<Uint8Array>> {
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase();
   switch (scheme) {

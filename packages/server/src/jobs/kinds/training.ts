@@ -14,7 +14,7 @@ import { endData, startedLine, wireEvent } from '../job-events.ts';
 import type { JobLease } from '../job-lease.ts';
 import type { JobQueue } from '../job-machine.ts';
 import { jobWeights } from '../job-weights.ts';
-import { retryOf } from '../retry-of.ts';
+import { retryOf } from '../../faults/retry-of.ts';
 import { rlJob } from './rl.ts';
 import { sftJob } from './sft.ts';
 

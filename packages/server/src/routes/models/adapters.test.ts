@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import type { AdapterObject, ListPage, ModelObject } from '@trainyard/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
-import { ExchangeError } from '../../exports/exchange-error.ts';
+import { ExchangeError } from '../../hosts/exchange-error.ts';
 import { resolveImportedAdapter } from '../../exports/resolve-imported-adapter.ts';
 import { TestServer } from '../../testing/test-server.ts';
 

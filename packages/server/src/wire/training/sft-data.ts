@@ -5,7 +5,7 @@ import { parse } from 'secure-json-parse';
 import { isDeeperThan, MAX_JSON_DEPTH, TOO_DEEP } from '../../json/json-depth.ts';
 import { jsonFaultPosition } from '../../json/json-fault.ts';
 import { RequestError } from '../../faults/request-error.ts';
-import { lineFault, textLines } from '../../training-data/text-lines.ts';
+import { lineFault, textLines } from '../../json/text-lines.ts';
 import { compileLargeBodyCheck } from '../../faults/validation.ts';
 
 const checkLine = compileLargeBodyCheck(SftLineSchema);
