@@ -4,7 +4,7 @@
  *   node scripts/bootstrap.mjs              packages, Node.js 24 (in node_modules/.bin) and the default model
  *   node scripts/bootstrap.mjs --dev        and the packages that tests and checks need
  *   node scripts/bootstrap.mjs --no-model   without the model
- *   node scripts/bootstrap.mjs --python     and the Python clients of the conformance tests
+ *   node scripts/bootstrap.mjs --python     and the Python clients that the tests of tests/clients run
  *   node scripts/bootstrap.mjs --browser    and the browser that the pages are tested in
  *   node scripts/bootstrap.mjs --postgres   and the database server that the store is tested on
  */
@@ -93,7 +93,7 @@ async function preparePython() {
       { onWait },
     );
   } catch (error) {
-    log(`THE PYTHON CONFORMANCE TESTS WILL BE SKIPPED: ${error instanceof Error ? error.message : String(error)}`);
+    log(`THE TESTS WITH PYTHON CLIENTS WILL BE SKIPPED: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 

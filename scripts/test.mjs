@@ -26,10 +26,10 @@ try {
   const countsFile = join(folder, 'counts.json');
   const exitCode = await runVitest(filters, countsFile);
   const counts = readCounts(countsFile, exitCode);
-  const wantsPython = filters.length === 0 || filters.some((filter) => filter.includes('conformance'));
+  const wantsPython = filters.length === 0 || filters.some((filter) => filter.includes('clients'));
   if (wantsPython && !(await hasPythonEnvironment(ROOT))) {
     console.log(
-      '\nTHE PYTHON CONFORMANCE TESTS DID NOT RUN: "node scripts/bootstrap.mjs --python" says what is missing',
+      '\nTHE TESTS WITH PYTHON CLIENTS DID NOT RUN: "node scripts/bootstrap.mjs --python" says what is missing',
     );
   }
   if (filters.length === 0 && findBrowser(process.env) === null) {

@@ -9,7 +9,7 @@ import {
 } from './virtual-environment.mjs';
 
 /**
- * The virtual environments of the Python conformance tests. Clients that ask for versions which exclude each other live in different ones.
+ * The virtual environments of the Python clients in tests/clients. Clients that ask for versions which exclude each other live in different ones.
  * What pip is told beyond the requirements: code that is compiled when it is first imported makes the installation three times as fast.
  */
 const ENVIRONMENTS = {
@@ -37,7 +37,7 @@ const ENVIRONMENTS = {
  */
 export function pythonEnvironment(root, name = 'art') {
   const { requirements } = ENVIRONMENTS[name];
-  return virtualEnvironment(join(root, `.cache/venv-${name}`), join(root, 'tests/conformance', requirements));
+  return virtualEnvironment(join(root, `.cache/venv-${name}`), join(root, 'tests/clients', requirements));
 }
 
 /**
@@ -65,7 +65,7 @@ export async function createPythonEnvironments(root, log) {
       );
       continue;
     }
-    log(`installing Python clients of the conformance tests into ${environment.directory} (about ${size}, a minute)`);
+    log(`installing Python clients of tests/clients into ${environment.directory} (about ${size}, a minute)`);
     await createVirtualEnvironment(environment, { pipOptions, minor });
   }
 }
