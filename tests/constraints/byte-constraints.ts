@@ -1,5 +1,5 @@
 import type { Constraints, ConstraintSpec, ConstraintVocabulary } from '@trainyard/constraints';
-import { ByteVocabulary } from '@trainyard/tokenizer';
+import { ByteVocabulary } from '@trainyard/tokenizer/testing';
 
 const vocabulary = new ByteVocabulary();
 

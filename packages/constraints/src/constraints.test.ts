@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { allows, BYTES } from './testing/byte-test-vocabulary.ts';
-import { ConstraintError } from './constraint-error.ts';
-import type { ConstraintSpec, WhitespaceOption } from './constraint-spec.ts';
+import { ConstraintError } from './contract/constraint-error.ts';
+import type { ConstraintSpec, WhitespaceOption } from './contract/constraint-spec.ts';
 import { Constraints } from './constraints.ts';
 
 let constraints: Constraints;

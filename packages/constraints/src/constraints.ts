@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto';
-import { ConstraintError } from './constraint-error.ts';
-import type { ConstraintSpec } from './constraint-spec.ts';
-import { grammarSource } from './grammar-source.ts';
-import type { GrammarSource } from './llguidance.ts';
-import { LlguidanceMatcher } from './llguidance-matcher.ts';
-import { llguidanceModule } from './llguidance-module.ts';
-import { MatcherCache } from './matcher-cache.ts';
-import { compileError } from './refusal.ts';
-import { Sandbox } from './sandbox.ts';
-import type { TokenMatcher } from './token-matcher.ts';
-import { packVocabulary, type TokenTable } from './token-table.ts';
-import { enforce, Validator, type Verdict } from './validator.ts';
-import type { ConstraintVocabulary } from './vocabulary.ts';
-import type { WasmModule } from './web-assembly.ts';
+import { ConstraintError } from './contract/constraint-error.ts';
+import type { ConstraintSpec } from './contract/constraint-spec.ts';
+import { grammarSource } from './languages/grammar-source.ts';
+import type { GrammarSource } from './llguidance/llguidance.ts';
+import { LlguidanceMatcher } from './llguidance/llguidance-matcher.ts';
+import { llguidanceModule } from './llguidance/llguidance-module.ts';
+import { MatcherCache } from './llguidance/matcher-cache.ts';
+import { compileError } from './llguidance/refusal.ts';
+import { Sandbox } from './llguidance/sandbox.ts';
+import type { TokenMatcher } from './contract/token-matcher.ts';
+import { packVocabulary, type TokenTable } from './llguidance/token-table.ts';
+import { enforce, Validator, type Verdict } from './validation/validator.ts';
+import type { ConstraintVocabulary } from './contract/vocabulary.ts';
+import type { WasmModule } from './llguidance/web-assembly.ts';
 
 export interface ConstraintsOptions {
   /** How long compiling a constraint may compute, milliseconds; ten times that may pass on a busy machine. Default: 1000. */

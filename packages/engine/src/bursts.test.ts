@@ -1,5 +1,6 @@
 /** What a burst costs, counted in work instead of seconds: the numbers hold on any machine. */
-import { ByteVocabulary, Tokenizer } from '@trainyard/tokenizer';
+import { Tokenizer } from '@trainyard/tokenizer';
+import { ByteVocabulary } from '@trainyard/tokenizer/testing';
 import { expect, test } from 'vitest';
 import { Harness } from './testing/engine-harness.ts';
 

@@ -1,6 +1,6 @@
-import type { ConstraintSpec } from '../constraint-spec.ts';
+import type { ConstraintSpec } from '../contract/constraint-spec.ts';
 import type { Constraints } from '../constraints.ts';
-import type { ConstraintVocabulary } from '../vocabulary.ts';
+import type { ConstraintVocabulary } from '../contract/vocabulary.ts';
 
 /** For tests: one token a byte, then `<|start|>`, and two that end a completion. */
 export const BYTES: ConstraintVocabulary = {

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { TokenMatcher } from '../token-matcher.ts';
+import type { TokenMatcher } from '../contract/token-matcher.ts';
 
 export interface TokenMatcherHarness {
   readonly vocabSize: number;

@@ -1,4 +1,5 @@
-import { ByteVocabulary, ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
+import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
+import { ByteVocabulary } from '@trainyard/tokenizer/testing';
 import { describe, expect, test } from 'vitest';
 import { EngineError } from '../contract/errors.ts';
 import { requestTemplates } from './request-templates.ts';

@@ -1,5 +1,6 @@
 /** For tests: an engine over a scripted model with one token a byte, and what each request was told. */
-import { ByteVocabulary, Tokenizer } from '@trainyard/tokenizer';
+import { Tokenizer } from '@trainyard/tokenizer';
+import { ByteVocabulary } from '@trainyard/tokenizer/testing';
 import { Engine } from '../engine.ts';
 import type { EngineParts } from '../engine.ts';
 import type {

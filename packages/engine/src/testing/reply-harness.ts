@@ -1,6 +1,7 @@
 /** For tests: replies to a chat over a scripted model with one token a byte, held to real constraints and read into their parts. */
 import { Constraints } from '@trainyard/constraints';
-import { ByteVocabulary, ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
+import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
+import { ByteVocabulary } from '@trainyard/tokenizer/testing';
 import { ConstraintSpecs } from '../reply/constraint-specs.ts';
 import { Harness, replying } from './engine-harness.ts';
 import type { RequestOptions, Transcript } from './engine-harness.ts';

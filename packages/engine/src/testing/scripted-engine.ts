@@ -1,5 +1,6 @@
 /** For tests of everything above the engine: the real engine, tokenizer, templates and constraints over a model that is a function. */
-import { ByteVocabulary, ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
+import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
+import { ByteVocabulary } from '@trainyard/tokenizer/testing';
 import { Engine } from '../engine.ts';
 import type { EngineLimits } from '../batching/engine-limits.ts';
 import type { EngineEvent, GenerateRequest } from '../contract/generate-request.ts';

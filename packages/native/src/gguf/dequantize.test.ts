@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { NativeError } from '../errors.ts';
+import { NativeError } from '../binding/errors.ts';
 import { dequantize } from './dequantize.ts';
 import { TENSOR_TYPES } from './tensor-types.ts';
 import type { TensorType } from './tensor-types.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert';
 import { endianness } from 'node:os';
-import { koffi } from '../koffi.ts';
-import { NativeError } from '../errors.ts';
-import { library } from '../library.ts';
-import { structTypes } from '../structs.ts';
+import { koffi } from '../binding/koffi.ts';
+import { NativeError } from '../binding/errors.ts';
+import { library } from '../binding/library.ts';
+import { structTypes } from '../binding/structs.ts';
 import type { TensorType } from './tensor-types.ts';
 
 /**

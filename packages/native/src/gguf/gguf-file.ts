@@ -1,6 +1,6 @@
 import assert from 'node:assert';
 import { closeSync, fstatSync, openSync } from 'node:fs';
-import { NativeError } from '../errors.ts';
+import { NativeError } from '../binding/errors.ts';
 import { dequantize } from './dequantize.ts';
 import { HeaderReader, readFully } from './header-reader.ts';
 import { type GgufTensorInfo, type GgufValue, parseHeader } from './parse-header.ts';

@@ -1,5 +1,5 @@
 import { readSync } from 'node:fs';
-import { NativeError } from '../errors.ts';
+import { NativeError } from '../binding/errors.ts';
 
 /** Metadata value types of GGUF and the least bytes a value of each takes. */
 export const VALUE_TYPES = [

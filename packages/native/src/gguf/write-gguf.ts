@@ -1,4 +1,4 @@
-import { replaceFile } from '../replace-file.ts';
+import { replaceFile } from '../binding/replace-file.ts';
 import type { GgufWritableValue } from './gguf-header-writer.ts';
 import { GgufWriter } from './gguf-writer.ts';
 

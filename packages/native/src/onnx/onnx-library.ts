@@ -2,8 +2,8 @@ import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import type { KoffiFunc, TypeObject } from 'koffi';
-import { NativeError } from '../errors.ts';
-import { koffi } from '../koffi.ts';
+import { NativeError } from '../binding/errors.ts';
+import { koffi } from '../binding/koffi.ts';
 
 /** What `GetVersionString` of the pinned package answers. */
 const ONNX_RUNTIME_VERSION = '1.30.0';

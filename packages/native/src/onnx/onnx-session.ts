@@ -1,5 +1,5 @@
 import assert from 'node:assert';
-import { koffi } from '../koffi.ts';
+import { koffi } from '../binding/koffi.ts';
 import type { Address } from './onnx-library.ts';
 import { FATAL_ONLY, onnxLibrary } from './onnx-library.ts';
 

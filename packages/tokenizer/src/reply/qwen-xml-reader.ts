@@ -1,4 +1,4 @@
-import type { ToolDescription } from '../tools/tool-description.ts';
+import type { ToolDescription } from '../contract/tool-description.ts';
 import type { CallReader, CallWriter } from './call-writer.ts';
 import { scanAndMark } from './json-call-readers.ts';
 import { pythonJson } from './python-json.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { CHATML, THINKING } from '../test-templates.ts';
+import { CHATML, THINKING } from '../testing/test-templates.ts';
 import { detectReasoning } from './reasoning-reader.ts';
 
 const INSIDE = { startsInside: true, isDisabled: false };

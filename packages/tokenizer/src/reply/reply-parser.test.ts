@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { ToolDescription } from '../tools/tool-description.ts';
+import type { ToolDescription } from '../contract/tool-description.ts';
 import { ReplyParser, type ReplyParserOptions } from './reply-parser.ts';
 import type { ParsedReply, ReplyDelta } from './reply-record.ts';
 import type { ToolFormat } from './tool-format.ts';

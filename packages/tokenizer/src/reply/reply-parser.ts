@@ -1,4 +1,4 @@
-import type { ToolDescription } from '../tools/tool-description.ts';
+import type { ToolDescription } from '../contract/tool-description.ts';
 import type { CallReader } from './call-writer.ts';
 import { readHermes, readJsonArray, readLlamaJson, readMistral } from './json-call-readers.ts';
 import { readNamed } from './named-reader.ts';

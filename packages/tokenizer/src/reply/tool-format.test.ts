@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { CHATML, LLAMA3, MISTRAL, PYTHONIC, QWEN, QWEN_XML, THINKING, TOOLLESS } from '../test-templates.ts';
+import { CHATML, LLAMA3, MISTRAL, PYTHONIC, QWEN, QWEN_XML, THINKING, TOOLLESS } from '../testing/test-templates.ts';
 import { detectToolFormat, keepsSpecialTokens, randomToolCallId, type ToolFormat } from './tool-format.ts';
 
 const GENERIC = '{{ tools | tojson }}';

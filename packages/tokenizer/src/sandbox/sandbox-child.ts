@@ -1,5 +1,5 @@
 /** Runs templates in a process of its own, which can be killed. It imports nothing native, and never writes to a file. */
-import { TemplateProgram } from '../template-program.ts';
+import { TemplateProgram } from '../template/template-program.ts';
 import type { SandboxAnswer, SandboxQuestion } from './sandbox-messages.ts';
 
 // A template chooses the words of its refusal.

@@ -1,4 +1,4 @@
-import type { ContentFormat } from '../template-message.ts';
+import type { ContentFormat } from '../contract/template-message.ts';
 import type { ToolSupport } from '../tools/tool-support.ts';
 
 /** What the process asks of a child. The second question is about the template of the first. */

@@ -1,5 +1,5 @@
 import { fork, type ChildProcess } from 'node:child_process';
-import { TokenizerError } from '../tokenizer-error.ts';
+import { TokenizerError } from '../contract/tokenizer-error.ts';
 import type { SandboxAnswer, SandboxQuestion } from './sandbox-messages.ts';
 
 const CHILD = new URL('./sandbox-child.ts', import.meta.url);

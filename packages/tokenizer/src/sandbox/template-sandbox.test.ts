@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import { ByteVocabulary } from '../byte-vocabulary.ts';
-import { ChatTemplate } from '../chat-template.ts';
-import { CHATML, QWEN } from '../test-templates.ts';
-import { Tokenizer } from '../tokenizer.ts';
+import { ByteVocabulary } from '../testing/byte-vocabulary.ts';
+import { ChatTemplate } from '../template/chat-template.ts';
+import { CHATML, QWEN } from '../testing/test-templates.ts';
+import { Tokenizer } from '../encoding/tokenizer.ts';
 import { renderInSandbox, TemplateSandbox, type SandboxRenderOptions } from './template-sandbox.ts';
 
 const tokenizer = new Tokenizer(new ByteVocabulary(), { maxTextBytes: 2e6 });

@@ -1,10 +1,10 @@
-import type { RenderedPrompt, RenderOptions } from '../prompt-input.ts';
-import { PromptInput, toolFormatOf, type TemplateTraits } from '../prompt-input.ts';
+import type { RenderedPrompt, RenderOptions } from '../template/prompt-input.ts';
+import { PromptInput, toolFormatOf, type TemplateTraits } from '../template/prompt-input.ts';
 import type { ToolFormat } from '../reply/tool-format.ts';
-import type { TemplateMessage } from '../template-message.ts';
-import { checkTemplateSize } from '../template-program.ts';
-import { TokenizerError } from '../tokenizer-error.ts';
-import type { Tokenizer } from '../tokenizer.ts';
+import type { TemplateMessage } from '../contract/template-message.ts';
+import { checkTemplateSize } from '../template/template-program.ts';
+import { TokenizerError } from '../contract/tokenizer-error.ts';
+import type { Tokenizer } from '../encoding/tokenizer.ts';
 import { SandboxProcess } from './sandbox-process.ts';
 
 export interface TemplateSandboxOptions {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { ByteVocabulary } from '../byte-vocabulary.ts';
-import { ChatTemplate } from '../chat-template.ts';
-import { renderHistory } from '../render-history.ts';
-import type { TemplateMessage } from '../template-message.ts';
-import { CHATML, TOOLLESS } from '../test-templates.ts';
-import { Tokenizer } from '../tokenizer.ts';
+import { ByteVocabulary } from '../testing/byte-vocabulary.ts';
+import { ChatTemplate } from '../template/chat-template.ts';
+import { renderHistory } from '../history/render-history.ts';
+import type { TemplateMessage } from '../contract/template-message.ts';
+import { CHATML, TOOLLESS } from '../testing/test-templates.ts';
+import { Tokenizer } from '../encoding/tokenizer.ts';
 import { withHermesTools } from './hermes-tools.ts';
 
 const TOOL = { type: 'function', function: { name: 'add', parameters: { type: 'object', properties: {} } } };

@@ -1,7 +1,7 @@
 import { rewriteJsonText } from '../reply/json-reader.ts';
 import { pythonJson } from '../reply/python-json.ts';
 import { MalformedReply } from '../reply/reply-text.ts';
-import { contentText, type TemplateMessage } from '../template-message.ts';
+import { contentText, type TemplateMessage } from '../contract/template-message.ts';
 
 const INSTRUCTION_ROLES: readonly unknown[] = ['system', 'developer'];
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { toolChoiceSchema } from './tool-choice-schema.ts';
-import type { ToolDescription } from './tool-description.ts';
+import type { ToolDescription } from '../contract/tool-description.ts';
 
 const tool = (name: string, parameters?: Record<string, unknown> | null): ToolDescription => ({
   type: 'function',

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import { checkNestingDepth } from '../nesting-depth.ts';
-import { TokenizerError } from '../tokenizer-error.ts';
-import type { ToolDescription } from './tool-description.ts';
+import { checkNestingDepth } from '../contract/nesting-depth.ts';
+import { TokenizerError } from '../contract/tokenizer-error.ts';
+import type { ToolDescription } from '../contract/tool-description.ts';
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 

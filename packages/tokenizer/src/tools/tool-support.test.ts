@@ -1,6 +1,16 @@
 import { expect, test } from 'vitest';
-import { TemplateProgram } from '../template-program.ts';
-import { CHATML, LLAMA3, MISTRAL, PARTS, PYTHONIC, QWEN, QWEN_XML, THINKING, TOOLLESS } from '../test-templates.ts';
+import { TemplateProgram } from '../template/template-program.ts';
+import {
+  CHATML,
+  LLAMA3,
+  MISTRAL,
+  PARTS,
+  PYTHONIC,
+  QWEN,
+  QWEN_XML,
+  THINKING,
+  TOOLLESS,
+} from '../testing/test-templates.ts';
 
 const BOTH = { writesTools: true, writesCalls: true };
 const NEITHER = { writesTools: false, writesCalls: false };

@@ -1,4 +1,4 @@
-import { prepareMessage, type ContentFormat, type TemplateMessage } from '../template-message.ts';
+import { prepareMessage, type ContentFormat, type TemplateMessage } from '../contract/template-message.ts';
 
 /** What a chat template does about tools. */
 export interface ToolSupport {

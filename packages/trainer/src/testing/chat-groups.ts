@@ -1,4 +1,5 @@
-import { ByteVocabulary, ChatTemplate, Tokenizer, type HistoryItem } from '@trainyard/tokenizer';
+import { ChatTemplate, Tokenizer, type HistoryItem } from '@trainyard/tokenizer';
+import { ByteVocabulary } from '@trainyard/tokenizer/testing';
 import type { Trajectory, TrajectoryGroup } from '../rollouts/trajectory.ts';
 
 const CHATML =

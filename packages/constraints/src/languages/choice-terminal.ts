@@ -1,0 +1,22 @@
+import { ConstraintError } from '../contract/constraint-error.ts';
+import { larkString } from './lark-text.ts';
+import { byteLength, checkLimit } from '../contract/limits.ts';
+
+/**
+ * Some texts as one terminal of Lark: as alternatives of a rule, many of them would not fit into a row of the parser.
+ *
+ * @returns `terminal`: null when there is none but the empty text
+ */
+export function choiceTerminal(choices: readonly string[]): { terminal: string | null; hasEmpty: boolean } {
+  if (choices.length === 0) throw new ConstraintError('constraint.invalid', '`choice` must have a choice at least');
+  checkLimit('choices', choices.length);
+  checkLimit(
+    'choiceBytes',
+    choices.reduce((sum, choice) => sum + byteLength(choice), 0),
+  );
+  if (!choices.every((choice) => choice.isWellFormed())) {
+    throw new ConstraintError('constraint.invalid', '`choice` has half a surrogate pair');
+  }
+  const texts = [...new Set(choices)].filter((choice) => choice !== '');
+  return { terminal: texts.length === 0 ? null : texts.map(larkString).join(' | '), hasEmpty: choices.includes('') };
+}

@@ -1,0 +1,293 @@
+import { closedSet, uniqueLists } from './closed-set.ts';
+import { ConstraintError } from '../contract/constraint-error.ts';
+import type { WhitespaceOption } from '../contract/constraint-spec.ts';
+import { namesControl, translateRegex } from './ecma-regex.ts';
+import { whitespaceGuidance } from './json-whitespace.ts';
+import { byteLength, checkLimit } from '../contract/limits.ts';
+import { stringFormat } from './string-formats.ts';
+
+/**
+ * A JSON schema → the schema text llguidance compiles, so that whatever it lets through is valid.
+ *
+ * The copy differs from the original in this: keywords that llguidance cannot honour are said by others where that can be (`uniqueItems` and `propertyNames` over a few listed
+ * values), and refused by name where it cannot; formats that nobody knows are annotations; patterns are translated, `x-guidance` is ours alone, and two places where llguidance 1.9.1 would let an invalid value through are closed:
+ * a key can be written with escapes (`"\u0061"` for `"a"`), and `minProperties` counts repeated keys.
+ */
+export function jsonSchemaSource(
+  schema: unknown,
+  options: { whitespace: WhitespaceOption; closesObjects: boolean; isRelaxed?: boolean },
+): string {
+  const parsed = typeof schema === 'string' ? parseSchemaText(schema) : schema;
+  const walk = new SchemaWalk(parsed, options);
+  const root = walk.schema(parsed, '#', 1);
+  if (root === false) throw new ConstraintError('constraint.unsatisfiable', 'the schema `false` allows nothing');
+  if (walk.hasOpenNamedKeys && walk.hasControlLiterals) {
+    throw new ConstraintError(
+      'constraint.unsupported',
+      'control characters in `const`, `enum` or `pattern` are not supported beside objects that take undeclared keys',
+    );
+  }
+  const guidance = {
+    ...whitespaceGuidance(options.whitespace),
+    // A key that may be spelled with escapes passes for an undeclared one; where that matters there are no `\u` escapes.
+    ...(walk.hasOpenNamedKeys ? { json_allowed_escapes: 'nrbtf\\"' } : { json_allow_general_unicode_escapes: true }),
+  };
+  const text = JSON.stringify({ ...(root === true ? {} : root), 'x-guidance': guidance });
+  checkLimit('specBytes', byteLength(text));
+  return text;
+}
+
+function parseSchemaText(text: string): unknown {
+  checkLimit('specBytes', byteLength(text));
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new ConstraintError('constraint.invalid', `the schema is not JSON: ${(error as Error).message}`);
+  }
+}
+
+type Schema = boolean | Record<string, unknown>;
+
+/** Draft 2020-12 keywords and their forerunners that restrict a value and that llguidance does not know how to. */
+const UNSUPPORTED_KEYWORDS = new Set([
+  'not', 'if', 'then', 'else', 'contains', 'minContains', 'maxContains', 'propertyNames', 'dependentRequired', 'dependentSchemas',
+  'dependencies', 'unevaluatedProperties', 'unevaluatedItems', 'uniqueItems', '$dynamicRef', '$recursiveRef', 'extends', 'disallow',
+  'divisibleBy',
+]); // prettier-ignore
+
+const SCHEMA_LISTS = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems']);
+const SCHEMA_MAPS = new Set(['properties', '$defs', 'definitions']);
+const SCHEMAS = new Set(['additionalProperties', 'additionalItems']);
+/** Annotations: of no use here, and they may hold anything. */
+const DROPPED = new Set(['x-guidance', 'default', 'examples', 'description', 'title', '$comment']);
+
+/** One pass over a schema: counts, refuses, rewrites. Recursion is bounded by the depth limit. */
+class SchemaWalk {
+  /** Some object has named keys and takes others besides. */
+  hasOpenNamedKeys = false;
+  /** Some string is given with characters that JSON can only escape. Without `\\u` escapes llguidance would leave them out. */
+  hasControlLiterals = false;
+  readonly #root: unknown;
+  readonly #closesObjects: boolean;
+  readonly #isRelaxed: boolean;
+  #numSchemas = 0;
+  #numEnumValues = 0;
+
+  constructor(root: unknown, { closesObjects, isRelaxed = false }: { closesObjects: boolean; isRelaxed?: boolean }) {
+    this.#root = root;
+    this.#isRelaxed = isRelaxed;
+    this.#closesObjects = closesObjects;
+  }
+
+  /** @param depth objects and arrays around this one, itself included */
+  schema(schema: unknown, path: string, depth: number): Schema {
+    checkLimit('schemaDepth', depth);
+    checkLimit('schemas', ++this.#numSchemas);
+    if (typeof schema === 'boolean') return schema;
+    if (!isObject(schema)) throw invalid(path, 'a schema must be an object or a boolean');
+    const copy: Record<string, unknown> = {};
+    for (const [keyword, value] of Object.entries(this.#enforceable(schema))) {
+      if (DROPPED.has(keyword) || value === undefined) continue;
+      setKey(copy, keyword, this.#keyword(keyword, value, `${path}/${escapePointer(keyword)}`, depth));
+    }
+    delete copy['uniqueItems']; // false
+    if (copy['format'] === undefined) delete copy['format']; // an annotation
+    if (this.#closesObjects && (isObject(copy['properties']) || isObject(copy['patternProperties']))) {
+      copy['additionalProperties'] ??= false;
+    }
+    this.#checkObject(copy, path);
+    return copy;
+  }
+
+  /** The same schema without the keywords that others can say, and without those that cannot be enforced where that is asked for. */
+  #enforceable(schema: Record<string, unknown>): Record<string, unknown> {
+    const said = this.#restated(schema);
+    return this.#isRelaxed ? relaxed(said) : said;
+  }
+
+  #restated(schema: Record<string, unknown>): Record<string, unknown> {
+    let said = schema;
+    const format = said['format'] === undefined ? null : stringFormat(said['format']);
+    if (format?.kind === 'annotation') said = { ...said, format: undefined };
+    if (format?.kind === 'pattern' && said['pattern'] === undefined)
+      said = { ...said, type: said['type'] ?? 'string', format: undefined, pattern: format.pattern };
+    if (format?.kind === 'pattern' && said['format'] !== undefined) said = { ...said, format: 'uuid' };
+    if (said['uniqueItems'] === true && said['type'] === 'array') said = uniqueArray(said, this.#root);
+    return said['propertyNames'] === undefined ? said : namedProperties(said, this.#root);
+  }
+
+  #keyword(keyword: string, value: unknown, path: string, depth: number): unknown {
+    if (UNSUPPORTED_KEYWORDS.has(keyword) && !(keyword === 'uniqueItems' && value === false)) {
+      throw new ConstraintError('constraint.unsupported', `the keyword \`${keyword}\` is not supported (${path})`);
+    }
+    if (SCHEMAS.has(keyword)) return this.schema(value, path, depth + 1);
+    if (SCHEMA_LISTS.has(keyword)) return this.#schemaList(value, path, depth + 1);
+    if (SCHEMA_MAPS.has(keyword)) return this.#schemaMap(value, path, depth + 1);
+    switch (keyword) {
+      case 'items':
+        return Array.isArray(value) ? this.#schemaList(value, path, depth + 1) : this.schema(value, path, depth + 1);
+      case 'patternProperties':
+        return this.#patternMap(value, path, depth + 1);
+      case 'enum':
+        if (!Array.isArray(value) || value.length === 0)
+          throw invalid(path, '`enum` must be a list with a value at least');
+        checkLimit('enumValues', (this.#numEnumValues += value.length));
+        this.#literal(value, depth + 1);
+        return value;
+      case 'const':
+        this.#literal(value, depth + 1);
+        return value;
+      case 'pattern':
+        if (typeof value !== 'string') throw invalid(path, '`pattern` must be a string');
+        return this.#pattern(value, path);
+      case '$ref':
+        return this.#reference(value, path);
+      case 'format':
+        if (stringFormat(value).kind === 'unenforced')
+          throw new ConstraintError(
+            'constraint.unsupported',
+            `the format ${JSON.stringify(value)} is not supported (${path})`,
+          );
+        return value;
+      default:
+        checkNesting(value, depth + 1);
+        return value;
+    }
+  }
+
+  #schemaList(value: unknown, path: string, depth: number): Schema[] {
+    if (!Array.isArray(value)) throw invalid(path, 'a list of schemas is expected');
+    return value.map((item, index) => this.schema(item, `${path}/${index}`, depth + 1));
+  }
+
+  #schemaMap(value: unknown, path: string, depth: number): Record<string, Schema> {
+    if (!isObject(value)) throw invalid(path, 'an object of schemas is expected');
+    const map: Record<string, Schema> = {};
+    for (const [key, schema] of Object.entries(value)) {
+      setKey(map, key, this.schema(schema, `${path}/${escapePointer(key)}`, depth + 1));
+    }
+    return map;
+  }
+
+  #patternMap(value: unknown, path: string, depth: number): Record<string, Schema> {
+    const map: Record<string, Schema> = {};
+    for (const [pattern, schema] of Object.entries(this.#schemaMap(value, path, depth))) {
+      const translated = this.#pattern(pattern, `${path}/${escapePointer(pattern)}`);
+      if (translated in map) {
+        throw new ConstraintError('constraint.unsupported', `two equal patterns are not supported (${path})`);
+      }
+      map[translated] = schema;
+    }
+    return map;
+  }
+
+  #pattern(pattern: string, path: string): string {
+    const translated = translateRegex(pattern, path);
+    this.hasControlLiterals ||= namesControl(translated);
+    return translated;
+  }
+
+  #literal(value: unknown, depth: number): void {
+    if (typeof value === 'string') this.hasControlLiterals ||= namesControl(value);
+    if (typeof value !== 'object' || value === null) return;
+    checkLimit('schemaDepth', depth);
+    for (const item of Object.values(value)) this.#literal(item, depth + 1);
+  }
+
+  #reference(value: unknown, path: string): string {
+    if (typeof value !== 'string') throw invalid(path, '`$ref` must be a string');
+    if (!value.startsWith('#')) {
+      throw new ConstraintError('constraint.unsupported', `only references inside the schema are supported (${path})`);
+    }
+    return value;
+  }
+
+  #checkObject(schema: Record<string, unknown>, path: string): void {
+    const properties = isObject(schema['properties']) ? Object.keys(schema['properties']) : [];
+    const required = new Set(Array.isArray(schema['required']) ? schema['required'] : []);
+    checkLimit('properties', Math.max(properties.length, required.size));
+    checkLimit('optionalProperties', properties.filter((name) => !required.has(name)).length);
+    const isOpen = schema['additionalProperties'] !== false;
+    const hasNamedKeys = properties.length > 0 || required.size > 0 || isObject(schema['patternProperties']);
+    if (isOpen && hasNamedKeys) this.hasOpenNamedKeys = true;
+    const least = schema['minProperties'];
+    if (typeof least === 'number' && least > required.size + 1 && (isOpen || isObject(schema['patternProperties']))) {
+      throw new ConstraintError(
+        'constraint.unsupported',
+        `\`minProperties\` may be at most one more than the required keys where others are free (${path}), got ${least}`,
+      );
+    }
+  }
+}
+
+/** A schema that allows more: without what llguidance cannot hold a value to, in this object alone. */
+function relaxed(schema: Record<string, unknown>): Record<string, unknown> {
+  const { oneOf, minProperties: _min, maxProperties: _max, ...others } = schema;
+  const kept = Object.entries(others).filter(
+    ([keyword, value]) =>
+      !UNSUPPORTED_KEYWORDS.has(keyword) &&
+      !(keyword === 'format' && value !== undefined && stringFormat(value).kind === 'unenforced') &&
+      !(keyword === 'pattern' && typeof value === 'string' && !isTranslatable(value)),
+  );
+  if (oneOf !== undefined) kept.push(['anyOf' in others ? 'oneOf' : 'anyOf', oneOf]);
+  return Object.fromEntries(kept);
+}
+
+function isTranslatable(pattern: string): boolean {
+  try {
+    translateRegex(pattern, '');
+    return true;
+  } catch (error) {
+    if (error instanceof ConstraintError && error.code === 'constraint.unsupported') return false;
+    throw error;
+  }
+}
+
+/** An array of different values, where that needs no counting. */
+function uniqueArray(schema: Record<string, unknown>, root: unknown): Record<string, unknown> {
+  const { uniqueItems: _, ...others } = schema;
+  if (typeof schema['maxItems'] === 'number' && schema['maxItems'] <= 1) return others;
+  const lists = uniqueLists(schema, root);
+  // An empty choice would be malformed, where nothing fits it says so.
+  return lists === null || lists.length === 0 ? schema : { enum: lists };
+}
+
+/** An object whose keys are listed or follow a pattern. */
+function namedProperties(schema: Record<string, unknown>, root: unknown): Record<string, unknown> {
+  const { propertyNames, additionalProperties = true, ...others } = schema;
+  if (others['properties'] !== undefined || others['patternProperties'] !== undefined) return schema;
+  const names = closedSet(propertyNames, root);
+  if (names !== null) {
+    const properties: Record<string, unknown> = {};
+    for (const name of names) if (typeof name === 'string') setKey(properties, name, additionalProperties);
+    return { ...others, properties, additionalProperties: false };
+  }
+  if (!isObject(propertyNames)) return schema;
+  const { pattern, type: _type, title: _title, description: _words, ...rest } = propertyNames;
+  return typeof pattern === 'string' && Object.keys(rest).length === 0
+    ? { ...others, patternProperties: { [pattern]: additionalProperties }, additionalProperties: false }
+    : schema;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** As `target[key] = value`, also for the key `__proto__`. */
+function setKey(target: Record<string, unknown>, key: string, value: unknown): void {
+  Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
+}
+
+function checkNesting(value: unknown, depth: number): void {
+  if (typeof value !== 'object' || value === null) return;
+  checkLimit('schemaDepth', depth);
+  for (const item of Object.values(value)) checkNesting(item, depth + 1);
+}
+
+function escapePointer(key: string): string {
+  return key.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+function invalid(path: string, reason: string): ConstraintError {
+  return new ConstraintError('constraint.invalid', `${reason} (${path})`);
+}

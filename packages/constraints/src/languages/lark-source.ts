@@ -1,0 +1,56 @@
+import { ConstraintError } from '../contract/constraint-error.ts';
+import { jsonSchemaSource } from './json-schema.ts';
+import { byteLength, checkLimit } from '../contract/limits.ts';
+
+/**
+ * A Lark grammar from a request → the one that is compiled: each schema after `%json` is checked, closed to `x-guidance` and
+ * capped like a schema of its own. All else keeps llguidance's meaning.
+ */
+export function larkSource(source: string): string {
+  checkLimit('grammarBytes', byteLength(source));
+  checkLimit(
+    'grammarRules',
+    source.match(/^[ \t]*[!?_]*[A-Za-z][\w-]*(?:\[[^\]\n]*\])?(?:\.\d+)?[ \t]*:/gm)?.length ?? 0,
+  );
+  let out = '';
+  let at = 0;
+  while (at < source.length) {
+    PIECE.lastIndex = at;
+    const piece = PIECE.exec(source)?.[0] ?? source[at]!;
+    at += piece.length;
+    out += piece;
+    if (piece !== '%json') continue;
+    const blank = /\s*/y;
+    blank.lastIndex = at;
+    at += blank.exec(source)![0].length;
+    const end = endOfJson(source, at);
+    out += ` ${jsonSchemaSource(source.slice(at, end), { whitespace: { kind: 'capped' }, closesObjects: false })} `;
+    at = end;
+  }
+  return out;
+}
+
+/** @throws {ConstraintError} `constraint.invalid` for a grammar that says nothing */
+export function checkGrammar(source: string): void {
+  if (source.trim() === '') throw new ConstraintError('constraint.invalid', '`grammar` must not be blank');
+}
+
+/** A string, a comment, a regular expression, a directive, or a run of anything else. */
+const PIECE = /"(?:\\.|[^"\\\n])*"|(?:#|\/\/)[^\n]*|\/(?:\\.|[^/\\\n])+\/|%[a-z]+|[^"#/%]+/y;
+
+/** Index after the JSON value that starts at `start`. */
+function endOfJson(source: string, start: number): number {
+  const word = /(?:true|false)\b/y;
+  word.lastIndex = start;
+  const boolean = word.exec(source);
+  if (boolean !== null) return start + boolean[0].length;
+  const token = /"(?:\\.|[^"\\])*"|[{}]|[^"{}]+/y;
+  token.lastIndex = start;
+  let depth = 0;
+  for (let match = token.exec(source); match !== null; match = token.exec(source)) {
+    if (match[0] === '{') depth++;
+    if (match[0] === '}') depth--;
+    if (depth === 0) return match[0] === '}' ? token.lastIndex : start;
+  }
+  throw new ConstraintError('constraint.invalid', 'a JSON schema after %json does not end');
+}

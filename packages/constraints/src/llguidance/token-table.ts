@@ -1,0 +1,40 @@
+import type { ConstraintVocabulary } from '../contract/vocabulary.ts';
+
+/** The tokens of a model in the form that llguidance reads. */
+export interface TokenTable {
+  /** [V] bytes of each token; 0 for one that no text contains */
+  readonly lengths: Uint32Array;
+  /** all of them, one after the other */
+  readonly bytes: Uint8Array;
+  /** tokens that end a completion, the usual one first */
+  readonly endTokenIds: Uint32Array;
+  /** ids of the control tokens by their text */
+  readonly controlTokens: ReadonlyMap<string, number>;
+}
+
+/** Before the text of a control token; it occurs in no UTF-8, so that text never becomes the token. */
+const CONTROL_MARKER = 0xff;
+
+export function packVocabulary(vocabulary: ConstraintVocabulary): TokenTable {
+  const { vocabSize } = vocabulary;
+  const lengths = new Uint32Array(vocabSize);
+  const controlTokens = new Map<string, number>();
+  const tokens: Uint8Array[] = [];
+  for (let id = 0; id < vocabSize; id++) {
+    const bytes = vocabulary.tokenBytes(id);
+    let token = bytes;
+    if (vocabulary.isControl(id)) {
+      token = Uint8Array.of(CONTROL_MARKER, ...bytes);
+      controlTokens.set(new TextDecoder().decode(bytes), id);
+    } else if (bytes[0] === CONTROL_MARKER) {
+      token = new Uint8Array(0); // the byte 0xff: no text contains it
+    }
+    lengths[id] = token.length;
+    tokens.push(token);
+  }
+  const endTokenIds = Uint32Array.from(new Set([vocabulary.eosTokenId, ...vocabulary.endTokenIds]));
+  for (const id of endTokenIds) {
+    if (!(id < vocabSize)) throw new RangeError(`end token ${id} is not one of ${vocabSize} tokens`);
+  }
+  return { lengths, bytes: Buffer.concat(tokens), endTokenIds, controlTokens };
+}

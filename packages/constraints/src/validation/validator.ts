@@ -1,0 +1,170 @@
+import { Worker } from 'node:worker_threads';
+import { ConstraintError, type ConstraintErrorCode } from '../contract/constraint-error.ts';
+import type { GrammarSource } from '../llguidance/llguidance.ts';
+import type { Sandbox } from '../llguidance/sandbox.ts';
+
+/** What the worker answers to a source. */
+export type Verdict = { isValid: true } | { isValid: false; code: ConstraintErrorCode; message: string };
+
+/** What the worker sends when it can take a source. */
+export const READY = 'ready';
+
+interface Job {
+  readonly source: GrammarSource;
+  readonly settle: (verdict: Verdict) => void;
+  readonly fail: (error: unknown) => void;
+}
+
+/** So many times the limit may pass while the thread waits for a core. */
+const MAX_WAIT = 10;
+
+/**
+ * Compiles sources in a thread of its own, one after the other, and kills that thread when one computes for too long. It has less stack
+ * than the main thread, so that what compiles there compiles here.
+ */
+export class Validator {
+  readonly #sandbox: Sandbox;
+  readonly #timeoutMs: number;
+  readonly #isKeptReady: boolean;
+  readonly #waiting: Job[] = [];
+  #running: Job | undefined;
+  #worker: Worker | undefined;
+  #isReady = false;
+  #numThreads = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param options `isKeptReady`: a thread is started before it is wanted; starting one took five seconds on a busy machine */
+  constructor(sandbox: Sandbox, timeoutMs: number, options: { isKeptReady?: boolean } = {}) {
+    this.#sandbox = sandbox;
+    this.#timeoutMs = timeoutMs;
+    this.#isKeptReady = options.isKeptReady ?? false;
+    if (this.#isKeptReady) this.#startAhead();
+  }
+
+  /** Threads that were started so far. */
+  get numThreads(): number {
+    return this.#numThreads;
+  }
+
+  /** A source is being compiled, or waits for that. */
+  get isBusy(): boolean {
+    return this.#running !== undefined || this.#waiting.length > 0;
+  }
+
+  /** @throws the signal's reason when it is aborted before the source's turn */
+  validate(source: GrammarSource, signal?: AbortSignal): Promise<Verdict> {
+    signal?.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<Verdict>();
+    const job: Job = { source, settle: resolve, fail: reject };
+    const abort = () => {
+      const index = this.#waiting.indexOf(job);
+      if (index >= 0) this.#waiting.splice(index, 1);
+      reject(signal?.reason);
+    };
+    signal?.addEventListener('abort', abort, { once: true });
+    this.#waiting.push(job);
+    this.#next();
+    return promise.finally(() => signal?.removeEventListener('abort', abort));
+  }
+
+  close(): void {
+    this.#replaceWorker();
+    const jobs = [...(this.#running === undefined ? [] : [this.#running]), ...this.#waiting.splice(0)];
+    this.#running = undefined;
+    for (const job of jobs) job.fail(new Error('the validator was closed'));
+  }
+
+  #next(): void {
+    if (this.#running !== undefined || this.#waiting.length === 0) return;
+    const worker = (this.#worker ??= this.#start());
+    worker.ref();
+    if (!this.#isReady) return;
+    const job = this.#waiting.shift()!;
+    this.#running = job;
+    // A thread that has ended meanwhile is told of by its error.
+    const usedBefore = cpuMs(worker).catch(() => 0);
+    this.#watch(job, this.#timeoutMs, async () => (await cpuMs(worker)) - (await usedBefore));
+    worker.postMessage(job.source);
+  }
+
+  /** It does not keep the process alive before it has something to do. */
+  #startAhead(): void {
+    this.#worker ??= this.#start();
+    if (!this.isBusy) this.#worker.unref();
+  }
+
+  #start(): Worker {
+    const { module, snapshot } = this.#sandbox;
+    this.#numThreads++;
+    const worker = new Worker(new URL('./validation-worker.ts', import.meta.url), {
+      workerData: { module, snapshot },
+      // Leaves about 0.8 MiB; the main thread of Node has 0.96.
+      resourceLimits: { stackSizeMb: 1 },
+    });
+    worker.on('message', (message: Verdict | typeof READY) => {
+      if (worker !== this.#worker) return;
+      if (message === READY) this.#isReady = true;
+      else this.#finish(message);
+      this.#next();
+    });
+    worker.on('error', (error) => {
+      if (worker !== this.#worker) return;
+      this.#replaceWorker();
+      const job = this.#running ?? this.#waiting.shift();
+      this.#running = undefined;
+      job?.fail(error);
+      this.#next();
+    });
+    return worker;
+  }
+
+  #finish(verdict: Verdict): void {
+    clearTimeout(this.#timer);
+    const job = this.#running;
+    this.#running = undefined;
+    if (this.#waiting.length === 0) this.#worker?.unref();
+    job?.settle(verdict);
+  }
+
+  /**
+   * Ends a job that computes for longer than the limit. Time on the clock is no measure: while llama.cpp has the cores, a source of a few
+   * milliseconds can take seconds, and where the main thread was busy for long, timers come before the verdict that has been waiting.
+   */
+  #watch(job: Job, inMs: number, usedMs: () => Promise<number>, startedAt = performance.now()): void {
+    this.#timer = setTimeout(async () => {
+      // A thread that does not tell is stuck.
+      const used = await usedMs().catch(() => Infinity);
+      if (this.#running !== job) return;
+      const hasWaited = performance.now() - startedAt >= MAX_WAIT * this.#timeoutMs;
+      if (hasWaited || used >= this.#timeoutMs) this.#timeOut();
+      else this.#watch(job, this.#timeoutMs - used, usedMs, startedAt);
+    }, inMs);
+  }
+
+  #timeOut(): void {
+    this.#replaceWorker();
+    if (this.#isKeptReady) this.#startAhead();
+    const message = `the constraint takes more than ${this.#timeoutMs} ms to compile`;
+    this.#finish({ isValid: false, code: 'constraint.timeout', message });
+    this.#next();
+  }
+
+  #replaceWorker(): void {
+    clearTimeout(this.#timer);
+    const worker = this.#worker;
+    this.#worker = undefined;
+    this.#isReady = false;
+    void worker?.terminate();
+  }
+}
+
+/** Time that the thread has computed. */
+async function cpuMs(worker: Worker): Promise<number> {
+  const { user, system } = await worker.cpuUsage();
+  return (user + system) / 1000;
+}
+
+/** @throws {ConstraintError} what the verdict says */
+export function enforce(verdict: Verdict): void {
+  if (!verdict.isValid) throw new ConstraintError(verdict.code, verdict.message);
+}

@@ -1,0 +1,132 @@
+import type { SpecialTokens } from './special-tokens.ts';
+import { TokenizerError } from '../contract/tokenizer-error.ts';
+
+// Supplementary private-use planes: 65,534 code points each, no character anybody assigns a meaning to.
+const PLANES = [0xf0000, 0x100000] as const;
+const PLANE_SIZE = 0xfffe;
+const PRIVATE_USE = /[\u{F0000}-\u{10FFFF}]/gu;
+
+/**
+ * Keeps text from outside from becoming control tokens on its way through a chat template.
+ *
+ * Before rendering, `protect` puts one private-use character in place of every control token's text. After rendering, the result is
+ * split at the real control tokens, which now can only come from the template, and `restore` puts the texts back inside each plain
+ * fragment. The characters start at a random offset and are chosen so that none occurs in the given strings.
+ *
+ * A control token could also be assembled from two strings that the template puts side by side (`<|im_` and `end|>`). So the last
+ * character of a string that ends with the beginning of a control token is replaced too, and the first one of a string that starts with
+ * the end of one. What stays possible is a template that itself writes the two ends around a value, such as `<|{{ role }}|>`: it means to.
+ */
+export class ControlShield {
+  /** One character that occurs in no protected string: marks a place in a rendered text. */
+  readonly sentinel: string;
+  readonly #control: SpecialTokens;
+  readonly #first: number;
+  readonly #characters = new Map<string, string>(); // literal text → private-use character
+  readonly #literals = new Map<string, string>(); // and back
+  readonly #restorable: RegExp;
+
+  /** @param values everything that will be protected; strings inside arrays and objects, keys included, are found */
+  constructor(control: SpecialTokens, values: readonly unknown[]) {
+    this.#control = control;
+    const borderCharacters = new Set(control.texts.join(''));
+    const needed = 1 + control.texts.length + borderCharacters.size;
+    this.#first = freeRange(needed, privateCharacters(values));
+    this.sentinel = String.fromCodePoint(this.#first);
+    const last = this.#first + needed - 1;
+    // tojson(ensure_ascii=true) writes the characters as escaped surrogate pairs
+    const escaped = String.raw`\\u(db[89a-f][0-9a-f])\\u(d[c-f][0-9a-f]{2})`;
+    this.#restorable = new RegExp(`[\\u{${this.#first.toString(16)}}-\\u{${last.toString(16)}}]|${escaped}`, 'gu');
+  }
+
+  /**
+   * A deep copy in which no string, and no object key, holds a control token's text, and no string borders on one.
+   * Lone surrogates become U+FFFD.
+   */
+  protect(value: unknown): unknown {
+    if (typeof value === 'string') return this.#protectText(value);
+    if (Array.isArray(value)) return value.map((element) => this.protect(element));
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([key, element]) => [this.#replaceTokens(key), this.protect(element)]),
+    );
+  }
+
+  /** The inverse of `protect` for text; a sentinel vanishes. */
+  restore(text: string): string {
+    return text.replace(this.#restorable, (found: string, high: string | undefined, low: string | undefined) => {
+      if (found === this.sentinel) return '';
+      if (high === undefined || low === undefined) return this.#literals.get(found) ?? found;
+      const literal = this.#literals.get(String.fromCharCode(Number.parseInt(high, 16), Number.parseInt(low, 16)));
+      return literal === undefined ? found : escapeNonAscii(literal);
+    });
+  }
+
+  #protectText(text: string): string {
+    const inner = this.#replaceTokens(text);
+    const core = inner.trim(); // a template may trim, so the borders are those of the text without white space
+    const first = this.#control.startsWithEnding(core) ? core.slice(0, 1) : '';
+    const last = this.#control.endsWithBeginning(core) ? core.slice(-1) : '';
+    if (first === '' && last === '') return inner;
+    if (core.length === 1) return inner.replace(core, this.#characterFor(core));
+    const middle = core.slice(first.length, core.length - last.length);
+    const start = inner.indexOf(core);
+    return (
+      inner.slice(0, start) + this.#optional(first) + middle + this.#optional(last) + inner.slice(start + core.length)
+    );
+  }
+
+  #replaceTokens(text: string): string {
+    return this.#control.replace(text.toWellFormed(), (controlText) => this.#characterFor(controlText));
+  }
+
+  #optional(literal: string): string {
+    return literal === '' ? '' : this.#characterFor(literal);
+  }
+
+  #characterFor(literal: string): string {
+    const known = this.#characters.get(literal);
+    if (known !== undefined) return known;
+    const character = String.fromCodePoint(this.#first + 1 + this.#characters.size);
+    this.#characters.set(literal, character);
+    this.#literals.set(character, literal);
+    return character;
+  }
+}
+
+function escapeNonAscii(text: string): string {
+  return text.replace(/[\x7f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+function privateCharacters(values: readonly unknown[], found = new Set<number>()): Set<number> {
+  for (const value of values) {
+    if (typeof value === 'string')
+      for (const [character] of value.matchAll(PRIVATE_USE)) found.add(character.codePointAt(0) ?? 0);
+    else if (Array.isArray(value)) privateCharacters(value, found);
+    else if (typeof value === 'object' && value !== null) {
+      privateCharacters(Object.keys(value), found);
+      privateCharacters(Object.values(value), found);
+    }
+  }
+  return found;
+}
+
+/** First of `length` consecutive private-use code points of which none is taken; random, so that nobody can aim at it. */
+function freeRange(length: number, taken: ReadonlySet<number>): number {
+  const isFree = (first: number) => {
+    for (let codePoint = first; codePoint < first + length; codePoint++) if (taken.has(codePoint)) return false;
+    return true;
+  };
+  const start = Math.floor(Math.random() * PLANE_SIZE);
+  for (const plane of PLANES) {
+    const numPlaces = PLANE_SIZE - length + 1;
+    for (let index = 0; index < numPlaces; index++) {
+      const first = plane + ((start + index) % numPlaces);
+      if (isFree(first)) return first;
+    }
+  }
+  throw new TokenizerError(
+    'tokenizer.unsupported_content',
+    `the messages hold ${taken.size} different characters of the private-use planes 15 and 16: no ${length} consecutive ones are left for the chat template`,
+  );
+}

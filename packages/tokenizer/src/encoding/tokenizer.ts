@@ -1,0 +1,165 @@
+import type { LlamaModel } from '@trainyard/native';
+import { plainEncoderOf } from './plain-encoder.ts';
+import { SpecialSpacing } from './special-spacing.ts';
+import { SpecialTokens } from './special-tokens.ts';
+import { Utf8StreamDecoder, type StreamDecoder } from './stream-decoder.ts';
+import { TokenKinds } from './token-kinds.ts';
+import { TokenizerError } from '../contract/tokenizer-error.ts';
+import type { Vocabulary } from '../contract/vocabulary.ts';
+
+export interface TokenizerOptions {
+  /** Text → ids without control tokens. Default: the vocabulary's own `tokenize`. */
+  encodePlain?: (text: string) => Int32Array;
+  /** Longest text accepted, UTF-8 bytes. Default: context length × longest token, beyond which no text can fit; 16 MiB where unknown. */
+  maxTextBytes?: number;
+  /** The encoder puts a space in front of the text, so decoding drops one. Default: false. */
+  dropsLeadingSpace?: boolean;
+}
+
+// Where the context length is not known (a model loaded for its vocabulary alone) a bound is still needed: 16 MiB take some seconds.
+const DEFAULT_MAX_TEXT_BYTES = 16 * 1024 * 1024;
+
+/** Text ↔ token ids of one vocabulary. Stateless after construction; safe to share. */
+export class Tokenizer {
+  readonly vocabSize: number;
+  readonly bosTokenId: number | null;
+  readonly eosTokenId: number;
+  /** Every id that ends a generation (end of sequence, end of turn, …). */
+  readonly endTokenIds: ReadonlySet<number>;
+  readonly control: SpecialTokens;
+  readonly maxTextBytes: number;
+  readonly #kinds: TokenKinds;
+  readonly #vocabulary: Vocabulary;
+  readonly #spacing: SpecialSpacing;
+  readonly #encodePlain: (text: string) => Int32Array;
+  readonly #dropsLeadingSpace: boolean;
+
+  /** @throws {TokenizerError} `tokenizer.unknown_vocabulary` when the vocabulary names no end token */
+  constructor(vocabulary: Vocabulary, options: TokenizerOptions = {}) {
+    const end = vocabulary.eosTokenId ?? vocabulary.eotTokenId;
+    if (end === null) {
+      throw new TokenizerError(
+        'tokenizer.unknown_vocabulary',
+        'the vocabulary names no end-of-sequence and no end-of-turn token',
+      );
+    }
+    const kinds = new TokenKinds(vocabulary);
+    this.vocabSize = vocabulary.vocabSize;
+    this.bosTokenId = vocabulary.bosTokenId;
+    this.eosTokenId = end;
+    this.endTokenIds = kinds.endIds;
+    this.control = new SpecialTokens(kinds.control);
+    const { contextLength = 0 } = vocabulary;
+    this.maxTextBytes =
+      options.maxTextBytes ?? (contextLength > 0 ? contextLength * kinds.longestTokenBytes : DEFAULT_MAX_TEXT_BYTES);
+    this.#kinds = kinds;
+    this.#vocabulary = vocabulary;
+    this.#spacing = new SpecialSpacing(vocabulary);
+    this.#encodePlain =
+      options.encodePlain ?? ((text) => vocabulary.tokenize(text, { addSpecial: false, parseSpecial: false }));
+    this.#dropsLeadingSpace = options.dropsLeadingSpace ?? false;
+  }
+
+  /**
+   * The tokenizer of a model file. llama.cpp's own where its splitter is known to be safe on any text, else byte pair encoding here.
+   *
+   * @param model must stay open as long as the tokenizer is used
+   * @throws {TokenizerError} `tokenizer.unknown_vocabulary` for a splitter nobody has checked
+   */
+  static fromModel(model: LlamaModel): Tokenizer {
+    const isSentencePiece = model.metadata('tokenizer.ggml.model') === 'llama';
+    return new Tokenizer(model, {
+      encodePlain: plainEncoderOf(model),
+      dropsLeadingSpace: isSentencePiece && model.metadata('tokenizer.ggml.add_space_prefix') !== 'false',
+    });
+  }
+
+  /**
+   * Plain text → ids. Control tokens never appear, whatever the text says; user-defined ones (such as `<think>`) do.
+   * @throws {TokenizerError} `tokenizer.text_too_long`
+   */
+  encode(text: string): Int32Array {
+    this.#checkLength(text);
+    return this.#encodePlain(text.toWellFormed());
+  }
+
+  /** Trusted text → ids; the texts of control tokens become those tokens. Adds no token at either end. @throws as `encode` */
+  encodeWithSpecial(text: string): Int32Array {
+    return this.encodeFragments(text, (fragment) => fragment);
+  }
+
+  /**
+   * Splits at control tokens, then encodes what `restore` makes of each plain fragment: text that is put back there stays plain.
+   * @throws {TokenizerError} `tokenizer.text_too_long`
+   */
+  encodeFragments(text: string, restore: (fragment: string) => string): Int32Array {
+    this.#checkLength(text);
+    const fragments = this.control.split(text);
+    const spacing = fragments.map((fragment) =>
+      fragment.kind === 'special' ? this.#spacing.of(fragment.id, this.tokenText(fragment.id)) : null,
+    );
+    const pieces = fragments.map((fragment, index) => {
+      if (fragment.kind === 'special') return Int32Array.of(fragment.id);
+      let plain = fragment.text;
+      if (spacing[index - 1]?.dropsAfter) plain = plain.trimStart();
+      if (spacing[index + 1]?.dropsBefore) plain = plain.trimEnd();
+      return this.encode(restore(plain));
+    });
+    return concatenate(pieces);
+  }
+
+  /** True bytes; a special token gives its text. A view, not a copy. @throws {RangeError} for an id outside the vocabulary */
+  tokenBytes(id: number): Uint8Array {
+    if (!Number.isInteger(id) || id < 0 || id >= this.vocabSize) {
+      throw new RangeError(`token id must be in [0, ${this.vocabSize}), got ${id}`);
+    }
+    return this.#vocabulary.tokenBytes(id);
+  }
+
+  /** True for control and unknown tokens: those that text alone never produces. */
+  isControl(id: number): boolean {
+    return this.#kinds.isControl(id);
+  }
+
+  /** The token as text; bytes that are no whole character read as U+FFFD. */
+  tokenText(id: number): string {
+    return new TextDecoder('utf-8', { ignoreBOM: true }).decode(this.tokenBytes(id));
+  }
+
+  /** @param options `skipSpecial` leaves control tokens out (default false) */
+  decode(ids: Iterable<number>, options: { skipSpecial?: boolean } = {}): string {
+    const decoder = this.createDecoder({ skipSpecial: options.skipSpecial ?? false });
+    let text = '';
+    for (const id of ids) text += decoder.push(id);
+    return text + decoder.end();
+  }
+
+  createDecoder(options: { skipSpecial: boolean }): StreamDecoder {
+    return new Utf8StreamDecoder({
+      tokenBytes: (id) => this.tokenBytes(id),
+      skips: (id) => options.skipSpecial && this.#kinds.isControl(id),
+      dropsLeadingSpace: this.#dropsLeadingSpace,
+    });
+  }
+
+  #checkLength(text: string): void {
+    // A UTF-16 unit is at most 3 bytes, so short texts need no count.
+    if (text.length * 3 <= this.maxTextBytes) return;
+    const sizeBytes = Buffer.byteLength(text);
+    if (sizeBytes <= this.maxTextBytes) return;
+    throw new TokenizerError(
+      'tokenizer.text_too_long',
+      `the text has ${sizeBytes} bytes; at most ${this.maxTextBytes} can fit into the context of this model`,
+    );
+  }
+}
+
+function concatenate(pieces: readonly Int32Array[]): Int32Array {
+  const ids = new Int32Array(pieces.reduce((total, piece) => total + piece.length, 0));
+  let offset = 0;
+  for (const piece of pieces) {
+    ids.set(piece, offset);
+    offset += piece.length;
+  }
+  return ids;
+}

@@ -1,0 +1,75 @@
+import type { ChatTemplate } from '../template/chat-template.ts';
+import type { PromptRenderer } from '../template/prompt-renderer.ts';
+import { renderHistory, type HistoryItem } from './render-history.ts';
+import type { TemplateMessage } from '../contract/template-message.ts';
+import { defaultTemplateVariables } from '../template/template-variables.ts';
+import { TokenizerError } from '../contract/tokenizer-error.ts';
+import type { Tokenizer } from '../encoding/tokenizer.ts';
+import type { TrainingSequence } from './training-sequence.ts';
+
+export interface SupervisedOptions {
+  /** Tools that the conversation is rendered with; null or absent = none. */
+  tools?: readonly unknown[] | null;
+  /** Which assistant turns are trained: each of them, or only the last one. */
+  assistantTurns: 'all' | 'last';
+}
+
+/**
+ * A conversation that somebody wrote → the token sequences it trains, assistant turns as if they had been sampled.
+ *
+ * A turn is what the template writes behind the opening of that turn, up to and including its first end token: what a sampler would have
+ * had to produce, and nothing of what the template adds after it. Everything else is as in `renderHistory`; log-probabilities are NaN.
+ *
+ * @returns empty when no assistant turn is there
+ * @throws {TokenizerError} `tokenizer.history_malformed` when the template writes a turn without a recognisable beginning; as
+ *   `ChatTemplate.render`
+ */
+export function renderSupervised(
+  template: ChatTemplate,
+  messages: readonly TemplateMessage[],
+  options: SupervisedOptions,
+): TrainingSequence[] {
+  const { tools = null, assistantTurns } = options;
+  const templateVariables = defaultTemplateVariables(template.source);
+  const renderer = template.renderer(messages, { tools, templateVariables });
+  const last = messages.findLastIndex(isAssistant);
+  const items = messages.map((message, index): HistoryItem => {
+    if (!isAssistant(message) || (assistantTurns === 'last' && index !== last)) return { kind: 'message', message };
+    return { kind: 'choice', message, ...turnAt(index, messages, renderer, template.tokenizer) };
+  });
+  return renderHistory(template, items, { tools });
+}
+
+function turnAt(index: number, messages: readonly TemplateMessage[], renderer: PromptRenderer, tokenizer: Tokenizer) {
+  const before = messages.slice(0, index);
+  const written = renderer.render(messages.slice(0, index + 1), false);
+  const prompt = renderer.render(before, true);
+  const opening = written.startsWith(prompt) ? prompt : openingOf(before, written, renderer);
+  if (opening === null) {
+    const message = `message ${index}: the chat template writes this assistant turn without a beginning that can be told from its content`;
+    throw new TokenizerError('tokenizer.history_malformed', message);
+  }
+  const tokenIds = untilEnd(renderer.encode(written.slice(opening.length)), tokenizer);
+  const logprobs = new Float32Array(tokenIds.length).fill(Number.NaN);
+  // A prompt that opens and closes empty reasoning is what an answer without reasoning will be sampled after, however it is written down.
+  const hasReasoning = written.startsWith(`${opening}<think>`);
+  const isAsSampled = !hasReasoning && prompt.startsWith(opening) && prompt.trimEnd().endsWith('</think>');
+  return { tokenIds, logprobs, promptTokenIds: renderer.encode(isAsSampled ? prompt : opening) };
+}
+
+/** What stands in front of a turn's content where that is not the generation prompt, found by a mark in place of the content. */
+function openingOf(before: readonly TemplateMessage[], written: string, renderer: PromptRenderer): string | null {
+  const marked = renderer.render([...before, { role: 'assistant', content: renderer.sentinel }], false);
+  const end = marked.indexOf(renderer.sentinel);
+  const opening = marked.slice(0, Math.max(end, 0));
+  return end >= 0 && written.startsWith(opening) ? opening : null;
+}
+
+function untilEnd(tokenIds: Int32Array, tokenizer: Tokenizer): Int32Array {
+  const end = tokenIds.findIndex((id) => tokenizer.endTokenIds.has(id));
+  return end < 0 ? tokenIds : tokenIds.subarray(0, end + 1);
+}
+
+function isAssistant({ role }: TemplateMessage): boolean {
+  return role === 'assistant';
+}

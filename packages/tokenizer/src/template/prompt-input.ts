@@ -1,0 +1,208 @@
+import { ControlShield } from '../encoding/control-shield.ts';
+import { checkInputSize } from '../contract/input-size.ts';
+import { checkNestingDepth } from '../contract/nesting-depth.ts';
+import { detectToolFormat, type ToolFormat } from '../reply/tool-format.ts';
+import { SpecialTokens } from '../encoding/special-tokens.ts';
+import {
+  mergeDeveloperMessages,
+  prepareMessage,
+  type ContentFormat,
+  type PreparedMessage,
+  type TemplateMessage,
+} from '../contract/template-message.ts';
+import { TokenizerError } from '../contract/tokenizer-error.ts';
+import type { Tokenizer } from '../encoding/tokenizer.ts';
+import { withHermesTools } from '../tools/hermes-tools.ts';
+import { inToolOrder } from '../tools/tool-order.ts';
+import type { ToolSupport } from '../tools/tool-support.ts';
+
+export interface RenderOptions {
+  /**
+   * Tools as the request gives them; `null` or absent = none. For a template that ignores tools they are described in a system message, in
+   * the Hermes format.
+   */
+  tools?: readonly unknown[] | null;
+  /** End with the opening of an assistant turn. Default: true, unless the final message is continued. */
+  addGenerationPrompt?: boolean;
+  /** End within the final message, right behind its content. Not together with `addGenerationPrompt`. Default: false. */
+  continueFinalMessage?: boolean;
+  /** Further variables, such as `enable_thinking`. A name the template already has a value for is ignored. */
+  templateVariables?: Readonly<Record<string, unknown>>;
+}
+
+/** A prompt: the ids, and the text they stand for. */
+export interface RenderedPrompt {
+  tokenIds: Int32Array;
+  text: string;
+}
+
+/** What must be known of a template before variables can be made for it. */
+export interface TemplateTraits {
+  readonly tokenizer: Tokenizer;
+  readonly source: string;
+  readonly contentFormat: ContentFormat;
+  readonly toolSupport: ToolSupport;
+  /** The texts of control tokens in messages, tools and variables become those tokens. */
+  readonly allowsControlTokens: boolean;
+}
+
+const NO_TOKENS = new SpecialTokens([]);
+
+// A template that names this role, in quotes, has its own idea of it.
+const NAMES_DEVELOPER = /(['"])developer\1/;
+
+/**
+ * One conversation on its way through a template: messages → variables, text the template made of them → prompt.
+ *
+ * All variables made by one object are protected by the same shield, so that the texts made of them can be compared and cut. Texts are
+ * shielded until `finish`, `encode` or `restore` takes them, or pieces of them.
+ */
+export class PromptInput {
+  /** As the content of a message: marks where the template puts it. Not white space, no letter, nowhere else in the conversation. */
+  readonly sentinel: string;
+  readonly #traits: TemplateTraits;
+  readonly #messages: readonly TemplateMessage[];
+  readonly #options: RenderOptions;
+  readonly #writesHermes: boolean;
+  readonly #shield: ControlShield;
+  readonly #variables: Readonly<Record<string, unknown>>;
+  readonly #prepared = new WeakMap<TemplateMessage, PreparedMessage>();
+
+  /**
+   * @param messages all that will be rendered
+   * @throws {TokenizerError} `tokenizer.unsupported_content`; `tokenizer.template_failed` for options that exclude each other
+   */
+  constructor(traits: TemplateTraits, messages: readonly TemplateMessage[], options: RenderOptions) {
+    if (options.continueFinalMessage === true && options.addGenerationPrompt === true) {
+      const message =
+        'a prompt cannot both continue the final message and open a new one: set add_generation_prompt to false';
+      throw new TokenizerError('tokenizer.template_failed', message);
+    }
+    const tools = options.tools?.map(inToolOrder) ?? null;
+    const variables = options.templateVariables ?? {};
+    checkInputSize(messages, tools, traits.tokenizer.maxTextBytes);
+    this.#traits = traits;
+    this.#messages = messages;
+    this.#options = { ...options, tools };
+    this.#writesHermes = needsHermes(traits, messages, tools);
+    // Prepared first: parsing a JSON escape can bring a control token's text to light.
+    const values = [
+      this.#adapted(messages).map((message) => prepareMessage(message, traits.contentFormat)),
+      tools,
+      variables,
+    ];
+    checkNestingDepth(values);
+    this.#shield = new ControlShield(traits.allowsControlTokens ? NO_TOKENS : traits.tokenizer.control, values);
+    this.sentinel = this.#shield.sentinel;
+    const { bosTokenId, eosTokenId } = traits.tokenizer;
+    const own = {
+      tools: this.#shield.protect(tools),
+      bos_token: bosTokenId === null ? '' : traits.tokenizer.tokenText(bosTokenId),
+      eos_token: traits.tokenizer.tokenText(eosTokenId),
+    };
+    // null, not absent: templates ask `documents is not none`
+    this.#variables = { documents: null, ...(this.#shield.protect(variables) as Record<string, unknown>), ...own };
+  }
+
+  /** For the prompt that the options ask for. */
+  promptVariables(): Record<string, unknown> {
+    const { continueFinalMessage = false, addGenerationPrompt = !continueFinalMessage } = this.#options;
+    const prepared = this.#preparedOf(this.#messages);
+    return this.#variablesOf(continueFinalMessage ? this.#marked(prepared) : prepared, addGenerationPrompt);
+  }
+
+  /** For another rendering of the conversation, or of a beginning of it. */
+  variables(messages: readonly TemplateMessage[], addGenerationPrompt: boolean): Record<string, unknown> {
+    return this.#variablesOf(this.#preparedOf(messages), addGenerationPrompt);
+  }
+
+  /**
+   * @param rendered what the template made of `promptVariables`
+   * @throws {TokenizerError} `tokenizer.text_too_long`; `tokenizer.final_message_lost`
+   */
+  finish(rendered: string): RenderedPrompt {
+    const shielded = this.#options.continueFinalMessage === true ? this.#cut(rendered) : rendered;
+    return { tokenIds: this.encode(shielded), text: this.restore(shielded) };
+  }
+
+  /** @throws {TokenizerError} `tokenizer.text_too_long` */
+  encode(shielded: string): Int32Array {
+    return this.#traits.tokenizer.encodeFragments(shielded, (fragment) => this.#shield.restore(fragment));
+  }
+
+  restore(shielded: string): string {
+    return this.#shield.restore(shielded);
+  }
+
+  #variablesOf(prepared: readonly PreparedMessage[], addGenerationPrompt: boolean): Record<string, unknown> {
+    const { source, contentFormat } = this.#traits;
+    return {
+      ...this.#variables,
+      messages: NAMES_DEVELOPER.test(source) ? prepared : mergeDeveloperMessages(prepared, contentFormat),
+      add_generation_prompt: addGenerationPrompt,
+    };
+  }
+
+  #preparedOf(messages: readonly TemplateMessage[]): PreparedMessage[] {
+    return this.#adapted(messages).map((message) => this.#protected(message));
+  }
+
+  #adapted(messages: readonly TemplateMessage[]): readonly TemplateMessage[] {
+    return this.#writesHermes ? withHermesTools(messages, this.#options.tools ?? []) : messages;
+  }
+
+  #protected(message: TemplateMessage): PreparedMessage {
+    let prepared = this.#prepared.get(message);
+    if (prepared === undefined) {
+      prepared = this.#shield.protect(prepareMessage(message, this.#traits.contentFormat)) as PreparedMessage;
+      this.#prepared.set(message, prepared);
+    }
+    return prepared;
+  }
+
+  /** With the sentinel and a space behind the final message: a template that trims loses the space. */
+  #marked(prepared: readonly PreparedMessage[]): PreparedMessage[] {
+    const last = prepared.at(-1);
+    if (last === undefined)
+      throw new TokenizerError('tokenizer.template_failed', 'there is no final message to continue');
+    const mark = `${this.sentinel} `;
+    const { content } = last;
+    const marked =
+      typeof content === 'string'
+        ? content + mark
+        : [...content.slice(0, -1), { type: 'text' as const, text: (content.at(-1)?.text ?? '') + mark }];
+    return [...prepared.slice(0, -1), { ...last, content: marked }];
+  }
+
+  /** @see transformers, apply_chat_template(continue_final_message=True) */
+  #cut(rendered: string): string {
+    const end = rendered.lastIndexOf(this.sentinel);
+    if (end < 0) {
+      const message = 'the final message cannot be continued: its content is not in what the chat template wrote';
+      throw new TokenizerError('tokenizer.final_message_lost', message);
+    }
+    const keepsSpace = rendered.startsWith(' ', end + this.sentinel.length);
+    return keepsSpace ? rendered.slice(0, end) : rendered.slice(0, end).trimEnd();
+  }
+}
+
+/**
+ * How the calls in replies to a template's prompts are written: as the template teaches it, or in the Hermes format where it knows no
+ * tools.
+ * @returns null when it writes tools, in a format that is not known
+ */
+export function toolFormatOf({ source, tokenizer, toolSupport }: TemplateTraits): ToolFormat | null {
+  if (!toolSupport.writesTools) return 'hermes';
+  return detectToolFormat(source, (text) => tokenizer.encodeWithSpecial(text).length === 1);
+}
+
+/** True when the template would drop the tools, or, without tools, the calls of earlier turns. */
+function needsHermes(
+  traits: TemplateTraits,
+  messages: readonly TemplateMessage[],
+  tools: readonly unknown[] | null,
+): boolean {
+  if (tools !== null && tools.length > 0) return !traits.toolSupport.writesTools;
+  const hasCalls = messages.some(({ tool_calls: calls }) => Array.isArray(calls) && calls.length > 0);
+  return hasCalls && !traits.toolSupport.writesCalls && !traits.toolSupport.writesTools;
+}

@@ -1,0 +1,22 @@
+import { PromptInput, type RenderOptions, type TemplateTraits } from './prompt-input.ts';
+import type { TemplateMessage } from '../contract/template-message.ts';
+
+interface RunnableTemplate extends TemplateTraits {
+  run(variables: Readonly<Record<string, unknown>>): string;
+}
+
+/** Renders one conversation, or beginnings of it, under one shield: the texts of its renderings can be compared and cut. */
+export class PromptRenderer extends PromptInput {
+  readonly #template: RunnableTemplate;
+
+  /** @param messages all that will be rendered */
+  constructor(template: RunnableTemplate, messages: readonly TemplateMessage[], options: RenderOptions) {
+    super(template, messages, options);
+    this.#template = template;
+  }
+
+  /** @returns shielded text @throws {TokenizerError} `tokenizer.template_failed`, `tokenizer.unsupported_content` */
+  render(messages: readonly TemplateMessage[], addGenerationPrompt: boolean): string {
+    return this.#template.run(this.variables(messages, addGenerationPrompt));
+  }
+}

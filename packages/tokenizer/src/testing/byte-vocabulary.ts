@@ -1,0 +1,79 @@
+import type { TokenKind } from '@trainyard/native';
+import type { Vocabulary } from '../contract/vocabulary.ts';
+
+const BYTE_TOKENS = 256;
+const DEFAULT_CONTROL_TOKENS = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'] as const;
+
+export interface ByteVocabularyOptions {
+  /** Texts of the control tokens, ids from 256 on. Default: `<|endoftext|>`, `<|im_start|>`, `<|im_end|>`. */
+  controlTokens?: readonly string[];
+  /** Texts of user-defined tokens (recognised in any text, such as `<think>`), ids after the control tokens. Default: none. */
+  userDefinedTokens?: readonly string[];
+  /** Text of the end-of-sequence token, one of `controlTokens`. Default: `<|im_end|>`. */
+  endToken?: string;
+  /** Default: 8192. */
+  contextLength?: number;
+}
+
+/** One token a byte plus a few control tokens: a vocabulary for logic tests, with no model file behind it. */
+export class ByteVocabulary implements Vocabulary {
+  readonly vocabSize: number;
+  readonly bosTokenId: number | null = null;
+  readonly eosTokenId: number;
+  readonly eotTokenId: number | null = null;
+  readonly preTokenizer: string | undefined = undefined;
+  readonly contextLength: number;
+  readonly #specials: readonly { text: string; kind: 'control' | 'user_defined' }[];
+
+  constructor(options: ByteVocabularyOptions = {}) {
+    const control = options.controlTokens ?? DEFAULT_CONTROL_TOKENS;
+    this.#specials = [
+      ...control.map((text) => ({ text, kind: 'control' as const })),
+      ...(options.userDefinedTokens ?? []).map((text) => ({ text, kind: 'user_defined' as const })),
+    ];
+    this.vocabSize = BYTE_TOKENS + this.#specials.length;
+    this.contextLength = options.contextLength ?? 8192;
+    this.eosTokenId = this.idOf(options.endToken ?? '<|im_end|>');
+  }
+
+  /** Id of a special token by its text. @throws {RangeError} when there is no such token */
+  idOf(text: string): number {
+    const index = this.#specials.findIndex((special) => special.text === text);
+    if (index < 0) throw new RangeError(`the byte vocabulary has no token ${JSON.stringify(text)}`);
+    return BYTE_TOKENS + index;
+  }
+
+  tokenize(text: string, options: { addSpecial: boolean; parseSpecial: boolean }): Int32Array {
+    const ids: number[] = [];
+    let plainFrom = 0;
+    for (let at = 0; at < text.length;) {
+      const index = this.#specials.findIndex(
+        (special) => (options.parseSpecial || special.kind === 'user_defined') && text.startsWith(special.text, at),
+      );
+      const special = this.#specials[index];
+      if (special === undefined) {
+        at++;
+        continue;
+      }
+      for (const byte of Buffer.from(text.slice(plainFrom, at))) ids.push(byte);
+      ids.push(BYTE_TOKENS + index);
+      at += special.text.length;
+      plainFrom = at;
+    }
+    for (const byte of Buffer.from(text.slice(plainFrom))) ids.push(byte);
+    return Int32Array.from(ids);
+  }
+
+  tokenBytes(id: number): Uint8Array {
+    const special = this.#specials[id - BYTE_TOKENS];
+    return special === undefined ? Uint8Array.of(id) : Buffer.from(special.text);
+  }
+
+  tokenKind(id: number): TokenKind {
+    return this.#specials[id - BYTE_TOKENS]?.kind ?? 'normal';
+  }
+
+  isEndOfGeneration(id: number): boolean {
+    return id === this.eosTokenId || this.#specials[id - BYTE_TOKENS]?.text === '<|endoftext|>';
+  }
+}
