@@ -10,7 +10,7 @@ const TORCH_TESTS = '**/*.torch.test.ts';
 const POSTGRES_TESTS = '**/*.postgres.test.ts';
 const NEVER = ['**/node_modules/**', '**/fixtures/**'];
 
-/** What a test takes at most is no question of speed: the limit ends those that hang, on a machine that does a dozen other things too. */
+/** The timeout is not a measure of speed: it ends tests that hang, on a machine that does a dozen other things too. */
 const HANGS_AFTER_MS = 120_000;
 
 /** Files that run alone and isolated: native code that crashes takes one file with it, and each of them may use all cores. */

@@ -1,5 +1,5 @@
 /**
- * What leaving costs those who stay:   npm run bench:bursts   (about 3 minutes; `-- --streams 5000`)
+ * The cost that departures impose on the requests that stay:   npm run bench:bursts   (about 3 minutes; `-- --streams 5000`)
  *
  * First the curve of the engine alone over a scripted model, 100 to 10,000 requests; then streams over HTTP against a service of its own that all leave, and
  * how long the next answer takes. The figures stand beside what other processes computed meanwhile.
@@ -15,7 +15,7 @@ import { openScriptedEngine } from '@trainyard/engine/testing';
 import { ownService, type OwnService } from '../scripts/own-service.ts';
 import { machineLine, otherCores, sampleCpu, waitUntilQuiet } from './machine.ts';
 
-/** Of the service, by default. */
+/** The service's default. */
 const MAX_REQUESTS = 2_048;
 const MAX_BURST_MS = 60_000;
 

@@ -1,5 +1,5 @@
 /**
- * What `--precision strict` costs:   npx node --conditions=@trainyard/source bench/cache-precision.ts
+ * The cost of `--precision strict`:   npx node --conditions=@trainyard/source bench/cache-precision.ts
  *
  * Contexts of every kind live side by side and take their steps in turns, so that a slow minute hits each alike: prompts of 400 tokens with eight replies each, 64 sequences
  * a step, as rollouts have them. Printed are milliseconds of a step by the clock and of processor time on one thread (which other processes disturb less), the ratio to the first

@@ -1,5 +1,5 @@
 /**
- * What a constraint costs:   node --conditions=@trainyard/source bench/constraints.ts [model.gguf]
+ * The cost of a constraint:   node --conditions=@trainyard/source bench/constraints.ts [model.gguf]
  *
  * For each constraint: compiling it for the first time and out of the cache, then over one completion the time of a mask and of an accept.
  * Tokens are chosen at random among those allowed, shorter texts preferred, so that the grammar's corners are visited.

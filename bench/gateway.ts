@@ -9,7 +9,7 @@ import { FolderBlobs, openSqliteStore } from '@trainyard/store';
 const STREAMED_TOKENS = 2_000;
 const NUM_ANSWERS = 300;
 
-/** What the HTTP side costs by itself: the real routes, auth and store in front of an engine that answers at once. In milliseconds. */
+/** The cost of the HTTP side by itself: the real routes, auth and store in front of an engine that answers at once. In milliseconds. */
 export async function measureGateway(what: 'answer' | 'token'): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), 'trainyard-gateway-'));
   const store = await openSqliteStore(join(directory, 'bench.sqlite'));

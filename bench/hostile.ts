@@ -1,5 +1,5 @@
 /**
- * What hostile requests cost the others:   npm run bench:hostile [-- --rounds 3]
+ * The cost of hostile requests to everybody else:   npm run bench:hostile [-- --rounds 3]
  *
  * Twenty clients ask for short replies in a loop. In one round the hostile corpus of the tests is sent beside them, one request after the
  * other; the next round lasts as long without it, and so on in turns, so that a slow minute hits both alike.

@@ -10,7 +10,7 @@ export type TorchMode = 'packed' | 'separate';
 interface TorchStep {
   readonly seconds: number;
   readonly logprobs: readonly number[];
-  /** Of the process since its start. */
+  /** Peak of the process since its start. */
   readonly peakBytes: number;
 }
 

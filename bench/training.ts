@@ -29,7 +29,7 @@ export const numTokens = (shape: GroupShape): number =>
 export interface StepTime {
   readonly total: number;
   readonly mathematics: number;
-  /** Of the trained tokens, in the order of the sequences. */
+  /** One for each trained token, in the order of the sequences. */
   readonly logprobs: Float32Array;
 }
 

@@ -19,7 +19,7 @@ export interface Learnt {
 export interface LearningOptions {
   readonly numSteps: number;
   readonly seed: number;
-  /** What the model has been through before its first rollouts. Default: nothing. */
+  /** Prepares the model before its first rollouts. Default: no preparation. */
   readonly prepare?: (model: { id: string; entity: string }) => Promise<void>;
 }
 

@@ -80,7 +80,7 @@ export class StepTable {
     this.#stream.write(`${CLEAR_LINE}[${'█'.repeat(filled)}${'░'.repeat(BAR_WIDTH - filled)}] ${line}`);
   }
 
-  /** What is left at the pace so far; nothing before a step has been gone through. */
+  /** The time left at the pace so far; empty before a step has been gone through. */
   #timeLeft(step: number, done: number): string {
     if (step === 0) return '';
     const secondsLeft = Math.round((((this.#now() - this.#startedMs) / 1000) * (1 - done)) / done);

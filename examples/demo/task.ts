@@ -5,7 +5,7 @@ type TrainingSettings = NonNullable<Parameters<Trainyard['createTrainingJob']>[2
 /** Rollouts of one prompt, compared with each other. */
 export const ROLLOUTS_PER_PROMPT = 8;
 
-/** What is asked of a task for one prompt. */
+/** A request for the rollouts of one prompt. */
 export interface RolloutRequest {
   readonly client: Trainyard;
   /** Name to sample from. */
@@ -17,12 +17,12 @@ export interface RolloutRequest {
   readonly onRollout: (numTokens: number) => void;
 }
 
-/** What the demo teaches: prompts, and rollouts of each with a reward from 0 to 1. */
+/** A task the demo teaches: prompts, and rollouts of each with a reward from 0 to 1. */
 export interface DemoTask {
   readonly name: string;
   readonly summary: string;
   readonly numPrompts: number;
-  /** Of its training jobs. */
+  /** Settings of its training jobs. */
   readonly settings: TrainingSettings;
   /** Samples and scores {@link ROLLOUTS_PER_PROMPT} rollouts. */
   gather(request: RolloutRequest): Promise<GatheredGroup>;

@@ -10,7 +10,7 @@ const SCOPE = '@trainyard/';
 const SHARED_WITH_CLI = 'scripts/lib/';
 
 /**
- * What the linter cannot see of the package arrows: package.json files, relative paths that leave a package, and its own configuration.
+ * Checks the package arrows that the linter cannot see: package.json files, relative paths that leave a package, and its own configuration.
  * @param {string} root the repository
  * @returns {string[]} one sentence for each violation, empty when all is well
  */

@@ -7,7 +7,7 @@ import { withFileLock } from './file-lock.mjs';
 import { npm } from './npm.mjs';
 
 /**
- * What builds the SDK's package and generates clients in the tests: 95 MB that the service has no use for, so they are installed where and when
+ * Tools that build the SDK's package and generate clients in the tests: 95 MB that the service has no use for, so they are installed where and when
  * they are wanted. `scripts/client-tools` pins them.
  *
  * @param {string} root the repository

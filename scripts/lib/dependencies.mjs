@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 
 import { npm } from './npm.mjs';
 
-/** What we start runs on this major or a later one: type stripping without a flag, `node:sqlite`, zstd. */
+/** The lowest major of Node.js that our commands run on: type stripping without a flag, `node:sqlite`, zstd. */
 const REQUIRED_NODE_MAJOR = 24;
 
 /**

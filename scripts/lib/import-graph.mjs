@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
-/** Of static, type and dynamic imports, of re-exports and of `import('…')` in types: the path, where it is a relative one. */
+/** Captures the relative path of static, type and dynamic imports, of re-exports and of `import('…')` in types. */
 const RELATIVE_IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*['"](\.{1,2}\/[^'"]+)['"]/g;
 
 /**

@@ -2,7 +2,7 @@
 export const FILES_OF_A_FOLDER = 20;
 
 /**
- * What was there before the check `rooms`, with its number as a ceiling. A number may only become smaller, and a line may only go.
+ * Violations that predate the check `rooms`, each number a ceiling. A number may only shrink, and a line may only be removed.
  *
  * @type {Readonly<Record<'knottedFiles' | 'knottedRooms' | 'crowdedFolders', Readonly<Record<string, number>>>>}
  */

@@ -6,7 +6,7 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** What the pinned packages of most environments ask for: Python 3.11. */
+/** The oldest Python 3 that the pinned packages of most environments support. */
 export const OLDEST_MINOR = 11;
 const CANDIDATES = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11', 'python'];
 

@@ -1,4 +1,4 @@
-/** What programs say when the machine is at fault, and what helps against it. */
+/** Messages of programs when the machine is at fault, each with its remedy. */
 const ADVICE = [
   {
     signs: /ENOSPC|no space left on device/i,

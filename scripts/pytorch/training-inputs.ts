@@ -1,4 +1,4 @@
-/** What the PyTorch fixture trains on. All of it is written down in the fixture; change it here and make the fixture anew. */
+/** Inputs of the PyTorch fixture. All of it is written down in the fixture; change it here and make the fixture anew. */
 import type { WireTrainingConfig } from '@trainyard/protocol';
 
 export interface Turn {

@@ -43,7 +43,7 @@ type Job = TrainingJobObject & { events: TrainingEventObject[] };
 
 /** Largest mean |trainer − sampler| of the log-probabilities of fresh rollouts; 0.002 to 0.004 was measured. */
 const MAX_GAP = 0.02;
-/** What the loop of ART's examples logs, under the client's own names. */
+/** Metrics that the loop of ART's examples logs, under the client's own names. */
 const CLIENT_NAMES = [
   'data/step_num_scenarios',
   'data/step_num_trajectories',
@@ -85,7 +85,7 @@ describe.each(await installedArtReleases())('training by the unmodified openpipe
     return (await response.json()) as Answer;
   }
 
-  /** Of a model, as the service stored them, in order of creation. */
+  /** The jobs of a model as the service stored them, in order of creation. */
   async function jobsOf(modelId: string): Promise<Job[]> {
     const { data } = await get<{ data: TrainingJobObject[] }>(`models/${modelId}/training-jobs?limit=100&order=asc`);
     return await Promise.all(

@@ -1,5 +1,5 @@
 /**
- * What a schema lets through, keyword by keyword, judged by ajv.
+ * The texts that a schema admits, keyword by keyword, judged by ajv.
  *
  * Every text of `allows` must be valid and every text of `refuses` invalid for ajv, so that a mistake in this table is seen too. `misses`
  * are valid texts that are refused all the same: what cannot be produced, on record. A schema with `error` is refused as a whole.

@@ -1,5 +1,5 @@
 /**
- * What the real model says at temperature 1 under generated constraints, by judges that know nothing of how they are held: ajv for schemas,
+ * Output of the real model at temperature 1 under generated constraints, judged by code that knows nothing of how they are enforced: ajv for schemas,
  * `RegExp` for expressions. Many requests are in flight at once, so that sequences of many constraints share batches.
  */
 import fc from 'fast-check';
@@ -15,7 +15,7 @@ const NUM_SCHEMAS = 100;
 const IN_FLIGHT = 32;
 const TIMEOUT_MS = 600_000;
 
-/** Of the kind that users write. */
+/** Constraints of the kind that users write. */
 const WRITTEN = [
   String.raw`\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])`,
   String.raw`[\w.+-]{1,12}@[a-z]{1,12}\.(com|org|net)`,
@@ -93,7 +93,7 @@ async function askAll<T>(items: readonly T[], send: (item: T, index: number) => 
 interface Verdict {
   readonly whole: number;
   readonly cut: number;
-  /** What broke its constraint, or was not answered: must be empty. */
+  /** Replies that broke their constraint, and requests without an answer: must be empty. */
   readonly wrong: readonly string[];
 }
 

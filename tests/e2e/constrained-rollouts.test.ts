@@ -73,7 +73,7 @@ it('rollouts are trained under the distribution that they were drawn from, whate
   }
 }, 1_200_000);
 
-/** Of warnings that are not about the length of these replies, or about how little a constraint leaves open. */
+/** Codes of the warnings, except those about the length of these replies or about how little a constraint leaves open. */
 function codesOf({ warnings }: { warnings: readonly { code: string }[] }): string[] {
   return warnings.map(({ code }) => code).filter((code) => code !== 'replies_cut_off' && code !== 'entropy_low');
 }

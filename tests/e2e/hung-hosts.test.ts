@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const hello = () => client.chat({ model: base, messages: [{ role: 'user', content: 'Hello' }], max_tokens: 3 });
 
-/** What `/health` says until it is healthy again, numbers left out. */
+/** The messages of `/health` until it is healthy again, numbers left out. */
 async function toldUntilHealthy(): Promise<string[]> {
   const told = new Set<string>();
   for (;;) {

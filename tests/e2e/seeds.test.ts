@@ -1,5 +1,5 @@
 /**
- * What a seed fixes. The random numbers of a reply follow from its seed alone; the logits they meet depend a little on where among other cells of
+ * The guarantees of a seed. The random numbers of a reply follow from its seed alone; the logits they meet depend a little on where among other cells of
  * the KV cache a prompt lies. So the first request of a fresh service always gives the same tokens, and later ones nearly always:
  * a difference must meet a draw that is that close. How often that is, is printed and bounded.
  */

@@ -33,7 +33,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** What every environment does with it, and what comes of it. */
+/** The program that every environment runs with the package, and its expected result. */
 const PROGRAM = `
 import { Trainyard, TrainyardApiError } from '@trainyard/sdk';
 

@@ -8,7 +8,7 @@ import { testModel } from './model.ts';
 
 const DIRECTORY = resolve(import.meta.dirname, '../fixtures/pytorch-step');
 
-/** What was trained, as the service takes it. */
+/** The training jobs, as the service takes them. */
 export interface PytorchJobs {
   readonly groups: WireTrajectoryGroup[];
   /** Settings by name. */
@@ -19,7 +19,7 @@ export interface PytorchJobs {
   readonly probe: readonly number[];
 }
 
-/** What PyTorch computed in float64; `float32` says how far PyTorch itself was off in float32. */
+/** The values that PyTorch computed in float64; `float32` is PyTorch's own deviation in float32. */
 export interface PytorchReference {
   readonly model: { readonly sizeBytes: number };
   readonly versions: Readonly<Record<string, string>>;
@@ -49,7 +49,7 @@ export const pytorchReference = (): PytorchReference => readJson('reference.json
 export const isPytorchModel = (reference: PytorchReference): boolean =>
   statSync(testModel().base).size === reference.model.sizeBytes;
 
-/** Of each case, `CASE: norms` [420], `CASE: projections` [420, 8] and, of one layer, `CASE: TENSOR` whole. */
+/** Gradients of each case: `CASE: norms` [420], `CASE: projections` [420, 8] and, of one layer, `CASE: TENSOR` whole. */
 export const pytorchGradients = () => readSafetensors(resolve(DIRECTORY, 'gradients.safetensors')).tensors;
 
 /** The groups as the trainer takes them. */

@@ -9,7 +9,7 @@ export interface ScriptedServiceProcess {
   readonly url: string;
   readonly apiKey: string;
   readonly model: string;
-  /** What the engine has in flight, and what it generated so far. */
+  /** Requests in flight, and tokens generated so far. */
   stats(): Promise<{ numRequests: number; generatedTokens: number }>;
   /** Waits until no request is in flight. @returns tokens generated so far */
   settled(): Promise<number>;

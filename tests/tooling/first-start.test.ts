@@ -1,4 +1,4 @@
-/** What a first start needs and leaves, and what it says where it cannot go on. */
+/** The needs, traces and error messages of a first start. */
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,

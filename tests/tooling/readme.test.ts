@@ -1,4 +1,4 @@
-/** What the README tells people to paste is what the service shows, and runs as it stands in an empty folder. */
+/** The commands that the README tells people to paste are those that the service shows, and run unchanged in an empty folder. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

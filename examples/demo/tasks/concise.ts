@@ -15,7 +15,7 @@ const QUESTIONS: readonly { question: string; answers: readonly string[] }[] = [
 const SHORT_WORDS = 4;
 /** … which falls to 0 over this many more. */
 const FADE_WORDS = 28;
-/** What a short but wrong answer still earns: brevity alone is learnt first, so the reward is felt from the first step. */
+/** The reward factor of a short but wrong answer: brevity alone is learnt first, so the reward is felt from the first step. */
 const WRONG_ANSWER_FACTOR = 0.25;
 
 /** Shaped: every word less and every right answer more raises the reward, so almost every group has something to teach. */

@@ -54,7 +54,7 @@ function bundledNode() {
 }
 
 /**
- * What the package's own install script would have done: the tarball is installed without scripts, since another package's would download GPU libraries.
+ * Does the work of the package's own install script: the tarball is installed without scripts, since another package's would download GPU libraries.
  * @returns {string | null}
  */
 function placedNode() {

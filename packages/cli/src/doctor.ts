@@ -18,7 +18,7 @@ const ANSWER_TIMEOUT_MS = 3_000;
 interface Check {
   readonly name: 'node' | 'model' | 'data_folder' | 'service' | 'key';
   readonly subject: string;
-  /** What is wrong and what to do about it; null when all is well. */
+  /** The fault and its remedy; null when all is well. */
   readonly problem: string | null;
 }
 

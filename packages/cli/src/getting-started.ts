@@ -4,7 +4,7 @@ import { connectSnippets, type RunningService } from '@trainyard/server';
 const PRINTED = ['curl', 'openai-node'];
 
 /**
- * What a started service prints: where it is, the key (in full only when it is new), and ways in. Everything below "In another terminal" can be
+ * The text a started service prints: where it is, the key (in full only when it is new), and ways in. Everything below "In another terminal" can be
  * pasted into a shell as it is.
  */
 export function gettingStarted(

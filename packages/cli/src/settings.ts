@@ -1,7 +1,7 @@
 import { isSwitch, kebab, resolveConfig, SETTING_NAMES, type ServiceConfig, type SettingName } from '@trainyard/server';
 import type { Command } from 'commander';
 
-/** What `--help` says about each setting; a setting without a line does not compile. */
+/** The `--help` line of each setting; a setting without a line does not compile. */
 const HELP = {
   host: 'address to listen on (127.0.0.1)',
   port: 'TCP port, 0 = any free one (8420)',

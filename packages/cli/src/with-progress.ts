@@ -1,4 +1,4 @@
-/** What is done within the first one needs no progress. */
+/** Work that ends within the first interval shows no progress. */
 const REDRAW_MS = 1_000;
 /** Between two lines where there is no terminal. */
 const PLAIN_MS = 15_000;

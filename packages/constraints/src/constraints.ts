@@ -29,7 +29,7 @@ export interface ConstraintsStats {
   readonly numCached: number;
   /** Constraints compiled anew since their clones had filled up the lexer they share. */
   readonly numRenewed: number;
-  /** Of all matchers, in use and kept. */
+  /** Bytes held by all matchers, in use and cached. */
   readonly liveBytes: number;
   /** Threads for compiling that were started so far. */
   readonly numThreads: number;

@@ -5,7 +5,7 @@ export { ExportFailedError, TrainingFailedError, TrainyardApiError, TrainyardCon
 export type { Exports } from './exports.ts';
 export type { Keys } from './keys.ts';
 export { gatherGroup, type GatheredGroup, type RewardFunction } from './rollout.ts';
-/** What the calls take and give, as it crosses the wire. */
+/** Arguments and results of the calls, as they cross the wire. */
 export type {
   AdapterObject,
   ApiKeyObject,

@@ -23,7 +23,7 @@ import { Upkeep } from './data/upkeep.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
 import type { MetricsAccess } from './metrics/metrics-access.ts';
 
-/** What this service writes to the blobs; a crash between a blob and its row leaves an orphan. */
+/** Prefixes of the blobs that this service writes; a crash between a blob and its row leaves an orphan. */
 const BLOB_PREFIXES = ['checkpoints/', 'groups/', 'logs/', 'sft/', 'artifacts/', 'exports/', 'adapters/', 'uploads/'];
 /** How often a drain looks for connections that have had their answer. */
 const DRAIN_POLL_MS = 25;

@@ -7,7 +7,7 @@ export type ConstraintErrorCode =
   /** Failed in the middle of a run, where compiling had succeeded. */
   | 'constraint.exhausted';
 
-/** What somebody who sent the constraint can act on. The message quotes that constraint at most, never another one. */
+/** An error that the sender of the constraint can act on. The message quotes that constraint at most, never another one. */
 export class ConstraintError extends Error {
   override readonly name = 'ConstraintError';
   readonly code: ConstraintErrorCode;

@@ -1,4 +1,4 @@
-/** What may stand between two tokens of JSON. Before and after the whole value nothing may. */
+/** Whitespace allowed between two tokens of JSON; none is allowed before or after the whole value. */
 export type WhitespaceOption =
   /** A few blanks, or one line break and an indentation (`CAPPED_WHITESPACE`): a model cannot blank its way to the length limit. */
   | { kind: 'capped' }
@@ -6,7 +6,7 @@ export type WhitespaceOption =
   /** A regular expression, matched at most once in each gap. */
   | { kind: 'pattern'; pattern: string };
 
-/** What the text of a completion must be, from its first character to its last. */
+/** Describes the whole text of a completion, from its first character to its last. */
 export type ConstraintSpec =
   | {
       kind: 'json_schema';
@@ -15,7 +15,7 @@ export type ConstraintSpec =
       whitespace: WhitespaceOption;
       /** Objects that list properties and say nothing of others have no others. */
       closesObjects: boolean;
-      /** What cannot be enforced is left out instead of refused. Default false. */
+      /** Leaves out the parts that cannot be enforced instead of refusing them. Default false. */
       isRelaxed?: boolean;
     }
   /** Any JSON object. */

@@ -1,7 +1,7 @@
 import { ConstraintError } from './constraint-error.ts';
 
 /**
- * What a constraint may ask for. Everything above is refused with `constraint.too_large` before anything is compiled.
+ * Upper bounds of a constraint. Everything above is refused with `constraint.too_large` before anything is compiled.
  *
  * Each limit keeps the compiler of llguidance where it was measured to answer in a fraction of a second; what they let
  * through is bounded by the time limit of `validate` besides.

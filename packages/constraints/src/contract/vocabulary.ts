@@ -1,4 +1,4 @@
-/** What a constraint must know of a model's tokens. Nothing here changes during the life of the object. */
+/** The facts about a model's tokens that constraints need. Nothing here changes during the life of the object. */
 export interface ConstraintVocabulary {
   readonly vocabSize: number;
   /** True bytes of a token; a control token gives its text. */

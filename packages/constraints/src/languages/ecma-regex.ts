@@ -185,7 +185,7 @@ class Translator {
     }
   }
 
-  /** What follows the "[". Each member is written so that it means the same in Rust, where classes nest and have operators. */
+  /** Reads the class after its "[". Each member is written so that it means the same in Rust, where classes nest and have operators. */
   #class(): string {
     const negated = this.#take('^');
     const members: string[] = [];

@@ -10,7 +10,7 @@ import { parseStructuralTag, type TagFormat } from './structural-tag.ts';
 import { structuralTagToLark } from './structural-tag-to-lark.ts';
 
 /**
- * What llguidance is given for a constraint. All checks that need no compiling are made here.
+ * Translates a constraint for llguidance. All checks that need no compiling are made here.
  *
  * @param resolveToken id of a token named by id or text; throws for one that does not exist
  */

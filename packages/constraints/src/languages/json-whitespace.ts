@@ -1,7 +1,7 @@
 import type { WhitespaceOption } from '../contract/constraint-spec.ts';
 import { translateRegex } from './ecma-regex.ts';
 
-/** What `capped` allows in a gap: up to four blanks, or a line break and an indentation of up to sixteen. */
+/** The whitespace that `capped` allows in a gap: up to four blanks, or a line break and an indentation of up to sixteen. */
 export const CAPPED_WHITESPACE = '[ \\t]{1,4}|\\r?\\n[ \\t]{0,16}';
 
 /** Fields of llguidance's `x-guidance` for one option. */

@@ -17,7 +17,7 @@ const UNENFORCED_STANDARD = new Set([
 /** pydantic's `UUID1` … `UUID8` say which version; RFC 9562 puts it into the first digit of the third group. */
 const UUID_VERSION = /^uuid([1-8])$/;
 
-/** What a schema's `format` comes to: an enforced one, a pattern that says the same, nothing (an annotation), or what cannot be enforced. */
+/** The meaning of a schema's `format`: an enforced one, a pattern that says the same, nothing (an annotation), or what cannot be enforced. */
 export type StringFormat =
   | { kind: 'format' }
   | { kind: 'pattern'; pattern: string }

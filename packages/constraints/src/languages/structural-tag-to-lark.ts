@@ -17,7 +17,7 @@ export function structuralTagToLark(format: TagFormat, resolveToken: (token: num
   return new TagWriter(resolveToken).run(format);
 }
 
-/** What comes right after a format: the end of the output, one of some texts, or something else. */
+/** The follow set of a format: the end of the output, one of some texts, or something else. */
 type Follow = { kind: 'end' } | { kind: 'texts'; texts: readonly string[] } | { kind: 'other' };
 
 /** A Lark expression; `hasFollow` when the texts that follow are already part of it. */

@@ -2,7 +2,7 @@ import assert from 'node:assert';
 import type { TokenTable } from './token-table.ts';
 import { webAssembly, type WasmMemory, type WasmModule } from './web-assembly.ts';
 
-/** What llguidance compiles. */
+/** A grammar as llguidance compiles it. */
 export interface GrammarSource {
   readonly syntax: 'json_schema' | 'regex' | 'lark';
   readonly text: string;

@@ -16,7 +16,7 @@ const WORDINGS: readonly (readonly [RegExp, ConstraintErrorCode])[] = [
 
 const MAX_MESSAGE_LENGTH = 400;
 
-/** What llguidance threw while compiling → the error of this package. Anything else comes back as it was. */
+/** Maps what llguidance threw while compiling to the error of this package. Anything else is returned unchanged. */
 export function compileError(error: unknown): unknown {
   if (error instanceof LlguidanceTrap) return trapError('constraint.too_large', error);
   if (!(error instanceof LlguidanceRefusal)) return error;
@@ -24,7 +24,7 @@ export function compileError(error: unknown): unknown {
   return new ConstraintError(code, explain(code, error.message), { cause: error });
 }
 
-/** What llguidance threw in the middle of a completion → the error of this package. */
+/** Maps what llguidance threw in the middle of a completion to the error of this package. */
 export function runError(error: unknown): unknown {
   if (error instanceof LlguidanceTrap) return trapError('constraint.exhausted', error);
   if (!(error instanceof LlguidanceRefusal)) return error;

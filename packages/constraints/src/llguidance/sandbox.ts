@@ -4,7 +4,7 @@ import type { WasmModule } from './web-assembly.ts';
 
 /** Memory that compiling one constraint may take; the largest of the tests that compile take a tenth. */
 const COMPILE_BYTES = 128 * 1024 * 1024;
-/** Of all constraints together; the module itself ends at 1 GiB. */
+/** Budget of all constraints together; the module itself ends at 1 GiB. */
 const TOTAL_BYTES = 900 * 1024 * 1024;
 
 /**

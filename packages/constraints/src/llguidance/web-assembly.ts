@@ -1,4 +1,4 @@
-/** What is used of the WebAssembly API, which the types of Node.js leave out. */
+/** The part of the WebAssembly API used here, which the types of Node.js leave out. */
 interface WebAssemblyApi {
   compile(bytes: Uint8Array): Promise<WasmModule>;
   readonly Instance: new (

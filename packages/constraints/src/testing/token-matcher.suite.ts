@@ -18,7 +18,7 @@ export interface TokenMatcherHarness {
 const MAX_STEPS = 60;
 const NUM_WALKS = 20;
 
-/** What every {@link TokenMatcher} must do, whatever holds the text under it. */
+/** The behaviour required of every {@link TokenMatcher}, whatever enforces the constraint beneath it. */
 export function tokenMatcherSuite(
   name: string,
   create: () => Promise<TokenMatcherHarness> | TokenMatcherHarness,

@@ -3,10 +3,10 @@ import { ConstraintError, type ConstraintErrorCode } from '../contract/constrain
 import type { GrammarSource } from '../llguidance/llguidance.ts';
 import type { Sandbox } from '../llguidance/sandbox.ts';
 
-/** What the worker answers to a source. */
+/** The worker's answer to a source. */
 export type Verdict = { isValid: true } | { isValid: false; code: ConstraintErrorCode; message: string };
 
-/** What the worker sends when it can take a source. */
+/** Sent by the worker once it can take a source. */
 export const READY = 'ready';
 
 interface Job {

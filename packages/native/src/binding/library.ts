@@ -5,7 +5,7 @@ import { libraryDirectory, libraryPath, LLAMA_PACKAGE_VERSION } from './platform
 import { structTypes } from './structs.ts';
 import type { Batch, ContextParams, ModelParams, Pointer, QuantizeParams, TypeTraits } from './structs.ts';
 
-/** What `llama_version()` of the pinned packages answers. Another version means other struct layouts: a crash, not an error. */
+/** The value of `llama_version()` in the pinned packages. Another version means other struct layouts: a crash, not an error. */
 const LLAMA_VERSION = '0.5.0-dev';
 
 /** Memory that a C function reads or fills during the call. */

@@ -49,7 +49,7 @@ export class LlamaContext implements Disposable {
   readonly contextTokens: number;
   readonly maxSequences: number;
   readonly batchTokens: number;
-  /** What the next `decode` runs. */
+  /** The rows of the next `decode`. */
   readonly batch: DecodeBatch;
   readonly #handle: NativeHandle;
   readonly #llama: Library;

@@ -2,7 +2,7 @@ import assert from 'node:assert';
 import { library } from '../binding/library.ts';
 import type { Pointer } from '../binding/structs.ts';
 
-/** What a vocabulary entry is for; `control` tokens steer the model and are never part of a user's text. */
+/** The role of a vocabulary entry; `control` tokens steer the model and are never part of a user's text. */
 export type TokenKind = 'normal' | 'unknown' | 'control' | 'user_defined' | 'unused' | 'byte';
 
 // llama_token_attr bits, most telling first: an entry may carry several.

@@ -5,7 +5,7 @@ import type { KoffiFunc, TypeObject } from 'koffi';
 import { NativeError } from '../binding/errors.ts';
 import { koffi } from '../binding/koffi.ts';
 
-/** What `GetVersionString` of the pinned package answers. */
+/** The value of `GetVersionString` in the pinned package. */
 const ONNX_RUNTIME_VERSION = '1.30.0';
 /** The version of the function table that is asked for: newer libraries still offer it. */
 const API_VERSION = 17;
@@ -137,11 +137,11 @@ function bindOnnxRuntime() {
 export interface OnnxLibrary extends ReturnType<typeof bindOnnxRuntime> {
   /** Lives as long as the process. */
   readonly env: Address;
-  /** Of memory that is not the library's. */
+  /** Describes memory that the library does not own. */
   readonly cpuMemory: Address;
   /** @throws {Error} with the library's message unless the status is 0 */
   check(status: Address): void;
-  /** What a call writes to its last argument. */
+  /** Makes a call and returns the value that it writes to its last argument. */
   made(call: (out: OutAddress) => Address): Address;
 }
 

@@ -17,7 +17,7 @@ export interface OnnxTensor {
 export interface OnnxSessionOptions {
   /** Threads of one run, the calling one included. */
   readonly numThreads: number;
-  /** Of the model, in the order in which `run` gets the tensors. */
+  /** Inputs of the model, in the order in which `run` takes the tensors. */
   readonly inputNames: readonly string[];
   readonly outputNames: readonly string[];
 }

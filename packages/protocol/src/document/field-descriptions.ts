@@ -8,7 +8,7 @@ import type { TokenizeRequest } from '../inference/tokenize.ts';
 import type { TrainingConfigField } from '../training/training-config.ts';
 import type { SentTrajectory, SentTrajectoryGroup, WireExchanges, WireHistory } from '../training/trajectory.ts';
 
-/** What each field of a request is for, by the title of its schema. A field without words does not compile. */
+/** Descriptions of the fields of requests, by the title of its schema. A field without words does not compile. */
 
 const CHAT_FIELDS: Readonly<Record<ChatCompletionField, string>> = {
   messages: "The conversation, oldest first. Any role is accepted; the model's chat template renders it.",

@@ -17,7 +17,7 @@ export interface OpenApiParameter {
   example?: unknown;
 }
 
-/** What crosses the wire under one media type. */
+/** The content of a body under one media type. */
 export interface OpenApiContent {
   schema: JsonSchema;
   example?: unknown;
@@ -33,7 +33,7 @@ export interface OpenApiOperation {
   tags: string[];
   summary: string;
   description: string;
-  /** What the key must be allowed to do. */
+  /** The scope that the key must have. */
   'x-scope': string;
   parameters?: OpenApiParameter[];
   requestBody?: { required: true; description?: string; content: Record<string, OpenApiContent> };

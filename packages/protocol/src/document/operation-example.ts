@@ -1,4 +1,4 @@
-/** What one call of an operation looks like. A test holds each against the schemas and sends it to the routes. */
+/** An example call of an operation. A test checks each against the schemas and sends it to the routes. */
 export interface OperationExample {
   /** A value for each parameter of the path. */
   readonly path?: Readonly<Record<string, string>>;

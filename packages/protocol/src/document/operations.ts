@@ -68,7 +68,7 @@ import {
 } from '../inference/tokenize.ts';
 import { LoadLoraAdapterRequestSchema, UnloadLoraAdapterRequestSchema } from '../service/lora-adapter.ts';
 
-/** What a key must be allowed to do; `public` routes take no key. */
+/** The scope that a key must have; `public` routes take no key. */
 export type OperationScope = 'public' | 'inference' | 'training' | 'admin';
 
 /** One thing that the API does: what it takes, what it answers, and which faults it can end in. */
@@ -98,7 +98,7 @@ export interface Operation {
   readonly isNamedStream?: boolean;
   /** An error inside the stream. Default `StreamError`. */
   readonly streamError?: TSchema;
-  /** What errors answer. Default `ErrorBody`. */
+  /** The body of an error. Default `ErrorBody`. */
   readonly error?: TSchema;
   /** Answers that are no fault and have another status than 200. */
   readonly otherAnswers?: Readonly<Record<number, { readonly description: string; readonly schema: TSchema }>>;

@@ -5,7 +5,7 @@ import { ToolCallSchema } from './chat-message.ts';
 import { ChoiceLogprobsSchema, PromptLogprobsSchema } from './logprobs.ts';
 import { nullable } from '../shape/schema.ts';
 
-/** What a chat completion answers: in one piece, or as chunks of a stream. */
+/** The answer of a chat completion: in one piece, or as chunks of a stream. */
 
 export const FinishReasonSchema = Type.Enum(['stop', 'length', 'tool_calls', 'repetition', 'abort'], {
   description:

@@ -11,7 +11,7 @@ const chat = ChatCompletionRequestSchema.properties;
 
 const BLOCKS = 'Text, or a list of blocks of the types `text`, `thinking`, `tool_use` and `tool_result`.';
 
-/** What is in a block depends on its type, and is checked with it. */
+/** The contents of a block depend on its type and are checked with it. */
 const BlockSchema = Type.Unsafe<Record<string, unknown> & { type: string }>({
   type: 'object',
   properties: { type: { type: 'string' } },
@@ -41,7 +41,7 @@ const MessageToolSchema = Type.Object(
 );
 export type MessageTool = Static<typeof MessageToolSchema>;
 
-/** What `/v1/messages/count_tokens` takes; the rest only shapes the reply. */
+/** The fields that `/v1/messages/count_tokens` takes; the rest only shapes the reply. */
 const promptFields = {
   model: chat.model,
   messages: Type.Array(MessageParamSchema, {

@@ -2,7 +2,7 @@
 export interface RefusedField {
   /** As in `tools.0.defer_loading`. */
   readonly param: string;
-  /** What to send instead, or why nothing is. */
+  /** The replacement to send, or the reason why there is none. */
   readonly reason: string;
 }
 
@@ -30,7 +30,7 @@ const REFUSED_FIELDS: Readonly<Record<string, Refusal>> = {
   routed_experts_prompt_start: { reason: 'no routing of experts is returned' },
 };
 
-/** Of text completions alone. */
+/** Refused in text completions alone. */
 const REFUSED_COMPLETION_FIELDS: Readonly<Record<string, Refusal>> = {
   thinking_token_budget: { reason: 'only a chat knows where thoughts begin and end', harmless: [-1] },
 };

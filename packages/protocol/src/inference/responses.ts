@@ -9,7 +9,7 @@ import { JsonObjectSchema, nullable, optionalNullable } from '../shape/schema.ts
 
 const chat = ChatCompletionRequestSchema.properties;
 
-/** What is in an item depends on its type, and is checked with it. */
+/** The contents of an item depend on its type and are checked with it. */
 const ItemSchema = Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true });
 export type ResponseInputItem = Static<typeof ItemSchema>;
 

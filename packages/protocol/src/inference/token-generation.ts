@@ -10,7 +10,7 @@ import { nullable, optionalNullable } from '../shape/schema.ts';
 const chat = ChatCompletionRequestSchema.properties;
 const TokenId = Type.Integer({ minimum: 0 });
 
-/** What shapes the reply; each as in a chat unless it says otherwise. */
+/** The fields that shape the reply; each as in a chat unless it says otherwise. */
 const TokenSamplingSchema = Type.Object(
   {
     n: chat.n,

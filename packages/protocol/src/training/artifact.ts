@@ -38,7 +38,7 @@ export const UploadArtifactQuerySchema = Type.Object({
 });
 export type UploadArtifactQuery = Static<typeof UploadArtifactQuerySchema>;
 
-/** What the body of an upload may be called; all of them are read as JSON lines in UTF-8. */
+/** Media types accepted for the body of an upload; all of them are read as JSON lines in UTF-8. */
 export const JSON_LINES_MEDIA_TYPES = [
   'application/jsonl',
   'application/x-ndjson',

@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox';
 import { listPageSchema, nullable, optionalNullable } from '../shape/schema.ts';
 
-/** What leaves the service and what comes in: exports of checkpoints, adapters that were trained elsewhere. */
+/** Data that leaves the service and data that enters it: exports of checkpoints, adapters that were trained elsewhere. */
 
 const ExportFormatSchema = Type.Enum(['peft', 'gguf-adapter', 'merged-gguf', 'merged-safetensors'], {
   description:

@@ -112,7 +112,7 @@ export interface WireChoice {
   logprobs?: { content?: WireLogprobEntry[] | null; refusal?: WireLogprobEntry[] | null } | null;
   message: { role?: string; content?: unknown; [key: string]: unknown };
   token_ids?: number[] | null;
-  /** What it was sampled after. */
+  /** The prompt that it was sampled after. */
   prompt_token_ids?: number[] | null;
   /** Where the service keeps what was sampled: tokens and log-probabilities may be left out. */
   record_id?: string | null;

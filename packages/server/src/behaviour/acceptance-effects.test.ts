@@ -1,4 +1,4 @@
-/** What the accepted vectors of section 16 of the reference do to the answer. */
+/** The effect of the accepted vectors of section 16 of the reference on the answer. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 
 import { ScriptedService } from '../testing/scripted-service.ts';

@@ -21,7 +21,7 @@ const invalid = (param: string) => ({ status: 400, param, isListed: true });
 /** Fields, or a field and the model, that contradict each other. */
 const conflict = (param: string | null) => ({ status: 400, param, isListed: false });
 type Refusal = ReturnType<typeof conflict>;
-/** What an accepted request makes the engine do. */
+/** The effect of an accepted request on what the engine is asked. */
 type Effect = readonly [read: (request: GenerateRequest) => unknown, expected: unknown];
 type Vector = readonly [fields: Record<string, unknown>, reference: string, ours: Refusal | Effect];
 const isRefusal = (ours: Refusal | Effect): ours is Refusal => 'status' in ours;

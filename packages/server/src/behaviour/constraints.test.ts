@@ -20,7 +20,7 @@ const schemaFormat = (schema: unknown, more: object = {}) => ({
   response_format: { type: 'json_schema', json_schema: { name: 'x', schema, ...more } },
 });
 const outputs = (structured_outputs: object) => ({ structured_outputs });
-/** What the model says when it wants to say `wanted` and may not always: where they part, its next choice is the lowest token that is allowed. */
+/** The reply of a model that tries to say `wanted` under a constraint: where they part, its next choice is the lowest token that is allowed. */
 async function held(wanted: string, fields: Record<string, unknown>): Promise<string> {
   service.say(wanted);
   return service.content({ ...GREEDY, ...fields });

@@ -15,7 +15,7 @@ function limitOf(schema: Limits, kind: 'maximum' | 'maxItems' | 'maxLength'): nu
   return schema[kind] ?? schema.anyOf?.map((branch) => limitOf(branch, kind)).find((limit) => limit !== undefined);
 }
 
-/** What the schema lets through the engine would refuse otherwise, late and in other words. */
+/** Without these limits in the schema the engine would refuse the values late and in other words. */
 test.each([
   ['chat completions', ChatCompletionRequestSchema.properties],
   ['text completions', CompletionRequestSchema.properties],

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.close());
 
-/** What the engine is asked for, but for the request's own id. */
+/** The request that the engine gets, without its id. */
 async function asked(fields: Record<string, unknown>): Promise<unknown> {
   await service.answer({ max_tokens: 4, ...fields });
   const { requestId: _id, ...request } = service.inference.lastRequest;

@@ -18,7 +18,7 @@ import {
 /** Larger bodies are parsed in another thread. One of this size takes 10 ms here. */
 const INLINE_BYTES = 1_000_000;
 
-/** What a reader of such bodies is given. */
+/** The parts that a reader of such bodies uses. */
 interface TrajectoryBodyParts {
   blobs: Blobs;
   intake: BodyIntake;

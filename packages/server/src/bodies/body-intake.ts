@@ -5,7 +5,7 @@ import type { FastifyRequest } from 'fastify';
 import { RequestError } from '../faults/request-error.ts';
 import type { ByteBudget, ByteHold } from './byte-budget.ts';
 
-/** What a body must keep to while it comes in. Only the time in which the service reads is counted. */
+/** The pace that a body must keep while it comes in. Only the time in which the service reads is counted. */
 export interface BodyPace {
   /** How much has to come in each window, bytes. */
   readonly windowBytes: number;
@@ -24,7 +24,7 @@ interface BodyOptions {
   readonly limit: number;
   /** Where the bytes are charged while they are held; null = they are not held. */
   readonly budget: ByteBudget | null;
-  /** What a body above the limit is told. */
+  /** The refusal of a body above the limit. */
   readonly tooLarge?: (limit: number) => RequestError;
 }
 
@@ -52,7 +52,7 @@ export class IncomingBody implements AsyncIterable<Buffer> {
   readonly #hold: ByteHold | null;
   #isComplete = false;
   #numBytes = 0;
-  /** Of the current window. */
+  /** Bytes received in the current window. */
   #windowBytes = 0;
   #windowReadMs = 0;
   #readMs = 0;
@@ -120,7 +120,7 @@ export class IncomingBody implements AsyncIterable<Buffer> {
     );
   }
 
-  /** What comes next, or the refusal of a client that is too slow. */
+  /** Awaits the next piece; throws the refusal of a client that is too slow. */
   async #inTime(next: Promise<IteratorResult<Buffer>>): Promise<IteratorResult<Buffer>> {
     const { windowMs, windowBytes, timeoutMs } = this.#pace;
     for (;;) {

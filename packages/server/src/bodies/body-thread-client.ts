@@ -40,7 +40,7 @@ export class BodyThread {
   #numBodies = 0;
   /** Bodies that the thread knows, oldest first. */
   readonly #open = new Set<number>();
-  /** What waits for a reply, in the order in which the thread works on it. */
+  /** Calls that await a reply, in the order in which the thread works on them. */
   readonly #calls = new Map<number, ThreadCall>();
 
   constructor(options: BodyThreadOptions, log: (line: string) => void, maxHeapMb = MAX_HEAP_MB) {

@@ -13,7 +13,7 @@ import type { BodyThreadCommand, BodyThreadMessage, BodyThreadOptions } from './
 import { fromThreadFailure, toThreadFailure } from './thread-failure.ts';
 import { ParsedTrajectoryBody, type StoreGroupsOptions, type TrajectoryBodyKind } from './trajectory-body.ts';
 
-/** What came of each body that is not complete yet. */
+/** The pieces of each body that is not complete yet. */
 const pieces = new Map<number, Uint8Array[]>();
 const complete: { id: number; kind: TrajectoryBodyKind; bytes: Uint8Array[] }[] = [];
 let current: { id: number; body: ParsedTrajectoryBody<TrajectoryBodyKind>; isStoring: boolean } | null = null;

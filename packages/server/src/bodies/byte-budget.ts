@@ -1,4 +1,4 @@
-/** What is charged for the bodies that are held while they come in. */
+/** The budgets charged for bodies that are held while they come in. */
 export interface BodyBudgets {
   /** JSON bodies, until they are parsed. */
   readonly requests: ByteBudget;
@@ -107,7 +107,7 @@ interface Waiter {
   readonly resolve: (isTaken: boolean) => void;
 }
 
-/** What one body has of a budget. Its bytes and what it waits for are the budget's business alone. */
+/** One body's share of a budget. Its bytes and what it waits for are the budget's business alone. */
 export class ByteHold {
   readonly owner: string;
   /** Bytes that count against the owner; those in the reserve do not. */

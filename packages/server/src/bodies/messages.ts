@@ -3,7 +3,7 @@ import type { ValidationItem } from '@trainyard/protocol';
 import type { SampledTokens } from '../wire/training/recorded-choice.ts';
 import type { BodySummary, StoredGroups, StoreGroupsOptions, TrajectoryBodyKind } from './trajectory-body.ts';
 
-/** What the body thread is started with. */
+/** Start options of the body thread. */
 export interface BodyThreadOptions {
   /** Folder of the blobs. */
   readonly blobsFolder: string;

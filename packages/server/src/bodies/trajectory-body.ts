@@ -33,7 +33,7 @@ interface BodyFields {
   log: Omit<LogTrajectoriesRequest, 'trajectory_groups'>;
 }
 
-/** What a route is told of a body that passed its schema; the groups stay where they were parsed. */
+/** Summary, for the route, of a body that passed its schema; the groups stay where they were parsed. */
 export interface BodySummary<Kind extends TrajectoryBodyKind = TrajectoryBodyKind> {
   /** Every field but the groups. */
   fields: BodyFields[Kind];

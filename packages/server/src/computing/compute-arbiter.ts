@@ -102,13 +102,13 @@ export class ComputeArbiter {
   }
 }
 
-/** What the arbiter can tell a host. */
+/** Messages from the arbiter to a host. */
 export interface ComputePort {
   grant(): void;
   yield(): void;
 }
 
-/** What a host can tell the arbiter. */
+/** Messages from a host to the arbiter. */
 export interface ComputeMember {
   /** Has work and wants the cores. */
   request(): void;

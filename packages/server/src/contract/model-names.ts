@@ -2,7 +2,7 @@ import type { Checkpoint, Model, Store } from '@trainyard/store';
 
 import { RequestError } from '../faults/request-error.ts';
 
-/** What a name stands for, decided once, at admission: what runs afterwards never changes version. */
+/** The model that a name resolves to, decided once, at admission: a running request never changes version. */
 export type ResolvedModel =
   | { kind: 'base'; name: string; project: null }
   | {
@@ -13,7 +13,7 @@ export type ResolvedModel =
       name: string;
       /** `entity/project/name` */
       root: string;
-      /** Of the version, milliseconds since the epoch. */
+      /** Creation time of the version, milliseconds since the epoch. */
       createdAt: number;
       step: number;
       /** Null: base weights, served with the defaults of a trained model. */

@@ -5,7 +5,7 @@ const EVERY_MS = 10 * 60_000;
 const DAY_MS = 24 * 3_600_000;
 /** Whoever asks about the last day gets it to the millisecond. */
 const USAGE_MERGED_AFTER_MS = DAY_MS;
-/** What one transaction takes at most, so that requests come between: a few milliseconds' worth. */
+/** Most rows of one transaction, so that requests get their turn in between: a few milliseconds' worth. */
 const TRAJECTORY_ROWS = 500;
 const USAGE_ROWS = 2_000;
 

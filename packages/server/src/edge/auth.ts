@@ -14,7 +14,7 @@ declare module 'fastify' {
     samples?: boolean;
     /** The schema of the body, where the route itself checks it. */
     body?: object;
-    /** What a body may be where it is no JSON. */
+    /** Media types accepted besides JSON. */
     mediaTypes?: readonly string[];
     /** Errors as the clients of the route's form read them. Default: as they are. */
     toErrorForm?: (body: ErrorBody, requestId: string, status: number) => object;
@@ -81,7 +81,7 @@ export function callerOf(request: FastifyRequest): Caller {
 /** Longest project name that is recorded; longer ones are cut. */
 const MAX_PROJECT_CHARACTERS = 256;
 
-/** What usage is attributed to: `Compat-Project` or `OpenAI-Project`, usually "team/project". Null when neither was sent. */
+/** The project that usage is attributed to: `Compat-Project` or `OpenAI-Project`, usually "team/project". Null when neither was sent. */
 export function projectOf(request: FastifyRequest): string | null {
   const header = request.headers['compat-project'] ?? request.headers['openai-project'];
   const project = (Array.isArray(header) ? header[0] : header)?.trim().slice(0, MAX_PROJECT_CHARACTERS);

@@ -5,7 +5,7 @@ import { RequestError } from '../faults/request-error.ts';
 
 /** Stands for pages of this machine in a list of origins. */
 const LOCAL_PAGES = 'localhost';
-/** What scripts of other origins may read beside the body. */
+/** Response headers that scripts of other origins may read. */
 const EXPOSED_HEADERS = [
   'Allow',
   'Content-Disposition',

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** What comes back for these bytes, until the connection ends. */
+/** Sends these bytes and collects the answer until the connection ends. */
 async function send(bytes: string): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   let received = '';

@@ -111,7 +111,7 @@ const SHOWN: ReadonlySet<FaultCode> = new Set([
   'trainer.export_differs',
 ]);
 
-/** What a client reads in place of a message that names files of this machine. */
+/** Messages for clients in place of those that name files of this machine. */
 const WORDS: Partial<Record<FaultCode, string>> = {
   'store.busy': 'The store is busy: another process holds it for longer than a request waits; try again',
   'store.disk_full': 'The disk of the service is full and nothing was kept; its operator has to make room',
@@ -122,7 +122,7 @@ const WORDS: Partial<Record<FaultCode, string>> = {
 };
 
 /**
- * What a client may read of a failure, in an answer, in an event or in a record: the only way from an error to a text that leaves this
+ * The message of a failure for clients, in an answer, an event or a record: the only way from an error to a text that leaves this
  * process. Messages of refusals speak of the request. Those of failures of the service may name files of this machine, and stay in its log.
  */
 export function clientFailure(thrown: unknown): { code: FaultCode; message: string } {

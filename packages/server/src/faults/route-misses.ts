@@ -33,7 +33,7 @@ export function refuseRouteMisses(app: FastifyInstance): void {
 const INFERENCE_PATHS =
   '/v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /inference/v1/generate, /v1/tokenize, /v1/detokenize, /v1/models';
 
-/** What other servers of the OpenAI API and vLLM have, and why it is not here. */
+/** Routes of other OpenAI-compatible servers, and why they are absent here. */
 const ABSENT: readonly [RegExp, string][] = [
   [/^(\/v1)?\/(embeddings|embed)$|^\/v2\/embed$/, 'the models served here write text and make no embeddings'],
   [/^(\/v1|\/v2)?\/(pooling|classify|score|rerank)$/, 'the models served here write text and score none'],

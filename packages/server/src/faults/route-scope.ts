@@ -1,4 +1,4 @@
 import type { Scope } from '@trainyard/store';
 
-/** What a key must be allowed to do; `public` routes take no key. */
+/** The scope that a key must have; `public` routes take no key. */
 export type RouteScope = Scope | 'public';

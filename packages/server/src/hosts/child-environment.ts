@@ -1,4 +1,4 @@
-/** What a child needs of the environment: where programs and libraries are, how people write, and what computing and debugging libraries read. */
+/** The environment variables passed to a child: where programs and libraries are, how people write, and what computing and debugging libraries read. */
 const PASSED = [
   'HOME',
   'LANG',

@@ -109,7 +109,7 @@ export class EmbeddedInference implements InferenceBackend {
     return this.servedModel.tokenizer;
   }
 
-  /** What the host loaded; known once `start` resolved, and the same after a restart. */
+  /** The model that the host loaded; known once `start` resolved, and the same after a restart. */
   get servedModel(): ServedModel {
     if (this.#served === null) throw new Error('the engine host has not started yet');
     return this.#served;

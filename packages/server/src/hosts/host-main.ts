@@ -34,7 +34,7 @@ export interface HostLine<Message extends object> {
   readonly send: (message: Message | CoreMessage) => void;
   /** the host's claim on the shared cores */
   readonly lease: CoreLease;
-  /** What a loop awaits between two of its steps: resolves when the commands that have come meanwhile are taken, all of them up to a number. */
+  /** Awaited by a loop between two of its steps: resolves when the commands that arrived meanwhile are taken, all of them up to a number. */
   readonly letCommandsIn: () => Promise<void>;
 }
 

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { LIFE_SIGN_MS } from './life-signs.ts';
 import { HostWatch, type WatchLimits } from './host-watch.ts';
 
-/** What one look counts at most: when more has passed, this process was itself stopped, asleep or starved. */
+/** The longest time counted for one look: when more has passed, this process was itself stopped, asleep or starved. */
 const MAX_LOOK_MS = 2 * LIFE_SIGN_MS;
 
 export interface HostPulseOptions {

@@ -1,4 +1,4 @@
-/** What a host says of itself, once a second, from a thread of its own: it arrives also while the main thread computes. */
+/** A host's sign of life, sent once a second from a thread of its own: it arrives even while the main thread computes. */
 export interface LifeSign {
   /** how often the main thread's event loop has gone round a timer */
   readonly numTurns: number;
@@ -94,7 +94,7 @@ export class HostWatch {
     return null;
   }
 
-  /** What a person should know, before anything is done about it; null when all is well. */
+  /** A warning for the operator before anything is done about it; null when all is well. */
   get trouble(): string | null {
     return this.#silentMs > NOTICEABLE_SILENCE_MS ? `no sign of life for ${seconds(this.#silentMs)}` : null;
   }

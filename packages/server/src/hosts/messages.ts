@@ -29,7 +29,7 @@ export interface TrainerHostOptions {
   readonly allowsControlTokens: boolean;
 }
 
-/** What a job learns from: reward-labelled rollouts, or conversations. */
+/** The data that a job learns from: reward-labelled rollouts or conversations. */
 export type TrainingJobKind =
   | { readonly kind: 'rl'; readonly config: TrainingConfig }
   | { readonly kind: 'sft'; readonly config: SftConfig };

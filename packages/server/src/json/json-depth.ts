@@ -1,6 +1,6 @@
 /** Levels of lists and objects in one body: JSON schemas of tools have some twenty. */
 export const MAX_JSON_DEPTH = 256;
-/** What is told of a value that has more. */
+/** The message for a value that nests deeper. */
 export const TOO_DEEP = `Input should nest at most ${MAX_JSON_DEPTH} levels of lists and objects`;
 
 /** The place of the first field of a body that nests deeper than `limit` levels, as `loc` has it; null when there is none. */

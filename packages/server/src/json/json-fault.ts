@@ -4,7 +4,7 @@
  */
 export function jsonFaultPosition(text: string): number {
   const scanner = new Scanner(text);
-  /** What each open list or object is. */
+  /** The opening brackets of the lists and objects that are still open. */
   const open: ('[' | '{')[] = [];
   let expected: 'value' | 'value or ]' | 'key' | 'key or }' | 'end of value' = 'value';
   for (;;) {

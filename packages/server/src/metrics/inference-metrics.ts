@@ -78,7 +78,7 @@ export class InferenceMetrics {
           this.#ends.inc({ finished_reason: event.finishReason });
         }
         hasFailed = event.kind === 'failed';
-        this.#see(event, progress, request.n);
+        this.#observe(event, progress, request.n);
         yield event;
       }
     } finally {
@@ -90,7 +90,7 @@ export class InferenceMetrics {
     }
   }
 
-  #see(event: EngineEvent, progress: Progress, numChoices: number): void {
+  #observe(event: EngineEvent, progress: Progress, numChoices: number): void {
     const now = this.#now();
     if (event.kind === 'started') {
       progress.started = now;

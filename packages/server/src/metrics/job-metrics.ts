@@ -8,7 +8,7 @@ interface JobEvent {
   dedupeKey: string;
 }
 
-/** What jobs do, counted since the start of the service. */
+/** Counters of jobs since the start of the service. */
 export class JobMetrics {
   readonly #ends: Counter<'kind' | 'outcome'>;
   readonly #steps: Counter<'kind'>;

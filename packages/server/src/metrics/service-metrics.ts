@@ -5,7 +5,7 @@ import type { InferenceBackend, TrainingQueue } from '../contract/backends.ts';
 import { InferenceMetrics } from './inference-metrics.ts';
 import { JobMetrics } from './job-metrics.ts';
 
-/** What is asked when the metrics are. */
+/** Sources that are read on each scrape. */
 export interface MetricSources {
   inference: Pick<InferenceBackend, 'baseModel' | 'stats' | 'trouble'>;
   training: Pick<TrainingQueue, 'trouble'>;

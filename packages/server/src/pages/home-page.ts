@@ -2,10 +2,10 @@ import { html, Html } from './html.ts';
 import { PAGE_ICON } from './page-icon.ts';
 import type { Snippet } from './snippets.ts';
 
-/** What a person who opens the service's address sees. */
+/** The page at the service's address. */
 export interface Home {
   readonly version: string;
-  /** What `GET /v1/health` answers at this moment: a word, and what is wrong where something is. */
+  /** The current answer of `GET /v1/health`: a word, and the fault if there is one. */
   readonly state: { readonly isHealthy: boolean; readonly text: string };
   /** ends in `/v1` */
   readonly baseUrl: string;

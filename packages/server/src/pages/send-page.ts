@@ -8,7 +8,7 @@ export interface Page {
   readonly securityPolicy: string;
 }
 
-/** What stands between the tags, to the byte: that is what a browser takes the digest of. */
+/** The exact bytes between the tags, which browsers compute the digest of. */
 const INLINE = /<(script|style)>([\s\S]*?)<\/\1>/g;
 
 /** The policy is made from the page as it is sent, so the two cannot differ. */

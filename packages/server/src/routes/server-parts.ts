@@ -31,7 +31,7 @@ export interface ServerParts {
   trainingDataDirectory?: string | null;
   /** Entity whose admins have the keys of all entities. Default null: each has its own only. */
   operatorEntity?: string | null;
-  /** What `GET /metrics` tells. Default: new ones, which know of no job. */
+  /** The source of `GET /metrics`. Default: fresh metrics, without any job. */
   metrics?: ServiceMetrics;
   /** Who may read them. Default `open`. */
   metricsAccess?: MetricsAccess;
@@ -67,7 +67,7 @@ export const DEFAULT_HTTP_LIMITS: HttpLimits = {
   maxBodyWaitMs: 60_000,
 };
 
-/** What routes are given: the parts with their defaults. */
+/** The parts as routes get them, with defaults filled in. */
 export interface RouteParts extends ServerParts {
   clock: () => number;
   log: (line: string) => void;

@@ -42,7 +42,7 @@ export interface OutputRecorder {
   record(event: OutputEvent): Promise<OutputEvent>;
 }
 
-/** What the engine does not need to know of a request. */
+/** Options of a generation that do not concern the engine. */
 export interface GenerationOptions {
   /** Turn the prompt's ids back into text. Default false. */
   withPromptText?: boolean;

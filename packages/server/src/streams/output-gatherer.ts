@@ -3,7 +3,7 @@ import type { OutputEvent } from './chat-events.ts';
 /** Makes few large outputs of many small ones: one each time a choice has `interval` new tokens, and one when it ends. */
 export class OutputGatherer {
   readonly #interval: number;
-  /** What was held back, by choice. */
+  /** Output held back, by choice. */
   readonly #waiting = new Map<number, OutputEvent>();
 
   constructor(interval: number) {

@@ -18,7 +18,7 @@ export function operationOf(method: string, url: string): OpenApiOperation | und
   return DOCUMENT.paths[path]?.[method.toLowerCase()];
 }
 
-/** What is wrong with an answer by the document, or null. */
+/** The first deviation of an answer from the OpenAPI document, or null. */
 export function answerFault(operation: OpenApiOperation, status: number, body: unknown): string | null {
   const response = operation.responses[status];
   if (response === undefined) return `${operation.operationId} does not document the status ${status}`;
@@ -26,7 +26,7 @@ export function answerFault(operation: OpenApiOperation, status: number, body: u
   return schema === undefined ? null : schemaFault(`${operation.operationId} ${status}`, schema, body);
 }
 
-/** What is wrong with an event of a stream by the document, or null. */
+/** The first deviation of a stream's event from the OpenAPI document, or null. */
 export function eventFault(operation: OpenApiOperation, event: unknown): string | null {
   const schema = operation.responses[200]?.content['text/event-stream']?.schema;
   if (schema === undefined) return `${operation.operationId} documents no stream`;

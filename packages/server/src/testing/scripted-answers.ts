@@ -9,7 +9,7 @@ import type { AnswerFormat } from '../wire/chat/chat-request.ts';
 import { answerFault, eventFault, operationOf } from './documented-answers.ts';
 import { replies, type ScriptedEnd, ScriptedInference, type ScriptedStep } from './scripted-inference.ts';
 
-/** What was sampled, and how its answer is written. */
+/** Sampled tokens, and how their answer is written. */
 export interface ScriptedChat {
   steps: readonly ScriptedStep[];
   end?: ScriptedEnd;

@@ -11,7 +11,7 @@ import type { InferenceBackend, Tokenized } from '../contract/backends.ts';
 import { BackendFailure } from '../faults/http-faults.ts';
 import type { CompletedEvent, ParsedReply, ReplyDelta } from '../streams/chat-events.ts';
 
-/** What the backend does for one request. */
+/** The behaviour of the backend for one request. */
 export type Script = (
   request: GenerateRequest,
   signal: AbortSignal,
@@ -93,9 +93,9 @@ export interface ScriptedEnd {
   stopReason?: string | number;
   /** The reply was read into these parts; then every event has a `reply`. */
   parsed?: Partial<ParsedReply>;
-  /** What the last event adds to the parts. */
+  /** Reply parts added by the last event. */
   reply?: Partial<ReplyDelta>;
-  /** Of one choice. */
+  /** Reasoning tokens of one choice. */
   reasoningTokens?: number;
   promptLogprobs?: CompletedEvent['promptLogprobs'];
 }

@@ -40,7 +40,7 @@ export class RecordingQueue implements TrainingQueue {
 export class RecordingExchange implements ExportQueue, AdapterImporter {
   numNotified = 0;
   readonly cancelled: string[] = [];
-  /** What `commit` does. */
+  /** The behaviour of `commit`. */
   onCommit: (adapter: Adapter) => Promise<Adapter> = async (adapter) => adapter;
   notify(): void {
     this.numNotified += 1;

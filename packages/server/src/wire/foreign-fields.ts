@@ -2,7 +2,7 @@ import { BackendFailure } from '../faults/http-faults.ts';
 import { RequestError } from '../faults/request-error.ts';
 import { unsupported } from './conflict.ts';
 
-/** What a foreign form calls the fields of a chat: `messages` → `input`, say. */
+/** Names in a foreign form for the fields of a chat: `messages` → `input`, say. */
 export type ForeignNames = Readonly<Record<string, string>>;
 
 /**

@@ -2,7 +2,7 @@ import { conflict } from './conflict.ts';
 
 /** The default of the setting `maxLogprobs`, as in vLLM. */
 export const DEFAULT_MAX_LOGPROBS = 20;
-/** Of replies, over all choices of one answer, where a place has more than {@link DEFAULT_MAX_LOGPROBS}: some 100 MB of JSON. */
+/** Limit for replies, over all choices of one answer, where a place has more than {@link DEFAULT_MAX_LOGPROBS}: some 100 MB of JSON. */
 const MAX_REPLY_LOGPROB_ENTRIES = 1_048_576;
 
 export interface LogprobLimits {

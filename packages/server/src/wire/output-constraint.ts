@@ -5,7 +5,7 @@ import { conflict } from './conflict.ts';
 
 type OutputSpec = Exclude<ConstraintSpec, { kind: 'either' }>;
 
-/** What holds the text of a reply, and the field that said so. */
+/** The constraint on the text of a reply, and the field that it comes from. */
 export interface OutputConstraint {
   spec: OutputSpec;
   field: 'response_format' | 'structured_outputs';

@@ -16,7 +16,7 @@ export interface ReplyEnd {
   usage: Usage;
 }
 
-/** What happens to the blocks of a reply. One is open at a time; `index` counts them. */
+/** An event of the blocks of a reply. One block is open at a time; `index` counts them. */
 export type BlockEvent =
   | { kind: 'opened'; index: number; block: ReplyBlock }
   | { kind: 'grown'; index: number; block: ReplyBlock; text: string; logprobs: readonly TokenLogprob[] }
@@ -61,7 +61,7 @@ class BlockRecord {
   #open: { index: number; block: ReplyBlock; callIndex: number | null; text: string; logprobs: TokenLogprob[] } | null =
     null;
   #count = 0;
-  /** Of tokens whose text is held back, until it comes. */
+  /** Log-probabilities of tokens whose text is still held back. */
   #pending: TokenLogprob[] = [];
 
   *read(event: OutputEvent, hasReasoning: boolean): Generator<BlockEvent, void> {

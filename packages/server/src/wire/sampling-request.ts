@@ -8,7 +8,7 @@ import { conflict, unsupported } from './conflict.ts';
 import { checkReplyEntries, type LogprobLimits } from './logprob-limit.ts';
 import { outputConstraint } from './output-constraint.ts';
 
-/** What chat and text completions share on their way to the engine. */
+/** Shared by chat and text completions on their way to the engine. */
 
 /** How a stream is written; null stands for one JSON answer. */
 export interface StreamFormat {
@@ -30,7 +30,7 @@ export interface RequestedTokens {
   value: number;
 }
 
-/** What a request needs besides its own fields. */
+/** Context of a request besides its own fields. */
 export interface RequestContext extends LogprobLimits {
   /** The namespace of the prefix cache. */
   tenant: string;
@@ -83,7 +83,7 @@ export function toGenerateRequest(
     prompt: Prompt;
     maxTokens: RequestedTokens | null;
     logprobs: number | null;
-    /** What {@link logprobs} were asked for as. */
+    /** The field that asked for {@link logprobs}. */
     logprobsField: string;
     /** Prompts of the request. Default 1. */
     numPrompts?: number;

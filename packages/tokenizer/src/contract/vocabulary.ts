@@ -1,7 +1,7 @@
 import type { TokenKind } from '@trainyard/native';
 
 /**
- * What a tokenizer asks of a model file. `LlamaModel` satisfies it structurally; `ByteVocabulary` does so without weights.
+ * The part of a model file that a tokenizer uses. `LlamaModel` satisfies it structurally; `ByteVocabulary` does so without weights.
  *
  * Ids are `0 … vocabSize - 1`. Nothing here changes during the life of the object.
  */

@@ -1,6 +1,6 @@
 import type { Vocabulary } from '../contract/vocabulary.ts';
 
-/** What the tokens of a vocabulary are for, found in one pass over it. */
+/** The kinds of a vocabulary's tokens, found in one pass over it. */
 export class TokenKinds {
   /** Tokens that text must not produce by itself (control and unknown kinds), ascending ids. */
   readonly control: readonly { id: number; text: string }[];

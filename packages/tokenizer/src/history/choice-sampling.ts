@@ -1,7 +1,7 @@
 /** How the tokens of a choice were drawn, where that is not plainly from the model's distribution. */
 export interface ChoiceSampling {
   readonly settings: SamplingChanges;
-  /** What it takes to compute the same distributions again; null: that cannot be, see `lost`. */
+  /** The data needed to compute the same distributions again; null if that is impossible, see `lost`. */
   readonly trace: SamplingTrace | null;
   readonly lost: LostTrace | null;
 }
@@ -9,7 +9,7 @@ export interface ChoiceSampling {
 /** Why there is no trace. `greedy`: nothing was drawn. `too_large`: what was kept of the vocabulary takes more than {@link MAX_TRACE_BYTES}. */
 export type LostTrace = 'greedy' | 'too_large';
 
-/** What changes the distribution, in the order in which it does: masks, bias, penalties, temperature, truncation. */
+/** Changes of the distribution, in the order in which they apply: masks, bias, penalties, temperature, truncation. */
 export interface SamplingChanges {
   /** A constraint, allowed ids, bad words, end tokens that come too early, the end of a thinking budget. */
   readonly isMasked: boolean;
@@ -33,7 +33,7 @@ export interface SamplingChanges {
 export interface SamplingTrace {
   /** [n] log-probability of each token under the distribution that it was drawn from. */
   readonly logprobs: Float32Array;
-  /** Of each token, which tokens could be drawn: see {@link KeptTokensWriter}. */
+  /** For each token, the set that could be drawn: see {@link KeptTokensWriter}. */
   readonly kept: Uint8Array;
 }
 

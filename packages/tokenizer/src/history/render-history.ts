@@ -73,7 +73,7 @@ export function renderHistory(
 }
 
 /**
- * What the template writes after the open turn up to the end of `prompt`, if `prompt` continues that turn.
+ * The text that the template writes after the open turn up to the end of `prompt`, if `prompt` continues that turn.
  * @returns null when it does not: the template changed what stands before the turn, or the turn itself
  */
 function textAfter(

@@ -57,7 +57,7 @@ function turnAt(index: number, messages: readonly TemplateMessage[], renderer: P
   return { tokenIds, logprobs, promptTokenIds: renderer.encode(isAsSampled ? prompt : opening) };
 }
 
-/** What stands in front of a turn's content where that is not the generation prompt, found by a mark in place of the content. */
+/** The text in front of a turn's content where it is not the generation prompt, found by putting a mark in place of the content. */
 function openingOf(before: readonly TemplateMessage[], written: string, renderer: PromptRenderer): string | null {
   const marked = renderer.render([...before, { role: 'assistant', content: renderer.sentinel }], false);
   const end = marked.indexOf(renderer.sentinel);

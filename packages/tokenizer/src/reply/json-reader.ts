@@ -121,7 +121,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   t: '\t',
 };
 
-/** What follows the backslash. @returns one UTF-16 unit */
+/** Reads an escape after its backslash. @returns one UTF-16 unit */
 function* readEscape(text: ReplyText): Reading<string> {
   const letter = yield* text.next();
   if (letter !== 'u') {

@@ -68,7 +68,7 @@ interface Fixture {
   reasoning?: string;
   /** Name and arguments of each call. */
   calls?: [string, string][];
-  /** What a stream adds up to when the text was malformed; without it: the same as the whole. */
+  /** The sum of a stream of malformed text. Default: the same as the whole. */
   streamed?: { content: string; calls?: [string, string][] };
 }
 

@@ -60,7 +60,7 @@ export class ReplyParser {
     this.#reading = this.#read();
   }
 
-  /** What comes next is reasoning, as far as can be said. */
+  /** Whether the next text is reasoning, as far as is known. */
   get isReasoning(): boolean {
     return this.#contentFrom === null;
   }

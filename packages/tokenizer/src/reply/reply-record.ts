@@ -1,6 +1,6 @@
 import type { CallWriter } from './call-writer.ts';
 
-/** What is new in a reply: '' and [] where nothing is. */
+/** The new parts of a reply; '' and [] where there are none. */
 export interface ReplyDelta {
   content: string;
   reasoning: string;
@@ -13,7 +13,7 @@ export interface ToolCallDelta {
   id?: string;
   /** With the first delta of a call only. */
   name?: string;
-  /** What comes next of the JSON text; '' if nothing. */
+  /** The next piece of the JSON text; '' if there is none. */
   arguments: string;
 }
 

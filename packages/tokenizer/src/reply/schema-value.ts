@@ -26,7 +26,7 @@ function typeOfValue(value: unknown): JsonType {
 }
 
 /**
- * What a text stands for where these types are allowed, as JSON. The most special reading that fits; text that fits none of them is a
+ * Reads a text as a JSON value of one of these types. The most specific reading wins; text that fits none of them is a
  * string, and so is text whose types are not known. `True` and `None` are read as Python writes them.
  */
 export function jsonOfText(text: string, types: ReadonlySet<JsonType>): string {

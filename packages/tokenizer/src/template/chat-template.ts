@@ -47,7 +47,7 @@ export class ChatTemplate {
     return this.#program.source;
   }
 
-  /** What the template expects as a message's content. */
+  /** The form of a message's content that the template expects. */
   get contentFormat(): ContentFormat {
     return this.#program.contentFormat;
   }

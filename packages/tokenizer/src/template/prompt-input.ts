@@ -36,7 +36,7 @@ export interface RenderedPrompt {
   text: string;
 }
 
-/** What must be known of a template before variables can be made for it. */
+/** Traits of a template that its variables depend on. */
 export interface TemplateTraits {
   readonly tokenizer: Tokenizer;
   readonly source: string;

@@ -7,7 +7,7 @@ import { TokenizerError } from '../contract/tokenizer-error.ts';
 import { probeToolSupport, type ToolSupport } from '../tools/tool-support.ts';
 
 export interface TemplateProgramOptions {
-  /** What `strftime_now` reads. Default: the system's clock, local time. */
+  /** The clock that `strftime_now` reads. Default: the system's, local time. */
   clock?: () => Date;
   /** A template that runs longer is stopped, milliseconds. Default: 5,000 (2,000 messages take about 70). */
   timeoutMs?: number;
@@ -20,7 +20,7 @@ const DEFAULT_TIMEOUT_MS = 5_000;
 /** A Jinja chat template as variables → text; knows no vocabulary. Parsed once, then stateless. */
 export class TemplateProgram {
   readonly source: string;
-  /** What the template expects as a message's content. */
+  /** The form of a message's content that the template expects. */
   readonly contentFormat: ContentFormat;
   readonly #program: ReturnType<typeof parse>;
   readonly #clock: () => Date;

@@ -1,2 +1,2 @@
-/** What tests of the packages above need of this one: `@trainyard/tokenizer/testing`. */
+/** Test support for the packages above: `@trainyard/tokenizer/testing`. */
 export { ByteVocabulary, type ByteVocabularyOptions } from './byte-vocabulary.ts';

@@ -5,7 +5,7 @@ import type { ToolDescription } from '../contract/tool-description.ts';
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** What a request asks of the reply: some calls, or one of a certain tool. */
+/** A forced tool choice: some calls, or one of a certain tool. */
 export type ForcedToolChoice = 'required' | { name: string };
 
 const NO_ARGUMENTS: JsonSchema = { type: 'object', properties: {} };

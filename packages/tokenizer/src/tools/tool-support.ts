@@ -1,6 +1,6 @@
 import { prepareMessage, type ContentFormat, type TemplateMessage } from '../contract/template-message.ts';
 
-/** What a chat template does about tools. */
+/** A chat template's support for tools. */
 export interface ToolSupport {
   /** It writes the tools it is given into the prompt. */
   writesTools: boolean;

@@ -179,7 +179,7 @@ function readInto(path: string, tensors: readonly AdapterTensor[], digest?: stri
   return file.metadata;
 }
 
-/** What PEFT needs to know to load the adapter. */
+/** The configuration from which PEFT loads the adapter. */
 function peftConfig({ rank, alpha, targets }: LoraConfig) {
   return {
     peft_type: 'LORA',

@@ -8,7 +8,7 @@ import { flag, oneOf, orNull, wholeWithin, within } from './config-checks.ts';
 export type LossAggregation = 'normalized_trajectory' | 'trajectory' | 'token' | 'constant';
 
 /**
- * What a client may ask for. `null` and `undefined` both mean absent; 0 and false are values.
+ * The settings that a client may choose. `null` and `undefined` both mean absent; 0 and false are values.
  *
  * Settings that contradict each other are refused rather than ranked.
  */

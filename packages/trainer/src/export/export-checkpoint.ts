@@ -32,13 +32,13 @@ export type ExportFormat = 'peft' | 'gguf-adapter' | 'merged-gguf' | 'merged-saf
 export interface ExportRequest {
   /** GGUF file that the checkpoint was trained on. */
   readonly modelPath: string;
-  /** What the base model is called, for files that name it. */
+  /** Name of the base model, for files that mention it. */
   readonly baseModelId: string;
   readonly lora: LoraConfig;
   /** Null: nothing was trained yet. Merged formats are then the base model, adapters those that the first job starts from. */
   readonly checkpointDirectory: string | null;
   readonly format: ExportFormat;
-  /** Of merged formats. */
+  /** Type of the tensors in merged formats. */
   readonly type: MergedType;
   /** Empty; what it holds after a failure is worth nothing. */
   readonly outputDirectory: string;

@@ -19,7 +19,7 @@ import { exportCheckpoint, type ExportFormat } from './export-checkpoint.ts';
 import { PARITY_TEXT } from './parity-text.ts';
 import { logprobDifference, parityRow } from './parity.ts';
 
-/** What PyTorch makes of our files: PEFT of the adapter on the dequantised base, transformers of the merged model. */
+/** Our files, loaded by PyTorch: PEFT of the adapter on the dequantised base, transformers of the merged model. */
 
 const ROOT = resolve(import.meta.dirname, '../../../..');
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-torch-'));

@@ -10,7 +10,7 @@ export interface ParityReport {
   /** Mean and largest |Δlogprob| over them, in nats. */
   readonly meanDifference: number;
   readonly maxDifference: number;
-  /** What ran the exported files: llama.cpp, or the trainer's own graphs over what was read back. */
+  /** The runtime that ran the exported files: llama.cpp, or the trainer's own graphs over what was read back. */
   readonly computedBy: 'llama.cpp' | 'trainer';
   /** Mean |Δlogprob| between the base model and the checkpoint on the same tokens: what the differences are to be held against. */
   readonly adapterEffect: number;

@@ -36,7 +36,7 @@ function importFrom(fields: { config?: string; weightsPath?: string }) {
   return { outputDirectory, ...importAdapter({ modelPath, config, weightsPath, outputDirectory, ...fields }) };
 }
 
-/** What importing gives as the reason. */
+/** The reason that importing gives. */
 function refusal(fields: { config?: string; weightsPath?: string }): string {
   try {
     importFrom(fields);

@@ -2,7 +2,7 @@ import { TrainerError } from '../contract/errors.ts';
 import { peftTargetModules } from '../model/adapter-tensors.ts';
 import { LINEAR_NAMES, type LinearName } from '../model/policy-model.ts';
 
-/** What an adapter_config.json says of the shape of its adapter. */
+/** The shape of an adapter, from its adapter_config.json. */
 export interface PeftShape {
   readonly rank: number;
   readonly alpha: number;

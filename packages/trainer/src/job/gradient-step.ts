@@ -9,7 +9,7 @@ export interface StepParts {
   readonly signal: AbortSignal;
 }
 
-/** What a gradient step took. Seconds are wall time, waiting for the cores included. */
+/** Measures of a gradient step. Seconds are wall time, waiting for the cores included. */
 export interface StepMeasures {
   /** Norm of the gradient before it was clipped. */
   readonly gradNorm: number;

@@ -1,4 +1,4 @@
-/** What every kind of job has in common: its errors, the weights it starts from, and its steps, which a crash does not repeat. */
+/** Shared by every kind of job: its errors, the weights it starts from, and its steps, which a crash does not repeat. */
 import { strict as assert } from 'node:assert';
 import { createHash } from 'node:crypto';
 import { TrainerError } from '../contract/errors.ts';
@@ -33,7 +33,7 @@ export function requireSameLora({ lora }: JobBase, learner: LearnerSession): voi
 }
 
 /**
- * What a version is known by, wherever it lies.
+ * Identifies a version, wherever it is stored.
  *
  * @throws {TrainerError} `trainer.checkpoint_unreadable` when there is none of the name
  */
@@ -43,7 +43,7 @@ export async function versionDigest(learner: LearnerSession, name: string): Prom
   throw new TrainerError('trainer.checkpoint_unreadable', `the adapter version ${name} does not exist`);
 }
 
-/** What decides a job's outcome: another job's snapshot must not be gone on from. */
+/** Fingerprint of everything that decides a job's outcome: a job must not resume from another one's snapshot. */
 export async function jobFingerprint(
   { lora, startFrom, withFreshOptimizer = false }: JobBase,
   learner: LearnerSession,

@@ -4,7 +4,7 @@ import type { SequenceReport } from '../rollouts/sequence-report.ts';
 import type { TrajectoryGroup } from '../rollouts/trajectory.ts';
 
 /**
- * What is true of the whole job and reported with every gradient step, since clients average over steps: `reward` (mean over submitted
+ * Statistics of the whole job, reported with every gradient step, since clients average over steps: `reward` (mean over submitted
  * trajectories), `reward_std_dev` (mean over groups of two or more of the population σ), `exception_rate`, and counts.
  */
 export function jobMetrics(groups: readonly TrajectoryGroup[], report: SequenceReport): Record<string, number> {

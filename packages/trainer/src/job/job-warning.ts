@@ -1,5 +1,5 @@
 /**
- * What makes a job's training wrong or empty without being an error, in a closed set of codes. A job warns of each at most once.
+ * Conditions that make a job's training wrong or empty without being errors: a closed set of codes. A job warns of each at most once.
  *
  * - `learning_rate_low`, `learning_rate_high`: far from what suits the model
  * - `temperature_not_replayed`, `truncation_not_replayed`, `constraint_not_replayed`, `penalties_not_replayed`: choices were drawn from
@@ -35,10 +35,10 @@ export type WarningCode = (typeof WARNING_CODES)[number];
 /** Under the names of the wire, so that it is passed on as it is. */
 export interface JobWarning {
   readonly code: WarningCode;
-  /** What was seen, in words, with the wire field it is about. */
+  /** The observation in words, with the wire field it concerns. */
   readonly message: string;
-  /** What was measured: a rate, a share, nats, a count; the message says which. */
+  /** The measured value: a rate, a share, nats or a count; the message says which. */
   readonly value: number;
-  /** What to do about it. */
+  /** Suggested remedy. */
   readonly suggestion: string;
 }

@@ -23,7 +23,7 @@ const SURPRISAL_TOKENS = 64;
 /** Ratios of whole sequences are means over their tokens: within 1e-3 of 1, so that a wider clip does nothing. */
 const WIDEST_SEQUENCE_CLIP = 0.01;
 
-/** What can be said before the first gradient step. */
+/** Warnings that can be given before the first gradient step. */
 export function startWarnings(
   groups: readonly TrajectoryGroup[],
   {
@@ -45,7 +45,7 @@ export function startWarnings(
   ];
 }
 
-/** What was drawn otherwise than it is trained. */
+/** Warnings about choices that were drawn otherwise than they are trained. */
 function samplingWarnings({ numChoices, unreplayed, changes }: SamplingReport): JobWarning[] {
   const { greedy = 0, too_large: tooLarge = 0, unreadable = 0, unknown = 0, unsupported = 0 } = unreplayed;
   const reasons =

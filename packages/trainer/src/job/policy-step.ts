@@ -69,7 +69,7 @@ export function policyLearningRate(numSteps: number, numHistories: number, confi
 }
 
 /**
- * What the KL term compares the tokens of each row with: it needs all rows before the first loss. So a forward pass of each comes before
+ * The log-probabilities that the KL term compares each row's tokens with: it needs all rows before the first loss. So a forward pass of each comes before
  * those that are kept for backward, unless the sampled log-probabilities are measured. Null without that term.
  */
 async function meanGapOfRows(

@@ -29,7 +29,7 @@ export function referenceWeights({
   );
 }
 
-/** What a learner must be able to compute under for it. */
+/** The kind of reference that a learner has to compute for it. */
 export function referenceKind(
   referenceFrom: TrainingJob['referenceFrom'],
   config: TrainingConfig,

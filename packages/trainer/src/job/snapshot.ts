@@ -1,5 +1,5 @@
 /**
- * What a job leaves behind after each gradient step, so that it goes on there when its process dies: a version `<snapshots>/step-<k>` with the
+ * The snapshot after each gradient step, from which a job resumes when its process dies: a version `<snapshots>/step-<k>` with the
  * learner after k steps, and a record of how far the job got, which names it. The version is there before the record names it, and the one
  * before goes after that.
  */

@@ -7,7 +7,7 @@ import type { ProgressRecords } from './progress-records.ts';
 import type { TrajectoryGroup } from '../rollouts/trajectory.ts';
 
 /**
- * What every job has, whatever it learns from. Adapter versions are named as the learner names them: keys, paths, addresses.
+ * Fields of every job, whatever it learns from. Adapter versions are named as the learner names them: keys, paths, addresses.
  */
 export interface JobBase {
   readonly jobId: string;
@@ -32,11 +32,11 @@ export interface TrainingJob extends JobBase {
   readonly seed: number;
 }
 
-/** What the job needs from its surroundings. */
+/** Dependencies of a job. */
 export interface TrainingParts {
   /** Its adapter is overwritten with the job's; its `lora` must be the job's. */
   readonly learner: LearnerSession;
-  /** Of the model that the learner trains: as what was sampled is rendered. */
+  /** Template of the model that the learner trains, as used for sampling. */
   readonly template: ChatTemplate;
   /** How far jobs got, on the side of the loop. */
   readonly progress: ProgressRecords;

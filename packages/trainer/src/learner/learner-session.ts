@@ -8,7 +8,7 @@
 import type { LinearName, LoraConfig, PackedRow } from '../model/policy-model.ts';
 import type { Objective, OptimizerConfig } from '../optimizer/adamw.ts';
 
-/** What a learner can do. A job that needs more is refused before its first step; see `requireCapabilities`. */
+/** Capabilities of a learner. A job that needs more is refused before its first step; see `requireCapabilities`. */
 export interface LearnerCapabilities {
   /** Objectives that it can be trained on, by name; `'any'` where `backward` takes every ∂loss/∂logprob. */
   readonly losses: 'any' | readonly string[];
@@ -26,9 +26,9 @@ export interface LearnerCapabilities {
   readonly maxKeptRows: number;
 }
 
-/** What is known of the model that an adapter belongs to. */
+/** Facts about the model that an adapter belongs to. */
 export interface LearnerModel {
-  /** Of the architecture, as GGUF has it: `llama`, `qwen2`, `qwen3`. */
+  /** Name of the architecture as in GGUF: `llama`, `qwen2`, `qwen3`. */
   readonly name: string;
   readonly hiddenSize: number;
   readonly vocabSize: number;
@@ -42,11 +42,11 @@ export interface CallOptions {
 export interface LearnerForwardOptions extends CallOptions {
   /** The weights to compute under. Default: those being trained. */
   readonly under?: 'trained' | 'base' | { readonly version: string };
-  /** What a `backward` is going to need, which then must come before the next `forward`. Default: nothing. */
+  /** State to keep for a `backward`, which must then come before the next `forward`. Default: none. */
   readonly keep?: 'nothing' | 'gradients' | 'entropyGradients';
 }
 
-/** Of one row with N trained tokens. Belongs to the caller. */
+/** Result for one row with N trained tokens. Owned by the caller. */
 export interface RowForward {
   /** [N] natural-log probability of each trained token: at temperature 1, or as the row's `replay` has it. */
   readonly logprobs: Float32Array;
@@ -54,7 +54,7 @@ export interface RowForward {
   readonly entropies: Float32Array | null;
 }
 
-/** Of one row with N trained tokens. */
+/** Gradients of one row with N trained tokens. */
 export interface RowBackward {
   /** [N] ∂loss/∂logprob. The loss is a plain sum over tokens and rows: whatever is averaged is averaged in here. */
   readonly lossGradient: Float32Array;
@@ -71,7 +71,7 @@ export interface AdapterVersion {
 }
 
 export interface LoadOptions {
-  /** What the steps to come minimise: momentum that was gathered for something else is dropped. */
+  /** The objective of the coming steps: momentum gathered under another one is dropped. */
   readonly objective: Objective;
   /** The optimizer starts afresh in any case. Default false. */
   readonly withFreshOptimizer?: boolean;

@@ -2,7 +2,7 @@ import { TrainerError } from '../contract/errors.ts';
 import type { LoraConfig } from '../model/policy-model.ts';
 import type { LearnerCapabilities, LearnerSession } from './learner-session.ts';
 
-/** What a job asks of its learner. */
+/** The capabilities that a job requires of its learner. */
 export interface LearnerNeeds {
   /** Name of its objective. */
   readonly loss: string;

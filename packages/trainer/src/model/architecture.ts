@@ -8,7 +8,7 @@ import {
 } from './architecture-limits.ts';
 import type { LinearName } from './policy-model.ts';
 
-/** What distinguishes one decoder from another, as the layer graphs need it. Sizes as in the model file. */
+/** The traits of a decoder that its layer graphs depend on. Sizes as in the model file. */
 export interface Architecture {
   /** `general.architecture` of the GGUF file. */
   readonly name: string;

@@ -16,7 +16,7 @@ import {
 import type { BlockWeights } from './weights.ts';
 import { sharedFloats } from './workspace.ts';
 
-/** What the graph before attention and the one behind it read. */
+/** Inputs of the graph before attention, and of the one after it. */
 const ATTENTION_INPUTS: readonly InputName[] = ['attention'];
 const OUTPUT_INPUTS: readonly InputName[] = INPUT_NAMES.filter((name) => name !== 'attention');
 
@@ -91,7 +91,7 @@ export class BlockAdapter {
     });
   }
 
-  /** What the block's graphs read besides tokens: frozen weights, and the adapter in memory that `load` writes. */
+  /** Inputs of the block's graphs besides tokens: frozen weights, and the adapter in memory that `load` writes. */
   parameters(weights: BlockWeights): BlockParameters {
     return {
       attentionInput: this.#arrays(weights, ATTENTION_INPUTS, weights.attentionNorm),

@@ -5,7 +5,7 @@ import { ReplayReader, type RowReplay } from './row-replay.ts';
 import type { TokenRange } from './token-range.ts';
 import type { Scratch } from './workspace.ts';
 
-/** What the head of one pass reads and writes, for the N trained tokens of a row. */
+/** Buffers that the head of one pass reads and writes, for the N trained tokens of a row. */
 export interface HeadBuffers {
   readonly sources: Int32Array;
   readonly targets: Int32Array;
@@ -17,7 +17,7 @@ export interface HeadBuffers {
   readonly entropyDirection: Float32Array | null;
   /** How the trained tokens were drawn; null: all as the model says. */
   readonly replay: RowReplay | null;
-  /** What each lane has seen of the vocabulary. */
+  /** Each lane's partial results over its part of the vocabulary. */
   readonly partial: readonly HeadPartial[];
 }
 

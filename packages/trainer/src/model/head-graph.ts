@@ -3,7 +3,7 @@ import { add, input, log, matmul, mul, reduceMax, reshape, softmax, sub } from '
 import type { Architecture } from './architecture.ts';
 
 /**
- * What a part of the vocabulary adds to the distribution of the next token.
+ * Builds the graph of one vocabulary part's contribution to the distribution of the next token.
  *
  * h [N, H] normalised hidden states, vocabulary [C, H] → logPartition [N, 1] = log Σ exp(logit), meanLogit [N, 1] = Σ p · logit and, with
  * `direction`, mean [N, H] = Σ p · vocabulary, with `entropy` also product [N, H] = Σ p · logit · vocabulary, where p sums to 1 over the part. Parts join like the blocks of an online softmax.

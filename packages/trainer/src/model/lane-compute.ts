@@ -13,7 +13,7 @@ import { attentionBlock } from './row-plan.ts';
 import type { TokenRange } from './token-range.ts';
 import { Scratch } from './workspace.ts';
 
-/** What a lane is made of. Large arrays are shared memory. */
+/** The data that a lane is set up from. Large arrays are shared memory. */
 export interface LaneSetup {
   readonly architecture: Architecture;
   readonly lora: LoraConfig;
@@ -26,7 +26,7 @@ export interface LaneSetup {
   readonly vocabulary: Float32Array;
 }
 
-/** What a lane works on during one pass over a row. All of it but the share is shared memory. */
+/** A lane's work during one pass over a row. All of it but the share is shared memory. */
 export interface LanePass {
   readonly lane: number;
   readonly share: LaneShare;

@@ -19,7 +19,7 @@ export class LaneStopped extends Error {
 }
 
 /**
- * What the lanes of a pass tell each other, in memory that all threads share: how many steps each has ended, whether it computes right now,
+ * The progress that the lanes of a pass publish to each other, in memory that all threads share: how many steps each has ended, whether it computes right now,
  * and whether they may. Messages between threads took a millisecond each (docs/experiments.md).
  */
 export class LaneProgress {

@@ -3,7 +3,7 @@ import { backwardSchedule, forwardSchedule, type LaneStep } from './lane-schedul
 import { LaneProgress } from './lane-progress.ts';
 import { randomSource } from '../testing/tiny-model.ts';
 
-/** What a step reads and writes of the memory that lanes share, as the buffer's name and the layer whose contents it should hold. */
+/** An access of a step to the memory that lanes share: the buffer's name and the layer whose contents it should hold. */
 interface Access {
   readonly reads: readonly [buffer: string, layer: number][];
   readonly writes: readonly [buffer: string, layer: number][];

@@ -1,6 +1,6 @@
 import type { GraphName } from './block-sessions.ts';
 
-/** What a lane does with a range of tokens of one layer. */
+/** An operation of a lane on a range of tokens of one layer. */
 export interface TokenOperation {
   readonly kind: Extract<
     GraphName,
@@ -62,7 +62,7 @@ export function backwardSchedule(
   options: { readonly endsBehindAttention: boolean },
 ): LaneStep[] {
   const steps: LaneStep[] = [];
-  /** What is left to do for a layer's tokens: joined to the first step of the layer below. */
+  /** Work left over for a layer's tokens: joined to the first step of the layer below. */
   let pending: TokenOperation[] = [];
   let waits: LaneWait[] = [];
   /** Steps that read the gradients of keys, by layer. */

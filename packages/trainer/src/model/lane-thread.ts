@@ -13,7 +13,7 @@ export type LaneCommand =
 export interface LaneThreadData {
   readonly setup: LaneSetup;
   readonly lane: number;
-  /** Of a `LaneProgress`. */
+  /** The cells of a `LaneProgress`. */
   readonly cells: Int32Array;
 }
 

@@ -35,7 +35,7 @@ export interface OrtPolicyModelOptions extends Partial<RowPlanOptions> {
   readonly lora?: LoraConfig;
   /** Threads that compute. Default 2. */
   readonly numThreads?: number;
-  /** What activations kept for backward may take; layers that do not fit are computed again. Default 2 GiB. */
+  /** Memory budget of activations kept for backward; layers that do not fit are computed again. Default 2 GiB. */
   readonly memoryBudgetBytes?: number;
   /** Memory for its passes, for policies of which one at a time computes. Default: its own. */
   readonly workspace?: Workspace;

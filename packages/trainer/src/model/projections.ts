@@ -6,7 +6,7 @@ import { sharedFloats } from './workspace.ts';
 /** One matrix product of a block: linear layers whose outputs lie side by side. */
 export type ProjectionName = 'qkv' | 'o' | 'gate' | 'up' | 'down';
 
-/** What the linear layers of a block read. Their adapters' `a` are rows of one matrix. */
+/** Inputs of the linear layers of a block. Their adapters' `a` are rows of one matrix. */
 export type InputName = 'attention' | 'o' | 'feedForward' | 'down';
 
 export const PROJECTIONS: Readonly<Record<ProjectionName, readonly LinearName[]>> = {

@@ -16,13 +16,13 @@ export interface RowTables {
   readonly sin: Float32Array;
 }
 
-/** What one lane computes of a row, in pieces: between two pieces the cores may change hands. */
+/** One lane's share of a row, in pieces: between two pieces the cores may change hands. */
 export interface LaneShare extends RowTables {
   /** The lane's tokens: those before `start` belong to lower lanes. */
   readonly range: TokenRange;
   readonly tokens: readonly TokenRange[];
   readonly queries: readonly QueryBlock[];
-  /** Of the last layer, whose output is only read for tokens that predict a trained one. */
+  /** Ranges of the last layer, whose output is read only for tokens that predict a trained one. */
   readonly sourceTokens: readonly TokenRange[];
   readonly sourceQueries: readonly QueryBlock[];
   /** Parts of the vocabulary, each for a range of trained tokens. */
@@ -31,7 +31,7 @@ export interface LaneShare extends RowTables {
   readonly targets: readonly TokenRange[];
 }
 
-/** What every layer needs to know about a row, computed once. */
+/** The plan of a row that every layer follows, computed once. */
 export interface RowPlan {
   readonly numTokens: number;
   readonly lanes: readonly LaneShare[];

@@ -32,7 +32,7 @@ export interface KeptSet {
   readonly ids: Int32Array;
 }
 
-/** What moves single logits before the temperature, in vLLM's order: bias, repetition, frequency, presence. */
+/** Shifts of single logits before the temperature, in vLLM's order: bias, repetition, frequency, presence. */
 export interface LogitShifts {
   readonly bias: readonly (readonly [id: number, bias: number])[];
   /** Above 0; 1 = off. A positive logit of an id of prompt or reply is divided by it, another multiplied. */
@@ -76,7 +76,7 @@ export class ReplayReader {
     return false;
   }
 
-  /** Of a token that could be drawn. @param logit of the model */
+  /** The adjustment of a token that could be drawn. @param logit of the model */
   of(i: number, id: number, logit: number): Adjustment {
     const { temperatures, shift, numGenerated } = this.#replay;
     const inverse = 1 / temperatures[i]!;
@@ -136,7 +136,7 @@ class ShiftReader {
   readonly #shifts: LogitShifts;
   readonly #bias: ReadonlyMap<number, number>;
   readonly #promptIds: ReadonlySet<number>;
-  /** Of the first `#counted` tokens of the reply. */
+  /** Counts over the first `#counted` tokens of the reply. */
   #counts = new Map<number, number>();
   #counted = 0;
 

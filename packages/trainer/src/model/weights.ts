@@ -16,7 +16,7 @@ export interface BlockWeights {
   readonly feedForwardNorm: Float32Array;
   /** [out, in] each and room for an adapter; q and k in half-rotation order. */
   readonly matrices: Readonly<Record<ProjectionName, WideMatrix>>;
-  /** Of q, k and v, one behind the other; null without `hasAttentionBias`. */
+  /** Biases of q, k and v, concatenated; null without `hasAttentionBias`. */
   readonly bias: Float32Array | null;
   /** [D] each; null without `hasHeadNorm`. */
   readonly headNorms: Readonly<Record<'q' | 'k', Float32Array>> | null;

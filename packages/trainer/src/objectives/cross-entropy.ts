@@ -24,7 +24,7 @@ export class CrossEntropyObjective implements StepObjective {
     this.#numTokens = numBatchTokens;
   }
 
-  /** Of the rows so far. */
+  /** The loss of the rows so far. */
   get loss(): number {
     return this.#loss;
   }

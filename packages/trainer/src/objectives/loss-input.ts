@@ -11,7 +11,7 @@ export interface LossInput {
   readonly precalculatedLogprobs: Floats | null;
   /** Under the KL reference; null without a KL term. */
   readonly refLogprobs: Floats | null;
-  /** Of the distributions behind `newLogprobs`, in nats; null where the learner does not say. */
+  /** Entropies of the distributions behind `newLogprobs`, in nats; null where the learner does not give them. */
   readonly entropies: Floats | null;
   readonly advantages: Floats;
   readonly weights: Floats;

@@ -24,7 +24,7 @@ export interface LossResult {
   readonly metrics: PolicyMetrics;
 }
 
-/** What a row has to know of the other rows of its gradient step. */
+/** Totals over a gradient step that each of its rows depends on. */
 export interface StepTotals {
   /** Trained tokens of all rows. */
   readonly numTokens: number;

@@ -3,7 +3,7 @@ import type { LossInput } from './loss-input.ts';
 import { gapsToReference } from './reference-gaps.ts';
 
 /**
- * What one gradient step says about itself, under the names of the training API. All values are finite.
+ * Metrics of one gradient step, under the names of the training API. All values are finite.
  *
  * Keys about the sampler look at tokens that came with a sampled log-probability and are absent when there are none; those about
  * entropies where the learner does not say them.
@@ -96,7 +96,7 @@ function samplerMetrics({ newLogprobs, sampledLogprobs, entropies }: LossInput):
   return metrics;
 }
 
-/** What a token says less what was to be expected of it has the mean 0, and is uncorrelated from token to token, when the policy drew it. */
+/** A token's surprisal minus its expectation has mean 0 and is uncorrelated between tokens when the policy drew them. */
 function surprisal(excesses: Float64Array): PolicyMetrics {
   const excess = mean(excesses);
   const variance = mean(excesses.map((value) => (value - excess) ** 2));

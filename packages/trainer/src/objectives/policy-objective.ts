@@ -15,11 +15,11 @@ export interface PolicyToken {
   readonly oldLogprob: number;
   /** Behind the terms that pull towards the sampling policy and the reference. */
   readonly advantage: number;
-  /** What the token counts in the mean of its step. */
+  /** Weight of the token in the mean of its step. */
   readonly scale: number;
 }
 
-/** What a token adds to what is maximised, and how that grows. */
+/** A token's contribution to the maximised objective, and its derivatives. */
 export interface TokenGain {
   readonly value: number;
   /** ∂value/∂newLogprob, the ratio held still. */
@@ -36,7 +36,7 @@ export interface TokenGain {
  * What all of them share (levels of the ratio, cap, mask, tau, KL term, truncation, the mean, the entropy bonus) is in `policy-loss.ts`.
  */
 export interface PolicyObjective {
-  /** What the two bounds hold, and their defaults; `epsilonHigh` null: as `epsilon`. */
+  /** The two bounds and their defaults; `epsilonHigh` null: the same as `epsilon`. */
   readonly bounds: {
     readonly of: 'ratio' | 'probability';
     readonly epsilon: number;

@@ -88,7 +88,7 @@ export class PolicyStepObjective implements StepObjective {
   }
 }
 
-/** What the loss of a row reads. */
+/** Gathers the inputs of a row's loss. */
 export function lossInput({ row, other }: ComparedRow, { logprobs, entropies }: RowOutput): LossInput {
   return {
     newLogprobs: logprobs,

@@ -1,6 +1,6 @@
 import type { Floats } from './loss-input.ts';
 
-/** What a learner says of a row with N trained tokens. */
+/** A learner's output for a row with N trained tokens. */
 export interface RowOutput {
   /** [N] */
   readonly logprobs: Floats;
@@ -17,7 +17,7 @@ export interface RowGradient {
   readonly entropyGradient: Float64Array | null;
 }
 
-/** What one gradient step minimises: the sum of its rows' parts. */
+/** The objective that one gradient step minimises: the sum over its rows. */
 export interface StepObjective {
   /** Whether its rows have a gradient of entropies. */
   readonly usesEntropies: boolean;

@@ -15,10 +15,10 @@ export interface OptimizerConfig {
   readonly maxGradNorm: number;
 }
 
-/** What is being minimised. Momentum of one is worth nothing to another. */
+/** The kind of objective being minimised. Momentum gathered under one is useless for the other. */
 export type Objective = 'rl' | 'sft';
 
-/** What AdamW remembers. It belongs to the model and carries over from job to job of the same objective. */
+/** The state of AdamW. It belongs to the model and carries over from job to job of the same objective. */
 export interface OptimizerState {
   readonly objective: Objective;
   /** Steps taken so far. */

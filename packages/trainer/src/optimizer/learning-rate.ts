@@ -6,13 +6,13 @@ export interface LearningRateSchedule {
   readonly shape: ScheduleShape;
   /** The full rate. */
   readonly peak: number;
-  /** What the warm-up rises from, one step before the first. */
+  /** The rate that the warm-up starts from, one step before the first. */
   readonly initial: number;
   /** Steps that are taken below the full rate, or on the way to it. */
   readonly numWarmupSteps: number;
   /** Equal parts that the warm-up consists of: `numWarmupSteps` when its last step has the full rate, one more when the step after it has. */
   readonly numWarmupParts: number;
-  /** What the rate falls to. Without effect when the shape is constant. */
+  /** The rate that the decay ends at. No effect when the shape is constant. */
   readonly final: number;
   /** The step that has the final rate, which those after it keep. Without effect when the shape is constant. */
   readonly finalStep: number;

@@ -23,7 +23,7 @@ export interface PlacedReplay {
  */
 export type UnreplayedReason = 'greedy' | 'too_large' | 'unknown' | 'unreadable' | 'unsupported';
 
-/** What changed the distribution of choices that could not be replayed, in choices. */
+/** Numbers of choices that could not be replayed, by what changed their distribution. */
 export type UnreplayedChange = 'temperature' | 'truncation' | 'constraint' | 'penalties';
 
 /** How the choices of a job were drawn. */
@@ -34,7 +34,7 @@ export interface SamplingReport {
   readonly changes: Readonly<Partial<Record<UnreplayedChange, number>>>;
 }
 
-/** What the traces of a job may take: four times as much when they are read, which all are before its first step. */
+/** Most bytes of a job's traces: four times as much once read, and all are read before its first step. */
 const MAX_JOB_TRACE_BYTES = 64 * 1024 ** 2;
 
 /** Finds the replays of choices, and counts those that have none. */
@@ -89,7 +89,7 @@ export class ReplayLedger {
     return isTooLarge ? 'too_large' : 'unreadable';
   }
 
-  /** Of the choices of a sequence, in order. */
+  /** The replays of a sequence's choices, in order. */
   placed(choices: readonly { start: number; choice: ChoiceItem }[]): PlacedReplay[] {
     return choices.flatMap(({ start, choice }) => {
       const replay = this.#replays.get(choice);

@@ -18,11 +18,11 @@ export interface CreditedSequence {
   readonly oldLogprobs: Float32Array;
   readonly advantage: number;
   readonly weight: number;
-  /** Of its choices that were not drawn plainly from the model. Absent: none. */
+  /** Replays of its choices that were not drawn plainly from the model. Absent: none. */
   readonly replays?: readonly PlacedReplay[];
 }
 
-/** What one pass computes: N trained tokens, history after history. */
+/** A row, computed in one pass: N trained tokens, history after history. */
 export interface TrainingRow {
   readonly row: PackedRow;
   /** [N] */

@@ -63,7 +63,7 @@ export interface CreditInput {
   readonly numTrajectoryTokens: number;
 }
 
-/** What every trained token of one history counts. */
+/** The credit given to every trained token of one history. */
 export interface Credit {
   readonly advantage: number;
   readonly weight: number;

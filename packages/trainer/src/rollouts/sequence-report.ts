@@ -38,7 +38,7 @@ export interface DriftCounts {
   readonly numChoicesWithOtherText: number;
 }
 
-/** What became of the submitted groups. */
+/** The fate of the submitted groups. */
 export interface SequenceReport extends DriftCounts {
   readonly numGroupsSubmitted: number;
   readonly numGroupsTrainable: number;
@@ -51,7 +51,7 @@ export interface SequenceReport extends DriftCounts {
   /** Histories, or the parts of them that stand alone because an earlier turn was rewritten. */
   readonly numSequencesTrainable: number;
   readonly numTrainableTokens: number;
-  /** Of the trainable ones, those that came without a log-probability: trained at ratio 1. */
+  /** Trainable tokens that came without a log-probability: trained at ratio 1. */
   readonly numTokensWithoutLogprobs: number;
   /** Assistant turns of all submitted histories that came without log-probabilities. */
   readonly numTurnsWithoutLogprobs: number;
@@ -59,9 +59,9 @@ export interface SequenceReport extends DriftCounts {
   readonly groupOutcomes: readonly GroupOutcome[];
   readonly droppedGroups: DropCounts;
   readonly droppedTrajectories: DropCounts;
-  /** Of trajectories that have an advantage; `too_long` counts sequences. */
+  /** Histories dropped from trajectories that have an advantage; `too_long` counts sequences. */
   readonly droppedHistories: DropCounts;
-  /** Of the choices of trajectories that have an advantage. */
+  /** How the choices of trajectories that have an advantage were sampled. */
   readonly sampling: SamplingReport;
 }
 

@@ -12,7 +12,7 @@ import type { History, TrajectoryGroup } from './trajectory.ts';
 
 export interface TrainingSequences {
   readonly sequences: StepSequence[];
-  /** Of the groups that the sequences are of, by index. */
+  /** Sizes of the groups that the sequences belong to, by index. */
   readonly groupSizes: ReadonlyMap<number, GroupSize>;
   /** Length of the rows they fit into, tokens. */
   readonly maxTokens: number;

@@ -83,7 +83,7 @@ describe('trainingSteps', () => {
   });
 });
 
-/** What the papers say the loss of trajectories of so many tokens' losses is, written from them. */
+/** The loss of a step by the papers' formulas, given the tokens' losses of each trajectory. */
 const PAPERS: Record<
   Exclude<LossAggregation, 'normalized_trajectory'>,
   (losses: number[][], length: number) => number

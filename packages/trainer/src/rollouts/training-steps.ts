@@ -12,7 +12,7 @@ export interface StepSequence extends CreditedSequence {
   readonly numTrajectoryTokens: number;
 }
 
-/** What a group was sampled as: with the trajectories that have an advantage of 0 and are not trained. */
+/** The size of a group as sampled: including trajectories that have an advantage of 0 and are not trained. */
 export interface GroupSize {
   readonly numTrajectories: number;
   /** Tokens that were sampled and fit, in all of them. */
@@ -87,7 +87,7 @@ export function trainingSteps(
 }
 
 /**
- * What each trained token of a history counts, so that Σ weight · loss / N over the step's N trained tokens is, with T_i the tokens of
+ * The weight of each trained token of a history, such that Σ weight · loss / N over the step's N trained tokens is, with T_i the tokens of
  * trajectory i and M trajectories in the step's groups:
  *
  * - `normalized_trajectory`: mean over trajectories of the mean over their tokens, those with advantage 0 left out; advantages come scaled

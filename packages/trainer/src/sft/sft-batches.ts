@@ -12,7 +12,7 @@ export interface SftBatch {
   readonly numDropped: number;
 }
 
-/** What the data is made of. */
+/** A report on the data. */
 export interface SftReport {
   readonly numTrajectories: number;
   readonly dropped: Readonly<Partial<Record<SftDropReason, number>>>;

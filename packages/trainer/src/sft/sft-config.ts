@@ -6,7 +6,7 @@ import { learningRateAt, type LearningRateSchedule, type ScheduleShape } from '.
 /** Which assistant turns of a conversation are trained. */
 export type AssistantTurns = 'all' | 'last';
 
-/** What a client may ask for. `null` and `undefined` both mean absent; 0 and false are values. */
+/** The settings that a client may choose. `null` and `undefined` both mean absent; 0 and false are values. */
 export type SftConfigInput = {
   readonly [
     Key in

@@ -24,7 +24,7 @@ const ADAM: OptimizerConfig = {
   maxGradNorm: 1e30,
 };
 
-/** What every `LearnerSession` must do, whoever computes. Nothing here looks below the seam. */
+/** The behaviour required of every `LearnerSession`, whoever computes. Nothing here looks below the seam. */
 export function learnerSessionSuite(name: string, makeHarness: () => Promise<LearnerHarness>): void {
   describe(`LearnerSession: ${name}`, () => {
     let harness: LearnerHarness;

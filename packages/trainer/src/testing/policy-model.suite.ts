@@ -18,7 +18,7 @@ const EMPTY: PackedRow = {
   targets: new Int32Array(0),
 };
 
-/** What every `PolicyModel` must do, whatever computes it. */
+/** The behaviour required of every `PolicyModel`, whatever computes it. */
 export function policyModelSuite(name: string, makeHarness: () => PolicyModelHarness): void {
   describe(`PolicyModel: ${name}`, () => {
     let harness: PolicyModelHarness;

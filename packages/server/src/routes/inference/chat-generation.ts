@@ -9,7 +9,7 @@ import { type AnswerFormat, answerFormatOf, toChatGenerateRequest } from '../../
 import { constraintField } from '../../wire/chat/tool-request.ts';
 import { admitModel, type AdmittedModel, metered } from './generation.ts';
 
-/** What all routes share that answer a conversation, in whatever form. */
+/** Shared by all routes that answer a conversation, in whatever form. */
 
 /** A conversation whose model is decided, ready for the engine. */
 export interface AdmittedChat extends AdmittedModel {

@@ -13,7 +13,7 @@ import { type AnswerIdentity, fingerprintOf } from '../../wire/chat/chat-answer.
 import type { TokenMeter } from '../../streams/chat-events.ts';
 import type { RequestContext } from '../../wire/sampling-request.ts';
 
-/** What chat and text completions share between HTTP and the engine. */
+/** Shared by chat and text completions between HTTP and the engine. */
 
 /** A request whose model is decided and whose adapter is on disk. */
 export interface AdmittedModel {

@@ -42,7 +42,7 @@ async function stream(fields: Record<string, unknown> = {}): Promise<MessageEven
   return events;
 }
 
-/** What a client makes of the events. */
+/** Assembles the events as a client does. */
 function assembled(events: MessageEvent[]): Message {
   const [start] = events;
   if (start?.type !== 'message_start') throw new Error('a stream begins with the message');

@@ -8,7 +8,7 @@ import { resolveImportedAdapter } from '../../exports/resolve-imported-adapter.t
 import { TestServer } from '../../testing/test-server.ts';
 
 const PATH = '/v1/preview/adapters';
-/** What a client sends that does not know the length. */
+/** Headers of a client that does not know the length. */
 const CHUNKED = { 'transfer-encoding': 'chunked' };
 const LORA = { rank: 8, alpha: 16, targets: ['q', 'v'], initSeed: 0 };
 

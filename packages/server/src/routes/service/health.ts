@@ -48,7 +48,7 @@ export function healthRoutes(app: FastifyInstance, parts: RouteParts): void {
   });
 }
 
-/** What went wrong inside is in the log of that part; here it is only named, since no key is asked for. */
+/** Only names the part that failed, since this route needs no key; the details are in that part's log. */
 async function check(name: string, isHealthy: () => boolean | Promise<boolean>): Promise<PartCheck> {
   const startedAt = performance.now();
   let success = false;

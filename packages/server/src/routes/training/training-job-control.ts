@@ -16,7 +16,7 @@ import { toJobObject } from '../../wire/training/training-job.ts';
 import { removeFiles } from '../files.ts';
 import { notFound, ownedJob, ownedModel } from '../owned.ts';
 
-/** What the message of a cancelled job's end says. */
+/** The message of a cancelled job's end. */
 const CANCELLED = 'the job was cancelled by a client (trainer.cancelled)';
 
 /**

@@ -7,7 +7,7 @@ import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { contradictions } from '../../wire/training/lora.ts';
 
-/** What a model begins with: the shape of its adapter, and the weights of step 0 unless they are those of the base model. */
+/** The start of a model: the shape of its adapter, and the weights of step 0 unless they are those of the base model. */
 export interface ModelBeginning {
   lora: LoraShape;
   init?: NewModelInit;

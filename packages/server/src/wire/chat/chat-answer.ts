@@ -7,7 +7,7 @@ import { hidesTokens, toFinishReason, toMessage } from './chat-reply.ts';
 import type { AnswerFormat } from './chat-request.ts';
 import { type OrderedPromptLogprobs, toChoiceLogprobs, toPromptLogprobs } from '../logprobs.ts';
 
-/** What all chunks of one answer share. */
+/** Fields shared by all chunks of one answer. */
 export interface AnswerIdentity {
   id: string;
   /** Unix seconds. */

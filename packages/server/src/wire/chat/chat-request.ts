@@ -28,11 +28,11 @@ export interface AnswerFormat {
   hasPromptTokenIds: boolean;
   /** `prompt_text`, with `return_prompt_text`. */
   hasPromptText: boolean;
-  /** Of the replies: the last message's when no generation prompt is added, else `assistant`. */
+  /** Role of the replies: the last message's when no generation prompt is added, else `assistant`. */
   role: string;
   /** With `echo`, the text of the last message, in front of every reply; null = nothing. */
   echo: string | null;
-  /** What is sampled is kept under an id, which each choice tells. */
+  /** Whether the samples are kept under an id, which each choice carries. */
   isRecorded: boolean;
   toolChoice: ReportedToolChoice;
   /** False: reasoning, and the tokens and logprobs of replies that may hold some, are left out. */
@@ -77,7 +77,7 @@ export function checkOpenEnd(
     throw conflict('continue_final_message', '`continue_final_message` must come with a message, got none');
 }
 
-/** What goes into a chat template. @throws {RequestError} `request.invalid`, `request.conflict` */
+/** Checks the input of a chat template. @throws {RequestError} `request.invalid`, `request.conflict` */
 export function checkTemplateInput(
   body: Pick<ChatCompletionRequest, 'messages' | 'tools' | 'chat_template_kwargs'>,
 ): void {

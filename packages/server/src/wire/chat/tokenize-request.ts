@@ -15,7 +15,7 @@ const CHAT_FIELDS = [
 ] as const;
 
 /**
- * What is to be tokenised, as the engine takes it.
+ * Converts a tokenize request to the form that the engine takes.
  *
  * @throws {RequestError} `request.conflict`, `request.unsupported`, `request.invalid`
  */

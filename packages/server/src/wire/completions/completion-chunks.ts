@@ -34,7 +34,7 @@ export async function* toCompletionChunks(
   if (format.stream?.hasUsage) yield writer.usageChunk(sumUsage(usages));
 }
 
-/** What one prompt's choices give, in the sizes that are sent. */
+/** The output of one prompt's choices, in the sizes that are sent. */
 async function* outputsOf(
   opening: Promise<OpenedGeneration>,
   prompt: CompletionPrompt,
@@ -53,7 +53,7 @@ async function* outputsOf(
 type AnswerChunk = Omit<CompletionChunk, 'choices'> & { choices: ChunkChoice[] };
 type ChunkChoice = Omit<CompletionChunkChoice, 'logprobs'> & { logprobs: OrderedCompletionLogprobs | null };
 
-/** What was sent of one choice. */
+/** The progress of one choice's stream. */
 interface ChoiceState {
   numTokens: number;
   isStarted: boolean;

@@ -74,7 +74,7 @@ function truncated(
   return side === 'right' ? ids.slice(0, count) : ids.slice(Math.max(0, ids.length - count));
 }
 
-/** What the engine would refuse too, but only when it comes to this prompt. */
+/** Checks early what the engine would refuse only when it reaches this prompt. */
 function checkPromptIds(ids: readonly number[], contextLength: number, vocabSize: number): void {
   if (ids.length === 0)
     throw new BackendFailure('engine.invalid_request', 'the prompt must have at least 1 token, got 0', 'prompt');

@@ -15,9 +15,9 @@ import {
 
 /** The default of the OpenAI API. */
 const DEFAULT_MAX_TOKENS = 16;
-/** Of prompts, over all choices of one answer: each choice tells them again. */
+/** Limit for prompts, over all choices of one answer: each choice repeats them. */
 const MAX_PROMPT_LOGPROB_ENTRIES = 1_048_576;
-/** Of prompts that choices tell, over all choices of one answer: some 100 MB of JSON. */
+/** Limit for echoed prompts, over all choices of one answer: some 100 MB of JSON. */
 const MAX_REPEATED_PROMPT_TOKENS = 16_777_216;
 
 /** How the answer is written; what the engine does not need to know. */
@@ -86,7 +86,7 @@ export function completionFormatOf(body: CompletionRequest): CompletionFormat {
   };
 }
 
-/** What the engine is asked for: at least one token. */
+/** The number of tokens that the engine is asked for: at least one. */
 export function maxTokensOf(body: CompletionRequest): number {
   return Math.max(1, requestedTokens(body).value);
 }

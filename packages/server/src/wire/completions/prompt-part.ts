@@ -4,7 +4,7 @@ import type { CompletionPrompt } from './completion-prompts.ts';
 import type { CompletionFormat } from './completion-request.ts';
 import { type OrderedPromptLogprobs, toPromptLogprobs, withinRank } from '../logprobs.ts';
 
-/** What all choices of one prompt tell of it, whole or in a stream. */
+/** The part of an answer about its prompt, shared by all choices, whole or in a stream. */
 export class PromptPart {
   readonly tokenIds: readonly number[];
   /** In front of each choice's text. */
@@ -30,7 +30,7 @@ export class PromptPart {
         : promptColumns(scores, this.#textBefore, { numTop, hasTokensAsIds });
   }
 
-  /** Of one choice; null when none were asked for. */
+  /** A writer of one choice's log-probabilities; null when none were asked for. */
   createLogprobWriter(): CompletionLogprobWriter | null {
     const { numTopLogprobs, hasScoredIds, hasTokensAsIds } = this.#format;
     if (numTopLogprobs === null) return null;

@@ -5,7 +5,7 @@ import type { OpenedGeneration } from '../../streams/chat-events.ts';
 import { type OrderedPromptLogprobs, toChoiceLogprobs, toPromptLogprobs } from '../logprobs.ts';
 import type { StreamFormat } from '../sampling-request.ts';
 
-/** What an answer tells beside its tokens. */
+/** Fields of an answer besides its tokens. */
 export interface TokenFormat {
   requestId: string;
   hasLogprobs: boolean;

@@ -14,7 +14,7 @@ import {
 
 const SAMPLING_FIELDS = Object.keys(GenerateTokensRequestSchema.properties.sampling_params.properties);
 
-/** What a request of this form calls the fields of a text completion. */
+/** Names in this form for the fields of a text completion. */
 export const TOKEN_GENERATION_NAMES: ForeignNames = {
   prompt: 'token_ids',
   ...Object.fromEntries(SAMPLING_FIELDS.map((name) => [name, `sampling_params.${name}`])),
@@ -62,7 +62,7 @@ export function requestedTokens({ max_tokens: maxTokens }: CompletionRequest): R
   return typeof maxTokens === 'number' ? { field: 'max_tokens', value: maxTokens } : null;
 }
 
-/** What the engine is asked for. @throws {RequestError} `request.conflict` */
+/** Builds the engine's request. @throws {RequestError} `request.conflict` */
 export function toTokenGeneration(
   body: CompletionRequest,
   { tokenIds }: CompletionPrompt,

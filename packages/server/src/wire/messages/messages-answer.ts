@@ -4,11 +4,11 @@ import type { Message, MessageEvent, MessageReplyBlock, MessageStopReason, Messa
 import type { AnswerIdentity } from '../chat/chat-answer.ts';
 import { type BlockEvent, collectBlocks, type ReplyBlock, type ReplyEnd } from '../reply-blocks.ts';
 
-/** What an answer tells beside its blocks. */
+/** Fields of an answer besides its blocks. */
 export interface MessageFormat {
   identity: AnswerIdentity;
   contextLength: number;
-  /** Of the prompt. */
+  /** Tokens of the prompt. */
   promptTokens: number;
   cachedTokens: number;
 }

@@ -13,7 +13,7 @@ import { RequestError } from '../../faults/request-error.ts';
 import { conflict, unsupported } from '../conflict.ts';
 import { type ForeignNames, refuseOtherFields } from '../foreign-fields.ts';
 
-/** What a message request calls the fields of a chat. */
+/** Names in a message request for the fields of a chat. */
 export const MESSAGES_NAMES: ForeignNames = {
   stop: 'stop_sequences',
   response_format: 'output_config',

@@ -16,7 +16,7 @@ import type { AnswerIdentity } from '../chat/chat-answer.ts';
 import { toChoiceLogprobs } from '../logprobs.ts';
 import { type BlockEvent, collectBlocks, type ReplyBlock, type ReplyEnd } from '../reply-blocks.ts';
 
-/** What an answer tells beside its items. */
+/** Fields of an answer besides its items. */
 export interface ResponseFormat {
   identity: AnswerIdentity;
   body: ResponsesRequest;
@@ -38,7 +38,7 @@ export async function collectResponse(events: AsyncIterable<BlockEvent>, format:
   return finished(output, end, format);
 }
 
-/** What a stream tells before it is known how to number it. */
+/** An event of a stream before it has its number. */
 type Unnumbered<Event> = Event extends unknown ? Omit<Event, 'sequence_number'> : never;
 
 /** The answer as the events of a stream. @param next gives the next number */

@@ -12,7 +12,7 @@ import { RequestError } from '../../faults/request-error.ts';
 import { conflict, unsupported } from '../conflict.ts';
 import { type ForeignNames, refuseOtherFields } from '../foreign-fields.ts';
 
-/** What a request of this form calls the fields of a chat. */
+/** Names in this form for the fields of a chat. */
 export const RESPONSES_NAMES: ForeignNames = {
   messages: 'input',
   max_tokens: 'max_output_tokens',
@@ -115,7 +115,7 @@ function toFormat({ text }: ResponsesRequest): Partial<ChatCompletionRequest> {
   };
 }
 
-/** What the assistant said in one turn is several items here and one message of a chat. */
+/** Joins the items of one assistant turn, which are several here, into one chat message. */
 function toChatMessages(items: readonly ResponseInputItem[]): ChatMessage[] {
   const messages: ChatMessage[] = [];
   let turn: ChatMessage | null = null;

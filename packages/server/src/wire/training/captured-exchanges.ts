@@ -17,7 +17,7 @@ export interface PolicyNames {
   readonly name: string;
 }
 
-/** What crosses to the body thread of a model. */
+/** The names of a model that are sent to the body thread. */
 export function policyNames({ entity, project, name }: PolicyNames): PolicyNames {
   return { entity, project, name };
 }

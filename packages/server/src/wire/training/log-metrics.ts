@@ -3,7 +3,7 @@ import type { WireTrajectoryGroup } from '@trainyard/protocol';
 type Values = Map<string, number[]>;
 
 /**
- * What a log of trajectories puts on the checkpoint.
+ * Computes the metrics that a log of trajectories puts on the checkpoint.
  *
  * For the split S: `S/reward` (mean over trajectories), `S/reward_std_dev` (mean over groups of at least two of the population σ),
  * `S/exception_rate`, `S/<metric>` (mean over the trajectories that have it) and `S/group_<metric>`. Booleans count as 0 and 1.

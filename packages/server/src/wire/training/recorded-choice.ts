@@ -2,7 +2,7 @@ import type { RecordedSampling } from '@trainyard/store';
 
 /** A choice of a trajectory that names the service's own record of what was sampled. */
 
-/** What a record says of a choice. */
+/** A choice as its record describes it. */
 export interface SampledTokens {
   readonly promptTokenIds: Int32Array;
   /** The stopping one included. */

@@ -27,7 +27,7 @@ export const SFT_NAMES = {
   } as const satisfies Record<keyof WireSftExperimentalConfig, keyof SftConfigInput>,
 };
 
-/** What a supervised job's row keeps of its settings. */
+/** The settings of a supervised job that its row keeps. */
 export interface SftJobConfig {
   /** Complete: what the trainer computes with. */
   resolved: SftConfig;

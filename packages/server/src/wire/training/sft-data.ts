@@ -73,7 +73,7 @@ function parsed(text: string, number: number, place: Place): unknown {
   }
 }
 
-/** What keeps a part of a message's content from being rendered as text, or null. */
+/** The reason why a part of a message's content cannot be rendered as text, or null. */
 function partFault(part: string | { type?: string; [key: string]: unknown }): string | null {
   if (typeof part === 'string') return null;
   const type = part.type ?? 'text';

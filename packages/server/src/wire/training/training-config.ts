@@ -12,7 +12,7 @@ import { renamed } from '../renamed.ts';
 /** Longest row whatever the base model allows; ART's limit too. */
 const MAX_ROW_TOKENS = 32_768;
 
-/** What a job's row keeps of its settings. */
+/** The settings of a job that its row keeps. */
 export interface JobConfig {
   /** Complete: what the trainer computes with. */
   resolved: TrainingConfig;
@@ -22,7 +22,7 @@ export interface JobConfig {
   ignoredKeys: string[];
 }
 
-/** What clients may set of a job: all but the longest row, which the base model decides. */
+/** The settings of a job that clients may choose: all but the longest row, which the base model decides. */
 type TrainerField = Exclude<keyof TrainingConfigInput, 'maxSequenceLength'>;
 
 /**

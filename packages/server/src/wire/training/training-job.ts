@@ -4,7 +4,7 @@ import { referenceStep, type TrainingConfig } from '@trainyard/trainer';
 
 import { toWireConfig } from './training-config.ts';
 
-/** What the events of a job add to its row. */
+/** The progress of a job, from its events. */
 export interface JobProgress {
   /** Data of `training_started`; null before it. */
   started: Readonly<Record<string, unknown>> | null;

@@ -26,7 +26,7 @@ export interface GroupOptions {
   vocabSize?: number | null;
   /** A choice with `token_ids` and without log-probabilities is kept as a choice, its log-probabilities NaN. Default false: it is context. */
   keepsBareIds?: boolean;
-  /** What was sampled, by `record_id`. A choice whose record is not here is read as if it named none. Default: none. */
+  /** Recorded samples, by `record_id`. A choice whose record is not here is read as if it named none. Default: none. */
   records?: ReadonlyMap<string, RecordedChoice>;
 }
 
@@ -115,7 +115,7 @@ function readItem(item: unknown, place: Place, options: GroupOptions): HistoryIt
   };
 }
 
-/** What the record of a choice that has its own tokens says of how they were drawn, and behind what. */
+/** Adds, to a choice that has its own tokens, how its record says they were drawn and after which prompt. */
 function drawnAs(
   item: Record<string, unknown>,
   options: GroupOptions,
@@ -127,7 +127,7 @@ function drawnAs(
   return { sampling: record.sampling as Drawn, promptTokenIds: record.promptTokenIds };
 }
 
-/** What the record of a choice says that comes without all of its tokens and log-probabilities. Null when there is nothing to train by. */
+/** Reads a choice from its record where it lacks tokens or log-probabilities. Null when there is nothing to train on. */
 function readRecord(item: Record<string, unknown>, place: Place, options: GroupOptions): SampledTokens | null {
   const given = item['record_id'] ?? null;
   if (given !== null && typeof given !== 'string')
