@@ -26,7 +26,7 @@ export async function measureGateway(what: 'answer' | 'token'): Promise<number> 
     inference: instantBackend,
     training: idleQueue,
     exports: { notify: () => undefined, cancelExport: () => undefined, cancelModel: () => undefined },
-    imports: { commit: () => Promise.reject(new Error('nothing is imported here')) },
+    imports: { commit: () => Promise.reject(new Error('nothing is imported here')), cancelAdapter: () => {} },
   });
   const url = await server.listen({ host: '127.0.0.1', port: 0 });
   try {

@@ -13,8 +13,8 @@ import { ServerError } from './faults/server-error.ts';
 import { toLogLine } from './edge/log-line.ts';
 import { ensureServiceKey, type ServiceKey } from './service/service-key.ts';
 import { isLoopbackName, ownNames } from './edge/network-names.ts';
-import { AdapterImports } from './exports/adapter-import.ts';
 import { ExportWorker } from './jobs/export-worker.ts';
+import { ImportWorker } from './jobs/import-worker.ts';
 import { EmbeddedExchange } from './hosts/embedded-exchange.ts';
 import { EmbeddedInference } from './hosts/embedded-inference.ts';
 import { EmbeddedTraining } from './hosts/embedded-training.ts';
@@ -129,7 +129,7 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
       baseModel: () => ({ id: modelId, path: inference.servedModel.path }),
       log,
     });
-    const imports = new AdapterImports({
+    const imports = new ImportWorker({
       store,
       blobs,
       backend: exchange,
@@ -162,6 +162,7 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
     cleanups.push(() => http?.drain(config.drainTimeoutMs));
     worker.start();
     exports.start();
+    imports.start();
     const upkeep = new Upkeep({ store, blobs, trajectoryDays: config.trajectoryDays, log });
     cleanups.push(() => upkeep.stop());
     upkeep.start();

@@ -14,11 +14,14 @@ export type {
   ClaimedJob,
   Entity,
   ExportedFile,
+  ExportJob,
   ExportStatus,
+  ImportJob,
   Job,
   JobEvent,
   JobEventType,
   JobKind,
+  JobOfKind,
   JobStart,
   JobStatus,
   Lease,
@@ -30,17 +33,21 @@ export type {
   ModelExport,
   Scope,
   TerminalEventType,
+  TrainingJob,
+  TrainingJobKind,
   TrajectoryLog,
   Usage,
   UsageKind,
   UsageTotal,
 } from './contract/records.ts';
+export { isTrainingJob, TRAINING_JOB_KINDS } from './lifecycles/job-lifecycle.ts';
 export { openSqliteStore } from './open-sqlite-store.ts';
 export { SqlStore, type SqlStoreOptions } from './sql-store.ts';
 export type {
   AddArtifactResult,
   ArtifactName,
   CancelJobResult,
+  CommittedAdapter,
   CreateModelResult,
   DeleteCheckpointsResult,
   DeleteModelResult,

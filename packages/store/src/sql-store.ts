@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord } from './contract/choice-record.ts';
-import { StoreError } from './contract/errors.ts';
 import type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';
 import type {
   Adapter,
@@ -11,13 +10,19 @@ import type {
   Checkpoint,
   ClaimedJob,
   Entity,
+  ImportJob,
   Job,
   JobEvent,
   JobEventType,
+  JobKind,
+  JobOfKind,
   JobStatus,
   Metrics,
   Model,
   ModelExport,
+  TerminalEventType,
+  TrainingJob,
+  TrainingJobKind,
   TrajectoryLog,
   Usage,
   UsageTotal,
@@ -26,6 +31,7 @@ import type {
   AddArtifactResult,
   ArtifactName,
   CancelJobResult,
+  CommittedAdapter,
   CompletesWith,
   CreateModelResult,
   DeleteCheckpointsResult,
@@ -51,10 +57,11 @@ import type {
   Store,
 } from './contract/store.ts';
 import {
-  commitAdapter,
   createExport,
   deleteExport,
+  enqueueImport,
   finishExport,
+  finishImport,
   removeAdapters,
 } from './lifecycles/exchange-lifecycle.ts';
 import { ChoiceRecordBuffer } from './buffers/choice-record-buffer.ts';
@@ -62,16 +69,25 @@ import type { Sql, TransactionOptions } from './contract/sql.ts';
 import {
   cancelJob,
   claimNextJob,
+  enqueueJob,
   finishJobFailed,
   finishJobSucceeded,
   keepReference,
   pauseJob,
   resumeJob,
+  TRAINING_JOB_KINDS,
 } from './lifecycles/job-lifecycle.ts';
 import { createModel, deleteModel } from './lifecycles/model-lifecycle.ts';
 import { openTables, type Tables } from './tables/tables.ts';
 import { UsageBuffer } from './buffers/usage-buffer.ts';
 
+/** Written with the end of a job, and by nothing else. */
+const TERMINAL_EVENT_TYPES: ReadonlySet<string> = new Set<TerminalEventType>([
+  'training_ended',
+  'training_failed',
+  'job_ended',
+  'job_failed',
+]);
 const DELETED_MODEL_LIFETIME_MS = 7 * 24 * 3600 * 1000;
 /** Files are named moments after they are written; whoever has not done it by then will not. */
 const ANNOUNCEMENT_LIFETIME_MS = 24 * 3600 * 1000;
@@ -214,15 +230,8 @@ export class SqlStore implements Store {
   }
 
   // jobs
-  async enqueueJob(input: NewJob): Promise<Job | null> {
-    return this.#write(async (tables) => {
-      if ((await tables.models.get(input.modelId)) === null) return null;
-      const job = await tables.jobs.insert(input, this.#clock());
-      const reference = await tables.checkpoints.get(input.modelId, input.referenceStep ?? -1);
-      if (reference?.artifactKey != null) await tables.jobs.setReference(job.id, reference.artifactKey);
-      await this.#complete(tables, input.completes);
-      return job;
-    });
+  async enqueueJob(input: NewJob): Promise<TrainingJob | null> {
+    return this.#write((tables) => enqueueJob(tables, input, this.#clock()));
   }
 
   async getJob(jobId: string): Promise<Job | null> {
@@ -231,12 +240,18 @@ export class SqlStore implements Store {
 
   async listJobs(
     query: OrderedPageQuery & { modelId?: string; entityId?: string; status?: JobStatus },
-  ): Promise<Page<Job>> {
+  ): Promise<Page<TrainingJob>> {
     return await this.#tables.jobs.list(query);
   }
 
-  async claimNextJob(workerId: string, leaseMs: number, now: number = this.#clock()): Promise<ClaimedJob | null> {
-    return this.#write((tables) => claimNextJob(tables, workerId, leaseMs, now));
+  async claimNextJob<Kind extends JobKind = TrainingJobKind>(
+    workerId: string,
+    leaseMs: number,
+    kinds: readonly Kind[] = TRAINING_JOB_KINDS as readonly JobKind[] as readonly Kind[],
+    now: number = this.#clock(),
+  ): Promise<ClaimedJob<JobOfKind<Kind>> | null> {
+    const claimed = await this.#write((tables) => claimNextJob(tables, workerId, leaseMs, kinds, now));
+    return claimed as ClaimedJob<JobOfKind<Kind>> | null;
   }
 
   async renewLease(jobId: string, fencingToken: number, leaseMs: number, now: number = this.#clock()): Promise<void> {
@@ -256,10 +271,7 @@ export class SqlStore implements Store {
     fencingToken: number,
     event: NewEvent,
   ): Promise<{ event: JobEvent; isDuplicate: boolean }> {
-    assert(
-      event.type !== 'training_ended' && event.type !== 'training_failed',
-      `${event.type} is written by finishing the job`,
-    );
+    assert(!TERMINAL_EVENT_TYPES.has(event.type), `${event.type} is written by finishing the job`);
     return this.#write(async (tables) => {
       await tables.jobs.held(jobId, fencingToken);
       const appended = await tables.events.append(
@@ -282,8 +294,14 @@ export class SqlStore implements Store {
     return this.#write((tables) => finishJobSucceeded(tables, jobId, fencingToken, outcome, this.#clock()));
   }
 
-  async finishJobFailed(jobId: string, fencingToken: number, errorMessage: string): Promise<FinishedJob> {
-    return this.#write((tables) => finishJobFailed(tables, jobId, fencingToken, errorMessage, this.#clock()));
+  async finishJobFailed(
+    jobId: string,
+    fencingToken: number,
+    errorMessage: string,
+    data: object = {},
+  ): Promise<FinishedJob> {
+    const failure = { errorMessage, data };
+    return this.#write((tables) => finishJobFailed(tables, jobId, fencingToken, failure, this.#clock()));
   }
 
   async cancelJob(jobId: string, reason: string): Promise<CancelJobResult | null> {
@@ -375,35 +393,8 @@ export class SqlStore implements Store {
     return await this.#tables.exports.list(query);
   }
 
-  async countLiveExports(modelId: string): Promise<number> {
-    return await this.#tables.exports.countLive(modelId);
-  }
-
-  async claimNextExport(workerId: string, leaseMs: number, now: number = this.#clock()): Promise<ModelExport | null> {
-    return this.#write((tables) => tables.exports.claim(workerId, now + leaseMs, now));
-  }
-
-  async renewExport(
-    exportId: string,
-    numAttempts: number,
-    leaseMs: number,
-    now: number = this.#clock(),
-  ): Promise<void> {
-    await this.#write(async (tables) => {
-      if (await tables.exports.renew(exportId, numAttempts, now + leaseMs)) return;
-      throw new StoreError(
-        'store.lease_lost',
-        `attempt ${numAttempts} of export ${exportId} does not hold it any more`,
-      );
-    });
-  }
-
-  async releaseExport(exportId: string, numAttempts: number): Promise<void> {
-    await this.#write((tables) => tables.exports.release(exportId, numAttempts));
-  }
-
-  async finishExport(exportId: string, numAttempts: number, outcome: ExportOutcome): Promise<FinishedExport | null> {
-    return this.#write((tables) => finishExport(tables, exportId, numAttempts, outcome, this.#clock()));
+  async finishExport(exportId: string, fencingToken: number, outcome: ExportOutcome): Promise<FinishedExport> {
+    return this.#write((tables) => finishExport(tables, exportId, fencingToken, outcome, this.#clock()));
   }
 
   async deleteExport(exportId: string, completes?: IdempotentAnswer): Promise<{ artifactKeys: string[] } | null> {
@@ -430,11 +421,16 @@ export class SqlStore implements Store {
     return await this.#tables.adapters.list(query);
   }
 
-  async commitAdapter(
-    adapterId: string,
+  async enqueueImport(adapterId: string, { maxLive }: { maxLive?: number } = {}): Promise<ImportJob | null> {
+    return this.#write((tables) => enqueueImport(tables, adapterId, maxLive, this.#clock()));
+  }
+
+  async finishImport(
+    jobId: string,
+    fencingToken: number,
     content: NonNullable<Adapter['content']>,
-  ): Promise<{ adapter: Adapter; blobKeys: string[] } | null> {
-    return this.#write((tables) => commitAdapter(tables, adapterId, content, this.#clock()));
+  ): Promise<CommittedAdapter> {
+    return this.#write((tables) => finishImport(tables, jobId, fencingToken, content, this.#clock()));
   }
 
   async deleteAdapter(adapterId: string, completes?: IdempotentAnswer): Promise<RemovedAdapters | null> {
@@ -487,7 +483,6 @@ export class SqlStore implements Store {
   // upkeep
   async recoverAfterRestart(): Promise<{ numJobs: number; numRequests: number }> {
     return this.#write(async (tables) => {
-      await tables.exports.requeueHeldBy(this.instanceId);
       await tables.announcedKeys.removeOf(this.instanceId);
       return {
         numJobs: await tables.jobs.requeueHeldBy(this.instanceId),

@@ -68,9 +68,12 @@ export interface ExportQueue {
 export interface AdapterImporter {
   /**
    * Makes an upload an adapter; one that is committed already comes back as it is.
-   * @throws {RequestError} for a missing file or adapter; {ExchangeError} with what is wrong with the files
+   * @throws {RequestError} for a missing file or adapter; {ExchangeError} with what is wrong with the files; {JobFault} with the same words
+   *   when another process found it
    */
   commit(adapter: Adapter): Promise<Adapter>;
+  /** Stops the import of an adapter that was deleted, if it runs here; resolves when nothing reads its files any more. */
+  cancelAdapter(adapterId: string): Promise<void> | void;
 }
 
 /** Name of the llama.cpp adapter inside a checkpoint directory. */

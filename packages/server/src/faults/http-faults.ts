@@ -61,6 +61,7 @@ export const HTTP_FAULTS = {
   'store.closed': unavailable,
   'store.constraint_violated': broken,
   'store.lease_lost': broken,
+  'store.queue_full': { status: 429, type: 'overloaded_error', retryable: true },
   'store.cursor_unknown': { ...invalid, status: 422 },
   'store.key_invalid': broken,
   'store.blob_missing': broken,

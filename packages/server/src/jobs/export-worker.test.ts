@@ -146,7 +146,8 @@ test('a shutdown puts the export back, without counting the attempt', async () =
   const { id } = await queue();
   await reached;
   await worker.stop();
-  expect(await store.getExport(id)).toMatchObject({ status: 'queued', numAttempts: 0 });
+  expect(await store.getExport(id)).toMatchObject({ status: 'queued' });
+  expect(await store.getJob(id)).toMatchObject({ numAttempts: 0, lease: null });
   expect(await leftovers()).toEqual([]);
 });
 
@@ -193,7 +194,7 @@ test('an export that was running at three crashes of the service fails', async (
   await worker.stop();
   const { id } = await queue();
   for (let crash = 0; crash < 3; crash++) {
-    await store.claimNextExport(store.instanceId, 60_000);
+    await store.claimNextJob(store.instanceId, 60_000, ['export']);
     await store.recoverAfterRestart();
   }
   const baseModel = () => ({ id: 'base', path: '/models/base.gguf' });

@@ -1,5 +1,3 @@
-import type { ModelExport } from '@trainyard/store';
-
 import type { ExportQueue } from '../contract/backends.ts';
 import { JobMachine } from './job-machine.ts';
 import { ExportJobs, type ExportJobsOptions } from './kinds/export.ts';
@@ -8,11 +6,11 @@ const DELETED = 'the export was deleted';
 
 /** Runs queued exports, one after the other. */
 export class ExportWorker implements ExportQueue {
-  readonly #machine: JobMachine<ModelExport>;
+  readonly #machine: JobMachine<'export'>;
 
   constructor(options: ExportJobsOptions) {
     const { store, log } = options;
-    this.#machine = new JobMachine({ queue: new ExportJobs(options), workerId: store.instanceId, log });
+    this.#machine = new JobMachine({ store, work: new ExportJobs(options), log });
   }
 
   start(): void {

@@ -1,74 +1,83 @@
-import { StoreError } from '@trainyard/store';
+import { type ClaimedJob, type ExportJob, StoreError } from '@trainyard/store';
 import { afterEach, expect, test } from 'vitest';
 
 import type { JobLease } from './job-lease.ts';
-import { type HeldJob, JobMachine, type JobQueue } from './job-machine.ts';
+import { type HeldJob, JobMachine, type JobMachineOptions, type JobWork } from './job-machine.ts';
 
-/** A queue in memory: what a kind of job has to bring, at its smallest. */
-class ScriptedQueue implements JobQueue<HeldJob> {
+type Held = HeldJob<'export'>;
+
+/** A queue in memory and what is done with its jobs: what a kind of job has to bring, at its smallest. */
+class ScriptedQueue implements JobWork<'export'> {
+  readonly kinds = ['export'] as const;
   readonly noun = 'errand';
   readonly pollMs = 60_000;
   readonly maxAttempts = 2;
-  readonly waiting: HeldJob[] = [];
+  readonly waiting: Held[] = [];
   readonly log: string[] = [];
   /** What `run` does; the default is to end. */
-  work: (job: HeldJob, lease: JobLease) => Promise<void> = async () => {};
+  work: (job: Held, lease: JobLease) => Promise<void> = async () => {};
   /** The one that is claimed now; another value when somebody took it away. */
   held: string | null = null;
   failures: unknown[] = [];
 
-  async claim(): Promise<HeldJob | null> {
-    const job = this.waiting.shift() ?? null;
-    this.held = job?.id ?? null;
-    return job;
-  }
-  async renew({ id }: HeldJob): Promise<void> {
-    this.log.push(`renew ${id}`);
-    if (this.held !== id) throw new StoreError('store.lease_lost', 'it is gone');
-  }
-  async isHeld({ id }: HeldJob): Promise<boolean> {
-    return this.held === id;
-  }
-  async release({ id }: HeldJob): Promise<void> {
-    this.log.push(`release ${id}`);
-  }
-  async run(job: HeldJob, lease: JobLease): Promise<void> {
+  readonly store = {
+    instanceId: 'w',
+    claimNextJob: async (): Promise<Held | null> => {
+      const job = this.waiting.shift() ?? null;
+      this.held = job?.id ?? null;
+      return job;
+    },
+    renewLease: async (id: string): Promise<void> => {
+      this.log.push(`renew ${id}`);
+      if (this.held !== id) throw new StoreError('store.lease_lost', 'it is gone');
+    },
+    getJob: async (id: string): Promise<ExportJob> => ({ ...job(id), lease: this.held === id ? LEASE : null }),
+    releaseLease: async (id: string): Promise<void> => {
+      this.log.push(`release ${id}`);
+      if (this.held !== id) throw new StoreError('store.lease_lost', 'it is gone');
+    },
+  } as unknown as JobMachineOptions<'export'>['store'];
+
+  async run(job: Held, lease: JobLease): Promise<void> {
     this.log.push(`run ${job.id}`);
     await this.work(job, lease);
     this.log.push(`end ${job.id}`);
   }
-  lostTooOften({ numAttempts }: HeldJob): Error {
+  lostTooOften({ numAttempts }: Held): Error {
     return new Error(`lost ${numAttempts - 1} times`);
   }
-  async fail({ id }: HeldJob, error: unknown): Promise<void> {
+  async fail({ id }: Held, error: unknown): Promise<void> {
     const failure = this.failures.shift();
     if (failure !== undefined) throw failure;
     this.log.push(`fail ${id}: ${(error as Error).message}`);
   }
-  async leave({ id }: HeldJob): Promise<boolean> {
+  async leave({ id }: Held): Promise<boolean> {
     this.log.push(`leave ${id}`);
     return false;
   }
-  async clear({ id }: HeldJob): Promise<void> {
+  async clear({ id }: Held): Promise<void> {
     this.log.push(`clear ${id}`);
   }
 }
 
-let machine: JobMachine<HeldJob> | null = null;
+const LEASE = { owner: 'w', fencingToken: 1, expiresAt: 0 };
+
+let machine: JobMachine<'export'> | null = null;
 afterEach(() => machine?.stop());
 
-function start(queue: ScriptedQueue, ...jobs: HeldJob[]): JobMachine<HeldJob> {
+function start(queue: ScriptedQueue, ...jobs: Held[]): JobMachine<'export'> {
   queue.waiting.push(...jobs);
-  machine = new JobMachine({ queue, workerId: 'w', log: (line) => queue.log.push(line), heartbeatMs: 10 });
+  machine = new JobMachine({ store: queue.store, work: queue, log: (line) => queue.log.push(line), heartbeatMs: 10 });
   machine.start();
   return machine;
 }
 
-const job = (id: string, numAttempts = 1): HeldJob => ({ id, numAttempts });
+const job = (id: string, numAttempts = 1) =>
+  ({ id, kind: 'export', numAttempts, lease: LEASE, fencingToken: 1 }) as ClaimedJob<ExportJob>;
 const lines = (queue: ScriptedQueue) => queue.log.filter((line) => !line.startsWith('renew'));
 
 /** Ends when the signal does, with its reason. */
-const untilAborted = (_job: HeldJob, { signal }: JobLease) =>
+const untilAborted = (_job: Held, { signal }: JobLease) =>
   new Promise<void>((_resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
   });

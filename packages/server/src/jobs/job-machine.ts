@@ -1,4 +1,4 @@
-import { StoreError } from '@trainyard/store';
+import { type ClaimedJob, type JobKind, type JobOfKind, type Store, StoreError } from '@trainyard/store';
 
 import { JobLease } from './job-lease.ts';
 import { isPassing } from '../faults/passing-fault.ts';
@@ -8,45 +8,36 @@ import { WorkLoop } from './work-loop.ts';
 const LEASE_MS = 30_000;
 const HEARTBEAT_MS = 10_000;
 
-/** One piece of work, claimed. */
-export interface HeldJob {
-  readonly id: string;
-  /** Claims so far, this one included, that were not given back. */
-  readonly numAttempts: number;
-}
+/** A job of one of these kinds, in hand. */
+export type HeldJob<Kind extends JobKind> = ClaimedJob<JobOfKind<Kind>>;
 
 /**
- * What is done with jobs of one queue. A claim ends by itself when nobody renews it, and whoever has lost his can write nothing more: every method that writes
- * names the claim, and the store refuses a stale one with `store.lease_lost`.
+ * What is done with jobs of some kinds. All kinds are in one queue, which has their leases; whoever has lost his can write nothing more: every write of a kind
+ * names the fencing token of its claim, and the store refuses a stale one with `store.lease_lost`.
  */
-export interface JobQueue<Job extends HeldJob> {
+export interface JobWork<Kind extends JobKind> {
+  readonly kinds: readonly Kind[];
   /** What the log calls one of them. */
   readonly noun: string;
   /** Another process may have queued one: looked for this often when nobody notifies. */
   readonly pollMs: number;
   /** One that was in flight at so many ends of the whole service is taken to be the reason. */
   readonly maxAttempts: number;
-  claim(workerId: string, leaseMs: number): Promise<Job | null>;
-  renew(job: Job, leaseMs: number): Promise<void>;
-  isHeld(job: Job): Promise<boolean>;
-  /** Puts it back to be claimed again, without counting the attempt. Without effect when the claim does not hold any more. */
-  release(job: Job): Promise<void>;
   /** Sees it through to its end in the store. It stops soon after the lease's signal aborts. */
-  run(job: Job, lease: JobLease): Promise<void>;
+  run(job: HeldJob<Kind>, lease: JobLease): Promise<void>;
   /** What `run` would have failed with had it gone down with the service that often again. */
-  lostTooOften(job: Job): Error;
+  lostTooOften(job: HeldJob<Kind>): Error;
   /** Ends it in the store as failed. Done again when the store is busy or full. */
-  fail(job: Job, error: unknown): Promise<void>;
+  fail(job: HeldJob<Kind>, error: unknown): Promise<void>;
   /** It was taken from this worker, or given back. @returns whether somebody goes on with it, now or later */
-  leave(job: Job): Promise<boolean>;
+  leave(job: HeldJob<Kind>): Promise<boolean>;
   /** It has ended, and nobody goes on with it. */
-  clear(job: Job): Promise<void>;
+  clear(job: HeldJob<Kind>): Promise<void>;
 }
 
-export interface JobMachineOptions<Job extends HeldJob> {
-  readonly queue: JobQueue<Job>;
-  /** `Store.instanceId` */
-  readonly workerId: string;
+export interface JobMachineOptions<Kind extends JobKind> {
+  readonly store: Pick<Store, 'instanceId' | 'claimNextJob' | 'getJob' | 'renewLease' | 'releaseLease'>;
+  readonly work: JobWork<Kind>;
   readonly log: (line: string) => void;
   /** how long a claim holds without a renewal, default 30 s */
   readonly leaseMs?: number;
@@ -55,22 +46,22 @@ export interface JobMachineOptions<Job extends HeldJob> {
 }
 
 /**
- * Takes jobs of one queue one after the other and sees each through to its one end, or back to the queue: at shutdown, when somebody paused it, and when the
+ * Takes jobs of some kinds one after the other and sees each through to its one end, or back to the queue: at shutdown, when somebody paused it, and when the
  * store takes nothing until the lease ends. A store that is busy or full fails no job.
  */
-export class JobMachine<Job extends HeldJob> {
-  readonly #options: JobMachineOptions<Job>;
+export class JobMachine<Kind extends JobKind> {
+  readonly #options: JobMachineOptions<Kind>;
   readonly #loop: WorkLoop;
-  #current: { job: Job; lease: JobLease; ended: Promise<void> } | null = null;
+  #current: { job: HeldJob<Kind>; lease: JobLease; ended: Promise<void> } | null = null;
 
-  constructor(options: JobMachineOptions<Job>) {
+  constructor(options: JobMachineOptions<Kind>) {
     this.#options = options;
-    const { queue, workerId, leaseMs = LEASE_MS, log } = options;
+    const { store, work, leaseMs = LEASE_MS, log } = options;
     this.#loop = new WorkLoop({
-      name: `${queue.noun} worker`,
-      pollMs: queue.pollMs,
+      name: `${work.noun} worker`,
+      pollMs: work.pollMs,
       workOnce: async () => {
-        const job = await queue.claim(workerId, leaseMs);
+        const job = await store.claimNextJob(store.instanceId, leaseMs, work.kinds);
         if (job !== null) await this.#see(job);
         return job !== null;
       },
@@ -104,7 +95,7 @@ export class JobMachine<Job extends HeldJob> {
   }
 
   /** Lets go of the job in hand if it is meant. @returns false when it is not; else true, when nothing of it runs any more */
-  async letGo(isMeant: (job: Job) => boolean, why: string): Promise<boolean> {
+  async letGo(isMeant: (job: HeldJob<Kind>) => boolean, why: string): Promise<boolean> {
     const current = this.#current;
     if (current === null || !isMeant(current.job)) return false;
     current.lease.abort(new StoreError('store.lease_lost', why));
@@ -112,12 +103,12 @@ export class JobMachine<Job extends HeldJob> {
     return true;
   }
 
-  async #see(job: Job): Promise<void> {
-    const { queue, log, leaseMs = LEASE_MS, heartbeatMs = HEARTBEAT_MS } = this.#options;
+  async #see(job: HeldJob<Kind>): Promise<void> {
+    const { store, work, log, leaseMs = LEASE_MS, heartbeatMs = HEARTBEAT_MS } = this.#options;
     const lease = new JobLease({
-      name: `${queue.noun} ${job.id}`,
-      renew: (ms) => queue.renew(job, ms),
-      isHeld: () => queue.isHeld(job),
+      name: `${work.noun} ${job.id}`,
+      renew: (ms) => store.renewLease(job.id, job.fencingToken, ms),
+      isHeld: async () => (await store.getJob(job.id))?.lease?.fencingToken === job.fencingToken,
       leaseMs,
       heartbeatMs,
       log,
@@ -125,8 +116,8 @@ export class JobMachine<Job extends HeldJob> {
     const ended = Promise.withResolvers<void>();
     this.#current = { job, lease, ended: ended.promise };
     try {
-      if (job.numAttempts > queue.maxAttempts) throw queue.lostTooOften(job);
-      await queue.run(job, lease);
+      if (job.numAttempts > work.maxAttempts) throw work.lostTooOften(job);
+      await work.run(job, lease);
     } catch (error) {
       if (await this.#goesOnLater(job, error, lease)) return;
     } finally {
@@ -134,15 +125,15 @@ export class JobMachine<Job extends HeldJob> {
       this.#current = null;
       ended.resolve();
     }
-    await queue.clear(job);
+    await work.clear(job);
   }
 
   /** Settles a job that did not end well. @returns whether somebody goes on with it */
-  async #goesOnLater(job: Job, error: unknown, lease: JobLease): Promise<boolean> {
-    const { queue } = this.#options;
+  async #goesOnLater(job: HeldJob<Kind>, error: unknown, lease: JobLease): Promise<boolean> {
+    const { work } = this.#options;
     if (!lease.signal.aborted && !isLostLease(error)) {
       try {
-        await lease.insist(() => queue.fail(job, error));
+        await lease.insist(() => work.fail(job, error));
         return false;
       } catch (failure) {
         if (!lease.signal.aborted && !isLostLease(failure)) throw failure;
@@ -150,9 +141,18 @@ export class JobMachine<Job extends HeldJob> {
     }
     lease.stop();
     // Whoever cancelled, paused or claimed it has taken the claim away; otherwise it is still ours to give back.
-    await this.#eventually(() => queue.release(job));
+    await this.#eventually(() => this.#release(job));
     if (this.isStopping) return true;
-    return (await this.#eventually(() => queue.leave(job))) ?? true;
+    return (await this.#eventually(() => work.leave(job))) ?? true;
+  }
+
+  /** Without effect when the claim does not hold any more. */
+  async #release({ id, fencingToken }: HeldJob<Kind>): Promise<void> {
+    try {
+      await this.#options.store.releaseLease(id, fencingToken);
+    } catch (error) {
+      if (!isLostLease(error)) throw error;
+    }
   }
 
   /** Does `work` as often as a busy or full store makes it necessary; undefined when the worker is stopped before it could be done. */

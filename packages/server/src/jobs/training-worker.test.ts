@@ -5,7 +5,14 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { FolderBlobs, type Job, type Model, openSqliteStore, type SqlStore, StoreError } from '@trainyard/store';
+import {
+  FolderBlobs,
+  type TrainingJob,
+  type Model,
+  openSqliteStore,
+  type SqlStore,
+  StoreError,
+} from '@trainyard/store';
 import { DEFAULT_LORA_CONFIG, type TrainerEvent, type TrainingResult } from '@trainyard/trainer';
 
 import { type TrainingBackend, TrainingRunError } from '../hosts/embedded-training.ts';
@@ -132,7 +139,7 @@ async function newModel(name: string, init?: { modelId: string; step: number }):
   return made.model;
 }
 
-async function submit(model: Model, config: object = {}): Promise<Job> {
+async function submit(model: Model, config: object = {}): Promise<TrainingJob> {
   const jobConfig = readJobConfig(config, 512);
   const job = await store.enqueueJob({ modelId: model.id, kind: 'rl', config: jobConfig, dataKey: 'groups/g' });
   if (job === null) throw new Error('no model');
@@ -142,8 +149,8 @@ async function submit(model: Model, config: object = {}): Promise<Job> {
 
 /** Where the snapshots of a run lie. */
 const workOf = ({ snapshots }: TrainingJobRequest) => join(directory, 'work', snapshots);
-const status = async (job: Job) => (await store.getJob(job.id))?.status;
-const events = async (job: Job) =>
+const status = async (job: TrainingJob) => (await store.getJob(job.id))?.status;
+const events = async (job: TrainingJob) =>
   ((await store.listEvents({ jobId: job.id }))?.items ?? []).map(({ type, data }) => ({ type, data }));
 const until = (check: () => Promise<void>) => vi.waitFor(check, { timeout: 100_000, interval: 5 });
 

@@ -1,4 +1,4 @@
-import type { ClaimedJob } from '@trainyard/store';
+import type { TrainingJobKind } from '@trainyard/store';
 
 import type { TrainingQueue } from '../contract/backends.ts';
 import { JobMachine, type JobMachineOptions } from './job-machine.ts';
@@ -6,17 +6,16 @@ import { TrainingJobs, type TrainingJobsOptions } from './kinds/training.ts';
 import { removeEnded, removeIfEnded } from './snapshot-folders.ts';
 
 export type TrainingWorkerOptions = TrainingJobsOptions &
-  Pick<JobMachineOptions<ClaimedJob>, 'leaseMs' | 'heartbeatMs'>;
+  Pick<JobMachineOptions<TrainingJobKind>, 'leaseMs' | 'heartbeatMs'>;
 
 /** Runs queued training jobs, one after the other. */
 export class TrainingWorker implements TrainingQueue {
   readonly #options: TrainingWorkerOptions;
-  readonly #machine: JobMachine<ClaimedJob>;
+  readonly #machine: JobMachine<TrainingJobKind>;
 
   constructor(options: TrainingWorkerOptions) {
     this.#options = options;
-    const workerId = options.store.instanceId;
-    this.#machine = new JobMachine({ ...options, queue: new TrainingJobs(options), workerId });
+    this.#machine = new JobMachine({ ...options, work: new TrainingJobs(options) });
   }
 
   start(): void {

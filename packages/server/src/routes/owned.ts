@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import type { Adapter, Job, Model, ModelExport } from '@trainyard/store';
+import { type Adapter, isTrainingJob, type Model, type ModelExport, type TrainingJob } from '@trainyard/store';
 
 import { callerOf } from '../edge/auth.ts';
 import { RequestError } from '../faults/request-error.ts';
@@ -12,10 +12,11 @@ export async function ownedModel(request: FastifyRequest, parts: RouteParts, mod
   return model;
 }
 
-/** The caller's job. @throws {RequestError} as for models */
-export async function ownedJob(request: FastifyRequest, parts: RouteParts, jobId: string): Promise<Job> {
+/** The caller's job, which trains. @throws {RequestError} as for models */
+export async function ownedJob(request: FastifyRequest, parts: RouteParts, jobId: string): Promise<TrainingJob> {
   const job = await parts.store.getJob(jobId);
-  if (job === null || job.entityId !== callerOf(request).entityId) throw notFound('training job', jobId, 'job_id');
+  const isOwn = job !== null && isTrainingJob(job) && job.entityId === callerOf(request).entityId;
+  if (!isOwn) throw notFound('training job', jobId, 'job_id');
   return job;
 }
 

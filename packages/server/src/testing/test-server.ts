@@ -51,6 +51,9 @@ export class RecordingExchange implements ExportQueue, AdapterImporter {
   cancelModel(modelId: string): void {
     this.cancelled.push(modelId);
   }
+  cancelAdapter(adapterId: string): void {
+    this.cancelled.push(adapterId);
+  }
   commit(adapter: Adapter): Promise<Adapter> {
     return this.onCommit(adapter);
   }
@@ -191,7 +194,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
   async addExport(modelId: string, contents: Record<string, string>): Promise<ModelExport> {
     const step = (await this.store.latestCheckpoint(modelId))?.step ?? 0;
     await this.store.createExport({ modelId, step, format: 'merged-gguf', dtype: 'f16' });
-    const job = await this.store.claimNextExport('test', 60_000);
+    const job = await this.store.claimNextJob('test', 60_000, ['export']);
     if (!job) throw new Error('no export is queued');
     const staged = await this.blobs.stageDirectory();
     const files = [];
@@ -209,10 +212,15 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
       computedBy: 'llama.cpp',
       adapterEffect: 1,
     };
-    const outcome = { kind: 'succeeded', artifactKey, files, parity } as const;
-    const finished = await this.store.finishExport(job.id, job.numAttempts, outcome);
-    if (!finished) throw new Error('the export vanished');
-    return finished.export;
+    return (await this.store.finishExport(job.id, job.fencingToken, { artifactKey, files, parity })).export;
+  }
+
+  /** Imports an upload, whose files were found to be such an adapter. */
+  async importAdapter(adapterId: string, content: NonNullable<Adapter['content']>): Promise<void> {
+    await this.store.enqueueImport(adapterId);
+    const job = await this.store.claimNextJob('test', 60_000, ['import']);
+    if (!job) throw new Error('no import is queued');
+    await this.store.finishImport(job.id, job.fencingToken, content);
   }
 
   async close(): Promise<void> {

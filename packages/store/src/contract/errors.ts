@@ -11,6 +11,7 @@
  * | `store.closed` | used after `close()` |
  * | `store.constraint_violated` | the schema refused the write, e.g. an unknown entity id |
  * | `store.lease_lost` | the fencing token is stale: another worker has the job, or it has ended |
+ * | `store.queue_full` | as many jobs are queued or running as the caller allows |
  * | `store.cursor_unknown` | a page cursor that never belonged to this list |
  * | `store.key_invalid` | a blob key outside `[a-z0-9-]` segments joined by `/` |
  * | `store.blob_missing`, `store.blob_exists`, `store.blob_corrupt` | what they say |
@@ -24,6 +25,7 @@ export type StoreErrorCode =
   | 'store.closed'
   | 'store.constraint_violated'
   | 'store.lease_lost'
+  | 'store.queue_full'
   | 'store.cursor_unknown'
   | 'store.key_invalid'
   | 'store.blob_missing'

@@ -82,7 +82,9 @@ export interface Checkpoint {
   createdAt: number;
 }
 
-export type JobKind = 'rl' | 'sft';
+/** Makes a checkpoint of a model from data. */
+export type TrainingJobKind = 'rl' | 'sft';
+export type JobKind = TrainingJobKind | 'export' | 'import';
 export type JobStatus = 'queued' | 'running' | 'succeeded' | 'failed' | 'cancelled';
 
 export interface Lease {
@@ -92,27 +94,25 @@ export interface Lease {
   expiresAt: number;
 }
 
-/** The weights a job starts from, fixed at its first claim. `artifactKey` null = a fresh adapter on the base model. */
+/** The weights a job starts from, fixed at its first claim; of an export when it is made. `artifactKey` null = a fresh adapter on the base model. */
 export interface JobStart {
   step: number;
   artifactKey: string | null;
   digest: string | null;
 }
 
-export interface Job {
+interface AnyJob {
   id: string;
-  modelId: string;
   entityId: string;
-  kind: JobKind;
   status: JobStatus;
-  /** Set while the job is paused: it is queued, and neither it nor a later job of its model is claimed. */
+  /** Set while the job is paused: it is queued, and neither it nor a later job of its turn is claimed. */
   pausedAt: number | null;
-  /** Submission order over all models. */
+  /** Jobs of one turn run one after the other: those that train a model, and by itself each export and whatever imports one adapter. */
+  turn: string;
+  /** Submission order over all kinds. */
   position: number;
   /** As given to `enqueueJob`. */
   config: Record<string, unknown>;
-  /** Blob key of the training data. */
-  dataKey: string;
   /** API key that submitted the job. */
   keyId: string | null;
   /** Null unless running. */
@@ -130,16 +130,40 @@ export interface Job {
   dataRemovedAt: number | null;
 }
 
+export interface TrainingJob extends AnyJob {
+  kind: TrainingJobKind;
+  modelId: string;
+  /** Blob key of the training data. */
+  dataKey: string;
+}
+
+/** Its `id` is that of the `ModelExport`; what it reads is its `start`. */
+export interface ExportJob extends AnyJob {
+  kind: 'export';
+  modelId: string;
+  dataKey: null;
+}
+
+/** What it reads is the upload of the adapter that its `turn` names. */
+export interface ImportJob extends AnyJob {
+  kind: 'import';
+  modelId: null;
+  dataKey: null;
+}
+
+export type Job = TrainingJob | ExportJob | ImportJob;
+export type JobOfKind<Kind extends JobKind> = Kind extends TrainingJobKind ? TrainingJob : Extract<Job, { kind: Kind }>;
+
 /** A job that this worker holds. */
-export interface ClaimedJob extends Job {
+export type ClaimedJob<Held extends Job = TrainingJob> = Held & {
   status: 'running';
   lease: Lease;
   /** The same number as `lease.fencingToken`. */
   fencingToken: number;
-}
+};
 
-/** `training_ended` and `training_failed` are terminal: one of them, once, last. */
-export type TerminalEventType = 'training_ended' | 'training_failed';
+/** `training_ended` and `training_failed` are terminal: one of them, once, last; of jobs that train nothing `job_ended` and `job_failed` are. */
+export type TerminalEventType = 'training_ended' | 'training_failed' | 'job_ended' | 'job_failed';
 export type JobEventType = 'training_started' | 'gradient_step' | 'warning' | TerminalEventType | (string & {});
 
 export interface JobEvent {
@@ -162,7 +186,7 @@ export interface ExportedFile {
   sha256: string;
 }
 
-/** A checkpoint on its way out, in a public format. */
+/** A checkpoint on its way out, in a public format: the job of the same id, and what comes of it. */
 export interface ModelExport {
   id: string;
   modelId: string;
@@ -175,8 +199,6 @@ export interface ModelExport {
   /** Checkpoint directory that is exported, kept while the export is queued or running; null = the untouched base model. */
   sourceArtifactKey: string | null;
   sourceDigest: string | null;
-  /** Claims that were not given back; a claim is named by this number. */
-  numAttempts: number;
   /** Directory with the files; null unless succeeded. */
   artifactKey: string | null;
   files: ExportedFile[];

@@ -11,8 +11,10 @@ import type {
   ExportedFile,
   Job,
   JobEvent,
+  ImportJob,
   JobEventType,
   JobKind,
+  JobOfKind,
   JobStatus,
   LogCounts,
   LoraShape,
@@ -20,6 +22,8 @@ import type {
   Model,
   ModelExport,
   Scope,
+  TrainingJob,
+  TrainingJobKind,
   TrajectoryLog,
   Usage,
   UsageTotal,
@@ -85,18 +89,27 @@ export interface Store {
   mergeCheckpointMetrics(modelId: string, step: number, metrics: Metrics): Promise<Checkpoint | null>;
 
   // jobs
-  /** Null when the model is unknown. */
-  enqueueJob(input: NewJob): Promise<Job | null>;
+  /** One that trains. Null when the model is unknown. @throws {StoreError} `store.queue_full` */
+  enqueueJob(input: NewJob): Promise<TrainingJob | null>;
+  /** Of whatever kind. */
   getJob(jobId: string): Promise<Job | null>;
-  /** In order of submission; jobs of deleted models included. */
-  listJobs(query: OrderedPageQuery & { modelId?: string; entityId?: string; status?: JobStatus }): Promise<Page<Job>>;
+  /** Those that train, in order of submission; jobs of deleted models included. */
+  listJobs(
+    query: OrderedPageQuery & { modelId?: string; entityId?: string; status?: JobStatus },
+  ): Promise<Page<TrainingJob>>;
   /**
-   * Takes the first job in submission order that is queued and not paused, or running under an expired lease, and whose model has
-   * no earlier live job; a paused job is live. Sets its `start` at the first claim. Null when there is nothing to do.
+   * Takes the first job of these kinds in submission order that is queued and not paused, or running under an expired lease, and whose turn has
+   * no earlier live job; a paused job is live. Sets the `start` of a training job at the first claim. Null when there is nothing to do.
    *
+   * @param kinds default: those that train
    * @param now default: the clock of the store
    */
-  claimNextJob(workerId: string, leaseMs: number, now?: number): Promise<ClaimedJob | null>;
+  claimNextJob<Kind extends JobKind = TrainingJobKind>(
+    workerId: string,
+    leaseMs: number,
+    kinds?: readonly Kind[],
+    now?: number,
+  ): Promise<ClaimedJob<JobOfKind<Kind>> | null>;
   /** Heartbeat. @throws {StoreError} `store.lease_lost` */
   renewLease(jobId: string, fencingToken: number, leaseMs: number, now?: number): Promise<void>;
   /** Puts the job back to queued, in its old place, without counting the attempt (graceful shutdown). @throws {StoreError} `store.lease_lost` */
@@ -113,9 +126,13 @@ export interface Store {
     fencingToken: number,
     outcome: JobOutcome,
   ): Promise<FinishedJob & { checkpoint: Checkpoint }>;
-  /** One transaction: `training_failed` with `error_message`, status. @throws {StoreError} `store.lease_lost` */
-  finishJobFailed(jobId: string, fencingToken: number, errorMessage: string): Promise<FinishedJob>;
-  /** Ends a queued or running job with `training_failed`; a worker that has it loses its lease. Null when unknown. */
+  /**
+   * One transaction: the terminal event with `error_message` and whatever else is said, status. Of any kind of job.
+   * @param data any JSON object, default empty
+   * @throws {StoreError} `store.lease_lost`
+   */
+  finishJobFailed(jobId: string, fencingToken: number, errorMessage: string, data?: object): Promise<FinishedJob>;
+  /** Ends a queued or running job as failed; a worker that has it loses its lease. Null when unknown. */
   cancelJob(jobId: string, reason: string): Promise<CancelJobResult | null>;
   /** Holds a queued or running job; a worker that has it loses its lease, and the attempt does not count. Its place stays. Null when unknown. */
   pauseJob(jobId: string): Promise<JobControlResult | null>;
@@ -150,22 +167,17 @@ export interface Store {
   deleteArtifact(artifactId: string, completes?: IdempotentAnswer): Promise<boolean>;
 
   // exports
-  /** Queues an export of a checkpoint, whose files stay until it ends, whatever is deleted meanwhile. Null when model or step are unknown. */
+  /**
+   * Queues an export of a checkpoint, whose files stay until it ends, whatever is deleted meanwhile. Null when model or step are unknown.
+   * @throws {StoreError} `store.queue_full`
+   */
   createExport(input: NewExport): Promise<ModelExport | null>;
   getExport(exportId: string): Promise<ModelExport | null>;
   /** In order of creation. */
   listExports(query: OrderedPageQuery & { modelId: string }): Promise<Page<ModelExport>>;
-  /** How many exports of the model are queued or running. */
-  countLiveExports(modelId: string): Promise<number>;
-  /** Takes the first export that is queued, or running under an expired lease. Null when there is none. */
-  claimNextExport(workerId: string, leaseMs: number, now?: number): Promise<ModelExport | null>;
-  /** Heartbeat; the claim is named by its number. @throws {StoreError} `store.lease_lost`: it was deleted, or another has it */
-  renewExport(exportId: string, numAttempts: number, leaseMs: number, now?: number): Promise<void>;
-  /** Puts a claimed export back to queued without counting the attempt (graceful shutdown). */
-  releaseExport(exportId: string, numAttempts: number): Promise<void>;
-  /** Null when the claim of that number does not hold any more: the export was deleted. */
-  finishExport(exportId: string, numAttempts: number, outcome: ExportOutcome): Promise<FinishedExport | null>;
-  /** Whatever its status. Null when unknown. The caller removes `artifactKeys` from the blobs afterwards. */
+  /** One transaction: the files, `job_ended`, status; a failure is told as that of any job. @throws {StoreError} `store.lease_lost` */
+  finishExport(exportId: string, fencingToken: number, outcome: ExportOutcome): Promise<FinishedExport>;
+  /** Whatever its status; its job is cancelled. Null when unknown. The caller removes `artifactKeys` from the blobs afterwards. */
   deleteExport(exportId: string, completes?: IdempotentAnswer): Promise<{ artifactKeys: string[] } | null>;
 
   // imported adapters
@@ -174,12 +186,19 @@ export interface Store {
   getAdapter(adapterId: string): Promise<Adapter | null>;
   /** In order of creation, unfinished uploads included. */
   listAdapters(query: OrderedPageQuery & { entityId: string }): Promise<Page<Adapter>>;
-  /** Null when it is unknown or committed already. The caller removes `blobKeys` from the blobs afterwards. */
-  commitAdapter(
-    adapterId: string,
+  /**
+   * Queues the import of an upload, or finds the one that is queued or runs. Null when the adapter is unknown or committed already.
+   * @param maxLive of all imports
+   * @throws {StoreError} `store.queue_full`
+   */
+  enqueueImport(adapterId: string, options?: { maxLive?: number }): Promise<ImportJob | null>;
+  /** One transaction: the adapter is committed, `job_ended`, status. The caller removes `blobKeys` afterwards. @throws {StoreError} `store.lease_lost` */
+  finishImport(
+    jobId: string,
+    fencingToken: number,
     content: NonNullable<Adapter['content']>,
-  ): Promise<{ adapter: Adapter; blobKeys: string[] } | null>;
-  /** Models that began with it keep its files. Null when unknown. The caller removes what is returned. */
+  ): Promise<CommittedAdapter>;
+  /** Its import is cancelled; models that began with it keep its files. Null when unknown. The caller removes what is returned. */
   deleteAdapter(adapterId: string, completes?: IdempotentAnswer): Promise<RemovedAdapters | null>;
   /** Deletes uploads of the entity that began before that time and were never committed. The caller removes what is returned. */
   expireAdapterUploads(entityId: string, before: number): Promise<RemovedAdapters>;
@@ -323,11 +342,13 @@ export interface DeleteCheckpointsResult {
 
 export interface NewJob {
   modelId: string;
-  kind: JobKind;
+  kind: TrainingJobKind;
   /** Any JSON object. */
   config: object;
   dataKey: string;
   keyId?: string | null;
+  /** How many jobs may train the model or wait for it, this one included; default: any number. */
+  maxLive?: number;
   /** Its weights are kept until the job ends, as by `keepReference`, when the model has that step already. */
   referenceStep?: number | null;
   /** Default: a random UUID. Give one to know the answer before the job exists. */
@@ -400,14 +421,19 @@ export interface NewExport {
   step: number;
   format: string;
   dtype: string;
+  /** How many exports of the model may be queued or running, this one included; default: any number. */
+  maxLive?: number;
   /** Default: a random UUID. */
   id?: string;
   completes?: IdempotentAnswer;
 }
 
-export type ExportOutcome =
-  | { kind: 'succeeded'; artifactKey: string; files: readonly ExportedFile[]; parity: object }
-  | { kind: 'failed'; errorMessage: string };
+export interface ExportOutcome {
+  /** Directory with the files, committed before. */
+  artifactKey: string;
+  files: readonly ExportedFile[];
+  parity: object;
+}
 
 export interface FinishedExport {
   export: ModelExport;
@@ -423,6 +449,12 @@ export interface NewAdapter {
   /** Default: a random UUID. */
   id?: string;
   completes?: IdempotentAnswer;
+}
+
+export interface CommittedAdapter {
+  adapter: Adapter;
+  /** The files of the upload. */
+  blobKeys: string[];
 }
 
 export interface RemovedAdapters {

@@ -1,27 +1,37 @@
 // What goes out and comes in, where it touches several tables. Each runs inside one transaction.
-import type { Adapter, ModelExport } from '../contract/records.ts';
-import type { ExportOutcome, FinishedExport, NewExport, RemovedAdapters } from '../contract/store.ts';
+import { randomUUID } from 'node:crypto';
+import type { Adapter, ImportJob, ModelExport } from '../contract/records.ts';
+import type { CommittedAdapter, ExportOutcome, FinishedExport, NewExport, RemovedAdapters } from '../contract/store.ts';
 import type { Tables } from '../tables/tables.ts';
+import { cancelJob, endSucceeded, refuseWhenFull } from './job-lifecycle.ts';
 
 export async function createExport(tables: Tables, input: NewExport, now: number): Promise<ModelExport | null> {
-  const checkpoint =
-    (await tables.models.get(input.modelId)) && (await tables.checkpoints.get(input.modelId, input.step));
-  if (checkpoint === null) return null;
-  const created = await tables.exports.insert(input, checkpoint, now);
+  const { id = randomUUID(), modelId, format, dtype, maxLive } = input;
+  const model = await tables.models.get(modelId);
+  const checkpoint = model === null ? null : await tables.checkpoints.get(modelId, input.step);
+  if (model === null || checkpoint === null) return null;
+  await refuseWhenFull(tables, ['export'], modelId, maxLive);
+  const { entityId } = model;
+  const { step, artifactKey, digest } = checkpoint;
+  const job = { id, entityId, modelId, turn: id, kind: 'export', config: {}, dataKey: null } as const;
+  await tables.jobs.insert({ ...job, start: { step, artifactKey, digest } }, now);
+  const created = await tables.exports.insert({ id, modelId, format, dtype });
   if (input.completes !== undefined) await tables.idempotency.complete(input.completes);
   return created;
 }
 
+/** @throws {StoreError} `store.lease_lost` */
 export async function finishExport(
   tables: Tables,
   exportId: string,
-  numAttempts: number,
+  fencingToken: number,
   outcome: ExportOutcome,
   now: number,
-): Promise<FinishedExport | null> {
-  const finished = await tables.exports.finish(exportId, numAttempts, outcome, now);
-  if (finished === null) return null;
-  return { export: finished, artifactKeys: await tables.checkpoints.unreferenced([finished.sourceArtifactKey]) };
+): Promise<FinishedExport> {
+  const held = await tables.jobs.held(exportId, fencingToken);
+  await tables.exports.setFiles(exportId, outcome);
+  const { artifactKeys } = await endSucceeded(tables, held, now);
+  return { export: await tables.exports.existing(exportId), artifactKeys };
 }
 
 export async function deleteExport(
@@ -31,6 +41,7 @@ export async function deleteExport(
 ): Promise<{ artifactKeys: string[] } | null> {
   const deleted = await tables.exports.get(exportId);
   if (deleted === null) return null;
+  await cancelJob(tables, exportId, 'the export was deleted', now);
   await tables.exports.markDeleted(exportId, now);
   return { artifactKeys: await tables.checkpoints.unreferenced(heldDirectories(deleted)) };
 }
@@ -40,16 +51,36 @@ export function heldDirectories({ artifactKey, sourceArtifactKey, finishedAt }: 
   return finishedAt === null ? [sourceArtifactKey] : [artifactKey];
 }
 
-export async function commitAdapter(
+export async function enqueueImport(
   tables: Tables,
   adapterId: string,
+  maxLive: number | undefined,
+  now: number,
+): Promise<ImportJob | null> {
+  const adapter = await tables.adapters.get(adapterId);
+  if (adapter?.upload == null) return null;
+  const [live] = await tables.jobs.listLiveOfTurn(adapterId);
+  if (live !== undefined) return live as ImportJob;
+  await refuseWhenFull(tables, ['import'], null, maxLive);
+  const { entityId } = adapter;
+  const input = { entityId, modelId: null, turn: adapterId, kind: 'import', config: {}, dataKey: null } as const;
+  return (await tables.jobs.insert(input, now)) as ImportJob;
+}
+
+/** @throws {StoreError} `store.lease_lost` */
+export async function finishImport(
+  tables: Tables,
+  jobId: string,
+  fencingToken: number,
   content: NonNullable<Adapter['content']>,
   now: number,
-): Promise<{ adapter: Adapter; blobKeys: string[] } | null> {
-  const upload = (await tables.adapters.get(adapterId))?.upload ?? null;
-  if (upload === null) return null;
+): Promise<CommittedAdapter> {
+  const held = await tables.jobs.held(jobId, fencingToken);
+  const upload = (await tables.adapters.get(held.turn))?.upload ?? null;
+  if (upload === null) throw new Error(`adapter ${held.turn} has no upload, but its import lives`);
+  await endSucceeded(tables, held, now);
   return {
-    adapter: await tables.adapters.commit(adapterId, content, now),
+    adapter: await tables.adapters.commit(held.turn, content, now),
     blobKeys: [upload.configKey, upload.weightsKey],
   };
 }
@@ -59,7 +90,11 @@ export async function removeAdapters(
   adapters: readonly Adapter[],
   now: number,
 ): Promise<RemovedAdapters> {
-  for (const { id } of adapters) await tables.adapters.markDeleted(id, now);
+  for (const { id } of adapters) {
+    for (const job of await tables.jobs.listLiveOfTurn(id))
+      await cancelJob(tables, job.id, 'the adapter was deleted', now);
+    await tables.adapters.markDeleted(id, now);
+  }
   return {
     artifactKeys: await tables.checkpoints.unreferenced(adapters.map(({ content }) => content?.artifactKey ?? null)),
     blobKeys: adapters.flatMap(({ upload }) => (upload === null ? [] : [upload.configKey, upload.weightsKey])),

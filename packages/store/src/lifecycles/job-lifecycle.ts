@@ -1,18 +1,51 @@
 // The moves of a job that touch several tables: queued → running → succeeded | failed | cancelled. Each runs inside one transaction.
 import assert from 'node:assert/strict';
-import type { Checkpoint, ClaimedJob, Job } from '../contract/records.ts';
-import type { CancelJobResult, FinishedJob, JobControlResult, JobOutcome } from '../contract/store.ts';
+import { StoreError } from '../contract/errors.ts';
+import type { Checkpoint, ClaimedJob, Job, JobKind, TrainingJob } from '../contract/records.ts';
+import type { CancelJobResult, FinishedJob, JobControlResult, JobOutcome, NewJob } from '../contract/store.ts';
 import type { Tables } from '../tables/tables.ts';
+
+/** Whose steps a model takes. */
+export const TRAINING_JOB_KINDS = ['rl', 'sft'] as const;
+
+export function isTrainingJob(job: Job): job is TrainingJob {
+  return job.kind === 'rl' || job.kind === 'sft';
+}
+
+export async function enqueueJob(tables: Tables, input: NewJob, now: number): Promise<TrainingJob | null> {
+  const { modelId, maxLive, referenceStep } = input;
+  const model = await tables.models.get(modelId);
+  if (model === null) return null;
+  await refuseWhenFull(tables, TRAINING_JOB_KINDS, modelId, maxLive);
+  const job = await tables.jobs.insert({ ...input, entityId: model.entityId, turn: modelId }, now);
+  const reference = await tables.checkpoints.get(modelId, referenceStep ?? -1);
+  if (reference?.artifactKey != null) await tables.jobs.setReference(job.id, reference.artifactKey);
+  if (input.completes !== undefined) await tables.idempotency.complete(input.completes);
+  return job as TrainingJob;
+}
+
+/** @throws {StoreError} `store.queue_full` when one more would be too many */
+export async function refuseWhenFull(
+  tables: Tables,
+  kinds: readonly JobKind[],
+  modelId: string | null,
+  maxLive = Infinity,
+): Promise<void> {
+  const numLive = maxLive === Infinity ? 0 : await tables.jobs.countLive(kinds, modelId);
+  if (numLive < maxLive) return;
+  throw new StoreError('store.queue_full', `${numLive} jobs of the kinds ${kinds.join(', ')} are queued or running`);
+}
 
 export async function claimNextJob(
   tables: Tables,
   workerId: string,
   leaseMs: number,
+  kinds: readonly JobKind[],
   now: number,
-): Promise<ClaimedJob | null> {
-  const job = await tables.jobs.claim(workerId, now + leaseMs, now);
+): Promise<ClaimedJob<Job> | null> {
+  const job = await tables.jobs.claim(workerId, now + leaseMs, kinds, now);
   // A job taken over from another worker keeps its start, or its resumed steps would belong to other weights.
-  if (job === null || job.start !== null) return job;
+  if (job === null || job.start !== null || !isTrainingJob(job)) return job;
   const latest = await tables.checkpoints.latest(job.modelId);
   if (latest === null) return job;
   const start = { step: latest.step, artifactKey: latest.artifactKey, digest: latest.digest };
@@ -29,6 +62,7 @@ export async function finishJobSucceeded(
   now: number,
 ): Promise<FinishedJob & { checkpoint: Checkpoint }> {
   const held = await tables.jobs.held(jobId, fencingToken);
+  assert(isTrainingJob(held), 'jobs that train nothing end by methods of their own');
   const { modelId, start } = held;
   const model = await tables.models.get(modelId);
   assert(model !== null, 'a live job has a model: deleting the model ends its jobs');
@@ -49,11 +83,23 @@ export async function finishJobFailed(
   tables: Tables,
   jobId: string,
   fencingToken: number,
-  errorMessage: string,
+  failure: JobFailure,
   now: number,
 ): Promise<FinishedJob> {
   const held = await tables.jobs.held(jobId, fencingToken);
-  return await finished(tables, await endWithFailure(tables, held, 'failed', errorMessage, now));
+  return await finished(tables, await endWithFailure(tables, held, 'failed', failure, now));
+}
+
+/** A job that trains nothing. */
+export async function endSucceeded(tables: Tables, job: Job, now: number): Promise<FinishedJob> {
+  await tables.events.append(job.id, 'job_ended', {}, null, now);
+  return await finished(tables, await tables.jobs.end(job, 'succeeded', null, now));
+}
+
+/** Why, in words, and what else the event says. */
+export interface JobFailure {
+  errorMessage: string;
+  data?: object;
 }
 
 export async function cancelJob(
@@ -67,7 +113,7 @@ export async function cancelJob(
   if (before.finishedAt !== null) return { kind: 'finished', job: before };
   return {
     kind: 'cancelled',
-    ...(await finished(tables, await endWithFailure(tables, before, 'cancelled', reason, now))),
+    ...(await finished(tables, await endWithFailure(tables, before, 'cancelled', { errorMessage: reason }, now))),
   };
 }
 
@@ -93,7 +139,9 @@ export async function keepReference(
   fencingToken: number,
   step: number,
 ): Promise<{ artifactKey: string | null } | null> {
-  const { modelId } = await tables.jobs.held(jobId, fencingToken);
+  const held = await tables.jobs.held(jobId, fencingToken);
+  assert(isTrainingJob(held), 'only training compares with a reference');
+  const { modelId } = held;
   const kept = await tables.jobs.referenceOf(jobId);
   if (kept !== null) return { artifactKey: kept };
   const checkpoint = await tables.checkpoints.get(modelId, step);
@@ -105,7 +153,7 @@ export async function keepReference(
 export async function cancelLiveJobs(tables: Tables, modelId: string, reason: string, now: number): Promise<Job[]> {
   const cancelled: Job[] = [];
   for (const job of await tables.jobs.listLive(modelId))
-    cancelled.push(await endWithFailure(tables, job, 'cancelled', reason, now));
+    cancelled.push(await endWithFailure(tables, job, 'cancelled', { errorMessage: reason }, now));
   return cancelled;
 }
 
@@ -113,10 +161,11 @@ async function endWithFailure(
   tables: Tables,
   job: Job,
   status: 'failed' | 'cancelled',
-  errorMessage: string,
+  { errorMessage, data }: JobFailure,
   now: number,
 ): Promise<Job> {
-  await tables.events.append(job.id, 'training_failed', { error_message: errorMessage }, null, now);
+  const type = isTrainingJob(job) ? 'training_failed' : 'job_failed';
+  await tables.events.append(job.id, type, { ...data, error_message: errorMessage }, null, now);
   return await tables.jobs.end(job, status, errorMessage, now);
 }
 

@@ -28,6 +28,7 @@ async function initialWeights(
 export async function deleteModel(tables: Tables, modelId: string, now: number): Promise<DeleteModelResult | null> {
   if ((await tables.models.get(modelId)) === null) return null;
   const cancelled = await cancelLiveJobs(tables, modelId, 'the model was deleted', now);
+  // Of exports too, which read what they start from.
   const held: (string | null)[] = [];
   for (const job of cancelled) held.push(job.start?.artifactKey ?? null, await tables.jobs.referenceOf(job.id));
   const steps = await tables.checkpoints.listSteps(modelId);

@@ -10,6 +10,7 @@ import { RETENTION } from './0008-retention.ts';
 import { SHARING } from './0009-sharing.ts';
 import { OWNERS } from './0010-owners.ts';
 import { DATA_KEY } from './0011-data-key.ts';
+import { ONE_QUEUE } from './0012-one-queue.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -23,4 +24,5 @@ export const MIGRATIONS: readonly Migration[] = [
   SHARING,
   OWNERS,
   DATA_KEY,
+  ONE_QUEUE,
 ];

@@ -15,4 +15,8 @@ export interface SchemaWords {
   isNull(column: string): string;
   /** A statement: no row is inserted while the condition holds, in which `new` is that row. */
   refuseInsert(what: { trigger: string; table: string; when: string; message: string }): string;
+  /** Takes back `refuseInsert`. */
+  dropRefusal(what: { trigger: string; table: string }): string;
+  /** Changes what a table is: `rebuild` makes it anew under its name, where `alter` cannot be said. Rows that point to it stay as they are. */
+  reshape(ways: { rebuild: string; alter: string }): string;
 }

@@ -21,7 +21,6 @@ const REFERENCES = `
   union all select start_artifact_key from jobs where status in ('queued', 'running')
   union all select reference_artifact_key from jobs where status in ('queued', 'running')
   union all select artifact_key from exports
-  union all select source_artifact_key from exports where status in ('queued', 'running') and deleted_at is null
   union all select artifact_key from adapters`;
 
 export interface NewCheckpoint {

@@ -1,7 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import type { OrderedPageQuery, Page } from '../contract/page.ts';
-import type { Checkpoint, ExportedFile, ExportStatus, ModelExport } from '../contract/records.ts';
-import type { ExportOutcome, NewExport } from '../contract/store.ts';
+import type { ExportedFile, JobStatus, ModelExport } from '../contract/records.ts';
+import type { ExportOutcome } from '../contract/store.ts';
 import type { Statements } from '../contract/sql.ts';
 import { parseObject } from './json-column.ts';
 import { listPage } from './list.ts';
@@ -13,10 +12,9 @@ type ExportRow = {
   step: number;
   format: string;
   dtype: string;
-  status: ExportStatus;
+  status: JobStatus;
   source_artifact_key: string | null;
   source_digest: string | null;
-  num_attempts: number;
   artifact_key: string | null;
   files: string;
   parity: string | null;
@@ -26,31 +24,28 @@ type ExportRow = {
   finished_at: number | null;
 };
 
-const COLUMNS = 'x.*, m.entity_id';
-const FROM = 'exports x join models m on m.id = x.model_id';
+const COLUMNS = `x.*, j.entity_id, j.status, j.start_step as step, j.start_artifact_key as source_artifact_key, j.start_digest as source_digest,
+  j.error_message, j.created_at, j.started_at, j.finished_at`;
+const FROM = 'exports x join jobs j on j.id = x.id';
 
-/** Exports of checkpoints. Deleted rows stay as tombstones and are shown nowhere. */
+/** What is exported as what, and what came of it; how far it is stands in the job of the same id. Deleted rows stay as tombstones and are shown nowhere. */
 export class ExportTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {
     this.#sql = sql;
   }
 
-  async insert(input: NewExport, source: Checkpoint, now: number): Promise<ModelExport> {
-    const id = input.id ?? randomUUID();
+  /** @param input its id is that of a job */
+  async insert(input: { id: string; modelId: string; format: string; dtype: string }): Promise<ModelExport> {
+    const { id, modelId, format, dtype } = input;
     await this.#sql.run(
-      `insert into exports (id, model_id, step, format, dtype, status, source_artifact_key, source_digest, files, created_at)
-       values (?, ?, ?, ?, ?, 'queued', ?, ?, '[]', ?)`,
+      `insert into exports (id, model_id, format, dtype, files) values (?, ?, ?, ?, '[]')`,
       id,
-      source.modelId,
-      source.step,
-      input.format,
-      input.dtype,
-      source.artifactKey,
-      source.digest,
-      now,
+      modelId,
+      format,
+      dtype,
     );
-    return await this.#existing(id);
+    return await this.existing(id);
   }
 
   async get(exportId: string): Promise<ModelExport | null> {
@@ -59,6 +54,12 @@ export class ExportTable {
       exportId,
     );
     return row === undefined ? null : toExport(row);
+  }
+
+  async existing(exportId: string): Promise<ModelExport> {
+    const found = await this.get(exportId);
+    if (found === null) throw new Error(`export ${exportId} vanished`);
+    return found;
   }
 
   async list(query: OrderedPageQuery & { modelId: string }): Promise<Page<ModelExport>> {
@@ -78,77 +79,14 @@ export class ExportTable {
     );
   }
 
-  async countLive(modelId: string): Promise<number> {
-    const row = await this.#sql.get<{ count: number }>(
-      `select count(*) as count from exports where model_id = ? and status in ('queued', 'running') and deleted_at is null`,
-      modelId,
-    );
-    return row?.count ?? 0;
-  }
-
-  /** Takes the first that is queued, or that nobody has renewed in time. */
-  async claim(workerId: string, expiresAt: number, now: number): Promise<ModelExport | null> {
-    const next = await this.#sql.get<{ id: string; created_at: number }>(
-      `select id, created_at from exports
-       where (status = 'queued' or (status = 'running' and coalesce(lease_expires_at, 0) <= ?)) and deleted_at is null
-       order by position limit 1`,
-      now,
-    );
-    if (next === undefined) return null;
+  async setFiles(exportId: string, { artifactKey, files, parity }: ExportOutcome): Promise<void> {
     await this.#sql.run(
-      `update exports set status = 'running', lease_owner = ?, lease_expires_at = ?, num_attempts = num_attempts + 1,
-         started_at = coalesce(started_at, ?)
-       where id = ?`,
-      workerId,
-      expiresAt,
-      Math.max(now, next.created_at),
-      next.id,
-    );
-    return await this.#existing(next.id);
-  }
-
-  /** @returns whether that claim still holds */
-  async renew(exportId: string, numAttempts: number, expiresAt: number): Promise<boolean> {
-    const numRenewed = await this.#sql.run(
-      `update exports set lease_expires_at = ?
-       where id = ? and status = 'running' and num_attempts = ? and deleted_at is null`,
-      expiresAt,
-      exportId,
-      numAttempts,
-    );
-    return numRenewed === 1;
-  }
-
-  async release(exportId: string, numAttempts: number): Promise<void> {
-    await this.#sql.run(
-      `update exports set status = 'queued', lease_owner = null, lease_expires_at = null, num_attempts = num_attempts - 1
-       where id = ? and status = 'running' and num_attempts = ? and deleted_at is null`,
-      exportId,
-      numAttempts,
-    );
-  }
-
-  /** @returns null when that claim does not hold any more */
-  async finish(
-    exportId: string,
-    numAttempts: number,
-    outcome: ExportOutcome,
-    now: number,
-  ): Promise<ModelExport | null> {
-    const held = await this.get(exportId);
-    if (held === null || held.status !== 'running' || held.numAttempts !== numAttempts) return null;
-    const isDone = outcome.kind === 'succeeded';
-    await this.#sql.run(
-      'update exports set status = ?, artifact_key = ?, files = ?, parity = ?, error_message = ?, finished_at = ? where id = ?',
-      outcome.kind,
-      isDone ? outcome.artifactKey : null,
-      JSON.stringify(isDone ? outcome.files : []),
-      isDone ? JSON.stringify(outcome.parity) : null,
-      isDone ? null : outcome.errorMessage,
-      Math.max(now, held.startedAt ?? held.createdAt),
+      'update exports set artifact_key = ?, files = ?, parity = ? where id = ?',
+      artifactKey,
+      JSON.stringify(files),
+      JSON.stringify(parity),
       exportId,
     );
-    return await this.#existing(exportId);
   }
 
   async markDeleted(exportId: string, now: number): Promise<void> {
@@ -167,27 +105,12 @@ export class ExportTable {
     return exports;
   }
 
-  /** Whatever runs in that worker's hands, or from before claims bore a name. */
-  async requeueHeldBy(workerId: string): Promise<number> {
-    return await this.#sql.run(
-      `update exports set status = 'queued', lease_owner = null, lease_expires_at = null
-       where status = 'running' and (lease_owner is null or lease_owner = ?)`,
-      workerId,
-    );
-  }
-
   /** Removes the rows of models deleted before `before`. */
   async purge(before: number): Promise<number> {
     return await this.#sql.run(
       'delete from exports where model_id in (select id from models where deleted_at < ?)',
       before,
     );
-  }
-
-  async #existing(exportId: string): Promise<ModelExport> {
-    const found = await this.get(exportId);
-    if (found === null) throw new Error(`export ${exportId} vanished`);
-    return found;
   }
 }
 
@@ -199,10 +122,10 @@ function toExport(row: ExportRow): ModelExport {
     step: row.step,
     format: row.format,
     dtype: row.dtype,
-    status: row.status,
+    // Whoever cancels an export deletes it; one that was cancelled otherwise did not succeed either.
+    status: row.status === 'cancelled' ? 'failed' : row.status,
     sourceArtifactKey: row.source_artifact_key,
     sourceDigest: row.source_digest,
-    numAttempts: row.num_attempts,
     artifactKey: row.artifact_key,
     files: JSON.parse(row.files) as ExportedFile[],
     parity: row.parity === null ? null : parseObject(row.parity),

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { StoreError } from '../contract/errors.ts';
 import type { OrderedPageQuery, Page } from '../contract/page.ts';
-import type { ClaimedJob, Job, JobKind, JobStart, JobStatus } from '../contract/records.ts';
-import type { NewJob } from '../contract/store.ts';
+import type { ClaimedJob, Job, JobKind, JobStart, JobStatus, TrainingJob } from '../contract/records.ts';
 import type { Statements } from '../contract/sql.ts';
 import { parseObject } from './json-column.ts';
 import { listPage } from './list.ts';
@@ -10,12 +9,13 @@ import { listPage } from './list.ts';
 type JobRow = {
   position: number;
   id: string;
-  model_id: string;
   entity_id: string;
+  model_id: string | null;
+  turn: string;
   kind: JobKind;
   status: JobStatus;
   config: string;
-  data_key: string;
+  data_key: string | null;
   key_id: string | null;
   lease_owner: string | null;
   lease_expires_at: number | null;
@@ -33,73 +33,116 @@ type JobRow = {
   data_removed_at: number | null;
 };
 
-const COLUMNS = 'j.*, m.entity_id';
-const FROM = 'jobs j join models m on m.id = j.model_id';
+const TRAINING = "select * from jobs where kind in ('rl', 'sft')";
 
-/** Training jobs and who holds them. Methods that take a fencing token refuse a stale one. */
+/** What any kind of job begins as. */
+export interface JobInput {
+  /** Default: a random UUID. */
+  id?: string;
+  entityId: string;
+  modelId: string | null;
+  turn: string;
+  kind: JobKind;
+  config: object;
+  dataKey: string | null;
+  keyId?: string | null;
+  start?: JobStart;
+}
+
+/** Jobs of every kind and who holds them. Methods that take a fencing token refuse a stale one. */
 export class JobTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {
     this.#sql = sql;
   }
 
-  async insert(input: NewJob, now: number): Promise<Job> {
-    const id = input.id ?? randomUUID();
+  async insert(input: JobInput, now: number): Promise<Job> {
+    const { id = randomUUID(), start } = input;
     await this.#sql.run(
-      `insert into jobs (id, model_id, kind, status, config, data_key, key_id, created_at) values (?, ?, ?, 'queued', ?, ?, ?, ?)`,
+      `insert into jobs (id, entity_id, model_id, turn, kind, status, config, data_key, key_id, created_at)
+       values (?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?)`,
       id,
+      input.entityId,
       input.modelId,
+      input.turn,
       input.kind,
       JSON.stringify(input.config),
       input.dataKey,
       input.keyId ?? null,
       now,
     );
+    if (start !== undefined) await this.setStart(id, start);
     return await this.#existing(id);
   }
 
   async get(jobId: string): Promise<Job | null> {
-    const row = await this.#sql.get<JobRow>(`select ${COLUMNS} from ${FROM} where j.id = ?`, jobId);
+    const row = await this.#sql.get<JobRow>('select * from jobs where id = ?', jobId);
     return row === undefined ? null : toJob(row);
   }
 
+  /** Of those that train. */
   async list(
     query: OrderedPageQuery & { modelId?: string; entityId?: string; status?: JobStatus },
-  ): Promise<Page<Job>> {
+  ): Promise<Page<TrainingJob>> {
     // A job's status changes, so it decides what is shown but not whether a cursor is known.
     const visible =
       query.status === undefined ? {} : { visible: { condition: 'j.status = ?', parameters: [query.status] } };
-    return await listPage<JobRow, Job>(
+    return await listPage<JobRow, TrainingJob>(
       this.#sql,
       {
         name: 'jobs',
-        columns: COLUMNS,
-        from: FROM,
+        columns: 'j.*',
+        from: `(${TRAINING}) j`,
         id: 'j.id',
         position: 'j.position',
         filters: [
           ['j.model_id = ?', query.modelId],
-          ['m.entity_id = ?', query.entityId],
+          ['j.entity_id = ?', query.entityId],
         ],
         ...visible,
       },
       query,
-      toJob,
+      (row) => toJob(row) as TrainingJob,
     );
   }
 
+  /** What of the model is queued or runs. */
   async listLive(modelId: string): Promise<Job[]> {
     return (
       await this.#sql.all<JobRow>(
-        `select ${COLUMNS} from ${FROM} where j.model_id = ? and j.status in ('queued', 'running') order by j.position`,
+        `select * from jobs where model_id = ? and status in ('queued', 'running') order by position`,
         modelId,
       )
     ).map(toJob);
   }
 
+  /** What of that turn is queued or runs, in order. */
+  async listLiveOfTurn(turn: string): Promise<Job[]> {
+    return (
+      await this.#sql.all<JobRow>(
+        `select * from jobs where turn = ? and status in ('queued', 'running') order by position`,
+        turn,
+      )
+    ).map(toJob);
+  }
+
+  /** How many of these kinds are queued or run, of all models or of one. */
+  async countLive(kinds: readonly JobKind[], modelId: string | null): Promise<number> {
+    const row = await this.#sql.get<{ count: number }>(
+      `select count(*) as count from jobs
+       where status in ('queued', 'running') and kind in (${marks(kinds)})${modelId === null ? '' : ' and model_id = ?'}`,
+      ...kinds,
+      ...(modelId === null ? [] : [modelId]),
+    );
+    return row?.count ?? 0;
+  }
+
   async listDataKeys(modelId: string): Promise<string[]> {
     return (
-      await this.#sql.all<{ key: string }>('select distinct data_key as key from jobs where model_id = ?', modelId)
+      await this.#sql.all<{ key: string }>(
+        'select distinct data_key as key from jobs where model_id = ? and data_key is not null',
+        modelId,
+      )
     ).map((row) => row.key);
   }
 
@@ -108,7 +151,7 @@ export class JobTable {
     return (
       await this.#sql.all<{ key: string }>(
         `update jobs set data_removed_at = ? where position in (
-           select position from jobs where data_removed_at is null and finished_at < ? order by finished_at limit ?)
+           select position from jobs where data_key is not null and data_removed_at is null and finished_at < ? order by finished_at limit ?)
          returning data_key as key`,
         now,
         before,
@@ -124,14 +167,21 @@ export class JobTable {
   }
 
   /** Takes the next job that may run; the caller sets its start when it has none. */
-  async claim(workerId: string, expiresAt: number, now: number): Promise<ClaimedJob | null> {
+  async claim(
+    workerId: string,
+    expiresAt: number,
+    kinds: readonly JobKind[],
+    now: number,
+  ): Promise<ClaimedJob<Job> | null> {
     const next = await this.#sql.get<{ id: string; created_at: number }>(
       `select j.id, j.created_at from jobs j
-       where ((j.status = 'queued' and j.paused_at is null) or (j.status = 'running' and j.lease_expires_at <= ?))
+       where j.kind in (${marks(kinds)})
+         and ((j.status = 'queued' and j.paused_at is null) or (j.status = 'running' and j.lease_expires_at <= ?))
          and not exists (
            select 1 from jobs earlier
-           where earlier.model_id = j.model_id and earlier.position < j.position and earlier.status in ('queued', 'running'))
+           where earlier.turn = j.turn and earlier.position < j.position and earlier.status in ('queued', 'running'))
        order by j.position limit 1`,
+      ...kinds,
       now,
     );
     if (next === undefined) return null;
@@ -248,12 +298,19 @@ export class JobTable {
   }
 }
 
+/** A `?` for each. */
+function marks(values: readonly unknown[]): string {
+  return values.map(() => '?').join(', ');
+}
+
+/** The schema says which columns a kind has. */
 function toJob(row: JobRow): Job {
   const isHeld = row.lease_owner !== null && row.lease_expires_at !== null;
   return {
     id: row.id,
-    modelId: row.model_id,
     entityId: row.entity_id,
+    modelId: row.model_id,
+    turn: row.turn,
     kind: row.kind,
     status: row.status,
     pausedAt: row.paused_at,
@@ -274,5 +331,5 @@ function toJob(row: JobRow): Job {
     startedAt: row.started_at,
     finishedAt: row.finished_at,
     dataRemovedAt: row.data_removed_at,
-  };
+  } as Job;
 }

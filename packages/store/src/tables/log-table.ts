@@ -25,7 +25,7 @@ const REFERENCES = `
   select l.blob_key as key from trajectory_logs l join models m on m.id = l.model_id
     where m.deleted_at is null and l.data_removed_at is null
   union all select j.data_key from jobs j join models m on m.id = j.model_id
-    where m.deleted_at is null and j.data_removed_at is null
+    where m.deleted_at is null and j.data_key is not null and j.data_removed_at is null
   union all select blob_key from artifacts where deleted_at is null
   union all select config_key from adapters
   union all select weights_key from adapters`;

@@ -1,7 +1,16 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ModelExport } from '../contract/records.ts';
+import type { ClaimedJob, ExportJob, ModelExport } from '../contract/records.ts';
 import type { Store } from '../contract/store.ts';
-import { addModel, LORA, type MakeHarness, ManualClock, type StoreHarness, train } from './harness.ts';
+import {
+  addModel,
+  claimExport,
+  importAdapter,
+  LORA,
+  type MakeHarness,
+  ManualClock,
+  type StoreHarness,
+  train,
+} from './harness.ts';
 
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 const FILES = [{ name: 'model.gguf', sizeBytes: 7, sha256: 'ab' }];
@@ -22,14 +31,11 @@ export function exchangeSuite(makeHarness: MakeHarness): void {
     return created;
   }
 
-  async function claimed(): Promise<ModelExport> {
-    const next = await store.claimNextExport(store.instanceId, 60_000);
-    if (next === null) throw new Error('nothing is queued');
-    return next;
-  }
+  const claimed = (): Promise<ClaimedJob<ExportJob>> => claimExport(store);
+  const next = () => store.claimNextJob(store.instanceId, 60_000, ['export']);
+  const lost = { code: 'store.lease_lost' };
 
-  const done = (artifactKey: string) =>
-    ({ kind: 'succeeded', artifactKey, files: FILES, parity: { meanDifference: 0.001 } }) as const;
+  const done = (artifactKey: string) => ({ artifactKey, files: FILES, parity: { meanDifference: 0.001 } });
 
   describe('exports', () => {
     it('are taken in order of creation and end once', async () => {
@@ -51,23 +57,28 @@ export function exchangeSuite(makeHarness: MakeHarness): void {
         parity: null,
       });
       expect(second).toMatchObject({ step: 0, sourceArtifactKey: null, sourceDigest: null });
-      expect(await store.countLiveExports(model.id)).toBe(2);
-
       const running = await claimed();
-      expect(running).toMatchObject({ id: first.id, status: 'running', numAttempts: 1 });
-      const finished = await store.finishExport(running.id, 1, done('exports/1'));
+      expect(running).toMatchObject({
+        id: first.id,
+        status: 'running',
+        numAttempts: 1,
+        start: { step: 1, artifactKey: 'checkpoints/1', digest: 'digest of checkpoints/1' },
+      });
+      expect((await store.getExport(first.id))?.status).toBe('running');
+      const finished = await store.finishExport(running.id, running.fencingToken, done('exports/1'));
       expect(finished).toMatchObject({
         export: { status: 'succeeded', artifactKey: 'exports/1', files: FILES, parity: { meanDifference: 0.001 } },
         artifactKeys: [],
       });
-      expect(await store.finishExport(running.id, 1, done('exports/2'))).toBeNull();
+      const late = store.finishExport(running.id, running.fencingToken, done('exports/2'));
+      await expect(late).rejects.toMatchObject(lost);
 
       const other = await claimed();
       expect(other.id).toBe(second.id);
-      const failed = await store.finishExport(other.id, 1, { kind: 'failed', errorMessage: 'the disk is full' });
-      expect(failed?.export).toMatchObject({ status: 'failed', errorMessage: 'the disk is full', artifactKey: null });
-      expect(await store.claimNextExport(store.instanceId, 60_000)).toBeNull();
-      expect(await store.countLiveExports(model.id)).toBe(0);
+      await store.finishJobFailed(other.id, other.fencingToken, 'the disk is full');
+      const failed = await store.getExport(other.id);
+      expect(failed).toMatchObject({ status: 'failed', errorMessage: 'the disk is full', artifactKey: null });
+      expect(await next()).toBeNull();
       expect((await store.listExports({ modelId: model.id })).items.map(({ id }) => id)).toEqual([first.id, second.id]);
     });
 
@@ -86,8 +97,8 @@ export function exchangeSuite(makeHarness: MakeHarness): void {
       const { id } = await queued(model.id, 1);
       expect((await store.deleteCheckpoints(model.id, [1])).artifactKeys).toEqual([]);
       expect((await store.listReferencedKeys()).artifactKeys).toEqual(['checkpoints/1']);
-      await claimed();
-      expect((await store.finishExport(id, 1, done('exports/1')))?.artifactKeys).toEqual(['checkpoints/1']);
+      const { fencingToken } = await claimed();
+      expect((await store.finishExport(id, fencingToken, done('exports/1'))).artifactKeys).toEqual(['checkpoints/1']);
       expect((await store.listReferencedKeys()).artifactKeys).toEqual(['exports/1']);
       expect(await store.deleteExport(id)).toEqual({ artifactKeys: ['exports/1'] });
       expect(await store.deleteExport(id)).toBeNull();
@@ -98,9 +109,10 @@ export function exchangeSuite(makeHarness: MakeHarness): void {
     it('that are deleted while they run have no end', async () => {
       const model = await addModel(store);
       const { id } = await queued(model.id, 0);
-      await claimed();
+      const { fencingToken } = await claimed();
       await store.deleteExport(id);
-      expect(await store.finishExport(id, 1, done('exports/1'))).toBeNull();
+      await expect(store.finishExport(id, fencingToken, done('exports/1'))).rejects.toMatchObject(lost);
+      expect(await store.getJob(id)).toMatchObject({ status: 'cancelled', errorMessage: 'the export was deleted' });
       expect((await store.listExports({ modelId: model.id })).items).toEqual([]);
       // A cursor goes on working.
       expect(await store.listExports({ modelId: model.id, after: id })).toEqual({ items: [], hasMore: false });
@@ -110,14 +122,13 @@ export function exchangeSuite(makeHarness: MakeHarness): void {
       const model = await addModel(store);
       await train(store, model.id, 'checkpoints/1');
       const ended = await queued(model.id, 1);
-      await claimed();
-      await store.finishExport(ended.id, 1, done('exports/1'));
+      await store.finishExport(ended.id, (await claimed()).fencingToken, done('exports/1'));
       const running = await queued(model.id, 1);
-      await claimed();
+      const { fencingToken } = await claimed();
       expect((await store.deleteModel(model.id))?.artifactKeys.toSorted()).toEqual(['checkpoints/1', 'exports/1']);
       expect(await store.getExport(ended.id)).toBeNull();
-      expect(await store.finishExport(running.id, 1, done('exports/2'))).toBeNull();
-      expect(await store.claimNextExport(store.instanceId, 60_000)).toBeNull();
+      await expect(store.finishExport(running.id, fencingToken, done('exports/2'))).rejects.toMatchObject(lost);
+      expect(await next()).toBeNull();
       clock.advance(WEEK_MS + 1);
       expect((await store.purgeExpired()).numModels).toBe(1);
     });
@@ -125,15 +136,18 @@ export function exchangeSuite(makeHarness: MakeHarness): void {
     it('run again after a restart, and the claim of before has no say', async () => {
       const model = await addModel(store);
       const { id } = await queued(model.id, 0);
-      await claimed();
+      const before = await claimed();
       await store.recoverAfterRestart();
-      expect(await store.finishExport(id, 1, done('exports/1'))).toBeNull();
+      const end = (fencingToken: number) => store.finishExport(id, fencingToken, done('exports/1'));
+      await expect(end(before.fencingToken)).rejects.toMatchObject(lost);
       const again = await claimed();
       expect(again).toMatchObject({ id, numAttempts: 2 });
-      expect(await store.finishExport(id, 1, done('exports/1'))).toBeNull();
-      await store.releaseExport(id, 2);
-      expect(await claimed()).toMatchObject({ id, numAttempts: 2 });
-      expect(await store.finishExport(id, 2, done('exports/1'))).not.toBeNull();
+      await expect(end(before.fencingToken)).rejects.toMatchObject(lost);
+      await store.releaseLease(id, again.fencingToken);
+      const last = await claimed();
+      expect(last).toMatchObject({ id, numAttempts: 2 });
+      await expect(end(again.fencingToken)).rejects.toMatchObject(lost);
+      expect((await end(last.fencingToken)).export.status).toBe('succeeded');
     });
   });
 
@@ -146,10 +160,10 @@ export function exchangeSuite(makeHarness: MakeHarness): void {
       const upload = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
       expect(upload).toMatchObject({ entityId, baseModel: 'base', upload: keys, content: null, committedAt: null });
       expect((await store.listReferencedKeys()).blobKeys.toSorted()).toEqual(Object.values(keys));
-      const committed = await store.commitAdapter(upload.id, content);
+      const committed = await importAdapter(store, upload.id, content);
       expect(committed).toMatchObject({ adapter: { upload: null, content }, blobKeys: Object.values(keys) });
       expect(await store.getAdapter(upload.id)).toEqual(committed?.adapter);
-      expect(await store.commitAdapter(upload.id, content)).toBeNull();
+      expect(await store.enqueueImport(upload.id)).toBeNull();
       expect(await store.listReferencedKeys()).toEqual({ artifactKeys: ['adapters/1'], blobKeys: [] });
       expect((await store.listAdapters({ entityId })).items).toEqual([committed?.adapter]);
     });
@@ -159,18 +173,33 @@ export function exchangeSuite(makeHarness: MakeHarness): void {
       const first = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
       expect(await store.deleteAdapter(first.id)).toEqual({ artifactKeys: [], blobKeys: Object.values(keys) });
       expect(await store.deleteAdapter(first.id)).toBeNull();
-      expect(await store.commitAdapter(first.id, content)).toBeNull();
+      expect(await store.enqueueImport(first.id)).toBeNull();
 
       const second = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
-      await store.commitAdapter(second.id, content);
+      await importAdapter(store, second.id, content);
       const model = await addModel(store);
       await train(store, model.id, content.artifactKey);
       expect(await store.deleteAdapter(second.id)).toEqual({ artifactKeys: [], blobKeys: [] });
       expect((await store.deleteModel(model.id))?.artifactKeys).toEqual([content.artifactKey]);
 
       const third = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
-      await store.commitAdapter(third.id, content);
+      await importAdapter(store, third.id, content);
       expect(await store.deleteAdapter(third.id)).toEqual({ artifactKeys: [content.artifactKey], blobKeys: [] });
+    });
+
+    it('are imported by one job, however often they are committed, which ends when they are deleted', async () => {
+      const { id: entityId } = await store.ensureEntity('local');
+      const upload = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
+      const job = await store.enqueueImport(upload.id);
+      expect(job).toMatchObject({ kind: 'import', turn: upload.id, modelId: null, dataKey: null, entityId });
+      const held = await store.claimNextJob(store.instanceId, 60_000, ['import']);
+      expect((await store.enqueueImport(upload.id))?.id).toBe(job?.id);
+      await store.finishJobFailed(held!.id, held!.fencingToken, 'no adapter');
+      const again = await store.enqueueImport(upload.id);
+      expect(again?.id).not.toBe(job?.id);
+      await store.deleteAdapter(upload.id);
+      expect(await store.getJob(again!.id)).toMatchObject({ status: 'cancelled' });
+      expect(await store.claimNextJob(store.instanceId, 60_000, ['import'])).toBeNull();
     });
 
     it('that were never committed can be expired', async () => {

@@ -1,5 +1,5 @@
 import type { ChoiceRecordLimits } from '../contract/choice-record.ts';
-import type { ClaimedJob, Job, Model, Scope } from '../contract/records.ts';
+import type { Adapter, ClaimedJob, ExportJob, Model, Scope, TrainingJob } from '../contract/records.ts';
 import type { Store } from '../contract/store.ts';
 
 /** One empty database to test against; `open` gives another handle on the same data each time. */
@@ -35,7 +35,7 @@ export async function addModel(store: Store, name = 'agent', project = 'demo', e
 }
 
 let numJobs = 0;
-export async function addJob(store: Store, modelId: string): Promise<Job> {
+export async function addJob(store: Store, modelId: string): Promise<TrainingJob> {
   const job = await store.enqueueJob({
     modelId,
     kind: 'rl',
@@ -50,6 +50,25 @@ export async function claim(store: Store, workerId = store.instanceId, leaseMs =
   const job = await store.claimNextJob(workerId, leaseMs);
   if (job === null) throw new Error('no job to claim');
   return job;
+}
+
+/** Takes the next export. */
+export async function claimExport(store: Store, leaseMs = 60_000): Promise<ClaimedJob<ExportJob>> {
+  const job = await store.claimNextJob(store.instanceId, leaseMs, ['export']);
+  if (job === null) throw new Error('no export to claim');
+  return job;
+}
+
+/** Imports an upload, whose files were found to be such an adapter. */
+export async function importAdapter(
+  store: Store,
+  adapterId: string,
+  content: NonNullable<Adapter['content']>,
+): Promise<{ adapter: Adapter; blobKeys: string[] } | null> {
+  if ((await store.enqueueImport(adapterId)) === null) return null;
+  const job = await store.claimNextJob(store.instanceId, 60_000, ['import']);
+  if (job?.turn !== adapterId) throw new Error('another import was first in the queue');
+  return await store.finishImport(job.id, job.fencingToken, content);
 }
 
 /** Runs one whole job of the model. `artifactKey` null = nothing was trained. */

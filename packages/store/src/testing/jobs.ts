@@ -4,6 +4,7 @@ import {
   addJob,
   addModel,
   claim,
+  claimExport,
   eventTypes,
   type MakeHarness,
   ManualClock,
@@ -77,9 +78,9 @@ export function jobSuite(makeHarness: MakeHarness): void {
       clock.advance(1);
       const queued = await store.createExport({ modelId: model.id, step: 0, format: 'merged-gguf', dtype: 'f16' });
       clock.advance(-9_000);
-      const running = (await store.claimNextExport(store.instanceId, 60_000))!;
+      const running = await claimExport(store);
       clock.advance(-9_000);
-      await store.finishExport(running.id, running.numAttempts, { kind: 'failed', errorMessage: 'no' });
+      await store.finishJobFailed(running.id, running.fencingToken, 'no');
       const { createdAt } = queued!;
       expect(await store.getExport(running.id)).toMatchObject({
         createdAt,

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FolderBlobs } from '../blobs/folder-blobs.ts';
 import { removeOrphans } from '../blobs/orphans.ts';
 import type { Store } from '../contract/store.ts';
-import { addJob, addModel, claim, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
+import { addJob, addModel, claim, claimExport, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 3600 * 1000;
@@ -32,39 +32,21 @@ export function severalProcessesSuite(makeHarness: MakeHarness): void {
       const exports = [];
       for (const [index, store] of [one, two].entries()) {
         await store.createExport({ modelId: models[index]!.id, step: 0, format: 'peft', dtype: 'f32' });
-        exports.push((await store.claimNextExport(store.instanceId, MINUTE_MS))!);
+        exports.push(await claimExport(store, MINUTE_MS));
       }
       const request = (key: string) => ({ keyId: 'k', key, requestHash: 'h' });
       await one.beginIdempotent(request('one'));
       await two.beginIdempotent(request('two'));
 
-      expect(await two.recoverAfterRestart()).toEqual({ numJobs: 1, numRequests: 1 });
+      expect(await two.recoverAfterRestart()).toEqual({ numJobs: 2, numRequests: 1 });
       await one.renewLease(mine.id, mine.fencingToken, MINUTE_MS);
-      await one.renewExport(exports[0]!.id, exports[0]!.numAttempts, MINUTE_MS);
+      await one.renewLease(exports[0]!.id, exports[0]!.fencingToken, MINUTE_MS);
       expect((await one.beginIdempotent(request('one'))).kind).toBe('in_progress');
       await expect(two.renewLease(theirs.id, theirs.fencingToken, MINUTE_MS)).rejects.toMatchObject({
         code: 'store.lease_lost',
       });
       expect((await two.beginIdempotent(request('two'))).kind).toBe('started');
-      expect((await two.claimNextExport(two.instanceId, MINUTE_MS))?.id).toBe(exports[1]!.id);
-    });
-
-    it('an export that nobody renews is taken over, and the one before can end it no more', async () => {
-      const model = await addModel(one);
-      await one.createExport({ modelId: model.id, step: 0, format: 'peft', dtype: 'f32' });
-      const stale = (await one.claimNextExport(one.instanceId, MINUTE_MS))!;
-      clock.advance(MINUTE_MS - 1);
-      expect(await two.claimNextExport(two.instanceId, MINUTE_MS)).toBeNull();
-      await one.renewExport(stale.id, stale.numAttempts, MINUTE_MS);
-      clock.advance(MINUTE_MS);
-      const fresh = (await two.claimNextExport(two.instanceId, MINUTE_MS))!;
-      expect(fresh).toMatchObject({ id: stale.id, numAttempts: 2 });
-      await expect(one.renewExport(stale.id, stale.numAttempts, MINUTE_MS)).rejects.toMatchObject({
-        code: 'store.lease_lost',
-      });
-      const failed = { kind: 'failed', errorMessage: 'no' } as const;
-      expect(await one.finishExport(stale.id, stale.numAttempts, failed)).toBeNull();
-      expect((await two.finishExport(fresh.id, fresh.numAttempts, failed))?.export.status).toBe('failed');
+      expect((await claimExport(two, MINUTE_MS)).id).toBe(exports[1]!.id);
     });
 
     it('what one is about to name is no orphan to the other; what nobody names is, and what one left behind', async () => {

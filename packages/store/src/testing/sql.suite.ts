@@ -91,7 +91,7 @@ export function sqlSuite(name: string, makeHarness: () => Promise<SqlHarness>): 
 
     it('who waits for too long is told that it is busy, and may try again', async () => {
       const [begun, free] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-      const impatient = await harness.open({ busyTimeoutMs: 50 });
+      const impatient = await harness.open({ busyTimeoutMs: 1_000 });
       const holding = one.transaction(async (queries) => {
         await addEntity(queries, 'a');
         begun.resolve();

@@ -5,6 +5,7 @@ import { exchangeSuite } from './exchange.ts';
 import type { MakeHarness } from './harness.ts';
 import { idempotencySuite } from './idempotency.ts';
 import { jobControlSuite } from './job-control.ts';
+import { jobKindSuite } from './job-kinds.ts';
 import { jobSuite } from './jobs.ts';
 import { keySuite } from './keys.ts';
 import { modelSuite } from './models.ts';
@@ -19,6 +20,7 @@ export function storeSuite(name: string, makeHarness: MakeHarness): void {
     modelSuite(makeHarness);
     jobSuite(makeHarness);
     jobControlSuite(makeHarness);
+    jobKindSuite(makeHarness);
     pagingSuite(makeHarness);
     idempotencySuite(makeHarness);
     artifactSuite(makeHarness);

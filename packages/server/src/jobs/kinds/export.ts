@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
 
-import { type Blobs, type ModelExport, type Store, StoreError } from '@trainyard/store';
+import { type Blobs, type ClaimedJob, type ExportJob, type Store, StoreError } from '@trainyard/store';
 import type { ExportFormat, ExportRequest, ExportResult, LoraConfig, MergedType } from '@trainyard/trainer';
 
 import type { ExchangeBackend } from '../../hosts/embedded-exchange.ts';
 import { clientFailure, JobFault } from '../../faults/http-faults.ts';
 import { nameFile } from '../../data/remove-unless-named.ts';
 import type { JobLease } from '../job-lease.ts';
-import type { JobQueue } from '../job-machine.ts';
+import type { JobWork } from '../job-machine.ts';
+
+type HeldExport = ClaimedJob<ExportJob>;
 
 export interface ExportJobsOptions {
   readonly store: Store;
@@ -19,12 +21,13 @@ export interface ExportJobsOptions {
 }
 
 /**
- * Checkpoints on their way out. A claim is named by its number.
+ * Checkpoints on their way out.
  *
  * The files are committed as a directory before the row says that it succeeded, so an export is whole or absent. One that a crash cut off
  * runs again.
  */
-export class ExportJobs implements JobQueue<ModelExport> {
+export class ExportJobs implements JobWork<'export'> {
+  readonly kinds = ['export'] as const;
   readonly noun = 'export';
   readonly pollMs = 5_000;
   readonly maxAttempts = 3;
@@ -34,28 +37,11 @@ export class ExportJobs implements JobQueue<ModelExport> {
     this.#options = options;
   }
 
-  claim(workerId: string, leaseMs: number): Promise<ModelExport | null> {
-    return this.#options.store.claimNextExport(workerId, leaseMs);
-  }
-
-  renew({ id, numAttempts }: ModelExport, leaseMs: number): Promise<void> {
-    return this.#options.store.renewExport(id, numAttempts, leaseMs);
-  }
-
-  async isHeld({ id, numAttempts }: ModelExport): Promise<boolean> {
-    const now = await this.#options.store.getExport(id);
-    return now?.status === 'running' && now.numAttempts === numAttempts;
-  }
-
-  release({ id, numAttempts }: ModelExport): Promise<void> {
-    return this.#options.store.releaseExport(id, numAttempts);
-  }
-
-  lostTooOften({ numAttempts }: ModelExport): Error {
+  lostTooOften({ numAttempts }: HeldExport): Error {
     return new JobFault('trainer.host_lost', `the service went down ${numAttempts - 1} times while this export ran`);
   }
 
-  async run(job: ModelExport, lease: JobLease): Promise<void> {
+  async run(job: HeldExport, lease: JobLease): Promise<void> {
     const { blobs, backend } = this.#options;
     const staged = await blobs.stageDirectory();
     try {
@@ -66,13 +52,13 @@ export class ExportJobs implements JobQueue<ModelExport> {
     }
   }
 
-  async fail(job: ModelExport, error: unknown): Promise<void> {
+  async fail(job: HeldExport, error: unknown): Promise<void> {
     const { store, blobs, log } = this.#options;
     const { code, message } = clientFailure(error);
     log(`export ${job.id} failed (${code}): ${error instanceof Error ? error.message : String(error)}`);
     const errorMessage = `${error instanceof StoreError ? 'the files cannot be kept' : message} (${code})`;
-    const finished = await store.finishExport(job.id, job.numAttempts, { kind: 'failed', errorMessage });
-    for (const key of finished?.artifactKeys ?? []) await blobs.removeDirectory(key);
+    const { artifactKeys } = await store.finishJobFailed(job.id, job.fencingToken, errorMessage);
+    for (const key of artifactKeys) await blobs.removeDirectory(key);
   }
 
   /** Deleted, or taken over: nothing of it lies outside the store. */
@@ -82,46 +68,44 @@ export class ExportJobs implements JobQueue<ModelExport> {
 
   async clear(): Promise<void> {}
 
-  async #requestFor(job: ModelExport, outputDirectory: string): Promise<ExportRequest> {
+  async #requestFor(job: HeldExport, outputDirectory: string): Promise<ExportRequest> {
     const { store, blobs, baseModel } = this.#options;
     const { id: baseModelId, path: modelPath } = baseModel();
-    const model = await store.getModel(job.modelId);
+    const [wanted, model] = await Promise.all([store.getExport(job.id), store.getModel(job.modelId)]);
+    if (wanted === null) throw new StoreError('store.lease_lost', 'the export was deleted');
     if (model === null || model.baseModel !== baseModelId) {
       throw new JobFault(
         'trainer.config_invalid',
         `the model is based on ${model?.baseModel}, and ${baseModelId} is served now`,
       );
     }
-    const { sourceArtifactKey } = job;
+    const { format, dtype, step, sourceArtifactKey } = wanted;
     const checkpointDirectory = sourceArtifactKey === null ? null : await blobs.localDirectory(sourceArtifactKey);
     if (sourceArtifactKey !== null && checkpointDirectory === null) {
-      throw new JobFault('trainer.checkpoint_unreadable', `the files of step ${job.step} are gone`);
+      throw new JobFault('trainer.checkpoint_unreadable', `the files of step ${step} are gone`);
     }
     return {
       modelPath,
       baseModelId,
       lora: model.lora as LoraConfig,
       checkpointDirectory,
-      format: job.format as ExportFormat,
-      type: job.dtype as MergedType,
+      format: format as ExportFormat,
+      type: dtype as MergedType,
       outputDirectory,
     };
   }
 
-  async #finish(job: ModelExport, result: ExportResult, staged: string, lease: JobLease): Promise<void> {
+  async #finish(job: HeldExport, result: ExportResult, staged: string, lease: JobLease): Promise<void> {
     const { store, blobs, log } = this.#options;
     const artifactKey = `exports/${randomUUID()}`;
     await lease.insist(() => store.announceKey(artifactKey), isBusy);
     await blobs.commitDirectory(staged, artifactKey);
     const { files, parity } = result;
-    const outcome = { kind: 'succeeded', artifactKey, files, parity } as const;
-    const write = async () => ({ ended: await store.finishExport(job.id, job.numAttempts, outcome) });
+    const write = () => store.finishExport(job.id, job.fencingToken, { artifactKey, files, parity });
     const file = { key: artifactKey, kind: 'directory' } as const;
-    const named = await nameFile({ store, blobs, log }, file, write, (work) => lease.insist(work, isBusy));
-    if (named === null) return;
-    const finished = named.ended;
-    // Null: it was deleted meanwhile.
-    for (const key of finished?.artifactKeys ?? [artifactKey]) await blobs.removeDirectory(key);
+    const finished = await nameFile({ store, blobs, log }, file, write, (work) => lease.insist(work, isBusy));
+    // Null: it ended so, though the store said otherwise.
+    for (const key of finished?.artifactKeys ?? []) await blobs.removeDirectory(key);
   }
 }
 

@@ -2,7 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { type Blobs, type ClaimedJob, type Model, type Store, StoreError } from '@trainyard/store';
+import {
+  type Blobs,
+  type ClaimedJob,
+  type Model,
+  type Store,
+  StoreError,
+  TRAINING_JOB_KINDS,
+  type TrainingJobKind as Objective,
+} from '@trainyard/store';
 import type { TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
 import { TrainingRunError, type TrainingBackend } from '../../hosts/embedded-training.ts';
@@ -12,7 +20,7 @@ import type { JobMetrics } from '../../metrics/job-metrics.ts';
 import { nameFile } from '../../data/remove-unless-named.ts';
 import { endData, startedLine, wireEvent } from '../job-events.ts';
 import type { JobLease } from '../job-lease.ts';
-import type { JobQueue } from '../job-machine.ts';
+import type { JobWork } from '../job-machine.ts';
 import { jobWeights } from '../job-weights.ts';
 import { retryOf } from '../../faults/retry-of.ts';
 import { rlJob } from './rl.ts';
@@ -42,7 +50,8 @@ export interface TrainingJobsOptions {
  * The order that makes a crash harmless: snapshot on disk → `gradient_step` event; the job's version committed → one transaction with the
  * checkpoint row, `training_ended` and the status.
  */
-export class TrainingJobs implements JobQueue<ClaimedJob> {
+export class TrainingJobs implements JobWork<Objective> {
+  readonly kinds = TRAINING_JOB_KINDS;
   readonly noun = 'job';
   readonly pollMs = 1_000;
   /** Without finishing a gradient step in between: one forgets the attempts before it. */
@@ -51,26 +60,6 @@ export class TrainingJobs implements JobQueue<ClaimedJob> {
 
   constructor(options: TrainingJobsOptions) {
     this.#options = options;
-  }
-
-  claim(workerId: string, leaseMs: number): Promise<ClaimedJob | null> {
-    return this.#options.store.claimNextJob(workerId, leaseMs);
-  }
-
-  renew({ id, fencingToken }: ClaimedJob, leaseMs: number): Promise<void> {
-    return this.#options.store.renewLease(id, fencingToken, leaseMs);
-  }
-
-  async isHeld({ id, fencingToken }: ClaimedJob): Promise<boolean> {
-    return (await this.#options.store.getJob(id))?.lease?.fencingToken === fencingToken;
-  }
-
-  async release({ id, fencingToken }: ClaimedJob): Promise<void> {
-    try {
-      await this.#options.store.releaseLease(id, fencingToken);
-    } catch (error) {
-      if (!(error instanceof StoreError) || error.code !== 'store.lease_lost') throw error;
-    }
   }
 
   lostTooOften({ numAttempts }: ClaimedJob): Error {

@@ -38,7 +38,7 @@ function put(id: string, name: string, payload: string | Buffer | Readable, head
 async function makeReady(id: string): Promise<string> {
   const artifactKey = `adapters/${crypto.randomUUID()}`;
   await server.blobs.commitDirectory(await server.blobs.stageDirectory(), artifactKey);
-  await server.store.commitAdapter(id, { lora: LORA, artifactKey, digest: 'd'.repeat(64) });
+  await server.importAdapter(id, { lora: LORA, artifactKey, digest: 'd'.repeat(64) });
   return artifactKey;
 }
 

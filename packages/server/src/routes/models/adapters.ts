@@ -95,6 +95,7 @@ export function adapterRoutes(app: FastifyInstance, parts: RouteParts): void {
         const answer: DeletedObject = { id, deleted: true };
         const deleted = await store.deleteAdapter(id, completes(answer));
         if (deleted === null) throw notFound('adapter', id, 'adapter_id');
+        await imports.cancelAdapter(id);
         await removeFiles(parts, deleted);
         return answer;
       }),

@@ -34,11 +34,8 @@ describe('creating an export', () => {
     expect(server.exchange.numNotified).toBe(1);
     const read = await server.request('GET', `${exportsOf(modelId)}/${queued.id}`);
     expect(read.json()).toEqual(queued);
-    expect(await server.store.claimNextExport('test', 60_000)).toMatchObject({
-      id: queued.id,
-      format: 'peft',
-      dtype: 'f32',
-    });
+    expect(await server.store.getExport(queued.id)).toMatchObject({ format: 'peft', dtype: 'f32' });
+    expect((await server.store.claimNextJob('test', 60_000, ['export']))?.id).toBe(queued.id);
   });
 
   test('takes the latest step, or the one asked for', async () => {
@@ -79,6 +76,20 @@ describe('creating an export', () => {
     expect(response.statusCode).toBe(status);
     expect(response.json()).toMatchObject({ error: { code, message: expect.stringContaining(message) } });
     expect(server.exchange.numNotified).toBe(0);
+  });
+
+  test('is no training job, though it is in the same queue', async () => {
+    const queued = (await create({ format: 'peft' })).json<ExportObject>();
+    const job = `/v1/preview/training-jobs/${queued.id}`;
+    for (const [method, url] of [
+      ['GET', job],
+      ['POST', `${job}/pause`],
+      ['POST', `${job}/cancel`],
+    ] as const)
+      expect((await server.request(method, url)).statusCode).toBe(404);
+    expect(await server.store.getExport(queued.id)).toMatchObject({ status: 'queued' });
+    const listed = await server.request('GET', `/v1/preview/models/${modelId}/training-jobs`);
+    expect(listed.json()).toMatchObject({ data: [] });
   });
 
   test('beyond what may wait is refused, with a hint to come back', async () => {

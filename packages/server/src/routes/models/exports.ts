@@ -25,6 +25,7 @@ import { toListPage } from '../../answers/paging.ts';
 import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { removeFiles } from '../files.ts';
+import { refusedWhenFull } from '../full-queue.ts';
 import { notFound, ownedExport, ownedModel } from '../owned.ts';
 
 /** Queued and running exports of one model: each holds a copy of the model on disk while it runs. */
@@ -50,12 +51,6 @@ export function exportRoutes(app: FastifyInstance, parts: RouteParts): void {
         refuseOtherBase(model, parts);
         const dtype = dtypeOf(request.body);
         const checkpoint = await checkpointOf(model, step ?? null);
-        if ((await store.countLiveExports(model.id)) >= MAX_LIVE_EXPORTS) {
-          throw new RequestError(
-            'request.too_many',
-            `${MAX_LIVE_EXPORTS} exports of this model are queued or running, which is the limit; wait for one to end`,
-          );
-        }
         const queued: ExportObject = {
           id: randomUUID(),
           model_id: model.id,
@@ -71,14 +66,18 @@ export function exportRoutes(app: FastifyInstance, parts: RouteParts): void {
           error_message: null,
         };
         const answer = completes(queued);
-        const created = await store.createExport({
-          id: queued.id,
-          modelId: model.id,
-          step: checkpoint.step,
-          format,
-          dtype,
-          ...(answer ? { completes: answer } : {}),
-        });
+        const created = await refusedWhenFull(
+          store.createExport({
+            id: queued.id,
+            modelId: model.id,
+            step: checkpoint.step,
+            format,
+            dtype,
+            maxLive: MAX_LIVE_EXPORTS,
+            ...(answer ? { completes: answer } : {}),
+          }),
+          `${MAX_LIVE_EXPORTS} exports of this model are queued or running, which is the limit; wait for one to end`,
+        );
         if (created === null) throw stepNotFound(checkpoint.step);
         exports.notify();
         return queued;

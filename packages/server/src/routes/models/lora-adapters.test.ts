@@ -19,7 +19,7 @@ async function importAdapter(digit: string, entity = 'acme'): Promise<string> {
   const artifactKey = `adapters/${id}`;
   await blobs.commitDirectory(await blobs.stageDirectory(), artifactKey);
   const lora = { rank: 8, alpha: 16, targets: ['q'] };
-  await store.commitAdapter(id, { artifactKey, digest: digit.repeat(64), lora } as never);
+  await server.importAdapter(id, { artifactKey, digest: digit.repeat(64), lora } as never);
   return `adapter:${id}`;
 }
 

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { StoreError } from '@trainyard/store';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type {
   ErrorBody,
   ListPage,
@@ -283,6 +284,21 @@ describe('training jobs', () => {
       headers,
     );
   }
+
+  test('are refused when the queue of their model is full, and leave no data', async () => {
+    const before = await server.blobs.listKeys();
+    const enqueue = vi
+      .spyOn(server.store, 'enqueueJob')
+      .mockRejectedValueOnce(new StoreError('store.queue_full', 'full'));
+    const response = await submit();
+    expect(response.statusCode).toBe(429);
+    expect(response.json<ErrorBody>().error).toMatchObject({
+      code: 'request.too_many',
+      message: expect.stringContaining('1000 jobs of this model are queued or running'),
+    });
+    expect(enqueue.mock.calls[0]?.[0]).toMatchObject({ maxLive: 1000 });
+    expect(await server.blobs.listKeys()).toEqual(before);
+  });
 
   test('are queued with their groups, their resolved settings and what was ignored', async () => {
     const numNotified = server.training.numNotified;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 import type { FastifyRequest } from 'fastify';
 import type { TrainingJobObject } from '@trainyard/protocol';
-import type { Job, JobKind, Model } from '@trainyard/store';
+import type { Model, TrainingJob, TrainingJobKind } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
 import type { Completes } from '../../answers/idempotency.ts';
@@ -10,8 +10,12 @@ import { removeUnlessNamed } from '../../data/remove-unless-named.ts';
 import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { toJobObject } from '../../wire/training/training-job.ts';
+import { refusedWhenFull } from '../full-queue.ts';
 import { notFound, ownedModel } from '../owned.ts';
 import { beginningIsGone } from './warm-start.ts';
+
+/** Queued and running jobs of one model: each keeps its data until it ends. */
+const MAX_LIVE_JOBS = 1000;
 
 /**
  * The caller's model, if it can be trained here.
@@ -34,7 +38,7 @@ export async function trainableModel(request: FastifyRequest, parts: RouteParts,
 
 export interface Submission {
   readonly model: Model;
-  readonly kind: JobKind;
+  readonly kind: TrainingJobKind;
   /** Prefix of the blob that will hold the job's data. */
   readonly dataPrefix: 'groups' | 'sft';
   /** A step that the settings name: its weights are kept from now on. */
@@ -62,7 +66,7 @@ export async function submitJob(
     const row = newJob({ id, model, kind, config: { ...config }, now: parts.clock() });
     const job = toJobObject(row, { started: null, numGradientSteps: 0, warnings: [] });
     const stored = completes(job);
-    const enqueued = await parts.store.enqueueJob({
+    const enqueuing = parts.store.enqueueJob({
       id,
       modelId: model.id,
       kind,
@@ -70,8 +74,13 @@ export async function submitJob(
       dataKey,
       keyId: callerOf(request).keyId,
       referenceStep,
+      maxLive: MAX_LIVE_JOBS,
       ...(stored ? { completes: stored } : {}),
     });
+    const enqueued = await refusedWhenFull(
+      enqueuing,
+      `${MAX_LIVE_JOBS} jobs of this model are queued or running, which is the limit; wait for one to end, or cancel some`,
+    );
     if (enqueued === null) throw notFound('model', model.id, 'model_id');
     parts.training.notify();
     return job;
@@ -82,10 +91,17 @@ export async function submitJob(
 }
 
 /** The row as it will be, for an answer that is known before the job exists. */
-function newJob(input: { id: string; model: Model; kind: JobKind; config: Job['config']; now: number }): Job {
+function newJob(input: {
+  id: string;
+  model: Model;
+  kind: TrainingJobKind;
+  config: TrainingJob['config'];
+  now: number;
+}): TrainingJob {
   return {
     id: input.id,
     modelId: input.model.id,
+    turn: input.model.id,
     entityId: input.model.entityId,
     kind: input.kind,
     status: 'queued',

@@ -6,7 +6,7 @@ import {
   PageQuerySchema,
   type TrainingJobObject,
 } from '@trainyard/protocol';
-import type { Job } from '@trainyard/store';
+import { isTrainingJob, type Job, type TrainingJob } from '@trainyard/store';
 
 import { answerOnce } from '../../answers/idempotency.ts';
 import { toListPage } from '../../answers/paging.ts';
@@ -48,7 +48,7 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
     training.stopJob(jobId).catch((error: unknown) => parts.log(`job ${jobId}: ${String(error)}`));
   }
 
-  const actions: Record<string, (job: Job) => Promise<Job>> = {
+  const actions: Record<string, (job: TrainingJob) => Promise<TrainingJob>> = {
     cancel: async (job) => {
       const result = existing(await store.cancelJob(job.id, CANCELLED), job.id);
       if (result.kind === 'finished') {
@@ -85,7 +85,7 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
 }
 
 /** The job with what its events add. */
-async function describe(parts: Pick<RouteParts, 'store'>, job: Job): Promise<TrainingJobObject> {
+async function describe(parts: Pick<RouteParts, 'store'>, job: TrainingJob): Promise<TrainingJobObject> {
   const { store } = parts;
   const first = job.startedAt === null ? null : await store.listEvents({ jobId: job.id, limit: 1 });
   const started = first?.items.find((event) => event.type === 'training_started')?.data ?? null;
@@ -98,9 +98,9 @@ async function describe(parts: Pick<RouteParts, 'store'>, job: Job): Promise<Tra
   });
 }
 
-function existing<Result>(result: Result | null, jobId: string): Result {
-  if (result === null) throw notFound('training job', jobId, 'job_id');
-  return result;
+function existing<Result extends { job: Job }>(result: Result | null, jobId: string): Result & { job: TrainingJob } {
+  if (result === null || !isTrainingJob(result.job)) throw notFound('training job', jobId, 'job_id');
+  return result as Result & { job: TrainingJob };
 }
 
 function ended(job: Job, verb: string): RequestError {

@@ -1,5 +1,5 @@
 import type { JobWarningObject, TrainingJobObject } from '@trainyard/protocol';
-import type { Job } from '@trainyard/store';
+import type { TrainingJob } from '@trainyard/store';
 import { referenceStep, type TrainingConfig } from '@trainyard/trainer';
 
 import { toWireConfig } from './training-config.ts';
@@ -13,7 +13,7 @@ export interface JobProgress {
 }
 
 /** A job as clients read it. */
-export function toJobObject(job: Job, progress: JobProgress): TrainingJobObject {
+export function toJobObject(job: TrainingJob, progress: JobProgress): TrainingJobObject {
   const { ignoredKeys, resolved } = job.config;
   const { group_outcomes: groupOutcomes, ...counts } = progress.started ?? {};
   return {
@@ -40,7 +40,7 @@ export function toJobObject(job: Job, progress: JobProgress): TrainingJobObject 
 const toSeconds = (milliseconds: number): number => Math.floor(milliseconds / 1000);
 
 /** Settings that the job's data decides, known once it has started. */
-function resolvedAtStart({ kind, config, start }: Job, { started }: JobProgress): Record<string, unknown> {
+function resolvedAtStart({ kind, config, start }: TrainingJob, { started }: JobProgress): Record<string, unknown> {
   if (kind !== 'rl' || started === null) return {};
   const { packed_sequence_length: rowTokens, num_sequences: numSteps } = started;
   const reference = start === null ? null : referenceStep(config['resolved'] as TrainingConfig, start.step);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { MIGRATIONS } from '../../migrations/index.ts';
 import type { Queries } from '../../contract/sql.ts';
+import { BEFORE_ONE_QUEUE, expectOneQueue, fillBeforeOneQueue } from '../../testing/before-one-queue.ts';
 import { addJob, addModel, claim } from '../../testing/harness.ts';
 import { openPostgresStore } from '../../open-postgres-store.ts';
 import { PostgresCluster } from './postgres-cluster.fixture.ts';
@@ -44,6 +45,20 @@ describe('a PostgreSQL database', () => {
     const newer = { version: MIGRATIONS.length + 1, name: 'newer', sql: () => 'create table extra (id bigint);' };
     await (await PostgresSql.open(url, { migrations: [...MIGRATIONS, newer] })).close();
     await expect(PostgresSql.open(url)).rejects.toMatchObject({ code: 'store.schema_newer' });
+  });
+
+  it('a database in which exports were no jobs is brought up to date, and what points to a job still does', async () => {
+    const before = await PostgresSql.open(url, { migrations: MIGRATIONS.slice(0, BEFORE_ONE_QUEUE) });
+    await fillBeforeOneQueue(before);
+    await before.close();
+    const store = await openPostgresStore(url);
+    await expectOneQueue(store);
+    await store.close();
+    const sql = await PostgresSql.open(url);
+    await expect(sql.query('delete from jobs where id = ?', ['j1'])).rejects.toMatchObject({
+      code: 'store.constraint_violated',
+    });
+    await sql.close();
   });
 
   it('writers take turns, over handles and within one; readers wait for nobody', async () => {

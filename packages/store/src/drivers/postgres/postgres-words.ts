@@ -24,4 +24,6 @@ begin
 end $$;
 create trigger ${trigger} before insert on ${table} for each row execute function ${trigger}();
 `,
+  dropRefusal: ({ trigger, table }) => `drop trigger ${trigger} on ${table}; drop function ${trigger}();`,
+  reshape: ({ alter }) => alter,
 };

@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { addJob, addModel } from '../../testing/harness.ts';
-import type { Job } from '../../contract/records.ts';
+import type { TrainingJob } from '../../contract/records.ts';
 import { SqliteSql } from './sqlite-sql.ts';
 import { openSqliteStore } from '../../open-sqlite-store.ts';
 import type { SqlStore } from '../../sql-store.ts';
@@ -100,8 +100,8 @@ async function isReady(child: Churn): Promise<void> {
   expect(String(child.stdout.read())).toBe('ready\n');
 }
 
-async function listAllJobs(store: SqlStore): Promise<Job[]> {
-  const jobs: Job[] = [];
+async function listAllJobs(store: SqlStore): Promise<TrainingJob[]> {
+  const jobs: TrainingJob[] = [];
   for (let hasMore = true; hasMore;) {
     const page = await store.listJobs({ limit: 1000, after: jobs.at(-1)?.id ?? null });
     jobs.push(...page.items);
@@ -115,7 +115,7 @@ function finishedIds(output: string): Set<string> {
 }
 
 /** What must hold of every job at any time; each breach as one sentence. */
-async function findHalfFinished(store: SqlStore, jobs: readonly Job[]): Promise<string[]> {
+async function findHalfFinished(store: SqlStore, jobs: readonly TrainingJob[]): Promise<string[]> {
   const problems: string[] = [];
   const numSucceeded = new Map<string, number>();
   for (const job of jobs) {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { BEFORE_ONE_QUEUE, expectOneQueue, fillBeforeOneQueue } from '../../testing/before-one-queue.ts';
 import { addJob, addModel, claim } from '../../testing/harness.ts';
 import type { Queries, SqlParameter } from '../../contract/sql.ts';
 import { SqliteSql } from './sqlite-sql.ts';
@@ -102,6 +103,21 @@ describe('the database file', () => {
       'eb00425da14a33bd',
       '31c325fbbf842f73',
     ]);
+  });
+
+  it('a database in which exports were no jobs is brought up to date, and what points to a job still does', async () => {
+    const before = new SqliteSql(path, { migrations: MIGRATIONS.slice(0, BEFORE_ONE_QUEUE) });
+    await fillBeforeOneQueue(before);
+    await before.close();
+    const store = await openSqliteStore(path);
+    await expectOneQueue(store);
+    await store.close();
+    const database = new SqliteSql(path);
+    expect(await rowOf(database, 'pragma foreign_keys')).toEqual({ foreign_keys: 1 });
+    await expect(database.query('delete from jobs where id = ?', ['j1'])).rejects.toMatchObject({
+      code: 'store.constraint_violated',
+    });
+    await database.close();
   });
 
   it('a newer schema is refused with both versions named, and left untouched', async () => {

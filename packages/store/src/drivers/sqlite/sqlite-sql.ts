@@ -174,16 +174,21 @@ export class SqliteSql implements Sql {
       return pendingStatements(this.path, version, SQLITE_WORDS, migrations);
     };
     if (pending() === null) return;
+    // A table that is made anew would take with it what points to it; that all of it points somewhere is seen below.
+    this.#connection.exec('pragma foreign_keys = off');
     this.#run('begin immediate');
     try {
       const change = pending(); // again, under the lock: another process may have migrated meanwhile
       for (const statements of change?.statements ?? []) this.#connection.exec(statements);
+      const [fault] = this.#run('pragma foreign_key_check').rows;
+      if (fault !== undefined) throw new Error(`a row points nowhere after the migration: ${JSON.stringify(fault)}`);
       if (change !== null) this.#connection.exec(`pragma user_version = ${change.newest}`);
       this.#run('commit');
     } catch (error) {
       this.#rollBack();
       throw error;
     }
+    this.#connection.exec('pragma foreign_keys = on');
   }
 }
 

@@ -15,4 +15,6 @@ begin
   select raise(abort, '${message}');
 end;
 `,
+  dropRefusal: ({ trigger }) => `drop trigger ${trigger};`,
+  reshape: ({ rebuild }) => rebuild,
 };

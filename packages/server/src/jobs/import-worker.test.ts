@@ -7,17 +7,17 @@ import type { ExportResult, ImportedAdapter, ImportRequest } from '@trainyard/tr
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import type { ExchangeBackend } from '../hosts/embedded-exchange.ts';
-import { AdapterImports } from './adapter-import.ts';
 import { ExchangeError } from '../hosts/exchange-error.ts';
+import { ImportWorker } from './import-worker.ts';
 
 /** Writes one file for each import, and does before it what the test says. */
 class ScriptedExchange implements ExchangeBackend {
   numImports = 0;
-  behave: () => Promise<void> = async () => {};
+  behave: (signal: AbortSignal) => Promise<void> = async () => {};
 
-  async importAdapter({ outputDirectory }: ImportRequest): Promise<ImportedAdapter> {
+  async importAdapter({ outputDirectory }: ImportRequest, options: { signal: AbortSignal }): Promise<ImportedAdapter> {
     this.numImports += 1;
-    await this.behave();
+    await this.behave(options.signal);
     await writeFile(join(outputDirectory, 'digest'), 'd');
     return { lora: { rank: 2, alpha: 4, targets: ['q'], initSeed: 0 }, digest: 'd' };
   }
@@ -31,7 +31,7 @@ let directory: string;
 let store: SqlStore;
 let blobs: FolderBlobs;
 let exchange: ScriptedExchange;
-let imports: AdapterImports;
+let imports: ImportWorker;
 let adapter: Adapter;
 
 beforeEach(async () => {
@@ -39,7 +39,8 @@ beforeEach(async () => {
   store = await openSqliteStore(join(directory, 'store.sqlite'));
   blobs = await FolderBlobs.open(join(directory, 'blobs'));
   exchange = new ScriptedExchange();
-  imports = new AdapterImports({ store, blobs, backend: exchange, modelPath: () => '/model.gguf', log: () => {} });
+  imports = newWorker();
+  imports.start();
   const { id: entityId } = await store.ensureEntity('local');
   const keys = { configKey: 'uploads/a/config', weightsKey: 'uploads/a/weights' };
   adapter = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
@@ -52,6 +53,9 @@ afterEach(async () => {
   await blobs.close();
   await rm(directory, { recursive: true });
 });
+
+const newWorker = (at: SqlStore = store) =>
+  new ImportWorker({ store: at, blobs, backend: exchange, modelPath: () => '/model.gguf', log: () => {} });
 
 /** What is left on disk. */
 const kept = async () => ({ files: await blobs.listKeys(), directories: await blobs.listDirectories() });
@@ -80,21 +84,22 @@ test.each(['before its files are read', 'while they are read', 'and the import g
           throw new ExchangeError({ code: 'trainer.adapter_invalid', message: 'ENOENT /a/folder' });
       };
     await expect(imports.commit(adapter)).rejects.toMatchObject({ code: 'request.not_found' });
-    expect(await kept()).toEqual({ files: [], directories: [] });
+    // The answer does not wait for whoever deletes, nor for what runs.
+    await expect.poll(kept).toEqual({ files: [], directories: [] });
   },
 );
 
 test('what was imported and cannot be recorded leaves nothing behind, and can be committed again', async () => {
-  vi.spyOn(store, 'commitAdapter').mockRejectedValueOnce(new Error('disk full'));
+  vi.spyOn(store, 'finishImport').mockRejectedValueOnce(new Error('disk full'));
   await expect(imports.commit(adapter)).rejects.toThrow('disk full');
   expect((await kept()).directories).toEqual([]);
   expect((await imports.commit(adapter)).content?.digest).toBe('d');
 });
 
 test('a commit that failed on the disk and reached it all the same is told as done, and keeps its files', async () => {
-  const commitAdapter = store.commitAdapter.bind(store);
-  vi.spyOn(store, 'commitAdapter').mockImplementationOnce(async (...input) => {
-    await commitAdapter(...input);
+  const finishImport = store.finishImport.bind(store);
+  vi.spyOn(store, 'finishImport').mockImplementationOnce(async (...input) => {
+    await finishImport(...input);
     throw new StoreError('store.unavailable', 'disk I/O error');
   });
   const committed = await imports.commit(adapter);
@@ -112,4 +117,69 @@ test('more imports than may wait are refused at once, and there is room again wh
   opened.resolve();
   await Promise.all(accepted);
   expect((await imports.commit(adapter)).content?.digest).toBe('d');
+});
+
+test('an import that another process runs is waited for, and fails here with the same words', async () => {
+  await imports.stop();
+  const other = await openSqliteStore(join(directory, 'store.sqlite'));
+  const there = newWorker(other);
+  imports = newWorker();
+  const invalid = new ExchangeError({ code: 'trainer.adapter_invalid', message: 'it has no tensors' });
+  exchange.behave = () => Promise.reject(invalid);
+  there.start();
+  await expect(imports.commit(adapter)).rejects.toMatchObject({
+    name: 'JobFault',
+    code: 'trainer.adapter_invalid',
+    message: 'it has no tensors',
+  });
+  exchange.behave = async () => {};
+  expect((await imports.commit(adapter)).content?.digest).toBe('d');
+  await there.stop();
+  await other.close();
+});
+
+test('a stop tells who waits, and gives the import back: the next start ends it', async () => {
+  const reached = Promise.withResolvers<void>();
+  const opened = Promise.withResolvers<void>();
+  exchange.behave = (signal) => {
+    reached.resolve();
+    signal.addEventListener('abort', () => opened.reject(signal.reason as Error), { once: true });
+    return opened.promise;
+  };
+  const refused = imports.commit(adapter).catch((error: unknown) => error);
+  await reached.promise;
+  await imports.stop();
+  expect(await refused).toMatchObject({ code: 'server.unavailable' });
+  exchange.behave = async () => {};
+  imports = newWorker();
+  imports.start();
+  await expect.poll(async () => (await store.getAdapter(adapter.id))?.content?.digest).toBe('d');
+});
+
+test('an adapter that is deleted while it is imported is let go at once', async () => {
+  const reached = Promise.withResolvers<void>();
+  exchange.behave = (signal) => {
+    reached.resolve();
+    return new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+    });
+  };
+  const gone = imports.commit(adapter).catch((error: unknown) => error);
+  await reached.promise;
+  await deleteAdapter();
+  await imports.cancelAdapter(adapter.id);
+  expect(await gone).toMatchObject({ code: 'request.not_found' });
+  expect(await kept()).toEqual({ files: [], directories: [] });
+});
+
+test('imports of all processes together are bounded', async () => {
+  await imports.stop();
+  imports = newWorker();
+  const keys = { configKey: 'uploads/b/config', weightsKey: 'uploads/b/weights' };
+  for (let index = 0; index < 16; index++) {
+    const { id } = await store.createAdapter({ entityId: adapter.entityId, baseModel: 'base', ...keys });
+    await store.enqueueImport(id);
+  }
+  await expect(imports.commit(adapter)).rejects.toMatchObject({ code: 'request.too_many' });
+  expect(exchange.numImports).toBe(0);
 });

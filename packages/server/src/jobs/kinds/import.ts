@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto';
+
+import { type Adapter, type Blobs, type ClaimedJob, type ImportJob, type Store, StoreError } from '@trainyard/store';
+
+import { nameFile } from '../../data/remove-unless-named.ts';
+import { clientFailure, JobFault } from '../../faults/http-faults.ts';
+import { RequestError } from '../../faults/request-error.ts';
+import type { ExchangeBackend } from '../../hosts/embedded-exchange.ts';
+import type { JobLease } from '../job-lease.ts';
+import type { JobWork } from '../job-machine.ts';
+
+type HeldImport = ClaimedJob<ImportJob>;
+
+export interface ImportJobsOptions {
+  readonly store: Store;
+  readonly blobs: Blobs;
+  readonly backend: ExchangeBackend;
+  /** model file that an adapter has to fit; asked for each import, since it is known only once the engine host is up */
+  readonly modelPath: () => string;
+  readonly log: (line: string) => void;
+}
+
+/** Who waits for imports in this process. */
+export interface ImportAudience {
+  /** It is about to fail with that; null: it goes on after all, here or elsewhere. */
+  fails(jobId: string, error: unknown): void;
+  /** Its row says how. */
+  ended(jobId: string): void;
+}
+
+/** Uploads on their way in: each is read, checked against the base model and becomes an adapter. */
+export class ImportJobs implements JobWork<'import'> {
+  readonly kinds = ['import'] as const;
+  readonly noun = 'import';
+  readonly pollMs = 1_000;
+  readonly maxAttempts = 3;
+  readonly #options: ImportJobsOptions;
+  readonly #audience: ImportAudience;
+
+  constructor(options: ImportJobsOptions, audience: ImportAudience) {
+    this.#options = options;
+    this.#audience = audience;
+  }
+
+  lostTooOften({ numAttempts }: HeldImport): Error {
+    return new JobFault('trainer.host_lost', `the service went down ${numAttempts - 1} times while this import ran`);
+  }
+
+  async run(job: HeldImport, lease: JobLease): Promise<void> {
+    const { store, blobs, backend, modelPath } = this.#options;
+    const adapter = await lease.insist(() => store.getAdapter(job.turn), isBusy);
+    if (adapter?.upload == null) throw new StoreError('store.lease_lost', 'the adapter was deleted');
+    const { config, weightsPath } = await uploadedFiles(blobs, adapter);
+    const staged = await blobs.stageDirectory();
+    try {
+      const request = { modelPath: modelPath(), config, weightsPath, outputDirectory: staged };
+      await this.#finish(job, await backend.importAdapter(request, { signal: lease.signal }), staged, lease);
+    } finally {
+      await blobs.discardDirectory(staged);
+    }
+  }
+
+  async fail(job: HeldImport, error: unknown): Promise<void> {
+    const { store, log } = this.#options;
+    const { code, message } = clientFailure(error);
+    log(`import ${job.id} failed (${code}): ${error instanceof Error ? error.message : String(error)}`);
+    // Before the row says so, or who looks at it between the two would not know the error itself.
+    this.#audience.fails(job.id, error);
+    await store.finishJobFailed(job.id, job.fencingToken, `${message} (${code})`, { code, message });
+  }
+
+  /** Its adapter was deleted, or another worker has it. */
+  async leave({ id }: HeldImport): Promise<boolean> {
+    this.#audience.fails(id, null);
+    const now = await this.#options.store.getJob(id);
+    return now !== null && now.finishedAt === null;
+  }
+
+  async clear({ id }: HeldImport): Promise<void> {
+    this.#audience.ended(id);
+  }
+
+  async #finish(
+    job: HeldImport,
+    { lora, digest }: Omit<NonNullable<Adapter['content']>, 'artifactKey'>,
+    staged: string,
+    lease: JobLease,
+  ): Promise<void> {
+    const { store, blobs, log } = this.#options;
+    const artifactKey = `adapters/${randomUUID()}`;
+    await lease.insist(() => store.announceKey(artifactKey), isBusy);
+    await blobs.commitDirectory(staged, artifactKey);
+    const write = () => store.finishImport(job.id, job.fencingToken, { lora, artifactKey, digest });
+    const file = { key: artifactKey, kind: 'directory' } as const;
+    const committed = await nameFile({ store, blobs, log }, file, write, (work) => lease.insist(work, isBusy));
+    // Null: it is committed, though the store said otherwise. The files of the upload are removed at the next start then.
+    for (const key of committed?.blobKeys ?? []) await blobs.remove(key);
+  }
+}
+
+/**
+ * What was uploaded.
+ * @throws {RequestError} `request.conflict` when a file is missing
+ */
+export async function uploadedFiles(
+  blobs: Blobs,
+  { id, upload }: Adapter,
+): Promise<{ config: string; weightsPath: string }> {
+  const [configPath, weightsPath] =
+    upload === null
+      ? [null, null]
+      : [await blobs.localFile(upload.configKey), await blobs.localFile(upload.weightsKey)];
+  if (upload === null || configPath === null) throw missing('adapter_config.json', id);
+  if (weightsPath === null) throw missing('adapter_model.safetensors', id);
+  return { config: Buffer.from(await blobs.get(upload.configKey)).toString('utf8'), weightsPath };
+}
+
+function missing(name: string, adapterId: string): RequestError {
+  return new RequestError(
+    'request.conflict',
+    `The upload has no ${name} yet; send it with PUT /v1/preview/adapters/${adapterId}/files/${name}`,
+    { param: name },
+  );
+}
+
+/** Files that cannot be kept are told at once: who waits for them can ask again. */
+function isBusy(error: unknown): boolean {
+  return error instanceof StoreError && error.code === 'store.busy';
+}

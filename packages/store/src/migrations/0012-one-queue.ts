@@ -1,0 +1,131 @@
+import type { Migration } from './migration.ts';
+import type { SchemaWords } from './schema-words.ts';
+
+/** Every column that jobs had before, in this order. */
+const JOB_COLUMNS = `position, id, model_id, kind, status, config, data_key, key_id, lease_owner, lease_expires_at, fencing_token, num_attempts,
+  start_step, start_artifact_key, start_digest, reference_artifact_key, error_message, paused_at, created_at, started_at, finished_at, data_removed_at`;
+
+const KINDS = "kind in ('rl', 'sft', 'export', 'import')";
+const ENDS = "('training_ended', 'training_failed', 'job_ended', 'job_failed')";
+/** Training reads a blob; imports belong to no model. */
+const OF_A_KIND = "(kind in ('rl', 'sft')) = (data_key is not null) and (kind = 'import') = (model_id is null)";
+
+const newJobs = ({ position, integer, tableEnd }: SchemaWords) => `
+create table next_jobs (
+  position ${position},
+  id text not null unique,
+  entity_id text not null references entities (id),
+  model_id text references models (id),
+  turn text not null,
+  kind text not null check (${KINDS}),
+  status text not null check (status in ('queued', 'running', 'succeeded', 'failed', 'cancelled')),
+  config text not null,
+  data_key text,
+  key_id text,
+  lease_owner text,
+  lease_expires_at ${integer},
+  fencing_token ${integer} not null default 0,
+  num_attempts ${integer} not null default 0,
+  start_step ${integer},
+  start_artifact_key text,
+  start_digest text,
+  reference_artifact_key text,
+  error_message text,
+  paused_at ${integer},
+  created_at ${integer} not null,
+  started_at ${integer},
+  finished_at ${integer},
+  data_removed_at ${integer} check (data_removed_at is null or finished_at is not null),
+  check ((status = 'running') = (lease_owner is not null)),
+  check ((status = 'running') = (lease_expires_at is not null)),
+  check ((status in ('succeeded', 'failed', 'cancelled')) = (finished_at is not null)),
+  check (${OF_A_KIND})
+)${tableEnd};
+insert into next_jobs (${JOB_COLUMNS}, entity_id, turn)
+  select ${JOB_COLUMNS}, (select entity_id from models where models.id = jobs.model_id), model_id from jobs;
+drop table jobs;
+alter table next_jobs rename to jobs;
+create index live_jobs on jobs (position) where status in ('queued', 'running');
+create index jobs_by_model on jobs (model_id, position);
+create index jobs_with_old_data on jobs (finished_at) where data_removed_at is null and finished_at is not null;
+create index jobs_by_data on jobs (data_key) where data_removed_at is null;
+`;
+
+const alteredJobs = `
+alter table jobs add column entity_id text references entities (id);
+alter table jobs add column turn text;
+update jobs set turn = model_id, entity_id = (select entity_id from models where models.id = jobs.model_id);
+alter table jobs alter column entity_id set not null;
+alter table jobs alter column turn set not null;
+alter table jobs alter column model_id drop not null;
+alter table jobs alter column data_key drop not null;
+alter table jobs drop constraint jobs_kind_check;
+alter table jobs add check (${KINDS});
+alter table jobs add check (${OF_A_KIND});
+drop index one_running_job;
+`;
+
+/** What ran goes on from the queue; what was deleted before its end was cancelled by that. */
+const MOVED_EXPORTS = `
+insert into jobs (id, entity_id, model_id, turn, kind, status, config, fencing_token, num_attempts, start_step, start_artifact_key, start_digest,
+    error_message, created_at, started_at, finished_at)
+  select x.id, m.entity_id, x.model_id, x.id, 'export',
+    case when x.finished_at is null and x.deleted_at is not null then 'cancelled' when x.status = 'running' then 'queued' else x.status end,
+    '{}', x.num_attempts, x.num_attempts, x.step, x.source_artifact_key, x.source_digest, x.error_message, x.created_at, x.started_at,
+    coalesce(x.finished_at, x.deleted_at)
+  from exports x join models m on m.id = x.model_id order by x.position;
+`;
+
+const newExports = ({ position, integer, tableEnd }: SchemaWords) => `
+create table next_exports (
+  position ${position},
+  id text not null unique references jobs (id),
+  model_id text not null references models (id),
+  format text not null,
+  dtype text not null,
+  artifact_key text,
+  files text not null,
+  parity text,
+  deleted_at ${integer},
+  check (deleted_at is null or artifact_key is null)
+)${tableEnd};
+insert into next_exports (position, id, model_id, format, dtype, artifact_key, files, parity, deleted_at)
+  select position, id, model_id, format, dtype, artifact_key, files, parity, deleted_at from exports;
+drop table exports;
+alter table next_exports rename to exports;
+create index exports_by_model on exports (model_id, position);
+`;
+
+const alteredExports = `
+drop index live_exports;
+alter table exports drop column status, drop column step, drop column source_artifact_key, drop column source_digest, drop column num_attempts,
+  drop column error_message, drop column created_at, drop column started_at, drop column finished_at, drop column lease_owner,
+  drop column lease_expires_at;
+alter table exports add foreign key (id) references jobs (id);
+alter table exports add check (deleted_at is null or artifact_key is null);
+`;
+
+/**
+ * One queue for all that outlives its request: an export is a job too, with the checkpoint it reads as its start, and so is an import. `turn` names
+ * what jobs wait for one another by: of one turn a single one runs at a time. Jobs that train nothing end with `job_ended` or `job_failed`.
+ */
+export const ONE_QUEUE: Migration = {
+  version: 12,
+  name: 'one-queue',
+  sql: (words) => `
+${words.reshape({ rebuild: newJobs(words), alter: alteredJobs })}
+create unique index one_running_job on jobs (turn) where status = 'running';
+create index jobs_by_turn on jobs (turn, position);
+${MOVED_EXPORTS}
+${words.reshape({ rebuild: newExports(words), alter: alteredExports })}
+drop index one_terminal_event;
+create unique index one_terminal_event on job_events (job_id) where type in ${ENDS};
+${words.dropRefusal({ trigger: 'nothing_after_the_terminal_event', table: 'job_events' })}
+${words.refuseInsert({
+  trigger: 'nothing_after_the_terminal_event',
+  table: 'job_events',
+  when: `exists (select 1 from job_events where job_id = new.job_id and type in ${ENDS})`,
+  message: 'the job has its terminal event already',
+})}
+`,
+};

@@ -1,0 +1,235 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ClaimedJob, Job, JobKind, Model } from '../contract/records.ts';
+import type { Store } from '../contract/store.ts';
+import { addModel, LORA, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
+
+const LEASE_MS = 60_000;
+const DATA_KEYS = { rl: 'groups/1', sft: 'sft/1' } as const;
+
+/** One kind of job, as the suite drives it. */
+interface KindUnderTest {
+  readonly kind: JobKind;
+  /** Queues one, of which no other waits for the end. @throws {StoreError} `store.queue_full` */
+  enqueue(store: Store, options?: { maxLive?: number }): Promise<Job>;
+  /** Ends it well. @throws {StoreError} `store.lease_lost` */
+  succeed(store: Store, claimed: Pick<ClaimedJob<Job>, 'id' | 'fencingToken'>): Promise<unknown>;
+  /** Types of its events when it ended well or not. */
+  readonly ends: { succeeded: string; failed: string };
+}
+
+let number = 0;
+
+async function theModel(store: Store): Promise<Model> {
+  const { id: entityId } = await store.ensureEntity('local');
+  const result = await store.createModel({ entityId, project: 'demo', name: 'one', baseModel: 'base', lora: LORA });
+  if (result.kind === 'init_missing') throw new Error('no model was made');
+  return result.model;
+}
+
+const TRAINING_ENDS = { succeeded: 'training_ended', failed: 'training_failed' };
+const OTHER_ENDS = { succeeded: 'job_ended', failed: 'job_failed' };
+
+function training(kind: 'rl' | 'sft'): KindUnderTest {
+  return {
+    kind,
+    async enqueue(store, options = {}) {
+      // With a limit they are of one model, which counts them.
+      const model = options.maxLive === undefined ? await addModel(store, `model-${number++}`) : await theModel(store);
+      const job = await store.enqueueJob({ modelId: model.id, kind, config: {}, dataKey: DATA_KEYS[kind], ...options });
+      return made(job);
+    },
+    succeed: (store, { id, fencingToken }) =>
+      store.finishJobSucceeded(id, fencingToken, { artifactKey: null, digest: null, metrics: {} }),
+    ends: TRAINING_ENDS,
+  };
+}
+
+const KINDS: readonly KindUnderTest[] = [
+  training('rl'),
+  training('sft'),
+  {
+    kind: 'export',
+    async enqueue(store, options = {}) {
+      const { id: modelId } = await theModel(store);
+      const created = await store.createExport({ modelId, step: 0, format: 'peft', dtype: 'f32', ...options });
+      return made(await store.getJob(made(created).id));
+    },
+    succeed: (store, { id, fencingToken }) =>
+      store.finishExport(id, fencingToken, { artifactKey: `exports/${number++}`, files: [], parity: {} }),
+    ends: OTHER_ENDS,
+  },
+  {
+    kind: 'import',
+    async enqueue(store, options = {}) {
+      const { id: entityId } = await store.ensureEntity('local');
+      const keys = { configKey: `uploads/${number}/config`, weightsKey: `uploads/${number++}/weights` };
+      const { id } = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
+      return made(await store.enqueueImport(id, options));
+    },
+    succeed: (store, { id, fencingToken }) =>
+      store.finishImport(id, fencingToken, { lora: LORA, artifactKey: `adapters/${number++}`, digest: 'd' }),
+    ends: OTHER_ENDS,
+  },
+];
+
+/** What every kind of job does in the queue that all are in. A new kind is one more line above. */
+export function jobKindSuite(makeHarness: MakeHarness): void {
+  describe.each(KINDS)('a job of the kind $kind', (tested) => {
+    let harness: StoreHarness;
+    let one: Store;
+    let two: Store;
+    const clock = new ManualClock();
+    beforeEach(async () => {
+      harness = await makeHarness();
+      one = await harness.open({ clock: clock.read, instanceId: 'one' });
+      two = await harness.open({ clock: clock.read, instanceId: 'two' });
+    });
+    afterEach(() => harness.destroy());
+
+    const next = (store: Store) => store.claimNextJob(store.instanceId, LEASE_MS, [tested.kind]);
+    const claimed = async (store: Store) => made(await next(store));
+    const lost = { code: 'store.lease_lost' };
+    const typesOf = async (jobId: string) =>
+      (await one.listEvents({ jobId }))?.items.map(({ seq, type }) => `${seq} ${type}`);
+
+    it('is claimed once, in order of submission, and by nobody who does another kind', async () => {
+      const [first, second] = [await tested.enqueue(one), await tested.enqueue(two)];
+      const others = KINDS.filter(({ kind }) => kind !== tested.kind).map(({ kind }) => kind);
+      expect(await one.claimNextJob('w', LEASE_MS, others)).toBeNull();
+      const held = await claimed(two);
+      expect(held).toMatchObject({ id: first.id, kind: tested.kind, status: 'running', numAttempts: 1 });
+      expect(held.lease).toMatchObject({ owner: 'two', fencingToken: held.fencingToken });
+      const claims = await Promise.all([next(one), next(two)]);
+      expect(new Set(claims.map((job) => job?.id))).toEqual(new Set([second.id, undefined]));
+    });
+
+    it('is taken again when its heartbeat is lost, and the first to have it can write nothing more', async () => {
+      await tested.enqueue(one);
+      const stale = await claimed(one);
+      clock.advance(LEASE_MS - 1);
+      await one.renewLease(stale.id, stale.fencingToken, LEASE_MS);
+      clock.advance(LEASE_MS - 1);
+      expect(await next(two)).toBeNull();
+      clock.advance(1);
+      const fresh = await claimed(two);
+      expect(fresh).toMatchObject({ id: stale.id, numAttempts: 2, fencingToken: stale.fencingToken + 1 });
+      await refusesAll(one, stale);
+      await tested.succeed(two, fresh);
+      expect(await one.getJob(fresh.id)).toMatchObject({ status: 'succeeded', lease: null });
+      await refusesAll(two, fresh);
+    });
+
+    it('that was given back is no attempt, and who gave it back does not hold it when it is claimed again', async () => {
+      await tested.enqueue(one);
+      const given = await claimed(one);
+      await one.releaseLease(given.id, given.fencingToken);
+      const again = await claimed(two);
+      expect(again).toMatchObject({ id: given.id, numAttempts: 1 });
+      await refusesAll(one, given);
+      await tested.succeed(two, again);
+    });
+
+    it('goes back to the queue with its process, and stays with that of another', async () => {
+      await tested.enqueue(one);
+      const held = await claimed(one);
+      expect((await two.recoverAfterRestart()).numJobs).toBe(0);
+      await one.renewLease(held.id, held.fencingToken, LEASE_MS);
+      expect((await one.recoverAfterRestart()).numJobs).toBe(1);
+      await refusesAll(one, held);
+      expect(await claimed(two)).toMatchObject({ id: held.id, numAttempts: 2 });
+    });
+
+    it.each(['queued', 'running', 'paused'])(
+      'is cancelled while it is %s, and whoever has it loses it',
+      async (state) => {
+        const { id } = await tested.enqueue(one);
+        const held = state === 'queued' ? null : await claimed(one);
+        if (state === 'paused') await two.pauseJob(id);
+        expect(await two.cancelJob(id, 'enough')).toMatchObject({
+          kind: 'cancelled',
+          job: { status: 'cancelled', errorMessage: 'enough', lease: null, pausedAt: null },
+        });
+        if (held !== null) await refusesAll(one, held);
+        expect(await typesOf(id)).toEqual([`0 ${tested.ends.failed}`]);
+        expect([await next(one), await two.cancelJob(id, 'again')]).toMatchObject([null, { kind: 'finished' }]);
+      },
+    );
+
+    it('that has ended is neither cancelled nor paused', async () => {
+      await tested.enqueue(one);
+      const held = await claimed(one);
+      await tested.succeed(one, held);
+      const ended = await two.getJob(held.id);
+      for (const result of [
+        await two.cancelJob(held.id, 'x'),
+        await two.pauseJob(held.id),
+        await two.resumeJob(held.id),
+      ])
+        expect(result).toEqual({ kind: 'finished', job: ended });
+    });
+
+    it('is paused and goes on: in its place, without an attempt more, and its worker loses it', async () => {
+      const first = await tested.enqueue(one);
+      const held = await claimed(one);
+      expect(await two.pauseJob(first.id)).toMatchObject({ kind: 'done', job: { status: 'queued', numAttempts: 0 } });
+      await refusesAll(one, held);
+      expect(await next(one)).toBeNull();
+      const second = await tested.enqueue(one);
+      await two.resumeJob(first.id);
+      expect([(await claimed(one)).id, (await claimed(one)).id]).toEqual([first.id, second.id]);
+      expect(await one.getJob(first.id)).toMatchObject({ pausedAt: null, numAttempts: 1 });
+    });
+
+    it('tells its events in order, one of a key once, and its end last', async () => {
+      const { id } = await tested.enqueue(one);
+      const held = await claimed(one);
+      const append = (type: string, dedupeKey?: string) =>
+        one.appendEvent(id, held.fencingToken, { type, data: {}, ...(dedupeKey === undefined ? {} : { dedupeKey }) });
+      await append('began', 'began');
+      await append('warning');
+      expect(await append('began', 'began')).toMatchObject({ isDuplicate: true, event: { seq: 0 } });
+      await append('warning');
+      await tested.succeed(one, held);
+      await expect(append('warning')).rejects.toMatchObject(lost);
+      expect(await typesOf(id)).toEqual(['0 began', '1 warning', '2 warning', `3 ${tested.ends.succeeded}`]);
+    });
+
+    it('fails with words for its client, and what else is said of it', async () => {
+      const { id } = await tested.enqueue(one);
+      const held = await claimed(one);
+      const { job } = await one.finishJobFailed(id, held.fencingToken, 'no luck', { code: 'x' });
+      expect(job).toMatchObject({ status: 'failed', errorMessage: 'no luck' });
+      expect((await two.listEvents({ jobId: id }))?.items).toMatchObject([
+        { type: tested.ends.failed, data: { error_message: 'no luck', code: 'x' } },
+      ]);
+      expect(await next(two)).toBeNull();
+    });
+
+    it('is refused when as many are queued or running as may be, and welcome when one has ended', async () => {
+      const maxLive = 2;
+      await tested.enqueue(one, { maxLive });
+      const running = await claimed(one);
+      await tested.enqueue(two, { maxLive });
+      await expect(tested.enqueue(one, { maxLive })).rejects.toMatchObject({ code: 'store.queue_full' });
+      await tested.succeed(one, running);
+      await tested.enqueue(two, { maxLive });
+      await expect(tested.enqueue(two, { maxLive })).rejects.toMatchObject({ code: 'store.queue_full' });
+    });
+
+    async function refusesAll(store: Store, { id, fencingToken }: ClaimedJob<Job>): Promise<void> {
+      for (const write of [
+        store.renewLease(id, fencingToken, LEASE_MS),
+        store.releaseLease(id, fencingToken),
+        store.appendEvent(id, fencingToken, { type: 'warning', data: {} }),
+        store.finishJobFailed(id, fencingToken, 'late'),
+        tested.succeed(store, { id, fencingToken }),
+      ])
+        await expect(write).rejects.toMatchObject(lost);
+    }
+  });
+}
+
+function made<Value>(value: Value | null): Value {
+  if (value === null) throw new Error('it was not made');
+  return value;
+}
