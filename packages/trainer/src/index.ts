@@ -76,8 +76,8 @@ export { readSafetensors, writeSafetensors, type NamedTensor, type SafetensorsFi
 
 export type { Architecture } from './model/architecture.ts';
 export { measureProductRate } from './graph/product-rate.ts';
-export type { GraphTiming } from './model/lane-compute.ts';
-export { OrtPolicyModel, type OrtPolicyModelOptions } from './model/ort-policy-model.ts';
+export type { GraphTiming } from './lanes/lane-compute.ts';
+export { OrtPolicyModel, type OrtPolicyModelOptions } from './lanes/ort-policy-model.ts';
 export {
   DEFAULT_LORA_CONFIG,
   LINEAR_NAMES,

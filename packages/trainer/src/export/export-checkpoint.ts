@@ -17,7 +17,7 @@ import { diskFault, writeDurableText } from '../checkpoint/durable-directory.ts'
 import { fileDigest } from '../checkpoint/file-digest.ts';
 import { readArchitecture, type Architecture } from '../model/architecture.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
-import { OrtPolicyModel } from '../model/ort-policy-model.ts';
+import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import type { ComputeOptions, LoraConfig } from '../model/policy-model.ts';
 import { readWeights } from '../model/weights.ts';
 import { llamaLogprobs } from './llama-logprobs.ts';

@@ -9,7 +9,7 @@ import { afterAll, expect, test } from 'vitest';
 import { testModel } from '../../../../tests/support/model.ts';
 import { readAdapter, writeCheckpoint } from '../checkpoint/checkpoint.ts';
 import { readArchitecture } from '../model/architecture.ts';
-import { OrtPolicyModel } from '../model/ort-policy-model.ts';
+import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import { DEFAULT_LORA_CONFIG, type LoraConfig } from '../model/policy-model.ts';
 import { randomizeAdapter, randomSource } from '../testing/tiny-model.ts';
 import { freshOptimizerState } from '../optimizer/adamw.ts';

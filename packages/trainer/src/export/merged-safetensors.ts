@@ -4,7 +4,7 @@ import type { GgufFile } from '@trainyard/native';
 import { writeDurableText } from '../checkpoint/durable-directory.ts';
 import { linearDims, type Architecture } from '../model/architecture.ts';
 import { toHalves } from '../model/head-permutation.ts';
-import { OrtPolicyModel } from '../model/ort-policy-model.ts';
+import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import type { ComputeOptions } from '../model/policy-model.ts';
 import { readWeights } from '../model/weights.ts';
 import { SafetensorsReader } from '../checkpoint/safetensors-reader.ts';

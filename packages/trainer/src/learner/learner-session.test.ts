@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { OrtPolicyModel } from '../model/ort-policy-model.ts';
+import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import { LINEAR_NAMES, type LoraConfig } from '../model/policy-model.ts';
 import { BigramPolicy } from '../testing/bigram-policy.ts';
 import { learnerSessionSuite, type LearnerHarness } from '../testing/learner-session.suite.ts';

@@ -1,7 +1,7 @@
 import { GgufFile, LlamaModel } from '@trainyard/native';
 import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
 import { readArchitecture } from '../model/architecture.ts';
-import { OrtPolicyModel } from '../model/ort-policy-model.ts';
+import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import type { ComputeGate, LoraConfig } from '../model/policy-model.ts';
 import { readWeights } from '../model/weights.ts';
 import { Workspace } from '../model/workspace.ts';

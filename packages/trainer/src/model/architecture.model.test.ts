@@ -7,7 +7,7 @@ import type { Architecture } from './architecture.ts';
 import { readArchitecture } from './architecture.ts';
 import { architectureMetadata, tinyTensors } from '../testing/tiny-gguf.ts';
 import { toHalves, toInterleaved } from './head-permutation.ts';
-import { OrtPolicyModel } from './ort-policy-model.ts';
+import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import { TINY_ARCHITECTURE, randomSource } from '../testing/tiny-model.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'trainyard-architecture-'));

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
 
-import { OrtPolicyModel } from './ort-policy-model.ts';
+import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import type { PackedRow } from './policy-model.ts';
 import { LINEAR_NAMES } from './policy-model.ts';
 import { keeps, type KeptSet, type LogitShifts, type RowReplay } from './row-replay.ts';

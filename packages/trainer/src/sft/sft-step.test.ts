@@ -1,7 +1,7 @@
 import { ChatTemplate } from '@trainyard/tokenizer';
 import { afterEach, expect, it } from 'vitest';
 import { LINEAR_NAMES, type LoraConfig } from '../model/policy-model.ts';
-import { OrtPolicyModel } from '../model/ort-policy-model.ts';
+import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import { randomizeAdapter, randomSource, TINY_ARCHITECTURE, tinyWeights } from '../testing/tiny-model.ts';
 import { byteTemplate } from '../testing/chat-groups.ts';
 import { localParts } from '../testing/local-parts.ts';

@@ -29,10 +29,10 @@ import {
   transpose,
 } from '../graph/graph.ts';
 import type { Dim } from '../graph/onnx-writer.ts';
-import type { Architecture } from './architecture.ts';
-import type { LoraConfig, LoraHalf } from './policy-model.ts';
-import type { InputName, ProjectionName } from './projections.ts';
-import { INPUTS, lowWidth, projectionDims } from './projections.ts';
+import type { Architecture } from '../model/architecture.ts';
+import type { LoraConfig, LoraHalf } from '../model/policy-model.ts';
+import type { InputName, ProjectionName } from '../model/projections.ts';
+import { INPUTS, lowWidth, projectionDims } from '../model/projections.ts';
 
 export type Outputs = Readonly<Record<string, Value>>;
 

@@ -1,6 +1,6 @@
 import type { Value } from '../graph/graph.ts';
 import { add, input, log, matmul, mul, reduceMax, reshape, softmax, sub } from '../graph/graph.ts';
-import type { Architecture } from './architecture.ts';
+import type { Architecture } from '../model/architecture.ts';
 
 /**
  * Builds the graph of one vocabulary part's contribution to the distribution of the next token.

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { LlamaAdapter, LlamaContext, LlamaModel, writeGguf } from '@trainyard/native';
 import { afterAll, expect, test } from 'vitest';
 import { testModel } from '../../../../tests/support/model.ts';
-import { ggufAdapterTensors } from './adapter-tensors.ts';
+import { ggufAdapterTensors } from '../model/adapter-tensors.ts';
 import { OrtPolicyModel } from './ort-policy-model.ts';
-import type { PackedRow } from './policy-model.ts';
+import type { PackedRow } from '../model/policy-model.ts';
 import { randomSource, randomizeAdapter } from '../testing/tiny-model.ts';
 
 const NUM_TOKENS = 200;

@@ -1,14 +1,14 @@
 import type { Tensor } from '../graph/session.ts';
 import { int64 } from '../graph/session.ts';
-import type { Architecture } from './architecture.ts';
-import { linearDims } from './architecture.ts';
-import { LINEAR_NAMES } from './policy-model.ts';
-import type { PackedRow } from './policy-model.ts';
+import type { Architecture } from '../model/architecture.ts';
+import { linearDims } from '../model/architecture.ts';
+import { LINEAR_NAMES } from '../model/policy-model.ts';
+import type { PackedRow } from '../model/policy-model.ts';
 import type { QueryBlock } from './query-blocks.ts';
 import { queryBlocks, subtreeEnds } from './query-blocks.ts';
-import { ropeTables } from './rope.ts';
-import type { TokenRange } from './token-range.ts';
-import { clipped, equalPieces, ranges, spans } from './token-range.ts';
+import { ropeTables } from '../model/rope.ts';
+import type { TokenRange } from '../model/token-range.ts';
+import { clipped, equalPieces, ranges, spans } from '../model/token-range.ts';
 
 /** [T, D/2] each. */
 export interface RowTables {

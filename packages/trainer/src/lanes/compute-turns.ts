@@ -1,5 +1,5 @@
 import { TrainerError } from '../contract/errors.ts';
-import type { ComputeOptions } from './policy-model.ts';
+import type { ComputeOptions } from '../model/policy-model.ts';
 
 // Long enough that handing over is noise, short enough that a waiting decode step hardly notices.
 const TURN_MS = 20;

@@ -1,9 +1,9 @@
 import { afterEach, expect, test } from 'vitest';
-import type { Architecture } from './architecture.ts';
+import type { Architecture } from '../model/architecture.ts';
 import type { OrtPolicyModelOptions } from './ort-policy-model.ts';
 import { OrtPolicyModel } from './ort-policy-model.ts';
-import type { LoraConfig, PackedRow } from './policy-model.ts';
-import { LINEAR_NAMES } from './policy-model.ts';
+import type { LoraConfig, PackedRow } from '../model/policy-model.ts';
+import { LINEAR_NAMES } from '../model/policy-model.ts';
 import type { TinySequence } from '../testing/tiny-model.ts';
 import { TINY_ARCHITECTURE, packTrie, randomSource, randomizeAdapter, tinyWeights } from '../testing/tiny-model.ts';
 

@@ -1,9 +1,9 @@
-import type { Architecture } from './architecture.ts';
-import { linearDims } from './architecture.ts';
+import type { Architecture } from '../model/architecture.ts';
+import { linearDims } from '../model/architecture.ts';
 import { adapterName, biasName, gradientName, headNormName, weightName } from './block-graph.ts';
-import type { LinearName, LoraHalf, LoraParameters, LoraTensor } from './policy-model.ts';
-import { LINEAR_NAMES } from './policy-model.ts';
-import type { InputName, ProjectionName, WideMatrix } from './projections.ts';
+import type { LinearName, LoraHalf, LoraParameters, LoraTensor } from '../model/policy-model.ts';
+import { LINEAR_NAMES } from '../model/policy-model.ts';
+import type { InputName, ProjectionName, WideMatrix } from '../model/projections.ts';
 import {
   INPUTS,
   INPUT_NAMES,
@@ -12,9 +12,9 @@ import {
   adaptedLinears,
   inputOf,
   lowWidth,
-} from './projections.ts';
-import type { BlockWeights } from './weights.ts';
-import { sharedFloats } from './workspace.ts';
+} from '../model/projections.ts';
+import type { BlockWeights } from '../model/weights.ts';
+import { sharedFloats } from '../model/workspace.ts';
 
 /** Inputs of the graph before attention, and of the one after it. */
 const ATTENTION_INPUTS: readonly InputName[] = ['attention'];

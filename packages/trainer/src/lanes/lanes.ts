@@ -7,7 +7,7 @@ import { LaneCompute } from './lane-compute.ts';
 import { LaneProgress, LaneStopped } from './lane-progress.ts';
 import type { LaneStep } from './lane-schedule.ts';
 import type { LaneAnswer, LaneCommand, LaneThreadData } from './lane-thread.ts';
-import type { ComputeOptions } from './policy-model.ts';
+import type { ComputeOptions } from '../model/policy-model.ts';
 
 // A run takes 10–100 ms; one that hangs must not keep a process from ending.
 const MAX_EXIT_WAIT_MS = 2000;

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { LanePass } from './lane-compute.ts';
 import type { LaneStep } from './lane-schedule.ts';
 import { Lanes } from './lanes.ts';
-import { DEFAULT_LORA_CONFIG } from './policy-model.ts';
+import { DEFAULT_LORA_CONFIG } from '../model/policy-model.ts';
 import { TINY_ARCHITECTURE } from '../testing/tiny-model.ts';
 
 /** A random model computing on two threads until the process is told to end. */

@@ -1,6 +1,6 @@
-import type { Architecture } from './architecture.ts';
-import { linearDims } from './architecture.ts';
-import type { Workspace } from './workspace.ts';
+import type { Architecture } from '../model/architecture.ts';
+import { linearDims } from '../model/architecture.ts';
+import type { Workspace } from '../model/workspace.ts';
 
 const INTERMEDIATES = ['q', 'k', 'v', 'o', 'x2', 'gate', 'up'] as const;
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { GgufFile } from '@trainyard/native';
 import { TrainerError } from '../contract/errors.ts';
-import type { Architecture } from './architecture.ts';
-import { readArchitecture } from './architecture.ts';
+import type { Architecture } from '../model/architecture.ts';
+import { readArchitecture } from '../model/architecture.ts';
 import type { GradientBuffers } from './activations.ts';
 import { Activations } from './activations.ts';
 import type { AdapterGradients } from './block-adapter.ts';
@@ -11,8 +11,8 @@ import type { GraphTiming } from './lane-compute.ts';
 import type { LaneStep } from './lane-schedule.ts';
 import { backwardSchedule, forwardSchedule } from './lane-schedule.ts';
 import { Lanes } from './lanes.ts';
-import { embedTokens, scatterDirections } from './embedding.ts';
-import { initialLoraParameters } from './lora-parameters.ts';
+import { embedTokens, scatterDirections } from '../model/embedding.ts';
+import { initialLoraParameters } from '../model/lora-parameters.ts';
 import type {
   BackwardOptions,
   ComputeOptions,
@@ -22,13 +22,13 @@ import type {
   LoraParameters,
   PackedRow,
   PolicyModel,
-} from './policy-model.ts';
-import { DEFAULT_LORA_CONFIG } from './policy-model.ts';
+} from '../model/policy-model.ts';
+import { DEFAULT_LORA_CONFIG } from '../model/policy-model.ts';
 import type { RowPlanOptions } from './row-plan.ts';
 import { planRow } from './row-plan.ts';
-import type { ModelWeights } from './weights.ts';
-import { readWeights } from './weights.ts';
-import { Workspace, sharedDoubles, sharedFloats } from './workspace.ts';
+import type { ModelWeights } from '../model/weights.ts';
+import { readWeights } from '../model/weights.ts';
+import { Workspace, sharedDoubles, sharedFloats } from '../model/workspace.ts';
 
 export interface OrtPolicyModelOptions extends Partial<RowPlanOptions> {
   /** Default: rank 8, alpha 16, every linear layer, seed 0. */
