@@ -99,6 +99,9 @@ export interface LearnerSession {
   /**
    * Adds the gradient to what has gathered since the last step. When it fails, what has gathered is lost.
    *
+   * A learner elsewhere may resolve once it has taken the work on, so that the next call goes out behind it: what then goes wrong rejects a
+   * later call, the `step` at the latest.
+   *
    * @param gradients of each row of the last `forward`, which must have kept what it takes; used up by this call
    * @throws {TrainerError} `trainer.cancelled`
    */

@@ -75,6 +75,23 @@ describe('adamWStep', () => {
     expect(one.value[2]).toBe(1);
   });
 
+  it('clips nothing where the norm may be infinite', () => {
+    const values = [Infinity, 1e30].map((maxGradNorm) => {
+      const one = tensor(0, [0.5, -3, 2]);
+      const state = freshOptimizerState([one]);
+      for (const gradient of [
+        [400, -5, 0.1],
+        [-1, 6, 0.2],
+      ]) {
+        one.gradient.set(gradient);
+        adamWStep([one], state, gradientNorm([one]), { ...resolveTrainingConfig({ learningRate: 0.01 }), maxGradNorm });
+      }
+      return [...one.value];
+    });
+    expect(values[0]!.every(Number.isFinite)).toBe(true);
+    expect(values[0]).toEqual(values[1]);
+  });
+
   it('changes nothing at learning rate 0', () => {
     const one = tensor(0, [0.1, -3, 1e-20]);
     one.gradient.set([4, 5, 6]);

@@ -11,7 +11,7 @@ export interface OptimizerConfig {
   readonly adamEpsilon: number;
   /** Decoupled, scaled by the learning rate; default 0.1. */
   readonly weightDecay: number;
-  /** Global norm that gradients are clipped to; default 0.1. */
+  /** Global norm that gradients are clipped to; Infinity: they are not. Default 0.1. */
   readonly maxGradNorm: number;
 }
 
