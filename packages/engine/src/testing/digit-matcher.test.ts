@@ -12,5 +12,6 @@ tokenMatcherSuite('of digits', () => {
     open: () => constraints.compile({ min: 2, max: 4 }),
     accepted: ['12', '123', '0000'].map(digits),
     refused: ['x', '1a', '12345'].map(digits),
+    unfinished: ['', '7'].map(digits),
   };
 });

@@ -29,11 +29,11 @@ const run = (argument: string) =>
 test('a process that ends in the middle of a run ends with the code it was given', () => {
   const { status, signal, stderr } = run('exit');
   expect({ status, signal, stderr }).toEqual({ status: 7, signal: null, stderr: '' });
-}, 60_000);
+});
 
 test('threads that are idle do not keep a process alive', () => {
   expect(run('return')).toMatchObject({ status: 0, signal: null });
-}, 60_000);
+});
 
 test.each([
   ['the first lane', 0],

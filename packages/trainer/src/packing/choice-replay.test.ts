@@ -70,6 +70,22 @@ describe('ReplayLedger', () => {
     expect(ledger.report()).toMatchObject({ numReplayed: 2, unreplayed: { too_large: 2 }, changes: { truncation: 2 } });
   });
 
+  it.each<[string, Partial<SamplingChanges>]>([
+    ['temperature', { temperature: 0.5 }],
+    ['truncation', { topP: 0.9 }],
+    ['truncation', { topK: 3 }],
+    ['truncation', { minP: 0.1 }],
+    ['constraint', { isMasked: true }],
+    ['penalties', { logitBias: [[1, 3]] }],
+    ['penalties', { repetitionPenalty: 1.2 }],
+    ['penalties', { frequencyPenalty: -0.5 }],
+    ['penalties', { presencePenalty: 0.5 }],
+  ])('counts as %s alone what was drawn under %j', (change, settings) => {
+    const ledger = new ReplayLedger();
+    ledger.prepare(item({ sampling: sampling(settings, null) }));
+    expect(ledger.report().changes).toEqual({ [change]: 1 });
+  });
+
   it('replays nothing for a learner that cannot, and says so', () => {
     const ledger = new ReplayLedger({ canReplay: false });
     const drawn = item({ sampling: sampling({ temperature: 0.5 }) });

@@ -200,7 +200,7 @@ describe('trainingSequences', () => {
     expect(report).toMatchObject({ numTrajectoriesTrainable: 10_000, numGroupsTrainable: 625 });
     expect(rows.reduce((total, { numTrajectories }) => total + numTrajectories, 0)).toBe(10_000);
     expect(grown).toBeLessThan(500);
-  }, 60_000);
+  });
 
   it('accounts for every trajectory and every group', async () => {
     const trajectory = fc.record({
