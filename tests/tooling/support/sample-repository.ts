@@ -41,8 +41,8 @@ export class SampleRepository {
     for (const [path, content] of Object.entries({ ...FILES, ...changes })) await sample.#write(path, content);
     const installed = join(REPOSITORY, 'node_modules');
     await mkdir(join(sample.root, 'node_modules/@trainyard'), { recursive: true });
-    await symlink(join(installed, '@types'), join(sample.root, 'node_modules/@types'));
-    await symlink(join(installed, 'undici-types'), join(sample.root, 'node_modules/undici-types'));
+    for (const name of ['@types', 'undici-types', 'vitest'])
+      await symlink(join(installed, name), join(sample.root, 'node_modules', name));
     for (const name of ['native', 'tokenizer']) {
       await symlink(join(sample.root, 'packages', name), join(sample.root, 'node_modules/@trainyard', name));
     }

@@ -1,0 +1,33 @@
+/**
+ * Runs test files of one tree again and again in the same Vitest, which saves its start each time. Child process of `TestSession`.
+ *
+ *   in   { tests: string[], changed: string[] }   absolute paths: what to run, and which files have changed since the last time
+ *   out  { isPassed: boolean }                    false also when nothing ran
+ */
+import { createVitest } from 'vitest/node';
+
+const [root = process.cwd()] = process.argv.slice(2);
+const vitest = await createVitest('test', { root, watch: false, silent: true, reporters: [{}] });
+
+process.on('message', async (/** @type {{ tests: string[], changed: string[] }} */ { tests, changed }) => {
+  try {
+    for (const path of changed) vitest.invalidateFile(path);
+    process.send?.({ isPassed: await runs(tests) });
+  } catch (error) {
+    console.error(error);
+    process.exit(1);
+  }
+});
+process.on('disconnect', () => void vitest.close().finally(() => process.exit()));
+process.send?.('ready');
+
+/** @param {string[]} tests */
+async function runs(tests) {
+  const files = await vitest.globTestSpecifications(tests);
+  const { testModules, unhandledErrors } = await vitest.runTestSpecifications(files);
+  return (
+    testModules.length > 0 &&
+    unhandledErrors.length === 0 &&
+    testModules.every((file) => file.ok() && file.errors().length === 0)
+  );
+}
