@@ -9,8 +9,8 @@ import http from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
-import type { GenerateRequest } from '@trainyard/engine';
-import { openScriptedEngine } from '@trainyard/engine/testing';
+import type { GenerateRequest } from '@trainyard/generation';
+import { openScriptedEngine } from '@trainyard/generation/testing';
 
 import { ownService, type OwnService } from '../scripts/own-service.ts';
 import { machineLine, otherCores, sampleCpu, waitUntilQuiet } from './machine.ts';

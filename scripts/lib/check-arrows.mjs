@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
 import { relativeImports } from './import-graph.mjs';
-import { PACKAGE_ARROWS, restrictedImportOverrides } from './package-arrows.mjs';
+import { PACKAGE_ARROWS, restrictedImportOverrides, TEST_ARROWS } from './package-arrows.mjs';
 
 const SCOPE = '@trainyard/';
 
@@ -48,7 +48,8 @@ function findManifestViolations(root, name, manifestPath, allowed) {
     for (const [dependency, version] of Object.entries(manifest[group] ?? {})) {
       if (!dependency.startsWith(SCOPE)) continue;
       const target = dependency.slice(SCOPE.length);
-      if (!allowed.includes(target)) {
+      const isForTests = group === 'devDependencies' && TEST_ARROWS[name]?.includes(target) === true;
+      if (!allowed.includes(target) && !isForTests) {
         violations.push(
           `packages/${name}: ${group} has ${dependency}; ${name} may import ${allowed.join(', ') || 'no other package'}`,
         );

@@ -9,13 +9,21 @@ export const PACKAGE_ARROWS = {
   store: [],
   tokenizer: ['native'],
   constraints: [],
-  engine: ['tokenizer', 'constraints', 'native'],
+  backend: ['tokenizer'],
+  engine: ['backend', 'tokenizer', 'native'],
+  generation: ['backend', 'tokenizer', 'constraints', 'native'],
   trainer: ['tokenizer', 'native'],
-  server: ['protocol', 'engine', 'trainer', 'store'],
+  server: ['protocol', 'generation', 'backend', 'engine', 'trainer', 'store'],
   sdk: ['protocol'],
   dashboard: ['sdk'],
   cli: ['server', 'sdk'],
 };
+
+/**
+ * What the tests of a package, and what plays a part in them, may import besides.
+ * @type {Readonly<Record<string, readonly string[]>>}
+ */
+export const TEST_ARROWS = { generation: ['engine'] };
 
 /** Packages that also run in a browser: their source (not their tests) imports nothing of Node. */
 const BROWSER_PACKAGES = ['protocol', 'sdk', 'dashboard'];
@@ -45,6 +53,12 @@ export function restrictedImportOverrides() {
       message: `${name} may import ${allowed.length === 0 ? 'no other package' : allowed.join(', ')}.`,
     };
     overrides.push(override([`packages/${name}/**`], [DEEP_IMPORTS, arrows]));
+    const inTests = TEST_ARROWS[name];
+    if (inTests !== undefined) {
+      const testArrows = { ...arrows, group: [...arrows.group, ...inTests.map((target) => `!@trainyard/${target}`)] };
+      const testFiles = [`packages/${name}/src/**/testing/**`, `packages/${name}/src/**/*.test.ts`];
+      overrides.push(override(testFiles, [DEEP_IMPORTS, testArrows]));
+    }
     if (BROWSER_PACKAGES.includes(name)) {
       const tests = { excludeFiles: ['**/*.test.ts', '**/*.test-d.ts'] };
       overrides.push({ ...override([`packages/${name}/src/**`], [DEEP_IMPORTS, arrows, NODE_BUILT_INS]), ...tests });

@@ -5,7 +5,8 @@
 import { mostLikelyTokens, SamplerBuffers, sampleToken } from '../src/sampling/sampler.ts';
 import type { SamplingSettings } from '../src/sampling/sampler.ts';
 import { RandomStream } from '../src/sampling/random.ts';
-import { allow, createTokenMask, maskRow } from '../src/sampling/token-mask.ts';
+import { allow, createTokenMask } from '@trainyard/backend';
+import { maskRow } from '../src/sampling/mask-row.ts';
 import type { TokenAdjustments } from '../src/sampling/token-adjustments.ts';
 
 const V = 49_152;

@@ -1,5 +1,5 @@
 import type { ModelRunner } from '../runner/model-runner.ts';
-import { REQUEST_LIMITS } from '../contract/request-limits.ts';
+import { REQUEST_LIMITS } from '@trainyard/backend';
 
 export interface EngineLimits {
   /** Longest sequence, prompt and reply together. Default: what the runner's model and memory allow. */

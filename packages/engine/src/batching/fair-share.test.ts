@@ -1,6 +1,7 @@
 /** What one tenant can take from another, in engine steps: the numbers hold on any machine. */
 import { describe, expect, test } from 'vitest';
-import { Harness, mixedLogits, replying, type RequestOptions, type Transcript } from '../testing/engine-harness.ts';
+import { Harness, type RequestOptions, type Transcript } from '../testing/token-harness.ts';
+import { mixedLogits, replying } from '../testing/scripted-logits.ts';
 
 const CHUNK = 32;
 const LIMITS = { prefillTokens: 64, prefillTokensWhileDecoding: CHUNK };

@@ -1,5 +1,5 @@
-import { EngineError } from '../contract/errors.ts';
-import type { AdapterRef } from '../contract/generate-request.ts';
+import { EngineError } from '@trainyard/backend';
+import type { AdapterRef } from '@trainyard/backend';
 import type { ModelRunner, RunnerAdapter } from './model-runner.ts';
 
 /**

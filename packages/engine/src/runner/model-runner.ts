@@ -1,4 +1,4 @@
-import type { SamplingParams } from '../contract/generate-request.ts';
+import type { SamplingParams } from '@trainyard/backend';
 import type { DrawKey } from '../sampling/random.ts';
 
 /** An adapter the runner holds in memory. Closing one that the last batch used is allowed; closing it during `run` is not. */

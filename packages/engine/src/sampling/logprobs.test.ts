@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { Harness, mixedLogits, VOCAB_SIZE } from '../testing/engine-harness.ts';
-import type { RequestOptions, Transcript } from '../testing/engine-harness.ts';
+import { Harness } from '../testing/token-harness.ts';
+import { mixedLogits, VOCAB_SIZE } from '../testing/scripted-logits.ts';
+import type { RequestOptions, Transcript } from '../testing/token-harness.ts';
 
 const PROMPT = [...Buffer.from('hello')];
 

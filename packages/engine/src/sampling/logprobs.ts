@@ -1,6 +1,5 @@
-import type { EngineTokenizer } from '../contract/engine-tokenizer.ts';
-import { EngineError } from '../contract/errors.ts';
-import type { TokenFace, TokenLogprob, TopLogprob } from '../contract/generate-request.ts';
+import { EngineError, TokenFaces } from '@trainyard/backend';
+import type { TokenFace, TokenLogprob, TokenTexts, TopLogprob } from '@trainyard/backend';
 import { mostLikelyTokens } from './sampler.ts';
 import type { SamplerBuffers } from './sampler.ts';
 import { logSumExp, scanMaxima, scanSums } from './softmax.ts';
@@ -8,17 +7,13 @@ import { logSumExp, scanMaxima, scanSums } from './softmax.ts';
 /** -Infinity and anything below it on the wire. */
 const LOGPROB_FLOOR = -9999;
 
-/** What a token says. */
-export type TokenTexts = Pick<EngineTokenizer, 'tokenBytes' | 'tokenText'>;
-
 /** Writes the logprob entries of sampled tokens; remembers each token's bytes and text. */
 export class LogprobWriter {
-  readonly #vocabulary: TokenTexts | null;
-  readonly #faces = new Map<number, TokenFace>();
+  readonly #faces: TokenFaces;
 
   /** @param vocabulary null: tokens are ids, their bytes and texts empty */
   constructor(vocabulary: TokenTexts | null) {
-    this.#vocabulary = vocabulary;
+    this.#faces = new TokenFaces(vocabulary);
   }
 
   /**
@@ -62,13 +57,7 @@ export class LogprobWriter {
   }
 
   faceOf(id: number): TokenFace {
-    let face = this.#faces.get(id);
-    if (face === undefined) {
-      const bytes = this.#vocabulary?.tokenBytes(id) ?? [];
-      face = { id, bytes: Array.from(bytes), text: this.#vocabulary?.tokenText(id) ?? '' };
-      this.#faces.set(id, face);
-    }
-    return face;
+    return this.#faces.of(id);
   }
 }
 

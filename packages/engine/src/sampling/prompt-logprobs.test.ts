@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { Harness, mixedLogits, VOCAB_SIZE } from '../testing/engine-harness.ts';
-import type { PromptLogprob } from '../contract/generate-request.ts';
+import { Harness } from '../testing/token-harness.ts';
+import { mixedLogits, VOCAB_SIZE } from '../testing/scripted-logits.ts';
+import type { PromptLogprob } from '@trainyard/backend';
 import type { LogitsScript } from '../testing/scripted-runner.ts';
 
 const PROMPT = [...Buffer.from('a prompt of some length')];

@@ -1,4 +1,4 @@
-import type { PromptLogprob, PromptLogprobs } from '../contract/generate-request.ts';
+import type { PromptLogprob, PromptLogprobs } from '@trainyard/backend';
 import { scanLogSumExp } from './logprobs.ts';
 import type { LogprobWriter } from './logprobs.ts';
 import { mostLikelyTokens } from './sampler.ts';

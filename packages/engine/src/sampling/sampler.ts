@@ -1,4 +1,4 @@
-import type { LogprobsMode } from '../contract/generate-request.ts';
+import type { LogprobsMode } from '@trainyard/backend';
 import type { DrawKey } from './random.ts';
 import type { DrawnFrom, SamplingTracer } from './sampling-tracer.ts';
 import { argmax, drawFromRow, logSumExp, RowScan, scanMaxima, scanSums } from './softmax.ts';

@@ -1,7 +1,7 @@
 import { isKept, MAX_TRACE_BYTES, readKeptTokens } from '@trainyard/tokenizer';
 import { describe, expect, test } from 'vitest';
-import { DigitConstraints } from '../testing/digit-matcher.ts';
-import { Harness, mixedLogits, VOCAB_SIZE, type RequestOptions } from '../testing/engine-harness.ts';
+import { Harness, type RequestOptions } from '../testing/token-harness.ts';
+import { mixedLogits, VOCAB_SIZE } from '../testing/scripted-logits.ts';
 import { DrawKey } from './random.ts';
 import { SamplerBuffers, sampleToken } from './sampler.ts';
 import { SamplingTracer } from './sampling-tracer.ts';
@@ -16,15 +16,15 @@ const WAYS: readonly [string, RequestOptions][] = [
   ['penalties', { sampling: { temperature: 1, repetitionPenalty: 1.4, presencePenalty: 0.5, frequencyPenalty: 0.2 } }],
   ['allowed ids', { sampling: { temperature: 1 }, allowedTokenIds: [5, 6, 7, 9, 200] }],
   ['min_tokens', { sampling: { temperature: 1 }, minTokens: 5 }],
-  ['a constraint', { sampling: { temperature: 1 }, constraint: { min: 3, max: 9 } }],
-  ['all of it', { sampling: { temperature: 0.8, topP: 0.9, logitBias: [[50, 3]] }, constraint: { min: 3, max: 9 } }],
+  ['a constraint', { sampling: { temperature: 1 }, digits: { min: 3, max: 9 } }],
+  ['all of it', { sampling: { temperature: 0.8, topP: 0.9, logitBias: [[50, 3]] }, digits: { min: 3, max: 9 } }],
 ];
 
 describe('what a choice was drawn from', () => {
   test.each(WAYS)(
     '%s: is told with its end, as log-probabilities of what was drawn from would have it',
     (_, options) => {
-      const harness = new Harness({ logits: mixedLogits, constraints: new DigitConstraints() });
+      const harness = new Harness({ logits: mixedLogits });
       const traced = harness.submit({ ...options, n: 3, logprobs: 0, tracesSampling: true });
       const processed = harness.submit({ ...options, n: 3, logprobs: -1, logprobsMode: 'processed' });
       harness.run();

@@ -1,5 +1,8 @@
 /** What tests of the packages above run in place of a model: `@trainyard/engine/testing`. */
 export { ScriptedRunner } from './scripted-runner.ts';
 export type { LogitsScript, ScriptedRunnerOptions } from './scripted-runner.ts';
-export { openScriptedEngine } from './scripted-engine.ts';
-export type { ScriptedContext, ScriptedEngine, ScriptedEngineOptions, ScriptedModel } from './scripted-engine.ts';
+export { byteTokenizer, EOS, mixedLogits, replying, SECOND_END, VOCAB_SIZE } from './scripted-logits.ts';
+export { BannedSequences } from '../sampling/banned-sequences.ts';
+export { TokenStops } from '../tokens/token-stops.ts';
+export type { TokenStopConditions } from '../tokens/token-stops.ts';
+export { writeTestAdapter } from './write-test-adapter.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { StepBatch } from '../runner/model-runner.ts';
-import { mixedLogits, VOCAB_SIZE } from './engine-harness.ts';
+import { mixedLogits, VOCAB_SIZE } from './scripted-logits.ts';
 import { modelRunnerSuite } from './model-runner.suite.ts';
 import { ScriptedRunner, type ScriptedRunnerOptions } from './scripted-runner.ts';
 

@@ -1,12 +1,17 @@
 import { changesDistribution, type SamplingChanges } from '@trainyard/tokenizer';
-import type { EndTokens } from '../contract/end-tokens.ts';
-import type { EngineErrorCode } from '../contract/errors.ts';
-import type { EngineEvent, SampleRequest, TokenFace, Usage } from '../contract/generate-request.ts';
+import type {
+  EndTokens,
+  EngineErrorCode,
+  SampleEvent,
+  TokenFace,
+  SampleUsage as Usage,
+  SampleRequest,
+  RequestText,
+} from '@trainyard/backend';
 import type { RunnerAdapter } from '../runner/model-runner.ts';
-import type { BannedSequences } from '../sampling/banned-sequences.ts';
+import { BannedSequences } from '../sampling/banned-sequences.ts';
 import { PromptScorer } from '../sampling/prompt-logprobs.ts';
 import type { SequenceOwner } from '../batching/sequence.ts';
-import type { RequestText } from './request-text.ts';
 
 /** What is made once of a request and used by all its choices. */
 export interface RequestParts {
@@ -18,7 +23,7 @@ export interface RequestParts {
   /** Resolved: fits the context behind the prompt. */
   maxTokens: number;
   ends: EndTokens;
-  banned: BannedSequences | null;
+  banned: readonly (readonly number[])[];
   /** Null where nobody knows text. */
   text: RequestText | null;
 }
@@ -51,9 +56,9 @@ export class ActiveRequest implements SequenceOwner {
   readonly promptScorer: PromptScorer | null;
   /** Null when nobody asks, or nothing changes the distribution. */
   readonly samplingChanges: SamplingChanges | null;
-  readonly #emit: (event: EngineEvent) => void;
+  readonly #emit: (event: SampleEvent) => void;
   /** Outputs of choices that overtook the one which scores the prompt; null when nothing need wait for that. */
-  #behindScores: EngineEvent[] | null;
+  #behindScores: SampleEvent[] | null;
   /** Held from the admission of the first choice to the end. */
   adapter: RunnerAdapter | null = null;
   /** Called once when the receiver is lost. */
@@ -68,7 +73,7 @@ export class ActiveRequest implements SequenceOwner {
   readonly usage: Usage;
   #promptIdSet: ReadonlySet<number> | null = null;
 
-  constructor(request: SampleRequest, parts: RequestParts, emit: (event: EngineEvent) => void) {
+  constructor(request: SampleRequest, parts: RequestParts, emit: (event: SampleEvent) => void) {
     const { promptIds, maxTokens } = parts;
     const isBeamSearch = Boolean(request.beamSearch);
     const numPromptLogprobs = isBeamSearch ? null : (request.promptLogprobs ?? null);
@@ -86,7 +91,7 @@ export class ActiveRequest implements SequenceOwner {
     this.endingIds = new Set([...request.stopTokenIds, ...endIds]);
     this.allowedIds = request.allowedTokenIds ? [...new Set(request.allowedTokenIds)] : null;
     this.logitBias = request.sampling.logitBias.map(([id, bias]) => [id, Math.max(-100, Math.min(100, bias))] as const);
-    this.banned = isBeamSearch ? null : parts.banned;
+    this.banned = isBeamSearch || parts.banned.length === 0 ? null : new BannedSequences(parts.banned);
     this.isReproducible = request.sampling.seed !== null || request.sampling.temperature === 0 || isBeamSearch;
     this.text = parts.text;
     this.promptScorer = numPromptLogprobs === null ? null : new PromptScorer(promptIds, numPromptLogprobs);
@@ -144,7 +149,7 @@ export class ActiveRequest implements SequenceOwner {
   }
 
   /** A receiver that throws has gone: its request is dropped at the next step, and no other request feels it. */
-  send(event: EngineEvent): void {
+  send(event: SampleEvent): void {
     if (this.hasEnded || this.isReceiverLost) return;
     try {
       const isOutput = event.kind === 'delta' || event.kind === 'finished';

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { byteTokenizer, EOS, Harness, mixedLogits, SECOND_END, VOCAB_SIZE } from '../testing/engine-harness.ts';
-import type { RequestOptions } from '../testing/engine-harness.ts';
+import { Harness } from '../testing/token-harness.ts';
+import { byteTokenizer, EOS, mixedLogits, SECOND_END, VOCAB_SIZE } from '../testing/scripted-logits.ts';
+import type { RequestOptions } from '../testing/token-harness.ts';
 import { RandomStream } from '../sampling/random.ts';
 import type { LogitsScript } from '../testing/scripted-runner.ts';
 
@@ -210,13 +211,11 @@ describe('beam search', () => {
     const busy = search(branching(8), {
       n: 3,
       maxTokens: 5,
-      stop: ['a', 'b', 'c', 'd'],
       stopTokenIds: [97, 98, 99],
       minTokens: 5,
       allowedTokenIds: [65],
-      badWords: ['a', 'b', 'c'],
       repetitionDetection: { maxPatternSize: 1, minPatternSize: 1, minCount: 2 },
-      constraint: 'what nobody compiles',
+      digits: { min: 1, max: 2 },
       promptLogprobs: 2,
       priority: 5,
       sampling: {

@@ -1,15 +1,13 @@
 import type { Choice } from './choice.ts';
-import { EngineError } from '../contract/errors.ts';
-import type { TokenLogprob } from '../contract/generate-request.ts';
+import { EngineError, createTokenMask } from '@trainyard/backend';
+import type { TokenLogprob, StopVerdict, TokenMask } from '@trainyard/backend';
 import type { LogprobWriter } from '../sampling/logprobs.ts';
+import { maskRow } from '../sampling/mask-row.ts';
 import type { RowDraw } from '../runner/model-runner.ts';
 import { DrawKey } from '../sampling/random.ts';
 import type { SamplerBuffers } from '../sampling/sampler.ts';
 import { sampleToken } from '../sampling/sampler.ts';
-import type { StopVerdict } from './request-text.ts';
 import { isNeutral, type TokenAdjustments } from '../sampling/token-adjustments.ts';
-import { createTokenMask } from '../sampling/token-mask.ts';
-import type { TokenMask } from '../sampling/token-mask.ts';
 
 export interface SampledToken {
   token: number;
@@ -38,9 +36,10 @@ export class ChoiceSampler {
     const { text, owner } = choice;
     const constraint = text?.constraint ?? null;
     const { sampling, logprobs: numTop, logprobTokenIds, logprobsMode = 'raw' } = owner.request;
-    const isComplete = constraint?.maskRow(row, this.#mask) ?? false;
+    const masking = constraint?.fillMask(this.#mask) ?? 'any';
+    if (masking !== 'any') maskRow(row, this.#mask);
     // A completed constraint leaves end tokens only: minTokens must not take those, too.
-    const adjustments = isComplete ? { ...choice.adjustments, masked: null } : choice.adjustments;
+    const adjustments = masking === 'complete' ? { ...choice.adjustments, masked: null } : choice.adjustments;
     const key = constraint?.isWaiting ? this.#admittedKey(choice, row, adjustments) : keyOf(choice);
     const { token, logSumExp } = sampleToken(
       row,

@@ -4,7 +4,7 @@ import { type DrawKey, RandomStream } from '../sampling/random.ts';
 import { SamplingTracer } from '../sampling/sampling-tracer.ts';
 import type { TokenAdjustments } from '../sampling/token-adjustments.ts';
 import type { ActiveRequest } from './active-request.ts';
-import type { ChoiceText, StopVerdict } from './request-text.ts';
+import type { ChoiceText, StopVerdict } from '@trainyard/backend';
 import { TokenStops } from './token-stops.ts';
 
 /** One sampled choice: a sequence with its random numbers, its penalties, its ends, and its text where somebody knows text. */

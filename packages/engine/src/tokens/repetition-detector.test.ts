@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Harness, replying } from '../testing/engine-harness.ts';
-import type { RepetitionDetection } from '../contract/generate-request.ts';
+import { Harness } from '../testing/token-harness.ts';
+import { replying } from '../testing/scripted-logits.ts';
+import type { RepetitionDetection } from '@trainyard/backend';
 import { RepetitionDetector } from './repetition-detector.ts';
 
 const PROMPT = 'hello';

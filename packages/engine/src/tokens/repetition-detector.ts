@@ -1,4 +1,4 @@
-import type { RepetitionDetection } from '../contract/generate-request.ts';
+import type { RepetitionDetection } from '@trainyard/backend';
 
 /**
  * Says when a reply ends in one pattern of tokens, `minCount` times in a row. The shortest pattern counts as well as the longest.

@@ -2,21 +2,25 @@ import assert from 'node:assert/strict';
 import { type EngineLimits, resolveEngineLimits } from '../batching/engine-limits.ts';
 import { KvCache } from '../batching/kv-cache.ts';
 import { Scheduler, type StepPlan } from '../batching/scheduler.ts';
-import type { EndTokens } from '../contract/end-tokens.ts';
-import type { EngineStats, StepReport } from '../contract/engine-stats.ts';
-import { asEngineError, EngineError } from '../contract/errors.ts';
-import type { EngineEvent, SampleRequest, TokenFace } from '../contract/generate-request.ts';
+import type {
+  EndTokens,
+  EngineStats,
+  LocalTokens,
+  StepReport,
+  TokenFace,
+  TokenSubmission,
+  TokenTexts,
+} from '@trainyard/backend';
+import { asEngineError, EngineError } from '@trainyard/backend';
 import { Adapters } from '../runner/adapters.ts';
 import { KvFullError, StepBatch } from '../runner/model-runner.ts';
 import type { DrawnRows, Eventually, LogitRows, ModelRunner, RowDraw } from '../runner/model-runner.ts';
-import type { BannedSequences } from '../sampling/banned-sequences.ts';
-import { LogprobWriter, rankTokens, type TokenTexts } from '../sampling/logprobs.ts';
+import { LogprobWriter, rankTokens } from '../sampling/logprobs.ts';
 import { SamplerBuffers } from '../sampling/sampler.ts';
 import { ActiveRequest } from './active-request.ts';
 import { Beam, BeamSearch } from './beam-search.ts';
 import { Choice } from './choice.ts';
 import { ChoiceSampler, type SampledToken } from './choice-sampler.ts';
-import type { RequestText } from './request-text.ts';
 
 /** A request whose choices alone fill the engine queues in so many rounds, see {@link Sequence.round}: 8 choices each of 128. */
 const ROUNDS = 16;
@@ -33,23 +37,8 @@ export interface TokenEngineParts {
   leavesCore?: () => boolean;
 }
 
-/** A request that is ready to run. */
-export interface TokenSubmission {
-  /** Valid: nothing of it is checked here. */
-  readonly request: SampleRequest;
-  readonly promptIds: readonly number[];
-  /** Order of arrival, unique. */
-  readonly arrival: number;
-  readonly isPaused?: boolean;
-  /** Default null: none. */
-  readonly banned?: BannedSequences | null;
-  /** Default null: nobody knows text. Closed with the request. */
-  readonly text?: RequestText | null;
-  readonly emit: (event: EngineEvent) => void;
-}
-
 /** Why requests end with the engine. */
-export const ENGINE_CLOSED = 'the engine was closed';
+const ENGINE_CLOSED = 'the engine was closed';
 
 type EnginePlan = StepPlan<Choice | Beam>;
 /** With `token` where some were drawn. */
@@ -57,11 +46,11 @@ type ComputedRows = LogitRows & Partial<DrawnRows>;
 
 /**
  * The half of the engine that knows tokens only: many requests over one model. `submit` queues, each `step` computes one batch and sends what it gave; nothing
- * runs between steps. What text has to say about a request comes along as a {@link RequestText}, or does not.
+ * runs between steps. What text has to say about a request comes along as a `RequestText`, or does not.
  *
  * Every request ends in exactly one `completed` or `failed` event. A request's fault fails that request alone and never throws out of `step`.
  */
-export class TokenEngine {
+export class TokenEngine implements LocalTokens {
   readonly limits: EngineLimits;
   readonly #runner: ModelRunner;
   readonly #ends: EndTokens;
@@ -114,7 +103,7 @@ export class TokenEngine {
     return this.#requests.has(requestId);
   }
 
-  submit({ request, promptIds, arrival, isPaused = false, banned = null, text = null, emit }: TokenSubmission): void {
+  submit({ request, promptIds, arrival, isPaused = false, banned = [], text = null, emit }: TokenSubmission): void {
     const { maxContextTokens, maxRunning } = this.limits;
     const active = new ActiveRequest(
       request,

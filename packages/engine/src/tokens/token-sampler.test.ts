@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { EngineError } from '../contract/errors.ts';
-import { EOS, Harness, mixedLogits, replying, request, SECOND_END, VOCAB_SIZE } from '../testing/engine-harness.ts';
-import type { RequestOptions } from '../testing/engine-harness.ts';
+import type { EngineError, SampledTokens, SampleOutput, SampleTotals } from '@trainyard/backend';
+import { Harness, request } from '../testing/token-harness.ts';
+import { EOS, mixedLogits, replying, SECOND_END, VOCAB_SIZE } from '../testing/scripted-logits.ts';
+import type { RequestOptions } from '../testing/token-harness.ts';
 import { ScriptedRunner, type ScriptedRunnerOptions } from '../testing/scripted-runner.ts';
 import { TokenEngine, type TokenEngineParts } from './token-engine.ts';
-import { type SampledTokens, type SampleParams, type SampleTotals, TokenSampler } from './token-sampler.ts';
+import { type EngineSampleParams, TokenSampler } from './token-sampler.ts';
 
 const NEVER = new AbortController().signal;
 const PROMPT = [...Buffer.from('hello')];
@@ -20,19 +21,19 @@ function open(options: Partial<ScriptedRunnerOptions> & { limits?: TokenEnginePa
 }
 
 /** Without what needs text. */
-function params(options: Omit<RequestOptions, 'prompt' | 'requestId'> = {}): SampleParams {
-  const { requestId: _, prompt: _prompt, stop: _stop, ...rest } = request(options);
+function params(options: Omit<RequestOptions, 'prompt' | 'requestId'> = {}): EngineSampleParams {
+  const { requestId: _, promptIds: _ids, text: _text, ...rest } = request(options);
   return rest;
 }
 
 async function collect(
-  sampled: AsyncGenerator<SampledTokens, SampleTotals>,
+  sampled: AsyncGenerator<SampleOutput, SampleTotals>,
 ): Promise<{ steps: SampledTokens[]; totals: SampleTotals }> {
   const steps: SampledTokens[] = [];
   for (;;) {
     const { done, value } = await sampled.next();
     if (done) return { steps, totals: value };
-    steps.push(value);
+    if (value.kind === 'tokens') steps.push(value);
   }
 }
 
@@ -105,7 +106,7 @@ describe('sampling by token ids alone', () => {
     const { engine, sampler } = open({ answersLater: true, drawsOnDevice: true, adaptersPerBatch: 2 });
     const seeds = [1n, 2n, 3n, 4n, 5n];
     const adapter = { digest: 'a', path: 'a' };
-    const paramsOf = (seed: bigint): SampleParams =>
+    const paramsOf = (seed: bigint): EngineSampleParams =>
       params({ sampling: { temperature: 1, seed }, maxTokens: 15, ...(seed > 3n ? { adapter } : {}) });
     const together = await Promise.all(seeds.map((seed) => collect(sampler.sample(PROMPT, paramsOf(seed), NEVER))));
     for (const [i, seed] of seeds.entries()) {
@@ -122,8 +123,9 @@ describe('an end that is not the reply’s', () => {
 
   test('is the reader’s, who leaves', async () => {
     const { engine, sampler } = open();
-    for await (const { tokenIds } of sampler.sample(PROMPT, long, NEVER)) {
-      expect(tokenIds).toHaveLength(1);
+    for await (const output of sampler.sample(PROMPT, long, NEVER)) {
+      if (output.kind !== 'tokens') continue;
+      expect(output.tokenIds).toHaveLength(1);
       break;
     }
     await expect.poll(() => engine.stats().numRequests).toBe(0);
@@ -151,7 +153,7 @@ describe('an end that is not the reply’s', () => {
   });
 });
 
-test.each<[string, readonly number[], SampleParams, string, string | null]>([
+test.each<[string, readonly number[], EngineSampleParams, string, string | null]>([
   ['an empty prompt', [], params(), 'engine.invalid_request', 'prompt'],
   ['an id that is none', [VOCAB_SIZE], params(), 'engine.invalid_request', 'prompt'],
   ['a prompt that leaves no room', PROMPT.flatMap(() => PROMPT), params(), 'context_length_exceeded', 'prompt'],

@@ -1,35 +1,30 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { checkPromptIds } from '../contract/check-prompt-ids.ts';
-import { EngineError } from '../contract/errors.ts';
-import type { EngineEvent, SampleRequest, TopLogprob, Usage } from '../contract/generate-request.ts';
-import { validateRequest } from '../contract/validate-request.ts';
-import type { Finish } from './request-text.ts';
+import {
+  EngineError,
+  type RequestText,
+  type SampledLogprob,
+  type SampleEvent,
+  type SampleOutput,
+  type SampleRequest,
+  type SampleTotals,
+  type ScoredTokens,
+  type TopLogprob,
+} from '@trainyard/backend';
+import { checkSampleRequest } from './check-sample-request.ts';
 import type { TokenEngine } from './token-engine.ts';
 
-export type SampleParams = Omit<SampleRequest, 'requestId'>;
+/** A reader this many outputs behind pauses its request, and wakes it when it has caught up. */
+const PAUSE_ABOVE_OUTPUTS = 256;
+const RESUME_BELOW_OUTPUTS = 32;
 
-export interface SampledLogprob {
-  readonly id: number;
-  /** Natural log, floor -9999. See {@link LogprobsMode}. */
-  readonly logprob: number;
+export interface EngineSampleParams extends Omit<SampleRequest, 'requestId'> {
+  /** Token sequences that must not come. Default none. */
+  readonly bannedSequences?: readonly (readonly number[])[];
+  /** Default null: nobody knows text. Closed with the request. */
+  readonly text?: RequestText | null;
 }
 
-/** What one step adds to one choice. */
-export interface SampledTokens {
-  readonly index: number;
-  readonly tokenIds: readonly number[];
-  /** One entry a token, when the request wants them. */
-  readonly logprobs: readonly (SampledLogprob & { readonly top: readonly SampledLogprob[] })[] | null;
-  /** null = the choice goes on. */
-  readonly finish: Finish | null;
-}
-
-export interface SampleTotals extends Usage {
-  /** When asked for; null for the first token. */
-  readonly promptLogprobs?: readonly (readonly (SampledLogprob & { readonly rank: number })[] | null)[];
-}
-
-/** Token ids in, token ids and log-probabilities out: a {@link TokenEngine} without anybody who knows text, stepped while somebody samples. */
+/** Token ids in, token ids and log-probabilities out: a {@link TokenEngine} stepped while somebody samples. */
 export class TokenSampler {
   readonly #engine: TokenEngine;
   #numRequests = 0;
@@ -49,15 +44,24 @@ export class TokenSampler {
    */
   async *sample(
     tokenIds: readonly number[],
-    params: SampleParams,
+    params: EngineSampleParams,
     signal: AbortSignal,
-  ): AsyncGenerator<SampledTokens, SampleTotals, undefined> {
+  ): AsyncGenerator<SampleOutput, SampleTotals, undefined> {
     const requestId = `sample-${++this.#numRequests}`;
-    const events: EngineEvent[] = [];
-    let arrived = Promise.withResolvers<void>();
-    this.#submit({ ...params, requestId }, tokenIds, (event) => {
-      events.push(event);
-      arrived.resolve();
+    const { bannedSequences: banned = [], text = null, ...rest } = params;
+    const request = { ...rest, requestId };
+    checkSampleRequest(request, tokenIds, this.#engine);
+    const inbox = new Inbox((isPaused) => {
+      this.#engine.setPaused(requestId, isPaused);
+      this.#wake();
+    });
+    this.#engine.submit({
+      request,
+      promptIds: tokenIds,
+      arrival: this.#numRequests,
+      banned,
+      text,
+      emit: (event) => inbox.push(event),
     });
     const abort = (): void => {
       this.#engine.abort(requestId);
@@ -68,32 +72,15 @@ export class TokenSampler {
     this.#wake();
     try {
       for (;;) {
-        while (events.length === 0) {
-          await arrived.promise;
-          arrived = Promise.withResolvers<void>();
-        }
-        const event = events.shift()!;
+        const event = await inbox.next();
         if (event.kind === 'failed') throw new EngineError(event.code, event.message, { param: event.param });
         if (event.kind === 'completed') return totalsOf(event);
-        if (event.kind === 'delta' || event.kind === 'finished') yield toSampledTokens(event);
+        yield toOutput(event, text !== null);
       }
     } finally {
       signal.removeEventListener('abort', abort);
       abort();
     }
-  }
-
-  #submit(request: SampleRequest, promptIds: readonly number[], emit: (event: EngineEvent) => void): void {
-    const { vocabSize, limits, size } = this.#engine;
-    if (size >= limits.maxRequests) {
-      throw new EngineError(
-        'engine.overloaded',
-        `at most ${limits.maxRequests} requests may be in flight, and there are ${size}: try again later`,
-      );
-    }
-    validateRequest(request, { vocabSize, policy: 'priority', maxChoices: limits.maxChoices });
-    checkPromptIds(request, promptIds, vocabSize, limits.maxContextTokens);
-    this.#engine.submit({ request, promptIds, arrival: this.#numRequests, emit });
   }
 
   #wake(): void {
@@ -111,24 +98,71 @@ export class TokenSampler {
   }
 }
 
-function toSampledTokens(event: Extract<EngineEvent, { kind: 'delta' | 'finished' }>): SampledTokens {
-  const { index, tokenIds, logprobs } = event;
+/** Events between the engine's steps and one reader. */
+class Inbox {
+  #events: SampleEvent[] = [];
+  #first = 0;
+  #isPaused = false;
+  #arrived = Promise.withResolvers<void>();
+  readonly #setPaused: (isPaused: boolean) => void;
+
+  constructor(setPaused: (isPaused: boolean) => void) {
+    this.#setPaused = setPaused;
+  }
+
+  push(event: SampleEvent): void {
+    this.#events.push(event);
+    if (!this.#isPaused && this.#length > PAUSE_ABOVE_OUTPUTS) this.#pause(true);
+    this.#arrived.resolve();
+  }
+
+  async next(): Promise<SampleEvent> {
+    while (this.#length === 0) {
+      await this.#arrived.promise;
+      this.#arrived = Promise.withResolvers<void>();
+    }
+    const event = this.#events[this.#first++]!;
+    if (this.#length === 0) {
+      this.#events = [];
+      this.#first = 0;
+    }
+    if (this.#isPaused && this.#length < RESUME_BELOW_OUTPUTS) this.#pause(false);
+    return event;
+  }
+
+  get #length(): number {
+    return this.#events.length - this.#first;
+  }
+
+  #pause(isPaused: boolean): void {
+    this.#isPaused = isPaused;
+    this.#setPaused(isPaused);
+  }
+}
+
+function toOutput(event: Exclude<SampleEvent, { kind: 'failed' | 'completed' }>, hasText: boolean): SampleOutput {
+  if (event.kind === 'started') return { kind: 'started', cachedTokens: event.cachedTokens };
+  if (event.kind === 'prompt_scored') return { kind: 'prompt_scored', promptLogprobs: scoresOf(event.promptLogprobs) };
+  const { index, tokenIds, logprobs, text } = event;
   return {
+    kind: 'tokens',
     index,
     tokenIds,
     logprobs: logprobs && logprobs.map((entry) => ({ ...idOf(entry), top: entry.top.map(idOf) })),
     finish: event.kind === 'finished' ? { reason: event.finishReason, stopReason: event.stopReason } : null,
+    ...(hasText ? { text } : {}),
+    ...(event.kind === 'finished' && event.sampling !== undefined ? { sampling: event.sampling } : {}),
   };
 }
 
-function totalsOf({ usage, promptLogprobs }: Extract<EngineEvent, { kind: 'completed' }>): SampleTotals {
-  if (promptLogprobs === undefined) return usage;
-  return {
-    ...usage,
-    promptLogprobs: promptLogprobs.map(
-      (entries) => entries && entries.map(({ rank, ...entry }) => ({ ...idOf(entry), rank })),
-    ),
-  };
+function totalsOf({ usage, promptLogprobs }: Extract<SampleEvent, { kind: 'completed' }>): SampleTotals {
+  return promptLogprobs === undefined ? usage : { ...usage, promptLogprobs: scoresOf(promptLogprobs) };
+}
+
+function scoresOf(
+  promptLogprobs: NonNullable<Extract<SampleEvent, { kind: 'completed' }>['promptLogprobs']>,
+): ScoredTokens {
+  return promptLogprobs.map((entries) => entries && entries.map(({ rank, ...entry }) => ({ ...idOf(entry), rank })));
 }
 
 function idOf({ id, logprob }: TopLogprob): SampledLogprob {

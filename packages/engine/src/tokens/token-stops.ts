@@ -1,6 +1,5 @@
-import type { RepetitionDetection } from '../contract/generate-request.ts';
+import type { RepetitionDetection, TokenEnding } from '@trainyard/backend';
 import { RepetitionDetector } from './repetition-detector.ts';
-import type { TokenEnding } from './request-text.ts';
 
 /** What ends a choice by its tokens alone. */
 export interface TokenStopConditions {

@@ -1,6 +1,6 @@
 /** Section 16 of the reference for chat completions, vector by vector: what is sent, what vLLM answers, what this service answers. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { GenerateRequest } from '@trainyard/engine';
+import type { GenerateRequest } from '@trainyard/generation';
 import type { ErrorBody, ValidationItem } from '@trainyard/protocol';
 
 import { ScriptedEngineInference } from '../testing/scripted-engine.ts';

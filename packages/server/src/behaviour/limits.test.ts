@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { REQUEST_LIMITS } from '@trainyard/engine';
+import { REQUEST_LIMITS } from '@trainyard/backend';
 import { ChatCompletionRequestSchema, CompletionRequestSchema } from '@trainyard/protocol';
 
 interface Limits {

@@ -1,13 +1,7 @@
 import { join } from 'node:path';
 
-import type {
-  AdapterRef,
-  EngineEvent,
-  EngineStats,
-  GenerateRequest,
-  TokenizeInput,
-  TokenizerFacts,
-} from '@trainyard/engine';
+import type { AdapterRef, EngineStats } from '@trainyard/backend';
+import type { EngineEvent, GenerateRequest, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 import type { Adapter, Blobs } from '@trainyard/store';
 
 import type { ResolvedModel } from './model-names.ts';

@@ -6,7 +6,7 @@ import {
   REQUEST_FAULTS,
   type RequestErrorCode,
 } from '@trainyard/protocol';
-import type { EngineErrorCode } from '@trainyard/engine';
+import type { EngineErrorCode } from '@trainyard/backend';
 import type { StoreErrorCode } from '@trainyard/store';
 import type { TrainerErrorCode } from '@trainyard/trainer';
 

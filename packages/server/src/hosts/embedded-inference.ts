@@ -1,15 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 
-import type {
-  EngineEvent,
-  EngineStats,
-  GenerateRequest,
-  OpenEngineOptions,
-  ServedModel,
-  TokenizeInput,
-  TokenizerFacts,
-} from '@trainyard/engine';
+import type { EngineStats } from '@trainyard/backend';
+import type { EngineEvent, GenerateRequest, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 
 import type { InferenceBackend, Tokenized } from '../contract/backends.ts';
 import type { ComputeArbiter } from '../computing/compute-arbiter.ts';
@@ -18,6 +11,7 @@ import { ComputingHost } from './computing-host.ts';
 import { PendingCodecCalls } from './pending-codec-calls.ts';
 import { RoundTrips } from './round-trips.ts';
 import type { EngineHostCommand, EngineHostMessage } from './messages.ts';
+import type { OpenEngineOptions, ServedModel } from './open-engine.ts';
 import type { SupervisedHost } from './supervised-host.ts';
 
 /** A reader this many events behind pauses its sequences, and wakes them when it has caught up: memory per stream stays bounded. */

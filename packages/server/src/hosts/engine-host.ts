@@ -5,9 +5,11 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-import { EngineError, openEngine, type EngineEvent, type OpenEngineOptions } from '@trainyard/engine';
+import { EngineError } from '@trainyard/backend';
+import type { EngineEvent } from '@trainyard/generation';
 
 import { connectHost, hostOptions, openOrRefuse } from './host-main.ts';
+import { openEngine, type OpenEngineOptions } from './open-engine.ts';
 import type { CodecCommand, CodecReply, EngineHostCommand, EngineHostMessage } from './messages.ts';
 
 const opened = await openOrRefuse(() => openEngine(hostOptions<OpenEngineOptions>()));

@@ -1,11 +1,5 @@
-import type {
-  EngineErrorCode,
-  EngineEvent,
-  EngineStats,
-  GenerateRequest,
-  ServedModel,
-  TokenizeInput,
-} from '@trainyard/engine';
+import type { EngineErrorCode, EngineStats } from '@trainyard/backend';
+import type { EngineEvent, GenerateRequest, TokenizeInput } from '@trainyard/generation';
 import type {
   ExportRequest,
   ExportResult,
@@ -18,6 +12,8 @@ import type {
   TrainingConfig,
   TrainingResult,
 } from '@trainyard/trainer';
+
+import type { ServedModel } from './open-engine.ts';
 
 export interface TrainerHostOptions {
   /** root of the blobs that hold groups and checkpoints */

@@ -1,4 +1,4 @@
-import type { EngineEvent, GenerateRequest } from '@trainyard/engine';
+import type { EngineEvent, GenerateRequest } from '@trainyard/generation';
 import { Counter, Histogram, type Registry } from 'prom-client';
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];

@@ -1,4 +1,4 @@
-import type { EngineStats } from '@trainyard/engine';
+import type { EngineStats } from '@trainyard/backend';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 import type { InferenceBackend, TrainingQueue } from '../contract/backends.ts';

@@ -1,4 +1,4 @@
-import type { EngineEvent, GenerateRequest } from '@trainyard/engine';
+import type { EngineEvent, GenerateRequest } from '@trainyard/generation';
 
 import type { InferenceBackend } from '../contract/backends.ts';
 import { BackendFailure } from '../faults/http-faults.ts';

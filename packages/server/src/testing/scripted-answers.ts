@@ -1,4 +1,4 @@
-import type { GenerateRequest } from '@trainyard/engine';
+import type { GenerateRequest } from '@trainyard/generation';
 import type { ChatCompletion, ChatCompletionChunk } from '@trainyard/protocol';
 
 import { toOrderedJson } from '../json/ordered-json.ts';

@@ -1,15 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-import {
-  EngineError,
-  type EngineEvent,
-  type EngineStats,
-  type GenerateRequest,
-  type TokenizeInput,
-  type TokenizerFacts,
-} from '@trainyard/engine';
-import { openScriptedEngine, type ScriptedEngine, type ScriptedEngineOptions } from '@trainyard/engine/testing';
+import { EngineError, type EngineStats } from '@trainyard/backend';
+import { type EngineEvent, type GenerateRequest, type TokenizeInput, type TokenizerFacts } from '@trainyard/generation';
+import { openScriptedEngine, type ScriptedEngine, type ScriptedEngineOptions } from '@trainyard/generation/testing';
 
 import type { InferenceBackend, Tokenized } from '../contract/backends.ts';
 import { BackendFailure } from '../faults/http-faults.ts';

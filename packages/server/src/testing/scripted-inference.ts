@@ -1,11 +1,5 @@
-import type {
-  EngineErrorCode,
-  EngineEvent,
-  FinishReason,
-  GenerateRequest,
-  TokenizeInput,
-  TokenLogprob,
-} from '@trainyard/engine';
+import type { EngineErrorCode, FinishReason, TokenLogprob } from '@trainyard/backend';
+import type { EngineEvent, GenerateRequest, TokenizeInput } from '@trainyard/generation';
 
 import type { InferenceBackend, Tokenized } from '../contract/backends.ts';
 import { BackendFailure } from '../faults/http-faults.ts';

@@ -1,4 +1,4 @@
-import type { ScriptedEngineOptions } from '@trainyard/engine/testing';
+import type { ScriptedEngineOptions } from '@trainyard/generation/testing';
 import type { ChatCompletion, ErrorBody } from '@trainyard/protocol';
 
 import { ScriptedEngineInference } from './scripted-engine.ts';

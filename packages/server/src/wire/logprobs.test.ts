@@ -1,4 +1,4 @@
-import type { TokenLogprob } from '@trainyard/engine';
+import type { TokenLogprob } from '@trainyard/backend';
 import { expect, test } from 'vitest';
 
 import { toChoiceLogprobs } from './logprobs.ts';

@@ -1,4 +1,4 @@
-import type { PromptLogprob, TokenLogprob, TopLogprob } from '@trainyard/engine';
+import type { PromptLogprob, TokenLogprob, TopLogprob } from '@trainyard/backend';
 import type { ChoiceLogprobs, PromptLogprobEntry, TokenLogprobEntry, TopLogprobEntry } from '@trainyard/protocol';
 
 /** JSON has no −∞; clients of vLLM know this number. */

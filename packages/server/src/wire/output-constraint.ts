@@ -1,4 +1,4 @@
-import type { ConstraintSpec, WhitespaceOption } from '@trainyard/engine';
+import type { ConstraintSpec, WhitespaceOption } from '@trainyard/generation';
 import type { ChatCompletionRequest } from '@trainyard/protocol';
 
 import { conflict } from './conflict.ts';

@@ -1,4 +1,4 @@
-import type { PromptLogprob } from '@trainyard/engine';
+import type { PromptLogprob } from '@trainyard/backend';
 import { expect, test } from 'vitest';
 
 import { answerOf, answerTextOf, chunksOf } from '../testing/scripted-answers.ts';

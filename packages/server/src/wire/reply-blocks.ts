@@ -1,4 +1,5 @@
-import type { FinishReason, TokenLogprob, Usage } from '@trainyard/engine';
+import type { FinishReason, TokenLogprob } from '@trainyard/backend';
+import type { Usage } from '@trainyard/generation';
 
 import type { OpenedGeneration, OutputEvent } from '../streams/chat-events.ts';
 

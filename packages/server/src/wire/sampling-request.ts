@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
-import type { AdapterRef, GenerateRequest, Prompt, RepetitionDetection } from '@trainyard/engine';
+import type { AdapterRef, RepetitionDetection } from '@trainyard/backend';
+import type { GenerateRequest, Prompt } from '@trainyard/generation';
 import { type ChatCompletionRequest, type CompletionRequest, parseSeed, refusedField } from '@trainyard/protocol';
 
 import { RequestError } from '../faults/request-error.ts';

@@ -1,4 +1,5 @@
-import type { EngineEvent, GenerateRequest, PromptLogprob } from '@trainyard/engine';
+import type { PromptLogprob } from '@trainyard/backend';
+import type { EngineEvent, GenerateRequest } from '@trainyard/generation';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Completion, CompletionChunk, CompletionLogprobs } from '@trainyard/protocol';
 

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { TokenizeInput } from '@trainyard/engine';
+import type { TokenizeInput } from '@trainyard/generation';
 import {
   type DetokenizeRequest,
   DetokenizeRequestSchema,

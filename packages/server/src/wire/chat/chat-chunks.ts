@@ -1,4 +1,4 @@
-import type { Usage } from '@trainyard/engine';
+import type { Usage } from '@trainyard/generation';
 import type { ChatCompletionChunk, ChunkChoice, ChunkDelta, ChunkUsage } from '@trainyard/protocol';
 
 import type { AnswerIdentity } from './chat-answer.ts';

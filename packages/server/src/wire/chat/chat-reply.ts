@@ -1,4 +1,4 @@
-import type { FinishReason } from '@trainyard/engine';
+import type { FinishReason } from '@trainyard/backend';
 import type { AssistantMessage, ChunkDelta, ToolCallDeltaEntry, WireFinishReason } from '@trainyard/protocol';
 
 import type { OutputEvent, ParsedReply, ReplyDelta } from '../../streams/chat-events.ts';

@@ -1,4 +1,4 @@
-import type { GenerateRequest } from '@trainyard/engine';
+import type { GenerateRequest } from '@trainyard/generation';
 import { type ChatCompletionRequest, messageFaults } from '@trainyard/protocol';
 
 import type { ResolvedModel } from '../../contract/model-names.ts';

@@ -1,4 +1,4 @@
-import type { TokenizeInput } from '@trainyard/engine';
+import type { TokenizeInput } from '@trainyard/generation';
 import type { TokenizeRequest } from '@trainyard/protocol';
 
 import type { ResolvedModel } from '../../contract/model-names.ts';

@@ -1,4 +1,4 @@
-import type { ReplyReading } from '@trainyard/engine';
+import type { ReplyReading } from '@trainyard/generation';
 import type { ChatCompletionRequest } from '@trainyard/protocol';
 
 import { conflict } from '../conflict.ts';

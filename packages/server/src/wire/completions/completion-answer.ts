@@ -1,4 +1,4 @@
-import type { Usage } from '@trainyard/engine';
+import type { Usage } from '@trainyard/generation';
 import type { Completion, CompletionChoice } from '@trainyard/protocol';
 
 import { type AnswerIdentity, type CollectedChoice, collectChoices, toUsage } from '../chat/chat-answer.ts';

@@ -1,4 +1,4 @@
-import type { Usage } from '@trainyard/engine';
+import type { Usage } from '@trainyard/generation';
 import type { CompletionChunk, CompletionChunkChoice, ChunkUsage } from '@trainyard/protocol';
 
 import type { AnswerIdentity } from '../chat/chat-answer.ts';

@@ -1,4 +1,4 @@
-import type { TokenLogprob } from '@trainyard/engine';
+import type { TokenLogprob } from '@trainyard/backend';
 import { describe, expect, test } from 'vitest';
 
 import { toOrderedJson } from '../../json/ordered-json.ts';

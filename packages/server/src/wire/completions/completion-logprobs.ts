@@ -1,4 +1,4 @@
-import type { PromptLogprob, TokenLogprob, TopLogprob } from '@trainyard/engine';
+import type { PromptLogprob, TokenLogprob, TopLogprob } from '@trainyard/backend';
 import type { CompletionLogprobs } from '@trainyard/protocol';
 
 import type { PromptScoredEvent } from '../../streams/chat-events.ts';

@@ -1,4 +1,4 @@
-import type { GenerateRequest } from '@trainyard/engine';
+import type { GenerateRequest } from '@trainyard/generation';
 import { type CompletionRequest, type GenerateTokensRequest, GenerateTokensRequestSchema } from '@trainyard/protocol';
 
 import type { CompletionPrompt } from './completion-prompts.ts';

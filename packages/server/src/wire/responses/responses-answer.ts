@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import type { Usage } from '@trainyard/engine';
+import type { Usage } from '@trainyard/generation';
 import type {
   OutputText,
   Response,

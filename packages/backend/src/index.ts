@@ -1,0 +1,51 @@
+export { check, checkCount, isIntegerIn } from './check-field.ts';
+export { checkPromptIds } from './check-prompt-ids.ts';
+export type { EndTokens } from './end-tokens.ts';
+export type { EngineStats } from './engine-stats.ts';
+export { asEngineError, EngineError } from './errors.ts';
+export type { EngineErrorCode } from './errors.ts';
+export type { LocalTokens, SampleLimits, TokenSubmission } from './local-tokens.ts';
+export { REQUEST_LIMITS } from './request-limits.ts';
+export type { ChoiceConstraint, ChoiceText, Finish, RequestText, StopVerdict, TokenEnding } from './request-text.ts';
+export type {
+  FinishReason,
+  PromptLogprob,
+  PromptLogprobs,
+  SampledEnd,
+  SampledOutput,
+  SampleEvent,
+  SampleUsage,
+  TokenFace,
+  TokenLogprob,
+  TopLogprob,
+} from './sample-event.ts';
+export type {
+  AdapterRef,
+  AdapterVersion,
+  LogprobsMode,
+  RepetitionDetection,
+  SampleRequest,
+  SamplingParams,
+} from './sample-request.ts';
+export type { SchedulingPolicy } from './scheduling-policy.ts';
+export type { StepReport } from './step-report.ts';
+export type {
+  BackendHealth,
+  BackendModel,
+  SampledLogprob,
+  SampledTokens,
+  SampleFeature,
+  SampleOutput,
+  SampleParams,
+  SampleTotals,
+  ScoredLogprob,
+  ScoredTokens,
+  ScoreParams,
+  TokenBackend,
+  TokenBackendCapabilities,
+} from './token-backend.ts';
+export { TokenFaces } from './token-faces.ts';
+export type { TokenTexts } from './token-faces.ts';
+export { allow, allowsOnly, createTokenMask } from './token-mask.ts';
+export type { TokenMask } from './token-mask.ts';
+export { validateSampleRequest } from './validate-sample-request.ts';

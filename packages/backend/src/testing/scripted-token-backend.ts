@@ -1,0 +1,167 @@
+import { checkPromptIds } from '../check-prompt-ids.ts';
+import { EngineError } from '../errors.ts';
+import type { Finish } from '../request-text.ts';
+import type { AdapterVersion } from '../sample-request.ts';
+import type {
+  BackendHealth,
+  SampledLogprob,
+  SampleOutput,
+  SampleParams,
+  SampleTotals,
+  ScoredTokens,
+  ScoreParams,
+  TokenBackend,
+  TokenBackendCapabilities,
+} from '../token-backend.ts';
+import { validateSampleRequest } from '../validate-sample-request.ts';
+
+const VOCAB_SIZE = 261;
+/** Of the tokens of `ByteVocabulary`. */
+const END = 258;
+const MODEL = { id: 'scripted', contextLength: 512, vocabSize: VOCAB_SIZE };
+
+/** Fills `row`, `[261]`, with the logits behind `tokens`. */
+export type ScriptedLogits = (tokens: readonly number[], adapter: string | null, row: Float32Array) => void;
+
+/**
+ * For tests: a back end that is a function, without a step, a cache or anything it could do beyond what every one must. Tokens are bytes, `<|im_end|>` 258 ends replies.
+ * It draws by a seed of its own making, and gives the log-probabilities of the model.
+ */
+export class ScriptedTokenBackend implements TokenBackend {
+  readonly specVersion = 1;
+  readonly models = [MODEL];
+  readonly capabilities: TokenBackendCapabilities;
+  readonly #logits: ScriptedLogits;
+  readonly #adapters = new Set<string>();
+  readonly #closing = new AbortController();
+
+  constructor(logits: ScriptedLogits, constraints: readonly string[] = []) {
+    this.#logits = logits;
+    this.capabilities = {
+      features: new Set(['adapters', 'promptLogprobs', 'seeds']),
+      asksText: false,
+      constraints: new Set(constraints),
+      maxRequests: 100,
+      maxChoices: 16,
+    };
+  }
+
+  async start(): Promise<void> {}
+  async close(): Promise<void> {
+    this.#closing.abort();
+  }
+  async publish({ digest }: AdapterVersion): Promise<void> {
+    this.#adapters.add(digest);
+  }
+  async retire(digest: string): Promise<void> {
+    this.#adapters.delete(digest);
+  }
+  async health(): Promise<BackendHealth> {
+    return { trouble: this.#closing.signal.aborted ? 'it is closed' : null, stats: null };
+  }
+
+  async *sample(
+    promptIds: readonly number[],
+    params: SampleParams,
+    signal: AbortSignal,
+  ): AsyncGenerator<SampleOutput, SampleTotals, undefined> {
+    this.#check(promptIds, params);
+    const ended = AbortSignal.any([signal, this.#closing.signal]);
+    let completionTokens = 0;
+    yield { kind: 'started', cachedTokens: 0 };
+    for (let index = 0; index < params.n; index++) {
+      const tokens = [...promptIds];
+      const random = randomNumbers(Number((params.sampling.seed ?? 0n) % 100_000n) + index);
+      for (let finish: Finish | null = null; finish === null; completionTokens++) {
+        await Promise.resolve();
+        if (ended.aborted) throw new EngineError('engine.aborted', 'the request was aborted');
+        const logprobs = this.#logprobsBehind(tokens, params.adapter);
+        const id = pick(logprobs, params.sampling.temperature, random());
+        tokens.push(id);
+        finish = endOf(id, tokens.length - promptIds.length, tokens.length, params);
+        const entry = { id, logprob: logprobs[id]! };
+        const others = ranked(logprobs).filter((other) => other.id !== id);
+        const top = [entry, ...others].slice(0, params.logprobs ?? 0);
+        const entries = params.logprobs === null ? null : [{ ...entry, top }];
+        yield { kind: 'tokens', index, tokenIds: [id], logprobs: entries, finish };
+      }
+    }
+    const scores = params.promptLogprobs ?? null;
+    const totals = { promptTokens: promptIds.length, completionTokens, cachedTokens: 0 };
+    return scores === null ? totals : { ...totals, promptLogprobs: this.#scores(promptIds, params.adapter, scores) };
+  }
+
+  async score(tokenIds: readonly number[], params: ScoreParams): Promise<ScoredTokens> {
+    checkPromptIds({ minTokens: 0 }, tokenIds, VOCAB_SIZE, MODEL.contextLength);
+    return this.#scores(tokenIds, params.adapter, params.numTop);
+  }
+
+  #scores(tokenIds: readonly number[], adapter: string | null, numTop: number): ScoredTokens {
+    return tokenIds.map((id, at) => {
+      if (at === 0) return null;
+      const logprobs = this.#logprobsBehind(tokenIds.slice(0, at), adapter);
+      const all = ranked(logprobs).map((entry, place) => ({ ...entry, rank: place + 1 }));
+      const actual = all.find((entry) => entry.id === id)!;
+      return [actual, ...all.slice(0, numTop).filter((entry) => entry.id !== id)];
+    });
+  }
+
+  #check(promptIds: readonly number[], params: SampleParams): void {
+    const request = { ...params, adapter: null, requestId: '' };
+    const { maxChoices, features, constraints } = this.capabilities;
+    validateSampleRequest(request, { vocabSize: VOCAB_SIZE, policy: 'priority', maxChoices });
+    checkPromptIds(request, promptIds, VOCAB_SIZE, MODEL.contextLength);
+    for (const field of ['allowedTokenIds', 'bannedSequences', 'beamSearch', 'repetitionDetection'] as const) {
+      const value = params[field] ?? null;
+      if (value !== null && !features.has(field) && !(Array.isArray(value) && value.length === 0))
+        throw unsupported(field);
+    }
+    if (params.constraint && !constraints.has(params.constraint.kind)) throw unsupported('constraint');
+    if (params.adapter !== null && !this.#adapters.has(params.adapter))
+      throw new EngineError('engine.adapter_unreadable', `no adapter version ${params.adapter} is published`);
+  }
+
+  #logprobsBehind(tokens: readonly number[], adapter: string | null): Float32Array {
+    const row = new Float32Array(VOCAB_SIZE);
+    this.#logits(tokens, adapter, row);
+    const largest = Math.max(...row);
+    const logSum = largest + Math.log(row.reduce((sum, logit) => sum + Math.exp(logit - largest), 0));
+    return row.map((logit) => Math.max(logit - logSum, -9999));
+  }
+}
+
+function unsupported(param: string): EngineError {
+  return new EngineError('engine.invalid_request', `${param} is not supported by this back end`, { param });
+}
+
+/** How a choice ends behind its `length`th token; null = it goes on. */
+function endOf(id: number, length: number, total: number, params: SampleParams): Finish | null {
+  if (params.stopTokenIds.includes(id)) return { reason: 'stop', stopReason: id };
+  if (!params.ignoreEos && id === END) return { reason: 'stop', stopReason: null };
+  return length >= (params.maxTokens ?? Infinity) || total >= MODEL.contextLength
+    ? { reason: 'length', stopReason: null }
+    : null;
+}
+
+function ranked(logprobs: Float32Array): SampledLogprob[] {
+  return Array.from(logprobs, (logprob, id) => ({ id, logprob })).sort((a, b) => b.logprob - a.logprob || a.id - b.id);
+}
+
+/** @param temperature 0 = the likeliest */
+function pick(logprobs: Float32Array, temperature: number, random: number): number {
+  if (temperature === 0) return ranked(logprobs)[0]!.id;
+  const weights = logprobs.map((logprob) => Math.exp(logprob / temperature));
+  let rest = random * weights.reduce((sum, weight) => sum + weight, 0);
+  return weights.findIndex((weight) => (rest -= weight) <= 0);
+}
+
+/** mulberry32. */
+function randomNumbers(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

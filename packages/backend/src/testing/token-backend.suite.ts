@@ -1,0 +1,269 @@
+import { afterEach, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import type { AdapterVersion } from '../sample-request.ts';
+import type {
+  SampledTokens,
+  SampleFeature,
+  SampleOutput,
+  SampleParams,
+  SampleTotals,
+  ScoreParams,
+  TokenBackend,
+} from '../token-backend.ts';
+
+export interface TokenBackendHarness {
+  /** Not started. Its model's replies to `promptIds` are long, and not sure. */
+  readonly backend: TokenBackend;
+  /** At least 8 ids of a text. */
+  readonly promptIds: readonly number[];
+  /** Each changes what the model says. Absent where the back end takes none. */
+  readonly adapters?: readonly [AdapterVersion, AdapterVersion];
+  /** How far log-probabilities of the same token may lie apart. */
+  readonly tolerance: number;
+  /** What is beside the back end. */
+  close?(): Promise<void> | void;
+}
+
+const NEVER = new AbortController().signal;
+
+/** Greedy, one choice, 8 tokens, whatever ends replies. */
+export function sampleParams(
+  options: Partial<Omit<SampleParams, 'sampling'>> & { sampling?: Partial<SampleParams['sampling']> } = {},
+): SampleParams {
+  return {
+    tenant: 'suite',
+    cacheSalt: null,
+    adapter: null,
+    priority: 0,
+    n: 1,
+    maxTokens: 8,
+    minTokens: 0,
+    stopTokenIds: [],
+    ignoreEos: true,
+    includeStopString: false,
+    logprobs: null,
+    ...options,
+    sampling: {
+      temperature: 0,
+      topP: 1,
+      topK: 0,
+      minP: 0,
+      presencePenalty: 0,
+      frequencyPenalty: 0,
+      repetitionPenalty: 1,
+      logitBias: [],
+      seed: null,
+      ...options.sampling,
+    },
+  };
+}
+
+interface Sampled {
+  readonly outputs: readonly SampleOutput[];
+  readonly totals: SampleTotals;
+}
+
+async function collect(sampled: AsyncGenerator<SampleOutput, SampleTotals>): Promise<Sampled> {
+  const outputs: SampleOutput[] = [];
+  for (;;) {
+    const { done, value } = await sampled.next();
+    if (done) return { outputs, totals: value };
+    outputs.push(value);
+  }
+}
+
+function stepsOf({ outputs }: Sampled, index = 0): SampledTokens[] {
+  return outputs.filter((output) => output.kind === 'tokens').filter((output) => output.index === index);
+}
+
+const idsOf = (sampled: Sampled, index = 0): number[] => stepsOf(sampled, index).flatMap(({ tokenIds }) => tokenIds);
+
+/** What every {@link TokenBackend} must do, whatever samples under it. Closes what it opens. */
+export function describeTokenBackend(
+  name: string,
+  open: () => TokenBackendHarness | Promise<TokenBackendHarness>,
+): void {
+  describe(`token back end: ${name}`, () => {
+    let harness: TokenBackendHarness;
+    let backend: TokenBackend;
+    let promptIds: readonly number[];
+
+    beforeEach(async () => {
+      harness = await open();
+      ({ backend, promptIds } = harness);
+      await backend.start();
+    });
+    afterEach(async () => {
+      await backend.close();
+      await harness.close?.();
+    });
+
+    const sample = (options: Parameters<typeof sampleParams>[0] = {}, ids = promptIds): Promise<Sampled> =>
+      collect(backend.sample(ids, sampleParams(options), NEVER));
+    const score = (ids: readonly number[], options: Partial<ScoreParams> = {}) =>
+      backend.score(ids, { ...sampleParams(), numTop: 0, ...options }, NEVER);
+    /** Skips a test of what not every one can do. */
+    const needs = (feature: SampleFeature, context: TestContext): void =>
+      context.skip(!backend.capabilities.features.has(feature));
+
+    it('tells what it serves', async () => {
+      expect(backend.specVersion).toBe(1);
+      expect(backend.models.length).toBeGreaterThan(0);
+      for (const { id, contextLength, vocabSize } of backend.models) {
+        expect(id).not.toBe('');
+        expect(Math.min(contextLength, vocabSize)).toBeGreaterThan(promptIds.length);
+      }
+      expect((await backend.health()).trouble).toBeNull();
+    });
+
+    it('starts, gives tokens, and ends each choice once', async () => {
+      const numChoices = 3;
+      const sampled = await sample({ n: numChoices, sampling: { temperature: 1 } });
+      expect(sampled.outputs[0]?.kind).toBe('started');
+      for (let index = 0; index < numChoices; index++) {
+        const steps = stepsOf(sampled, index);
+        const ids = idsOf(sampled, index);
+        expect(ids).toHaveLength(8);
+        expect(ids.every((id) => id >= 0 && id < backend.models[0]!.vocabSize)).toBe(true);
+        expect(steps.filter(({ finish }) => finish !== null)).toEqual([steps.at(-1)]);
+        expect(steps.at(-1)?.finish).toEqual({ reason: 'length', stopReason: null });
+        expect(steps.every(({ logprobs }) => logprobs === null)).toBe(true);
+      }
+      expect(sampled.totals).toMatchObject({ promptTokens: promptIds.length, completionTokens: 8 * numChoices });
+    });
+
+    it('gives the same tokens again where nothing is drawn', async () => {
+      expect(idsOf(await sample())).toEqual(idsOf(await sample()));
+    });
+
+    it('draws choice i of seed s as the choice of seed s + i', async (context) => {
+      needs('seeds', context);
+      const drawn = (seed: bigint, n: number): Promise<Sampled> => sample({ n, sampling: { temperature: 1, seed } });
+      const three = await drawn(7n, 3);
+      for (const i of [0, 1, 2]) expect(idsOf(three, i)).toEqual(idsOf(await drawn(7n + BigInt(i), 1)));
+    });
+
+    it('tells of each token its log-probability, and of the likeliest', async () => {
+      const sampled = await sample({ logprobs: 3, sampling: { temperature: 1 } });
+      const ids = idsOf(sampled);
+      const entries = stepsOf(sampled).flatMap(({ logprobs }) => logprobs ?? []);
+      expect(entries.map(({ id }) => id)).toEqual(ids);
+      for (const { id, logprob, top } of entries) {
+        expect(logprob).toBeLessThanOrEqual(0);
+        expect(top[0]).toEqual({ id, logprob });
+        expect(top).toHaveLength(3);
+        expect(new Set(top.map((entry) => entry.id)).size).toBe(3);
+        const others = top.slice(1).map((entry) => entry.logprob);
+        expect(others).toEqual(others.toSorted((a, b) => b - a));
+      }
+    });
+
+    it('scores what it has sampled as it sampled it', async (context) => {
+      needs('promptLogprobs', context);
+      const sampled = await sample({ logprobs: 0, sampling: { temperature: 1 } });
+      const ids = [...promptIds, ...idsOf(sampled)];
+      const scores = await score(ids, { numTop: 2 });
+      expect(scores).toHaveLength(ids.length);
+      expect(scores[0]).toBeNull();
+      expect(scores.map((entries, at) => entries?.[0]?.id ?? ids[at])).toEqual(ids);
+      for (const entries of scores.slice(1)) {
+        expect(entries!.length).toBeGreaterThanOrEqual(2);
+        for (const { rank } of entries!) expect(rank).toBeGreaterThanOrEqual(1);
+      }
+      const told = stepsOf(sampled).flatMap(({ logprobs }) => logprobs ?? []);
+      const differences = told.map(({ logprob }, at) => Math.abs(logprob - scores[promptIds.length + at]![0]!.logprob));
+      expect(Math.max(...differences)).toBeLessThan(harness.tolerance);
+    });
+
+    it('stops at a token that it was told to stop at', async () => {
+      const [, second] = idsOf(await sample());
+      const sampled = await sample({ stopTokenIds: [second!] });
+      expect(stepsOf(sampled).at(-1)).toMatchObject({ finish: { reason: 'stop', stopReason: second } });
+      expect(idsOf(sampled).at(-1)).toBe(second);
+      expect(idsOf(sampled).length).toBeLessThanOrEqual(2);
+    });
+
+    it('ends what is aborted, also before it began, and what nobody reads', async () => {
+      const aborted = expect.objectContaining({ code: 'engine.aborted' });
+      const long = sampleParams({ maxTokens: 200, sampling: { temperature: 1 } });
+      const controller = new AbortController();
+      const sampled = backend.sample(promptIds, long, controller.signal);
+      await sampled.next();
+      controller.abort();
+      await expect(collect(sampled)).rejects.toEqual(aborted);
+      await expect(collect(backend.sample(promptIds, long, controller.signal))).rejects.toEqual(aborted);
+      for await (const output of backend.sample(promptIds, long, NEVER)) if (output.kind === 'tokens') break;
+      await expect.poll(async () => (await backend.health()).stats?.numRequests ?? 0).toBe(0);
+    });
+
+    it('serves several at a time, each as if it were alone', async () => {
+      const prompts = [0, 1, 2, 3].map((skipped) => promptIds.slice(skipped));
+      const alone: number[][] = [];
+      for (const ids of prompts) alone.push(idsOf(await sample({}, ids)));
+      const together = await Promise.all(prompts.map((ids) => sample({}, ids)));
+      expect(together.map((sampled) => idsOf(sampled))).toEqual(alone);
+    });
+
+    it('samples from adapter versions that are published, and from no other', async (context) => {
+      needs('adapters', context);
+      const [first, second] = harness.adapters!;
+      const refused = expect.objectContaining({ code: 'engine.adapter_unreadable' });
+      await expect(sample({ adapter: first.digest })).rejects.toEqual(refused);
+      for (const adapter of [first, second, first]) await backend.publish(adapter);
+      const logprobs: number[] = [];
+      for (const adapter of [null, first.digest, second.digest]) {
+        const sampled = await sample({ adapter, logprobs: 0, maxTokens: 1 });
+        logprobs.push(stepsOf(sampled)[0]!.logprobs![0]!.logprob);
+      }
+      expect(new Set(logprobs).size).toBe(3);
+      await backend.retire(second.digest);
+      await backend.retire('no digest');
+      await expect(sample({ adapter: second.digest })).rejects.toEqual(refused);
+      expect(idsOf(await sample({ adapter: first.digest }))).toHaveLength(8);
+    });
+
+    it.each<
+      [string, Parameters<typeof sampleParams>[0], (ids: readonly number[], vocabSize: number) => number[], string]
+    >([
+      ['an empty prompt', {}, () => [], 'prompt'],
+      ['an id outside the vocabulary', {}, (ids, vocabSize) => [...ids, vocabSize], 'prompt'],
+      ['settings out of range', { sampling: { topP: 0 } }, (ids) => [...ids], 'topP'],
+      [
+        'a constraint that it does not enforce',
+        { constraint: { kind: 'none that is known' } },
+        (ids) => [...ids],
+        'constraint',
+      ],
+    ])('refuses %s by name', async (_what, options, ids, param) => {
+      const refusal = sample(options, ids(promptIds, backend.models[0]!.vocabSize));
+      await expect(refusal).rejects.toEqual(expect.objectContaining({ code: 'engine.invalid_request', param }));
+    });
+
+    it('refuses a prompt that leaves no room for a reply', async () => {
+      const { contextLength } = backend.models[0]!;
+      const ids = Array.from({ length: contextLength }, (_, at) => promptIds[at % promptIds.length]!);
+      await expect(sample({}, ids)).rejects.toEqual(expect.objectContaining({ code: 'context_length_exceeded' }));
+    });
+
+    it('refuses by name what it cannot do', async () => {
+      const { features } = backend.capabilities;
+      const asked = {
+        allowedTokenIds: [...promptIds],
+        bannedSequences: [[promptIds[0]!]],
+        beamSearch: { lengthPenalty: 1 },
+        repetitionDetection: { maxPatternSize: 2, minPatternSize: 1, minCount: 3 },
+      };
+      for (const [param, value] of Object.entries(asked)) {
+        const answer = sample({ [param]: value, n: 2, sampling: { temperature: 1 } });
+        if ([...features].some((feature) => feature === param)) await answer;
+        else await expect(answer).rejects.toEqual(expect.objectContaining({ code: 'engine.invalid_request', param }));
+      }
+    });
+
+    it('ends what is in flight when it is closed', async () => {
+      const sampled = backend.sample(promptIds, sampleParams({ maxTokens: 200, sampling: { temperature: 1 } }), NEVER);
+      await sampled.next();
+      await backend.close();
+      await expect(collect(sampled)).rejects.toEqual(expect.objectContaining({ code: 'engine.aborted' }));
+    });
+  });
+}

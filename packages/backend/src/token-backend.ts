@@ -1,0 +1,151 @@
+import type { ChoiceSampling } from '@trainyard/tokenizer';
+import type { EngineStats } from './engine-stats.ts';
+import type { Finish, RequestText } from './request-text.ts';
+import type { SampleUsage } from './sample-event.ts';
+import type { AdapterVersion, SampleRequest } from './sample-request.ts';
+
+/**
+ * Whatever samples: token ids in, token ids and log-probabilities out. It renders, tokenises and decodes nothing, so that every back end is given exactly the tokens that
+ * are meant, and what it gives can be trained on.
+ *
+ * A back end may refuse what it cannot do ({@link TokenBackendCapabilities}), by name and before it computes; it never leaves a field out in silence. `describeTokenBackend`
+ * of `@trainyard/backend/testing` is what each one passes.
+ */
+export interface TokenBackend {
+  /** Of this interface. */
+  readonly specVersion: 1;
+  readonly capabilities: TokenBackendCapabilities;
+  /** What it serves; known once `start` resolved. */
+  readonly models: readonly BackendModel[];
+  /** Once, before all else. @throws what makes it useless: no such model, nobody at the address */
+  start(): Promise<void>;
+  /** Ends what is in flight with `engine.aborted`. */
+  close(): Promise<void>;
+  /**
+   * From now on requests may name this adapter version. One that is published again is left as it is.
+   * @throws {EngineError} engine.adapter_unreadable
+   */
+  publish(adapter: AdapterVersion): Promise<void>;
+  /** No request will name it any more; those in flight go on. Unknown digests are ignored. */
+  retire(digest: string): Promise<void>;
+  /**
+   * Samples `params.n` choices behind a prompt. Nothing is produced ahead of a reader beyond a small buffer; who stops reading, or aborts, ends the request.
+   *
+   * @returns the totals, behind the last choice's last token
+   * @throws {EngineError} engine.invalid_request, naming the field; context_length_exceeded; engine.overloaded; engine.adapter_unreadable for a digest that is
+   *   not published; engine.aborted; and what a request can fail with
+   */
+  sample(
+    tokenIds: readonly number[],
+    params: SampleParams,
+    signal: AbortSignal,
+  ): AsyncGenerator<SampleOutput, SampleTotals, undefined>;
+  /**
+   * The log-probability of each token under the model, given those before it.
+   * @returns one item a token: null for the first
+   * @throws as {@link TokenBackend.sample}
+   */
+  score(tokenIds: readonly number[], params: ScoreParams, signal: AbortSignal): Promise<ScoredTokens>;
+  health(): Promise<BackendHealth>;
+}
+
+export interface BackendModel {
+  readonly id: string;
+  /** Longest sequence, prompt and reply together, tokens. */
+  readonly contextLength: number;
+  readonly vocabSize: number;
+}
+
+/** What not every sampler can do. */
+export type SampleFeature =
+  | 'adapters'
+  | 'allowedTokenIds'
+  | 'bannedSequences'
+  | 'beamSearch'
+  | 'logprobTokenIds'
+  /** Logprobs of the distribution that was drawn from. */
+  | 'processedLogprobs'
+  | 'promptLogprobs'
+  | 'repetitionDetection'
+  /** Choice i of seed s is the choice of seed s + i. */
+  | 'seeds'
+  | 'tracesSampling';
+
+export interface TokenBackendCapabilities {
+  readonly features: ReadonlySet<SampleFeature>;
+  /**
+   * It is in this process and asks {@link SampleParams.text} before each draw and behind each token: masks need no more than that, and a stop string costs no token. Else masks cannot be,
+   * and whoever knows text reads along and leaves.
+   */
+  readonly asksText: boolean;
+  /** Kinds of constraints that it enforces when it is given their specs, such as `json_schema`. */
+  readonly constraints: ReadonlySet<string>;
+  /** Requests in flight. */
+  readonly maxRequests: number;
+  /** Choices of one request. */
+  readonly maxChoices: number;
+}
+
+/** A request in tokens, the adapter by its digest. */
+export interface SampleParams extends Omit<SampleRequest, 'requestId' | 'adapter'> {
+  /** Digest of a published version; null = the base model. */
+  readonly adapter: string | null;
+  /** Token sequences that must not come. Default none. */
+  readonly bannedSequences?: readonly (readonly number[])[];
+  /** Of a kind that it enforces. Default null. */
+  readonly constraint?: { readonly kind: string } | null;
+  /** Where it asks. Default null. It stays the caller's, who closes it. */
+  readonly text?: RequestText | null;
+}
+
+export interface ScoreParams extends Pick<SampleParams, 'tenant' | 'cacheSalt' | 'adapter' | 'priority'> {
+  /** Entries besides the actual token: 0 = none, k = the k most likely. */
+  readonly numTop: number;
+}
+
+export interface SampledLogprob {
+  readonly id: number;
+  /** Natural log, floor -9999. See `LogprobsMode`. */
+  readonly logprob: number;
+}
+
+export interface ScoredLogprob extends SampledLogprob {
+  /** 1 = the most likely of the vocabulary. */
+  readonly rank: number;
+}
+
+/** Of each token the actual one, then the most likely others in order. */
+export type ScoredTokens = readonly (readonly ScoredLogprob[] | null)[];
+
+/** In this order, the first two once; `prompt_scored` where `promptLogprobsFirst` asks for it. */
+export type SampleOutput =
+  | { readonly kind: 'started'; readonly cachedTokens: number }
+  | { readonly kind: 'prompt_scored'; readonly promptLogprobs: ScoredTokens }
+  | SampledTokens;
+
+/** What one step adds to one choice. */
+export interface SampledTokens {
+  readonly kind: 'tokens';
+  readonly index: number;
+  readonly tokenIds: readonly number[];
+  /** Where it asks {@link SampleParams.text}: what that made of them. */
+  readonly text?: string;
+  /** One entry a token, when the request wants them. */
+  readonly logprobs: readonly (SampledLogprob & { readonly top: readonly SampledLogprob[] })[] | null;
+  /** null = the choice goes on. */
+  readonly finish: Finish | null;
+  /** With the end, when the request asks. */
+  readonly sampling?: ChoiceSampling | null;
+}
+
+export interface SampleTotals extends SampleUsage {
+  /** When asked for, and not told in `prompt_scored`. */
+  readonly promptLogprobs?: ScoredTokens;
+}
+
+export interface BackendHealth {
+  /** Why it cannot be relied on now, in words that name no file; null when all is well. */
+  readonly trouble: string | null;
+  /** Null where it does not say. */
+  readonly stats: EngineStats | null;
+}

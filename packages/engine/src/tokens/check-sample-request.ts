@@ -1,0 +1,30 @@
+import {
+  checkPromptIds,
+  EngineError,
+  type SampleLimits,
+  type SampleRequest,
+  type SchedulingPolicy,
+  validateSampleRequest,
+} from '@trainyard/backend';
+
+/**
+ * Everything that a request in tokens can be refused for before it is queued.
+ *
+ * @throws {EngineError} engine.overloaded, engine.invalid_request, context_length_exceeded
+ */
+export function checkSampleRequest(
+  request: SampleRequest,
+  promptIds: readonly number[],
+  engine: { readonly limits: SampleLimits; readonly vocabSize: number; readonly size: number },
+  policy: SchedulingPolicy = 'priority',
+): void {
+  const { limits, vocabSize, size } = engine;
+  if (size >= limits.maxRequests) {
+    throw new EngineError(
+      'engine.overloaded',
+      `at most ${limits.maxRequests} requests may be in flight, and there are ${size}: try again later`,
+    );
+  }
+  validateSampleRequest(request, { vocabSize, policy, maxChoices: limits.maxChoices });
+  checkPromptIds(request, promptIds, vocabSize, limits.maxContextTokens);
+}

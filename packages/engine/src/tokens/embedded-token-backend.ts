@@ -1,0 +1,148 @@
+import { join } from 'node:path';
+import {
+  type AdapterRef,
+  type AdapterVersion,
+  type BackendHealth,
+  type BackendModel,
+  EngineError,
+  type RequestText,
+  type SampleFeature,
+  type SampleOutput,
+  type SampleParams,
+  type SampleTotals,
+  type ScoredTokens,
+  type ScoreParams,
+  type TokenBackend,
+  type TokenBackendCapabilities,
+} from '@trainyard/backend';
+import type { TokenEngine } from './token-engine.ts';
+import { TokenSampler } from './token-sampler.ts';
+
+const FEATURES: readonly SampleFeature[] = [
+  'adapters',
+  'allowedTokenIds',
+  'bannedSequences',
+  'beamSearch',
+  'logprobTokenIds',
+  'processedLogprobs',
+  'promptLogprobs',
+  'repetitionDetection',
+  'seeds',
+  'tracesSampling',
+];
+
+export interface EmbeddedTokenBackendParts {
+  readonly modelId: string;
+  /** Closed with the back end. */
+  readonly engine: TokenEngine;
+  /** The file of an adapter version, in its directory. Default `adapter.gguf`. */
+  readonly adapterFile?: string;
+}
+
+/** The {@link TokenEngine} of this process as a back end. */
+export class EmbeddedTokenBackend implements TokenBackend {
+  readonly specVersion = 1;
+  readonly capabilities: TokenBackendCapabilities;
+  readonly models: readonly BackendModel[];
+  readonly #engine: TokenEngine;
+  readonly #sampler: TokenSampler;
+  readonly #adapterFile: string;
+  readonly #adapters = new Map<string, AdapterRef>();
+
+  constructor({ modelId, engine, adapterFile = 'adapter.gguf' }: EmbeddedTokenBackendParts) {
+    const { limits, vocabSize } = engine;
+    this.#engine = engine;
+    this.#sampler = new TokenSampler(engine);
+    this.#adapterFile = adapterFile;
+    this.models = [{ id: modelId, contextLength: limits.maxContextTokens, vocabSize }];
+    this.capabilities = {
+      features: new Set(FEATURES),
+      asksText: true,
+      constraints: new Set(),
+      maxRequests: limits.maxRequests,
+      maxChoices: limits.maxChoices,
+    };
+  }
+
+  async start(): Promise<void> {}
+
+  async close(): Promise<void> {
+    this.#engine.close();
+  }
+
+  /** The file is read on first use. */
+  async publish({ digest, directory }: AdapterVersion): Promise<void> {
+    if (!this.#adapters.has(digest)) this.#adapters.set(digest, { digest, path: join(directory, this.#adapterFile) });
+  }
+
+  async retire(digest: string): Promise<void> {
+    this.#adapters.delete(digest);
+  }
+
+  async *sample(
+    tokenIds: readonly number[],
+    { adapter: digest, text = null, ...params }: SampleParams,
+    signal: AbortSignal,
+  ): AsyncGenerator<SampleOutput, SampleTotals, undefined> {
+    if ((params.constraint ?? null) !== null) {
+      throw new EngineError('engine.invalid_request', 'constraint must be null: this back end enforces no specs', {
+        param: 'constraint',
+      });
+    }
+    const adapter = this.#adapterOf(digest);
+    return yield* this.#sampler.sample(tokenIds, { ...params, adapter, text: text && keptOpen(text) }, signal);
+  }
+
+  async score(tokenIds: readonly number[], params: ScoreParams, signal: AbortSignal): Promise<ScoredTokens> {
+    const { numTop, ...rest } = params;
+    const sampled = this.sample(tokenIds, { ...rest, ...ONE_GREEDY_TOKEN, promptLogprobs: numTop }, signal);
+    for (;;) {
+      const { done, value } = await sampled.next();
+      if (done) return value.promptLogprobs ?? [];
+    }
+  }
+
+  async health(): Promise<BackendHealth> {
+    return { trouble: null, stats: this.#engine.stats() };
+  }
+
+  #adapterOf(digest: string | null): AdapterRef | null {
+    const adapter = digest === null ? null : this.#adapters.get(digest);
+    if (adapter !== undefined) return adapter;
+    throw new EngineError('engine.adapter_unreadable', `no adapter version ${digest} is published`, {
+      param: 'adapter',
+    });
+  }
+}
+
+const ONE_GREEDY_TOKEN = {
+  n: 1,
+  maxTokens: 1,
+  minTokens: 0,
+  stopTokenIds: [],
+  ignoreEos: true,
+  includeStopString: false,
+  logprobs: null,
+  sampling: {
+    temperature: 0,
+    topP: 1,
+    topK: 0,
+    minP: 0,
+    presencePenalty: 0,
+    frequencyPenalty: 0,
+    repetitionPenalty: 1,
+    logitBias: [],
+    seed: null,
+  },
+} as const;
+
+/** The engine closes what a request comes with; this stays its owner's. */
+function keptOpen(text: RequestText): RequestText {
+  return {
+    isMasking: text.isMasking,
+    wholeConstraint: text.wholeConstraint,
+    openChoice: () => text.openChoice(),
+    textOf: (tokenIds) => text.textOf(tokenIds),
+    close: () => {},
+  };
+}

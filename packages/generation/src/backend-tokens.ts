@@ -1,0 +1,332 @@
+import {
+  asEngineError,
+  type ChoiceText,
+  EngineError,
+  type EngineStats,
+  type LocalTokens,
+  type SampledTokens,
+  type SampledLogprob,
+  type SampleLimits,
+  type SampleOutput,
+  type SampleParams,
+  type SampleRequest,
+  type SampleTotals,
+  type ScoredTokens,
+  type StepReport,
+  type TokenBackend,
+  TokenFaces,
+  type TokenSubmission,
+  type TokenTexts,
+} from '@trainyard/backend';
+
+/**
+ * Any {@link TokenBackend} as what the half with text stands on. Where the back end asks for no text, its tokens are read along here: text is made of them, and a choice that a stop string
+ * ends is left behind, its further tokens unread.
+ *
+ * Nothing is to be stepped: what a back end gives goes out when it comes.
+ */
+export class BackendTokens implements LocalTokens {
+  readonly limits: SampleLimits;
+  readonly vocabSize: number;
+  readonly hasWork = false;
+  readonly #backend: TokenBackend;
+  readonly #faces: TokenFaces;
+  readonly #readings = new Map<string, Reading>();
+  #generatedTokens = 0;
+  #promptTokens = 0;
+
+  /**
+   * @param backend started, and serving one model; stays the caller's
+   * @param texts what the model's tokens say
+   */
+  constructor(backend: TokenBackend, texts: TokenTexts) {
+    const [model] = backend.models;
+    if (model === undefined) throw new Error('the back end serves no model');
+    const { maxRequests, maxChoices } = backend.capabilities;
+    this.limits = { maxRequests, maxChoices, maxContextTokens: model.contextLength };
+    this.vocabSize = model.vocabSize;
+    this.#backend = backend;
+    this.#faces = new TokenFaces(texts);
+  }
+
+  get size(): number {
+    return this.#readings.size;
+  }
+  has(requestId: string): boolean {
+    return this.#readings.has(requestId);
+  }
+
+  submit(submission: TokenSubmission): void {
+    const { requestId } = submission.request;
+    const reading = new Reading(submission, this.#faces, this.#backend.capabilities.asksText);
+    this.#readings.set(requestId, reading);
+    void this.#run(reading).finally(() => this.#readings.delete(requestId));
+  }
+
+  abort(requestId: string): boolean {
+    const reading = this.#readings.get(requestId);
+    reading?.abort();
+    return reading !== undefined;
+  }
+
+  setPaused(requestId: string, isPaused: boolean): boolean {
+    const reading = this.#readings.get(requestId);
+    reading?.setPaused(isPaused);
+    return reading !== undefined;
+  }
+
+  endLeaving(): void {}
+  step(): StepReport {
+    return { numTokens: 0, numSampled: 0, durationMs: 0 };
+  }
+  checkIntegrity(): void {}
+
+  /** What is known here; a back end tells the rest in its `health`. */
+  stats(): EngineStats {
+    const unknown = {
+      numUnprepared: 0,
+      numWaiting: 0,
+      numLooks: 0,
+      usedTokens: 0,
+      cachedTokens: 0,
+      capacityTokens: 0,
+      prefixHitTokens: 0,
+      prefixQueryTokens: 0,
+      numPreemptions: 0,
+      numAdapters: 0,
+      adapterBytes: 0,
+      numSteps: 0,
+      computedTokens: 0,
+    };
+    const known = { numRequests: this.size, numRunning: this.size };
+    return { ...unknown, ...known, promptTokens: this.#promptTokens, generatedTokens: this.#generatedTokens };
+  }
+
+  close(): void {
+    for (const reading of this.#readings.values()) reading.abort();
+  }
+
+  async #run(reading: Reading): Promise<void> {
+    const { promptIds } = reading.submission;
+    try {
+      const sampled = this.#backend.sample(promptIds, paramsOf(reading.submission, this.#backend), reading.signal);
+      this.#promptTokens += promptIds.length;
+      const totals = await reading.readAll(sampled);
+      this.#generatedTokens += totals.completionTokens;
+      reading.complete(totals);
+    } catch (error) {
+      reading.fail(error);
+    } finally {
+      reading.close();
+    }
+  }
+}
+
+/** @throws {EngineError} engine.invalid_request naming what the back end cannot do */
+function paramsOf({ request, banned = [], text = null }: TokenSubmission, backend: TokenBackend): SampleParams {
+  const { asksText, constraints } = backend.capabilities;
+  const isMasked = text?.isMasking === true && !asksText && !request.beamSearch;
+  const constraint = isMasked ? text.wholeConstraint : null;
+  if (isMasked && (constraint === null || !constraints.has(constraint.kind))) {
+    throw new EngineError(
+      'engine.invalid_request',
+      `constraint must be null, or of a kind that this back end enforces (${[...constraints].join(', ') || 'none'}), from the beginning of the reply; a limit of reasoning is one, too`,
+      { param: 'constraint' },
+    );
+  }
+  return {
+    ...tokenFields(request),
+    ...(banned.length > 0 ? { bannedSequences: banned } : {}),
+    ...(constraint === null ? {} : { constraint }),
+    ...(asksText && text !== null ? { text } : {}),
+  };
+}
+
+/** A request has its text with it, which is nothing to a back end. */
+function tokenFields(request: SampleRequest): Omit<SampleParams, 'bannedSequences' | 'constraint' | 'text'> {
+  return {
+    tenant: request.tenant,
+    cacheSalt: request.cacheSalt,
+    adapter: request.adapter?.digest ?? null,
+    priority: request.priority,
+    n: request.n,
+    sampling: request.sampling,
+    maxTokens: request.maxTokens,
+    minTokens: request.minTokens,
+    stopTokenIds: request.stopTokenIds,
+    ignoreEos: request.ignoreEos,
+    includeStopString: request.includeStopString,
+    logprobs: request.logprobs,
+    logprobTokenIds: request.logprobTokenIds ?? null,
+    logprobsMode: request.logprobsMode ?? 'raw',
+    promptLogprobs: request.promptLogprobs ?? null,
+    promptLogprobsFirst: request.promptLogprobsFirst ?? false,
+    tracesSampling: request.tracesSampling ?? false,
+    allowedTokenIds: request.allowedTokenIds ?? null,
+    repetitionDetection: request.repetitionDetection ?? null,
+    beamSearch: request.beamSearch ?? null,
+  } satisfies Required<Omit<SampleParams, 'bannedSequences' | 'constraint' | 'text'>>;
+}
+
+/** One request on its way: what the back end gives, as events with text. */
+class Reading {
+  readonly submission: TokenSubmission;
+  readonly #faces: TokenFaces;
+  readonly #isRead: boolean;
+  readonly #controller = new AbortController();
+  readonly #choices = new Map<number, ChoiceText>();
+  readonly #ended = new Set<number>();
+  #resumed: PromiseWithResolvers<void> | null = null;
+  #completionTokens = 0;
+  #cachedTokens = 0;
+  /** Text has ended a choice that the back end would go on with. */
+  #isCutOff = false;
+
+  /** @param asksText the back end reads by itself what the text has to say */
+  constructor(submission: TokenSubmission, faces: TokenFaces, asksText: boolean) {
+    this.submission = submission;
+    this.#faces = faces;
+    this.#isRead = !asksText;
+    this.setPaused(submission.isPaused === true);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  abort(): void {
+    this.#controller.abort();
+    this.setPaused(false);
+  }
+
+  setPaused(isPaused: boolean): void {
+    if (isPaused) this.#resumed ??= Promise.withResolvers<void>();
+    else {
+      this.#resumed?.resolve();
+      this.#resumed = null;
+    }
+  }
+
+  /** Until the back end has said all, or text has ended every choice: then it is left. */
+  async readAll(sampled: AsyncGenerator<SampleOutput, SampleTotals, undefined>): Promise<SampleTotals> {
+    const { request, promptIds } = this.submission;
+    try {
+      for (;;) {
+        await this.#resumed?.promise;
+        const { done, value } = await sampled.next();
+        if (done) return { ...value, completionTokens: this.#completionTokens };
+        this.#read(value);
+        // The scores of the prompt come with the totals: they are waited for.
+        const wantsTotals = (request.promptLogprobs ?? null) !== null && request.promptLogprobsFirst !== true;
+        if (this.#isCutOff && !wantsTotals && this.#ended.size === request.n)
+          return {
+            promptTokens: promptIds.length,
+            completionTokens: this.#completionTokens,
+            cachedTokens: this.#cachedTokens,
+          };
+      }
+    } finally {
+      // Ends it for the back end, too, where it has not ended by itself.
+      await sampled.return({ promptTokens: 0, completionTokens: 0, cachedTokens: 0 }).catch(() => undefined);
+    }
+  }
+
+  complete({ promptLogprobs, ...usage }: SampleTotals): void {
+    this.#emit(
+      promptLogprobs === undefined
+        ? { kind: 'completed', usage }
+        : { kind: 'completed', usage, promptLogprobs: this.#scores(promptLogprobs) },
+    );
+  }
+
+  fail(error: unknown): void {
+    const { code, message, param } = asEngineError(error);
+    this.#emit({ kind: 'failed', code, message, param });
+  }
+
+  close(): void {
+    for (const choice of this.#choices.values()) choice.close();
+    this.submission.text?.close();
+  }
+
+  #read(output: SampleOutput): void {
+    const { promptIds } = this.submission;
+    if (output.kind === 'started') {
+      this.#cachedTokens = output.cachedTokens;
+      this.#emit({ kind: 'started', promptTokenIds: [...promptIds], cachedTokens: output.cachedTokens });
+    } else if (output.kind === 'prompt_scored') {
+      const first = this.#faces.of(promptIds[0]!);
+      this.#emit({ kind: 'prompt_scored', first, promptLogprobs: this.#scores(output.promptLogprobs) });
+    } else if (!this.#ended.has(output.index)) this.#goOn(output);
+  }
+
+  #goOn(step: SampledTokens): void {
+    const { index, logprobs, sampling } = step;
+    const read = this.#textOf(step);
+    this.#completionTokens += read.numTokens;
+    const output = {
+      index,
+      text: read.text,
+      tokenIds: step.tokenIds.slice(0, read.numTokens),
+      logprobs:
+        logprobs &&
+        logprobs
+          .slice(0, read.numTokens)
+          .map((entry) => ({ ...this.#tell(entry), top: entry.top.map((other) => this.#tell(other)) })),
+    };
+    if (read.finish === null) {
+      this.#emit({ kind: 'delta', ...output });
+      return;
+    }
+    this.#ended.add(index);
+    this.#emit({
+      kind: 'finished',
+      ...output,
+      ...(sampling === undefined ? {} : { sampling }),
+      finishReason: read.finish.reason,
+      stopReason: read.finish.stopReason,
+    });
+  }
+
+  /** As far as text lets the choice go. */
+  #textOf({
+    index,
+    tokenIds,
+    text: given,
+    finish,
+  }: SampledTokens): Pick<SampledTokens, 'finish'> & { text: string; numTokens: number } {
+    const { text, request } = this.submission;
+    const whole = { text: given ?? '', finish, numTokens: tokenIds.length };
+    if (!this.#isRead || text === null || text === undefined) return whole;
+    if (request.beamSearch) return { ...whole, text: text.textOf(tokenIds) };
+    const choice = this.#choices.get(index) ?? text.openChoice();
+    this.#choices.set(index, choice);
+    let sum = '';
+    for (const [at, token] of tokenIds.entries()) {
+      const isLast = finish !== null && at === tokenIds.length - 1;
+      const verdict = choice.push(token, isLast ? { ...finish, isToken: finish.reason === 'stop' } : null);
+      sum += verdict.text;
+      if (verdict.finish === null) continue;
+      this.#isCutOff ||= !isLast;
+      return { text: sum, finish: verdict.finish, numTokens: at + 1 };
+    }
+    return { ...whole, text: sum };
+  }
+
+  #scores(scores: ScoredTokens) {
+    return scores.map((entries) => entries && entries.map((entry) => ({ ...this.#tell(entry), rank: entry.rank })));
+  }
+
+  #tell({ id, logprob }: SampledLogprob) {
+    return { ...this.#faces.of(id), logprob };
+  }
+
+  /** A receiver that throws has gone. */
+  #emit(event: Parameters<TokenSubmission['emit']>[0]): void {
+    try {
+      this.submission.emit(event);
+    } catch {
+      this.abort();
+    }
+  }
+}

@@ -1,0 +1,273 @@
+import { badWords } from '../reply/bad-words.ts';
+import type { TextTokenizer } from '../contract/text-tokenizer.ts';
+import type { ConstraintCompiler } from '../reply/constraint.ts';
+import { asEngineError, EngineError, type LocalTokens, validateSampleRequest } from '@trainyard/backend';
+import type { EngineEvent, GenerateRequest } from '../contract/generate-request.ts';
+import { Preparation, type Submission } from './preparation.ts';
+import { encodePrompt, fitPrompt, type EncodedPrompt, type PromptParts } from '../prompt/prompt.ts';
+import { ReplyConstraints } from '../reply/reply-constraints.ts';
+import { createReplyReader } from '../reply/reply-reader.ts';
+import { REASONING_END, type ReplyTraits } from '../prompt/reply-traits.ts';
+import type { SchedulingPolicy } from '@trainyard/backend';
+import { SubmissionQueue } from './submission-queue.ts';
+import { ReplyText } from '../reply/reply-text.ts';
+import { StopStrings } from '../reply/stop-strings.ts';
+import { validateTextFields } from '../contract/validate-text-fields.ts';
+import type { ThinkingLimit } from '../reply/thinking-budget.ts';
+
+/** Prompts that are made between two steps: the streams of others wait for them. */
+const PREPARED_PER_STEP = 16;
+/** Prompts and constraints of one tenant that are made elsewhere at a time, where all tenants wait in one line. */
+const PREPARING_PER_TENANT = 8;
+
+export interface IntakeParts {
+  prompt: PromptParts;
+  constraints: ConstraintCompiler | null;
+  policy: SchedulingPolicy;
+  /** Takes requests that are ready to run. */
+  tokens: LocalTokens;
+}
+
+/**
+ * From a request to tokens that can be sampled behind: checks, prompt, constraint. Prompts made elsewhere are waited for here.
+ *
+ * A burst is taken in a few prompts a step, tenants in turns; who leaves before that costs nothing but its place in the queue.
+ */
+export class Intake {
+  readonly #parts: IntakeParts;
+  readonly #constraints: ReplyConstraints;
+  readonly #queue = new SubmissionQueue();
+  readonly #preparing = new Map<string, Preparation>();
+  readonly #numPreparing = new Map<string, number>();
+  /** Those of {@link #preparing} that the next step takes up or ends. */
+  readonly #settled = new Set<Preparation>();
+  #onPrepared: () => void = () => {};
+  #numLeft = PREPARED_PER_STEP;
+  #numArrivals = 0;
+
+  constructor(parts: IntakeParts) {
+    this.#parts = parts;
+    this.#constraints = new ReplyConstraints(parts.constraints);
+  }
+
+  /** Requests whose prompts are not ready. */
+  get size(): number {
+    return this.#queue.size + this.#preparing.size;
+  }
+  /** True when {@link prepareSome} or {@link takePrepared} has something to do. */
+  get hasWork(): boolean {
+    return this.#settled.size > 0 || this.hasPromptsToMake;
+  }
+  /** True when {@link prepareSome} has something to do. */
+  get hasPromptsToMake(): boolean {
+    return this.#queue.has(this.#mayPrepare);
+  }
+
+  setPaused(requestId: string, isPaused: boolean): void {
+    const submission = this.#queue.get(requestId) ?? this.#preparing.get(requestId)?.submission;
+    if (submission !== undefined) submission.isPaused = isPaused;
+  }
+
+  /** Ends a request whose prompt is not ready: at once when nothing was done for it yet, else with the next step. */
+  abort(requestId: string): void {
+    const preparation = this.#preparing.get(requestId);
+    if (preparation !== undefined) {
+      preparation.abort();
+      this.#settled.add(preparation);
+      return;
+    }
+    const submission = this.#queue.remove(requestId);
+    if (submission !== undefined) refuse(submission.emit, new EngineError('engine.aborted', 'the request was aborted'));
+  }
+
+  /** @param onPrepared called when what could not be had at once is ready, or has failed */
+  submit(request: GenerateRequest, emit: (event: EngineEvent) => void, onPrepared: () => void): void {
+    this.#onPrepared = onPrepared;
+    const submission: Submission = { request, arrival: this.#numArrivals++, emit, isPaused: false };
+    attempt(emit, () => {
+      const { tokens, policy } = this.#parts;
+      this.#checkRoom(request.requestId);
+      validateSampleRequest(request, { vocabSize: tokens.vocabSize, policy, maxChoices: tokens.limits.maxChoices });
+      validateTextFields(request);
+      // A refusal needs no step: who is refused is told at once, however long the steps of others take.
+      if (this.#numLeft > 0 && this.#queue.size === 0 && this.#mayPrepare(request.tenant)) {
+        this.#numLeft--;
+        this.#begin(submission);
+      } else this.#queue.add(submission);
+    });
+  }
+
+  /** Makes some of the prompts that wait, tenants in turns. */
+  prepareSome(): void {
+    this.#numLeft = PREPARED_PER_STEP;
+    while (this.#numLeft > 0) {
+      const submission = this.#queue.take(this.#mayPrepare);
+      if (submission === undefined) return;
+      this.#numLeft--;
+      attempt(submission.emit, () => this.#begin(submission));
+    }
+  }
+
+  readonly #mayPrepare = (tenant: string): boolean => (this.#numPreparing.get(tenant) ?? 0) < PREPARING_PER_TENANT;
+
+  #begin(submission: Submission): void {
+    const { request } = submission;
+    const controller = new AbortController();
+    const prompt = encodePrompt(request, this.#parts.prompt, controller.signal);
+    const prepared = this.#prepare(request, prompt, controller);
+    if (!(prepared instanceof Promise)) {
+      this.#admit(submission, prepared);
+      return;
+    }
+    this.#count(request.tenant, 1);
+    const preparation = new Preparation(submission, prepared, controller, () => {
+      this.#count(request.tenant, -1);
+      if (!this.#endRefused(preparation) && this.#preparing.has(request.requestId)) this.#settled.add(preparation);
+      this.#onPrepared();
+    });
+    this.#preparing.set(request.requestId, preparation);
+  }
+
+  #count(tenant: string, change: 1 | -1): void {
+    const count = (this.#numPreparing.get(tenant) ?? 0) + change;
+    if (count === 0) this.#numPreparing.delete(tenant);
+    else this.#numPreparing.set(tenant, count);
+  }
+
+  /** @returns whether it was refused, and told so */
+  #endRefused({ submission, outcome, isAborted }: Preparation): boolean {
+    if (isAborted || outcome?.kind !== 'failed' || !this.#preparing.delete(submission.request.requestId)) return false;
+    refuse(submission.emit, outcome.error);
+    return true;
+  }
+
+  /** Goes on with the requests whose prompts are ready, and ends those that were aborted. */
+  takePrepared(): void {
+    for (const preparation of this.#settled) {
+      const { submission, outcome, isAborted } = preparation;
+      this.#preparing.delete(submission.request.requestId);
+      attempt(submission.emit, () => {
+        // What failed has ended by itself unless it was aborted before.
+        if (isAborted || outcome?.kind !== 'encoded')
+          throw new EngineError('engine.aborted', 'the request was aborted');
+        this.#admit(submission, outcome.prompt);
+      });
+    }
+    this.#settled.clear();
+  }
+
+  /** Ends what is not ready. */
+  close(failure: EngineError): void {
+    for (const preparation of this.#preparing.values()) {
+      preparation.abort();
+      refuse(preparation.submission.emit, failure);
+    }
+    this.#preparing.clear();
+    this.#settled.clear();
+    for (const { request, emit } of this.#queue.values()) {
+      this.#queue.remove(request.requestId);
+      refuse(emit, failure);
+    }
+  }
+
+  #checkRoom(requestId: string): void {
+    const { tokens } = this.#parts;
+    const { limits } = tokens;
+    const numRequests = tokens.size + this.size;
+    if (numRequests >= limits.maxRequests) {
+      throw new EngineError(
+        'engine.overloaded',
+        `at most ${limits.maxRequests} requests may be in flight, and there are ${numRequests}: try again later`,
+      );
+    }
+    if (tokens.has(requestId) || this.#preparing.has(requestId) || this.#queue.get(requestId) !== undefined) {
+      throw new EngineError('engine.invalid_request', `request id ${requestId} is in flight already`, {
+        param: 'requestId',
+      });
+    }
+  }
+
+  /** The prompt, once its constraint is checked. One that is refused at once is not kept waiting for a prompt that is being made. */
+  #prepare(
+    request: GenerateRequest,
+    prompt: EncodedPrompt | Promise<EncodedPrompt>,
+    controller: AbortController,
+  ): EncodedPrompt | Promise<EncodedPrompt> {
+    const { signal } = controller;
+    const check = (traits: ReplyTraits | null): Promise<void> | null =>
+      this.#constraints.check(request, traits, signal);
+    if (!(prompt instanceof Promise)) return check(prompt.replyTraits)?.then(() => prompt) ?? prompt;
+    try {
+      const checked = check(null);
+      return Promise.all([prompt, checked]).then(async ([encoded]) => {
+        // How replies are written is known by now, and may be a part of the constraint.
+        await check(encoded.replyTraits);
+        return encoded;
+      });
+    } catch (error) {
+      controller.abort();
+      prompt.catch(() => undefined);
+      throw error;
+    }
+  }
+
+  #admit({ request, arrival, emit, isPaused }: Submission, encoded: EncodedPrompt): void {
+    const { prompt, tokens } = this.#parts;
+    const { tokenizer } = prompt;
+    const { replyTraits: traits } = encoded;
+    const promptIds = fitPrompt(request, encoded.ids, tokens.vocabSize, tokens.limits.maxContextTokens);
+    const reader = createReplyReader(request.reply ?? null, traits);
+    const words = request.beamSearch ? [] : (request.badWords ?? []);
+    const banned = badWords(words, tokenizer);
+    const text = new ReplyText({
+      tokenizer,
+      stops: {
+        stop: new StopStrings(request.stop),
+        includeStopString: request.includeStopString,
+        minTokens: request.minTokens,
+      },
+      constraint: this.#constraints.compile(request, traits),
+      thinkingLimit: thinkingLimit(request, traits, tokenizer),
+      skipsSpecialTokens: (request.skipSpecialTokens ?? true) && reader?.keepsSpecialTokens !== true,
+    });
+    tokens.submit({
+      request,
+      promptIds,
+      arrival,
+      isPaused,
+      banned,
+      text,
+      emit: reader === null ? emit : (event) => emit(reader.read(event)),
+    });
+  }
+}
+
+/** Null where there is no reasoning to limit: the model knows none, or the prompt has closed its block. */
+function thinkingLimit(
+  { thinkingTokenBudget: maxTokens = null }: GenerateRequest,
+  traits: ReplyTraits | null,
+  tokenizer: TextTokenizer,
+): ThinkingLimit | null {
+  const reasoning = traits?.reasoning ?? null;
+  if (maxTokens === null || reasoning === null || reasoning.isDisabled) return null;
+  const endIds = Array.from(tokenizer.encodeWithSpecial(REASONING_END));
+  return { maxTokens, startsInside: reasoning.startsInside, endIds };
+}
+
+/** What a task throws is told to its request. */
+function attempt(emit: (event: EngineEvent) => void, task: () => void): void {
+  try {
+    task();
+  } catch (error) {
+    refuse(emit, error);
+  }
+}
+
+function refuse(emit: (event: EngineEvent) => void, error: unknown): void {
+  const { code, message, param } = asEngineError(error);
+  try {
+    emit({ kind: 'failed', code, message, param });
+  } catch {
+    // Nobody listens any more, and nothing of the request is left that could be given back.
+  }
+}

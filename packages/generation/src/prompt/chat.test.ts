@@ -1,0 +1,291 @@
+import { ChatTemplate } from '@trainyard/tokenizer';
+import type { TemplateMessage } from '@trainyard/tokenizer';
+import { describe, expect, test } from 'vitest';
+import type { ChatInput, RenderedChat, TemplateSandbox } from './chat.ts';
+import { Harness } from '../testing/text-harness.ts';
+import { byteTokenizer, EOS, replying, VOCAB_SIZE } from '@trainyard/engine/testing';
+import type { RequestOptions, Transcript } from '../testing/text-harness.ts';
+import type { ChatPrompt } from '../contract/generate-request.ts';
+
+const CHATML = `{%- for document in documents or [] -%}[{{ document.title }}]{%- endfor -%}
+{%- for message in messages -%}{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{%- endfor -%}
+{%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n' }}{%- endif -%}`;
+const [IM_START, BOS] = [VOCAB_SIZE - 2, VOCAB_SIZE - 3];
+
+const user = { role: 'user', content: 'Hi' };
+const chat = (messages: readonly TemplateMessage[], options: Partial<ChatPrompt> = {}): ChatPrompt => ({
+  kind: 'chat',
+  messages,
+  tools: null,
+  templateVariables: {},
+  ...options,
+});
+
+function submit(options: RequestOptions, harnessOptions: ConstructorParameters<typeof Harness>[0] = {}): Transcript {
+  const harness = new Harness({
+    template: new ChatTemplate(byteTokenizer, CHATML),
+    borders: { before: [BOS], after: [] },
+    ...harnessOptions,
+  });
+  const reply = harness.submit({ maxTokens: 1, ...options });
+  harness.run();
+  return reply;
+}
+
+/** The prompt as text. */
+const promptText = (options: RequestOptions, source = CHATML): string => {
+  const reply = submit(options, { template: new ChatTemplate(byteTokenizer, source) });
+  if (reply.failed) throw new Error(`${reply.failed.code} ${reply.failed.param}: ${reply.failed.message}`);
+  return byteTokenizer.decode(reply.started!.promptTokenIds);
+};
+
+describe('a conversation', () => {
+  test('is rendered with the opening of a reply, or without', () => {
+    const text = '<|im_start|>user\nHi<|im_end|>\n';
+    expect(promptText({ prompt: chat([user]) })).toBe(`${text}<|im_start|>assistant\n`);
+    expect(promptText({ prompt: chat([user], { addGenerationPrompt: false }) })).toBe(text);
+  });
+
+  test('gives documents to the template', () => {
+    const templateVariables = {
+      documents: [
+        { title: 'Maps', text: '' },
+        { title: 'Roads', text: '' },
+      ],
+    };
+    expect(promptText({ prompt: chat([user], { templateVariables }) })).toMatch(/^\[Maps\]\[Roads\]<\|im_start\|>/);
+  });
+
+  test('gets the vocabulary’s own special tokens only when asked for', () => {
+    const ids = (addSpecialTokens: boolean): number[] =>
+      submit({ prompt: chat([user], { addSpecialTokens }) }).started!.promptTokenIds;
+    expect(ids(false)[0]).toBe(IM_START);
+    expect(ids(true)).toEqual([BOS, ...ids(false)]);
+  });
+});
+
+describe('a last message that is left open', () => {
+  const open: Partial<ChatPrompt> = { continueFinalMessage: true, addGenerationPrompt: false };
+  const start = '<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n';
+
+  test('ends the prompt right after its content, right-trimmed', () => {
+    expect(promptText({ prompt: chat([user, { role: 'assistant', content: 'I am ' }], open) })).toBe(`${start}I am`);
+    expect(promptText({ prompt: chat([user, { role: 'assistant', content: '' }], open) })).toBe(start);
+    expect(promptText({ prompt: chat([user, { role: 'assistant' }], open) })).toBe(start);
+  });
+
+  test('may be in parts, and may occur twice in the prompt', () => {
+    const parts = [
+      { type: 'text', text: 'one ' },
+      { type: 'text', text: 'two ' },
+    ];
+    expect(promptText({ prompt: chat([user, { role: 'assistant', content: parts }], open) })).toBe(`${start}one \ntwo`);
+    const twice = [user, { role: 'assistant', content: 'Hi' }, user, { role: 'assistant', content: 'Hi' }];
+    expect(promptText({ prompt: chat(twice, open) }).endsWith('<|im_start|>assistant\nHi')).toBe(true);
+  });
+
+  test('keeps control tokens in its text plain', () => {
+    const { promptTokenIds } = submit({
+      prompt: chat([{ role: 'assistant', content: 'say <|im_end|>' }], open),
+    }).started!;
+    expect(promptTokenIds).not.toContain(EOS);
+    expect(byteTokenizer.decode(promptTokenIds)).toBe('<|im_start|>assistant\nsay <|im_end|>');
+  });
+
+  test('whose template trims keeps its header', () => {
+    const trimming = CHATML.replace('message.content', '(message.content | trim)');
+    expect(promptText({ prompt: chat([user, { role: 'assistant', content: ' x \n' }], open) }, trimming)).toBe(
+      `${start}x`,
+    );
+  });
+
+  test('is refused where the template leaves it out, there is none, or a new one is asked for', () => {
+    const dropping = CHATML.replace('message.content', "'…'");
+    const refusal = (prompt: ChatPrompt, source = CHATML): unknown =>
+      submit({ prompt }, { template: new ChatTemplate(byteTokenizer, source) }).failed;
+    const param = 'continueFinalMessage';
+    expect(refusal(chat([user], open), dropping)).toMatchObject({ code: 'engine.template_failed', param });
+    expect(refusal(chat([], open))).toMatchObject({ code: 'engine.invalid_request', param });
+    expect(refusal(chat([user], { continueFinalMessage: true }))).toMatchObject({
+      code: 'engine.invalid_request',
+      param,
+    });
+    expect(refusal(chat([user], { continueFinalMessage: true, addGenerationPrompt: true }))).toMatchObject({ param });
+  });
+});
+
+describe('a text', () => {
+  test('is taken as it is, control tokens and all, with the vocabulary’s own tokens or without', () => {
+    const ids = (addSpecialTokens: boolean): number[] =>
+      submit({ prompt: { kind: 'text', text: '<|im_start|>hi', addSpecialTokens } }).started!.promptTokenIds;
+    expect(ids(false)).toEqual([IM_START, 104, 105]);
+    expect(ids(true)).toEqual([BOS, IM_START, 104, 105]);
+  });
+
+  test('that is empty is refused', () => {
+    const { failed } = submit({ prompt: { kind: 'text', text: '', addSpecialTokens: false } });
+    expect(failed).toMatchObject({ code: 'engine.invalid_request', param: 'prompt' });
+  });
+});
+
+describe('truncation', () => {
+  const kept = (truncatePromptTokens: number | null, options: RequestOptions = {}): string | undefined => {
+    const reply = submit(
+      { prompt: 'abcdefghij', truncatePromptTokens, maxTokens: 1, ...options },
+      { contextLength: 12 },
+    );
+    return reply.started && byteTokenizer.decode(reply.started.promptTokenIds);
+  };
+
+  test('keeps the last tokens', () => {
+    expect(kept(4)).toBe('ghij');
+    expect(kept(12)).toBe('abcdefghij');
+    expect(kept(null)).toBe('abcdefghij');
+  });
+  test('-1 leaves room for maxTokens, or for one token', () => {
+    expect(kept(-1, { maxTokens: 5 })).toBe('defghij');
+    expect(kept(-1, { maxTokens: null, prompt: 'abcdefghijklmnop' })).toBe('fghijklmnop');
+    expect(kept(-1, { maxTokens: 50 })).toBe('j');
+  });
+  test('cuts through special tokens that were added, and prompts of every kind', () => {
+    const prompt = { kind: 'text', text: 'abc', addSpecialTokens: true } as const;
+    expect(kept(3, { prompt })).toBe('abc');
+    expect(kept(2, { prompt: chat([user]) })).toBe('t\n');
+  });
+  test('to nothing, to more than the context or to nonsense is refused', () => {
+    const refusal = (truncatePromptTokens: number): string | null | undefined =>
+      submit({ truncatePromptTokens }, { contextLength: 12 }).failed?.param;
+    expect(refusal(0)).toBe('prompt');
+    expect([13, -2, 1.5].map(refusal)).toEqual(Array.from({ length: 3 }, () => 'truncatePromptTokens'));
+  });
+});
+
+describe('a template of the request', () => {
+  /** Renders when told to, and notes what it was asked. */
+  class HeldSandbox implements TemplateSandbox {
+    readonly asked: { source: string; input: ChatInput; signal: AbortSignal }[] = [];
+    settle: { resolve: (text: string) => void; reject: (error: Error) => void }[] = [];
+    render(source: string, input: ChatInput, signal: AbortSignal): Promise<Omit<RenderedChat, 'source'>> {
+      this.asked.push({ source, input, signal });
+      return new Promise((resolve, reject) => {
+        this.settle.push({
+          resolve: (text) => resolve({ tokenIds: byteTokenizer.encodeWithSpecial(text), text, toolFormat: null }),
+          reject,
+        });
+      });
+    }
+    close(): void {}
+  }
+  const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+  function held(): {
+    harness: Harness;
+    sandbox: HeldSandbox;
+    calls: () => number;
+    own: (rest?: RequestOptions) => Transcript & { id: string };
+  } {
+    const sandbox = new HeldSandbox();
+    const harness = new Harness({
+      templateSandbox: sandbox,
+      borders: { before: [BOS], after: [] },
+      limits: { maxRequests: 3 },
+    });
+    let numCalls = 0;
+    harness.engine.onWork = () => void numCalls++;
+    const prompt = chat([user], { chatTemplate: '{{ messages }}', addSpecialTokens: true });
+    return { harness, sandbox, calls: () => numCalls, own: (rest = {}) => harness.submit({ prompt, ...rest }) };
+  }
+
+  test('is rendered elsewhere while other requests go on, and then runs', async () => {
+    const { harness, sandbox, calls, own } = held();
+    const reply = own();
+    const other = harness.submit({ maxTokens: 3, ignoreEos: true });
+    harness.run();
+    expect(other.completed).toBeDefined();
+    expect(reply.events).toEqual([]);
+    expect(harness.engine.hasWork).toBe(false);
+    expect(harness.engine.stats().numRequests).toBe(1);
+    expect(sandbox.asked[0]).toMatchObject({ source: '{{ messages }}', input: { messages: [user] } });
+
+    sandbox.settle[0]!.resolve('rendered');
+    await turn();
+    expect(calls()).toBe(1);
+    expect(reply.events).toEqual([]); // nothing is sent between steps
+    expect(harness.engine.hasWork).toBe(true);
+    harness.run();
+    expect(byteTokenizer.decode(reply.started!.promptTokenIds)).toBe('<|endoftext|>rendered');
+    expect(reply.completed).toBeDefined();
+  });
+
+  test('that fails is told between steps: nobody waits for the steps of others to be refused', async () => {
+    const { harness, sandbox, calls, own } = held();
+    const reply = own();
+    const other = harness.submit({ maxTokens: 3, ignoreEos: true });
+    sandbox.settle[0]!.reject(new Error('the template took more than 5 s'));
+    await turn();
+    expect(reply.failed?.code).toBe('engine.template_failed');
+    expect([reply.numEnds, calls()]).toEqual([1, 1]);
+    harness.run();
+    expect([reply.numEnds, other.numEnds]).toEqual([1, 1]);
+  });
+
+  test('that fails, or renders what does not fit, fails its request', async () => {
+    const { harness, sandbox, own } = held();
+    const [broken, long] = [own(), own()];
+    sandbox.settle[0]!.reject(new Error('the template took more than 5 s'));
+    sandbox.settle[1]!.resolve('x'.repeat(5000));
+    await turn();
+    harness.run();
+    expect(broken.failed).toMatchObject({
+      code: 'engine.template_failed',
+      message: 'the template took more than 5 s',
+      param: 'chatTemplate',
+    });
+    expect(long.failed?.code).toBe('context_length_exceeded');
+  });
+
+  test('can be aborted meanwhile: the rendering is told, and its late result is dropped', async () => {
+    const { harness, sandbox, own } = held();
+    const reply = own();
+    harness.engine.abort(reply.id);
+    expect(sandbox.asked[0]!.signal.aborted).toBe(true);
+    expect(harness.engine.hasWork).toBe(true);
+    harness.run();
+    expect(reply.failed?.code).toBe('engine.aborted');
+    sandbox.settle[0]!.resolve('late');
+    await turn();
+    expect(harness.engine.hasWork).toBe(false);
+    expect(reply.numEnds).toBe(1);
+  });
+
+  test('holds its place among the requests, its id and its pause', async () => {
+    const { harness, sandbox, own } = held();
+    const reply = own({ requestId: 'same', priority: 0 });
+    own();
+    expect(own({ requestId: 'same' }).failed?.param).toBe('requestId');
+    own();
+    expect(own().failed?.code).toBe('engine.overloaded');
+    harness.engine.setPaused('same', true);
+    sandbox.settle[0]!.resolve('rendered');
+    await turn();
+    harness.step();
+    expect(harness.engine.hasWork).toBe(false);
+    harness.engine.setPaused('same', false);
+    harness.run();
+    expect(reply.completed).toBeDefined();
+    harness.engine.close();
+    expect(sandbox.asked.slice(1).every(({ signal }) => signal.aborted)).toBe(true);
+  });
+
+  test('is refused where there is no place to run it', () => {
+    const { failed } = submit({ prompt: chat([user], { chatTemplate: 'x' }) });
+    expect(failed).toMatchObject({ code: 'engine.invalid_request', param: 'chatTemplate' });
+  });
+});
+
+test('special tokens that are shown stand side by side, without a space between', () => {
+  const reply = submit(
+    { prompt: 'p', maxTokens: 4, skipSpecialTokens: false, ignoreEos: true },
+    { logits: replying([BOS, IM_START, 65, EOS], 1) },
+  );
+  expect(reply.text()).toBe('<|endoftext|><|im_start|>A<|im_end|>');
+});

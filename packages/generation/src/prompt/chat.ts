@@ -1,0 +1,130 @@
+import { defaultTemplateVariables, TokenizerError } from '@trainyard/tokenizer';
+import type { ChatTemplate, RenderOptions, TemplateMessage, ToolFormat } from '@trainyard/tokenizer';
+import { EngineError } from '@trainyard/backend';
+import type { ChatPrompt } from '../contract/generate-request.ts';
+
+export type EngineTemplate = Pick<ChatTemplate, 'render' | 'source' | 'toolFormat'>;
+
+/** A conversation as a prompt. */
+export interface RenderedChat {
+  readonly tokenIds: Iterable<number>;
+  readonly text: string;
+  /** Jinja that it was rendered with. */
+  readonly source: string;
+  /** How the calls in replies to it are written; null = in no format that is known. */
+  readonly toolFormat: ToolFormat | null;
+}
+
+/** Renders with templates that came with a request, in a place where they can run wild without harm. */
+export interface TemplateSandbox {
+  /** @returns the prompt; rejects with a message for the client */
+  render(source: string, input: ChatInput, signal: AbortSignal): Promise<Omit<RenderedChat, 'source'>>;
+  close(): void;
+}
+
+/** What a template is given. */
+export interface ChatInput {
+  readonly messages: readonly TemplateMessage[];
+  readonly options: RenderOptions;
+}
+
+/**
+ * Renders with the model's own template at once, with the request's later.
+ * @throws {EngineError} engine.template_failed, context_length_exceeded, engine.invalid_request
+ */
+export function renderChat(
+  prompt: ChatPrompt,
+  parts: { template: EngineTemplate | null; templateSandbox: TemplateSandbox | null },
+  signal: AbortSignal,
+): RenderedChat | Promise<RenderedChat> {
+  checkOpenEnd(prompt);
+  const source = prompt.chatTemplate ?? null;
+  if (source === null) return renderOwn(prompt, parts.template);
+  if (parts.templateSandbox === null) {
+    throw new EngineError('engine.invalid_request', 'chatTemplate must be null: templates of requests are not run', {
+      param: 'chatTemplate',
+    });
+  }
+  return parts.templateSandbox.render(source, chatInput(prompt, source), signal).then(
+    (rendered) => ({ ...rendered, source }),
+    (cause: unknown) => {
+      throw asPromptError('chatTemplate', cause);
+    },
+  );
+}
+
+/** With the model's own template. @throws {EngineError} engine.template_failed, context_length_exceeded */
+function renderOwn(prompt: ChatPrompt, template: EngineTemplate | null): RenderedChat {
+  if (template === null) {
+    throw new EngineError('engine.template_failed', 'the model has no chat template: send token ids as the prompt', {
+      param: 'messages',
+    });
+  }
+  try {
+    const { messages, options } = chatInput(prompt, template.source);
+    const { tokenIds, text } = template.render(messages, options);
+    return { tokenIds, text, source: template.source, toolFormat: template.toolFormat };
+  } catch (error) {
+    throw asPromptError('messages', error);
+  }
+}
+
+function chatInput(prompt: ChatPrompt, source: string): ChatInput {
+  const { messages, tools, templateVariables, continueFinalMessage = false, addGenerationPrompt = true } = prompt;
+  return {
+    messages: continueFinalMessage ? openEnded(messages) : messages,
+    options: {
+      tools,
+      addGenerationPrompt,
+      continueFinalMessage,
+      templateVariables: prompt.rendersAsTraining
+        ? { ...defaultTemplateVariables(source), ...templateVariables }
+        : templateVariables,
+    },
+  };
+}
+
+function checkOpenEnd({ continueFinalMessage = false, addGenerationPrompt = true, messages }: ChatPrompt): void {
+  if (!continueFinalMessage) return;
+  if (addGenerationPrompt) {
+    throw new EngineError(
+      'engine.invalid_request',
+      'continueFinalMessage must come with addGenerationPrompt false: the last message cannot be left open and a new one begun',
+      { param: 'continueFinalMessage' },
+    );
+  }
+  if (messages.length === 0) {
+    throw new EngineError('engine.invalid_request', 'continueFinalMessage must come with a message, got none', {
+      param: 'continueFinalMessage',
+    });
+  }
+}
+
+/** Right-trims the last message, in its last part where it has several: what goes on behind a blank begins with one. */
+function openEnded(messages: readonly TemplateMessage[]): TemplateMessage[] {
+  const last = messages.at(-1)!;
+  const { content } = last;
+  return content === undefined || content === null
+    ? [...messages]
+    : [...messages.slice(0, -1), { ...last, content: trimmedEnd(content) }];
+}
+
+function trimmedEnd(content: NonNullable<TemplateMessage['content']>): NonNullable<TemplateMessage['content']> {
+  if (typeof content === 'string') return content.trimEnd();
+  const last = content.at(-1);
+  if (last === undefined) return content;
+  if (typeof last === 'string') return [...content.slice(0, -1), last.trimEnd()];
+  const entries = Object.entries(last).map(([key, value]) =>
+    key !== 'type' && typeof value === 'string' ? [key, value.trimEnd()] : [key, value],
+  );
+  return [...content.slice(0, -1), Object.fromEntries(entries)];
+}
+
+export function asPromptError(param: string, cause: unknown): EngineError {
+  if (cause instanceof EngineError) return cause;
+  const message = cause instanceof Error ? cause.message : String(cause);
+  const code = cause instanceof TokenizerError ? cause.code : null;
+  if (code === 'tokenizer.text_too_long') return new EngineError('context_length_exceeded', message, { param, cause });
+  const field = code === 'tokenizer.final_message_lost' ? 'continueFinalMessage' : param;
+  return new EngineError('engine.template_failed', message, { param: field, cause });
+}

@@ -1,0 +1,99 @@
+import type { ToolFormat } from '@trainyard/tokenizer';
+import type { TextTokenizer } from '../contract/text-tokenizer.ts';
+import { asPromptError, type EngineTemplate, renderChat, type RenderedChat, type TemplateSandbox } from './chat.ts';
+import { checkPromptIds, EngineError } from '@trainyard/backend';
+import type { GenerateRequest } from '../contract/generate-request.ts';
+import { type ReplyTraits, replyTraits } from './reply-traits.ts';
+
+/** Ids that the vocabulary itself puts around a text, such as a beginning-of-sequence token. */
+export interface PromptBorders {
+  readonly before: readonly number[];
+  readonly after: readonly number[];
+}
+
+export interface PromptParts {
+  tokenizer: TextTokenizer;
+  /** null refuses chat prompts; token ids still work. */
+  template: EngineTemplate | null;
+  /** null refuses templates that come with a request. */
+  templateSandbox: TemplateSandbox | null;
+  borders: PromptBorders;
+  /** How models write their calls, whatever their templates say; null = as the template says. */
+  toolFormat: ToolFormat | null;
+}
+
+/** A prompt before truncation. */
+export interface EncodedPrompt {
+  readonly ids: readonly number[];
+  /** How replies to a conversation are written; null for other prompts. */
+  readonly replyTraits: ReplyTraits | null;
+}
+
+/**
+ * At once, or later where the prompt is made elsewhere.
+ * @throws {EngineError} engine.template_failed, context_length_exceeded, engine.invalid_request
+ */
+export function encodePrompt(
+  { prompt }: GenerateRequest,
+  parts: PromptParts,
+  signal: AbortSignal,
+): EncodedPrompt | Promise<EncodedPrompt> {
+  const within = (ids: Iterable<number>, hasBorders: boolean): readonly number[] =>
+    hasBorders ? [...parts.borders.before, ...ids, ...parts.borders.after] : Array.from(ids);
+  switch (prompt.kind) {
+    case 'tokens':
+      return { ids: Array.from(prompt.tokenIds), replyTraits: null };
+    case 'text':
+      return { ids: within(encodeText(prompt.text, parts.tokenizer), prompt.addSpecialTokens), replyTraits: null };
+    case 'chat': {
+      const finish = (rendered: RenderedChat): EncodedPrompt => ({
+        ids: within(rendered.tokenIds, prompt.addSpecialTokens ?? false),
+        replyTraits: replyTraits({ ...rendered, toolFormat: parts.toolFormat ?? rendered.toolFormat }, parts.tokenizer),
+      });
+      const rendered = renderChat(prompt, parts, signal);
+      return rendered instanceof Promise ? rendered.then(finish) : finish(rendered);
+    }
+    default:
+      return prompt satisfies never;
+  }
+}
+
+function encodeText(text: string, tokenizer: TextTokenizer): Int32Array {
+  try {
+    return tokenizer.encodeWithSpecial(text);
+  } catch (error) {
+    throw asPromptError('prompt', error);
+  }
+}
+
+/**
+ * The prompt's last tokens where it is truncated, checked against vocabulary and context.
+ *
+ * @param contextLimit longest sequence, prompt and reply together
+ * @throws {EngineError} as {@link checkPromptIds}; engine.invalid_request when more is kept than fits
+ */
+export function fitPrompt(
+  request: GenerateRequest,
+  encoded: readonly number[],
+  vocabSize: number,
+  contextLimit: number,
+): readonly number[] {
+  const ids = truncated(encoded, request, contextLimit);
+  checkPromptIds(request, ids, vocabSize, contextLimit);
+  return ids;
+}
+
+function truncated(ids: readonly number[], request: GenerateRequest, contextLimit: number): readonly number[] {
+  const kept = request.truncatePromptTokens ?? null;
+  if (kept === null) return ids;
+  if (kept > contextLimit) {
+    throw new EngineError(
+      'engine.invalid_request',
+      `truncatePromptTokens must be at most the context of ${contextLimit} tokens, got ${kept}`,
+      { param: 'truncatePromptTokens' },
+    );
+  }
+  const count = kept === -1 ? Math.max(1, contextLimit - (request.maxTokens ?? 1)) : kept;
+  if (request.truncationSide === 'right') return ids.slice(0, count);
+  return ids.slice(Math.max(0, ids.length - count));
+}

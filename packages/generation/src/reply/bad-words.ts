@@ -1,0 +1,30 @@
+import type { TextTokenizer } from '../contract/text-tokenizer.ts';
+import { EngineError } from '@trainyard/backend';
+
+/**
+ * Words that a reply must not contain, as tokens. Each word stands for two sequences: as it is, left-trimmed, and with one space in front where that
+ * changes the first token and not the length.
+ *
+ * @throws {EngineError} engine.invalid_request for a word without tokens
+ * @see vLLM, `SamplingParams.bad_words`
+ */
+export function badWords(
+  words: readonly string[],
+  tokenizer: Pick<TextTokenizer, 'encodeWithSpecial'>,
+): readonly (readonly number[])[] {
+  return words.flatMap((word) => tokenSequences(word, tokenizer));
+}
+
+function tokenSequences(word: string, tokenizer: Pick<TextTokenizer, 'encodeWithSpecial'>): (readonly number[])[] {
+  const [plain, spaced] = ['', ' '].map((prefix) =>
+    Array.from(tokenizer.encodeWithSpecial(prefix + word.trimStart())),
+  ) as [number[], number[]];
+  if (plain.length === 0) {
+    throw new EngineError(
+      'engine.invalid_request',
+      `badWords must be words with at least 1 token, got ${JSON.stringify(word)}`,
+      { param: 'badWords' },
+    );
+  }
+  return spaced.length === plain.length && spaced[0] !== plain[0] ? [plain, spaced] : [plain];
+}

@@ -1,0 +1,72 @@
+import { ConstraintError, type Constraints, type ConstraintSpec, type TokenMatcher } from '@trainyard/constraints';
+import type { ToolFormat } from '@trainyard/tokenizer';
+import { callFormat, type CallFormatOptions } from './call-format.ts';
+import type { TextTokenizer } from '../contract/text-tokenizer.ts';
+import type { ConstraintCompiler } from './constraint.ts';
+
+/** Compiles {@link ConstraintSpec}s, and says in them what the engine itself asks of replies. */
+export class ConstraintSpecs implements ConstraintCompiler {
+  readonly #constraints: Constraints;
+  readonly #tokenizer: TextTokenizer;
+
+  constructor(constraints: Constraints, tokenizer: TextTokenizer) {
+    this.#constraints = constraints;
+    this.#tokenizer = tokenizer;
+  }
+
+  validate(constraint: unknown, signal: AbortSignal): Promise<void> {
+    return this.#constraints.validate(constraint as ConstraintSpec, signal);
+  }
+
+  get isCompiling(): boolean {
+    return this.#constraints.isCompiling;
+  }
+
+  compile(constraint: unknown): TokenMatcher {
+    return this.#constraints.compile(constraint as ConstraintSpec);
+  }
+
+  close(): void {
+    this.#constraints.close();
+  }
+
+  orCalls(
+    constraint: unknown,
+    format: ToolFormat,
+    options: Pick<CallFormatOptions, 'tools' | 'isParallel'>,
+  ): ConstraintSpec {
+    const spec = constraint as ConstraintSpec;
+    const written = callFormat(format, { ...options, mark: (text) => this.#mark(text, spec) });
+    if (written === null) return spec;
+    const calls: ConstraintSpec = { kind: 'structural_tag', tag: { format: written } };
+    return this.#isWithinLimits(calls) ? { kind: 'either', options: [spec, calls] } : spec;
+  }
+
+  /** Hundreds of tools, or a schema with a keyword that cannot be enforced, are beyond them. */
+  #isWithinLimits(spec: ConstraintSpec): boolean {
+    try {
+      this.#constraints.check(spec);
+      return true;
+    } catch (error) {
+      if (error instanceof ConstraintError) return false;
+      throw error;
+    }
+  }
+
+  /** A control token by its id, since no text can be one. */
+  #mark(text: string, beside: ConstraintSpec): Readonly<Record<string, unknown>> {
+    const [id, ...others] = this.#tokenizer.encodeWithSpecial(text);
+    const isToken = id !== undefined && others.length === 0;
+    if (isToken && this.#tokenizer.createDecoder({ skipSpecial: true }).push(id) === '')
+      return { type: 'token', token: id };
+    // Terminals of GBNF have one character each: a longer one would swallow what begins like it.
+    const isBesideGbnf = beside.kind === 'grammar' && beside.source.includes('::=');
+    return isBesideGbnf
+      ? { type: 'grammar', grammar: `root ::= ${JSON.stringify(text)}` }
+      : { type: 'const_string', value: text };
+  }
+
+  forSchema(schema: Readonly<Record<string, unknown>>, options: { isRelaxed: boolean }): ConstraintSpec {
+    return { kind: 'json_schema', schema, whitespace: { kind: 'capped' }, closesObjects: true, ...options };
+  }
+}

@@ -1,0 +1,244 @@
+import { describe, expect, test } from 'vitest';
+import { DigitConstraints } from '../testing/digit-matcher.ts';
+import type { DigitSpec } from '../testing/digit-matcher.ts';
+import { Harness, request } from '../testing/text-harness.ts';
+import { EOS, mixedLogits, replying, SECOND_END, VOCAB_SIZE } from '@trainyard/engine/testing';
+import type { RequestOptions, Transcript } from '../testing/text-harness.ts';
+import type { LogitsScript } from '@trainyard/engine/testing';
+
+const PROMPT = 'hello';
+const id = (character: string): number => character.charCodeAt(0);
+
+function harnessFor(logits: LogitsScript, options: object = {}): Harness & { constraints: DigitConstraints } {
+  const constraints = new DigitConstraints();
+  return Object.assign(new Harness({ logits, constraints, ...options }), { constraints });
+}
+
+/** One reply, with every matcher closed behind it. */
+function reply(logits: LogitsScript, options: RequestOptions): Transcript {
+  const harness = harnessFor(logits);
+  const transcript = harness.submit({ prompt: PROMPT, ...options });
+  harness.run();
+  expect(transcript.numEnds).toBe(1);
+  expect(harness.constraints.numClosed).toBe(harness.constraints.numOpened);
+  return transcript;
+}
+
+/** Wants `text`, of digits 7 most, then 3, and of end tokens the first. */
+const wanting = (text: string): LogitsScript => {
+  const script = replying(text, PROMPT.length);
+  return (tokens, path, row) => {
+    script(tokens, path, row);
+    row[id('7')] = 9;
+    row[id('3')] = 8;
+    row[EOS]! += 1;
+  };
+};
+
+describe('a constraint', () => {
+  test('leaves only what may come next; complete, only end tokens, and the choice stops', () => {
+    const answer = reply(wanting('x'.repeat(9)), { constraint: { min: 3, max: 3 } });
+    expect(answer.text()).toBe('777');
+    expect(answer.tokenIds()).toEqual([...Buffer.from('777'), EOS]);
+    expect(answer.finished()).toMatchObject({ finishReason: 'stop', stopReason: null });
+  });
+
+  test('that could go on leaves both: the model decides', () => {
+    expect(reply(wanting('x'), { constraint: { min: 1, max: 5 } }).text()).toBe('7');
+    const likesDigits: LogitsScript = (_tokens, _path, row) => {
+      row.fill(0);
+      row[id('4')] = 5;
+    };
+    expect(reply(likesDigits, { constraint: { min: 1, max: 5 } }).text()).toBe('44444');
+  });
+
+  test('a secondary end token ends a complete reply, with its id as the reason', () => {
+    const answer = reply(replying([id('1'), SECOND_END], PROMPT.length), { constraint: { min: 1, max: 5 } });
+    expect(answer.finished()).toMatchObject({ finishReason: 'stop', stopReason: SECOND_END });
+  });
+
+  test('is in the raw logprobs, which nothing behind it is', () => {
+    const answer = reply(wanting('x'), {
+      constraint: { min: 1, max: 1 },
+      logprobs: 3,
+      sampling: { logitBias: [[id('3'), 50]] },
+    });
+    // Ten digits are left: one at 9, one at 8, eight at 0.
+    const total = Math.exp(9) + Math.exp(8) + 8;
+    const [first] = answer.logprobs();
+    expect(first).toMatchObject({ id: id('3') });
+    expect(first!.logprob).toBeCloseTo(8 - Math.log(total), 5);
+    expect(first!.top.map((entry) => entry.id)).toEqual([id('3'), id('7'), id('0')]);
+    // Fewer tokens are possible than asked for: the others are at the floor.
+    const [, last] = answer.logprobs();
+    expect(last!.top.map((entry) => entry.logprob)).toEqual([expect.closeTo(0, 5), expect.closeTo(-51, 5), -9999]);
+  });
+
+  test('each choice has a matcher of its own', () => {
+    const answer = reply(mixedLogits, {
+      n: 5,
+      constraint: { min: 2, max: 6 },
+      sampling: { temperature: 2, seed: 5n },
+      maxTokens: 20,
+    });
+    const texts = [0, 1, 2, 3, 4].map((index) => answer.text(index));
+    for (const text of texts) expect(text).toMatch(/^\d{2,6}$/);
+    expect(new Set(texts).size).toBeGreaterThan(1);
+  });
+
+  test('minTokens behind a completed one does not keep the reply from ending', () => {
+    const answer = reply(wanting('x'), { constraint: { min: 2, max: 2 }, minTokens: 5 });
+    expect(answer.text()).toBe('77');
+    expect(answer.finished()?.finishReason).toBe('stop');
+    // Not complete: minTokens holds, and the model must go on.
+    const longer = reply(wanting(''), { constraint: { min: 1, max: 5 }, minTokens: 3 });
+    expect(longer.text()).toBe('777');
+  });
+
+  test('ends its reply under ignoreEos, too', () => {
+    const answer = reply(wanting('x'), { constraint: { min: 2, max: 2 }, ignoreEos: true, maxTokens: 9 });
+    expect(answer.text()).toBe('77');
+    expect(answer.finished()).toMatchObject({ finishReason: 'stop', stopReason: null });
+  });
+
+  test('is not asked any more once maxTokens are there', () => {
+    const answer = reply(wanting('x'), { constraint: { min: 9, max: 9 }, maxTokens: 2 });
+    expect(answer.finished()).toMatchObject({ finishReason: 'length' });
+    expect(answer.text()).toBe('77');
+  });
+
+  test('survives preemption, and its matchers are closed once each', () => {
+    const options = { constraint: { min: 30, max: 30 }, maxTokens: 40, sampling: { temperature: 1, seed: 3n } };
+    const prompts = ['a', 'b', 'c'].map((letter) => letter.repeat(10));
+    const harness = harnessFor(mixedLogits, { capacityTokens: 64 });
+    const replies = prompts.map((prompt) => harness.submit({ prompt, ...options }));
+    harness.run();
+    expect(harness.engine.stats().numPreemptions).toBeGreaterThan(0);
+    for (const [i, prompt] of prompts.entries()) {
+      expect(replies[i]!.text()).toMatch(/^\d{30}$/);
+      expect(replies[i]!.tokenIds()).toEqual(reply(mixedLogits, { prompt, ...options }).tokenIds());
+    }
+    expect(harness.constraints.numClosed).toBe(harness.constraints.numOpened);
+  });
+
+  test('is closed when its request is aborted or the engine closes', () => {
+    const harness = harnessFor(mixedLogits);
+    const constraint = { min: 30, max: 30 };
+    const aborted = harness.submit({ constraint, n: 3, sampling: { temperature: 1 }, maxTokens: 40 });
+    harness.submit({ constraint, maxTokens: 40 });
+    harness.step();
+    harness.step();
+    harness.engine.abort(aborted.id);
+    harness.step();
+    expect(aborted.failed?.code).toBe('engine.aborted');
+    harness.engine.close();
+    expect(harness.constraints.numOpened).toBe(6);
+    expect(harness.constraints.numClosed).toBe(6);
+  });
+});
+
+describe('a constraint that begins behind a marker', () => {
+  const constraint = { min: 2, max: 2 };
+
+  test('leaves what comes before alone, and holds from there', () => {
+    const answer = reply(wanting('why</think>xxx'), { constraint, constraintStartsAfter: '</think>', maxTokens: 30 });
+    expect(answer.text()).toBe('why</think>77');
+    expect(answer.finished()).toMatchObject({ finishReason: 'stop' });
+  });
+
+  test('never begins where the marker does not come', () => {
+    const answer = reply(wanting('no thinking'), { constraint, constraintStartsAfter: '</think>', maxTokens: 30 });
+    expect(answer.text()).toBe('no thinking');
+  });
+
+  test('finds the marker in a control token that gives no text', () => {
+    const answer = reply(replying([id('w'), SECOND_END, id('x')], PROMPT.length), {
+      constraint,
+      constraintStartsAfter: '<|endoftext|>',
+      ignoreEos: true,
+      maxTokens: 30,
+    });
+    expect(answer.text()).toMatch(/^w\d\d$/);
+  });
+
+  test('takes what the marker token says behind it, and keeps tokens out that it cannot begin with', () => {
+    // The control token 257 reads <|im_start|>: as a marker "<|im_" leaves "start|>", which is no number.
+    const script = replying([id('w'), VOCAB_SIZE - 2], PROMPT.length);
+    const answer = reply(script, { constraint, constraintStartsAfter: '<|im_', maxTokens: 6 });
+    expect(answer.tokenIds()).not.toContain(VOCAB_SIZE - 2);
+    expect(answer.finished()).toMatchObject({ finishReason: 'length' });
+    const whole = reply(script, { constraint, constraintStartsAfter: '<|im_start|>', maxTokens: 6 });
+    expect(whole.tokenIds().slice(0, 2)).toEqual([id('w'), VOCAB_SIZE - 2]);
+    expect(whole.text()).toMatch(/^w\d\d$/);
+  });
+});
+
+describe('a constraint that fails', () => {
+  const spec = (broken: DigitSpec['broken']): DigitSpec => ({ min: 2, max: 2, broken: broken! });
+
+  test.each(['fillMask', 'accept', 'clone', 'refuses', 'allows nothing'] as const)(
+    '%s: fails its request alone',
+    (broken) => {
+      const harness = harnessFor(mixedLogits);
+      const bad = harness.submit({ constraint: spec(broken), n: 2, sampling: { temperature: 1 } });
+      const good = harness.submit({ constraint: { min: 2, max: 2 } });
+      harness.run();
+      expect(bad.failed).toMatchObject({ code: 'engine.internal', message: expect.stringContaining('constraint') });
+      expect(good.text()).toMatch(/^\d\d$/);
+      expect(harness.constraints.numClosed).toBe(harness.constraints.numOpened);
+    },
+  );
+
+  test('close: harms nobody', () => {
+    expect(reply(mixedLogits, { constraint: spec('close') }).text()).toMatch(/^\d\d$/);
+  });
+
+  test('a malformed one is refused with the compiler’s own words, and any without a compiler', () => {
+    const refused = harnessFor(mixedLogits).submit({ constraint: 'nonsense' });
+    expect(refused.failed).toEqual({
+      kind: 'failed',
+      code: 'engine.invalid_request',
+      message: 'the constraint is refused: the constraint must have a max',
+      param: 'constraint',
+    });
+    expect(new Harness().submit({ constraint: { min: 1, max: 1 } }).failed).toMatchObject({
+      code: 'engine.invalid_request',
+      param: 'constraint',
+    });
+  });
+
+  test('masks that leave no token fail the request and are named', () => {
+    const failure = (options: RequestOptions): unknown => reply(mixedLogits, options).failed;
+    const named = (...fields: string[]): object => ({
+      code: 'engine.internal',
+      message: `no token is possible: ${fields.join(' and ')} mask every one`,
+    });
+    expect(failure({ constraint: { min: 2, max: 2 }, allowedTokenIds: [65] })).toMatchObject(
+      named('constraint', 'allowedTokenIds'),
+    );
+    expect(failure({ allowedTokenIds: [EOS], minTokens: 2 })).toMatchObject(named('allowedTokenIds', 'minTokens'));
+    expect(failure({ allowedTokenIds: [65], badWords: ['A'] })).toMatchObject(named('allowedTokenIds', 'badWords'));
+  });
+});
+
+test('a request without a constraint samples as it does beside none', () => {
+  const options = { sampling: { temperature: 1, seed: 2n }, maxTokens: 20, ignoreEos: true };
+  const alone = reply(mixedLogits, options);
+  const harness = harnessFor(mixedLogits);
+  const beside = harness.submit(request({ prompt: PROMPT, ...options }));
+  harness.submit({ constraint: { min: 20, max: 20 }, maxTokens: 20 });
+  harness.run();
+  expect(beside.tokenIds()).toEqual(alone.tokenIds());
+});
+
+test('while a constraint is compiled elsewhere the model leaves a core for that', () => {
+  const constraints = Object.assign(new DigitConstraints(), { isCompiling: true });
+  const harness = new Harness({ constraints });
+  const left: boolean[] = [];
+  harness.runner.beforeRun = ({ leavesCore }) => void left.push(leavesCore);
+  harness.submit({ maxTokens: 2, ignoreEos: true });
+  harness.step();
+  constraints.isCompiling = false;
+  harness.step();
+  expect(left).toEqual([true, false]);
+});

@@ -1,0 +1,149 @@
+import type { TokenMatcher } from '@trainyard/constraints';
+import type { ToolDescription, ToolFormat } from '@trainyard/tokenizer';
+import type { TextTokenizer } from '../contract/text-tokenizer.ts';
+import { EngineError, allow, allowsOnly } from '@trainyard/backend';
+import { MarkerFinder } from './marker-finder.ts';
+import type { TokenMask, ChoiceConstraint } from '@trainyard/backend';
+
+/** The engine part that understands constraints; the engine itself knows no kind of them. */
+export interface ConstraintCompiler {
+  /**
+   * Settles before `compile` is called; rejects with a message for the client when the constraint is malformed, too costly or not
+   * supported. Absent: `compile` is quick whatever it is given.
+   */
+  validate?(constraint: unknown, signal: AbortSignal): Promise<void>;
+  /** Another thread is busy with a `validate`: until then the model leaves it a core. Default false. */
+  readonly isCompiling?: boolean;
+  /** @throws with a message for the client */
+  compile(constraint: unknown): TokenMatcher;
+  /** The constraint that holds a reply to a JSON schema. Absent: tools cannot be forced. */
+  forSchema?(schema: Readonly<Record<string, unknown>>, options: { isRelaxed: boolean }): unknown;
+  /**
+   * The constraint on replies that either are calls of tools, in the model's own format, or satisfy `constraint`. The latter itself where
+   * calls in that format cannot be described; absent: always.
+   */
+  orCalls?(
+    constraint: unknown,
+    format: ToolFormat,
+    calls: { tools: readonly ToolDescription[]; isParallel: boolean },
+  ): unknown;
+}
+
+/** Where in a reply its constraint begins. */
+export type ConstraintStart =
+  | { kind: 'at_once' }
+  /** Behind the first occurrence of this text. */
+  | { kind: 'behind'; marker: string }
+  /** At once, unless the reply's first token is the opener: then behind the marker. */
+  | { kind: 'behind_if_opened'; openerId: number; marker: string };
+
+/** Holds one choice to its request's constraint, from where it begins. */
+export class ConstraintGuide implements ChoiceConstraint {
+  readonly #root: TokenMatcher;
+  readonly #tokenizer: TextTokenizer;
+  readonly #endIds: ReadonlySet<number>;
+  #marker: MarkerFinder | null;
+  /** As long as the reply's first token decides whether the constraint has begun: that token. */
+  #openerId: number | null;
+  /** Cloned on first use: choices that never run cost nothing. */
+  #matcher: TokenMatcher | null = null;
+
+  /**
+   * @param root stays the caller's
+   */
+  constructor(root: TokenMatcher, start: ConstraintStart, tokenizer: TextTokenizer) {
+    this.#root = root;
+    this.#tokenizer = tokenizer;
+    this.#endIds = new Set([...tokenizer.endTokenIds, tokenizer.eosTokenId]);
+    this.#marker = start.kind === 'at_once' ? null : new MarkerFinder(start.marker, tokenizer);
+    this.#openerId = start.kind === 'behind_if_opened' ? start.openerId : null;
+  }
+
+  get isWaiting(): boolean {
+    return this.#marker !== null && this.#openerId === null && !this.#marker.isFound;
+  }
+
+  fillMask(mask: TokenMask): 'any' | 'masked' | 'complete' {
+    if (this.isWaiting) return 'any';
+    const isStopped = attempt(() => {
+      this.#matcher ??= this.#root.clone();
+      const matcher = this.#matcher;
+      const isOver = matcher.isStopped;
+      if (isOver) mask.fill(0);
+      else matcher.fillMask(mask);
+      if (isOver || matcher.canEnd) allow(mask, this.#endIds);
+      if (this.#openerId !== null) allow(mask, [this.#openerId]);
+      return isOver && this.#openerId === null;
+    });
+    if (mask.every((word) => word === 0)) {
+      throw new EngineError('engine.internal', 'no token is possible: the constraint allows none');
+    }
+    return isStopped || allowsOnly(mask, this.#endIds) ? 'complete' : 'masked';
+  }
+
+  admits(token: number): boolean {
+    const rest = this.#marker!.restBehind(token);
+    if (rest === null || rest === '') return true;
+    if (rest.includes('\uFFFD')) return false; // part of a character, whose bytes the constraint would never see
+    return attempt(() => {
+      const trial = this.#root.clone();
+      try {
+        for (const id of this.#tokenizer.encode(rest)) if (!trial.accept(id)) return false;
+        return true;
+      } finally {
+        trial.close();
+      }
+    });
+  }
+
+  accept(token: number): void {
+    if (this.#openerId !== null) {
+      if (token !== this.#openerId) this.#marker = null;
+      this.#openerId = null;
+    }
+    let ids: Iterable<number> = [token];
+    if (this.isWaiting) {
+      const rest = this.#marker!.push(token);
+      if (rest === null) return;
+      ids = this.#tokenizer.encode(rest);
+    }
+    attempt(() => {
+      this.#matcher ??= this.#root.clone();
+      for (const id of ids) {
+        if (!this.#matcher.accept(id)) throw new Error(`it allowed token ${id} and then refused it`);
+      }
+    });
+  }
+
+  endsWith(token: number): boolean {
+    return !this.isWaiting && this.#endIds.has(token);
+  }
+
+  close(): void {
+    closeMatcher(this.#matcher);
+    this.#matcher = null;
+  }
+}
+
+export function closeMatcher(matcher: TokenMatcher | null): void {
+  try {
+    matcher?.close();
+  } catch {
+    // A matcher that fails to close can harm nobody: its request is over.
+  }
+}
+
+/** A matcher is foreign code: what it throws is the fault of its request alone. */
+function attempt<Result>(task: () => Result): Result {
+  try {
+    return task();
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const isExhausted = cause instanceof Error && 'code' in cause && cause.code === 'constraint.exhausted';
+    throw new EngineError(
+      isExhausted ? 'engine.constraint_exhausted' : 'engine.internal',
+      `the constraint failed: ${reason}`,
+      { param: isExhausted ? 'constraint' : null, cause },
+    );
+  }
+}

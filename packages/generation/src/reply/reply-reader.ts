@@ -1,0 +1,128 @@
+import {
+  keepsSpecialTokens,
+  randomToolCallId,
+  ReplyParser,
+  toolChoiceSchema,
+  TokenizerError,
+  type ReplyDelta,
+  type ToolFormat,
+} from '@trainyard/tokenizer';
+import { EngineError } from '@trainyard/backend';
+import type { EngineEvent, ReplyReading } from '../contract/generate-request.ts';
+import type { ReplyTraits } from '../prompt/reply-traits.ts';
+
+type OutputEvent = Extract<EngineEvent, { kind: 'delta' | 'finished' }>;
+
+/**
+ * Reads the replies of one request into content, reasoning and tool calls, as their texts arrive.
+ * Costs nothing where there is nothing to tell apart: then {@link createReplyReader} gives none.
+ */
+export class ReplyReader {
+  #numReasoningTokens = 0;
+  readonly #reading: ReplyReading;
+  readonly #traits: ReplyTraits;
+  readonly #toolFormat: ToolFormat | null;
+  /** By choice. */
+  readonly #parsers = new Map<number, ReplyParser>();
+
+  constructor(reading: ReplyReading, traits: ReplyTraits) {
+    this.#reading = reading;
+    this.#traits = traits;
+    this.#toolFormat = toolFormatOf(reading, traits);
+  }
+
+  /** True when what it looks for may be control tokens, which must not be left out of the text then. */
+  get keepsSpecialTokens(): boolean {
+    return keepsSpecialTokens(this.#toolFormat) || this.#traits.isThinkHidden;
+  }
+
+  /** What is told of the reply, with its parts. */
+  read(event: EngineEvent): EngineEvent {
+    if (event.kind === 'delta' || event.kind === 'finished') return this.#readOutput(event);
+    if (event.kind !== 'completed' || this.#traits.reasoning === null) return event;
+    return { ...event, usage: { ...event.usage, reasoningTokens: this.#numReasoningTokens } };
+  }
+
+  #readOutput(event: OutputEvent): OutputEvent {
+    const parser = this.#parserOf(event.index);
+    const wasReasoning = parser.isReasoning;
+    const delta = parser.push(event.text);
+    if (wasReasoning && parser.isReasoning) this.#numReasoningTokens += event.tokenIds.length;
+    if (event.kind === 'delta') return { ...event, reply: delta };
+    this.#parsers.delete(event.index);
+    // A stop string or token of the request cuts a reply as a limit does.
+    const isCutOff = event.finishReason !== 'stop' || event.stopReason !== null;
+    const reply = joined(delta, parser.end({ isCutOff }));
+    return { ...event, reply, parsed: parser.result() };
+  }
+
+  #parserOf(index: number): ReplyParser {
+    let parser = this.#parsers.get(index);
+    if (parser === undefined) {
+      const { tools, toolChoice, parallelToolCalls } = this.#reading;
+      parser = new ReplyParser({
+        tools,
+        toolFormat: this.#toolFormat,
+        ...(typeof toolChoice === 'object' ? { namedTool: toolChoice.name } : {}),
+        parallelToolCalls,
+        reasoning: this.#traits.reasoning,
+        toolCallId: () => randomToolCallId(this.#traits.toolFormat),
+      });
+      this.#parsers.set(index, parser);
+    }
+    return parser;
+  }
+}
+
+/**
+ * @returns null when the whole reply is content
+ * @throws {EngineError} engine.invalid_request for calls in a format that is not known
+ */
+export function createReplyReader(reading: ReplyReading | null, traits: ReplyTraits | null): ReplyReader | null {
+  if (reading === null || traits === null) return null;
+  if (reading.toolChoice === 'auto' && traits.toolFormat === null) {
+    throw new EngineError(
+      'engine.invalid_request',
+      'the chat template writes tools in a format whose calls cannot be read: ask for none, for required, or for one tool by name',
+      { param: 'reply.toolChoice' },
+    );
+  }
+  if (reading.toolChoice === 'none' && traits.reasoning === null) return null;
+  return new ReplyReader(reading, traits);
+}
+
+/**
+ * The JSON schema that a choice of tools holds the reply to; null when it leaves the model free.
+ * @throws {EngineError} engine.invalid_request for tools that contradict each other
+ */
+export function forcedCallSchema(reading: ReplyReading | null): Readonly<Record<string, unknown>> | null {
+  if (reading === null || reading.toolChoice === 'none' || reading.toolChoice === 'auto') return null;
+  const { tools, toolChoice, parallelToolCalls } = reading;
+  try {
+    return toolChoiceSchema(tools ?? [], toolChoice, { parallelToolCalls });
+  } catch (cause) {
+    if (!(cause instanceof TokenizerError)) throw cause;
+    throw new EngineError('engine.invalid_request', cause.message, { param: 'reply.tools', cause });
+  }
+}
+
+function toolFormatOf({ toolChoice }: ReplyReading, traits: ReplyTraits): ToolFormat | null {
+  if (toolChoice === 'none') return null;
+  if (toolChoice === 'auto') return traits.toolFormat;
+  return toolChoice === 'required' ? 'json_array' : 'named';
+}
+
+/** What two deltas in a row add up to. */
+function joined(first: ReplyDelta, second: ReplyDelta): ReplyDelta {
+  const toolCalls = first.toolCalls.map((call) => ({ ...call }));
+  for (const call of second.toolCalls) {
+    const known = toolCalls.find(({ index }) => index === call.index);
+    if (known === undefined) toolCalls.push({ ...call });
+    else known.arguments += call.arguments;
+  }
+  return {
+    content: first.content + second.content,
+    reasoning: first.reasoning + second.reasoning,
+    toolCalls,
+  };
+}

@@ -1,0 +1,138 @@
+import type { ConstraintSpec } from '@trainyard/constraints';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Harness } from '../testing/text-harness.ts';
+import { OPENED, prompt, reading, ReplyHarness, sum, TURNS } from '../testing/reply-harness.ts';
+import type { ReplyOptions } from '../testing/reply-harness.ts';
+
+let harness: ReplyHarness;
+/** Think blocks are texts of several tokens here. */
+let spelled: ReplyHarness;
+beforeAll(async () => {
+  harness = await ReplyHarness.create();
+  spelled = await ReplyHarness.create([]);
+});
+afterAll(() => {
+  harness.close();
+  spelled.close();
+});
+
+const THOUGHT = 'abcdefgh</think>Yes.';
+const thinking = (thinkingTokenBudget: number | null, options: ReplyOptions = {}): ReplyOptions => ({
+  reply: reading({ toolChoice: 'none' }),
+  thinkingTokenBudget,
+  ...options,
+});
+/** Where the end marker is forced, it takes the place of what the model would have said there. */
+const limited = (text: string, budget: number): string => `${text.slice(0, budget)}|${text.slice(budget + 1)}`;
+const parts = (transcript: Parameters<typeof sum>[0]): string => {
+  const { reasoning, content } = sum(transcript);
+  return `${reasoning}|${content}`;
+};
+
+describe('a thinking budget', () => {
+  test.each([0, 1, 3, 7])('of %i tokens is how long a block may be that the reply opens', (budget) => {
+    const answer = harness.reply(`<think>${THOUGHT}`, thinking(budget));
+    expect(parts(answer)).toBe(limited(THOUGHT, budget));
+    expect(answer.completed?.usage.reasoningTokens).toBe(budget);
+  });
+
+  test.each([0, 1, 3, 7])('of %i tokens is how long one may be that the prompt has opened', (budget) => {
+    expect(parts(harness.reply(THOUGHT, thinking(budget), OPENED))).toBe(limited(THOUGHT, budget));
+  });
+
+  test('that is not used up changes nothing, and none is any number', () => {
+    for (const budget of [8, 100, null]) {
+      const answer = harness.reply(`<think>${THOUGHT}`, thinking(budget));
+      expect(answer.text()).toBe(`<think>${THOUGHT}`);
+      expect(answer.tokenIds()).toHaveLength(15);
+    }
+  });
+
+  test('counts from the block on, whatever white space is in front of it, and only the first block', () => {
+    const answer = harness.reply('\n <think>abc</think>x<think>defgh', thinking(3));
+    expect(answer.text()).toBe('\n <think>abc</think>x<think>defgh');
+    expect(harness.reply('\n <think>abcd</think>x', thinking(3)).text()).toBe('\n <think>abc</think></think>x');
+  });
+
+  test('leaves replies alone that do not reason', () => {
+    expect(harness.reply('Hm.<think>abc', thinking(0)).text()).toBe('Hm.<think>abc');
+    const closed = { prompt: prompt({ enable_thinking: false }) };
+    expect(harness.reply('<think>abc', thinking(0, closed)).text()).toBe('<think>abc');
+    // A template without think blocks is one of a model without reasoning.
+    expect(harness.reply('<think>abc', thinking(0), TURNS).text()).toBe('<think>abc');
+  });
+
+  test('writes a marker of several tokens whole, and goes on where the model has begun it', () => {
+    // The marker takes eight places here, those of `defgh</t`.
+    expect(parts(spelled.reply(`<think>${THOUGHT}`, thinking(3)))).toBe('abc|hink>Yes.');
+    const begun = spelled.reply('<think>ab</thirsty and more</think>', thinking(6));
+    expect(begun.text()).toBe('<think>ab</think>y and more</think>');
+  });
+
+  test('goes before what would keep the marker away', () => {
+    const id = harness.idOf('</think>');
+    const masks: ReplyOptions[] = [
+      { allowedTokenIds: [...Buffer.from('abcdefghYes.'), harness.idOf('<think>')] },
+      { badWords: ['</think>'] },
+      { sampling: { logitBias: [[id, -100]] } },
+      { sampling: { temperature: 2, topK: 1, seed: 3n } },
+    ];
+    for (const options of masks)
+      expect(harness.reply(`<think>${THOUGHT}`, thinking(3, options)).tokenIds()[4]).toBe(id);
+  });
+
+  test('is in no raw log-probability, and in every processed one', () => {
+    const raw = harness.reply(`<think>${THOUGHT}`, thinking(3, { logprobs: 0 })).logprobs()[4];
+    const processed = harness
+      .reply(`<think>${THOUGHT}`, thinking(3, { logprobs: 2, logprobsMode: 'processed' }))
+      .logprobs()[4];
+    // The model wanted another token by 50.
+    expect(raw?.logprob).toBeCloseTo(-50, 4);
+    expect(processed?.top.map(({ logprob }) => logprob)).toEqual([0, -9999]);
+  });
+
+  test('lets a constraint begin behind the marker', () => {
+    const constraint: ConstraintSpec = { kind: 'choice', choices: ['yes', 'no'] };
+    for (const [text, source] of [
+      [`<think>${THOUGHT}`, undefined],
+      [THOUGHT, OPENED],
+    ] as const) {
+      const { reasoning, content } = sum(harness.reply(text, thinking(3, { constraint }), source));
+      expect(reasoning).toBe('abc');
+      expect(content).toMatch(/^(yes|no)$/);
+    }
+  });
+
+  test('beside a stop string that is the marker ends the reply', () => {
+    const answer = harness.reply(THOUGHT, thinking(3, { stop: ['</think>'] }), OPENED);
+    expect(answer.text()).toBe('abc');
+    expect(answer.finished()).toMatchObject({ finishReason: 'stop', stopReason: '</think>' });
+  });
+
+  test('waits for minTokens where the marker would end the reply, and only there', () => {
+    const id = harness.idOf('</think>');
+    const stopping = thinking(3, { stopTokenIds: [id], minTokens: 5 });
+    const ended = harness.reply(THOUGHT, stopping, OPENED);
+    expect(ended.text()).toBe('abcde');
+    expect(ended.finished()?.stopReason).toBe(id);
+    expect(parts(harness.reply(THOUGHT, thinking(3, { minTokens: 5 }), OPENED))).toBe(limited(THOUGHT, 3));
+  });
+
+  test('is each choice’s own', () => {
+    const options = thinking(3, { n: 3, sampling: { temperature: 1, seed: 1n } });
+    const answer = harness.reply(`<think>${THOUGHT}`, options);
+    for (const index of [0, 1, 2]) expect(answer.text(index)).toBe('<think>abc</think>efgh</think>Yes.');
+  });
+});
+
+test.each([
+  [{ thinkingTokenBudget: -1 }, 'thinkingTokenBudget'],
+  [{ thinkingTokenBudget: 1.5 }, 'thinkingTokenBudget'],
+  [{ thinkingTokenBudget: 1, beamSearch: { lengthPenalty: 1 } }, 'thinkingTokenBudget'],
+  [{ logprobTokenIds: [1] }, 'logprobTokenIds'],
+  [{ logprobTokenIds: [1_000_000], logprobs: 0 }, 'logprobTokenIds'],
+  [{ logprobTokenIds: Array.from({ length: 129 }, () => 1), logprobs: 0 }, 'logprobTokenIds'],
+  [{ logprobTokenIds: [1], logprobs: 0, beamSearch: { lengthPenalty: 1 } }, 'logprobTokenIds'],
+])('%j is refused', (options, param) => {
+  expect(new Harness().submit(options).failed).toMatchObject({ code: 'engine.invalid_request', param });
+});

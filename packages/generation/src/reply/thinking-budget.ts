@@ -1,0 +1,67 @@
+import type { StreamDecoder } from '@trainyard/tokenizer';
+import type { TextTokenizer } from '../contract/text-tokenizer.ts';
+import { MarkerFinder } from './marker-finder.ts';
+import { REASONING_END, REASONING_START } from '../prompt/reply-traits.ts';
+
+/** What all choices of a request have in common. */
+export interface ThinkingLimit {
+  /** Tokens of reasoning, at least 0. */
+  readonly maxTokens: number;
+  /** The prompt has opened the think block; otherwise the reply may. */
+  readonly startsInside: boolean;
+  /** The end marker as tokens. */
+  readonly endIds: readonly number[];
+}
+
+/** Ends the reasoning of one choice: when the budget is used up, the tokens of the end marker are the only ones left, one after the other. */
+export class ThinkingBudget {
+  readonly #limit: ThinkingLimit;
+  readonly #end: MarkerFinder;
+  /** As long as the reply may still open the think block: what it says so far. */
+  #opening: { text: string; readonly decoder: StreamDecoder } | null;
+  #isThinking: boolean;
+  /** The last tokens of reasoning, as many as the end marker could have begun with. */
+  #tail: number[] = [];
+  #numTokens = 0;
+
+  constructor(limit: ThinkingLimit, tokenizer: TextTokenizer) {
+    this.#limit = limit;
+    this.#end = new MarkerFinder(REASONING_END, tokenizer);
+    this.#isThinking = limit.startsInside;
+    this.#opening = limit.startsInside ? null : { text: '', decoder: tokenizer.createDecoder({ skipSpecial: false }) };
+  }
+
+  /** The token that must come next; null = any. */
+  get forcedId(): number | null {
+    const { maxTokens, endIds } = this.#limit;
+    if (!this.#isThinking || this.#numTokens < maxTokens) return null;
+    // What the model has written of the marker by itself is not written twice.
+    let numWritten = Math.min(this.#tail.length, endIds.length - 1);
+    while (numWritten > 0 && !endsWith(this.#tail, endIds.slice(0, numWritten))) numWritten--;
+    return endIds[numWritten]!;
+  }
+
+  /** Goes on by a sampled token. */
+  push(token: number): void {
+    if (this.#opening !== null) this.#open(this.#opening, token);
+    else if (this.#isThinking) this.#think(token);
+  }
+
+  #open(opening: { text: string; readonly decoder: StreamDecoder }, token: number): void {
+    opening.text = (opening.text + opening.decoder.push(token)).trimStart();
+    if (opening.text.startsWith(REASONING_START)) this.#isThinking = true;
+    else if (REASONING_START.startsWith(opening.text)) return;
+    this.#opening = null;
+  }
+
+  #think(token: number): void {
+    this.#numTokens++;
+    this.#tail.push(token);
+    if (this.#tail.length >= this.#limit.endIds.length) this.#tail.shift();
+    if (this.#end.push(token) !== null) this.#isThinking = false;
+  }
+}
+
+function endsWith(ids: readonly number[], end: readonly number[]): boolean {
+  return end.every((id, i) => ids[ids.length - end.length + i] === id);
+}

@@ -1,0 +1,111 @@
+/** For tests: replies to a chat over a scripted model with one token a byte, held to real constraints and read into their parts. */
+import { Constraints } from '@trainyard/constraints';
+import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
+import { ByteVocabulary } from '@trainyard/tokenizer/testing';
+import { ConstraintSpecs } from '../reply/constraint-specs.ts';
+import { Harness } from './text-harness.ts';
+import { replying } from '@trainyard/engine/testing';
+import type { RequestOptions, Transcript } from './text-harness.ts';
+import type { ChatPrompt, ReplyReading } from '../contract/generate-request.ts';
+
+export const TURNS = `{%- for message in messages -%}{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{%- endfor -%}
+{%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n' }}{%- endif -%}`;
+/** Knows tools and think blocks; `enable_thinking` false closes the block in the prompt. */
+export const THINKER = `${TURNS}{%- if tools -%}<tools>{{ tools | tojson }}</tools>{{ '<tool_call>' }}{%- endif -%}
+{%- if enable_thinking is defined and enable_thinking is false -%}{{ '<think></think>' }}{%- endif -%}`;
+/** Opens the think block in the prompt. */
+export const OPENED = `${TURNS}{{ '<think>' }}`;
+
+export type ReplyOptions = RequestOptions & { prompt?: ChatPrompt };
+
+export const tool = (
+  name: string,
+  parameters: Record<string, unknown> = { type: 'object', properties: { x: { type: 'integer' } }, required: ['x'] },
+) => ({
+  type: 'function' as const,
+  function: { name, parameters },
+});
+export const reading = (options: Partial<ReplyReading> = {}): ReplyReading => ({
+  tools: [tool('f'), tool('g')],
+  toolChoice: 'auto',
+  parallelToolCalls: true,
+  ...options,
+});
+export const prompt = (variables: Record<string, unknown> = {}): ChatPrompt => ({
+  kind: 'chat',
+  messages: [{ role: 'user', content: 'Hi' }],
+  tools: null,
+  templateVariables: variables,
+});
+
+export class ReplyHarness {
+  readonly #vocabulary: ByteVocabulary;
+  readonly #tokenizer: Tokenizer;
+  readonly #specs: ConstraintSpecs;
+
+  /** @param userDefinedTokens texts that are one token each; all else is bytes */
+  static async create(userDefinedTokens = ['<think>', '</think>']): Promise<ReplyHarness> {
+    const vocabulary = new ByteVocabulary({ userDefinedTokens });
+    const tokenizer = new Tokenizer(vocabulary);
+    const constraints = await Constraints.create({
+      vocabSize: vocabulary.vocabSize,
+      tokenBytes: (id) => vocabulary.tokenBytes(id),
+      isControl: (id) => vocabulary.tokenKind(id) === 'control',
+      eosTokenId: tokenizer.eosTokenId,
+      endTokenIds: tokenizer.endTokenIds,
+    });
+    return new ReplyHarness(vocabulary, tokenizer, new ConstraintSpecs(constraints, tokenizer));
+  }
+
+  private constructor(vocabulary: ByteVocabulary, tokenizer: Tokenizer, specs: ConstraintSpecs) {
+    this.#vocabulary = vocabulary;
+    this.#tokenizer = tokenizer;
+    this.#specs = specs;
+  }
+
+  idOf(text: string): number {
+    return this.#vocabulary.idOf(text);
+  }
+
+  /** What the model says is `text`, as far as it is allowed to; whatever else comes, the next place has the next token of it. */
+  reply(text: string, options: ReplyOptions, source = THINKER): Transcript {
+    const tokenizer = this.#tokenizer;
+    const template = new ChatTemplate(tokenizer, source);
+    const chat = options.prompt ?? prompt();
+    const { tokenIds } = template.render(chat.messages, { templateVariables: chat.templateVariables });
+    const harness = new Harness({
+      tokenizer,
+      template,
+      constraints: {
+        // Compiled at once: validation has a thread of its own, which steps do not wait for.
+        compile: (constraint) => this.#specs.compile(constraint),
+        forSchema: (schema, options) => this.#specs.forSchema(schema, options),
+        orCalls: (constraint, format, calls) => this.#specs.orCalls(constraint, format, calls),
+      },
+      vocabSize: this.#vocabulary.vocabSize,
+      logits: replying([...tokenizer.encodeWithSpecial(text)], tokenIds.length),
+    });
+    const transcript = harness.submit({ maxTokens: 200, prompt: chat, ...options });
+    harness.run();
+    if (transcript.numEnds !== 1) throw new Error(`the request ended ${transcript.numEnds} times`);
+    return transcript;
+  }
+
+  close(): void {
+    this.#specs.close();
+  }
+}
+
+/** The parts of all deltas of a request's choices together. */
+export function sum(transcript: Transcript): { content: string; reasoning: string; calls: string[] } {
+  const total = { content: '', reasoning: '', calls: [] as string[] };
+  for (const event of transcript.events) {
+    if ((event.kind !== 'delta' && event.kind !== 'finished') || event.reply === undefined) continue;
+    total.content += event.reply.content;
+    total.reasoning += event.reply.reasoning;
+    for (const call of event.reply.toolCalls) {
+      total.calls[call.index] = (total.calls[call.index] ?? `${call.name}:`) + call.arguments;
+    }
+  }
+  return total;
+}
