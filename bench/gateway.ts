@@ -62,7 +62,7 @@ async function measureToken(client: Trainyard): Promise<number> {
 }
 
 const instantBackend: InferenceBackend = {
-  baseModel: { id: 'instant', contextLength: 8_192, vocabSize: 49_152 },
+  models: [{ id: 'instant', contextLength: 8_192, vocabSize: 49_152 }],
   checkRoom: () => {},
   trouble: () => null,
   tokenizerFacts: () => ({ chatTemplate: null, bosTokenId: null, eosTokenId: 0, addsBos: false }),

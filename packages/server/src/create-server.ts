@@ -15,6 +15,7 @@ import { acceptJsonBodies } from './bodies/json-body.ts';
 import { KeyWatch } from './edge/key-watch.ts';
 import { toLogLine } from './edge/log-line.ts';
 import { trackRequestEnds } from './edge/request-end.ts';
+import { BaseModels } from './contract/base-models.ts';
 import { measuredInference } from './metrics/measured-inference.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
 import { RequestError } from './faults/request-error.ts';
@@ -75,6 +76,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     metricsAccess: 'open',
     ...parts,
     inference: measuredInference(parts.inference, metrics.inference),
+    baseModels: new BaseModels(() => parts.inference.models),
     log: (line) => log(toLogLine(line)),
     limits,
     intake: new BodyIntake({
@@ -161,11 +163,11 @@ function sendError(
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
-  { log, inference }: RouteParts,
+  { log, baseModels }: RouteParts,
 ): FastifyReply {
   const translated = error instanceof Error ? translate(error as FastifyError, request) : error;
   const fault = isOf(translated, 'context_length_exceeded')
-    ? asContextExceeded(translated as Error, inference.baseModel.contextLength)
+    ? asContextExceeded(translated as Error, baseModels.default.contextLength)
     : translated;
   const answer = toErrorAnswer(fault, request.routeOptions.config.scope);
   // Kept open, the connection takes the rest of a body in whose length is known, and the client reads this answer instead of a reset.

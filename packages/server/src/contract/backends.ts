@@ -4,6 +4,7 @@ import type { AdapterRef, EngineStats } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 import type { Adapter, Blobs } from '@trainyard/store';
 
+import type { BaseModel } from './base-models.ts';
 import type { ResolvedModel } from './model-names.ts';
 
 /** Why a part does not work as it should, in words that name no file; null when all is well. */
@@ -28,8 +29,8 @@ export interface InferenceBackend {
   detokenize(tokenIds: readonly number[], options: { signal: AbortSignal }): Promise<string>;
   /** Before anything of a request is read. @throws {BackendFailure} `engine.overloaded` when as many are in flight as may be */
   checkRoom(): void;
-  /** `contextLength` in tokens. */
-  readonly baseModel: { id: string; contextLength: number; vocabSize: number };
+  /** At least one, the default one first; known once it has started. */
+  readonly models: readonly BaseModel[];
   trouble(): Trouble;
   tokenizerFacts(): TokenizerFacts;
   /** Null until the backend has reported for the first time. */

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
+import { BaseModels } from './base-models.ts';
 import { parseModelName, resolveModelName } from './model-names.ts';
 import { TestServer } from '../testing/test-server.ts';
 
@@ -14,12 +15,14 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
+const SERVED = { id: 'tiny/base', contextLength: 512, vocabSize: 1000 };
+
 const resolve = (requested: string | null, entity = 'acme') =>
-  resolveModelName(server.store, { requested, entity, baseModelId: 'tiny/base' });
+  resolveModelName(server.store, { requested, entity, baseModels: new BaseModels(() => [SERVED]) });
 
 describe('every form of a name', () => {
   test.each([null, '', 'tiny/base'])('%j is the base model', async (name) => {
-    expect(await resolve(name)).toEqual({ kind: 'base', name: 'tiny/base', project: null });
+    expect(await resolve(name)).toEqual({ kind: 'base', name: 'tiny/base', project: null, base: SERVED });
   });
 
   test.each([
@@ -102,6 +105,7 @@ test('a step that no number can hold is not read as one', () => {
 });
 
 test('a model of another base is refused: its adapter fits no other weights', async () => {
-  const other = resolveModelName(server.store, { requested: 'agent', entity: 'acme', baseModelId: 'other/base' });
+  const baseModels = new BaseModels(() => [{ ...SERVED, id: 'other/base' }]);
+  const other = resolveModelName(server.store, { requested: 'agent', entity: 'acme', baseModels });
   await expect(other).rejects.toMatchObject({ code: 'request.conflict', param: 'model' });
 });

@@ -1,10 +1,11 @@
 import type { Checkpoint, Model, Store } from '@trainyard/store';
 
+import type { BaseModel, BaseModels } from './base-models.ts';
 import { RequestError } from '../faults/request-error.ts';
 
 /** The model that a name resolves to, decided once, at admission: a running request never changes version. */
 export type ResolvedModel =
-  | { kind: 'base'; name: string; project: null }
+  | { kind: 'base'; name: string; project: null; base: BaseModel }
   | {
       kind: 'checkpoint';
       modelId: string;
@@ -19,6 +20,7 @@ export type ResolvedModel =
       /** Null: base weights, served with the defaults of a trained model. */
       artifactKey: string | null;
       digest: string | null;
+      base: BaseModel;
     };
 
 /** A name taken apart. `step` null = the latest. */
@@ -32,8 +34,8 @@ interface ModelName {
 /**
  * Resolves the `model` of a request for one tenant.
  *
- * Forms: the base model's id · `name` · `entity/project/name`, each with `:stepN`, `@stepN` or `@N` for one version ·
- * any of the latter behind `wandb-artifact:///` (or two slashes). Absent and empty mean the base model.
+ * Forms: a base model's id · `name` · `entity/project/name`, each with `:stepN`, `@stepN` or `@N` for one version ·
+ * any of the latter behind `wandb-artifact:///` (or two slashes). Absent and empty mean the default base model.
  *
  * @param entity name of the caller's entity; names of other entities are unknown
  * @throws {RequestError} `request.unknown_model` (also for a deleted step), `request.ambiguous_model` for a bare name that
@@ -41,30 +43,29 @@ interface ModelName {
  */
 export async function resolveModelName(
   store: Store,
-  options: { requested: string | null | undefined; entity: string; baseModelId: string },
+  options: { requested: string | null | undefined; entity: string; baseModels: BaseModels },
 ): Promise<ResolvedModel> {
-  const { requested, entity, baseModelId } = options;
-  if (!requested || requested === baseModelId) return { kind: 'base', name: baseModelId, project: null };
+  const { requested, entity, baseModels } = options;
+  const named = requested ? baseModels.find(requested) : baseModels.default;
+  if (named !== null || !requested) return atBase(named ?? baseModels.default);
   const parsed = parseModelName(requested);
   const model = parsed && (await findModel(store, parsed, entity, requested));
   if (!parsed || !model) throw unknownModel(requested);
-  if (model.baseModel !== baseModelId) {
-    throw new RequestError(
-      'request.conflict',
-      `The model \`${requested}\` is based on \`${model.baseModel}\`, which is not served here; served: ${baseModelId}`,
-      { param: 'model' },
-    );
-  }
+  const base = baseModels.under(model, { field: 'model', name: requested });
   const checkpoint =
     parsed.step === null ? await store.latestCheckpoint(model.id) : await store.getCheckpoint(model.id, parsed.step);
   // Step 0 is the base model, so it answers even when no checkpoint is left.
   // A model that began with other weights has nothing to answer with when they are gone.
   if (checkpoint === null && (model.init !== null || (parsed.step !== null && parsed.step !== 0)))
     throw unknownModel(requested);
-  return atCheckpoint(model, checkpoint);
+  return atCheckpoint(model, checkpoint, base);
 }
 
-function atCheckpoint(model: Model, checkpoint: Checkpoint | null): ResolvedModel {
+function atBase(base: BaseModel): ResolvedModel {
+  return { kind: 'base', name: base.id, project: null, base };
+}
+
+function atCheckpoint(model: Model, checkpoint: Checkpoint | null, base: BaseModel): ResolvedModel {
   const step = checkpoint?.step ?? 0;
   return {
     kind: 'checkpoint',
@@ -76,6 +77,7 @@ function atCheckpoint(model: Model, checkpoint: Checkpoint | null): ResolvedMode
     step,
     artifactKey: checkpoint?.artifactKey ?? null,
     digest: checkpoint?.digest ?? null,
+    base,
   };
 }
 

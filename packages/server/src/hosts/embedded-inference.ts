@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { EngineStats } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 
+import type { BaseModel } from '../contract/base-models.ts';
 import type { InferenceBackend, Tokenized } from '../contract/backends.ts';
 import type { ComputeArbiter } from '../computing/compute-arbiter.ts';
 import { BackendFailure } from '../faults/http-faults.ts';
@@ -94,9 +95,9 @@ export class EmbeddedInference implements InferenceBackend {
       : `${this.#leaving.size} requests that were given up are still being ended: try again later`;
   }
 
-  get baseModel(): { id: string; contextLength: number; vocabSize: number } {
+  get models(): readonly BaseModel[] {
     const { contextLength, vocabSize } = this.servedModel;
-    return { id: this.#modelId, contextLength, vocabSize };
+    return [{ id: this.#modelId, contextLength, vocabSize }];
   }
 
   tokenizerFacts(): TokenizerFacts {

@@ -6,8 +6,8 @@ import type { InferenceMetrics } from './inference-metrics.ts';
 /** The same back end, whose requests are counted and timed. */
 export function measuredInference(inference: InferenceBackend, metrics: InferenceMetrics): InferenceBackend {
   return {
-    get baseModel() {
-      return inference.baseModel;
+    get models() {
+      return inference.models;
     },
     checkRoom: () => inference.checkRoom(),
     tokenizerFacts: () => inference.tokenizerFacts(),

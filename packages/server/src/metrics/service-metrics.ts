@@ -7,7 +7,7 @@ import { JobMetrics } from './job-metrics.ts';
 
 /** Sources that are read on each scrape. */
 export interface MetricSources {
-  inference: Pick<InferenceBackend, 'baseModel' | 'stats' | 'trouble'>;
+  inference: Pick<InferenceBackend, 'models' | 'stats' | 'trouble'>;
   training: Pick<TrainingQueue, 'trouble'>;
   /** Jobs that wait for the trainer, and those it has. */
   countJobs: () => Promise<{ queued: number; running: number }>;
@@ -51,7 +51,8 @@ export class ServiceMetrics {
   /** Where snapshots come from; without, they are left out. */
   set sources(sources: MetricSources) {
     this.#sources = sources;
-    this.#registry.setDefaultLabels({ model_name: sources.inference.baseModel.id, engine: '0' });
+    const ids = sources.inference.models.map(({ id }) => id);
+    this.#registry.setDefaultLabels({ model_name: ids.join(','), engine: '0' });
   }
 
   /** @param handler the route's pattern, never the path: paths hold names and ids */

@@ -4,6 +4,7 @@ import type { BodyIntake } from '../bodies/body-intake.ts';
 import type { BodyBudgets } from '../bodies/byte-budget.ts';
 import type { ServiceMetrics } from '../metrics/service-metrics.ts';
 import type { MetricsAccess } from '../metrics/metrics-access.ts';
+import type { BaseModels } from '../contract/base-models.ts';
 import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../contract/backends.ts';
 
 /** Everything the HTTP side of the service is made of. */
@@ -69,6 +70,7 @@ export const DEFAULT_HTTP_LIMITS: HttpLimits = {
 
 /** The parts as routes get them, with defaults filled in. */
 export interface RouteParts extends ServerParts {
+  baseModels: BaseModels;
   clock: () => number;
   log: (line: string) => void;
   limits: HttpLimits;

@@ -18,7 +18,7 @@ import { BackendFailure } from '../faults/http-faults.ts';
  * ```
  */
 export class ScriptedEngineInference implements InferenceBackend {
-  readonly baseModel: InferenceBackend['baseModel'];
+  readonly models: InferenceBackend['models'];
   readonly requests: GenerateRequest[] = [];
   readonly model: ScriptedEngine;
   #isStepping = false;
@@ -26,7 +26,7 @@ export class ScriptedEngineInference implements InferenceBackend {
   private constructor(model: ScriptedEngine) {
     this.model = model;
     const { contextLength, vocabSize } = model.model;
-    this.baseModel = { id: 'tiny/base', contextLength, vocabSize };
+    this.models = [{ id: 'tiny/base', contextLength, vocabSize }];
     model.engine.onWork = () => this.#wake();
   }
 

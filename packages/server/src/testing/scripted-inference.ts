@@ -13,7 +13,7 @@ export type Script = (
 
 /** Answers requests with scripted events and remembers what it was asked. */
 export class ScriptedInference implements InferenceBackend {
-  readonly baseModel = { id: 'tiny/base', contextLength: 512, vocabSize: 1000 };
+  readonly models = [{ id: 'tiny/base', contextLength: 512, vocabSize: 1000 }];
   readonly tokenizerFacts = () => ({ chatTemplate: '{{ messages }}', bosTokenId: 97, eosTokenId: 98, addsBos: false });
   readonly requests: GenerateRequest[] = [];
   script: Script = (request) => replies(request, [{ ids: [5, 6], text: 'hi' }]);
@@ -46,7 +46,7 @@ export class ScriptedInference implements InferenceBackend {
   }
 
   async detokenize(tokenIds: readonly number[]): Promise<string> {
-    const outside = tokenIds.find((id) => id >= this.baseModel.vocabSize);
+    const outside = tokenIds.find((id) => id >= this.models[0]!.vocabSize);
     if (outside !== undefined)
       throw new BackendFailure('engine.invalid_request', `token ids must be below 1000, got ${outside}`, 'tokens');
     return tokenIds.map((id) => String.fromCodePoint(id)).join('');

@@ -60,7 +60,7 @@ async function admitCompletion(
 ) {
   const { body } = request;
   const admitted = await admitModel(request, body, 'cmpl-', parts);
-  const prompts = await readPrompts(body, maxTokensOf(body), parts.inference, signal);
+  const prompts = await readPrompts(body, maxTokensOf(body), admitted.model.base, parts.inference, signal);
   const format = completionFormatOf(body);
   return {
     ...admitted,

@@ -30,8 +30,8 @@ export async function admitModel(
   parts: RouteParts,
 ): Promise<AdmittedModel> {
   const caller = callerOf(request);
-  const { id: baseModelId, contextLength, vocabSize } = parts.inference.baseModel;
-  const model = await resolveModelName(parts.store, { requested: body.model, entity: caller.entity, baseModelId });
+  const { store, baseModels } = parts;
+  const model = await resolveModelName(store, { requested: body.model, entity: caller.entity, baseModels });
   const adapter = await findAdapter(parts.blobs, model);
   if (adapter === 'missing')
     throw new RequestError('request.unknown_model', `The model \`${body.model}\` was deleted`, { param: 'model' });
@@ -42,8 +42,8 @@ export async function admitModel(
     context: {
       tenant: caller.entityId,
       adapter,
-      contextLength,
-      vocabSize,
+      contextLength: model.base.contextLength,
+      vocabSize: model.base.vocabSize,
       maxLogprobs: parts.maxLogprobs,
       priority: priorityOf(request),
     },

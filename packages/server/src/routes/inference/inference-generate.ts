@@ -47,7 +47,8 @@ export function tokenGenerationRoutes(app: FastifyInstance, parts: RouteParts): 
           run: (generation: OpenedGeneration, format: TokenFormat) => Promise<Result>,
         ): Promise<Result> => {
           const { model, context, identity } = await admitModel(request, body, '', parts);
-          const [prompt] = await readPrompts(body, requestedTokens(body)?.value ?? 1, parts.inference, signal);
+          const maxTokens = requestedTokens(body)?.value ?? 1;
+          const [prompt] = await readPrompts(body, maxTokens, model.base, parts.inference, signal);
           if (prompt === undefined) throw new Error('there is one prompt');
           const generate = toTokenGeneration(body, prompt, context);
           return metered(request, { kind: 'completion', model, numPrompts: 1 }, parts, async ([meter]) => {

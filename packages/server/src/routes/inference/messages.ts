@@ -80,7 +80,7 @@ export function messageRoutes(app: FastifyInstance, parts: RouteParts): void {
         const model = await resolveModelName(store, {
           requested: body.model,
           entity,
-          baseModelId: inference.baseModel.id,
+          baseModels: parts.baseModels,
         });
         const { messages, tools, chat_template_kwargs, reasoning_effort: effort } = body;
         const variables = {

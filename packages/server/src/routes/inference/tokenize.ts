@@ -19,9 +19,9 @@ import { toTokenizeInput } from '../../wire/chat/tokenize-request.ts';
 
 /** POST /v1/tokenize and /v1/detokenize, GET /v1/tokenizer_info, also without /v1. */
 export function tokenizeRoutes(app: FastifyInstance, parts: RouteParts): void {
-  const { inference, store } = parts;
+  const { inference, store, baseModels } = parts;
   const modelOf = (request: FastifyRequest, requested: string | null | undefined) =>
-    resolveModelName(store, { requested, entity: callerOf(request).entity, baseModelId: inference.baseModel.id });
+    resolveModelName(store, { requested, entity: callerOf(request).entity, baseModels });
 
   for (const path of ['/v1/tokenize', '/tokenize']) {
     app.post<{ Body: TokenizeRequest }>(
@@ -42,7 +42,7 @@ export function tokenizeRoutes(app: FastifyInstance, parts: RouteParts): void {
         const input: TokenizeInput = toTokenizeInput(body, model);
         const withTexts = body.return_token_strs ?? false;
         const { tokenIds, texts } = await inference.tokenize(input, { withTexts, signal });
-        const maxLength = inference.baseModel.contextLength;
+        const maxLength = model.base.contextLength;
         return { count: tokenIds.length, max_model_len: maxLength, tokens: tokenIds, token_strs: texts };
       },
     );
@@ -71,7 +71,7 @@ export function tokenizeRoutes(app: FastifyInstance, parts: RouteParts): void {
       const textOf = (id: number) => inference.detokenize([id], { signal });
       return {
         tokenizer_class: 'PreTrainedTokenizerFast',
-        model_max_length: inference.baseModel.contextLength,
+        model_max_length: baseModels.default.contextLength,
         chat_template: chatTemplate,
         bos_token: bosTokenId === null ? null : await textOf(bosTokenId),
         eos_token: await textOf(eosTokenId),

@@ -33,7 +33,7 @@ const UPLOAD_LIFETIME_MS = 24 * 3600 * 1000;
 
 /** POST and GET /v1/preview/adapters, GET and DELETE …/{adapter_id}, PUT …/{adapter_id}/files/{name}, POST …/{adapter_id}/commit. */
 export function adapterRoutes(app: FastifyInstance, parts: RouteParts): void {
-  const { store, inference, imports, clock } = parts;
+  const { store, baseModels, imports, clock } = parts;
   const path = '/v1/preview/adapters';
 
   app.post<{ Body: CreateAdapterRequest }>(
@@ -41,15 +41,7 @@ export function adapterRoutes(app: FastifyInstance, parts: RouteParts): void {
     { config: { scope: 'training' }, schema: { body: CreateAdapterRequestSchema } },
     (request, reply) =>
       answerOnce(store, request, reply, async (completes): Promise<AdapterObject> => {
-        const served = inference.baseModel.id;
-        const baseModel = request.body.base_model ?? served;
-        if (baseModel !== served) {
-          throw new RequestError(
-            'request.unknown_model',
-            `The base model \`${baseModel}\` is not served here; known: ${served}`,
-            { param: 'base_model' },
-          );
-        }
+        const { id: baseModel } = baseModels.named(request.body.base_model ?? baseModels.default.id);
         const { entityId } = callerOf(request);
         await removeFiles(parts, await store.expireAdapterUploads(entityId, clock() - UPLOAD_LIFETIME_MS));
         await refuseTooManyUploads(entityId);

@@ -142,13 +142,8 @@ export function exportRoutes(app: FastifyInstance, parts: RouteParts): void {
   }
 }
 
-function refuseOtherBase(model: Model, { inference }: RouteParts): void {
-  if (model.baseModel === inference.baseModel.id) return;
-  throw new RequestError(
-    'request.conflict',
-    `The model is based on \`${model.baseModel}\`, which is not served here; served: ${inference.baseModel.id}`,
-    { param: 'model_id' },
-  );
+function refuseOtherBase(model: Model, { baseModels }: RouteParts): void {
+  baseModels.under(model, { field: 'model_id' });
 }
 
 /** Adapters are kept in float32 and exported as they are. */

@@ -20,7 +20,7 @@ import { notFound } from '../owned.ts';
 
 /** POST /v1/load_lora_adapter and /v1/unload_lora_adapter: an imported adapter under a name of its own. */
 export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void {
-  const { store, inference } = parts;
+  const { store, baseModels } = parts;
 
   app.post<{ Body: LoadLoraAdapterRequest }>(
     '/v1/load_lora_adapter',
@@ -33,7 +33,7 @@ export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void
           'it must name an imported adapter, `adapter:ID`; upload the files through `/v1/preview/adapters`',
         );
       const { entity, entityId } = callerOf(request);
-      const baseModel = inference.baseModel.id;
+      const baseModel = baseModels.default.id;
       const { lora, artifactKey, digest } = await resolveImportedAdapter(store, {
         name: path,
         entityId,
@@ -91,7 +91,7 @@ export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void
 
   /** Clients speak of adapters by their bare names. @throws {RequestError} `request.conflict` */
   async function refuseAmbiguousName(entity: string, name: string): Promise<void> {
-    if (name === inference.baseModel.id) throw conflict('lora_name', `\`${name}\` is the base model`);
+    if (baseModels.find(name) !== null) throw conflict('lora_name', `\`${name}\` is the base model`);
     const found = await store.findModelByName(entity, name);
     if (found.kind !== 'none')
       throw new RequestError(

@@ -4,30 +4,29 @@ import type { FastifyInstance } from 'fastify';
 import type { ModelCard, ModelList } from '@trainyard/protocol';
 
 import { callerOf } from '../../edge/auth.ts';
+import type { BaseModel } from '../../contract/base-models.ts';
 import { resolveModelName, versionName } from '../../contract/model-names.ts';
 import { walkPages } from '../../answers/paging.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { notFound } from '../owned.ts';
 
-/** GET /v1/models and /v1/models/{model}: the base model, then every trained model of the caller, its latest version first by its bare name. */
+/** GET /v1/models and /v1/models/{model}: the base models, then every trained model of the caller, its latest version first by its bare name. */
 export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.get('/v1/models', { config: { scope: 'inference' } }, async (request): Promise<ModelList> => {
-    const { store, inference, clock } = parts;
-    const { id: baseModelId, contextLength } = inference.baseModel;
+    const { store, baseModels, clock } = parts;
     const { entityId } = callerOf(request);
     const now = Math.floor(clock() / 1000);
-    const card = (id: string, createdAt: number, root: string, parent: string | null): ModelCard =>
-      toCard({ id, created: createdAt, root, parent, maxLength: contextLength, now });
-    const data = [card(baseModelId, now, baseModelId, null)];
+    const data = baseModels.all.map((base) => baseCard(base, now));
     for await (const model of walkPages((page) => store.listModels({ ...page, entityId }))) {
       // A model of another base cannot be served until that base is.
-      if (model.baseModel !== baseModelId) continue;
+      const base = baseModels.find(model.baseModel);
+      if (base === null) continue;
       const name = `${model.entity}/${model.project}/${model.name}`;
-      data.push(card(name, Math.floor(model.createdAt / 1000), name, model.baseModel));
+      const card = (id: string, createdAt: number): ModelCard =>
+        toCard({ id, created: Math.floor(createdAt / 1000), root: name, parent: base.id, base, now });
+      data.push(card(name, model.createdAt));
       for await (const checkpoint of walkPages((page) => store.listCheckpoints({ ...page, modelId: model.id }))) {
-        data.push(
-          card(versionName(model, checkpoint.step), Math.floor(checkpoint.createdAt / 1000), name, model.baseModel),
-        );
+        data.push(card(versionName(model, checkpoint.step), checkpoint.createdAt));
       }
     }
     return { object: 'list', data };
@@ -38,18 +37,21 @@ export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
     '/v1/models/*',
     { config: { scope: 'inference' } },
     async (request): Promise<ModelCard> => {
-      const { store, inference, clock } = parts;
-      const { id: baseModelId, contextLength: maxLength } = inference.baseModel;
+      const { store, baseModels, clock } = parts;
       const requested = request.params['*'];
       if (requested === '') throw notFound('model', requested, 'model');
-      const model = await resolveModelName(store, { requested, entity: callerOf(request).entity, baseModelId });
+      const model = await resolveModelName(store, { requested, entity: callerOf(request).entity, baseModels });
       const now = Math.floor(clock() / 1000);
-      if (model.kind === 'base')
-        return toCard({ id: baseModelId, created: now, root: baseModelId, parent: null, maxLength, now });
+      const { base } = model;
+      if (model.kind === 'base') return baseCard(base, now);
       const created = Math.floor(model.createdAt / 1000);
-      return toCard({ id: model.name, created, root: model.root, parent: baseModelId, maxLength, now });
+      return toCard({ id: model.name, created, root: model.root, parent: base.id, base, now });
     },
   );
+}
+
+function baseCard(base: BaseModel, now: number): ModelCard {
+  return toCard({ id: base.id, created: now, root: base.id, parent: null, base, now });
 }
 
 function toCard(card: {
@@ -57,7 +59,7 @@ function toCard(card: {
   created: number;
   root: string;
   parent: string | null;
-  maxLength: number;
+  base: BaseModel;
   now: number;
 }): ModelCard {
   return {
@@ -67,7 +69,7 @@ function toCard(card: {
     owned_by: 'trainyard',
     root: card.root,
     parent: card.parent,
-    max_model_len: card.maxLength,
+    max_model_len: card.base.contextLength,
     permission: [
       {
         id: `modelperm-${randomUUID().replaceAll('-', '')}`,

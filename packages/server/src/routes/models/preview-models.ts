@@ -21,7 +21,7 @@ import { fits, type ModelBeginning, readWarmStart } from '../training/warm-start
 
 /** POST /v1/preview/models and DELETE /v1/preview/models/{model_id}. */
 export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): void {
-  const { store, training, exports, inference } = parts;
+  const { store, training, exports, baseModels } = parts;
 
   app.post<{ Body: CreateModelRequest }>(
     '/v1/preview/models',
@@ -32,13 +32,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
         const caller = callerOf(request);
         const entity = request.body.entity ?? caller.entity;
         if (entity !== caller.entity) throw notFound('entity', entity, 'entity');
-        if (baseModel !== inference.baseModel.id) {
-          throw new RequestError(
-            'request.unknown_model',
-            `The base model \`${baseModel}\` is not served here; known: ${inference.baseModel.id}`,
-            { param: 'base_model' },
-          );
-        }
+        baseModels.named(baseModel);
         const known = await store.findModel(entity, project, name);
         if (known !== null) return existing(known, request.body);
         const id = randomUUID();

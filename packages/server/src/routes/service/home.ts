@@ -11,7 +11,7 @@ import { SERVICE_VERSION } from '../../service/service-version.ts';
 export function homeRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.get('/', { config: { scope: 'public' } }, async (request, reply) => {
     const baseUrl = `${request.protocol}://${request.host}/v1`;
-    const modelId = parts.inference.baseModel.id;
+    const modelId = parts.baseModels.default.id;
     const home: Home = {
       version: SERVICE_VERSION,
       state: await stateOf(app, request),

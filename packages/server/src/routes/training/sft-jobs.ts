@@ -12,7 +12,7 @@ import type { RouteParts } from '../server-parts.ts';
 import { openTrainingData, TRAINING_DATA_PLACE } from '../../training-data/open-training-data.ts';
 import { fitSftConfig, readSftConfig } from '../../wire/training/sft-config.ts';
 import { readSftLines } from '../../wire/training/sft-data.ts';
-import { submitJob, trainableModel } from './submit-job.ts';
+import { baseOf, submitJob, trainableModel } from './submit-job.ts';
 
 /** POST /v1/preview/sft-training-jobs. Its status and events are those of any training job. */
 export function sftJobRoutes(app: FastifyInstance, parts: RouteParts): void {
@@ -29,7 +29,7 @@ export function sftJobRoutes(app: FastifyInstance, parts: RouteParts): void {
     completes: Completes,
   ): Promise<TrainingJobObject> {
     const model = await trainableModel(request, parts, body.model_id);
-    const config = readSftConfig(body, parts.inference.baseModel.contextLength);
+    const config = readSftConfig(body, baseOf(model, parts).contextLength);
     const data = await openTrainingData(body.training_data_url, callerOf(request), parts);
     const store = async (dataKey: string) => {
       let numExamples = 0;

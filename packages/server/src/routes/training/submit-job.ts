@@ -7,7 +7,7 @@ import type { Model, TrainingJob, TrainingJobKind } from '@trainyard/store';
 import { callerOf } from '../../edge/auth.ts';
 import type { Completes } from '../../answers/idempotency.ts';
 import { removeUnlessNamed } from '../../data/remove-unless-named.ts';
-import { RequestError } from '../../faults/request-error.ts';
+import type { BaseModel } from '../../contract/base-models.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { toJobObject } from '../../wire/training/training-job.ts';
 import { refusedWhenFull } from '../full-queue.ts';
@@ -24,16 +24,14 @@ const MAX_LIVE_JOBS = 1000;
  */
 export async function trainableModel(request: FastifyRequest, parts: RouteParts, modelId: string): Promise<Model> {
   const model = await ownedModel(request, parts, modelId);
-  const { id: servedId } = parts.inference.baseModel;
-  if (model.baseModel !== servedId) {
-    throw new RequestError(
-      'request.conflict',
-      `The model is based on \`${model.baseModel}\`, which is not served here; served: ${servedId}`,
-      { param: 'model_id' },
-    );
-  }
+  baseOf(model, parts);
   if (model.init !== null && (await parts.store.latestCheckpoint(model.id)) === null) throw beginningIsGone(model);
   return model;
+}
+
+/** @throws {RequestError} `request.conflict` when it is not served */
+export function baseOf(model: Model, { baseModels }: RouteParts): BaseModel {
+  return baseModels.under(model, { field: 'model_id' });
 }
 
 export interface Submission {

@@ -23,11 +23,11 @@ import { policyNames } from '../../wire/training/captured-exchanges.ts';
 import { checkReferenceStep } from '../../wire/training/reference-step.ts';
 import { readJobConfig } from '../../wire/training/training-config.ts';
 import { notFound, ownedJob } from '../owned.ts';
-import { submitJob, trainableModel } from './submit-job.ts';
+import { baseOf, submitJob, trainableModel } from './submit-job.ts';
 
 /** POST /v1/preview/training-jobs and GET …/{job_id}/events. */
 export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodies: TrajectoryBodyReader): void {
-  const { store, inference } = parts;
+  const { store } = parts;
 
   void app.register(async (scope) => {
     acceptTrajectoryBodies(scope, bodies, 'job');
@@ -48,7 +48,7 @@ export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodie
   ): Promise<TrainingJobObject> {
     const { model_id: modelId, experimental_config: wireConfig } = body.summary.fields;
     const model = await trainableModel(request, parts, modelId);
-    const { contextLength, vocabSize } = inference.baseModel;
+    const { contextLength, vocabSize } = baseOf(model, parts);
     const config = readJobConfig(wireConfig, contextLength);
     await checkReferenceStep(store, model, config.resolved);
     const storeGroups = async (key: string) => {

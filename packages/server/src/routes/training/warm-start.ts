@@ -2,6 +2,7 @@ import type { LoraRequest } from '@trainyard/protocol';
 import type { LoraShape, Model, NewModelInit, Store } from '@trainyard/store';
 
 import { isAdapterName, resolveImportedAdapter } from '../../exports/resolve-imported-adapter.ts';
+import { BaseModels } from '../../contract/base-models.ts';
 import { parseModelName, resolveModelName, versionName } from '../../contract/model-names.ts';
 import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
@@ -31,7 +32,7 @@ export async function readWarmStart(
   const source = await resolveModelName(store, {
     requested: wire.init_from,
     entity: options.entity,
-    baseModelId: options.baseModel,
+    baseModels: new BaseModels(() => [parts.baseModels.named(options.baseModel)]),
   }).catch((error: unknown) => {
     if (!(error instanceof RequestError)) throw error;
     if (error.code === 'request.conflict') throw fault(`${error.message}: the base models must be the same`, wire);

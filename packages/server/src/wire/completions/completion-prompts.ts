@@ -22,10 +22,10 @@ export interface CompletionPrompt {
 export async function readPrompts(
   body: CompletionRequest,
   maxTokens: number,
+  { contextLength, vocabSize }: { readonly contextLength: number; readonly vocabSize: number },
   inference: InferenceBackend,
   signal: AbortSignal,
 ): Promise<CompletionPrompt[]> {
-  const { contextLength, vocabSize } = inference.baseModel;
   const read = async (prompt: string | number[]): Promise<CompletionPrompt> => {
     const isText = typeof prompt === 'string';
     const whole = isText ? await tokenize(prompt, body, inference, signal) : prompt;

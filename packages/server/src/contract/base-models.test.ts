@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+
+import { BaseModels } from './base-models.ts';
+
+const small = { id: 'tiny/small', contextLength: 512, vocabSize: 1000 };
+const large = { id: 'tiny/large', contextLength: 2048, vocabSize: 2000 };
+const models = new BaseModels(() => [small, large]);
+
+test('the first is meant where none is named', () => {
+  expect(models.default).toBe(small);
+  expect(models.all).toEqual([small, large]);
+});
+
+test('one is found by its id, and another is unknown, with what is served', () => {
+  expect(models.named('tiny/large')).toBe(large);
+  expect(models.find('tiny/other')).toBeNull();
+  expect(() => models.named('tiny/other')).toThrow(
+    expect.objectContaining({
+      code: 'request.unknown_model',
+      param: 'base_model',
+      message: 'The base model `tiny/other` is not served here; known: tiny/small, tiny/large',
+    }),
+  );
+});
+
+test('a trained model knows its own; one of another base is refused, with what is served', () => {
+  expect(models.under({ baseModel: 'tiny/large' }, { field: 'model' })).toBe(large);
+  const refused = () => models.under({ baseModel: 'tiny/other' }, { field: 'model', name: 'agent' });
+  expect(refused).toThrow(
+    expect.objectContaining({
+      code: 'request.conflict',
+      param: 'model',
+      message: 'The model `agent` is based on `tiny/other`, which is not served here; served: tiny/small, tiny/large',
+    }),
+  );
+});
