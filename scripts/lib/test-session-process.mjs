@@ -24,7 +24,10 @@ process.send?.('ready');
 /** @param {string[]} tests */
 async function runs(tests) {
   const files = await vitest.globTestSpecifications(tests);
-  const { testModules, unhandledErrors } = await vitest.runTestSpecifications(files);
+  const run = await vitest.runTestSpecifications(files);
+  const { unhandledErrors } = run;
+  // It tells of the files of earlier runs, too.
+  const testModules = run.testModules.filter(({ moduleId }) => tests.includes(moduleId));
   return (
     testModules.length > 0 &&
     unhandledErrors.length === 0 &&

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 
+import { TestSession } from '../../scripts/lib/test-session.mjs';
 import { runScript } from './support/run-script.ts';
 import { SampleRepository } from './support/sample-repository.ts';
 
@@ -16,6 +17,19 @@ export function isAbove(value: number, limit: number): boolean {
 }
 `;
 
+const FLAGS_SOURCE = 'packages/tokenizer/src/flags.ts';
+const FLAGS = `export function isOn(value: number): boolean {
+  return value === 1;
+}
+`;
+const FLAGS_TEST = `import { expect, test } from 'vitest';
+import { isOn } from './flags.ts';
+
+test('on', () => {
+  expect([0, 1].map(isOn)).toEqual([false, true]);
+});
+`;
+
 /** Looks at the limit itself in one of the functions alone. */
 const TESTS = `import { expect, test } from 'vitest';
 import { isAbove, isBelow } from './limits.ts';
@@ -28,6 +42,21 @@ test('above', () => {
   expect([1, 3].map((value) => isAbove(value, 2))).toEqual([false, true]);
 });
 `;
+
+test('a file is judged by its own tests, whatever failed before', async () => {
+  await using sample = await SampleRepository.create({
+    [SOURCE]: LIMITS,
+    'packages/tokenizer/src/limits.test.ts': TESTS.replace('isAbove(value, 2)', 'isAbove(value, 0)'),
+    [FLAGS_SOURCE]: FLAGS,
+    'packages/tokenizer/src/flags.test.ts': FLAGS_TEST,
+  });
+  const session = new TestSession(sample.root);
+  onTestFinished(() => session.kill());
+  const [broken, sound] = ['limits', 'flags'].map((name) =>
+    join(sample.root, `packages/tokenizer/src/${name}.test.ts`),
+  );
+  expect([await session.run([broken!], Infinity), await session.run([sound!], Infinity)]).toEqual([false, true]);
+}, 600_000);
 
 test('mutants are caught where tests look, survive where they do not, and the checkout stays as it is', async () => {
   await using sample = await SampleRepository.create({

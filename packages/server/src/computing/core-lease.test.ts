@@ -69,6 +69,18 @@ describe('CoreLease', () => {
     await again;
   });
 
+  it('asks once for all who come before the grant, also when the first of them is gone', async () => {
+    const { cores, sent } = lease();
+    const controller = new AbortController();
+    const acquired = cores.acquire(controller.signal);
+    controller.abort(new Error('cancelled'));
+    await expect(acquired).rejects.toThrow('cancelled');
+    const again = cores.acquire();
+    cores.onCommand({ kind: 'cores-granted' });
+    await again;
+    expect(sent).toEqual([{ kind: 'cores-request' }]);
+  });
+
   it('tells of each slice, also those of one grant', async () => {
     const told: string[] = [];
     const cores = new CoreLease(() => {}, {

@@ -3,7 +3,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import type { PackedRow } from './policy-model.ts';
 import { LINEAR_NAMES } from './policy-model.ts';
-import { keeps, type KeptSet, type LogitShifts, type RowReplay } from './row-replay.ts';
+import { keeps, ReplayReader, type KeptSet, type LogitShifts, type RowReplay } from './row-replay.ts';
 import { packTrie, randomizeAdapter, randomSource, TINY_ARCHITECTURE, tinyWeights } from '../testing/tiny-model.ts';
 
 // Sessions of six graphs are compiled for each model.
@@ -212,4 +212,26 @@ test('tokens that were drawn plainly are as without a replay', async () => {
     return isPlain ? Math.max(max, Math.abs(plain.logprobs[i]! - logprobs[i]!)) : max;
   }, 0);
   expect(worst).toBeLessThan(1e-5);
+});
+
+test('a temperature, a set or shifts alone tell that a token was drawn otherwise, also the first of each', () => {
+  const none = { isComplement: false, ids: new Int32Array() };
+  const shifts: LogitShifts = {
+    bias: [],
+    repetitionPenalty: 1,
+    frequencyPenalty: 1,
+    presencePenalty: 0,
+    promptTokenIds: new Int32Array(),
+    tokenIds: new Int32Array(),
+  };
+  const reader = new ReplayReader({
+    temperatures: Float64Array.of(1, 2, 1, 1),
+    keptSet: Int32Array.of(-1, -1, 0, -1),
+    keptSets: [none],
+    shift: Int32Array.of(-1, -1, -1, 0),
+    numGenerated: new Int32Array(4),
+    shifts: [shifts],
+  });
+  const touched = [0, 1, 2, 3].map((start) => reader.touches({ start, end: start + 1 }));
+  expect(touched).toEqual([false, true, true, true]);
 });
