@@ -30,12 +30,12 @@ export {
   type ChatCompletionField,
   type ChatCompletionRequest,
   ChatCompletionRequestSchema,
-  MAX_CHOICES,
-  MAX_STOP_STRINGS,
   MAX_TOP_LOGPROBS,
   type Tool,
   ToolSchema,
 } from './inference/chat-completion.ts';
+export { MAX_CHOICES, SAMPLING_FIELDS, type SamplingField, type SamplingFields } from './fields/sampling-fields.ts';
+export { fieldOfParam, readParams } from './fields/sampling-params.ts';
 export { FIELDS_WITHOUT_EFFECT } from './inference/fields-without-effect.ts';
 export { refusedField } from './inference/refused-fields.ts';
 export {

@@ -3,6 +3,7 @@ import type { CompletionField } from '../inference/completion.ts';
 import type { LoraRequest } from '../training/lora.ts';
 import type { CreateModelRequest, CreateTrainingJobRequest, LogTrajectoriesRequest } from '../training/preview.ts';
 import { RESPONSES_CHAT_FIELDS } from '../inference/responses.ts';
+import { samplingWords } from '../inference/sampling-properties.ts';
 import type { CreateSftTrainingJobRequest, WireSftConfig, WireSftExperimentalConfig } from '../training/sft.ts';
 import type { TokenizeRequest } from '../inference/tokenize.ts';
 import type { TrainingConfigField } from '../training/training-config.ts';
@@ -11,52 +12,23 @@ import type { SentTrajectory, SentTrajectoryGroup, WireExchanges, WireHistory } 
 /** Descriptions of the fields of requests, by the title of its schema. A field without words does not compile. */
 
 const CHAT_FIELDS: Readonly<Record<ChatCompletionField, string>> = {
+  ...samplingWords('chat'),
   messages: "The conversation, oldest first. Any role is accepted; the model's chat template renders it.",
   model:
     'The base model by its id, or a trained model by `name`, `entity/project/name`, each with `:stepN` for one version. Default: the base model.',
-  frequency_penalty: 'Taken from the logit of a token once for each time it was generated. Default 0.',
-  presence_penalty: 'Taken from the logit of every token that was generated. Default 0.',
-  logit_bias: 'Added to logits, by token id in decimal; clamped to [-100, 100].',
   logprobs: 'Answer with log-probabilities of the sampled tokens. Default: true for trained models, else false.',
   top_logprobs: 'How many likely tokens to list at each place. Default 0.',
   max_tokens: 'The most tokens to generate. Default: the rest of the context; more than fits is cut to what fits.',
   max_completion_tokens: 'As `max_tokens`, and wins over it.',
-  n: 'How many choices to sample. Must be 1 with `temperature` 0. Default 1.',
   response_format: 'The form of the reply.',
-  seed: 'The same seed gives the same tokens for the same request; choice i uses `seed + i`. -1 means none. 64 bits.',
-  stop: 'Texts that end the reply; they are left out of it.',
   stream: 'Answer as server-sent events. Default false.',
   stream_options: '`include_usage` adds a last chunk with the usage, `continuous_usage_stats` a count to every chunk.',
-  temperature: 'Logits are divided by it; 0 is greedy, values below 0.01 count as 0.01. Default 1.',
-  top_p: 'Keep the most likely tokens that reach this mass together. Default 1, off.',
   tools: "Functions that the model may call; they are rendered by the model's chat template.",
   tool_choice: 'Which of the tools may or must be called. Default: `auto` with `tools`, else `none`.',
   parallel_tool_calls: 'False keeps the first call only. Default true.',
   reasoning_effort:
     'Given to the chat template, together with `enable_thinking`, which is false for `none` and else true unless `chat_template_kwargs` says otherwise.',
   user: 'Has no effect.',
-  use_beam_search: 'Search with beams instead of sampling. Default false.',
-  top_k: 'Keep the k most likely tokens. Default 0, off; -1 is off too.',
-  min_p: 'Drop tokens less likely than this share of the most likely one. Default 0, off.',
-  repetition_penalty:
-    'Divides the positive and multiplies the negative logits of tokens of the prompt and the reply. Default 1.',
-  length_penalty: 'Exponent of the length in beam search. Default 1.',
-  stop_token_ids: 'Ids that end the reply.',
-  include_stop_str_in_output: 'Keep the text that ended the reply. Default false.',
-  ignore_eos: 'Go on after the end-of-turn token. Default false.',
-  min_tokens: 'No end before so many tokens. Default 0.',
-  skip_special_tokens: 'Leave control tokens out of the text; ids and log-probabilities keep them. Default true.',
-  spaces_between_special_tokens: 'Has no effect: nothing is put between control tokens. Default true.',
-  truncate_prompt_tokens: 'Keep only so many tokens of the prompt.',
-  truncation_side: 'Which side of the prompt is cut. Default `left`.',
-  prompt_logprobs: 'Answer with log-probabilities of the tokens of the prompt.',
-  allowed_token_ids: 'Only these ids may be sampled.',
-  bad_words: 'Texts that must not be generated.',
-  repetition_detection: 'Ends a reply that repeats itself.',
-  logprob_token_ids:
-    'Ids whose log-probabilities are told at each place, behind the sampled token and in this order, in place of the most likely ones. Needs `logprobs`.',
-  thinking_token_budget:
-    'The most tokens of reasoning; then `</think>` is forced. -1 means any number, the default. No effect on models without reasoning.',
   echo: 'Begin the reply with the last message where its role is that of the reply, and answer with `prompt_logprobs`. Default false.',
   add_generation_prompt: 'End the prompt where the reply begins. Default true.',
   continue_final_message: 'Go on inside the last message. Default false.',
@@ -68,7 +40,6 @@ const CHAT_FIELDS: Readonly<Record<ChatCompletionField, string>> = {
   media_io_kwargs: 'Options for images and sound; no effect on a model of text.',
   include_reasoning: 'Answer with the reasoning. Default true.',
   structured_outputs: 'A schema, pattern, choice or grammar that the reply must follow.',
-  priority: 'Lower runs first; equal priorities in order of arrival. Default 0.',
   request_id: 'Becomes a part of the answer’s id; the header `X-Request-Id` wins.',
   session_id: 'Has no effect.',
   return_tokens_as_token_ids:
@@ -77,13 +48,10 @@ const CHAT_FIELDS: Readonly<Record<ChatCompletionField, string>> = {
     'Answer with the ids of the prompt and of each choice. Default: true for the choices of trained models, else false.',
   return_prompt_text: 'Answer with the rendered prompt.',
   stream_interval: 'Tokens of one chunk. Default 1.',
-  cache_salt: 'Requests share memory of equal prompts only with the same salt.',
   kv_transfer_params: 'For prefill on another machine; has no effect here.',
   ec_transfer_params: 'For encoding on another machine; has no effect here.',
   vllm_xargs: 'Arguments of custom samplers; this service has none, so they have no effect.',
   engine_xargs: 'Another name of `vllm_xargs`, with no effect either.',
-  logprobs_mode:
-    'Of which distribution log-probabilities are: the model’s (`raw_logprobs`, the default) or the one that was drawn from, after temperature, penalties and truncation (`processed_logprobs`).',
 };
 
 const {
@@ -278,36 +246,12 @@ export const FIELD_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<string,
   ChatCompletionRequest: CHAT_FIELDS,
   CompletionRequest: COMPLETION_FIELDS,
   ResponsesRequest: chatFields('model', 'tool_choice', ...RESPONSES_CHAT_FIELDS),
-  TokenSampling: chatFields(
-    'n',
-    'min_tokens',
-    'temperature',
-    'top_p',
-    'top_k',
-    'min_p',
-    'seed',
-    'frequency_penalty',
-    'presence_penalty',
-    'repetition_penalty',
-    'logit_bias',
-    'stop',
-    'stop_token_ids',
-    'include_stop_str_in_output',
-    'ignore_eos',
-    'bad_words',
-    'allowed_token_ids',
-    'prompt_logprobs',
-    'logprob_token_ids',
-    'logprobs_mode',
-    'structured_outputs',
-    'repetition_detection',
-    'spaces_between_special_tokens',
-  ),
+  TokenSampling: { ...samplingWords('tokens'), ...chatFields('structured_outputs') },
   GenerateTokensRequest: {
     ...chatFields('model', 'stream', 'stream_options', 'request_id', 'cache_salt', 'priority'),
     sampling_params: 'What shapes the reply.',
   },
-  MessagesRequest: chatFields('model', 'temperature', 'top_p', 'top_k'),
+  MessagesRequest: { ...chatFields('model'), ...samplingWords('messages') },
   CountTokensRequest: chatFields('model'),
   TrainingConfig: TRAINING_CONFIG_FIELDS,
   CreateModelRequest: CREATE_MODEL_FIELDS,

@@ -13,6 +13,7 @@ import {
 } from './chat-response.ts';
 import { PromptLogprobsSchema } from './logprobs.ts';
 import { nullable, optionalNullable } from '../shape/schema.ts';
+import { samplingProperties } from './sampling-properties.ts';
 
 /** POST /v1/completions: text or ids go on, without a template. Every field that chat has too means the same. */
 
@@ -31,64 +32,37 @@ const PromptSchema = Type.Union([
 
 export const CompletionRequestSchema = Type.Object(
   {
+    ...samplingProperties('completion'),
+
     // OpenAI
     prompt: PromptSchema,
     model: chat.model,
     echo: Type.Optional(Type.Boolean()),
-    frequency_penalty: chat.frequency_penalty,
-    logit_bias: chat.logit_bias,
     logprobs: optionalNullable(Type.Integer({ minimum: 0 })),
     max_tokens: optionalNullable(Type.Integer({ minimum: 0 })),
-    n: chat.n,
-    presence_penalty: chat.presence_penalty,
-    seed: chat.seed,
-    stop: chat.stop,
     stream: chat.stream,
     stream_options: chat.stream_options,
     suffix: optionalNullable(Type.String()),
-    temperature: chat.temperature,
-    top_p: chat.top_p,
     user: chat.user,
     best_of: optionalNullable(Type.Integer({ minimum: 1 })),
 
-    // vLLM: sampling
-    use_beam_search: chat.use_beam_search,
-    top_k: chat.top_k,
-    min_p: chat.min_p,
-    repetition_penalty: chat.repetition_penalty,
-    length_penalty: chat.length_penalty,
-    stop_token_ids: chat.stop_token_ids,
-    include_stop_str_in_output: chat.include_stop_str_in_output,
-    ignore_eos: chat.ignore_eos,
-    min_tokens: chat.min_tokens,
-    skip_special_tokens: chat.skip_special_tokens,
-    spaces_between_special_tokens: chat.spaces_between_special_tokens,
-    truncate_prompt_tokens: chat.truncate_prompt_tokens,
-    truncation_side: chat.truncation_side,
-    prompt_logprobs: chat.prompt_logprobs,
-    allowed_token_ids: chat.allowed_token_ids,
-    bad_words: chat.bad_words,
-    repetition_detection: chat.repetition_detection,
-    logprob_token_ids: chat.logprob_token_ids,
+    // vLLM: form of the reply
     response_format: chat.response_format,
     structured_outputs: chat.structured_outputs,
 
     // vLLM: prompt and serving
     add_special_tokens: Type.Optional(Type.Boolean()),
     prompt_embeds: optionalNullable(Type.Union([Type.String(), Type.Array(Type.String())])),
-    priority: chat.priority,
     request_id: chat.request_id,
     session_id: chat.session_id,
     return_tokens_as_token_ids: chat.return_tokens_as_token_ids,
     return_token_ids: chat.return_token_ids,
     return_prompt_text: chat.return_prompt_text,
     stream_interval: chat.stream_interval,
-    cache_salt: chat.cache_salt,
     kv_transfer_params: chat.kv_transfer_params,
     ec_transfer_params: chat.ec_transfer_params,
     vllm_xargs: chat.vllm_xargs,
     engine_xargs: chat.engine_xargs,
-    logprobs_mode: chat.logprobs_mode,
   },
   { title: 'CompletionRequest' },
 );

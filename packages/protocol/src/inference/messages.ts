@@ -1,9 +1,11 @@
 import Type, { type Static } from 'typebox';
 
-import { ChatCompletionRequestSchema, MAX_STOP_STRINGS } from './chat-completion.ts';
+import { MAX_STOP_STRINGS } from '../fields/sampling-fields.ts';
+import { ChatCompletionRequestSchema } from './chat-completion.ts';
 import { AnswerModelSchema, FingerprintSchema } from './chat-response.ts';
 import { ErrorBodySchema } from '../shape/errors.ts';
 import { JsonObjectSchema, nullable, optionalNullable } from '../shape/schema.ts';
+import { samplingProperties } from './sampling-properties.ts';
 
 /** POST /v1/messages: a conversation in the form of the Anthropic API. Fields that are not named here are refused. */
 
@@ -93,6 +95,7 @@ const promptFields = {
 export const MessagesRequestSchema = Type.Object(
   {
     ...promptFields,
+    ...samplingProperties('messages'),
     max_tokens: Type.Integer({ minimum: 1, description: 'The most tokens of the reply, thinking included.' }),
     stop_sequences: optionalNullable(
       Type.Array(Type.String({ minLength: 1 }), {
@@ -101,9 +104,6 @@ export const MessagesRequestSchema = Type.Object(
       }),
     ),
     stream: optionalNullable(Type.Boolean({ description: 'Named events, each with its name as `type`.' })),
-    temperature: chat.temperature,
-    top_p: chat.top_p,
-    top_k: chat.top_k,
     metadata: optionalNullable(
       Type.Object({
         user_id: optionalNullable(Type.String({ description: 'Changes nothing here, as `user` in chats.' })),

@@ -4,6 +4,7 @@ import { ChatCompletionRequestSchema, MAX_TOP_LOGPROBS } from './chat-completion
 import { AnswerModelSchema, CreatedSchema, FingerprintSchema } from './chat-response.ts';
 import { TokenLogprobSchema } from './logprobs.ts';
 import { JsonObjectSchema, nullable, optionalNullable } from '../shape/schema.ts';
+import { samplingFieldsOf, samplingProperties } from './sampling-properties.ts';
 
 /** POST /v1/responses: a conversation in the form of OpenAI's newer API. Nothing is kept. Fields that are not named here are refused. */
 
@@ -48,6 +49,7 @@ const SummarySchema = Type.Enum(['auto', 'concise', 'detailed']);
 
 export const ResponsesRequestSchema = Type.Object(
   {
+    ...samplingProperties('responses'),
     model: chat.model,
     input: Type.Union([Type.String(), Type.Array(ItemSchema)], {
       description:
@@ -57,8 +59,6 @@ export const ResponsesRequestSchema = Type.Object(
     max_output_tokens: optionalNullable(
       Type.Integer({ minimum: 1, description: 'The most tokens of the reply, reasoning included.' }),
     ),
-    temperature: chat.temperature,
-    top_p: chat.top_p,
     top_logprobs: optionalNullable(
       Type.Integer({
         minimum: 0,
@@ -118,25 +118,9 @@ export const ResponsesRequestSchema = Type.Object(
     ),
 
     // As in vLLM, what shapes a reply beyond OpenAI's form.
-    seed: chat.seed,
-    stop: chat.stop,
-    top_k: chat.top_k,
-    min_p: chat.min_p,
-    frequency_penalty: chat.frequency_penalty,
-    presence_penalty: chat.presence_penalty,
-    repetition_penalty: chat.repetition_penalty,
-    logit_bias: chat.logit_bias,
-    ignore_eos: chat.ignore_eos,
-    min_tokens: chat.min_tokens,
-    stop_token_ids: chat.stop_token_ids,
-    include_stop_str_in_output: chat.include_stop_str_in_output,
-    skip_special_tokens: chat.skip_special_tokens,
     structured_outputs: chat.structured_outputs,
     chat_template_kwargs: chat.chat_template_kwargs,
-    thinking_token_budget: chat.thinking_token_budget,
-    priority: chat.priority,
     request_id: chat.request_id,
-    cache_salt: chat.cache_salt,
   },
   { title: 'ResponsesRequest' },
 );
@@ -144,31 +128,16 @@ export type ResponsesRequest = Static<typeof ResponsesRequestSchema>;
 
 /** Fields that mean the same in a chat. */
 export const RESPONSES_CHAT_FIELDS = [
-  'temperature',
-  'top_p',
-  'parallel_tool_calls',
-  'stream',
-  'seed',
-  'stop',
-  'top_k',
-  'min_p',
-  'frequency_penalty',
-  'presence_penalty',
-  'repetition_penalty',
-  'logit_bias',
-  'ignore_eos',
-  'min_tokens',
-  'stop_token_ids',
-  'include_stop_str_in_output',
-  'skip_special_tokens',
-  'structured_outputs',
-  'chat_template_kwargs',
-  'thinking_token_budget',
-  'priority',
-  'request_id',
-  'cache_salt',
-  'user',
-] as const satisfies readonly (keyof ResponsesRequest & keyof typeof chat)[];
+  ...samplingFieldsOf('responses'),
+  ...([
+    'parallel_tool_calls',
+    'stream',
+    'structured_outputs',
+    'chat_template_kwargs',
+    'request_id',
+    'user',
+  ] as const satisfies readonly (keyof ResponsesRequest & keyof typeof chat)[]),
+] as const;
 
 const StatusSchema = Type.Enum(['in_progress', 'completed', 'incomplete']);
 export type ResponseStatus = Static<typeof StatusSchema>;

@@ -4,6 +4,7 @@ import { ChatCompletionRequestSchema } from './chat-completion.ts';
 import { ChunkUsageSchema, CompletionUsageSchema, FinishReasonSchema } from './chat-response.ts';
 import { ChoiceLogprobsSchema, PromptLogprobsSchema } from './logprobs.ts';
 import { nullable, optionalNullable } from '../shape/schema.ts';
+import { samplingProperties } from './sampling-properties.ts';
 
 /** POST /inference/v1/generate: token ids in, token ids out, as vLLM has it. Fields that are not named here are refused. */
 
@@ -13,26 +14,10 @@ const TokenId = Type.Integer({ minimum: 0 });
 /** The fields that shape the reply; each as in a chat unless it says otherwise. */
 const TokenSamplingSchema = Type.Object(
   {
-    n: chat.n,
+    ...samplingProperties('tokens'),
     max_tokens: optionalNullable(
       Type.Integer({ minimum: 1, description: 'The most tokens to generate. Default: to the end of the context.' }),
     ),
-    min_tokens: chat.min_tokens,
-    temperature: chat.temperature,
-    top_p: chat.top_p,
-    top_k: chat.top_k,
-    min_p: chat.min_p,
-    seed: chat.seed,
-    frequency_penalty: chat.frequency_penalty,
-    presence_penalty: chat.presence_penalty,
-    repetition_penalty: chat.repetition_penalty,
-    logit_bias: chat.logit_bias,
-    stop: chat.stop,
-    stop_token_ids: chat.stop_token_ids,
-    include_stop_str_in_output: chat.include_stop_str_in_output,
-    ignore_eos: chat.ignore_eos,
-    bad_words: chat.bad_words,
-    allowed_token_ids: chat.allowed_token_ids,
     logprobs: optionalNullable(
       Type.Integer({
         minimum: -1,
@@ -40,17 +25,12 @@ const TokenSamplingSchema = Type.Object(
           'Tell log-probabilities of the sampled tokens, with so many entries at each place; -1 = all of the vocabulary.',
       }),
     ),
-    prompt_logprobs: chat.prompt_logprobs,
-    logprob_token_ids: chat.logprob_token_ids,
-    logprobs_mode: chat.logprobs_mode,
     structured_outputs: chat.structured_outputs,
-    repetition_detection: chat.repetition_detection,
     skip_special_tokens: optionalNullable(
       Type.Boolean({
         description: 'Whether stop strings are looked for in text without control tokens. Default true.',
       }),
     ),
-    spaces_between_special_tokens: chat.spaces_between_special_tokens,
     detokenize: optionalNullable(
       Type.Boolean({ description: 'The answer has no text either way; false is refused together with `stop`.' }),
     ),

@@ -1,0 +1,82 @@
+/**
+ * What a value must be: a JSON schema as plain data, with its static type. Nothing is imported to make one, so the tables of fields also load
+ * where no schema is ever compiled, such as in the processes that sample and train.
+ */
+export interface Form<out Value> {
+  readonly type?: string;
+  readonly enum?: readonly (string | boolean)[];
+  readonly minimum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMaximum?: number;
+  readonly [keyword: string]: unknown;
+  /** In types alone. */
+  readonly [VALUE]?: Value;
+}
+declare const VALUE: unique symbol;
+
+export type ValueOf<F> = F extends Form<infer Value> ? Value : never;
+
+export interface NumberLimits {
+  readonly minimum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMaximum?: number;
+}
+
+export const number = (limits: NumberLimits = {}): Form<number> => ({ type: 'number', ...limits });
+
+export const integer = (limits: NumberLimits = {}): Form<number> => ({ type: 'integer', ...limits });
+
+export const boolean = (): Form<boolean> => ({ type: 'boolean' });
+
+export const text = (limits: { minLength?: number; maxLength?: number; pattern?: string } = {}): Form<string> => ({
+  type: 'string',
+  ...limits,
+});
+
+export const oneOf = <const Choice extends string>(...choices: readonly Choice[]): Form<Choice> => ({ enum: choices });
+
+export const listOf = <Item>(
+  items: Form<Item>,
+  limits: { minItems?: number; maxItems?: number } = {},
+): Form<Item[]> => ({ type: 'array', items, ...limits });
+
+export const anyOf = <const Forms extends readonly Form<unknown>[]>(...forms: Forms): Form<ValueOf<Forms[number]>> => ({
+  anyOf: forms,
+});
+
+/** Members that may each be left out. */
+export const optionalMembers = <const Members extends Readonly<Record<string, Form<unknown>>>>(
+  properties: Members,
+): Form<{ -readonly [Name in keyof Members]?: ValueOf<Members[Name]> }> => ({ type: 'object', properties });
+
+/**
+ * What a single value has to be, in words: `a finite number in (0, 1]`. Null when it is that.
+ *
+ * Knows numbers, integers, booleans and choices; of any other form it says nothing.
+ */
+export function unfitness(form: Form<unknown>, value: unknown): string | null {
+  if (form.enum !== undefined) return form.enum.includes(value as string) ? null : `one of ${form.enum.join(', ')}`;
+  if (form.type === 'boolean') return typeof value === 'boolean' ? null : 'true or false';
+  if (form.type !== 'number' && form.type !== 'integer') return null;
+  const isWhole = form.type === 'integer';
+  if ((isWhole ? Number.isSafeInteger(value) : Number.isFinite(value)) && isWithin(form, value as number)) return null;
+  return `${isWhole ? 'an integer' : 'a finite number'}${rangeWords(form)}`;
+}
+
+function isWithin(form: NumberLimits, value: number): boolean {
+  const { minimum = -Infinity, exclusiveMinimum = -Infinity, maximum = Infinity, exclusiveMaximum = Infinity } = form;
+  return value >= minimum && value > exclusiveMinimum && value <= maximum && value < exclusiveMaximum;
+}
+
+function rangeWords({ minimum, exclusiveMinimum, maximum, exclusiveMaximum }: NumberLimits): string {
+  const low = minimum ?? exclusiveMinimum;
+  const high = maximum ?? exclusiveMaximum;
+  const isLowIn = minimum !== undefined;
+  const isHighIn = maximum !== undefined;
+  if (low !== undefined && high !== undefined)
+    return ` in ${isLowIn ? '[' : '('}${low}, ${high}${isHighIn ? ']' : ')'}`;
+  if (low !== undefined) return ` ${isLowIn ? '>=' : '>'} ${low}`;
+  return high === undefined ? '' : ` ${isHighIn ? '<=' : '<'} ${high}`;
+}

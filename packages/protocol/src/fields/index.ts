@@ -1,0 +1,1 @@
+export { type Form, unfitness } from './form.ts';

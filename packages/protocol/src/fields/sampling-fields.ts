@@ -1,0 +1,366 @@
+import {
+  anyOf,
+  boolean,
+  type Form,
+  integer,
+  listOf,
+  number,
+  oneOf,
+  optionalMembers,
+  text,
+  type ValueOf,
+} from './form.ts';
+
+/**
+ * What shapes a reply beyond its prompt: one row a field, and the only place that says its name on the wire, its name within, its limits, its
+ * default and its words. The schemas of requests, their descriptions, what is read of a request, the types of the engine's parameters, their
+ * defaults, the engine's own checks and what training calls a changed distribution are made of these rows. Limits and nullability follow vLLM.
+ */
+
+/** The requests that have a field: chats, text completions, OpenAI's responses, Anthropic's messages, tokens in and out. */
+export type RequestForm = 'chat' | 'completion' | 'responses' | 'messages' | 'tokens';
+
+const EVERYWHERE = ['chat', 'completion', 'responses', 'messages', 'tokens'] as const;
+const NOT_MESSAGES = ['chat', 'completion', 'responses', 'tokens'] as const;
+const VLLM = ['chat', 'completion', 'tokens'] as const;
+const TEXT = ['chat', 'completion'] as const;
+/** Where a request of tokens has it beside its sampling parameters, or has another of that name. */
+const WITH_ENVELOPE = ['chat', 'completion', 'responses'] as const;
+
+/** What of the distribution a setting changes. */
+export type DistributionChange = 'temperature' | 'truncation' | 'penalties';
+
+export interface SamplingRow {
+  readonly forms: readonly RequestForm[];
+  /** On the wire. */
+  readonly form: Form<unknown>;
+  /** False: null is refused, as vLLM does. Default: null means the default. */
+  readonly isNullable?: false;
+  /** What clients read of it; says its default. */
+  readonly words: string;
+  /** Within the service; none: nothing below the translation knows it. */
+  readonly name?: string;
+  /** Whose parameter it is: of the distribution that tokens are drawn from, of a sample in tokens, or of a reply as text. */
+  readonly of?: 'sampling' | 'tokens' | 'text';
+  /** Of the parameter. Absent: the translation of requests makes it, which needs more than this field. */
+  readonly default?: unknown;
+  /** The parameter of a value on the wire. Default: the same. */
+  readonly read?: (value: never) => unknown;
+  /** Of the parameter, where it is narrower than on the wire. */
+  readonly param?: Form<unknown>;
+  /** Of numbers in `sampling`, whose default changes nothing. */
+  readonly changes?: DistributionChange;
+}
+
+/** Sampling at a lower temperature would overflow; vLLM raises it the same way. */
+const MIN_TEMPERATURE = 0.01;
+/** The largest number of stop strings. */
+export const MAX_STOP_STRINGS = 4;
+/** Characters of one stop string: more than the engine takes of all together. */
+const MAX_STOP_CHARACTERS = 16_384;
+/** The largest number of stop token ids. */
+export const MAX_STOP_TOKEN_IDS = 4096;
+/** The largest number of bad words. */
+export const MAX_BAD_WORDS = 1024;
+/** Ids that are scored at every step; vLLM's limit. */
+export const MAX_SCORED_TOKENS = 128;
+/** The most choices one request may ask for; vLLM's limit. */
+export const MAX_CHOICES = 16_384;
+
+const TokenId = integer({ minimum: 0 });
+const StopString = text({ minLength: 1, maxLength: MAX_STOP_CHARACTERS });
+
+export const SAMPLING_FIELDS = {
+  frequency_penalty: {
+    forms: NOT_MESSAGES,
+    form: number({ minimum: -2, maximum: 2 }),
+    words: 'Taken from the logit of a token once for each time it was generated. Default 0.',
+    name: 'frequencyPenalty',
+    of: 'sampling',
+    default: 0,
+    changes: 'penalties',
+  },
+  presence_penalty: {
+    forms: NOT_MESSAGES,
+    form: number({ minimum: -2, maximum: 2 }),
+    words: 'Taken from the logit of every token that was generated. Default 0.',
+    name: 'presencePenalty',
+    of: 'sampling',
+    default: 0,
+    changes: 'penalties',
+  },
+  /** Keys are token ids in decimal, values are added to the logit (clamped to [-100, 100]). */
+  logit_bias: {
+    forms: NOT_MESSAGES,
+    form: {
+      type: 'object',
+      propertyNames: { pattern: '^-?[0-9]+$' },
+      additionalProperties: { type: 'number' },
+    } as Form<Record<string, number>>,
+    words: 'Added to logits, by token id in decimal; clamped to [-100, 100].',
+    name: 'logitBias',
+    of: 'sampling',
+  },
+  n: {
+    forms: VLLM,
+    form: integer({ minimum: 1, maximum: MAX_CHOICES }),
+    words: 'How many choices to sample. Must be 1 with `temperature` 0. Default 1.',
+    name: 'n',
+    of: 'tokens',
+    default: 1,
+  },
+  /** Signed 64 bits. JSON numbers beyond 2^53 arrive here as their digits, see `normalizeChatCompletionRequest`. */
+  seed: {
+    forms: NOT_MESSAGES,
+    form: anyOf(
+      integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }),
+      text({ pattern: '^-?[0-9]{1,19}$' }),
+    ),
+    words:
+      'The same seed gives the same tokens for the same request; choice i uses `seed + i`. -1 means none. 64 bits.',
+    name: 'seed',
+    of: 'sampling',
+  },
+  stop: {
+    forms: NOT_MESSAGES,
+    form: anyOf(StopString, listOf(StopString, { maxItems: MAX_STOP_STRINGS })),
+    words: 'Texts that end the reply; they are left out of it.',
+    name: 'stop',
+    of: 'text',
+    default: [],
+    read: (stop: string | string[]): readonly string[] => (typeof stop === 'string' ? [stop] : stop),
+  },
+  temperature: {
+    forms: EVERYWHERE,
+    form: number({ minimum: 0, maximum: 2 }),
+    words: 'Logits are divided by it; 0 is greedy, values below 0.01 count as 0.01. Default 1.',
+    name: 'temperature',
+    of: 'sampling',
+    default: 1,
+    read: (temperature: number) => (temperature === 0 ? 0 : Math.max(temperature, MIN_TEMPERATURE)),
+    changes: 'temperature',
+  },
+  top_p: {
+    forms: EVERYWHERE,
+    form: number({ exclusiveMinimum: 0, maximum: 1 }),
+    words: 'Keep the most likely tokens that reach this mass together. Default 1, off.',
+    name: 'topP',
+    of: 'sampling',
+    default: 1,
+    changes: 'truncation',
+  },
+  use_beam_search: {
+    forms: TEXT,
+    form: boolean(),
+    isNullable: false,
+    words: 'Search with beams instead of sampling. Default false.',
+  },
+  top_k: {
+    forms: EVERYWHERE,
+    form: integer({ minimum: -1 }),
+    words: 'Keep the k most likely tokens. Default 0, off; -1 is off too.',
+    name: 'topK',
+    of: 'sampling',
+    default: 0,
+    read: (k: number) => Math.max(k, 0),
+    param: integer({ minimum: 0 }),
+    changes: 'truncation',
+  },
+  min_p: {
+    forms: NOT_MESSAGES,
+    form: number({ minimum: 0, maximum: 1 }),
+    words: 'Drop tokens less likely than this share of the most likely one. Default 0, off.',
+    name: 'minP',
+    of: 'sampling',
+    default: 0,
+    changes: 'truncation',
+  },
+  repetition_penalty: {
+    forms: NOT_MESSAGES,
+    form: number({ exclusiveMinimum: 0 }),
+    words: 'Divides the positive and multiplies the negative logits of tokens of the prompt and the reply. Default 1.',
+    name: 'repetitionPenalty',
+    of: 'sampling',
+    default: 1,
+    changes: 'penalties',
+  },
+  length_penalty: {
+    forms: TEXT,
+    form: number(),
+    isNullable: false,
+    words: 'Exponent of the length in beam search. Default 1.',
+    name: 'beamSearch',
+    of: 'tokens',
+  },
+  stop_token_ids: {
+    forms: NOT_MESSAGES,
+    form: listOf(TokenId, { maxItems: MAX_STOP_TOKEN_IDS }),
+    words: 'Ids that end the reply.',
+    name: 'stopTokenIds',
+    of: 'tokens',
+  },
+  include_stop_str_in_output: {
+    forms: NOT_MESSAGES,
+    form: boolean(),
+    isNullable: false,
+    words: 'Keep the text that ended the reply. Default false.',
+    name: 'includeStopString',
+    of: 'tokens',
+    default: false,
+  },
+  ignore_eos: {
+    forms: NOT_MESSAGES,
+    form: boolean(),
+    isNullable: false,
+    words: 'Go on after the end-of-turn token. Default false.',
+    name: 'ignoreEos',
+    of: 'tokens',
+    default: false,
+  },
+  min_tokens: {
+    forms: NOT_MESSAGES,
+    form: integer({ minimum: 0 }),
+    isNullable: false,
+    words: 'No end before so many tokens. Default 0.',
+    name: 'minTokens',
+    of: 'tokens',
+    default: 0,
+  },
+  skip_special_tokens: {
+    forms: WITH_ENVELOPE,
+    form: boolean(),
+    words: 'Leave control tokens out of the text; ids and log-probabilities keep them. Default true.',
+    name: 'skipSpecialTokens',
+    of: 'text',
+    default: true,
+  },
+  /** Nothing is put between control tokens either way: vocabularies of byte pairs have no joining space. */
+  spaces_between_special_tokens: {
+    forms: VLLM,
+    form: boolean(),
+    isNullable: false,
+    words: 'Has no effect: nothing is put between control tokens. Default true.',
+  },
+  truncate_prompt_tokens: {
+    forms: TEXT,
+    form: integer({ minimum: -1 }),
+    words: 'Keep only so many tokens of the prompt.',
+    name: 'truncatePromptTokens',
+    of: 'text',
+    default: null,
+  },
+  truncation_side: {
+    forms: TEXT,
+    form: oneOf('left', 'right'),
+    words: 'Which side of the prompt is cut. Default `left`.',
+    name: 'truncationSide',
+    of: 'text',
+    default: 'left',
+  },
+  prompt_logprobs: {
+    forms: VLLM,
+    form: integer({ minimum: -1 }),
+    words: 'Answer with log-probabilities of the tokens of the prompt.',
+    name: 'promptLogprobs',
+    of: 'tokens',
+  },
+  allowed_token_ids: {
+    forms: VLLM,
+    form: listOf(TokenId),
+    words: 'Only these ids may be sampled.',
+    name: 'allowedTokenIds',
+    of: 'tokens',
+  },
+  bad_words: {
+    forms: VLLM,
+    form: listOf(text({ minLength: 1 }), { maxItems: MAX_BAD_WORDS }),
+    isNullable: false,
+    words: 'Texts that must not be generated.',
+    name: 'badWords',
+    of: 'text',
+    default: [],
+  },
+  repetition_detection: {
+    forms: VLLM,
+    form: optionalMembers({
+      max_pattern_size: integer({ minimum: 0 }),
+      min_pattern_size: integer({ minimum: 0 }),
+      min_count: integer({ minimum: 0 }),
+    }),
+    words: 'Ends a reply that repeats itself.',
+    name: 'repetitionDetection',
+    of: 'tokens',
+  },
+  logprob_token_ids: {
+    forms: VLLM,
+    form: listOf(TokenId, { maxItems: MAX_SCORED_TOKENS }),
+    words:
+      'Ids whose log-probabilities are told at each place, behind the sampled token and in this order, in place of the most likely ones. Needs `logprobs`.',
+    name: 'logprobTokenIds',
+    of: 'tokens',
+  },
+  thinking_token_budget: {
+    forms: ['chat', 'responses'],
+    form: integer({ minimum: -1 }),
+    words:
+      'The most tokens of reasoning; then `</think>` is forced. -1 means any number, the default. No effect on models without reasoning.',
+    name: 'thinkingTokenBudget',
+    of: 'text',
+    default: null,
+    read: (budget: number) => (budget === -1 ? null : budget),
+    param: integer({ minimum: 0 }),
+  },
+  priority: {
+    forms: WITH_ENVELOPE,
+    form: integer(),
+    isNullable: false,
+    words: 'Lower runs first; equal priorities in order of arrival. Default 0.',
+    name: 'priority',
+    of: 'tokens',
+    default: 0,
+  },
+  // Longer or structured salts would be ambiguous inside the cache's namespace key.
+  cache_salt: {
+    forms: WITH_ENVELOPE,
+    form: text({ minLength: 1, maxLength: 128, pattern: '^[^@/\\\\\\u0000]*$' }),
+    words: 'Requests share memory of equal prompts only with the same salt.',
+    name: 'cacheSalt',
+    of: 'tokens',
+    default: null,
+  },
+  /** Of this service. */
+  logprobs_mode: {
+    forms: VLLM,
+    form: oneOf('raw_logprobs', 'processed_logprobs'),
+    words:
+      'Of which distribution log-probabilities are: the model’s (`raw_logprobs`, the default) or the one that was drawn from, after temperature, penalties and truncation (`processed_logprobs`).',
+    name: 'logprobsMode',
+    of: 'tokens',
+    default: 'raw',
+    read: (mode: 'raw_logprobs' | 'processed_logprobs'): 'raw' | 'processed' =>
+      mode === 'raw_logprobs' ? 'raw' : 'processed',
+    param: oneOf('raw', 'processed'),
+  },
+} as const satisfies Readonly<Record<string, SamplingRow>>;
+
+type Rows = typeof SAMPLING_FIELDS;
+/** By its name on the wire. */
+export type SamplingField = keyof Rows;
+
+/** The fields that a form of request has. */
+export type SamplingFieldOf<F extends RequestForm> = {
+  [Field in SamplingField]: F extends Rows[Field]['forms'][number] ? Field : never;
+}[SamplingField];
+
+type NullOf<Row> = Row extends { readonly isNullable: false } ? never : null;
+
+/** A field's value as it is sent. */
+export type SamplingValue<Field extends SamplingField> = ValueOf<Rows[Field]['form']> | NullOf<Rows[Field]>;
+
+/** The part of a request that the table says, as it is sent. */
+export type SamplingFields<F extends RequestForm = 'chat'> = {
+  [Field in SamplingFieldOf<F>]?: SamplingValue<Field> | undefined;
+};
+
+/** Whose parameter a field is. */
+export type ParamOwner = NonNullable<SamplingRow['of']>;

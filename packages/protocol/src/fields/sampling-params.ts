@@ -1,0 +1,146 @@
+import { type Form, unfitness } from './form.ts';
+import {
+  type DistributionChange,
+  type ParamOwner,
+  SAMPLING_FIELDS,
+  type SamplingField,
+  type SamplingRow,
+} from './sampling-fields.ts';
+
+/** What a sampler knows of the table of fields: their parameters, typed by it, with its defaults and within its limits. */
+
+type Rows = typeof SAMPLING_FIELDS;
+
+/** Fields whose parameter follows from them alone. */
+type PlainField<Owner extends ParamOwner> = {
+  [Field in SamplingField]: Rows[Field] extends { readonly of: Owner; readonly default: unknown } ? Field : never;
+}[SamplingField];
+
+type Fixed<Value> = Value extends readonly (infer Item)[] ? readonly Item[] : Value;
+
+type ParamOf<Row> =
+  | (Row extends { readonly read: (value: never) => infer Param }
+      ? Param
+      : Row extends { readonly form: Form<infer Value> }
+        ? Fixed<Value>
+        : never)
+  | (Row extends { readonly default: null } ? null : never);
+
+/** Parameters that follow from one field each, by their names within. */
+export type PlainParams<Owner extends ParamOwner> = {
+  readonly [Field in PlainField<Owner> as Rows[Field]['name' & keyof Rows[Field]] & string]: ParamOf<Rows[Field]>;
+};
+
+/** How one token is chosen from a row of logits. */
+export interface SamplingParams extends PlainParams<'sampling'> {
+  /** `[token id, bias]`, clamped to ±100. */
+  readonly logitBias: readonly (readonly [number, number])[];
+  /** Choice i draws from `seed + i`; null takes a seed from the system's randomness. */
+  readonly seed: bigint | null;
+}
+
+/** Fields that keep some tokens of the distribution and drop the others. */
+type TruncationField = {
+  [Field in SamplingField]: Rows[Field] extends { readonly changes: 'truncation' } ? Field : never;
+}[SamplingField];
+
+/** Which tokens may be drawn. */
+export type Truncation = Pick<SamplingParams, Rows[TruncationField]['name']>;
+
+const rows = Object.entries(SAMPLING_FIELDS) as readonly (readonly [string, SamplingRow])[];
+
+interface PlainRow {
+  readonly field: string;
+  readonly name: string;
+  readonly default: unknown;
+  readonly read: ((value: unknown) => unknown) | null;
+  readonly param: Form<unknown>;
+}
+
+function plainRows(owner: ParamOwner): readonly PlainRow[] {
+  return rows.flatMap(([field, row]) => {
+    const { name, of, form, param = form, read = null } = row;
+    if (of !== owner || name === undefined || !('default' in row)) return [];
+    return [{ field, name, default: row.default, read: read as PlainRow['read'], param }];
+  });
+}
+
+const PLAIN_ROWS: Readonly<Record<ParamOwner, readonly PlainRow[]>> = {
+  sampling: plainRows('sampling'),
+  tokens: plainRows('tokens'),
+  text: plainRows('text'),
+};
+
+/** The plain parameters of a request that passed its schema; null and absent mean the default. */
+export function readParams<Owner extends ParamOwner>(
+  body: Readonly<Record<string, unknown>>,
+  owner: Owner,
+): PlainParams<Owner> {
+  const params: Record<string, unknown> = {};
+  for (const { field, name, default: standard, read } of PLAIN_ROWS[owner]) {
+    const value = body[field] ?? null;
+    params[name] = value === null ? standard : read === null ? value : read(value);
+  }
+  return params as PlainParams<Owner>;
+}
+
+/** Plain draws from the model's own distribution. */
+export const DEFAULT_SAMPLING: SamplingParams = Object.freeze({
+  ...readParams({}, 'sampling'),
+  logitBias: [],
+  seed: null,
+});
+
+/** Settings that drop no token. */
+export const NO_TRUNCATION: Truncation = Object.freeze(
+  Object.fromEntries(
+    rows.flatMap(([, { changes, name, default: off }]) => (changes === 'truncation' ? [[name, off]] : [])),
+  ) as unknown as Truncation,
+);
+
+/** A parameter outside its limits. */
+export interface UnfitParam {
+  readonly name: string;
+  /** What it must be. */
+  readonly rule: string;
+  readonly value: unknown;
+}
+
+/** The first of the plain parameters that is outside its limits; null when there is none. Texts and lists are not looked into. */
+export function findUnfitParam<Owner extends ParamOwner>(params: PlainParams<Owner>, owner: Owner): UnfitParam | null {
+  for (const { name, default: standard, param } of PLAIN_ROWS[owner]) {
+    const value = (params as Readonly<Record<string, unknown>>)[name];
+    if (value === null && standard === null) continue;
+    const rule = unfitness(param, value);
+    if (rule !== null) return { name, rule: standard === null ? `null or ${rule}` : rule, value };
+  }
+  return null;
+}
+
+const CHANGING_ROWS = rows.flatMap(([field, { changes, name, default: off }]) =>
+  changes === undefined || name === undefined ? [] : [{ field, name, changes, off }],
+);
+
+/** What of the distribution settings change. Settings that are not there change nothing: those of old records, say. */
+export function distributionChanges(settings: Readonly<Partial<PlainParams<'sampling'>>>): Set<DistributionChange> {
+  const changes = new Set<DistributionChange>();
+  for (const { name, changes: change, off } of CHANGING_ROWS) {
+    const value = (settings as Readonly<Record<string, unknown>>)[name];
+    if (value !== undefined && value !== off) changes.add(change);
+  }
+  return changes;
+}
+
+/** Names on the wire of the fields that change the distribution in one way. */
+export function fieldsThatChange(change: DistributionChange): readonly string[] {
+  return CHANGING_ROWS.flatMap(({ field, changes }) => (changes === change ? [field] : []));
+}
+
+const FIELD_OF_PARAM: Readonly<Record<string, string>> = Object.fromEntries(
+  rows.flatMap(([field, { name }]) => (name === undefined ? [] : [[name, field]])),
+);
+
+/** The field that a parameter is made of, by its name on the wire; null where it is none of the table. */
+export function fieldOfParam(name: string): string | null {
+  return Object.hasOwn(FIELD_OF_PARAM, name) ? FIELD_OF_PARAM[name]! : null;
+}
