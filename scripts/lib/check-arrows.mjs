@@ -49,7 +49,8 @@ function findManifestViolations(root, name, manifestPath, allowed) {
       if (!dependency.startsWith(SCOPE)) continue;
       const target = dependency.slice(SCOPE.length);
       const isForTests = group === 'devDependencies' && TEST_ARROWS[name]?.includes(target) === true;
-      if (!allowed.includes(target) && !isForTests) {
+      const isAllowed = allowed.some((arrow) => arrow === target || arrow.startsWith(`${target}/`));
+      if (!isAllowed && !isForTests) {
         violations.push(
           `packages/${name}: ${group} has ${dependency}; ${name} may import ${allowed.join(', ') || 'no other package'}`,
         );

@@ -1,18 +1,18 @@
 /**
  * Which package may import which. An arrow that is not here does not exist: the linter (`.oxlintrc.json`), the check
- * `arrows` and a test all read this table.
+ * `arrows` and a test all read this table. `protocol/fields` is the part of `protocol` that is data without a library.
  * @type {Readonly<Record<string, readonly string[]>>}
  */
 export const PACKAGE_ARROWS = {
   protocol: [],
   native: [],
   store: [],
-  tokenizer: ['native'],
+  tokenizer: ['native', 'protocol/fields'],
   constraints: [],
-  backend: ['tokenizer'],
-  engine: ['backend', 'tokenizer', 'native'],
-  generation: ['backend', 'tokenizer', 'constraints', 'native'],
-  trainer: ['tokenizer', 'native'],
+  backend: ['tokenizer', 'protocol/fields'],
+  engine: ['backend', 'tokenizer', 'native', 'protocol/fields'],
+  generation: ['backend', 'tokenizer', 'constraints', 'native', 'protocol/fields'],
+  trainer: ['tokenizer', 'native', 'protocol/fields'],
   server: ['protocol', 'generation', 'backend', 'engine', 'trainer', 'store'],
   sdk: ['protocol'],
   dashboard: ['sdk'],
@@ -28,9 +28,9 @@ export const TEST_ARROWS = { generation: ['engine'] };
 /** Packages that also run in a browser: their source (not their tests) imports nothing of Node. */
 const BROWSER_PACKAGES = ['protocol', 'sdk', 'dashboard'];
 
-/** Every import specifier below a package's name is private, but for what it has for the tests of others. */
+/** Every import specifier below a package's name is private, but for what it has for the tests of others, and the tables of fields. */
 const DEEP_IMPORTS = {
-  group: ['@trainyard/*/**', '!@trainyard/*/testing', '**/packages/*/src/**'],
+  group: ['@trainyard/*/**', '!@trainyard/*/testing', '!@trainyard/protocol/fields', '**/packages/*/src/**'],
   message: 'Import a package by its name: what index.ts does not export is private.',
 };
 

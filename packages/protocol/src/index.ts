@@ -36,6 +36,9 @@ export {
 } from './inference/chat-completion.ts';
 export { MAX_CHOICES, SAMPLING_FIELDS, type SamplingField, type SamplingFields } from './fields/sampling-fields.ts';
 export { fieldOfParam, readParams } from './fields/sampling-params.ts';
+export { type JobFieldRow, type JobFieldTable, toJobInput } from './fields/job-field.ts';
+export { SFT_EXPERIMENTAL_FIELDS, SFT_FIELDS } from './fields/sft-fields.ts';
+export { TRAINING_FIELDS } from './fields/training-fields.ts';
 export { FIELDS_WITHOUT_EFFECT } from './inference/fields-without-effect.ts';
 export { refusedField } from './inference/refused-fields.ts';
 export {

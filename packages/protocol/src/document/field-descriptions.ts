@@ -1,5 +1,8 @@
 import type { ChatCompletionField } from '../inference/chat-completion.ts';
 import type { CompletionField } from '../inference/completion.ts';
+import { SFT_EXPERIMENTAL_FIELDS, SFT_FIELDS } from '../fields/sft-fields.ts';
+import { TRAINING_FIELDS } from '../fields/training-fields.ts';
+import { jobWords } from '../training/job-properties.ts';
 import type { LoraRequest } from '../training/lora.ts';
 import type { CreateModelRequest, CreateTrainingJobRequest, LogTrajectoriesRequest } from '../training/preview.ts';
 import { RESPONSES_CHAT_FIELDS } from '../inference/responses.ts';
@@ -83,56 +86,7 @@ const COMPLETION_FIELDS: Readonly<Record<CompletionField, string>> = {
   prompt_embeds: 'Embeddings in place of a prompt.',
 };
 
-const TRAINING_CONFIG_FIELDS: Readonly<Record<TrainingConfigField, string>> = {
-  learning_rate: 'Constant unless there is a warm-up or a schedule. 0 changes nothing. Default 5e-6.',
-  ppo: 'The clipped surrogate of PPO in place of CISPO. Default false.',
-  epsilon: 'Lower bound of the loss: for PPO (0.2) and CISPO (1) the importance ratio is clipped at 1 - ε.',
-  epsilon_high: 'Upper bound of the loss: for PPO (ε) and CISPO (4) the importance ratio is clipped at 1 + ε.',
-  importance_sampling_level: 'Over what the importance ratio is taken. Default `token`.',
-  max_negative_advantage_importance_sampling_weight: 'Largest importance ratio of any token. 0 and null: none.',
-  mask_prob_ratio: 'Leave out tokens whose importance ratio is outside the clip. Default false.',
-  kimi_k2_tau: 'Pulls towards the sampling policy by so much. 0 and null: not at all.',
-  precalculate_logprobs: "Compute the old log-probabilities anew with the trainer's own weights. Default false.",
-  advantage_balance: 'Positive values weaken negative advantages, negative ones the positive. Default 0.',
-  scale_rewards: 'Divide advantages by the standard deviation of the group. Default true.',
-  loss_fn: 'The loss by its name; `cispo` together with `ppo: true` is a contradiction. Default: as `ppo` says.',
-  normalize_advantages: 'False is as `scale_rewards: false`. Default true.',
-  allow_training_without_logprobs:
-    'Train replies without log-probabilities too, at ratio 1: their `token_ids` where given, else their text. Default false.',
-  truncated_importance_sampling:
-    'Upper limit of the weight that corrects for the sampler. Needs `precalculate_logprobs`: without it there is nothing to correct, and the job says so. Null: no correction.',
-  kl_penalty_coef: 'Weight of the distance to a reference in the advantages. Default 0.',
-  kl_penalty_reference_step:
-    'The step that is the reference. Default: step 0. Without a coefficient the distance is reported alone.',
-  kl_penalty_step_lag: 'The reference is so many steps behind the step that the job trains on, at least step 0.',
-  kl_penalty_source: 'Which log-probabilities are compared with the reference. Default `current_learner`.',
-  kl_ref_adapter_path: "A path on the trainer's machine, which clients may not name.",
-  entropy_coef: 'The loss gets so much less for each nat of entropy, which keeps the policy trying. Default 0.',
-  loss_aggregation:
-    'How the losses of tokens become one: by trajectory as in GRPO (`trajectory`), by token as in DAPO (`token`), or over a constant length as in Dr. GRPO (`constant`). Default `normalized_trajectory`: by trajectory, with advantages scaled over the job.',
-  loss_aggregation_length: 'Tokens that `constant` divides the sum of each trajectory by. Default 1,024.',
-  gradient_steps:
-    'Gradient steps of the job, whole groups each, at most one for each group. Default: one for every 16 trajectories, at most 4.',
-  num_substeps: 'Another name of `gradient_steps`.',
-  step_per_row:
-    'Every packed row is a gradient step, whatever groups its histories are of, as ART does it. Default false.',
-  packed_sequence_length:
-    'Tokens of one row, which is what one pass computes. Default: as long as the longest history needs, in steps of 2,048.',
-  num_trajectories_learning_rate_multiplier_power: 'Learning rate × (histories of the gradient step)^power. Default 0.',
-  learning_rate_schedule:
-    'How the learning rate falls after the warm-up, over the gradient steps of all jobs of the model. Default `constant`.',
-  learning_rate_warmup_steps: 'Gradient steps until the full learning rate. Default 0.',
-  learning_rate_decay_steps: 'Gradient steps, the warm-up included, until the final learning rate.',
-  learning_rate_final_fraction: 'The final learning rate as a part of `learning_rate`. Default 0.',
-  adam_beta1: 'AdamW: decay of the mean of gradients. Default 0.9.',
-  adam_beta2: 'AdamW: decay of the mean of their squares. Default 0.99.',
-  adam_epsilon: 'AdamW: added to the root of that mean. Default 1e-8.',
-  weight_decay: 'AdamW: decoupled decay of the adapter, scaled by the learning rate. Default 0.1.',
-  max_grad_norm: 'Gradients are clipped to this norm, over the whole adapter. Default 0.1.',
-  logprob_calculation_chunk_size: 'Has no effect: memory is planned by the model. Listed as ignored.',
-  scale_learning_rate_by_reward_std_dev: 'Has no effect, in no trainer any more. True is listed as ignored.',
-  plot_tensors: 'Has no effect. True is listed as ignored.',
-};
+const TRAINING_CONFIG_FIELDS: Readonly<Record<TrainingConfigField, string>> = jobWords(TRAINING_FIELDS);
 
 const CREATE_MODEL_FIELDS: Readonly<Record<keyof CreateModelRequest, string>> = {
   entity: "Whose model it is. Default, and the only one allowed: the key's own.",
@@ -212,21 +166,12 @@ const CREATE_SFT_TRAINING_JOB_FIELDS: Readonly<Record<keyof CreateSftTrainingJob
 };
 
 const SFT_CONFIG_FIELDS: Readonly<Record<keyof WireSftConfig, string>> = {
-  batch_size: 'Consecutive conversations of one gradient step. `auto` is the default, 2.',
-  learning_rate:
-    'One number, or one for each batch: a list that is too short is refused, what it has too many is listed as ignored. Default 5e-5.',
-  assistant_turns: 'Whether all assistant turns of a conversation are trained, or the last one. Default `all`.',
+  ...jobWords(SFT_FIELDS),
   metric_logging: 'Accepted: the metrics of every step are events in any case.',
 };
 
-const SFT_EXPERIMENTAL_CONFIG_FIELDS: Readonly<Record<keyof WireSftExperimentalConfig, string>> = {
-  epochs: 'Passes over the data, always in its order. Default 1.',
-  schedule: 'How the learning rate goes on after the warm-up: it stays or falls to the minimum. Default `constant`.',
-  warmup_steps: 'Gradient steps in which the learning rate rises from the minimum. Default 0.',
-  min_learning_rate: 'Where the warm-up begins and the schedule ends. Default 0.',
-  packing:
-    'Compute the conversations of a batch in common rows; equal beginnings are then computed once. The gradient is the same. Default true.',
-};
+const SFT_EXPERIMENTAL_CONFIG_FIELDS: Readonly<Record<keyof WireSftExperimentalConfig, string>> =
+  jobWords(SFT_EXPERIMENTAL_FIELDS);
 
 const TOKENIZE_FIELDS: Readonly<Partial<Record<keyof TokenizeRequest, string>>> = {
   model: CHAT_FIELDS.model,

@@ -37,14 +37,17 @@ export const text = (limits: { minLength?: number; maxLength?: number; pattern?:
 
 export const oneOf = <const Choice extends string>(...choices: readonly Choice[]): Form<Choice> => ({ enum: choices });
 
+/** One text and no other. */
+export const literal = <const Text extends string>(value: Text): Form<Text> => ({ const: value, type: 'string' });
+
 export const listOf = <Item>(
   items: Form<Item>,
   limits: { minItems?: number; maxItems?: number } = {},
 ): Form<Item[]> => ({ type: 'array', items, ...limits });
 
-export const anyOf = <const Forms extends readonly Form<unknown>[]>(...forms: Forms): Form<ValueOf<Forms[number]>> => ({
-  anyOf: forms,
-});
+export const anyOf = <const Forms extends readonly Form<unknown>[]>(
+  ...forms: Forms
+): Form<ValueOf<Forms[number]>> & { readonly anyOf: Forms } => ({ anyOf: forms });
 
 /** Members that may each be left out. */
 export const optionalMembers = <const Members extends Readonly<Record<string, Form<unknown>>>>(

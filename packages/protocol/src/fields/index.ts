@@ -1,1 +1,19 @@
-export { type Form, unfitness } from './form.ts';
+/**
+ * What the packages below HTTP know of the protocol: the tables of fields and what is made of them, without a schema library. `@trainyard/protocol/fields`.
+ */
+export { type Form, type ValueOf, unfitness } from './form.ts';
+export { type DistributionChange, MAX_CHOICES, SAMPLING_FIELDS, type SamplingField } from './sampling-fields.ts';
+export {
+  DEFAULT_SAMPLING,
+  distributionChanges,
+  fieldsThatChange,
+  findUnfitParam,
+  NO_TRUNCATION,
+  type PlainParams,
+  readParams,
+  type SamplingParams,
+  type Truncation,
+} from './sampling-params.ts';
+export { type JobFieldTable, type JobInput, type NamesOfPart, type PlainSettings } from './job-field.ts';
+export { TRAINING_FIELDS } from './training-fields.ts';
+export { SFT_EXPERIMENTAL_FIELDS, SFT_FIELDS } from './sft-fields.ts';

@@ -59,11 +59,11 @@ export const MAX_STOP_STRINGS = 4;
 /** Characters of one stop string: more than the engine takes of all together. */
 const MAX_STOP_CHARACTERS = 16_384;
 /** The largest number of stop token ids. */
-export const MAX_STOP_TOKEN_IDS = 4096;
+const MAX_STOP_TOKEN_IDS = 4096;
 /** The largest number of bad words. */
-export const MAX_BAD_WORDS = 1024;
+const MAX_BAD_WORDS = 1024;
 /** Ids that are scored at every step; vLLM's limit. */
-export const MAX_SCORED_TOKENS = 128;
+const MAX_SCORED_TOKENS = 128;
 /** The most choices one request may ask for; vLLM's limit. */
 export const MAX_CHOICES = 16_384;
 

@@ -1,33 +1,22 @@
 import Type, { type Static } from 'typebox';
+
+import { SFT_EXPERIMENTAL_FIELDS, SFT_FIELDS } from '../fields/sft-fields.ts';
 import { JsonObjectSchema, optionalNullable } from '../shape/schema.ts';
+import { jobProperties } from './job-properties.ts';
 
 /** Supervised training jobs: what to learn from, and how. */
 
 /** `config` of a supervised job. Every key may be left out or null; unknown ones are accepted and listed on the job as ignored. */
 export const SftConfigSchema = Type.Object(
-  {
-    batch_size: optionalNullable(Type.Union([Type.Integer({ minimum: 1, maximum: 65_536 }), Type.Literal('auto')])),
-    learning_rate: optionalNullable(
-      Type.Union([Type.Number({ minimum: 0 }), Type.Array(Type.Number({ minimum: 0 }), { minItems: 1 })]),
-    ),
-    assistant_turns: optionalNullable(Type.Enum(['all', 'last'])),
-    metric_logging: Type.Optional(Type.Unknown()),
-  },
+  { ...jobProperties(SFT_FIELDS), metric_logging: Type.Optional(Type.Unknown()) },
   { title: 'SftConfig' },
 );
 export type WireSftConfig = Static<typeof SftConfigSchema>;
 
 /** `experimental_config` of a supervised job: what this service has beyond others. As lenient as `config`. */
-export const SftExperimentalConfigSchema = Type.Object(
-  {
-    epochs: optionalNullable(Type.Integer({ minimum: 1, maximum: 1000 })),
-    schedule: optionalNullable(Type.Enum(['constant', 'linear', 'cosine'])),
-    warmup_steps: optionalNullable(Type.Integer({ minimum: 0 })),
-    min_learning_rate: optionalNullable(Type.Number({ minimum: 0 })),
-    packing: optionalNullable(Type.Boolean()),
-  },
-  { title: 'SftExperimentalConfig' },
-);
+export const SftExperimentalConfigSchema = Type.Object(jobProperties(SFT_EXPERIMENTAL_FIELDS), {
+  title: 'SftExperimentalConfig',
+});
 export type WireSftExperimentalConfig = Static<typeof SftExperimentalConfigSchema>;
 
 /** POST /preview/sft-training-jobs. */

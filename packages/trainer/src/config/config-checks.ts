@@ -1,39 +1,35 @@
-/** Checks of single settings. Each gives the value back, or throws `trainer.config_invalid` with the wire field, its limit and the value. */
+/** Checks of settings against the table of fields that the wire is checked against, too: its limits stand nowhere else. */
+import { type Form, type JobFieldTable, type PlainSettings, unfitness } from '@trainyard/protocol/fields';
 import { TrainerError } from '../contract/errors.ts';
 
-export function orNull(value: number | null | undefined, check: (value: number) => number): number | null {
-  return value === undefined || value === null ? null : check(value);
-}
-
-export function flag(name: string, value: boolean): boolean {
-  if (typeof value !== 'boolean') throw invalid(name, 'true or false', value);
-  return value;
-}
-
-export function within(name: string, value: number, minimum: number, maximum = Infinity): number {
-  if (typeof value !== 'number' || !Number.isFinite(value) || value < minimum || value > maximum) {
-    throw invalid(name, range('a finite number', minimum, maximum), value);
+/**
+ * The settings that follow from one field each: as asked for, or their default.
+ *
+ * @param input by the names within; `null` and `undefined` both mean absent
+ * @throws {TrainerError} `trainer.config_invalid`
+ */
+export function plainSettings<Table extends JobFieldTable>(
+  table: Table,
+  input: Readonly<Record<string, unknown>>,
+): PlainSettings<Table> {
+  const settings: Record<string, unknown> = {};
+  for (const [field, { name, form, default: standard }] of Object.entries(table)) {
+    if (name === undefined || standard === undefined) continue;
+    const value = input[name] ?? null;
+    // A default fits, also where the wire has no word for it: 0, say, of what must be above 0 when it is sent.
+    settings[name] = value === null || value === standard ? standard : fit(field, form, value);
   }
-  return value;
+  return settings as PlainSettings<Table>;
 }
 
-export function wholeWithin(name: string, value: number, minimum: number, maximum = Infinity): number {
-  if (!Number.isSafeInteger(value) || value < minimum || value > maximum) {
-    throw invalid(name, range('an integer', minimum, maximum), value);
-  }
-  return value;
+/** A value that fits its form. @throws {TrainerError} `trainer.config_invalid` with the field on the wire, its limit and the value */
+export function fit<Value>(field: string, form: Form<unknown>, value: Value): Value {
+  const rule = unfitness(form, value);
+  if (rule === null) return value;
+  throw refusal(field, `\`${field}\` must be ${rule}, got ${String(value)}`);
 }
 
-export function oneOf<Choice extends string>(name: string, value: Choice, choices: readonly Choice[]): Choice {
-  if (!choices.includes(value)) throw invalid(name, `one of ${choices.join(', ')}`, value);
-  return value;
-}
-
-function range(what: string, minimum: number, maximum: number): string {
-  if (minimum === -Infinity) return what;
-  return maximum === Infinity ? `${what} >= ${minimum}` : `${what} in [${minimum}, ${maximum}]`;
-}
-
-function invalid(name: string, expected: string, value: unknown): TrainerError {
-  return new TrainerError('trainer.config_invalid', `\`${name}\` must be ${expected}, got ${String(value)}`);
+/** @param field on the wire, which the message names */
+export function refusal(field: string, message: string): TrainerError {
+  return new TrainerError('trainer.config_invalid', message, { field });
 }

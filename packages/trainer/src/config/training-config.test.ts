@@ -123,7 +123,8 @@ describe('resolveTrainingConfig', () => {
       '`loss_aggregation` must be one of normalized_trajectory, trajectory, token, constant, got mean',
     ],
     [{ ppo: 'yes' as unknown as boolean }, '`ppo` must be true or false, got yes'],
-  ])('refuses %j', (input, message) => {
-    expect(() => resolveTrainingConfig(input)).toThrow(new TrainerError('trainer.config_invalid', message));
+  ])('refuses %j, with the field apart', (input, message) => {
+    const field = message.slice(1, message.indexOf('`', 1));
+    expect(() => resolveTrainingConfig(input)).toThrow(new TrainerError('trainer.config_invalid', message, { field }));
   });
 });

@@ -25,9 +25,12 @@ export type TrainerErrorCode = keyof typeof RETRY_BY_CODE;
 export class TrainerError extends Error {
   override readonly name = 'TrainerError';
   readonly code: TrainerErrorCode;
-  constructor(code: TrainerErrorCode, message: string, options?: ErrorOptions) {
+  /** The field on the wire that is at fault, where one is. */
+  readonly field: string | null;
+  constructor(code: TrainerErrorCode, message: string, options: ErrorOptions & { field?: string } = {}) {
     super(message, options);
     this.code = code;
+    this.field = options.field ?? null;
   }
 
   get retry(): Retry {

@@ -1,11 +1,13 @@
+import type { TRAINING_FIELDS, ValueOf } from '@trainyard/protocol/fields';
 import { cispo } from './cispo.ts';
 import { dppo } from './dppo.ts';
 import type { PolicyObjective } from './policy-objective.ts';
 import { ppo } from './ppo.ts';
 
-/** By their names on the wire (`loss_fn`). */
-export const POLICY_OBJECTIVES = { cispo, ppo, dppo } as const satisfies Record<string, PolicyObjective>;
+/** As `loss_fn` names it. */
+export type LossFunction = ValueOf<(typeof TRAINING_FIELDS)['loss_fn']['form']>;
 
-export type LossFunction = keyof typeof POLICY_OBJECTIVES;
+/** By their names on the wire: one that is missing here, or that `loss_fn` does not know, does not compile. */
+export const POLICY_OBJECTIVES = { cispo, ppo, dppo } as const satisfies Record<LossFunction, PolicyObjective>;
 
 export const LOSS_FUNCTIONS = Object.keys(POLICY_OBJECTIVES) as readonly LossFunction[];

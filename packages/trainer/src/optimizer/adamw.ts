@@ -1,19 +1,13 @@
+import type { NamesOfPart, PlainSettings, TRAINING_FIELDS } from '@trainyard/protocol/fields';
 import type { LoraTensor } from '../model/policy-model.ts';
 
-/** AdamW's settings in one gradient step. Defaults are those of a reinforcement-learning job. */
-export interface OptimizerConfig {
-  readonly learningRate: number;
-  /** Default 0.9. */
-  readonly adamBeta1: number;
-  /** Default 0.99. */
-  readonly adamBeta2: number;
-  /** Default 1e-8. */
-  readonly adamEpsilon: number;
-  /** Decoupled, scaled by the learning rate; default 0.1. */
-  readonly weightDecay: number;
-  /** Global norm that gradients are clipped to; Infinity: they are not. Default 0.1. */
-  readonly maxGradNorm: number;
-}
+type Fields = typeof TRAINING_FIELDS;
+
+/**
+ * AdamW's settings in one gradient step: the part `optimizer` of `TRAINING_FIELDS`, whose defaults are those of a reinforcement-learning job. A learner takes a `maxGradNorm` of Infinity,
+ * too: gradients are not clipped.
+ */
+export type OptimizerConfig = Pick<PlainSettings<Fields>, NamesOfPart<Fields, 'optimizer'>>;
 
 /** The kind of objective being minimised. Momentum gathered under one is useless for the other. */
 export type Objective = 'rl' | 'sft';

@@ -1,52 +1,36 @@
-import { flag, oneOf, wholeWithin, within } from '../config/config-checks.ts';
+import { type JobInput, type PlainSettings, SFT_EXPERIMENTAL_FIELDS, SFT_FIELDS } from '@trainyard/protocol/fields';
+import { fit, plainSettings, refusal } from '../config/config-checks.ts';
 import { TrainerError } from '../contract/errors.ts';
 import type { OptimizerConfig } from '../optimizer/adamw.ts';
-import { learningRateAt, type LearningRateSchedule, type ScheduleShape } from '../optimizer/learning-rate.ts';
+import { learningRateAt, type LearningRateSchedule } from '../optimizer/learning-rate.ts';
 
-/** Which assistant turns of a conversation are trained. */
-export type AssistantTurns = 'all' | 'last';
+/** Of both objects that a client sends. */
+const FIELDS = { ...SFT_FIELDS, ...SFT_EXPERIMENTAL_FIELDS } as const;
 
 /** The settings that a client may choose. `null` and `undefined` both mean absent; 0 and false are values. */
-export type SftConfigInput = {
-  readonly [
-    Key in
-      | 'epochs'
-      | 'learningRateSchedule'
-      | 'learningRateWarmupSteps'
-      | 'learningRateMinimum'
-      | 'assistantTurns'
-      | 'packing'
-  ]?: SftConfig[Key] | null | undefined;
-} & {
-  readonly batchSize?: number | 'auto' | null | undefined;
+export type SftConfigInput = Omit<JobInput<typeof FIELDS>, 'learningRate'> & {
   readonly learningRate?: number | readonly number[] | null | undefined;
 };
 
-/** A supervised job's settings, complete. Made by `resolveSftConfig` alone, so inner code never checks them again. */
-export interface SftConfig extends Omit<OptimizerConfig, 'learningRate'> {
+/**
+ * A supervised job's settings, complete: `SFT_FIELDS` and `SFT_EXPERIMENTAL_FIELDS` say what each means, its limits and its default. Made by
+ * `resolveSftConfig` alone, so inner code never checks them again.
+ */
+export interface SftConfig extends PlainSettings<typeof FIELDS>, Omit<OptimizerConfig, 'learningRate'> {
   /** Conversations of one gradient step; default 2, which `auto` is too. */
   readonly batchSize: number;
   /** One for all gradient steps (default 5e-5), or one for each of them. */
   readonly learningRate: number | readonly number[];
-  /** Passes over the data, always in its order; default 1. */
-  readonly epochs: number;
-  /** Default `'constant'`. */
-  readonly learningRateSchedule: ScheduleShape;
-  /** Gradient steps in which the learning rate rises to its value; default 0. */
-  readonly learningRateWarmupSteps: number;
-  /** Where warm-up begins and where the schedule ends; default 0. */
-  readonly learningRateMinimum: number;
-  /** Default `'all'`. */
-  readonly assistantTurns: AssistantTurns;
-  /** Whether conversations of a batch share rows, and so the computation of equal beginnings. Default true; the gradient is the same. */
-  readonly packing: boolean;
   /** Longest conversation the model may see, tokens; longer ones are left out. */
   readonly maxSequenceLength: number;
 }
 
-/** More of either is a mistake. */
-const MAX_EPOCHS = 1000;
-const MAX_BATCH_SIZE = 65_536;
+/** Which assistant turns of a conversation are trained. */
+export type AssistantTurns = SftConfig['assistantTurns'];
+
+/** A number in each of both, beside what else they may be. */
+const [BatchSize] = SFT_FIELDS.batch_size.form.anyOf;
+const [LearningRate] = SFT_FIELDS.learning_rate.form.anyOf;
 /** Gradient steps of a job. What each of them measured is kept, and read again after a crash. */
 const MAX_STEPS = 100_000;
 
@@ -60,28 +44,24 @@ export function resolveSftConfig(input: SftConfigInput, limits: { maxSequenceLen
   const batchSize = input.batchSize ?? 'auto';
   const learningRate = input.learningRate ?? 5e-5;
   const isList = typeof learningRate !== 'number';
-  const shape = oneOf('schedule', input.learningRateSchedule ?? 'constant', ['constant', 'linear', 'cosine']);
-  const numWarmupSteps = wholeWithin('warmup_steps', input.learningRateWarmupSteps ?? 0, 0);
-  if (isList && (shape !== 'constant' || numWarmupSteps > 0)) {
-    const message = '`schedule` and `warmup_steps` shape one learning rate; with a list of them each batch has its own';
-    throw new TrainerError('trainer.config_invalid', message);
-  }
-  return Object.freeze({
-    batchSize: batchSize === 'auto' ? 2 : wholeWithin('batch_size', batchSize, 1, MAX_BATCH_SIZE),
-    learningRate: isList
-      ? learningRate.map((rate, index) => within(`learning_rate[${index}]`, rate, 0))
-      : within('learning_rate', learningRate, 0),
-    epochs: wholeWithin('epochs', input.epochs ?? 1, 1, MAX_EPOCHS),
-    learningRateSchedule: shape,
-    learningRateWarmupSteps: numWarmupSteps,
-    learningRateMinimum: within(
+  const plain = plainSettings(FIELDS, input);
+  if (isList && (plain.learningRateSchedule !== 'constant' || plain.learningRateWarmupSteps > 0))
+    throw refusal(
+      'schedule',
+      '`schedule` and `warmup_steps` shape one learning rate; with a list of them each batch has its own',
+    );
+  if (!isList)
+    fit(
       'min_learning_rate',
-      input.learningRateMinimum ?? 0,
-      0,
-      isList ? Infinity : learningRate,
-    ),
-    assistantTurns: oneOf('assistant_turns', input.assistantTurns ?? 'all', ['all', 'last']),
-    packing: flag('packing', input.packing ?? true),
+      { ...SFT_EXPERIMENTAL_FIELDS.min_learning_rate.form, maximum: fit('learning_rate', LearningRate, learningRate) },
+      plain.learningRateMinimum,
+    );
+  return Object.freeze({
+    ...plain,
+    batchSize: batchSize === 'auto' ? 2 : fit('batch_size', BatchSize, batchSize),
+    learningRate: isList
+      ? learningRate.map((rate, index) => fit(`learning_rate[${index}]`, LearningRate, rate))
+      : learningRate,
     maxSequenceLength: limits.maxSequenceLength,
     adamBeta1: 0.9,
     adamBeta2: 0.99,

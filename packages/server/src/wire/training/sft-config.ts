@@ -1,31 +1,14 @@
 import {
-  ignoredSftConfigKeys,
   type CreateSftTrainingJobRequest,
-  type WireSftConfig,
-  type WireSftExperimentalConfig,
+  ignoredSftConfigKeys,
+  SFT_EXPERIMENTAL_FIELDS,
+  SFT_FIELDS,
+  toJobInput,
 } from '@trainyard/protocol';
-import { learningRates, numSftSteps, resolveSftConfig, type SftConfig, type SftConfigInput } from '@trainyard/trainer';
-
-import { renamed } from '../renamed.ts';
+import { learningRates, numSftSteps, resolveSftConfig, type SftConfig } from '@trainyard/trainer';
 
 /** Longest conversation whatever the base model allows; ART's limit too. */
 const MAX_CONVERSATION_TOKENS = 32_768;
-
-/** The trainer's names of all fields but `metric_logging`, which asks for what is done in any case; the types let none be forgotten. */
-export const SFT_NAMES = {
-  config: {
-    batch_size: 'batchSize',
-    learning_rate: 'learningRate',
-    assistant_turns: 'assistantTurns',
-  } as const satisfies Record<Exclude<keyof WireSftConfig, 'metric_logging'>, keyof SftConfigInput>,
-  experimental: {
-    epochs: 'epochs',
-    schedule: 'learningRateSchedule',
-    warmup_steps: 'learningRateWarmupSteps',
-    min_learning_rate: 'learningRateMinimum',
-    packing: 'packing',
-  } as const satisfies Record<keyof WireSftExperimentalConfig, keyof SftConfigInput>,
-};
 
 /** The settings of a supervised job that its row keeps. */
 export interface SftJobConfig {
@@ -47,10 +30,7 @@ export function readSftConfig(
 ): SftJobConfig {
   const config = body.config ?? {};
   const experimental = body.experimental_config ?? {};
-  const input: SftConfigInput = {
-    ...renamed(config, SFT_NAMES.config),
-    ...renamed(experimental, SFT_NAMES.experimental),
-  };
+  const input = { ...toJobInput(SFT_FIELDS, config), ...toJobInput(SFT_EXPERIMENTAL_FIELDS, experimental) };
   const limits = { maxSequenceLength: Math.min(MAX_CONVERSATION_TOKENS, contextLength) };
   return { resolved: resolveSftConfig(input, limits), ignoredKeys: ignoredSftConfigKeys(config, experimental) };
 }

@@ -1,9 +1,16 @@
-import { INERT_CONFIG_FIELDS, TrainingConfigSchema } from '@trainyard/protocol';
+import {
+  INERT_CONFIG_FIELDS,
+  type JobFieldRow,
+  SFT_EXPERIMENTAL_FIELDS,
+  SFT_FIELDS,
+  TRAINING_FIELDS,
+  TrainingConfigSchema,
+} from '@trainyard/protocol';
 import { LOSS_FUNCTIONS, resolveSftConfig, resolveTrainingConfig } from '@trainyard/trainer';
-import { expect, it } from 'vitest';
+import { expect, expectTypeOf, it } from 'vitest';
 
-import { readSftConfig, SFT_NAMES } from './sft-config.ts';
-import { readJobConfig, toWireConfig, TRAINER_NAMES, type TrainerNames } from './training-config.ts';
+import { readSftConfig } from './sft-config.ts';
+import { readJobConfig, toWireConfig } from './training-config.ts';
 
 /** A value of each field that is not its default, and what has to stand beside it. */
 const OTHER_VALUES: Readonly<Record<string, object>> = {
@@ -72,23 +79,36 @@ it('every loss of the trainer has its name on the wire', () => {
 });
 
 it('every setting of the trainer has a name on the wire, and is shown under it', () => {
-  const named = new Set<string>(Object.values(TRAINER_NAMES));
+  const named = new Set(
+    Object.values<JobFieldRow>(TRAINING_FIELDS).map(({ name, resolvedName = name }) => resolvedName),
+  );
   const settings = Object.keys(resolveTrainingConfig({}));
-  const reached = settings.filter((name) => named.has(name === 'lossFunction' ? 'lossFn' : name));
+  const reached = settings.filter((name) => named.has(name));
   expect(settings.filter((name) => !reached.includes(name))).toEqual(['maxSequenceLength']);
   const shown = Object.keys(toWireConfig(resolveTrainingConfig({})));
   expect(shown.filter((name) => !fields.includes(name))).toEqual(['max_sequence_length']);
 });
 
-it('a field without a name of the trainer does not compile', () => {
-  const { learning_rate: forgotten, ...others } = TRAINER_NAMES;
-  // @ts-expect-error `learning_rate` is missing
-  const names: TrainerNames = others;
-  expect(names).not.toHaveProperty('learning_rate');
-  expect(forgotten).toBe('learningRate');
-  // @ts-expect-error `plot_tensors` is declared to have no effect
-  const inert: TrainerNames = { ...TRAINER_NAMES, plot_tensors: 'maskProbRatio' };
-  expect(inert).toBeDefined();
+it('every field either has a name in the trainer or is declared inert', () => {
+  for (const [field, row] of Object.entries<JobFieldRow>(TRAINING_FIELDS))
+    expect(Object.hasOwn(row, 'name'), field).toBe(!Object.hasOwn(row, 'inert'));
+  expect(Object.keys(INERT_CONFIG_FIELDS)).toHaveLength(3);
+  const { learning_rate: named, plot_tensors: inert } = TRAINING_FIELDS;
+  const { name, ...forgotten } = named;
+  expect(name).toBe('learningRate');
+  // @ts-expect-error neither named nor inert
+  const neither: JobFieldRow = forgotten;
+  // @ts-expect-error both
+  const both: JobFieldRow = { ...inert, name: 'plotTensors' };
+  expect([neither, both]).toHaveLength(2);
+});
+
+it('what a resolved setting means has the type of its field', () => {
+  const { learningRate, gradientSteps, klPenaltyStepLag, klPenaltySource } = resolveTrainingConfig({});
+  expectTypeOf(learningRate).toEqualTypeOf<number>();
+  expectTypeOf(gradientSteps).toEqualTypeOf<number | null>();
+  expectTypeOf(klPenaltyStepLag).toEqualTypeOf<number | null>();
+  expectTypeOf(klPenaltySource).toEqualTypeOf<'current_learner' | 'sample'>();
 });
 
 it('so have those of supervised jobs', () => {
@@ -101,6 +121,7 @@ it('so have those of supervised jobs', () => {
   );
   const defaults: Readonly<Record<string, unknown>> = { ...resolveSftConfig({}, { maxSequenceLength: 4096 }) };
   const same = Object.entries(resolved).filter(([name, value]) => defaults[name] === value);
-  const reached = [...Object.values(SFT_NAMES.config), ...Object.values(SFT_NAMES.experimental)];
+  const rows: JobFieldRow[] = Object.values({ ...SFT_FIELDS, ...SFT_EXPERIMENTAL_FIELDS });
+  const reached = rows.map(({ name }) => name);
   expect(same.map(([name]) => name).filter((name) => reached.some((other) => other === name))).toEqual([]);
 });
