@@ -1,4 +1,4 @@
-import type { SamplingParams } from '@trainyard/backend';
+import type { SamplingParams, Truncation } from '@trainyard/protocol/fields';
 import type { DrawKey } from '../sampling/random.ts';
 
 /** An adapter the runner holds in memory. Closing one that the last batch used is allowed; closing it during `run` is not. */
@@ -87,7 +87,7 @@ export interface DrawnRows extends LogitRows {
  * the same.
  */
 export interface RowDraw {
-  readonly settings: Pick<SamplingParams, 'temperature' | 'topP' | 'topK' | 'minP'>;
+  readonly settings: Pick<SamplingParams, 'temperature' | keyof Truncation>;
   /** Unused at temperature 0. */
   readonly key: DrawKey;
 }

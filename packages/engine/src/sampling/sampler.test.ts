@@ -1,3 +1,4 @@
+import { NO_TRUNCATION } from '@trainyard/protocol/fields';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DrawKey, RandomStream } from './random.ts';
@@ -6,7 +7,7 @@ import type { SamplingSettings } from './sampler.ts';
 import { expNegative } from './softmax.ts';
 import type { TokenAdjustments } from './token-adjustments.ts';
 
-const PLAIN: SamplingSettings = { temperature: 1, topP: 1, topK: 0, minP: 0 };
+const PLAIN: SamplingSettings = { temperature: 1, ...NO_TRUNCATION };
 /** Where it does not matter. */
 const KEY = new DrawKey(1, 2);
 const NEUTRAL: TokenAdjustments = {

@@ -1,11 +1,18 @@
 import type { LogprobsMode } from '@trainyard/backend';
+import type { Truncation } from '@trainyard/protocol/fields';
 import type { DrawKey } from './random.ts';
 import type { DrawnFrom, SamplingTracer } from './sampling-tracer.ts';
 import { argmax, drawFromRow, logSumExp, RowScan, scanMaxima, scanSums } from './softmax.ts';
 import { adjustLogits, isNeutral, UndoLog } from './token-adjustments.ts';
 import type { TokenAdjustments } from './token-adjustments.ts';
-import { CandidateBuffer, drawAbove, gatherAbove, kthLargestBound, truncationThreshold } from './truncation.ts';
-import type { Truncation } from './truncation.ts';
+import {
+  CandidateBuffer,
+  drawAbove,
+  gatherAbove,
+  isTruncated,
+  kthLargestBound,
+  truncationThreshold,
+} from './truncation.ts';
 
 /** Everything that decides one token besides the logits and the random number. */
 export interface SamplingSettings extends Truncation {
@@ -97,10 +104,6 @@ function processRow(row: Float32Array, threshold: number, temperature: number, s
   scanMaxima(row, scan);
   scanSums(scan, 1);
   return logSumExp(scan);
-}
-
-function isTruncated(settings: Truncation): boolean {
-  return settings.topP < 1 || settings.topK > 0 || settings.minP > 0;
 }
 
 /**

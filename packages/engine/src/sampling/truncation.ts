@@ -1,19 +1,7 @@
+import type { Truncation } from '@trainyard/protocol/fields';
 import type { DrawKey } from './random.ts';
 import { BLOCK_SIZE, expNegative, scanSums } from './softmax.ts';
 import type { RowScan } from './softmax.ts';
-
-/**
- * min_p, top_k and top_p as one logit threshold: each keeps exactly the tokens at or above some value, so together they keep the tokens at
- * or above the largest of the three. Nothing is sorted but a few candidates.
- */
-export interface Truncation {
-  /** 1 = off. */
-  topP: number;
-  /** 0 = off. */
-  topK: number;
-  /** 0 = off. */
-  minP: number;
-}
 
 /** Buffers of one row's length, reused. */
 export class CandidateBuffer {
@@ -28,7 +16,15 @@ export class CandidateBuffer {
   }
 }
 
+/** Whether anything is off the table. */
+export function isTruncated({ topP, topK, minP }: Truncation): boolean {
+  return topP < 1 || topK > 0 || minP > 0;
+}
+
 /**
+ * Truncation as one logit threshold: each setting keeps exactly the tokens at or above some value, so together they keep the tokens at or above
+ * the largest of them. Nothing is sorted but a few candidates.
+ *
  * The smallest logit that survives min_p, then top_k, then top_p on what is left renormalised; -Infinity when all are off.
  *
  * @param scan after `scanMaxima` of this row

@@ -167,20 +167,9 @@ export class ActiveRequest implements SequenceOwner {
 
 /** What changes the distribution of the choices of a request; null: nothing does. */
 function samplingChanges(owner: ActiveRequest): SamplingChanges | null {
-  const { temperature, topP, topK, minP, repetitionPenalty, frequencyPenalty, presencePenalty } =
-    owner.request.sampling;
+  const { seed: _seed, ...settings } = owner.request.sampling;
   const isMasked =
     owner.text?.isMasking === true || owner.allowedIds !== null || owner.banned !== null || owner.minTokens > 0;
-  const changes: SamplingChanges = {
-    isMasked,
-    logitBias: owner.logitBias,
-    repetitionPenalty,
-    frequencyPenalty,
-    presencePenalty,
-    temperature,
-    topP,
-    topK,
-    minP,
-  };
+  const changes: SamplingChanges = { ...settings, isMasked, logitBias: owner.logitBias };
   return changesDistribution(changes) ? changes : null;
 }

@@ -2,6 +2,7 @@ import { type Form, unfitness } from './form.ts';
 import {
   type DistributionChange,
   type ParamOwner,
+  type RequestForm,
   SAMPLING_FIELDS,
   type SamplingField,
   type SamplingRow,
@@ -51,6 +52,7 @@ const rows = Object.entries(SAMPLING_FIELDS) as readonly (readonly [string, Samp
 
 interface PlainRow {
   readonly field: string;
+  readonly forms: readonly RequestForm[];
   readonly name: string;
   readonly default: unknown;
   readonly read: ((value: unknown) => unknown) | null;
@@ -59,9 +61,9 @@ interface PlainRow {
 
 function plainRows(owner: ParamOwner): readonly PlainRow[] {
   return rows.flatMap(([field, row]) => {
-    const { name, of, form, param = form, read = null } = row;
+    const { name, of, forms, form, param = form, read = null } = row;
     if (of !== owner || name === undefined || !('default' in row)) return [];
-    return [{ field, name, default: row.default, read: read as PlainRow['read'], param }];
+    return [{ field, forms, name, default: row.default, read: read as PlainRow['read'], param }];
   });
 }
 
@@ -71,14 +73,17 @@ const PLAIN_ROWS: Readonly<Record<ParamOwner, readonly PlainRow[]>> = {
   text: plainRows('text'),
 };
 
-/** The plain parameters of a request that passed its schema; null and absent mean the default. */
+/**
+ * The plain parameters of a request that passed its schema. Null and absent mean the default, and so does what this form of request does not have.
+ */
 export function readParams<Owner extends ParamOwner>(
   body: Readonly<Record<string, unknown>>,
+  form: RequestForm,
   owner: Owner,
 ): PlainParams<Owner> {
   const params: Record<string, unknown> = {};
-  for (const { field, name, default: standard, read } of PLAIN_ROWS[owner]) {
-    const value = body[field] ?? null;
+  for (const { field, forms, name, default: standard, read } of PLAIN_ROWS[owner]) {
+    const value = forms.includes(form) ? (body[field] ?? null) : null;
     params[name] = value === null ? standard : read === null ? value : read(value);
   }
   return params as PlainParams<Owner>;
@@ -86,7 +91,7 @@ export function readParams<Owner extends ParamOwner>(
 
 /** Plain draws from the model's own distribution. */
 export const DEFAULT_SAMPLING: SamplingParams = Object.freeze({
-  ...readParams({}, 'sampling'),
+  ...readParams({}, 'chat', 'sampling'),
   logitBias: [],
   seed: null,
 });
@@ -137,10 +142,12 @@ export function fieldsThatChange(change: DistributionChange): readonly string[] 
 }
 
 const FIELD_OF_PARAM: Readonly<Record<string, string>> = Object.fromEntries(
-  rows.flatMap(([field, { name }]) => (name === undefined ? [] : [[name, field]])),
+  rows.flatMap(([field, { name, of }]) =>
+    name === undefined ? [] : [[name, field], ...(of === 'sampling' ? [[`sampling.${name}`, field]] : [])],
+  ),
 );
 
-/** The field that a parameter is made of, by its name on the wire; null where it is none of the table. */
+/** The field that a parameter is made of, by its name on the wire; null where it is none of the table. `sampling.topK` is `topK`. */
 export function fieldOfParam(name: string): string | null {
   return Object.hasOwn(FIELD_OF_PARAM, name) ? FIELD_OF_PARAM[name]! : null;
 }

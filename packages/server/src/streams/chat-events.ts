@@ -1,4 +1,5 @@
 import type { EngineEvent, GenerateRequest } from '@trainyard/generation';
+import { fieldOfParam } from '@trainyard/protocol';
 
 import type { InferenceBackend } from '../contract/backends.ts';
 import { BackendFailure } from '../faults/http-faults.ts';
@@ -138,21 +139,27 @@ function accept(result: IteratorResult<EngineEvent>, signal: AbortSignal, fieldO
 /** The engine names fields of `GenerateRequest`; clients know them as they sent them. */
 type FieldNames = (param: string) => string;
 
+/** Of parameters that the table of fields does not have. */
+const OTHER_FIELDS: Readonly<Record<string, string>> = {
+  adapter: 'model',
+  maxTokens: 'max_tokens',
+  logprobs: 'logprobs',
+  messages: 'messages',
+  chatTemplate: 'chat_template',
+  continueFinalMessage: 'continue_final_message',
+  requestId: 'request_id',
+  'reply.tools': 'tools',
+  'reply.toolChoice': 'tool_choice',
+};
+
 function wireFieldNames(
   request: GenerateRequest,
   { constraintField = 'structured_outputs' }: GenerationOptions,
 ): FieldNames {
   const fields: Readonly<Record<string, string>> = {
+    ...OTHER_FIELDS,
     prompt: request.prompt.kind === 'chat' ? 'messages' : 'prompt',
-    adapter: 'model',
     constraint: constraintField,
-    beamSearch: 'length_penalty',
-    'reply.tools': 'tools',
-    'reply.toolChoice': 'tool_choice',
   };
-  return (param) => {
-    const field = Object.hasOwn(fields, param) ? fields[param] : undefined;
-    if (field !== undefined) return field;
-    return param.replace(/^sampling\./, '').replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  };
+  return (param) => (Object.hasOwn(fields, param) ? fields[param] : fieldOfParam(param)) ?? param;
 }

@@ -2,7 +2,13 @@ import { randomUUID } from 'node:crypto';
 
 import type { AdapterRef, RepetitionDetection } from '@trainyard/backend';
 import type { GenerateRequest, Prompt } from '@trainyard/generation';
-import { type ChatCompletionRequest, type CompletionRequest, parseSeed, refusedField } from '@trainyard/protocol';
+import {
+  type ChatCompletionRequest,
+  type CompletionRequest,
+  parseSeed,
+  readParams,
+  refusedField,
+} from '@trainyard/protocol';
 
 import { RequestError } from '../faults/request-error.ts';
 import { conflict, unsupported } from './conflict.ts';
@@ -17,8 +23,6 @@ export interface StreamFormat {
   hasContinuousUsage: boolean;
 }
 
-/** Sampling at a lower temperature would overflow; vLLM raises it the same way. */
-const MIN_TEMPERATURE = 0.01;
 /** The fields that mean the same in a chat and in a text completion. */
 export type SharedFields = Omit<
   Pick<ChatCompletionRequest, keyof ChatCompletionRequest & keyof CompletionRequest>,
@@ -81,6 +85,8 @@ export function toGenerateRequest(
   body: SharedFields,
   context: RequestContext,
   own: {
+    /** What the fields are read as. */
+    form: 'chat' | 'completion';
     prompt: Prompt;
     maxTokens: RequestedTokens | null;
     logprobs: number | null;
@@ -104,18 +110,12 @@ export function toGenerateRequest(
   return {
     requestId: randomUUID(),
     tenant: context.tenant,
-    cacheSalt: body.cache_salt ?? null,
     adapter: context.adapter,
     prompt: own.prompt,
-    n: body.n ?? 1,
+    ...readParams(body, own.form, 'tokens'),
+    ...readParams(body, own.form, 'text'),
     sampling: {
-      temperature: samplingTemperature(body.temperature ?? 1),
-      topP: body.top_p ?? 1,
-      topK: Math.max(body.top_k ?? 0, 0),
-      minP: body.min_p ?? 0,
-      presencePenalty: body.presence_penalty ?? 0,
-      frequencyPenalty: body.frequency_penalty ?? 0,
-      repetitionPenalty: body.repetition_penalty ?? 1,
+      ...readParams(body, own.form, 'sampling'),
       logitBias: Object.entries(body.logit_bias ?? {}).map(([key, bias]) => [
         tokenIdWithin('logit_bias', Number(key), vocabSize),
         bias,
@@ -123,20 +123,11 @@ export function toGenerateRequest(
       seed: sampleSeed(body),
     },
     maxTokens: maxTokens?.value ?? null,
-    stop: typeof body.stop === 'string' ? [body.stop] : (body.stop ?? []),
     stopTokenIds: [...new Set(body.stop_token_ids)].map((id) => tokenIdWithin('stop_token_ids', id, vocabSize)),
-    ignoreEos: body.ignore_eos ?? false,
-    includeStopString: body.include_stop_str_in_output ?? false,
-    minTokens: body.min_tokens ?? 0,
     logprobs: own.logprobs,
     logprobTokenIds: scoredIds(body, own.logprobs !== null, vocabSize),
-    logprobsMode: body.logprobs_mode === 'processed_logprobs' ? 'processed' : 'raw',
     priority: context.priority ?? body.priority ?? 0,
-    skipSpecialTokens: body.skip_special_tokens ?? true,
-    truncatePromptTokens: body.truncate_prompt_tokens ?? null,
-    truncationSide: body.truncation_side ?? 'left',
     allowedTokenIds: body.allowed_token_ids?.map((id) => tokenIdWithin('allowed_token_ids', id, vocabSize)) ?? null,
-    badWords: body.bad_words ?? [],
     repetitionDetection: repetitionDetection(body),
     constraint: outputConstraint(body)?.spec ?? null,
     beamSearch: body.use_beam_search ? { lengthPenalty: body.length_penalty ?? 1 } : null,
@@ -175,10 +166,6 @@ function scoredIds(
   if (ids === null || ids.length === 0) return null;
   if (!hasLogprobs) throw conflict('logprob_token_ids', '`logprob_token_ids` is only allowed with `logprobs`');
   return ids.map((id) => tokenIdWithin('logprob_token_ids', id, vocabSize));
-}
-
-function samplingTemperature(temperature: number): number {
-  return temperature === 0 ? 0 : Math.max(temperature, MIN_TEMPERATURE);
 }
 
 function sampleSeed(body: SharedFields): bigint | null {

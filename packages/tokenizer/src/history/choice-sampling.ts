@@ -1,3 +1,5 @@
+import { distributionChanges, type PlainParams } from '@trainyard/protocol/fields';
+
 /** How the tokens of a choice were drawn, where that is not plainly from the model's distribution. */
 export interface ChoiceSampling {
   readonly settings: SamplingChanges;
@@ -10,24 +12,10 @@ export interface ChoiceSampling {
 export type LostTrace = 'greedy' | 'too_large';
 
 /** Changes of the distribution, in the order in which they apply: masks, bias, penalties, temperature, truncation. */
-export interface SamplingChanges {
+export interface SamplingChanges extends PlainParams<'sampling'> {
   /** A constraint, allowed ids, bad words, end tokens that come too early, the end of a thinking budget. */
   readonly isMasked: boolean;
   readonly logitBias: readonly (readonly [id: number, bias: number])[];
-  /** 1 = off. */
-  readonly repetitionPenalty: number;
-  /** 0 = off. */
-  readonly frequencyPenalty: number;
-  /** 0 = off. */
-  readonly presencePenalty: number;
-  /** 0 = greedy. */
-  readonly temperature: number;
-  /** 1 = off. */
-  readonly topP: number;
-  /** 0 = off. */
-  readonly topK: number;
-  /** 0 = off. */
-  readonly minP: number;
 }
 
 export interface SamplingTrace {
@@ -41,15 +29,5 @@ export interface SamplingTrace {
 export const MAX_TRACE_BYTES = 256 * 1024;
 
 export function changesDistribution(changes: SamplingChanges): boolean {
-  return (
-    changes.isMasked ||
-    changes.logitBias.length > 0 ||
-    changes.repetitionPenalty !== 1 ||
-    changes.frequencyPenalty !== 0 ||
-    changes.presencePenalty !== 0 ||
-    changes.temperature !== 1 ||
-    changes.topP < 1 ||
-    changes.topK > 0 ||
-    changes.minP > 0
-  );
+  return changes.isMasked || changes.logitBias.length > 0 || distributionChanges(changes).size > 0;
 }

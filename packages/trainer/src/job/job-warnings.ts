@@ -1,3 +1,4 @@
+import { fieldsThatChange } from '@trainyard/protocol/fields';
 import type { HistoryItem } from '@trainyard/tokenizer';
 import type { TrainingConfig } from '../config/training-config.ts';
 import type { JobWarning, WarningCode } from './job-warning.ts';
@@ -74,9 +75,15 @@ function samplingWarnings({ numChoices, unreplayed, changes }: SamplingReport): 
   return warnings;
 }
 
+/** The fields that truncate, as in `top_p`, `top_k` or `min_p`. */
+function listed(conjunction: 'and' | 'or'): string {
+  const fields = fieldsThatChange('truncation').map((field) => `\`${field}\``);
+  return `${fields.slice(0, -1).join(', ')} ${conjunction} ${fields.at(-1)}`;
+}
+
 const CHANGES: Readonly<Record<UnreplayedChange, { code: WarningCode; what: string }>> = {
   temperature: { code: 'temperature_not_replayed', what: 'at another `temperature` than 1' },
-  truncation: { code: 'truncation_not_replayed', what: 'with `top_p`, `top_k` or `min_p`' },
+  truncation: { code: 'truncation_not_replayed', what: `with ${listed('or')}` },
   constraint: { code: 'constraint_not_replayed', what: 'under a constraint or from allowed tokens' },
   penalties: { code: 'penalties_not_replayed', what: 'with `logit_bias` or penalties' },
 };
@@ -196,8 +203,7 @@ function sharperWarnings(metrics: Readonly<Record<string, number>>): JobWarning[
       code: 'sampling_sharper',
       message: `sampled tokens are ${(-excess).toFixed(3)} nats less surprising than draws from the policy (standard error ${error.toFixed(3)}): they were drawn at a lower \`temperature\`, or truncated`,
       value: excess,
-      suggestion:
-        'sample at temperature 1 without `top_p`, `top_k` and `min_p`; or send choices with their `record_id`, so that this is replayed',
+      suggestion: `sample at temperature 1 without ${listed('and')}; or send choices with their \`record_id\`, so that this is replayed`,
     },
   ];
 }

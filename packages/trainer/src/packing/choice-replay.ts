@@ -1,3 +1,4 @@
+import { distributionChanges } from '@trainyard/protocol/fields';
 import { isKept, readKeptTokens, type ChoiceItem, type ChoiceSampling, type HistoryItem } from '@trainyard/tokenizer';
 import type { LogitShifts, KeptSet, RowReplay } from '../model/row-replay.ts';
 
@@ -108,17 +109,17 @@ function add<Key extends string>(counts: Partial<Record<Key, number>>, key: Key)
 }
 
 function changesOf({ settings }: ChoiceSampling): UnreplayedChange[] {
+  const changed = distributionChanges(settings);
   const changes: UnreplayedChange[] = [];
-  if (settings.temperature !== 1) changes.push('temperature');
-  if (settings.topP < 1 || settings.topK > 0 || settings.minP > 0) changes.push('truncation');
+  if (changed.has('temperature')) changes.push('temperature');
+  if (changed.has('truncation')) changes.push('truncation');
   if (settings.isMasked) changes.push('constraint');
   if (shiftsLogits(settings)) changes.push('penalties');
   return changes;
 }
 
 function shiftsLogits(settings: ChoiceSampling['settings']): boolean {
-  const { logitBias, repetitionPenalty, frequencyPenalty, presencePenalty } = settings;
-  return logitBias.length > 0 || repetitionPenalty !== 1 || frequencyPenalty !== 0 || presencePenalty !== 0;
+  return settings.logitBias.length > 0 || distributionChanges(settings).has('penalties');
 }
 
 /** Null when there is no trace, or one of other tokens. */

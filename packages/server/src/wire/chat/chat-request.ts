@@ -58,7 +58,7 @@ export function checkChatRequest(body: ChatCompletionRequest): void {
   checkTemplateInput(body);
   checkSharedFields(body, requestedTokens(body));
   checkTools(body);
-  if (body.use_beam_search && thinkingBudget(body) !== null)
+  if (body.use_beam_search && (body.thinking_token_budget ?? -1) !== -1)
     throw conflict('thinking_token_budget', '`thinking_token_budget` is not allowed with `use_beam_search`');
   checkOpenEnd(body);
 }
@@ -131,6 +131,7 @@ export function toChatGenerateRequest(
 ): GenerateRequest {
   checkPromptSize(body.messages, context.contextLength);
   const request = toGenerateRequest(body, context, {
+    form: 'chat',
     prompt: {
       kind: 'chat',
       messages: body.messages,
@@ -155,12 +156,7 @@ export function toChatGenerateRequest(
     tracesSampling: format.isRecorded,
     promptLogprobs: body.stream ? null : numPromptLogprobs,
     reply: replyReading(body),
-    thinkingTokenBudget: thinkingBudget(body),
   };
-}
-
-function thinkingBudget({ thinking_token_budget: budget = null }: ChatCompletionRequest): number | null {
-  return budget === -1 ? null : budget;
 }
 
 function templateVariables(body: ChatCompletionRequest): Record<string, unknown> {

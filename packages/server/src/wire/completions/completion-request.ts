@@ -105,6 +105,7 @@ export function toCompletionRequests(
   checkRepeatedPrompts(prompts, format);
   return prompts.map(({ tokenIds }) => ({
     ...toGenerateRequest(body, context, {
+      form: 'completion',
       prompt: { kind: 'tokens', tokenIds },
       maxTokens: { field: 'max_tokens', value: maxTokensOf(body) },
       logprobs,

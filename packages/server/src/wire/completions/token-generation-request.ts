@@ -69,6 +69,7 @@ export function toTokenGeneration(
   context: RequestContext,
 ): GenerateRequest {
   const request = toGenerateRequest(body, context, {
+    form: 'completion',
     prompt: { kind: 'tokens', tokenIds },
     maxTokens: requestedTokens(body),
     logprobs: typeof body.logprobs === 'number' ? countedEntries('logprobs', body.logprobs, context) : null,
