@@ -11,6 +11,7 @@ import { parseArgs } from 'node:util';
 
 import type { GenerateRequest } from '@trainyard/generation';
 import { openScriptedEngine } from '@trainyard/generation/testing';
+import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
 
 import { ownService, type OwnService } from '../scripts/own-service.ts';
 import { machineLine, otherCores, sampleCpu, waitUntilQuiet } from './machine.ts';
@@ -96,17 +97,7 @@ function requestOf(requestId: string, tenant: string): GenerateRequest {
     minTokens: 0,
     logprobs: null,
     priority: 0,
-    sampling: {
-      temperature: 1,
-      topP: 1,
-      topK: 0,
-      minP: 0,
-      presencePenalty: 0,
-      frequencyPenalty: 0,
-      repetitionPenalty: 1,
-      logitBias: [],
-      seed: null,
-    },
+    sampling: DEFAULT_SAMPLING,
   };
 }
 

@@ -19,14 +19,7 @@ export type {
   TokenLogprob,
   TopLogprob,
 } from './sample-event.ts';
-export type {
-  AdapterRef,
-  AdapterVersion,
-  LogprobsMode,
-  RepetitionDetection,
-  SampleRequest,
-  SamplingParams,
-} from './sample-request.ts';
+export type { AdapterRef, AdapterVersion, LogprobsMode, RepetitionDetection, SampleRequest } from './sample-request.ts';
 export type { SchedulingPolicy } from './scheduling-policy.ts';
 export type { StepReport } from './step-report.ts';
 export type {
@@ -49,3 +42,4 @@ export type { TokenTexts } from './token-faces.ts';
 export { allow, allowsOnly, createTokenMask } from './token-mask.ts';
 export type { TokenMask } from './token-mask.ts';
 export { validateSampleRequest } from './validate-sample-request.ts';
+export type { SamplingParams } from '@trainyard/protocol/fields';

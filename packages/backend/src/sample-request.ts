@@ -1,3 +1,5 @@
+import type { SamplingParams } from '@trainyard/protocol/fields';
+
 /** One immutable adapter version, as it is published: `digest` is its identity, `directory` has its files. */
 export interface AdapterVersion {
   readonly digest: string;
@@ -8,26 +10,6 @@ export interface AdapterVersion {
 export interface AdapterRef {
   digest: string;
   path: string;
-}
-
-/** How one token is chosen from a row of logits. See sampler.ts for the order of the steps. */
-export interface SamplingParams {
-  /** 0 is greedy; otherwise logits are divided by it. */
-  temperature: number;
-  /** (0, 1]; 1 = off. */
-  topP: number;
-  /** 0 = off; ties at the k-th logit all survive. */
-  topK: number;
-  /** [0, 1]; 0 = off. Measured after temperature. */
-  minP: number;
-  presencePenalty: number;
-  frequencyPenalty: number;
-  /** > 0; 1 = off. Counts the prompt too. */
-  repetitionPenalty: number;
-  /** `[token id, bias]`, clamped to ±100. */
-  logitBias: readonly (readonly [number, number])[];
-  /** Choice i draws from `seed + i`; null takes a seed from the system's randomness. */
-  seed: bigint | null;
 }
 
 /** Ends a choice whose last tokens are one pattern again and again. Looks at generated tokens only. */

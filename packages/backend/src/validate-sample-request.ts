@@ -1,3 +1,4 @@
+import { findUnfitParam } from '@trainyard/protocol/fields';
 import { check, checkCount, isIntegerIn } from './check-field.ts';
 import type { RepetitionDetection, SampleRequest } from './sample-request.ts';
 import { REQUEST_LIMITS } from './request-limits.ts';
@@ -22,28 +23,13 @@ export function validateSampleRequest(
     `in [1, ${maxChoices}] here (send several requests, or raise the setting maxChoices)`,
     request.n,
   );
-  check(
-    Number.isFinite(sampling.temperature) && sampling.temperature >= 0,
-    'temperature',
-    'a finite number of at least 0',
-    sampling.temperature,
-  );
+  const unfit = findUnfitParam(sampling, 'sampling');
+  if (unfit !== null) check(false, unfit.name, unfit.rule, unfit.value);
   check(
     request.n === 1 || sampling.temperature > 0 || Boolean(request.beamSearch),
     'n',
     '1 when temperature is 0',
     request.n,
-  );
-  check(sampling.topP > 0 && sampling.topP <= 1, 'topP', 'in (0, 1]', sampling.topP);
-  check(isIntegerIn(sampling.topK, 0), 'topK', 'an integer of at least 0 (0 = off)', sampling.topK);
-  check(sampling.minP >= 0 && sampling.minP <= 1, 'minP', 'in [0, 1]', sampling.minP);
-  check(Number.isFinite(sampling.presencePenalty), 'presencePenalty', 'finite', sampling.presencePenalty);
-  check(Number.isFinite(sampling.frequencyPenalty), 'frequencyPenalty', 'finite', sampling.frequencyPenalty);
-  check(
-    Number.isFinite(sampling.repetitionPenalty) && sampling.repetitionPenalty > 0,
-    'repetitionPenalty',
-    'finite and above 0',
-    sampling.repetitionPenalty,
   );
   checkCount('logitBias', sampling.logitBias.length, vocabSize, 'entries');
   for (const [id, bias] of sampling.logitBias) {

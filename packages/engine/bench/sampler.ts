@@ -2,6 +2,7 @@
  * Milliseconds per sampled row at V = 49,152, and their share of a step of 32 sequences (F16 file, two cores: about 171 ms).
  * Run: node --conditions=@trainyard/source packages/engine/bench/sampler.ts
  */
+import { NO_TRUNCATION } from '@trainyard/protocol/fields';
 import { mostLikelyTokens, SamplerBuffers, sampleToken } from '../src/sampling/sampler.ts';
 import type { SamplingSettings } from '../src/sampling/sampler.ts';
 import { RandomStream } from '../src/sampling/random.ts';
@@ -42,7 +43,7 @@ const penalised: TokenAdjustments = {
   promptIds: seen,
   generatedCounts: new Map([[5, 2]]),
 };
-const plain: SamplingSettings = { temperature: 1, topP: 1, topK: 0, minP: 0 };
+const plain: SamplingSettings = { temperature: 1, ...NO_TRUNCATION };
 
 const cases: [string, SamplingSettings, TokenAdjustments, number | null][] = [
   ['greedy', { ...plain, temperature: 0 }, neutral, null],

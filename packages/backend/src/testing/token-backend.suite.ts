@@ -1,3 +1,4 @@
+import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
 import { afterEach, beforeEach, describe, expect, it, type TestContext } from 'vitest';
 import type { AdapterVersion } from '../sample-request.ts';
 import type {
@@ -43,14 +44,8 @@ export function sampleParams(
     logprobs: null,
     ...options,
     sampling: {
+      ...DEFAULT_SAMPLING,
       temperature: 0,
-      topP: 1,
-      topK: 0,
-      minP: 0,
-      presencePenalty: 0,
-      frequencyPenalty: 0,
-      repetitionPenalty: 1,
-      logitBias: [],
       seed: null,
       ...options.sampling,
     },

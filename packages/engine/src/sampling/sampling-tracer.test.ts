@@ -1,3 +1,4 @@
+import { NO_TRUNCATION } from '@trainyard/protocol/fields';
 import { isKept, MAX_TRACE_BYTES, readKeptTokens } from '@trainyard/tokenizer';
 import { describe, expect, test } from 'vitest';
 import { Harness, type RequestOptions } from '../testing/token-harness.ts';
@@ -69,7 +70,7 @@ describe('what a choice was drawn from', () => {
     const vocabSize = 100_000;
     const buffers = new SamplerBuffers(vocabSize);
     const tracer = new SamplingTracer(2);
-    const settings = { temperature: 2, topP: 0.6, topK: 0, minP: 0 };
+    const settings = { ...NO_TRUNCATION, temperature: 2, topP: 0.6 };
     const neutral = {
       forced: null,
       allowed: null,

@@ -1,3 +1,4 @@
+import { NO_TRUNCATION } from '@trainyard/protocol/fields';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { KvFullError, StepBatch } from '../runner/model-runner.ts';
 import type { LogitRows, ModelRunner, RowDraw, RunnerAdapter } from '../runner/model-runner.ts';
@@ -229,7 +230,7 @@ export function modelRunnerSuite(name: string, open: () => Promise<ModelRunnerHa
       const pieces: Piece[] = [{ sequence: 0, tokens: prompt(12), wantsAll: true }];
       const rows = await compute(pieces);
       runner.forget(0, 0);
-      const off = { topP: 1, topK: 0, minP: 0 };
+      const off = NO_TRUNCATION;
       const settings = [
         { ...off, temperature: 0 },
         { ...off, temperature: 1 },

@@ -1,4 +1,5 @@
 /** For tests: an engine of tokens over a scripted model with one token a byte, and what each request was told. */
+import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
 import {
   asEngineError,
   type SampleEvent,
@@ -43,14 +44,8 @@ export function request(options: RequestOptions = {}): HarnessRequest {
     text: new ByteText({ digits, skipSpecialTokens, includesEnd: rest.includeStopString === true }),
     n: 1,
     sampling: {
+      ...DEFAULT_SAMPLING,
       temperature: 0,
-      topP: 1,
-      topK: 0,
-      minP: 0,
-      presencePenalty: 0,
-      frequencyPenalty: 0,
-      repetitionPenalty: 1,
-      logitBias: [],
       seed: 1n,
       ...sampling,
     },

@@ -1,3 +1,4 @@
+import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
 import { join } from 'node:path';
 import {
   type AdapterRef,
@@ -123,17 +124,7 @@ const ONE_GREEDY_TOKEN = {
   ignoreEos: true,
   includeStopString: false,
   logprobs: null,
-  sampling: {
-    temperature: 0,
-    topP: 1,
-    topK: 0,
-    minP: 0,
-    presencePenalty: 0,
-    frequencyPenalty: 0,
-    repetitionPenalty: 1,
-    logitBias: [],
-    seed: null,
-  },
+  sampling: { ...DEFAULT_SAMPLING, temperature: 0 },
 } as const;
 
 /** The engine closes what a request comes with; this stays its owner's. */

@@ -1,5 +1,5 @@
 /** For tests: an engine over a scripted model with one token a byte, and what each request was told. */
-import type { SamplingParams, SchedulingPolicy, TokenLogprob } from '@trainyard/backend';
+import type { SchedulingPolicy, TokenLogprob } from '@trainyard/backend';
 import { type EngineLimits, TokenEngine } from '@trainyard/engine';
 import {
   byteTokenizer,
@@ -8,6 +8,7 @@ import {
   type ScriptedRunnerOptions,
   VOCAB_SIZE,
 } from '@trainyard/engine/testing';
+import { DEFAULT_SAMPLING, type SamplingParams } from '@trainyard/protocol/fields';
 import type { EngineEvent, GenerateRequest, Prompt } from '../contract/generate-request.ts';
 import { TextEngine, type TextEngineParts } from '../text-engine.ts';
 
@@ -29,14 +30,8 @@ export function request(options: RequestOptions = {}): GenerateRequest {
     prompt: promptOf(prompt),
     n: 1,
     sampling: {
+      ...DEFAULT_SAMPLING,
       temperature: 0,
-      topP: 1,
-      topK: 0,
-      minP: 0,
-      presencePenalty: 0,
-      frequencyPenalty: 0,
-      repetitionPenalty: 1,
-      logitBias: [],
       seed: 1n,
       ...sampling,
     },

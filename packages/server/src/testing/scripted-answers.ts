@@ -1,5 +1,6 @@
 import type { GenerateRequest } from '@trainyard/generation';
 import type { ChatCompletion, ChatCompletionChunk } from '@trainyard/protocol';
+import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
 
 import { toOrderedJson } from '../json/ordered-json.ts';
 import { collectAnswer } from '../wire/chat/chat-answer.ts';
@@ -96,17 +97,7 @@ export const SCRIPTED_REQUEST: GenerateRequest = {
   adapter: null,
   prompt: { kind: 'chat', messages: [], tools: null, templateVariables: {} },
   n: 1,
-  sampling: {
-    temperature: 1,
-    topP: 1,
-    topK: 0,
-    minP: 0,
-    presencePenalty: 0,
-    frequencyPenalty: 0,
-    repetitionPenalty: 1,
-    logitBias: [],
-    seed: null,
-  },
+  sampling: DEFAULT_SAMPLING,
   maxTokens: null,
   stop: [],
   stopTokenIds: [],

@@ -1,3 +1,4 @@
+import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
 import { KeptTokensWriter, type ChoiceItem, type ChoiceSampling, type SamplingChanges } from '@trainyard/tokenizer';
 import { describe, expect, it } from 'vitest';
 import { drawAt, ReplayLedger, rowReplay } from './choice-replay.ts';
@@ -7,15 +8,8 @@ import { answer, byteTemplate, choice, END_TOKEN, group, message } from '../test
 import { trainingSequences } from '../rollouts/training-sequences.ts';
 
 const PLAIN: SamplingChanges = {
+  ...DEFAULT_SAMPLING,
   isMasked: false,
-  logitBias: [],
-  repetitionPenalty: 1,
-  frequencyPenalty: 0,
-  presencePenalty: 0,
-  temperature: 1,
-  topP: 1,
-  topK: 0,
-  minP: 0,
 };
 const TEXT = 'ab';
 const IDS = [...Buffer.from(TEXT), END_TOKEN];
