@@ -49,6 +49,13 @@ function plainTwin(row: Float32Array, settings: SamplingSettings): number[] {
   let kept = Array.from(row, (_, id) => id).filter((id) => row[id] !== -Infinity);
   const weight = (id: number): number => Math.exp((row[id]! - Math.max(...row)) / settings.temperature);
   const mass = (ids: number[]): number => ids.reduce((sum, id) => sum + weight(id), 0);
+  if (settings.topNSigma > 0) {
+    const logits = kept.map((id) => row[id]! / settings.temperature);
+    const mean = logits.reduce((sum, x) => sum + x, 0) / logits.length;
+    const sigma = Math.sqrt(logits.reduce((sum, x) => sum + (x - mean) ** 2, 0) / logits.length);
+    const cut = Math.max(...logits) - settings.topNSigma * sigma;
+    kept = kept.filter((id) => row[id]! / settings.temperature >= cut);
+  }
   if (settings.minP > 0) kept = kept.filter((id) => weight(id) >= settings.minP);
   if (settings.topK > 0) {
     const sorted = kept.map((id) => row[id]!).sort((a, b) => b - a);
@@ -67,7 +74,12 @@ function plainTwin(row: Float32Array, settings: SamplingSettings): number[] {
 function isAllowed(row: Float32Array, settings: SamplingSettings, token: number): boolean {
   if (row.every((x) => x === -Infinity)) return token === -1;
   // A cut that falls on a border may fall on either side of it: allow what a slightly wider cut keeps.
-  const wider = { ...settings, topP: Math.min(1, settings.topP * (1 + 1e-9)), minP: settings.minP * (1 - 1e-9) };
+  const wider = {
+    ...settings,
+    topP: Math.min(1, settings.topP * (1 + 1e-9)),
+    minP: settings.minP * (1 - 1e-9),
+    topNSigma: settings.topNSigma * (1 + 1e-9),
+  };
   return plainTwin(row, wider)[token]! > 0;
 }
 
@@ -208,6 +220,8 @@ describe('distribution', () => {
     ['temperature 1.8, top_k 40', { temperature: 1.8, topK: 40 }],
     ['top_p 0.9', { topP: 0.9 }],
     ['min_p 0.05', { minP: 0.05 }],
+    ['top_n_sigma 1.5', { topNSigma: 1.5 }],
+    ['top_n_sigma 2, hot', { topNSigma: 2, temperature: 1.5 }],
     ['all together', { temperature: 1.2, topK: 60, topP: 0.95, minP: 0.01 }],
   ])('%s: 40,000 draws follow the definition', (name, partial) => {
     const settings = { ...PLAIN, ...partial };
@@ -244,6 +258,7 @@ describe('distribution', () => {
       topP: fc.oneof(fc.constant(1), fc.double({ min: 0.01, max: 1, noNaN: true })),
       topK: fc.integer({ min: 0, max: 40 }),
       minP: fc.oneof(fc.constant(0), fc.double({ min: 0, max: 1, noNaN: true })),
+      topNSigma: fc.oneof(fc.constant(0), fc.double({ min: 0, max: 4, noNaN: true })),
     });
     const logit = fc.oneof(
       fc.integer({ min: -8, max: 8 }),
@@ -361,6 +376,8 @@ describe('logprobs', () => {
       { topK: 7 },
       { topP: 0.6 },
       { minP: 0.1 },
+      { topNSigma: 1 },
+      { topNSigma: 2, temperature: 1.7, topP: 0.9 },
       { temperature: 1.7, topK: 90, topP: 0.9 },
     ]) {
       const settings = { ...PLAIN, ...partial };

@@ -17,15 +17,15 @@ export class CandidateBuffer {
 }
 
 /** Whether anything is off the table. */
-export function isTruncated({ topP, topK, minP }: Truncation): boolean {
-  return topP < 1 || topK > 0 || minP > 0;
+export function isTruncated({ topP, topK, minP, topNSigma }: Truncation): boolean {
+  return topP < 1 || topK > 0 || minP > 0 || topNSigma > 0;
 }
 
 /**
  * Truncation as one logit threshold: each setting keeps exactly the tokens at or above some value, so together they keep the tokens at or above
  * the largest of them. Nothing is sorted but a few candidates.
  *
- * The smallest logit that survives min_p, then top_k, then top_p on what is left renormalised; -Infinity when all are off.
+ * The smallest logit that survives top_n_sigma, min_p, then top_k, then top_p on what is left renormalised; -Infinity when all are off.
  *
  * @param scan after `scanMaxima` of this row
  * @param temperature > 0; probabilities are of the row divided by it
@@ -37,13 +37,34 @@ export function truncationThreshold(
   temperature: number,
   candidates: CandidateBuffer,
 ): number {
-  const { topP, topK, minP } = truncation;
+  const { topP, topK, minP, topNSigma } = truncation;
   // p >= minP * max p  <=>  (x - max) / T >= ln minP
   let threshold = minP > 0 ? scan.maximum + temperature * Math.log(minP) : -Infinity;
+  if (topNSigma > 0) threshold = Math.max(threshold, scan.maximum - topNSigma * standardDeviation(row, scan));
   if (topK > 0 && topK < row.length) threshold = Math.max(threshold, kthLargest(row, scan, topK, candidates));
   if (topP < 1)
     threshold = Math.max(threshold, nucleusThreshold(row, scan, threshold, topP, 1 / temperature, candidates));
   return threshold;
+}
+
+/**
+ * Of the logits that are not masked, each counted once (σ with 1/N). Logits over temperature spread by as much less, so that `max - n σ` cuts at the
+ * same tokens before and after it.
+ * @see Top-nσ (arXiv 2411.07641); llama.cpp's `top-n-sigma`, which leaves masked tokens out, too
+ */
+function standardDeviation(row: Float32Array, scan: RowScan): number {
+  let count = 0;
+  let sum = 0;
+  let squares = 0;
+  for (let id = 0; id < row.length; id++) {
+    const gap = row[id]! - scan.maximum; // small numbers: their squares are exact enough in float64
+    if (gap === -Infinity) continue;
+    count++;
+    sum += gap;
+    squares += gap * gap;
+  }
+  const mean = sum / count;
+  return Math.sqrt(Math.max(0, squares / count - mean * mean));
 }
 
 /**

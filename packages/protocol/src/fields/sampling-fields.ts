@@ -175,6 +175,17 @@ export const SAMPLING_FIELDS = {
     default: 0,
     changes: 'truncation',
   },
+  /** Of this service, as llama.cpp has it. */
+  top_n_sigma: {
+    forms: NOT_MESSAGES,
+    form: number({ minimum: 0 }),
+    words:
+      'Keep the tokens whose logits are at most so many standard deviations of all logits below the highest. The same at every temperature. Default 0, off.',
+    name: 'topNSigma',
+    of: 'sampling',
+    default: 0,
+    changes: 'truncation',
+  },
   repetition_penalty: {
     forms: NOT_MESSAGES,
     form: number({ exclusiveMinimum: 0 }),

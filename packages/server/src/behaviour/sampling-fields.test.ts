@@ -115,6 +115,21 @@ describe('the draw', () => {
     expect(await drawn({ min_p: 0.61, temperature: 2 })).toBe('abc');
   });
 
+  test('top_n_sigma counts standard deviations of the logits that are not masked, at any temperature', async () => {
+    service.prefer(three);
+    const fields = { allowed_token_ids: [A, B, C] };
+    // ln 0.5, ln 0.3 and ln 0.2 have σ = 0.375: b is 1.36 σ below a, c 2.44 σ.
+    for (const temperature of [0.5, 1, 2]) {
+      expect(await drawn({ ...fields, temperature, top_n_sigma: 1.3 })).toBe('a');
+      expect(await drawn({ ...fields, temperature, top_n_sigma: 1.4 })).toBe('ab');
+      expect(await drawn({ ...fields, temperature, top_n_sigma: 2.5 })).toBe('abc');
+    }
+    expect(await drawn({ ...fields, top_n_sigma: 0 })).toBe('abc');
+    // The narrower of two cuts holds.
+    expect(await drawn({ ...fields, top_n_sigma: 1.4, top_k: 1 })).toBe('a');
+    expect(await service.refusal({ top_n_sigma: -1 })).toBe('400 top_n_sigma');
+  });
+
   test('choice i of a seed is the choice of seed + i', async () => {
     service.inference.model.say((_context, row) => void row.fill(0));
     const ids = async (fields: object) =>
