@@ -13,6 +13,7 @@ const WAYS: readonly [string, RequestOptions][] = [
   ['top_k, hot', { sampling: { temperature: 2, topK: 7 } }],
   ['top_k of everything', { sampling: { temperature: 1.5, topK: VOCAB_SIZE } }],
   ['min_p', { sampling: { temperature: 1, minP: 0.1 } }],
+  ['top_n_sigma, hot', { sampling: { temperature: 1.6, topNSigma: 1 } }],
   ['a bias', { sampling: { temperature: 1, logitBias: [[3, 4]] } }],
   ['penalties', { sampling: { temperature: 1, repetitionPenalty: 1.4, presencePenalty: 0.5, frequencyPenalty: 0.2 } }],
   ['allowed ids', { sampling: { temperature: 1 }, allowedTokenIds: [5, 6, 7, 9, 200] }],

@@ -237,6 +237,7 @@ export function modelRunnerSuite(name: string, open: () => Promise<ModelRunnerHa
         { ...off, temperature: 0.7, topP: 0.8 },
         { ...off, temperature: 2, topK: 5 },
         { ...off, temperature: 1, minP: 0.1 },
+        { ...off, temperature: 1, topNSigma: 1 },
       ];
       const draws = rows.map((_, i): RowDraw | null =>
         i % 6 === 5 ? null : { settings: settings[i % 6]!, key: new DrawKey(i, 17 * i) },

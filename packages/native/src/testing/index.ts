@@ -1,0 +1,2 @@
+/** What the tests of other packages compare with. */
+export { keptByLlamaTopNSigma } from './llama-sampler.ts';
