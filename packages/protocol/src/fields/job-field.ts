@@ -67,7 +67,10 @@ export function toJobInput<Table extends JobFieldTable>(
   table: Table,
   wire: Readonly<Record<string, unknown>>,
 ): JobInput<Table> {
-  return Object.fromEntries(
-    Object.entries(table).flatMap(([field, { name }]) => (name === undefined ? [] : [[name, wire[field]]])),
-  ) as JobInput<Table>;
+  const input: Record<string, unknown> = {};
+  for (const field of Object.keys(table)) {
+    const { name } = table[field]!;
+    if (name !== undefined) input[name] = wire[field];
+  }
+  return input as JobInput<Table>;
 }

@@ -13,7 +13,8 @@ export function plainSettings<Table extends JobFieldTable>(
   input: Readonly<Record<string, unknown>>,
 ): PlainSettings<Table> {
   const settings: Record<string, unknown> = {};
-  for (const [field, { name, form, default: standard }] of Object.entries(table)) {
+  for (const field of Object.keys(table)) {
+    const { name, form, default: standard } = table[field]!;
     if (name === undefined || standard === undefined) continue;
     const value = input[name] ?? null;
     // A default fits, also where the wire has no word for it: 0, say, of what must be above 0 when it is sent.
