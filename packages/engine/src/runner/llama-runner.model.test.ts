@@ -33,4 +33,6 @@ modelRunnerSuite('llama.cpp', () => ({
   adapterPaths,
   // What other shapes of batches were seen to change is up to 0.04, where logits span 40.
   tolerance: 0.1,
+  // Never alone in its batch, a token differs by the roundings of the other shapes.
+  reproducibleTolerance: 0.02,
 }));

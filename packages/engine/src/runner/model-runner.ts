@@ -108,7 +108,7 @@ export class StepBatch {
   readonly adapterIndices: Int32Array; // [capacity]
   /** Those that the batch is computed with, each once, in order of their first token; null = the base model. */
   readonly adapters: (RunnerAdapter | null)[] = [];
-  /** The same tokens behind the same tokens must give the same logits to the bit, whatever else is in the batch and wherever its cells are. */
+  /** The same tokens behind the same tokens must give the same logits, as nearly as the runner can, whatever else is in the batch and wherever its cells are. */
   isReproducible = false;
   /** Another thread of this process waits for a core, and holds up a request until it gets one. */
   leavesCore = false;
