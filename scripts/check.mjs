@@ -2,7 +2,7 @@
  * Everything a change must satisfy besides its tests. All steps run, also after one has failed.
  *
  *   npm run check                    all steps
- *   npm run check -- lint types      some of them: format, lint, arrows, rooms, types, dead-code
+ *   npm run check -- lint types      some of them: format, prose, lint, arrows, rooms, types, dead-code
  */
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
@@ -12,6 +12,8 @@ import { parseArgs } from 'node:util';
 
 import { findArrowViolations } from './lib/check-arrows.mjs';
 import { findRoomViolations } from './lib/check-rooms.mjs';
+import { findWideProse } from './lib/prose-files.mjs';
+import { PROSE_COLUMNS } from './lib/wrap-prose.mjs';
 
 const TOOLS = resolve(fileURLToPath(import.meta.url), '../../node_modules');
 
@@ -21,6 +23,12 @@ const TOOLS = resolve(fileURLToPath(import.meta.url), '../../node_modules');
  */
 const STEPS = {
   format: (root) => runTool(root, 'oxfmt/bin/oxfmt', ['--check', '.']),
+  prose: async (root) =>
+    resultOf(
+      findWideProse(root).map(
+        ({ path }) => `${path}: prose wider than ${PROSE_COLUMNS} columns; npm run format wraps it`,
+      ),
+    ),
   lint: (root) => runTool(root, 'oxlint/bin/oxlint', ['--deny-warnings', '.']),
   arrows: async (root) => resultOf(findArrowViolations(root)),
   rooms: async (root) => resultOf(findRoomViolations(root)),

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { runScript } from './support/run-script.ts';
 import { SampleRepository } from './support/sample-repository.ts';
 
-const STEPS = ['format', 'lint', 'arrows', 'rooms', 'types', 'dead-code'];
+const STEPS = ['format', 'prose', 'lint', 'arrows', 'rooms', 'types', 'dead-code'];
 
 const INDEX = 'packages/tokenizer/src/index.ts';
 const useOfNative = `import { vocabSize } from '@trainyard/native';\n\nexport const lastTokenId = vocabSize - 1;\n`;
@@ -143,6 +143,12 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
     changes: { [INDEX]: useOfNative.replaceAll("'", '"') },
   },
   {
+    fault: 'a line of prose that is too wide',
+    step: 'prose',
+    says: 'docs/page.md: prose wider than 160 columns',
+    changes: { 'docs/page.md': `${'word '.repeat(33)}end\n\n| ${'tables may be wide '.repeat(12)}|\n` },
+  },
+  {
     fault: 'a file that nobody imports',
     step: 'dead-code',
     says: 'packages/tokenizer/src/forgotten.ts',
@@ -180,6 +186,6 @@ test('the steps after a failed one run all the same', async () => {
 
 test('an unknown step is refused', async () => {
   const { exitCode, output } = await runScript('scripts/check.mjs', ['typos']);
-  expect(output).toContain('no step is called typos; there are format, lint, arrows, rooms, types, dead-code');
+  expect(output).toContain('no step is called typos; there are format, prose, lint, arrows, rooms, types, dead-code');
   expect(exitCode).toBe(2);
 });

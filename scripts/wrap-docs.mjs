@@ -1,0 +1,17 @@
+/**
+ * Wraps prose in Markdown that is too wide (the check `prose`); `npm run format` runs it.
+ *
+ *   node scripts/wrap-docs.mjs
+ */
+import { writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { findWideProse } from './lib/prose-files.mjs';
+
+const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
+
+for (const { path, wrapped } of findWideProse(ROOT)) {
+  writeFileSync(join(ROOT, path), wrapped);
+  console.log(`wrapped ${path}`);
+}
