@@ -1,5 +1,5 @@
 /**
- * What the store costs:   npm run bench:store   (about a minute; `-- --against <another checkout>` compares, in turns)
+ * The cost of the store:   npm run bench:store   (about a minute; `-- --against <another checkout>` compares, in turns)
  *
  * Each row is a share of what a busy service writes or reads, on a fresh SQLite file in the temporary folder (`TMPDIR` moves it). With another checkout the
  * two run the same piece one after the other, first the one and then the other; the ratio is the median over the rounds, above 1 when
@@ -42,7 +42,7 @@ const PIECES: Readonly<Record<string, Piece>> = {
           data: { step },
           dedupeKey: `${step}`,
         });
-      await store.finishJobSucceeded(job.id, job.fencingToken, { artifactKey: null, digest: null, metrics: {} });
+      await store.finishJobSucceeded(job.id, job.fencingToken, { directoryKey: null, digest: null, metrics: {} });
     }
     return 5;
   },
@@ -114,7 +114,7 @@ async function subjectOf(open: OpenStore, name: string): Promise<Subject> {
   return { store, entityId, secret, modelId: made.model.id };
 }
 
-/** Of another checkout, whose store may have an older way to be opened. */
+/** Opens the store of another checkout, which may have an older way to be opened. */
 async function openerOf(checkout: string): Promise<OpenStore> {
   const file = pathToFileURL(join(resolve(checkout), 'packages/store/src/index.ts')).href;
   const other = (await import(file)) as { openSqliteStore?: OpenStore; SqliteStore?: { open: OpenStore } };

@@ -28,7 +28,7 @@ const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
 const SUITE = join(ROOT, 'tests/vllm-suite');
 const CACHE = join(ROOT, '.cache/vllm-suite');
 const MODEL = 'HuggingFaceTB/SmolLM2-135M-Instruct';
-/** Of one test; longer ones count as failed. */
+/** Limit of one test; longer ones count as failed. */
 const TIMEOUT_SECONDS = 60;
 
 /** @typedef {import('./lib/vllm-suite-page.mjs').Expected} Expected */

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 /** The release whose tests are run. */
 export const VLLM_VERSION = '0.33.0';
 
-/** What the build script of vLLM asks of PyTorch to tell its own name; nothing of it is built. */
+/** Stands in for the part of PyTorch that vLLM's build script needs to tell its own name; nothing of it is built. */
 const TORCH = {
   'torch/__init__.py': 'class version:\n    cuda = None\n    hip = None\n    xpu = None\n',
   'torch/utils/__init__.py': '',

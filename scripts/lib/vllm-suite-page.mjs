@@ -5,7 +5,7 @@
  *   below `tests/`: what is run, and what of the folders beside it is not, with the reason
  */
 
-/** What a class means, in the order of the page. @type {Record<Expected['class'], string>} */
+/** The meaning of each class, in the order of the page. @type {Record<Expected['class'], string>} */
 const CLASSES = {
   deliberate: 'this service answers otherwise, on purpose',
   'flag of theirs': 'the test starts vLLM with an option that has no counterpart here',

@@ -185,7 +185,7 @@ describe('an export', () => {
     const next = await client.exports.create(modelId, { format: 'gguf-adapter' });
     const host = () => {
       const { stdout } = spawnSync('ps', ['-o', 'pid=,args=', '--ppid', String(service.pid)], { encoding: 'utf8' });
-      return Number(/^\s*(\d+).*exchange-host/m.exec(stdout)?.[1] ?? 0);
+      return Number(/^\s*(\d+).*transfer-host/m.exec(stdout)?.[1] ?? 0);
     };
     await expect.poll(host, { timeout: 30_000 }).toBeGreaterThan(0);
     process.kill(host(), 'SIGKILL');

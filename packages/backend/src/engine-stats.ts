@@ -1,7 +1,7 @@
 /** A snapshot; `…Tokens` of memory are KV cells, the totals count from the start of the engine. */
 export interface EngineStats {
   numRequests: number;
-  /** Of them, those whose prompts are not made yet. */
+  /** Those whose prompts are not made yet. */
   numUnprepared: number;
   /** Choices that hold cells. */
   numRunning: number;

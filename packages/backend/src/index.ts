@@ -15,7 +15,7 @@ export type {
   SampledOutput,
   SampleEvent,
   SampleUsage,
-  TokenFace,
+  TokenDescription,
   TokenLogprob,
   TopLogprob,
 } from './sample-event.ts';

@@ -1,5 +1,5 @@
 /**
- * What one request may cost the others: sizes are looked at before anything is made of them. None of them is a matter of taste; each
+ * Bounds on what one request may cost the others: sizes are looked at before anything is made of them. None of them is a matter of taste; each
  * bounds work or memory that grows with it.
  */
 export const REQUEST_LIMITS = {
@@ -11,7 +11,7 @@ export const REQUEST_LIMITS = {
   /** Scored at every step. vLLM's limit. */
   logprobTokenIds: 128,
   badWords: 1024,
-  /** Of all bad words: each is tokenised twice. */
+  /** Characters of all bad words together: each is tokenised twice. */
   badWordCharacters: 65_536,
   /** Width of a beam search: 2W logprobs a step, of which vLLM gives 20. */
   beamWidth: 10,

@@ -2,7 +2,7 @@ import type { FinishReason } from './sample-event.ts';
 import type { TokenMask } from './token-mask.ts';
 
 /**
- * What somebody who knows text has to say about one request while its tokens are sampled. The half of the engine that samples knows no text: without
+ * The hooks through which text takes part in the sampling of one request. The half of the engine that samples knows no text: without
  * this a reply is token ids, and ends by them alone.
  */
 export interface RequestText {
@@ -12,7 +12,7 @@ export interface RequestText {
   readonly wholeConstraint: { readonly kind: string } | null;
   /** For a choice that is about to run. */
   openChoice(): ChoiceText;
-  /** Of a whole reply, as {@link ChoiceText.push} gives it piece by piece; where nothing is looked for in it. */
+  /** The text of a whole reply, as {@link ChoiceText.push} gives it piece by piece, where nothing is searched for in it. */
   textOf(tokenIds: readonly number[]): string;
   /** The request is over, its choices are closed. */
   close(): void;

@@ -1,14 +1,14 @@
 import type { ChoiceSampling } from '@trainyard/tokenizer';
 import type { EngineErrorCode } from './errors.ts';
 
-export interface TokenFace {
+export interface TokenDescription {
   id: number;
   /** The token's true bytes, which may be a piece of a character. */
   bytes: number[];
   text: string;
 }
 
-export interface TopLogprob extends TokenFace {
+export interface TopLogprob extends TokenDescription {
   /** Natural log, floor -9999. See {@link LogprobsMode}. */
   logprob: number;
 }
@@ -55,13 +55,13 @@ export interface SampledEnd extends SampledOutput {
 }
 
 /**
- * What a request tells, in order: `started`, `prompt_scored` where it asked for that, then deltas and one `finished` a choice, then
+ * An event of a request. In order: `started`, `prompt_scored` where it asked for that, then deltas and one `finished` a choice, then
  * `completed`; or `failed` at any point.
  */
 export type SampleEvent =
   | { kind: 'started'; promptTokenIds: number[]; cachedTokens: number }
   /** `first`: the prompt's first token, which has no logprob. */
-  | { kind: 'prompt_scored'; first: TokenFace; promptLogprobs: PromptLogprobs }
+  | { kind: 'prompt_scored'; first: TokenDescription; promptLogprobs: PromptLogprobs }
   | ({ kind: 'delta' } & SampledOutput)
   | ({ kind: 'finished' } & SampledEnd)
   | {

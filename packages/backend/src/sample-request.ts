@@ -25,7 +25,7 @@ export interface RepetitionDetection {
 /** `raw`: of the model's distribution (after a constraint's mask, before everything else). `processed`: of the one the token was drawn from. */
 export type LogprobsMode = 'raw' | 'processed';
 
-/** What is sampled behind a prompt, as far as it can be said in tokens. */
+/** A sampling request, expressed entirely in tokens. */
 export interface SampleRequest {
   /** Unique among the requests in flight. */
   requestId: string;

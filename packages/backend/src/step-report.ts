@@ -1,8 +1,8 @@
-/** What one step did. */
+/** The result of one step. */
 export interface StepReport {
   /** Tokens computed; 0 when nothing could run. */
   numTokens: number;
-  /** Of them, those that gave a new token. */
+  /** Those that gave a new token. */
   numSampled: number;
   durationMs: number;
 }

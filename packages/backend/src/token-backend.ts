@@ -123,7 +123,7 @@ export type SampleOutput =
   | { readonly kind: 'prompt_scored'; readonly promptLogprobs: ScoredTokens }
   | SampledTokens;
 
-/** What one step adds to one choice. */
+/** The tokens that one step adds to one choice. */
 export interface SampledTokens {
   readonly kind: 'tokens';
   readonly index: number;

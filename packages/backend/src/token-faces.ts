@@ -1,4 +1,4 @@
-import type { TokenFace } from './sample-event.ts';
+import type { TokenDescription } from './sample-event.ts';
 
 /** What tokens say. */
 export interface TokenTexts {
@@ -9,19 +9,19 @@ export interface TokenTexts {
 /** Remembers each token's bytes and text. */
 export class TokenFaces {
   readonly #texts: TokenTexts | null;
-  readonly #faces = new Map<number, TokenFace>();
+  readonly #descriptions = new Map<number, TokenDescription>();
 
   /** @param texts null: tokens are ids, their bytes and texts empty */
   constructor(texts: TokenTexts | null) {
     this.#texts = texts;
   }
 
-  of(id: number): TokenFace {
-    let face = this.#faces.get(id);
+  of(id: number): TokenDescription {
+    let face = this.#descriptions.get(id);
     if (face === undefined) {
       const bytes = this.#texts?.tokenBytes(id) ?? [];
       face = { id, bytes: Array.from(bytes), text: this.#texts?.tokenText(id) ?? '' };
-      this.#faces.set(id, face);
+      this.#descriptions.set(id, face);
     }
     return face;
   }

@@ -30,7 +30,7 @@ export class BackendTokens implements LocalTokens {
   readonly vocabSize: number;
   readonly hasWork = false;
   readonly #backend: TokenBackend;
-  readonly #faces: TokenFaces;
+  readonly #descriptions: TokenFaces;
   readonly #readings = new Map<string, Reading>();
   #generatedTokens = 0;
   #promptTokens = 0;
@@ -46,7 +46,7 @@ export class BackendTokens implements LocalTokens {
     this.limits = { maxRequests, maxChoices, maxContextTokens: model.contextLength };
     this.vocabSize = model.vocabSize;
     this.#backend = backend;
-    this.#faces = new TokenFaces(texts);
+    this.#descriptions = new TokenFaces(texts);
   }
 
   get size(): number {
@@ -58,7 +58,7 @@ export class BackendTokens implements LocalTokens {
 
   submit(submission: TokenSubmission): void {
     const { requestId } = submission.request;
-    const reading = new Reading(submission, this.#faces, this.#backend.capabilities.asksText);
+    const reading = new Reading(submission, this.#descriptions, this.#backend.capabilities.asksText);
     this.#readings.set(requestId, reading);
     void this.#run(reading).finally(() => this.#readings.delete(requestId));
   }
@@ -171,7 +171,7 @@ function tokenFields(request: SampleRequest): Omit<SampleParams, 'bannedSequence
 /** One request on its way: what the back end gives, as events with text. */
 class Reading {
   readonly submission: TokenSubmission;
-  readonly #faces: TokenFaces;
+  readonly #descriptions: TokenFaces;
   readonly #isRead: boolean;
   readonly #controller = new AbortController();
   readonly #choices = new Map<number, ChoiceText>();
@@ -185,7 +185,7 @@ class Reading {
   /** @param asksText the back end reads by itself what the text has to say */
   constructor(submission: TokenSubmission, faces: TokenFaces, asksText: boolean) {
     this.submission = submission;
-    this.#faces = faces;
+    this.#descriptions = faces;
     this.#isRead = !asksText;
     this.setPaused(submission.isPaused === true);
   }
@@ -255,7 +255,7 @@ class Reading {
       this.#cachedTokens = output.cachedTokens;
       this.#emit({ kind: 'started', promptTokenIds: [...promptIds], cachedTokens: output.cachedTokens });
     } else if (output.kind === 'prompt_scored') {
-      const first = this.#faces.of(promptIds[0]!);
+      const first = this.#descriptions.of(promptIds[0]!);
       this.#emit({ kind: 'prompt_scored', first, promptLogprobs: this.#scores(output.promptLogprobs) });
     } else if (!this.#ended.has(output.index)) this.#goOn(output);
   }
@@ -318,7 +318,7 @@ class Reading {
   }
 
   #tell({ id, logprob }: SampledLogprob) {
-    return { ...this.#faces.of(id), logprob };
+    return { ...this.#descriptions.of(id), logprob };
   }
 
   /** A receiver that throws has gone. */

@@ -1,4 +1,4 @@
-/** What a burst costs, counted in work instead of seconds: the numbers hold on any machine. */
+/** The cost of a burst, counted in work instead of seconds: the numbers hold on any machine. */
 import { Tokenizer } from '@trainyard/tokenizer';
 import { ByteVocabulary } from '@trainyard/tokenizer/testing';
 import { expect, test } from 'vitest';

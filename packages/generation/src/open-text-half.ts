@@ -25,7 +25,7 @@ export interface TextHalf {
   close(): void;
 }
 
-/** What a client may want to know of the tokenizer. */
+/** Facts about the tokenizer that clients ask for. */
 export interface TokenizerFacts {
   /** The model's own; null when it has none. */
   readonly chatTemplate: string | null;
@@ -67,7 +67,7 @@ export async function openTextHalf(model: LlamaModel, options: TextHalfOptions =
   };
 }
 
-/** What the model's tokenizer puts around a text by itself; seen by letting it, since the file's metadata has several keys for it. */
+/** The tokens that the model's tokenizer puts around a text by itself, found by encoding one, since the file's metadata has several keys for it. */
 export function promptBorders(model: LlamaModel): PromptBorders {
   const [plain, bordered] = [false, true].map((addSpecial) =>
     Array.from(model.tokenize('a', { addSpecial, parseSpecial: false })),

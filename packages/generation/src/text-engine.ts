@@ -22,7 +22,7 @@ export interface TextEngineParts {
   template: EngineTemplate | null;
   /** Runs templates that come with a request. Default: such requests are refused. */
   templateSandbox?: TemplateSandbox | null;
-  /** What `addSpecialTokens` adds. Default: nothing. */
+  /** The tokens that `addSpecialTokens` adds. Default: none. */
   borders?: PromptBorders;
   /** How models write calls of tools, whatever their templates say. Default null: as the template says. */
   toolFormat?: ToolFormat | null;

@@ -221,4 +221,4 @@ export {
   type ExportFormat,
   type ExportObject,
   type ParityReportObject,
-} from './training/exchange.ts';
+} from './training/transfer.ts';

@@ -13,8 +13,8 @@ afterAll(() => server.close());
 
 describe('routes', () => {
   test('every route declares a scope, and only what tells about the service takes no key', async () => {
-    const { store, blobs, inference, training, exchange } = server;
-    const app = createServer({ store, blobs, inference, training, exports: exchange, imports: exchange });
+    const { store, blobs, inference, training, transfers } = server;
+    const app = createServer({ store, blobs, inference, training, exports: transfers, imports: transfers });
     const scopes = new Map<string, RouteScope | undefined>();
     app.addHook('onSend', async (request) => {
       scopes.set(`${request.method} ${request.routeOptions.url}`, request.routeOptions.config.scope);
@@ -46,8 +46,8 @@ describe('routes', () => {
   });
 
   test('a route without a scope cannot be registered', () => {
-    const { store, blobs, inference, training, exchange } = server;
-    const app = createServer({ store, blobs, inference, training, exports: exchange, imports: exchange });
+    const { store, blobs, inference, training, transfers } = server;
+    const app = createServer({ store, blobs, inference, training, exports: transfers, imports: transfers });
     expect(() => app.get('/v1/open', () => 'nothing')).toThrow('the route GET /v1/open declares no scope');
   });
 });

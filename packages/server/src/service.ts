@@ -15,7 +15,7 @@ import { ensureServiceKey, type ServiceKey } from './service/service-key.ts';
 import { isLoopbackName, ownNames } from './edge/network-names.ts';
 import { ExportWorker } from './jobs/export-worker.ts';
 import { ImportWorker } from './jobs/import-worker.ts';
-import { EmbeddedExchange } from './hosts/embedded-exchange.ts';
+import { EmbeddedTransfers } from './hosts/embedded-transfers.ts';
 import { EmbeddedInference } from './hosts/embedded-inference.ts';
 import { EmbeddedTraining } from './hosts/embedded-training.ts';
 import { TrainingWorker } from './jobs/training-worker.ts';
@@ -121,18 +121,18 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
       metrics: metrics.jobs,
       log,
     });
-    const exchange = new EmbeddedExchange({ host: { numThreads }, arbiter, share: 1 - config.engineShare, log });
+    const transfers = new EmbeddedTransfers({ host: { numThreads }, arbiter, share: 1 - config.engineShare, log });
     const exports = new ExportWorker({
       store,
       blobs,
-      backend: exchange,
+      backend: transfers,
       baseModel: () => ({ id: modelId, path: inference.servedModel.path }),
       log,
     });
     const imports = new ImportWorker({
       store,
       blobs,
-      backend: exchange,
+      backend: transfers,
       modelPath: () => inference.servedModel.path,
       log,
     });

@@ -22,7 +22,7 @@ import type {
   ModelExport,
   TerminalEventType,
   TrainingJob,
-  TrainingJobKind,
+  TrainingJobConfig,
   TrajectoryLog,
   Usage,
   UsageTotal,
@@ -63,7 +63,7 @@ import {
   finishExport,
   finishImport,
   removeAdapters,
-} from './lifecycles/exchange-lifecycle.ts';
+} from './lifecycles/transfer-lifecycle.ts';
 import { ChoiceRecordBuffer } from './buffers/choice-record-buffer.ts';
 import type { Sql, TransactionOptions } from './contract/sql.ts';
 import {
@@ -214,8 +214,8 @@ export class SqlStore implements Store {
         if (checkpoint === null) notFoundSteps.push(step);
         else deleted.push(checkpoint);
       }
-      const artifactKeys = await tables.checkpoints.unreferenced(deleted.map((checkpoint) => checkpoint.artifactKey));
-      return await this.#completeWith(tables, { deletedCount: deleted.length, notFoundSteps, artifactKeys }, completes);
+      const directoryKeys = await tables.checkpoints.unreferenced(deleted.map((checkpoint) => checkpoint.directoryKey));
+      return await this.#completeWith(tables, { deletedCount: deleted.length, notFoundSteps, directoryKeys }, completes);
     });
   }
 
@@ -244,7 +244,7 @@ export class SqlStore implements Store {
     return await this.#tables.jobs.list(query);
   }
 
-  async claimNextJob<Kind extends JobKind = TrainingJobKind>(
+  async claimNextJob<Kind extends JobKind = TrainingJobConfig>(
     workerId: string,
     leaseMs: number,
     kinds: readonly Kind[] = TRAINING_JOB_KINDS as readonly JobKind[] as readonly Kind[],
@@ -320,7 +320,7 @@ export class SqlStore implements Store {
     jobId: string,
     fencingToken: number,
     step: number,
-  ): Promise<{ artifactKey: string | null } | null> {
+  ): Promise<{ directoryKey: string | null } | null> {
     return this.#write((tables) => keepReference(tables, jobId, fencingToken, step));
   }
 
@@ -397,7 +397,7 @@ export class SqlStore implements Store {
     return this.#write((tables) => finishExport(tables, exportId, fencingToken, outcome, this.#clock()));
   }
 
-  async deleteExport(exportId: string, completes?: IdempotentAnswer): Promise<{ artifactKeys: string[] } | null> {
+  async deleteExport(exportId: string, completes?: IdempotentAnswer): Promise<{ directoryKeys: string[] } | null> {
     return this.#write(
       async (tables) =>
         await this.#completeWith(tables, await deleteExport(tables, exportId, this.#clock()), () => completes),
@@ -520,9 +520,9 @@ export class SqlStore implements Store {
     return this.#write((tables) => tables.usage.merge(before, limit));
   }
 
-  async listReferencedKeys(): Promise<{ artifactKeys: string[]; blobKeys: string[] }> {
+  async listReferencedKeys(): Promise<{ directoryKeys: string[]; blobKeys: string[] }> {
     return {
-      artifactKeys: await this.#tables.checkpoints.listArtifactKeys(),
+      directoryKeys: await this.#tables.checkpoints.listDirectoryKeys(),
       blobKeys: await this.#tables.logs.listBlobKeys(),
     };
   }

@@ -3,7 +3,7 @@ import { insertInOrder } from './in-order.ts';
 import type { Sequence, SequenceOwner } from './sequence.ts';
 
 /**
- * What of one request waits for a place: sequences that were made (preempted ones, new beams), and choices that are not begun, which are made
+ * The waiting part of one request: sequences that were made (preempted ones, new beams), and choices that are not begun, which are made
  * one at a time when their turn comes. A request of thousands of choices costs no more than one of a few until then.
  */
 export class Backlog implements HeapItem {

@@ -1,4 +1,4 @@
-/** What one tenant can take from another, in engine steps: the numbers hold on any machine. */
+/** Bounds what one tenant can take from another, in engine steps: the numbers hold on any machine. */
 import { describe, expect, test } from 'vitest';
 import { Harness, type RequestOptions, type Transcript } from '../testing/token-harness.ts';
 import { mixedLogits, replying } from '../testing/scripted-logits.ts';
@@ -20,7 +20,7 @@ function stepsToFirstToken(harness: Harness, reply: Transcript, maxSteps = 500):
   throw new Error(`no token in ${maxSteps} steps`);
 }
 
-/** What others may be doing when a rival comes. */
+/** Loads that may be running when a rival arrives. */
 const LOADS: Record<string, (harness: Harness) => void> = {
   'nothing else': () => {},
   'one tenant with many requests': (harness) => {

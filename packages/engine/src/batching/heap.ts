@@ -1,4 +1,4 @@
-/** What a {@link Heap} holds: it knows its own place, −1 while it is in none. */
+/** An item of a {@link Heap}: it knows its own place, −1 while it is in none. */
 export interface HeapItem {
   heapPlace: number;
 }

@@ -10,10 +10,10 @@ import type { Sequence, SequenceOwner } from './sequence.ts';
 import { compareTenants, GROWTH_RESERVE_TOKENS, TenantShare } from './tenant-share.ts';
 import { Turns } from './turns.ts';
 
-/** What the engine and its runner allow. */
+/** The limits of the engine and of its runner. */
 export type SchedulerLimits = EngineLimits & Pick<ModelRunner, 'batchTokens' | 'adaptersPerBatch'>;
 
-/** What one step computes: for each sequence its next `count` tokens, under as many adapters as the runner takes at once. Never empty. */
+/** The work of one step: for each sequence its next `count` tokens, under as many adapters as the runner takes at once. Never empty. */
 export interface StepPlan<S extends Sequence = Sequence> {
   entries: { sequence: S; count: number }[];
 }
@@ -36,13 +36,13 @@ export class Scheduler<S extends Sequence = Sequence> {
   readonly #kv: KvCache;
   readonly #limits: SchedulerLimits;
   readonly #tenants = new Map<string, TenantShare>();
-  /** Of each request that was added and not dropped. */
+  /** The place of each request that was added and not dropped. */
   readonly #places = new Map<SequenceOwner, Place>();
   /** Tenants of which something could be admitted. */
   readonly #waiting = new Heap<TenantShare>(compareTenants);
   /** Tenants of which something runs. */
   readonly #running = new Set<TenantShare>();
-  /** Of those, the ones that this step looks at no further. */
+  /** Those that this step considers no further. */
   readonly #aside = new Set<TenantShare>();
   readonly #turns: Turns;
   #numRunning = 0;
@@ -427,7 +427,7 @@ interface Place {
   backlog: Backlog | null;
 }
 
-/** What each tenant with work has a claim to. */
+/** The shares due to each tenant with work. */
 interface Shares {
   slots: number;
   tokens: number;

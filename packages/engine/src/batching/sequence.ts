@@ -1,4 +1,4 @@
-/** What scheduler and cache know of the request that a sequence belongs to. */
+/** The owner of a sequence, as far as scheduler and cache know it. */
 export interface SequenceOwner {
   readonly tenant: string;
   /** Prompts share memory only inside it. */

@@ -6,7 +6,7 @@ import type { Sequence } from './sequence.ts';
 /** Cells left to each running sequence when another is admitted: without them a newcomer would soon be preempted again. */
 export const GROWTH_RESERVE_TOKENS = 16;
 
-/** What one tenant has of the engine: its queue, its running sequences, its cells, and the service it had. */
+/** One tenant's share of the engine: its queue, its running sequences, its cells, and the service it had. */
 export class TenantShare implements HeapItem, CellAccount {
   heapPlace = -1;
   liveCells = 0;

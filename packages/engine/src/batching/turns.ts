@@ -1,7 +1,7 @@
 import type { Sequence } from './sequence.ts';
 import type { TenantShare } from './tenant-share.ts';
 
-/** What a step costs besides its tokens, as so many tokens: the weights are read once however many there are. */
+/** The fixed cost of a step, expressed in tokens: the weights are read once however many there are. */
 const STEP_COST_TOKENS = 8;
 /** How much less service than the one that had least a tenant can come back with, tokens. */
 const MAX_CREDIT_TOKENS = 64;
@@ -28,7 +28,7 @@ export class Turns {
     this.#adaptersPerBatch = adaptersPerBatch;
   }
 
-  /** What a tenant that was never seen starts from. */
+  /** The virtual time at which a new tenant starts. */
   get startingTime(): number {
     return this.#clock - MAX_CREDIT_TOKENS;
   }

@@ -4,7 +4,7 @@ import { FlatLogits, KvFullError } from './model-runner.ts';
 import type { LogitRows, ModelRunner, RunnerAdapter, StepBatch } from './model-runner.ts';
 import { ThreadGovernor } from './thread-governor.ts';
 
-/** What llama.cpp numbers sequences with at most. */
+/** The highest number of sequences that llama.cpp supports. */
 const MAX_SEQUENCES = 256;
 
 /**
@@ -96,7 +96,7 @@ export class LlamaRunner implements ModelRunner {
   }
 }
 
-/** Of all its tokens. */
+/** The adapter shared by all tokens of a batch. */
 function adapterOf({ adapters }: StepBatch): LlamaAdapter | null {
   if (adapters.length > 1) throw new RangeError(`a batch has one adapter here, got ${adapters.length}`);
   const adapter = adapters[0] ?? null;

@@ -75,7 +75,7 @@ export class FlatLogits implements LogitRows {
   }
 }
 
-/** What was drawn from the rows of a batch, and the logits of those that nothing was drawn from. */
+/** The tokens drawn from the rows of a batch, and the logits of the rows that nothing was drawn from. */
 export interface DrawnRows extends LogitRows {
   /** The token of a row that came with a draw; -1 = no token is possible. Such a row need not have logits. */
   token(index: number): number;
@@ -150,7 +150,7 @@ export class StepBatch {
     if (wantsLogits) this.numLogits++;
   }
 
-  /** Of the batch's token `i`. */
+  /** The adapter of the batch's token `i`. */
   adapterOf(i: number): RunnerAdapter | null {
     return this.adapters[this.adapterIndices[i]!]!;
   }

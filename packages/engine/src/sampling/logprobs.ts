@@ -1,5 +1,5 @@
 import { EngineError, TokenFaces } from '@trainyard/backend';
-import type { TokenFace, TokenLogprob, TokenTexts, TopLogprob } from '@trainyard/backend';
+import type { TokenDescription, TokenLogprob, TokenTexts, TopLogprob } from '@trainyard/backend';
 import { mostLikelyTokens } from './sampler.ts';
 import type { SamplerBuffers } from './sampler.ts';
 import { logSumExp, scanMaxima, scanSums } from './softmax.ts';
@@ -9,11 +9,11 @@ const LOGPROB_FLOOR = -9999;
 
 /** Writes the logprob entries of sampled tokens; remembers each token's bytes and text. */
 export class LogprobWriter {
-  readonly #faces: TokenFaces;
+  readonly #descriptions: TokenFaces;
 
   /** @param vocabulary null: tokens are ids, their bytes and texts empty */
   constructor(vocabulary: TokenTexts | null) {
-    this.#faces = new TokenFaces(vocabulary);
+    this.#descriptions = new TokenFaces(vocabulary);
   }
 
   /**
@@ -53,11 +53,11 @@ export class LogprobWriter {
   }
 
   describe({ id, logprob }: IdLogprob): TopLogprob {
-    return { ...this.faceOf(id), logprob: Math.max(logprob, LOGPROB_FLOOR) };
+    return { ...this.descriptionOf(id), logprob: Math.max(logprob, LOGPROB_FLOOR) };
   }
 
-  faceOf(id: number): TokenFace {
-    return this.#faces.of(id);
+  descriptionOf(id: number): TokenDescription {
+    return this.#descriptions.of(id);
   }
 }
 

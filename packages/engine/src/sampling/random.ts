@@ -40,7 +40,7 @@ export class RandomStream {
     return scrambled;
   }
 
-  /** Of the next draw. */
+  /** The key of the next draw. */
   drawKey(): DrawKey {
     return new DrawKey(this.uint32(), this.uint32());
   }

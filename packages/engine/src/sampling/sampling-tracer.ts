@@ -39,7 +39,7 @@ export class SamplingTracer {
   }
 }
 
-/** What a token was drawn from. */
+/** The set that a token was drawn from. */
 export type DrawnFrom = { readonly keptIds: Int32Array } | { readonly total: number };
 
 /** By the fewer of the ids that are kept and those that are not; null = all are. @param ids those that are kept; null = those not masked */

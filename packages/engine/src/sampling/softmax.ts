@@ -10,7 +10,7 @@ import type { RowKernel } from './row-kernel.ts';
  */
 export { BLOCK_SIZE };
 
-/** What the passes know of one row. Owned by the sampler and reused from row to row. */
+/** The results of the passes over one row. Owned by the sampler and reused from row to row. */
 export class RowScan {
   readonly kernel: RowKernel;
   readonly numBlocks: number;
@@ -43,7 +43,7 @@ export function scanMaxima(row: Float32Array, scan: RowScan): void {
   scan.maximum = maximum;
 }
 
-/** Of the row of the last {@link scanMaxima}. Terms in float32 (relative error below 3e-7), sums in float64. */
+/** Sums over the row of the last {@link scanMaxima}. Terms in float32 (relative error below 3e-7), sums in float64. */
 export function scanSums(scan: RowScan, inverseTemperature: number): void {
   const { blockSums, numBlocks } = scan;
   scan.kernel.sumExponentials(scan.maximum, inverseTemperature);

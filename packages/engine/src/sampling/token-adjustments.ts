@@ -52,7 +52,7 @@ export function isNeutral(adjustments: TokenAdjustments): boolean {
 /** A penalty near 0 would make a logit infinite, and the differences of two such are no numbers. */
 const LARGEST_LOGIT = 1e30;
 
-/** What was changed, so that raw logprobs can be read afterwards. Reused from row to row. */
+/** Records changed logits, so that raw logprobs can be read afterwards. Reused from row to row. */
 export class UndoLog {
   readonly #ids: number[] = [];
   readonly #values: number[] = [];

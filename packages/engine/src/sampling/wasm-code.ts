@@ -41,7 +41,7 @@ export const shiftLeft4 = simd(0xab);
 export const add2 = simd(0xf0);
 /** Lanes 0 and 1 as float64. */
 export const widenLow = simd(0x5f);
-/** Of a vector that is on the stack twice: lanes 2 and 3 in place of 0 and 1. */
+/** Shuffles a vector that is on the stack twice: lanes 2 and 3 in place of 0 and 1. */
 export const highLanesDown = simd(0x0d, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
 
 export interface WasmFunction {

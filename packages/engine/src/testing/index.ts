@@ -1,4 +1,4 @@
-/** What tests of the packages above run in place of a model: `@trainyard/engine/testing`. */
+/** Stand-ins for a model in the tests of the packages above: `@trainyard/engine/testing`. */
 export { ScriptedRunner } from './scripted-runner.ts';
 export type { LogitsScript, ScriptedRunnerOptions } from './scripted-runner.ts';
 export { byteTokenizer, EOS, mixedLogits, replying, SECOND_END, VOCAB_SIZE } from './scripted-logits.ts';

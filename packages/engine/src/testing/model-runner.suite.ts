@@ -33,7 +33,7 @@ interface Piece {
   readonly wantsAll?: boolean;
 }
 
-/** What every {@link ModelRunner} must do, whatever computes under it. Closes the runners. */
+/** The behaviour required of every {@link ModelRunner}, whatever computes beneath it. Closes the runners. */
 export function modelRunnerSuite(name: string, open: () => Promise<ModelRunnerHarness> | ModelRunnerHarness): void {
   describe(`ModelRunner: ${name}`, () => {
     let runner: ModelRunner;

@@ -60,7 +60,7 @@ export function request(options: RequestOptions = {}): HarnessRequest {
   };
 }
 
-/** What one request was told, put together. */
+/** The events of one request, put together. */
 export class Transcript {
   readonly events: SampleEvent[] = [];
 

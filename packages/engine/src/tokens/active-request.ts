@@ -3,7 +3,7 @@ import type {
   EndTokens,
   EngineErrorCode,
   SampleEvent,
-  TokenFace,
+  TokenDescription,
   SampleUsage as Usage,
   SampleRequest,
   RequestText,
@@ -13,7 +13,7 @@ import { BannedSequences } from '../sampling/banned-sequences.ts';
 import { PromptScorer } from '../sampling/prompt-logprobs.ts';
 import type { SequenceOwner } from '../batching/sequence.ts';
 
-/** What is made once of a request and used by all its choices. */
+/** Built once for each request and shared by all its choices. */
 export interface RequestParts {
   /** Order of arrival, unique. */
   arrival: number;
@@ -58,7 +58,7 @@ export class ActiveRequest implements SequenceOwner {
   readonly samplingChanges: SamplingChanges | null;
   readonly #emit: (event: SampleEvent) => void;
   /** Outputs of choices that overtook the one which scores the prompt; null when nothing need wait for that. */
-  #behindScores: SampleEvent[] | null;
+  #heldBehindScores: SampleEvent[] | null;
   /** Held from the admission of the first choice to the end. */
   adapter: RunnerAdapter | null = null;
   /** Called once when the receiver is lost. */
@@ -96,7 +96,7 @@ export class ActiveRequest implements SequenceOwner {
     this.text = parts.text;
     this.promptScorer = numPromptLogprobs === null ? null : new PromptScorer(promptIds, numPromptLogprobs);
     this.samplingChanges = request.tracesSampling === true ? samplingChanges(this) : null;
-    this.#behindScores = this.promptScorer !== null && request.promptLogprobsFirst === true ? [] : null;
+    this.#heldBehindScores = this.promptScorer !== null && request.promptLogprobsFirst === true ? [] : null;
     this.numUnfinished = isBeamSearch ? 1 : request.n;
     this.usage = { promptTokens: promptIds.length, completionTokens: 0, cachedTokens: 0 };
     this.#emit = emit;
@@ -127,10 +127,10 @@ export class ActiveRequest implements SequenceOwner {
   }
 
   /** Tells the prompt's logprobs where they come first, once they are complete. @param describe writes a token */
-  tellScores(describe: (id: number) => TokenFace): void {
-    const behind = this.#behindScores;
+  emitPromptScores(describe: (id: number) => TokenDescription): void {
+    const behind = this.#heldBehindScores;
     if (behind === null || !this.promptScorer!.isComplete) return;
-    this.#behindScores = null;
+    this.#heldBehindScores = null;
     const first = describe(this.promptIds[0]!);
     this.send({ kind: 'prompt_scored', first, promptLogprobs: this.promptScorer!.entries });
     for (const event of behind) this.send(event);
@@ -153,8 +153,8 @@ export class ActiveRequest implements SequenceOwner {
     if (this.hasEnded || this.isReceiverLost) return;
     try {
       const isOutput = event.kind === 'delta' || event.kind === 'finished';
-      if (isOutput && this.#behindScores !== null) {
-        this.#behindScores.push(event);
+      if (isOutput && this.#heldBehindScores !== null) {
+        this.#heldBehindScores.push(event);
         return;
       }
       this.#emit(event);
@@ -165,7 +165,7 @@ export class ActiveRequest implements SequenceOwner {
   }
 }
 
-/** What changes the distribution of the choices of a request; null: nothing does. */
+/** The changes that a request makes to the distribution of its choices; null if it makes none. */
 function samplingChanges(owner: ActiveRequest): SamplingChanges | null {
   const { seed: _seed, ...settings } = owner.request.sampling;
   const isMasked =

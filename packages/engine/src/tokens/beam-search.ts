@@ -22,7 +22,7 @@ interface Hypothesis {
   readonly stopReason: number | null;
 }
 
-/** What the scheduler has to do after an advance. */
+/** The changes that the scheduler applies after an advance. */
 export interface BeamTurnover {
   readonly dropped: readonly Beam[];
   readonly added: readonly Beam[];
@@ -183,7 +183,7 @@ export class Beam extends Sequence {
   /** Sum of its tokens' raw logprobs. */
   score = 0;
   lastStep: BeamStep | null = null;
-  /** What may come next; null until computed. */
+  /** Candidates for the next token; null until computed. */
   ranked: RankedTokens | null = null;
 
   constructor(search: BeamSearch, owner: ActiveRequest, index: number, parent: Beam | null) {

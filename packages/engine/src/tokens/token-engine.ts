@@ -7,7 +7,7 @@ import type {
   EngineStats,
   LocalTokens,
   StepReport,
-  TokenFace,
+  TokenDescription,
   TokenSubmission,
   TokenTexts,
 } from '@trainyard/backend';
@@ -28,7 +28,7 @@ const ROUNDS = 16;
 export interface TokenEngineParts {
   runner: ModelRunner;
   ends: EndTokens;
-  /** What tokens say, for the entries of logprobs. Default null: nothing, and they are ids alone. */
+  /** Texts of tokens for the entries of logprobs. Default null: entries are ids alone. */
   texts?: TokenTexts | null;
   limits?: Partial<EngineLimits>;
   /** Milliseconds, monotonic. Default performance.now. */
@@ -60,7 +60,7 @@ export class TokenEngine implements LocalTokens {
   readonly #scheduler: Scheduler<Choice | Beam>;
   readonly #adapters: Adapters;
   readonly #requests = new Map<string, ActiveRequest>();
-  /** Of them, those that the next step ends, and why. */
+  /** Requests that the next step ends, and why. */
   readonly #leaving = new Map<ActiveRequest, EngineError>();
   readonly #batch: StepBatch;
   /** Whose logits the batch's rows are; those of a prompt's position are scored, the others continued from. */
@@ -241,7 +241,7 @@ export class TokenEngine implements LocalTokens {
     for (const { owner, numComputed } of admitted) {
       if (!owner.isStarted) this.#totals.promptTokens += owner.promptIds.length;
       owner.start(numComputed);
-      owner.tellScores(this.#describe); // of one token there is nothing to compute
+      owner.emitPromptScores(this.#describe); // of one token there is nothing to compute
     }
   }
 
@@ -329,10 +329,10 @@ export class TokenEngine implements LocalTokens {
 
   #score(owner: ActiveRequest, row: Float32Array): void {
     owner.promptScorer!.score(row, this.#logprobs, this.#buffers);
-    owner.tellScores(this.#describe);
+    owner.emitPromptScores(this.#describe);
   }
 
-  readonly #describe = (id: number): TokenFace => this.#logprobs.faceOf(id);
+  readonly #describe = (id: number): TokenDescription => this.#logprobs.descriptionOf(id);
 
   #goOn(choice: Choice, { token, logprobs, verdict }: SampledToken): void {
     const { owner, index } = choice;

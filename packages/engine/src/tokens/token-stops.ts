@@ -1,7 +1,7 @@
 import type { RepetitionDetection, TokenEnding } from '@trainyard/backend';
 import { RepetitionDetector } from './repetition-detector.ts';
 
-/** What ends a choice by its tokens alone. */
+/** Conditions that end a choice by its tokens alone. */
 export interface TokenStopConditions {
   /** The tokenizer's own end token: stops with stopReason null unless `ignoreEos`. */
   eosTokenId: number;

@@ -52,7 +52,7 @@ export interface GenerateRequest extends SampleRequest {
   /** Texts that are not generated, each as it is and behind a space. The prompt may hold them. Default none. */
   badWords?: readonly string[];
   /**
-   * What the text must match: a value that the engine's `constraints` compile. Default null. A completed constraint ends the choice with
+   * A constraint that the text must satisfy: a value that the engine's `constraints` compile. Default null. A completed constraint ends the choice with
    * `stop`, also under `ignoreEos`.
    */
   constraint?: unknown;

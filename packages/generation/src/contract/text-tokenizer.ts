@@ -1,6 +1,6 @@
 import type { Tokenizer } from '@trainyard/tokenizer';
 
-/** What the engine asks of a tokenizer. */
+/** The part of a tokenizer that the engine uses. */
 export type TextTokenizer = Pick<
   Tokenizer,
   | 'vocabSize'

@@ -254,7 +254,7 @@ function thinkingLimit(
   return { maxTokens, startsInside: reasoning.startsInside, endIds };
 }
 
-/** What a task throws is told to its request. */
+/** Reports whatever a task throws to its request. */
 function attempt(emit: (event: EngineEvent) => void, task: () => void): void {
   try {
     task();

@@ -22,7 +22,7 @@ export interface TemplateSandbox {
   close(): void;
 }
 
-/** What a template is given. */
+/** The input of a chat template. */
 export interface ChatInput {
   readonly messages: readonly TemplateMessage[];
   readonly options: RenderOptions;

@@ -5,7 +5,7 @@ import { EngineError } from '@trainyard/backend';
 import type { Prompt } from '../contract/generate-request.ts';
 import type { PromptBorders } from './prompt.ts';
 
-/** What can be turned into ids: a text as it is, or a conversation. */
+/** Input that can be tokenised: plain text or a conversation. */
 export type TokenizeInput = ({ kind: 'text'; text: string } | Extract<Prompt, { kind: 'chat' }>) & {
   /** Put around the text what the model's tokenizer puts around every text by itself, often nothing. */
   addSpecialTokens: boolean;

@@ -34,7 +34,7 @@ const strict = (name: string) => {
   return { type, function: { ...described, strict: true } };
 };
 
-/** What comes of a text that the model wants to say. */
+/** The outcome of a text that the model tries to say. */
 function outcome(text: string, source: string, read: Partial<ReplyReading> = {}, constraint = ANSWER, on = harness) {
   const answer = on.reply(text, { constraint, reply: reading(read) }, source);
   const { parsed, finishReason } = answer.finished()!;

@@ -25,7 +25,7 @@ export class MarkerFinder {
     return rest;
   }
 
-  /** What {@link push} would return, without going on. A character that begins before the token does not complete a marker here. */
+  /** The value that {@link push} would return, without advancing. A character that begins before the token does not complete a marker here. */
   restBehind(token: number): string | null {
     return this.#behind(this.#tail + this.#tokenizer.tokenText(token));
   }

@@ -5,7 +5,7 @@ import type { GenerateRequest } from '../contract/generate-request.ts';
 import { forcedCallSchema } from './reply-reader.ts';
 import { REASONING_END, type ReplyTraits } from '../prompt/reply-traits.ts';
 
-/** What holds the replies of a request. */
+/** The constraint on the replies of a request. */
 export interface RequestConstraint {
   /** What the matcher was compiled from. */
   readonly spec: unknown;
@@ -14,7 +14,7 @@ export interface RequestConstraint {
   readonly start: ConstraintStart;
 }
 
-/** What holds the replies to a request: the request's own constraint, or what its choice of tools makes of it. */
+/** Compiles the constraint on the replies to a request: the request's own, or what its choice of tools makes of it. */
 export class ReplyConstraints {
   readonly #compiler: ConstraintCompiler | null;
 
@@ -24,7 +24,7 @@ export class ReplyConstraints {
   }
 
   /**
-   * What has to settle before {@link compile}; null when there is nothing.
+   * A promise to await before {@link compile}; null when there is none.
    * @throws {EngineError} engine.invalid_request
    */
   check(request: GenerateRequest, traits: ReplyTraits | null, signal: AbortSignal): Promise<void> | null {

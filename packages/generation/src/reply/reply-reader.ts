@@ -36,7 +36,7 @@ export class ReplyReader {
     return keepsSpecialTokens(this.#toolFormat) || this.#traits.isThinkHidden;
   }
 
-  /** What is told of the reply, with its parts. */
+  /** Adds the parts of the reply to an event. */
   read(event: EngineEvent): EngineEvent {
     if (event.kind === 'delta' || event.kind === 'finished') return this.#readOutput(event);
     if (event.kind !== 'completed' || this.#traits.reasoning === null) return event;
@@ -112,7 +112,7 @@ function toolFormatOf({ toolChoice }: ReplyReading, traits: ReplyTraits): ToolFo
   return toolChoice === 'required' ? 'json_array' : 'named';
 }
 
-/** What two deltas in a row add up to. */
+/** Joins two consecutive deltas. */
 function joined(first: ReplyDelta, second: ReplyDelta): ReplyDelta {
   const toolCalls = first.toolCalls.map((call) => ({ ...call }));
   for (const call of second.toolCalls) {

@@ -5,7 +5,7 @@ import type { RequestConstraint } from './reply-constraints.ts';
 import { StopDetector, type StopConditions } from './stop-detector.ts';
 import { ThinkingBudget, type ThinkingLimit } from './thinking-budget.ts';
 
-/** What is made once of a request and used by all its choices. */
+/** Built once for each request and shared by all its choices. */
 export interface ReplyTextParts {
   readonly tokenizer: TextTokenizer;
   readonly stops: StopConditions;

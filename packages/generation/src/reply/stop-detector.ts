@@ -22,7 +22,7 @@ export class StopDetector {
   #numTokens = 0;
   /** Decoded and not yet given out. */
   #held = '';
-  /** Of the stop strings, after all text so far. */
+  /** State of the stop-string automaton after all text so far. */
   #state = 0;
 
   constructor(conditions: StopConditions, decoder: StreamDecoder) {

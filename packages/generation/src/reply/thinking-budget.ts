@@ -3,7 +3,7 @@ import type { TextTokenizer } from '../contract/text-tokenizer.ts';
 import { MarkerFinder } from './marker-finder.ts';
 import { REASONING_END, REASONING_START } from '../prompt/reply-traits.ts';
 
-/** What all choices of a request have in common. */
+/** The limit shared by all choices of a request. */
 export interface ThinkingLimit {
   /** Tokens of reasoning, at least 0. */
   readonly maxTokens: number;

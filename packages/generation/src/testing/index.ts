@@ -1,3 +1,3 @@
-/** What tests of the packages above run in place of a model: `@trainyard/generation/testing`. */
+/** Stand-ins for a model in the tests of the packages above: `@trainyard/generation/testing`. */
 export { openScriptedEngine } from './scripted-engine.ts';
 export type { ScriptedContext, ScriptedEngine, ScriptedEngineOptions, ScriptedModel } from './scripted-engine.ts';

@@ -67,7 +67,7 @@ export class ReplyHarness {
     return this.#vocabulary.idOf(text);
   }
 
-  /** What the model says is `text`, as far as it is allowed to; whatever else comes, the next place has the next token of it. */
+  /** Makes the model say `text` as far as it is allowed to; whatever else comes, the next place has the next token of it. */
   reply(text: string, options: ReplyOptions, source = THINKER): Transcript {
     const tokenizer = this.#tokenizer;
     const template = new ChatTemplate(tokenizer, source);

@@ -64,7 +64,7 @@ export interface ScriptedEngine {
   readonly codec: TextCodec;
   readonly model: { readonly contextLength: number; readonly vocabSize: number; readonly tokenizer: TokenizerFacts };
   close(): void;
-  /** What the model says from the next step on. */
+  /** Sets the model that answers from the next step on. */
   say(model: ScriptedModel): void;
   /** Says a text after every prompt and ends; `text` may depend on the prompt's text. */
   sayText(text: string | ((prompt: string) => string)): void;
@@ -86,7 +86,7 @@ export async function openScriptedEngine(options: ScriptedEngineOptions = {}): P
     contextLength,
     capacityTokens: 4 * contextLength,
     logits: (tokens, adapterPath, row) => {
-      const promptIds = prompts.beginningOf(tokens);
+      const promptIds = prompts.modelStartOf(tokens);
       model({ promptIds, replyIds: tokens.slice(promptIds.length), adapterPath }, row);
     },
   });
@@ -162,7 +162,7 @@ class KnownPrompts {
   }
 
   /** The longest known prompt that `tokens` begin with. */
-  beginningOf(tokens: readonly number[]): readonly number[] {
+  modelStartOf(tokens: readonly number[]): readonly number[] {
     const fitting = [...this.#prompts.values()].filter(
       (prompt) => prompt.length <= tokens.length && prompt.every((id, at) => tokens[at] === id),
     );

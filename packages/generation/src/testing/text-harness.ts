@@ -52,7 +52,7 @@ function promptOf(prompt: string | readonly number[] | Prompt): Prompt {
   return 'kind' in prompt ? prompt : { kind: 'tokens', tokenIds: prompt };
 }
 
-/** What one request was told, put together. */
+/** The events of one request, put together. */
 export class Transcript {
   readonly events: EngineEvent[] = [];
 

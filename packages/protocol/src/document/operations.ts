@@ -20,7 +20,7 @@ import {
   DeletedSchema,
   ExportPageSchema,
   ExportSchema,
-} from '../training/exchange.ts';
+} from '../training/transfer.ts';
 import { ApiKeyListSchema, ApiKeySchema, CreatedKeySchema, CreateKeyRequestSchema } from '../service/keys.ts';
 import {
   CountTokensRequestSchema,

@@ -63,7 +63,7 @@ export interface ExportQueue {
 export interface AdapterImporter {
   /**
    * Makes an upload an adapter; one that is committed already comes back as it is.
-   * @throws {RequestError} for a missing file or adapter; {ExchangeError} with what is wrong with the files; {JobFault} with the same words
+   * @throws {RequestError} for a missing file or adapter; {TransferError} with what is wrong with the files; {JobFault} with the same words
    *   when another process found it
    */
   commit(adapter: Adapter): Promise<Adapter>;
@@ -80,7 +80,7 @@ const ADAPTER_FILE = 'adapter.gguf';
  * @returns `'missing'` when the checkpoint's directory is gone: it was deleted after the name was resolved
  */
 export async function findAdapter(blobs: Blobs, model: ResolvedModel): Promise<AdapterRef | null | 'missing'> {
-  if (model.kind === 'base' || model.artifactKey === null || model.digest === null) return null;
-  const directory = await blobs.localDirectory(model.artifactKey);
+  if (model.kind === 'base' || model.directoryKey === null || model.digest === null) return null;
+  const directory = await blobs.localDirectory(model.directoryKey);
   return directory === null ? 'missing' : { digest: model.digest, path: join(directory, ADAPTER_FILE) };
 }

@@ -79,7 +79,7 @@ describe('every form of a name', () => {
       code: 'request.ambiguous_model',
       message: expect.stringMatching(/acme\/one\/twice, acme\/two\/twice/),
     });
-    expect(await resolve('acme/two/twice')).toMatchObject({ name: 'acme/two/twice:step0', artifactKey: null });
+    expect(await resolve('acme/two/twice')).toMatchObject({ name: 'acme/two/twice:step0', directoryKey: null });
   });
 });
 
@@ -91,8 +91,8 @@ test('a deleted step is unknown, the latest is the highest that is left, and ste
   expect(await resolve('pruned')).toMatchObject({ step: 1 });
   await expect(resolve('pruned:step2')).rejects.toMatchObject({ code: 'request.unknown_model' });
   await server.store.deleteCheckpoints(modelId, [0, 1]);
-  expect(await resolve('pruned')).toMatchObject({ step: 0, artifactKey: null });
-  expect(await resolve('pruned:step0')).toMatchObject({ step: 0, artifactKey: null });
+  expect(await resolve('pruned')).toMatchObject({ step: 0, directoryKey: null });
+  expect(await resolve('pruned:step0')).toMatchObject({ step: 0, directoryKey: null });
 });
 
 test('a step that no number can hold is not read as one', () => {

@@ -18,7 +18,7 @@ export type ResolvedModel =
       createdAt: number;
       step: number;
       /** Null: base weights, served with the defaults of a trained model. */
-      artifactKey: string | null;
+      directoryKey: string | null;
       digest: string | null;
       base: BaseModel;
     };
@@ -56,7 +56,7 @@ export async function resolveModelName(
     parsed.step === null ? await store.latestCheckpoint(model.id) : await store.getCheckpoint(model.id, parsed.step);
   // Step 0 is the base model, so it answers even when no checkpoint is left.
   // A model that began with other weights has nothing to answer with when they are gone.
-  if (checkpoint === null && (model.init !== null || (parsed.step !== null && parsed.step !== 0)))
+  if (checkpoint === null && (model.warmStart !== null || (parsed.step !== null && parsed.step !== 0)))
     throw unknownModel(requested);
   return atCheckpoint(model, checkpoint, base);
 }
@@ -75,7 +75,7 @@ function atCheckpoint(model: Model, checkpoint: Checkpoint | null, base: BaseMod
     root: `${model.entity}/${model.project}/${model.name}`,
     createdAt: checkpoint?.createdAt ?? model.createdAt,
     step,
-    artifactKey: checkpoint?.artifactKey ?? null,
+    directoryKey: checkpoint?.directoryKey ?? null,
     digest: checkpoint?.digest ?? null,
     base,
   };

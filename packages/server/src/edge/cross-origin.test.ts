@@ -15,15 +15,15 @@ async function send(
   origin: string,
   options: { allowedOrigins?: string[]; headers?: Record<string, string>; url?: string } = {},
 ) {
-  const { store, blobs, inference, training, exchange } = server;
+  const { store, blobs, inference, training, transfers } = server;
   const { allowedOrigins } = options;
   const app = createServer({
     store,
     blobs,
     inference,
     training,
-    exports: exchange,
-    imports: exchange,
+    exports: transfers,
+    imports: transfers,
     ...(allowedOrigins ? { allowedOrigins } : {}),
   });
   const response = await app.inject({

@@ -12,8 +12,8 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 const health = async (host: string, allowedHosts: string[] = []) => {
-  const { store, blobs, inference, training, exchange } = server;
-  const app = createServer({ store, blobs, inference, training, exports: exchange, imports: exchange, allowedHosts });
+  const { store, blobs, inference, training, transfers } = server;
+  const app = createServer({ store, blobs, inference, training, exports: transfers, imports: transfers, allowedHosts });
   const response = await app.inject({ url: '/v1/health', headers: { host } });
   await app.close();
   return response;

@@ -10,7 +10,7 @@ export const adapterName = (adapterId: string): string => `${SCHEME}${adapterId}
 export const isAdapterName = (name: string): boolean => name.startsWith(SCHEME);
 
 /**
- * What `adapter:ID` stands for: weights to begin a model with. The directory is laid out as that of a checkpoint, without the state of an
+ * The imported adapter that `adapter:ID` names: weights to begin a model with. The directory is laid out as that of a checkpoint, without the state of an
  * optimizer; a checkpoint that names it keeps it, also when the adapter is deleted.
  *
  * @throws {RequestError} `request.not_found` for an unknown id and for another entity's; `request.conflict` for an upload that is not
@@ -19,7 +19,7 @@ export const isAdapterName = (name: string): boolean => name.startsWith(SCHEME);
 export async function resolveImportedAdapter(
   store: Store,
   options: { readonly name: string; readonly entityId: string; readonly baseModel: string; readonly param: string },
-): Promise<{ artifactKey: string; digest: string; lora: LoraShape }> {
+): Promise<{ directoryKey: string; digest: string; lora: LoraShape }> {
   const { name, entityId, baseModel, param } = options;
   const adapter = isAdapterName(name) ? await store.getAdapter(name.slice(SCHEME.length)) : null;
   if (adapter === null || adapter.entityId !== entityId) {

@@ -26,7 +26,7 @@ export interface TrainerHostOptions {
 }
 
 /** The data that a job learns from: reward-labelled rollouts or conversations. */
-export type TrainingJobKind =
+export type TrainingJobConfig =
   | { readonly kind: 'rl'; readonly config: TrainingConfig }
   | { readonly kind: 'sft'; readonly config: SftConfig };
 
@@ -34,7 +34,7 @@ export type TrainingJobKind =
  * One training job as the trainer host runs it: blob keys, no bodies and no paths but the base model's. Adapter versions are keys of blob
  * directories; `output` is committed by the host before it reports the job done.
  */
-export type TrainingJobRequest = TrainingJobKind &
+export type TrainingJobRequest = TrainingJobConfig &
   JobBase & {
     readonly modelPath: string;
     /** blob that holds the trajectory groups or the conversations, as they came over the wire */
@@ -93,19 +93,19 @@ export type TrainerHostMessage =
   | { kind: 'job-done'; jobId: string; result: TrainingResult }
   | { kind: 'job-failed'; jobId: string; failure: RunFailure };
 
-export interface ExchangeHostOptions {
+export interface TransferHostOptions {
   readonly numThreads: number;
 }
 
-/** An exchange host gets one of the first two, once. */
-export type ExchangeHostCommand =
+/** A transfer host gets one of the first two, once. */
+export type TransferHostCommand =
   | { kind: 'export-checkpoint'; request: ExportRequest }
   | { kind: 'import-adapter'; request: ImportRequest }
   | { kind: 'shutdown' };
 
-export type ExchangeHostMessage =
+export type TransferHostMessage =
   | { kind: 'ready' }
   | { kind: 'fatal'; failure: HostFailure }
   | { kind: 'exported'; result: ExportResult }
   | { kind: 'imported'; adapter: ImportedAdapter }
-  | { kind: 'exchange-failed'; failure: HostFailure };
+  | { kind: 'transfer-failed'; failure: HostFailure };

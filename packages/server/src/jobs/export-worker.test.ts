@@ -6,8 +6,8 @@ import { FolderBlobs, type ModelExport, openSqliteStore, type SqlStore, StoreErr
 import type { ExportRequest, ExportResult, ImportedAdapter } from '@trainyard/trainer';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
-import type { ExchangeBackend } from '../hosts/embedded-exchange.ts';
-import { ExchangeError } from '../hosts/exchange-error.ts';
+import type { TransferBackend } from '../hosts/embedded-transfers.ts';
+import { TransferError } from '../hosts/transfer-error.ts';
 import { ExportWorker } from './export-worker.ts';
 
 const PARITY = {
@@ -20,7 +20,7 @@ const PARITY = {
 const FILES = [{ name: 'model.gguf', sizeBytes: 1, sha256: 'ab' }];
 
 /** Does with each export what the test says; without that, writes one file. */
-class ScriptedExchange implements ExchangeBackend {
+class ScriptedTransfers implements TransferBackend {
   readonly requests: ExportRequest[] = [];
   behave: (request: ExportRequest, signal: AbortSignal) => Promise<void> = async () => {};
 
@@ -39,7 +39,7 @@ class ScriptedExchange implements ExchangeBackend {
 let directory: string;
 let store: SqlStore;
 let blobs: FolderBlobs;
-let exchange: ScriptedExchange;
+let transfers: ScriptedTransfers;
 let worker: ExportWorker;
 let modelId: string;
 let servedModel: string;
@@ -49,14 +49,14 @@ beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'trainyard-exports-'));
   store = await openSqliteStore(join(directory, 'store.sqlite'));
   blobs = await FolderBlobs.open(join(directory, 'blobs'));
-  exchange = new ScriptedExchange();
+  transfers = new ScriptedTransfers();
   servedModel = 'base';
   const baseModel = () => ({ id: servedModel, path: '/models/base.gguf' });
-  worker = new ExportWorker({ store, blobs, backend: exchange, baseModel, log: (line) => logged.push(line) });
+  worker = new ExportWorker({ store, blobs, backend: transfers, baseModel, log: (line) => logged.push(line) });
   const { id: entityId } = await store.ensureEntity('local');
   const lora = { rank: 2, alpha: 4, targets: ['q'], initSeed: 0 };
   const made = await store.createModel({ entityId, project: 'p', name: 'm', baseModel: 'base', lora });
-  if (made.kind === 'init_missing') throw new Error('no model was made');
+  if (made.kind === 'warm_start_missing') throw new Error('no model was made');
   modelId = made.model.id;
   worker.start();
 });
@@ -81,7 +81,7 @@ async function end(id: string): Promise<ModelExport> {
   return (await store.getExport(id))!;
 }
 
-/** What lies in the blobs, finished and half-written. */
+/** Lists the blobs, finished and half-written. */
 async function leftovers(): Promise<string[]> {
   const areas = await readdir(join(directory, 'blobs/staging'));
   const staged = await Promise.all(areas.map((area) => readdir(join(directory, 'blobs/staging', area))));
@@ -92,7 +92,7 @@ async function leftovers(): Promise<string[]> {
 function barrier() {
   const reached = Promise.withResolvers<void>();
   const opened = Promise.withResolvers<void>();
-  exchange.behave = async (_request, signal) => {
+  transfers.behave = async (_request, signal) => {
     reached.resolve();
     signal.addEventListener('abort', () => opened.reject(signal.reason as Error), { once: true });
     await opened.promise;
@@ -103,7 +103,7 @@ function barrier() {
 test('an export gets what it needs and ends with its files in place', async () => {
   const { id } = await queue();
   const done = await end(id);
-  expect(exchange.requests).toMatchObject([
+  expect(transfers.requests).toMatchObject([
     {
       modelPath: '/models/base.gguf',
       baseModelId: 'base',
@@ -113,13 +113,13 @@ test('an export gets what it needs and ends with its files in place', async () =
     },
   ]);
   expect(done).toMatchObject({ status: 'succeeded', files: FILES, parity: PARITY });
-  expect(await readdir((await blobs.localDirectory(done.artifactKey!))!)).toEqual(['model.gguf']);
-  expect(await leftovers()).toEqual([done.artifactKey]);
+  expect(await readdir((await blobs.localDirectory(done.directoryKey!))!)).toEqual(['model.gguf']);
+  expect(await leftovers()).toEqual([done.directoryKey]);
 });
 
 test('a failure is told with its code, and leaves nothing', async () => {
-  exchange.behave = () =>
-    Promise.reject(new ExchangeError({ code: 'trainer.disk_full', message: 'no space left to write the export' }));
+  transfers.behave = () =>
+    Promise.reject(new TransferError({ code: 'trainer.disk_full', message: 'no space left to write the export' }));
   const { id } = await queue();
   expect(await end(id)).toMatchObject({
     status: 'failed',
@@ -135,7 +135,7 @@ test('a model of another base than the one served now, and a checkpoint without 
   servedModel = 'base';
   await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/1' });
   const training = (await store.claimNextJob('test', 60_000))!;
-  const outcome = { artifactKey: 'checkpoints/gone', digest: 'd', metrics: {} };
+  const outcome = { directoryKey: 'checkpoints/gone', digest: 'd', metrics: {} };
   await store.finishJobSucceeded(training.id, training.fencingToken, outcome);
   const second = await end((await queue(1)).id);
   expect(second.errorMessage).toBe('the files of step 1 are gone (trainer.checkpoint_unreadable)');
@@ -184,7 +184,7 @@ test('an export that was deleted the moment it finished leaves nothing', async (
   await store.deleteExport(id);
   open();
   await expect.poll(leftovers).toEqual([]);
-  exchange.behave = async () => {};
+  transfers.behave = async () => {};
   expect((await end((await queue()).id)).status).toBe('succeeded');
 });
 
@@ -198,7 +198,7 @@ test('an export that was running at three crashes of the service fails', async (
     await store.recoverAfterRestart();
   }
   const baseModel = () => ({ id: 'base', path: '/models/base.gguf' });
-  worker = new ExportWorker({ store, blobs, backend: exchange, baseModel, log: () => {} });
+  worker = new ExportWorker({ store, blobs, backend: transfers, baseModel, log: () => {} });
   worker.start();
   expect((await end(id)).errorMessage).toBe('the service went down 3 times while this export ran (trainer.host_lost)');
 });
@@ -214,7 +214,7 @@ test.each(['named', 'not named'])(
     const done = await end((await queue()).id);
     expect(done.status).toBe(outcome === 'named' ? 'succeeded' : 'failed');
     // The row that is not seen now may be there after the next start: only then is it certain.
-    if (outcome === 'named') expect(await leftovers()).toEqual([done.artifactKey]);
+    if (outcome === 'named') expect(await leftovers()).toEqual([done.directoryKey]);
     else expect(await leftovers()).toHaveLength(1);
   },
 );

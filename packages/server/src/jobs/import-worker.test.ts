@@ -6,12 +6,12 @@ import { type Adapter, FolderBlobs, openSqliteStore, type SqlStore, StoreError }
 import type { ExportResult, ImportedAdapter, ImportRequest } from '@trainyard/trainer';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
-import type { ExchangeBackend } from '../hosts/embedded-exchange.ts';
-import { ExchangeError } from '../hosts/exchange-error.ts';
+import type { TransferBackend } from '../hosts/embedded-transfers.ts';
+import { TransferError } from '../hosts/transfer-error.ts';
 import { ImportWorker } from './import-worker.ts';
 
 /** Writes one file for each import, and does before it what the test says. */
-class ScriptedExchange implements ExchangeBackend {
+class ScriptedTransfers implements TransferBackend {
   numImports = 0;
   behave: (signal: AbortSignal) => Promise<void> = async () => {};
 
@@ -30,7 +30,7 @@ class ScriptedExchange implements ExchangeBackend {
 let directory: string;
 let store: SqlStore;
 let blobs: FolderBlobs;
-let exchange: ScriptedExchange;
+let transfers: ScriptedTransfers;
 let imports: ImportWorker;
 let adapter: Adapter;
 
@@ -38,7 +38,7 @@ beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'trainyard-imports-'));
   store = await openSqliteStore(join(directory, 'store.sqlite'));
   blobs = await FolderBlobs.open(join(directory, 'blobs'));
-  exchange = new ScriptedExchange();
+  transfers = new ScriptedTransfers();
   imports = newWorker();
   imports.start();
   const { id: entityId } = await store.ensureEntity('local');
@@ -55,9 +55,9 @@ afterEach(async () => {
 });
 
 const newWorker = (at: SqlStore = store) =>
-  new ImportWorker({ store: at, blobs, backend: exchange, modelPath: () => '/model.gguf', log: () => {} });
+  new ImportWorker({ store: at, blobs, backend: transfers, modelPath: () => '/model.gguf', log: () => {} });
 
-/** What is left on disk. */
+/** The files left on disk. */
 const kept = async () => ({ files: await blobs.listKeys(), directories: await blobs.listDirectories() });
 
 async function deleteAdapter(): Promise<void> {
@@ -68,8 +68,8 @@ async function deleteAdapter(): Promise<void> {
 test('commits that come together are one import with one answer', async () => {
   const answers = await Promise.all([imports.commit(adapter), imports.commit(adapter), imports.commit(adapter)]);
   expect(answers[0]).toMatchObject({ upload: null, content: { digest: 'd', lora: { rank: 2 } } });
-  expect([answers[1], answers[2], exchange.numImports]).toEqual([answers[0], answers[0], 1]);
-  expect(await kept()).toEqual({ files: [], directories: [answers[0].content?.artifactKey] });
+  expect([answers[1], answers[2], transfers.numImports]).toEqual([answers[0], answers[0], 1]);
+  expect(await kept()).toEqual({ files: [], directories: [answers[0].content?.directoryKey] });
 });
 
 test.each(['before its files are read', 'while they are read', 'and the import goes through'])(
@@ -78,10 +78,10 @@ test.each(['before its files are read', 'while they are read', 'and the import g
     if (when.startsWith('before'))
       vi.spyOn(blobs, 'get').mockImplementationOnce(() => deleteAdapter().then(() => blobs.get('uploads/a/config')));
     else
-      exchange.behave = async () => {
+      transfers.behave = async () => {
         await deleteAdapter();
         if (when.startsWith('while'))
-          throw new ExchangeError({ code: 'trainer.adapter_invalid', message: 'ENOENT /a/folder' });
+          throw new TransferError({ code: 'trainer.adapter_invalid', message: 'ENOENT /a/folder' });
       };
     await expect(imports.commit(adapter)).rejects.toMatchObject({ code: 'request.not_found' });
     // The answer does not wait for whoever deletes, nor for what runs.
@@ -103,12 +103,12 @@ test('a commit that failed on the disk and reached it all the same is told as do
     throw new StoreError('store.unavailable', 'disk I/O error');
   });
   const committed = await imports.commit(adapter);
-  expect((await kept()).directories).toEqual([committed.content?.artifactKey]);
+  expect((await kept()).directories).toEqual([committed.content?.directoryKey]);
 });
 
 test('more imports than may wait are refused at once, and there is room again when some are done', async () => {
   const opened = Promise.withResolvers<void>();
-  exchange.behave = () => opened.promise;
+  transfers.behave = () => opened.promise;
   const accepted = Array.from({ length: 16 }, () => imports.commit(adapter));
   await expect(imports.commit(adapter)).rejects.toMatchObject({
     code: 'request.too_many',
@@ -124,15 +124,15 @@ test('an import that another process runs is waited for, and fails here with the
   const other = await openSqliteStore(join(directory, 'store.sqlite'));
   const there = newWorker(other);
   imports = newWorker();
-  const invalid = new ExchangeError({ code: 'trainer.adapter_invalid', message: 'it has no tensors' });
-  exchange.behave = () => Promise.reject(invalid);
+  const invalid = new TransferError({ code: 'trainer.adapter_invalid', message: 'it has no tensors' });
+  transfers.behave = () => Promise.reject(invalid);
   there.start();
   await expect(imports.commit(adapter)).rejects.toMatchObject({
     name: 'JobFault',
     code: 'trainer.adapter_invalid',
     message: 'it has no tensors',
   });
-  exchange.behave = async () => {};
+  transfers.behave = async () => {};
   expect((await imports.commit(adapter)).content?.digest).toBe('d');
   await there.stop();
   await other.close();
@@ -141,7 +141,7 @@ test('an import that another process runs is waited for, and fails here with the
 test('a stop tells who waits, and gives the import back: the next start ends it', async () => {
   const reached = Promise.withResolvers<void>();
   const opened = Promise.withResolvers<void>();
-  exchange.behave = (signal) => {
+  transfers.behave = (signal) => {
     reached.resolve();
     signal.addEventListener('abort', () => opened.reject(signal.reason as Error), { once: true });
     return opened.promise;
@@ -150,7 +150,7 @@ test('a stop tells who waits, and gives the import back: the next start ends it'
   await reached.promise;
   await imports.stop();
   expect(await refused).toMatchObject({ code: 'server.unavailable' });
-  exchange.behave = async () => {};
+  transfers.behave = async () => {};
   imports = newWorker();
   imports.start();
   await expect.poll(async () => (await store.getAdapter(adapter.id))?.content?.digest).toBe('d');
@@ -158,7 +158,7 @@ test('a stop tells who waits, and gives the import back: the next start ends it'
 
 test('an adapter that is deleted while it is imported is let go at once', async () => {
   const reached = Promise.withResolvers<void>();
-  exchange.behave = (signal) => {
+  transfers.behave = (signal) => {
     reached.resolve();
     return new Promise((_resolve, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
@@ -181,5 +181,5 @@ test('imports of all processes together are bounded', async () => {
     await store.enqueueImport(id);
   }
   await expect(imports.commit(adapter)).rejects.toMatchObject({ code: 'request.too_many' });
-  expect(exchange.numImports).toBe(0);
+  expect(transfers.numImports).toBe(0);
 });

@@ -57,7 +57,7 @@ export function startedLine(event: TrainerEvent, job: ClaimedJob): string | null
 
 const DROPPED = 'num_groups_dropped_';
 
-/** What was found when the rollouts came in; other jobs have none. */
+/** Counts taken when the rollouts came in; other jobs have none. */
 function rolloutCounts({ config }: ClaimedJob): Record<string, number> {
   const counts = {
     num_unknown_records: config['numUnknownRecords'],

@@ -8,7 +8,7 @@ const LOOK_MS = 500;
 const RETRY_MS = 1_000;
 
 export interface JobLeaseOptions {
-  /** What is held, for the log: `job 5f1c…`, say. */
+  /** Name of the held job, for the log: `job 5f1c…`, say. */
   readonly name: string;
   /** Makes the hold last from now on, for so long. @throws {StoreError} `store.lease_lost` when it does not hold any more */
   readonly renew: (leaseMs: number) => Promise<void>;
@@ -55,7 +55,7 @@ export class JobLease {
     return this.#controller.signal;
   }
 
-  /** What the job waits for, in words for clients; null when it gets on. */
+  /** The reason why the job waits, in words for clients; null when it gets on. */
   get trouble(): string | null {
     const fault = this.#waitsFor ?? this.#renewalFault;
     return fault === null ? null : `a job waits: ${clientFailure(fault).message}`;

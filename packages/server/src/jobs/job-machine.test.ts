@@ -14,7 +14,7 @@ class ScriptedQueue implements JobWork<'export'> {
   readonly maxAttempts = 2;
   readonly waiting: Held[] = [];
   readonly log: string[] = [];
-  /** What `run` does; the default is to end. */
+  /** The behaviour of `run`; by default it ends at once. */
   work: (job: Held, lease: JobLease) => Promise<void> = async () => {};
   /** The one that is claimed now; another value when somebody took it away. */
   held: string | null = null;

@@ -17,7 +17,7 @@ export type HeldJob<Kind extends JobKind> = ClaimedJob<JobOfKind<Kind>>;
  */
 export interface JobWork<Kind extends JobKind> {
   readonly kinds: readonly Kind[];
-  /** What the log calls one of them. */
+  /** The log's noun for such a job. */
   readonly noun: string;
   /** Another process may have queued one: looked for this often when nobody notifies. */
   readonly pollMs: number;
@@ -25,7 +25,7 @@ export interface JobWork<Kind extends JobKind> {
   readonly maxAttempts: number;
   /** Sees it through to its end in the store. It stops soon after the lease's signal aborts. */
   run(job: HeldJob<Kind>, lease: JobLease): Promise<void>;
-  /** What `run` would have failed with had it gone down with the service that often again. */
+  /** The error of a job that went down with the service too often. */
   lostTooOften(job: HeldJob<Kind>): Error;
   /** Ends it in the store as failed. Done again when the store is busy or full. */
   fail(job: HeldJob<Kind>, error: unknown): Promise<void>;
@@ -89,7 +89,7 @@ export class JobMachine<Kind extends JobKind> {
     return this.#loop.isStopping;
   }
 
-  /** What the job in hand waits for, in words for clients; null when it gets on. */
+  /** The reason why the job in hand waits, in words for clients; null when it gets on. */
   get trouble(): string | null {
     return this.#current?.lease.trouble ?? null;
   }

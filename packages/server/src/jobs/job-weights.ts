@@ -17,14 +17,14 @@ export async function jobWeights(
   job: ClaimedJob,
   model: Model,
 ): Promise<JobWeights> {
-  const key = job.start?.artifactKey ?? null;
+  const key = job.start?.directoryKey ?? null;
   if (key !== null && (await parts.blobs.localDirectory(key)) === null)
     throw unreadable(`the files of step ${job.start?.step} that this job starts from are gone`);
-  if (job.start === null && model.init !== null)
+  if (job.start === null && model.warmStart !== null)
     throw unreadable('every checkpoint of the model was deleted, and it did not begin at the base model');
   return {
     startFrom: key,
-    withFreshOptimizer: key !== null && key === model.init?.artifactKey,
+    withFreshOptimizer: key !== null && key === model.warmStart?.directoryKey,
     ...(await reference(parts, job, model)),
   };
 }
@@ -38,9 +38,9 @@ async function reference(
   if (step === null) return {};
   const checkpoint = await parts.store.keepReference(job.id, job.fencingToken, step);
   // Without files the weights of step 0 are those of the base model, which are always there.
-  const isBase = checkpoint === null ? step === 0 && model.init === null : checkpoint.artifactKey === null;
+  const isBase = checkpoint === null ? step === 0 && model.warmStart === null : checkpoint.directoryKey === null;
   if (isBase) return { referenceFrom: null };
-  const key = checkpoint?.artifactKey ?? null;
+  const key = checkpoint?.directoryKey ?? null;
   if (key !== null && (await parts.blobs.localDirectory(key)) !== null) return { referenceFrom: key };
   throw new JobFault('trainer.config_invalid', `step ${step}, which is the reference of this job, does not exist`);
 }

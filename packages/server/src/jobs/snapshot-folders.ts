@@ -10,7 +10,7 @@ export async function removeIfEnded(store: Store, workDirectory: string, jobId: 
   await rm(join(workDirectory, jobId), { recursive: true, force: true });
 }
 
-/** What a crash left behind: snapshots of a job that was cancelled while it was paused, say. */
+/** Removes what a crash left behind: snapshots of a job that was cancelled while it was paused, say. */
 export async function removeEnded(store: Store, workDirectory: string): Promise<void> {
   const names = await readdir(workDirectory).catch(() => []); // made with the first snapshot
   for (const name of names) await removeIfEnded(store, workDirectory, name);

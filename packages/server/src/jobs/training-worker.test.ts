@@ -125,7 +125,7 @@ async function restartWith(options: { busyTimeoutMs: number; leaseMs?: number; h
   startWorker(lease);
 }
 
-async function newModel(name: string, init?: { modelId: string; step: number }): Promise<Model> {
+async function newModel(name: string, warmStart?: { modelId: string; step: number }): Promise<Model> {
   const { id: entityId } = await store.ensureEntity('local');
   const made = await store.createModel({
     entityId,
@@ -133,7 +133,7 @@ async function newModel(name: string, init?: { modelId: string; step: number }):
     name,
     baseModel: 'base',
     lora: DEFAULT_LORA_CONFIG,
-    ...(init ? { init: { kind: 'checkpoint', source: 'teacher', ...init } } : {}),
+    ...(warmStart ? { warmStart: { kind: 'checkpoint', source: 'teacher', ...warmStart } } : {}),
   });
   if (made.kind !== 'created') throw new Error(made.kind);
   return made.model;
@@ -189,13 +189,13 @@ test('a job in which nothing could be trained succeeds, and says so', async () =
   const message =
     'nothing was trained, the weights are those of the step before; groups dropped: 2 equal_rewards, 1 too_long';
   expect((await events(job)).at(-1)).toEqual({ type: 'training_ended', data: { num_gradient_steps: 0, message } });
-  expect(await store.latestCheckpoint(job.modelId)).toMatchObject({ step: 1, artifactKey: null });
+  expect(await store.latestCheckpoint(job.modelId)).toMatchObject({ step: 1, directoryKey: null });
 });
 
 test('what an ended job leaves cannot be removed: its own checkpoint stays', async () => {
   const model = await newModel('one');
   await trainStep(model);
-  const before = (await store.getCheckpoint(model.id, 1))?.artifactKey ?? 'none';
+  const before = (await store.getCheckpoint(model.id, 1))?.directoryKey ?? 'none';
   const job = await submit(model);
   const { output } = await backend.begun();
   await store.deleteCheckpoints(model.id, [1]);
@@ -204,7 +204,7 @@ test('what an ended job leaves cannot be removed: its own checkpoint stays', asy
   await until(async () => expect(logged).toContain(`the directory ${before} stays on disk: Error: EBUSY`));
   expect(remove.mock.calls).toEqual([[before]]);
   expect(await status(job)).toBe('succeeded');
-  const made = (await store.latestCheckpoint(model.id))?.artifactKey ?? 'none';
+  const made = (await store.latestCheckpoint(model.id))?.directoryKey ?? 'none';
   expect([made === before, await blobs.localDirectory(made)]).toEqual([false, expect.any(String)]);
 });
 
@@ -326,8 +326,8 @@ describe('a store that is busy or full', () => {
     await backend.succeed((await backend.begun()).output);
     await until(async () => expect(await status(job)).toBe('succeeded'));
     await worker.stop();
-    const { artifactKey } = (await store.latestCheckpoint(job.modelId))!;
-    expect(await blobs.listDirectories()).toEqual([artifactKey]);
+    const { directoryKey } = (await store.latestCheckpoint(job.modelId))!;
+    expect(await blobs.listDirectories()).toEqual([directoryKey]);
   });
 
   test('a commit that fails on the disk and cannot be looked at: the files stay for the next start to decide', async () => {
@@ -496,7 +496,7 @@ describe('weights', () => {
     const model = await newModel('one');
     await trainStep(model);
     await trainStep(model);
-    const keyOf = async (step: number) => (await store.getCheckpoint(model.id, step))?.artifactKey;
+    const keyOf = async (step: number) => (await store.getCheckpoint(model.id, step))?.directoryKey;
     for (const [config, expected] of [
       [{}, undefined],
       [{ kl_penalty_coef: 0.1 }, null],
@@ -547,7 +547,7 @@ describe('weights', () => {
     const pupil = await newModel('pupil', { modelId: teacher.id, step: 1 });
     const first = await submit(pupil, { kl_penalty_coef: 0.1 });
     const request = await backend.begun();
-    const weights = (await store.getCheckpoint(teacher.id, 1))?.artifactKey;
+    const weights = (await store.getCheckpoint(teacher.id, 1))?.directoryKey;
     expect(request).toMatchObject({ startFrom: weights, withFreshOptimizer: true, referenceFrom: weights });
     // A step without anything to train shares the teacher's files, and still not its momentum.
     await backend.succeed(null);

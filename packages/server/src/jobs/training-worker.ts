@@ -1,4 +1,4 @@
-import type { TrainingJobKind } from '@trainyard/store';
+import type { TrainingJobConfig } from '@trainyard/store';
 
 import type { TrainingQueue } from '../contract/backends.ts';
 import { JobMachine, type JobMachineOptions } from './job-machine.ts';
@@ -6,12 +6,12 @@ import { TrainingJobs, type TrainingJobsOptions } from './kinds/training.ts';
 import { removeEnded, removeIfEnded } from './snapshot-folders.ts';
 
 export type TrainingWorkerOptions = TrainingJobsOptions &
-  Pick<JobMachineOptions<TrainingJobKind>, 'leaseMs' | 'heartbeatMs'>;
+  Pick<JobMachineOptions<TrainingJobConfig>, 'leaseMs' | 'heartbeatMs'>;
 
 /** Runs queued training jobs, one after the other. */
 export class TrainingWorker implements TrainingQueue {
   readonly #options: TrainingWorkerOptions;
-  readonly #machine: JobMachine<TrainingJobKind>;
+  readonly #machine: JobMachine<TrainingJobConfig>;
 
   constructor(options: TrainingWorkerOptions) {
     this.#options = options;

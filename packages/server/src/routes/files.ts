@@ -6,10 +6,10 @@ import type { RouteParts } from './server-parts.ts';
  */
 export async function removeFiles(
   parts: RouteParts,
-  keys: { artifactKeys?: readonly string[]; blobKeys?: readonly string[] },
+  keys: { directoryKeys?: readonly string[]; blobKeys?: readonly string[] },
 ): Promise<void> {
   const removals = [
-    ...(keys.artifactKeys ?? []).map((key) => parts.blobs.removeDirectory(key)),
+    ...(keys.directoryKeys ?? []).map((key) => parts.blobs.removeDirectory(key)),
     ...(keys.blobKeys ?? []).map((key) => parts.blobs.remove(key)),
   ];
   for (const result of await Promise.allSettled(removals)) {

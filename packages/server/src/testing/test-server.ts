@@ -37,7 +37,7 @@ export class RecordingQueue implements TrainingQueue {
 }
 
 /** Remembers what the routes told the export worker, and what was to be committed. */
-export class RecordingExchange implements ExportQueue, AdapterImporter {
+export class RecordingTransfers implements ExportQueue, AdapterImporter {
   numNotified = 0;
   readonly cancelled: string[] = [];
   /** The behaviour of `commit`. */
@@ -66,7 +66,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
   readonly blobs: FolderBlobs;
   readonly inference: Inference;
   readonly training: RecordingQueue;
-  readonly exchange: RecordingExchange;
+  readonly transfers: RecordingTransfers;
   readonly key: string;
   readonly logged: string[];
   readonly #directory: string;
@@ -74,7 +74,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
   private constructor(
     parts: Pick<
       TestServer<Inference>,
-      'app' | 'store' | 'blobs' | 'inference' | 'training' | 'exchange' | 'key' | 'logged'
+      'app' | 'store' | 'blobs' | 'inference' | 'training' | 'transfers' | 'key' | 'logged'
     > & {
       directory: string;
     },
@@ -84,7 +84,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     this.blobs = parts.blobs;
     this.inference = parts.inference;
     this.training = parts.training;
-    this.exchange = parts.exchange;
+    this.transfers = parts.transfers;
     this.key = parts.key;
     this.logged = parts.logged;
     this.#directory = parts.directory;
@@ -107,15 +107,15 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     const store = await openSqliteStore(join(directory, 'trainyard.db'));
     const blobs = await FolderBlobs.open(join(directory, 'blobs'));
     const training = new RecordingQueue();
-    const exchange = new RecordingExchange();
+    const transfers = new RecordingTransfers();
     const logged: string[] = [];
     const app = createServer({
       store,
       blobs,
       inference,
       training,
-      exports: exchange,
-      imports: exchange,
+      exports: transfers,
+      imports: transfers,
       limits,
       log: (line) => void logged.push(line),
       trainingDataDirectory,
@@ -123,7 +123,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     });
     refuseUndocumentedAnswers(app);
     const key = await makeKey(store, 'acme', ['inference', 'training']);
-    return new TestServer({ app, store, blobs, inference, training, exchange, key, logged, directory });
+    return new TestServer({ app, store, blobs, inference, training, transfers, key, logged, directory });
   }
 
   async makeKey(entity: string, scopes: Scope[]): Promise<string> {
@@ -177,13 +177,13 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
 
   /** Finishes a job of the model with a checkpoint whose digest is 64 times `digit`; returns its step. */
   async addCheckpoint(modelId: string, digit: string): Promise<number> {
-    const artifactKey = `checkpoints/${crypto.randomUUID()}`;
-    await this.blobs.commitDirectory(await this.blobs.stageDirectory(), artifactKey);
+    const directoryKey = `checkpoints/${crypto.randomUUID()}`;
+    await this.blobs.commitDirectory(await this.blobs.stageDirectory(), directoryKey);
     await this.store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: `groups/${crypto.randomUUID()}` });
     const job = await this.store.claimNextJob('test', 60_000);
     if (!job) throw new Error('the queue is empty');
     const { checkpoint } = await this.store.finishJobSucceeded(job.id, job.fencingToken, {
-      artifactKey,
+      directoryKey,
       digest: digit.repeat(64),
       metrics: {},
     });
@@ -203,8 +203,8 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
       const sha256 = createHash('sha256').update(content).digest('hex');
       files.push({ name, sizeBytes: Buffer.byteLength(content), sha256 });
     }
-    const artifactKey = `exports/${crypto.randomUUID()}`;
-    await this.blobs.commitDirectory(staged, artifactKey);
+    const directoryKey = `exports/${crypto.randomUUID()}`;
+    await this.blobs.commitDirectory(staged, directoryKey);
     const parity = {
       numTokens: 256,
       meanDifference: 0.003,
@@ -212,7 +212,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
       computedBy: 'llama.cpp',
       adapterEffect: 1,
     };
-    return (await this.store.finishExport(job.id, job.fencingToken, { artifactKey, files, parity })).export;
+    return (await this.store.finishExport(job.id, job.fencingToken, { directoryKey, files, parity })).export;
   }
 
   /** Imports an upload, whose files were found to be such an adapter. */

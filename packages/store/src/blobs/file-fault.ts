@@ -1,6 +1,6 @@
 import { StoreError } from '../contract/errors.ts';
 
-/** What a file system error means for a caller; errors without a system code (bugs, aborts, our own) come back as they are. */
+/** Translates a file system error for callers; errors without a system code (bugs, aborts, our own) come back as they are. */
 export function fileFault(error: unknown, what: string): unknown {
   if (!(error instanceof Error) || error instanceof StoreError || !('code' in error) || typeof error.code !== 'string')
     return error;

@@ -35,7 +35,7 @@ it('what a row names stays, also for a running job; what none names goes; other 
 
   const removed = await removeOrphans(store, blobs, ['checkpoints/', 'groups/']);
   expect(removed.blobKeys).toEqual(['groups/orphan']);
-  expect(new Set(removed.artifactKeys)).toEqual(new Set(['checkpoints/2', 'checkpoints/9']));
+  expect(new Set(removed.directoryKeys)).toEqual(new Set(['checkpoints/2', 'checkpoints/9']));
   expect(new Set(await blobs.listDirectories())).toEqual(new Set(['checkpoints/1', 'models/9']));
   expect(new Set(await blobs.listKeys())).toEqual(new Set([job.dataKey, 'other/orphan']));
 });

@@ -14,16 +14,16 @@ export async function removeOrphans(
   store: Store,
   blobs: Blobs,
   prefixes: readonly string[],
-): Promise<{ artifactKeys: string[]; blobKeys: string[] }> {
+): Promise<{ directoryKeys: string[]; blobKeys: string[] }> {
   const directories = await blobs.listDirectories();
   const files = await blobs.listKeys();
   const referenced = await store.listReferencedKeys();
   const announced = new Set(await store.listAnnouncedKeys());
   const orphansOf = (keys: readonly string[], kept: ReadonlySet<string>): string[] =>
     keys.filter((key) => !kept.has(key) && !announced.has(key) && prefixes.some((prefix) => key.startsWith(prefix)));
-  const artifactKeys = orphansOf(directories, new Set(referenced.artifactKeys));
+  const directoryKeys = orphansOf(directories, new Set(referenced.directoryKeys));
   const blobKeys = orphansOf(files, new Set(referenced.blobKeys));
-  for (const key of artifactKeys) await blobs.removeDirectory(key);
+  for (const key of directoryKeys) await blobs.removeDirectory(key);
   for (const key of blobKeys) await blobs.remove(key);
-  return { artifactKeys, blobKeys };
+  return { directoryKeys, blobKeys };
 }

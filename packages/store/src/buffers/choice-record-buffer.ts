@@ -14,7 +14,7 @@ import { openTables, type Tables } from '../tables/tables.ts';
 const RETRY_MS = 1000;
 /** An answer waits so long for its record; the store has trouble then, and the answer is worth more. */
 const PATIENCE_MS = 500;
-/** What may wait in memory while the disk does not take it; then the oldest are given up, and are unknown like expired ones. */
+/** Most bytes that wait in memory while the disk does not take them; then the oldest are given up, and are unknown like expired ones. */
 const MAX_PENDING_BYTES = 64_000_000;
 
 interface PendingRecord {
@@ -32,7 +32,7 @@ export class ChoiceRecordBuffer {
   readonly #limits: ChoiceRecordLimits;
   #pending: PendingRecord[] = [];
   #pendingBytes = 0;
-  /** Of all rows; null = to be counted. */
+  /** Bytes of all rows; null = to be counted. */
   #storedBytes: number | null = null;
   #timer: NodeJS.Timeout | null = null;
   /** The write that takes along whatever is pending when it begins. */

@@ -3,9 +3,9 @@ import type { Queries, Sql } from '../contract/sql.ts';
 import { openTables } from '../tables/tables.ts';
 import type { SummedUsage } from '../tables/usage-table.ts';
 
-/** What is written together. */
+/** Usage of this long is written together. */
 const FLUSH_MS = 50;
-/** What is added up in one row. */
+/** Usage of this long is added up in one row. */
 const ROW_MS = 1000;
 
 /**
@@ -19,7 +19,7 @@ export class UsageBuffer {
   /** The rows that are added to, by group. */
   #rows = new Map<string, number>();
   #rowsSince = 0;
-  /** Of what is pending. */
+  /** Settles once the pending rows were tried. */
   #tried = Promise.withResolvers<void>();
   #timer: NodeJS.Timeout | null = null;
   #written: Promise<void> = Promise.resolve();

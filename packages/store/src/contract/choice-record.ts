@@ -1,4 +1,4 @@
-/** What was sampled as one choice of an answer: the truth that training goes by, whatever a client kept of it. */
+/** The record of one sampled choice of an answer: the truth that training goes by, whatever a client kept of it. */
 export interface NewChoiceRecord {
   /** Shared by the choices of one answer, unique otherwise. */
   answerId: string;
@@ -7,12 +7,12 @@ export interface NewChoiceRecord {
   modelId: string;
   /** Version of the weights. */
   step: number;
-  /** Of the adapter; null for base weights. */
+  /** Digest of the adapter; null for base weights. */
   digest: string | null;
   promptTokenIds: Int32Array;
   /** The stopping one included. */
   tokenIds: Int32Array;
-  /** Of the raw model; shape as `tokenIds`. */
+  /** Log-probabilities of the raw model; shape as `tokenIds`. */
   logprobs: Float32Array;
   /** How the tokens were drawn: null = plainly from the model's distribution; absent = not known. */
   sampling?: RecordedSampling | null;
@@ -34,7 +34,7 @@ export interface ChoiceRecord extends NewChoiceRecord {
 export interface ChoiceRecordLimits {
   /** How long a record can be found. Default 24 hours. */
   lifetimeMs: number;
-  /** Of all records; above it the oldest answers go. Default 256 MB. */
+  /** Most bytes of all records; above it the oldest answers go. Default 256 MB. */
   maxBytes: number;
 }
 

@@ -55,17 +55,17 @@ export interface Model {
   lora: LoraShape;
   runId: string | null;
   /** The weights its step 0 began with; null = the untouched base model. */
-  init: ModelInit | null;
+  warmStart: WarmStart | null;
   /** Step of the next checkpoint. Only grows: a step number is never used twice. */
   nextStep: number;
   createdAt: number;
 }
 
-/** What a warm start began with. The directory may be gone with its last checkpoint; the key stays. */
-export interface ModelInit {
+/** The source of a warm start. The directory may be gone with its last checkpoint; the key stays. */
+export interface WarmStart {
   /** Where the weights came from, in words that a client reads: `entity/project/name:stepN`, say. */
   source: string;
-  artifactKey: string | null;
+  directoryKey: string | null;
 }
 
 export type Metrics = Record<string, number>;
@@ -75,16 +75,16 @@ export interface Checkpoint {
   modelId: string;
   step: number;
   /** Directory key in the blobs; null = the untouched base model. Several checkpoints may share one. */
-  artifactKey: string | null;
-  /** SHA-256 of the adapter weights; null exactly when `artifactKey` is null. */
+  directoryKey: string | null;
+  /** SHA-256 of the adapter weights; null exactly when `directoryKey` is null. */
   digest: string | null;
   metrics: Metrics;
   createdAt: number;
 }
 
 /** Makes a checkpoint of a model from data. */
-export type TrainingJobKind = 'rl' | 'sft';
-export type JobKind = TrainingJobKind | 'export' | 'import';
+export type TrainingJobConfig = 'rl' | 'sft';
+export type JobKind = TrainingJobConfig | 'export' | 'import';
 export type JobStatus = 'queued' | 'running' | 'succeeded' | 'failed' | 'cancelled';
 
 export interface Lease {
@@ -94,10 +94,10 @@ export interface Lease {
   expiresAt: number;
 }
 
-/** The weights a job starts from, fixed at its first claim; of an export when it is made. `artifactKey` null = a fresh adapter on the base model. */
+/** The weights a job starts from, fixed at its first claim; of an export when it is made. `directoryKey` null = a fresh adapter on the base model. */
 export interface JobStart {
   step: number;
-  artifactKey: string | null;
+  directoryKey: string | null;
   digest: string | null;
 }
 
@@ -131,7 +131,7 @@ interface AnyJob {
 }
 
 export interface TrainingJob extends AnyJob {
-  kind: TrainingJobKind;
+  kind: TrainingJobConfig;
   modelId: string;
   /** Blob key of the training data. */
   dataKey: string;
@@ -152,7 +152,7 @@ export interface ImportJob extends AnyJob {
 }
 
 export type Job = TrainingJob | ExportJob | ImportJob;
-export type JobOfKind<Kind extends JobKind> = Kind extends TrainingJobKind ? TrainingJob : Extract<Job, { kind: Kind }>;
+export type JobOfKind<Kind extends JobKind> = Kind extends TrainingJobConfig ? TrainingJob : Extract<Job, { kind: Kind }>;
 
 /** A job that this worker holds. */
 export type ClaimedJob<Held extends Job = TrainingJob> = Held & {
@@ -197,10 +197,10 @@ export interface ModelExport {
   dtype: string;
   status: ExportStatus;
   /** Checkpoint directory that is exported, kept while the export is queued or running; null = the untouched base model. */
-  sourceArtifactKey: string | null;
+  sourceDirectoryKey: string | null;
   sourceDigest: string | null;
   /** Directory with the files; null unless succeeded. */
-  artifactKey: string | null;
+  directoryKey: string | null;
   files: ExportedFile[];
   /** Numbers of the comparison with the trainer, as the exporter reported them; null unless succeeded. */
   parity: Record<string, unknown> | null;
@@ -219,7 +219,7 @@ export interface Adapter {
   /** Blobs of the uploaded files; null once it is committed. */
   upload: { configKey: string; weightsKey: string } | null;
   /** Its shape and directory, which is laid out as that of a checkpoint; null before it is committed. */
-  content: { lora: LoraShape; artifactKey: string; digest: string } | null;
+  content: { lora: LoraShape; directoryKey: string; digest: string } | null;
   createdAt: number;
   committedAt: number | null;
 }
@@ -258,7 +258,7 @@ export interface Artifact {
   blobKey: string;
   /** SHA-256 of the file as it was sent, hex. */
   digest: string;
-  /** Of the file as it was sent. */
+  /** Size of the file as it was sent. */
   sizeBytes: number;
   numLines: number;
   createdAt: number;

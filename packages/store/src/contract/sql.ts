@@ -1,7 +1,7 @@
-/** What comes out of a row. Whole numbers are exact to 2⁵³, which milliseconds and positions stay below. */
+/** A value of a row. Whole numbers are exact to 2⁵³, which milliseconds and positions stay below. */
 export type SqlValue = string | number | null | NodeJS.NonSharedUint8Array;
 
-/** What goes into a statement. */
+/** A parameter of a statement. */
 export type SqlParameter = string | number | null | Uint8Array;
 
 export type SqlRow = Record<string, SqlValue>;
@@ -12,7 +12,7 @@ export interface SqlResult<Row extends SqlRow> {
   numChanged: number;
 }
 
-/** What takes statements: a database, where each is a transaction of its own, or one open transaction. */
+/** Runs statements: a database, where each is a transaction of its own, or one open transaction. */
 export interface Queries {
   /**
    * Runs one statement, which is a constant of this package: SQL that SQLite and PostgreSQL both understand, with `?` for each parameter.

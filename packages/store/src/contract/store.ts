@@ -23,7 +23,7 @@ import type {
   ModelExport,
   Scope,
   TrainingJob,
-  TrainingJobKind,
+  TrainingJobConfig,
   TrajectoryLog,
   Usage,
   UsageTotal,
@@ -79,7 +79,7 @@ export interface Store {
   getCheckpoint(modelId: string, step: number): Promise<Checkpoint | null>;
   /** The one with the highest step; null when all were deleted. */
   latestCheckpoint(modelId: string): Promise<Checkpoint | null>;
-  /** Duplicate steps count once. The caller removes `artifactKeys` from the blobs afterwards. */
+  /** Duplicate steps count once. The caller removes `directoryKeys` from the blobs afterwards. */
   deleteCheckpoints(
     modelId: string,
     steps: readonly number[],
@@ -104,7 +104,7 @@ export interface Store {
    * @param kinds default: those that train
    * @param now default: the clock of the store
    */
-  claimNextJob<Kind extends JobKind = TrainingJobKind>(
+  claimNextJob<Kind extends JobKind = TrainingJobConfig>(
     workerId: string,
     leaseMs: number,
     kinds?: readonly Kind[],
@@ -143,7 +143,7 @@ export interface Store {
    * @returns what the job kept before, when there is such; else the checkpoint of `step`; null when that does not exist
    * @throws {StoreError} `store.lease_lost`
    */
-  keepReference(jobId: string, fencingToken: number, step: number): Promise<{ artifactKey: string | null } | null>;
+  keepReference(jobId: string, fencingToken: number, step: number): Promise<{ directoryKey: string | null } | null>;
   /** How many events of that type the job has. */
   countEvents(jobId: string, type: JobEventType): Promise<number>;
   /** Oldest first, of one type where it is given. Null when the job is unknown. */
@@ -177,8 +177,8 @@ export interface Store {
   listExports(query: OrderedPageQuery & { modelId: string }): Promise<Page<ModelExport>>;
   /** One transaction: the files, `job_ended`, status; a failure is told as that of any job. @throws {StoreError} `store.lease_lost` */
   finishExport(exportId: string, fencingToken: number, outcome: ExportOutcome): Promise<FinishedExport>;
-  /** Whatever its status; its job is cancelled. Null when unknown. The caller removes `artifactKeys` from the blobs afterwards. */
-  deleteExport(exportId: string, completes?: IdempotentAnswer): Promise<{ artifactKeys: string[] } | null>;
+  /** Whatever its status; its job is cancelled. Null when unknown. The caller removes `directoryKeys` from the blobs afterwards. */
+  deleteExport(exportId: string, completes?: IdempotentAnswer): Promise<{ directoryKeys: string[] } | null>;
 
   // imported adapters
   /** Begins an upload. */
@@ -264,10 +264,10 @@ export interface Store {
   /** Named by now or not. */
   listAnnouncedKeys(): Promise<string[]>;
   /** Every blob and artifact key that a row still names; anything else in the blobs is garbage, unless it is announced. */
-  listReferencedKeys(): Promise<{ artifactKeys: string[]; blobKeys: string[] }>;
+  listReferencedKeys(): Promise<{ directoryKeys: string[]; blobKeys: string[] }>;
   /** Whether a row names this blob or artifact key; decides what becomes of a file whose row was written or not. */
   isNamed(key: string): Promise<boolean>;
-  /** What keeps the store from writing, in words that name no file; null when nothing waits for long. */
+  /** The reason why the store cannot write, in words that name no file; null when nothing waits for long. */
   trouble(): string | null;
   /** Resolves when the database answers. */
   ping(): Promise<void>;
@@ -292,7 +292,7 @@ export interface NewModel {
   lora: LoraShape;
   runId?: string | null;
   /** Weights of step 0; default: those of the base model. */
-  init?: NewModelInit;
+  warmStart?: NewWarmStart;
   /** Default: a random UUID. */
   id?: string;
   /** Written in the same transaction when the model is made. */
@@ -300,16 +300,16 @@ export interface NewModel {
 }
 
 /** A checkpoint of a model in this store, or a directory that was committed for this purpose and that no row names yet. */
-export type NewModelInit = { source: string } & (
+export type NewWarmStart = { source: string } & (
   | { kind: 'checkpoint'; modelId: string; step: number }
-  | { kind: 'directory'; artifactKey: string; digest: string }
+  | { kind: 'directory'; directoryKey: string; digest: string }
 );
 
 /** `exists` carries the stored model, whatever base model it has. `init_missing`: the checkpoint to begin with is gone. */
 export type CreateModelResult =
   | { kind: 'created'; model: Model }
   | { kind: 'exists'; model: Model }
-  | { kind: 'init_missing' };
+  | { kind: 'warm_start_missing' };
 
 export type FindModelResult =
   | { kind: 'found'; model: Model }
@@ -320,7 +320,7 @@ export interface DeleteModelResult {
   deletedCheckpoints: number;
   deletedRun: false;
   /** Directories that nothing refers to any more. */
-  artifactKeys: string[];
+  directoryKeys: string[];
   /** Training data and trajectory logs of the model. */
   blobKeys: string[];
   cancelledJobIds: string[];
@@ -337,12 +337,12 @@ export interface DeleteCheckpointsResult {
   /** In the order asked for, without duplicates. */
   notFoundSteps: number[];
   /** Directories that nothing refers to any more; one that a live job started from is kept until that job ends. */
-  artifactKeys: string[];
+  directoryKeys: string[];
 }
 
 export interface NewJob {
   modelId: string;
-  kind: TrainingJobKind;
+  kind: TrainingJobConfig;
   /** Any JSON object. */
   config: object;
   dataKey: string;
@@ -367,8 +367,8 @@ export interface NewEvent {
 
 export interface JobOutcome {
   /** Directory key of the new checkpoint, committed before; null = nothing was trained and the start's artifact is shared. */
-  artifactKey: string | null;
-  /** SHA-256 of the weights; ignored when `artifactKey` is null. */
+  directoryKey: string | null;
+  /** SHA-256 of the weights; ignored when `directoryKey` is null. */
   digest: string | null;
   metrics: Metrics;
   /** Data of the `training_ended` event, any JSON object; default empty. */
@@ -378,7 +378,7 @@ export interface JobOutcome {
 export interface FinishedJob {
   job: Job;
   /** Directories that nothing refers to any more: a start whose checkpoint was deleted while the job ran. */
-  artifactKeys: string[];
+  directoryKeys: string[];
 }
 
 /** `finished`: it had ended before, nothing was changed. */
@@ -430,7 +430,7 @@ export interface NewExport {
 
 export interface ExportOutcome {
   /** Directory with the files, committed before. */
-  artifactKey: string;
+  directoryKey: string;
   files: readonly ExportedFile[];
   parity: object;
 }
@@ -438,7 +438,7 @@ export interface ExportOutcome {
 export interface FinishedExport {
   export: ModelExport;
   /** Directories that nothing refers to any more: the source, when its checkpoint was deleted meanwhile. */
-  artifactKeys: string[];
+  directoryKeys: string[];
 }
 
 export interface NewAdapter {
@@ -458,7 +458,7 @@ export interface CommittedAdapter {
 }
 
 export interface RemovedAdapters {
-  artifactKeys: string[];
+  directoryKeys: string[];
   blobKeys: string[];
 }
 

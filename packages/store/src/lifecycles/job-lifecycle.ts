@@ -19,7 +19,7 @@ export async function enqueueJob(tables: Tables, input: NewJob, now: number): Pr
   await refuseWhenFull(tables, TRAINING_JOB_KINDS, modelId, maxLive);
   const job = await tables.jobs.insert({ ...input, entityId: model.entityId, turn: modelId }, now);
   const reference = await tables.checkpoints.get(modelId, referenceStep ?? -1);
-  if (reference?.artifactKey != null) await tables.jobs.setReference(job.id, reference.artifactKey);
+  if (reference?.directoryKey != null) await tables.jobs.setReference(job.id, reference.directoryKey);
   if (input.completes !== undefined) await tables.idempotency.complete(input.completes);
   return job as TrainingJob;
 }
@@ -48,7 +48,7 @@ export async function claimNextJob(
   if (job === null || job.start !== null || !isTrainingJob(job)) return job;
   const latest = await tables.checkpoints.latest(job.modelId);
   if (latest === null) return job;
-  const start = { step: latest.step, artifactKey: latest.artifactKey, digest: latest.digest };
+  const start = { step: latest.step, directoryKey: latest.directoryKey, digest: latest.digest };
   await tables.jobs.setStart(job.id, start);
   return { ...job, start };
 }
@@ -66,11 +66,11 @@ export async function finishJobSucceeded(
   const { modelId, start } = held;
   const model = await tables.models.get(modelId);
   assert(model !== null, 'a live job has a model: deleting the model ends its jobs');
-  const artifact = outcome.artifactKey === null ? start : outcome;
-  const artifactKey = artifact?.artifactKey ?? null;
+  const artifact = outcome.directoryKey === null ? start : outcome;
+  const directoryKey = artifact?.directoryKey ?? null;
   const digest = artifact?.digest ?? null;
   const checkpoint = await tables.checkpoints.insert(
-    { modelId, step: model.nextStep, jobId, artifactKey, digest, metrics: outcome.metrics },
+    { modelId, step: model.nextStep, jobId, directoryKey, digest, metrics: outcome.metrics },
     now,
   );
   await tables.models.advanceStep(modelId);
@@ -138,14 +138,14 @@ export async function keepReference(
   jobId: string,
   fencingToken: number,
   step: number,
-): Promise<{ artifactKey: string | null } | null> {
+): Promise<{ directoryKey: string | null } | null> {
   const held = await tables.jobs.held(jobId, fencingToken);
   assert(isTrainingJob(held), 'only training compares with a reference');
   const { modelId } = held;
   const kept = await tables.jobs.referenceOf(jobId);
-  if (kept !== null) return { artifactKey: kept };
+  if (kept !== null) return { directoryKey: kept };
   const checkpoint = await tables.checkpoints.get(modelId, step);
-  if (checkpoint?.artifactKey != null) await tables.jobs.setReference(jobId, checkpoint.artifactKey);
+  if (checkpoint?.directoryKey != null) await tables.jobs.setReference(jobId, checkpoint.directoryKey);
   return checkpoint;
 }
 
@@ -170,6 +170,6 @@ async function endWithFailure(
 }
 
 async function finished(tables: Tables, job: Job): Promise<FinishedJob> {
-  const keys = [job.start?.artifactKey ?? null, await tables.jobs.referenceOf(job.id)];
-  return { job, artifactKeys: await tables.checkpoints.unreferenced(keys) };
+  const keys = [job.start?.directoryKey ?? null, await tables.jobs.referenceOf(job.id)];
+  return { job, directoryKeys: await tables.checkpoints.unreferenced(keys) };
 }

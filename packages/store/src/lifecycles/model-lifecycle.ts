@@ -1,6 +1,6 @@
 // How a model comes and goes, with everything that hangs on it. Each runs inside one transaction.
-import type { CreateModelResult, DeleteModelResult, NewModel, NewModelInit } from '../contract/store.ts';
-import { heldDirectories } from './exchange-lifecycle.ts';
+import type { CreateModelResult, DeleteModelResult, NewModel, NewWarmStart } from '../contract/store.ts';
+import { heldDirectories } from './transfer-lifecycle.ts';
 import { cancelLiveJobs } from './job-lifecycle.ts';
 import type { Tables } from '../tables/tables.ts';
 
@@ -8,21 +8,21 @@ export async function createModel(tables: Tables, input: NewModel, now: number):
   const existing = await tables.models.findByIdentity(input.entityId, input.project, input.name);
   if (existing !== null) return { kind: 'exists', model: existing };
   const weights =
-    input.init === undefined ? { artifactKey: null, digest: null } : await initialWeights(tables, input.init);
-  if (weights === null) return { kind: 'init_missing' };
-  const { artifactKey, digest } = weights;
-  const init = input.init === undefined ? null : { source: input.init.source, artifactKey };
-  const model = await tables.models.insert(input, init, now);
-  await tables.checkpoints.insert({ modelId: model.id, step: 0, jobId: null, artifactKey, digest, metrics: {} }, now);
+    input.warmStart === undefined ? { directoryKey: null, digest: null } : await initialWeights(tables, input.warmStart);
+  if (weights === null) return { kind: 'warm_start_missing' };
+  const { directoryKey, digest } = weights;
+  const warmStart = input.warmStart === undefined ? null : { source: input.warmStart.source, directoryKey };
+  const model = await tables.models.insert(input, warmStart, now);
+  await tables.checkpoints.insert({ modelId: model.id, step: 0, jobId: null, directoryKey, digest, metrics: {} }, now);
   if (input.completes !== undefined) await tables.idempotency.complete(input.completes);
   return { kind: 'created', model };
 }
 
 async function initialWeights(
   tables: Tables,
-  init: NewModelInit,
-): Promise<{ artifactKey: string | null; digest: string | null } | null> {
-  return init.kind === 'directory' ? init : await tables.checkpoints.get(init.modelId, init.step);
+  warmStart: NewWarmStart,
+): Promise<{ directoryKey: string | null; digest: string | null } | null> {
+  return warmStart.kind === 'directory' ? warmStart : await tables.checkpoints.get(warmStart.modelId, warmStart.step);
 }
 
 export async function deleteModel(tables: Tables, modelId: string, now: number): Promise<DeleteModelResult | null> {
@@ -30,16 +30,16 @@ export async function deleteModel(tables: Tables, modelId: string, now: number):
   const cancelled = await cancelLiveJobs(tables, modelId, 'the model was deleted', now);
   // Of exports too, which read what they start from.
   const held: (string | null)[] = [];
-  for (const job of cancelled) held.push(job.start?.artifactKey ?? null, await tables.jobs.referenceOf(job.id));
+  for (const job of cancelled) held.push(job.start?.directoryKey ?? null, await tables.jobs.referenceOf(job.id));
   const steps = await tables.checkpoints.listSteps(modelId);
-  for (const step of steps) held.push((await tables.checkpoints.delete(modelId, step, now))?.artifactKey ?? null);
+  for (const step of steps) held.push((await tables.checkpoints.delete(modelId, step, now))?.directoryKey ?? null);
   const exported = await tables.exports.deleteOfModel(modelId, now);
   await tables.models.markDeleted(modelId, now);
-  const artifactKeys = await tables.checkpoints.unreferenced([...held, ...exported.flatMap(heldDirectories)]);
+  const directoryKeys = await tables.checkpoints.unreferenced([...held, ...exported.flatMap(heldDirectories)]);
   return {
     deletedCheckpoints: steps.length,
     deletedRun: false,
-    artifactKeys,
+    directoryKeys,
     blobKeys: [
       ...new Set([...(await tables.jobs.listDataKeys(modelId)), ...(await tables.logs.listBlobKeysOf(modelId))]),
     ],

@@ -1,7 +1,7 @@
 import type { Migration } from './migration.ts';
 
 /**
- * What was sampled, by id, for a day or so. Token ids and log-probabilities are arrays of 32-bit numbers in the byte order of the machine;
+ * Sampled choices by id, kept for a day or so. Token ids and log-probabilities are arrays of 32-bit numbers in the byte order of the machine;
  * the choices of an answer share its prompt.
  */
 export const CHOICE_RECORDS: Migration = {

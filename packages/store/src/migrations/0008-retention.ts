@@ -1,7 +1,7 @@
 import type { Migration } from './migration.ts';
 
 /**
- * What ends does not grow for ever: training data and logged trajectories go after a while (their rows stay), and usage becomes one row an hour
+ * Ended jobs do not grow for ever: training data and logged trajectories go after a while (their rows stay), and usage becomes one row an hour
  * for each key, project, model and kind. `is_hour` rows bear the time at which their hour began.
  */
 export const RETENTION: Migration = {

@@ -4,7 +4,7 @@ import type { Migration } from './migration.ts';
 import type { SchemaWords } from './schema-words.ts';
 
 /**
- * What brings a database from the schema it has to the newest one.
+ * The statements that bring a database from its schema to the newest one.
  *
  * @param database as the message of an error calls it
  * @param current version it has, 0 for an empty one

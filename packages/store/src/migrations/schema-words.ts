@@ -1,4 +1,4 @@
-/** What a schema is called in one database and otherwise in another. Everything else of it is said in words that all of them know. */
+/** Words of a schema that differ between databases. Everything else is said in words that all of them know. */
 export interface SchemaWords {
   /** A key that the database counts up and never uses twice. */
   readonly position: string;
@@ -7,7 +7,7 @@ export interface SchemaWords {
   /** 64 bits. */
   readonly integer: string;
   readonly blob: string;
-  /** What follows the columns of a table. */
+  /** The text after the columns of a table. */
   readonly tableEnd: string;
   /** Function of two values: the first that is not null. */
   readonly ifNull: string;

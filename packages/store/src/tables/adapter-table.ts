@@ -80,7 +80,7 @@ export class AdapterTable {
     await this.#sql.run(
       `update adapters set config_key = null, weights_key = null, lora = ?, artifact_key = ?, digest = ?, committed_at = ? where id = ?`,
       JSON.stringify(content.lora),
-      content.artifactKey,
+      content.directoryKey,
       content.digest,
       now,
       adapterId,
@@ -104,14 +104,14 @@ export class AdapterTable {
 }
 
 function toAdapter(row: AdapterRow): Adapter {
-  const { config_key: configKey, weights_key: weightsKey, lora, artifact_key: artifactKey, digest } = row;
-  const isReady = lora !== null && artifactKey !== null && digest !== null;
+  const { config_key: configKey, weights_key: weightsKey, lora, artifact_key: directoryKey, digest } = row;
+  const isReady = lora !== null && directoryKey !== null && digest !== null;
   return {
     id: row.id,
     entityId: row.entity_id,
     baseModel: row.base_model,
     upload: configKey === null || weightsKey === null ? null : { configKey, weightsKey },
-    content: isReady ? { lora: JSON.parse(lora) as LoraShape, artifactKey, digest } : null,
+    content: isReady ? { lora: JSON.parse(lora) as LoraShape, directoryKey, digest } : null,
     createdAt: row.created_at,
     committedAt: row.committed_at,
   };

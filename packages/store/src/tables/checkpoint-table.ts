@@ -27,7 +27,7 @@ export interface NewCheckpoint {
   modelId: string;
   step: number;
   jobId: string | null;
-  artifactKey: string | null;
+  directoryKey: string | null;
   digest: string | null;
   metrics: Metrics;
 }
@@ -47,13 +47,13 @@ export class CheckpointTable {
       input.modelId,
       input.step,
       input.jobId,
-      input.artifactKey,
+      input.directoryKey,
       input.digest,
       metricsText(input.metrics),
       now,
     );
-    const { modelId, step, artifactKey, digest, metrics } = input;
-    return { id, modelId, step, artifactKey, digest, metrics, createdAt: now };
+    const { modelId, step, directoryKey, digest, metrics } = input;
+    return { id, modelId, step, directoryKey, digest, metrics, createdAt: now };
   }
 
   async get(modelId: string, step: number): Promise<Checkpoint | null> {
@@ -115,14 +115,14 @@ export class CheckpointTable {
     return checkpoint;
   }
 
-  /** Of these keys, the ones that nothing refers to any more: no checkpoint, live job (start or reference), export or adapter; without duplicates. */
-  async unreferenced(artifactKeys: Iterable<string | null>): Promise<string[]> {
+  /** Filters these keys for those that nothing refers to any more: no checkpoint, live job (start or reference), export or adapter; without duplicates. */
+  async unreferenced(directoryKeys: Iterable<string | null>): Promise<string[]> {
     const free: string[] = [];
-    for (const key of new Set(artifactKeys)) if (key !== null && !(await this.refersTo(key))) free.push(key);
+    for (const key of new Set(directoryKeys)) if (key !== null && !(await this.refersTo(key))) free.push(key);
     return free;
   }
 
-  async listArtifactKeys(): Promise<string[]> {
+  async listDirectoryKeys(): Promise<string[]> {
     const rows = await this.#sql.all<{ key: string }>(
       `select distinct key from (${REFERENCES}) held where key is not null`,
     );
@@ -130,8 +130,8 @@ export class CheckpointTable {
   }
 
   /** Whether anything refers to that directory. */
-  async refersTo(artifactKey: string): Promise<boolean> {
-    const row = await this.#sql.get(`select 1 from (${REFERENCES}) held where key = ? limit 1`, artifactKey);
+  async refersTo(directoryKey: string): Promise<boolean> {
+    const row = await this.#sql.get(`select 1 from (${REFERENCES}) held where key = ? limit 1`, directoryKey);
     return row !== undefined;
   }
 }
@@ -141,7 +141,7 @@ function toCheckpoint(row: CheckpointRow): Checkpoint {
     id: row.id,
     modelId: row.model_id,
     step: row.step,
-    artifactKey: row.artifact_key,
+    directoryKey: row.artifact_key,
     digest: row.digest,
     metrics: parseMetrics(row.metrics),
     createdAt: row.created_at,

@@ -6,7 +6,7 @@ import {
 } from '../contract/choice-record.ts';
 import type { Statements } from '../contract/sql.ts';
 
-/** What an answer takes besides its arrays: ids, digest, index entries, and what is left over in pages. */
+/** Bytes of an answer besides its arrays: ids, digest, index entries, and what is left over in pages. */
 const ROW_BYTES = 900;
 /** Answers that are looked at in one step of making room. */
 const PRUNED_AT_ONCE = 256;
@@ -99,7 +99,7 @@ export class ChoiceRecordTable {
     };
   }
 
-  /** Of all rows. */
+  /** Bytes of all rows. */
   async sumBytes(): Promise<number> {
     return (await this.#sql.get<{ total: number }>(`select ${TOTAL} from answer_records`))?.total ?? 0;
   }
@@ -137,7 +137,7 @@ export class ChoiceRecordTable {
   }
 }
 
-/** What a record takes besides its row and its prompt. */
+/** Bytes of a record besides its row and its prompt. */
 export function choiceSizeOf({ tokenIds, logprobs, sampling }: NewChoiceRecord): number {
   const trace = sampling?.trace ?? null;
   const traceBytes = trace === null ? 0 : trace.logprobs.byteLength + trace.kept.byteLength;

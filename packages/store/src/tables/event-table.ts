@@ -7,7 +7,7 @@ import { listPage } from './list.ts';
 
 type EventRow = { id: string; job_id: string; seq: number; type: string; data: string; created_at: number };
 
-/** What happened in a job, in order. The schema allows one terminal event a job, and nothing after it. */
+/** The events of a job, in order. The schema allows one terminal event a job, and nothing after it. */
 export class EventTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {

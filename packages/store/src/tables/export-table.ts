@@ -79,10 +79,10 @@ export class ExportTable {
     );
   }
 
-  async setFiles(exportId: string, { artifactKey, files, parity }: ExportOutcome): Promise<void> {
+  async setFiles(exportId: string, { directoryKey, files, parity }: ExportOutcome): Promise<void> {
     await this.#sql.run(
       'update exports set artifact_key = ?, files = ?, parity = ? where id = ?',
-      artifactKey,
+      directoryKey,
       JSON.stringify(files),
       JSON.stringify(parity),
       exportId,
@@ -124,9 +124,9 @@ function toExport(row: ExportRow): ModelExport {
     dtype: row.dtype,
     // Whoever cancels an export deletes it; one that was cancelled otherwise did not succeed either.
     status: row.status === 'cancelled' ? 'failed' : row.status,
-    sourceArtifactKey: row.source_artifact_key,
+    sourceDirectoryKey: row.source_artifact_key,
     sourceDigest: row.source_digest,
-    artifactKey: row.artifact_key,
+    directoryKey: row.artifact_key,
     files: JSON.parse(row.files) as ExportedFile[],
     parity: row.parity === null ? null : parseObject(row.parity),
     errorMessage: row.error_message,

@@ -204,7 +204,7 @@ export class JobTable {
     await this.#sql.run(
       'update jobs set start_step = ?, start_artifact_key = ?, start_digest = ? where id = ?',
       start.step,
-      start.artifactKey,
+      start.directoryKey,
       start.digest,
       jobId,
     );
@@ -253,11 +253,11 @@ export class JobTable {
     return await this.#existing(jobId);
   }
 
-  async setReference(jobId: string, artifactKey: string): Promise<void> {
-    await this.#sql.run('update jobs set reference_artifact_key = ? where id = ?', artifactKey, jobId);
+  async setReference(jobId: string, directoryKey: string): Promise<void> {
+    await this.#sql.run('update jobs set reference_artifact_key = ? where id = ?', directoryKey, jobId);
   }
 
-  /** What `setReference` kept; null also when it was never called. */
+  /** The value that `setReference` kept; null also when it was never called. */
   async referenceOf(jobId: string): Promise<string | null> {
     const row = await this.#sql.get<{ key: string | null }>(
       'select reference_artifact_key as key from jobs where id = ?',
@@ -324,7 +324,7 @@ function toJob(row: JobRow): Job {
     start:
       row.start_step === null
         ? null
-        : { step: row.start_step, artifactKey: row.start_artifact_key, digest: row.start_digest },
+        : { step: row.start_step, directoryKey: row.start_artifact_key, digest: row.start_digest },
     numAttempts: row.num_attempts,
     errorMessage: row.error_message,
     createdAt: row.created_at,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/** What every secret made here begins with, so that people and scanners know one when they see it. */
+/** Prefix of every secret made here, so that people and scanners know one when they see it. */
 const PREFIX = 'ty-';
 const RANDOM_BYTES = 32;
 const FORM = /^ty-([\w-]{43})([\w-]{6})$/;

@@ -11,7 +11,7 @@ export type Filter = readonly [condition: string, value: SqlParameter | undefine
 
 /** One pageable list. All texts are constants of this package, never input. */
 export interface ListSource {
-  /** What is listed, for the message of an unknown cursor. */
+  /** The noun for the message of an unknown cursor. */
   name: string;
   columns: string;
   /** Table or join. */
@@ -19,9 +19,9 @@ export interface ListSource {
   id: string;
   /** Column that orders the list, unique within it. */
   position: string;
-  /** What belongs to the list, deleted rows included. */
+  /** Conditions of the rows that belong to the list, deleted ones included. */
   filters: readonly Filter[];
-  /** Of that, what is shown. */
+  /** Condition of the rows that are shown. */
   visible?: { condition: string; parameters?: readonly SqlParameter[] };
 }
 

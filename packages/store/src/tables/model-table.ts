@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { OrderedPageQuery, Page } from '../contract/page.ts';
-import type { Model, ModelInit } from '../contract/records.ts';
+import type { Model, WarmStart } from '../contract/records.ts';
 import type { FindModelResult, NewModel } from '../contract/store.ts';
 import type { Statements } from '../contract/sql.ts';
 import { listPage } from './list.ts';
@@ -32,7 +32,7 @@ export class ModelTable {
   }
 
   /** @throws {StoreError} `store.constraint_violated` when the entity is unknown */
-  async insert(input: NewModel, init: ModelInit | null, now: number): Promise<Model> {
+  async insert(input: NewModel, warmStart: WarmStart | null, now: number): Promise<Model> {
     const id = input.id ?? randomUUID();
     await this.#sql.run(
       'insert into models (id, entity_id, project, name, base_model, lora, run_id, init_source, init_artifact_key, next_step, created_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)',
@@ -43,8 +43,8 @@ export class ModelTable {
       input.baseModel,
       JSON.stringify(input.lora),
       input.runId ?? null,
-      init?.source ?? null,
-      init?.artifactKey ?? null,
+      warmStart?.source ?? null,
+      warmStart?.directoryKey ?? null,
       now,
     );
     const model = await this.get(id);
@@ -139,7 +139,7 @@ function toModel(row: ModelRow): Model {
     baseModel: row.base_model,
     lora: JSON.parse(row.lora),
     runId: row.run_id,
-    init: row.init_source === null ? null : { source: row.init_source, artifactKey: row.init_artifact_key },
+    warmStart: row.init_source === null ? null : { source: row.init_source, directoryKey: row.init_artifact_key },
     nextStep: row.next_step,
     createdAt: row.created_at,
   };

@@ -57,11 +57,11 @@ export async function expectOneQueue(store: Store): Promise<void> {
     { id: 'j3', status: 'queued', pausedAt: 4, numAttempts: 1, keyId: 'k' },
   ]);
   expect((await store.listEvents({ jobId: 'j1' }))?.items).toMatchObject([{ type: 'training_ended' }]);
-  expect(await store.getCheckpoint('m', 1)).toMatchObject({ artifactKey: 'checkpoints/1' });
+  expect(await store.getCheckpoint('m', 1)).toMatchObject({ directoryKey: 'checkpoints/1' });
   const { items: exports } = await store.listExports({ modelId: 'm' });
   expect(exports).toMatchObject([
-    { id: 'x1', status: 'succeeded', artifactKey: 'exports/1', createdAt: 3, finishedAt: 6, step: 1, entityId: 'e' },
-    { id: 'x2', status: 'queued', sourceArtifactKey: 'checkpoints/1', sourceDigest: 'd', startedAt: 4 },
+    { id: 'x1', status: 'succeeded', directoryKey: 'exports/1', createdAt: 3, finishedAt: 6, step: 1, entityId: 'e' },
+    { id: 'x2', status: 'queued', sourceDirectoryKey: 'checkpoints/1', sourceDigest: 'd', startedAt: 4 },
     { id: 'x4', status: 'failed', errorMessage: 'no', finishedAt: 8 },
   ]);
   expect(await store.getJob('x3')).toMatchObject({ kind: 'export', status: 'cancelled', finishedAt: 7 });

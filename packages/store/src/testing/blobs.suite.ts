@@ -12,7 +12,7 @@ export interface BlobsHarness {
   destroy(): Promise<void>;
 }
 
-/** What every `Blobs` must do, whatever lies under it. */
+/** The behaviour required of every `Blobs`, whatever lies beneath it. */
 export function blobsSuite(name: string, makeHarness: () => Promise<BlobsHarness>): void {
   describe(`Blobs: ${name}`, () => {
     let harness: BlobsHarness;

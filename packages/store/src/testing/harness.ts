@@ -71,14 +71,14 @@ export async function importAdapter(
   return await store.finishImport(job.id, job.fencingToken, content);
 }
 
-/** Runs one whole job of the model. `artifactKey` null = nothing was trained. */
-export async function train(store: Store, modelId: string, artifactKey: string | null, metrics = {}): Promise<void> {
+/** Runs one whole job of the model. `directoryKey` null = nothing was trained. */
+export async function train(store: Store, modelId: string, directoryKey: string | null, metrics = {}): Promise<void> {
   await addJob(store, modelId);
   const job = await claim(store);
   if (job.modelId !== modelId) throw new Error('another model was first in the queue');
   await store.finishJobSucceeded(job.id, job.fencingToken, {
-    artifactKey,
-    digest: artifactKey === null ? null : `digest of ${artifactKey}`,
+    directoryKey,
+    digest: directoryKey === null ? null : `digest of ${directoryKey}`,
     metrics,
   });
 }

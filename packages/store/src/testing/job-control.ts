@@ -11,7 +11,7 @@ export function jobControlSuite(makeHarness: MakeHarness): void {
       store = await harness.open();
     });
     afterEach(() => harness.destroy());
-    const outcome = { artifactKey: 'checkpoints/new', digest: 'd', metrics: {} };
+    const outcome = { directoryKey: 'checkpoints/new', digest: 'd', metrics: {} };
 
     it('a paused job holds back the later jobs of its model and those of no other, and keeps its place', async () => {
       const [one, two] = [await addModel(store, 'one'), await addModel(store, 'two')];
@@ -74,15 +74,15 @@ export function jobControlSuite(makeHarness: MakeHarness): void {
       const { id } = await addJob(store, model.id);
       const held = await claim(store);
       expect(await store.keepReference(id, held.fencingToken, 7)).toBeNull();
-      expect(await store.keepReference(id, held.fencingToken, 1)).toMatchObject({ artifactKey: 'checkpoints/1' });
-      expect((await store.deleteCheckpoints(model.id, [1])).artifactKeys).toEqual([]);
-      expect((await store.listReferencedKeys()).artifactKeys).toContain('checkpoints/1');
+      expect(await store.keepReference(id, held.fencingToken, 1)).toMatchObject({ directoryKey: 'checkpoints/1' });
+      expect((await store.deleteCheckpoints(model.id, [1])).directoryKeys).toEqual([]);
+      expect((await store.listReferencedKeys()).directoryKeys).toContain('checkpoints/1');
       await store.recoverAfterRestart();
       const again = await claim(store);
-      expect(await store.keepReference(id, again.fencingToken, 1)).toEqual({ artifactKey: 'checkpoints/1' });
+      expect(await store.keepReference(id, again.fencingToken, 1)).toEqual({ directoryKey: 'checkpoints/1' });
       await expect(store.keepReference(id, held.fencingToken, 1)).rejects.toMatchObject({ code: 'store.lease_lost' });
-      const { artifactKeys } = await store.finishJobFailed(id, again.fencingToken, 'no');
-      expect(artifactKeys).toEqual(['checkpoints/1']);
+      const { directoryKeys } = await store.finishJobFailed(id, again.fencingToken, 'no');
+      expect(directoryKeys).toEqual(['checkpoints/1']);
     });
 
     it('a job that waits keeps the reference that it names, if its model has the step already', async () => {
@@ -93,12 +93,12 @@ export function jobControlSuite(makeHarness: MakeHarness): void {
         await store.enqueueJob({ ...waiting, referenceStep: 1 }),
         await store.enqueueJob({ ...waiting, referenceStep: 7 }),
       ];
-      expect((await store.deleteCheckpoints(model.id, [1])).artifactKeys).toEqual([]);
-      expect((await store.listReferencedKeys()).artifactKeys).toEqual(['checkpoints/1']);
+      expect((await store.deleteCheckpoints(model.id, [1])).directoryKeys).toEqual([]);
+      expect((await store.listReferencedKeys()).directoryKeys).toEqual(['checkpoints/1']);
       const held = await claim(store);
       expect(held.id).toBe(named?.id);
-      expect(await store.keepReference(held.id, held.fencingToken, 1)).toEqual({ artifactKey: 'checkpoints/1' });
-      expect(await store.cancelJob(held.id, 'no')).toMatchObject({ artifactKeys: ['checkpoints/1'] });
+      expect(await store.keepReference(held.id, held.fencingToken, 1)).toEqual({ directoryKey: 'checkpoints/1' });
+      expect(await store.cancelJob(held.id, 'no')).toMatchObject({ directoryKeys: ['checkpoints/1'] });
       const other = await claim(store);
       expect(other.id).toBe(later?.id);
       expect(await store.keepReference(other.id, other.fencingToken, 7)).toBeNull();
@@ -111,7 +111,7 @@ export function jobControlSuite(makeHarness: MakeHarness): void {
       const held = await claim(store);
       await store.keepReference(id, held.fencingToken, 1);
       await store.deleteCheckpoints(model.id, [1]);
-      expect((await store.deleteModel(model.id))?.artifactKeys).toEqual(['checkpoints/1']);
+      expect((await store.deleteModel(model.id))?.directoryKeys).toEqual(['checkpoints/1']);
     });
 
     it('events are counted by type, and the end can say more', async () => {
@@ -142,33 +142,33 @@ export function jobControlSuite(makeHarness: MakeHarness): void {
       const teacher = await addModel(store, 'teacher');
       await train(store, teacher.id, 'checkpoints/1');
       const input = { entityId: teacher.entityId, project: 'demo', name: 'pupil', baseModel: 'base', lora: LORA };
-      const init = { kind: 'checkpoint', source: 'local/demo/teacher:step1', modelId: teacher.id, step: 1 } as const;
-      expect(await store.createModel({ ...input, init: { ...init, step: 9 } })).toEqual({ kind: 'init_missing' });
-      const made = await store.createModel({ ...input, init });
+      const warmStart = { kind: 'checkpoint', source: 'local/demo/teacher:step1', modelId: teacher.id, step: 1 } as const;
+      expect(await store.createModel({ ...input, warmStart: { ...warmStart, step: 9 } })).toEqual({ kind: 'warm_start_missing' });
+      const made = await store.createModel({ ...input, warmStart });
       if (made.kind !== 'created') throw new Error(made.kind);
       const pupil = made.model;
-      expect(pupil.init).toEqual({ source: 'local/demo/teacher:step1', artifactKey: 'checkpoints/1' });
+      expect(pupil.warmStart).toEqual({ source: 'local/demo/teacher:step1', directoryKey: 'checkpoints/1' });
       expect(await store.getModel(pupil.id)).toEqual(pupil);
-      expect(await store.latestCheckpoint(pupil.id)).toMatchObject({ step: 0, artifactKey: 'checkpoints/1' });
+      expect(await store.latestCheckpoint(pupil.id)).toMatchObject({ step: 0, directoryKey: 'checkpoints/1' });
       await addJob(store, pupil.id);
-      expect((await claim(store)).start).toMatchObject({ step: 0, artifactKey: 'checkpoints/1' });
-      expect((await store.deleteModel(teacher.id))?.artifactKeys).toEqual([]);
-      expect((await store.deleteModel(pupil.id))?.artifactKeys).toEqual(['checkpoints/1']);
+      expect((await claim(store)).start).toMatchObject({ step: 0, directoryKey: 'checkpoints/1' });
+      expect((await store.deleteModel(teacher.id))?.directoryKeys).toEqual([]);
+      expect((await store.deleteModel(pupil.id))?.directoryKeys).toEqual(['checkpoints/1']);
     });
 
     it('a directory that was committed for it can be step 0 as well', async () => {
       const { id: entityId } = await store.ensureEntity('local');
-      const init = { kind: 'directory', source: 'adapter.zip', artifactKey: 'checkpoints/i', digest: 'i' } as const;
+      const warmStart = { kind: 'directory', source: 'adapter.zip', directoryKey: 'checkpoints/i', digest: 'i' } as const;
       const made = await store.createModel({
         entityId,
         project: 'demo',
         name: 'imported',
         baseModel: 'base',
         lora: LORA,
-        init,
+        warmStart,
       });
       if (made.kind !== 'created') throw new Error(made.kind);
-      expect(await store.latestCheckpoint(made.model.id)).toMatchObject({ artifactKey: 'checkpoints/i', digest: 'i' });
+      expect(await store.latestCheckpoint(made.model.id)).toMatchObject({ directoryKey: 'checkpoints/i', digest: 'i' });
     });
   });
 }

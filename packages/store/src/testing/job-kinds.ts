@@ -22,7 +22,7 @@ let number = 0;
 async function theModel(store: Store): Promise<Model> {
   const { id: entityId } = await store.ensureEntity('local');
   const result = await store.createModel({ entityId, project: 'demo', name: 'one', baseModel: 'base', lora: LORA });
-  if (result.kind === 'init_missing') throw new Error('no model was made');
+  if (result.kind === 'warm_start_missing') throw new Error('no model was made');
   return result.model;
 }
 
@@ -39,7 +39,7 @@ function training(kind: 'rl' | 'sft'): KindUnderTest {
       return made(job);
     },
     succeed: (store, { id, fencingToken }) =>
-      store.finishJobSucceeded(id, fencingToken, { artifactKey: null, digest: null, metrics: {} }),
+      store.finishJobSucceeded(id, fencingToken, { directoryKey: null, digest: null, metrics: {} }),
     ends: TRAINING_ENDS,
   };
 }
@@ -55,7 +55,7 @@ const KINDS: readonly KindUnderTest[] = [
       return made(await store.getJob(made(created).id));
     },
     succeed: (store, { id, fencingToken }) =>
-      store.finishExport(id, fencingToken, { artifactKey: `exports/${number++}`, files: [], parity: {} }),
+      store.finishExport(id, fencingToken, { directoryKey: `exports/${number++}`, files: [], parity: {} }),
     ends: OTHER_ENDS,
   },
   {
@@ -67,7 +67,7 @@ const KINDS: readonly KindUnderTest[] = [
       return made(await store.enqueueImport(id, options));
     },
     succeed: (store, { id, fencingToken }) =>
-      store.finishImport(id, fencingToken, { lora: LORA, artifactKey: `adapters/${number++}`, digest: 'd' }),
+      store.finishImport(id, fencingToken, { lora: LORA, directoryKey: `adapters/${number++}`, digest: 'd' }),
     ends: OTHER_ENDS,
   },
 ];

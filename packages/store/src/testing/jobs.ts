@@ -22,7 +22,7 @@ export function jobSuite(makeHarness: MakeHarness): void {
       store = await harness.open({ clock: clock.read });
     });
     afterEach(() => harness.destroy());
-    const outcome = { artifactKey: 'checkpoints/a', digest: 'd', metrics: { 'train/entropy': 0.25 } };
+    const outcome = { directoryKey: 'checkpoints/a', digest: 'd', metrics: { 'train/entropy': 0.25 } };
 
     it('a job goes from queued over running to succeeded, with its checkpoint and its last event', async () => {
       const model = await addModel(store);
@@ -39,7 +39,7 @@ export function jobSuite(makeHarness: MakeHarness): void {
         id: job.id,
         status: 'running',
         numAttempts: 1,
-        start: { step: 0, artifactKey: null },
+        start: { step: 0, directoryKey: null },
       });
       await store.appendEvent(job.id, held.fencingToken, { type: 'training_started', data: { num_sequences: 1 } });
       await store.appendEvent(job.id, held.fencingToken, { type: 'gradient_step', data: { policy_loss: 0.5 } });
@@ -93,12 +93,12 @@ export function jobSuite(makeHarness: MakeHarness): void {
     it('a job that trained nothing advances the step and shares the weights it started from', async () => {
       const model = await addModel(store);
       await train(store, model.id, null);
-      expect(await store.latestCheckpoint(model.id)).toMatchObject({ step: 1, artifactKey: null, digest: null });
+      expect(await store.latestCheckpoint(model.id)).toMatchObject({ step: 1, directoryKey: null, digest: null });
       await train(store, model.id, 'checkpoints/2');
       await train(store, model.id, null);
       expect(await store.latestCheckpoint(model.id)).toMatchObject({
         step: 3,
-        artifactKey: 'checkpoints/2',
+        directoryKey: 'checkpoints/2',
         digest: 'digest of checkpoints/2',
       });
     });
@@ -117,7 +117,7 @@ export function jobSuite(makeHarness: MakeHarness): void {
       expect((await store.getModel(model.id))?.nextStep).toBe(2);
       expect((await claim(store)).start).toEqual({
         step: 1,
-        artifactKey: 'checkpoints/1',
+        directoryKey: 'checkpoints/1',
         digest: 'digest of checkpoints/1',
       });
     });
@@ -184,7 +184,7 @@ export function jobSuite(makeHarness: MakeHarness): void {
       await store.deleteCheckpoints(model.id, [1]);
       clock.advance(1000);
       expect((await claim(store, 'worker-b')).start).toEqual(before.start);
-      expect(before.start).toMatchObject({ step: 1, artifactKey: 'checkpoints/1' });
+      expect(before.start).toMatchObject({ step: 1, directoryKey: 'checkpoints/1' });
     });
 
     it('an event with a dedupe key is written once, whoever repeats it', async () => {
@@ -274,15 +274,15 @@ export function jobSuite(makeHarness: MakeHarness): void {
       await train(store, model.id, 'checkpoints/1');
       await addJob(store, model.id);
       const held = await claim(store);
-      expect((await store.deleteCheckpoints(model.id, [1])).artifactKeys).toEqual([]);
-      expect((await store.listReferencedKeys()).artifactKeys).toEqual(['checkpoints/1']);
-      const { artifactKeys } = await store.finishJobSucceeded(held.id, held.fencingToken, {
-        artifactKey: 'checkpoints/2',
+      expect((await store.deleteCheckpoints(model.id, [1])).directoryKeys).toEqual([]);
+      expect((await store.listReferencedKeys()).directoryKeys).toEqual(['checkpoints/1']);
+      const { directoryKeys } = await store.finishJobSucceeded(held.id, held.fencingToken, {
+        directoryKey: 'checkpoints/2',
         digest: 'd',
         metrics: {},
       });
-      expect(artifactKeys).toEqual(['checkpoints/1']);
-      expect((await store.listReferencedKeys()).artifactKeys).toEqual(['checkpoints/2']);
+      expect(directoryKeys).toEqual(['checkpoints/1']);
+      expect((await store.listReferencedKeys()).directoryKeys).toEqual(['checkpoints/2']);
     });
 
     it('jobs are listed by model, entity and status; unknown ids give nothing', async () => {

@@ -37,7 +37,7 @@ export function modelSuite(makeHarness: MakeHarness): void {
       });
       expect(await store.getModel(model.id)).toEqual(model);
       expect((await store.listCheckpoints({ modelId: model.id })).items).toMatchObject([
-        { step: 0, artifactKey: null, digest: null, metrics: {} },
+        { step: 0, directoryKey: null, digest: null, metrics: {} },
       ]);
     });
 
@@ -50,7 +50,7 @@ export function modelSuite(makeHarness: MakeHarness): void {
         other.createModel({ ...input, baseModel: 'second' }),
       ]);
       expect(results.map((result) => result.kind).toSorted()).toEqual(['created', 'exists']);
-      const [model, same] = results.map((result) => (result.kind === 'init_missing' ? null : result.model));
+      const [model, same] = results.map((result) => (result.kind === 'warm_start_missing' ? null : result.model));
       expect(model).toEqual(same);
       const elsewhere = await store.createModel({ ...input, project: 'other', baseModel: 'first' });
       expect(elsewhere.kind).toBe('created');
@@ -99,7 +99,7 @@ export function modelSuite(makeHarness: MakeHarness): void {
       expect(result).toMatchObject({
         deletedCheckpoints: 3,
         deletedRun: false,
-        artifactKeys: ['checkpoints/1'],
+        directoryKeys: ['checkpoints/1'],
         cancelledJobIds: [running.id, waiting.id],
       });
       expect(result?.blobKeys).toEqual(expect.arrayContaining([running.dataKey, waiting.dataKey, 'logs/1']));
@@ -113,7 +113,7 @@ export function modelSuite(makeHarness: MakeHarness): void {
         expect(await store.getJob(id)).toMatchObject({ status: 'cancelled', errorMessage: 'the model was deleted' });
       }
       const finish = store.finishJobSucceeded(held.id, held.fencingToken, {
-        artifactKey: 'x',
+        directoryKey: 'x',
         digest: 'x',
         metrics: {},
       });
@@ -146,17 +146,17 @@ export function modelSuite(makeHarness: MakeHarness): void {
       expect(await store.deleteCheckpoints(model.id, [1, 1, 9, -1, 9])).toEqual({
         deletedCount: 1,
         notFoundSteps: [9, -1],
-        artifactKeys: [],
+        directoryKeys: [],
       });
       expect(await store.deleteCheckpoints(model.id, [0, 1, 2])).toEqual({
         deletedCount: 2,
         notFoundSteps: [1],
-        artifactKeys: ['checkpoints/1'],
+        directoryKeys: ['checkpoints/1'],
       });
       expect(await store.deleteCheckpoints(model.id, [])).toEqual({
         deletedCount: 0,
         notFoundSteps: [],
-        artifactKeys: [],
+        directoryKeys: [],
       });
       expect((await store.latestCheckpoint(model.id))?.step).toBe(3);
       expect(await store.getCheckpoint(model.id, 1)).toBeNull();
@@ -168,7 +168,7 @@ export function modelSuite(makeHarness: MakeHarness): void {
       await store.deleteCheckpoints(model.id, [0, 1]);
       expect(await store.latestCheckpoint(model.id)).toBeNull();
       await train(store, model.id, null);
-      expect(await store.latestCheckpoint(model.id)).toMatchObject({ step: 2, artifactKey: null, digest: null });
+      expect(await store.latestCheckpoint(model.id)).toMatchObject({ step: 2, directoryKey: null, digest: null });
     });
 
     it('metrics are merged into a checkpoint', async () => {

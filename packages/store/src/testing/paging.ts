@@ -67,7 +67,7 @@ export function pagingSuite(makeHarness: MakeHarness): void {
       const first = await store.listEvents({ jobId, limit: 3 });
       expect(first?.hasMore).toBe(true);
       await append(5);
-      await store.finishJobSucceeded(jobId, held.fencingToken, { artifactKey: null, digest: null, metrics: {} });
+      await store.finishJobSucceeded(jobId, held.fencingToken, { directoryKey: null, digest: null, metrics: {} });
       const after = first?.items.at(-1)?.id ?? null;
       const rest = await store.listEvents({ jobId, limit: 100, after });
       expect(rest?.items.map((event) => event.data['index'] ?? event.type)).toEqual([3, 4, 5, 'training_ended']);

@@ -56,8 +56,8 @@ export function severalProcessesSuite(makeHarness: MakeHarness): void {
       await addJob(one, model.id);
       const job = await claim(one);
       const sweep = async (store: Store) => {
-        const { artifactKeys, blobKeys } = await removeOrphans(store, blobs, ['checkpoints/', 'logs/']);
-        return [...artifactKeys, ...blobKeys].toSorted();
+        const { directoryKeys, blobKeys } = await removeOrphans(store, blobs, ['checkpoints/', 'logs/']);
+        return [...directoryKeys, ...blobKeys].toSorted();
       };
       for (const key of ['checkpoints/new', 'checkpoints/left', 'logs/new']) await one.announceKey(key);
       for (const key of ['checkpoints/new', 'checkpoints/left', 'checkpoints/nobodys'])
@@ -65,7 +65,7 @@ export function severalProcessesSuite(makeHarness: MakeHarness): void {
       for (const key of ['logs/new', 'logs/nobodys']) await blobs.putJson(key, 1);
 
       expect(await sweep(two)).toEqual(['checkpoints/nobodys', 'logs/nobodys']);
-      const outcome = { artifactKey: 'checkpoints/new', digest: 'd', metrics: {} };
+      const outcome = { directoryKey: 'checkpoints/new', digest: 'd', metrics: {} };
       await one.finishJobSucceeded(job.id, job.fencingToken, outcome);
       const counts = { numGroups: 1, numTrajectories: 1, numExceptions: 0 };
       await one.recordLog({ modelId: model.id, split: 'val', blobKey: 'logs/new', ...counts, metrics: {} });

@@ -15,7 +15,7 @@ async function names(queries: Queries): Promise<unknown[]> {
   return (await queries.query('select name from entities order by name', [])).rows.map(({ name }) => name);
 }
 
-/** What every `Sql` must do. A driver that passes this and `storeSuite` is one. */
+/** The behaviour required of every `Sql`. A driver that passes this and `storeSuite` is one. */
 export function sqlSuite(name: string, makeHarness: () => Promise<SqlHarness>): void {
   describe(`Sql: ${name}`, () => {
     let harness: SqlHarness;

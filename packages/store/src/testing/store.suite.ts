@@ -1,7 +1,7 @@
 import { describe } from 'vitest';
 import { artifactSuite } from './artifacts.ts';
 import { choiceRecordSuite } from './choice-records.ts';
-import { exchangeSuite } from './exchange.ts';
+import { transferSuite } from './transfer.ts';
 import type { MakeHarness } from './harness.ts';
 import { idempotencySuite } from './idempotency.ts';
 import { jobControlSuite } from './job-control.ts';
@@ -13,7 +13,7 @@ import { pagingSuite } from './paging.ts';
 import { retentionSuite } from './retention.ts';
 import { severalProcessesSuite } from './several-processes.ts';
 
-/** What every `Store` must do, whatever lies under it. */
+/** The behaviour required of every `Store`, whatever lies beneath it. */
 export function storeSuite(name: string, makeHarness: MakeHarness): void {
   describe(`Store: ${name}`, () => {
     keySuite(makeHarness);
@@ -24,7 +24,7 @@ export function storeSuite(name: string, makeHarness: MakeHarness): void {
     pagingSuite(makeHarness);
     idempotencySuite(makeHarness);
     artifactSuite(makeHarness);
-    exchangeSuite(makeHarness);
+    transferSuite(makeHarness);
     choiceRecordSuite(makeHarness);
     retentionSuite(makeHarness);
     severalProcessesSuite(makeHarness);

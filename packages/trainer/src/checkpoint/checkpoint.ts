@@ -11,7 +11,7 @@ import { TrainerError } from '../contract/errors.ts';
 import { ggufAdapterTensors, peftTargetModules, peftTensors, type AdapterTensor } from '../model/adapter-tensors.ts';
 import type { Architecture } from '../model/architecture.ts';
 import type { LoraConfig, LoraParameters } from '../model/policy-model.ts';
-import { freshOptimizerState, type Objective, type OptimizerState } from '../optimizer/adamw.ts';
+import { freshOptimizerState, type JobKind, type OptimizerState } from '../optimizer/adamw.ts';
 import { readSafetensors, writeSafetensors } from './safetensors.ts';
 
 export const ADAPTER_FILE = 'adapter_model.safetensors';
@@ -91,14 +91,14 @@ export function writeAdapterFiles(
  * Reads a checkpoint's weights into `lora`, and its optimizer's state. Nothing is changed when it cannot be read.
  *
  * @returns the state that training goes on with; a fresh one when the directory has none (it may be deleted to save space), or one of
- *   another objective
+ *   another kind of job
  * @throws {TrainerError} `trainer.checkpoint_unreadable` when a file is missing, damaged or of another shape of adapter
  */
-export function readCheckpoint(directory: string, lora: LoraParameters, objective: Objective = 'rl'): OptimizerState {
+export function readCheckpoint(directory: string, lora: LoraParameters, jobKind: JobKind = 'rl'): OptimizerState {
   const digest = readText(directory, DIGEST_FILE).trim();
   const optimizer = existsSync(join(directory, OPTIMIZER_FILE))
-    ? readOptimizer(directory, lora, objective)
-    : freshOptimizerState(lora.tensors, objective);
+    ? readOptimizer(directory, lora, jobKind)
+    : freshOptimizerState(lora.tensors, jobKind);
   readAdapter(directory, lora, digest);
   return optimizer;
 }
@@ -132,19 +132,19 @@ export function readAdapter(directory: string, lora: LoraParameters, digest: str
 
 function writeOptimizer(directory: string, lora: LoraParameters, optimizer: OptimizerState): void {
   writeSafetensors(join(directory, OPTIMIZER_FILE), optimizerTensors(lora, optimizer), {
-    objective: optimizer.objective,
+    objective: optimizer.jobKind,
     num_steps: String(optimizer.numSteps),
   });
 }
 
-function readOptimizer(directory: string, lora: LoraParameters, objective: Objective): OptimizerState {
-  const optimizer = freshOptimizerState(lora.tensors, objective);
+function readOptimizer(directory: string, lora: LoraParameters, jobKind: JobKind): OptimizerState {
+  const optimizer = freshOptimizerState(lora.tensors, jobKind);
   const metadata = readInto(join(directory, OPTIMIZER_FILE), optimizerTensors(lora, optimizer));
   const numSteps = Number(metadata['num_steps']);
   if (!Number.isSafeInteger(numSteps) || numSteps < 0) {
     throw unreadable(directory, `${OPTIMIZER_FILE} has num_steps ${String(metadata['num_steps'])}`);
   }
-  if (metadata['objective'] !== objective) return freshOptimizerState(lora.tensors, objective);
+  if (metadata['objective'] !== jobKind) return freshOptimizerState(lora.tensors, jobKind);
   optimizer.numSteps = numSteps;
   return optimizer;
 }

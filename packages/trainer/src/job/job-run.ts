@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { TrainerError } from '../contract/errors.ts';
 import { meanMetrics } from './job-statistics.ts';
 import type { LearnerSession } from '../learner/learner-session.ts';
-import type { Objective } from '../optimizer/adamw.ts';
+import type { JobKind } from '../optimizer/adamw.ts';
 import { resumeSnapshot, writeSnapshot } from './snapshot.ts';
 import type { JobBase, TrainingParts, TrainingResult } from './training-job.ts';
 
@@ -57,7 +57,7 @@ export async function jobFingerprint(
 }
 
 export interface StepPlan {
-  readonly objective: Objective;
+  readonly jobKind: JobKind;
   readonly numSteps: number;
   readonly fingerprint: string;
   /** Takes the step and says what it measured; all values finite. */
@@ -70,8 +70,8 @@ export interface StepPlan {
  */
 export async function runSteps(job: JobBase, parts: TrainingParts, plan: StepPlan): Promise<TrainingResult> {
   const { learner, signal, emit } = parts;
-  const { numSteps, fingerprint, objective } = plan;
-  const stepMetrics = [...((await resumeSnapshot(job, parts, { fingerprint, objective })) ?? [])];
+  const { numSteps, fingerprint, jobKind } = plan;
+  const stepMetrics = [...((await resumeSnapshot(job, parts, { fingerprint, jobKind })) ?? [])];
   stepMetrics.forEach((metrics, index) => emit({ kind: 'gradient_step', index, metrics }));
   for (let index = stepMetrics.length; index < numSteps; index++) {
     const metrics = await plan.step(index);

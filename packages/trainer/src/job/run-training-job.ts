@@ -58,7 +58,7 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
   if (rows.length === 0) return { numGradientSteps: 0, digest: null, metrics: ofTheJob };
 
   const { startFrom, withFreshOptimizer = false } = job;
-  await learner.load(startFrom, { objective: 'rl', withFreshOptimizer });
+  await learner.load(startFrom, { jobKind: 'rl', withFreshOptimizer });
   // A fresh adapter is the base model.
   const distance = startFrom === null ? { kl_base: 0 } : await baseDistance(rows[0]!, parts);
   Object.assign(ofTheJob, distance);
@@ -93,7 +93,7 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
       ...(reference === null ? {} : { seconds_reference: referenceSeconds }),
     };
   };
-  return await runSteps(job, parts, { objective: 'rl', numSteps: steps.length, fingerprint, step });
+  return await runSteps(job, parts, { jobKind: 'rl', numSteps: steps.length, fingerprint, step });
 }
 
 function needsOf({ config, lora, referenceFrom }: TrainingJob): LearnerNeeds {

@@ -4,7 +4,7 @@
  * before goes after that.
  */
 import { TrainerError } from '../contract/errors.ts';
-import type { Objective } from '../optimizer/adamw.ts';
+import type { JobKind } from '../optimizer/adamw.ts';
 import type { JobBase, TrainingParts } from './training-job.ts';
 
 type SnapshotParts = Pick<TrainingParts, 'learner' | 'progress'>;
@@ -35,12 +35,12 @@ export async function writeSnapshot(
 export async function resumeSnapshot(
   { snapshots }: Pick<JobBase, 'snapshots'>,
   { learner, progress }: SnapshotParts,
-  { fingerprint, objective }: { fingerprint: string; objective: Objective },
+  { fingerprint, jobKind }: { fingerprint: string; jobKind: JobKind },
 ): Promise<readonly StepMetrics[] | null> {
   const record = readRecord(await progress.read(snapshots));
   if (record === null || record.fingerprint !== fingerprint) return null;
   try {
-    await learner.load(record.version, { objective });
+    await learner.load(record.version, { jobKind });
     return record.stepMetrics;
   } catch (error) {
     if (error instanceof TrainerError && error.code === 'trainer.checkpoint_unreadable') return null;

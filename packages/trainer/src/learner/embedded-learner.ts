@@ -160,18 +160,18 @@ export class EmbeddedLearner implements LearnerSession {
     return directory === null ? null : { name, digest: checkpointDigest(directory) };
   }
 
-  async load(name: string | null, { objective, withFreshOptimizer = false }: LoadOptions): Promise<void> {
+  async load(name: string | null, { jobKind, withFreshOptimizer = false }: LoadOptions): Promise<void> {
     const { lora, architecture } = this.#policy;
     const directory = name === null ? null : await this.#folderOf(name);
     this.#isSpent = true;
     if (directory !== null) {
-      const kept = readCheckpoint(directory, lora, objective);
-      this.#optimizer = withFreshOptimizer ? freshOptimizerState(lora.tensors, objective) : kept;
+      const kept = readCheckpoint(directory, lora, jobKind);
+      this.#optimizer = withFreshOptimizer ? freshOptimizerState(lora.tensors, jobKind) : kept;
       return;
     }
     const fresh = initialLoraParameters(architecture, lora.config);
     lora.tensors.forEach(({ value }, i) => value.set(fresh.tensors[i]!.value));
-    this.#optimizer = freshOptimizerState(lora.tensors, objective);
+    this.#optimizer = freshOptimizerState(lora.tensors, jobKind);
   }
 
   async discard(name: string): Promise<void> {

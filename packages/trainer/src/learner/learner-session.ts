@@ -6,7 +6,7 @@
  * protocols of a learner do not show.
  */
 import type { LinearName, LoraConfig, PackedRow } from '../model/policy-model.ts';
-import type { Objective, OptimizerConfig } from '../optimizer/adamw.ts';
+import type { JobKind, OptimizerConfig } from '../optimizer/adamw.ts';
 
 /** Capabilities of a learner. A job that needs more is refused before its first step; see `requireCapabilities`. */
 export interface LearnerCapabilities {
@@ -71,8 +71,8 @@ export interface AdapterVersion {
 }
 
 export interface LoadOptions {
-  /** The objective of the coming steps: momentum gathered under another one is dropped. */
-  readonly objective: Objective;
+  /** The kind of job that the coming steps belong to: momentum gathered under another one is dropped. */
+  readonly jobKind: JobKind;
   /** The optimizer starts afresh in any case. Default false. */
   readonly withFreshOptimizer?: boolean;
 }

@@ -9,12 +9,12 @@ type Fields = typeof TRAINING_FIELDS;
  */
 export type OptimizerConfig = Pick<PlainSettings<Fields>, NamesOfPart<Fields, 'optimizer'>>;
 
-/** The kind of objective being minimised. Momentum gathered under one is useless for the other. */
-export type Objective = 'rl' | 'sft';
+/** The kind of a job, which decides what is minimised. Momentum gathered under one is useless for the other. */
+export type JobKind = 'rl' | 'sft';
 
-/** The state of AdamW. It belongs to the model and carries over from job to job of the same objective. */
+/** The state of AdamW. It belongs to the model and carries over from job to job of the same kind. */
 export interface OptimizerState {
-  readonly objective: Objective;
+  readonly jobKind: JobKind;
   /** Steps taken so far. */
   numSteps: number;
   /** Running means of gradients (m) and of their squares (v), by tensor name, in the tensor's layout. */
@@ -22,10 +22,10 @@ export interface OptimizerState {
 }
 
 /** The state before the first step: all zeros. */
-export function freshOptimizerState(tensors: readonly LoraTensor[], objective: Objective = 'rl'): OptimizerState {
+export function freshOptimizerState(tensors: readonly LoraTensor[], jobKind: JobKind = 'rl'): OptimizerState {
   const zeros = (tensor: LoraTensor): Float32Array => new Float32Array(tensor.value.length);
   return {
-    objective,
+    jobKind,
     numSteps: 0,
     moments: new Map(tensors.map((tensor) => [tensor.name, { m: zeros(tensor), v: zeros(tensor) }])),
   };

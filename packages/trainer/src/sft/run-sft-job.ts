@@ -19,7 +19,7 @@ export interface SftJob extends JobBase {
  * Runs one supervised job: conversations in, an adapter version out.
  *
  * Consecutive conversations make a batch, a batch one gradient step, in the order of the data, epoch after epoch. It is as resumable and as
- * deterministic as `runTrainingJob`. The optimizer starts afresh where the checkpoint before was of another objective.
+ * deterministic as `runTrainingJob`. The optimizer starts afresh where the checkpoint before was of another kind of job.
  *
  * @returns With no trained token in any batch: a step for each, which changed nothing, no files, digest null.
  * @throws {TrainerError} `trainer.cancelled` when `signal` aborts; `trainer.render_failed`, `trainer.config_invalid`, `trainer.non_finite`,
@@ -44,7 +44,7 @@ async function train(job: SftJob, parts: TrainingParts): Promise<TrainingResult>
     await sftStep(batches[index % batches.length]!, rates[index]!, { learner, config, signal });
 
   const { startFrom, withFreshOptimizer = false } = job;
-  await learner.load(startFrom, { objective: 'sft', withFreshOptimizer });
+  await learner.load(startFrom, { jobKind: 'sft', withFreshOptimizer });
   if (report.numTrainableTokens === 0) {
     const metrics = await Promise.all(rates.map((_, index) => step(index)));
     metrics.forEach((ofTheStep, index) => emit({ kind: 'gradient_step', index, metrics: ofTheStep }));
@@ -52,7 +52,7 @@ async function train(job: SftJob, parts: TrainingParts): Promise<TrainingResult>
   }
   const settings = { objective: 'sft', config };
   const fingerprint = await jobFingerprint(job, learner, settings, batches.flatMap(arraysOf));
-  return await runSteps(job, parts, { objective: 'sft', numSteps, fingerprint, step });
+  return await runSteps(job, parts, { jobKind: 'sft', numSteps, fingerprint, step });
 }
 
 /** The data of `training_started`. Nothing that was sent vanishes without being counted here. */

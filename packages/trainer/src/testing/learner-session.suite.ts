@@ -32,7 +32,7 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
     beforeEach(async () => {
       harness = await makeHarness();
       session = await harness.open();
-      await session.load(null, { objective: 'rl' });
+      await session.load(null, { jobKind: 'rl' });
     });
     afterEach(() => harness.destroy());
 
@@ -103,7 +103,7 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
       await session.step(ADAM);
       expect(await logprobs()).not.toEqual(before);
       if (session.capabilities.reference !== 'none') expect(await logprobs({ under: 'base' })).toEqual(before);
-      await session.load(null, { objective: 'rl' });
+      await session.load(null, { jobKind: 'rl' });
       expect(await logprobs()).toEqual(before);
       expect(session.numSteps).toBe(0);
     });
@@ -119,7 +119,7 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
         // A step of rate r along the gradient g changes the sum by r‖g‖², up to r³: even powers cancel.
         const rate = 0.02 / gradNorm ** 2;
         const moved = async (scale: number): Promise<number> => {
-          await session.load(start, { objective: 'rl' });
+          await session.load(start, { jobKind: 'rl' });
           await gather(harness.rows, scale, of);
           expect(await descend(rate)).toBeCloseTo(gradNorm, 3);
           return total(await forward(), of);
@@ -136,7 +136,7 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
     it('adds up what several passes give, in any order, and begins anew after a step', async () => {
       const start = await saved('start');
       const after = async (rows: readonly PackedRow[]) => {
-        await session.load(start, { objective: 'rl' });
+        await session.load(start, { jobKind: 'rl' });
         for (const row of rows) await gather([row]);
         const { gradNorm } = await session.step({ ...ADAM, learningRate: 0 });
         return gradNorm;
@@ -152,7 +152,7 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
       const start = await saved('start');
       const changes: number[] = [];
       for (const maxGradNorm of [1e30, 1e-3]) {
-        await session.load(start, { objective: 'rl', withFreshOptimizer: true });
+        await session.load(start, { jobKind: 'rl', withFreshOptimizer: true });
         const before = await logprobs();
         await gather();
         const epsilon = 1e9;
@@ -183,16 +183,16 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
         return await logprobs({}, learner);
       };
       const expected = await goOn(session);
-      await session.load(start, { objective: 'rl' });
+      await session.load(start, { jobKind: 'rl' });
       expect(session.numSteps).toBe(3);
       expect(await goOn(session)).toEqual(expected);
       const other = await harness.open();
-      await other.load(start, { objective: 'rl' });
+      await other.load(start, { jobKind: 'rl' });
       expect(await goOn(other)).toEqual(expected);
-      await other.load(start, { objective: 'rl', withFreshOptimizer: true });
+      await other.load(start, { jobKind: 'rl', withFreshOptimizer: true });
       expect(other.numSteps).toBe(0);
       expect(await goOn(other)).not.toEqual(expected);
-      await other.load(start, { objective: 'sft' });
+      await other.load(start, { jobKind: 'sft' });
       expect(other.numSteps).toBe(0);
     });
 
@@ -235,7 +235,7 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
     it('refuses what it cannot do with an error that says what a retry is worth, and is as it was', async () => {
       await saved('start');
       const before = await logprobs();
-      const missing = session.load(harness.versionName('none'), { objective: 'rl' });
+      const missing = session.load(harness.versionName('none'), { jobKind: 'rl' });
       await expect(missing).rejects.toBeInstanceOf(TrainerError);
       await expect(missing).rejects.toMatchObject({ code: 'trainer.checkpoint_unreadable', retry: 'never' });
       const [row] = harness.rows as [PackedRow];

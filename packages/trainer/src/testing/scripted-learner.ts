@@ -106,14 +106,14 @@ export class ScriptedLearner implements LearnerSession {
       : { name, digest: createHash('sha256').update(version.table.value).digest('hex') };
   }
 
-  async load(name: string | null, { objective, withFreshOptimizer = false }: LoadOptions): Promise<void> {
+  async load(name: string | null, { jobKind, withFreshOptimizer = false }: LoadOptions): Promise<void> {
     this.#call('load');
     const version =
       name === null ? { table: freshTable(), optimizer: null } : structuredClone(this.#versions.get(name));
     if (version === undefined) throw new TrainerError('trainer.checkpoint_unreadable', `there is no version ${name}`);
     this.#table = { ...version.table, gradient: new Float32Array(SIZE * SIZE) };
-    const goesOn = version.optimizer?.objective === objective && !withFreshOptimizer;
-    this.#optimizer = goesOn ? version.optimizer : freshOptimizerState([this.#table], objective);
+    const goesOn = version.optimizer?.jobKind === jobKind && !withFreshOptimizer;
+    this.#optimizer = goesOn ? version.optimizer : freshOptimizerState([this.#table], jobKind);
   }
 
   async discard(name: string): Promise<void> {

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { type Blobs, type ClaimedJob, type ExportJob, type Store, StoreError } from '@trainyard/store';
 import type { ExportFormat, ExportRequest, ExportResult, LoraConfig, MergedType } from '@trainyard/trainer';
 
-import type { ExchangeBackend } from '../../hosts/embedded-exchange.ts';
+import type { TransferBackend } from '../../hosts/embedded-transfers.ts';
 import { clientFailure, JobFault } from '../../faults/http-faults.ts';
 import { nameFile } from '../../data/remove-unless-named.ts';
 import type { JobLease } from '../job-lease.ts';
@@ -14,8 +14,8 @@ type HeldExport = ClaimedJob<ExportJob>;
 export interface ExportJobsOptions {
   readonly store: Store;
   readonly blobs: Blobs;
-  readonly backend: ExchangeBackend;
-  /** What is served: asked for each export, since its file is known only once the engine host is up. */
+  readonly backend: TransferBackend;
+  /** The served base model: looked up for each export, since its file is known only once the engine host is up. */
   readonly baseModel: () => { readonly id: string; readonly path: string };
   readonly log: (line: string) => void;
 }
@@ -57,8 +57,8 @@ export class ExportJobs implements JobWork<'export'> {
     const { code, message } = clientFailure(error);
     log(`export ${job.id} failed (${code}): ${error instanceof Error ? error.message : String(error)}`);
     const errorMessage = `${error instanceof StoreError ? 'the files cannot be kept' : message} (${code})`;
-    const { artifactKeys } = await store.finishJobFailed(job.id, job.fencingToken, errorMessage);
-    for (const key of artifactKeys) await blobs.removeDirectory(key);
+    const { directoryKeys } = await store.finishJobFailed(job.id, job.fencingToken, errorMessage);
+    for (const key of directoryKeys) await blobs.removeDirectory(key);
   }
 
   /** Deleted, or taken over: nothing of it lies outside the store. */
@@ -79,9 +79,9 @@ export class ExportJobs implements JobWork<'export'> {
         `the model is based on ${model?.baseModel}, and ${baseModelId} is served now`,
       );
     }
-    const { format, dtype, step, sourceArtifactKey } = wanted;
-    const checkpointDirectory = sourceArtifactKey === null ? null : await blobs.localDirectory(sourceArtifactKey);
-    if (sourceArtifactKey !== null && checkpointDirectory === null) {
+    const { format, dtype, step, sourceDirectoryKey } = wanted;
+    const checkpointDirectory = sourceDirectoryKey === null ? null : await blobs.localDirectory(sourceDirectoryKey);
+    if (sourceDirectoryKey !== null && checkpointDirectory === null) {
       throw new JobFault('trainer.checkpoint_unreadable', `the files of step ${step} are gone`);
     }
     return {
@@ -97,15 +97,15 @@ export class ExportJobs implements JobWork<'export'> {
 
   async #finish(job: HeldExport, result: ExportResult, staged: string, lease: JobLease): Promise<void> {
     const { store, blobs, log } = this.#options;
-    const artifactKey = `exports/${randomUUID()}`;
-    await lease.insist(() => store.announceKey(artifactKey), isBusy);
-    await blobs.commitDirectory(staged, artifactKey);
+    const directoryKey = `exports/${randomUUID()}`;
+    await lease.insist(() => store.announceKey(directoryKey), isBusy);
+    await blobs.commitDirectory(staged, directoryKey);
     const { files, parity } = result;
-    const write = () => store.finishExport(job.id, job.fencingToken, { artifactKey, files, parity });
-    const file = { key: artifactKey, kind: 'directory' } as const;
+    const write = () => store.finishExport(job.id, job.fencingToken, { directoryKey, files, parity });
+    const file = { key: directoryKey, kind: 'directory' } as const;
     const finished = await nameFile({ store, blobs, log }, file, write, (work) => lease.insist(work, isBusy));
     // Null: it ended so, though the store said otherwise.
-    for (const key of finished?.artifactKeys ?? []) await blobs.removeDirectory(key);
+    for (const key of finished?.directoryKeys ?? []) await blobs.removeDirectory(key);
   }
 }
 

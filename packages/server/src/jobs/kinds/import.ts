@@ -5,7 +5,7 @@ import { type Adapter, type Blobs, type ClaimedJob, type ImportJob, type Store, 
 import { nameFile } from '../../data/remove-unless-named.ts';
 import { clientFailure, JobFault } from '../../faults/http-faults.ts';
 import { RequestError } from '../../faults/request-error.ts';
-import type { ExchangeBackend } from '../../hosts/embedded-exchange.ts';
+import type { TransferBackend } from '../../hosts/embedded-transfers.ts';
 import type { JobLease } from '../job-lease.ts';
 import type { JobWork } from '../job-machine.ts';
 
@@ -14,7 +14,7 @@ type HeldImport = ClaimedJob<ImportJob>;
 export interface ImportJobsOptions {
   readonly store: Store;
   readonly blobs: Blobs;
-  readonly backend: ExchangeBackend;
+  readonly backend: TransferBackend;
   /** model file that an adapter has to fit; asked for each import, since it is known only once the engine host is up */
   readonly modelPath: () => string;
   readonly log: (line: string) => void;
@@ -82,16 +82,16 @@ export class ImportJobs implements JobWork<'import'> {
 
   async #finish(
     job: HeldImport,
-    { lora, digest }: Omit<NonNullable<Adapter['content']>, 'artifactKey'>,
+    { lora, digest }: Omit<NonNullable<Adapter['content']>, 'directoryKey'>,
     staged: string,
     lease: JobLease,
   ): Promise<void> {
     const { store, blobs, log } = this.#options;
-    const artifactKey = `adapters/${randomUUID()}`;
-    await lease.insist(() => store.announceKey(artifactKey), isBusy);
-    await blobs.commitDirectory(staged, artifactKey);
-    const write = () => store.finishImport(job.id, job.fencingToken, { lora, artifactKey, digest });
-    const file = { key: artifactKey, kind: 'directory' } as const;
+    const directoryKey = `adapters/${randomUUID()}`;
+    await lease.insist(() => store.announceKey(directoryKey), isBusy);
+    await blobs.commitDirectory(staged, directoryKey);
+    const write = () => store.finishImport(job.id, job.fencingToken, { lora, directoryKey, digest });
+    const file = { key: directoryKey, kind: 'directory' } as const;
     const committed = await nameFile({ store, blobs, log }, file, write, (work) => lease.insist(work, isBusy));
     // Null: it is committed, though the store said otherwise. The files of the upload are removed at the next start then.
     for (const key of committed?.blobKeys ?? []) await blobs.remove(key);

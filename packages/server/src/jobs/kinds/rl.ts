@@ -1,8 +1,8 @@
 import { resolveTrainingConfig, type TrainingConfig } from '@trainyard/trainer';
 
-import type { TrainingJobKind } from '../../hosts/messages.ts';
+import type { TrainingJobConfig } from '../../hosts/messages.ts';
 
-/** What a job that trains on rollouts asks of its learner; one that waited through an update lacks the settings that came with it. */
-export function rlJob(stored: Record<string, unknown>): TrainingJobKind {
+/** Reads the stored settings of a job that trains on rollouts; one that waited through an update lacks the settings that came with it. */
+export function rlJob(stored: Record<string, unknown>): TrainingJobConfig {
   return { kind: 'rl', config: { ...resolveTrainingConfig({}), ...(stored as unknown as TrainingConfig) } };
 }

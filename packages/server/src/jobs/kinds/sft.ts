@@ -1,8 +1,8 @@
 import { storedSftConfig } from '@trainyard/trainer';
 
-import type { TrainingJobKind } from '../../hosts/messages.ts';
+import type { TrainingJobConfig } from '../../hosts/messages.ts';
 
-/** What a supervised job asks of its learner. */
-export function sftJob(stored: Record<string, unknown>): TrainingJobKind {
+/** Reads the stored settings of a supervised job. */
+export function sftJob(stored: Record<string, unknown>): TrainingJobConfig {
   return { kind: 'sft', config: storedSftConfig(stored) };
 }

@@ -9,12 +9,12 @@ import {
   type Store,
   StoreError,
   TRAINING_JOB_KINDS,
-  type TrainingJobKind as Objective,
+  type TrainingJobConfig as Objective,
 } from '@trainyard/store';
 import type { TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
 import { TrainingRunError, type TrainingBackend } from '../../hosts/embedded-training.ts';
-import type { TrainingJobKind, TrainingJobRequest } from '../../hosts/messages.ts';
+import type { TrainingJobConfig, TrainingJobRequest } from '../../hosts/messages.ts';
 import { clientFailure } from '../../faults/http-faults.ts';
 import type { JobMetrics } from '../../metrics/job-metrics.ts';
 import { nameFile } from '../../data/remove-unless-named.ts';
@@ -83,9 +83,9 @@ export class TrainingJobs implements JobWork<Objective> {
     const { store, log } = this.#options;
     const { code, message } = clientFailure(error);
     log(`job ${job.id} failed (${code}): ${error instanceof Error ? error.message : String(error)}`);
-    const { artifactKeys } = await store.finishJobFailed(job.id, job.fencingToken, `${message} (${code})`);
+    const { directoryKeys } = await store.finishJobFailed(job.id, job.fencingToken, `${message} (${code})`);
     this.#options.metrics?.end(job, 'failed');
-    await this.#removeDirectories(artifactKeys);
+    await this.#removeDirectories(directoryKeys);
   }
 
   async leave(job: ClaimedJob): Promise<boolean> {
@@ -182,22 +182,22 @@ export class TrainingJobs implements JobWork<Objective> {
     const { store, blobs, log } = this.#options;
     const metrics = Object.fromEntries(Object.entries(result.metrics).map(([name, value]) => [`train/${name}`, value]));
     const data = endData(result);
-    const finish = (artifactKey: string | null) =>
-      store.finishJobSucceeded(job.id, job.fencingToken, { artifactKey, digest: result.digest, metrics, data });
+    const finish = (directoryKey: string | null) =>
+      store.finishJobSucceeded(job.id, job.fencingToken, { directoryKey, digest: result.digest, metrics, data });
     const insist: typeof lease.insist = (work) => lease.insist(work);
     if (result.digest === null) {
-      await this.#removeDirectories((await insist(() => finish(null))).artifactKeys);
+      await this.#removeDirectories((await insist(() => finish(null))).directoryKeys);
       return;
     }
     const file = { key, kind: 'directory' } as const;
     const finished = await nameFile({ store, blobs, log }, file, () => finish(key), insist);
     // Null: it ended so, though the store said otherwise. What it left is removed at the next start.
-    await this.#removeDirectories(finished?.artifactKeys ?? []);
+    await this.#removeDirectories(finished?.directoryKeys ?? []);
   }
 
-  /** Of a job that has ended, so that what cannot be removed is garbage until the next start and nothing worse. */
-  async #removeDirectories(artifactKeys: readonly string[]): Promise<void> {
-    for (const key of artifactKeys) {
+  /** Removes directories of a job that has ended: one that cannot be removed is garbage until the next start and nothing worse. */
+  async #removeDirectories(directoryKeys: readonly string[]): Promise<void> {
+    for (const key of directoryKeys) {
       await this.#options.blobs
         .removeDirectory(key)
         .catch((error: unknown) => this.#options.log(`the directory ${key} stays on disk: ${String(error)}`));
@@ -205,7 +205,7 @@ export class TrainingJobs implements JobWork<Objective> {
   }
 }
 
-function trainingKindOf(job: ClaimedJob): TrainingJobKind {
+function trainingKindOf(job: ClaimedJob): TrainingJobConfig {
   const config = job.config['resolved'] as Record<string, unknown>;
   switch (job.kind) {
     case 'rl':

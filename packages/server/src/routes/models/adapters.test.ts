@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import type { AdapterObject, ListPage, ModelObject } from '@trainyard/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
-import { ExchangeError } from '../../hosts/exchange-error.ts';
+import { TransferError } from '../../hosts/transfer-error.ts';
 import { resolveImportedAdapter } from '../../exports/resolve-imported-adapter.ts';
 import { TestServer } from '../../testing/test-server.ts';
 
@@ -36,10 +36,10 @@ function put(id: string, name: string, payload: string | Buffer | Readable, head
 
 /** Commits as the importer would. */
 async function makeReady(id: string): Promise<string> {
-  const artifactKey = `adapters/${crypto.randomUUID()}`;
-  await server.blobs.commitDirectory(await server.blobs.stageDirectory(), artifactKey);
-  await server.importAdapter(id, { lora: LORA, artifactKey, digest: 'd'.repeat(64) });
-  return artifactKey;
+  const directoryKey = `adapters/${crypto.randomUUID()}`;
+  await server.blobs.commitDirectory(await server.blobs.stageDirectory(), directoryKey);
+  await server.importAdapter(id, { lora: LORA, directoryKey, digest: 'd'.repeat(64) });
+  return directoryKey;
 }
 
 describe('an upload', () => {
@@ -108,7 +108,7 @@ describe('an upload', () => {
 describe('committing', () => {
   test('answers with the shape, again and again, and closes the upload', async () => {
     const { id } = await begin();
-    server.exchange.onCommit = async (adapter) => {
+    server.transfers.onCommit = async (adapter) => {
       await makeReady(adapter.id);
       return (await server.store.getAdapter(adapter.id))!;
     };
@@ -118,7 +118,7 @@ describe('committing', () => {
       lora: { rank: 8, alpha: 16, targets: ['q_proj', 'v_proj'] },
       digest: 'd'.repeat(64),
     });
-    server.exchange.onCommit = () => Promise.reject(new Error('a second import'));
+    server.transfers.onCommit = () => Promise.reject(new Error('a second import'));
     expect((await server.request('POST', `${PATH}/${id}/commit`)).body).toBe(committed.body);
     expect((await put(id, 'adapter_config.json', '{}')).json()).toMatchObject({ error: { code: 'request.conflict' } });
   });
@@ -126,7 +126,7 @@ describe('committing', () => {
   test('says what is wrong with the files, and leaves the upload open', async () => {
     const { id } = await begin();
     const message = 'tensor x is [2, 64], expected [2, 32] for this base model and r 2';
-    server.exchange.onCommit = () => Promise.reject(new ExchangeError({ code: 'trainer.adapter_invalid', message }));
+    server.transfers.onCommit = () => Promise.reject(new TransferError({ code: 'trainer.adapter_invalid', message }));
     const response = await server.request('POST', `${PATH}/${id}/commit`);
     expect(response.statusCode).toBe(422);
     expect(response.json()).toMatchObject({ detail: message, error: { code: 'trainer.adapter_invalid', message } });
@@ -161,9 +161,9 @@ describe('deleting', () => {
     expect((await server.request('DELETE', `${PATH}/${upload.id}`)).json()).toEqual({ id: upload.id, deleted: true });
     expect(await server.blobs.listKeys()).toEqual([]);
     const ready = await begin();
-    const artifactKey = await makeReady(ready.id);
+    const directoryKey = await makeReady(ready.id);
     await server.request('DELETE', `${PATH}/${ready.id}`);
-    expect(await server.blobs.localDirectory(artifactKey)).toBeNull();
+    expect(await server.blobs.localDirectory(directoryKey)).toBeNull();
   });
 });
 
@@ -184,12 +184,12 @@ describe('the name of an adapter', () => {
     expect((await register('early', { init_from: name })).json()).toMatchObject({
       error: { code: 'request.conflict', param: 'lora.init_from' },
     });
-    const artifactKey = await makeReady(id);
+    const directoryKey = await makeReady(id);
     const made = await register('heir', { init_from: name });
     const model = made.json<ModelObject>();
     expect(model.lora).toMatchObject({ rank: 8, alpha: 16, targets: ['q_proj', 'v_proj'], init_from: name });
     expect((await register('heir', { init_from: name })).json()).toEqual(model);
-    expect(await server.store.getCheckpoint(model.id, 0)).toMatchObject({ artifactKey, digest: 'd'.repeat(64) });
+    expect(await server.store.getCheckpoint(model.id, 0)).toMatchObject({ directoryKey, digest: 'd'.repeat(64) });
     expect((await register('heir', { init_from: 'adapter:other' })).statusCode).toBe(409);
     expect((await register('odd', { init_from: name, rank: 4 })).json()).toMatchObject({
       error: { param: 'lora.rank' },
@@ -201,8 +201,8 @@ describe('the name of an adapter', () => {
     const { id, name } = await begin();
     const { id: entityId } = await server.store.ensureEntity('acme');
     await expect(resolve(name, entityId)).rejects.toMatchObject({ code: 'request.conflict', param: 'init_from' });
-    const artifactKey = await makeReady(id);
-    expect(await resolve(name, entityId)).toEqual({ artifactKey, digest: 'd'.repeat(64), lora: LORA });
+    const directoryKey = await makeReady(id);
+    expect(await resolve(name, entityId)).toEqual({ directoryKey, digest: 'd'.repeat(64), lora: LORA });
     await expect(resolve(name, entityId, 'other/base')).rejects.toMatchObject({ code: 'request.conflict' });
     const { id: otherId } = await server.store.ensureEntity('other');
     for (const [wrong, entity] of [

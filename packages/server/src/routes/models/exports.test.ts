@@ -31,7 +31,7 @@ describe('creating an export', () => {
       parity: null,
       error_message: null,
     });
-    expect(server.exchange.numNotified).toBe(1);
+    expect(server.transfers.numNotified).toBe(1);
     const read = await server.request('GET', `${exportsOf(modelId)}/${queued.id}`);
     expect(read.json()).toEqual(queued);
     expect(await server.store.getExport(queued.id)).toMatchObject({ format: 'peft', dtype: 'f32' });
@@ -75,7 +75,7 @@ describe('creating an export', () => {
     const response = await create(body);
     expect(response.statusCode).toBe(status);
     expect(response.json()).toMatchObject({ error: { code, message: expect.stringContaining(message) } });
-    expect(server.exchange.numNotified).toBe(0);
+    expect(server.transfers.numNotified).toBe(0);
   });
 
   test('is no training job, though it is in the same queue', async () => {
@@ -134,31 +134,31 @@ describe('a finished export', () => {
   });
 
   test('is deleted with its files', async () => {
-    const { id, artifactKey } = await server.addExport(modelId, { 'model.gguf': 'x' });
+    const { id, directoryKey } = await server.addExport(modelId, { 'model.gguf': 'x' });
     const response = await server.request('DELETE', `${exportsOf(modelId)}/${id}`);
     expect(response.json()).toEqual({ id, deleted: true });
-    expect(await server.blobs.localDirectory(artifactKey!)).toBeNull();
-    expect(server.exchange.cancelled).toEqual([id]);
+    expect(await server.blobs.localDirectory(directoryKey!)).toBeNull();
+    expect(server.transfers.cancelled).toEqual([id]);
     for (const method of ['GET', 'DELETE'] as const) {
       expect((await server.request(method, `${exportsOf(modelId)}/${id}`)).statusCode).toBe(404);
     }
   });
 
   test('goes with its model', async () => {
-    const { id, artifactKey } = await server.addExport(modelId, { 'model.gguf': 'x' });
+    const { id, directoryKey } = await server.addExport(modelId, { 'model.gguf': 'x' });
     await server.request('DELETE', `/v1/preview/models/${modelId}`);
-    expect(await server.blobs.localDirectory(artifactKey!)).toBeNull();
-    expect(server.exchange.cancelled).toEqual([modelId]);
+    expect(await server.blobs.localDirectory(directoryKey!)).toBeNull();
+    expect(server.transfers.cancelled).toEqual([modelId]);
     expect((await server.request('GET', `${exportsOf(modelId)}/${id}`)).statusCode).toBe(404);
   });
 
   test('whose files are gone is a failure of the service', async () => {
-    const { id, artifactKey } = await server.addExport(modelId, { 'model.gguf': 'x' });
-    await server.blobs.removeDirectory(artifactKey!);
+    const { id, directoryKey } = await server.addExport(modelId, { 'model.gguf': 'x' });
+    await server.blobs.removeDirectory(directoryKey!);
     const response = await server.request('GET', `${exportsOf(modelId)}/${id}/files/model.gguf`);
     expect(response.statusCode).toBe(500);
     expect(response.json()).toMatchObject({ error: { code: 'store.blob_missing' } });
-    expect(response.body).not.toContain(artifactKey);
+    expect(response.body).not.toContain(directoryKey);
   });
 });
 

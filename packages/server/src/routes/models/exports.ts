@@ -115,15 +115,15 @@ export function exportRoutes(app: FastifyInstance, parts: RouteParts): void {
     `${path}/:export_id/files/:name`,
     { config: { scope: 'training' } },
     async (request, reply): Promise<FastifyReply> => {
-      const { files, artifactKey } = await ownedExport(request, parts, request.params);
+      const { files, directoryKey } = await ownedExport(request, parts, request.params);
       const { name } = request.params;
       // Only what the export lists: a name is never a path.
       const file = files.find((candidate) => candidate.name === name);
-      if (file === undefined || artifactKey === null) throw notFound('file', name, 'name');
-      const directory = await blobs.localDirectory(artifactKey);
+      if (file === undefined || directoryKey === null) throw notFound('file', name, 'name');
+      const directory = await blobs.localDirectory(directoryKey);
       const filePath = directory === null ? null : join(directory, file.name);
       if (filePath === null || (await stat(filePath)).size !== file.sizeBytes) {
-        throw new StoreError('store.blob_missing', `the files ${artifactKey} of an export are gone or were changed`);
+        throw new StoreError('store.blob_missing', `the files ${directoryKey} of an export are gone or were changed`);
       }
       return reply
         .type('application/octet-stream')

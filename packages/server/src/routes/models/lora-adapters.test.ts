@@ -16,10 +16,10 @@ async function importAdapter(digit: string, entity = 'acme'): Promise<string> {
   const id = crypto.randomUUID();
   const keys = { configKey: `uploads/${id}/config`, weightsKey: `uploads/${id}/weights` };
   await store.createAdapter({ id, entityId, baseModel: 'tiny/base', ...keys });
-  const artifactKey = `adapters/${id}`;
-  await blobs.commitDirectory(await blobs.stageDirectory(), artifactKey);
+  const directoryKey = `adapters/${id}`;
+  await blobs.commitDirectory(await blobs.stageDirectory(), directoryKey);
   const lora = { rank: 8, alpha: 16, targets: ['q'] };
-  await server.importAdapter(id, { artifactKey, digest: digit.repeat(64), lora } as never);
+  await server.importAdapter(id, { directoryKey, digest: digit.repeat(64), lora } as never);
   return `adapter:${id}`;
 }
 

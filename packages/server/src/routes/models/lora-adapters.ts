@@ -34,7 +34,7 @@ export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void
         );
       const { entity, entityId } = callerOf(request);
       const baseModel = baseModels.default.id;
-      const { lora, artifactKey, digest } = await resolveImportedAdapter(store, {
+      const { lora, directoryKey, digest } = await resolveImportedAdapter(store, {
         name: path,
         entityId,
         baseModel,
@@ -56,7 +56,7 @@ export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void
         name,
         baseModel,
         lora,
-        init: { kind: 'directory', source: path, artifactKey, digest },
+        warmStart: { kind: 'directory', source: path, directoryKey, digest },
       });
       if (result.kind !== 'created')
         throw conflict('lora_name', `The adapter \`${name}\` was loaded by another request meanwhile`);

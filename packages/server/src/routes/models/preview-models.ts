@@ -17,7 +17,7 @@ import type { RouteParts } from '../server-parts.ts';
 import { removeFiles } from '../files.ts';
 import { readLoraShape, toLoraObject } from '../../wire/training/lora.ts';
 import { notFound, ownedModel } from '../owned.ts';
-import { fits, type ModelBeginning, readWarmStart } from '../training/warm-start.ts';
+import { fits, type ModelStart, readWarmStart } from '../training/warm-start.ts';
 
 /** POST /v1/preview/models and DELETE /v1/preview/models/{model_id}. */
 export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): void {
@@ -36,8 +36,8 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
         const known = await store.findModel(entity, project, name);
         if (known !== null) return existing(known, request.body);
         const id = randomUUID();
-        const { lora, init } = await beginningOf(wireLora, { entity, entityId: caller.entityId, baseModel });
-        const shown = { lora, init: init === undefined ? null : { source: init.source, artifactKey: null } };
+        const { lora, warmStart } = await modelStartOf(wireLora, { entity, entityId: caller.entityId, baseModel });
+        const shown = { lora, warmStart: warmStart === undefined ? null : { source: warmStart.source, directoryKey: null } };
         const created: ModelObject = {
           id,
           entity,
@@ -55,7 +55,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
           name,
           baseModel,
           lora,
-          ...(init ? { init } : {}),
+          ...(warmStart ? { warmStart } : {}),
           ...(answer ? { completes: answer } : {}),
         });
         switch (result.kind) {
@@ -63,10 +63,10 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
             return created;
           case 'exists':
             return existing(result.model, request.body);
-          case 'init_missing':
+          case 'warm_start_missing':
             throw new RequestError(
               'request.unknown_model',
-              `The checkpoint \`${init?.source}\` was deleted meanwhile`,
+              `The checkpoint \`${warmStart?.source}\` was deleted meanwhile`,
               {
                 param: 'lora.init_from',
               },
@@ -77,10 +77,10 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
       }),
   );
 
-  async function beginningOf(
+  async function modelStartOf(
     wire: LoraRequest | null | undefined,
     options: { entity: string; entityId: string; baseModel: string },
-  ): Promise<ModelBeginning> {
+  ): Promise<ModelStart> {
     const initFrom = wire?.init_from ?? null;
     if (!wire || initFrom === null) return { lora: readLoraShape(wire) };
     return await readWarmStart(parts, { ...wire, init_from: initFrom }, options);

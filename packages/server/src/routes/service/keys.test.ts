@@ -86,7 +86,7 @@ test('the same idempotency key makes one key, whose secret is in the first answe
 });
 
 test('an admin has the keys of its entity; one of the service has those of all', async () => {
-  const { store, blobs, inference, training, exchange } = server;
+  const { store, blobs, inference, training, transfers } = server;
   const theirs = { authorization: `Bearer ${await server.makeKey('other', ['admin'])}` };
   const mine = (await create({ name: 'ci', scopes: ['inference'] })).json<CreatedKeyObject>();
   expect((await create({ name: 'ci', scopes: ['inference'], entity: 'other' })).statusCode).toBe(404);
@@ -99,8 +99,8 @@ test('an admin has the keys of its entity; one of the service has those of all',
     blobs,
     inference,
     training,
-    exports: exchange,
-    imports: exchange,
+    exports: transfers,
+    imports: transfers,
     operatorEntity: 'acme',
   });
   const asOperator = async (method: 'GET' | 'POST' | 'DELETE', url: string, payload?: object) =>

@@ -67,8 +67,8 @@ test('no name of a tenant is in a label', async () => {
 
 test('jobs are counted: the queue, steps, dropped groups by reason, the gap', async () => {
   const metrics = new ServiceMetrics();
-  const { store, blobs, inference, training, exchange } = server;
-  const app = createServer({ store, blobs, inference, training, exports: exchange, imports: exchange, metrics });
+  const { store, blobs, inference, training, transfers } = server;
+  const app = createServer({ store, blobs, inference, training, exports: transfers, imports: transfers, metrics });
   const modelId = await server.makeModel('queue');
   await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/x' });
   const job = { id: 'j', kind: 'rl' };
@@ -98,8 +98,8 @@ test('jobs are counted: the queue, steps, dropped groups by reason, the gap', as
 });
 
 test('a service that others reach asks for an admin key, and one whose metrics are off has none', async () => {
-  const { store, blobs, inference, training, exchange } = server;
-  const parts = { store, blobs, inference, training, exports: exchange, imports: exchange };
+  const { store, blobs, inference, training, transfers } = server;
+  const parts = { store, blobs, inference, training, exports: transfers, imports: transfers };
   const keyed = createServer({ ...parts, metricsAccess: 'key' });
   const admin = await server.makeKey('acme', ['admin']);
   const get = (app: typeof keyed, key?: string) =>

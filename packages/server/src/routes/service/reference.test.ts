@@ -28,8 +28,8 @@ describe('the OpenAPI document', () => {
   });
 
   test('has every route of the server with its scope and its body, and no other', async () => {
-    const { store, blobs, inference, training, exchange } = server;
-    const app = createServer({ store, blobs, inference, training, exports: exchange, imports: exchange });
+    const { store, blobs, inference, training, transfers } = server;
+    const app = createServer({ store, blobs, inference, training, exports: transfers, imports: transfers });
     const seen = new Map<string, { scope: unknown; body: unknown }>();
     app.addHook('onSend', async ({ method, routeOptions }) => {
       const body = (routeOptions.schema?.body ?? routeOptions.config.body) as { title?: string } | undefined;

@@ -139,7 +139,7 @@ describe('models', () => {
     const id = await server.makeModel('doomed');
     await server.addCheckpoint(id, 'e');
     const job = await server.store.enqueueJob({ modelId: id, kind: 'rl', config: {}, dataKey: 'groups/doomed' });
-    const artifact = (await server.store.latestCheckpoint(id))?.artifactKey ?? '';
+    const artifact = (await server.store.latestCheckpoint(id))?.directoryKey ?? '';
     expect(await server.blobs.localDirectory(artifact)).not.toBeNull();
     const response = await server.request('DELETE', `/v1/preview/models/${id}`, undefined, {
       'content-type': 'application/json',
@@ -241,7 +241,7 @@ describe('checkpoints', () => {
   test('deleting a checkpoint removes its files', async () => {
     const id = await server.makeModel('trimmed');
     await server.addCheckpoint(id, '1');
-    const artifact = (await server.store.latestCheckpoint(id))?.artifactKey ?? '';
+    const artifact = (await server.store.latestCheckpoint(id))?.directoryKey ?? '';
     await server.addCheckpoint(id, '2');
     await server.request('DELETE', `/v1/preview/models/${id}/checkpoints`, { steps: [1] });
     expect(await server.blobs.localDirectory(artifact)).toBeNull();
@@ -475,7 +475,7 @@ describe('training jobs', () => {
           type: 'training_started',
           data: { num_sequences: 0 },
         });
-      await server.store.finishJobSucceeded(job.id, job.fencingToken, { artifactKey: null, digest: null, metrics: {} });
+      await server.store.finishJobSucceeded(job.id, job.fencingToken, { directoryKey: null, digest: null, metrics: {} });
       if (job.id === id) break;
     }
     const path = `/v1/preview/training-jobs/${id}/events`;

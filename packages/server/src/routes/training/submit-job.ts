@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 import type { FastifyRequest } from 'fastify';
 import type { TrainingJobObject } from '@trainyard/protocol';
-import type { Model, TrainingJob, TrainingJobKind } from '@trainyard/store';
+import type { Model, TrainingJob, TrainingJobConfig } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
 import type { Completes } from '../../answers/idempotency.ts';
@@ -25,7 +25,7 @@ const MAX_LIVE_JOBS = 1000;
 export async function trainableModel(request: FastifyRequest, parts: RouteParts, modelId: string): Promise<Model> {
   const model = await ownedModel(request, parts, modelId);
   baseOf(model, parts);
-  if (model.init !== null && (await parts.store.latestCheckpoint(model.id)) === null) throw beginningIsGone(model);
+  if (model.warmStart !== null && (await parts.store.latestCheckpoint(model.id)) === null) throw beginningIsGone(model);
   return model;
 }
 
@@ -36,7 +36,7 @@ export function baseOf(model: Model, { baseModels }: RouteParts): BaseModel {
 
 export interface Submission {
   readonly model: Model;
-  readonly kind: TrainingJobKind;
+  readonly kind: TrainingJobConfig;
   /** Prefix of the blob that will hold the job's data. */
   readonly dataPrefix: 'groups' | 'sft';
   /** A step that the settings name: its weights are kept from now on. */
@@ -92,7 +92,7 @@ export async function submitJob(
 function newJob(input: {
   id: string;
   model: Model;
-  kind: TrainingJobKind;
+  kind: TrainingJobConfig;
   config: TrainingJob['config'];
   now: number;
 }): TrainingJob {

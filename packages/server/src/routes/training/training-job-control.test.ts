@@ -133,7 +133,7 @@ describe('a training job', () => {
     const { id } = await submit(await newModel());
     const held = await server.store.claimNextJob('test', 60_000);
     await server.store.finishJobSucceeded(id, held?.fencingToken ?? 0, {
-      artifactKey: null,
+      directoryKey: null,
       digest: null,
       metrics: {},
     });
@@ -192,7 +192,7 @@ describe('the reference step of a job', () => {
   test('exists, or can when the jobs before it have ended', async () => {
     const modelId = await newModel();
     await server.addCheckpoint(modelId, '1');
-    const kept = (await server.store.getCheckpoint(modelId, 1))?.artifactKey;
+    const kept = (await server.store.getCheckpoint(modelId, 1))?.directoryKey;
     for (const step of [0, 1]) expect((await refer(modelId, step)).statusCode).toBe(200);
     // Two jobs wait, so the next one begins at step 3 at most.
     const refused = await refer(modelId, 4);
@@ -204,7 +204,7 @@ describe('the reference step of a job', () => {
     await server.store.deleteCheckpoints(modelId, [1]);
     expect((await refer(modelId, 1)).statusCode).toBe(422);
     // The job that named it before waits still.
-    expect((await server.store.listReferencedKeys()).artifactKeys).toContain(kept);
+    expect((await server.store.listReferencedKeys()).directoryKeys).toContain(kept);
     await server.request('DELETE', `/v1/preview/models/${modelId}`);
   });
 });

@@ -78,7 +78,7 @@ test('a model begins at another one’s checkpoint, which it samples from at onc
     expect(lora).toMatchObject({ rank: 4, init_from: 'acme/demo/teacher:step1' });
     expect(made.json()).toEqual((await register(`pupil-${index}`, { init_from: reference })).json());
     const [own, teachers] = [await server.store.getCheckpoint(id, 0), await server.store.getCheckpoint(teacherId, 1)];
-    expect([own?.artifactKey, own?.digest]).toEqual([teachers?.artifactKey, 'a'.repeat(64)]);
+    expect([own?.directoryKey, own?.digest]).toEqual([teachers?.directoryKey, 'a'.repeat(64)]);
     const reply = (await server.chat({ model: `pupil-${index}` })).json<{
       model: string;
       system_fingerprint: string;
@@ -124,7 +124,7 @@ test('a pupil outlives its teacher, and never falls back to the base model', asy
   await server.addCheckpoint(teacher.id, 'd');
   const pupil = (await register('heir', { init_from: 'short-lived:step1' })).json<ModelObject>();
   await server.request('DELETE', `/v1/preview/models/${teacher.id}`);
-  const artifact = (await server.store.getCheckpoint(pupil.id, 0))?.artifactKey ?? '';
+  const artifact = (await server.store.getCheckpoint(pupil.id, 0))?.directoryKey ?? '';
   expect(await server.blobs.localDirectory(artifact)).not.toBeNull();
   expect((await server.chat({ model: 'heir' })).statusCode).toBe(200);
   await server.request('DELETE', `/v1/preview/models/${pupil.id}/checkpoints`, { steps: [0] });

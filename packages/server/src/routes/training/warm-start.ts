@@ -1,5 +1,5 @@
 import type { LoraRequest } from '@trainyard/protocol';
-import type { LoraShape, Model, NewModelInit, Store } from '@trainyard/store';
+import type { LoraShape, Model, NewWarmStart, Store } from '@trainyard/store';
 
 import { isAdapterName, resolveImportedAdapter } from '../../exports/resolve-imported-adapter.ts';
 import { BaseModels } from '../../contract/base-models.ts';
@@ -9,9 +9,9 @@ import type { RouteParts } from '../server-parts.ts';
 import { contradictions } from '../../wire/training/lora.ts';
 
 /** The start of a model: the shape of its adapter, and the weights of step 0 unless they are those of the base model. */
-export interface ModelBeginning {
+export interface ModelStart {
   lora: LoraShape;
-  init?: NewModelInit;
+  warmStart?: NewWarmStart;
 }
 
 /**
@@ -25,7 +25,7 @@ export async function readWarmStart(
   parts: RouteParts,
   wire: LoraRequest & { init_from: string },
   options: { entity: string; entityId: string; baseModel: string },
-): Promise<ModelBeginning> {
+): Promise<ModelStart> {
   const { store } = parts;
   const param = 'lora.init_from';
   if (isAdapterName(wire.init_from)) return await importedAdapter(store, wire, options);
@@ -47,7 +47,7 @@ export async function readWarmStart(
   if (items.length > 0) throw RequestError.invalid(items);
   return {
     lora: model.lora,
-    init: { kind: 'checkpoint', source: source.name, modelId: model.id, step: source.step },
+    warmStart: { kind: 'checkpoint', source: source.name, modelId: model.id, step: source.step },
   };
 }
 
@@ -55,9 +55,9 @@ async function importedAdapter(
   store: Store,
   wire: LoraRequest & { init_from: string },
   { entityId, baseModel }: { entityId: string; baseModel: string },
-): Promise<ModelBeginning> {
+): Promise<ModelStart> {
   const name = wire.init_from;
-  const { lora, artifactKey, digest } = await resolveImportedAdapter(store, {
+  const { lora, directoryKey, digest } = await resolveImportedAdapter(store, {
     name,
     entityId,
     baseModel,
@@ -65,7 +65,7 @@ async function importedAdapter(
   });
   const items = contradictions(wire, lora, `\`${name}\``);
   if (items.length > 0) throw RequestError.invalid(items);
-  return { lora, init: { kind: 'directory', source: name, artifactKey, digest } };
+  return { lora, warmStart: { kind: 'directory', source: name, directoryKey, digest } };
 }
 
 /**
@@ -75,9 +75,9 @@ async function importedAdapter(
 export function fits(wire: LoraRequest, model: Model): boolean {
   if (contradictions(wire, model.lora, '').length > 0) return false;
   if (wire.init_from === undefined || wire.init_from === null) return true;
-  if (isAdapterName(wire.init_from)) return model.init?.source === wire.init_from;
+  if (isAdapterName(wire.init_from)) return model.warmStart?.source === wire.init_from;
   const asked = parseModelName(wire.init_from);
-  const has = model.init === null ? null : parseModelName(model.init.source);
+  const has = model.warmStart === null ? null : parseModelName(model.warmStart.source);
   if (asked === null || has === null) return false;
   const isSame = (name: 'entity' | 'project' | 'step') => asked[name] === null || asked[name] === has[name];
   return asked.name === has.name && isSame('entity') && isSame('project') && isSame('step');

@@ -57,7 +57,7 @@ export function contradictions(wire: LoraRequest, shape: LoraShape, owner: strin
     }));
 }
 
-export function toLoraObject(model: Pick<Model, 'lora' | 'init'>): LoraObject {
+export function toLoraObject(model: Pick<Model, 'lora' | 'warmStart'>): LoraObject {
   const { rank, alpha, targets, initSeed } = model.lora;
   return {
     rank,
@@ -65,7 +65,7 @@ export function toLoraObject(model: Pick<Model, 'lora' | 'init'>): LoraObject {
     targets: toTargets(targets),
     dropout: 0,
     init_seed: initSeed,
-    init_from: model.init?.source ?? null,
+    init_from: model.warmStart?.source ?? null,
   };
 }
 

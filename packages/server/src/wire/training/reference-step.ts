@@ -10,7 +10,7 @@ import { configFault } from './training-config.ts';
  */
 export async function checkReferenceStep(store: Store, model: Model, config: TrainingConfig): Promise<void> {
   const step = config.klPenaltyReferenceStep;
-  if (step === null || (step === 0 && model.init === null)) return;
+  if (step === null || (step === 0 && model.warmStart === null)) return;
   if ((await store.getCheckpoint(model.id, step)) !== null) return;
   const [queued, running] = await Promise.all(
     (['queued', 'running'] as const).map((status) => store.listJobs({ modelId: model.id, status, limit: 1000 })),

@@ -27,7 +27,7 @@ const CLASSES: Readonly<Record<string, Known>> = {
   '58': { code: 'store.unavailable', what: 'reading or writing it failed' },
 };
 
-/** What `error` means for a caller; errors that are neither PostgreSQL's nor of the way there (bugs, our own) come back as they are. */
+/** Translates `error` for callers; errors that are neither PostgreSQL's nor of the way there (bugs, our own) come back as they are. */
 export function postgresFault(error: unknown, database: string): unknown {
   if (!(error instanceof Error) || error instanceof StoreError) return error;
   const known = knownFault(error);

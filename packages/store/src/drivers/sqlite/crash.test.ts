@@ -114,7 +114,7 @@ function finishedIds(output: string): Set<string> {
   return new Set([...output.matchAll(/^finished (.+)$/gm)].map((match) => match[1] ?? ''));
 }
 
-/** What must hold of every job at any time; each breach as one sentence. */
+/** Checks the invariants of every job; each breach is one sentence. */
 async function findHalfFinished(store: SqlStore, jobs: readonly TrainingJob[]): Promise<string[]> {
   const problems: string[] = [];
   const numSucceeded = new Map<string, number>();

@@ -29,7 +29,7 @@ for (let round = 0; ; round++) {
     await store.appendEvent(job.id, token, { type: 'gradient_step', data: {}, dedupeKey: `gradient_step:${index}` });
   }
   if (round % 5 === 4) await store.finishJobFailed(job.id, token, 'every fifth fails');
-  else await store.finishJobSucceeded(job.id, token, { artifactKey: `a/${job.id}`, digest: 'd', metrics: { round } });
+  else await store.finishJobSucceeded(job.id, token, { directoryKey: `a/${job.id}`, digest: 'd', metrics: { round } });
   report(`finished ${job.id}`);
 }
 await store.close();

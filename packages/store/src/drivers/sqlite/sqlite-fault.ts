@@ -13,7 +13,7 @@ const CODES: Readonly<Record<number, { code: StoreErrorCode; what: string }>> = 
   26: { code: 'store.corrupt', what: 'it is not an SQLite database; restore it from a backup or move it away' },
 };
 
-/** What `error` means for a caller; errors that are not SQLite's (bugs, our own) come back as they are. */
+/** Translates `error` for callers; errors that are not SQLite's (bugs, our own) come back as they are. */
 export function sqliteFault(error: unknown, path: string): unknown {
   if (!(error instanceof Error)) return error;
   if ('code' in error && error.code === 'ERR_INVALID_STATE')

@@ -84,7 +84,7 @@ describe('the database file', () => {
     );
     await first.close();
     const store = await openSqliteStore(path);
-    expect(await store.getModel('m')).toMatchObject({ name: 'old', init: null });
+    expect(await store.getModel('m')).toMatchObject({ name: 'old', warmStart: null });
     expect((await store.claimNextJob('worker', 1000))?.pausedAt).toBeNull();
     await store.close();
   });

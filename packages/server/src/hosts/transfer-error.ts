@@ -1,8 +1,8 @@
 import type { HostFailure } from './messages.ts';
 
 /** Why an export or an import did not end in a result. */
-export class ExchangeError extends Error {
-  override readonly name = 'ExchangeError';
+export class TransferError extends Error {
+  override readonly name = 'TransferError';
   /** a trainer code, or one of the packages below it */
   readonly code: string;
 

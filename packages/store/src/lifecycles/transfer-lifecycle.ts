@@ -12,9 +12,9 @@ export async function createExport(tables: Tables, input: NewExport, now: number
   if (model === null || checkpoint === null) return null;
   await refuseWhenFull(tables, ['export'], modelId, maxLive);
   const { entityId } = model;
-  const { step, artifactKey, digest } = checkpoint;
+  const { step, directoryKey, digest } = checkpoint;
   const job = { id, entityId, modelId, turn: id, kind: 'export', config: {}, dataKey: null } as const;
-  await tables.jobs.insert({ ...job, start: { step, artifactKey, digest } }, now);
+  await tables.jobs.insert({ ...job, start: { step, directoryKey, digest } }, now);
   const created = await tables.exports.insert({ id, modelId, format, dtype });
   if (input.completes !== undefined) await tables.idempotency.complete(input.completes);
   return created;
@@ -30,25 +30,25 @@ export async function finishExport(
 ): Promise<FinishedExport> {
   const held = await tables.jobs.held(exportId, fencingToken);
   await tables.exports.setFiles(exportId, outcome);
-  const { artifactKeys } = await endSucceeded(tables, held, now);
-  return { export: await tables.exports.existing(exportId), artifactKeys };
+  const { directoryKeys } = await endSucceeded(tables, held, now);
+  return { export: await tables.exports.existing(exportId), directoryKeys };
 }
 
 export async function deleteExport(
   tables: Tables,
   exportId: string,
   now: number,
-): Promise<{ artifactKeys: string[] } | null> {
+): Promise<{ directoryKeys: string[] } | null> {
   const deleted = await tables.exports.get(exportId);
   if (deleted === null) return null;
   await cancelJob(tables, exportId, 'the export was deleted', now);
   await tables.exports.markDeleted(exportId, now);
-  return { artifactKeys: await tables.checkpoints.unreferenced(heldDirectories(deleted)) };
+  return { directoryKeys: await tables.checkpoints.unreferenced(heldDirectories(deleted)) };
 }
 
 /** Directories that the row keeps: its files, and until it ends what it reads. */
-export function heldDirectories({ artifactKey, sourceArtifactKey, finishedAt }: ModelExport): (string | null)[] {
-  return finishedAt === null ? [sourceArtifactKey] : [artifactKey];
+export function heldDirectories({ directoryKey, sourceDirectoryKey, finishedAt }: ModelExport): (string | null)[] {
+  return finishedAt === null ? [sourceDirectoryKey] : [directoryKey];
 }
 
 export async function enqueueImport(
@@ -96,7 +96,7 @@ export async function removeAdapters(
     await tables.adapters.markDeleted(id, now);
   }
   return {
-    artifactKeys: await tables.checkpoints.unreferenced(adapters.map(({ content }) => content?.artifactKey ?? null)),
+    directoryKeys: await tables.checkpoints.unreferenced(adapters.map(({ content }) => content?.directoryKey ?? null)),
     blobKeys: adapters.flatMap(({ upload }) => (upload === null ? [] : [upload.configKey, upload.weightsKey])),
   };
 }

@@ -1,32 +1,32 @@
 /**
- * Main module of an exchange host: one export or one import, in a process of its own that ends with it. llama.cpp and ONNX Runtime run what
+ * Main module of a transfer host: one export or one import, in a process of its own that ends with it. llama.cpp and ONNX Runtime run what
  * was written, and the memory of a second copy of the weights is given back whole.
  */
 import { exportCheckpoint, importAdapter } from '@trainyard/trainer';
 
 import { connectHost, failureOf, hostOptions } from './host-main.ts';
-import type { ExchangeHostCommand, ExchangeHostMessage, ExchangeHostOptions } from './messages.ts';
+import type { TransferHostCommand, TransferHostMessage, TransferHostOptions } from './messages.ts';
 
-const { numThreads } = hostOptions<ExchangeHostOptions>();
-const { send, lease } = connectHost<ExchangeHostCommand, ExchangeHostMessage>(onCommand);
+const { numThreads } = hostOptions<TransferHostOptions>();
+const { send, lease } = connectHost<TransferHostCommand, TransferHostMessage>(onCommand);
 send({ kind: 'ready' });
 
-function onCommand(command: ExchangeHostCommand): void {
+function onCommand(command: TransferHostCommand): void {
   if (command.kind === 'shutdown') process.exit(0);
   else void runAndReport(command);
 }
 
-async function runAndReport(command: Exclude<ExchangeHostCommand, { kind: 'shutdown' }>): Promise<void> {
+async function runAndReport(command: Exclude<TransferHostCommand, { kind: 'shutdown' }>): Promise<void> {
   try {
     send(await run(command));
   } catch (error) {
-    send({ kind: 'exchange-failed', failure: failureOf(error) });
+    send({ kind: 'transfer-failed', failure: failureOf(error) });
   } finally {
     lease.giveBack();
   }
 }
 
-async function run(command: Exclude<ExchangeHostCommand, { kind: 'shutdown' }>): Promise<ExchangeHostMessage> {
+async function run(command: Exclude<TransferHostCommand, { kind: 'shutdown' }>): Promise<TransferHostMessage> {
   if (command.kind === 'export-checkpoint') {
     return { kind: 'exported', result: await exportCheckpoint(command.request, { numThreads, gate: lease }) };
   }

@@ -15,7 +15,7 @@ import {
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 const FILES = [{ name: 'model.gguf', sizeBytes: 7, sha256: 'ab' }];
 
-export function exchangeSuite(makeHarness: MakeHarness): void {
+export function transferSuite(makeHarness: MakeHarness): void {
   let harness: StoreHarness;
   let store: Store;
   const clock = new ManualClock();
@@ -35,7 +35,7 @@ export function exchangeSuite(makeHarness: MakeHarness): void {
   const next = () => store.claimNextJob(store.instanceId, 60_000, ['export']);
   const lost = { code: 'store.lease_lost' };
 
-  const done = (artifactKey: string) => ({ artifactKey, files: FILES, parity: { meanDifference: 0.001 } });
+  const done = (directoryKey: string) => ({ directoryKey, files: FILES, parity: { meanDifference: 0.001 } });
 
   describe('exports', () => {
     it('are taken in order of creation and end once', async () => {
@@ -50,25 +50,25 @@ export function exchangeSuite(makeHarness: MakeHarness): void {
         format: 'merged-gguf',
         dtype: 'f16',
         status: 'queued',
-        sourceArtifactKey: 'checkpoints/1',
+        sourceDirectoryKey: 'checkpoints/1',
         sourceDigest: 'digest of checkpoints/1',
-        artifactKey: null,
+        directoryKey: null,
         files: [],
         parity: null,
       });
-      expect(second).toMatchObject({ step: 0, sourceArtifactKey: null, sourceDigest: null });
+      expect(second).toMatchObject({ step: 0, sourceDirectoryKey: null, sourceDigest: null });
       const running = await claimed();
       expect(running).toMatchObject({
         id: first.id,
         status: 'running',
         numAttempts: 1,
-        start: { step: 1, artifactKey: 'checkpoints/1', digest: 'digest of checkpoints/1' },
+        start: { step: 1, directoryKey: 'checkpoints/1', digest: 'digest of checkpoints/1' },
       });
       expect((await store.getExport(first.id))?.status).toBe('running');
       const finished = await store.finishExport(running.id, running.fencingToken, done('exports/1'));
       expect(finished).toMatchObject({
-        export: { status: 'succeeded', artifactKey: 'exports/1', files: FILES, parity: { meanDifference: 0.001 } },
-        artifactKeys: [],
+        export: { status: 'succeeded', directoryKey: 'exports/1', files: FILES, parity: { meanDifference: 0.001 } },
+        directoryKeys: [],
       });
       const late = store.finishExport(running.id, running.fencingToken, done('exports/2'));
       await expect(late).rejects.toMatchObject(lost);
@@ -77,7 +77,7 @@ export function exchangeSuite(makeHarness: MakeHarness): void {
       expect(other.id).toBe(second.id);
       await store.finishJobFailed(other.id, other.fencingToken, 'the disk is full');
       const failed = await store.getExport(other.id);
-      expect(failed).toMatchObject({ status: 'failed', errorMessage: 'the disk is full', artifactKey: null });
+      expect(failed).toMatchObject({ status: 'failed', errorMessage: 'the disk is full', directoryKey: null });
       expect(await next()).toBeNull();
       expect((await store.listExports({ modelId: model.id })).items.map(({ id }) => id)).toEqual([first.id, second.id]);
     });
@@ -95,15 +95,15 @@ export function exchangeSuite(makeHarness: MakeHarness): void {
       const model = await addModel(store);
       await train(store, model.id, 'checkpoints/1');
       const { id } = await queued(model.id, 1);
-      expect((await store.deleteCheckpoints(model.id, [1])).artifactKeys).toEqual([]);
-      expect((await store.listReferencedKeys()).artifactKeys).toEqual(['checkpoints/1']);
+      expect((await store.deleteCheckpoints(model.id, [1])).directoryKeys).toEqual([]);
+      expect((await store.listReferencedKeys()).directoryKeys).toEqual(['checkpoints/1']);
       const { fencingToken } = await claimed();
-      expect((await store.finishExport(id, fencingToken, done('exports/1'))).artifactKeys).toEqual(['checkpoints/1']);
-      expect((await store.listReferencedKeys()).artifactKeys).toEqual(['exports/1']);
-      expect(await store.deleteExport(id)).toEqual({ artifactKeys: ['exports/1'] });
+      expect((await store.finishExport(id, fencingToken, done('exports/1'))).directoryKeys).toEqual(['checkpoints/1']);
+      expect((await store.listReferencedKeys()).directoryKeys).toEqual(['exports/1']);
+      expect(await store.deleteExport(id)).toEqual({ directoryKeys: ['exports/1'] });
       expect(await store.deleteExport(id)).toBeNull();
       expect(await store.getExport(id)).toBeNull();
-      expect((await store.listReferencedKeys()).artifactKeys).toEqual([]);
+      expect((await store.listReferencedKeys()).directoryKeys).toEqual([]);
     });
 
     it('that are deleted while they run have no end', async () => {
@@ -125,7 +125,7 @@ export function exchangeSuite(makeHarness: MakeHarness): void {
       await store.finishExport(ended.id, (await claimed()).fencingToken, done('exports/1'));
       const running = await queued(model.id, 1);
       const { fencingToken } = await claimed();
-      expect((await store.deleteModel(model.id))?.artifactKeys.toSorted()).toEqual(['checkpoints/1', 'exports/1']);
+      expect((await store.deleteModel(model.id))?.directoryKeys.toSorted()).toEqual(['checkpoints/1', 'exports/1']);
       expect(await store.getExport(ended.id)).toBeNull();
       await expect(store.finishExport(running.id, fencingToken, done('exports/2'))).rejects.toMatchObject(lost);
       expect(await next()).toBeNull();
@@ -153,7 +153,7 @@ export function exchangeSuite(makeHarness: MakeHarness): void {
 
   describe('adapters', () => {
     const keys = { configKey: 'uploads/1/config', weightsKey: 'uploads/1/weights' };
-    const content = { lora: LORA, artifactKey: 'adapters/1', digest: 'd'.repeat(64) };
+    const content = { lora: LORA, directoryKey: 'adapters/1', digest: 'd'.repeat(64) };
 
     it('are uploads first, and committed once', async () => {
       const { id: entityId } = await store.ensureEntity('local');
@@ -164,27 +164,27 @@ export function exchangeSuite(makeHarness: MakeHarness): void {
       expect(committed).toMatchObject({ adapter: { upload: null, content }, blobKeys: Object.values(keys) });
       expect(await store.getAdapter(upload.id)).toEqual(committed?.adapter);
       expect(await store.enqueueImport(upload.id)).toBeNull();
-      expect(await store.listReferencedKeys()).toEqual({ artifactKeys: ['adapters/1'], blobKeys: [] });
+      expect(await store.listReferencedKeys()).toEqual({ directoryKeys: ['adapters/1'], blobKeys: [] });
       expect((await store.listAdapters({ entityId })).items).toEqual([committed?.adapter]);
     });
 
     it('that are deleted leave nothing, or a directory that a checkpoint shares', async () => {
       const { id: entityId } = await store.ensureEntity('local');
       const first = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
-      expect(await store.deleteAdapter(first.id)).toEqual({ artifactKeys: [], blobKeys: Object.values(keys) });
+      expect(await store.deleteAdapter(first.id)).toEqual({ directoryKeys: [], blobKeys: Object.values(keys) });
       expect(await store.deleteAdapter(first.id)).toBeNull();
       expect(await store.enqueueImport(first.id)).toBeNull();
 
       const second = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
       await importAdapter(store, second.id, content);
       const model = await addModel(store);
-      await train(store, model.id, content.artifactKey);
-      expect(await store.deleteAdapter(second.id)).toEqual({ artifactKeys: [], blobKeys: [] });
-      expect((await store.deleteModel(model.id))?.artifactKeys).toEqual([content.artifactKey]);
+      await train(store, model.id, content.directoryKey);
+      expect(await store.deleteAdapter(second.id)).toEqual({ directoryKeys: [], blobKeys: [] });
+      expect((await store.deleteModel(model.id))?.directoryKeys).toEqual([content.directoryKey]);
 
       const third = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
       await importAdapter(store, third.id, content);
-      expect(await store.deleteAdapter(third.id)).toEqual({ artifactKeys: [content.artifactKey], blobKeys: [] });
+      expect(await store.deleteAdapter(third.id)).toEqual({ directoryKeys: [content.directoryKey], blobKeys: [] });
     });
 
     it('are imported by one job, however often they are committed, which ends when they are deleted', async () => {
@@ -208,7 +208,7 @@ export function exchangeSuite(makeHarness: MakeHarness): void {
       clock.advance(1000);
       const young = await store.createAdapter({ entityId, baseModel: 'base', configKey: 'c', weightsKey: 'w' });
       expect(await store.expireAdapterUploads(entityId, clock.nowMs)).toEqual({
-        artifactKeys: [],
+        directoryKeys: [],
         blobKeys: Object.values(keys),
       });
       expect(await store.getAdapter(old.id)).toBeNull();

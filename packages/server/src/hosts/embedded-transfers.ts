@@ -3,29 +3,29 @@ import { fileURLToPath } from 'node:url';
 import type { ExportRequest, ExportResult, ImportedAdapter, ImportRequest } from '@trainyard/trainer';
 
 import type { ComputeArbiter } from '../computing/compute-arbiter.ts';
-import { ExchangeError } from './exchange-error.ts';
+import { TransferError } from './transfer-error.ts';
 import { ComputingHost } from './computing-host.ts';
-import type { ExchangeHostCommand, ExchangeHostMessage, ExchangeHostOptions, HostFailure } from './messages.ts';
+import type { TransferHostCommand, TransferHostMessage, TransferHostOptions, HostFailure } from './messages.ts';
 
 /** Writes and reads adapters and models in public formats. */
-export interface ExchangeBackend {
-  /** @throws {ExchangeError} with a trainer code; the signal's reason when it is aborted */
+export interface TransferBackend {
+  /** @throws {TransferError} with a trainer code; the signal's reason when it is aborted */
   exportCheckpoint(request: ExportRequest, options: { signal: AbortSignal }): Promise<ExportResult>;
   /** @throws as `exportCheckpoint` */
   importAdapter(request: ImportRequest, options: { signal: AbortSignal }): Promise<ImportedAdapter>;
 }
 
-/** Each exchange in a child process of its own, which is gone when the promise settles. */
-export class EmbeddedExchange implements ExchangeBackend {
+/** Each transfer in a child process of its own, which is gone when the promise settles. */
+export class EmbeddedTransfers implements TransferBackend {
   readonly #options: {
-    host: ExchangeHostOptions;
+    host: TransferHostOptions;
     arbiter: ComputeArbiter;
     share: number;
     log: (line: string) => void;
   };
 
   constructor(options: {
-    host: ExchangeHostOptions;
+    host: TransferHostOptions;
     arbiter: ComputeArbiter;
     share: number;
     log: (line: string) => void;
@@ -45,19 +45,19 @@ export class EmbeddedExchange implements ExchangeBackend {
     throw new Error(`an import ended with ${message.kind}`);
   }
 
-  async #run(command: ExchangeHostCommand, signal: AbortSignal): Promise<ExchangeHostMessage> {
+  async #run(command: TransferHostCommand, signal: AbortSignal): Promise<TransferHostMessage> {
     signal.throwIfAborted();
     const { host: hostOptions, arbiter, share, log } = this.#options;
-    const settled = Promise.withResolvers<ExchangeHostMessage>();
-    const { host } = new ComputingHost<ExchangeHostCommand, ExchangeHostMessage>({
-      name: 'exchange',
-      modulePath: fileURLToPath(new URL('./exchange-host.ts', import.meta.url)),
+    const settled = Promise.withResolvers<TransferHostMessage>();
+    const { host } = new ComputingHost<TransferHostCommand, TransferHostMessage>({
+      name: 'transfer',
+      modulePath: fileURLToPath(new URL('./transfer-host.ts', import.meta.url)),
       options: hostOptions,
       onMessage: (message) => {
-        if (message.kind === 'exchange-failed') settled.reject(new ExchangeError(message.failure));
+        if (message.kind === 'transfer-failed') settled.reject(new TransferError(message.failure));
         else if (message.kind === 'exported' || message.kind === 'imported') settled.resolve(message);
       },
-      onLost: (reason) => settled.reject(new ExchangeError(hostLost(reason))),
+      onLost: (reason) => settled.reject(new TransferError(hostLost(reason))),
       log,
       arbiter,
       share,
