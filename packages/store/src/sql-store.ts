@@ -215,7 +215,11 @@ export class SqlStore implements Store {
         else deleted.push(checkpoint);
       }
       const directoryKeys = await tables.checkpoints.unreferenced(deleted.map((checkpoint) => checkpoint.directoryKey));
-      return await this.#completeWith(tables, { deletedCount: deleted.length, notFoundSteps, directoryKeys }, completes);
+      return await this.#completeWith(
+        tables,
+        { deletedCount: deleted.length, notFoundSteps, directoryKeys },
+        completes,
+      );
     });
   }
 

@@ -152,7 +152,9 @@ export interface ImportJob extends AnyJob {
 }
 
 export type Job = TrainingJob | ExportJob | ImportJob;
-export type JobOfKind<Kind extends JobKind> = Kind extends TrainingJobConfig ? TrainingJob : Extract<Job, { kind: Kind }>;
+export type JobOfKind<Kind extends JobKind> = Kind extends TrainingJobConfig
+  ? TrainingJob
+  : Extract<Job, { kind: Kind }>;
 
 /** A job that this worker holds. */
 export type ClaimedJob<Held extends Job = TrainingJob> = Held & {

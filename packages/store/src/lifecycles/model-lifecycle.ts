@@ -8,7 +8,9 @@ export async function createModel(tables: Tables, input: NewModel, now: number):
   const existing = await tables.models.findByIdentity(input.entityId, input.project, input.name);
   if (existing !== null) return { kind: 'exists', model: existing };
   const weights =
-    input.warmStart === undefined ? { directoryKey: null, digest: null } : await initialWeights(tables, input.warmStart);
+    input.warmStart === undefined
+      ? { directoryKey: null, digest: null }
+      : await initialWeights(tables, input.warmStart);
   if (weights === null) return { kind: 'warm_start_missing' };
   const { directoryKey, digest } = weights;
   const warmStart = input.warmStart === undefined ? null : { source: input.warmStart.source, directoryKey };

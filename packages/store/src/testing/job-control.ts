@@ -142,8 +142,15 @@ export function jobControlSuite(makeHarness: MakeHarness): void {
       const teacher = await addModel(store, 'teacher');
       await train(store, teacher.id, 'checkpoints/1');
       const input = { entityId: teacher.entityId, project: 'demo', name: 'pupil', baseModel: 'base', lora: LORA };
-      const warmStart = { kind: 'checkpoint', source: 'local/demo/teacher:step1', modelId: teacher.id, step: 1 } as const;
-      expect(await store.createModel({ ...input, warmStart: { ...warmStart, step: 9 } })).toEqual({ kind: 'warm_start_missing' });
+      const warmStart = {
+        kind: 'checkpoint',
+        source: 'local/demo/teacher:step1',
+        modelId: teacher.id,
+        step: 1,
+      } as const;
+      expect(await store.createModel({ ...input, warmStart: { ...warmStart, step: 9 } })).toEqual({
+        kind: 'warm_start_missing',
+      });
       const made = await store.createModel({ ...input, warmStart });
       if (made.kind !== 'created') throw new Error(made.kind);
       const pupil = made.model;
@@ -158,7 +165,12 @@ export function jobControlSuite(makeHarness: MakeHarness): void {
 
     it('a directory that was committed for it can be step 0 as well', async () => {
       const { id: entityId } = await store.ensureEntity('local');
-      const warmStart = { kind: 'directory', source: 'adapter.zip', directoryKey: 'checkpoints/i', digest: 'i' } as const;
+      const warmStart = {
+        kind: 'directory',
+        source: 'adapter.zip',
+        directoryKey: 'checkpoints/i',
+        digest: 'i',
+      } as const;
       const made = await store.createModel({
         entityId,
         project: 'demo',

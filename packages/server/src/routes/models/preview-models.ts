@@ -37,7 +37,10 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
         if (known !== null) return existing(known, request.body);
         const id = randomUUID();
         const { lora, warmStart } = await modelStartOf(wireLora, { entity, entityId: caller.entityId, baseModel });
-        const shown = { lora, warmStart: warmStart === undefined ? null : { source: warmStart.source, directoryKey: null } };
+        const shown = {
+          lora,
+          warmStart: warmStart === undefined ? null : { source: warmStart.source, directoryKey: null },
+        };
         const created: ModelObject = {
           id,
           entity,

@@ -475,7 +475,11 @@ describe('training jobs', () => {
           type: 'training_started',
           data: { num_sequences: 0 },
         });
-      await server.store.finishJobSucceeded(job.id, job.fencingToken, { directoryKey: null, digest: null, metrics: {} });
+      await server.store.finishJobSucceeded(job.id, job.fencingToken, {
+        directoryKey: null,
+        digest: null,
+        metrics: {},
+      });
       if (job.id === id) break;
     }
     const path = `/v1/preview/training-jobs/${id}/events`;
