@@ -223,11 +223,13 @@ describe.each(await installedArtReleases())('training by the unmodified openpipe
         const { counts } = (await jobsOf(report.several_turns.model_id))[choice === 'auto' ? 0 : 1]!;
         expect(counts).toMatchObject({
           num_trajectories_trainable: 4,
-          num_histories_trainable: 8,
           num_trainable_tokens: turns.num_sampled_tokens,
           num_retokenized_turns: 0,
           num_choices_with_other_text: 0,
         });
+        // Behind a call that the template spells otherwise, the next turn is a sequence of its own: at most one in each trajectory.
+        expect(counts!['num_histories_trainable']).toBeGreaterThanOrEqual(8);
+        expect(counts!['num_histories_trainable']).toBeLessThanOrEqual(12);
         if (release === 'art') expect(turns.metrics['data/step_trainer_tokens']).toBe(turns.num_sampled_tokens);
         const { logprob_gap_mean: gap } = turns.metrics;
         console.log(`${choice}: ${turns.num_sampled_tokens} tokens of 12 choices, |Δlogprob| ${gap!.toFixed(4)}`);
