@@ -23,7 +23,8 @@ try {
   const folder = join(out, 'package');
   await rm(folder, { recursive: true, force: true });
   const manifests = await packageManifests();
-  for (const { name } of manifests) await buildPackage(name, folder);
+  const entries = new Map(manifests.flatMap(({ name, manifest }) => entriesOf(name, manifest)));
+  for (const { name } of manifests) await buildPackage(name, folder, entries);
   for (const asset of ASSETS) await cp(join(ROOT, asset), join(folder, asset), { recursive: true });
   await cp(join(ROOT, 'packages/cli/bin'), join(folder, 'packages/cli/bin'), { recursive: true });
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(await manifestOf(manifests), null, 2)}\n`);
@@ -44,8 +45,19 @@ async function packageManifests() {
   );
 }
 
-/** @param {string} name @param {string} folder */
-async function buildPackage(name, folder) {
+/**
+ * What other packages may import of one, each by its specifier, with the source below `packages` that it stands for.
+ * @param {string} name @param {Record<string, any>} manifest @returns {[specifier: string, path: string][]}
+ */
+function entriesOf(name, manifest) {
+  return Object.entries(manifest['exports'] ?? {}).map(([entry, target]) => [
+    SCOPE + name + entry.slice(1),
+    join(name, target['@trainyard/source']),
+  ]);
+}
+
+/** @param {string} name @param {string} folder @param {ReadonlyMap<string, string>} entries */
+async function buildPackage(name, folder, entries) {
   const source = join(ROOT, 'packages', name);
   // Read at run time for the version.
   await mkdir(join(folder, 'packages', name), { recursive: true });
@@ -55,19 +67,21 @@ async function buildPackage(name, folder) {
     const target = join(folder, 'packages', name, 'src', path.replace(/\.ts$/, '.js'));
     const code = stripTypeScriptTypes(await readFile(join(source, 'src', path), 'utf8'));
     await mkdir(dirname(target), { recursive: true });
-    await writeFile(target, withJavaScriptPaths(code, dirname(target), folder));
+    await writeFile(target, withJavaScriptPaths(code, dirname(target), folder, entries));
   }
 }
 
 /**
  * Paths of our own files end in `.js`, and our packages are named by their place.
- * @param {string} code @param {string} from folder of the file @param {string} folder of the package
+ * @param {string} code @param {string} from folder of the file @param {string} folder of the package @param {ReadonlyMap<string, string>} entries
  */
-function withJavaScriptPaths(code, from, folder) {
+function withJavaScriptPaths(code, from, folder, entries) {
   return code
     .replaceAll(/'(\.{1,2}\/[^'\n]+)\.ts'/g, "'$1.js'")
-    .replaceAll(/(\bfrom |\bimport |\bimport\()'@trainyard\/([a-z]+)'/g, (_match, keyword, name) => {
-      const path = relative(from, join(folder, 'packages', name, 'src/index.js')).replaceAll('\\', '/');
+    .replaceAll(/(\bfrom |\bimport |\bimport\()'(@trainyard\/[a-z/]+)'/g, (_match, keyword, specifier) => {
+      const entry = entries.get(specifier);
+      if (entry === undefined) throw new Error(`no package exports ${specifier}`);
+      const path = relative(from, join(folder, 'packages', entry.replace(/\.ts$/, '.js'))).replaceAll('\\', '/');
       return `${keyword}'${path.startsWith('.') ? path : `./${path}`}'`;
     });
 }
