@@ -1,3 +1,5 @@
+import { wrapProse } from './wrap-prose.mjs';
+
 /**
  * @typedef {{ class: 'small model' | 'flag of theirs' | 'deliberate', reason: string, mayPass?: boolean }} Expected
  *   a test that fails here, and why; `mayPass`: it depends on what the model says, or on the speed of the machine
@@ -51,7 +53,7 @@ export function renderSuitePage(version, files, expected) {
   );
   lines.push('| what | why |', '|---|---|');
   for (const [what, why] of Object.entries(files.left)) lines.push(`| \`${what}\` | ${why} |`);
-  return `${lines.join('\n')}\n`;
+  return wrapProse(`${lines.join('\n')}\n`);
 }
 
 /** @param {string} id */

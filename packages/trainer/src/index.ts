@@ -83,6 +83,7 @@ export {
   LINEAR_NAMES,
   type ComputeGate,
   type ComputeOptions,
+  type BackwardOptions,
   type ForwardOptions,
   type ForwardResult,
   type LinearName,
