@@ -35,6 +35,19 @@ describe('CoreLease', () => {
     await again;
   });
 
+  it('gives the cores back at the end of any later slice, too', async () => {
+    const { cores, sent } = lease();
+    const acquired = cores.acquire();
+    cores.onCommand({ kind: 'cores-granted' });
+    await acquired;
+    cores.release();
+    await cores.acquire();
+    cores.onCommand({ kind: 'cores-wanted' });
+    expect(sent, 'a slice is not cut short').toHaveLength(1);
+    cores.release();
+    expect(sent.at(-1)).toEqual({ kind: 'cores-release', wantsMore: true });
+  });
+
   it('gives them back at once between slices', async () => {
     const { cores, sent } = lease();
     const acquired = cores.acquire();
