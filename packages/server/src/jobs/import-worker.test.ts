@@ -157,17 +157,18 @@ test('a stop tells who waits, and gives the import back: the next start ends it'
 });
 
 test('an adapter that is deleted while it is imported is let go at once', async () => {
-  const reached = Promise.withResolvers<void>();
+  const reached = Promise.withResolvers<AbortSignal>();
   transfers.behave = (signal) => {
-    reached.resolve();
+    reached.resolve(signal);
     return new Promise((_resolve, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
     });
   };
   const gone = imports.commit(adapter).catch((error: unknown) => error);
-  await reached.promise;
+  const { aborted: before } = await reached.promise;
   await deleteAdapter();
   await imports.cancelAdapter(adapter.id);
+  expect([before, (await reached.promise).aborted]).toEqual([false, true]);
   expect(await gone).toMatchObject({ code: 'request.not_found' });
   expect(await kept()).toEqual({ files: [], directories: [] });
 });

@@ -252,6 +252,14 @@ describe('where a prompt does not continue the one before, the turn starts its o
     );
   });
 
+  test('the head tells of later messages, in as many characters', () => {
+    const counting = new ChatTemplate(tokenizer, `{{ messages | length }}${CHATML}`);
+    expect(renderHistory(counting, [user('a'), sampled('yes'), user('b'), sampled('no')]).map(marked)).toEqual([
+      '1‹user\na›\n‹assistant\n⟦yes›⟧',
+      '3‹user\na›\n‹assistant\nyes›\n‹user\nb›\n‹assistant\n⟦no›⟧',
+    ]);
+  });
+
   test('the client edited what was said', () => {
     const first = sampled('the answer is 42', { message: { content: '42' } });
     expect(renderHistory(chatml, [user('a'), first, user('b'), sampled('no')]).map(marked)).toEqual([

@@ -9,8 +9,9 @@ import {
 import { LOSS_FUNCTIONS, resolveSftConfig, resolveTrainingConfig } from '@trainyard/trainer';
 import { expect, expectTypeOf, it } from 'vitest';
 
+import { RequestError } from '../../faults/request-error.ts';
 import { readSftConfig } from './sft-config.ts';
-import { readJobConfig, toWireConfig } from './training-config.ts';
+import { configFault, readJobConfig, toWireConfig } from './training-config.ts';
 
 /** A value of each field that is not its default, and what has to stand beside it. */
 const OTHER_VALUES: Readonly<Record<string, object>> = {
@@ -69,6 +70,23 @@ it.each(acting)('%s is honoured and not listed as ignored', (field) => {
   expect(value).toBeDefined();
   expect(withIt.resolved).not.toEqual(without.resolved);
   expect(withIt.ignoredKeys).toEqual([]);
+});
+
+it('rows are as long as the base model allows, and 32,768 tokens at most', () => {
+  expect(readJobConfig({}, 4096).resolved.maxSequenceLength).toBe(4096);
+  expect(readJobConfig(null, 131_072).resolved.maxSequenceLength).toBe(32_768);
+});
+
+it('settings that the trainer refuses are the fault of the request', () => {
+  const read = () => readJobConfig({ adam_beta1: 2 }, 4096);
+  expect(read).toThrow(RequestError);
+  expect(read).toThrow(expect.objectContaining({ code: 'request.invalid', param: 'experimental_config.adam_beta1' }));
+});
+
+it('a refusal points at the setting, and at all of them where none is to blame', () => {
+  const locOf = (field: string | null) => configFault(field, 'no').items?.map(({ loc }) => loc);
+  expect(locOf('epsilon')).toEqual([['body', 'experimental_config', 'epsilon']]);
+  expect(locOf(null)).toEqual([['body', 'experimental_config']]);
 });
 
 it('every loss of the trainer has its name on the wire', () => {
