@@ -94,6 +94,20 @@ it('a supervised job runs on it, too', async () => {
   expect(losses.at(-1)).toBeLessThan(losses[0]!);
 });
 
+it('a supervised job is refused before its first step by a learner without its loss', async () => {
+  class PolicyOnly extends ScriptedLearner {
+    override readonly capabilities = { ...new ScriptedLearner().capabilities, losses: ['cispo', 'ppo'] };
+  }
+  const running = parts(new PolicyOnly());
+  const { groups: _groups, seed: _seed, ...base } = job();
+  const config = resolveSftConfig({}, { maxSequenceLength: 1000 });
+  await expect(runSftJob({ ...base, examples: [], config }, running)).rejects.toMatchObject({
+    code: 'trainer.config_invalid',
+    message: '`loss_fn` must be one of cispo, ppo on this learner, got cross_entropy',
+  });
+  expect([running.events, running.learner.calls]).toEqual([[], []]);
+});
+
 it.each<[string, TrainingConfigInput, Partial<TrainingJob>]>([
   ['`entropy_coef`', { entropyCoef: 0.1 }, {}],
   [
