@@ -30,6 +30,30 @@ test('−∞ is sent as −9999, and a text named __proto__ is an entry like any
   expect(toOrderedJson(columns.top_logprobs)).toBe('[{"__proto__":-1}]');
 });
 
+test('the sampled token stands first, and besides the most likely ones only where it is none of them', () => {
+  const entry = (text: string, logprob: number) => ({ id: 1, text, bytes: [...Buffer.from(text)], logprob });
+  const [first, second] = [entry('a', -1), entry('b', -2)];
+  const told = (logprob: number) => {
+    const sampled = entry('s', logprob);
+    const writer = new CompletionLogprobWriter({ numTop: 2, hasTokensAsIds: false }, '', null);
+    const columns = writer.write([{ ...sampled, top: [sampled, first, second] }]);
+    expect([columns.tokens, columns.token_logprobs]).toEqual([['s'], [logprob]]);
+    return columns.top_logprobs;
+  };
+  expect(told(-3)).toEqual([
+    new Map([
+      ['s', -3],
+      ['a', -1],
+      ['b', -2],
+    ]),
+  ]);
+  const amongThem = new Map([
+    ['s', -2],
+    ['a', -1],
+  ]);
+  expect(told(-2), 'as likely as the last of them').toEqual([amongThem]);
+});
+
 describe('the columns of a prompt', () => {
   const face = (text: string, bytes: number[] = [...Buffer.from(text)]) => ({ id: text.length, text, bytes });
   const format = { numTop: 1, hasTokensAsIds: false };
