@@ -1,5 +1,6 @@
 import { LlamaAdapter, LlamaContext, NativeError } from '@trainyard/native';
 import type { LlamaContextOptions, LlamaModel } from '@trainyard/native';
+import { IdleCores } from './idle-cores.ts';
 import { FlatLogits, KvFullError } from './model-runner.ts';
 import type { LogitRows, ModelRunner, RunnerAdapter, StepBatch } from './model-runner.ts';
 import { ThreadGovernor } from './thread-governor.ts';
@@ -27,6 +28,7 @@ export class LlamaRunner implements ModelRunner {
   readonly #model: LlamaModel;
   readonly #context: LlamaContext;
   readonly #threads: ThreadGovernor;
+  readonly #idleCores = new IdleCores();
   #numThreads: number;
   /** The sequence of the companion. */
   readonly #companion: number;
@@ -68,7 +70,11 @@ export class LlamaRunner implements ModelRunner {
     const { user, system } = process.cpuUsage(cpuBefore); // µs, of all threads
     const nowMs = performance.now();
     // Beside a thread of ours the figures say nothing about others.
-    if (!batch.leavesCore) this.#threads.observe({ nowMs, wallMs: nowMs - startedAtMs, cpuMs: (user + system) / 1000 });
+    if (!batch.leavesCore) {
+      const idleCores = this.#threads.hasGivenUp ? this.#idleCores.observe(nowMs) : null;
+      this.#threads.observe({ nowMs, wallMs: nowMs - startedAtMs, cpuMs: (user + system) / 1000, idleCores });
+      if (!this.#threads.hasGivenUp) this.#idleCores.forget();
+    }
     if (hasCompanion) context.removeSequence(this.#companion, 0);
     return new FlatLogits(context.logits(), this.vocabSize);
   }

@@ -1,0 +1,35 @@
+import { expect, it } from 'vitest';
+
+import { IdleCores } from './idle-cores.ts';
+
+it('tells the mean over each window, and nothing in between', () => {
+  let idleMs = 1_000_000;
+  const idle = new IdleCores(() => idleMs);
+  expect(idle.observe(0), 'where a window begins nothing is known').toBeNull();
+  expect(idle.observe(399)).toBeNull();
+  idleMs += 400;
+  expect(idle.observe(500)).toBeCloseTo(0.8, 12);
+  idleMs += 1_000;
+  expect(idle.observe(600)).toBeNull();
+  expect(idle.observe(1_000)).toBeCloseTo(2, 12);
+});
+
+it('does not count what was before a window that was forgotten', () => {
+  let idleMs = 0;
+  const idle = new IdleCores(() => idleMs);
+  idle.observe(0);
+  idleMs = 60_000;
+  idle.forget();
+  expect(idle.observe(60_000)).toBeNull();
+  idleMs += 250;
+  expect(idle.observe(60_500)).toBeCloseTo(0.5, 12);
+});
+
+it('reads the machine', async () => {
+  const idle = new IdleCores();
+  idle.observe(0);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  const told = idle.observe(50_000);
+  expect(told).toBeGreaterThanOrEqual(0);
+  expect(told).toBeLessThan(1);
+});
