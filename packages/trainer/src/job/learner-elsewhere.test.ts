@@ -96,7 +96,7 @@ it('a supervised job runs on it, too', async () => {
 
 it('a supervised job is refused before its first step by a learner without its loss', async () => {
   class PolicyOnly extends ScriptedLearner {
-    override readonly capabilities = { ...new ScriptedLearner().capabilities, losses: ['cispo', 'ppo'] };
+    override readonly capabilities = { ...new ScriptedLearner().capabilities, losses: ['cispo', 'ppo'] } as never;
   }
   const running = parts(new PolicyOnly());
   const { groups: _groups, seed: _seed, ...base } = job();
