@@ -4,7 +4,7 @@ import { ComputeArbiter, type ComputeMember } from './compute-arbiter.ts';
 
 /** A host in virtual time: always wants more until told otherwise, computes slices of a fixed length. */
 function simulate(
-  parties: { name: string; share: number; sliceMs: number; activeFromMs?: number }[],
+  parties: { name: string; share: number; sliceMs: number; activeFromMs?: number; section?: number }[],
   untilMs: number,
 ): Record<string, number> {
   let nowMs = 0;
@@ -12,10 +12,12 @@ function simulate(
   let holder: string | null = null;
   const members = new Map<string, ComputeMember>();
   const mustYield = new Set<string>();
-  for (const { name, share } of parties) {
+  const sections = new Map<number, Pick<ComputeArbiter, 'join'>>();
+  for (const { name, share, section } of parties) {
+    if (section !== undefined && !sections.has(section)) sections.set(section, arbiter.section('section', section));
     members.set(
       name,
-      arbiter.join(name, share, {
+      (section === undefined ? arbiter : sections.get(section)!).join(name, share, {
         grant: () => {
           expect(holder, 'two hosts would compute at once').toBeNull();
           holder = name;
@@ -45,6 +47,12 @@ function simulate(
     }
   }
   return Object.fromEntries([...members].map(([name, member]) => [name, member.usedMs()]));
+}
+
+/** The most turns between two of its own. */
+function longestGap(turns: readonly string[], name: string): number {
+  const at = turns.flatMap((turn, index) => (turn === name ? [index] : []));
+  return Math.max(...at.slice(1).map((index, i) => index - at[i]! - 1));
 }
 
 describe('ComputeArbiter', () => {
@@ -137,6 +145,65 @@ describe('ComputeArbiter', () => {
     engine.release(true); // a message that was under way when the host died
     trainer.release(false);
     expect(grants).toEqual(['engine', 'trainer']);
+  });
+
+  it('lets the hosts of a section divide its share, and takes nothing of it from others', () => {
+    const used = simulate(
+      [
+        { name: 'trainer', share: 0.3, sliceMs: 30 },
+        { name: 'first', share: 1, sliceMs: 50, section: 0.7 },
+        { name: 'second', share: 1, sliceMs: 20, section: 0.7 },
+        { name: 'third', share: 1, sliceMs: 10, section: 0.7, activeFromMs: 30_000 },
+      ],
+      60_000,
+    );
+    expect(used['trainer']! / 60_000).toBeCloseTo(0.3, 1);
+    // Two of them half the time, three of them the other half.
+    const parts = ['first', 'second', 'third'].map((name) => used[name]! / (0.7 * 30_000));
+    expect(parts[0]).toBeCloseTo(1 / 2 + 1 / 3, 1);
+    expect(parts[1]).toBeCloseTo(1 / 2 + 1 / 3, 1);
+    expect(parts[2]).toBeCloseTo(1 / 3, 1);
+  });
+
+  it('gives the whole share of a section to the only one of its hosts with work', () => {
+    const used = simulate(
+      [
+        { name: 'trainer', share: 0.3, sliceMs: 30 },
+        { name: 'busy', share: 1, sliceMs: 50, section: 0.7 },
+        { name: 'idle', share: 1, sliceMs: 50, section: 0.7, activeFromMs: Infinity },
+      ],
+      60_000,
+    );
+    expect(used['busy']! / 60_000).toBeCloseTo(0.7, 1);
+    expect(used['idle']).toBe(0);
+  });
+
+  it('has no turn of a host wait longer than one slice of each other one', () => {
+    let nowMs = 0;
+    const arbiter = new ComputeArbiter(() => nowMs);
+    const turns: string[] = [];
+    const inference = arbiter.section('inference', 0.7);
+    const join = (at: Pick<ComputeArbiter, 'join'>, name: string, share: number) =>
+      at.join(name, share, { grant: () => turns.push(name), yield: () => undefined });
+    const hosts = [join(inference, 'a', 1), join(inference, 'b', 1), join(arbiter, 'trainer', 0.3)];
+    for (const host of hosts) host.request();
+    while (turns.length < 60) {
+      nowMs += 10;
+      hosts[['a', 'b', 'trainer'].indexOf(turns.at(-1)!)]!.release(true);
+    }
+    for (const name of ['a', 'b']) expect(longestGap(turns, name), name).toBeLessThanOrEqual(3);
+    expect(longestGap(turns, 'trainer')).toBeLessThanOrEqual(4);
+    // A host that goes leaves its turn to those that share with it.
+    hosts[0]!.leave();
+    expect(turns.length).toBeGreaterThanOrEqual(60);
+    const after = turns.length;
+    while (turns.length < after + 30) {
+      nowMs += 10;
+      hosts[['a', 'b', 'trainer'].indexOf(turns.at(-1)!)]!.release(true);
+    }
+    const numInference = turns.slice(after).filter((name) => name === 'b').length;
+    expect(numInference).toBeGreaterThanOrEqual(20);
+    expect(numInference).toBeLessThanOrEqual(22);
   });
 
   it('refuses a share that is not above 0', () => {

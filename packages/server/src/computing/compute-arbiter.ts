@@ -4,12 +4,12 @@
  * ggml and ONNX Runtime both spin at barriers: with two thread pools on the same cores a 39 ms decode step was seen to take 600 ms. So in the
  * embedded setting at most one host computes at a time, one slice (an engine step or a layer run, 10–100 ms) after the other.
  *
- * A host keeps its grant from slice to slice until it is told to yield, so an uncontended host pays no message per slice. While both have work
- * the next slice goes to the one that used the least time in proportion to its share (start-time fair queueing; ties go to whoever joined first,
- * which is the engine). A host that was idle does not save up credit.
+ * A host keeps its grant from slice to slice until it is told to yield, so an uncontended host pays no message per slice. While several have work
+ * the next slice goes to the section that used the least time in proportion to its share, and within a section to the host that used the least
+ * (start-time fair queueing on both levels; ties go to whoever was there first, which is the engine). Neither saves up credit while idle.
  */
-export class ComputeArbiter {
-  readonly #parties: Party[] = [];
+export class ComputeArbiter implements ComputeShares {
+  readonly #sections: Section[] = [];
   readonly #now: () => number;
   #holder: Party | null = null;
   #grantedAt = 0;
@@ -22,15 +22,40 @@ export class ComputeArbiter {
   }
 
   /**
-   * Adds a host.
+   * Hosts with one share between them: those that want the cores divide it, and one of them alone has all of it.
    *
    * @param share its part of the time while others also have work; any positive number, relative to the other shares
-   * @param port how the arbiter tells the host: `grant` gives the cores, `yield` asks for them back at the end of the slice
    */
+  section(name: string, share: number): ComputeShares {
+    const section = this.#newSection(name, share);
+    return { join: (host, part, port) => this.#join(section, host, part, port) };
+  }
+
+  /** Adds a host with a share of its own. */
   join(name: string, share: number, port: ComputePort): ComputeMember {
+    const section = this.#newSection(name, share);
+    const member = this.#join(section, name, share, port);
+    return {
+      ...member,
+      leave: () => {
+        member.leave();
+        const index = this.#sections.indexOf(section);
+        if (index >= 0) this.#sections.splice(index, 1);
+      },
+    };
+  }
+
+  #newSection(name: string, share: number): Section {
     if (!(share > 0)) throw new RangeError(`the compute share of ${name} must be above 0, got ${share}`);
-    const party: Party = { name, share, port, virtualTime: 0, usedMs: 0, isWaiting: false, wasToldToYield: false };
-    this.#parties.push(party);
+    const section: Section = { share, parties: [], virtualTime: 0, queueTime: 0 };
+    this.#sections.push(section);
+    return section;
+  }
+
+  #join(section: Section, name: string, share: number, port: ComputePort): ComputeMember {
+    if (!(share > 0)) throw new RangeError(`the compute share of ${name} must be above 0, got ${share}`);
+    const party: Party = { section, share, port, virtualTime: 0, usedMs: 0, isWaiting: false, wasToldToYield: false };
+    section.parties.push(party);
     return {
       request: () => this.#request(party),
       release: (wantsMore) => this.#release(party, wantsMore),
@@ -41,8 +66,10 @@ export class ComputeArbiter {
 
   #request(party: Party): void {
     if (party === this.#holder || party.isWaiting) return;
+    const { section } = party;
     // Coming back from idle: no earlier than the clock of the queue, so that idleness is not saved up as credit.
-    party.virtualTime = Math.max(party.virtualTime, this.#virtualClock());
+    if (!this.#isActive(section)) section.virtualTime = Math.max(section.virtualTime, this.#virtualClock());
+    party.virtualTime = Math.max(party.virtualTime, this.#clockIn(section));
     party.isWaiting = true;
     if (this.#holder === null) this.#grantNext();
     else this.#askHolderToYield();
@@ -58,27 +85,29 @@ export class ComputeArbiter {
 
   /** The host is gone: whatever it held or waited for is free again. It may join anew. */
   #leave(party: Party): void {
-    const index = this.#parties.indexOf(party);
-    if (index >= 0) this.#parties.splice(index, 1);
+    const { parties } = party.section;
+    const index = parties.indexOf(party);
+    if (index >= 0) parties.splice(index, 1);
     party.isWaiting = false;
     if (party !== this.#holder) return;
+    // What it used counts for those that share with it.
+    this.#settle();
     this.#holder = null;
     this.#grantNext();
   }
 
   #grantNext(): void {
-    let next: Party | null = null;
-    for (const party of this.#parties) {
-      if (party.isWaiting && (next === null || party.virtualTime < next.virtualTime)) next = party;
-    }
-    if (next === null) return;
+    const section = leastServed(this.#sections.filter(hasWaiting));
+    const next = leastServed(section?.parties.filter(({ isWaiting }) => isWaiting) ?? []);
+    if (section === null || next === null) return;
     next.isWaiting = false;
     next.wasToldToYield = false;
-    this.#queueTime = Math.max(this.#queueTime, next.virtualTime);
+    this.#queueTime = Math.max(this.#queueTime, section.virtualTime);
+    section.queueTime = Math.max(section.queueTime, next.virtualTime);
     this.#holder = next;
     this.#grantedAt = this.#now();
     next.port.grant();
-    if (this.#parties.some((party) => party.isWaiting)) this.#askHolderToYield();
+    if (this.#sections.some(hasWaiting)) this.#askHolderToYield();
   }
 
   #askHolderToYield(): void {
@@ -87,19 +116,48 @@ export class ComputeArbiter {
     this.#holder.port.yield();
   }
 
+  #isActive(section: Section): boolean {
+    return this.#holder?.section === section || hasWaiting(section);
+  }
+
   /** Virtual time of the queue now: the holder's, while there is one. */
   #virtualClock(): number {
     if (this.#holder === null) return this.#queueTime;
-    return this.#holder.virtualTime + (this.#now() - this.#grantedAt) / this.#holder.share;
+    const { section } = this.#holder;
+    return section.virtualTime + this.#heldMs() / section.share;
+  }
+
+  /** The same among the hosts of a section. */
+  #clockIn(section: Section): number {
+    if (this.#holder?.section !== section) return section.queueTime;
+    return this.#holder.virtualTime + this.#heldMs() / this.#holder.share;
+  }
+
+  #heldMs(): number {
+    return this.#now() - this.#grantedAt;
   }
 
   #settle(): void {
     if (this.#holder === null) return;
-    const heldMs = this.#now() - this.#grantedAt;
+    const heldMs = this.#heldMs();
+    const { section } = this.#holder;
     this.#holder.usedMs += heldMs;
     this.#holder.virtualTime += heldMs / this.#holder.share;
-    this.#queueTime = Math.max(this.#queueTime, this.#holder.virtualTime);
+    section.queueTime = Math.max(section.queueTime, this.#holder.virtualTime);
+    section.virtualTime += heldMs / section.share;
+    this.#queueTime = Math.max(this.#queueTime, section.virtualTime);
   }
+}
+
+/** Where hosts get their turns on the cores. */
+export interface ComputeShares {
+  /**
+   * Adds a host.
+   *
+   * @param share its part of the time while others here also have work; any positive number, relative to the other shares
+   * @param port how the arbiter tells the host: `grant` gives the cores, `yield` asks for them back at the end of the slice
+   */
+  join(name: string, share: number, port: ComputePort): ComputeMember;
 }
 
 /** Messages from the arbiter to a host. */
@@ -119,12 +177,32 @@ export interface ComputeMember {
   usedMs(): number;
 }
 
+interface Section {
+  readonly share: number;
+  readonly parties: Party[];
+  virtualTime: number;
+  /** What newcomers among its hosts start from. */
+  queueTime: number;
+}
+
 interface Party {
-  readonly name: string;
+  readonly section: Section;
   readonly share: number;
   readonly port: ComputePort;
   virtualTime: number;
   usedMs: number;
   isWaiting: boolean;
   wasToldToYield: boolean;
+}
+
+function hasWaiting({ parties }: Section): boolean {
+  return parties.some(({ isWaiting }) => isWaiting);
+}
+
+/** The first of those with the least virtual time. */
+function leastServed<Served extends { readonly virtualTime: number }>(candidates: readonly Served[]): Served | null {
+  let least: Served | null = null;
+  for (const candidate of candidates)
+    if (least === null || candidate.virtualTime < least.virtualTime) least = candidate;
+  return least;
 }
