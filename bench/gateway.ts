@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { Trainyard } from '@trainyard/sdk';
-import { createServer, type InferenceBackend } from '@trainyard/server';
+import { createServer, type InferenceBackend, type ModelInference } from '@trainyard/server';
 import { FolderBlobs, openSqliteStore } from '@trainyard/store';
 
 const STREAMED_TOKENS = 2_000;
@@ -61,10 +61,7 @@ async function measureToken(client: Trainyard): Promise<number> {
   return (performance.now() - startedAt) / STREAMED_TOKENS;
 }
 
-const instantBackend: InferenceBackend = {
-  models: [{ id: 'instant', contextLength: 8_192, vocabSize: 49_152 }],
-  checkRoom: () => {},
-  trouble: () => null,
+const instantModel: ModelInference = {
   tokenizerFacts: () => ({ chatTemplate: null, bosTokenId: null, eosTokenId: 0, addsBos: false }),
   stats: () => null,
   tokenize: async () => ({ tokenIds: [1, 2, 3], texts: null }),
@@ -85,6 +82,13 @@ const instantBackend: InferenceBackend = {
     };
     yield { kind: 'completed', usage: { promptTokens: 3, completionTokens: numTokens, cachedTokens: 0 } };
   },
+};
+
+const instantBackend: InferenceBackend = {
+  models: [{ id: 'instant', contextLength: 8_192, vocabSize: 49_152 }],
+  of: () => instantModel,
+  checkRoom: () => {},
+  trouble: () => null,
 };
 
 const idleQueue = { notify: () => undefined, stopJob: async () => undefined, trouble: () => null };

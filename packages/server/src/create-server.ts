@@ -106,6 +106,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     },
   });
   trackRequestEnds(app);
+  app.decorateRequest('baseModel', null);
   app.setValidatorCompiler(compileValidator);
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply, routeParts));
   app.addHook('onRequest', async (request, reply) => {
@@ -167,7 +168,7 @@ function sendError(
 ): FastifyReply {
   const translated = error instanceof Error ? translate(error as FastifyError, request) : error;
   const fault = isOf(translated, 'context_length_exceeded')
-    ? asContextExceeded(translated as Error, baseModels.default.contextLength)
+    ? asContextExceeded(translated as Error, (request.baseModel ?? baseModels.default).contextLength)
     : translated;
   const answer = toErrorAnswer(fault, request.routeOptions.config.scope);
   // Kept open, the connection takes the rest of a body in whose length is known, and the client reads this answer instead of a reset.

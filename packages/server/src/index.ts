@@ -1,4 +1,4 @@
-export type { InferenceBackend, TrainingQueue } from './contract/backends.ts';
+export type { InferenceBackend, ModelInference, TrainingQueue } from './contract/backends.ts';
 export {
   isSwitch,
   kebab,

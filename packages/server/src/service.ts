@@ -13,6 +13,7 @@ import { ServerError } from './faults/server-error.ts';
 import { toLogLine } from './edge/log-line.ts';
 import { ensureServiceKey, type ServiceKey } from './service/service-key.ts';
 import { isLoopbackName, ownNames } from './edge/network-names.ts';
+import type { BaseModelPaths } from './jobs/base-model-path.ts';
 import { ExportWorker } from './jobs/export-worker.ts';
 import { ImportWorker } from './jobs/import-worker.ts';
 import { EmbeddedTransfers } from './hosts/embedded-transfers.ts';
@@ -112,11 +113,12 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
     await Promise.all([inference.start(), training.start()]);
 
     const metrics = new ServiceMetrics();
+    const modelPaths: BaseModelPaths = (id) => (id === modelId ? inference.servedModel.path : null);
     const worker = new TrainingWorker({
       store,
       blobs,
       backend: training,
-      modelPath: () => inference.servedModel.path,
+      modelPaths,
       workDirectory: paths.work,
       metrics: metrics.jobs,
       log,
@@ -126,14 +128,14 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
       store,
       blobs,
       backend: transfers,
-      baseModel: () => ({ id: modelId, path: inference.servedModel.path }),
+      modelPaths,
       log,
     });
     const imports = new ImportWorker({
       store,
       blobs,
       backend: transfers,
-      modelPath: () => inference.servedModel.path,
+      modelPaths,
       log,
     });
     const server = createServer({

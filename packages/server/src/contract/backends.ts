@@ -16,8 +16,8 @@ export interface Tokenized {
   texts: string[] | null;
 }
 
-/** The seam between HTTP and whatever samples: an engine host on this machine, or another server. */
-export interface InferenceBackend {
+/** Sampling from one base model and from what is trained on it. */
+export interface ModelInference {
   /**
    * Events of one request, ending in exactly one `completed` or `failed`. Nothing is produced ahead of a reader that stopped
    * pulling beyond a small buffer; leaving the loop, or aborting the signal, ends the request and frees its cache.
@@ -27,14 +27,20 @@ export interface InferenceBackend {
   tokenize(input: TokenizeInput, options: { withTexts: boolean; signal: AbortSignal }): Promise<Tokenized>;
   /** Ids as text, control tokens included. @throws {BackendFailure} */
   detokenize(tokenIds: readonly number[], options: { signal: AbortSignal }): Promise<string>;
-  /** Before anything of a request is read. @throws {BackendFailure} `engine.overloaded` when as many are in flight as may be */
-  checkRoom(): void;
+  tokenizerFacts(): TokenizerFacts;
+  /** Null while the model is not in memory, and until its engine has reported for the first time. */
+  stats(): EngineStats | null;
+}
+
+/** The seam between HTTP and whatever samples: engine hosts on this machine, or other servers. */
+export interface InferenceBackend {
   /** At least one, the default one first; known once it has started. */
   readonly models: readonly BaseModel[];
+  /** @param id of one of `models` */
+  of(id: string): ModelInference;
+  /** Before anything of a request is read. @throws {BackendFailure} `engine.overloaded` when as many are in flight as may be, over all models */
+  checkRoom(): void;
   trouble(): Trouble;
-  tokenizerFacts(): TokenizerFacts;
-  /** Null until the backend has reported for the first time. */
-  stats(): EngineStats | null;
 }
 
 /** The seam between HTTP and the worker that runs training jobs. */

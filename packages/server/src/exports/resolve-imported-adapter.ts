@@ -14,12 +14,12 @@ export const isAdapterName = (name: string): boolean => name.startsWith(SCHEME);
  * optimizer; a checkpoint that names it keeps it, also when the adapter is deleted.
  *
  * @throws {RequestError} `request.not_found` for an unknown id and for another entity's; `request.conflict` for an upload that is not
- *   committed, and for another base model
+ *   committed, and for another base model than `baseModel`
  */
 export async function resolveImportedAdapter(
   store: Store,
-  options: { readonly name: string; readonly entityId: string; readonly baseModel: string; readonly param: string },
-): Promise<{ directoryKey: string; digest: string; lora: LoraShape }> {
+  options: { readonly name: string; readonly entityId: string; readonly baseModel?: string; readonly param: string },
+): Promise<{ directoryKey: string; digest: string; lora: LoraShape; baseModel: string }> {
   const { name, entityId, baseModel, param } = options;
   const adapter = isAdapterName(name) ? await store.getAdapter(name.slice(SCHEME.length)) : null;
   if (adapter === null || adapter.entityId !== entityId) {
@@ -29,12 +29,12 @@ export async function resolveImportedAdapter(
   if (adapter.content === null) {
     throw new RequestError('request.conflict', `The adapter ${name} is not committed yet`, { param });
   }
-  if (adapter.baseModel !== baseModel) {
+  if (baseModel !== undefined && adapter.baseModel !== baseModel) {
     throw new RequestError(
       'request.conflict',
       `The adapter ${name} is for the base model \`${adapter.baseModel}\`, not \`${baseModel}\``,
       { param },
     );
   }
-  return adapter.content;
+  return { ...adapter.content, baseModel: adapter.baseModel };
 }

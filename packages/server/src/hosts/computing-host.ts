@@ -1,4 +1,4 @@
-import type { ComputeArbiter, ComputeMember } from '../computing/compute-arbiter.ts';
+import type { ComputeMember, ComputeShares } from '../computing/compute-arbiter.ts';
 import type { CoreCommand, CoreMessage } from '../computing/core-lease.ts';
 import { SupervisedHost, type SupervisedHostOptions } from './supervised-host.ts';
 
@@ -8,12 +8,12 @@ import { SupervisedHost, type SupervisedHostOptions } from './supervised-host.ts
  */
 export class ComputingHost<Command extends { kind: string }, Message extends { kind: string }> {
   readonly host: SupervisedHost<Command | CoreCommand, Message | CoreMessage>;
-  readonly #arbiter: ComputeArbiter;
+  readonly #arbiter: ComputeShares;
   readonly #share: number;
   readonly #name: string;
   #member: ComputeMember | null = null;
 
-  constructor(options: SupervisedHostOptions<Message> & { arbiter: ComputeArbiter; share: number }) {
+  constructor(options: SupervisedHostOptions<Message> & { arbiter: ComputeShares; share: number }) {
     const { arbiter, share, onMessage, onLost, ...rest } = options;
     this.#arbiter = arbiter;
     this.#share = share;

@@ -5,8 +5,8 @@ import type { EngineStats } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 
 import type { BaseModel } from '../contract/base-models.ts';
-import type { InferenceBackend, Tokenized } from '../contract/backends.ts';
-import type { ComputeArbiter } from '../computing/compute-arbiter.ts';
+import type { InferenceBackend, ModelInference, Tokenized } from '../contract/backends.ts';
+import type { ComputeShares } from '../computing/compute-arbiter.ts';
 import { BackendFailure } from '../faults/http-faults.ts';
 import { ComputingHost } from './computing-host.ts';
 import { PendingCodecCalls } from './pending-codec-calls.ts';
@@ -31,7 +31,7 @@ const ROUND_TRIP_MS = 3_000;
  * Requests above the limit are refused here, before anything of them travels. A request whose client has left counts no longer, though the host is still told of it:
  * as many as the limit may be on their way out.
  */
-export class EmbeddedInference implements InferenceBackend {
+export class EmbeddedInference implements InferenceBackend, ModelInference {
   readonly #host: SupervisedHost<EngineHostCommand, EngineHostMessage>;
   readonly #streams = new Map<string, EventStream>();
   /** Requests that have left, of which the host has not said that they ended. */
@@ -46,7 +46,7 @@ export class EmbeddedInference implements InferenceBackend {
   constructor(options: {
     modelId: string;
     host: OpenEngineOptions;
-    arbiter: ComputeArbiter;
+    arbiter: ComputeShares;
     share: number;
     log: (line: string) => void;
   }) {
@@ -98,6 +98,10 @@ export class EmbeddedInference implements InferenceBackend {
   get models(): readonly BaseModel[] {
     const { contextLength, vocabSize } = this.servedModel;
     return [{ id: this.#modelId, contextLength, vocabSize }];
+  }
+
+  of(): this {
+    return this;
   }
 
   tokenizerFacts(): TokenizerFacts {

@@ -51,8 +51,8 @@ beforeEach(async () => {
   blobs = await FolderBlobs.open(join(directory, 'blobs'));
   transfers = new ScriptedTransfers();
   servedModel = 'base';
-  const baseModel = () => ({ id: servedModel, path: '/models/base.gguf' });
-  worker = new ExportWorker({ store, blobs, backend: transfers, baseModel, log: (line) => logged.push(line) });
+  const modelPaths = (id: string) => (id === servedModel ? '/models/base.gguf' : null);
+  worker = new ExportWorker({ store, blobs, backend: transfers, modelPaths, log: (line) => logged.push(line) });
   const { id: entityId } = await store.ensureEntity('local');
   const lora = { rank: 2, alpha: 4, targets: ['q'], initSeed: 0 };
   const made = await store.createModel({ entityId, project: 'p', name: 'm', baseModel: 'base', lora });
@@ -131,7 +131,7 @@ test('a failure is told with its code, and leaves nothing', async () => {
 test('a model of another base than the one served now, and a checkpoint without files, fail', async () => {
   servedModel = 'other';
   const first = await end((await queue()).id);
-  expect(first.errorMessage).toBe('the model is based on base, and other is served now (trainer.config_invalid)');
+  expect(first.errorMessage).toBe('the model is based on base, which is not served now (trainer.config_invalid)');
   servedModel = 'base';
   await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: 'groups/1' });
   const training = (await store.claimNextJob('test', 60_000))!;
@@ -197,8 +197,8 @@ test('an export that was running at three crashes of the service fails', async (
     await store.claimNextJob(store.instanceId, 60_000, ['export']);
     await store.recoverAfterRestart();
   }
-  const baseModel = () => ({ id: 'base', path: '/models/base.gguf' });
-  worker = new ExportWorker({ store, blobs, backend: transfers, baseModel, log: () => {} });
+  const modelPaths = () => '/models/base.gguf';
+  worker = new ExportWorker({ store, blobs, backend: transfers, modelPaths, log: () => {} });
   worker.start();
   expect((await end(id)).errorMessage).toBe('the service went down 3 times while this export ran (trainer.host_lost)');
 });

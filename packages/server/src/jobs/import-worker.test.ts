@@ -15,7 +15,11 @@ class ScriptedTransfers implements TransferBackend {
   numImports = 0;
   behave: (signal: AbortSignal) => Promise<void> = async () => {};
 
-  async importAdapter({ outputDirectory }: ImportRequest, options: { signal: AbortSignal }): Promise<ImportedAdapter> {
+  lastRequest: ImportRequest | null = null;
+
+  async importAdapter(request: ImportRequest, options: { signal: AbortSignal }): Promise<ImportedAdapter> {
+    const { outputDirectory } = request;
+    this.lastRequest = request;
     this.numImports += 1;
     await this.behave(options.signal);
     await writeFile(join(outputDirectory, 'digest'), 'd');
@@ -54,8 +58,9 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
+const modelPaths = (id: string) => (['base', 'second'].includes(id) ? `/${id}.gguf` : null);
 const newWorker = (at: SqlStore = store) =>
-  new ImportWorker({ store: at, blobs, backend: transfers, modelPath: () => '/model.gguf', log: () => {} });
+  new ImportWorker({ store: at, blobs, backend: transfers, modelPaths, log: () => {} });
 
 /** The files left on disk. */
 const kept = async () => ({ files: await blobs.listKeys(), directories: await blobs.listDirectories() });
@@ -70,6 +75,24 @@ test('commits that come together are one import with one answer', async () => {
   expect(answers[0]).toMatchObject({ upload: null, content: { digest: 'd', lora: { rank: 2 } } });
   expect([answers[1], answers[2], transfers.numImports]).toEqual([answers[0], answers[0], 1]);
   expect(await kept()).toEqual({ files: [], directories: [answers[0].content?.directoryKey] });
+});
+
+test('an adapter is checked against the base model that it was begun for', async () => {
+  const keys = { configKey: 'uploads/b/config', weightsKey: 'uploads/b/weights' };
+  const begin = async (baseModel: string, config: object) => {
+    const begun = await store.createAdapter({ entityId: adapter.entityId, baseModel, ...keys });
+    await blobs.put(keys.configKey, Buffer.from(JSON.stringify(config)));
+    await blobs.put(keys.weightsKey, Buffer.from('{}'));
+    return imports.commit(begun);
+  };
+  await begin('second', { base_model_name_or_path: 'second' });
+  expect(transfers.lastRequest?.modelPath).toBe('/second.gguf');
+  // Whatever this service does not know by that name may be the same model.
+  await begin('second', { base_model_name_or_path: 'elsewhere/second' });
+  await expect(begin('base', { base_model_name_or_path: 'second' })).rejects.toThrow(
+    '`base_model_name_or_path` of adapter_config.json is second, and the upload was begun for base',
+  );
+  await expect(begin('gone', {})).rejects.toThrow('the adapter is based on gone, which is not served now');
 });
 
 test.each(['before its files are read', 'while they are read', 'and the import goes through'])(

@@ -108,7 +108,7 @@ function startWorker(lease: { leaseMs?: number; heartbeatMs?: number } = {}): vo
     store,
     blobs,
     backend,
-    modelPath: () => '/model.gguf',
+    modelPaths: (id) => (id === 'gone' ? null : `/${id}.gguf`),
     workDirectory: join(directory, 'work'),
     log: (line) => logged.push(line),
     ...lease,
@@ -125,13 +125,17 @@ async function restartWith(options: { busyTimeoutMs: number; leaseMs?: number; h
   startWorker(lease);
 }
 
-async function newModel(name: string, warmStart?: { modelId: string; step: number }): Promise<Model> {
+async function newModel(
+  name: string,
+  warmStart?: { modelId: string; step: number },
+  baseModel = 'base',
+): Promise<Model> {
   const { id: entityId } = await store.ensureEntity('local');
   const made = await store.createModel({
     entityId,
     project: 'p',
     name,
-    baseModel: 'base',
+    baseModel,
     lora: DEFAULT_LORA_CONFIG,
     ...(warmStart ? { warmStart: { kind: 'checkpoint', source: 'teacher', ...warmStart } } : {}),
   });
@@ -179,6 +183,20 @@ test('a job shows what it ignores and drops in its start, and what it did in its
     `job ${job.id}: settings without effect: plot_tensors, newer; 1 of 3 groups are trained, dropped: {"too_long":2}`,
   ]);
   expect((await store.latestCheckpoint(job.modelId))?.metrics).toEqual({ 'train/entropy': 2 });
+});
+
+test('each job trains on the base model of its own model, and one whose base is not served any more fails', async () => {
+  for (const baseModel of ['base', 'second']) {
+    await submit(await newModel(baseModel, undefined, baseModel));
+    const { modelPath, output } = await backend.begun();
+    expect(modelPath).toBe(`/${baseModel}.gguf`);
+    await backend.succeed(output);
+  }
+  const lost = await submit(await newModel('three', undefined, 'gone'));
+  await until(async () => expect(await status(lost)).toBe('failed'));
+  expect((await store.getJob(lost.id))?.errorMessage).toBe(
+    'the model is based on gone, which is not served now (trainer.config_invalid)',
+  );
 });
 
 test('a job in which nothing could be trained succeeds, and says so', async () => {

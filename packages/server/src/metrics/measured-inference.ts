@@ -1,6 +1,6 @@
 import type { EngineEvent, GenerateRequest } from '@trainyard/generation';
 
-import type { InferenceBackend } from '../contract/backends.ts';
+import type { InferenceBackend, ModelInference } from '../contract/backends.ts';
 import type { InferenceMetrics } from './inference-metrics.ts';
 
 /** The same back end, whose requests are counted and timed. */
@@ -9,13 +9,19 @@ export function measuredInference(inference: InferenceBackend, metrics: Inferenc
     get models() {
       return inference.models;
     },
+    of: (id) => measuredModel(inference.of(id), id, metrics),
     checkRoom: () => inference.checkRoom(),
+    trouble: () => inference.trouble(),
+  };
+}
+
+function measuredModel(inference: ModelInference, id: string, metrics: InferenceMetrics): ModelInference {
+  return {
     tokenizerFacts: () => inference.tokenizerFacts(),
     generate: (request: GenerateRequest, signal: AbortSignal): AsyncIterable<EngineEvent> =>
-      metrics.measure(request, inference.generate(request, signal)),
+      metrics.measure(id, request, inference.generate(request, signal)),
     tokenize: (input, options) => inference.tokenize(input, options),
     detokenize: (tokenIds, options) => inference.detokenize(tokenIds, options),
-    trouble: () => inference.trouble(),
     stats: () => inference.stats(),
   };
 }

@@ -1,13 +1,13 @@
 import type { EngineStats } from '@trainyard/backend';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-import type { InferenceBackend, TrainingQueue } from '../contract/backends.ts';
+import type { InferenceBackend, TrainingQueue, Trouble } from '../contract/backends.ts';
 import { InferenceMetrics } from './inference-metrics.ts';
 import { JobMetrics } from './job-metrics.ts';
 
 /** Sources that are read on each scrape. */
 export interface MetricSources {
-  inference: Pick<InferenceBackend, 'models' | 'stats' | 'trouble'>;
+  inference: Pick<InferenceBackend, 'models' | 'of' | 'trouble'>;
   training: Pick<TrainingQueue, 'trouble'>;
   /** Jobs that wait for the trainer, and those it has. */
   countJobs: () => Promise<{ queued: number; running: number }>;
@@ -16,7 +16,8 @@ export interface MetricSources {
 /**
  * Counts and timings for Prometheus: vLLM's names for sampling, so that its dashboards read them, `trainyard_` ones for the rest.
  *
- * Labels hold no name that a tenant chose: `model_name` is the base model, `handler` the route.
+ * Labels hold no name that a tenant chose: `model_name` is the base model, `handler` the route. What is not of one base model has no `model_name` where several
+ * are served.
  */
 export class ServiceMetrics {
   readonly inference: InferenceMetrics;
@@ -52,7 +53,9 @@ export class ServiceMetrics {
   set sources(sources: MetricSources) {
     this.#sources = sources;
     const ids = sources.inference.models.map(({ id }) => id);
-    this.#registry.setDefaultLabels({ model_name: ids.join(','), engine: '0' });
+    for (const id of ids) this.inference.add(id);
+    // Dashboards that choose by the name find all of a service with one model.
+    this.#registry.setDefaultLabels({ ...(ids.length === 1 ? { model_name: ids[0] } : {}), engine: '0' });
   }
 
   /** @param handler the route's pattern, never the path: paths hold names and ids */
@@ -67,24 +70,23 @@ export class ServiceMetrics {
   }
 
   #addSnapshots(): void {
-    const stats = () => this.#sources?.inference.stats() ?? null;
-    this.#gauge('vllm:num_requests_running', 'Choices in the batch.', () => stats()?.numRunning);
-    this.#gauge('vllm:num_requests_waiting', 'Choices that wait for room.', () => stats()?.numWaiting);
-    this.#gauge('vllm:kv_cache_usage_perc', 'Used part of the KV cache, 0 to 1.', () => usedPart(stats()));
-    this.#total('vllm:prompt_tokens_total', 'Prompt tokens of requests that began.', () => stats()?.promptTokens);
-    this.#total('vllm:generation_tokens_total', 'Tokens sampled.', () => stats()?.generatedTokens);
-    this.#total('vllm:num_preemptions_total', 'Choices that gave their room back.', () => stats()?.numPreemptions);
+    this.#gauge('vllm:num_requests_running', 'Choices in the batch.', ({ numRunning }) => numRunning);
+    this.#gauge('vllm:num_requests_waiting', 'Choices that wait for room.', ({ numWaiting }) => numWaiting);
+    this.#gauge('vllm:kv_cache_usage_perc', 'Used part of the KV cache, 0 to 1.', usedPart);
+    this.#total('vllm:prompt_tokens_total', 'Prompt tokens of requests that began.', (stats) => stats.promptTokens);
+    this.#total('vllm:generation_tokens_total', 'Tokens sampled.', (stats) => stats.generatedTokens);
+    this.#total('vllm:num_preemptions_total', 'Choices that gave their room back.', (stats) => stats.numPreemptions);
     this.#total(
       'vllm:prefix_cache_queries_total',
       'Prompt tokens looked for in memory.',
-      () => stats()?.prefixQueryTokens,
+      (stats) => stats.prefixQueryTokens,
     );
-    this.#total('vllm:prefix_cache_hits_total', 'Prompt tokens found in memory.', () => stats()?.prefixHitTokens);
-    this.#gauge('trainyard_engine_requests', 'Requests in the engine, of all choices.', () => stats()?.numRequests);
-    this.#gauge('trainyard_engine_adapters', 'Adapters in memory.', () => stats()?.numAdapters);
-    this.#total('trainyard_engine_steps_total', 'Steps of the engine.', () => stats()?.numSteps);
-    this.#gauge('trainyard_inference_up', '1 while sampling works.', () => isWell(this.#sources?.inference));
-    this.#gauge('trainyard_training_up', '1 while training works.', () => isWell(this.#sources?.training));
+    this.#total('vllm:prefix_cache_hits_total', 'Prompt tokens found in memory.', (stats) => stats.prefixHitTokens);
+    this.#gauge('trainyard_engine_requests', 'Requests in the engine, of all choices.', (stats) => stats.numRequests);
+    this.#gauge('trainyard_engine_adapters', 'Adapters in memory.', (stats) => stats.numAdapters);
+    this.#total('trainyard_engine_steps_total', 'Steps of the engine.', (stats) => stats.numSteps);
+    this.#up('trainyard_inference_up', '1 while sampling works.', () => this.#sources?.inference);
+    this.#up('trainyard_training_up', '1 while training works.', () => this.#sources?.training);
     const jobs = new Gauge({
       name: 'trainyard_jobs',
       help: 'Training jobs that have not ended, by status.',
@@ -100,36 +102,53 @@ export class ServiceMetrics {
     });
   }
 
-  #gauge(name: string, help: string, read: () => number | undefined): void {
+  /** By base model; 0 while it is not in memory. */
+  #gauge(name: string, help: string, read: (stats: EngineStats) => number): void {
+    const gauge = new Gauge({
+      name,
+      help,
+      labelNames: ['model_name'],
+      registers: [this.#registry],
+      collect: () => {
+        gauge.reset();
+        for (const [model_name, stats] of this.#stats()) gauge.set({ model_name }, stats === null ? 0 : read(stats));
+      },
+    });
+  }
+
+  /** A total that somebody else counts, by base model; it begins again with them. */
+  #total(name: string, help: string, read: (stats: EngineStats) => number): void {
+    const counter = new Counter({
+      name,
+      help,
+      labelNames: ['model_name'],
+      registers: [this.#registry],
+      collect: () => {
+        counter.reset();
+        for (const [model_name, stats] of this.#stats()) counter.inc({ model_name }, stats === null ? 0 : read(stats));
+      },
+    });
+  }
+
+  #stats(): [model: string, stats: EngineStats | null][] {
+    if (this.#sources === null) return [];
+    const { inference } = this.#sources;
+    return inference.models.map(({ id }) => [id, inference.of(id).stats()]);
+  }
+
+  #up(name: string, help: string, part: () => { trouble(): Trouble } | undefined): void {
     const gauge = new Gauge({
       name,
       help,
       registers: [this.#registry],
-      collect: () => {
-        gauge.reset();
-        gauge.set(read() ?? 0);
-      },
-    });
-  }
-
-  /** A total that somebody else counts; it begins again with them. */
-  #total(name: string, help: string, read: () => number | undefined): void {
-    const counter = new Counter({
-      name,
-      help,
-      registers: [this.#registry],
-      collect: () => {
-        counter.reset();
-        counter.inc(read() ?? 0);
+      collect: async () => {
+        const source = part();
+        gauge.set(source !== undefined && (await source.trouble()) === null ? 1 : 0);
       },
     });
   }
 }
 
-function usedPart(stats: EngineStats | null): number {
-  return stats === null || stats.capacityTokens === 0 ? 0 : stats.usedTokens / stats.capacityTokens;
-}
-
-function isWell(part: Pick<TrainingQueue, 'trouble'> | undefined): number {
-  return part !== undefined && part.trouble() === null ? 1 : 0;
+function usedPart({ capacityTokens, usedTokens }: EngineStats): number {
+  return capacityTokens === 0 ? 0 : usedTokens / capacityTokens;
 }

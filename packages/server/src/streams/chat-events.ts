@@ -1,7 +1,7 @@
 import type { EngineEvent, GenerateRequest } from '@trainyard/generation';
 import { fieldOfParam } from '@trainyard/protocol';
 
-import type { InferenceBackend } from '../contract/backends.ts';
+import type { ModelInference } from '../contract/backends.ts';
 import { BackendFailure } from '../faults/http-faults.ts';
 
 /** Tokens of a request so far; right at every moment, also when the client leaves in the middle. */
@@ -59,7 +59,7 @@ export interface GenerationOptions {
  * @throws {BackendFailure} what the engine refused or failed with; later failures come from `events`
  */
 export async function openGeneration(
-  inference: InferenceBackend,
+  inference: ModelInference,
   request: GenerateRequest,
   signal: AbortSignal,
   meter: TokenMeter,

@@ -5,7 +5,7 @@ import { EngineError, type EngineStats } from '@trainyard/backend';
 import { type EngineEvent, type GenerateRequest, type TokenizeInput, type TokenizerFacts } from '@trainyard/generation';
 import { openScriptedEngine, type ScriptedEngine, type ScriptedEngineOptions } from '@trainyard/generation/testing';
 
-import type { InferenceBackend, Tokenized } from '../contract/backends.ts';
+import type { InferenceBackend, ModelInference, Tokenized } from '../contract/backends.ts';
 import { BackendFailure } from '../faults/http-faults.ts';
 
 /**
@@ -17,7 +17,7 @@ import { BackendFailure } from '../faults/http-faults.ts';
  * const server = await TestServer.startOn(inference);
  * ```
  */
-export class ScriptedEngineInference implements InferenceBackend {
+export class ScriptedEngineInference implements InferenceBackend, ModelInference {
   readonly models: InferenceBackend['models'];
   readonly requests: GenerateRequest[] = [];
   readonly model: ScriptedEngine;
@@ -32,6 +32,10 @@ export class ScriptedEngineInference implements InferenceBackend {
 
   static async open(options: ScriptedEngineOptions = {}): Promise<ScriptedEngineInference> {
     return new ScriptedEngineInference(await openScriptedEngine(options));
+  }
+
+  of(): this {
+    return this;
   }
 
   async *generate(request: GenerateRequest, signal: AbortSignal): AsyncGenerator<EngineEvent> {

@@ -1,7 +1,8 @@
 import type { EngineErrorCode, FinishReason, TokenLogprob } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest, TokenizeInput } from '@trainyard/generation';
 
-import type { InferenceBackend, Tokenized } from '../contract/backends.ts';
+import type { InferenceBackend, ModelInference, Tokenized } from '../contract/backends.ts';
+import type { BaseModel } from '../contract/base-models.ts';
 import { BackendFailure } from '../faults/http-faults.ts';
 import type { CompletedEvent, ParsedReply, ReplyDelta } from '../streams/chat-events.ts';
 
@@ -12,8 +13,8 @@ export type Script = (
 ) => AsyncIterable<EngineEvent> | Iterable<EngineEvent>;
 
 /** Answers requests with scripted events and remembers what it was asked. */
-export class ScriptedInference implements InferenceBackend {
-  readonly models = [{ id: 'tiny/base', contextLength: 512, vocabSize: 1000 }];
+export class ScriptedInference implements InferenceBackend, ModelInference {
+  readonly models: readonly [BaseModel];
   readonly tokenizerFacts = () => ({ chatTemplate: '{{ messages }}', bosTokenId: 97, eosTokenId: 98, addsBos: false });
   readonly requests: GenerateRequest[] = [];
   script: Script = (request) => replies(request, [{ ids: [5, 6], text: 'hi' }]);
@@ -22,6 +23,14 @@ export class ScriptedInference implements InferenceBackend {
   /** Events handed out, and generations that were ended, by a reader or by themselves. */
   numPulled = 0;
   numEnded = 0;
+
+  constructor(model: BaseModel = { id: 'tiny/base', contextLength: 512, vocabSize: 1000 }) {
+    this.models = [model];
+  }
+
+  of(): this {
+    return this;
+  }
 
   async *generate(request: GenerateRequest, signal: AbortSignal): AsyncGenerator<EngineEvent> {
     this.requests.push(request);
@@ -46,7 +55,7 @@ export class ScriptedInference implements InferenceBackend {
   }
 
   async detokenize(tokenIds: readonly number[]): Promise<string> {
-    const outside = tokenIds.find((id) => id >= this.models[0]!.vocabSize);
+    const outside = tokenIds.find((id) => id >= this.models[0].vocabSize);
     if (outside !== undefined)
       throw new BackendFailure('engine.invalid_request', `token ids must be below 1000, got ${outside}`, 'tokens');
     return tokenIds.map((id) => String.fromCodePoint(id)).join('');

@@ -6,6 +6,7 @@ import type { ExportFormat, ExportRequest, ExportResult, LoraConfig, MergedType 
 import type { TransferBackend } from '../../hosts/embedded-transfers.ts';
 import { clientFailure, JobFault } from '../../faults/http-faults.ts';
 import { nameFile } from '../../data/remove-unless-named.ts';
+import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
 import type { JobLease } from '../job-lease.ts';
 import type { JobWork } from '../job-machine.ts';
 
@@ -15,8 +16,7 @@ export interface ExportJobsOptions {
   readonly store: Store;
   readonly blobs: Blobs;
   readonly backend: TransferBackend;
-  /** The served base model: looked up for each export, since its file is known only once the engine host is up. */
-  readonly baseModel: () => { readonly id: string; readonly path: string };
+  readonly modelPaths: BaseModelPaths;
   readonly log: (line: string) => void;
 }
 
@@ -69,16 +69,11 @@ export class ExportJobs implements JobWork<'export'> {
   async clear(): Promise<void> {}
 
   async #requestFor(job: HeldExport, outputDirectory: string): Promise<ExportRequest> {
-    const { store, blobs, baseModel } = this.#options;
-    const { id: baseModelId, path: modelPath } = baseModel();
+    const { store, blobs, modelPaths } = this.#options;
     const [wanted, model] = await Promise.all([store.getExport(job.id), store.getModel(job.modelId)]);
     if (wanted === null) throw new StoreError('store.lease_lost', 'the export was deleted');
-    if (model === null || model.baseModel !== baseModelId) {
-      throw new JobFault(
-        'trainer.config_invalid',
-        `the model is based on ${model?.baseModel}, and ${baseModelId} is served now`,
-      );
-    }
+    if (model === null) throw new StoreError('store.lease_lost', 'the model of this export was deleted');
+    const modelPath = baseModelPath(modelPaths, model.baseModel, 'the model');
     const { format, dtype, step, sourceDirectoryKey } = wanted;
     const checkpointDirectory = sourceDirectoryKey === null ? null : await blobs.localDirectory(sourceDirectoryKey);
     if (sourceDirectoryKey !== null && checkpointDirectory === null) {
@@ -86,7 +81,7 @@ export class ExportJobs implements JobWork<'export'> {
     }
     return {
       modelPath,
-      baseModelId,
+      baseModelId: model.baseModel,
       lora: model.lora as LoraConfig,
       checkpointDirectory,
       format: format as ExportFormat,

@@ -6,6 +6,7 @@ import { nameFile } from '../../data/remove-unless-named.ts';
 import { clientFailure, JobFault } from '../../faults/http-faults.ts';
 import { RequestError } from '../../faults/request-error.ts';
 import type { TransferBackend } from '../../hosts/embedded-transfers.ts';
+import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
 import type { JobLease } from '../job-lease.ts';
 import type { JobWork } from '../job-machine.ts';
 
@@ -15,8 +16,7 @@ export interface ImportJobsOptions {
   readonly store: Store;
   readonly blobs: Blobs;
   readonly backend: TransferBackend;
-  /** model file that an adapter has to fit; asked for each import, since it is known only once the engine host is up */
-  readonly modelPath: () => string;
+  readonly modelPaths: BaseModelPaths;
   readonly log: (line: string) => void;
 }
 
@@ -47,13 +47,15 @@ export class ImportJobs implements JobWork<'import'> {
   }
 
   async run(job: HeldImport, lease: JobLease): Promise<void> {
-    const { store, blobs, backend, modelPath } = this.#options;
+    const { store, blobs, backend, modelPaths } = this.#options;
     const adapter = await lease.insist(() => store.getAdapter(job.turn), isBusy);
     if (adapter?.upload == null) throw new StoreError('store.lease_lost', 'the adapter was deleted');
     const { config, weightsPath } = await uploadedFiles(blobs, adapter);
+    refuseOtherBase(config, adapter.baseModel, modelPaths);
+    const modelPath = baseModelPath(modelPaths, adapter.baseModel, 'the adapter');
     const staged = await blobs.stageDirectory();
     try {
-      const request = { modelPath: modelPath(), config, weightsPath, outputDirectory: staged };
+      const request = { modelPath, config, weightsPath, outputDirectory: staged };
       await this.#finish(job, await backend.importAdapter(request, { signal: lease.signal }), staged, lease);
     } finally {
       await blobs.discardDirectory(staged);
@@ -113,6 +115,28 @@ export async function uploadedFiles(
   if (upload === null || configPath === null) throw missing('adapter_config.json', id);
   if (weightsPath === null) throw missing('adapter_model.safetensors', id);
   return { config: Buffer.from(await blobs.get(upload.configKey)).toString('utf8'), weightsPath };
+}
+
+/**
+ * An adapter that says it was made for another model of this service: it could fit by its shapes, and answer nonsense.
+ *
+ * @throws {JobFault} `trainer.adapter_invalid`
+ */
+function refuseOtherBase(config: string, baseModel: string, modelPaths: BaseModelPaths): void {
+  const named = namedBase(config);
+  if (typeof named !== 'string' || named === baseModel || modelPaths(named) === null) return;
+  throw new JobFault(
+    'trainer.adapter_invalid',
+    `\`base_model_name_or_path\` of adapter_config.json is ${named}, and the upload was begun for ${baseModel}: begin one with \`base_model\` ${named}`,
+  );
+}
+
+function namedBase(config: string): unknown {
+  try {
+    return (JSON.parse(config) as { base_model_name_or_path?: unknown } | null)?.base_model_name_or_path;
+  } catch {
+    return null; // told by who reads the rest of it
+  }
 }
 
 function missing(name: string, adapterId: string): RequestError {

@@ -18,6 +18,7 @@ import type { TrainingJobConfig, TrainingJobRequest } from '../../hosts/messages
 import { clientFailure } from '../../faults/http-faults.ts';
 import type { JobMetrics } from '../../metrics/job-metrics.ts';
 import { nameFile } from '../../data/remove-unless-named.ts';
+import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
 import { endData, startedLine, wireEvent } from '../job-events.ts';
 import type { JobLease } from '../job-lease.ts';
 import type { JobWork } from '../job-machine.ts';
@@ -35,8 +36,7 @@ export interface TrainingJobsOptions {
   readonly store: Store;
   readonly blobs: Blobs;
   readonly backend: TrainingBackend;
-  /** model file to train on; asked for each job, since it is known only once the engine host is up */
-  readonly modelPath: () => string;
+  readonly modelPaths: BaseModelPaths;
   /** folder of the snapshots of running jobs */
   readonly workDirectory: string;
   /** Count what jobs do. Default: nothing is counted. */
@@ -102,13 +102,13 @@ export class TrainingJobs implements JobWork<Objective> {
   }
 
   async #requestFor(job: ClaimedJob): Promise<TrainingJobRequest> {
-    const { store, blobs, modelPath } = this.#options;
+    const { store, blobs, modelPaths } = this.#options;
     const model: Model | null = await store.getModel(job.modelId);
     if (model === null) throw new StoreError('store.lease_lost', 'the model of this job was deleted');
     return {
       ...trainingKindOf(job),
       jobId: job.id,
-      modelPath: modelPath(),
+      modelPath: baseModelPath(modelPaths, model.baseModel, 'the model'),
       dataKey: job.dataKey,
       lora: model.lora as TrainingJobRequest['lora'],
       ...(await jobWeights({ store, blobs }, job, model)),

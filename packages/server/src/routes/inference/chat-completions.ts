@@ -33,7 +33,7 @@ export function chatCompletionRoutes(app: FastifyInstance, parts: RouteParts): v
         return answerOnce(parts.store, request, reply, async () => {
           const chat = await admitChat(request, request.body, 'chatcmpl-', parts);
           return meteredChat(request, chat, parts, async (meter) => {
-            const generation = await openChat(chat, parts, signal, meter);
+            const generation = await openChat(chat, signal, meter);
             return collectAnswer(generation, chat.identity, chat.format, chat.generate.n);
           });
         });
@@ -42,7 +42,7 @@ export function chatCompletionRoutes(app: FastifyInstance, parts: RouteParts): v
       const chat = await admitChat(request, request.body, 'chatcmpl-', parts);
       await meteredChat(request, chat, parts, async (meter) => {
         // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
-        const generation = await openChat(chat, parts, signal, meter);
+        const generation = await openChat(chat, signal, meter);
         await sendChunks(reply, toChunks(generation, chat.identity, chat.format, chat.generate.n), parts, signal);
       });
       return reply;

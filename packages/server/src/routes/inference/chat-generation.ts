@@ -41,13 +41,8 @@ export async function admitChat(
 }
 
 /** Starts the generation and waits for its first output. */
-export function openChat(
-  chat: AdmittedChat,
-  parts: RouteParts,
-  signal: AbortSignal,
-  meter: TokenMeter,
-): Promise<OpenedGeneration> {
-  return openGeneration(parts.inference, chat.generate, signal, meter, {
+export function openChat(chat: AdmittedChat, signal: AbortSignal, meter: TokenMeter): Promise<OpenedGeneration> {
+  return openGeneration(chat.inference, chat.generate, signal, meter, {
     withPromptText: chat.format.hasPromptText,
     constraintField: chat.constraintField,
     recorder: chat.recorder,

@@ -60,7 +60,7 @@ async function admitCompletion(
 ) {
   const { body } = request;
   const admitted = await admitModel(request, body, 'cmpl-', parts);
-  const prompts = await readPrompts(body, maxTokensOf(body), admitted.model.base, parts.inference, signal);
+  const prompts = await readPrompts(body, maxTokensOf(body), admitted.model.base, admitted.inference, signal);
   const format = completionFormatOf(body);
   return {
     ...admitted,
@@ -79,14 +79,14 @@ async function generating<Result>(
   signal: AbortSignal,
   run: (generations: readonly Promise<OpenedGeneration>[]) => Promise<Result>,
 ): Promise<Result> {
-  const { model, generate, options } = completion;
+  const { model, inference, generate, options } = completion;
   return metered(request, { kind: 'completion', model, numPrompts: generate.length }, parts, async (meters) => {
     const ended = new AbortController();
     const either = AbortSignal.any([signal, ended.signal]);
     const generations = generate.map((one, index) => {
       const meter = meters[index];
       if (meter === undefined) throw new Error('every prompt has a meter');
-      return openGeneration(parts.inference, one, either, meter, options);
+      return openGeneration(inference, one, either, meter, options);
     });
     // One failure is enough to tell; the others are those that it ends.
     for (const generation of generations) generation.catch(() => undefined);

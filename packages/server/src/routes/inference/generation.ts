@@ -3,21 +3,24 @@ import type { ErrorBody } from '@trainyard/protocol';
 import type { UsageKind } from '@trainyard/store';
 
 import { callerOf, projectOf } from '../../edge/auth.ts';
-import { findAdapter } from '../../contract/backends.ts';
+import { findAdapter, type ModelInference } from '../../contract/backends.ts';
 import { toErrorAnswer } from '../../faults/http-faults.ts';
-import { type ResolvedModel, resolveModelName } from '../../contract/model-names.ts';
+import type { ResolvedModel } from '../../contract/model-names.ts';
 import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { sendEventStream } from '../../answers/sse.ts';
 import { type AnswerIdentity, fingerprintOf } from '../../wire/chat/chat-answer.ts';
 import type { TokenMeter } from '../../streams/chat-events.ts';
 import type { RequestContext } from '../../wire/sampling-request.ts';
+import { requestedModel } from './requested-model.ts';
 
 /** Shared by chat and text completions between HTTP and the engine. */
 
 /** A request whose model is decided and whose adapter is on disk. */
 export interface AdmittedModel {
   model: ResolvedModel;
+  /** Samples from its base model. */
+  inference: ModelInference;
   context: RequestContext;
   identity: AnswerIdentity;
 }
@@ -30,14 +33,14 @@ export async function admitModel(
   parts: RouteParts,
 ): Promise<AdmittedModel> {
   const caller = callerOf(request);
-  const { store, baseModels } = parts;
-  const model = await resolveModelName(store, { requested: body.model, entity: caller.entity, baseModels });
+  const model = await requestedModel(request, body.model, parts);
   const adapter = await findAdapter(parts.blobs, model);
   if (adapter === 'missing')
     throw new RequestError('request.unknown_model', `The model \`${body.model}\` was deleted`, { param: 'model' });
   const requestId = request.headers['x-request-id'] === undefined ? (body.request_id ?? request.id) : request.id;
   return {
     model,
+    inference: parts.inference.of(model.base.id),
     // The namespace of the prefix cache is the tenant's: nobody can measure what another tenant has asked.
     context: {
       tenant: caller.entityId,

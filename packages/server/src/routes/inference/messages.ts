@@ -9,9 +9,7 @@ import {
   normalizeMessagesRequest,
 } from '@trainyard/protocol';
 
-import { callerOf } from '../../edge/auth.ts';
 import { answerOnce } from '../../answers/idempotency.ts';
-import { resolveModelName } from '../../contract/model-names.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
 import type { OpenedGeneration } from '../../streams/chat-events.ts';
@@ -24,12 +22,13 @@ import { replyBlocks } from '../../wire/reply-blocks.ts';
 import { toTokenizeInput } from '../../wire/chat/tokenize-request.ts';
 import { admitChat, type AdmittedChat, meteredChat, openChat } from './chat-generation.ts';
 import { refuseStreamedIdempotency, sendChunks, type StreamForm } from './generation.ts';
+import { requestedModel } from './requested-model.ts';
 
 const CONFIG: FastifyContextConfig = { scope: 'inference', toErrorForm: toMessagesError };
 
 /** POST /v1/messages and /v1/messages/count_tokens: a chat in the form of the Anthropic API. */
 export function messageRoutes(app: FastifyInstance, parts: RouteParts): void {
-  const { inference, store } = parts;
+  const { store } = parts;
 
   app.post<{ Body: MessagesRequest }>(
     '/v1/messages',
@@ -76,12 +75,7 @@ export function messageRoutes(app: FastifyInstance, parts: RouteParts): void {
         const signal = abortOnDisconnect(reply);
         const body = toCountedChat(request.body);
         checkChatRequest(body);
-        const { entity } = callerOf(request);
-        const model = await resolveModelName(store, {
-          requested: body.model,
-          entity,
-          baseModels: parts.baseModels,
-        });
+        const model = await requestedModel(request, body.model, parts);
         const { messages, tools, chat_template_kwargs, reasoning_effort: effort } = body;
         const variables = {
           ...(effort ? { reasoning_effort: effort, enable_thinking: true } : {}),
@@ -98,7 +92,7 @@ export function messageRoutes(app: FastifyInstance, parts: RouteParts): void {
           },
           model,
         );
-        const { tokenIds } = await inference.tokenize(input, { withTexts: false, signal });
+        const { tokenIds } = await parts.inference.of(model.base.id).tokenize(input, { withTexts: false, signal });
         return { input_tokens: tokenIds.length };
       }),
   );
@@ -113,7 +107,7 @@ async function answerChat<Result>(
 ): Promise<Result> {
   const chat = await admitChat(request, body, 'msg_', parts);
   // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
-  return meteredChat(request, chat, parts, async (meter) => run(await openChat(chat, parts, signal, meter), chat));
+  return meteredChat(request, chat, parts, async (meter) => run(await openChat(chat, signal, meter), chat));
 }
 
 function blocksOf(generation: OpenedGeneration, { format }: AdmittedChat) {

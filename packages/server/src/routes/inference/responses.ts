@@ -44,7 +44,7 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
           return answerOnce(parts.store, request, reply, async () => {
             const chat = await admitChat(request, body, 'resp_', parts);
             return meteredChat(request, chat, parts, async (meter) => {
-              const generation = await openChat(chat, parts, signal, meter);
+              const generation = await openChat(chat, signal, meter);
               return collectResponse(replyBlocks(generation, chat.format), formatOf(chat));
             });
           });
@@ -53,7 +53,7 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
         const chat = await admitChat(request, body, 'resp_', parts);
         await meteredChat(request, chat, parts, async (meter) => {
           // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
-          const generation = await openChat(chat, parts, signal, meter);
+          const generation = await openChat(chat, signal, meter);
           let count = 0;
           const next = () => count++;
           const events = toResponseEvents(replyBlocks(generation, chat.format), formatOf(chat), next);

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import type { TokenizeInput } from '@trainyard/generation';
 import {
   type DetokenizeRequest,
@@ -11,17 +11,14 @@ import {
   type TokenizerInfo,
 } from '@trainyard/protocol';
 
-import { callerOf } from '../../edge/auth.ts';
-import { resolveModelName } from '../../contract/model-names.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
 import { toTokenizeInput } from '../../wire/chat/tokenize-request.ts';
+import { requestedModel } from './requested-model.ts';
 
 /** POST /v1/tokenize and /v1/detokenize, GET /v1/tokenizer_info, also without /v1. */
 export function tokenizeRoutes(app: FastifyInstance, parts: RouteParts): void {
-  const { inference, store, baseModels } = parts;
-  const modelOf = (request: FastifyRequest, requested: string | null | undefined) =>
-    resolveModelName(store, { requested, entity: callerOf(request).entity, baseModels });
+  const { inference, baseModels } = parts;
 
   for (const path of ['/v1/tokenize', '/tokenize']) {
     app.post<{ Body: TokenizeRequest }>(
@@ -37,11 +34,11 @@ export function tokenizeRoutes(app: FastifyInstance, parts: RouteParts): void {
       async (request, reply): Promise<TokenizeResponse> => {
         const signal = abortOnDisconnect(reply);
         const { body } = request;
-        // All names stand for the same vocabulary and template, but only trained models are rendered as training renders them.
-        const model = await modelOf(request, body.model);
+        // A model and its base have one vocabulary and template, but only trained models are rendered as training renders them.
+        const model = await requestedModel(request, body.model, parts);
         const input: TokenizeInput = toTokenizeInput(body, model);
         const withTexts = body.return_token_strs ?? false;
-        const { tokenIds, texts } = await inference.tokenize(input, { withTexts, signal });
+        const { tokenIds, texts } = await inference.of(model.base.id).tokenize(input, { withTexts, signal });
         const maxLength = model.base.contextLength;
         return { count: tokenIds.length, max_model_len: maxLength, tokens: tokenIds, token_strs: texts };
       },
@@ -58,8 +55,8 @@ export function tokenizeRoutes(app: FastifyInstance, parts: RouteParts): void {
       },
       async (request, reply): Promise<DetokenizeResponse> => {
         const signal = abortOnDisconnect(reply);
-        await modelOf(request, request.body.model);
-        return { prompt: await inference.detokenize(request.body.tokens, { signal }) };
+        const { base } = await requestedModel(request, request.body.model, parts);
+        return { prompt: await inference.of(base.id).detokenize(request.body.tokens, { signal }) };
       },
     );
   }
@@ -67,11 +64,13 @@ export function tokenizeRoutes(app: FastifyInstance, parts: RouteParts): void {
   for (const path of ['/v1/tokenizer_info', '/tokenizer_info']) {
     app.get(path, { config: { scope: 'inference' } }, async (_request, reply): Promise<TokenizerInfo> => {
       const signal = abortOnDisconnect(reply);
-      const { chatTemplate, bosTokenId, eosTokenId, addsBos } = inference.tokenizerFacts();
-      const textOf = (id: number) => inference.detokenize([id], { signal });
+      const { id, contextLength } = baseModels.default;
+      const model = inference.of(id);
+      const { chatTemplate, bosTokenId, eosTokenId, addsBos } = model.tokenizerFacts();
+      const textOf = (id: number) => model.detokenize([id], { signal });
       return {
         tokenizer_class: 'PreTrainedTokenizerFast',
-        model_max_length: baseModels.default.contextLength,
+        model_max_length: contextLength,
         chat_template: chatTemplate,
         bos_token: bosTokenId === null ? null : await textOf(bosTokenId),
         eos_token: await textOf(eosTokenId),

@@ -202,7 +202,12 @@ describe('the name of an adapter', () => {
     const { id: entityId } = await server.store.ensureEntity('acme');
     await expect(resolve(name, entityId)).rejects.toMatchObject({ code: 'request.conflict', param: 'init_from' });
     const directoryKey = await makeReady(id);
-    expect(await resolve(name, entityId)).toEqual({ directoryKey, digest: 'd'.repeat(64), lora: LORA });
+    expect(await resolve(name, entityId)).toEqual({
+      baseModel: 'tiny/base',
+      directoryKey,
+      digest: 'd'.repeat(64),
+      lora: LORA,
+    });
     await expect(resolve(name, entityId, 'other/base')).rejects.toMatchObject({ code: 'request.conflict' });
     const { id: otherId } = await server.store.ensureEntity('other');
     for (const [wrong, entity] of [

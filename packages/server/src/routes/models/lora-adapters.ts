@@ -33,13 +33,9 @@ export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void
           'it must name an imported adapter, `adapter:ID`; upload the files through `/v1/preview/adapters`',
         );
       const { entity, entityId } = callerOf(request);
-      const baseModel = baseModels.default.id;
-      const { lora, directoryKey, digest } = await resolveImportedAdapter(store, {
-        name: path,
-        entityId,
-        baseModel,
-        param: 'lora_path',
-      });
+      const adapter = await resolveImportedAdapter(store, { name: path, entityId, param: 'lora_path' });
+      const { id: baseModel } = baseModels.under(adapter, { field: 'lora_path', name: path });
+      const { lora, directoryKey, digest } = adapter;
       const known = await store.findModel(entity, LORA_ADAPTERS_PROJECT, name);
       if (known !== null) {
         if (!isInPlace)
@@ -91,7 +87,7 @@ export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void
 
   /** Clients speak of adapters by their bare names. @throws {RequestError} `request.conflict` */
   async function refuseAmbiguousName(entity: string, name: string): Promise<void> {
-    if (baseModels.find(name) !== null) throw conflict('lora_name', `\`${name}\` is the base model`);
+    if (baseModels.find(name) !== null) throw conflict('lora_name', `\`${name}\` is a base model`);
     const found = await store.findModelByName(entity, name);
     if (found.kind !== 'none')
       throw new RequestError(

@@ -1,6 +1,6 @@
 import type { CompletionRequest } from '@trainyard/protocol';
 
-import type { InferenceBackend } from '../../contract/backends.ts';
+import type { ModelInference } from '../../contract/backends.ts';
 import { BackendFailure } from '../../faults/http-faults.ts';
 import { conflict } from '../conflict.ts';
 
@@ -23,7 +23,7 @@ export async function readPrompts(
   body: CompletionRequest,
   maxTokens: number,
   { contextLength, vocabSize }: { readonly contextLength: number; readonly vocabSize: number },
-  inference: InferenceBackend,
+  inference: ModelInference,
   signal: AbortSignal,
 ): Promise<CompletionPrompt[]> {
   const read = async (prompt: string | number[]): Promise<CompletionPrompt> => {
@@ -41,7 +41,7 @@ export async function readPrompts(
 async function tokenize(
   text: string,
   { add_special_tokens: addSpecialTokens = true }: CompletionRequest,
-  inference: InferenceBackend,
+  inference: ModelInference,
   signal: AbortSignal,
 ): Promise<readonly number[]> {
   const { tokenIds } = await inference.tokenize({ kind: 'text', text, addSpecialTokens }, { withTexts: false, signal });

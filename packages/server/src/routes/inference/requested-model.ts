@@ -1,0 +1,28 @@
+import type { FastifyRequest } from 'fastify';
+
+import { callerOf } from '../../edge/auth.ts';
+import { type ResolvedModel, resolveModelName } from '../../contract/model-names.ts';
+import type { BaseModel } from '../../contract/base-models.ts';
+import type { RouteParts } from '../server-parts.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The base model under the one that the request names; null until that name is resolved. */
+    baseModel: BaseModel | null;
+  }
+}
+
+/**
+ * The model that a request names, resolved for its caller. Refusals that come later know the base model by it.
+ *
+ * @throws {RequestError} as `resolveModelName` does
+ */
+export async function requestedModel(
+  request: FastifyRequest,
+  requested: string | null | undefined,
+  { store, baseModels }: RouteParts,
+): Promise<ResolvedModel> {
+  const model = await resolveModelName(store, { requested, entity: callerOf(request).entity, baseModels });
+  request.baseModel = model.base;
+  return model;
+}
