@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { cpus } from 'node:os';
 
 /** Clock ticks a second in /proc, fixed at 100 on Linux. */
@@ -8,7 +8,7 @@ interface CpuSample {
   readonly atMs: number;
   /** seconds that all processes together computed */
   readonly busySeconds: number;
-  /** seconds of this process and its descendants */
+  /** seconds of this process, of what is measured, and of everything below them */
   readonly ownSeconds: number;
 }
 
@@ -17,15 +17,20 @@ export function machineLine(): string {
   return `${all.length} cores, ${all[0]?.model ?? 'unknown processor'}`;
 }
 
-/** Contention breaks timings rather than scaling them, so a bench says how much the others computed meanwhile. Null where /proc is absent. */
-export function sampleCpu(): CpuSample | null {
+/**
+ * Contention breaks timings rather than scaling them, so a bench says how much the others computed meanwhile.
+ *
+ * @param measured processes that are no others, though they are not below this one
+ * @returns null where /proc is absent
+ */
+export function sampleCpu(measured: readonly number[] = []): CpuSample | null {
   try {
     const fields = readFileSync('/proc/stat', 'utf8').split('\n')[0]!.trim().split(/\s+/).slice(1).map(Number);
     const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = fields;
     return {
       atMs: performance.now(),
       busySeconds: (user + nice + system + irq + softirq) / TICKS_PER_SECOND,
-      ownSeconds: ownSeconds(),
+      ownSeconds: secondsOf([process.pid, ...measured]),
     };
   } catch {
     return null;
@@ -50,9 +55,25 @@ export async function waitUntilQuiet(maxWaitMs: number): Promise<number | null> 
   }
 }
 
-/** CPU time of this process and everything below it. A child that has ended counts through its parent. */
-function ownSeconds(): number {
+/** Processes below `roots`, and these. Empty where /proc is absent. */
+export function processesBelow(roots: readonly number[]): Set<number> {
+  const parents = new Map([...processTable()].map(([pid, { parent }]) => [pid, parent]));
+  const isBelow = (pid: number | undefined): boolean =>
+    pid !== undefined && pid > 1 && (roots.includes(pid) || isBelow(parents.get(pid)));
+  return new Set([...parents.keys()].filter(isBelow));
+}
+
+/** Processor time of processes and of everything below them. A child that has ended counts through its parent. */
+export function secondsOf(roots: readonly number[]): number {
+  const table = processTable();
+  let ticks = 0;
+  for (const pid of processesBelow(roots)) ticks += table.get(pid)?.ticks ?? 0;
+  return ticks / TICKS_PER_SECOND;
+}
+
+function processTable(): Map<number, { parent: number; ticks: number }> {
   const processes = new Map<number, { parent: number; ticks: number }>();
+  if (!existsSync('/proc')) return processes;
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue;
     try {
@@ -64,11 +85,5 @@ function ownSeconds(): number {
       // it ended between the listing and the read
     }
   }
-  let ticks = 0;
-  for (const [pid, process_] of processes) {
-    let ancestor = pid;
-    while (ancestor !== process.pid && ancestor > 1) ancestor = processes.get(ancestor)?.parent ?? 0;
-    if (ancestor === process.pid) ticks += process_.ticks;
-  }
-  return ticks / TICKS_PER_SECOND;
+  return processes;
 }

@@ -1,0 +1,75 @@
+import { otherCores, processesBelow, sampleCpu, secondsOf } from '../machine.ts';
+import { listenerOf, proportionalBytes } from './local-process.ts';
+import type { ServerUnderTest } from './server-under-test.ts';
+import type { Workload } from './workloads.ts';
+
+/** How often memory is looked at, ms. */
+const MEMORY_EVERY_MS = 500;
+
+/** One workload on one server, one time. */
+export interface Measurement {
+  /** Completion tokens over wall time. */
+  readonly tokensPerSecond: number;
+  /** Milliseconds, sorted: one an answer. */
+  readonly firstTokenMs: readonly number[];
+  /** Milliseconds, sorted. */
+  readonly gapsMs: readonly number[];
+  readonly promptTokens: number;
+  /** Null where the server does not say. */
+  readonly cachedTokens: number | null;
+  /** Processor time of the server a completion token, ms; null where it is elsewhere. */
+  readonly cpuMsPerToken: number | null;
+  /** Most that the server had at a look; null where it is elsewhere. */
+  readonly peakBytes: number | null;
+  /** Cores that neither it nor this process kept busy. */
+  readonly otherCores: number | null;
+}
+
+export async function measure(server: ServerUnderTest, workload: Workload, seed: number): Promise<Measurement> {
+  const root = server.localPort === null ? null : listenerOf(server.localPort);
+  const roots = root === null ? [] : [root];
+  let peakBytes: number | null = null;
+  const look = (): void => {
+    if (root !== null) peakBytes = Math.max(peakBytes ?? 0, proportionalBytes(processesBelow(roots)) ?? 0);
+  };
+  const before = sampleCpu(roots);
+  const secondsBefore = secondsOf(roots);
+  const startedAt = performance.now();
+  const timer = setInterval(look, MEMORY_EVERY_MS);
+  try {
+    const answers = await workload.run(server, seed);
+    const wallSeconds = (performance.now() - startedAt) / 1000;
+    look();
+    const completionTokens = sum(answers.map((answer) => answer.completionTokens));
+    const cached = answers.map((answer) => answer.cachedTokens);
+    return {
+      tokensPerSecond: completionTokens / wallSeconds,
+      firstTokenMs: sorted(answers.map((answer) => answer.firstTokenMs)),
+      gapsMs: sorted(answers.flatMap((answer) => answer.gapsMs)),
+      promptTokens: sum(answers.map((answer) => answer.promptTokens)),
+      cachedTokens: cached.includes(null) ? null : sum(cached.map(Number)),
+      cpuMsPerToken: root === null ? null : ((secondsOf(roots) - secondsBefore) * 1000) / completionTokens,
+      peakBytes,
+      otherCores: otherCores(before, sampleCpu(roots)),
+    };
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** @param values sorted @param share in [0, 1] */
+export function percentile(values: readonly number[], share: number): number | null {
+  return values[Math.min(values.length - 1, Math.floor(values.length * share))] ?? null;
+}
+
+export function median(values: readonly number[]): number | null {
+  return percentile(sorted(values), 0.5);
+}
+
+function sorted(values: readonly number[]): number[] {
+  return values.toSorted((a, b) => a - b);
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

@@ -1,0 +1,95 @@
+import { median, type Measurement, percentile } from './measure.ts';
+
+/** What became of a workload on a server: a measurement a round, and why there is none where one failed. */
+export interface Outcome {
+  readonly measurements: readonly Measurement[];
+  /** Null = none failed. */
+  readonly failure: string | null;
+}
+
+/** Outcomes of one workload, by name of the server; the first server is what the others are compared with. */
+export type WorkloadOutcomes = ReadonlyMap<string, Outcome>;
+
+/** @returns two tables in Markdown: rates with their ratios, and what they cost */
+export function renderReport(byWorkload: ReadonlyMap<string, WorkloadOutcomes>): string {
+  const servers = [...new Set([...byWorkload.values()].flatMap((outcomes) => [...outcomes.keys()]))];
+  const [first = '', ...others] = servers;
+  const rates = [...byWorkload].map(([workload, outcomes]) => [
+    workload,
+    ...servers.map((server) => rate(outcomes.get(server))),
+    ...others.map((server) => ratio(outcomes.get(first), outcomes.get(server))),
+    figure(Math.max(0, ...[...outcomes.values()].flatMap(({ measurements }) => measurements.map(strangers)))),
+  ]);
+  const costs = [...byWorkload].flatMap(([workload, outcomes]) =>
+    [...outcomes].flatMap(([server, { measurements }]) =>
+      measurements.length === 0 ? [] : [[workload, server, ...costsOf(measurements)]],
+    ),
+  );
+  return [
+    'Completion tokens a second, medians; ratios are medians over the rounds, above 1 where the first server is faster.',
+    '',
+    table(['workload', ...servers, ...others.map((server) => `${first} ÷ ${server}`), 'others used, cores'], rates),
+    '',
+    'Medians of the rounds: time to the first token and between tokens in ms, prompt tokens, processor time in ms a completion token, memory in MB (PSS).',
+    '',
+    table(
+      [
+        'workload',
+        'server',
+        'first token p50',
+        'p95',
+        'gap p50',
+        'p95',
+        'prompt tokens computed',
+        'from cache',
+        'CPU ÷ token',
+        'memory',
+      ],
+      costs,
+    ),
+  ].join('\n');
+}
+
+function rate(outcome: Outcome | undefined): string {
+  if (outcome === undefined) return '–';
+  if (outcome.failure !== null) return `failed: ${outcome.failure.slice(0, 80).replaceAll('|', '\\|')}`;
+  return figure(median(outcome.measurements.map(({ tokensPerSecond }) => tokensPerSecond)));
+}
+
+/** Round by round: a slow minute hits both. */
+function ratio(first: Outcome | undefined, second: Outcome | undefined): string {
+  const pairs = (first?.measurements ?? []).flatMap((one, round) => {
+    const other = second?.measurements[round];
+    return other === undefined ? [] : [one.tokensPerSecond / other.tokensPerSecond];
+  });
+  return pairs.length === 0 ? '–' : figure(median(pairs));
+}
+
+function costsOf(measurements: readonly Measurement[]): string[] {
+  const of = (read: (measurement: Measurement) => number | null): string => {
+    const values = measurements.map(read);
+    return values.includes(null) ? '–' : figure(median(values.map(Number)));
+  };
+  return [
+    of(({ firstTokenMs }) => percentile(firstTokenMs, 0.5)),
+    of(({ firstTokenMs }) => percentile(firstTokenMs, 0.95)),
+    of(({ gapsMs }) => percentile(gapsMs, 0.5)),
+    of(({ gapsMs }) => percentile(gapsMs, 0.95)),
+    of(({ promptTokens, cachedTokens }) => (cachedTokens === null ? null : promptTokens - cachedTokens)),
+    of(({ cachedTokens }) => cachedTokens),
+    of(({ cpuMsPerToken }) => cpuMsPerToken),
+    of(({ peakBytes }) => (peakBytes === null ? null : peakBytes / 1e6)),
+  ];
+}
+
+const strangers = ({ otherCores }: Measurement): number => otherCores ?? 0;
+
+function figure(value: number | null): string {
+  if (value === null) return '–';
+  return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+  return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n');
+}

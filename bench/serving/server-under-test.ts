@@ -1,0 +1,54 @@
+import OpenAI from 'openai';
+
+/** A server of OpenAI's chat completions that is measured. */
+export interface ServerUnderTest {
+  /** Heads its column. */
+  readonly name: string;
+  readonly client: OpenAI;
+  /** Of the base weights. */
+  readonly model: string;
+  /** Models that are the base under one adapter each; workloads that need more are left out. */
+  readonly adapters: readonly string[];
+  /** TCP port on this machine; null = it is elsewhere, and its memory and processor time are unknown. */
+  readonly localPort: number | null;
+}
+
+const SETTINGS = ['url', 'model', 'adapters', 'key'];
+
+/**
+ * Reads `NAME,url=http://127.0.0.1:8000/v1,model=ID,adapters=A+B,key=SECRET`; `model`, `adapters` and `key` may be left out.
+ * The model is then the first one that the server lists, the key `none`.
+ *
+ * @throws {Error} for another form
+ */
+export async function parseServer(text: string): Promise<ServerUnderTest> {
+  const [name, ...settings] = text.split(',');
+  const values = new Map(settings.map((setting) => splitOnce(setting, text)));
+  const unknown = [...values.keys()].find((setting) => !SETTINGS.includes(setting));
+  if (unknown !== undefined) throw new Error(`"${unknown}" in "${text}" is none of ${SETTINGS.join(', ')}`);
+  const url = values.get('url');
+  if (name === undefined || name === '' || url === undefined || !URL.canParse(url))
+    throw new Error(`"${text}" is not of the form NAME,url=http://127.0.0.1:8000/v1,model=ID,adapters=A+B,key=SECRET`);
+  const client = openClient(url, values.get('key') ?? 'none');
+  const model = values.get('model') ?? (await client.models.list()).data[0]?.id;
+  if (model === undefined) throw new Error(`${url} lists no model: name one with model=ID`);
+  const adapters = values.get('adapters')?.split('+') ?? [];
+  return { name, client, model, adapters, localPort: localPortOf(url) };
+}
+
+/** It never asks twice: a refusal is a figure, too. */
+export function openClient(url: string, apiKey: string): OpenAI {
+  return new OpenAI({ baseURL: url, apiKey, maxRetries: 0, timeout: 3_600_000 });
+}
+
+export function localPortOf(url: string): number | null {
+  const { hostname, port, protocol } = new URL(url);
+  if (!['127.0.0.1', 'localhost', '[::1]'].includes(hostname)) return null;
+  return port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
+}
+
+function splitOnce(setting: string, whole: string): [string, string] {
+  const at = setting.indexOf('=');
+  if (at < 1) throw new Error(`"${setting}" in "${whole}" is not of the form setting=value`);
+  return [setting.slice(0, at), setting.slice(at + 1)];
+}

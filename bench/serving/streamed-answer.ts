@@ -1,0 +1,75 @@
+import type OpenAI from 'openai';
+
+import type { ServerUnderTest } from './server-under-test.ts';
+
+/** A chat to be sampled, to its last token: no reply ends early. */
+export interface ChatWork {
+  readonly model: string;
+  readonly messages: readonly OpenAI.ChatCompletionMessageParam[];
+  readonly seed: number;
+  /** Of each choice. */
+  readonly numTokens: number;
+  /** Choices. Default 1. */
+  readonly n?: number;
+  readonly logprobs?: boolean;
+}
+
+/** Counts are tokens, times milliseconds. */
+export interface StreamedAnswer {
+  readonly promptTokens: number;
+  /** Null where the server does not say. */
+  readonly cachedTokens: number | null;
+  readonly completionTokens: number;
+  readonly firstTokenMs: number;
+  /** Between one chunk with tokens and the next of the same choice. */
+  readonly gapsMs: readonly number[];
+  /** Of the first choice. */
+  readonly text: string;
+}
+
+/** @throws {Error} when the server refuses, or gives other numbers of tokens than were asked for: its figures would compare nothing */
+export async function streamAnswer({ client }: ServerUnderTest, work: ChatWork): Promise<StreamedAnswer> {
+  const { model, messages, seed, numTokens, n = 1, logprobs = false } = work;
+  const startedAt = performance.now();
+  const lastAt = new Map<number, number>();
+  const gapsMs: number[] = [];
+  let firstTokenMs: number | null = null;
+  let usage: OpenAI.CompletionUsage | null = null;
+  let text = '';
+  // `ignore_eos` is no field of OpenAI's, but one of all servers of this kind.
+  const body = {
+    model,
+    messages: [...messages],
+    seed,
+    n,
+    logprobs,
+    max_tokens: numTokens,
+    ignore_eos: true,
+    stream: true as const,
+    stream_options: { include_usage: true },
+  };
+  for await (const chunk of await client.chat.completions.create(body)) {
+    const now = performance.now();
+    for (const { index, delta, logprobs: told } of chunk.choices) {
+      const hasTokens = (delta.content ?? '') !== '' || (told?.content?.length ?? 0) > 0;
+      if (!hasTokens) continue;
+      if (index === 0) text += delta.content ?? '';
+      firstTokenMs ??= now - startedAt;
+      const before = lastAt.get(index);
+      if (before !== undefined) gapsMs.push(now - before);
+      lastAt.set(index, now);
+    }
+    usage = chunk.usage ?? usage;
+  }
+  if (usage === null || firstTokenMs === null) throw new Error('the stream told no tokens or no usage');
+  if (usage.completion_tokens !== n * numTokens)
+    throw new Error(`${n} × ${numTokens} tokens were asked for, ${usage.completion_tokens} came`);
+  return {
+    promptTokens: usage.prompt_tokens,
+    cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? null,
+    completionTokens: usage.completion_tokens,
+    firstTokenMs,
+    gapsMs,
+    text,
+  };
+}

@@ -1,0 +1,271 @@
+import type OpenAI from 'openai';
+
+import type { ServerUnderTest } from './server-under-test.ts';
+import { streamAnswer, type ChatWork, type StreamedAnswer } from './streamed-answer.ts';
+
+/** Something that people do with a server, of a size that a small machine ends in a minute or two. */
+export interface Workload {
+  readonly name: string;
+  readonly how: string;
+  /** Adapters that it needs. */
+  readonly numAdapters: number;
+  /** @param seed another one each round: no prompt is asked twice */
+  readonly run: (server: ServerUnderTest, seed: number) => Promise<StreamedAnswer[]>;
+}
+
+type Messages = readonly OpenAI.ChatCompletionMessageParam[];
+
+/** Sizes of the workloads. */
+interface Sizes {
+  /** Of an answer. */
+  readonly numTokens: number;
+  readonly numChats: number;
+  readonly numGroups: number;
+  /** Rollouts of a group. */
+  readonly groupSize: number;
+  /** Of the prompt of a group. */
+  readonly promptTokens: number;
+  readonly numConversations: number;
+  readonly numTurns: number;
+  readonly numAdapters: readonly number[];
+  readonly numSequences: readonly number[];
+  readonly promptLengths: readonly number[];
+  readonly numInFlight: number;
+}
+
+export const FULL: Sizes = {
+  numTokens: 64,
+  numChats: 32,
+  numGroups: 8,
+  groupSize: 8,
+  promptTokens: 376,
+  numConversations: 16,
+  numTurns: 4,
+  numAdapters: [1, 4, 16],
+  numSequences: [1, 8, 32, 64, 128],
+  promptLengths: [500, 2_000, 7_500],
+  numInFlight: 500,
+};
+
+/** The least that reaches every line: its figures mean nothing. */
+export const SHORT: Sizes = {
+  numTokens: 8,
+  numChats: 4,
+  numGroups: 2,
+  groupSize: 2,
+  promptTokens: 100,
+  numConversations: 2,
+  numTurns: 2,
+  numAdapters: [1, 2],
+  numSequences: [1, 4],
+  promptLengths: [200],
+  numInFlight: 20,
+};
+
+/** 18 tokens of a usual vocabulary. */
+const SENTENCE = 'The harbour keeps a log of ships, tides, cargo and weather, written by hand every evening. ';
+const TOKENS_OF_SENTENCE = 18;
+/** At once. */
+const NUM_PLAIN_CHATS = 8;
+/** Answers of the workloads that are about their beginning. */
+const FEW_TOKENS = 8;
+
+/** In the order of the table. */
+export function workloadsOf(sizes: Sizes): Workload[] {
+  const { numTokens, numChats, numGroups, groupSize, promptTokens, numConversations, numTurns } = sizes;
+  const chats = (server: ServerUnderTest, count: number, seed: number, tokens: number, modelOf: ModelOf): Task[] =>
+    range(count).map((index) =>
+      chat(server, {
+        model: modelOf(index),
+        messages: shortPrompt(seed, index),
+        seed: seed * 1_000 + index,
+        numTokens: tokens,
+      }),
+    );
+  const rollouts = (server: ServerUnderTest, seed: number, model: string): Task[] =>
+    range(numGroups).map((index) =>
+      chat(server, {
+        model,
+        messages: longPrompt(seed, index, promptTokens),
+        seed: seed * 1_000 + groupSize * index,
+        numTokens,
+        n: groupSize,
+        logprobs: true,
+      }),
+    );
+  return [
+    {
+      name: 'plain',
+      how: `${numChats} chats, ${NUM_PLAIN_CHATS} at once, ${numTokens} tokens each`,
+      numAdapters: 0,
+      run: (server, seed) =>
+        inTurns(
+          NUM_PLAIN_CHATS,
+          chats(server, numChats, seed, numTokens, () => server.model),
+        ),
+    },
+    {
+      name: 'rollouts',
+      how: `${numGroups} prompts of about ${promptTokens} tokens × n=${groupSize}, log-probabilities, ${numTokens} tokens each`,
+      numAdapters: 0,
+      run: (server, seed) => inTurns(numGroups, rollouts(server, seed, server.model)),
+    },
+    {
+      name: 'rollouts as requests',
+      how: `the same as ${numGroups * groupSize} requests at once`,
+      numAdapters: 0,
+      run: (server, seed) =>
+        inTurns(
+          numGroups * groupSize,
+          range(numGroups * groupSize).map((index) =>
+            chat(server, {
+              model: server.model,
+              // Other prompts than those of the groups.
+              messages: longPrompt(seed, numGroups + Math.floor(index / groupSize), promptTokens),
+              seed: seed * 1_000 + index,
+              numTokens,
+              logprobs: true,
+            }),
+          ),
+        ),
+    },
+    {
+      name: 'plain, adapter',
+      how: 'plain under one adapter',
+      numAdapters: 1,
+      run: (server, seed) =>
+        inTurns(
+          NUM_PLAIN_CHATS,
+          chats(server, numChats, seed, numTokens, () => adapterOf(server, 0)),
+        ),
+    },
+    {
+      name: 'rollouts, adapter',
+      how: 'rollouts under one adapter: what training samples after its first step',
+      numAdapters: 1,
+      run: (server, seed) => inTurns(numGroups, rollouts(server, seed, adapterOf(server, 0))),
+    },
+    {
+      name: 'multi-turn',
+      how: `${numConversations} rollouts at once, each goes on with its own conversation: ${numTurns} turns of ${numTokens / 2} tokens behind a prompt of about ${promptTokens}`,
+      numAdapters: 0,
+      run: (server, seed) =>
+        inTurns(
+          numConversations,
+          range(numConversations).map(
+            (index) => () =>
+              converse(server, {
+                seed: seed * 100 + index,
+                numTurns,
+                numTokens: numTokens / 2,
+                messages: longPrompt(seed, index, promptTokens),
+              }),
+          ),
+        ),
+    },
+    ...sizes.numAdapters.map((count): Workload => ({
+      name: `${count} adapter${count === 1 ? '' : 's'}`,
+      how: `${8 * count} chats at once, 8 under each of ${count} adapter${count === 1 ? '' : 's'}, ${numTokens / 2} tokens each`,
+      numAdapters: count,
+      run: (server, seed) =>
+        inTurns(
+          8 * count,
+          chats(server, 8 * count, seed, numTokens / 2, (index) => adapterOf(server, index % count)),
+        ),
+    })),
+    ...sizes.numSequences.map((count): Workload => ({
+      name: `${count} sequence${count === 1 ? '' : 's'}`,
+      how: `${count} chat${count === 1 ? '' : 's'} at once, ${numTokens} tokens each`,
+      numAdapters: 0,
+      run: (server, seed) =>
+        inTurns(
+          count,
+          chats(server, count, seed, numTokens, () => server.model),
+        ),
+    })),
+    ...sizes.promptLengths.map((length): Workload => ({
+      name: `prompt of ${length}`,
+      how: `one chat behind about ${length} tokens that nobody has seen, ${FEW_TOKENS} tokens: the first token's time is the prompt's`,
+      numAdapters: 0,
+      run: (server, seed) =>
+        inTurns(1, [
+          chat(server, {
+            model: server.model,
+            messages: longPrompt(seed, 0, length),
+            seed,
+            numTokens: FEW_TOKENS,
+          }),
+        ]),
+    })),
+    {
+      name: `${sizes.numInFlight} in flight`,
+      how: `${sizes.numInFlight} chats at once, ${FEW_TOKENS} tokens each`,
+      numAdapters: 0,
+      run: (server, seed) =>
+        inTurns(
+          sizes.numInFlight,
+          chats(server, sizes.numInFlight, seed, FEW_TOKENS, () => server.model),
+        ),
+    },
+  ];
+}
+
+type Task = () => Promise<StreamedAnswer[]>;
+type ModelOf = (index: number) => string;
+
+/** So many tasks at a time. */
+async function inTurns(width: number, tasks: readonly Task[]): Promise<StreamedAnswer[]> {
+  const answers: StreamedAnswer[] = [];
+  const left = [...tasks];
+  const work = async (): Promise<void> => {
+    for (let task = left.shift(); task !== undefined; task = left.shift()) answers.push(...(await task()));
+  };
+  await Promise.all(range(width).map(work));
+  return answers;
+}
+
+const chat =
+  (server: ServerUnderTest, work: ChatWork): Task =>
+  async () => [await streamAnswer(server, work)];
+
+async function converse(
+  server: ServerUnderTest,
+  work: { seed: number; numTurns: number; numTokens: number; messages: Messages },
+): Promise<StreamedAnswer[]> {
+  const answers: StreamedAnswer[] = [];
+  let { messages } = work;
+  for (let turn = 0; turn < work.numTurns; turn++) {
+    const answer = await streamAnswer(server, {
+      model: server.model,
+      messages,
+      seed: work.seed + turn,
+      numTokens: work.numTokens,
+      logprobs: true,
+    });
+    answers.push(answer);
+    messages = [
+      ...messages,
+      { role: 'assistant', content: answer.text },
+      { role: 'user', content: `Go on with entry ${turn + 2}.` },
+    ];
+  }
+  return answers;
+}
+
+/** Their first words differ, so that no cache helps. */
+function shortPrompt(seed: number, index: number): Messages {
+  return [{ role: 'user', content: `Ship ${seed}-${index}: tell me about the sea and those who crossed it.` }];
+}
+
+function longPrompt(seed: number, index: number, numTokens: number): Messages {
+  const text = SENTENCE.repeat(Math.max(1, Math.round((numTokens - 45) / TOKENS_OF_SENTENCE)));
+  return [{ role: 'user', content: `Log ${seed}-${index}. ${text}Write the next entry.` }];
+}
+
+function adapterOf({ name, adapters }: ServerUnderTest, index: number): string {
+  const adapter = adapters[index];
+  if (adapter === undefined) throw new Error(`${name} has ${adapters.length} adapters, not ${index + 1}`);
+  return adapter;
+}
+
+const range = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
