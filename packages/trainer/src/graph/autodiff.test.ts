@@ -171,3 +171,11 @@ test('shapes that do not fit are refused while the graph is built', () => {
   expect(() => broadcast(['T', 4], ['K', 4])).toThrow('shapes [T,4] and [K,4] do not broadcast');
   expect(() => matmul(input('x', ['T', 4]), input('w', [5, 6]))).toThrow('inner axes 4 and 5 differ');
 });
+
+test('what is frozen has no gradient, and nobody gets a wrong one', () => {
+  const [x, weight] = [input('x', [1, 2, 4]), input('weight', [4])];
+  const [cos, sin] = [input('cos', [2, 2]), input('sin', [2, 2])];
+  const wanted = (y: Value, of: Value) => () => gradients(new Map([[y, input('dy', y.shape)]]), [of]);
+  expect(wanted(rmsNorm(x, weight, 1e-5), weight)).toThrow('norm weights are frozen');
+  for (const table of [cos, sin]) expect(wanted(rope(x, cos, sin), table)).toThrow('rope tables are frozen');
+});
