@@ -25,7 +25,7 @@ const numEntities = async (queries: Queries) =>
 describe('a PostgreSQL database', () => {
   let url: string;
   beforeEach(async () => {
-    url = await cluster.createDatabase();
+    url = await cluster.createSchema();
   });
 
   it('is brought up to date once, however many processes open it at the same time', async () => {

@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => cluster.stop());
 
 sqlSuite('PostgreSQL', async () => {
-  const url = await cluster.createDatabase();
+  const url = await cluster.createSchema();
   const handles: PostgresSql[] = [];
   return {
     async open(options = {}) {
@@ -31,7 +31,7 @@ sqlSuite('PostgreSQL', async () => {
 });
 
 storeSuite('PostgreSQL', async () => {
-  const url = await cluster.createDatabase();
+  const url = await cluster.createSchema();
   const handles: SqlStore[] = [];
   return {
     async open(options = {}) {
