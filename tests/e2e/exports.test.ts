@@ -138,6 +138,18 @@ describe('an export', () => {
       expect(adapter).toMatchObject({ status: 'ready', digest: finished.source_digest, lora: { rank: 8, alpha: 16 } });
       expect(kept('adapters')).toHaveLength(1);
 
+      const chat = { messages: [{ role: 'user', content: 'yes or no?' }], max_tokens: 12, temperature: 0, seed: 1 };
+      const [here, trained] = await Promise.all(
+        [adapter.name, 'agent'].map((model) => client.chat({ ...chat, model, logprobs: true })),
+      );
+      expect(here?.model).toBe(adapter.name);
+      expect(here?.choices[0]?.message.content).toBe(trained?.choices[0]?.message.content);
+      const scores = [here, trained].map((answer) => answer?.choices[0]?.logprobs?.content ?? []);
+      const distance = Math.max(...scores[0]!.map(({ logprob }, at) => Math.abs(logprob - scores[1]![at]!.logprob)));
+      console.log(`an import and the checkpoint it came from: at most ${distance} between their log-probabilities`);
+      expect(distance).toBeLessThan(1e-3);
+      expect((await client.listModels()).data.map(({ id: listed }) => listed)).toContain(adapter.name);
+
       const dora = new TextEncoder().encode(
         JSON.stringify({ ...(JSON.parse(new TextDecoder().decode(config)) as object), use_dora: true }),
       );

@@ -18,7 +18,7 @@ const CHAT_FIELDS: Readonly<Record<ChatCompletionField, string>> = {
   ...samplingWords('chat'),
   messages: "The conversation, oldest first. Any role is accepted; the model's chat template renders it.",
   model:
-    'The base model by its id, or a trained model by `name`, `entity/project/name`, each with `:stepN` for one version. Default: the base model.',
+    'The base model by its id, or a trained model by `name`, `entity/project/name`, each with `:stepN` for one version, or an imported adapter as `adapter:ID`. Default: the base model.',
   logprobs: 'Answer with log-probabilities of the sampled tokens. Default: true for trained models, else false.',
   top_logprobs: 'How many likely tokens to list at each place. Default 0.',
   max_tokens: 'The most tokens to generate. Default: the rest of the context; more than fits is cut to what fits.',

@@ -100,7 +100,7 @@ export type CompletionUsage = Static<typeof CompletionUsageSchema>;
 
 export const CreatedSchema = Type.Integer({ description: 'Unix seconds.' });
 export const AnswerModelSchema = Type.String({
-  description: "The resolved name: the base model's id, or `entity/project/name:stepN`.",
+  description: "The resolved name: the base model's id, `entity/project/name:stepN` or `adapter:ID`.",
 });
 export const FingerprintSchema = Type.String({
   description: "Names the exact weights: `trainyard-` and 8 hex digits of the adapter's digest, or `trainyard-base`.",

@@ -108,7 +108,10 @@ export type AdapterFileName = keyof typeof ADAPTER_FILES;
 export const AdapterSchema = Type.Object(
   {
     id: Type.String(),
-    name: Type.String({ description: 'What `init_from` of a new model takes: `adapter:` and the id.' }),
+    name: Type.String({
+      description:
+        '`adapter:` and the id: the `model` of requests once it is ready, and what `init_from` of a new model takes.',
+    }),
     base_model: Type.String(),
     status: Type.Enum(['uploading', 'ready'], { description: '`ready` once it is committed.' }),
     created_at: Type.Integer({ description: 'Unix seconds.' }),

@@ -18,7 +18,7 @@ afterAll(() => server.close());
 const SERVED = { id: 'tiny/base', contextLength: 512, vocabSize: 1000 };
 
 const resolve = (requested: string | null, entity = 'acme') =>
-  resolveModelName(server.store, { requested, entity, baseModels: new BaseModels(() => [SERVED]) });
+  resolveModelName(server.store, { requested, entity, entityId: entity, baseModels: new BaseModels(() => [SERVED]) });
 
 describe('every form of a name', () => {
   test.each([null, '', 'tiny/base'])('%j is the base model', async (name) => {
@@ -106,6 +106,6 @@ test('a step that no number can hold is not read as one', () => {
 
 test('a model of another base is refused: its adapter fits no other weights', async () => {
   const baseModels = new BaseModels(() => [{ ...SERVED, id: 'other/base' }]);
-  const other = resolveModelName(server.store, { requested: 'agent', entity: 'acme', baseModels });
+  const other = resolveModelName(server.store, { requested: 'agent', entity: 'acme', entityId: 'acme', baseModels });
   await expect(other).rejects.toMatchObject({ code: 'request.conflict', param: 'model' });
 });

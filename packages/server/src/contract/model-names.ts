@@ -1,5 +1,6 @@
 import type { Checkpoint, Model, Store } from '@trainyard/store';
 
+import { adapterName, findImportedAdapter, isAdapterName } from '../exports/resolve-imported-adapter.ts';
 import type { BaseModel, BaseModels } from './base-models.ts';
 import { RequestError } from '../faults/request-error.ts';
 
@@ -21,6 +22,17 @@ export type ResolvedModel =
       directoryKey: string | null;
       digest: string | null;
       base: BaseModel;
+    }
+  | {
+      kind: 'adapter';
+      /** `adapter:ID` */
+      name: string;
+      project: null;
+      /** When it was committed, milliseconds since the epoch. */
+      createdAt: number;
+      directoryKey: string;
+      digest: string;
+      base: BaseModel;
     };
 
 /** A name taken apart. `step` null = the latest. */
@@ -35,19 +47,20 @@ interface ModelName {
  * Resolves the `model` of a request for one tenant.
  *
  * Forms: a base model's id · `name` · `entity/project/name`, each with `:stepN`, `@stepN` or `@N` for one version ·
- * any of the latter behind `wandb-artifact:///` (or two slashes). Absent and empty mean the default base model.
+ * any of the latter behind `wandb-artifact:///` (or two slashes) · `adapter:ID` of an imported adapter. Absent and empty mean the default base model.
  *
- * @param entity name of the caller's entity; names of other entities are unknown
+ * @param entity name of the caller's entity, `entityId` its id; what belongs to others is unknown
  * @throws {RequestError} `request.unknown_model` (also for a deleted step), `request.ambiguous_model` for a bare name that
- *   several projects have, `request.conflict` when its base model is not the one served
+ *   several projects have, `request.conflict` when its base model is not the one served, and for an adapter that is not committed yet
  */
 export async function resolveModelName(
   store: Store,
-  options: { requested: string | null | undefined; entity: string; baseModels: BaseModels },
+  options: { requested: string | null | undefined; entity: string; entityId: string; baseModels: BaseModels },
 ): Promise<ResolvedModel> {
-  const { requested, entity, baseModels } = options;
+  const { requested, entity, entityId, baseModels } = options;
   const named = requested ? baseModels.find(requested) : baseModels.default;
   if (named !== null || !requested) return atBase(named ?? baseModels.default);
+  if (isAdapterName(requested)) return await atAdapter(store, { requested, entityId, baseModels });
   const parsed = parseModelName(requested);
   const model = parsed && (await findModel(store, parsed, entity, requested));
   if (!parsed || !model) throw unknownModel(requested);
@@ -78,6 +91,26 @@ function atCheckpoint(model: Model, checkpoint: Checkpoint | null, base: BaseMod
     directoryKey: checkpoint?.directoryKey ?? null,
     digest: checkpoint?.digest ?? null,
     base,
+  };
+}
+
+async function atAdapter(
+  store: Store,
+  { requested, entityId, baseModels }: { requested: string; entityId: string; baseModels: BaseModels },
+): Promise<ResolvedModel> {
+  const adapter = await findImportedAdapter(store, { name: requested, entityId });
+  if (adapter === null) throw unknownModel(requested);
+  const { content, createdAt, committedAt } = adapter;
+  if (content === null)
+    throw new RequestError('request.conflict', `The adapter \`${requested}\` is not committed yet`, { param: 'model' });
+  return {
+    kind: 'adapter',
+    name: adapterName(adapter.id),
+    project: null,
+    createdAt: committedAt ?? createdAt,
+    directoryKey: content.directoryKey,
+    digest: content.digest,
+    base: baseModels.under(adapter, { field: 'model', name: requested }),
   };
 }
 

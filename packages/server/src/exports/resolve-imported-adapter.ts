@@ -1,4 +1,4 @@
-import type { LoraShape, Store } from '@trainyard/store';
+import type { Adapter, LoraShape, Store } from '@trainyard/store';
 
 import { RequestError } from '../faults/request-error.ts';
 
@@ -8,6 +8,15 @@ const SCHEME = 'adapter:';
 export const adapterName = (adapterId: string): string => `${SCHEME}${adapterId}`;
 
 export const isAdapterName = (name: string): boolean => name.startsWith(SCHEME);
+
+/** @returns null for an unknown id, for another entity's, and for what is no such name */
+export async function findImportedAdapter(
+  store: Store,
+  { name, entityId }: { readonly name: string; readonly entityId: string },
+): Promise<Adapter | null> {
+  const adapter = isAdapterName(name) ? await store.getAdapter(name.slice(SCHEME.length)) : null;
+  return adapter?.entityId === entityId ? adapter : null;
+}
 
 /**
  * The imported adapter that `adapter:ID` names: weights to begin a model with. The directory is laid out as that of a checkpoint, without the state of an
@@ -20,9 +29,9 @@ export async function resolveImportedAdapter(
   store: Store,
   options: { readonly name: string; readonly entityId: string; readonly baseModel?: string; readonly param: string },
 ): Promise<{ directoryKey: string; digest: string; lora: LoraShape; baseModel: string }> {
-  const { name, entityId, baseModel, param } = options;
-  const adapter = isAdapterName(name) ? await store.getAdapter(name.slice(SCHEME.length)) : null;
-  if (adapter === null || adapter.entityId !== entityId) {
+  const { name, baseModel, param } = options;
+  const adapter = await findImportedAdapter(store, options);
+  if (adapter === null) {
     const shown = JSON.stringify(name.slice(0, 100));
     throw new RequestError('request.not_found', `The adapter ${shown} does not exist`, { param });
   }

@@ -22,7 +22,8 @@ export async function requestedModel(
   requested: string | null | undefined,
   { store, baseModels }: RouteParts,
 ): Promise<ResolvedModel> {
-  const model = await resolveModelName(store, { requested, entity: callerOf(request).entity, baseModels });
+  const { entity, entityId } = callerOf(request);
+  const model = await resolveModelName(store, { requested, entity, entityId, baseModels });
   request.baseModel = model.base;
   return model;
 }

@@ -1,4 +1,4 @@
-import type { ErrorBody } from '@trainyard/protocol';
+import type { ChatCompletion, ErrorBody, ModelList } from '@trainyard/protocol';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { TestServer } from '../../testing/test-server.ts';
@@ -49,6 +49,34 @@ test('an imported adapter is served under its name until it is unloaded', async 
   // The import is still there.
   expect((await load({ lora_name: 'poet', lora_path: path })).statusCode).toBe(200);
   expect((await unload({ lora_name: 'poet' })).statusCode).toBe(200);
+});
+
+test('an imported adapter is served by its own name to its entity, from its commit to its deletion', async () => {
+  const path = await importAdapter('c');
+  const answer = await server.chat({ model: path });
+  expect([answer.statusCode, answer.json()]).toMatchObject([200, { model: path }]);
+  expect(server.inference.lastRequest.adapter?.digest).toBe('c'.repeat(64));
+  // It is no policy in training: what is not asked for is not told.
+  expect(answer.json<ChatCompletion>().choices[0]?.logprobs).toBeNull();
+
+  const card = { id: path, root: path, parent: 'tiny/base', max_model_len: expect.any(Number) };
+  expect((await server.request('GET', `/v1/models/${path}`)).json()).toMatchObject(card);
+  const { data } = (await server.request('GET', '/v1/models')).json<ModelList>();
+  expect(data.filter(({ id }) => id === path)).toMatchObject([card]);
+
+  const { id: entityId } = await server.store.ensureEntity('acme');
+  const open = await server.store.createAdapter({ entityId, baseModel: 'tiny/base', configKey: 'c', weightsKey: 'w' });
+  const early = await server.chat({ model: `adapter:${open.id}` });
+  expect([early.statusCode, early.json<ErrorBody>().error]).toMatchObject([
+    400,
+    { code: 'request.conflict', param: 'model', message: `The adapter \`adapter:${open.id}\` is not committed yet` },
+  ]);
+  const foreign = await importAdapter('d', 'other');
+  for (const name of [foreign, 'adapter:none', 'adapter:'])
+    expect([(await server.chat({ model: name })).statusCode, name]).toEqual([404, name]);
+  await server.store.deleteAdapter(path.slice('adapter:'.length));
+  expect((await server.chat({ model: path })).statusCode).toBe(404);
+  expect((await server.request('GET', '/v1/models')).body).not.toContain(path);
 });
 
 test.each([['/etc'], ['./adapter'], ['owner/repository'], ['file:///etc']])(

@@ -7,10 +7,11 @@ import { callerOf } from '../../edge/auth.ts';
 import type { BaseModel } from '../../contract/base-models.ts';
 import { resolveModelName, versionName } from '../../contract/model-names.ts';
 import { walkPages } from '../../answers/paging.ts';
+import { adapterName } from '../../exports/resolve-imported-adapter.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { notFound } from '../owned.ts';
 
-/** GET /v1/models and /v1/models/{model}: the base models, then every trained model of the caller, its latest version first by its bare name. */
+/** GET /v1/models and /v1/models/{model}: the base models, then every trained model of the caller, its latest version first by its bare name, then the adapters it imported. */
 export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.get('/v1/models', { config: { scope: 'inference' } }, async (request): Promise<ModelList> => {
     const { store, baseModels, clock } = parts;
@@ -29,6 +30,12 @@ export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
         data.push(card(versionName(model, checkpoint.step), checkpoint.createdAt));
       }
     }
+    for await (const { id, baseModel, committedAt } of walkPages((page) => store.listAdapters({ ...page, entityId }))) {
+      const base = baseModels.find(baseModel);
+      if (base === null || committedAt === null) continue;
+      const name = adapterName(id);
+      data.push(toCard({ id: name, created: Math.floor(committedAt / 1000), root: name, parent: base.id, base, now }));
+    }
     return { object: 'list', data };
   });
 
@@ -40,12 +47,14 @@ export function modelRoutes(app: FastifyInstance, parts: RouteParts): void {
       const { store, baseModels, clock } = parts;
       const requested = request.params['*'];
       if (requested === '') throw notFound('model', requested, 'model');
-      const model = await resolveModelName(store, { requested, entity: callerOf(request).entity, baseModels });
+      const { entity, entityId } = callerOf(request);
+      const model = await resolveModelName(store, { requested, entity, entityId, baseModels });
       const now = Math.floor(clock() / 1000);
       const { base } = model;
       if (model.kind === 'base') return baseCard(base, now);
       const created = Math.floor(model.createdAt / 1000);
-      return toCard({ id: model.name, created, root: model.root, parent: base.id, base, now });
+      const root = model.kind === 'adapter' ? model.name : model.root;
+      return toCard({ id: model.name, created, root, parent: base.id, base, now });
     },
   );
 }

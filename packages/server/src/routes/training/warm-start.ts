@@ -32,13 +32,14 @@ export async function readWarmStart(
   const source = await resolveModelName(store, {
     requested: wire.init_from,
     entity: options.entity,
+    entityId: options.entityId,
     baseModels: new BaseModels(() => [parts.baseModels.named(options.baseModel)]),
   }).catch((error: unknown) => {
     if (!(error instanceof RequestError)) throw error;
     if (error.code === 'request.conflict') throw fault(`${error.message}: the base models must be the same`, wire);
     throw new RequestError(error.code, error.message, { param, cause: error });
   });
-  if (source.kind === 'base')
+  if (source.kind !== 'checkpoint')
     throw fault('Input should name a trained model; without it a model begins at the base model', wire);
   const model = await store.getModel(source.modelId);
   if (model === null)

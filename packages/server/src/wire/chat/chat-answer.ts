@@ -20,7 +20,7 @@ export interface AnswerIdentity {
 
 /** Names the exact weights: eight hex digits of the adapter's digest, or `base`. */
 export function fingerprintOf(model: ResolvedModel): string {
-  const digest = model.kind === 'checkpoint' ? model.digest : null;
+  const digest = model.kind === 'base' ? null : model.digest;
   return `trainyard-${digest?.slice(0, 8) ?? 'base'}`;
 }
 
