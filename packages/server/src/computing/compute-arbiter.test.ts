@@ -142,9 +142,12 @@ describe('ComputeArbiter', () => {
     trainer.request();
     engine.leave();
     expect(grants).toEqual(['engine', 'trainer']);
+    const other = arbiter.join('other', 0.7, port('other'));
     engine.release(true); // a message that was under way when the host died
+    other.request();
+    expect(grants, 'the trainer holds them').toEqual(['engine', 'trainer']);
     trainer.release(false);
-    expect(grants).toEqual(['engine', 'trainer']);
+    expect(grants).toEqual(['engine', 'trainer', 'other']);
   });
 
   it('lets the hosts of a section divide its share, and takes nothing of it from others', () => {

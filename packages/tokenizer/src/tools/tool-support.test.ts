@@ -38,6 +38,11 @@ test.each([
     { writesTools: true, writesCalls: false },
   ],
   [
+    'calls alone, of a conversation that a user begins, without answers of tools',
+    "{% for m in messages %}{% if m.role == 'tool' or (loop.first and m.role != 'user') %}{{ raise_exception('no') }}{% endif %}{% for c in m.tool_calls %}{{ c.function.name }}{% endfor %}{% endfor %}",
+    { writesTools: false, writesCalls: true },
+  ],
+  [
     'a template that refuses everything is judged by its source',
     "{{ raise_exception('no') }}{{ tools }}",
     { writesTools: true, writesCalls: false },

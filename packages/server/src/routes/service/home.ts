@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import type { Health } from '@trainyard/protocol';
 
 import { type Home, renderHomePage, renderHomeText } from '../../pages/home-page.ts';
@@ -14,7 +14,7 @@ export function homeRoutes(app: FastifyInstance, parts: RouteParts): void {
     const modelId = parts.baseModels.default.id;
     const home: Home = {
       version: SERVICE_VERSION,
-      state: await stateOf(app, request),
+      state: await stateOf(app),
       baseUrl,
       modelId,
       snippets: connectSnippets({ baseUrl, modelId }),
@@ -26,8 +26,8 @@ export function homeRoutes(app: FastifyInstance, parts: RouteParts): void {
 }
 
 /** In the words of the route that tells it, so that the two always agree. */
-async function stateOf(app: FastifyInstance, { headers }: FastifyRequest): Promise<Home['state']> {
-  const { body } = await app.inject({ url: '/v1/health', headers: { host: headers.host ?? 'localhost' } });
+async function stateOf(app: FastifyInstance): Promise<Home['state']> {
+  const { body } = await app.inject({ url: '/v1/health', headers: { host: 'localhost' } });
   const { status, reasons } = JSON.parse(body) as Partial<Health>;
   if (status === 'healthy') return { isHealthy: true, text: 'running' };
   // Without a status it is an error: the request itself was refused.
