@@ -9,9 +9,8 @@ import http from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
-import type { GenerateRequest } from '@trainyard/generation';
+import { DEFAULT_GENERATE, type GenerateRequest } from '@trainyard/generation';
 import { openScriptedEngine } from '@trainyard/generation/testing';
-import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
 
 import { ownService, type OwnService } from '../scripts/own-service.ts';
 import { machineLine, otherCores, sampleCpu, waitUntilQuiet } from './machine.ts';
@@ -83,21 +82,13 @@ async function printCurve(): Promise<void> {
 
 function requestOf(requestId: string, tenant: string): GenerateRequest {
   return {
+    ...DEFAULT_GENERATE,
     requestId,
     tenant,
-    cacheSalt: null,
-    adapter: null,
     prompt: { kind: 'text', text: requestId, addSpecialTokens: false },
     n: 8,
     maxTokens: 100,
-    stop: [],
-    stopTokenIds: [],
     ignoreEos: true,
-    includeStopString: false,
-    minTokens: 0,
-    logprobs: null,
-    priority: 0,
-    sampling: DEFAULT_SAMPLING,
   };
 }
 

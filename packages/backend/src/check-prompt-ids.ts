@@ -1,6 +1,6 @@
+import { REQUEST_LIMITS } from '@trainyard/protocol/fields';
 import { EngineError } from './errors.ts';
 import type { SampleRequest } from './sample-request.ts';
-import { REQUEST_LIMITS } from './request-limits.ts';
 
 /**
  * Checks a prompt against vocabulary and context.

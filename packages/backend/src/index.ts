@@ -5,7 +5,6 @@ export type { EngineStats } from './engine-stats.ts';
 export { asEngineError, EngineError } from './errors.ts';
 export type { EngineErrorCode } from './errors.ts';
 export type { LocalTokens, SampleLimits, TokenSubmission } from './local-tokens.ts';
-export { REQUEST_LIMITS } from './request-limits.ts';
 export type { ChoiceConstraint, ChoiceText, Finish, RequestText, StopVerdict, TokenEnding } from './request-text.ts';
 export type {
   FinishReason,
@@ -19,6 +18,7 @@ export type {
   TokenLogprob,
   TopLogprob,
 } from './sample-event.ts';
+export { DEFAULT_SAMPLE } from './sample-request.ts';
 export type { AdapterRef, AdapterVersion, LogprobsMode, RepetitionDetection, SampleRequest } from './sample-request.ts';
 export type { SchedulingPolicy } from './scheduling-policy.ts';
 export type { StepReport } from './step-report.ts';

@@ -11,11 +11,11 @@ export interface TokenSubmission {
   readonly promptIds: readonly number[];
   /** Order of arrival, unique. */
   readonly arrival: number;
-  readonly isPaused?: boolean;
-  /** Token sequences that must not come. Default none. */
-  readonly banned?: readonly (readonly number[])[];
-  /** Default null: nobody knows text. Closed with the request. */
-  readonly text?: RequestText | null;
+  readonly isPaused: boolean;
+  /** Token sequences that must not come. */
+  readonly banned: readonly (readonly number[])[];
+  /** null = nobody knows text. Closed with the request. */
+  readonly text: RequestText | null;
   readonly emit: (event: SampleEvent) => void;
 }
 

@@ -90,12 +90,12 @@ export interface TokenBackendCapabilities {
 export interface SampleParams extends Omit<SampleRequest, 'requestId' | 'adapter'> {
   /** Digest of a published version; null = the base model. */
   readonly adapter: string | null;
-  /** Token sequences that must not come. Default none. */
-  readonly bannedSequences?: readonly (readonly number[])[];
-  /** Of a kind that it enforces. Default null. */
-  readonly constraint?: { readonly kind: string } | null;
-  /** Where it asks. Default null. It stays the caller's, who closes it. */
-  readonly text?: RequestText | null;
+  /** Token sequences that must not come. */
+  readonly bannedSequences: readonly (readonly number[])[];
+  /** Of a kind that it enforces; null = none. */
+  readonly constraint: { readonly kind: string } | null;
+  /** Where it asks; else null. It stays the caller's, who closes it. */
+  readonly text: RequestText | null;
 }
 
 export interface ScoreParams extends Pick<SampleParams, 'tenant' | 'cacheSalt' | 'adapter' | 'priority'> {

@@ -1,7 +1,6 @@
-import { findUnfitParam } from '@trainyard/protocol/fields';
+import { findUnfitParam, REQUEST_LIMITS } from '@trainyard/protocol/fields';
 import { check, checkCount, isIntegerIn } from './check-field.ts';
 import type { RepetitionDetection, SampleRequest } from './sample-request.ts';
-import { REQUEST_LIMITS } from './request-limits.ts';
 import type { SchedulingPolicy } from './scheduling-policy.ts';
 
 /**

@@ -123,9 +123,9 @@ export class BackendTokens implements LocalTokens {
 }
 
 /** @throws {EngineError} engine.invalid_request naming what the back end cannot do */
-function paramsOf({ request, banned = [], text = null }: TokenSubmission, backend: TokenBackend): SampleParams {
+function paramsOf({ request, banned, text }: TokenSubmission, backend: TokenBackend): SampleParams {
   const { asksText, constraints } = backend.capabilities;
-  const isMasked = text?.isMasking === true && !asksText && !request.beamSearch;
+  const isMasked = text?.isMasking === true && !asksText && request.beamSearch === null;
   const constraint = isMasked ? text.wholeConstraint : null;
   if (isMasked && (constraint === null || !constraints.has(constraint.kind))) {
     throw new EngineError(
@@ -136,9 +136,9 @@ function paramsOf({ request, banned = [], text = null }: TokenSubmission, backen
   }
   return {
     ...tokenFields(request),
-    ...(banned.length > 0 ? { bannedSequences: banned } : {}),
-    ...(constraint === null ? {} : { constraint }),
-    ...(asksText && text !== null ? { text } : {}),
+    bannedSequences: banned,
+    constraint,
+    text: asksText ? text : null,
   };
 }
 
@@ -157,15 +157,15 @@ function tokenFields(request: SampleRequest): Omit<SampleParams, 'bannedSequence
     ignoreEos: request.ignoreEos,
     includeStopString: request.includeStopString,
     logprobs: request.logprobs,
-    logprobTokenIds: request.logprobTokenIds ?? null,
-    logprobsMode: request.logprobsMode ?? 'raw',
-    promptLogprobs: request.promptLogprobs ?? null,
-    promptLogprobsFirst: request.promptLogprobsFirst ?? false,
-    tracesSampling: request.tracesSampling ?? false,
-    allowedTokenIds: request.allowedTokenIds ?? null,
-    repetitionDetection: request.repetitionDetection ?? null,
-    beamSearch: request.beamSearch ?? null,
-  } satisfies Required<Omit<SampleParams, 'bannedSequences' | 'constraint' | 'text'>>;
+    logprobTokenIds: request.logprobTokenIds,
+    logprobsMode: request.logprobsMode,
+    promptLogprobs: request.promptLogprobs,
+    promptLogprobsFirst: request.promptLogprobsFirst,
+    tracesSampling: request.tracesSampling,
+    allowedTokenIds: request.allowedTokenIds,
+    repetitionDetection: request.repetitionDetection,
+    beamSearch: request.beamSearch,
+  };
 }
 
 /** One request on its way: what the back end gives, as events with text. */
@@ -187,7 +187,7 @@ class Reading {
     this.submission = submission;
     this.#descriptions = faces;
     this.#isRead = !asksText;
-    this.setPaused(submission.isPaused === true);
+    this.setPaused(submission.isPaused);
   }
 
   get signal(): AbortSignal {
@@ -217,7 +217,7 @@ class Reading {
         if (done) return { ...value, completionTokens: this.#completionTokens };
         this.#read(value);
         // The scores of the prompt come with the totals: they are waited for.
-        const wantsTotals = (request.promptLogprobs ?? null) !== null && request.promptLogprobsFirst !== true;
+        const wantsTotals = request.promptLogprobs !== null && !request.promptLogprobsFirst;
         if (this.#isCutOff && !wantsTotals && this.#ended.size === request.n)
           return {
             promptTokens: promptIds.length,

@@ -1,6 +1,7 @@
 export { BackendTokens } from './backend-tokens.ts';
 export type { ConstraintSpec, TokenMatcher, WhitespaceOption } from '@trainyard/constraints';
 export type { ChoiceSampling, ParsedReply, ReplyDelta, ToolCallDelta, ToolDescription } from '@trainyard/tokenizer';
+export { DEFAULT_CHAT_PROMPT, DEFAULT_GENERATE } from './contract/generate-request.ts';
 export type {
   ChatPrompt,
   EngineEvent,

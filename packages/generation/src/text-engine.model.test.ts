@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { testModel } from '../../../tests/support/model.ts';
 import { request, Transcript } from './testing/text-harness.ts';
 import type { RequestOptions } from './testing/text-harness.ts';
-import type { GenerateRequest } from './contract/generate-request.ts';
+import { DEFAULT_CHAT_PROMPT, type GenerateRequest } from './contract/generate-request.ts';
 import { LlamaRunner, type EngineLimits, type ModelRunner, TokenEngine } from '@trainyard/engine';
 import { TextEngine } from './text-engine.ts';
 import { promptBorders } from './open-text-half.ts';
@@ -51,7 +51,7 @@ function withEngine<T>(use: (engine: TextEngine) => T, limits: Partial<EngineLim
 
 function ask(question: string, options: RequestOptions = {}): GenerateRequest {
   const messages = [{ role: 'user', content: question }];
-  return { ...request(options), prompt: { kind: 'chat', messages, tools: null, templateVariables: {} } };
+  return { ...request(options), prompt: { ...DEFAULT_CHAT_PROMPT, messages } };
 }
 
 function run(engine: TextEngine, ...requests: GenerateRequest[]): Transcript[] {

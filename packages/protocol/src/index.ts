@@ -34,7 +34,8 @@ export {
   type Tool,
   ToolSchema,
 } from './inference/chat-completion.ts';
-export { MAX_CHOICES, SAMPLING_FIELDS, type SamplingField, type SamplingFields } from './fields/sampling-fields.ts';
+export { REQUEST_LIMITS } from './fields/request-limits.ts';
+export { SAMPLING_FIELDS, type SamplingField, type SamplingFields } from './fields/sampling-fields.ts';
 export { fieldOfParam, readParams } from './fields/sampling-params.ts';
 export { type JobFieldRow, type JobFieldTable, toJobInput } from './fields/job-field.ts';
 export { SFT_EXPERIMENTAL_FIELDS, SFT_FIELDS } from './fields/sft-fields.ts';

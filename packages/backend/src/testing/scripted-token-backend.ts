@@ -1,7 +1,7 @@
 import { checkPromptIds } from '../check-prompt-ids.ts';
 import { EngineError } from '../errors.ts';
 import type { Finish } from '../request-text.ts';
-import type { AdapterVersion } from '../sample-request.ts';
+import { type AdapterVersion, DEFAULT_SAMPLE } from '../sample-request.ts';
 import type {
   BackendHealth,
   SampledLogprob,
@@ -86,13 +86,13 @@ export class ScriptedTokenBackend implements TokenBackend {
         yield { kind: 'tokens', index, tokenIds: [id], logprobs: entries, finish };
       }
     }
-    const scores = params.promptLogprobs ?? null;
+    const scores = params.promptLogprobs;
     const totals = { promptTokens: promptIds.length, completionTokens, cachedTokens: 0 };
     return scores === null ? totals : { ...totals, promptLogprobs: this.#scores(promptIds, params.adapter, scores) };
   }
 
   async score(tokenIds: readonly number[], params: ScoreParams): Promise<ScoredTokens> {
-    checkPromptIds({ minTokens: 0 }, tokenIds, VOCAB_SIZE, MODEL.contextLength);
+    checkPromptIds(DEFAULT_SAMPLE, tokenIds, VOCAB_SIZE, MODEL.contextLength);
     return this.#scores(tokenIds, params.adapter, params.numTop);
   }
 
@@ -112,7 +112,7 @@ export class ScriptedTokenBackend implements TokenBackend {
     validateSampleRequest(request, { vocabSize: VOCAB_SIZE, policy: 'priority', maxChoices });
     checkPromptIds(request, promptIds, VOCAB_SIZE, MODEL.contextLength);
     for (const field of ['allowedTokenIds', 'bannedSequences', 'beamSearch', 'repetitionDetection'] as const) {
-      const value = params[field] ?? null;
+      const value = params[field];
       if (value !== null && !features.has(field) && !(Array.isArray(value) && value.length === 0))
         throw unsupported(field);
     }

@@ -1,6 +1,6 @@
 import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
 import { afterEach, beforeEach, describe, expect, it, type TestContext } from 'vitest';
-import type { AdapterVersion } from '../sample-request.ts';
+import { type AdapterVersion, DEFAULT_SAMPLE } from '../sample-request.ts';
 import type {
   SampledTokens,
   SampleFeature,
@@ -31,24 +31,16 @@ export function sampleParams(
   options: Partial<Omit<SampleParams, 'sampling'>> & { sampling?: Partial<SampleParams['sampling']> } = {},
 ): SampleParams {
   return {
+    ...DEFAULT_SAMPLE,
     tenant: 'suite',
-    cacheSalt: null,
     adapter: null,
-    priority: 0,
-    n: 1,
     maxTokens: 8,
-    minTokens: 0,
-    stopTokenIds: [],
     ignoreEos: true,
-    includeStopString: false,
-    logprobs: null,
+    bannedSequences: [],
+    constraint: null,
+    text: null,
     ...options,
-    sampling: {
-      ...DEFAULT_SAMPLING,
-      temperature: 0,
-      seed: null,
-      ...options.sampling,
-    },
+    sampling: { ...DEFAULT_SAMPLING, temperature: 0, ...options.sampling },
   };
 }
 

@@ -1,5 +1,5 @@
 import type { ModelRunner } from '../runner/model-runner.ts';
-import { REQUEST_LIMITS } from '@trainyard/backend';
+import { REQUEST_LIMITS } from '@trainyard/protocol/fields';
 
 export interface EngineLimits {
   /** Longest sequence, prompt and reply together. Default: what the runner's model and memory allow. */

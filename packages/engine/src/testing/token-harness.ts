@@ -2,6 +2,7 @@
 import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
 import {
   asEngineError,
+  DEFAULT_SAMPLE,
   type SampleEvent,
   type SampleRequest,
   type SamplingParams,
@@ -36,27 +37,14 @@ let numRequests = 0;
 export function request(options: RequestOptions = {}): HarnessRequest {
   const { prompt = 'hello', sampling = {}, digits = null, skipSpecialTokens = true, ...rest } = options;
   return {
+    ...DEFAULT_SAMPLE,
     requestId: `request-${numRequests++}`,
     tenant: 'tenant',
-    cacheSalt: null,
-    adapter: null,
     promptIds: typeof prompt === 'string' ? [...Buffer.from(prompt)] : prompt,
     text: new ByteText({ digits, skipSpecialTokens, includesEnd: rest.includeStopString === true }),
-    n: 1,
-    sampling: {
-      ...DEFAULT_SAMPLING,
-      temperature: 0,
-      seed: 1n,
-      ...sampling,
-    },
     maxTokens: 8,
-    stopTokenIds: [],
-    ignoreEos: false,
-    includeStopString: false,
-    minTokens: 0,
-    logprobs: null,
-    priority: 0,
     ...rest,
+    sampling: { ...DEFAULT_SAMPLING, temperature: 0, seed: 1n, ...sampling },
   };
 }
 
@@ -128,7 +116,15 @@ export class Harness {
   submitTo({ promptIds, text, ...asked }: HarnessRequest, emit: (event: SampleEvent) => void): void {
     try {
       checkSampleRequest(asked, promptIds, this.engine, this.#policy);
-      this.engine.submit({ request: asked, promptIds, text, arrival: this.#numArrivals++, emit });
+      this.engine.submit({
+        request: asked,
+        promptIds,
+        text,
+        arrival: this.#numArrivals++,
+        isPaused: false,
+        banned: [],
+        emit,
+      });
     } catch (error) {
       const { code, message, param } = asEngineError(error);
       emit({ kind: 'failed', code, message, param });

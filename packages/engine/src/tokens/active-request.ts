@@ -75,8 +75,8 @@ export class ActiveRequest implements SequenceOwner {
 
   constructor(request: SampleRequest, parts: RequestParts, emit: (event: SampleEvent) => void) {
     const { promptIds, maxTokens } = parts;
-    const isBeamSearch = Boolean(request.beamSearch);
-    const numPromptLogprobs = isBeamSearch ? null : (request.promptLogprobs ?? null);
+    const isBeamSearch = request.beamSearch !== null;
+    const numPromptLogprobs = isBeamSearch ? null : request.promptLogprobs;
     this.request = request;
     this.arrival = parts.arrival;
     this.promptIds = promptIds;
@@ -89,14 +89,14 @@ export class ActiveRequest implements SequenceOwner {
     this.ends = parts.ends;
     const endIds = request.ignoreEos ? [] : [...parts.ends.endTokenIds, parts.ends.eosTokenId];
     this.endingIds = new Set([...request.stopTokenIds, ...endIds]);
-    this.allowedIds = request.allowedTokenIds ? [...new Set(request.allowedTokenIds)] : null;
+    this.allowedIds = request.allowedTokenIds && [...new Set(request.allowedTokenIds)];
     this.logitBias = request.sampling.logitBias.map(([id, bias]) => [id, Math.max(-100, Math.min(100, bias))] as const);
     this.banned = isBeamSearch || parts.banned.length === 0 ? null : new BannedSequences(parts.banned);
     this.isReproducible = request.sampling.seed !== null || request.sampling.temperature === 0 || isBeamSearch;
     this.text = parts.text;
     this.promptScorer = numPromptLogprobs === null ? null : new PromptScorer(promptIds, numPromptLogprobs);
-    this.samplingChanges = request.tracesSampling === true ? samplingChanges(this) : null;
-    this.#heldBehindScores = this.promptScorer !== null && request.promptLogprobsFirst === true ? [] : null;
+    this.samplingChanges = request.tracesSampling ? samplingChanges(this) : null;
+    this.#heldBehindScores = this.promptScorer !== null && request.promptLogprobsFirst ? [] : null;
     this.numUnfinished = isBeamSearch ? 1 : request.n;
     this.usage = { promptTokens: promptIds.length, completionTokens: 0, cachedTokens: 0 };
     this.#emit = emit;

@@ -35,7 +35,7 @@ export class ChoiceSampler {
   next(choice: Choice, row: Float32Array): SampledToken {
     const { text, owner } = choice;
     const constraint = text?.constraint ?? null;
-    const { sampling, logprobs: numTop, logprobTokenIds, logprobsMode = 'raw' } = owner.request;
+    const { sampling, logprobs: numTop, logprobTokenIds, logprobsMode } = owner.request;
     const masking = constraint?.fillMask(this.#mask) ?? 'any';
     if (masking !== 'any') maskRow(row, this.#mask);
     // A completed constraint leaves end tokens only: minTokens must not take those, too.

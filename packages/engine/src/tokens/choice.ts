@@ -30,7 +30,7 @@ export class Choice extends Sequence {
       stopTokenIds: owner.stopTokenIds,
       minTokens: owner.minTokens,
       maxTokens: owner.maxTokens,
-      repetition: request.repetitionDetection ?? null,
+      repetition: request.repetitionDetection,
     });
     this.text = owner.text?.openChoice() ?? null;
     const { temperature } = request.sampling;
@@ -93,7 +93,7 @@ export class Choice extends Sequence {
   /** How it was drawn; `undefined` when the request does not ask. */
   get sampling(): ChoiceSampling | null | undefined {
     const { samplingChanges: settings } = this.owner;
-    if (this.owner.request.tracesSampling !== true) return undefined;
+    if (!this.owner.request.tracesSampling) return undefined;
     if (settings === null) return null;
     const trace = this.tracer?.finish() ?? null;
     if (trace !== null) return { settings, trace, lost: null };

@@ -5,6 +5,7 @@ import {
   type AdapterVersion,
   type BackendHealth,
   type BackendModel,
+  DEFAULT_SAMPLE,
   EngineError,
   type RequestText,
   type SampleFeature,
@@ -82,10 +83,10 @@ export class EmbeddedTokenBackend implements TokenBackend {
 
   async *sample(
     tokenIds: readonly number[],
-    { adapter: digest, text = null, ...params }: SampleParams,
+    { adapter: digest, text, ...params }: SampleParams,
     signal: AbortSignal,
   ): AsyncGenerator<SampleOutput, SampleTotals, undefined> {
-    if ((params.constraint ?? null) !== null) {
+    if (params.constraint !== null) {
       throw new EngineError('engine.invalid_request', 'constraint must be null: this back end enforces no specs', {
         param: 'constraint',
       });
@@ -96,7 +97,7 @@ export class EmbeddedTokenBackend implements TokenBackend {
 
   async score(tokenIds: readonly number[], params: ScoreParams, signal: AbortSignal): Promise<ScoredTokens> {
     const { numTop, ...rest } = params;
-    const sampled = this.sample(tokenIds, { ...rest, ...ONE_GREEDY_TOKEN, promptLogprobs: numTop }, signal);
+    const sampled = this.sample(tokenIds, { ...ONE_GREEDY_TOKEN, ...rest, promptLogprobs: numTop }, signal);
     for (;;) {
       const { done, value } = await sampled.next();
       if (done) return value.promptLogprobs ?? [];
@@ -116,16 +117,15 @@ export class EmbeddedTokenBackend implements TokenBackend {
   }
 }
 
-const ONE_GREEDY_TOKEN = {
-  n: 1,
+const ONE_GREEDY_TOKEN: Omit<SampleParams, keyof ScoreParams> = {
+  ...DEFAULT_SAMPLE,
   maxTokens: 1,
-  minTokens: 0,
-  stopTokenIds: [],
   ignoreEos: true,
-  includeStopString: false,
-  logprobs: null,
   sampling: { ...DEFAULT_SAMPLING, temperature: 0 },
-} as const;
+  bannedSequences: [],
+  constraint: null,
+  text: null,
+};
 
 /** The engine closes what a request comes with; this stays its owner's. */
 function keptOpen(text: RequestText): RequestText {

@@ -103,7 +103,7 @@ export class TokenEngine implements LocalTokens {
     return this.#requests.has(requestId);
   }
 
-  submit({ request, promptIds, arrival, isPaused = false, banned = [], text = null, emit }: TokenSubmission): void {
+  submit({ request, promptIds, arrival, isPaused, banned, text, emit }: TokenSubmission): void {
     const { maxContextTokens, maxRunning } = this.limits;
     const active = new ActiveRequest(
       request,
@@ -122,7 +122,7 @@ export class TokenEngine implements LocalTokens {
     this.#requests.set(active.id, active);
     active.onReceiverLost = () =>
       this.#leaving.set(active, new EngineError('engine.aborted', 'nobody receives its events any more'));
-    if (request.beamSearch) {
+    if (request.beamSearch !== null) {
       const { liveBeams } = new BeamSearch(active);
       this.#scheduler.add(active, liveBeams.length, (index) => liveBeams[index]!);
     } else this.#scheduler.add(active, request.n, (index) => new Choice(active, index));

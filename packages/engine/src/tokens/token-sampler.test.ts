@@ -23,7 +23,7 @@ function open(options: Partial<ScriptedRunnerOptions> & { limits?: TokenEnginePa
 /** Without what needs text. */
 function params(options: Omit<RequestOptions, 'prompt' | 'requestId'> = {}): EngineSampleParams {
   const { requestId: _, promptIds: _ids, text: _text, ...rest } = request(options);
-  return rest;
+  return { ...rest, bannedSequences: [], text: null };
 }
 
 async function collect(

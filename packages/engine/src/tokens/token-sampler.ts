@@ -18,10 +18,10 @@ const PAUSE_ABOVE_OUTPUTS = 256;
 const RESUME_BELOW_OUTPUTS = 32;
 
 export interface EngineSampleParams extends Omit<SampleRequest, 'requestId'> {
-  /** Token sequences that must not come. Default none. */
-  readonly bannedSequences?: readonly (readonly number[])[];
-  /** Default null: nobody knows text. Closed with the request. */
-  readonly text?: RequestText | null;
+  /** Token sequences that must not come. */
+  readonly bannedSequences: readonly (readonly number[])[];
+  /** null = nobody knows text. Closed with the request. */
+  readonly text: RequestText | null;
 }
 
 /** Token ids in, token ids and log-probabilities out: a {@link TokenEngine} stepped while somebody samples. */
@@ -48,7 +48,7 @@ export class TokenSampler {
     signal: AbortSignal,
   ): AsyncGenerator<SampleOutput, SampleTotals, undefined> {
     const requestId = `sample-${++this.#numRequests}`;
-    const { bannedSequences: banned = [], text = null, ...rest } = params;
+    const { bannedSequences: banned, text, ...rest } = params;
     const request = { ...rest, requestId };
     checkSampleRequest(request, tokenIds, this.#engine);
     const inbox = new Inbox((isPaused) => {
@@ -59,6 +59,7 @@ export class TokenSampler {
       request,
       promptIds: tokenIds,
       arrival: this.#numRequests,
+      isPaused: false,
       banned,
       text,
       emit: (event) => inbox.push(event),

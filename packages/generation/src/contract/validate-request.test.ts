@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { Harness } from '../testing/text-harness.ts';
 import { VOCAB_SIZE } from '@trainyard/engine/testing';
 import type { RequestOptions } from '../testing/text-harness.ts';
-import { REQUEST_LIMITS } from '@trainyard/backend';
+import { REQUEST_LIMITS } from '@trainyard/protocol/fields';
 
 const million = <T>(value: T): T[] => Array.from({ length: 1e6 }, () => value);
 

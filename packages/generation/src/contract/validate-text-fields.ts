@@ -1,4 +1,5 @@
-import { check, checkCount, isIntegerIn, REQUEST_LIMITS } from '@trainyard/backend';
+import { check, checkCount } from '@trainyard/backend';
+import { findUnfitParam, REQUEST_LIMITS } from '@trainyard/protocol/fields';
 import type { GenerateRequest } from './generate-request.ts';
 
 /**
@@ -6,16 +7,14 @@ import type { GenerateRequest } from './generate-request.ts';
  * @throws {EngineError} engine.invalid_request naming the field, the limit and the value
  */
 export function validateTextFields(request: GenerateRequest): void {
-  const { thinkingTokenBudget: budget = null, truncatePromptTokens: kept = null, badWords, beamSearch } = request;
+  const { thinkingTokenBudget: budget, badWords, beamSearch } = request;
+  const unfit = findUnfitParam(request, 'text');
+  if (unfit !== null) check(false, unfit.name, unfit.rule, unfit.value);
   checkTexts('stop', request.stop, REQUEST_LIMITS.stopCharacters);
-  check(budget === null || isIntegerIn(budget, 0), 'thinkingTokenBudget', 'null or an integer of at least 0', budget);
-  check(budget === null || !beamSearch, 'thinkingTokenBudget', 'null for a beam search', budget);
-  if (badWords) {
-    checkCount('badWords', badWords.length, REQUEST_LIMITS.badWords, 'words');
-    checkTexts('badWords', badWords, REQUEST_LIMITS.badWordCharacters);
-  }
+  check(budget === null || beamSearch === null, 'thinkingTokenBudget', 'null for a beam search', budget);
+  checkCount('badWords', badWords.length, REQUEST_LIMITS.badWords, 'words');
+  checkTexts('badWords', badWords, REQUEST_LIMITS.badWordCharacters);
   check(request.constraintStartsAfter !== '', 'constraintStartsAfter', 'null or a text', '""');
-  check(kept === null || isIntegerIn(kept, -1), 'truncatePromptTokens', 'null or an integer of at least -1', kept);
 }
 
 function checkTexts(param: string, texts: readonly string[], maxCharacters: number): void {

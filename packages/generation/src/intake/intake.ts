@@ -216,8 +216,8 @@ export class Intake {
     const { tokenizer } = prompt;
     const { replyTraits: traits } = encoded;
     const promptIds = fitPrompt(request, encoded.ids, tokens.vocabSize, tokens.limits.maxContextTokens);
-    const reader = createReplyReader(request.reply ?? null, traits);
-    const words = request.beamSearch ? [] : (request.badWords ?? []);
+    const reader = createReplyReader(request.reply, traits);
+    const words = request.beamSearch === null ? request.badWords : [];
     const banned = badWords(words, tokenizer);
     const text = new ReplyText({
       tokenizer,
@@ -228,7 +228,7 @@ export class Intake {
       },
       constraint: this.#constraints.compile(request, traits),
       thinkingLimit: thinkingLimit(request, traits, tokenizer),
-      skipsSpecialTokens: (request.skipSpecialTokens ?? true) && reader?.keepsSpecialTokens !== true,
+      skipsSpecialTokens: request.skipSpecialTokens && reader?.keepsSpecialTokens !== true,
     });
     tokens.submit({
       request,
@@ -244,7 +244,7 @@ export class Intake {
 
 /** Null where there is no reasoning to limit: the model knows none, or the prompt has closed its block. */
 function thinkingLimit(
-  { thinkingTokenBudget: maxTokens = null }: GenerateRequest,
+  { thinkingTokenBudget: maxTokens }: GenerateRequest,
   traits: ReplyTraits | null,
   tokenizer: TextTokenizer,
 ): ThinkingLimit | null {

@@ -5,7 +5,7 @@ import type { ChatInput, RenderedChat, TemplateSandbox } from './chat.ts';
 import { Harness } from '../testing/text-harness.ts';
 import { byteTokenizer, EOS, replying, VOCAB_SIZE } from '@trainyard/engine/testing';
 import type { RequestOptions, Transcript } from '../testing/text-harness.ts';
-import type { ChatPrompt } from '../contract/generate-request.ts';
+import { type ChatPrompt, DEFAULT_CHAT_PROMPT } from '../contract/generate-request.ts';
 
 const CHATML = `{%- for document in documents or [] -%}[{{ document.title }}]{%- endfor -%}
 {%- for message in messages -%}{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{%- endfor -%}
@@ -14,10 +14,8 @@ const [IM_START, BOS] = [VOCAB_SIZE - 2, VOCAB_SIZE - 3];
 
 const user = { role: 'user', content: 'Hi' };
 const chat = (messages: readonly TemplateMessage[], options: Partial<ChatPrompt> = {}): ChatPrompt => ({
-  kind: 'chat',
+  ...DEFAULT_CHAT_PROMPT,
   messages,
-  tools: null,
-  templateVariables: {},
   ...options,
 });
 

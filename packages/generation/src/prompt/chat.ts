@@ -38,7 +38,7 @@ export function renderChat(
   signal: AbortSignal,
 ): RenderedChat | Promise<RenderedChat> {
   checkOpenEnd(prompt);
-  const source = prompt.chatTemplate ?? null;
+  const source = prompt.chatTemplate;
   if (source === null) return renderOwn(prompt, parts.template);
   if (parts.templateSandbox === null) {
     throw new EngineError('engine.invalid_request', 'chatTemplate must be null: templates of requests are not run', {
@@ -70,7 +70,7 @@ function renderOwn(prompt: ChatPrompt, template: EngineTemplate | null): Rendere
 }
 
 function chatInput(prompt: ChatPrompt, source: string): ChatInput {
-  const { messages, tools, templateVariables, continueFinalMessage = false, addGenerationPrompt = true } = prompt;
+  const { messages, tools, templateVariables, continueFinalMessage, addGenerationPrompt } = prompt;
   return {
     messages: continueFinalMessage ? openEnded(messages) : messages,
     options: {
@@ -84,7 +84,7 @@ function chatInput(prompt: ChatPrompt, source: string): ChatInput {
   };
 }
 
-function checkOpenEnd({ continueFinalMessage = false, addGenerationPrompt = true, messages }: ChatPrompt): void {
+function checkOpenEnd({ continueFinalMessage, addGenerationPrompt, messages }: ChatPrompt): void {
   if (!continueFinalMessage) return;
   if (addGenerationPrompt) {
     throw new EngineError(

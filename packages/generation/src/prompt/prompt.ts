@@ -47,7 +47,7 @@ export function encodePrompt(
       return { ids: within(encodeText(prompt.text, parts.tokenizer), prompt.addSpecialTokens), replyTraits: null };
     case 'chat': {
       const finish = (rendered: RenderedChat): EncodedPrompt => ({
-        ids: within(rendered.tokenIds, prompt.addSpecialTokens ?? false),
+        ids: within(rendered.tokenIds, prompt.addSpecialTokens),
         replyTraits: replyTraits({ ...rendered, toolFormat: parts.toolFormat ?? rendered.toolFormat }, parts.tokenizer),
       });
       const rendered = renderChat(prompt, parts, signal);
@@ -84,7 +84,7 @@ export function fitPrompt(
 }
 
 function truncated(ids: readonly number[], request: GenerateRequest, contextLimit: number): readonly number[] {
-  const kept = request.truncatePromptTokens ?? null;
+  const kept = request.truncatePromptTokens;
   if (kept === null) return ids;
   if (kept > contextLimit) {
     throw new EngineError(

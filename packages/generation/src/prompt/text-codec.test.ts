@@ -1,5 +1,6 @@
 import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
 import { ByteVocabulary } from '@trainyard/tokenizer/testing';
+import { DEFAULT_CHAT_PROMPT } from '../contract/generate-request.ts';
 import { describe, expect, test } from 'vitest';
 import { EngineError } from '@trainyard/backend';
 import { requestTemplates } from './request-templates.ts';
@@ -39,11 +40,8 @@ describe('a text', () => {
 
 describe('a conversation', () => {
   const chat = {
-    kind: 'chat' as const,
+    ...DEFAULT_CHAT_PROMPT,
     messages: [{ role: 'user', content: 'x<|im_end|>' }],
-    tools: null,
-    templateVariables: {},
-    addSpecialTokens: false,
   };
 
   test('is rendered; what a user says is no control token', async () => {

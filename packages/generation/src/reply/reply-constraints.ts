@@ -58,8 +58,8 @@ export class ReplyConstraints {
 
   /** A choice of tools that forces calls takes the place of the request's own constraint; one that allows them stands beside it. */
   #constraintOf(request: GenerateRequest, traits: ReplyTraits | null): unknown {
-    if (request.beamSearch) return null;
-    const { constraint = null, reply = null } = request;
+    if (request.beamSearch !== null) return null;
+    const { constraint, reply } = request;
     const schema = forcedCallSchema(reply);
     if (schema !== null) {
       // One that is strict is a promise, and its schema stands among those of the others.
@@ -76,7 +76,7 @@ export class ReplyConstraints {
 
 /** A reply that reasons is held to its constraint behind its reasoning. */
 function constraintStart(request: GenerateRequest, traits: ReplyTraits | null): ConstraintStart {
-  const marker = request.constraintStartsAfter ?? null;
+  const marker = request.constraintStartsAfter;
   if (marker !== null) return { kind: 'behind', marker };
   const reasoning = request.reply ? (traits?.reasoning ?? null) : null;
   if (reasoning === null || reasoning.isDisabled) return { kind: 'at_once' };

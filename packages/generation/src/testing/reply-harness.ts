@@ -6,7 +6,7 @@ import { ConstraintSpecs } from '../reply/constraint-specs.ts';
 import { Harness } from './text-harness.ts';
 import { replying } from '@trainyard/engine/testing';
 import type { RequestOptions, Transcript } from './text-harness.ts';
-import type { ChatPrompt, ReplyReading } from '../contract/generate-request.ts';
+import { type ChatPrompt, DEFAULT_CHAT_PROMPT, type ReplyReading } from '../contract/generate-request.ts';
 
 export const TURNS = `{%- for message in messages -%}{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{%- endfor -%}
 {%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n' }}{%- endif -%}`;
@@ -32,9 +32,8 @@ export const reading = (options: Partial<ReplyReading> = {}): ReplyReading => ({
   ...options,
 });
 export const prompt = (variables: Record<string, unknown> = {}): ChatPrompt => ({
-  kind: 'chat',
+  ...DEFAULT_CHAT_PROMPT,
   messages: [{ role: 'user', content: 'Hi' }],
-  tools: null,
   templateVariables: variables,
 });
 

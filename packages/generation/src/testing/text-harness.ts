@@ -9,7 +9,7 @@ import {
   VOCAB_SIZE,
 } from '@trainyard/engine/testing';
 import { DEFAULT_SAMPLING, type SamplingParams } from '@trainyard/protocol/fields';
-import type { EngineEvent, GenerateRequest, Prompt } from '../contract/generate-request.ts';
+import { DEFAULT_GENERATE, type EngineEvent, type GenerateRequest, type Prompt } from '../contract/generate-request.ts';
 import { TextEngine, type TextEngineParts } from '../text-engine.ts';
 
 export type RequestOptions = Omit<Partial<GenerateRequest>, 'sampling' | 'prompt'> & {
@@ -23,27 +23,13 @@ let numRequests = 0;
 export function request(options: RequestOptions = {}): GenerateRequest {
   const { prompt = 'hello', sampling = {}, ...rest } = options;
   return {
+    ...DEFAULT_GENERATE,
     requestId: `request-${numRequests++}`,
     tenant: 'tenant',
-    cacheSalt: null,
-    adapter: null,
     prompt: promptOf(prompt),
-    n: 1,
-    sampling: {
-      ...DEFAULT_SAMPLING,
-      temperature: 0,
-      seed: 1n,
-      ...sampling,
-    },
     maxTokens: 8,
-    stop: [],
-    stopTokenIds: [],
-    ignoreEos: false,
-    includeStopString: false,
-    minTokens: 0,
-    logprobs: null,
-    priority: 0,
     ...rest,
+    sampling: { ...DEFAULT_SAMPLING, temperature: 0, seed: 1n, ...sampling },
   };
 }
 

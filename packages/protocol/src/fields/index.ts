@@ -2,8 +2,10 @@
  * What the packages below HTTP know of the protocol: the tables of fields and what is made of them, without a schema library. `@trainyard/protocol/fields`.
  */
 export { type Form, type ValueOf, unfitness } from './form.ts';
-export { type DistributionChange, MAX_CHOICES, SAMPLING_FIELDS, type SamplingField } from './sampling-fields.ts';
+export { REQUEST_LIMITS } from './request-limits.ts';
+export { type DistributionChange, SAMPLING_FIELDS, type SamplingField } from './sampling-fields.ts';
 export {
+  DEFAULT_PARAMS,
   DEFAULT_SAMPLING,
   distributionChanges,
   fieldsThatChange,

@@ -10,6 +10,7 @@ import {
   text,
   type ValueOf,
 } from './form.ts';
+import { REQUEST_LIMITS } from './request-limits.ts';
 
 /**
  * What shapes a reply beyond its prompt: one row a field, and the only place that says its name on the wire, its name within, its limits, its
@@ -54,21 +55,9 @@ export interface SamplingRow {
 
 /** Sampling at a lower temperature would overflow; vLLM raises it the same way. */
 const MIN_TEMPERATURE = 0.01;
-/** The largest number of stop strings. */
-export const MAX_STOP_STRINGS = 4;
-/** Characters of one stop string: more than the engine takes of all together. */
-const MAX_STOP_CHARACTERS = 16_384;
-/** The largest number of stop token ids. */
-const MAX_STOP_TOKEN_IDS = 4096;
-/** The largest number of bad words. */
-const MAX_BAD_WORDS = 1024;
-/** Ids that are scored at every step; vLLM's limit. */
-const MAX_SCORED_TOKENS = 128;
-/** The most choices one request may ask for; vLLM's limit. */
-export const MAX_CHOICES = 16_384;
 
 const TokenId = integer({ minimum: 0 });
-const StopString = text({ minLength: 1, maxLength: MAX_STOP_CHARACTERS });
+const StopString = text({ minLength: 1, maxLength: REQUEST_LIMITS.stopCharacters });
 
 export const SAMPLING_FIELDS = {
   frequency_penalty: {
@@ -103,7 +92,7 @@ export const SAMPLING_FIELDS = {
   },
   n: {
     forms: VLLM,
-    form: integer({ minimum: 1, maximum: MAX_CHOICES }),
+    form: integer({ minimum: 1, maximum: REQUEST_LIMITS.choices }),
     words: 'How many choices to sample. Must be 1 with `temperature` 0. Default 1.',
     name: 'n',
     of: 'tokens',
@@ -123,7 +112,7 @@ export const SAMPLING_FIELDS = {
   },
   stop: {
     forms: NOT_MESSAGES,
-    form: anyOf(StopString, listOf(StopString, { maxItems: MAX_STOP_STRINGS })),
+    form: anyOf(StopString, listOf(StopString, { maxItems: REQUEST_LIMITS.stopStrings })),
     words: 'Texts that end the reply; they are left out of it.',
     name: 'stop',
     of: 'text',
@@ -205,7 +194,7 @@ export const SAMPLING_FIELDS = {
   },
   stop_token_ids: {
     forms: NOT_MESSAGES,
-    form: listOf(TokenId, { maxItems: MAX_STOP_TOKEN_IDS }),
+    form: listOf(TokenId, { maxItems: REQUEST_LIMITS.stopTokenIds }),
     words: 'Ids that end the reply.',
     name: 'stopTokenIds',
     of: 'tokens',
@@ -284,7 +273,7 @@ export const SAMPLING_FIELDS = {
   },
   bad_words: {
     forms: VLLM,
-    form: listOf(text({ minLength: 1 }), { maxItems: MAX_BAD_WORDS }),
+    form: listOf(text({ minLength: 1 }), { maxItems: REQUEST_LIMITS.badWords }),
     isNullable: false,
     words: 'Texts that must not be generated.',
     name: 'badWords',
@@ -304,7 +293,7 @@ export const SAMPLING_FIELDS = {
   },
   logprob_token_ids: {
     forms: VLLM,
-    form: listOf(TokenId, { maxItems: MAX_SCORED_TOKENS }),
+    form: listOf(TokenId, { maxItems: REQUEST_LIMITS.logprobTokenIds }),
     words:
       'Ids whose log-probabilities are told at each place, behind the sampled token and in this order, in place of the most likely ones. Needs `logprobs`.',
     name: 'logprobTokenIds',

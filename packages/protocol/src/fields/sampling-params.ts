@@ -89,9 +89,16 @@ export function readParams<Owner extends ParamOwner>(
   return params as PlainParams<Owner>;
 }
 
+/** The plain parameters of a request that asks for nothing. */
+export const DEFAULT_PARAMS: { readonly [Owner in ParamOwner]: PlainParams<Owner> } = Object.freeze({
+  sampling: Object.freeze(readParams({}, 'chat', 'sampling')),
+  tokens: Object.freeze(readParams({}, 'chat', 'tokens')),
+  text: Object.freeze(readParams({}, 'chat', 'text')),
+});
+
 /** Plain draws from the model's own distribution. */
 export const DEFAULT_SAMPLING: SamplingParams = Object.freeze({
-  ...readParams({}, 'chat', 'sampling'),
+  ...DEFAULT_PARAMS.sampling,
   logitBias: [],
   seed: null,
 });

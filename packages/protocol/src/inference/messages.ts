@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 
-import { MAX_STOP_STRINGS } from '../fields/sampling-fields.ts';
+import { REQUEST_LIMITS } from '../fields/request-limits.ts';
 import { ChatCompletionRequestSchema } from './chat-completion.ts';
 import { AnswerModelSchema, FingerprintSchema } from './chat-response.ts';
 import { ErrorBodySchema } from '../shape/errors.ts';
@@ -99,7 +99,7 @@ export const MessagesRequestSchema = Type.Object(
     max_tokens: Type.Integer({ minimum: 1, description: 'The most tokens of the reply, thinking included.' }),
     stop_sequences: optionalNullable(
       Type.Array(Type.String({ minLength: 1 }), {
-        maxItems: MAX_STOP_STRINGS,
+        maxItems: REQUEST_LIMITS.stopStrings,
         description: 'Texts that end the reply; they are left out of it.',
       }),
     ),

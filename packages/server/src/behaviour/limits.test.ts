@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { REQUEST_LIMITS } from '@trainyard/backend';
+import { REQUEST_LIMITS } from '@trainyard/protocol';
 import { ChatCompletionRequestSchema, CompletionRequestSchema } from '@trainyard/protocol';
 
 interface Limits {

@@ -1,6 +1,5 @@
-import type { GenerateRequest } from '@trainyard/generation';
+import { DEFAULT_CHAT_PROMPT, DEFAULT_GENERATE, type GenerateRequest } from '@trainyard/generation';
 import type { ChatCompletion, ChatCompletionChunk } from '@trainyard/protocol';
-import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
 
 import { toOrderedJson } from '../json/ordered-json.ts';
 import { collectAnswer } from '../wire/chat/chat-answer.ts';
@@ -91,19 +90,8 @@ function refuse(fault: string | null | undefined, text: string): void {
 }
 
 export const SCRIPTED_REQUEST: GenerateRequest = {
+  ...DEFAULT_GENERATE,
   requestId: 'scripted',
   tenant: 'acme',
-  cacheSalt: null,
-  adapter: null,
-  prompt: { kind: 'chat', messages: [], tools: null, templateVariables: {} },
-  n: 1,
-  sampling: DEFAULT_SAMPLING,
-  maxTokens: null,
-  stop: [],
-  stopTokenIds: [],
-  ignoreEos: false,
-  includeStopString: false,
-  minTokens: 0,
-  logprobs: null,
-  priority: 0,
+  prompt: { ...DEFAULT_CHAT_PROMPT, messages: [] },
 };

@@ -128,7 +128,7 @@ export function* replies(
       tokenIds: [2],
       logprobs: scriptedLogprobs(request, [2]),
       ...read(end.reply),
-      ...(request.tracesSampling === true ? { sampling: null } : {}),
+      ...(request.tracesSampling ? { sampling: null } : {}),
       ...(parsed ? { parsed: { content: null, reasoning: null, toolCalls: [], ...parsed } } : {}),
       finishReason: end.finishReason ?? 'stop',
       stopReason: end.stopReason ?? null,

@@ -130,7 +130,12 @@ export function toGenerateRequest(
     allowedTokenIds: body.allowed_token_ids?.map((id) => tokenIdWithin('allowed_token_ids', id, vocabSize)) ?? null,
     repetitionDetection: repetitionDetection(body),
     constraint: outputConstraint(body)?.spec ?? null,
+    constraintStartsAfter: null,
     beamSearch: body.use_beam_search ? { lengthPenalty: body.length_penalty ?? 1 } : null,
+    promptLogprobs: null,
+    promptLogprobsFirst: false,
+    tracesSampling: false,
+    reply: null,
   };
 }
 

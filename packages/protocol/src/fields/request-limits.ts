@@ -5,6 +5,7 @@
 export const REQUEST_LIMITS = {
   /** Choices: what the limit of the engine can be raised to. vLLM's limit. */
   choices: 16_384,
+  stopStrings: 4,
   /** Stop strings, characters in all: each becomes a state. */
   stopCharacters: 16_384,
   stopTokenIds: 4096,
@@ -17,4 +18,8 @@ export const REQUEST_LIMITS = {
   beamWidth: 10,
   /** Prompt logprobs, prompt tokens times entries a token: they are held until the request completes. */
   promptLogprobEntries: 1_048_576,
+  /** Logprobs of replies, over all choices of one answer, where a token has more than the default: some 100 MB of JSON. */
+  replyLogprobEntries: 1_048_576,
+  /** Tokens of prompts that an answer repeats, over all choices: some 100 MB of JSON. */
+  repeatedPromptTokens: 16_777_216,
 } as const;
