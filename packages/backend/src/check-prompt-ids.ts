@@ -1,4 +1,5 @@
-import { REQUEST_LIMITS } from '@trainyard/protocol/fields';
+import { naming, REQUEST_LIMITS } from '@trainyard/protocol/fields';
+import { isIntegerIn, refusal } from './check-field.ts';
 import { EngineError } from './errors.ts';
 import type { SampleRequest } from './sample-request.ts';
 
@@ -14,41 +15,36 @@ export function checkPromptIds(
   vocabSize: number,
   contextLimit: number,
 ): void {
-  if (ids.length === 0) {
-    throw new EngineError('engine.invalid_request', 'the prompt must have at least 1 token, got 0', {
-      param: 'prompt',
-    });
-  }
-  if (ids.length >= contextLimit) {
-    throw new EngineError(
-      'context_length_exceeded',
-      `your prompt contains ${ids.length} input tokens, which leaves no room for a reply: shorten it to at most ${contextLimit - 1}`,
-      { param: 'prompt' },
-    );
-  }
+  checkRoom(ids, contextLimit);
   const room = contextLimit - ids.length;
   if (minTokens > room) {
-    throw new EngineError(
-      'engine.invalid_request',
-      `minTokens must be at most ${room}, what a prompt of ${ids.length} tokens leaves of the context, got ${minTokens}`,
-      { param: 'minTokens' },
-    );
+    const left = `${room}, what a prompt of ${ids.length} tokens leaves of the context`;
+    throw refusal('minTokens', naming`${{ field: 'minTokens' }} must be at most ${left}, got ${minTokens}`);
   }
-  const outside = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
-  if (outside !== undefined) {
-    throw new EngineError('engine.invalid_request', `token ids must be in [0, ${vocabSize}), got ${outside}`, {
-      param: 'prompt',
-    });
-  }
-  if (typeof promptLogprobs === 'number' && !beamSearch) {
-    const entries = ids.length * (promptLogprobs === -1 ? vocabSize : promptLogprobs + 1);
-    const limit = REQUEST_LIMITS.promptLogprobEntries;
-    if (entries > limit) {
-      throw new EngineError(
-        'engine.invalid_request',
-        `promptLogprobs must give at most ${limit} entries in all, got ${entries} (${ids.length} prompt tokens): ask for fewer a token`,
-        { param: 'promptLogprobs' },
-      );
-    }
-  }
+  checkVocabulary(ids, vocabSize);
+  if (promptLogprobs === null || beamSearch !== null) return;
+  const entries = ids.length * (promptLogprobs === -1 ? vocabSize : promptLogprobs + 1);
+  const limit = REQUEST_LIMITS.promptLogprobEntries;
+  if (entries <= limit) return;
+  throw refusal(
+    'promptLogprobs',
+    naming`${{ field: 'promptLogprobs' }} must give at most ${limit} entries in all, got ${entries} (${ids.length} prompt tokens): ask for fewer a token`,
+  );
+}
+
+/** @throws {EngineError} engine.invalid_request for an empty prompt, context_length_exceeded */
+export function checkRoom(ids: readonly number[], contextLimit: number): void {
+  if (ids.length === 0) throw refusal('prompt', 'the prompt must have at least 1 token, got 0');
+  if (ids.length < contextLimit) return;
+  throw new EngineError(
+    'context_length_exceeded',
+    `your prompt contains ${ids.length} input tokens, which leaves no room for a reply: shorten it to at most ${contextLimit - 1}`,
+    { param: 'prompt' },
+  );
+}
+
+/** @param param the parameter that holds them @throws {EngineError} engine.invalid_request for an id outside the vocabulary */
+export function checkVocabulary(ids: readonly number[], vocabSize: number, param = 'prompt'): void {
+  const outside = ids.find((id) => !isIntegerIn(id, 0, vocabSize - 1));
+  if (outside !== undefined) throw refusal(param, `token ids must be in [0, ${vocabSize}), got ${outside}`);
 }

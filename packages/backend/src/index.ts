@@ -1,9 +1,9 @@
-export { check, checkCount, isIntegerIn } from './check-field.ts';
-export { checkPromptIds } from './check-prompt-ids.ts';
+export { check, checkCount, isIntegerIn, refusal } from './check-field.ts';
+export { checkPromptIds, checkRoom, checkVocabulary } from './check-prompt-ids.ts';
 export type { EndTokens } from './end-tokens.ts';
 export type { EngineStats } from './engine-stats.ts';
-export { asEngineError, EngineError } from './errors.ts';
-export type { EngineErrorCode } from './errors.ts';
+export { asEngineError, EngineError, fromFailure, toFailure } from './errors.ts';
+export type { EngineErrorCode, EngineFailure } from './errors.ts';
 export type { LocalTokens, SampleLimits, TokenSubmission } from './local-tokens.ts';
 export type { ChoiceConstraint, ChoiceText, Finish, RequestText, StopVerdict, TokenEnding } from './request-text.ts';
 export type {
@@ -19,7 +19,7 @@ export type {
   TopLogprob,
 } from './sample-event.ts';
 export { DEFAULT_SAMPLE } from './sample-request.ts';
-export type { AdapterRef, AdapterVersion, LogprobsMode, RepetitionDetection, SampleRequest } from './sample-request.ts';
+export type { AdapterRef, AdapterVersion, LogprobsMode, SampleRequest } from './sample-request.ts';
 export type { SchedulingPolicy } from './scheduling-policy.ts';
 export type { StepReport } from './step-report.ts';
 export type {

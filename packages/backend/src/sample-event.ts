@@ -1,5 +1,5 @@
 import type { ChoiceSampling } from '@trainyard/tokenizer';
-import type { EngineErrorCode } from './errors.ts';
+import type { EngineFailure } from './errors.ts';
 
 export interface TokenDescription {
   id: number;
@@ -70,4 +70,4 @@ export type SampleEvent =
       /** Only when asked for, and not told in `prompt_scored`. */
       promptLogprobs?: PromptLogprobs;
     }
-  | { kind: 'failed'; code: EngineErrorCode; message: string; param: string | null };
+  | ({ kind: 'failed' } & EngineFailure);

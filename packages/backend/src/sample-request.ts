@@ -12,16 +12,6 @@ export interface AdapterRef {
   readonly path: string;
 }
 
-/** Ends a choice whose last tokens are one pattern again and again. Looks at generated tokens only. */
-export interface RepetitionDetection {
-  /** Longest pattern looked for, tokens; 0 = off. */
-  readonly maxPatternSize: number;
-  /** 0 counts as 1. */
-  readonly minPatternSize: number;
-  /** Occurrences in a row that end the choice, at least 2. */
-  readonly minCount: number;
-}
-
 /** `raw`: of the model's distribution (after a constraint's mask, before everything else). `processed`: of the one the token was drawn from. */
 export type LogprobsMode = PlainParams<'tokens'>['logprobsMode'];
 
@@ -29,6 +19,8 @@ export type LogprobsMode = PlainParams<'tokens'>['logprobsMode'];
  * A sampling request, expressed entirely in tokens. Complete: whoever makes one fills in what was not asked for, once, from {@link DEFAULT_SAMPLE}.
  *
  * `n` is the width of a beam search. `includeStopString` keeps what ended the reply: a stop string, or the text of a stopping token; of a beam its end token.
+ * `logprobTokenIds`, with `logprobs` only: entries of these ids in place of the most likely ones, behind the sampled token and in this order. `allowedTokenIds`: only these can be
+ * generated. Of either, and of `repetitionDetection`, null = off.
  */
 export interface SampleRequest extends PlainParams<'tokens'> {
   /** Unique among the requests in flight. */
@@ -39,11 +31,8 @@ export interface SampleRequest extends PlainParams<'tokens'> {
   readonly sampling: SamplingParams;
   /** null = the rest of the context; larger values than fit are clamped. */
   readonly maxTokens: number | null;
-  readonly stopTokenIds: readonly number[];
   /** null = off; k = the sampled token and k entries in `top`; -1 = the whole vocabulary. */
   readonly logprobs: number | null;
-  /** With `logprobs` only: entries of these ids in place of the most likely ones, behind the sampled token and in this order. null = none. */
-  readonly logprobTokenIds: readonly number[] | null;
   /**
    * Logprobs of the prompt's own tokens, given with `completed`: null = off, k = the actual token and the k most likely, -1 = the whole
    * vocabulary. The prompt is then computed, not read from the cache.
@@ -53,10 +42,6 @@ export interface SampleRequest extends PlainParams<'tokens'> {
   readonly promptLogprobsFirst: boolean;
   /** True tells with the end of each choice what its tokens were drawn from. */
   readonly tracesSampling: boolean;
-  /** Only these ids can be generated; null = all. */
-  readonly allowedTokenIds: readonly number[] | null;
-  /** null = off. */
-  readonly repetitionDetection: RepetitionDetection | null;
   /**
    * Searches the n likeliest replies instead of sampling them. Heeds the prompt, n, maxTokens, ignoreEos, includeStopString,
    * skipSpecialTokens and logprobs; all else that shapes a reply is ignored. null = off.
@@ -70,13 +55,9 @@ export const DEFAULT_SAMPLE: Omit<SampleRequest, 'requestId' | 'tenant'> = Objec
   adapter: null,
   sampling: DEFAULT_SAMPLING,
   maxTokens: null,
-  stopTokenIds: [],
   logprobs: null,
-  logprobTokenIds: null,
   promptLogprobs: null,
   promptLogprobsFirst: false,
   tracesSampling: false,
-  allowedTokenIds: null,
-  repetitionDetection: null,
   beamSearch: null,
 });

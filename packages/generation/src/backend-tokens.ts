@@ -1,7 +1,5 @@
 import {
-  asEngineError,
   type ChoiceText,
-  EngineError,
   type EngineStats,
   type LocalTokens,
   type SampledTokens,
@@ -13,11 +11,14 @@ import {
   type SampleTotals,
   type ScoredTokens,
   type StepReport,
+  refusal,
+  toFailure,
   type TokenBackend,
   TokenFaces,
   type TokenSubmission,
   type TokenTexts,
 } from '@trainyard/backend';
+import { naming } from '@trainyard/protocol/fields';
 
 /**
  * Any {@link TokenBackend} as what the half with text stands on. Where the back end asks for no text, its tokens are read along here: text is made of them, and a choice that a stop string
@@ -128,10 +129,10 @@ function paramsOf({ request, banned, text }: TokenSubmission, backend: TokenBack
   const isMasked = text?.isMasking === true && !asksText && request.beamSearch === null;
   const constraint = isMasked ? text.wholeConstraint : null;
   if (isMasked && (constraint === null || !constraints.has(constraint.kind))) {
-    throw new EngineError(
-      'engine.invalid_request',
-      `constraint must be null, or of a kind that this back end enforces (${[...constraints].join(', ') || 'none'}), from the beginning of the reply; a limit of reasoning is one, too`,
-      { param: 'constraint' },
+    const known = [...constraints].join(', ') || 'none';
+    throw refusal(
+      'constraint',
+      naming`${{ field: 'constraint' }} must be null, or of a kind that this back end enforces (${known}), from the beginning of the reply; a limit of reasoning is one, too`,
     );
   }
   return {
@@ -240,8 +241,7 @@ class Reading {
   }
 
   fail(error: unknown): void {
-    const { code, message, param } = asEngineError(error);
-    this.#emit({ kind: 'failed', code, message, param });
+    this.#emit({ kind: 'failed', ...toFailure(error) });
   }
 
   close(): void {

@@ -37,6 +37,16 @@ export {
 export { REQUEST_LIMITS } from './fields/request-limits.ts';
 export { SAMPLING_FIELDS, type SamplingField, type SamplingFields } from './fields/sampling-fields.ts';
 export { fieldOfParam, readParams } from './fields/sampling-params.ts';
+export {
+  type FieldNames,
+  type FieldText,
+  type NamedField,
+  namesFrom,
+  quoting,
+  renameFields,
+  sayFields,
+} from './fields/field-text.ts';
+export { findForeignToken } from './fields/token-ids.ts';
 export { type JobFieldRow, type JobFieldTable, toJobInput } from './fields/job-field.ts';
 export { SFT_EXPERIMENTAL_FIELDS, SFT_FIELDS } from './fields/sft-fields.ts';
 export { TRAINING_FIELDS } from './fields/training-fields.ts';

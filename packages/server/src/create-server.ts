@@ -170,7 +170,8 @@ function sendError(
   const fault = isOf(translated, 'context_length_exceeded')
     ? asContextExceeded(translated as Error, (request.baseModel ?? baseModels.default).contextLength)
     : translated;
-  const answer = toErrorAnswer(fault, request.routeOptions.config.scope);
+  const { scope, fieldNames, toErrorForm = (body: object) => body } = request.routeOptions.config;
+  const answer = toErrorAnswer(fault, scope, fieldNames);
   // Kept open, the connection takes the rest of a body in whose length is known, and the client reads this answer instead of a reset.
   if (isOf(error, 'request.body_too_large') && request.headers['content-length'] !== undefined)
     reply.removeHeader('connection');
@@ -179,7 +180,6 @@ function sendError(
     log(
       `request ${request.id} (${request.method} ${request.routeOptions.url ?? 'unknown'}) failed: ${fault instanceof Error ? (fault.stack ?? fault.message) : String(fault)}`,
     );
-  const { toErrorForm = (body: object) => body } = request.routeOptions.config;
   return reply
     .code(answer.status)
     .headers(answer.headers)

@@ -1,4 +1,6 @@
 import { checkPromptIds } from '../check-prompt-ids.ts';
+import { naming } from '@trainyard/protocol/fields';
+import { refusal } from '../check-field.ts';
 import { EngineError } from '../errors.ts';
 import type { Finish } from '../request-text.ts';
 import { type AdapterVersion, DEFAULT_SAMPLE } from '../sample-request.ts';
@@ -131,7 +133,7 @@ export class ScriptedTokenBackend implements TokenBackend {
 }
 
 function unsupported(param: string): EngineError {
-  return new EngineError('engine.invalid_request', `${param} is not supported by this back end`, { param });
+  return refusal(param, naming`${{ field: param }} is not supported by this back end`);
 }
 
 /** How a choice ends behind its `length`th token; null = it goes on. */

@@ -1,12 +1,12 @@
 /** For tests: an engine of tokens over a scripted model with one token a byte, and what each request was told. */
 import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
 import {
-  asEngineError,
   DEFAULT_SAMPLE,
   type SampleEvent,
   type SampleRequest,
   type SamplingParams,
   type SchedulingPolicy,
+  toFailure,
   type TokenLogprob,
 } from '@trainyard/backend';
 import type { EngineLimits } from '../batching/engine-limits.ts';
@@ -126,8 +126,7 @@ export class Harness {
         emit,
       });
     } catch (error) {
-      const { code, message, param } = asEngineError(error);
-      emit({ kind: 'failed', code, message, param });
+      emit({ kind: 'failed', ...toFailure(error) });
     }
   }
 

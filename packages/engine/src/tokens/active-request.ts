@@ -1,12 +1,13 @@
 import { changesDistribution, type SamplingChanges } from '@trainyard/tokenizer';
-import type {
-  EndTokens,
-  EngineErrorCode,
-  SampleEvent,
-  TokenDescription,
-  SampleUsage as Usage,
-  SampleRequest,
-  RequestText,
+import {
+  type EndTokens,
+  type EngineError,
+  type RequestText,
+  type SampleEvent,
+  type SampleRequest,
+  type SampleUsage as Usage,
+  toFailure,
+  type TokenDescription,
 } from '@trainyard/backend';
 import type { RunnerAdapter } from '../runner/model-runner.ts';
 import { BannedSequences } from '../sampling/banned-sequences.ts';
@@ -143,8 +144,8 @@ export class ActiveRequest implements SequenceOwner {
     this.hasEnded = true;
   }
 
-  fail(code: EngineErrorCode, message: string, param: string | null = null): void {
-    this.send({ kind: 'failed', code, message, param });
+  fail(failure: EngineError): void {
+    this.send({ kind: 'failed', ...toFailure(failure) });
     this.hasEnded = true;
   }
 

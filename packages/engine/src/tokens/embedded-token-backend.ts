@@ -1,4 +1,4 @@
-import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
+import { DEFAULT_SAMPLING, naming } from '@trainyard/protocol/fields';
 import { join } from 'node:path';
 import {
   type AdapterRef,
@@ -7,6 +7,7 @@ import {
   type BackendModel,
   DEFAULT_SAMPLE,
   EngineError,
+  refusal,
   type RequestText,
   type SampleFeature,
   type SampleOutput,
@@ -87,9 +88,7 @@ export class EmbeddedTokenBackend implements TokenBackend {
     signal: AbortSignal,
   ): AsyncGenerator<SampleOutput, SampleTotals, undefined> {
     if (params.constraint !== null) {
-      throw new EngineError('engine.invalid_request', 'constraint must be null: this back end enforces no specs', {
-        param: 'constraint',
-      });
+      throw refusal('constraint', naming`${{ field: 'constraint' }} must be null: this back end enforces no specs`);
     }
     const adapter = this.#adapterOf(digest);
     return yield* this.#sampler.sample(tokenIds, { ...params, adapter, text: text && keptOpen(text) }, signal);

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Harness } from '../testing/token-harness.ts';
 import { replying } from '../testing/scripted-logits.ts';
-import type { RepetitionDetection } from '@trainyard/backend';
+import type { RepetitionDetection } from '@trainyard/protocol/fields';
 import { RepetitionDetector } from './repetition-detector.ts';
 
 const PROMPT = 'hello';

@@ -1,4 +1,4 @@
-import type { RepetitionDetection } from '@trainyard/backend';
+import type { RepetitionDetection } from '@trainyard/protocol/fields';
 
 /**
  * Says when a reply ends in one pattern of tokens, `minCount` times in a row. The shortest pattern counts as well as the longest.

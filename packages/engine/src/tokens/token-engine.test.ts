@@ -410,7 +410,6 @@ describe('failures', () => {
 
   test.each<[string, object]>([
     ['n', { n: 0 }],
-    ['n', { n: 2 }], // greedy
     ['temperature', { sampling: { temperature: NaN } }],
     ['topP', { sampling: { topP: 0 } }],
     ['topK', { sampling: { topK: -1 } }],
@@ -418,7 +417,7 @@ describe('failures', () => {
     ['repetitionPenalty', { sampling: { repetitionPenalty: 0 } }],
     ['logitBias', { sampling: { logitBias: [[VOCAB_SIZE, 1]] } }],
     ['maxTokens', { maxTokens: 0 }],
-    ['minTokens', { minTokens: 9 }],
+    ['minTokens', { minTokens: -1 }],
     ['stopTokenIds', { stopTokenIds: [-1] }],
     ['logprobs', { logprobs: VOCAB_SIZE + 1 }],
     ['prompt', { prompt: [] }],

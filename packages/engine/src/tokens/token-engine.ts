@@ -386,6 +386,6 @@ export class TokenEngine implements LocalTokens {
     this.#requests.delete(owner.id);
     this.#leaving.delete(owner);
     if (failure === null) owner.complete();
-    else owner.fail(failure.code, failure.message, failure.param);
+    else owner.fail(failure);
   }
 }

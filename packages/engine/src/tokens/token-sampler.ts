@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
-  EngineError,
+  fromFailure,
   type RequestText,
   type SampledLogprob,
   type SampleEvent,
@@ -74,7 +74,7 @@ export class TokenSampler {
     try {
       for (;;) {
         const event = await inbox.next();
-        if (event.kind === 'failed') throw new EngineError(event.code, event.message, { param: event.param });
+        if (event.kind === 'failed') throw fromFailure(event);
         if (event.kind === 'completed') return totalsOf(event);
         yield toOutput(event, text !== null);
       }

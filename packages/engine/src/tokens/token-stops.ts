@@ -1,4 +1,5 @@
-import type { RepetitionDetection, TokenEnding } from '@trainyard/backend';
+import type { TokenEnding } from '@trainyard/backend';
+import type { RepetitionDetection } from '@trainyard/protocol/fields';
 import { RepetitionDetector } from './repetition-detector.ts';
 
 /** Conditions that end a choice by its tokens alone. */

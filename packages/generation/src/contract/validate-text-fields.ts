@@ -7,13 +7,10 @@ import type { GenerateRequest } from './generate-request.ts';
  * @throws {EngineError} engine.invalid_request naming the field, the limit and the value
  */
 export function validateTextFields(request: GenerateRequest): void {
-  const { thinkingTokenBudget: budget, badWords, beamSearch } = request;
   const unfit = findUnfitParam(request, 'text');
   if (unfit !== null) check(false, unfit.name, unfit.rule, unfit.value);
   checkTexts('stop', request.stop, REQUEST_LIMITS.stopCharacters);
-  check(budget === null || beamSearch === null, 'thinkingTokenBudget', 'null for a beam search', budget);
-  checkCount('badWords', badWords.length, REQUEST_LIMITS.badWords, 'words');
-  checkTexts('badWords', badWords, REQUEST_LIMITS.badWordCharacters);
+  checkTexts('badWords', request.badWords, REQUEST_LIMITS.badWordCharacters);
   check(request.constraintStartsAfter !== '', 'constraintStartsAfter', 'null or a text', '""');
 }
 

@@ -1,7 +1,7 @@
 import { badWords } from '../reply/bad-words.ts';
 import type { TextTokenizer } from '../contract/text-tokenizer.ts';
 import type { ConstraintCompiler } from '../reply/constraint.ts';
-import { asEngineError, EngineError, type LocalTokens, validateSampleRequest } from '@trainyard/backend';
+import { EngineError, type LocalTokens, refusal, toFailure, validateSampleRequest } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest } from '../contract/generate-request.ts';
 import { Preparation, type Submission } from './preparation.ts';
 import { encodePrompt, fitPrompt, type EncodedPrompt, type PromptParts } from '../prompt/prompt.ts';
@@ -181,9 +181,7 @@ export class Intake {
       );
     }
     if (tokens.has(requestId) || this.#preparing.has(requestId) || this.#queue.get(requestId) !== undefined) {
-      throw new EngineError('engine.invalid_request', `request id ${requestId} is in flight already`, {
-        param: 'requestId',
-      });
+      throw refusal('requestId', `request id ${requestId} is in flight already`);
     }
   }
 
@@ -264,9 +262,8 @@ function attempt(emit: (event: EngineEvent) => void, task: () => void): void {
 }
 
 function refuse(emit: (event: EngineEvent) => void, error: unknown): void {
-  const { code, message, param } = asEngineError(error);
   try {
-    emit({ kind: 'failed', code, message, param });
+    emit({ kind: 'failed', ...toFailure(error) });
   } catch {
     // Nobody listens any more, and nothing of the request is left that could be given back.
   }

@@ -1,6 +1,7 @@
 import { defaultTemplateVariables, TokenizerError } from '@trainyard/tokenizer';
 import type { ChatTemplate, RenderOptions, TemplateMessage, ToolFormat } from '@trainyard/tokenizer';
-import { EngineError } from '@trainyard/backend';
+import { EngineError, refusal } from '@trainyard/backend';
+import { naming } from '@trainyard/protocol/fields';
 import type { ChatPrompt } from '../contract/generate-request.ts';
 
 export type EngineTemplate = Pick<ChatTemplate, 'render' | 'source' | 'toolFormat'>;
@@ -37,13 +38,10 @@ export function renderChat(
   parts: { template: EngineTemplate | null; templateSandbox: TemplateSandbox | null },
   signal: AbortSignal,
 ): RenderedChat | Promise<RenderedChat> {
-  checkOpenEnd(prompt);
   const source = prompt.chatTemplate;
   if (source === null) return renderOwn(prompt, parts.template);
   if (parts.templateSandbox === null) {
-    throw new EngineError('engine.invalid_request', 'chatTemplate must be null: templates of requests are not run', {
-      param: 'chatTemplate',
-    });
+    throw refusal('chatTemplate', naming`${{ field: 'chatTemplate' }} must be null: templates of requests are not run`);
   }
   return parts.templateSandbox.render(source, chatInput(prompt, source), signal).then(
     (rendered) => ({ ...rendered, source }),
@@ -84,27 +82,11 @@ function chatInput(prompt: ChatPrompt, source: string): ChatInput {
   };
 }
 
-function checkOpenEnd({ continueFinalMessage, addGenerationPrompt, messages }: ChatPrompt): void {
-  if (!continueFinalMessage) return;
-  if (addGenerationPrompt) {
-    throw new EngineError(
-      'engine.invalid_request',
-      'continueFinalMessage must come with addGenerationPrompt false: the last message cannot be left open and a new one begun',
-      { param: 'continueFinalMessage' },
-    );
-  }
-  if (messages.length === 0) {
-    throw new EngineError('engine.invalid_request', 'continueFinalMessage must come with a message, got none', {
-      param: 'continueFinalMessage',
-    });
-  }
-}
-
 /** Right-trims the last message, in its last part where it has several: what goes on behind a blank begins with one. */
 function openEnded(messages: readonly TemplateMessage[]): TemplateMessage[] {
-  const last = messages.at(-1)!;
-  const { content } = last;
-  return content === undefined || content === null
+  const last = messages.at(-1);
+  const content = last?.content;
+  return last === undefined || content === undefined || content === null
     ? [...messages]
     : [...messages.slice(0, -1), { ...last, content: trimmedEnd(content) }];
 }

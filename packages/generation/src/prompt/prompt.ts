@@ -1,7 +1,8 @@
 import type { ToolFormat } from '@trainyard/tokenizer';
 import type { TextTokenizer } from '../contract/text-tokenizer.ts';
 import { asPromptError, type EngineTemplate, renderChat, type RenderedChat, type TemplateSandbox } from './chat.ts';
-import { checkPromptIds, EngineError } from '@trainyard/backend';
+import { checkPromptIds, refusal } from '@trainyard/backend';
+import { naming } from '@trainyard/protocol/fields';
 import type { GenerateRequest } from '../contract/generate-request.ts';
 import { type ReplyTraits, replyTraits } from './reply-traits.ts';
 
@@ -87,10 +88,9 @@ function truncated(ids: readonly number[], request: GenerateRequest, contextLimi
   const kept = request.truncatePromptTokens;
   if (kept === null) return ids;
   if (kept > contextLimit) {
-    throw new EngineError(
-      'engine.invalid_request',
-      `truncatePromptTokens must be at most the context of ${contextLimit} tokens, got ${kept}`,
-      { param: 'truncatePromptTokens' },
+    throw refusal(
+      'truncatePromptTokens',
+      naming`${{ field: 'truncatePromptTokens' }} must be at most the context of ${contextLimit} tokens, got ${kept}`,
     );
   }
   const count = kept === -1 ? Math.max(1, contextLimit - (request.maxTokens ?? 1)) : kept;

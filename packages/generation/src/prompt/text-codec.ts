@@ -1,7 +1,7 @@
 import { TokenizerError } from '@trainyard/tokenizer';
 import type { Tokenizer } from '@trainyard/tokenizer';
 import { type EngineTemplate, renderChat, type TemplateSandbox } from './chat.ts';
-import { EngineError } from '@trainyard/backend';
+import { checkVocabulary, EngineError } from '@trainyard/backend';
 import type { Prompt } from '../contract/generate-request.ts';
 import type { PromptBorders } from './prompt.ts';
 
@@ -64,11 +64,6 @@ export class TextCodec {
   }
 
   #check(ids: readonly number[]): void {
-    const { vocabSize } = this.#tokenizer;
-    const outside = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
-    if (outside === undefined) return;
-    throw new EngineError('engine.invalid_request', `token ids must be in [0, ${vocabSize}), got ${outside}`, {
-      param: 'tokens',
-    });
+    checkVocabulary(ids, this.#tokenizer.vocabSize, 'tokens');
   }
 }

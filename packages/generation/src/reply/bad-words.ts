@@ -1,5 +1,6 @@
 import type { TextTokenizer } from '../contract/text-tokenizer.ts';
-import { EngineError } from '@trainyard/backend';
+import { refusal } from '@trainyard/backend';
+import { naming } from '@trainyard/protocol/fields';
 
 /**
  * Words that a reply must not contain, as tokens. Each word stands for two sequences: as it is, left-trimmed, and with one space in front where that
@@ -20,10 +21,9 @@ function tokenSequences(word: string, tokenizer: Pick<TextTokenizer, 'encodeWith
     Array.from(tokenizer.encodeWithSpecial(prefix + word.trimStart())),
   ) as [number[], number[]];
   if (plain.length === 0) {
-    throw new EngineError(
-      'engine.invalid_request',
-      `badWords must be words with at least 1 token, got ${JSON.stringify(word)}`,
-      { param: 'badWords' },
+    throw refusal(
+      'badWords',
+      naming`${{ field: 'badWords' }} must be words with at least 1 token, got ${JSON.stringify(word)}`,
     );
   }
   return spaced.length === plain.length && spaced[0] !== plain[0] ? [plain, spaced] : [plain];

@@ -1,6 +1,7 @@
 import type { TokenMatcher } from '@trainyard/constraints';
 import type { ConstraintCompiler, ConstraintStart } from './constraint.ts';
-import { EngineError } from '@trainyard/backend';
+import { EngineError, refusal } from '@trainyard/backend';
+import { naming } from '@trainyard/protocol/fields';
 import type { GenerateRequest } from '../contract/generate-request.ts';
 import { forcedCallSchema } from './reply-reader.ts';
 import { REASONING_END, type ReplyTraits } from '../prompt/reply-traits.ts';
@@ -31,9 +32,7 @@ export class ReplyConstraints {
     const constraint = this.#constraintOf(request, traits);
     if (constraint === null) return null;
     if (this.#compiler === null) {
-      throw new EngineError('engine.invalid_request', 'constraint must be null: this engine compiles none', {
-        param: 'constraint',
-      });
+      throw refusal('constraint', naming`${{ field: 'constraint' }} must be null: this engine compiles none`);
     }
     const checked = this.#compiler.validate?.(constraint, signal) ?? null;
     return (
@@ -88,8 +87,5 @@ function constraintStart(request: GenerateRequest, traits: ReplyTraits | null): 
 function asConstraintError(cause: unknown): EngineError {
   if (cause instanceof EngineError) return cause;
   const message = cause instanceof Error ? cause.message : String(cause);
-  return new EngineError('engine.invalid_request', `the constraint is refused: ${message}`, {
-    param: 'constraint',
-    cause,
-  });
+  return refusal('constraint', `the constraint is refused: ${message}`, { cause });
 }

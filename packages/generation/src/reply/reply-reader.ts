@@ -7,7 +7,7 @@ import {
   type ReplyDelta,
   type ToolFormat,
 } from '@trainyard/tokenizer';
-import { EngineError } from '@trainyard/backend';
+import { refusal } from '@trainyard/backend';
 import type { EngineEvent, ReplyReading } from '../contract/generate-request.ts';
 import type { ReplyTraits } from '../prompt/reply-traits.ts';
 
@@ -81,10 +81,9 @@ export class ReplyReader {
 export function createReplyReader(reading: ReplyReading | null, traits: ReplyTraits | null): ReplyReader | null {
   if (reading === null || traits === null) return null;
   if (reading.toolChoice === 'auto' && traits.toolFormat === null) {
-    throw new EngineError(
-      'engine.invalid_request',
+    throw refusal(
+      'reply.toolChoice',
       'the chat template writes tools in a format whose calls cannot be read: ask for none, for required, or for one tool by name',
-      { param: 'reply.toolChoice' },
     );
   }
   if (reading.toolChoice === 'none' && traits.reasoning === null) return null;
@@ -102,7 +101,7 @@ export function forcedCallSchema(reading: ReplyReading | null): Readonly<Record<
     return toolChoiceSchema(tools ?? [], toolChoice, { parallelToolCalls });
   } catch (cause) {
     if (!(cause instanceof TokenizerError)) throw cause;
-    throw new EngineError('engine.invalid_request', cause.message, { param: 'reply.tools', cause });
+    throw refusal('reply.tools', cause.message, { cause });
   }
 }
 

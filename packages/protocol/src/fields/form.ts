@@ -9,6 +9,8 @@ export interface Form<out Value> {
   readonly exclusiveMinimum?: number;
   readonly maximum?: number;
   readonly exclusiveMaximum?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
   readonly [keyword: string]: unknown;
   /** In types alone. */
   readonly [VALUE]?: Value;
@@ -22,6 +24,11 @@ export interface NumberLimits {
   readonly exclusiveMinimum?: number;
   readonly maximum?: number;
   readonly exclusiveMaximum?: number;
+}
+
+export interface ListLimits {
+  readonly minItems?: number;
+  readonly maxItems?: number;
 }
 
 export const number = (limits: NumberLimits = {}): Form<number> => ({ type: 'number', ...limits });
@@ -40,10 +47,11 @@ export const oneOf = <const Choice extends string>(...choices: readonly Choice[]
 /** One text and no other. */
 export const literal = <const Text extends string>(value: Text): Form<Text> => ({ const: value, type: 'string' });
 
-export const listOf = <Item>(
-  items: Form<Item>,
-  limits: { minItems?: number; maxItems?: number } = {},
-): Form<Item[]> => ({ type: 'array', items, ...limits });
+export const listOf = <Item>(items: Form<Item>, limits: ListLimits = {}): Form<Item[]> => ({
+  type: 'array',
+  items,
+  ...limits,
+});
 
 export const anyOf = <const Forms extends readonly Form<unknown>[]>(
   ...forms: Forms
@@ -57,15 +65,22 @@ export const optionalMembers = <const Members extends Readonly<Record<string, Fo
 /**
  * What a single value has to be, in words: `a finite number in (0, 1]`. Null when it is that.
  *
- * Knows numbers, integers, booleans and choices; of any other form it says nothing.
+ * Knows numbers, integers, booleans and choices, and how long a list may be; of any other form it says nothing.
  */
 export function unfitness(form: Form<unknown>, value: unknown): string | null {
   if (form.enum !== undefined) return form.enum.includes(value as string) ? null : `one of ${form.enum.join(', ')}`;
+  if (form.type === 'array') return listUnfitness(form, value);
   if (form.type === 'boolean') return typeof value === 'boolean' ? null : 'true or false';
   if (form.type !== 'number' && form.type !== 'integer') return null;
   const isWhole = form.type === 'integer';
   if ((isWhole ? Number.isSafeInteger(value) : Number.isFinite(value)) && isWithin(form, value as number)) return null;
   return `${isWhole ? 'an integer' : 'a finite number'}${rangeWords(form)}`;
+}
+
+function listUnfitness({ minItems = 0, maxItems = Infinity }: ListLimits, value: unknown): string | null {
+  if (!Array.isArray(value)) return 'a list';
+  if (value.length < minItems) return `a list of at least ${minItems} items`;
+  return value.length > maxItems ? `a list of at most ${maxItems} items` : null;
 }
 
 function isWithin(form: NumberLimits, value: number): boolean {

@@ -3,7 +3,21 @@
  */
 export { type Form, type ValueOf, unfitness } from './form.ts';
 export { REQUEST_LIMITS } from './request-limits.ts';
-export { type DistributionChange, SAMPLING_FIELDS, type SamplingField } from './sampling-fields.ts';
+export {
+  type FieldNames,
+  type FieldText,
+  type NamedField,
+  naming,
+  quoting,
+  renameFields,
+  sayFields,
+} from './field-text.ts';
+export {
+  type DistributionChange,
+  type RepetitionDetection,
+  SAMPLING_FIELDS,
+  type SamplingField,
+} from './sampling-fields.ts';
 export {
   DEFAULT_PARAMS,
   DEFAULT_SAMPLING,
@@ -16,6 +30,7 @@ export {
   type SamplingParams,
   type Truncation,
 } from './sampling-params.ts';
+export { findForeignToken, type ForeignToken } from './token-ids.ts';
 export { type JobFieldTable, type JobInput, type NamesOfPart, type PlainSettings } from './job-field.ts';
 export { TRAINING_FIELDS } from './training-fields.ts';
 export { SFT_EXPERIMENTAL_FIELDS, SFT_FIELDS } from './sft-fields.ts';

@@ -56,6 +56,27 @@ export interface SamplingRow {
 /** Sampling at a lower temperature would overflow; vLLM raises it the same way. */
 const MIN_TEMPERATURE = 0.01;
 
+/** Ends a choice whose last tokens are one pattern again and again. Looks at generated tokens only. */
+export interface RepetitionDetection {
+  /** Longest pattern looked for, tokens; 0 = off. */
+  readonly maxPatternSize: number;
+  /** 0 counts as 1. */
+  readonly minPatternSize: number;
+  /** Occurrences in a row that end the choice, at least 2. */
+  readonly minCount: number;
+}
+
+const Repetition = optionalMembers({
+  max_pattern_size: integer({ minimum: 0 }),
+  min_pattern_size: integer({ minimum: 0 }),
+  min_count: integer({ minimum: 0 }),
+});
+
+function readRepetition(sent: ValueOf<typeof Repetition>): RepetitionDetection | null {
+  const { max_pattern_size: maxPatternSize = 0, min_pattern_size: minPatternSize = 0, min_count: minCount = 0 } = sent;
+  return maxPatternSize === 0 && minPatternSize === 0 ? null : { maxPatternSize, minPatternSize, minCount };
+}
+
 const TokenId = integer({ minimum: 0 });
 const StopString = text({ minLength: 1, maxLength: REQUEST_LIMITS.stopCharacters });
 
@@ -117,6 +138,7 @@ export const SAMPLING_FIELDS = {
     name: 'stop',
     of: 'text',
     default: [],
+    param: listOf(StopString),
     read: (stop: string | string[]): readonly string[] => (typeof stop === 'string' ? [stop] : stop),
   },
   temperature: {
@@ -198,6 +220,8 @@ export const SAMPLING_FIELDS = {
     words: 'Ids that end the reply.',
     name: 'stopTokenIds',
     of: 'tokens',
+    default: [],
+    read: (ids: number[]): readonly number[] => [...new Set(ids)],
   },
   include_stop_str_in_output: {
     forms: NOT_MESSAGES,
@@ -270,6 +294,7 @@ export const SAMPLING_FIELDS = {
     words: 'Only these ids may be sampled.',
     name: 'allowedTokenIds',
     of: 'tokens',
+    default: null,
   },
   bad_words: {
     forms: VLLM,
@@ -282,14 +307,12 @@ export const SAMPLING_FIELDS = {
   },
   repetition_detection: {
     forms: VLLM,
-    form: optionalMembers({
-      max_pattern_size: integer({ minimum: 0 }),
-      min_pattern_size: integer({ minimum: 0 }),
-      min_count: integer({ minimum: 0 }),
-    }),
+    form: Repetition,
     words: 'Ends a reply that repeats itself.',
     name: 'repetitionDetection',
     of: 'tokens',
+    default: null,
+    read: readRepetition,
   },
   logprob_token_ids: {
     forms: VLLM,
@@ -298,6 +321,8 @@ export const SAMPLING_FIELDS = {
       'Ids whose log-probabilities are told at each place, behind the sampled token and in this order, in place of the most likely ones. Needs `logprobs`.',
     name: 'logprobTokenIds',
     of: 'tokens',
+    default: null,
+    read: (ids: number[]): readonly number[] | null => (ids.length === 0 ? null : ids),
   },
   thinking_token_budget: {
     forms: ['chat', 'responses'],

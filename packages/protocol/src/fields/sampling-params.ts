@@ -118,13 +118,15 @@ export interface UnfitParam {
   readonly value: unknown;
 }
 
-/** The first of the plain parameters that is outside its limits; null when there is none. Texts and lists are not looked into. */
+/** The first of the plain parameters that is outside its limits; null when there is none. Texts and lists are not looked into; see `findForeignToken`. */
 export function findUnfitParam<Owner extends ParamOwner>(params: PlainParams<Owner>, owner: Owner): UnfitParam | null {
   for (const { name, default: standard, param } of PLAIN_ROWS[owner]) {
     const value = (params as Readonly<Record<string, unknown>>)[name];
     if (value === null && standard === null) continue;
     const rule = unfitness(param, value);
-    if (rule !== null) return { name, rule: standard === null ? `null or ${rule}` : rule, value };
+    if (rule === null) continue;
+    const shown = Array.isArray(value) ? `${value.length} items` : value;
+    return { name, rule: standard === null ? `null or ${rule}` : rule, value: shown };
   }
   return null;
 }

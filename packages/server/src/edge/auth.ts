@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { ErrorBody } from '@trainyard/protocol';
+import type { ErrorBody, FieldNames } from '@trainyard/protocol';
 import { type Caller, isDamagedSecret, type Store } from '@trainyard/store';
 
 import type { KeyWatch } from './key-watch.ts';
@@ -16,6 +16,8 @@ declare module 'fastify' {
     body?: object;
     /** Media types accepted besides JSON. */
     mediaTypes?: readonly string[];
+    /** What the route's form calls the fields of a chat, or of a text completion. Default: by their names. */
+    fieldNames?: FieldNames;
     /** Errors as the clients of the route's form read them. Default: as they are. */
     toErrorForm?: (body: ErrorBody, requestId: string, status: number) => object;
   }

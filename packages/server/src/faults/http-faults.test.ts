@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { StoreError } from '@trainyard/store';
 import { describe, expect, test } from 'vitest';
 
-import { BackendFailure, type FaultCode, HTTP_FAULTS, toErrorAnswer } from './http-faults.ts';
+import { BackendFailure } from './backend-failure.ts';
+import { type FaultCode, HTTP_FAULTS, toErrorAnswer } from './http-faults.ts';
 import { RequestError } from './request-error.ts';
 
 describe('the answer to a failure', () => {

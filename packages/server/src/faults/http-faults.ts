@@ -1,6 +1,7 @@
 import {
   type ErrorBody,
   type ErrorObject,
+  type FieldNames,
   type HttpFault,
   faultStatus,
   REQUEST_FAULTS,
@@ -10,6 +11,7 @@ import type { EngineErrorCode } from '@trainyard/backend';
 import type { StoreErrorCode } from '@trainyard/store';
 import type { TrainerErrorCode } from '@trainyard/trainer';
 
+import { BackendFailure } from './backend-failure.ts';
 import { RequestError } from './request-error.ts';
 import type { RouteScope } from './route-scope.ts';
 
@@ -68,18 +70,6 @@ export const HTTP_FAULTS = {
   'store.blob_exists': broken,
   'store.blob_corrupt': broken,
 } as const satisfies Record<FaultCode, HttpFault>;
-
-/** A failure that a backend reported as data (`EngineEvent` of kind `failed`). */
-export class BackendFailure extends Error {
-  override readonly name = 'BackendFailure';
-  readonly code: EngineErrorCode;
-  readonly param: string | null;
-  constructor(code: EngineErrorCode, message: string, param: string | null) {
-    super(message);
-    this.code = code;
-    this.param = param;
-  }
-}
 
 /**
  * A prompt that is too long, in vLLM's words and under its name of the field. LiteLLM tells this refusal from others by how the message begins; LangChain by the code,
@@ -147,12 +137,15 @@ export interface ErrorAnswer {
  * The answer to any thrown value.
  *
  * @param scope of the route that failed; undefined where the request matched none
+ * @param nameOf what the route's form calls the fields of a chat; default: by their names
  */
-export function toErrorAnswer(thrown: unknown, scope: RouteScope | undefined): ErrorAnswer {
+export function toErrorAnswer(error: unknown, scope: RouteScope | undefined, nameOf?: FieldNames): ErrorAnswer {
+  const namesFields = error instanceof RequestError || error instanceof BackendFailure;
+  const thrown = namesFields && nameOf !== undefined ? error.inForm(nameOf) : error;
   const { code, message } = clientFailure(thrown);
   const fault: HttpFault = HTTP_FAULTS[code];
   const isInternal = fault.status === 500 || fault.status === 507 || code === 'store.unavailable';
-  const error: ErrorObject = { message, type: fault.type, param: paramOf(thrown), code };
+  const told: ErrorObject = { message, type: fault.type, param: paramOf(thrown), code };
   const items = thrown instanceof RequestError ? thrown.items : null;
   const headers = {
     'x-should-retry': String(fault.retryable),
@@ -162,7 +155,7 @@ export function toErrorAnswer(thrown: unknown, scope: RouteScope | undefined): E
   };
   return {
     status: faultStatus(fault, scope),
-    body: { detail: items ? [...items] : message, error },
+    body: { detail: items ? [...items] : message, error: told },
     headers,
     isInternal,
   };

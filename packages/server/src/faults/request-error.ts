@@ -1,7 +1,25 @@
-import type { RequestErrorCode, ValidationItem } from '@trainyard/protocol';
+import {
+  type FieldNames,
+  type FieldText,
+  type NamedField,
+  renameFields,
+  type RequestErrorCode,
+  sayFields,
+  type ValidationItem,
+} from '@trainyard/protocol';
 
 /** Further faults of one place that a message tells. */
 const MAX_TOLD_FAULTS = 7;
+
+export interface RequestErrorOptions {
+  /** The field at fault: of a chat or a text completion, which other forms call differently; or the place in the body itself. */
+  readonly param?: NamedField | string | null;
+  readonly items?: readonly ValidationItem[];
+  /** The items name fields of a chat or a text completion. Default false: places in the body itself. */
+  readonly hasNamedItems?: boolean;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly cause?: unknown;
+}
 
 /** A request that is refused before any back end sees it. The message is for the client. */
 export class RequestError extends Error {
@@ -12,26 +30,40 @@ export class RequestError extends Error {
   /** The failed checks one by one; when present they are the answer's `detail`. */
   readonly items: readonly ValidationItem[] | null;
   readonly headers: Readonly<Record<string, string>>;
+  readonly #text: FieldText;
+  readonly #options: RequestErrorOptions;
 
-  constructor(
-    code: RequestErrorCode,
-    message: string,
-    options: {
-      param?: string | null;
-      items?: readonly ValidationItem[];
-      headers?: Record<string, string>;
-      cause?: unknown;
-    } = {},
-  ) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+  constructor(code: RequestErrorCode, text: FieldText | string, options: RequestErrorOptions = {}) {
+    const { param = null, items = null, headers = {}, cause } = options;
+    super(typeof text === 'string' ? text : sayFields(text), cause === undefined ? undefined : { cause });
     this.code = code;
-    this.param = options.param ?? null;
-    this.items = options.items ?? null;
-    this.headers = options.headers ?? {};
+    this.param = typeof param === 'object' && param !== null ? param.field : param;
+    this.items = items;
+    this.headers = headers;
+    this.#text = typeof text === 'string' ? [text] : text;
+    this.#options = options;
+  }
+
+  /** As the clients of a form know its fields; what was told by its place in the body stays as it is. */
+  inForm(nameOf: FieldNames): RequestError {
+    const { param = null, items, hasNamedItems = false } = this.#options;
+    const rest = { headers: this.headers, cause: this };
+    if (hasNamedItems && items !== undefined) {
+      const own = items.map((item) => ({ ...item, loc: renamedPlace(item.loc, nameOf) }));
+      return RequestError.invalid(own, rest);
+    }
+    return new RequestError(this.code, renameFields(this.#text, nameOf), {
+      ...rest,
+      param: typeof param === 'object' && param !== null ? nameOf(param.field) : param,
+      ...(items === undefined ? {} : { items }),
+    });
   }
 
   /** `request.invalid` from failed checks; the message is the first one, with its place, and what else is wrong with the keys of that place. */
-  static invalid(items: readonly ValidationItem[]): RequestError {
+  static invalid(
+    items: readonly ValidationItem[],
+    options: Pick<RequestErrorOptions, 'hasNamedItems' | 'headers' | 'cause'> = {},
+  ): RequestError {
     const [first] = items;
     if (!first) throw new Error('an invalid request has at least one failed check');
     const param = paramOf(first.loc);
@@ -43,11 +75,21 @@ export class RequestError extends Error {
     const numLeft = others.length - keys.length;
     const more = numLeft > 0 ? ` (and ${numLeft} more)` : '';
     const got = 'input' in first && typeof first.input !== 'object' ? `, got ${JSON.stringify(first.input)}` : '';
-    return new RequestError('request.invalid', `\`${param}\`: ${first.msg}${got}${also}${more}`, { param, items });
+    return new RequestError('request.invalid', `\`${param}\`: ${first.msg}${got}${also}${more}`, {
+      ...options,
+      param,
+      items,
+    });
   }
 }
 
 /** `['body', 'messages', 0, 'role']` → `messages.0.role`; the body itself → `body`. */
 function paramOf(loc: readonly (string | number)[]): string {
   return loc.length > 1 ? loc.slice(1).join('.') : String(loc[0] ?? 'body');
+}
+
+/** A place in a body whose first key is a field: `['body', 'messages', 0]` → `['body', 'input', 0]`. */
+function renamedPlace([part = 'body', field, ...rest]: readonly (string | number)[], nameOf: FieldNames) {
+  if (part !== 'body' || typeof field !== 'string') return [part, ...(field === undefined ? [] : [field]), ...rest];
+  return [part, ...nameOf(field).split('.'), ...rest];
 }

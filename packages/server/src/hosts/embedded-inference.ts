@@ -7,7 +7,7 @@ import type { EngineEvent, GenerateRequest, TokenizeInput, TokenizerFacts } from
 import type { BaseModel } from '../contract/base-models.ts';
 import type { InferenceBackend, ModelInference, Tokenized } from '../contract/backends.ts';
 import type { ComputeShares } from '../computing/compute-arbiter.ts';
-import { BackendFailure } from '../faults/http-faults.ts';
+import { BackendFailure } from '../faults/backend-failure.ts';
 import { ComputingHost } from './computing-host.ts';
 import { PendingCodecCalls } from './pending-codec-calls.ts';
 import { RoundTrips } from './round-trips.ts';

@@ -5,7 +5,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-import { EngineError } from '@trainyard/backend';
+import { toFailure } from '@trainyard/backend';
 import type { EngineEvent } from '@trainyard/generation';
 
 import { connectHost, hostOptions, openOrRefuse } from './host-main.ts';
@@ -110,8 +110,6 @@ async function runCodec(command: CodecCommand): Promise<CodecReply> {
     const tokenIds = await codec.tokenize(command.input, NEVER);
     return { kind: 'tokenized', requestId, tokenIds, texts: command.withTexts ? codec.tokenTexts(tokenIds) : null };
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    const { code, param } = error instanceof EngineError ? error : { code: 'engine.internal' as const, param: null };
-    return { kind: 'codec-failed', requestId, code, message, param };
+    return { kind: 'codec-failed', requestId, ...toFailure(error) };
   }
 }

@@ -1,4 +1,4 @@
-import type { EngineErrorCode, EngineStats } from '@trainyard/backend';
+import type { EngineFailure, EngineStats } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest, TokenizeInput } from '@trainyard/generation';
 import type {
   ExportRequest,
@@ -71,7 +71,7 @@ export type CodecCommand =
 export type CodecReply =
   | { kind: 'tokenized'; requestId: string; tokenIds: number[]; texts: string[] | null }
   | { kind: 'detokenized'; requestId: string; text: string }
-  | { kind: 'codec-failed'; requestId: string; code: EngineErrorCode; message: string; param: string | null };
+  | ({ kind: 'codec-failed'; requestId: string } & EngineFailure);
 
 export type EngineHostMessage =
   | CodecReply

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import { BackendFailure } from '../faults/http-faults.ts';
+import { BackendFailure, toBackendFailure } from '../faults/backend-failure.ts';
 import type { CodecReply } from './messages.ts';
 
 type Reply<Kind extends CodecReply['kind']> = Extract<CodecReply, { kind: Kind }>;
@@ -24,7 +24,7 @@ export class PendingCodecCalls {
       if (!send(requestId))
         throw new BackendFailure('engine.host_lost', 'the request did not reach the inference engine', null);
       const reply = await call.promise;
-      if (reply.kind === 'codec-failed') throw new BackendFailure(reply.code, reply.message, reply.param);
+      if (reply.kind === 'codec-failed') throw toBackendFailure(reply);
       if (reply.kind !== kind) throw new Error(`the engine host answered ${reply.kind} for ${kind}`);
       return reply as Reply<Kind>;
     } finally {

@@ -1,8 +1,7 @@
 import type { EngineEvent, GenerateRequest } from '@trainyard/generation';
-import { fieldOfParam } from '@trainyard/protocol';
 
 import type { ModelInference } from '../contract/backends.ts';
-import { BackendFailure } from '../faults/http-faults.ts';
+import { type ParamOrigins, toBackendFailure } from '../faults/backend-failure.ts';
 
 /** Tokens of a request so far; right at every moment, also when the client leaves in the middle. */
 export interface TokenMeter {
@@ -67,17 +66,18 @@ export async function openGeneration(
 ): Promise<OpenedGeneration> {
   const source = inference.generate(request, signal)[Symbol.asyncIterator]();
   try {
-    const fieldOf = wireFieldNames(request, options);
-    const started = accept(await source.next(), signal, fieldOf);
+    const { constraintField: constraint } = options;
+    const origins = { prompt: request.prompt.kind === 'chat' ? 'messages' : 'prompt', constraint } as const;
+    const started = accept(await source.next(), signal, origins);
     if (started.kind !== 'started') throw new Error(`a generation began with the event ${started.kind}`);
     meter.promptTokens = started.promptTokenIds.length;
     const promptText = options.withPromptText ? await inference.detokenize(started.promptTokenIds, { signal }) : null;
-    const next = accept(await source.next(), signal, fieldOf);
+    const next = accept(await source.next(), signal, origins);
     const scores = next.kind === 'prompt_scored' ? next : null;
-    const first = scores === null ? next : accept(await source.next(), signal, fieldOf);
+    const first = scores === null ? next : accept(await source.next(), signal, origins);
     const recorder = options.recorder ?? null;
     recorder?.begin(started.promptTokenIds);
-    const events = outputs(source, first, { signal, meter, fieldOf, recorder });
+    const events = outputs(source, first, { signal, meter, origins, recorder });
     const end = async (): Promise<void> => {
       await events.return();
       // A generator that was left before its first step runs no `finally`.
@@ -96,12 +96,12 @@ async function* outputs(
   {
     signal,
     meter,
-    fieldOf,
+    origins,
     recorder,
-  }: { signal: AbortSignal; meter: TokenMeter; fieldOf: FieldNames; recorder: OutputRecorder | null },
+  }: { signal: AbortSignal; meter: TokenMeter; origins: ParamOrigins; recorder: OutputRecorder | null },
 ): AsyncGenerator<OutputEvent | CompletedEvent, void> {
   try {
-    for (let event = first; ; event = accept(await source.next(), signal, fieldOf)) {
+    for (let event = first; ; event = accept(await source.next(), signal, origins)) {
       switch (event.kind) {
         case 'delta':
         case 'finished':
@@ -121,45 +121,9 @@ async function* outputs(
   }
 }
 
-function accept(result: IteratorResult<EngineEvent>, signal: AbortSignal, fieldOf: FieldNames): EngineEvent {
+function accept(result: IteratorResult<EngineEvent>, signal: AbortSignal, origins: ParamOrigins): EngineEvent {
   signal.throwIfAborted();
   if (result.done) throw new Error('a generation ended without its last event');
   if (result.value.kind !== 'failed') return result.value;
-  const { code, message, param } = result.value;
-  if (param === null) throw new BackendFailure(code, message, null);
-  // What the engine says of a field begins with its name, which the client has never heard.
-  const field = fieldOf(param);
-  throw new BackendFailure(
-    code,
-    message.startsWith(`${param} `) ? field + message.slice(param.length) : message,
-    field,
-  );
-}
-
-/** The engine names fields of `GenerateRequest`; clients know them as they sent them. */
-type FieldNames = (param: string) => string;
-
-/** Of parameters that the table of fields does not have. */
-const OTHER_FIELDS: Readonly<Record<string, string>> = {
-  adapter: 'model',
-  maxTokens: 'max_tokens',
-  logprobs: 'logprobs',
-  messages: 'messages',
-  chatTemplate: 'chat_template',
-  continueFinalMessage: 'continue_final_message',
-  requestId: 'request_id',
-  'reply.tools': 'tools',
-  'reply.toolChoice': 'tool_choice',
-};
-
-function wireFieldNames(
-  request: GenerateRequest,
-  { constraintField = 'structured_outputs' }: GenerationOptions,
-): FieldNames {
-  const fields: Readonly<Record<string, string>> = {
-    ...OTHER_FIELDS,
-    prompt: request.prompt.kind === 'chat' ? 'messages' : 'prompt',
-    constraint: constraintField,
-  };
-  return (param) => (Object.hasOwn(fields, param) ? fields[param] : fieldOfParam(param)) ?? param;
+  throw toBackendFailure(result.value, origins);
 }

@@ -6,7 +6,7 @@ import { type EngineEvent, type GenerateRequest, type TokenizeInput, type Tokeni
 import { openScriptedEngine, type ScriptedEngine, type ScriptedEngineOptions } from '@trainyard/generation/testing';
 
 import type { InferenceBackend, ModelInference, Tokenized } from '../contract/backends.ts';
-import { BackendFailure } from '../faults/http-faults.ts';
+import { toBackendFailure } from '../faults/backend-failure.ts';
 
 /**
  * The real engine in this process, over a model that says what a test wants: everything between HTTP and logits is the real thing.
@@ -122,7 +122,7 @@ async function asBackendCall<Result>(call: () => Result | Promise<Result>): Prom
   try {
     return await call();
   } catch (error) {
-    if (error instanceof EngineError) throw new BackendFailure(error.code, error.message, error.param);
+    if (error instanceof EngineError) throw toBackendFailure(error);
     throw error;
   }
 }

@@ -3,7 +3,7 @@ import type { EngineEvent, GenerateRequest, TokenizeInput } from '@trainyard/gen
 
 import type { InferenceBackend, ModelInference, Tokenized } from '../contract/backends.ts';
 import type { BaseModel } from '../contract/base-models.ts';
-import { BackendFailure } from '../faults/http-faults.ts';
+import { BackendFailure } from '../faults/backend-failure.ts';
 import type { CompletedEvent, ParsedReply, ReplyDelta } from '../streams/chat-events.ts';
 
 /** The behaviour of the backend for one request. */

@@ -1,9 +1,9 @@
-import { conflict } from './conflict.ts';
+import { quoting, REQUEST_LIMITS } from '@trainyard/protocol';
+
+import { conflict, named, type SharedField } from './conflict.ts';
 
 /** The default of the setting `maxLogprobs`, as in vLLM. */
 export const DEFAULT_MAX_LOGPROBS = 20;
-/** Limit for replies, over all choices of one answer, where a place has more than {@link DEFAULT_MAX_LOGPROBS}: some 100 MB of JSON. */
-const MAX_REPLY_LOGPROB_ENTRIES = 1_048_576;
 
 export interface LogprobLimits {
   /** Entries a token that a request may ask for; -1 = all of the vocabulary. */
@@ -17,26 +17,30 @@ export interface LogprobLimits {
  * @param count -1 = the whole vocabulary
  * @throws {RequestError} `request.conflict` above the limit
  */
-export function countedEntries(field: string, count: number, { maxLogprobs, vocabSize }: LogprobLimits): number {
+export function countedEntries(field: SharedField, count: number, { maxLogprobs, vocabSize }: LogprobLimits): number {
   const entries = count === -1 ? vocabSize : count;
   if (maxLogprobs !== -1 && entries > maxLogprobs) {
     const cause = count === -1 ? `-1, which asks for the whole vocabulary of ${vocabSize}` : String(count);
-    throw conflict(field, `\`${field}\` must be at most ${maxLogprobs} (the setting max-logprobs), got ${cause}`);
+    throw conflict(
+      named(field),
+      quoting`${named(field)} must be at most ${maxLogprobs} (the setting max-logprobs), got ${cause}`,
+    );
   }
   return Math.min(entries, vocabSize);
 }
 
 /** Entries are held until an answer is written: what many of them may come to is known before the first token. @throws {RequestError} `request.conflict` */
 export function checkReplyEntries(
-  field: string,
+  field: SharedField,
   entries: number,
   { maxTokens, numChoices }: { maxTokens: number; numChoices: number },
 ): void {
+  const { replyLogprobEntries } = REQUEST_LIMITS;
   const total = entries * maxTokens * numChoices;
   // Text completions have the sampled token beside the others.
-  if (entries <= DEFAULT_MAX_LOGPROBS + 1 || total <= MAX_REPLY_LOGPROB_ENTRIES) return;
+  if (entries <= DEFAULT_MAX_LOGPROBS + 1 || total <= replyLogprobEntries) return;
   throw conflict(
-    field,
-    `\`${field}\` must give at most ${MAX_REPLY_LOGPROB_ENTRIES} entries over all choices, and ${entries} a token for up to ${maxTokens * numChoices} tokens are ${total}: ask for fewer a token, or for fewer tokens`,
+    named(field),
+    quoting`${named(field)} must give at most ${replyLogprobEntries} entries over all choices, and ${entries} a token for up to ${maxTokens * numChoices} tokens are ${total}: ask for fewer a token, or for fewer tokens`,
   );
 }

@@ -1,7 +1,7 @@
 import type { ConstraintSpec, WhitespaceOption } from '@trainyard/generation';
-import type { ChatCompletionRequest } from '@trainyard/protocol';
+import { type ChatCompletionRequest, quoting } from '@trainyard/protocol';
 
-import { conflict } from './conflict.ts';
+import { conflict, named } from './conflict.ts';
 
 type OutputSpec = Exclude<ConstraintSpec, { kind: 'either' }>;
 
@@ -28,12 +28,14 @@ export function outputConstraint(body: ConstraintFields): OutputConstraint | nul
   if (outputs === null) return format;
   const kinds = KINDS.filter((kind) => outputs[kind] !== undefined && outputs[kind] !== null);
   const field = 'structured_outputs';
+  const asked = named(field);
   if (kinds.length === 0 && format === null)
-    throw conflict(field, `\`structured_outputs\` must have exactly one of ${KINDS.join(', ')}, got none`);
+    throw conflict(asked, quoting`${asked} must have exactly one of ${KINDS.join(', ')}, got none`);
   const all = new Set<Kind>([...kinds, ...(format === null ? [] : [KIND_OF_SPEC[format.spec.kind]])]);
   if (all.size > 1) {
-    const beside = format === null ? '' : ' together with `response_format`';
-    throw conflict(field, `\`structured_outputs\`${beside} must have exactly one kind, got ${[...all].join(', ')}`);
+    const beside = format === null ? [] : quoting` together with ${named('response_format')}`;
+    const kindsSent = [...all].join(', ');
+    throw conflict(asked, [...quoting`${asked}`, ...beside, ` must have exactly one kind, got ${kindsSent}`]);
   }
   if (format !== null) return format;
   return { spec: outputsSpec(outputs, kinds[0]!), field };
@@ -59,7 +61,10 @@ function formatConstraint(body: ConstraintFields): OutputConstraint | null {
     case 'json_schema': {
       const schema = format.json_schema?.schema ?? null;
       if (schema === null)
-        throw conflict(field, '`response_format` of type json_schema must have a `json_schema` with a `schema`');
+        throw conflict(
+          named(field),
+          quoting`${named(field)} of type json_schema must have a \`json_schema\` with a \`schema\``,
+        );
       return { spec: schemaSpec(schema, body), field };
     }
     case 'structural_tag': {
@@ -78,13 +83,19 @@ function outputsSpec(outputs: NonNullable<ConstraintFields['structured_outputs']
       return schemaSpec(outputs.json, body);
     case 'json_object':
       if (outputs.json_object !== true)
-        throw conflict('structured_outputs', '`structured_outputs.json_object` must be true, got false');
+        throw conflict(
+          named('structured_outputs'),
+          quoting`${named('structured_outputs.json_object')} must be true, got false`,
+        );
       return { kind, whitespace: whitespaceOf(body) };
     case 'regex':
       return { kind, pattern: outputs.regex ?? '' };
     case 'choice':
       if (outputs.choice?.length === 0)
-        throw conflict('structured_outputs', '`structured_outputs.choice` must have at least one choice, got none');
+        throw conflict(
+          named('structured_outputs'),
+          quoting`${named('structured_outputs.choice')} must have at least one choice, got none`,
+        );
       return { kind, choices: outputs.choice ?? [] };
     case 'grammar':
       return { kind, source: outputs.grammar ?? '' };
@@ -106,8 +117,8 @@ function whitespaceOf({ structured_outputs: outputs }: ConstraintFields): Whites
   if (outputs?.disable_any_whitespace) {
     if (pattern === null) return { kind: 'none' };
     throw conflict(
-      'structured_outputs',
-      '`structured_outputs` must not have both `disable_any_whitespace` and a `whitespace_pattern`',
+      named('structured_outputs'),
+      quoting`${named('structured_outputs')} must not have both \`disable_any_whitespace\` and a \`whitespace_pattern\``,
     );
   }
   return pattern === null ? { kind: 'capped' } : { kind: 'pattern', pattern };

@@ -1,17 +1,20 @@
 import { randomUUID } from 'node:crypto';
 
-import type { AdapterRef, RepetitionDetection } from '@trainyard/backend';
+import type { AdapterRef } from '@trainyard/backend';
 import type { GenerateRequest, Prompt } from '@trainyard/generation';
 import {
   type ChatCompletionRequest,
   type CompletionRequest,
+  fieldOfParam,
+  findForeignToken,
   parseSeed,
+  quoting,
   readParams,
   refusedField,
 } from '@trainyard/protocol';
 
 import { RequestError } from '../faults/request-error.ts';
-import { conflict, unsupported } from './conflict.ts';
+import { conflict, named, type SharedField, unsupported } from './conflict.ts';
 import { checkReplyEntries, type LogprobLimits } from './logprob-limit.ts';
 import { outputConstraint } from './output-constraint.ts';
 
@@ -48,29 +51,40 @@ export interface RequestContext extends LogprobLimits {
 /** The checks that a chat and a text completion have in common. */
 export function checkSharedFields(body: SharedFields, maxTokens: RequestedTokens | null): void {
   if (parseSeed(body.seed) === 'out_of_range') {
-    throw RequestError.invalid([
-      { loc: ['body', 'seed'], msg: 'Input should fit in 64 bits', type: 'int_range', input: body.seed },
-    ]);
+    const item = { loc: ['body', 'seed'], msg: 'Input should fit in 64 bits', type: 'int_range', input: body.seed };
+    throw RequestError.invalid([item], { hasNamedItems: true });
   }
   const refused = refusedField(body);
-  if (refused !== null) throw unsupported(refused.param, refused.reason);
+  if (refused !== null) throw unsupported({ field: refused.param }, refused.reason);
   if (!body.stream && body.stream_options && Object.keys(body.stream_options).length > 0)
-    throw conflict('stream_options', '`stream_options` is only allowed with `stream: true`');
+    throw conflict(named('stream_options'), quoting`${named('stream_options')} is only allowed with \`stream: true\``);
   const { prompt_logprobs: promptLogprobs = null } = body;
   if (body.stream && promptLogprobs !== null && promptLogprobs !== 0)
-    throw conflict('prompt_logprobs', `\`prompt_logprobs\` must be 0 with \`stream: true\`, got ${promptLogprobs}`);
+    throw conflict(
+      named('prompt_logprobs'),
+      quoting`${named('prompt_logprobs')} must be 0 with \`stream: true\`, got ${promptLogprobs}`,
+    );
   if (body.use_beam_search && body.logprob_token_ids?.length)
-    throw conflict('logprob_token_ids', '`logprob_token_ids` is not allowed with `use_beam_search`');
+    throw conflict(
+      named('logprob_token_ids'),
+      quoting`${named('logprob_token_ids')} is not allowed with ${named('use_beam_search')}`,
+    );
   if (body.vllm_xargs && body.engine_xargs)
-    throw conflict('engine_xargs', '`engine_xargs` is another name of `vllm_xargs`: send one of them');
+    throw conflict(
+      named('engine_xargs'),
+      quoting`${named('engine_xargs')} is another name of ${named('vllm_xargs')}: send one of them`,
+    );
   outputConstraint(body);
   checkRepetitionDetection(body);
   if (body.temperature === 0 && (body.n ?? 1) > 1 && !body.use_beam_search)
-    throw conflict('n', `\`n\` must be 1 with \`temperature\` 0, where all choices would be equal, got ${body.n}`);
+    throw conflict(
+      named('n'),
+      quoting`${named('n')} must be 1 with ${named('temperature')} 0, where all choices would be equal, got ${body.n ?? 1}`,
+    );
   if (maxTokens !== null && (body.min_tokens ?? 0) > maxTokens.value)
     throw conflict(
-      'min_tokens',
-      `\`min_tokens\` must be at most \`${maxTokens.field}\` (${maxTokens.value}), got ${body.min_tokens}`,
+      named('min_tokens'),
+      quoting`${named('min_tokens')} must be at most ${named(maxTokens.field)} (${maxTokens.value}), got ${body.min_tokens ?? 0}`,
     );
 }
 
@@ -91,7 +105,7 @@ export function toGenerateRequest(
     maxTokens: RequestedTokens | null;
     logprobs: number | null;
     /** The field that asked for {@link logprobs}. */
-    logprobsField: string;
+    logprobsField: SharedField;
     /** Prompts of the request. Default 1. */
     numPrompts?: number;
   },
@@ -100,35 +114,41 @@ export function toGenerateRequest(
   const { maxTokens } = own;
   if (maxTokens !== null && maxTokens.value > contextLength)
     throw conflict(
-      maxTokens.field,
-      `\`${maxTokens.field}\` must be at most the model's context of ${contextLength} tokens, got ${maxTokens.value}`,
+      named(maxTokens.field),
+      quoting`${named(maxTokens.field)} must be at most the model's context of ${contextLength} tokens, got ${maxTokens.value}`,
     );
   checkReplyEntries(own.logprobsField, own.logprobs ?? 0, {
     maxTokens: maxTokens?.value ?? contextLength,
     numChoices: (body.n ?? 1) * (own.numPrompts ?? 1),
   });
-  return {
-    requestId: randomUUID(),
-    tenant: context.tenant,
-    adapter: context.adapter,
-    prompt: own.prompt,
+  const params = {
     ...readParams(body, own.form, 'tokens'),
     ...readParams(body, own.form, 'text'),
     sampling: {
       ...readParams(body, own.form, 'sampling'),
-      logitBias: Object.entries(body.logit_bias ?? {}).map(([key, bias]) => [
-        tokenIdWithin('logit_bias', Number(key), vocabSize),
-        bias,
-      ]),
+      logitBias: Object.entries(body.logit_bias ?? {}).map(([key, bias]) => [Number(key), bias] as const),
       seed: sampleSeed(body),
     },
+  };
+  if (params.logprobTokenIds !== null && own.logprobs === null)
+    throw conflict(
+      named('logprob_token_ids'),
+      quoting`${named('logprob_token_ids')} is only allowed with ${named('logprobs')}`,
+    );
+  const foreign = findForeignToken(params, vocabSize);
+  if (foreign !== null) {
+    const field = { field: fieldOfParam(foreign.name) ?? foreign.name };
+    throw conflict(field, quoting`${field} must ${foreign.rule}, got ${foreign.id}`);
+  }
+  return {
+    ...params,
+    requestId: randomUUID(),
+    tenant: context.tenant,
+    adapter: context.adapter,
+    prompt: own.prompt,
     maxTokens: maxTokens?.value ?? null,
-    stopTokenIds: [...new Set(body.stop_token_ids)].map((id) => tokenIdWithin('stop_token_ids', id, vocabSize)),
     logprobs: own.logprobs,
-    logprobTokenIds: scoredIds(body, own.logprobs !== null, vocabSize),
-    priority: context.priority ?? body.priority ?? 0,
-    allowedTokenIds: body.allowed_token_ids?.map((id) => tokenIdWithin('allowed_token_ids', id, vocabSize)) ?? null,
-    repetitionDetection: repetitionDetection(body),
+    priority: context.priority ?? params.priority,
     constraint: outputConstraint(body)?.spec ?? null,
     constraintStartsAfter: null,
     beamSearch: body.use_beam_search ? { lengthPenalty: body.length_penalty ?? 1 } : null,
@@ -145,41 +165,18 @@ function checkRepetitionDetection({ repetition_detection: detection }: SharedFie
   const field = 'repetition_detection';
   if (shortest > longest)
     throw conflict(
-      field,
-      `\`${field}.min_pattern_size\` must be at most \`max_pattern_size\` (${longest}), got ${shortest}`,
+      named(field),
+      quoting`${named(`${field}.min_pattern_size`)} must be at most \`max_pattern_size\` (${longest}), got ${shortest}`,
     );
   if (longest > 0 && count < 2)
-    throw conflict(field, `\`${field}.min_count\` must be at least 2 with a \`max_pattern_size\`, got ${count}`);
-}
-
-function repetitionDetection({ repetition_detection: detection }: SharedFields): RepetitionDetection | null {
-  if (!detection) return null;
-  const {
-    max_pattern_size: maxPatternSize = 0,
-    min_pattern_size: minPatternSize = 0,
-    min_count: minCount = 0,
-  } = detection;
-  if (maxPatternSize === 0 && minPatternSize === 0) return null;
-  return { maxPatternSize, minPatternSize, minCount };
-}
-
-function scoredIds(
-  { logprob_token_ids: ids = null }: SharedFields,
-  hasLogprobs: boolean,
-  vocabSize: number,
-): readonly number[] | null {
-  if (ids === null || ids.length === 0) return null;
-  if (!hasLogprobs) throw conflict('logprob_token_ids', '`logprob_token_ids` is only allowed with `logprobs`');
-  return ids.map((id) => tokenIdWithin('logprob_token_ids', id, vocabSize));
+    throw conflict(
+      named(field),
+      quoting`${named(`${field}.min_count`)} must be at least 2 with a \`max_pattern_size\`, got ${count}`,
+    );
 }
 
 function sampleSeed(body: SharedFields): bigint | null {
   const seed = parseSeed(body.seed);
   if (seed === 'out_of_range') throw new Error('the seed was checked with the request');
   return seed;
-}
-
-function tokenIdWithin(field: string, id: number, vocabSize: number): number {
-  if (id >= 0 && id < vocabSize) return id;
-  throw conflict(field, `\`${field}\` must hold token ids in [0, ${vocabSize}), got ${id}`);
 }

@@ -25,7 +25,7 @@ const LIKELIEST = [900, 7, 50];
 
 function* scored(request: GenerateRequest): Generator<EngineEvent> {
   const ids = request.prompt.kind === 'tokens' ? request.prompt.tokenIds : [];
-  const { promptLogprobs: numTop = null, promptLogprobsFirst } = request;
+  const { promptLogprobs: numTop, promptLogprobsFirst } = request;
   const [, ...rest] = replies(request, [{ ids: [5], text: '<5>' }]);
   yield { kind: 'started', promptTokenIds: [...ids], cachedTokens: 0 };
   if (numTop !== null && promptLogprobsFirst === true) {

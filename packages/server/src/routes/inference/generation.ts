@@ -133,7 +133,7 @@ export async function sendChunks(
     signal,
     isNamed: form.isNamed,
     toErrorEvent: (error) => {
-      const answer = toErrorAnswer(error, 'inference');
+      const answer = toErrorAnswer(error, 'inference', reply.request.routeOptions.config.fieldNames);
       if (answer.isInternal) parts.log(`request ${reply.request.id} failed in its stream: ${describe(error)}`);
       return form.toErrorEvent(answer.body);
     },

@@ -10,7 +10,6 @@ import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
 import { type OpenedGeneration, openGeneration } from '../../streams/chat-events.ts';
 import { readPrompts } from '../../wire/completions/completion-prompts.ts';
-import { withForeignNames } from '../../wire/foreign-fields.ts';
 import { outputConstraint } from '../../wire/output-constraint.ts';
 import { streamFormatOf } from '../../wire/sampling-request.ts';
 import { collectTokens, type TokenFormat, toTokenChunks } from '../../wire/completions/token-generation-answer.ts';
@@ -27,42 +26,41 @@ export function tokenGenerationRoutes(app: FastifyInstance, parts: RouteParts): 
   app.post<{ Body: GenerateTokensRequest }>(
     '/inference/v1/generate',
     {
-      config: { scope: 'inference', samples: true },
+      config: { scope: 'inference', samples: true, fieldNames: TOKEN_GENERATION_NAMES },
       bodyLimit: parts.limits.chatBodyBytes,
       schema: { body: GenerateTokensRequestSchema },
       preValidation: async (request) => {
         request.body = normalizeGenerateTokensRequest(request.body) as GenerateTokensRequest;
       },
     },
-    (request, reply) =>
-      withForeignNames(TOKEN_GENERATION_NAMES, async () => {
-        const signal = abortOnDisconnect(reply);
-        const body = toCompletion(request.body);
-        const format: Omit<TokenFormat, 'requestId'> = {
-          hasLogprobs: typeof body.logprobs === 'number',
-          numChoices: body.n ?? 1,
-          stream: streamFormatOf(body),
-        };
-        const generating = async <Result>(
-          run: (generation: OpenedGeneration, format: TokenFormat) => Promise<Result>,
-        ): Promise<Result> => {
-          const { model, inference, context, identity } = await admitModel(request, body, '', parts);
-          const maxTokens = requestedTokens(body)?.value ?? 1;
-          const [prompt] = await readPrompts(body, maxTokens, model.base, inference, signal);
-          if (prompt === undefined) throw new Error('there is one prompt');
-          const generate = toTokenGeneration(body, prompt, context);
-          return metered(request, { kind: 'completion', model, numPrompts: 1 }, parts, async ([meter]) => {
-            if (meter === undefined) throw new Error('the prompt has a meter');
-            // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
-            const options = { constraintField: outputConstraint(body)?.field };
-            const generation = await openGeneration(inference, generate, signal, meter, options);
-            return run(generation, { ...format, requestId: identity.id });
-          });
-        };
-        if (!body.stream) return answerOnce(parts.store, request, reply, () => generating(collectTokens));
-        refuseStreamedIdempotency(request);
-        await generating((generation, whole) => sendChunks(reply, toTokenChunks(generation, whole), parts, signal));
-        return reply;
-      }),
+    async (request, reply) => {
+      const signal = abortOnDisconnect(reply);
+      const body = toCompletion(request.body);
+      const format: Omit<TokenFormat, 'requestId'> = {
+        hasLogprobs: typeof body.logprobs === 'number',
+        numChoices: body.n ?? 1,
+        stream: streamFormatOf(body),
+      };
+      const generating = async <Result>(
+        run: (generation: OpenedGeneration, format: TokenFormat) => Promise<Result>,
+      ): Promise<Result> => {
+        const { model, inference, context, identity } = await admitModel(request, body, '', parts);
+        const maxTokens = requestedTokens(body)?.value ?? 1;
+        const [prompt] = await readPrompts(body, maxTokens, model.base, inference, signal);
+        if (prompt === undefined) throw new Error('there is one prompt');
+        const generate = toTokenGeneration(body, prompt, context);
+        return metered(request, { kind: 'completion', model, numPrompts: 1 }, parts, async ([meter]) => {
+          if (meter === undefined) throw new Error('the prompt has a meter');
+          // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
+          const options = { constraintField: outputConstraint(body)?.field };
+          const generation = await openGeneration(inference, generate, signal, meter, options);
+          return run(generation, { ...format, requestId: identity.id });
+        });
+      };
+      if (!body.stream) return answerOnce(parts.store, request, reply, () => generating(collectTokens));
+      refuseStreamedIdempotency(request);
+      await generating((generation, whole) => sendChunks(reply, toTokenChunks(generation, whole), parts, signal));
+      return reply;
+    },
   );
 }

@@ -14,7 +14,6 @@ import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
 import type { OpenedGeneration } from '../../streams/chat-events.ts';
 import { checkChatRequest } from '../../wire/chat/chat-request.ts';
-import { withForeignNames } from '../../wire/foreign-fields.ts';
 import { collectMessage, type MessageFormat, toMessageEvents } from '../../wire/messages/messages-answer.ts';
 import { toMessagesError } from '../../wire/messages/messages-error.ts';
 import { MESSAGES_NAMES, toChatRequest, toCountedChat } from '../../wire/messages/messages-request.ts';
@@ -24,7 +23,11 @@ import { admitChat, type AdmittedChat, meteredChat, openChat } from './chat-gene
 import { refuseStreamedIdempotency, sendChunks, type StreamForm } from './generation.ts';
 import { requestedModel } from './requested-model.ts';
 
-const CONFIG: FastifyContextConfig = { scope: 'inference', toErrorForm: toMessagesError };
+const CONFIG: FastifyContextConfig = {
+  scope: 'inference',
+  fieldNames: MESSAGES_NAMES,
+  toErrorForm: toMessagesError,
+};
 
 /** POST /v1/messages and /v1/messages/count_tokens: a chat in the form of the Anthropic API. */
 export function messageRoutes(app: FastifyInstance, parts: RouteParts): void {
@@ -40,27 +43,26 @@ export function messageRoutes(app: FastifyInstance, parts: RouteParts): void {
         request.body = normalizeMessagesRequest(request.body) as MessagesRequest;
       },
     },
-    (request, reply) =>
-      withForeignNames(MESSAGES_NAMES, async () => {
-        const signal = abortOnDisconnect(reply);
-        // Clients of this form show it in their errors.
-        reply.header('request-id', request.id);
-        const body = toChatRequest(request.body);
-        checkChatRequest(body);
-        const answering = <Result>(run: (generation: OpenedGeneration, chat: AdmittedChat) => Promise<Result>) =>
-          answerChat(request, body, parts, signal, run);
-        if (!body.stream) {
-          return answerOnce(store, request, reply, () =>
-            answering((generation, chat) => collectMessage(blocksOf(generation, chat), formatOf(generation, chat))),
-          );
-        }
-        refuseStreamedIdempotency(request);
-        await answering((generation, chat) => {
-          const events = toMessageEvents(blocksOf(generation, chat), formatOf(generation, chat));
-          return sendChunks(reply, events, parts, signal, streamForm(request));
-        });
-        return reply;
-      }),
+    async (request, reply) => {
+      const signal = abortOnDisconnect(reply);
+      // Clients of this form show it in their errors.
+      reply.header('request-id', request.id);
+      const body = toChatRequest(request.body);
+      checkChatRequest(body);
+      const answering = <Result>(run: (generation: OpenedGeneration, chat: AdmittedChat) => Promise<Result>) =>
+        answerChat(request, body, parts, signal, run);
+      if (!body.stream) {
+        return answerOnce(store, request, reply, () =>
+          answering((generation, chat) => collectMessage(blocksOf(generation, chat), formatOf(generation, chat))),
+        );
+      }
+      refuseStreamedIdempotency(request);
+      await answering((generation, chat) => {
+        const events = toMessageEvents(blocksOf(generation, chat), formatOf(generation, chat));
+        return sendChunks(reply, events, parts, signal, streamForm(request));
+      });
+      return reply;
+    },
   );
 
   app.post<{ Body: CountTokensRequest }>(
@@ -70,31 +72,30 @@ export function messageRoutes(app: FastifyInstance, parts: RouteParts): void {
       bodyLimit: parts.limits.chatBodyBytes,
       schema: { body: CountTokensRequestSchema },
     },
-    (request, reply) =>
-      withForeignNames(MESSAGES_NAMES, async (): Promise<CountTokens> => {
-        const signal = abortOnDisconnect(reply);
-        const body = toCountedChat(request.body);
-        checkChatRequest(body);
-        const model = await requestedModel(request, body.model, parts);
-        const { messages, tools, chat_template_kwargs, reasoning_effort: effort } = body;
-        const variables = {
-          ...(effort ? { reasoning_effort: effort, enable_thinking: true } : {}),
-          ...chat_template_kwargs,
-        };
-        const isOpen = body.continue_final_message ?? false;
-        const input = toTokenizeInput(
-          {
-            messages,
-            ...(tools ? { tools } : {}),
-            chat_template_kwargs: variables,
-            add_generation_prompt: !isOpen,
-            continue_final_message: isOpen,
-          },
-          model,
-        );
-        const { tokenIds } = await parts.inference.of(model.base.id).tokenize(input, { withTexts: false, signal });
-        return { input_tokens: tokenIds.length };
-      }),
+    async (request, reply): Promise<CountTokens> => {
+      const signal = abortOnDisconnect(reply);
+      const body = toCountedChat(request.body);
+      checkChatRequest(body);
+      const model = await requestedModel(request, body.model, parts);
+      const { messages, tools, chat_template_kwargs, reasoning_effort: effort } = body;
+      const variables = {
+        ...(effort ? { reasoning_effort: effort, enable_thinking: true } : {}),
+        ...chat_template_kwargs,
+      };
+      const isOpen = body.continue_final_message ?? false;
+      const input = toTokenizeInput(
+        {
+          messages,
+          ...(tools ? { tools } : {}),
+          chat_template_kwargs: variables,
+          add_generation_prompt: !isOpen,
+          continue_final_message: isOpen,
+        },
+        model,
+      );
+      const { tokenIds } = await parts.inference.of(model.base.id).tokenize(input, { withTexts: false, signal });
+      return { input_tokens: tokenIds.length };
+    },
   );
 }
 

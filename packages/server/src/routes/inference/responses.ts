@@ -10,7 +10,6 @@ import { answerOnce } from '../../answers/idempotency.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { abortOnDisconnect } from '../../answers/sse.ts';
 import { checkChatRequest } from '../../wire/chat/chat-request.ts';
-import { withForeignNames } from '../../wire/foreign-fields.ts';
 import { replyBlocks } from '../../wire/reply-blocks.ts';
 import { collectResponse, type ResponseFormat, toResponseEvents } from '../../wire/responses/responses-answer.ts';
 import { fromResponsesRequest, RESPONSES_NAMES } from '../../wire/responses/responses-request.ts';
@@ -22,53 +21,52 @@ export function responseRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.post<{ Body: ResponsesRequest }>(
     '/v1/responses',
     {
-      config: { scope: 'inference', samples: true },
+      config: { scope: 'inference', samples: true, fieldNames: RESPONSES_NAMES },
       bodyLimit: parts.limits.chatBodyBytes,
       schema: { body: ResponsesRequestSchema },
       preValidation: async (request) => {
         request.body = normalizeResponsesRequest(request.body) as ResponsesRequest;
       },
     },
-    (request, reply) =>
-      withForeignNames(RESPONSES_NAMES, async () => {
-        const signal = abortOnDisconnect(reply);
-        const body = fromResponsesRequest(request.body);
-        checkChatRequest(body);
-        const formatOf = ({ identity, format }: AdmittedChat): ResponseFormat => ({
-          identity,
-          body: request.body,
-          hasLogprobs: format.hasLogprobs,
-          clock: parts.clock,
-        });
-        if (!body.stream) {
-          return answerOnce(parts.store, request, reply, async () => {
-            const chat = await admitChat(request, body, 'resp_', parts);
-            return meteredChat(request, chat, parts, async (meter) => {
-              const generation = await openChat(chat, signal, meter);
-              return collectResponse(replyBlocks(generation, chat.format), formatOf(chat));
-            });
-          });
-        }
-        refuseStreamedIdempotency(request);
-        const chat = await admitChat(request, body, 'resp_', parts);
-        await meteredChat(request, chat, parts, async (meter) => {
-          // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
-          const generation = await openChat(chat, signal, meter);
-          let count = 0;
-          const next = () => count++;
-          const events = toResponseEvents(replyBlocks(generation, chat.format), formatOf(chat), next);
-          await sendChunks(reply, events, parts, signal, {
-            isNamed: true,
-            toErrorEvent: ({ error: { code, message, param } }): ResponseStreamError => ({
-              type: 'error',
-              sequence_number: next(),
-              code,
-              message,
-              param,
-            }),
+    async (request, reply) => {
+      const signal = abortOnDisconnect(reply);
+      const body = fromResponsesRequest(request.body);
+      checkChatRequest(body);
+      const formatOf = ({ identity, format }: AdmittedChat): ResponseFormat => ({
+        identity,
+        body: request.body,
+        hasLogprobs: format.hasLogprobs,
+        clock: parts.clock,
+      });
+      if (!body.stream) {
+        return answerOnce(parts.store, request, reply, async () => {
+          const chat = await admitChat(request, body, 'resp_', parts);
+          return meteredChat(request, chat, parts, async (meter) => {
+            const generation = await openChat(chat, signal, meter);
+            return collectResponse(replyBlocks(generation, chat.format), formatOf(chat));
           });
         });
-        return reply;
-      }),
+      }
+      refuseStreamedIdempotency(request);
+      const chat = await admitChat(request, body, 'resp_', parts);
+      await meteredChat(request, chat, parts, async (meter) => {
+        // The first output is awaited before a byte is sent, so that every refusal has its own HTTP status.
+        const generation = await openChat(chat, signal, meter);
+        let count = 0;
+        const next = () => count++;
+        const events = toResponseEvents(replyBlocks(generation, chat.format), formatOf(chat), next);
+        await sendChunks(reply, events, parts, signal, {
+          isNamed: true,
+          toErrorEvent: ({ error: { code, message, param } }): ResponseStreamError => ({
+            type: 'error',
+            sequence_number: next(),
+            code,
+            message,
+            param,
+          }),
+        });
+      });
+      return reply;
+    },
   );
 }

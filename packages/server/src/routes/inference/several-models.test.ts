@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { BaseModel } from '../../contract/base-models.ts';
 import type { InferenceBackend } from '../../contract/backends.ts';
-import { BackendFailure } from '../../faults/http-faults.ts';
+import { BackendFailure } from '../../faults/backend-failure.ts';
 import { replies, ScriptedInference } from '../../testing/scripted-inference.ts';
 import { TestServer } from '../../testing/test-server.ts';
 

@@ -1,9 +1,9 @@
 import type { GenerateRequest } from '@trainyard/generation';
-import { type ChatCompletionRequest, messageFaults } from '@trainyard/protocol';
+import { type ChatCompletionRequest, messageFaults, quoting } from '@trainyard/protocol';
 
 import type { ResolvedModel } from '../../contract/model-names.ts';
 import { RequestError } from '../../faults/request-error.ts';
-import { conflict } from '../conflict.ts';
+import { conflict, named } from '../conflict.ts';
 import { countedEntries } from '../logprob-limit.ts';
 import { messageText } from './message-text.ts';
 import { checkPromptSize } from './prompt-size.ts';
@@ -59,7 +59,10 @@ export function checkChatRequest(body: ChatCompletionRequest): void {
   checkSharedFields(body, requestedTokens(body));
   checkTools(body);
   if (body.use_beam_search && (body.thinking_token_budget ?? -1) !== -1)
-    throw conflict('thinking_token_budget', '`thinking_token_budget` is not allowed with `use_beam_search`');
+    throw conflict(
+      named('thinking_token_budget'),
+      quoting`${named('thinking_token_budget')} is not allowed with ${named('use_beam_search')}`,
+    );
   checkOpenEnd(body);
 }
 
@@ -70,11 +73,14 @@ export function checkOpenEnd(
   if (!body.continue_final_message) return;
   if (body.add_generation_prompt ?? true)
     throw conflict(
-      'continue_final_message',
-      '`continue_final_message` must come with `add_generation_prompt: false`, whose default is true: the last message cannot be left open and a new one begun',
+      named('continue_final_message'),
+      quoting`${named('continue_final_message')} must come with \`add_generation_prompt: false\`, whose default is true: the last message cannot be left open and a new one begun`,
     );
   if (body.messages.length === 0)
-    throw conflict('continue_final_message', '`continue_final_message` must come with a message, got none');
+    throw conflict(
+      named('continue_final_message'),
+      quoting`${named('continue_final_message')} must come with a message, got none`,
+    );
 }
 
 /** Checks the input of a chat template. @throws {RequestError} `request.invalid`, `request.conflict` */
@@ -82,10 +88,13 @@ export function checkTemplateInput(
   body: Pick<ChatCompletionRequest, 'messages' | 'tools' | 'chat_template_kwargs'>,
 ): void {
   const faults = messageFaults(body.messages);
-  if (faults.length > 0) throw RequestError.invalid(faults);
+  if (faults.length > 0) throw RequestError.invalid(faults, { hasNamedItems: true });
   for (const variable of FORBIDDEN_TEMPLATE_VARIABLES) {
     if (body.chat_template_kwargs && Object.hasOwn(body.chat_template_kwargs, variable))
-      throw conflict('chat_template_kwargs', `\`chat_template_kwargs\` must not contain \`${variable}\``);
+      throw conflict(
+        named('chat_template_kwargs'),
+        quoting`${named('chat_template_kwargs')} must not contain \`${variable}\``,
+      );
   }
 }
 
@@ -172,7 +181,7 @@ function templateVariables(body: ChatCompletionRequest): Record<string, unknown>
 function countedLogprobs(body: ChatCompletionRequest, context: RequestContext, format: AnswerFormat): number | null {
   const top = countedEntries('top_logprobs', body.top_logprobs ?? 0, context);
   if (top !== 0 && !format.hasLogprobs)
-    throw conflict('top_logprobs', '`top_logprobs` is only allowed with `logprobs: true`');
+    throw conflict(named('top_logprobs'), quoting`${named('top_logprobs')} is only allowed with \`logprobs: true\``);
   return format.hasLogprobs || format.isRecorded ? top : null;
 }
 

@@ -1,7 +1,7 @@
 import type { ReplyReading } from '@trainyard/generation';
-import type { ChatCompletionRequest } from '@trainyard/protocol';
+import { type ChatCompletionRequest, quoting } from '@trainyard/protocol';
 
-import { conflict } from '../conflict.ts';
+import { conflict, named } from '../conflict.ts';
 import { outputConstraint } from '../output-constraint.ts';
 
 type ToolFields = Pick<ChatCompletionRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'structured_outputs'>;
@@ -10,19 +10,20 @@ type ToolFields = Pick<ChatCompletionRequest, 'tools' | 'tool_choice' | 'paralle
 export function checkTools(body: ToolFields): void {
   const choice = body.tool_choice ?? null;
   if (choice === null || choice === 'none') return;
-  if (!body.tools) throw conflict('tool_choice', '`tool_choice` is only allowed with `tools`');
+  if (!body.tools)
+    throw conflict(named('tool_choice'), quoting`${named('tool_choice')} is only allowed with ${named('tools')}`);
   if (typeof choice !== 'object') return;
   const { name } = choice.function;
   if (!body.tools.some((tool) => tool.function.name === name)) {
     throw conflict(
-      'tool_choice.function.name',
-      `\`tool_choice\` names the function \`${name}\`, which is not among \`tools\``,
+      named('tool_choice.function.name'),
+      quoting`${named('tool_choice')} names the function \`${name}\`, which is not among ${named('tools')}`,
     );
   }
   if (body.structured_outputs)
     throw conflict(
-      'structured_outputs',
-      '`structured_outputs` is not allowed with a `tool_choice` that names a function',
+      named('structured_outputs'),
+      quoting`${named('structured_outputs')} is not allowed with a ${named('tool_choice')} that names a function`,
     );
 }
 

@@ -1,8 +1,9 @@
-import type { CompletionRequest } from '@trainyard/protocol';
+import { checkRoom, checkVocabulary } from '@trainyard/backend';
+import { type CompletionRequest, quoting } from '@trainyard/protocol';
 
 import type { ModelInference } from '../../contract/backends.ts';
-import { BackendFailure } from '../../faults/http-faults.ts';
-import { conflict } from '../conflict.ts';
+import { refusingAsBackend } from '../../faults/backend-failure.ts';
+import { conflict, named } from '../conflict.ts';
 
 /** A prompt as the engine takes it, and as it is told. */
 export interface CompletionPrompt {
@@ -30,7 +31,11 @@ export async function readPrompts(
     const isText = typeof prompt === 'string';
     const whole = isText ? await tokenize(prompt, body, inference, signal) : prompt;
     const tokenIds = truncated(whole, body, contextLength, maxTokens);
-    checkPromptIds(tokenIds, contextLength, vocabSize);
+    // What the engine would refuse only when it reaches this prompt.
+    refusingAsBackend(() => {
+      checkRoom(tokenIds, contextLength);
+      checkVocabulary(tokenIds, vocabSize);
+    });
     if (!body.echo) return { tokenIds, echo: null };
     const isWhole = tokenIds.length === whole.length;
     return { tokenIds, echo: isText && isWhole ? prompt : await inference.detokenize(tokenIds, { signal }) };
@@ -67,27 +72,9 @@ function truncated(
   if (kept === null) return ids;
   if (kept > contextLength)
     throw conflict(
-      'truncate_prompt_tokens',
-      `\`truncate_prompt_tokens\` must be at most the model's context of ${contextLength} tokens, got ${kept}`,
+      named('truncate_prompt_tokens'),
+      quoting`${named('truncate_prompt_tokens')} must be at most the model's context of ${contextLength} tokens, got ${kept}`,
     );
   const count = kept === -1 ? Math.max(1, contextLength - maxTokens) : kept;
   return side === 'right' ? ids.slice(0, count) : ids.slice(Math.max(0, ids.length - count));
-}
-
-/** Checks early what the engine would refuse only when it reaches this prompt. */
-function checkPromptIds(ids: readonly number[], contextLength: number, vocabSize: number): void {
-  if (ids.length === 0)
-    throw new BackendFailure('engine.invalid_request', 'the prompt must have at least 1 token, got 0', 'prompt');
-  if (ids.length >= contextLength) {
-    throw new BackendFailure(
-      'context_length_exceeded',
-      `your prompt contains ${ids.length} input tokens, which leaves no room for a reply: shorten it to at most ${contextLength - 1}`,
-      'prompt',
-    );
-  }
-  const outside = ids.find((id) => id >= vocabSize);
-  if (outside !== undefined) {
-    const message = `token ids must be in [0, ${vocabSize}), got ${outside}`;
-    throw new BackendFailure('engine.invalid_request', message, 'prompt');
-  }
 }

@@ -1,8 +1,8 @@
 import type { GenerateRequest } from '@trainyard/generation';
-import type { CompletionRequest } from '@trainyard/protocol';
+import { type CompletionRequest, quoting, REQUEST_LIMITS } from '@trainyard/protocol';
 
 import type { CompletionPrompt } from './completion-prompts.ts';
-import { conflict, unsupported } from '../conflict.ts';
+import { conflict, named, unsupported } from '../conflict.ts';
 import { countedEntries } from '../logprob-limit.ts';
 import {
   checkSharedFields,
@@ -15,10 +15,6 @@ import {
 
 /** The default of the OpenAI API. */
 const DEFAULT_MAX_TOKENS = 16;
-/** Limit for prompts, over all choices of one answer: each choice repeats them. */
-const MAX_PROMPT_LOGPROB_ENTRIES = 1_048_576;
-/** Limit for echoed prompts, over all choices of one answer: some 100 MB of JSON. */
-const MAX_REPEATED_PROMPT_TOKENS = 16_777_216;
 
 /** How the answer is written; what the engine does not need to know. */
 export interface CompletionFormat {
@@ -53,15 +49,25 @@ export interface CompletionFormat {
 export function checkCompletionRequest(body: CompletionRequest): void {
   checkSharedFields(body, requestedTokens(body));
   if (body.max_tokens === 0 && !body.echo)
-    throw conflict('max_tokens', '`max_tokens` must be at least 1 without `echo`, got 0');
-  if (body.suffix) throw unsupported('suffix', 'the model fills no gaps');
-  if (body.prompt_embeds) throw unsupported('prompt_embeds', 'prompts are texts or token ids');
+    throw conflict(
+      named('max_tokens'),
+      quoting`${named('max_tokens')} must be at least 1 without ${named('echo')}, got 0`,
+    );
+  if (body.suffix) throw unsupported(named('suffix'), 'the model fills no gaps');
+  if (body.prompt_embeds) throw unsupported(named('prompt_embeds'), 'prompts are texts or token ids');
   if (body.best_of && body.best_of > (body.n ?? 1))
-    throw unsupported('best_of', `every sample is answered: send \`n\`: ${body.best_of}`);
+    throw unsupported(named('best_of'), quoting`every sample is answered: send ${named('n')}: ${body.best_of}`);
   if (!body.use_beam_search) return;
-  if (body.stream) throw conflict('stream', '`stream` is not allowed with `use_beam_search`, which ends all at once');
+  if (body.stream)
+    throw conflict(
+      named('stream'),
+      quoting`${named('stream')} is not allowed with ${named('use_beam_search')}, which ends all at once`,
+    );
   if (body.echo && typeof body.logprobs === 'number')
-    throw conflict('logprobs', '`logprobs` together with `echo` is not allowed with `use_beam_search`');
+    throw conflict(
+      named('logprobs'),
+      quoting`${named('logprobs')} together with ${named('echo')} is not allowed with ${named('use_beam_search')}`,
+    );
 }
 
 export function completionFormatOf(body: CompletionRequest): CompletionFormat {
@@ -125,11 +131,11 @@ function checkRepeatedPrompts(
 ): void {
   if (!hasEcho && !hasTokenIds && !hasPromptText) return;
   const numTokens = prompts.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0) * numChoices;
-  if (numTokens <= MAX_REPEATED_PROMPT_TOKENS) return;
-  const causes = '`echo`, `return_token_ids` or `return_prompt_text`';
+  const { repeatedPromptTokens } = REQUEST_LIMITS;
+  if (numTokens <= repeatedPromptTokens) return;
   throw conflict(
-    'n',
-    `\`n\` with ${causes} must give at most ${MAX_REPEATED_PROMPT_TOKENS} tokens of prompts over all choices, got ${numTokens}`,
+    named('n'),
+    quoting`${named('n')} with ${named('echo')}, ${named('return_token_ids')} or ${named('return_prompt_text')} must give at most ${repeatedPromptTokens} tokens of prompts over all choices, got ${numTokens}`,
   );
 }
 
@@ -146,10 +152,11 @@ function countPromptLogprobs(
   const count = Math.max(countedEntries(field, numPromptLogprobs ?? 0, context), numEchoed ?? 0);
   const numTokens = prompts.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
   const numEntries = numTokens * (count + 1) * numChoices;
-  if (numEntries <= MAX_PROMPT_LOGPROB_ENTRIES) return count;
+  const { promptLogprobEntries } = REQUEST_LIMITS;
+  if (numEntries <= promptLogprobEntries) return count;
   throw conflict(
-    field,
-    `\`${field}\` must give at most ${MAX_PROMPT_LOGPROB_ENTRIES} entries of prompts over all choices, got ${numEntries}: ask for fewer a token`,
+    named(field),
+    quoting`${named(field)} must give at most ${promptLogprobEntries} entries of prompts over all choices, got ${numEntries}: ask for fewer a token`,
   );
 }
 

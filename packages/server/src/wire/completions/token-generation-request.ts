@@ -1,9 +1,14 @@
 import type { GenerateRequest } from '@trainyard/generation';
-import { type CompletionRequest, type GenerateTokensRequest, GenerateTokensRequestSchema } from '@trainyard/protocol';
+import {
+  type CompletionRequest,
+  type GenerateTokensRequest,
+  GenerateTokensRequestSchema,
+  namesFrom,
+} from '@trainyard/protocol';
 
 import type { CompletionPrompt } from './completion-prompts.ts';
-import { conflict } from '../conflict.ts';
-import { type ForeignNames, refuseOtherFields } from '../foreign-fields.ts';
+import { conflict, type FormNames } from '../conflict.ts';
+import { refuseOtherFields } from '../refuse-other-fields.ts';
 import { countedEntries } from '../logprob-limit.ts';
 import {
   checkSharedFields,
@@ -15,10 +20,10 @@ import {
 const SAMPLING_FIELDS = Object.keys(GenerateTokensRequestSchema.properties.sampling_params.properties);
 
 /** Names in this form for the fields of a text completion. */
-export const TOKEN_GENERATION_NAMES: ForeignNames = {
+export const TOKEN_GENERATION_NAMES = namesFrom({
   prompt: 'token_ids',
   ...Object.fromEntries(SAMPLING_FIELDS.map((name) => [name, `sampling_params.${name}`])),
-};
+} satisfies FormNames);
 
 const IDS_ALONE = 'prompts are token ids';
 /** Why known fields of the form are not there. */
@@ -44,7 +49,7 @@ export function toCompletion(body: GenerateTokensRequest): CompletionRequest {
   if (detokenize === false && hasStops)
     throw conflict(
       'sampling_params.detokenize',
-      '`stop` is looked for in the text: it needs `sampling_params.detokenize`',
+      '`sampling_params.stop` is looked for in the text: it needs `sampling_params.detokenize`',
     );
   const { token_ids: prompt, sampling_params: _params, ...rest } = body;
   const completion: CompletionRequest = {

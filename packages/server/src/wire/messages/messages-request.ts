@@ -7,14 +7,14 @@ import type {
   MessagesRequest,
   MessageTool,
 } from '@trainyard/protocol';
-import { CountTokensRequestSchema, MessagesRequestSchema } from '@trainyard/protocol';
+import { CountTokensRequestSchema, MessagesRequestSchema, namesFrom } from '@trainyard/protocol';
 
 import { RequestError } from '../../faults/request-error.ts';
-import { conflict, unsupported } from '../conflict.ts';
-import { type ForeignNames, refuseOtherFields } from '../foreign-fields.ts';
+import { conflict, type FormNames, unsupported } from '../conflict.ts';
+import { refuseOtherFields } from '../refuse-other-fields.ts';
 
 /** Names in a message request for the fields of a chat. */
-export const MESSAGES_NAMES: ForeignNames = {
+export const MESSAGES_NAMES = namesFrom({
   stop: 'stop_sequences',
   response_format: 'output_config',
   reasoning_effort: 'output_config',
@@ -22,7 +22,8 @@ export const MESSAGES_NAMES: ForeignNames = {
   parallel_tool_calls: 'tool_choice',
   add_generation_prompt: 'messages',
   continue_final_message: 'messages',
-};
+  'tool_choice.function.name': 'tool_choice.name',
+} satisfies FormNames);
 
 const ONE_REPLY = 'one reply comes from one model on this machine';
 /** Why known fields of the form are not there. */

@@ -1,6 +1,7 @@
 import {
   type ChatCompletionRequest,
   type ChatMessage,
+  namesFrom,
   type ResponseInputItem,
   RESPONSES_CHAT_FIELDS,
   type ResponsesRequest,
@@ -9,17 +10,18 @@ import {
 } from '@trainyard/protocol';
 
 import { RequestError } from '../../faults/request-error.ts';
-import { conflict, unsupported } from '../conflict.ts';
-import { type ForeignNames, refuseOtherFields } from '../foreign-fields.ts';
+import { conflict, type FormNames, unsupported } from '../conflict.ts';
+import { refuseOtherFields } from '../refuse-other-fields.ts';
 
 /** Names in this form for the fields of a chat. */
-export const RESPONSES_NAMES: ForeignNames = {
+export const RESPONSES_NAMES = namesFrom({
   messages: 'input',
   max_tokens: 'max_output_tokens',
   max_completion_tokens: 'max_output_tokens',
   response_format: 'text',
   reasoning_effort: 'reasoning',
-};
+  'tool_choice.function.name': 'tool_choice.name',
+} satisfies FormNames);
 
 const STATELESS = 'nothing is kept from one request to the next: send the whole conversation as `input`';
 const NO_TOOLS = 'no tools are run here';

@@ -1,0 +1,39 @@
+import { describe, expect, test } from 'vitest';
+
+import { namesFrom, naming, quoting, renameFields, sayFields } from './field-text.ts';
+
+const text = naming`${{ field: 'minTokens' }} must be at most ${{ field: 'maxTokens' }} (${5}), got ${'minTokens'}`;
+
+describe('a text about fields', () => {
+  test('says them by the names of its author where nobody says others', () => {
+    expect(sayFields(text)).toBe('minTokens must be at most maxTokens (5), got minTokens');
+  });
+
+  test('says them as its reader knows them, and leaves words that look like one', () => {
+    const names = namesFrom({ minTokens: 'min_tokens', maxTokens: 'limits.max' });
+    const said = 'min_tokens must be at most limits.max (5), got minTokens';
+    expect(sayFields(text, names)).toBe(said);
+    expect(sayFields(renameFields(text, names))).toBe(said);
+  });
+
+  test('quotes names, not words', () => {
+    const quoted = quoting`${{ field: 'n' }} must be 1, got ${2}`;
+    expect(sayFields(quoted)).toBe('`n` must be 1, got 2');
+    expect(sayFields(quoted, namesFrom({ n: 'sampling_params.n' }))).toBe('`sampling_params.n` must be 1, got 2');
+  });
+});
+
+describe('names from a table', () => {
+  test.each([
+    ['stop', 'stop_sequences'],
+    ['stop.0', 'stop_sequences.0'],
+    ['stop.deep.name', 'name'],
+    ['stop.deep.other', 'stop_sequences.deep.other'],
+    ['stops', 'stops'],
+    ['messages.0.stop', 'messages.0.stop'],
+    ['toString', 'toString'],
+    ['__proto__.x', '__proto__.x'],
+  ])('%s → %s', (field, name) => {
+    expect(namesFrom({ stop: 'stop_sequences', 'stop.deep.name': 'name' })(field)).toBe(name);
+  });
+});

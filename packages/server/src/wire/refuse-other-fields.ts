@@ -1,0 +1,22 @@
+import { unsupported } from './conflict.ts';
+
+/**
+ * Refuses what is set and would be ignored. Null asks for nothing.
+ *
+ * @param reasons why some are not there; others are only named
+ * @throws {RequestError} `request.unsupported` naming the first of them
+ */
+export function refuseOtherFields(
+  value: Readonly<Record<string, unknown>>,
+  known: Iterable<string>,
+  place: string | null = null,
+  reasons: Readonly<Record<string, string>> = {},
+): void {
+  const names = new Set(known);
+  for (const [name, member] of Object.entries(value)) {
+    if (names.has(name) || member === null || member === undefined) continue;
+    const reason = Object.hasOwn(reasons, name) ? reasons[name] : undefined;
+    const path = place === null ? name : `${place}.${name}`;
+    throw unsupported(path, reason ?? `known here are ${[...names].join(', ')}`);
+  }
+}
