@@ -249,11 +249,7 @@ describe('refusals', () => {
     [{ tools: [{ ...TOOL, defer_loading: true }] }, 'tools.0.defer_loading', 'request.unsupported'],
     [{ tools: [{ type: 'function' }] }, 'tools.0.name', 'request.invalid'],
     [{ tool_choice: 'required' }, 'tool_choice', 'request.conflict'],
-    [
-      { tools: [TOOL], tool_choice: { type: 'function', name: 'none' } },
-      'tool_choice.function.name',
-      'request.conflict',
-    ],
+    [{ tools: [TOOL], tool_choice: { type: 'function', name: 'none' } }, 'tool_choice.name', 'request.conflict'],
     [
       { tools: [TOOL], tool_choice: { type: 'allowed_tools', tools: [{ name: 'x' }] } },
       'tool_choice.tools',

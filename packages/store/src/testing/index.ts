@@ -1,0 +1,6 @@
+/** What every database driver and every kind of blobs passes, and the shortest driver that does: `@trainyard/store/testing`. */
+export { type BlobsHarness, blobsSuite } from './blobs.suite.ts';
+export { addJob, addModel, claim, ManualClock, type MakeHarness, type StoreHarness } from './harness.ts';
+export { MemoryDatabase, MemorySql } from './memory-sql.ts';
+export { type SqlHarness, sqlSuite } from './sql.suite.ts';
+export { storeSuite } from './store.suite.ts';

@@ -1,0 +1,83 @@
+/** CONTRIBUTING's recipes name files that are there, and packages have one shape. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+
+/** The recipes by their first words: `A route.` */
+const recipes = new Map(
+  read('CONTRIBUTING.md')
+    .split('## How to add')[1]!
+    .split('\n## ')[0]!
+    .split('\n\n')
+    .map((paragraph) => paragraph.replaceAll('\n', ' '))
+    .flatMap((paragraph) => {
+      const title = /^\*\*(.+?)\.\*\*/.exec(paragraph)?.[1];
+      return title === undefined ? [] : [[title, paragraph] as const];
+    }),
+);
+
+/** The most files that a recipe may touch, and those that are there before. A formula's own file is new. */
+const FILES: Record<string, { atMost: number; existing: readonly string[]; added: readonly string[] }> = {
+  'A sampling field': {
+    atMost: 6,
+    existing: [
+      'packages/protocol/src/fields/sampling-fields.ts',
+      'packages/engine/src/sampling/truncation.ts',
+      'packages/engine/src/sampling/sampler.test.ts',
+      'packages/server/src/behaviour/sampling-fields.test.ts',
+      'docs/reference/chat-completions.md',
+      'docs/reference/conformance.md',
+    ],
+    added: [],
+  },
+  'A loss': {
+    atMost: 5,
+    existing: [
+      'packages/trainer/src/objectives/policy-objectives.ts',
+      'packages/protocol/src/fields/training-fields.ts',
+      'docs/reference/training-api.md',
+    ],
+    added: ['<name>.ts', 'a test beside the formula'],
+  },
+};
+
+describe('a recipe', () => {
+  test.each(Object.entries(FILES))('%s: its files are there, and few', (title, { atMost, existing, added }) => {
+    const recipe = recipes.get(title);
+    if (recipe === undefined) throw new Error(`CONTRIBUTING has no recipe "${title}"`);
+    expect(existing.length + added.length).toBeLessThanOrEqual(atMost);
+    for (const path of existing) {
+      expect(existsSync(join(ROOT, path)), path).toBe(true);
+      expect(recipe).toContain(path.split('/').at(-1));
+    }
+    for (const words of added) expect(recipe).toContain(words);
+  });
+
+  test.each([...recipes])('%s: every path that it names is there', (_title, recipe) => {
+    const paths = [...recipe.matchAll(/`((?:packages|docs|scripts|tests)\/[^`\s]*)`/g)].map(([, path]) => path!);
+    for (const path of paths) {
+      // `<name>` stands for what the reader calls it.
+      const known = path.split(/<|00NN/)[0]!;
+      expect(existsSync(join(ROOT, known.endsWith('/') || known === path ? known : join(known, '..'))), path).toBe(
+        true,
+      );
+    }
+  });
+});
+
+describe('a package', () => {
+  const names = readdirSync(join(ROOT, 'packages'));
+
+  test.each(names)('%s exports its index, and its testing/ where it has one', (name) => {
+    const { exports } = JSON.parse(read(`packages/${name}/package.json`)) as { exports: Record<string, unknown> };
+    const both = (path: string) => ({ '@trainyard/source': `./src/${path}.ts`, default: `./dist/${path}.js` });
+    const hasTesting = existsSync(join(ROOT, `packages/${name}/src/testing`));
+    expect(exports['.']).toEqual(both('index'));
+    expect(exports['./testing']).toEqual(hasTesting ? both('testing/index') : undefined);
+    if (hasTesting) expect(existsSync(join(ROOT, `packages/${name}/src/testing/index.ts`))).toBe(true);
+    expect(existsSync(join(ROOT, `packages/${name}/README.md`))).toBe(true);
+  });
+});
