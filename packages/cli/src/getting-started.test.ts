@@ -7,7 +7,12 @@ import { expect, onTestFinished, test } from 'vitest';
 
 import { gettingStarted } from './getting-started.ts';
 
-const service = { url: 'http://127.0.0.1:8420', modelId: 'owner/model', keyFile: '/data/admin-key' };
+const service = {
+  url: 'http://127.0.0.1:8420',
+  modelId: 'owner/model',
+  modelIds: ['owner/model'],
+  keyFile: '/data/admin-key',
+};
 
 test('it names the pages, and the key in full only when it is new', () => {
   const first = gettingStarted({ ...service, apiKey: { secret: 'ty_secret', isNew: true } }, 2.25);
@@ -15,6 +20,9 @@ test('it names the pages, and the key in full only when it is new', () => {
   for (const page of ['http://127.0.0.1:8420/ ', 'http://127.0.0.1:8420/docs ']) expect(first).toContain(page);
   const second = gettingStarted({ ...service, apiKey: { secret: 'ty_secret', isNew: false } }, 2);
   expect(second).not.toContain('ty_secret');
+  expect(gettingStarted({ ...service, modelIds: ['owner/model', 'b'], apiKey: null }, 2)).toContain(
+    'Model     owner/model\n          b\nPages',
+  );
   expect(gettingStarted({ ...service, apiKey: null }, 2)).toContain('not on this machine any more');
 });
 

@@ -8,7 +8,7 @@ const PRINTED = ['curl', 'openai-node'];
  * pasted into a shell as it is.
  */
 export function gettingStarted(
-  { url, apiKey, keyFile, modelId }: Omit<RunningService, 'close'>,
+  { url, apiKey, keyFile, modelId, modelIds }: Omit<RunningService, 'close'>,
   seconds: number,
 ): string {
   const keyLine =
@@ -23,7 +23,7 @@ export function gettingStarted(
 Trainyard is ready in ${seconds.toFixed(1)} s
 URL       ${url}/v1
 ${keyLine}
-Model     ${modelId}
+${modelLines(modelIds)}
 Pages     ${url}/ (how to connect, ART too)   ${url}/docs (every route)
 
 In another terminal:
@@ -32,6 +32,11 @@ export TRAINYARD_API_KEY=${key}
 
 ${snippets.map(({ title, shell }) => `# ${title}\n${shell}`).join('\n')}
 `;
+}
+
+/** The first one is meant where a request names none. */
+function modelLines([first, ...others]: readonly string[]): string {
+  return [`Model     ${first}`, ...others.map((id) => `          ${id}`)].join('\n');
 }
 
 /** One word of a shell, whatever is in it. */

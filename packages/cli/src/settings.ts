@@ -1,4 +1,12 @@
-import { isSwitch, kebab, resolveConfig, SETTING_NAMES, type ServiceConfig, type SettingName } from '@trainyard/server';
+import {
+  isList,
+  isSwitch,
+  kebab,
+  resolveConfig,
+  SETTING_NAMES,
+  type ServiceConfig,
+  type SettingName,
+} from '@trainyard/server';
 import type { Command } from 'commander';
 
 /** The `--help` line of each setting; a setting without a line does not compile. */
@@ -8,12 +16,15 @@ const HELP = {
   dataDir: 'folder for the database, checkpoints and models (.trainyard)',
   apiKey: 'the admin key of the service; another one replaces it (made up at the first start)',
   entity: 'owner of everything made without an explicit entity (local)',
-  model: 'GGUF file of the base model (SmolLM2-135M-Instruct)',
-  modelId: 'id under which the base model is served',
+  model:
+    'GGUF file of a base model, PATH or ID=PATH; again for each further one, the first is the default (SmolLM2-135M-Instruct)',
+  modelId: 'id under which the first base model is served (from the file)',
+  modelMemoryMegabytes:
+    'what base models may take in memory together, MB; they come and go as requests need them (as 70 % of memory)',
   precision:
     'exact = half-precision copy, sampler and trainer agree to 1e-3; strict = to 1e-5; fast = the file as it is (exact)',
   threads: 'threads of each host (all cores)',
-  capacityTokens: 'KV cache over all sequences, in tokens (16384)',
+  capacityTokens: 'KV cache over all sequences of a base model, in tokens (16384)',
   maxSequences: 'sequences in one batch (128)',
   maxRequests: 'requests in flight, running and waiting (2048)',
   maxChoices: 'choices (n) of one request (as many as max-sequences)',
@@ -40,13 +51,19 @@ const HELP = {
   trainingDataDir: 'folder of .jsonl files that jobs may name by file: URLs (none)',
 } as const satisfies Record<SettingName, string>;
 
-/** Values of the options that {@link addSettingOptions} adds; a switch is true. */
-export type SettingOptions = { readonly [Name in SettingName]?: string | true } & { readonly config?: string };
+/** Values of the options that {@link addSettingOptions} adds; a switch is true, a list all its values. */
+export type SettingOptions = { readonly [Name in SettingName]?: string | true | string[] } & {
+  readonly config?: string;
+};
 
 /** Adds a flag for every setting, and `--config FILE`. */
 export function addSettingOptions(command: Command): Command {
   command.optionsGroup('settings:');
-  for (const name of SETTING_NAMES) command.option(`--${kebab(name)}${isSwitch(name) ? '' : ' <value>'}`, HELP[name]);
+  for (const name of SETTING_NAMES) {
+    const flag = `--${kebab(name)}${isSwitch(name) ? '' : ' <value>'}`;
+    if (isList(name)) command.option(flag, HELP[name], append);
+    else command.option(flag, HELP[name]);
+  }
   return command
     .option('--config <FILE>', 'JSON file with the same settings in camelCase (trainyard.json when it exists)')
     .addHelpText(
@@ -55,13 +72,17 @@ export function addSettingOptions(command: Command): Command {
     );
 }
 
+function append(value: string, values: string[] = []): string[] {
+  return [...values, value];
+}
+
 /**
  * The configuration that options, the environment and the config file make.
  *
  * @throws {ServerError} `server.config_invalid`
  */
 export function settingsOf(options: SettingOptions): ServiceConfig {
-  const flags: Partial<Record<SettingName, string>> = {};
+  const flags: Partial<Record<SettingName, string | string[]>> = {};
   for (const name of SETTING_NAMES) {
     const value = options[name];
     if (value !== undefined) flags[name] = value === true ? 'on' : value;

@@ -1,5 +1,6 @@
 export type { EngineLimits } from './batching/engine-limits.ts';
 export { loadServedModel, openTokenEngine } from './open-token-engine.ts';
+export { inspectServedModel, type ModelMemory } from './runner/served-model-memory.ts';
 export type { OpenTokenEngineOptions } from './open-token-engine.ts';
 export { LlamaRunner } from './runner/llama-runner.ts';
 export { FlatLogits, KvFullError, StepBatch } from './runner/model-runner.ts';

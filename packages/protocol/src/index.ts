@@ -79,6 +79,8 @@ export {
   MAX_DETOKENIZE_TOKENS,
   type TokenizeRequest,
   type TokenizerInfo,
+  type TokenizerInfoQuery,
+  TokenizerInfoQuerySchema,
   TokenizeRequestSchema,
   type TokenizeResponse,
 } from './inference/tokenize.ts';

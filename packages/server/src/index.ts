@@ -1,5 +1,6 @@
 export type { InferenceBackend, ModelInference, TrainingQueue } from './contract/backends.ts';
 export {
+  isList,
   isSwitch,
   kebab,
   resolveConfig,

@@ -17,7 +17,7 @@ import type { BaseModelPaths } from './jobs/base-model-path.ts';
 import { ExportWorker } from './jobs/export-worker.ts';
 import { ImportWorker } from './jobs/import-worker.ts';
 import { EmbeddedTransfers } from './hosts/embedded-transfers.ts';
-import { EmbeddedInference } from './hosts/embedded-inference.ts';
+import { openInference } from './service/open-inference.ts';
 import { EmbeddedTraining } from './hosts/embedded-training.ts';
 import { TrainingWorker } from './jobs/training-worker.ts';
 import { Upkeep } from './data/upkeep.ts';
@@ -35,13 +35,16 @@ export interface RunningService {
   /** the key to use: made just now, or fixed by the configuration, or read from the key file; null when none of these is at hand */
   readonly apiKey: ServiceKey | null;
   readonly keyFile: string;
+  /** the base model that is meant where a request names none */
   readonly modelId: string;
-  /** Stops taking requests, lets those in flight end, puts the running job back into the queue, and ends both hosts. */
+  /** all base models that are served, that one first */
+  readonly modelIds: readonly string[];
+  /** Stops taking requests, lets those in flight end, puts the running job back into the queue, and ends all hosts. */
   close(): Promise<void>;
 }
 
 /**
- * Starts the whole service in this process and two child processes.
+ * Starts the whole service in this process and its child processes.
  *
  * @param logRaw receives one line per thing worth knowing; never a secret
  * @throws {ServerError} with a message for the person who runs it: port in use, missing or corrupt model, folder in use …
@@ -49,12 +52,7 @@ export interface RunningService {
 export async function startService(config: ServiceConfig, logRaw: (line: string) => void): Promise<RunningService> {
   const log = (line: string) => logRaw(toLogLine(line));
   refuseOpenNetwork(config);
-  if (!existsSync(config.modelPath)) {
-    throw new ServerError(
-      'server.model_missing',
-      `the model file ${config.modelPath} does not exist; "npm start" fetches the default model, or set TRAINYARD_MODEL to a GGUF file`,
-    );
-  }
+  refuseMissingModels(config);
   const cleanups: (() => unknown)[] = [];
   const undo = async () => {
     for (const cleanup of cleanups.reverse()) await cleanup();
@@ -77,27 +75,12 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
     const apiKey = await ensureServiceKey(store, config, { keyFile: paths.keyFile, log });
 
     const arbiter = new ComputeArbiter();
-    const { numThreads, capacityTokens, maxSequences, maxRequests, maxChoices, modelPath, precision, modelId } = config;
+    const { numThreads } = config;
     // One answer for both, or training would render other prompts than those that were sampled from.
     const allowsControlTokens = config.specialTokens === 'control';
-    const inference = new EmbeddedInference({
-      modelId,
-      host: {
-        modelPath,
-        precision,
-        cacheDirectory: paths.models,
-        numThreads,
-        capacityTokens,
-        maxSequences,
-        maxRequests,
-        maxChoices,
-        policy: config.schedulingPolicy,
-        runsRequestTemplates: config.requestTemplates === 'on',
-        allowsControlTokens,
-        toolFormat: config.toolParser === 'auto' ? null : config.toolParser,
-      },
-      arbiter,
-      share: config.engineShare,
+    const inference = await openInference(config, {
+      cacheDirectory: paths.models,
+      cores: arbiter.section('inference', config.engineShare),
       log,
     });
     const training = new EmbeddedTraining({
@@ -113,7 +96,7 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
     await Promise.all([inference.start(), training.start()]);
 
     const metrics = new ServiceMetrics();
-    const modelPaths: BaseModelPaths = (id) => (id === modelId ? inference.servedModel.path : null);
+    const modelPaths: BaseModelPaths = (id) => inference.pathOf(id);
     const worker = new TrainingWorker({
       store,
       blobs,
@@ -173,13 +156,23 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
       url,
       apiKey,
       keyFile: paths.keyFile,
-      modelId,
+      modelId: config.models[0]?.id ?? '',
+      modelIds: config.models.map(({ id }) => id),
       close: undo,
     };
   } catch (error) {
     await undo();
     throw error;
   }
+}
+
+function refuseMissingModels({ models }: ServiceConfig): void {
+  const missing = models.find(({ path }) => !existsSync(path));
+  if (missing === undefined) return;
+  throw new ServerError(
+    'server.model_missing',
+    `the model file ${missing.path} does not exist; "npm start" fetches the default model, or set TRAINYARD_MODEL to a GGUF file`,
+  );
 }
 
 /** Keys and prompts would go over the network in the clear: that is for whoever starts the service to decide. */

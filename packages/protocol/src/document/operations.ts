@@ -64,6 +64,7 @@ import {
   DetokenizeResponseSchema,
   TokenizeRequestSchema,
   TokenizeResponseSchema,
+  TokenizerInfoQuerySchema,
   TokenizerInfoSchema,
 } from '../inference/tokenize.ts';
 import { LoadLoraAdapterRequestSchema, UnloadLoraAdapterRequestSchema } from '../service/lora-adapter.ts';
@@ -120,7 +121,7 @@ const BODY = [
 ];
 const IDEMPOTENCY = ['request.idempotency_mismatch', 'request.idempotency_in_progress', ...WRITES];
 const MODEL_NAME = ['request.unknown_model', 'request.ambiguous_model', 'request.conflict'];
-const HOST = ['engine.host_lost', 'engine.internal'];
+const HOST = ['server.unavailable', 'engine.host_lost', 'engine.internal'];
 const SAMPLING = [
   ...MODEL_NAME,
   ...HOST,
@@ -288,8 +289,9 @@ export const OPERATIONS: readonly Operation[] = [
     tag: 'Inference',
     summary: 'What a client needs to know of the tokenizer',
     description: 'Under the names that the file `tokenizer_config.json` of a model has.',
+    query: TokenizerInfoQuerySchema,
     answer: TokenizerInfoSchema,
-    faults: [...KEY, ...HOST],
+    faults: [...KEY, ...HOST, ...MODEL_NAME, 'request.invalid'],
   },
   {
     id: 'loadLoraAdapter',

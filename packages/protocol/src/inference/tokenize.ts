@@ -69,6 +69,12 @@ export const DetokenizeResponseSchema = Type.Object(
 );
 export type DetokenizeResponse = Static<typeof DetokenizeResponseSchema>;
 
+export const TokenizerInfoQuerySchema = Type.Object(
+  { model: Type.Optional(Type.String({ description: 'Any name of a model. Default: the default base model.' })) },
+  { title: 'TokenizerInfoQuery' },
+);
+export type TokenizerInfoQuery = Static<typeof TokenizerInfoQuerySchema>;
+
 export const TokenizerInfoSchema = Type.Object(
   {
     tokenizer_class: Type.String({

@@ -39,7 +39,7 @@ export interface SupervisedHostOptions<Message extends HostMessage> {
  * A child process that is started again whenever it dies, until it is closed.
  *
  * The host answers `ready` once it can work, or `fatal` with a reason when it never will with these options. A fatal before the first `ready`
- * rejects `start`; later ones are retried, since a model file can come back. A host that hangs (see `HostWatch`) is killed, and started again like
+ * rejects `start`, and so does closing it before that; later ones are retried, since a model file can come back. A host that hangs (see `HostWatch`) is killed, and started again like
  * one that died.
  */
 export class SupervisedHost<Command extends object, Message extends HostMessage> {
@@ -175,7 +175,11 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     this.#isReady = false;
     onLost(ending);
     const reason = fatal?.message ?? ending;
-    if (this.#isClosing) return;
+    if (this.#isClosing) {
+      // Whoever still waits for its start, or its return, learns that there will be none.
+      this.#ready.reject(new ServerError('server.host_unavailable', `the ${name} host was closed`));
+      return;
+    }
     const tail = this.#stderrTail.trim();
     log(`the ${name} host is gone: ${reason}${tail === '' ? '' : `\n${tail}`}`);
     if (!this.#wasEverReady) {

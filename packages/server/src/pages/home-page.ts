@@ -9,7 +9,8 @@ export interface Home {
   readonly state: { readonly isHealthy: boolean; readonly text: string };
   /** ends in `/v1` */
   readonly baseUrl: string;
-  readonly modelId: string;
+  /** Base models, the default one first. */
+  readonly modelIds: readonly string[];
   readonly snippets: readonly Snippet[];
 }
 
@@ -30,13 +31,13 @@ h1 small { font-size: .9rem; font-weight: 400; color: var(--soft); }
 h2 { font-size: 1.05rem; margin: 1.8rem 0 .4rem; }
 .good { color: var(--good); } .bad { color: var(--bad); }
 dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .2rem 1.2rem; margin: 1rem 0; }
-dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
+dt { color: var(--soft); } dd { grid-column: 2; margin: 0; overflow-wrap: anywhere; }
 code, pre { font: .87em/1.5 ui-monospace, Menlo, Consolas, monospace; }
 pre { background: var(--raised); border: 1px solid var(--line); border-radius: 6px; padding: .8rem 1rem; overflow-x: auto; }
 a { color: var(--accent); }
 `;
 
-export function renderHomePage({ version, state, baseUrl, modelId, snippets }: Home): string {
+export function renderHomePage({ version, state, baseUrl, modelIds, snippets }: Home): string {
   return html`<!doctype html>
     <html lang="en">
       <head>
@@ -57,7 +58,7 @@ export function renderHomePage({ version, state, baseUrl, modelId, snippets }: H
           <dt>API</dt>
           <dd><code>${baseUrl}</code></dd>
           <dt>Model</dt>
-          <dd><code>${modelId}</code></dd>
+          ${modelIds.map((id) => html`<dd><code>${id}</code></dd>`)}
         </dl>
         <ul>
           ${LINKS.map(({ path, text }) => html`<li><a href="${path}">${path}</a>: ${text}</li>`)}
@@ -77,12 +78,12 @@ export function renderHomePage({ version, state, baseUrl, modelId, snippets }: H
 }
 
 /** The same for whoever did not ask for HTML, such as curl. */
-export function renderHomeText({ version, state, baseUrl, modelId, snippets }: Home): string {
+export function renderHomeText({ version, state, baseUrl, modelIds, snippets }: Home): string {
   const origin = baseUrl.replace(/\/v1$/, '');
   return `Trainyard ${version}: ${state.text}
 
 API    ${baseUrl}
-Model  ${modelId}
+Model  ${modelIds.join(', ')}
 ${LINKS.map(({ path, text }) => `${origin}${path}: ${text}\n`).join('')}
 With the key in TRAINYARD_API_KEY (the first start printed it, and keeps it in the file admin-key of the data folder):
 

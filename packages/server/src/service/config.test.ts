@@ -100,6 +100,7 @@ it.each([
   ['/elsewhere/Other.Q4_0.gguf', 'Other.Q4_0'],
 ])('the model file %s is served as %s, unless an id is given', (model, modelId) => {
   const environment = { TRAINYARD_MODEL: model };
-  expect(resolveConfig({ flags: {}, environment, configPath: null }).modelId).toBe(modelId);
-  expect(resolveConfig({ flags: { modelId: 'mine' }, environment, configPath: null }).modelId).toBe('mine');
+  const ids = (flags: object) => resolveConfig({ flags, environment, configPath: null }).models.map(({ id }) => id);
+  expect(ids({})).toEqual([modelId]);
+  expect(ids({ modelId: 'mine' })).toEqual(['mine']);
 });

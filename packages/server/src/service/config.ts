@@ -1,11 +1,21 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { basename, resolve } from 'node:path';
+import { resolve } from 'node:path';
 
 import { NAME_PATTERN } from '@trainyard/protocol';
 
 import { ServerError } from '../faults/server-error.ts';
 import { DEFAULT_MAX_LOGPROBS } from '../wire/logprob-limit.ts';
+import {
+  type ModelConfig,
+  type ModelEntry,
+  readModelList,
+  readModelText,
+  resolveModels,
+  splitModelTexts,
+  TOOL_PARSERS,
+  type ToolParser,
+} from './model-settings.ts';
 
 /** Everything the service can be told, resolved once. */
 export interface ServiceConfig {
@@ -19,16 +29,14 @@ export interface ServiceConfig {
   readonly apiKey: string | null;
   /** owner of everything made without an explicit entity; default "local" */
   readonly entity: string;
-  /** absolute path of a GGUF file; default: the SmolLM2 file in the data folder */
-  readonly modelPath: string;
-  /** id under which the base model is served and trained */
-  readonly modelId: string;
+  /** base models that are served, at least one; the first is meant where a request names none. Default: the SmolLM2 file in the data folder */
+  readonly models: readonly ModelConfig[];
+  /** what base models may take in memory together, MB; default null: seven tenths of the machine's memory */
+  readonly modelMemoryMegabytes: number | null;
   /** `exact` (default): half-precision weights, so that sampler and trainer agree to 1e-3; `strict`: single precision throughout, 1e-5; `fast`: the file as it is */
   readonly precision: 'exact' | 'strict' | 'fast';
   /** threads of each host; default: all cores */
   readonly numThreads: number;
-  /** KV cache over all sequences, tokens; default 16384 (377 MB for the default model, twice that with `strict`) */
-  readonly capacityTokens: number;
   /** sequences in one batch; default 128 */
   readonly maxSequences: number;
   /** requests in flight, running and waiting; one more gets 429; default 2048 */
@@ -43,8 +51,6 @@ export interface ServiceConfig {
   readonly requestTemplates: 'on' | 'off';
   /** `plain` (default): the texts of control tokens in messages stay text; `control`: they become those tokens, for trusted senders only */
   readonly specialTokens: 'plain' | 'control';
-  /** how the model writes calls of tools; default `auto`: as its chat template says */
-  readonly toolParser: (typeof TOOL_PARSERS)[number];
   /** `on`: reasoning is answered under its older name `reasoning_content` too; default `off` */
   readonly reasoningContent: 'on' | 'off';
   /** `on` (default): what is sampled from trained models is kept for a while, for training to go by; `off`: not */
@@ -75,12 +81,6 @@ export interface ServiceConfig {
   readonly minBodyRate: number;
 }
 
-/** The default model: Apache-2.0, 98 MB, trainable on two cores. */
-const DEFAULT_MODEL_FILE = 'SmolLM2-135M-Instruct.Q4_1.gguf';
-const DEFAULT_MODEL_ID = 'HuggingFaceTB/SmolLM2-135M-Instruct';
-
-const TOOL_PARSERS = ['auto', 'hermes', 'qwen_xml', 'llama3_json', 'mistral', 'pythonic'] as const;
-
 type Kind = 'string' | 'integer' | 'number';
 
 interface SettingRule {
@@ -94,6 +94,8 @@ interface SettingRule {
   form?: string;
   /** on the command line the name alone means `on` */
   isSwitch?: boolean;
+  /** it may be given several times on the command line */
+  isList?: boolean;
   /** the value must not appear in a message */
   isSecret?: boolean;
 }
@@ -113,8 +115,9 @@ const SETTINGS = {
   // What fits an Authorization header, and a part of a model's name.
   apiKey: { kind: 'string', environment: 'TRAINYARD_API_KEY', pattern: /^[\x21-\x7e]+$/, isSecret: true },
   entity: { kind: 'string', environment: 'TRAINYARD_ENTITY', pattern: new RegExp(NAME_PATTERN, 'u') },
-  model: { kind: 'string', environment: 'TRAINYARD_MODEL' },
+  model: { kind: 'string', environment: 'TRAINYARD_MODEL', isList: true },
   modelId: { kind: 'string', environment: 'TRAINYARD_MODEL_ID' },
+  modelMemoryMegabytes: { kind: 'integer', environment: 'TRAINYARD_MODEL_MEMORY_MEGABYTES', min: 64, max: 16_777_216 },
   precision: { kind: 'string', environment: 'TRAINYARD_PRECISION', values: ['exact', 'strict', 'fast'] },
   threads: { kind: 'integer', environment: 'TRAINYARD_THREADS', min: 1, max: 512 },
   capacityTokens: { kind: 'integer', environment: 'TRAINYARD_CAPACITY_TOKENS', min: 256, max: 16_777_216 },
@@ -147,13 +150,18 @@ export function isSwitch(name: SettingName): boolean {
   return (SETTINGS[name] as SettingRule).isSwitch === true;
 }
 
+/** Whether the flag of a setting may be given several times. */
+export function isList(name: SettingName): boolean {
+  return (SETTINGS[name] as SettingRule).isList === true;
+}
+
 export type SettingName = keyof typeof SETTINGS;
 /** Names a command line may offer, with the environment variable each has. */
 export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[];
 
 export interface ConfigSources {
-  /** raw values by setting name */
-  readonly flags: Partial<Record<SettingName, string>>;
+  /** raw values by setting name; several of a setting that is a list */
+  readonly flags: Partial<Record<SettingName, string | readonly string[]>>;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** a JSON file with the setting names as keys; `null` = none asked for, then `trainyard.json` is read if it exists */
   readonly configPath: string | null;
@@ -181,7 +189,13 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
   const number = (name: SettingName): number | undefined => read(name) as number | undefined;
 
   const dataDirectory = resolve(text('dataDir') ?? '.trainyard');
-  const model = text('model');
+  const models = resolveModels(modelEntries(sources, file), {
+    dataDirectory,
+    modelId: text('modelId'),
+    // 377 MB for the default model, twice that with `strict`.
+    capacityTokens: number('capacityTokens') ?? 16_384,
+    toolParser: (text('toolParser') ?? 'auto') as ToolParser,
+  });
   const trainingDataDirectory = text('trainingDataDir');
   return Object.freeze({
     host: text('host') ?? '127.0.0.1',
@@ -189,11 +203,10 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     dataDirectory,
     apiKey: text('apiKey') ?? null,
     entity: text('entity') ?? 'local',
-    modelPath: model === undefined ? resolve(dataDirectory, 'models', DEFAULT_MODEL_FILE) : resolve(model),
-    modelId: text('modelId') ?? (model === undefined ? DEFAULT_MODEL_ID : modelIdOf(model)),
+    models,
+    modelMemoryMegabytes: number('modelMemoryMegabytes') ?? null,
     precision: (text('precision') ?? 'exact') as ServiceConfig['precision'],
     numThreads: number('threads') ?? availableParallelism(),
-    capacityTokens: number('capacityTokens') ?? 16_384,
     maxSequences: number('maxSequences') ?? 128,
     maxRequests: number('maxRequests') ?? 2_048,
     maxChoices: number('maxChoices') ?? number('maxSequences') ?? 128,
@@ -201,7 +214,6 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     engineShare: number('engineShare') ?? 0.7,
     requestTemplates: (text('requestTemplates') ?? 'on') as 'on' | 'off',
     specialTokens: (text('specialTokens') ?? 'plain') as 'plain' | 'control',
-    toolParser: (text('toolParser') ?? 'auto') as ServiceConfig['toolParser'],
     reasoningContent: (text('reasoningContent') ?? 'off') as 'on' | 'off',
     choiceRecords: (text('choiceRecords') ?? 'on') as 'on' | 'off',
     choiceRecordHours: number('choiceRecordHours') ?? 24,
@@ -217,6 +229,23 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     bodyTimeoutMs: number('bodyTimeoutMs') ?? 600_000,
     minBodyRate: number('minBodyRate') ?? 500,
   });
+}
+
+/** The models as they were set, by the same order of sources as every setting. */
+function modelEntries(
+  { flags, environment }: ConfigSources,
+  file: { path: string; values: Record<string, unknown> },
+): ModelEntry[] {
+  const fromTexts = (texts: readonly string[], source: string) =>
+    texts.map((text) => readModelText(checked('model', text, source) as string, source));
+  const { model: flag } = flags;
+  if (flag !== undefined) return fromTexts([flag].flat(), 'flag --model');
+  const { environment: name } = SETTINGS.model;
+  const variable = environment[name];
+  if (variable !== undefined && variable !== '')
+    return fromTexts(splitModelTexts(variable), `environment variable ${name}`);
+  const value = file.values['model'];
+  return value === undefined ? [] : readModelList(value, `"model" in ${file.path}`, checked);
 }
 
 function readConfigFile(configPath: string | null): { path: string; values: Record<string, unknown> } {
@@ -276,10 +305,4 @@ function checked(name: SettingName, value: unknown, source: string): string | nu
 
 export function kebab(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-}
-
-/** `models/Some-Model.Q4_0.gguf` is served as `Some-Model.Q4_0`, and the default file as what it is, wherever it lies. */
-function modelIdOf(path: string): string {
-  if (basename(path) === DEFAULT_MODEL_FILE) return DEFAULT_MODEL_ID;
-  return (path.split('/').at(-1) ?? path).replace(/\.gguf$/i, '');
 }

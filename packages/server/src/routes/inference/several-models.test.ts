@@ -100,6 +100,20 @@ test('text becomes ids by the vocabulary of the model that was asked', async () 
   expect([back.statusCode, faultOf(back).code]).toEqual([400, 'engine.invalid_request']);
 });
 
+test.each([
+  ['', 512],
+  ['?model=tiny/small', 16],
+  ['?model=tiny%2Fbase', 512],
+  ['?model=pupil', 16],
+])('GET /tokenizer_info%s is of the model that it names', async (query, length) => {
+  const info = await server.request('GET', `/tokenizer_info${query}`);
+  expect(info.json<{ model_max_length: number }>().model_max_length).toBe(length);
+});
+
+test('the page of the service names them, the default one first', async () => {
+  expect((await server.request('GET', '/')).body).toContain('Model  tiny/base, tiny/small\n');
+});
+
 test('an adapter is loaded onto the base model that it was imported for, and no other', async () => {
   const { store, blobs } = server;
   const { id: entityId } = await store.ensureEntity('acme');

@@ -9,6 +9,8 @@ import {
   TokenizeRequestSchema,
   type TokenizeResponse,
   type TokenizerInfo,
+  type TokenizerInfoQuery,
+  TokenizerInfoQuerySchema,
 } from '@trainyard/protocol';
 
 import type { RouteParts } from '../server-parts.ts';
@@ -18,7 +20,7 @@ import { requestedModel } from './requested-model.ts';
 
 /** POST /v1/tokenize and /v1/detokenize, GET /v1/tokenizer_info, also without /v1. */
 export function tokenizeRoutes(app: FastifyInstance, parts: RouteParts): void {
-  const { inference, baseModels } = parts;
+  const { inference } = parts;
 
   for (const path of ['/v1/tokenize', '/tokenize']) {
     app.post<{ Body: TokenizeRequest }>(
@@ -62,21 +64,25 @@ export function tokenizeRoutes(app: FastifyInstance, parts: RouteParts): void {
   }
 
   for (const path of ['/v1/tokenizer_info', '/tokenizer_info']) {
-    app.get(path, { config: { scope: 'inference' } }, async (_request, reply): Promise<TokenizerInfo> => {
-      const signal = abortOnDisconnect(reply);
-      const { id, contextLength } = baseModels.default;
-      const model = inference.of(id);
-      const { chatTemplate, bosTokenId, eosTokenId, addsBos } = model.tokenizerFacts();
-      const textOf = (id: number) => model.detokenize([id], { signal });
-      return {
-        tokenizer_class: 'PreTrainedTokenizerFast',
-        model_max_length: contextLength,
-        chat_template: chatTemplate,
-        bos_token: bosTokenId === null ? null : await textOf(bosTokenId),
-        eos_token: await textOf(eosTokenId),
-        pad_token: null,
-        add_bos_token: addsBos,
-      };
-    });
+    app.get<{ Querystring: TokenizerInfoQuery }>(
+      path,
+      { config: { scope: 'inference' }, schema: { querystring: TokenizerInfoQuerySchema } },
+      async (request, reply): Promise<TokenizerInfo> => {
+        const signal = abortOnDisconnect(reply);
+        const { base } = await requestedModel(request, request.query.model, parts);
+        const model = inference.of(base.id);
+        const { chatTemplate, bosTokenId, eosTokenId, addsBos } = model.tokenizerFacts();
+        const textOf = (id: number) => model.detokenize([id], { signal });
+        return {
+          tokenizer_class: 'PreTrainedTokenizerFast',
+          model_max_length: base.contextLength,
+          chat_template: chatTemplate,
+          bos_token: bosTokenId === null ? null : await textOf(bosTokenId),
+          eos_token: await textOf(eosTokenId),
+          pad_token: null,
+          add_bos_token: addsBos,
+        };
+      },
+    );
   }
 }

@@ -11,13 +11,13 @@ import { SERVICE_VERSION } from '../../service/service-version.ts';
 export function homeRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.get('/', { config: { scope: 'public' } }, async (request, reply) => {
     const baseUrl = `${request.protocol}://${request.host}/v1`;
-    const modelId = parts.baseModels.default.id;
+    const modelIds = parts.baseModels.all.map(({ id }) => id);
     const home: Home = {
       version: SERVICE_VERSION,
       state: await stateOf(app),
       baseUrl,
-      modelId,
-      snippets: connectSnippets({ baseUrl, modelId }),
+      modelIds,
+      snippets: connectSnippets({ baseUrl, modelId: parts.baseModels.default.id }),
     };
     reply.header('vary', 'accept').header('cache-control', 'no-store');
     if (request.headers.accept?.includes('text/html')) return sendPage(reply, makePage(renderHomePage(home)));

@@ -4,16 +4,17 @@ import { fileURLToPath } from 'node:url';
 import type { EngineStats } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 
-import type { BaseModel } from '../contract/base-models.ts';
-import type { InferenceBackend, ModelInference, Tokenized } from '../contract/backends.ts';
+import type { Tokenized } from '../contract/backends.ts';
 import type { ComputeShares } from '../computing/compute-arbiter.ts';
 import { BackendFailure } from '../faults/backend-failure.ts';
-import { ComputingHost } from './computing-host.ts';
-import { PendingCodecCalls } from './pending-codec-calls.ts';
-import { RoundTrips } from './round-trips.ts';
-import type { EngineHostCommand, EngineHostMessage } from './messages.ts';
-import type { OpenEngineOptions, ServedModel } from './open-engine.ts';
-import type { SupervisedHost } from './supervised-host.ts';
+import { ComputingHost } from '../hosts/computing-host.ts';
+import { PendingCodecCalls } from '../hosts/pending-codec-calls.ts';
+import type { ModelHost } from './inference-pool.ts';
+import type { RequestRoom } from './request-room.ts';
+import { RoundTrips } from '../hosts/round-trips.ts';
+import type { EngineHostCommand, EngineHostMessage } from '../hosts/messages.ts';
+import type { OpenEngineOptions, ServedModel } from '../hosts/open-engine.ts';
+import type { SupervisedHost } from '../hosts/supervised-host.ts';
 
 /** A reader this many events behind pauses its sequences, and wakes them when it has caught up: memory per stream stays bounded. */
 const PAUSE_ABOVE_EVENTS = 256;
@@ -26,35 +27,37 @@ const RESTARTING = 'the inference engine is being restarted; try again';
 const ROUND_TRIP_MS = 3_000;
 
 /**
- * Sampling on llama.cpp in a supervised child process.
- *
- * Requests above the limit are refused here, before anything of them travels. A request whose client has left counts no longer, though the host is still told of it:
- * as many as the limit may be on their way out.
+ * Sampling from one base model on llama.cpp in a supervised child process. Requests above the limit are refused here, before anything of them travels.
  */
-export class EmbeddedInference implements InferenceBackend, ModelInference {
+export class EmbeddedInference implements ModelHost {
   readonly #host: SupervisedHost<EngineHostCommand, EngineHostMessage>;
   readonly #streams = new Map<string, EventStream>();
   /** Requests that have left, of which the host has not said that they ended. */
   readonly #leaving = new Set<string>();
-  readonly #maxRequests: number;
+  readonly #room: RequestRoom;
+  readonly #onIdle: () => void;
+  #numGenerating = 0;
   readonly #roundTrips = new RoundTrips(ROUND_TRIP_MS);
   readonly #codecCalls = new PendingCodecCalls();
-  readonly #modelId: string;
   #served: ServedModel | null = null;
   #stats: EngineStats | null = null;
 
   constructor(options: {
-    modelId: string;
+    /** for the log */
+    name: string;
     host: OpenEngineOptions;
+    /** counts the requests of all models */
+    room: RequestRoom;
+    onIdle: () => void;
     arbiter: ComputeShares;
     share: number;
     log: (line: string) => void;
   }) {
-    this.#modelId = options.modelId;
-    this.#maxRequests = options.host.maxRequests;
+    this.#room = options.room;
+    this.#onIdle = options.onIdle;
     this.#host = new ComputingHost<EngineHostCommand, EngineHostMessage>({
-      name: 'engine',
-      modulePath: fileURLToPath(new URL('./engine-host.ts', import.meta.url)),
+      name: options.name,
+      modulePath: fileURLToPath(new URL('../hosts/engine-host.ts', import.meta.url)),
       options: options.host,
       onMessage: (message) => this.#onMessage(message),
       onLost: (reason) => this.#onLost(reason),
@@ -80,28 +83,8 @@ export class EmbeddedInference implements InferenceBackend, ModelInference {
     return took === null ? `the inference engine did not answer within ${ROUND_TRIP_MS} ms` : null;
   }
 
-  checkRoom(): void {
-    const refusal = this.#overload();
-    if (refusal !== null) throw new BackendFailure('engine.overloaded', refusal, null);
-  }
-
-  /** Requests above the limit wait for nothing: they are told at once. */
-  #overload(): string | null {
-    const count = this.#streams.size;
-    if (count >= this.#maxRequests)
-      return `at most ${this.#maxRequests} requests may be in flight, and there are ${count}: try again later`;
-    return this.#leaving.size < this.#maxRequests
-      ? null
-      : `${this.#leaving.size} requests that were given up are still being ended: try again later`;
-  }
-
-  get models(): readonly BaseModel[] {
-    const { contextLength, vocabSize } = this.servedModel;
-    return [{ id: this.#modelId, contextLength, vocabSize }];
-  }
-
-  of(): this {
-    return this;
+  get isIdle(): boolean {
+    return this.#numGenerating === 0;
   }
 
   tokenizerFacts(): TokenizerFacts {
@@ -120,42 +103,60 @@ export class EmbeddedInference implements InferenceBackend, ModelInference {
 
   /** Every stream ends in exactly one `completed` or `failed` event; leaving the loop early aborts the request. */
   async *generate(request: GenerateRequest, signal: AbortSignal): AsyncGenerator<EngineEvent> {
+    this.#numGenerating += 1;
+    try {
+      const opened = await this.#open(request, signal);
+      if (!(opened instanceof OpenStream)) {
+        yield opened;
+        return;
+      }
+      try {
+        for (;;) {
+          const event = await opened.events.next();
+          yield event;
+          if (event.kind === 'completed' || event.kind === 'failed') return;
+        }
+      } finally {
+        signal.removeEventListener('abort', opened.leave);
+        opened.leave();
+      }
+    } finally {
+      this.#numGenerating -= 1;
+      if (this.#numGenerating === 0) this.#onIdle();
+    }
+  }
+
+  /** Hands the request to the host. @returns why it could not be, as its only event */
+  async #open(request: GenerateRequest, signal: AbortSignal): Promise<OpenStream | EngineEvent> {
     // Ids that clients choose may collide; inside, each request has its own.
     const requestId = randomUUID();
     try {
       await this.#host.whenReady(RESTART_WAIT_MS, signal);
     } catch {
-      yield failed('engine.host_lost', RESTARTING);
-      return;
+      return failed('engine.host_lost', RESTARTING);
     }
-    const refusal = this.#overload();
-    if (refusal !== null) {
-      yield failed('engine.overloaded', refusal);
-      return;
-    }
-    const stream = new EventStream((isPaused) => this.#host.send({ kind: 'pause', requestId, isPaused }));
-    const leave = () => {
-      if (!this.#streams.delete(requestId) || stream.isEnded) return;
-      stream.push(failed('engine.aborted', 'the request was given up'));
-      if (this.#host.send({ kind: 'abort', requestId })) this.#leaving.add(requestId);
-    };
+    const { refusal } = this.#room;
+    if (refusal !== null) return failed('engine.overloaded', refusal);
+    const events = new EventStream((isPaused) => this.#host.send({ kind: 'pause', requestId, isPaused }));
+    const leave = () => this.#leave(requestId, events);
     if (signal.aborted || !this.#host.send({ kind: 'generate', request: { ...request, requestId } })) {
       const code = signal.aborted ? 'engine.aborted' : 'engine.host_lost';
-      yield failed(code, 'the request did not reach the inference engine');
-      return;
+      return failed(code, 'the request did not reach the inference engine');
     }
-    this.#streams.set(requestId, stream);
+    this.#streams.set(requestId, events);
+    this.#room.numInFlight += 1;
     signal.addEventListener('abort', leave, { once: true });
-    try {
-      for (;;) {
-        const event = await stream.next();
-        yield event;
-        if (event.kind === 'completed' || event.kind === 'failed') return;
-      }
-    } finally {
-      signal.removeEventListener('abort', leave);
-      leave();
-    }
+    return new OpenStream(events, leave);
+  }
+
+  #leave(requestId: string, events: EventStream): void {
+    if (!this.#streams.delete(requestId)) return;
+    this.#room.numInFlight -= 1;
+    if (events.isEnded) return;
+    events.push(failed('engine.aborted', 'the request was given up'));
+    if (!this.#host.send({ kind: 'abort', requestId })) return;
+    this.#leaving.add(requestId);
+    this.#room.numLeaving += 1;
   }
 
   async tokenize(input: TokenizeInput, options: { withTexts: boolean; signal: AbortSignal }): Promise<Tokenized> {
@@ -213,10 +214,12 @@ export class EmbeddedInference implements InferenceBackend, ModelInference {
 
   #receive(requestId: string, event: EngineEvent): void {
     this.#streams.get(requestId)?.push(event);
-    if (event.kind === 'completed' || event.kind === 'failed') this.#leaving.delete(requestId);
+    if ((event.kind === 'completed' || event.kind === 'failed') && this.#leaving.delete(requestId))
+      this.#room.numLeaving -= 1;
   }
 
   #onLost(reason: string): void {
+    this.#room.numLeaving -= this.#leaving.size;
     this.#leaving.clear();
     this.#roundTrips.settle();
     this.#codecCalls.failAll(`the inference engine stopped while this request ran (${reason}); try again`);
@@ -231,6 +234,18 @@ export class EmbeddedInference implements InferenceBackend, ModelInference {
 
 function failed(code: 'engine.host_lost' | 'engine.aborted' | 'engine.overloaded', message: string): EngineEvent {
   return { kind: 'failed', code, message, param: null };
+}
+
+/** A request that the host has. */
+class OpenStream {
+  readonly events: EventStream;
+  /** Ends it there, wherever it is. */
+  readonly leave: () => void;
+
+  constructor(events: EventStream, leave: () => void) {
+    this.events = events;
+    this.leave = leave;
+  }
 }
 
 /** Events between the host's messages and one reader. */

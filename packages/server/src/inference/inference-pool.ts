@@ -1,0 +1,360 @@
+import type { EngineEvent, GenerateRequest, TokenizeInput } from '@trainyard/generation';
+
+import type { BaseModel } from '../contract/base-models.ts';
+import type { InferenceBackend, ModelInference, Tokenized, Trouble } from '../contract/backends.ts';
+import { BackendFailure } from '../faults/backend-failure.ts';
+import { RequestError } from '../faults/request-error.ts';
+import type { ServedModel } from '../hosts/open-engine.ts';
+import { inMegabytes } from './model-memory.ts';
+import type { RequestRoom } from './request-room.ts';
+
+/** How long a request waits for room for its model. Longer than most replies take, shorter than clients wait. */
+const ROOM_WAIT_MS = 30_000;
+/** Seconds after which a refused client may ask again. */
+const RETRY_AFTER = '5';
+
+/** One base model in memory. */
+export interface ModelHost extends ModelInference {
+  /** @throws when it cannot be loaded; it is closed then */
+  start(): Promise<void>;
+  /** Ends whatever it does, also a `start` that goes on. */
+  close(): Promise<void>;
+  trouble(): Trouble;
+  /** Known once it has started. */
+  readonly servedModel: ServedModel;
+  /** No generation is in flight. */
+  readonly isIdle: boolean;
+}
+
+/** A base model that can be loaded. */
+export interface PoolModel {
+  readonly id: string;
+  /** Facts about it while it is not in memory; null: it is loaded at the start and stays. */
+  readonly served: ServedModel | null;
+  /** What it takes in memory, bytes. */
+  readonly bytes: number;
+}
+
+export interface InferencePoolOptions {
+  /** The first one is loaded at the start. */
+  readonly models: readonly PoolModel[];
+  /** @param onIdle called whenever the host has become idle */
+  readonly open: (id: string, onIdle: () => void) => ModelHost;
+  /** What all models in memory may take together, bytes; each of them fits alone. */
+  readonly budgetBytes: number;
+  readonly room: RequestRoom;
+  /** How long a request waits for room for its model, ms; default 30 s. Loading comes on top. */
+  readonly roomWaitMs?: number;
+  readonly log: (line: string) => void;
+}
+
+/**
+ * Several base models, each in a host of its own, within a memory budget.
+ *
+ * The first model is loaded at the start, every other one when something is asked of it, once for all who ask meanwhile. Where it does not fit, models that nothing
+ * is in flight on make room, the least recently used first; a model in use is never taken away. Models are loaded in the order in which they were asked for: nobody
+ * overtakes one that waits for room.
+ */
+export class InferencePool implements InferenceBackend {
+  readonly #options: InferencePoolOptions;
+  readonly #slots: ReadonlyMap<string, Slot>;
+  /** In order of arrival. */
+  readonly #waiting = new Set<Waiter>();
+  #numUses = 0;
+  #isClosing = false;
+
+  constructor(options: InferencePoolOptions) {
+    this.#options = options;
+    this.#slots = new Map(
+      options.models.map((model) => [model.id, new Slot(model, (slot) => this.#inferenceOf(slot))]),
+    );
+  }
+
+  /** @throws {ServerError} when the first model cannot be loaded */
+  async start(): Promise<void> {
+    const [first] = this.#slots.values();
+    if (first === undefined) throw new Error('a pool has at least one model');
+    await this.#load(first);
+  }
+
+  /** Refuses whoever waits, and ends every host. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    for (const waiter of this.#waiting) this.#refuse(waiter, stopping());
+    await Promise.all([...this.#slots.values()].map(async ({ host }) => await host?.close()));
+  }
+
+  get models(): readonly BaseModel[] {
+    return Array.from(this.#slots.values(), ({ model, served }) => {
+      const { contextLength, vocabSize } = served();
+      return { id: model.id, contextLength, vocabSize };
+    });
+  }
+
+  /** The file that is served, which training uses too; null for a model that is not served. It need not be in memory. */
+  pathOf(id: string): string | null {
+    return this.#slots.get(id)?.served().path ?? null;
+  }
+
+  checkRoom(): void {
+    const { refusal } = this.#options.room;
+    if (refusal !== null) throw new BackendFailure('engine.overloaded', refusal, null);
+  }
+
+  /** Of the models in memory: one that is not there is no trouble. */
+  async trouble(): Promise<string | null> {
+    const reasons = await Promise.all(Array.from(this.#slots.values(), (slot) => this.#troubleOf(slot)));
+    return reasons.filter((reason) => reason !== null).join('; ') || null;
+  }
+
+  of(id: string): ModelInference {
+    const slot = this.#slots.get(id);
+    if (slot === undefined) throw new Error(`the base model ${id} is not served`);
+    return slot.inference;
+  }
+
+  #inferenceOf(slot: Slot): ModelInference {
+    return {
+      tokenizerFacts: () => slot.served().tokenizer,
+      stats: () => (slot.state === 'ready' ? (slot.host?.stats() ?? null) : null),
+      // Decided when the first event is asked for: what is in memory then is used from that moment on, without a layer between.
+      generate: (request, signal) => ({
+        [Symbol.asyncIterator]: () => this.#generate(slot, request, signal)[Symbol.asyncIterator](),
+      }),
+      tokenize: (input: TokenizeInput, options): Promise<Tokenized> =>
+        this.#using(slot, options.signal, (host) => host.tokenize(input, options)),
+      detokenize: (tokenIds, options): Promise<string> =>
+        this.#using(slot, options.signal, (host) => host.detokenize(tokenIds, options)),
+    };
+  }
+
+  #generate(slot: Slot, request: GenerateRequest, signal: AbortSignal): AsyncIterable<EngineEvent> {
+    if (slot.state !== 'ready' || slot.host === null) return this.#generateLoaded(slot, request, signal);
+    slot.lastUse = this.#numUses++;
+    return slot.host.generate(request, signal);
+  }
+
+  async *#generateLoaded(slot: Slot, request: GenerateRequest, signal: AbortSignal): AsyncGenerator<EngineEvent> {
+    const { room } = this.#options;
+    const { refusal } = room;
+    if (refusal !== null) throw new BackendFailure('engine.overloaded', refusal, null);
+    room.numInFlight += 1;
+    let host: ModelHost;
+    try {
+      host = await this.#hold(slot, signal);
+    } finally {
+      room.numInFlight -= 1;
+    }
+    try {
+      yield* host.generate(request, signal);
+    } finally {
+      this.#release(slot);
+    }
+  }
+
+  async #using<Result>(slot: Slot, signal: AbortSignal, use: (host: ModelHost) => Promise<Result>): Promise<Result> {
+    const host = await this.#hold(slot, signal);
+    try {
+      return await use(host);
+    } finally {
+      // What was tokenised is mostly sampled from next, in the same turn of the event loop: its model is not taken away in between.
+      setImmediate(() => this.#release(slot));
+    }
+  }
+
+  /** The host of a model in memory, which stays there until it is released. @throws {RequestError} `server.unavailable`; the signal's reason */
+  async #hold(slot: Slot, signal: AbortSignal): Promise<ModelHost> {
+    signal.throwIfAborted();
+    if (this.#isClosing) throw stopping();
+    if (slot.state === 'ready') this.#admit(slot);
+    else await this.#admission(slot, signal);
+    if (slot.host === null) throw new Error(`the base model ${slot.model.id} was taken away while it was held`);
+    return slot.host;
+  }
+
+  #admit(slot: Slot): void {
+    slot.numHolders += 1;
+    slot.lastUse = this.#numUses++;
+  }
+
+  #release(slot: Slot): void {
+    slot.numHolders -= 1;
+    this.#advance();
+  }
+
+  /** Resolves when the model is in memory and held for whoever waited. */
+  async #admission(slot: Slot, signal: AbortSignal): Promise<void> {
+    const { roomWaitMs = ROOM_WAIT_MS } = this.#options;
+    const waiter: Waiter = { slot, admitted: Promise.withResolvers() };
+    const leave = () => this.#refuse(waiter, signal.reason);
+    const timer = setTimeout(() => {
+      // While it loads it has its room.
+      if (slot.state !== 'loading') this.#refuse(waiter, this.#noRoom(slot, roomWaitMs));
+    }, roomWaitMs);
+    signal.addEventListener('abort', leave, { once: true });
+    this.#waiting.add(waiter);
+    this.#advance();
+    try {
+      await waiter.admitted.promise;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', leave);
+    }
+  }
+
+  #refuse(waiter: Waiter, reason: unknown): void {
+    if (!this.#waiting.delete(waiter)) return;
+    waiter.admitted.reject(reason);
+    // Others may have waited behind it.
+    this.#advance();
+  }
+
+  /** Loads what is waited for, in order of arrival, as far as there is room. */
+  #advance(): void {
+    if (this.#isClosing) return;
+    for (const { slot } of this.#waiting) {
+      if (slot.state !== 'absent') continue;
+      if (!this.#makeRoom(slot)) return;
+      void this.#loadForWaiters(slot);
+    }
+  }
+
+  async #loadForWaiters(slot: Slot): Promise<void> {
+    const { log } = this.#options;
+    const { id, bytes } = slot.model;
+    try {
+      await this.#load(slot);
+      log(`the base model ${id} is loaded (${inMegabytes(bytes)})`);
+      for (const waiter of this.#waitersOf(slot)) {
+        this.#waiting.delete(waiter);
+        this.#admit(slot);
+        waiter.admitted.resolve();
+      }
+    } catch (error) {
+      log(`the base model ${id} cannot be loaded: ${error instanceof Error ? error.message : String(error)}`);
+      const failure = this.#isClosing ? stopping() : unloadable(id);
+      for (const waiter of this.#waitersOf(slot)) {
+        this.#waiting.delete(waiter);
+        waiter.admitted.reject(failure);
+      }
+    }
+    this.#advance();
+  }
+
+  async #load(slot: Slot): Promise<void> {
+    slot.state = 'loading';
+    const host = this.#options.open(slot.model.id, () => this.#advance());
+    slot.host = host;
+    try {
+      await host.start();
+    } catch (error) {
+      slot.host = null;
+      slot.state = 'absent';
+      throw error;
+    }
+    slot.state = 'ready';
+    slot.loaded = host.servedModel;
+    slot.lastUse = this.#numUses++;
+  }
+
+  /** Takes away what nobody uses, if that makes room enough. @returns whether there is room now */
+  #makeRoom({ model: { bytes } }: Slot): boolean {
+    const slots = [...this.#slots.values()];
+    const used = sumOfBytes(slots.filter(({ state }) => state !== 'absent'));
+    let missing = used + bytes - this.#options.budgetBytes;
+    if (missing <= 0) return true;
+    missing -= sumOfBytes(slots.filter(({ state }) => state === 'closing'));
+    const idle = slots.filter((slot) => slot.isIdle).toSorted((a, b) => a.lastUse - b.lastUse);
+    if (sumOfBytes(idle) < missing) return false;
+    for (const slot of idle) {
+      if (missing <= 0) break;
+      missing -= slot.model.bytes;
+      void this.#takeAway(slot);
+    }
+    return false;
+  }
+
+  async #takeAway(slot: Slot): Promise<void> {
+    const { host, model } = slot;
+    slot.state = 'closing';
+    this.#options.log(`the base model ${model.id} makes room for another`);
+    await host?.close();
+    slot.host = null;
+    slot.state = 'absent';
+    this.#advance();
+  }
+
+  #waitersOf(slot: Slot): Waiter[] {
+    return [...this.#waiting].filter((waiter) => waiter.slot === slot);
+  }
+
+  async #troubleOf(slot: Slot): Promise<string | null> {
+    if (slot.state !== 'ready') return null;
+    const reason = (await slot.host?.trouble()) ?? null;
+    // It may have been taken away while it was asked.
+    if (reason === null || slot.state !== 'ready') return null;
+    return this.#slots.size === 1 ? reason : `${slot.model.id}: ${reason}`;
+  }
+
+  #noRoom({ model }: Slot, waitedMs: number): RequestError {
+    const used = sumOfBytes([...this.#slots.values()].filter(({ state }) => state !== 'absent'));
+    return new RequestError(
+      'server.unavailable',
+      `The base model \`${model.id}\` is not in memory, and no room came free for it within ${waitedMs / 1000} s: it takes ${inMegabytes(model.bytes)}, the ` +
+        `models in use ${inMegabytes(used)}, and \`--model-memory-megabytes\` is ${Math.floor(this.#options.budgetBytes / 1e6)}; try again, or raise the setting`,
+      { param: 'model', headers: { 'retry-after': RETRY_AFTER } },
+    );
+  }
+}
+
+/** Where one base model stands between the disk and memory. */
+class Slot {
+  readonly model: PoolModel;
+  readonly inference: ModelInference;
+  host: ModelHost | null = null;
+  /** `closing`: it is being taken away, and its memory is not free yet. */
+  state: 'absent' | 'loading' | 'ready' | 'closing' = 'absent';
+  /** As its host told it. */
+  loaded: ServedModel | null = null;
+  /** Calls that go on and keep it in memory, besides its generations. */
+  numHolders = 0;
+  /** Counts up over all models. */
+  lastUse = 0;
+
+  constructor(model: PoolModel, inferenceOf: (slot: Slot) => ModelInference) {
+    this.model = model;
+    this.inference = inferenceOf(this);
+  }
+
+  /** In memory, and used by nobody. */
+  get isIdle(): boolean {
+    return this.state === 'ready' && this.numHolders === 0 && this.host?.isIdle === true;
+  }
+
+  served = (): ServedModel => {
+    const served = this.loaded ?? this.model.served;
+    if (served === null) throw new Error(`the base model ${this.model.id} has not been loaded yet`);
+    return served;
+  };
+}
+
+interface Waiter {
+  readonly slot: Slot;
+  readonly admitted: PromiseWithResolvers<void>;
+}
+
+function sumOfBytes(slots: readonly Slot[]): number {
+  return slots.reduce((sum, { model }) => sum + model.bytes, 0);
+}
+
+function stopping(): RequestError {
+  return new RequestError('server.unavailable', 'The service is shutting down; try again');
+}
+
+function unloadable(id: string): RequestError {
+  return new RequestError(
+    'server.unavailable',
+    `The base model \`${id}\` could not be loaded; the log of the service says why, and the next request tries again`,
+    { param: 'model', headers: { 'retry-after': RETRY_AFTER } },
+  );
+}

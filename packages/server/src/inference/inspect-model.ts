@@ -1,0 +1,20 @@
+import { inspectServedModel, type ModelMemory } from '@trainyard/engine';
+import { openTextHalf } from '@trainyard/generation';
+
+import type { OpenEngineOptions, ServedModel } from '../hosts/open-engine.ts';
+
+/** All that is known of a base model before its weights are loaded. */
+export interface InspectedModel {
+  readonly served: ServedModel;
+  readonly memory: ModelMemory;
+}
+
+/** @throws {NativeError} when the file is missing or malformed, or its half-precision copy cannot be written */
+export async function inspectModel(options: OpenEngineOptions): Promise<InspectedModel> {
+  const { vocabulary, contextLength, memory } = inspectServedModel(options);
+  const text = await openTextHalf(vocabulary, { ...options, runsRequestTemplates: false });
+  const { path, architecture, vocabSize } = vocabulary;
+  text.close();
+  vocabulary.close();
+  return { served: { path, architecture, contextLength, vocabSize, tokenizer: text.facts }, memory };
+}

@@ -1,0 +1,24 @@
+/**
+ * How many requests may be in flight, over all base models. A request whose client has left counts no longer, though its host is still told of it: as many as the
+ * limit may be on their way out.
+ */
+export class RequestRoom {
+  /** Requests that somebody waits for. */
+  numInFlight = 0;
+  /** Requests that were left, of which their host has not said that they ended. */
+  numLeaving = 0;
+  readonly #maxRequests: number;
+
+  constructor(maxRequests: number) {
+    this.#maxRequests = maxRequests;
+  }
+
+  /** Why one more is refused, in words for clients; null while there is room. Requests above the limit wait for nothing: they are told at once. */
+  get refusal(): string | null {
+    if (this.numInFlight >= this.#maxRequests)
+      return `at most ${this.#maxRequests} requests may be in flight, and there are ${this.numInFlight}: try again later`;
+    return this.numLeaving < this.#maxRequests
+      ? null
+      : `${this.numLeaving} requests that were given up are still being ended: try again later`;
+  }
+}
