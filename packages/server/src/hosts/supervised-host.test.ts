@@ -1,4 +1,4 @@
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -47,6 +47,19 @@ test('a stopped process is ended and replaced, and its owner is told at once and
   expect(losses).toEqual([expect.stringMatching(/^it gave no sign of life for \d+ s and was ended$/)]);
   expect(numHung()).toBe(1);
   expect(host.trouble).toBeNull();
+});
+
+test('whoever waits for the start of a host that is closed meanwhile is told', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'trainyard-host-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const modulePath = join(folder, 'loads-for-ever.mjs');
+  await writeFile(modulePath, "process.on('message', () => process.exit(0));\n");
+  const ignore = () => undefined;
+  const options = { name: 'slow', modulePath, options: {}, onMessage: ignore, onLost: ignore, log: ignore };
+  const host = new SupervisedHost<IdleCommand, IdleMessage>({ ...options, watchLimits: LIMITS });
+  const started = host.start().catch((error: unknown) => error);
+  await host.close();
+  expect(await started).toMatchObject({ code: 'server.host_unavailable', message: 'the slow host was closed' });
 });
 
 test('a process that is continued in time is left alone', async () => {
