@@ -6,6 +6,7 @@ import { join } from 'node:path';
 
 import { afterAll, describe, expect, it } from 'vitest';
 
+import type { WireTrajectoryGroup } from '@trainyard/protocol';
 import { Trainyard } from '@trainyard/sdk';
 
 import { ownService } from '../../scripts/own-service.ts';
@@ -88,6 +89,9 @@ describe('a service', () => {
     }
   });
 
+  /** Sampled by the first who wants them: what a job learns from may come from anywhere. */
+  let groups: WireTrajectoryGroup[] | null = null;
+
   it.each(['SIGTERM', 'SIGKILL'] as const)(
     'continues the job that was running when it got %s, and it ends once, with all its steps',
     async (signal) => {
@@ -96,7 +100,8 @@ describe('a service', () => {
       const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey });
       const base = (await client.listModels()).data[0]!.id;
       const model = await client.registerModel({ project: 'p', name: 'midjob', baseModel: base });
-      const job = await client.createTrainingJob(model.id, await tenLongGroups(client, 'midjob'), {
+      groups ??= await tenLongGroups(client, 'midjob');
+      const job = await client.createTrainingJob(model.id, groups, {
         learning_rate: 1e-4,
         gradient_steps: 2,
       });
