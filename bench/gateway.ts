@@ -87,6 +87,7 @@ const instantModel: ModelInference = {
 const instantBackend: InferenceBackend = {
   models: [{ id: 'instant', contextLength: 8_192, vocabSize: 49_152 }],
   of: () => instantModel,
+  retire: () => {},
   checkRoom: () => {},
   trouble: () => null,
 };

@@ -46,6 +46,8 @@ export interface LocalTokens {
   abort(requestId: string): boolean;
   /** A paused request keeps its place and computes nothing. @returns false for one that is not in flight */
   setPaused(requestId: string, isPaused: boolean): boolean;
+  /** No request will name this adapter version any more: its memory is given back once none in flight uses it. Unknown digests are ignored. */
+  retire(digest: string): void;
   /** Ends those that were aborted; a step does so, too. */
   endLeaving(): void;
   /** At once, or later: then the next one waits for it. */

@@ -19,6 +19,7 @@ import {
   type TokenTexts,
 } from '@trainyard/backend';
 import { naming } from '@trainyard/protocol/fields';
+import { Publications } from './publications.ts';
 
 /**
  * Any {@link TokenBackend} as what the half with text stands on. Where the back end asks for no text, its tokens are read along here: text is made of them, and a choice that a stop string
@@ -32,6 +33,7 @@ export class BackendTokens implements LocalTokens {
   readonly hasWork = false;
   readonly #backend: TokenBackend;
   readonly #descriptions: TokenFaces;
+  readonly #publications: Publications;
   readonly #readings = new Map<string, Reading>();
   #generatedTokens = 0;
   #promptTokens = 0;
@@ -47,6 +49,7 @@ export class BackendTokens implements LocalTokens {
     this.limits = { maxRequests, maxChoices, maxContextTokens: model.contextLength };
     this.vocabSize = model.vocabSize;
     this.#backend = backend;
+    this.#publications = new Publications(backend);
     this.#descriptions = new TokenFaces(texts);
   }
 
@@ -74,6 +77,10 @@ export class BackendTokens implements LocalTokens {
     const reading = this.#readings.get(requestId);
     reading?.setPaused(isPaused);
     return reading !== undefined;
+  }
+
+  retire(digest: string): void {
+    this.#publications.retire(digest);
   }
 
   endLeaving(): void {}
@@ -108,8 +115,10 @@ export class BackendTokens implements LocalTokens {
   }
 
   async #run(reading: Reading): Promise<void> {
-    const { promptIds } = reading.submission;
+    const { promptIds, request } = reading.submission;
+    const adapter = request.adapter && this.#publications.hold(request.adapter);
     try {
+      await reading.unlessAborted(adapter?.ready);
       const sampled = this.#backend.sample(promptIds, paramsOf(reading.submission, this.#backend), reading.signal);
       this.#promptTokens += promptIds.length;
       const totals = await reading.readAll(sampled);
@@ -118,6 +127,7 @@ export class BackendTokens implements LocalTokens {
     } catch (error) {
       reading.fail(error);
     } finally {
+      adapter?.release();
       reading.close();
     }
   }
@@ -198,6 +208,16 @@ class Reading {
   abort(): void {
     this.#controller.abort();
     this.setPaused(false);
+  }
+
+  /** @throws {EngineError} engine.aborted, at once, where it is given up before that */
+  async unlessAborted(ready: Promise<void> | undefined): Promise<void> {
+    if (ready === undefined) return;
+    const aborted = Promise.withResolvers<never>();
+    const abort = (): void => aborted.reject(new EngineError('engine.aborted', 'the request was aborted'));
+    this.signal.addEventListener('abort', abort, { once: true });
+    if (this.signal.aborted) abort();
+    await Promise.race([ready, aborted.promise]).finally(() => this.signal.removeEventListener('abort', abort));
   }
 
   setPaused(isPaused: boolean): void {

@@ -85,6 +85,11 @@ export class TextEngine {
     if (!this.#tokens.setPaused(requestId, isPaused)) this.#intake.setPaused(requestId, isPaused);
   }
 
+  /** No request will name this adapter version any more: see {@link LocalTokens.retire}. */
+  retire(digest: string): void {
+    this.#tokens.retire(digest);
+  }
+
   /** False when nothing is queued, or all that is queued is paused or has no prompt yet. */
   get hasWork(): boolean {
     return this.#intake.hasWork || this.#tokens.hasWork;

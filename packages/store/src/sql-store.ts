@@ -215,9 +215,10 @@ export class SqlStore implements Store {
         else deleted.push(checkpoint);
       }
       const directoryKeys = await tables.checkpoints.unreferenced(deleted.map((checkpoint) => checkpoint.directoryKey));
+      const digests = await tables.checkpoints.unusedDigests(deleted.map((checkpoint) => checkpoint.digest));
       return await this.#completeWith(
         tables,
-        { deletedCount: deleted.length, notFoundSteps, directoryKeys },
+        { deletedCount: deleted.length, notFoundSteps, directoryKeys, digests },
         completes,
       );
     });

@@ -3,8 +3,8 @@ import type { AdapterRef } from '@trainyard/backend';
 import type { ModelRunner, RunnerAdapter } from './model-runner.ts';
 
 /**
- * Adapters in memory, by digest: read on first use, the least recently used idle ones dropped when all together exceed the limit. One in use
- * is never dropped, so requests in flight may exceed it.
+ * Adapters in memory, by digest: read on first use; of idle ones those dropped that are retired, and the least recently used when all together exceed the
+ * limit. One in use is never dropped, so requests in flight may exceed it.
  */
 export class Adapters {
   readonly #runner: ModelRunner;
@@ -29,6 +29,7 @@ export class Adapters {
   pin(reference: AdapterRef): RunnerAdapter {
     const loaded = this.#loaded.get(reference.digest) ?? this.#load(reference);
     loaded.numUsers++;
+    loaded.isRetired = false;
     this.#loaded.delete(reference.digest);
     this.#loaded.set(reference.digest, loaded);
     this.#dropIdle();
@@ -39,6 +40,14 @@ export class Adapters {
     const loaded = this.#loaded.get(digest);
     if (loaded === undefined || loaded.numUsers === 0) throw new Error(`adapter ${digest} is not in use`);
     loaded.numUsers--;
+    this.#dropIdle();
+  }
+
+  /** Drops an adapter as soon as it is idle, unless it is pinned again before; one that is not loaded is left alone. */
+  retire(digest: string): void {
+    const loaded = this.#loaded.get(digest);
+    if (loaded === undefined) return;
+    loaded.isRetired = true;
     this.#dropIdle();
   }
 
@@ -59,13 +68,13 @@ export class Adapters {
       });
     }
     this.#sizeBytes += adapter.sizeBytes;
-    return { adapter, numUsers: 0 };
+    return { adapter, numUsers: 0, isRetired: false };
   }
 
   #dropIdle(): void {
     for (const [digest, loaded] of this.#loaded) {
-      if (this.#sizeBytes <= this.#maxBytes) return;
-      if (loaded.numUsers > 0) continue;
+      const isTooMuch = this.#sizeBytes > this.#maxBytes;
+      if (loaded.numUsers > 0 || !(isTooMuch || loaded.isRetired)) continue;
       this.#loaded.delete(digest);
       this.#sizeBytes -= loaded.adapter.sizeBytes;
       loaded.adapter.close();
@@ -76,4 +85,5 @@ export class Adapters {
 interface LoadedAdapter {
   readonly adapter: RunnerAdapter;
   numUsers: number;
+  isRetired: boolean;
 }

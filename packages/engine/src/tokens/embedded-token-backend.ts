@@ -80,6 +80,7 @@ export class EmbeddedTokenBackend implements TokenBackend {
 
   async retire(digest: string): Promise<void> {
     this.#adapters.delete(digest);
+    this.#engine.retire(digest);
   }
 
   async *sample(

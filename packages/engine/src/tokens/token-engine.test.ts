@@ -473,6 +473,29 @@ describe('failures', () => {
     expect([...harness.runner.openAdapters]).toEqual(['c']);
   });
 
+  test('a retired adapter is dropped when nothing uses it, and read again where it is named again', () => {
+    const harness = new Harness();
+    const ref = (path: string): { digest: string; path: string } => ({ digest: path, path });
+    const long = harness.submit({ adapter: ref('a'), maxTokens: 30, ignoreEos: true });
+    harness.submit({ adapter: ref('b'), maxTokens: 1 });
+    harness.submit({ adapter: ref('c'), maxTokens: 1 });
+    for (let i = 0; i < 9; i++) harness.step();
+    for (const digest of ['a', 'b', 'never loaded']) harness.engine.retire(digest);
+    expect([...harness.runner.openAdapters]).toEqual(['a', 'c']);
+    harness.run();
+    expect(long.finished()?.tokenIds).toHaveLength(1);
+    expect([...harness.runner.openAdapters]).toEqual(['c']);
+    harness.submit({ adapter: ref('a'), maxTokens: 1 });
+    harness.run();
+    expect([...harness.runner.openAdapters]).toEqual(['c', 'a']);
+    harness.submit({ adapter: ref('c'), maxTokens: 5 });
+    harness.step();
+    harness.engine.retire('c');
+    harness.submit({ adapter: ref('c'), maxTokens: 1 });
+    harness.run();
+    expect([...harness.runner.openAdapters]).toEqual(['a', 'c']);
+  });
+
   test('logits that are no numbers fail the request they belong to', () => {
     const harness = new Harness({
       logits: (tokens, path, row) => (tokens[0] === 98 ? void row.fill(NaN) : mixedLogits(tokens, path, row)),

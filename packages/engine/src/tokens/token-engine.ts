@@ -146,6 +146,10 @@ export class TokenEngine implements LocalTokens {
     return true;
   }
 
+  retire(digest: string): void {
+    this.#adapters.retire(digest);
+  }
+
   /** False when nothing is queued, or all that is queued is paused. */
   get hasWork(): boolean {
     return this.#leaving.size > 0 || this.#scheduler.hasWork;

@@ -40,6 +40,11 @@ export interface InferenceBackend {
   of(id: string): ModelInference;
   /** Before anything of a request is read. @throws {BackendFailure} `engine.overloaded` when as many are in flight as may be, over all models */
   checkRoom(): void;
+  /**
+   * No model has this adapter version any more: what it takes is given back, once no request in flight uses it. Unknown digests are ignored, and a request that
+   * names it all the same brings it back.
+   */
+  retire(digest: string): void;
   trouble(): Trouble;
 }
 

@@ -38,6 +38,9 @@ function onCommand(command: EngineHostCommand): void {
     case 'pause':
       engine.setPaused(command.requestId, command.isPaused);
       break;
+    case 'retire':
+      engine.retire(command.digest);
+      return;
     case 'tokenize':
     case 'detokenize':
       void runCodec(command).then(send);

@@ -58,6 +58,7 @@ export type EngineHostCommand =
   | { kind: 'generate'; request: GenerateRequest }
   | { kind: 'abort'; requestId: string }
   | { kind: 'pause'; requestId: string; isPaused: boolean }
+  | { kind: 'retire'; digest: string }
   | CodecCommand
   /** Answered by one `pong`, between two steps. */
   | { kind: 'ping' }

@@ -178,6 +178,11 @@ export class EmbeddedInference implements ModelHost {
     return reply.text;
   }
 
+  /** A host that is being started has nothing of it. */
+  retire(digest: string): void {
+    this.#host.send({ kind: 'retire', digest });
+  }
+
   async #whenReady(signal: AbortSignal): Promise<void> {
     try {
       await this.#host.whenReady(RESTART_WAIT_MS, signal);

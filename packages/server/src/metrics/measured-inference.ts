@@ -11,6 +11,7 @@ export function measuredInference(inference: InferenceBackend, metrics: Inferenc
     },
     of: (id) => measuredModel(inference.of(id), id, metrics),
     checkRoom: () => inference.checkRoom(),
+    retire: (digest) => inference.retire(digest),
     trouble: () => inference.trouble(),
   };
 }

@@ -79,6 +79,10 @@ export class ScriptedEngineInference implements InferenceBackend, ModelInference
     return asBackendCall(() => this.model.codec.detokenize(tokenIds));
   }
 
+  retire(digest: string): void {
+    this.model.engine.retire(digest);
+  }
+
   checkRoom(): void {}
   tokenizerFacts(): TokenizerFacts {
     return this.model.model.tokenizer;

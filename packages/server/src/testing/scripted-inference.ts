@@ -64,6 +64,13 @@ export class ScriptedInference implements InferenceBackend, ModelInference {
   /** When false, requests are refused before they are read. */
   hasRoom = true;
 
+  /** In this order. */
+  readonly retired: string[] = [];
+
+  retire(digest: string): void {
+    this.retired.push(digest);
+  }
+
   checkRoom(): void {
     if (!this.hasRoom) throw new BackendFailure('engine.overloaded', 'at most 2 requests may be in flight', null);
   }

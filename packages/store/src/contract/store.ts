@@ -321,6 +321,8 @@ export interface DeleteModelResult {
   deletedRun: false;
   /** Directories that nothing refers to any more. */
   directoryKeys: string[];
+  /** Adapter versions that no model has any more. */
+  digests: string[];
   /** Training data and trajectory logs of the model. */
   blobKeys: string[];
   cancelledJobIds: string[];
@@ -338,6 +340,8 @@ export interface DeleteCheckpointsResult {
   notFoundSteps: number[];
   /** Directories that nothing refers to any more; one that a live job started from is kept until that job ends. */
   directoryKeys: string[];
+  /** Adapter versions that no model has any more. */
+  digests: string[];
 }
 
 export interface NewJob {

@@ -32,9 +32,14 @@ export async function deleteModel(tables: Tables, modelId: string, now: number):
   const cancelled = await cancelLiveJobs(tables, modelId, 'the model was deleted', now);
   // Of exports too, which read what they start from.
   const held: (string | null)[] = [];
+  const digests: (string | null)[] = [];
   for (const job of cancelled) held.push(job.start?.directoryKey ?? null, await tables.jobs.referenceOf(job.id));
   const steps = await tables.checkpoints.listSteps(modelId);
-  for (const step of steps) held.push((await tables.checkpoints.delete(modelId, step, now))?.directoryKey ?? null);
+  for (const step of steps) {
+    const deleted = await tables.checkpoints.delete(modelId, step, now);
+    held.push(deleted?.directoryKey ?? null);
+    digests.push(deleted?.digest ?? null);
+  }
   const exported = await tables.exports.deleteOfModel(modelId, now);
   await tables.models.markDeleted(modelId, now);
   const directoryKeys = await tables.checkpoints.unreferenced([...held, ...exported.flatMap(heldDirectories)]);
@@ -42,6 +47,7 @@ export async function deleteModel(tables: Tables, modelId: string, now: number):
     deletedCheckpoints: steps.length,
     deletedRun: false,
     directoryKeys,
+    digests: await tables.checkpoints.unusedDigests(digests),
     blobKeys: [
       ...new Set([...(await tables.jobs.listDataKeys(modelId)), ...(await tables.logs.listBlobKeysOf(modelId))]),
     ],

@@ -122,6 +122,20 @@ export class CheckpointTable {
     return free;
   }
 
+  /** Filters these digests for those that no checkpoint has any more; without duplicates. */
+  async unusedDigests(digests: Iterable<string | null>): Promise<string[]> {
+    const unused: string[] = [];
+    for (const digest of new Set(digests)) {
+      if (digest === null) continue;
+      const row = await this.#sql.get(
+        'select 1 from checkpoints where digest = ? and deleted_at is null limit 1',
+        digest,
+      );
+      if (row === undefined) unused.push(digest);
+    }
+    return unused;
+  }
+
   async listDirectoryKeys(): Promise<string[]> {
     const rows = await this.#sql.all<{ key: string }>(
       `select distinct key from (${REFERENCES}) held where key is not null`,

@@ -100,6 +100,7 @@ export function modelSuite(makeHarness: MakeHarness): void {
         deletedCheckpoints: 3,
         deletedRun: false,
         directoryKeys: ['checkpoints/1'],
+        digests: ['digest of checkpoints/1'],
         cancelledJobIds: [running.id, waiting.id],
       });
       expect(result?.blobKeys).toEqual(expect.arrayContaining([running.dataKey, waiting.dataKey, 'logs/1']));
@@ -147,16 +148,19 @@ export function modelSuite(makeHarness: MakeHarness): void {
         deletedCount: 1,
         notFoundSteps: [9, -1],
         directoryKeys: [],
+        digests: [],
       });
       expect(await store.deleteCheckpoints(model.id, [0, 1, 2])).toEqual({
         deletedCount: 2,
         notFoundSteps: [1],
         directoryKeys: ['checkpoints/1'],
+        digests: ['digest of checkpoints/1'],
       });
       expect(await store.deleteCheckpoints(model.id, [])).toEqual({
         deletedCount: 0,
         notFoundSteps: [],
         directoryKeys: [],
+        digests: [],
       });
       expect((await store.latestCheckpoint(model.id))?.step).toBe(3);
       expect(await store.getCheckpoint(model.id, 1)).toBeNull();

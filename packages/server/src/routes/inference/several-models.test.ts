@@ -20,6 +20,7 @@ class TwoModels implements InferenceBackend {
     return id === 'tiny/small' ? this.small : this.large;
   }
 
+  retire(): void {}
   checkRoom(): void {}
 
   trouble(): Promise<null> {

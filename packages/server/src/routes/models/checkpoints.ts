@@ -14,6 +14,7 @@ import { answerOnce } from '../../answers/idempotency.ts';
 import { toListPage } from '../../answers/paging.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { removeFiles } from '../files.ts';
+import { retireAdapters } from './retire-adapters.ts';
 import { ownedModel } from '../owned.ts';
 
 /** GET and DELETE /v1/preview/models/{model_id}/checkpoints. What is listed can be sampled from. */
@@ -39,6 +40,7 @@ export function checkpointRoutes(app: FastifyInstance, parts: RouteParts): void 
         const deleted = await store.deleteCheckpoints(model.id, request.body.steps, (result) =>
           completes(toDeleteAnswer(result)),
         );
+        retireAdapters(parts, deleted);
         await removeFiles(parts, deleted);
         return toDeleteAnswer(deleted);
       }),

@@ -41,9 +41,11 @@ test('an imported adapter is served under its name until it is unloaded', async 
   expect(replaced.statusCode).toBe(200);
   await chat();
   expect(server.inference.lastRequest.adapter?.digest).toBe('b'.repeat(64));
+  expect(server.inference.retired).toEqual(['a'.repeat(64)]);
 
   const unloaded = await unload({ lora_name: 'poet' });
   expect([unloaded.statusCode, unloaded.body]).toEqual([200, "Success: LoRA adapter 'poet' removed successfully."]);
+  expect(server.inference.retired).toEqual(['a'.repeat(64), 'b'.repeat(64)]);
   expect((await chat()).statusCode).toBe(404);
   expect((await unload({ lora_name: 'poet' })).statusCode).toBe(404);
   // The import is still there.

@@ -16,6 +16,7 @@ import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { conflict, unsupported } from '../../wire/conflict.ts';
 import { removeFiles } from '../files.ts';
+import { retireAdapters } from './retire-adapters.ts';
 import { notFound } from '../owned.ts';
 
 /** POST /v1/load_lora_adapter and /v1/unload_lora_adapter: an imported adapter under a name of its own. */
@@ -82,7 +83,9 @@ export function loraAdapterRoutes(app: FastifyInstance, parts: RouteParts): void
         `The adapter \`${model.name}\` is being trained, or was: delete the model through \`/v1/preview/models/${model.id}\``,
       );
     const deleted = await store.deleteModel(model.id);
-    if (deleted !== null) await removeFiles(parts, deleted);
+    if (deleted === null) return;
+    retireAdapters(parts, deleted);
+    await removeFiles(parts, deleted);
   }
 
   /** Clients speak of adapters by their bare names. @throws {RequestError} `request.conflict` */

@@ -15,6 +15,7 @@ import { answerOnce } from '../../answers/idempotency.ts';
 import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { removeFiles } from '../files.ts';
+import { retireAdapters } from './retire-adapters.ts';
 import { readLoraShape, toLoraObject } from '../../wire/training/lora.ts';
 import { notFound, ownedModel } from '../owned.ts';
 import { fits, type ModelStart, readWarmStart } from '../training/warm-start.ts';
@@ -104,6 +105,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
         if (deleted === null) throw notFound('model', model.id, 'model_id');
         await Promise.all(deleted.cancelledJobIds.map((jobId) => training.stopJob(jobId)));
         await exports.cancelModel(model.id);
+        retireAdapters(parts, deleted);
         await removeFiles(parts, deleted);
         return toAnswer(deleted);
       }),

@@ -246,6 +246,17 @@ describe('checkpoints', () => {
     await server.request('DELETE', `/v1/preview/models/${id}/checkpoints`, { steps: [1] });
     expect(await server.blobs.localDirectory(artifact)).toBeNull();
   });
+
+  test('whoever samples hears of adapters that no model has any more, and of no others', async () => {
+    const id = await server.makeModel('retired');
+    for (const digit of ['4', '5', '5', '6']) await server.addCheckpoint(id, digit);
+    const before = server.inference.retired.length;
+    const heard = () => server.inference.retired.slice(before);
+    await server.request('DELETE', `/v1/preview/models/${id}/checkpoints`, { steps: [0, 1, 2, 9] });
+    expect(heard()).toEqual(['4'.repeat(64)]);
+    await server.request('DELETE', `/v1/preview/models/${id}`);
+    expect(heard().toSorted()).toEqual(['4'.repeat(64), '5'.repeat(64), '6'.repeat(64)]);
+  });
 });
 
 describe('logs', () => {

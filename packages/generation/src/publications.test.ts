@@ -1,0 +1,106 @@
+import { EngineError } from '@trainyard/backend';
+import { expect, test } from 'vitest';
+import { Publications } from './publications.ts';
+
+const A = { digest: 'a', path: '/adapters/a/adapter.gguf' };
+const B = { digest: 'b', path: '/adapters/b/adapter.gguf' };
+
+/** A back end that says what it was told, and does each thing when it is let. */
+function slowBackend() {
+  const told: string[] = [];
+  const waiting: PromiseWithResolvers<void>[] = [];
+  const tell = (what: string): Promise<void> => {
+    told.push(what);
+    const done = Promise.withResolvers<void>();
+    waiting.push(done);
+    return done.promise;
+  };
+  return {
+    told,
+    publish: ({ digest, directory }: { digest: string; directory: string }) => tell(`publish ${digest} ${directory}`),
+    retire: (digest: string) => tell(`retire ${digest}`),
+    /** Lets the oldest thing go on, or fail. */
+    async settle(error?: Error): Promise<void> {
+      const done = waiting.shift()!;
+      if (error === undefined) done.resolve();
+      else done.reject(error);
+      await new Promise((resolve) => setImmediate(resolve));
+    },
+  };
+}
+
+test('first requests wait for one publishing, later ones for none', async () => {
+  const backend = slowBackend();
+  const publications = new Publications(backend);
+  const held = [publications.hold(A), publications.hold(A), publications.hold(B)];
+  await backend.settle();
+  await backend.settle();
+  await Promise.all(held.map(({ ready }) => ready));
+  await publications.hold(A).ready;
+  expect(backend.told).toEqual(['publish a /adapters/a', 'publish b /adapters/b']);
+});
+
+test('one that fails fails those that wait, and is tried again for the next', async () => {
+  const backend = slowBackend();
+  const publications = new Publications(backend);
+  const held = [publications.hold(A), publications.hold(A)];
+  const settled = Promise.allSettled(held.map(({ ready }) => ready));
+  await backend.settle(new Error('the disk is gone'));
+  const unreadable = expect.objectContaining({
+    code: 'engine.adapter_unreadable',
+    message: 'adapter a cannot be loaded: the disk is gone',
+  });
+  const rejected = { status: 'rejected', reason: unreadable };
+  expect(await settled).toEqual([rejected, rejected]);
+  for (const { release } of held) release();
+  const again = publications.hold(A);
+  await backend.settle();
+  await again.ready;
+  expect(backend.told).toHaveLength(2);
+});
+
+test('what the back end says of itself is told as it is', async () => {
+  const backend = slowBackend();
+  const lost = new EngineError('engine.host_lost', 'nobody answers at the address');
+  const { ready } = new Publications(backend).hold(A);
+  const refused = expect(ready).rejects.toBe(lost);
+  await backend.settle(lost);
+  await refused;
+});
+
+test('a retired version goes with the last request that uses it; unknown ones are ignored', async () => {
+  const backend = slowBackend();
+  const publications = new Publications(backend);
+  const [first, second] = [publications.hold(A), publications.hold(A)];
+  await backend.settle();
+  publications.retire('never published');
+  publications.retire(A.digest);
+  first.release();
+  expect(backend.told).toHaveLength(1);
+  second.release();
+  await first.ready;
+  await backend.settle();
+  expect(backend.told).toEqual(['publish a /adapters/a', 'retire a']);
+});
+
+test('named again while it is used it stays; named again when it goes it is published behind that', async () => {
+  const backend = slowBackend();
+  const publications = new Publications(backend);
+  const first = publications.hold(A);
+  await backend.settle();
+  publications.retire(A.digest);
+  const second = publications.hold(A);
+  first.release();
+  second.release();
+  expect(backend.told).toHaveLength(1);
+  publications.retire(A.digest);
+  await first.ready;
+  await new Promise((resolve) => setImmediate(resolve));
+  const third = publications.hold(A);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(backend.told).toEqual(['publish a /adapters/a', 'retire a']);
+  await backend.settle(new Error('it cannot be given back'));
+  expect(backend.told.at(-1)).toBe('publish a /adapters/a');
+  await backend.settle();
+  await third.ready;
+});
