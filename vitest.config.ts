@@ -27,6 +27,9 @@ const IN_PAIRS = {
   env: { TRAINYARD_THREADS: String(Math.max(1, Math.floor(availableParallelism() / 2))) },
 } as const;
 
+/** As `packages/generation/src/testing/guests.ts` knows them. */
+const GUESTS = ['along', 'specs', 'little'];
+
 const PROJECTS: TestProjectInlineConfiguration['test'][] = [
   // Not isolated: one worker runs many files, which saves the start of a process for each.
   {
@@ -35,6 +38,7 @@ const PROJECTS: TestProjectInlineConfiguration['test'][] = [
     exclude: [...NEVER, MODEL_TESTS, TORCH_TESTS, POSTGRES_TESTS, 'packages/native/**'],
     isolate: false,
   },
+  ...GUESTS.map(guestProject),
   ...postgresProject(findPostgres(process.env)),
   { name: 'native', include: ['packages/native/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...ALONE },
   { name: 'tests', include: ['tests/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...IN_PAIRS },
@@ -43,6 +47,17 @@ const PROJECTS: TestProjectInlineConfiguration['test'][] = [
     ? [torchProject(torchEnvironment(import.meta.dirname).python)]
     : []),
 ];
+
+/** The behaviour of the whole service once more, over a back end that is not stepped by it: see `packages/server/src/testing/guest-refusal.ts`. */
+function guestProject(guest: string): TestProjectInlineConfiguration['test'] {
+  return {
+    name: `guest-${guest}`,
+    include: ['packages/server/src/behaviour/*.test.ts'],
+    exclude: NEVER,
+    env: { TRAINYARD_TEST_GUEST: guest },
+    isolate: false,
+  };
+}
 
 /** Its tests find the programs of the server where this variable says. */
 function postgresProject(programs: string | null) {

@@ -9,7 +9,7 @@ export const PACKAGE_ARROWS = {
   store: [],
   tokenizer: ['native', 'protocol/fields'],
   constraints: [],
-  backend: ['tokenizer', 'protocol/fields'],
+  backend: ['protocol/fields'],
   engine: ['backend', 'tokenizer', 'native', 'protocol/fields'],
   generation: ['backend', 'tokenizer', 'constraints', 'native', 'protocol/fields'],
   trainer: ['tokenizer', 'native', 'protocol/fields'],

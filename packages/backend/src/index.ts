@@ -1,5 +1,7 @@
+export { checkFeatures } from './check-features.ts';
 export { check, checkCount, isIntegerIn, refusal } from './check-field.ts';
 export { checkPromptIds, checkRoom, checkVocabulary } from './check-prompt-ids.ts';
+export type { ComputeTurns } from './compute-turns.ts';
 export type { EndTokens } from './end-tokens.ts';
 export type { EngineStats } from './engine-stats.ts';
 export { asEngineError, EngineError, fromFailure, toFailure } from './errors.ts';
@@ -20,6 +22,7 @@ export type {
 } from './sample-event.ts';
 export { DEFAULT_SAMPLE } from './sample-request.ts';
 export type { AdapterRef, AdapterVersion, LogprobsMode, SampleRequest } from './sample-request.ts';
+export { clampedBias, samplingChangesOf } from './sampling-changes.ts';
 export type { SchedulingPolicy } from './scheduling-policy.ts';
 export type { StepReport } from './step-report.ts';
 export type {

@@ -16,6 +16,8 @@ export interface TokenSubmission {
   readonly banned: readonly (readonly number[])[];
   /** null = nobody knows text. Closed with the request. */
   readonly text: RequestText | null;
+  /** True tells with each token what it was drawn from, where that is asked for; else the end of a choice tells. */
+  readonly tellsDraws: boolean;
   readonly emit: (event: SampleEvent) => void;
 }
 

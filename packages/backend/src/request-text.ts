@@ -8,6 +8,8 @@ import type { TokenMask } from './token-mask.ts';
 export interface RequestText {
   /** Whether some tokens are masked: replies are then not drawn from the model's distribution. */
   readonly isMasking: boolean;
+  /** Whose masks they are, as a request calls it. Default `constraint`. */
+  readonly maskingField?: string;
   /** All of the masking as the spec of a constraint on the whole reply, for a back end that enforces such by itself; null where it cannot be said so. */
   readonly wholeConstraint: { readonly kind: string } | null;
   /** For a choice that is about to run. */

@@ -1,4 +1,4 @@
-import type { ChoiceSampling } from '@trainyard/tokenizer';
+import type { ChoiceSampling, TokenDraw } from '@trainyard/protocol/fields';
 import type { EngineFailure } from './errors.ts';
 
 export interface TokenDescription {
@@ -44,6 +44,8 @@ export interface SampledOutput {
   text: string;
   tokenIds: number[];
   logprobs: TokenLogprob[] | null;
+  /** Where the submission asks and there is something to tell: what its token was drawn from; null = too much to tell. */
+  draw?: TokenDraw | null;
 }
 
 /** And its end. */

@@ -1,4 +1,4 @@
-import type { ChoiceSampling } from '@trainyard/tokenizer';
+import type { TokenDraw } from '@trainyard/protocol/fields';
 import type { EngineStats } from './engine-stats.ts';
 import type { Finish, RequestText } from './request-text.ts';
 import type { SampleUsage } from './sample-event.ts';
@@ -63,6 +63,8 @@ export type SampleFeature =
   | 'bannedSequences'
   | 'beamSearch'
   | 'logprobTokenIds'
+  /** Others than 0. */
+  | 'priorities'
   /** Logprobs of the distribution that was drawn from. */
   | 'processedLogprobs'
   | 'promptLogprobs'
@@ -134,8 +136,11 @@ export interface SampledTokens {
   readonly logprobs: readonly (SampledLogprob & { readonly top: readonly SampledLogprob[] })[] | null;
   /** null = the choice goes on. */
   readonly finish: Finish | null;
-  /** With the end, when the request asks. */
-  readonly sampling?: ChoiceSampling | null;
+  /**
+   * One a token, when the request asks for a trace and its choices are not plainly drawn from the model; null = too much to tell, from now on. None for greedy
+   * choices, which draw nothing, and for beams.
+   */
+  readonly draws?: readonly (TokenDraw | null)[];
 }
 
 export interface SampleTotals extends SampleUsage {

@@ -82,6 +82,21 @@ describe.each([
     ],
     ['a beam search', { n: 3, maxTokens: 5, beamSearch: { lengthPenalty: 1 } }],
     ['a trace', { sampling: { temperature: 0.7, seed: 1n }, tracesSampling: true, maxTokens: 5 }],
+    ['a trace of plain draws', { sampling: { temperature: 1, seed: 1n }, tracesSampling: true, maxTokens: 5 }],
+    ['a trace of greedy choices', { sampling: { topK: 3 }, tracesSampling: true, maxTokens: 5 }],
+    [
+      'traces that stop strings end, at fewer tokens than asked for at least',
+      {
+        n: 4,
+        sampling: { temperature: 0.9, topK: 40, seed: 5n, logitBias: [[97, 200]] },
+        tracesSampling: true,
+        stop: ['a', 'e', 'i', 'o', 'u'],
+        minTokens: 3,
+        badWords: ['x'],
+        maxTokens: 60,
+        logprobs: 2,
+      },
+    ],
   ])('%s: are those of the engine itself', async (_what, options) => {
     const harness = new Harness();
     const expected = harness.submit(options);
@@ -160,5 +175,5 @@ test('a back end that can do little serves text all the same', async () => {
   expect(reply.finished()).toMatchObject({ finishReason: 'stop', stopReason: 'END' });
   expect(reply.logprobs()[0]).toMatchObject({ text: 'o', top: [{ text: 'o' }, {}] });
   expect(reply.completed?.usage.completionTokens).toBe('one END'.length);
-  expect((await answer(engine, { badWords: ['x'] })).failed).toMatchObject({ param: 'bannedSequences' });
+  expect((await answer(engine, { badWords: ['x'] })).failed).toMatchObject({ param: 'badWords' });
 });

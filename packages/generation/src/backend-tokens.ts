@@ -1,5 +1,7 @@
 import {
+  checkFeatures,
   type ChoiceText,
+  EngineError,
   type EngineStats,
   type LocalTokens,
   type SampledTokens,
@@ -9,6 +11,7 @@ import {
   type SampleParams,
   type SampleRequest,
   type SampleTotals,
+  samplingChangesOf,
   type ScoredTokens,
   type StepReport,
   refusal,
@@ -18,7 +21,8 @@ import {
   type TokenSubmission,
   type TokenTexts,
 } from '@trainyard/backend';
-import { naming } from '@trainyard/protocol/fields';
+import { type ChoiceSampling, naming, renameFields } from '@trainyard/protocol/fields';
+import { DrawnTokens } from './drawn-tokens.ts';
 import { Publications } from './publications.ts';
 
 /**
@@ -118,7 +122,7 @@ export class BackendTokens implements LocalTokens {
     const { promptIds, request } = reading.submission;
     const adapter = request.adapter && this.#publications.hold(request.adapter);
     try {
-      await reading.unlessAborted(adapter?.ready);
+      if (adapter !== null) await reading.unlessAborted(adapter.ready);
       const sampled = this.#backend.sample(promptIds, paramsOf(reading.submission, this.#backend), reading.signal);
       this.#promptTokens += promptIds.length;
       const totals = await reading.readAll(sampled);
@@ -139,18 +143,25 @@ function paramsOf({ request, banned, text }: TokenSubmission, backend: TokenBack
   const isMasked = text?.isMasking === true && !asksText && request.beamSearch === null;
   const constraint = isMasked ? text.wholeConstraint : null;
   if (isMasked && (constraint === null || !constraints.has(constraint.kind))) {
-    const known = [...constraints].join(', ') || 'none';
-    throw refusal(
-      'constraint',
-      naming`${{ field: 'constraint' }} must be null, or of a kind that this back end enforces (${known}), from the beginning of the reply; a limit of reasoning is one, too`,
-    );
+    throw unenforced(text.maskingField ?? 'constraint', [...constraints]);
   }
-  return {
+  const params: SampleParams = {
     ...tokenFields(request),
     bannedSequences: banned,
     constraint,
     text: asksText ? text : null,
+    tracesSampling: request.tracesSampling && backend.capabilities.features.has('tracesSampling'),
   };
+  checkFeatures(params, backend.capabilities);
+  return params;
+}
+
+function unenforced(param: string, kinds: readonly string[]): EngineError {
+  const rule =
+    kinds.length === 0 || param !== 'constraint'
+      ? 'is not supported by what samples here: leave it out'
+      : `is not supported by what samples here unless it holds from the beginning of the reply, and is one of ${kinds.join(', ')}: leave it out`;
+  return refusal(param, naming`${{ field: param }} ${rule}`);
 }
 
 /** A request has its text with it, which is nothing to a back end. */
@@ -179,6 +190,9 @@ function tokenFields(request: SampleRequest): Omit<SampleParams, 'bannedSequence
   };
 }
 
+/** What requests with text call some fields otherwise than those in tokens. */
+const FIELD_OF: Readonly<Record<string, string>> = { bannedSequences: 'badWords', beamSearch: 'useBeamSearch' };
+
 /** One request on its way: what the back end gives, as events with text. */
 class Reading {
   readonly submission: TokenSubmission;
@@ -187,6 +201,7 @@ class Reading {
   readonly #controller = new AbortController();
   readonly #choices = new Map<number, ChoiceText>();
   readonly #ended = new Set<number>();
+  readonly #traces = new Map<number, DrawnTokens>();
   #resumed: PromiseWithResolvers<void> | null = null;
   #completionTokens = 0;
   #cachedTokens = 0;
@@ -211,8 +226,7 @@ class Reading {
   }
 
   /** @throws {EngineError} engine.aborted, at once, where it is given up before that */
-  async unlessAborted(ready: Promise<void> | undefined): Promise<void> {
-    if (ready === undefined) return;
+  async unlessAborted(ready: Promise<void>): Promise<void> {
     const aborted = Promise.withResolvers<never>();
     const abort = (): void => aborted.reject(new EngineError('engine.aborted', 'the request was aborted'));
     this.signal.addEventListener('abort', abort, { once: true });
@@ -232,9 +246,9 @@ class Reading {
   async readAll(sampled: AsyncGenerator<SampleOutput, SampleTotals, undefined>): Promise<SampleTotals> {
     const { request, promptIds } = this.submission;
     try {
-      for (;;) {
-        await this.#resumed?.promise;
-        const { done, value } = await sampled.next();
+      // Begun at once, also for a reader that is paused: it keeps its place in the queue there.
+      for (let next = sampled.next(); ; next = sampled.next()) {
+        const { done, value } = await next;
         if (done) return { ...value, completionTokens: this.#completionTokens };
         this.#read(value);
         // The scores of the prompt come with the totals: they are waited for.
@@ -245,6 +259,7 @@ class Reading {
             completionTokens: this.#completionTokens,
             cachedTokens: this.#cachedTokens,
           };
+        await this.#resumed?.promise;
       }
     } finally {
       // Ends it for the back end, too, where it has not ended by itself.
@@ -261,7 +276,15 @@ class Reading {
   }
 
   fail(error: unknown): void {
-    this.#emit({ kind: 'failed', ...toFailure(error) });
+    const { text, ...failure } = toFailure(error);
+    const { param } = failure;
+    const fieldOf = (name: string): string => FIELD_OF[name] ?? name;
+    this.#emit({
+      kind: 'failed',
+      ...failure,
+      param: param === null ? null : fieldOf(param),
+      ...(text === undefined ? {} : { text: renameFields(text, fieldOf) }),
+    });
   }
 
   close(): void {
@@ -281,8 +304,10 @@ class Reading {
   }
 
   #goOn(step: SampledTokens): void {
-    const { index, logprobs, sampling } = step;
+    const { index, logprobs } = step;
     const read = this.#textOf(step);
+    const trace = this.#traceOf(index);
+    for (const draw of step.draws?.slice(0, read.numTokens) ?? []) trace.add(draw);
     this.#completionTokens += read.numTokens;
     const output = {
       index,
@@ -299,6 +324,8 @@ class Reading {
       return;
     }
     this.#ended.add(index);
+    this.#traces.delete(index);
+    const sampling = this.#samplingOf(trace);
     this.#emit({
       kind: 'finished',
       ...output,
@@ -306,6 +333,22 @@ class Reading {
       finishReason: read.finish.reason,
       stopReason: read.finish.stopReason,
     });
+  }
+
+  #traceOf(index: number): DrawnTokens {
+    const trace = this.#traces.get(index) ?? new DrawnTokens();
+    this.#traces.set(index, trace);
+    return trace;
+  }
+
+  /** How a choice was drawn; undefined where nobody asks, or nobody knows. */
+  #samplingOf(trace: DrawnTokens): ChoiceSampling | null | undefined {
+    const { request, banned, text } = this.submission;
+    if (!request.tracesSampling || request.beamSearch !== null) return undefined;
+    const settings = samplingChangesOf(request, text?.isMasking === true || banned.length > 0);
+    if (settings === null) return null;
+    if (request.sampling.temperature === 0) return { settings, trace: null, lost: 'greedy' };
+    return trace.numTokens === 0 ? undefined : trace.sampling(settings);
   }
 
   /** As far as text lets the choice go. */
@@ -317,7 +360,7 @@ class Reading {
   }: SampledTokens): Pick<SampledTokens, 'finish'> & { text: string; numTokens: number } {
     const { text, request } = this.submission;
     const whole = { text: given ?? '', finish, numTokens: tokenIds.length };
-    if (!this.#isRead || text === null || text === undefined) return whole;
+    if (!this.#isRead || text === null) return whole;
     if (request.beamSearch) return { ...whole, text: text.textOf(tokenIds) };
     const choice = this.#choices.get(index) ?? text.openChoice();
     this.#choices.set(index, choice);

@@ -1,6 +1,6 @@
 export { BackendTokens } from './backend-tokens.ts';
 export type { ConstraintSpec, TokenMatcher, WhitespaceOption } from '@trainyard/constraints';
-export type { ChoiceSampling, ParsedReply, ReplyDelta, ToolCallDelta, ToolDescription } from '@trainyard/tokenizer';
+export type { ParsedReply, ReplyDelta, ToolCallDelta, ToolDescription } from '@trainyard/tokenizer';
 export { DEFAULT_CHAT_PROMPT, DEFAULT_GENERATE } from './contract/generate-request.ts';
 export type {
   ChatPrompt,
@@ -11,7 +11,7 @@ export type {
   Usage,
 } from './contract/generate-request.ts';
 export type { TextTokenizer } from './contract/text-tokenizer.ts';
-export { openTextHalf } from './open-text-half.ts';
+export { openTextHalf, openTextOfFile } from './open-text-half.ts';
 export type { TextHalf, TextHalfOptions, TokenizerFacts } from './open-text-half.ts';
 export type { ChatInput, EngineTemplate, RenderedChat, TemplateSandbox } from './prompt/chat.ts';
 export type { PromptBorders } from './prompt/prompt.ts';

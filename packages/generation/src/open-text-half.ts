@@ -1,4 +1,4 @@
-import { type LlamaModel } from '@trainyard/native';
+import { LlamaModel } from '@trainyard/native';
 import { ChatTemplate, Tokenizer, type ToolFormat } from '@trainyard/tokenizer';
 import type { PromptBorders, PromptParts } from './prompt/prompt.ts';
 import { requestTemplates } from './prompt/request-templates.ts';
@@ -65,6 +65,23 @@ export async function openTextHalf(model: LlamaModel, options: TextHalfOptions =
       constraints.close();
     },
   };
+}
+
+/**
+ * The same of a GGUF file, whose weights stay on the disk.
+ * @throws {NativeError} when it is missing or malformed
+ */
+export async function openTextOfFile(
+  path: string,
+  options: TextHalfOptions = {},
+): Promise<{ text: TextHalf; architecture: string }> {
+  const model = LlamaModel.load(path, { vocabOnly: true });
+  const text = await openTextHalf(model, options);
+  const close = (): void => {
+    text.close();
+    model.close();
+  };
+  return { text: { ...text, close }, architecture: model.architecture };
 }
 
 /** The tokens that the model's tokenizer puts around a text by itself, found by encoding one, since the file's metadata has several keys for it. */

@@ -1,4 +1,5 @@
 import { EngineError } from '@trainyard/backend';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { Publications } from './publications.ts';
 
@@ -21,10 +22,11 @@ function slowBackend() {
     retire: (digest: string) => tell(`retire ${digest}`),
     /** Lets the oldest thing go on, or fail. */
     async settle(error?: Error): Promise<void> {
+      await nextTurn();
       const done = waiting.shift()!;
       if (error === undefined) done.resolve();
       else done.reject(error);
-      await new Promise((resolve) => setImmediate(resolve));
+      await nextTurn();
     },
   };
 }
@@ -52,7 +54,7 @@ test('one that fails fails those that wait, and is tried again for the next', as
   });
   const rejected = { status: 'rejected', reason: unreadable };
   expect(await settled).toEqual([rejected, rejected]);
-  for (const { release } of held) release();
+  for (const one of held) one.release();
   const again = publications.hold(A);
   await backend.settle();
   await again.ready;
@@ -63,9 +65,7 @@ test('what the back end says of itself is told as it is', async () => {
   const backend = slowBackend();
   const lost = new EngineError('engine.host_lost', 'nobody answers at the address');
   const { ready } = new Publications(backend).hold(A);
-  const refused = expect(ready).rejects.toBe(lost);
-  await backend.settle(lost);
-  await refused;
+  await Promise.all([expect(ready).rejects.toBe(lost), backend.settle(lost)]);
 });
 
 test('a retired version goes with the last request that uses it; unknown ones are ignored', async () => {
@@ -78,7 +78,6 @@ test('a retired version goes with the last request that uses it; unknown ones ar
   first.release();
   expect(backend.told).toHaveLength(1);
   second.release();
-  await first.ready;
   await backend.settle();
   expect(backend.told).toEqual(['publish a /adapters/a', 'retire a']);
 });
@@ -94,10 +93,9 @@ test('named again while it is used it stays; named again when it goes it is publ
   second.release();
   expect(backend.told).toHaveLength(1);
   publications.retire(A.digest);
-  await first.ready;
-  await new Promise((resolve) => setImmediate(resolve));
+  await nextTurn();
   const third = publications.hold(A);
-  await new Promise((resolve) => setImmediate(resolve));
+  await nextTurn();
   expect(backend.told).toEqual(['publish a /adapters/a', 'retire a']);
   await backend.settle(new Error('it cannot be given back'));
   expect(backend.told.at(-1)).toBe('publish a /adapters/a');

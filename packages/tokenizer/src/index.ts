@@ -3,15 +3,8 @@ export type { RenderedPrompt, RenderOptions } from './template/prompt-input.ts';
 export type { ToolSupport } from './tools/tool-support.ts';
 export { renderHistory, type HistoryItem } from './history/render-history.ts';
 export { renderSupervised, type SupervisedOptions } from './history/render-supervised.ts';
-export {
-  changesDistribution,
-  MAX_TRACE_BYTES,
-  type ChoiceSampling,
-  type LostTrace,
-  type SamplingChanges,
-  type SamplingTrace,
-} from './history/choice-sampling.ts';
-export { isKept, KeptTokensWriter, lowerBound, readKeptTokens, type KeptTokens } from './history/kept-tokens.ts';
+export { TraceWriter } from './history/trace-writer.ts';
+export { isKept, KeptTokensWriter, lowerBound, readKeptTokens } from './history/kept-tokens.ts';
 export { splitterPatterns } from './encoding/splitters.ts';
 export type { StreamDecoder } from './encoding/stream-decoder.ts';
 export type { ContentFormat, ContentPart, TemplateMessage } from './contract/template-message.ts';

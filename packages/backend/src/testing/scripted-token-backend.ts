@@ -1,5 +1,6 @@
+import { DEFAULT_SAMPLING, naming, type SamplingParams } from '@trainyard/protocol/fields';
+import { checkFeatures } from '../check-features.ts';
 import { checkPromptIds } from '../check-prompt-ids.ts';
-import { naming } from '@trainyard/protocol/fields';
 import { refusal } from '../check-field.ts';
 import { EngineError } from '../errors.ts';
 import type { Finish } from '../request-text.ts';
@@ -71,6 +72,8 @@ export class ScriptedTokenBackend implements TokenBackend {
     const ended = AbortSignal.any([signal, this.#closing.signal]);
     let completionTokens = 0;
     yield { kind: 'started', cachedTokens: 0 };
+    const scores = this.#scoresAskedFor(promptIds, params);
+    if (scores !== null && params.promptLogprobsFirst) yield { kind: 'prompt_scored', promptLogprobs: scores };
     for (let index = 0; index < params.n; index++) {
       const tokens = [...promptIds];
       const random = randomNumbers(Number((params.sampling.seed ?? 0n) % 100_000n) + index);
@@ -83,14 +86,17 @@ export class ScriptedTokenBackend implements TokenBackend {
         finish = endOf(id, tokens.length - promptIds.length, tokens.length, params);
         const entry = { id, logprob: logprobs[id]! };
         const others = ranked(logprobs).filter((other) => other.id !== id);
-        const top = [entry, ...others].slice(0, params.logprobs ?? 0);
+        const top = [entry, ...others].slice(0, entriesOf(params.logprobs ?? 0));
         const entries = params.logprobs === null ? null : [{ ...entry, top }];
         yield { kind: 'tokens', index, tokenIds: [id], logprobs: entries, finish };
       }
     }
-    const scores = params.promptLogprobs;
     const totals = { promptTokens: promptIds.length, completionTokens, cachedTokens: 0 };
-    return scores === null ? totals : { ...totals, promptLogprobs: this.#scores(promptIds, params.adapter, scores) };
+    return scores === null || params.promptLogprobsFirst ? totals : { ...totals, promptLogprobs: scores };
+  }
+
+  #scoresAskedFor(promptIds: readonly number[], { promptLogprobs, adapter }: SampleParams): ScoredTokens | null {
+    return promptLogprobs === null ? null : this.#scores(promptIds, adapter, entriesOf(promptLogprobs));
   }
 
   async score(tokenIds: readonly number[], params: ScoreParams): Promise<ScoredTokens> {
@@ -110,15 +116,16 @@ export class ScriptedTokenBackend implements TokenBackend {
 
   #check(promptIds: readonly number[], params: SampleParams): void {
     const request = { ...params, adapter: null, requestId: '' };
-    const { maxChoices, features, constraints } = this.capabilities;
+    const { maxChoices } = this.capabilities;
     validateSampleRequest(request, { vocabSize: VOCAB_SIZE, policy: 'priority', maxChoices });
     checkPromptIds(request, promptIds, VOCAB_SIZE, MODEL.contextLength);
-    for (const field of ['allowedTokenIds', 'bannedSequences', 'beamSearch', 'repetitionDetection'] as const) {
-      const value = params[field];
-      if (value !== null && !features.has(field) && !(Array.isArray(value) && value.length === 0))
-        throw unsupported(field);
+    checkFeatures(params, this.capabilities);
+    for (const [name, value] of Object.entries(params.sampling)) {
+      const standard: unknown = DEFAULT_SAMPLING[name as keyof SamplingParams];
+      const isStandard = Array.isArray(value) ? value.length === 0 : value === standard;
+      if (!isStandard && name !== 'temperature' && name !== 'seed') throw unsupported(name);
     }
-    if (params.constraint && !constraints.has(params.constraint.kind)) throw unsupported('constraint');
+    if (params.minTokens > 0) throw unsupported('minTokens');
     if (params.adapter !== null && !this.#adapters.has(params.adapter))
       throw new EngineError('engine.adapter_unreadable', `no adapter version ${params.adapter} is published`);
   }
@@ -132,8 +139,13 @@ export class ScriptedTokenBackend implements TokenBackend {
   }
 }
 
+/** @param asked -1 = all */
+function entriesOf(asked: number): number {
+  return asked === -1 ? VOCAB_SIZE : asked;
+}
+
 function unsupported(param: string): EngineError {
-  return refusal(param, naming`${{ field: param }} is not supported by this back end`);
+  return refusal(param, naming`${{ field: param }} is not supported by what samples here: leave it out`);
 }
 
 /** How a choice ends behind its `length`th token; null = it goes on. */

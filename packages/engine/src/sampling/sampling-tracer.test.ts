@@ -1,5 +1,6 @@
 import { NO_TRUNCATION } from '@trainyard/protocol/fields';
-import { isKept, MAX_TRACE_BYTES, readKeptTokens } from '@trainyard/tokenizer';
+import { MAX_TRACE_BYTES } from '@trainyard/protocol/fields';
+import { isKept, readKeptTokens } from '@trainyard/tokenizer';
 import { describe, expect, test } from 'vitest';
 import { Harness, type RequestOptions } from '../testing/token-harness.ts';
 import { mixedLogits, VOCAB_SIZE } from '../testing/scripted-logits.ts';

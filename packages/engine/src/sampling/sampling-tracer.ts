@@ -1,16 +1,22 @@
-import { type ChoiceSampling, type KeptTokens, KeptTokensWriter, MAX_TRACE_BYTES } from '@trainyard/tokenizer';
+import type { KeptTokens, SamplingTrace, TokenDraw } from '@trainyard/protocol/fields';
+import { TraceWriter } from '@trainyard/tokenizer';
 import { expNegative } from './softmax.ts';
 
 /** Remembers of each token of a choice which tokens could be drawn, and how likely it was among them. */
 export class SamplingTracer {
   readonly #temperature: number;
-  readonly #kept = new KeptTokensWriter();
-  #logprobs: number[] = [];
-  #isTooLarge = false;
+  readonly #writer = new TraceWriter();
+  readonly #keepsLast: boolean;
+  /** Of the token that was added last, where it is kept; null once there is too much of them. */
+  last: TokenDraw | null = null;
 
-  /** @param temperature above 0 */
-  constructor(temperature: number) {
+  /**
+   * @param temperature above 0
+   * @param keepsLast for whoever tells each token's draw by itself. Default false
+   */
+  constructor(temperature: number, keepsLast = false) {
     this.#temperature = temperature;
+    this.#keepsLast = keepsLast;
   }
 
   /**
@@ -19,23 +25,24 @@ export class SamplingTracer {
    * @param drawn `keptIds`: ascending, what truncation left; or, where there is none, `total`: Σ exp((x - maximum) / temperature) of the row
    */
   add(row: Float32Array, token: number, maximum: number, drawn: DrawnFrom): void {
-    if (this.#isTooLarge) return;
+    this.last = null;
+    if (this.#writer.isTooLarge) return;
     const ids = 'keptIds' in drawn ? drawn.keptIds : null;
     let total = 0;
     if ('total' in drawn) total = drawn.total;
     else for (const id of drawn.keptIds) total += expNegative((row[id]! - maximum) / this.#temperature);
-    this.#logprobs.push(Math.min(0, (row[token]! - maximum) / this.#temperature - Math.log(total)));
-    this.#kept.add(ids !== null && 2 * ids.length <= row.length ? { isComplement: false, ids } : keptOf(row, ids));
-    if (this.#kept.sizeBytes > MAX_TRACE_BYTES) {
-      this.#isTooLarge = true;
-      this.#logprobs = [];
-    }
+    const draw: TokenDraw = {
+      logprob: Math.min(0, (row[token]! - maximum) / this.#temperature - Math.log(total)),
+      kept: ids !== null && 2 * ids.length <= row.length ? { isComplement: false, ids } : keptOf(row, ids),
+    };
+    this.#writer.add(draw);
+    // Its ids lie in a buffer that others use next.
+    if (this.#keepsLast) this.last = { ...draw, kept: draw.kept && { ...draw.kept, ids: draw.kept.ids.slice() } };
   }
 
   /** Null when it grew too large. */
-  finish(): ChoiceSampling['trace'] {
-    if (this.#isTooLarge) return null;
-    return { logprobs: Float32Array.from(this.#logprobs), kept: this.#kept.bytes() };
+  finish(): SamplingTrace | null {
+    return this.#writer.finish();
   }
 }
 

@@ -123,6 +123,7 @@ export class Harness {
         arrival: this.#numArrivals++,
         isPaused: false,
         banned: [],
+        tellsDraws: false,
         emit,
       });
     } catch (error) {

@@ -1,11 +1,13 @@
-import { changesDistribution, type SamplingChanges } from '@trainyard/tokenizer';
+import type { SamplingChanges } from '@trainyard/protocol/fields';
 import {
+  clampedBias,
   type EndTokens,
   type EngineError,
   type RequestText,
   type SampleEvent,
   type SampleRequest,
   type SampleUsage as Usage,
+  samplingChangesOf,
   toFailure,
   type TokenDescription,
 } from '@trainyard/backend';
@@ -27,6 +29,7 @@ export interface RequestParts {
   banned: readonly (readonly number[])[];
   /** Null where nobody knows text. */
   text: RequestText | null;
+  tellsDraws: boolean;
 }
 
 /**
@@ -57,6 +60,7 @@ export class ActiveRequest implements SequenceOwner {
   readonly promptScorer: PromptScorer | null;
   /** Null when nobody asks, or nothing changes the distribution. */
   readonly samplingChanges: SamplingChanges | null;
+  readonly tellsDraws: boolean;
   readonly #emit: (event: SampleEvent) => void;
   /** Outputs of choices that overtook the one which scores the prompt; null when nothing need wait for that. */
   #heldBehindScores: SampleEvent[] | null;
@@ -91,12 +95,14 @@ export class ActiveRequest implements SequenceOwner {
     const endIds = request.ignoreEos ? [] : [...parts.ends.endTokenIds, parts.ends.eosTokenId];
     this.endingIds = new Set([...request.stopTokenIds, ...endIds]);
     this.allowedIds = request.allowedTokenIds && [...new Set(request.allowedTokenIds)];
-    this.logitBias = request.sampling.logitBias.map(([id, bias]) => [id, Math.max(-100, Math.min(100, bias))] as const);
+    this.logitBias = clampedBias(request.sampling.logitBias);
     this.banned = isBeamSearch || parts.banned.length === 0 ? null : new BannedSequences(parts.banned);
     this.isReproducible = request.sampling.seed !== null || request.sampling.temperature === 0 || isBeamSearch;
     this.text = parts.text;
     this.promptScorer = numPromptLogprobs === null ? null : new PromptScorer(promptIds, numPromptLogprobs);
-    this.samplingChanges = request.tracesSampling ? samplingChanges(this) : null;
+    const isMasked = parts.text?.isMasking === true || this.banned !== null;
+    this.samplingChanges = request.tracesSampling ? samplingChangesOf(request, isMasked) : null;
+    this.tellsDraws = parts.tellsDraws;
     this.#heldBehindScores = this.promptScorer !== null && request.promptLogprobsFirst ? [] : null;
     this.numUnfinished = isBeamSearch ? 1 : request.n;
     this.usage = { promptTokens: promptIds.length, completionTokens: 0, cachedTokens: 0 };
@@ -164,13 +170,4 @@ export class ActiveRequest implements SequenceOwner {
       this.onReceiverLost();
     }
   }
-}
-
-/** The changes that a request makes to the distribution of its choices; null if it makes none. */
-function samplingChanges(owner: ActiveRequest): SamplingChanges | null {
-  const { seed: _seed, ...settings } = owner.request.sampling;
-  const isMasked =
-    owner.text?.isMasking === true || owner.allowedIds !== null || owner.banned !== null || owner.minTokens > 0;
-  const changes: SamplingChanges = { ...settings, isMasked, logitBias: owner.logitBias };
-  return changesDistribution(changes) ? changes : null;
 }

@@ -1,4 +1,4 @@
-import type { ChoiceSampling } from '@trainyard/tokenizer';
+import type { ChoiceSampling } from '@trainyard/protocol/fields';
 import { Sequence } from '../batching/sequence.ts';
 import { type DrawKey, RandomStream } from '../sampling/random.ts';
 import { SamplingTracer } from '../sampling/sampling-tracer.ts';
@@ -34,7 +34,8 @@ export class Choice extends Sequence {
     });
     this.text = owner.text?.openChoice() ?? null;
     const { temperature } = request.sampling;
-    this.tracer = owner.samplingChanges === null || temperature === 0 ? null : new SamplingTracer(temperature);
+    this.tracer =
+      owner.samplingChanges === null || temperature === 0 ? null : new SamplingTracer(temperature, owner.tellsDraws);
     this.#adjustments = {
       forced: null,
       allowed: owner.allowedIds,

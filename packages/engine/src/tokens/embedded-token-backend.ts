@@ -1,13 +1,14 @@
-import { DEFAULT_SAMPLING, naming } from '@trainyard/protocol/fields';
+import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
 import { join } from 'node:path';
 import {
   type AdapterRef,
   type AdapterVersion,
   type BackendHealth,
   type BackendModel,
+  checkFeatures,
+  type ComputeTurns,
   DEFAULT_SAMPLE,
   EngineError,
-  refusal,
   type RequestText,
   type SampleFeature,
   type SampleOutput,
@@ -27,6 +28,7 @@ const FEATURES: readonly SampleFeature[] = [
   'bannedSequences',
   'beamSearch',
   'logprobTokenIds',
+  'priorities',
   'processedLogprobs',
   'promptLogprobs',
   'repetitionDetection',
@@ -40,6 +42,10 @@ export interface EmbeddedTokenBackendParts {
   readonly engine: TokenEngine;
   /** The file of an adapter version, in its directory. Default `adapter.gguf`. */
   readonly adapterFile?: string;
+  /** For each step. Default null: the cores are its own. */
+  readonly turns?: ComputeTurns | null;
+  /** Called behind the engine's end: for what it ran on. */
+  readonly onClosed?: () => void;
 }
 
 /** The {@link TokenEngine} of this process as a back end. */
@@ -50,12 +56,20 @@ export class EmbeddedTokenBackend implements TokenBackend {
   readonly #engine: TokenEngine;
   readonly #sampler: TokenSampler;
   readonly #adapterFile: string;
+  readonly #onClosed: () => void;
   readonly #adapters = new Map<string, AdapterRef>();
 
-  constructor({ modelId, engine, adapterFile = 'adapter.gguf' }: EmbeddedTokenBackendParts) {
+  constructor({
+    modelId,
+    engine,
+    turns = null,
+    adapterFile = 'adapter.gguf',
+    onClosed = () => {},
+  }: EmbeddedTokenBackendParts) {
     const { limits, vocabSize } = engine;
     this.#engine = engine;
-    this.#sampler = new TokenSampler(engine);
+    this.#sampler = new TokenSampler(engine, turns);
+    this.#onClosed = onClosed;
     this.#adapterFile = adapterFile;
     this.models = [{ id: modelId, contextLength: limits.maxContextTokens, vocabSize }];
     this.capabilities = {
@@ -71,6 +85,7 @@ export class EmbeddedTokenBackend implements TokenBackend {
 
   async close(): Promise<void> {
     this.#engine.close();
+    this.#onClosed();
   }
 
   /** The file is read on first use. */
@@ -88,9 +103,7 @@ export class EmbeddedTokenBackend implements TokenBackend {
     { adapter: digest, text, ...params }: SampleParams,
     signal: AbortSignal,
   ): AsyncGenerator<SampleOutput, SampleTotals, undefined> {
-    if (params.constraint !== null) {
-      throw refusal('constraint', naming`${{ field: 'constraint' }} must be null: this back end enforces no specs`);
-    }
+    checkFeatures({ ...params, adapter: digest, text }, this.capabilities);
     const adapter = this.#adapterOf(digest);
     return yield* this.#sampler.sample(tokenIds, { ...params, adapter, text: text && keptOpen(text) }, signal);
   }

@@ -493,7 +493,7 @@ describe('failures', () => {
     harness.engine.retire('c');
     harness.submit({ adapter: ref('c'), maxTokens: 1 });
     harness.run();
-    expect([...harness.runner.openAdapters]).toEqual(['a', 'c']);
+    expect([...harness.runner.openAdapters]).toEqual(['c', 'a']);
   });
 
   test('logits that are no numbers fail the request they belong to', () => {

@@ -103,7 +103,8 @@ export class TokenEngine implements LocalTokens {
     return this.#requests.has(requestId);
   }
 
-  submit({ request, promptIds, arrival, isPaused, banned, text, emit }: TokenSubmission): void {
+  submit(submission: TokenSubmission): void {
+    const { request, promptIds, arrival, isPaused, banned, text, tellsDraws } = submission;
     const { maxContextTokens, maxRunning } = this.limits;
     const active = new ActiveRequest(
       request,
@@ -115,8 +116,9 @@ export class TokenEngine implements LocalTokens {
         ends: this.#ends,
         banned,
         text,
+        tellsDraws,
       },
-      emit,
+      submission.emit,
     );
     active.isPaused = isPaused;
     this.#requests.set(active.id, active);
@@ -343,8 +345,9 @@ export class TokenEngine implements LocalTokens {
     const { text, finish } = verdict;
     owner.usage.completionTokens++;
     this.#totals.generatedTokens++;
+    const draw = owner.tellsDraws && choice.tracer !== null ? { draw: choice.tracer.last } : null;
     if (finish === null) {
-      owner.send({ kind: 'delta', index, text, tokenIds: [token], logprobs });
+      owner.send({ kind: 'delta', index, text, tokenIds: [token], logprobs, ...draw });
       return;
     }
     this.#scheduler.finish(choice, true);
@@ -355,6 +358,7 @@ export class TokenEngine implements LocalTokens {
       text,
       tokenIds: [token],
       logprobs,
+      ...draw,
       ...(sampling === undefined ? {} : { sampling }),
       finishReason: finish.reason,
       stopReason: finish.stopReason,

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
+  type ComputeTurns,
   fromFailure,
   type RequestText,
   type SampledLogprob,
@@ -27,12 +28,17 @@ export interface EngineSampleParams extends Omit<SampleRequest, 'requestId'> {
 /** Token ids in, token ids and log-probabilities out: a {@link TokenEngine} stepped while somebody samples. */
 export class TokenSampler {
   readonly #engine: TokenEngine;
+  readonly #turns: ComputeTurns | null;
   #numRequests = 0;
   #isStepping = false;
 
-  /** @param engine its only user from now on, but for its `close` */
-  constructor(engine: TokenEngine) {
+  /**
+   * @param engine its only user from now on, but for its `close`
+   * @param turns one is taken for each step. Default null: the cores are its own
+   */
+  constructor(engine: TokenEngine, turns: ComputeTurns | null = null) {
     this.#engine = engine;
+    this.#turns = turns;
   }
 
   /**
@@ -62,6 +68,7 @@ export class TokenSampler {
       isPaused: false,
       banned,
       text,
+      tellsDraws: request.tracesSampling,
       emit: (event) => inbox.push(event),
     });
     const abort = (): void => {
@@ -93,9 +100,12 @@ export class TokenSampler {
     this.#isStepping = true;
     while (this.#engine.hasWork) {
       await nextTurn();
+      await this.#turns?.acquire();
       await this.#engine.step();
+      this.#turns?.release();
     }
     this.#isStepping = false;
+    this.#turns?.giveBack();
   }
 }
 
@@ -144,7 +154,7 @@ class Inbox {
 function toOutput(event: Exclude<SampleEvent, { kind: 'failed' | 'completed' }>, hasText: boolean): SampleOutput {
   if (event.kind === 'started') return { kind: 'started', cachedTokens: event.cachedTokens };
   if (event.kind === 'prompt_scored') return { kind: 'prompt_scored', promptLogprobs: scoresOf(event.promptLogprobs) };
-  const { index, tokenIds, logprobs, text } = event;
+  const { index, tokenIds, logprobs, text, draw } = event;
   return {
     kind: 'tokens',
     index,
@@ -152,7 +162,7 @@ function toOutput(event: Exclude<SampleEvent, { kind: 'failed' | 'completed' }>,
     logprobs: logprobs && logprobs.map((entry) => ({ ...idOf(entry), top: entry.top.map(idOf) })),
     finish: event.kind === 'finished' ? { reason: event.finishReason, stopReason: event.stopReason } : null,
     ...(hasText ? { text } : {}),
-    ...(event.kind === 'finished' && event.sampling !== undefined ? { sampling: event.sampling } : {}),
+    ...(draw === undefined ? {} : { draws: [draw] }),
   };
 }
 

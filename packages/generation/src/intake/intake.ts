@@ -235,6 +235,7 @@ export class Intake {
       isPaused,
       banned,
       text,
+      tellsDraws: false,
       emit: reader === null ? emit : (event) => emit(reader.read(event)),
     });
   }

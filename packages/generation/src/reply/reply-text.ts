@@ -29,6 +29,10 @@ export class ReplyText implements RequestText {
     return this.#parts.constraint !== null || this.#parts.thinkingLimit !== null;
   }
 
+  get maskingField(): string {
+    return this.#parts.thinkingLimit === null ? 'constraint' : 'thinkingTokenBudget';
+  }
+
   get wholeConstraint(): { readonly kind: string } | null {
     const { constraint, thinkingLimit } = this.#parts;
     if (constraint === null || thinkingLimit !== null || constraint.start.kind !== 'at_once') return null;

@@ -1,3 +1,6 @@
 /** Stand-ins for a model in the tests of the packages above: `@trainyard/generation/testing`. */
+export { GUESTS } from './guests.ts';
+export type { Guest } from './guests.ts';
+export { openScriptedText } from './scripted-text.ts';
 export { openScriptedEngine } from './scripted-engine.ts';
 export type { ScriptedContext, ScriptedEngine, ScriptedEngineOptions, ScriptedModel } from './scripted-engine.ts';

@@ -1,4 +1,4 @@
-import { distributionChanges, type PlainParams } from '@trainyard/protocol/fields';
+import { distributionChanges, type PlainParams } from './sampling-params.ts';
 
 /** How the tokens of a choice were drawn, where that is not plainly from the model's distribution. */
 export interface ChoiceSampling {
@@ -18,10 +18,25 @@ export interface SamplingChanges extends PlainParams<'sampling'> {
   readonly logitBias: readonly (readonly [id: number, bias: number])[];
 }
 
+/** What one token was drawn from. */
+export interface TokenDraw {
+  /** Of the token, under the distribution that it was drawn from. */
+  readonly logprob: number;
+  /** Those that could be drawn; null = the whole vocabulary. */
+  readonly kept: KeptTokens | null;
+}
+
+/** Ids of a vocabulary, or all but those. */
+export interface KeptTokens {
+  readonly isComplement: boolean;
+  /** Ascending, distinct. */
+  readonly ids: Int32Array;
+}
+
 export interface SamplingTrace {
   /** [n] log-probability of each token under the distribution that it was drawn from. */
   readonly logprobs: Float32Array;
-  /** For each token, the set that could be drawn: see {@link KeptTokensWriter}. */
+  /** For each token, the set that could be drawn: see `KeptTokensWriter` of `@trainyard/tokenizer`. */
   readonly kept: Uint8Array;
 }
 

@@ -1,6 +1,16 @@
 /**
  * What the packages below HTTP know of the protocol: the tables of fields and what is made of them, without a schema library. `@trainyard/protocol/fields`.
  */
+export {
+  changesDistribution,
+  type ChoiceSampling,
+  type KeptTokens,
+  type LostTrace,
+  MAX_TRACE_BYTES,
+  type SamplingChanges,
+  type SamplingTrace,
+  type TokenDraw,
+} from './choice-sampling.ts';
 export { type Form, type ValueOf, unfitness } from './form.ts';
 export { REQUEST_LIMITS } from './request-limits.ts';
 export {

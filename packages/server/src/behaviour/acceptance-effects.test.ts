@@ -1,6 +1,7 @@
 /** The effect of the accepted vectors of section 16 of the reference on the answer. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect } from 'vitest';
 
+import { test } from '../testing/behaviour-test.ts';
 import { ScriptedService } from '../testing/scripted-service.ts';
 import { readEvents } from '../testing/test-server.ts';
 

@@ -1,8 +1,9 @@
 /** Section 16 of the reference for chat completions, vector by vector: what is sent, what vLLM answers, what this service answers. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { GenerateRequest } from '@trainyard/generation';
 import type { ErrorBody, ValidationItem } from '@trainyard/protocol';
 
+import { test } from '../testing/behaviour-test.ts';
 import { ScriptedEngineInference } from '../testing/scripted-engine.ts';
 import { TestServer } from '../testing/test-server.ts';
 

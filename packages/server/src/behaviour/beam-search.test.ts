@@ -1,6 +1,7 @@
 /** Reference §9: beam search through the whole service. That it finds what its definition finds is tested in the engine. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 
+import { test } from '../testing/behaviour-test.ts';
 import { END, ScriptedService } from '../testing/scripted-service.ts';
 import { readEvents } from '../testing/test-server.ts';
 

@@ -1,6 +1,7 @@
 /** Reference §8: constrained replies through the whole service. Languages as such are tested in packages/constraints and tests/constraints. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 
+import { test } from '../testing/behaviour-test.ts';
 import { END, ScriptedService } from '../testing/scripted-service.ts';
 
 let service: ScriptedService;

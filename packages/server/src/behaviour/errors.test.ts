@@ -1,7 +1,8 @@
 /** Reference §7: shapes, types and the catalogue of errors. The status and type of every code is in docs/reference/errors.md, which a test compares. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { ErrorBody } from '@trainyard/protocol';
 
+import { test } from '../testing/behaviour-test.ts';
 import { ScriptedService } from '../testing/scripted-service.ts';
 
 let service: ScriptedService;

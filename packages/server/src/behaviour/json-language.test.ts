@@ -1,6 +1,7 @@
 /** Reference §8.6: the JSON language of the default engine, statement by statement, and where this service differs on purpose. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 
+import { test } from '../testing/behaviour-test.ts';
 import { ScriptedService } from '../testing/scripted-service.ts';
 
 let service: ScriptedService;

@@ -1,6 +1,7 @@
 /** Reference §1.2, the length budget, and truncation (§1.3). */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 
+import { test } from '../testing/behaviour-test.ts';
 import { ScriptedService } from '../testing/scripted-service.ts';
 
 const CONTEXT = 100;

@@ -1,6 +1,7 @@
 /** Reference §1.1: messages, from the body to the prompt. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 
+import { test } from '../testing/behaviour-test.ts';
 import { ScriptedService } from '../testing/scripted-service.ts';
 
 /** Shows all that a template is given of a message. */

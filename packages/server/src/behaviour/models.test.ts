@@ -1,7 +1,8 @@
 /** Reference §12.1 and the rule of §1.2 for `model`. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 import type { ModelCard, ModelList } from '@trainyard/protocol';
 
+import { test } from '../testing/behaviour-test.ts';
 import { ScriptedService } from '../testing/scripted-service.ts';
 
 let service: ScriptedService;

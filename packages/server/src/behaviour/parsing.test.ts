@@ -1,6 +1,7 @@
 /** Reference §1.0: how every field is read. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 
+import { test } from '../testing/behaviour-test.ts';
 import { ScriptedService } from '../testing/scripted-service.ts';
 
 let service: ScriptedService;

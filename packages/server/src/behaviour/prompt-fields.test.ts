@@ -1,6 +1,7 @@
 /** Reference §1.4 and `reasoning_effort`: what each field that shapes the prompt, or the request's way, does. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 
+import { test } from '../testing/behaviour-test.ts';
 import { ScriptedService } from '../testing/scripted-service.ts';
 
 /** Shows its variables. */

@@ -1,6 +1,7 @@
 /** Reference §1.2, §1.3 and §2: what each field that chooses tokens does to the reply, through the whole service. */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
 
+import { test } from '../testing/behaviour-test.ts';
 import { END, ScriptedService } from '../testing/scripted-service.ts';
 
 let service: ScriptedService;

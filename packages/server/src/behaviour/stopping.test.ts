@@ -1,6 +1,7 @@
 /** Reference §3: when a reply ends, and what is told of it. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 
+import { test } from '../testing/behaviour-test.ts';
 import { ScriptedService } from '../testing/scripted-service.ts';
 import { readEvents } from '../testing/test-server.ts';
 

@@ -23,12 +23,14 @@ export class BackendFailure extends Error {
   }
 }
 
-/** Where in a request the prompt and the constraint came from. */
+/** Where in a request the prompt and the constraint came from, and what asks for scores of the prompt. */
 export interface ParamOrigins {
   /** Default `prompt`. */
   readonly prompt?: 'messages' | 'prompt';
   /** Default `structured_outputs`. */
   readonly constraint?: string | undefined;
+  /** Default `prompt_logprobs`. */
+  readonly promptLogprobs?: string | undefined;
 }
 
 /** Of parameters that the table of fields does not have. */
@@ -38,6 +40,7 @@ const OTHER_FIELDS: Readonly<Record<string, string>> = {
   chatTemplate: 'chat_template',
   continueFinalMessage: 'continue_final_message',
   requestId: 'request_id',
+  useBeamSearch: 'use_beam_search',
   'reply.tools': 'tools',
   'reply.toolChoice': 'tool_choice',
 };
@@ -45,9 +48,9 @@ const OTHER_FIELDS: Readonly<Record<string, string>> = {
 /** What an engine failed with, which names parameters, in the names of fields. */
 export function toBackendFailure(
   { code, message, param, text = [message] }: EngineFailure,
-  { prompt = 'prompt', constraint = 'structured_outputs' }: ParamOrigins = {},
+  { prompt = 'prompt', constraint = 'structured_outputs', promptLogprobs = 'prompt_logprobs' }: ParamOrigins = {},
 ): BackendFailure {
-  const fields: Readonly<Record<string, string>> = { ...OTHER_FIELDS, prompt, constraint };
+  const fields: Readonly<Record<string, string>> = { ...OTHER_FIELDS, prompt, constraint, promptLogprobs };
   const fieldOf = (name: string): string =>
     Object.hasOwn(fields, name) ? fields[name]! : (fieldOfParam(name) ?? name);
   return new BackendFailure(code, renameFields(text, fieldOf), param === null ? null : fieldOf(param));

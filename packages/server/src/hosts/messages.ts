@@ -13,7 +13,7 @@ import type {
   TrainingResult,
 } from '@trainyard/trainer';
 
-import type { ServedModel } from './open-engine.ts';
+import type { ServedModel } from './inference/opened-text.ts';
 
 export interface TrainerHostOptions {
   /** root of the blobs that hold groups and checkpoints */
@@ -78,7 +78,8 @@ export type EngineHostMessage =
   | CodecReply
   | { kind: 'ready'; model: ServedModel }
   | { kind: 'fatal'; failure: HostFailure }
-  | { kind: 'pong'; stats: EngineStats }
+  /** `trouble`: why what samples cannot be relied on now; null when all is well. */
+  | { kind: 'pong'; stats: EngineStats; trouble: string | null }
   /** everything one engine step produced, in order */
   | { kind: 'engine-events'; events: [requestId: string, event: EngineEvent][]; stats: EngineStats };
 

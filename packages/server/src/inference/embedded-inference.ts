@@ -13,8 +13,22 @@ import type { ModelHost } from './inference-pool.ts';
 import type { RequestRoom } from './request-room.ts';
 import { RoundTrips } from '../hosts/round-trips.ts';
 import type { EngineHostCommand, EngineHostMessage } from '../hosts/messages.ts';
-import type { OpenEngineOptions, ServedModel } from '../hosts/open-engine.ts';
+import type { OpenEngineOptions } from '../hosts/inference/open-engine.ts';
+import type { TextHostOptions } from '../hosts/inference/open-guest.ts';
+import type { ServedModel } from '../hosts/inference/opened-text.ts';
 import type { SupervisedHost } from '../hosts/supervised-host.ts';
+
+/** How a host is opened: with the engine in it, or over a back end by name. */
+export type InferenceHostOptions = OpenEngineOptions | TextHostOptions;
+
+function hostModule(options: InferenceHostOptions): string {
+  return fileURLToPath(
+    new URL(
+      'driver' in options ? '../hosts/inference/text-host.ts' : '../hosts/inference/engine-host.ts',
+      import.meta.url,
+    ),
+  );
+}
 
 /** A reader this many events behind pauses its sequences, and wakes them when it has caught up: memory per stream stays bounded. */
 const PAUSE_ABOVE_EVENTS = 256;
@@ -41,11 +55,15 @@ export class EmbeddedInference implements ModelHost {
   readonly #codecCalls = new PendingCodecCalls();
   #served: ServedModel | null = null;
   #stats: EngineStats | null = null;
+  #trouble: string | null = null;
 
   constructor(options: {
     /** for the log */
     name: string;
-    host: OpenEngineOptions;
+    /** With a `driver` the text of requests stands on that, in a host without an engine. */
+    host: InferenceHostOptions;
+    /** Default: the module that the options ask for. */
+    modulePath?: string;
     /** counts the requests of all models */
     room: RequestRoom;
     onIdle: () => void;
@@ -57,7 +75,7 @@ export class EmbeddedInference implements ModelHost {
     this.#onIdle = options.onIdle;
     this.#host = new ComputingHost<EngineHostCommand, EngineHostMessage>({
       name: options.name,
-      modulePath: fileURLToPath(new URL('../hosts/engine-host.ts', import.meta.url)),
+      modulePath: options.modulePath ?? hostModule(options.host),
       options: options.host,
       onMessage: (message) => this.#onMessage(message),
       onLost: (reason) => this.#onLost(reason),
@@ -80,7 +98,7 @@ export class EmbeddedInference implements ModelHost {
   async trouble(): Promise<string | null> {
     if (this.#host.trouble !== null) return this.#host.trouble;
     const took = await this.#roundTrips.measure(() => this.#host.send({ kind: 'ping' }));
-    return took === null ? `the inference engine did not answer within ${ROUND_TRIP_MS} ms` : null;
+    return took === null ? `the inference engine did not answer within ${ROUND_TRIP_MS} ms` : this.#trouble;
   }
 
   get isIdle(): boolean {
@@ -208,6 +226,7 @@ export class EmbeddedInference implements ModelHost {
         break;
       case 'pong':
         this.#stats = message.stats;
+        this.#trouble = message.trouble;
         this.#roundTrips.settle();
         break;
       case 'fatal':

@@ -2,7 +2,7 @@ import type { GenerateRequest } from '@trainyard/generation';
 import { beforeEach, expect, test } from 'vitest';
 
 import type { Tokenized } from '../contract/backends.ts';
-import type { ServedModel } from '../hosts/open-engine.ts';
+import type { ServedModel } from '../hosts/inference/opened-text.ts';
 import { replies } from '../testing/scripted-inference.ts';
 import { InferencePool, type ModelHost } from './inference-pool.ts';
 import { RequestRoom } from './request-room.ts';
@@ -66,6 +66,12 @@ class ScriptedHost implements ModelHost {
 
   tokenizerFacts() {
     return tokenizer;
+  }
+
+  readonly retired: string[] = [];
+
+  retire(digest: string): void {
+    this.retired.push(digest);
   }
 
   trouble(): string | null {
@@ -304,6 +310,14 @@ test('trouble is that of the models in memory, by name', async () => {
   const alone = await poolOf({ a: 1 }, { budget: 6 });
   opened.at(-1)!.reason = 'it hangs';
   expect(await alone.trouble()).toBe('it hangs');
+});
+
+test('models in memory hear of adapters that are retired', async () => {
+  const pool = await poolOf({ a: 1, b: 1 }, { budget: 6 });
+  pool.retire('first');
+  await ask(pool, 'b');
+  pool.retire('second');
+  expect(opened.map(({ retired }) => retired)).toEqual([['first', 'second'], ['second']]);
 });
 
 test('a first model that cannot be loaded is told as it is', async () => {

@@ -4,7 +4,7 @@ import type { BaseModel } from '../contract/base-models.ts';
 import type { InferenceBackend, ModelInference, Tokenized, Trouble } from '../contract/backends.ts';
 import { BackendFailure } from '../faults/backend-failure.ts';
 import { RequestError } from '../faults/request-error.ts';
-import type { ServedModel } from '../hosts/open-engine.ts';
+import type { ServedModel } from '../hosts/inference/opened-text.ts';
 import { inMegabytes } from './model-memory.ts';
 import type { RequestRoom } from './request-room.ts';
 
@@ -19,6 +19,8 @@ export interface ModelHost extends ModelInference {
   start(): Promise<void>;
   /** Ends whatever it does, also a `start` that goes on. */
   close(): Promise<void>;
+  /** See `InferenceBackend.retire`. */
+  retire(digest: string): void;
   trouble(): Trouble;
   /** Known once it has started. */
   readonly servedModel: ServedModel;
@@ -99,6 +101,11 @@ export class InferencePool implements InferenceBackend {
   checkRoom(): void {
     const { refusal } = this.#options.room;
     if (refusal !== null) throw new BackendFailure('engine.overloaded', refusal, null);
+  }
+
+  /** A model that is not in memory has no adapters there either. */
+  retire(digest: string): void {
+    for (const { host } of this.#slots.values()) host?.retire(digest);
   }
 
   /** Of the models in memory: one that is not there is no trouble. */

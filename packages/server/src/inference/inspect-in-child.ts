@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 
-import type { OpenEngineOptions } from '../hosts/open-engine.ts';
+import type { OpenEngineOptions } from '../hosts/inference/open-engine.ts';
 import { SupervisedHost } from '../hosts/supervised-host.ts';
 import type { InspectedModel } from './inspect-model.ts';
 

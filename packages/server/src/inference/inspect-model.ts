@@ -1,7 +1,8 @@
 import { inspectServedModel, type ModelMemory } from '@trainyard/engine';
 import { openTextHalf } from '@trainyard/generation';
 
-import type { OpenEngineOptions, ServedModel } from '../hosts/open-engine.ts';
+import type { OpenEngineOptions } from '../hosts/inference/open-engine.ts';
+import type { ServedModel } from '../hosts/inference/opened-text.ts';
 
 /** All that is known of a base model before its weights are loaded. */
 export interface InspectedModel {

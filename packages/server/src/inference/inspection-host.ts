@@ -3,7 +3,7 @@
  * own as everywhere.
  */
 import { connectHost, hostOptions, openOrRefuse } from '../hosts/host-main.ts';
-import type { OpenEngineOptions } from '../hosts/open-engine.ts';
+import type { OpenEngineOptions } from '../hosts/inference/open-engine.ts';
 import { inspectModel, type InspectedModel } from './inspect-model.ts';
 
 const inspected = await openOrRefuse(() => inspectModel(hostOptions<OpenEngineOptions>()));

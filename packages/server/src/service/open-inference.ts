@@ -1,6 +1,6 @@
 import type { ComputeShares } from '../computing/compute-arbiter.ts';
 import { ServerError } from '../faults/server-error.ts';
-import type { OpenEngineOptions } from '../hosts/open-engine.ts';
+import type { OpenEngineOptions } from '../hosts/inference/open-engine.ts';
 import { EmbeddedInference } from '../inference/embedded-inference.ts';
 import { InferencePool, type PoolModel } from '../inference/inference-pool.ts';
 import { inspectInChild } from '../inference/inspect-in-child.ts';

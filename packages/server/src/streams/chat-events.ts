@@ -48,6 +48,8 @@ export interface GenerationOptions {
   withPromptText?: boolean;
   /** The field of the body that the constraint came from. */
   constraintField?: string | undefined;
+  /** And that for which the prompt is scored. Default `prompt_logprobs`. */
+  scoresField?: string | undefined;
   /** Keeps what is sampled. Default: nothing is kept. */
   recorder?: OutputRecorder | null;
 }
@@ -66,8 +68,12 @@ export async function openGeneration(
 ): Promise<OpenedGeneration> {
   const source = inference.generate(request, signal)[Symbol.asyncIterator]();
   try {
-    const { constraintField: constraint } = options;
-    const origins = { prompt: request.prompt.kind === 'chat' ? 'messages' : 'prompt', constraint } as const;
+    const { constraintField: constraint, scoresField: promptLogprobs } = options;
+    const origins = {
+      prompt: request.prompt.kind === 'chat' ? 'messages' : 'prompt',
+      constraint,
+      promptLogprobs,
+    } as const;
     const started = accept(await source.next(), signal, origins);
     if (started.kind !== 'started') throw new Error(`a generation began with the event ${started.kind}`);
     meter.promptTokens = started.promptTokenIds.length;

@@ -7,6 +7,7 @@ import { openScriptedEngine, type ScriptedEngine, type ScriptedEngineOptions } f
 
 import type { InferenceBackend, ModelInference, Tokenized } from '../contract/backends.ts';
 import { toBackendFailure } from '../faults/backend-failure.ts';
+import { GUEST } from './guest-refusal.ts';
 
 /**
  * The real engine in this process, over a model that says what a test wants: everything between HTTP and logits is the real thing.
@@ -31,7 +32,7 @@ export class ScriptedEngineInference implements InferenceBackend, ModelInference
   }
 
   static async open(options: ScriptedEngineOptions = {}): Promise<ScriptedEngineInference> {
-    return new ScriptedEngineInference(await openScriptedEngine(options));
+    return new ScriptedEngineInference(await openScriptedEngine({ guest: GUEST, ...options }));
   }
 
   of(): this {

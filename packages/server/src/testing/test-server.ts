@@ -18,6 +18,7 @@ import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } fr
 import { createServer } from '../create-server.ts';
 import type { HttpLimits, ServerParts } from '../routes/server-parts.ts';
 import { refuseUndocumentedAnswers } from './documented-answers.ts';
+import { noticeRefusal } from './guest-refusal.ts';
 import { ScriptedInference } from './scripted-inference.ts';
 
 /** Remembers what the routes told the worker. */
@@ -137,7 +138,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     headers: Record<string, string> = {},
   ): Promise<LightMyRequestResponse> {
     const hasBody = body !== undefined;
-    return this.app.inject({
+    const answer = await this.app.inject({
       method,
       url,
       headers: {
@@ -147,6 +148,8 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
       },
       ...(hasBody ? { payload: typeof body === 'string' ? body : JSON.stringify(body) } : {}),
     });
+    noticeRefusal(body, answer);
+    return answer;
   }
 
   /** A chat request with one user message, plus `fields`. */

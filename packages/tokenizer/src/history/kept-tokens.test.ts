@@ -1,5 +1,6 @@
+import type { KeptTokens } from '@trainyard/protocol/fields';
 import { expect, it } from 'vitest';
-import { isKept, type KeptTokens, KeptTokensWriter, readKeptTokens } from './kept-tokens.ts';
+import { isKept, KeptTokensWriter, readKeptTokens } from './kept-tokens.ts';
 
 const kept = (ids: readonly number[], isComplement = false): KeptTokens => ({
   isComplement,

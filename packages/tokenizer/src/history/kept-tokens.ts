@@ -1,9 +1,4 @@
-/** Ids of a vocabulary, or all but those. */
-export interface KeptTokens {
-  readonly isComplement: boolean;
-  /** Ascending, distinct. */
-  readonly ids: Int32Array;
-}
+import type { KeptTokens } from '@trainyard/protocol/fields';
 
 /**
  * Writes, token after token of a choice, which tokens could be drawn. A constraint allows the same ones again and again, so each set is there

@@ -1,4 +1,4 @@
-import type { ChoiceSampling } from './choice-sampling.ts';
+import type { ChoiceSampling } from '@trainyard/protocol/fields';
 import type { TemplateMessage } from '../contract/template-message.ts';
 
 /** A turn that was sampled. */

@@ -1,5 +1,6 @@
 import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
-import { KeptTokensWriter, type ChoiceItem, type ChoiceSampling, type SamplingChanges } from '@trainyard/tokenizer';
+import type { ChoiceSampling, SamplingChanges } from '@trainyard/protocol/fields';
+import { KeptTokensWriter, type ChoiceItem } from '@trainyard/tokenizer';
 import { describe, expect, it } from 'vitest';
 import { drawAt, ReplayLedger, rowReplay } from './choice-replay.ts';
 import { resolveTrainingConfig } from '../config/training-config.ts';

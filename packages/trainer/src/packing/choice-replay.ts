@@ -1,5 +1,5 @@
-import { distributionChanges } from '@trainyard/protocol/fields';
-import { isKept, readKeptTokens, type ChoiceItem, type ChoiceSampling, type HistoryItem } from '@trainyard/tokenizer';
+import { type ChoiceSampling, distributionChanges } from '@trainyard/protocol/fields';
+import { isKept, readKeptTokens, type ChoiceItem, type HistoryItem } from '@trainyard/tokenizer';
 import type { LogitShifts, KeptSet, RowReplay } from '../model/row-replay.ts';
 
 /** How the tokens of one choice were drawn, ready to be drawn by again. */

@@ -17,6 +17,7 @@ export interface AdmittedChat extends AdmittedModel {
   generate: ReturnType<typeof toChatGenerateRequest>;
   recorder: ChoiceRecorder | null;
   constraintField: string;
+  scoresField: string;
 }
 
 /**
@@ -37,7 +38,8 @@ export async function admitChat(
     format.isRecorded && model.kind === 'checkpoint'
       ? new ChoiceRecorder(parts.store, { entityId: callerOf(request).entityId, model })
       : null;
-  return { ...admitted, format, generate, recorder, constraintField: constraintField(body) };
+  const scoresField = (body.prompt_logprobs ?? null) === null ? 'echo' : 'prompt_logprobs';
+  return { ...admitted, format, generate, recorder, constraintField: constraintField(body), scoresField };
 }
 
 /** Starts the generation and waits for its first output. */
@@ -45,6 +47,7 @@ export function openChat(chat: AdmittedChat, signal: AbortSignal, meter: TokenMe
   return openGeneration(chat.inference, chat.generate, signal, meter, {
     withPromptText: chat.format.hasPromptText,
     constraintField: chat.constraintField,
+    scoresField: chat.scoresField,
     recorder: chat.recorder,
   });
 }

@@ -67,7 +67,11 @@ async function admitCompletion(
     prompts,
     format,
     generate: toCompletionRequests(body, prompts, admitted.context, format),
-    options: { withPromptText: format.hasPromptText, constraintField: outputConstraint(body)?.field },
+    options: {
+      withPromptText: format.hasPromptText,
+      constraintField: outputConstraint(body)?.field,
+      scoresField: (body.prompt_logprobs ?? null) === null ? 'echo' : 'prompt_logprobs',
+    },
   };
 }
 

@@ -1,12 +1,8 @@
 import type { SchedulingPolicy } from '@trainyard/backend';
 import { loadServedModel, openTokenEngine } from '@trainyard/engine';
-import {
-  openTextHalf,
-  type TextCodec,
-  TextEngine,
-  type TextHalfOptions,
-  type TokenizerFacts,
-} from '@trainyard/generation';
+import { openTextHalf, TextEngine, type TextHalfOptions } from '@trainyard/generation';
+
+import type { OpenedText } from './opened-text.ts';
 
 export interface OpenEngineOptions extends TextHalfOptions {
   /** GGUF file, any quantisation. */
@@ -30,30 +26,12 @@ export interface OpenEngineOptions extends TextHalfOptions {
   readonly policy?: SchedulingPolicy;
 }
 
-export interface OpenedEngine {
-  readonly engine: TextEngine;
-  readonly model: ServedModel;
-  /** Text and ids outside any generation. */
-  readonly codec: TextCodec;
-  close(): void;
-}
-
-export interface ServedModel {
-  /** The file really loaded. */
-  readonly path: string;
-  readonly architecture: string;
-  /** Longest sequence, prompt and reply together, tokens. */
-  readonly contextLength: number;
-  readonly vocabSize: number;
-  readonly tokenizer: TokenizerFacts;
-}
-
 /**
  * Both halves in one process: the engine of tokens on llama.cpp, and over it the text of the same model.
  *
  * @throws {NativeError} when the file is missing, malformed, or no llama.cpp fits this machine
  */
-export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngine> {
+export async function openEngine(options: OpenEngineOptions): Promise<OpenedText> {
   const { numThreads, capacityTokens, maxSequences, maxRequests, maxChoices } = options;
   const model = loadServedModel(options);
   const text = await openTextHalf(model, options);
@@ -81,6 +59,8 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
       tokenizer: text.facts,
     },
     codec: text.codec,
+    takesCores: true,
+    trouble: async () => null,
     close: () => {
       engine.close();
       text.close();

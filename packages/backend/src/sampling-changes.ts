@@ -1,0 +1,21 @@
+import { changesDistribution, type SamplingChanges } from '@trainyard/protocol/fields';
+import type { SampleRequest } from './sample-request.ts';
+
+/**
+ * The changes that a request makes to the distribution of its choices; null if it makes none.
+ * @param isMasked by text, or by sequences that must not come: the rest is seen here
+ */
+export function samplingChangesOf(request: SampleRequest, isMasked: boolean): SamplingChanges | null {
+  const { seed: _seed, logitBias, ...settings } = request.sampling;
+  const changes: SamplingChanges = {
+    ...settings,
+    isMasked: isMasked || request.allowedTokenIds !== null || request.minTokens > 0,
+    logitBias: clampedBias(logitBias),
+  };
+  return changesDistribution(changes) ? changes : null;
+}
+
+/** To ±100. */
+export function clampedBias(logitBias: SampleRequest['sampling']['logitBias']): [id: number, bias: number][] {
+  return logitBias.map(([id, bias]) => [id, Math.max(-100, Math.min(100, bias))]);
+}

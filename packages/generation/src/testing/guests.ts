@@ -1,0 +1,81 @@
+/** For tests: the engine as other back ends under text. */
+import {
+  checkFeatures,
+  type SampleFeature,
+  type SampleOutput,
+  type SampleParams,
+  type SampleTotals,
+  type TokenBackend,
+  type TokenBackendCapabilities,
+} from '@trainyard/backend';
+import type { TextHalf } from '../open-text-half.ts';
+import { ReplyText } from '../reply/reply-text.ts';
+import { StopStrings } from '../reply/stop-strings.ts';
+
+/**
+ * `along`: knows all fields but those of text, which is read along. `specs`: and holds replies to constraints, by their specs. `little`: samples, stops at
+ * tokens, gives log-probabilities, and refuses all else.
+ */
+export type Guest = 'along' | 'specs' | 'little';
+
+export const GUESTS: readonly Guest[] = ['along', 'specs', 'little'];
+
+const KINDS = ['json_schema', 'json_object', 'regex', 'choice', 'grammar', 'structural_tag', 'either'];
+const FEW: readonly SampleFeature[] = ['adapters', 'seeds'];
+
+/** @param engine asks for text by itself, which here it is not given */
+export function asGuest(guest: Guest, engine: TokenBackend, text: TextHalf): TokenBackend {
+  const capabilities: TokenBackendCapabilities = {
+    ...engine.capabilities,
+    asksText: false,
+    ...(guest === 'specs' ? { constraints: new Set(KINDS) } : {}),
+    ...(guest === 'little' ? { features: new Set(FEW) } : {}),
+  };
+  return {
+    specVersion: 1,
+    capabilities,
+    models: engine.models,
+    start: () => engine.start(),
+    close: () => engine.close(),
+    publish: (adapter) => engine.publish(adapter),
+    retire: (digest) => engine.retire(digest),
+    sample: (ids, params, signal) => {
+      checkFeatures(params, capabilities);
+      return sampleHeld(engine, text, { ids, params, signal });
+    },
+    score: (ids, params, signal) => engine.score(ids, params, signal),
+    health: () => engine.health(),
+  };
+}
+
+/** A constraint becomes the masks that the engine asks for; of the text that comes with them nothing is told. */
+async function* sampleHeld(
+  engine: TokenBackend,
+  { constraints, prompt: { tokenizer } }: TextHalf,
+  { ids, params, signal }: { ids: readonly number[]; params: SampleParams; signal: AbortSignal },
+): AsyncGenerator<SampleOutput, SampleTotals, undefined> {
+  const { constraint: spec } = params;
+  if (spec === null) return yield* engine.sample(ids, params, signal);
+  const held = new ReplyText({
+    tokenizer,
+    stops: { stop: new StopStrings([]), includeStopString: false, minTokens: 0 },
+    constraint: { spec, matcher: constraints.compile(spec), start: { kind: 'at_once' } },
+    thinkingLimit: null,
+    skipsSpecialTokens: false,
+  });
+  const sampled = engine.sample(ids, { ...params, constraint: null, text: held }, signal);
+  try {
+    for (;;) {
+      const { done, value } = await sampled.next();
+      if (done) return value;
+      if (value.kind !== 'tokens') yield value;
+      else {
+        const { text: _text, ...tokens } = value;
+        yield tokens;
+      }
+    }
+  } finally {
+    await sampled.return({ promptTokens: 0, completionTokens: 0, cachedTokens: 0 }).catch(() => undefined);
+    held.close();
+  }
+}

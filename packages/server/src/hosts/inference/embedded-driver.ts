@@ -1,0 +1,33 @@
+import type { TokenBackend } from '@trainyard/backend';
+import { EmbeddedTokenBackend, loadServedModel, openTokenEngine } from '@trainyard/engine';
+
+import type { OpenEngineOptions } from './open-engine.ts';
+import type { DriverParts } from './token-driver.ts';
+
+/** The engine's own settings: what its text needs stands beside them. */
+export type EmbeddedDriverSettings = Pick<
+  OpenEngineOptions,
+  'precision' | 'cacheDirectory' | 'numThreads' | 'capacityTokens' | 'maxSequences' | 'maxRequests' | 'maxChoices'
+>;
+
+/**
+ * llama.cpp as a back end under text, in the process of that text. The engine host is faster, since its steps and its text know of each other; this is the same
+ * engine over the seam at which every other one stands.
+ */
+export async function openEmbeddedDriver(
+  settings: EmbeddedDriverSettings,
+  { modelId, modelPath, text, turns }: DriverParts,
+): Promise<TokenBackend> {
+  const { precision, cacheDirectory, maxRequests, maxChoices, ...sizes } = settings;
+  const { numThreads } = sizes;
+  const model = loadServedModel({ modelPath, precision, cacheDirectory, numThreads });
+  const { tokenizer } = text.prompt;
+  const engine = openTokenEngine(model, {
+    ...sizes,
+    cachePrecision: precision === 'strict' ? 'f32' : 'f16',
+    ends: tokenizer,
+    leavesCore: () => text.constraints.isCompiling,
+    limits: { maxRequests: 2 * maxRequests, ...(maxChoices === undefined ? {} : { maxChoices }) },
+  });
+  return new EmbeddedTokenBackend({ modelId, engine, turns, onClosed: () => model.close() });
+}

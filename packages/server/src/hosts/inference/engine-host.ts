@@ -1,0 +1,6 @@
+/** Main module of the engine host: llama.cpp and the scheduler, in a process of their own so that a native crash cannot take the API down. */
+import { hostOptions } from '../host-main.ts';
+import { openEngine, type OpenEngineOptions } from './open-engine.ts';
+import { serveText } from './serve-text.ts';
+
+await serveText(() => openEngine(hostOptions<OpenEngineOptions>()));

@@ -1,0 +1,86 @@
+import type { ComputeTurns, SchedulingPolicy, TokenBackend } from '@trainyard/backend';
+import { BackendTokens, openTextOfFile, TextEngine, type TextHalf, type TextHalfOptions } from '@trainyard/generation';
+
+import type { OpenedText, ServedModel } from './opened-text.ts';
+import type { TokenDrivers } from './token-driver.ts';
+
+export interface TextHostOptions extends TextHalfOptions {
+  readonly modelId: string;
+  /** GGUF file, of which vocabulary and template are read. */
+  readonly modelPath: string;
+  /** Requests in flight, running ones included. */
+  readonly maxRequests: number;
+  /** Default `priority`. */
+  readonly policy?: SchedulingPolicy;
+  /** What samples, by its name among the drivers, and what it is opened with. */
+  readonly driver: { readonly name: string; readonly settings: unknown };
+}
+
+/**
+ * Text over a back end: the vocabulary of a file, and a driver for all the rest.
+ *
+ * @param turns for a driver that computes in this process
+ * @throws {NativeError} when the file is missing or malformed; Error for a name that no driver has, and for a back end with another vocabulary; what the driver says
+ */
+export async function openGuest(
+  options: TextHostOptions,
+  drivers: TokenDrivers,
+  turns: ComputeTurns,
+  openText: typeof openTextOfFile = openTextOfFile,
+): Promise<OpenedText> {
+  const { name, settings } = options.driver;
+  const open = Object.hasOwn(drivers, name) ? drivers[name] : undefined;
+  if (open === undefined)
+    throw new Error(`no back end is called ${JSON.stringify(name)}; known: ${Object.keys(drivers).join(', ')}`);
+  const { modelId, modelPath, policy } = options;
+  const { text, architecture } = await openText(modelPath, options);
+  try {
+    const backend = await open(settings as never, { modelId, modelPath, text, turns });
+    return await standOn(backend, text, { path: modelPath, architecture, policy });
+  } catch (error) {
+    text.close();
+    throw error;
+  }
+}
+
+/**
+ * @param backend not started; closed with what comes of it
+ * @param text the same
+ * @throws Error for a back end with another vocabulary; what its start says
+ */
+async function standOn(
+  backend: TokenBackend,
+  text: TextHalf,
+  {
+    policy = 'priority',
+    ...file
+  }: Pick<ServedModel, 'path' | 'architecture'> & { policy?: SchedulingPolicy | undefined },
+): Promise<OpenedText> {
+  await backend.start();
+  const { tokenizer } = text.prompt;
+  const tokens = new BackendTokens(backend, tokenizer);
+  if (tokens.vocabSize !== tokenizer.vocabSize) {
+    await backend.close();
+    throw new Error(
+      `the back end has ${tokens.vocabSize} tokens and the model file ${tokenizer.vocabSize}: they are not the same model`,
+    );
+  }
+  const engine = new TextEngine({ ...text.prompt, tokens, constraints: text.constraints, policy });
+  return {
+    engine,
+    model: {
+      ...file,
+      contextLength: tokens.limits.maxContextTokens,
+      vocabSize: tokens.vocabSize,
+      tokenizer: text.facts,
+    },
+    codec: text.codec,
+    takesCores: false,
+    trouble: async () => (await backend.health()).trouble,
+    close: async () => {
+      engine.close();
+      await backend.close();
+      text.close();
+    },
+  };
+}

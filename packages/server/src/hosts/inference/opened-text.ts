@@ -1,0 +1,24 @@
+import type { TextCodec, TextEngine, TokenizerFacts } from '@trainyard/generation';
+
+export interface ServedModel {
+  /** The file really loaded. */
+  readonly path: string;
+  readonly architecture: string;
+  /** Longest sequence, prompt and reply together, tokens. */
+  readonly contextLength: number;
+  readonly vocabSize: number;
+  readonly tokenizer: TokenizerFacts;
+}
+
+/** Text over whatever samples. */
+export interface OpenedText {
+  readonly engine: TextEngine;
+  readonly model: ServedModel;
+  /** Text and ids outside any generation. */
+  readonly codec: TextCodec;
+  /** Steps compute in this process, on the cores that the trainer wants too. */
+  readonly takesCores: boolean;
+  /** Why what samples cannot be relied on now, in words that name no file; null when all is well. */
+  trouble(): Promise<string | null>;
+  close(): Promise<void> | void;
+}

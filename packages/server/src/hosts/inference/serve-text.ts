@@ -1,0 +1,173 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+import { type ComputeTurns, toFailure } from '@trainyard/backend';
+import type { EngineEvent, TextEngine } from '@trainyard/generation';
+
+import { connectHost, openOrRefuse, type HostLine } from '../host-main.ts';
+import type { CodecCommand, CodecReply, EngineHostCommand, EngineHostMessage } from '../messages.ts';
+import type { OpenedText } from './opened-text.ts';
+
+/**
+ * The life of a host that serves text: opens it, says so, and takes commands until it is told to end.
+ *
+ * @param open is given this host's claim on the shared cores, which can be used as soon as requests come
+ */
+export async function serveText(open: (turns: ComputeTurns) => Promise<OpenedText>): Promise<void> {
+  let line: HostLine<EngineHostMessage> | null = null;
+  // Nobody computes before there are requests, which come by this line.
+  const turns: ComputeTurns = {
+    acquire: () => line!.lease.acquire(),
+    release: () => line!.lease.release(),
+    giveBack: () => line!.lease.giveBack(),
+  };
+  const opened = await openOrRefuse(() => open(turns));
+  const host = new TextHost(opened);
+  line = connectHost<EngineHostCommand, EngineHostMessage>((command) => host.onCommand(command));
+  host.begin(line);
+}
+
+const NEVER = new AbortController().signal;
+
+/** One loop: while there is work, take the cores where it needs them, run one step, give its events to the API process, let commands in. */
+class TextHost {
+  readonly #opened: OpenedText;
+  readonly #engine: TextEngine;
+  #line!: HostLine<EngineHostMessage>;
+  #outbox: [string, EngineEvent][] = [];
+  #isFlushPlanned = false;
+  #isStepping = false;
+  #isPreparing = false;
+
+  constructor(opened: OpenedText) {
+    this.#opened = opened;
+    this.#engine = opened.engine;
+  }
+
+  begin(line: HostLine<EngineHostMessage>): void {
+    this.#line = line;
+    // Prompts that are prepared elsewhere arrive between commands.
+    this.#engine.onWork = () => this.#goOn();
+    line.send({ kind: 'ready', model: this.#opened.model });
+  }
+
+  onCommand(command: EngineHostCommand): void {
+    const engine = this.#engine;
+    switch (command.kind) {
+      case 'generate': {
+        const { requestId } = command.request;
+        engine.submit(command.request, (event) => this.#receive(requestId, event));
+        break;
+      }
+      case 'abort':
+        engine.abort(command.requestId);
+        break;
+      case 'pause':
+        engine.setPaused(command.requestId, command.isPaused);
+        break;
+      case 'retire':
+        engine.retire(command.digest);
+        return;
+      case 'tokenize':
+      case 'detokenize':
+        void this.#runCodec(command).then(this.#line.send);
+        return;
+      case 'ping':
+        void this.#pong();
+        return;
+      case 'shutdown':
+        void this.#end();
+        return;
+      default:
+        command satisfies never;
+    }
+    this.#goOn();
+  }
+
+  /** A step's events go out behind it; what comes from elsewhere, with what came in the same turn. */
+  #receive(requestId: string, event: EngineEvent): void {
+    this.#outbox.push([requestId, event]);
+    if (!this.#isStepping) this.#planFlush();
+  }
+
+  /** Once for all commands that came together, so that a burst of them is answered in one message. */
+  #goOn(): void {
+    this.#planFlush();
+    if (!this.#isStepping && this.#engine.hasWork) void this.#stepWhileThereIsWork();
+    if (!this.#isPreparing && this.#engine.hasPromptsToMake) void this.#prepareWhileThereIsSome();
+  }
+
+  #planFlush(): void {
+    if (this.#isFlushPlanned) return;
+    this.#isFlushPlanned = true;
+    setImmediate(() => this.#flush());
+  }
+
+  /** Prompts of a burst are made also while the cores are somebody else's: who is refused waits for no step. */
+  async #prepareWhileThereIsSome(): Promise<void> {
+    this.#isPreparing = true;
+    while (this.#engine.hasPromptsToMake) {
+      this.#engine.prepareSome();
+      this.#flush();
+      if (!this.#isStepping && this.#engine.hasWork) void this.#stepWhileThereIsWork();
+      await nextTurn();
+    }
+    this.#isPreparing = false;
+  }
+
+  /** A bug in a step ends the process: the supervisor starts a clean one, and every request in flight gets its error there. */
+  async #stepWhileThereIsWork(): Promise<void> {
+    const { takesCores } = this.#opened;
+    const { lease, letCommandsIn } = this.#line;
+    this.#isStepping = true;
+    while (this.#engine.hasWork) {
+      if (takesCores) await lease.acquire();
+      await this.#engine.step();
+      if (takesCores) lease.release();
+      this.#flush();
+      await letCommandsIn();
+    }
+    this.#isStepping = false;
+    // Of what came behind the last step.
+    this.#planFlush();
+    if (takesCores) lease.giveBack();
+  }
+
+  #flush(): void {
+    this.#isFlushPlanned = false;
+    if (this.#outbox.length === 0) return;
+    const events = this.#outbox;
+    this.#outbox = [];
+    this.#line.send({ kind: 'engine-events', events, stats: this.#engine.stats() });
+  }
+
+  /** Of a back end elsewhere an answer may not come: then this is not answered either. */
+  async #pong(): Promise<void> {
+    const trouble = await this.#opened.trouble().catch((error: unknown) => messageOf(error));
+    this.#line.send({ kind: 'pong', stats: this.#engine.stats(), trouble });
+  }
+
+  async #end(): Promise<void> {
+    await this.#opened.close();
+    process.exit(0);
+  }
+
+  /** Takes no turn on the cores: a whole context is tokenised in some milliseconds, and templates of requests run in other processes. */
+  async #runCodec(command: CodecCommand): Promise<CodecReply> {
+    const { requestId } = command;
+    const { codec } = this.#opened;
+    try {
+      if (command.kind === 'detokenize') {
+        return { kind: 'detokenized', requestId, text: codec.detokenize(command.tokenIds) };
+      }
+      // A caller that left has no use for it, and its template is stopped in half a second anyway.
+      const tokenIds = await codec.tokenize(command.input, NEVER);
+      return { kind: 'tokenized', requestId, tokenIds, texts: command.withTexts ? codec.tokenTexts(tokenIds) : null };
+    } catch (error) {
+      return { kind: 'codec-failed', requestId, ...toFailure(error) };
+    }
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

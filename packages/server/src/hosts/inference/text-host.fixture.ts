@@ -1,0 +1,83 @@
+/**
+ * A text host whose tokens are bytes, over a driver for tests. What it says follows from the last message: `told` lists what the driver was told of adapters, `pid`
+ * is the process, `fail` breaks behind four tokens and `wait` goes on no further; all else is a greeting, to which an adapter adds its digest.
+ */
+import { EngineError, type SampleOutput, type SampleParams, type SampleTotals } from '@trainyard/backend';
+import { ScriptedTokenBackend } from '@trainyard/backend/testing';
+import { openScriptedText } from '@trainyard/generation/testing';
+
+import { hostOptions } from '../host-main.ts';
+import { openGuest, type TextHostOptions } from './open-guest.ts';
+import { serveText } from './serve-text.ts';
+
+const IM_START = 257;
+const IM_END = 258;
+const TOKENS_BEFORE_TROUBLE = 4;
+
+class FixtureDriver extends ScriptedTokenBackend {
+  readonly #told: string[] = [];
+
+  constructor() {
+    super((tokens, adapter, row) => {
+      const start = tokens.lastIndexOf(IM_START) + 1 + 'assistant\n'.length;
+      const reply = Buffer.from(this.#replyTo(textOf(tokens.slice(0, start)), adapter));
+      row[reply[tokens.length - start] ?? IM_END] = 50;
+    });
+  }
+
+  #replyTo(prompt: string, adapter: string | null): string {
+    if (prompt.includes('told')) return this.#told.join(', ');
+    if (prompt.includes('pid')) return String(process.pid);
+    return adapter === null ? 'Hello to you.' : `Hello from ${adapter.slice(0, 4)}.`;
+  }
+
+  override async *sample(
+    ids: readonly number[],
+    params: SampleParams,
+    signal: AbortSignal,
+  ): AsyncGenerator<SampleOutput, SampleTotals, undefined> {
+    const prompt = textOf(ids);
+    const sampled = super.sample(ids, params, signal);
+    for (let numTokens = 0; ; numTokens++) {
+      const { done, value } = await sampled.next();
+      if (done) return value;
+      yield value;
+      if (numTokens < TOKENS_BEFORE_TROUBLE) continue;
+      if (prompt.includes('fail')) throw new EngineError('engine.internal', 'the far side broke');
+      if (prompt.includes('wait')) await this.#untilGivenUp(signal);
+    }
+  }
+
+  async #untilGivenUp(signal: AbortSignal): Promise<never> {
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    this.#told.push('given up');
+    throw new EngineError('engine.aborted', 'the request was aborted');
+  }
+
+  override async publish(adapter: { digest: string; directory: string }): Promise<void> {
+    this.#told.push(`publish ${adapter.digest.slice(0, 4)}`);
+    await super.publish(adapter);
+  }
+
+  override async retire(digest: string): Promise<void> {
+    this.#told.push(`retire ${digest.slice(0, 4)}`);
+    await super.retire(digest);
+  }
+}
+
+function textOf(ids: readonly number[]): string {
+  return Buffer.from(ids.filter((id) => id < 256)).toString();
+}
+
+class OtherVocabulary extends FixtureDriver {
+  override readonly models = [{ id: 'other', contextLength: 512, vocabSize: 1000 }];
+}
+
+const DRIVERS = { fixture: async () => new FixtureDriver(), other: async () => new OtherVocabulary() };
+
+await serveText((turns) =>
+  openGuest(hostOptions<TextHostOptions>(), DRIVERS, turns, async () => ({
+    text: await openScriptedText({ runsRequestTemplates: false }),
+    architecture: 'scripted',
+  })),
+);

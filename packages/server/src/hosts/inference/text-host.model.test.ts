@@ -1,0 +1,102 @@
+/** The engine under text that steps it, and the same engine as a back end under a text host: what is told must not differ. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { DEFAULT_CHAT_PROMPT, DEFAULT_GENERATE, type GenerateRequest } from '@trainyard/generation';
+import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { testModel } from '../../../../../tests/support/model.ts';
+import { ComputeArbiter } from '../../computing/compute-arbiter.ts';
+import { EmbeddedInference, type InferenceHostOptions } from '../../inference/embedded-inference.ts';
+import { RequestRoom } from '../../inference/request-room.ts';
+
+const SETTINGS = { precision: 'exact', numThreads: 2, capacityTokens: 4096, maxSequences: 8, maxRequests: 8 } as const;
+let directory: string;
+let engineHost: EmbeddedInference;
+let textHost: EmbeddedInference;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'trainyard-text-host-'));
+  const settings = { ...SETTINGS, cacheDirectory: directory };
+  const modelPath = testModel().f16;
+  const arbiter = new ComputeArbiter();
+  const start = async (host: InferenceHostOptions): Promise<EmbeddedInference> => {
+    const inference = new EmbeddedInference({
+      name: 'engine',
+      host,
+      room: new RequestRoom(8),
+      onIdle: () => {},
+      arbiter,
+      share: 0.5,
+      log: () => {},
+    });
+    await inference.start();
+    return inference;
+  };
+  engineHost = await start({ ...settings, modelPath });
+  textHost = await start({ modelId: 'base', modelPath, maxRequests: 8, driver: { name: 'embedded', settings } });
+});
+afterAll(async () => {
+  await engineHost.close();
+  await textHost.close();
+  await rm(directory, { recursive: true });
+});
+
+const request = (options: Partial<GenerateRequest>): GenerateRequest => ({
+  ...DEFAULT_GENERATE,
+  requestId: 'any',
+  tenant: 'acme',
+  prompt: { ...DEFAULT_CHAT_PROMPT, messages: [{ role: 'user', content: 'Name three colours.' }] },
+  sampling: { ...DEFAULT_SAMPLING, seed: 3n },
+  maxTokens: 24,
+  logprobs: 2,
+  ...options,
+});
+
+/** Ids, text, log-probabilities and end of each choice, and the usage but for what happened to be in the cache. */
+async function told(inference: EmbeddedInference, options: Partial<GenerateRequest>) {
+  const choices = new Map<number, { ids: number[]; text: string; logprobs: unknown[]; end: unknown }>();
+  for await (const event of inference.generate(request(options), new AbortController().signal)) {
+    if (event.kind === 'failed') return event;
+    if (event.kind === 'completed') {
+      const { promptTokens, completionTokens } = event.usage;
+      return { choices: [...choices].toSorted(([a], [b]) => a - b), promptTokens, completionTokens };
+    }
+    if (event.kind !== 'delta' && event.kind !== 'finished') continue;
+    const choice = choices.get(event.index) ?? { ids: [], text: '', logprobs: [], end: null };
+    choices.set(event.index, choice);
+    choice.ids.push(...event.tokenIds);
+    choice.text += event.text;
+    choice.logprobs.push(...(event.logprobs ?? []));
+    if (event.kind === 'finished') choice.end = [event.finishReason, event.stopReason, event.sampling];
+  }
+  throw new Error('the events have no end');
+}
+
+test('both hosts serve the same model', () => {
+  expect(textHost.servedModel).toEqual(engineHost.servedModel);
+});
+
+test.each<[string, Partial<GenerateRequest>]>([
+  ['a draw', {}],
+  ['choices', { n: 3 }],
+  ['greedy choices', { sampling: { ...DEFAULT_SAMPLING, temperature: 0 } }],
+  ['a stop string', { sampling: { ...DEFAULT_SAMPLING, temperature: 0 }, stop: [','] }],
+  ['a trace', { sampling: { ...DEFAULT_SAMPLING, topK: 20, seed: 3n }, tracesSampling: true, stop: ['e'] }],
+  ['a constraint', { constraint: { kind: 'regex', pattern: '(red|green|blue), [a-z]{3,8}' } }],
+  ['bad words', { badWords: ['red', 'blue'] }],
+])('%s: told alike', async (_what, options) => {
+  expect(await told(textHost, options)).toEqual(await told(engineHost, options));
+});
+
+test('the text host is well, and ends what is given up', async () => {
+  expect(await textHost.trouble()).toBeNull();
+  const controller = new AbortController();
+  const events = textHost.generate(request({ maxTokens: 2000, ignoreEos: true }), controller.signal);
+  await events.next();
+  controller.abort();
+  for await (const event of events) if (event.kind === 'failed') expect(event.code).toBe('engine.aborted');
+  await expect.poll(async () => (await textHost.trouble(), textHost.stats()?.numRequests)).toBe(0);
+});

@@ -1,0 +1,7 @@
+/** Main module of the text host: templates, regular expressions and the text of replies, over a back end that its options name. */
+import { hostOptions } from '../host-main.ts';
+import { openGuest, type TextHostOptions } from './open-guest.ts';
+import { serveText } from './serve-text.ts';
+import { TOKEN_DRIVERS } from './token-drivers.ts';
+
+await serveText((turns) => openGuest(hostOptions<TextHostOptions>(), TOKEN_DRIVERS, turns));

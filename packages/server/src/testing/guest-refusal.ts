@@ -1,0 +1,42 @@
+import { GUESTS, type Guest } from '@trainyard/generation/testing';
+
+/** The back end under the whole service in this run of the tests, see `guests.ts`; null = the engine, stepped by the text above it. */
+export const GUEST = guestOf(process.env['TRAINYARD_TEST_GUEST'] ?? null);
+
+const CONSTRAINTS = ['structured_outputs', 'response_format', 'tools', 'tool_choice', 'thinking_token_budget'];
+
+/** What each of them may refuse. All else it does as the engine does. */
+const MAY_REFUSE: Readonly<Record<Guest, readonly string[]>> = {
+  along: CONSTRAINTS,
+  specs: CONSTRAINTS,
+  little: [
+    ...CONSTRAINTS,
+    'allowed_token_ids',
+    'bad_words',
+    'logprob_token_ids',
+    'logprobs_mode',
+    'priority',
+    'prompt_logprobs',
+    'repetition_detection',
+    'use_beam_search',
+    'echo',
+  ],
+};
+
+function guestOf(name: string | null): Guest | null {
+  const guest = GUESTS.find((known) => known === name) ?? null;
+  if (name !== null && guest === null) throw new Error(`no guest is called ${name}; known: ${GUESTS.join(', ')}`);
+  return guest;
+}
+
+/** A request was refused for a field that it has and that the back end cannot do: the rest of its test is about what that field does. */
+export class GuestRefusal extends Error {}
+
+/** @throws {GuestRefusal} for an answer that is one. @param body of the request */
+export function noticeRefusal(body: unknown, answer: { statusCode: number; body: string }): void {
+  if (GUEST === null || answer.statusCode !== 400 || !answer.body.includes('is not supported by what samples here'))
+    return;
+  const { param } = (JSON.parse(answer.body) as { error: { param: string } }).error;
+  const isSent = typeof body === 'object' && body !== null && param in body;
+  if (isSent && MAY_REFUSE[GUEST].includes(param)) throw new GuestRefusal(`${GUEST} refuses ${param}`);
+}
