@@ -157,6 +157,13 @@ describe('with nothing listening', () => {
   });
 });
 
+test('the doctor looks for the file of every base model', async () => {
+  const [here, gone] = [import.meta.filename, join(folder, 'gone.gguf')];
+  const { output } = await trainyard('doctor', '--url', await deadUrl(), '--model', here, '--model', `org/two=${gone}`);
+  expect(output).toContain(`ok   model file ${here}\n`);
+  expect(output).toContain(`BAD  model file ${gone}: missing`);
+});
+
 describe('with a service that refuses', () => {
   test.each([
     [401, 'this key is not valid there'],

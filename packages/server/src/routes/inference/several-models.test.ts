@@ -1,9 +1,10 @@
 import type { ErrorBody, ModelList } from '@trainyard/protocol';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 
 import type { BaseModel } from '../../contract/base-models.ts';
 import type { InferenceBackend } from '../../contract/backends.ts';
 import { BackendFailure } from '../../faults/backend-failure.ts';
+import { RequestError } from '../../faults/request-error.ts';
 import { replies, ScriptedInference } from '../../testing/scripted-inference.ts';
 import { TestServer } from '../../testing/test-server.ts';
 
@@ -36,6 +37,18 @@ beforeAll(async () => {
   small.script = (request) => replies(request, [{ ids: [5], text: 'small' }]);
 });
 afterAll(() => server.close());
+
+/** The fields that a route knows. */
+function pick(body: Record<string, unknown>, url: string): Record<string, unknown> {
+  const fields = {
+    '/v1/chat/completions': ['model', 'messages', 'max_tokens'],
+    '/v1/messages': ['model', 'messages', 'max_tokens'],
+    '/v1/completions': ['model', 'prompt', 'max_tokens'],
+    '/v1/responses': ['model', 'input', 'max_output_tokens'],
+    '/tokenize': ['model', 'prompt'],
+  }[url]!;
+  return Object.fromEntries(fields.map((name) => [name, body[name]]));
+}
 
 const told = async (model: string | undefined) => {
   const { choices, model: name } = (await server.chat({ model })).json();
@@ -100,6 +113,31 @@ test('text becomes ids by the vocabulary of the model that was asked', async () 
   const back = await server.request('POST', '/detokenize', { model: 'tiny/small', tokens: [700] });
   expect([back.statusCode, faultOf(back).code]).toEqual([400, 'engine.invalid_request']);
 });
+
+test.each(['/v1/chat/completions', '/v1/completions', '/v1/messages', '/v1/responses', '/tokenize'])(
+  'a model that finds no room is 503 at %s, with the time to wait',
+  async (url) => {
+    const { small } = server.inference;
+    const { script } = small;
+    const noRoom = () => {
+      throw new RequestError('server.unavailable', 'no room', { param: 'model', headers: { 'retry-after': '5' } });
+    };
+    small.script = noRoom;
+    const tokenize = vi.spyOn(small, 'tokenize').mockImplementation(async () => noRoom());
+    const messages = [{ role: 'user', content: 'x' }];
+    for (const stream of url === '/tokenize' ? [undefined] : [false, true]) {
+      const body = { model: 'tiny/small', messages, prompt: 'x', input: 'x', max_tokens: 4, max_output_tokens: 4 };
+      const response = await server.request('POST', url, {
+        ...pick(body, url),
+        ...(stream === undefined ? {} : { stream }),
+      });
+      expect([response.statusCode, response.headers['retry-after']]).toEqual([503, '5']);
+      expect(response.body).toContain('no room');
+    }
+    small.script = script;
+    tokenize.mockRestore();
+  },
+);
 
 test.each([
   ['', 512],
