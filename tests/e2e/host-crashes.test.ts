@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Trainyard, TrainyardApiError } from '@trainyard/sdk';
 
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import { errorOfCutStream, longStream } from '../support/cut-stream.ts';
 import { tenLongGroups } from '../support/groups.ts';
 import { hostOf } from '../support/processes.ts';
 
@@ -65,25 +66,9 @@ describe('a killed engine host', () => {
   });
 
   it('ends a stream with an error event and [DONE]', async () => {
-    const response = await fetch(`${service.url}/chat/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${service.apiKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify({
-        model: base,
-        messages: [{ role: 'user', content: 'Count.' }],
-        max_tokens: 2_000,
-        ignore_eos: true,
-        stream: true,
-      }),
-    });
-    // The head of the answer comes with its first token.
-    expect(response.status).toBe(200);
+    const response = await longStream(service, base);
     process.kill(hostOf(service.pid, 'engine'), 'SIGKILL');
-    const events = (await response.text()).trim().split('\n\n');
-    expect(events.at(-1)).toBe('data: [DONE]');
-    const errors = events.filter((event) => event.startsWith('data: {"error"'));
-    expect(errors).toHaveLength(1);
-    expect(JSON.parse(errors[0]!.slice(6)).error).toMatchObject({ code: 'engine.host_lost', type: 'server_error' });
+    expect(await errorOfCutStream(response)).toMatchObject({ code: 'engine.host_lost', type: 'server_error' });
     await untilHealthy();
   });
 });

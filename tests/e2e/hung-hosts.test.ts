@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Trainyard } from '@trainyard/sdk';
 
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import { errorOfCutStream, longStream } from '../support/cut-stream.ts';
 import { scoredGroup } from '../support/groups.ts';
 import { hostOf } from '../support/processes.ts';
 
@@ -41,29 +42,13 @@ async function toldUntilHealthy(): Promise<string[]> {
 
 it('a stopped engine host ends its requests with one clear error each and is replaced', async () => {
   await hello();
-  const response = await fetch(`${service.url}/chat/completions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${service.apiKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      model: base,
-      messages: [{ role: 'user', content: 'Count.' }],
-      max_tokens: 4_000,
-      ignore_eos: true,
-      stream: true,
-    }),
-  });
-  // The first byte of the answer comes with its first token: the host is at work.
-  expect(response.status).toBe(200);
+  const response = await longStream(service, base);
   const stopped = hostOf(service.pid, 'engine');
   process.kill(stopped, 'SIGSTOP');
   const told = toldUntilHealthy();
-  const events = (await response.text()).trim().split('\n\n');
-  const errors = events.filter((event) => event.startsWith('data: {"error"'));
-  expect(errors).toHaveLength(1);
-  const { error } = JSON.parse(errors[0]!.slice(6)) as { error: { code: string; message: string } };
+  const error = await errorOfCutStream(response);
   expect(error.code).toBe('engine.host_lost');
   expect(error.message).toContain('it gave no sign of life for');
-  expect(events.at(-1)).toBe('data: [DONE]');
   expect((await hello()).usage.completion_tokens).toBeGreaterThan(0);
   expect(await told).toContain('inference: no sign of life for N s');
   expect(hostOf(service.pid, 'engine')).not.toBe(stopped);

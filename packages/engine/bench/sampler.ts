@@ -8,7 +8,7 @@ import type { SamplingSettings } from '../src/sampling/sampler.ts';
 import { RandomStream } from '../src/sampling/random.ts';
 import { allow, createTokenMask } from '@trainyard/backend';
 import { maskRow } from '../src/sampling/mask-row.ts';
-import type { TokenAdjustments } from '../src/sampling/token-adjustments.ts';
+import { NO_ADJUSTMENTS, type TokenAdjustments } from '../src/sampling/token-adjustments.ts';
 
 const V = 49_152;
 const NUM_ROWS = 32;
@@ -23,21 +23,9 @@ const rows = Array.from({ length: NUM_ROWS }, () => {
   for (let i = 0; i < 40; i++) row[Math.floor(random.uniform() * V)] = 12 + 2 * normal();
   return row;
 });
-const neutral: TokenAdjustments = {
-  forced: null,
-  allowed: null,
-  banned: [],
-  masked: null,
-  logitBias: [],
-  repetitionPenalty: 1,
-  frequencyPenalty: 0,
-  presencePenalty: 0,
-  promptIds: new Set(),
-  generatedCounts: new Map(),
-};
 const seen = new Set(Array.from({ length: 400 }, (_, i) => i * 17));
 const penalised: TokenAdjustments = {
-  ...neutral,
+  ...NO_ADJUSTMENTS,
   repetitionPenalty: 1.1,
   presencePenalty: 0.5,
   promptIds: seen,
@@ -46,14 +34,14 @@ const penalised: TokenAdjustments = {
 const plain: SamplingSettings = { temperature: 1, ...NO_TRUNCATION };
 
 const cases: [string, SamplingSettings, TokenAdjustments, number | null][] = [
-  ['greedy', { ...plain, temperature: 0 }, neutral, null],
-  ['temperature 1', plain, neutral, null],
-  ['temperature 1, logprobs (a rollout)', plain, neutral, 0],
-  ['temperature 1, logprobs with top 5', plain, neutral, 5],
-  ['temperature 0.7, logprobs', { ...plain, temperature: 0.7 }, neutral, 0],
-  ['top_p 0.95', { ...plain, topP: 0.95 }, neutral, null],
-  ['top_k 50, top_p 0.95', { ...plain, topK: 50, topP: 0.95 }, neutral, null],
-  ['min_p 0.05', { ...plain, minP: 0.05 }, neutral, null],
+  ['greedy', { ...plain, temperature: 0 }, NO_ADJUSTMENTS, null],
+  ['temperature 1', plain, NO_ADJUSTMENTS, null],
+  ['temperature 1, logprobs (a rollout)', plain, NO_ADJUSTMENTS, 0],
+  ['temperature 1, logprobs with top 5', plain, NO_ADJUSTMENTS, 5],
+  ['temperature 0.7, logprobs', { ...plain, temperature: 0.7 }, NO_ADJUSTMENTS, 0],
+  ['top_p 0.95', { ...plain, topP: 0.95 }, NO_ADJUSTMENTS, null],
+  ['top_k 50, top_p 0.95', { ...plain, topK: 50, topP: 0.95 }, NO_ADJUSTMENTS, null],
+  ['min_p 0.05', { ...plain, minP: 0.05 }, NO_ADJUSTMENTS, null],
   ['penalties, temperature 0.7, top_p 0.9, logprobs', { ...plain, temperature: 0.7, topP: 0.9 }, penalised, 0],
 ];
 

@@ -512,11 +512,11 @@ export class SqlStore implements Store {
     return this.#write(async (tables) => {
       const { jobs, logs } = tables;
       const now = this.#clock();
-      const ofJobs = await jobs.markDataRemoved(before, limit, now);
-      const ofLogs = await logs.markDataRemoved(before, limit, now);
+      const ofJobs = await jobs.data.markRemoved(before, limit, now);
+      const ofLogs = await logs.data.markRemoved(before, limit, now);
       const blobKeys: string[] = [];
       for (const key of new Set([...ofJobs, ...ofLogs]))
-        if (!(await jobs.namesData(key)) && !(await logs.namesData(key))) blobKeys.push(key);
+        if (!(await jobs.data.has(key)) && !(await logs.data.has(key))) blobKeys.push(key);
       return { numJobs: ofJobs.length, numLogs: ofLogs.length, blobKeys };
     });
   }

@@ -5,23 +5,11 @@ import { DrawKey, RandomStream } from './random.ts';
 import { mostLikelyTokens, SamplerBuffers, sampleToken } from './sampler.ts';
 import type { SamplingSettings } from './sampler.ts';
 import { expNegative } from './softmax.ts';
-import type { TokenAdjustments } from './token-adjustments.ts';
+import { NO_ADJUSTMENTS, type TokenAdjustments } from './token-adjustments.ts';
 
 const PLAIN: SamplingSettings = { temperature: 1, ...NO_TRUNCATION };
 /** Where it does not matter. */
 const KEY = new DrawKey(1, 2);
-const NEUTRAL: TokenAdjustments = {
-  forced: null,
-  allowed: null,
-  banned: [],
-  masked: null,
-  logitBias: [],
-  repetitionPenalty: 1,
-  frequencyPenalty: 0,
-  presencePenalty: 0,
-  promptIds: new Set(),
-  generatedCounts: new Map(),
-};
 
 /** Row whose softmax is exactly the given probabilities (up to float32). */
 const rowOf = (probabilities: readonly number[]): Float32Array => Float32Array.from(probabilities, Math.log);
@@ -37,8 +25,14 @@ function support(
   const random = new RandomStream(6n);
   for (let i = 0; i < 2000; i++) {
     ids.add(
-      sampleToken(row, { ...PLAIN, ...settings }, { ...NEUTRAL, ...adjustments }, random.drawKey(), null, buffers)
-        .token,
+      sampleToken(
+        row,
+        { ...PLAIN, ...settings },
+        { ...NO_ADJUSTMENTS, ...adjustments },
+        random.drawKey(),
+        null,
+        buffers,
+      ).token,
     );
   }
   return [...ids].sort((a, b) => a - b);
@@ -127,7 +121,7 @@ describe('adjustments, by hand', () => {
     sampleToken(
       row,
       { ...PLAIN, temperature: 0 },
-      { ...NEUTRAL, ...adjustments },
+      { ...NO_ADJUSTMENTS, ...adjustments },
       KEY,
       null,
       new SamplerBuffers(row.length),
@@ -140,7 +134,7 @@ describe('adjustments, by hand', () => {
     expect(greedy(Float32Array.of(-1, -1.4), { repetitionPenalty: 1.5, generatedCounts: new Map([[0, 1]]) })).toBe(1);
     // in prompt and reply, once only: 2 / 1.5 = 1.33 > 1.2
     // So small that both logits would be infinite, and nothing could be drawn.
-    const tiny = { ...NEUTRAL, repetitionPenalty: 1e-300, promptIds: new Set([0, 1]) };
+    const tiny = { ...NO_ADJUSTMENTS, repetitionPenalty: 1e-300, promptIds: new Set([0, 1]) };
     const drawn = sampleToken(Float32Array.of(2, 1, 3), PLAIN, tiny, KEY, 'raw', new SamplerBuffers(3));
     expect([0, 1]).toContain(drawn.token);
     const both = { repetitionPenalty: 1.5, promptIds: new Set([0]), generatedCounts: new Map([[0, 3]]) };
@@ -186,7 +180,7 @@ describe('adjustments, by hand', () => {
     const before = row.slice();
     const buffers = new SamplerBuffers(3);
     const adjustments: TokenAdjustments = {
-      ...NEUTRAL,
+      ...NO_ADJUSTMENTS,
       allowed: [1, 2],
       banned: [0],
       masked: [0],
@@ -233,7 +227,7 @@ describe('distribution', () => {
     const numDraws = 40_000;
     const counts = new Float64Array(row.length);
     for (let i = 0; i < numDraws; i++)
-      counts[sampleToken(row, settings, NEUTRAL, random.drawKey(), null, buffers).token]!++;
+      counts[sampleToken(row, settings, NO_ADJUSTMENTS, random.drawKey(), null, buffers).token]!++;
     let chiSquare = 0;
     let freedom = -1;
     let numImpossible = 0;
@@ -268,7 +262,14 @@ describe('distribution', () => {
     fc.assert(
       fc.property(fc.array(logit, { minLength: 1, maxLength: 400 }), settings, fc.nat(), (logits, chosen, key) => {
         const row = Float32Array.from(logits);
-        const { token } = sampleToken(row, chosen, NEUTRAL, new DrawKey(key, 1), null, new SamplerBuffers(row.length));
+        const { token } = sampleToken(
+          row,
+          chosen,
+          NO_ADJUSTMENTS,
+          new DrawKey(key, 1),
+          null,
+          new SamplerBuffers(row.length),
+        );
         expect(isAllowed(row, chosen, token)).toBe(true);
       }),
       { numRuns: 400, seed: 11 },
@@ -296,7 +297,9 @@ describe('a draw under noise', () => {
         const row = Float32Array.from({ length: 1000 }, () => 2.5 * normal());
         const other = row.map((x) => x + 0.03 * normal());
         const key = random.drawKey();
-        const [a, b] = [row, other].map((each) => sampleToken(each, settings, NEUTRAL, key, null, buffers).token);
+        const [a, b] = [row, other].map(
+          (each) => sampleToken(each, settings, NO_ADJUSTMENTS, key, null, buffers).token,
+        );
         if (a !== b) numChanged++;
         if (draw % 3 > 0) continue;
         const [p, q] = [row, other].map((each) => softmaxOf(each)) as [number[], number[]];
@@ -332,7 +335,14 @@ describe('logprobs', () => {
       const maximum = row.reduce((a, b) => Math.max(a, b), -Infinity);
       const expected = maximum + Math.log(row.reduce((sum, x) => sum + Math.exp(x - maximum), 0));
       for (const partial of [{}, { temperature: 0 }, { temperature: 0.6 }, { topK: 5 }, { topP: 0.4 }, { minP: 0.2 }]) {
-        const { logSumExp } = sampleToken(row, { ...PLAIN, ...partial }, NEUTRAL, random.drawKey(), 'raw', buffers);
+        const { logSumExp } = sampleToken(
+          row,
+          { ...PLAIN, ...partial },
+          NO_ADJUSTMENTS,
+          random.drawKey(),
+          'raw',
+          buffers,
+        );
         largest = Math.max(largest, Math.abs(logSumExp - expected));
       }
     }
@@ -357,7 +367,7 @@ describe('logprobs', () => {
         (logits, count) => {
           const row = Float32Array.from(logits);
           const buffers = new SamplerBuffers(row.length);
-          sampleToken(row, PLAIN, NEUTRAL, KEY, 'raw', buffers);
+          sampleToken(row, PLAIN, NO_ADJUSTMENTS, KEY, 'raw', buffers);
           const sorted = logits.map((_, id) => id).sort((a, b) => logits[b]! - logits[a]! || a - b);
           expect(mostLikelyTokens(row, count, buffers)).toEqual(sorted.slice(0, count));
         },
@@ -383,7 +393,7 @@ describe('logprobs', () => {
       const settings = { ...PLAIN, ...partial };
       const raw = Float32Array.from({ length: 300 }, () => 8 * random.uniform());
       const row = raw.slice();
-      const adjustments: TokenAdjustments = { ...NEUTRAL, banned: [4], logitBias: [[5, 3]] };
+      const adjustments: TokenAdjustments = { ...NO_ADJUSTMENTS, banned: [4], logitBias: [[5, 3]] };
       const { token, logSumExp } = sampleToken(row, settings, adjustments, random.drawKey(), 'processed', buffers);
       const adjusted = raw.slice();
       adjusted[4] = -Infinity;
@@ -403,7 +413,14 @@ describe('logprobs', () => {
     const row = rowOf([0.5, 0.3, 0.2]);
     const buffers = new SamplerBuffers(3);
     const settings = { ...PLAIN, temperature: 0, topK: 1 };
-    const { token, logSumExp } = sampleToken(row, settings, { ...NEUTRAL, banned: [0] }, KEY, 'processed', buffers);
+    const { token, logSumExp } = sampleToken(
+      row,
+      settings,
+      { ...NO_ADJUSTMENTS, banned: [0] },
+      KEY,
+      'processed',
+      buffers,
+    );
     expect(token).toBe(1);
     expect(Array.from(row, (x) => Math.exp(x - logSumExp))).toEqual([
       0,
@@ -417,7 +434,7 @@ describe('logprobs', () => {
     row[4000] = 1;
     row[7] = 2;
     const buffers = new SamplerBuffers(5000);
-    sampleToken(row, PLAIN, NEUTRAL, KEY, 'raw', buffers);
+    sampleToken(row, PLAIN, NO_ADJUSTMENTS, KEY, 'raw', buffers);
     expect(mostLikelyTokens(row, 4, buffers)).toEqual([7, 4000, 0, 1]);
   });
 });

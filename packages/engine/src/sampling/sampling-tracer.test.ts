@@ -1,3 +1,4 @@
+import { NO_ADJUSTMENTS } from './token-adjustments.ts';
 import { NO_TRUNCATION } from '@trainyard/protocol/fields';
 import { MAX_TRACE_BYTES } from '@trainyard/protocol/fields';
 import { isKept, readKeptTokens } from '@trainyard/tokenizer';
@@ -73,23 +74,11 @@ describe('what a choice was drawn from', () => {
     const buffers = new SamplerBuffers(vocabSize);
     const tracer = new SamplingTracer(2);
     const settings = { ...NO_TRUNCATION, temperature: 2, topP: 0.6 };
-    const neutral = {
-      forced: null,
-      allowed: null,
-      banned: [],
-      masked: null,
-      logitBias: [],
-      repetitionPenalty: 1,
-      frequencyPenalty: 0,
-      presencePenalty: 0,
-      promptIds: new Set<number>(),
-      generatedCounts: new Map<number, number>(),
-    };
     const row = new Float32Array(vocabSize);
     let numTokens = 0;
     for (; tracer.finish() !== null; numTokens++) {
       for (let id = 0; id < vocabSize; id++) row[id] = Math.sin(id * (numTokens + 1.3));
-      sampleToken(row, settings, neutral, new DrawKey(numTokens, 1), null, buffers, tracer);
+      sampleToken(row, settings, NO_ADJUSTMENTS, new DrawKey(numTokens, 1), null, buffers, tracer);
     }
     console.log(`${MAX_TRACE_BYTES} bytes were full after ${numTokens} tokens drawn from some 50,000 each`);
     expect(numTokens).toBeGreaterThan(2);

@@ -1,6 +1,8 @@
 /** Stand-ins for a model in the tests of the packages above: `@trainyard/engine/testing`. */
 export { ScriptedRunner } from './scripted-runner.ts';
 export type { LogitsScript, ScriptedRunnerOptions } from './scripted-runner.ts';
+export { SteppedHarness } from './stepped-harness.ts';
+export { Transcript } from './transcript.ts';
 export { byteTokenizer, EOS, mixedLogits, replying, SECOND_END, VOCAB_SIZE } from './scripted-logits.ts';
 export { BannedSequences } from '../sampling/banned-sequences.ts';
 export { TokenStops } from '../tokens/token-stops.ts';

@@ -49,7 +49,7 @@ export async function deleteModel(tables: Tables, modelId: string, now: number):
     directoryKeys,
     digests: await tables.checkpoints.unusedDigests(digests),
     blobKeys: [
-      ...new Set([...(await tables.jobs.listDataKeys(modelId)), ...(await tables.logs.listBlobKeysOf(modelId))]),
+      ...new Set([...(await tables.jobs.data.listKeysOf(modelId)), ...(await tables.logs.data.listKeysOf(modelId))]),
     ],
     cancelledJobIds: cancelled.map((job) => job.id),
   };

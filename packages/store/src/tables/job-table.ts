@@ -4,6 +4,7 @@ import type { OrderedPageQuery, Page } from '../contract/page.ts';
 import type { ClaimedJob, Job, JobKind, JobStart, JobStatus, TrainingJob } from '../contract/records.ts';
 import type { Statements } from '../contract/sql.ts';
 import { parseObject } from './json-column.ts';
+import { KeptData } from './kept-data.ts';
 import { listPage } from './list.ts';
 
 type JobRow = {
@@ -52,8 +53,11 @@ export interface JobInput {
 /** Jobs of every kind and who holds them. Methods that take a fencing token refuse a stale one. */
 export class JobTable {
   readonly #sql: Statements;
+  /** What jobs learn from; its time counts from their end. */
+  readonly data: KeptData;
   constructor(sql: Statements) {
     this.#sql = sql;
+    this.data = new KeptData(sql, { table: 'jobs', key: 'data_key', since: 'finished_at' });
   }
 
   async insert(input: JobInput, now: number): Promise<Job> {
@@ -135,35 +139,6 @@ export class JobTable {
       ...(modelId === null ? [] : [modelId]),
     );
     return row?.count ?? 0;
-  }
-
-  async listDataKeys(modelId: string): Promise<string[]> {
-    return (
-      await this.#sql.all<{ key: string }>(
-        'select distinct data_key as key from jobs where model_id = ? and data_key is not null',
-        modelId,
-      )
-    ).map((row) => row.key);
-  }
-
-  /** Marks the data of the jobs that ended first, before that time, as removed. @returns the key of each */
-  async markDataRemoved(before: number, limit: number, now: number): Promise<string[]> {
-    return (
-      await this.#sql.all<{ key: string }>(
-        `update jobs set data_removed_at = ? where position in (
-           select position from jobs where data_key is not null and data_removed_at is null and finished_at < ? order by finished_at limit ?)
-         returning data_key as key`,
-        now,
-        before,
-        limit,
-      )
-    ).map((row) => row.key);
-  }
-
-  /** Whether a job still has this blob. */
-  async namesData(dataKey: string): Promise<boolean> {
-    const sql = 'select 1 from jobs where data_key = ? and data_removed_at is null limit 1';
-    return (await this.#sql.get(sql, dataKey)) !== undefined;
   }
 
   /** Takes the next job that may run; the caller sets its start when it has none. */

@@ -4,6 +4,7 @@ import type { Checkpoint, Metrics, TrajectoryLog } from '../contract/records.ts'
 import type { NewLog } from '../contract/store.ts';
 import type { Statements } from '../contract/sql.ts';
 import { metricsText, parseMetrics } from './json-column.ts';
+import { KeptData } from './kept-data.ts';
 import { listPage } from './list.ts';
 
 type LogRow = {
@@ -33,8 +34,11 @@ const REFERENCES = `
 /** Trajectories that clients logged, by split. */
 export class LogTable {
   readonly #sql: Statements;
+  /** Their trajectories. */
+  readonly data: KeptData;
   constructor(sql: Statements) {
     this.#sql = sql;
+    this.data = new KeptData(sql, { table: 'trajectory_logs', key: 'blob_key', since: 'created_at' });
   }
 
   async insert(input: NewLog, checkpoint: Checkpoint | null, now: number): Promise<TrajectoryLog> {
@@ -99,35 +103,6 @@ export class LogTable {
       query,
       toLog,
     );
-  }
-
-  async listBlobKeysOf(modelId: string): Promise<string[]> {
-    return (
-      await this.#sql.all<{ key: string }>(
-        'select distinct blob_key as key from trajectory_logs where model_id = ?',
-        modelId,
-      )
-    ).map((row) => row.key);
-  }
-
-  /** Marks the trajectories of the first logs from before that time as removed. @returns the key of each */
-  async markDataRemoved(before: number, limit: number, now: number): Promise<string[]> {
-    return (
-      await this.#sql.all<{ key: string }>(
-        `update trajectory_logs set data_removed_at = ? where position in (
-           select position from trajectory_logs where data_removed_at is null and created_at < ? order by created_at limit ?)
-         returning blob_key as key`,
-        now,
-        before,
-        limit,
-      )
-    ).map((row) => row.key);
-  }
-
-  /** Whether a log still has this blob. */
-  async namesData(blobKey: string): Promise<boolean> {
-    const sql = 'select 1 from trajectory_logs where blob_key = ? and data_removed_at is null limit 1';
-    return (await this.#sql.get(sql, blobKey)) !== undefined;
   }
 
   /** Keys of all blobs that a row names: data of jobs and logs that have it still, files of artifacts, uploads of adapters. */

@@ -1,0 +1,54 @@
+import type { Statements } from '../contract/sql.ts';
+
+interface DataColumns {
+  readonly table: 'jobs' | 'trajectory_logs';
+  /** Names the blob; null = the row never had one. */
+  readonly key: 'data_key' | 'blob_key';
+  /** The time from which its own counts, ms; null = it has not begun. */
+  readonly since: 'finished_at' | 'created_at';
+}
+
+/** The blobs that the rows of a table have until their time is over. */
+export class KeptData {
+  readonly #sql: Statements;
+  readonly #columns: DataColumns;
+
+  constructor(sql: Statements, columns: DataColumns) {
+    this.#sql = sql;
+    this.#columns = columns;
+  }
+
+  /** Keys of the blobs that the rows of a model have, or had. */
+  async listKeysOf(modelId: string): Promise<string[]> {
+    const { table, key } = this.#columns;
+    const rows = await this.#sql.all<{ key: string }>(
+      `select distinct ${key} as key from ${table} where model_id = ? and ${key} is not null`,
+      modelId,
+    );
+    return rows.map((row) => row.key);
+  }
+
+  /** Marks the data of the first rows from before that time as removed. @returns the key of each */
+  async markRemoved(before: number, limit: number, now: number): Promise<string[]> {
+    const { table, key, since } = this.#columns;
+    const rows = await this.#sql.all<{ key: string }>(
+      `update ${table} set data_removed_at = ? where position in (
+         select position from ${table} where ${key} is not null and data_removed_at is null and ${since} < ? order by ${since} limit ?)
+       returning ${key} as key`,
+      now,
+      before,
+      limit,
+    );
+    return rows.map((row) => row.key);
+  }
+
+  /** Whether a row still has this blob. */
+  async has(blobKey: string): Promise<boolean> {
+    const { table, key } = this.#columns;
+    const row = await this.#sql.get(
+      `select 1 from ${table} where ${key} = ? and data_removed_at is null limit 1`,
+      blobKey,
+    );
+    return row !== undefined;
+  }
+}
