@@ -1,4 +1,4 @@
-import type { TokenBackend } from '@trainyard/backend';
+import type { AdapterVersion, TokenBackend } from '@trainyard/backend';
 import { ScriptedTokenBackend } from '@trainyard/backend/testing';
 import { EmbeddedTokenBackend, TokenEngine } from '@trainyard/engine';
 import { byteTokenizer, mixedLogits, replying, ScriptedRunner, VOCAB_SIZE } from '@trainyard/engine/testing';
@@ -176,4 +176,73 @@ test('a back end that can do little serves text all the same', async () => {
   expect(reply.logprobs()[0]).toMatchObject({ text: 'o', top: [{ text: 'o' }, {}] });
   expect(reply.completed?.usage.completionTokens).toBe('one END'.length);
   expect((await answer(engine, { badWords: ['x'] })).failed).toMatchObject({ param: 'badWords' });
+});
+
+describe('an adapter', () => {
+  const adapter = { digest: 'a', path: '/adapters/a/adapter.gguf' };
+
+  class ToldBackend extends ScriptedTokenBackend {
+    readonly told: string[] = [];
+    trouble: Error | null = null;
+
+    constructor() {
+      super(replying('abc', LENGTH));
+    }
+
+    override async publish(version: AdapterVersion): Promise<void> {
+      this.told.push('publish');
+      if (this.trouble !== null) throw this.trouble;
+      await super.publish(version);
+    }
+
+    override async retire(digest: string): Promise<void> {
+      this.told.push('retire');
+      await super.retire(digest);
+    }
+
+    override sample(...asked: Parameters<TokenBackend['sample']>): ReturnType<TokenBackend['sample']> {
+      this.told.push('sample');
+      return super.sample(...asked);
+    }
+  }
+
+  test('is published before the first request that names it, and retired behind the last', async () => {
+    const backend = new ToldBackend();
+    const { told } = backend;
+    const engine = textOver(backend);
+    const replies = await Promise.all([answer(engine, { adapter }), answer(engine, { adapter })]);
+    for (const reply of replies) expect(reply.text()).toBe('abc');
+    engine.retire(adapter.digest);
+    engine.retire('unknown');
+    await expect.poll(() => told.length).toBe(4);
+    expect(told).toEqual(['publish', 'sample', 'sample', 'retire']);
+    expect((await answer(engine, { adapter })).text()).toBe('abc');
+    expect(told.slice(4)).toEqual(['publish', 'sample']);
+  });
+
+  test('that cannot be published fails those that wait for it, and is tried again', async () => {
+    const backend = new ToldBackend();
+    backend.trouble = new Error('the far disk is gone');
+    const engine = textOver(backend);
+    const failed = await Promise.all([answer(engine, { adapter }), answer(engine, { adapter })]);
+    for (const reply of failed) {
+      expect(reply.failed).toMatchObject({ code: 'engine.adapter_unreadable' });
+      expect(reply.numEnds).toBe(1);
+    }
+    expect(backend.told).toEqual(['publish']);
+    backend.trouble = null;
+    expect((await answer(engine, { adapter })).text()).toBe('abc');
+  });
+
+  test('that is being published keeps nobody who gives up', async () => {
+    const backend = new ScriptedTokenBackend(replying('abc', LENGTH));
+    backend.publish = () => new Promise(() => {});
+    const engine = textOver(backend);
+    const transcript = new Transcript();
+    const asked = request({ adapter });
+    engine.submit(asked, transcript.receive);
+    engine.abort(asked.requestId);
+    await expect.poll(() => transcript.failed?.code).toBe('engine.aborted');
+    expect(engine.stats().numRequests).toBe(0);
+  });
 });

@@ -233,17 +233,47 @@ export function describeTokenBackend(
 
     it('refuses by name what it cannot do', async () => {
       const { features } = backend.capabilities;
-      const asked = {
-        allowedTokenIds: [...promptIds],
-        bannedSequences: [[promptIds[0]!]],
-        beamSearch: { lengthPenalty: 1 },
-        repetitionDetection: { maxPatternSize: 2, minPatternSize: 1, minCount: 3 },
+      const [id] = promptIds;
+      const asked: Record<Exclude<SampleFeature, 'adapters' | 'tracesSampling'>, [string, Partial<SampleParams>]> = {
+        allowedTokenIds: ['allowedTokenIds', { allowedTokenIds: [...promptIds] }],
+        bannedSequences: ['bannedSequences', { bannedSequences: [[id!]] }],
+        beamSearch: ['beamSearch', { beamSearch: { lengthPenalty: 1 } }],
+        logprobTokenIds: ['logprobTokenIds', { logprobs: 1, logprobTokenIds: [id!] }],
+        priorities: ['priority', { priority: 1 }],
+        processedLogprobs: ['logprobsMode', { logprobs: 1, logprobsMode: 'processed' }],
+        promptLogprobs: ['promptLogprobs', { promptLogprobs: 1 }],
+        repetitionDetection: [
+          'repetitionDetection',
+          { repetitionDetection: { maxPatternSize: 2, minPatternSize: 1, minCount: 3 } },
+        ],
+        seeds: ['seed', { sampling: { ...DEFAULT_SAMPLING, seed: 1n } }],
       };
-      for (const [param, value] of Object.entries(asked)) {
-        const answer = sample({ [param]: value, n: 2, sampling: { temperature: 1 } });
-        if ([...features].some((feature) => feature === param)) await answer;
+      for (const [feature, [param, options]] of Object.entries(asked)) {
+        const answer = sample({ sampling: { temperature: 1, seed: null }, ...options, n: 2 });
+        if (features.has(feature as SampleFeature)) await answer;
         else await expect(answer).rejects.toEqual(expect.objectContaining({ code: 'engine.invalid_request', param }));
       }
+    });
+
+    it('tells of each token what it was drawn from, where it can and that is not plainly the model', async () => {
+      const tracesSampling = backend.capabilities.features.has('tracesSampling');
+      const draws = async (topK: number) => {
+        const sampled = await sample({ tracesSampling, sampling: { temperature: 1, topK, seed: 3n } });
+        const steps = stepsOf(sampled);
+        expect(steps.length).toBeGreaterThan(0);
+        return steps.map(({ tokenIds, draws: told }) => ({ tokenIds, told }));
+      };
+      // Not every sampler drops tokens: one that traces does.
+      for (const { tokenIds, told } of await draws(tracesSampling ? 4 : 0)) {
+        expect(told?.length ?? 0).toBe(tracesSampling ? tokenIds.length : 0);
+        for (const [at, draw] of told?.entries() ?? []) {
+          expect(draw!.logprob).toBeLessThanOrEqual(0);
+          expect(draw!.kept!.isComplement).toBe(false);
+          expect(draw!.kept!.ids.length).toBeGreaterThanOrEqual(4);
+          expect([...draw!.kept!.ids]).toContain(tokenIds[at]);
+        }
+      }
+      for (const { told } of await draws(0)) expect(told).toBeUndefined();
     });
 
     it('ends what is in flight when it is closed', async () => {
