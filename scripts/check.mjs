@@ -2,7 +2,7 @@
  * Everything a change must satisfy besides its tests. All steps run, also after one has failed.
  *
  *   npm run check                    all steps
- *   npm run check -- lint types      some of them: format, prose, lint, arrows, rooms, types, dead-code
+ *   npm run check -- lint types      some of them: format, prose, docstrings, lint, arrows, rooms, types, dead-code
  */
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 import { findArrowViolations } from './lib/check-arrows.mjs';
+import { findHalfSentences } from './lib/check-docstrings.mjs';
 import { findRoomViolations } from './lib/check-rooms.mjs';
 import { findWideProse } from './lib/prose-files.mjs';
 import { PROSE_COLUMNS } from './lib/wrap-prose.mjs';
@@ -29,6 +30,7 @@ const STEPS = {
         ({ path }) => `${path}: prose wider than ${PROSE_COLUMNS} columns; npm run format wraps it`,
       ),
     ),
+  docstrings: async (root) => resultOf(findHalfSentences(root)),
   lint: (root) => runTool(root, 'oxlint/bin/oxlint', ['--deny-warnings', '.']),
   arrows: async (root) => resultOf(findArrowViolations(root)),
   rooms: async (root) => resultOf(findRoomViolations(root)),

@@ -22,7 +22,7 @@ import { describeMutation, mutate, mutationsOf } from './lib/mutations.mjs';
 /** @typedef {import('./lib/mutations.mjs').Mutation} Mutation */
 /** @typedef {import('./lib/mutant-bench.mjs').TestedFile} TestedFile */
 
-/** Of TypeScript: something is not used, or not reached. That is what a dropped statement leaves behind. */
+/** Errors of TypeScript: something is not used, or not reached, as a dropped statement leaves it behind. */
 const CODES_OF_LEFTOVERS = new Set([6133, 6192, 6196, 6198, 6199, 6205, 7027]);
 
 const { values } = parseArgs({
@@ -89,7 +89,7 @@ function roomOf(path) {
   return [packages, name, source, rest[0] ?? ''].join(sep);
 }
 
-/** Of different kinds and in different lines as far as there are, all with correct types. @param {TestedFile} tested @param {number} number */
+/** Mutations of different kinds and in different lines as far as there are, all with correct types. @param {TestedFile} tested @param {number} number */
 function chooseMutations({ path, text }, number) {
   const absolute = join(root, path);
   const file = programOf(path).getSourceFile(absolute);

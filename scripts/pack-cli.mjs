@@ -46,7 +46,7 @@ async function packageManifests() {
 }
 
 /**
- * What other packages may import of one, each by its specifier, with the source below `packages` that it stands for.
+ * The modules of a package that others may import, each by its specifier, with the source below `packages` that it stands for.
  * @param {string} name @param {Record<string, any>} manifest @returns {[specifier: string, path: string][]}
  */
 function entriesOf(name, manifest) {

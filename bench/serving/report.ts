@@ -1,6 +1,6 @@
 import { median, type Measurement, percentile } from './measure.ts';
 
-/** What became of a workload on a server: a measurement a round, and why there is none where one failed. */
+/** The outcome of a workload on a server: a measurement a round, and why there is none where one failed. */
 export interface Outcome {
   readonly measurements: readonly Measurement[];
   /** Null = none failed. */

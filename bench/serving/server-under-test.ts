@@ -5,7 +5,7 @@ export interface ServerUnderTest {
   /** Heads its column. */
   readonly name: string;
   readonly client: OpenAI;
-  /** Of the base weights. */
+  /** Id of the base weights. */
   readonly model: string;
   /** Models that are the base under one adapter each; workloads that need more are left out. */
   readonly adapters: readonly string[];

@@ -7,7 +7,7 @@ export interface ChatWork {
   readonly model: string;
   readonly messages: readonly OpenAI.ChatCompletionMessageParam[];
   readonly seed: number;
-  /** Of each choice. */
+  /** Length of each choice, tokens. */
   readonly numTokens: number;
   /** Choices. Default 1. */
   readonly n?: number;
@@ -23,7 +23,7 @@ export interface StreamedAnswer {
   readonly firstTokenMs: number;
   /** Between one chunk with tokens and the next of the same choice. */
   readonly gapsMs: readonly number[];
-  /** Of the first choice. */
+  /** The first choice's. */
   readonly text: string;
 }
 

@@ -17,13 +17,13 @@ type Messages = readonly OpenAI.ChatCompletionMessageParam[];
 
 /** Sizes of the workloads. */
 interface Sizes {
-  /** Of an answer. */
+  /** Length of an answer, tokens. */
   readonly numTokens: number;
   readonly numChats: number;
   readonly numGroups: number;
   /** Rollouts of a group. */
   readonly groupSize: number;
-  /** Of the prompt of a group. */
+  /** Length of the prompt of a group. */
   readonly promptTokens: number;
   readonly numConversations: number;
   readonly numTurns: number;

@@ -6,7 +6,7 @@ import { makeScratchCopy } from './scratch-copy.mjs';
 import { DID_NOT_END, TestSession } from './test-session.mjs';
 
 /**
- * What became of a mutant: a test failed; the tests no longer ended; all passed; or there was nothing to judge by, since they fail without it, too.
+ * The fate of a mutant: a test failed; the tests no longer ended; all passed; or there was nothing to judge by, since they fail without it, too.
  *
  * @typedef {'caught' | 'endless' | 'SURVIVED' | 'unjudged'} Verdict
  */

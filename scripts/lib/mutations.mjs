@@ -48,7 +48,7 @@ const OPERATORS = {
   '||': ['&&', 'logic'],
 };
 
-/** What a `return` may be cut short to; the types tell which of them fit. */
+/** Values that a `return` may be cut short to; the types tell which of them fit. */
 const EARLY_RESULTS = ['null', '[]', '0', 'false', 'true'];
 
 /**
@@ -133,7 +133,7 @@ function isBodyOfFunction(block) {
   return parent !== undefined && kinds.includes(parent.kind);
 }
 
-/** Of a number as it stands in a source file. @param {string} literal */
+/** The mutations of a number as it stands in a source file. @param {string} literal */
 function offByOne(literal) {
   const value = Number(literal.replaceAll('_', ''));
   if (Number.isInteger(value)) return String(value + 1);

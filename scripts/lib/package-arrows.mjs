@@ -20,7 +20,7 @@ export const PACKAGE_ARROWS = {
 };
 
 /**
- * What the tests of a package, and what plays a part in them, may import besides.
+ * Packages that the tests of a package, and their helpers, may import besides.
  * @type {Readonly<Record<string, readonly string[]>>}
  */
 export const TEST_ARROWS = { generation: ['engine'] };

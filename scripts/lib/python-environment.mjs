@@ -10,7 +10,7 @@ import {
 
 /**
  * The virtual environments of the Python clients in tests/clients. Clients that ask for versions which exclude each other live in different ones.
- * What pip is told beyond the requirements: code that is compiled when it is first imported makes the installation three times as fast.
+ * Options of pip beyond the requirements: code that is compiled when it is first imported makes the installation three times as fast.
  */
 const ENVIRONMENTS = {
   art: { requirements: 'requirements.txt', size: '600 MB', pipOptions: ['--no-compile'] },

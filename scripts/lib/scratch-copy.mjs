@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, syml
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 
-/** What is made, fetched or kept beside the sources. */
+/** Everything that is made, fetched or kept beside the sources. */
 const LEFT_OUT = new Set([
   'node_modules',
   '.git',

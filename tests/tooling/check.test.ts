@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { runScript } from './support/run-script.ts';
 import { SampleRepository } from './support/sample-repository.ts';
 
-const STEPS = ['format', 'prose', 'lint', 'arrows', 'rooms', 'types', 'dead-code'];
+const STEPS = ['format', 'prose', 'docstrings', 'lint', 'arrows', 'rooms', 'types', 'dead-code'];
 
 const INDEX = 'packages/tokenizer/src/index.ts';
 const useOfNative = `import { vocabSize } from '@trainyard/native';\n\nexport const lastTokenId = vocabSize - 1;\n`;
@@ -149,6 +149,12 @@ const FAULTS: { fault: string; step: string; says: string; changes: Record<strin
     changes: { 'docs/page.md': `${'word '.repeat(33)}end\n\n| ${'tables may be wide '.repeat(12)}|\n` },
   },
   {
+    fault: 'a docstring that begins with half a sentence',
+    step: 'docstrings',
+    says: 'packages/native/src/index.ts:2: the docstring begins with "What": name the thing first',
+    changes: { 'packages/native/src/index.ts': `\n/**\n * What it is.\n */\nexport const lastTokenId = 49_151;\n` },
+  },
+  {
     fault: 'a file that nobody imports',
     step: 'dead-code',
     says: 'packages/tokenizer/src/forgotten.ts',
@@ -186,6 +192,8 @@ test('the steps after a failed one run all the same', async () => {
 
 test('an unknown step is refused', async () => {
   const { exitCode, output } = await runScript('scripts/check.mjs', ['typos']);
-  expect(output).toContain('no step is called typos; there are format, prose, lint, arrows, rooms, types, dead-code');
+  expect(output).toContain(
+    'no step is called typos; there are format, prose, docstrings, lint, arrows, rooms, types, dead-code',
+  );
   expect(exitCode).toBe(2);
 });

@@ -1,4 +1,4 @@
-/** What the pages say of each other holds. */
+/** The pages say of each other what holds. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -3,7 +3,7 @@ import { refusal } from './check-field.ts';
 import type { EngineError } from './errors.ts';
 import type { SampleFeature, SampleParams, TokenBackendCapabilities } from './token-backend.ts';
 
-/** Of a feature: the field that asks for it, and whether a request does. Traces are asked for by nobody's field. */
+/** Each feature with the field that asks for it, and whether a request does. Traces are asked for by nobody's field. */
 const ASKED: Readonly<
   Record<Exclude<SampleFeature, 'tracesSampling'>, { field: string; isAsked: (params: SampleParams) => boolean }>
 > = {

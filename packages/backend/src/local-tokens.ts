@@ -21,11 +21,11 @@ export interface TokenSubmission {
   readonly emit: (event: SampleEvent) => void;
 }
 
-/** What requests may be. */
+/** Bounds on requests. */
 export interface SampleLimits {
   /** In flight. */
   readonly maxRequests: number;
-  /** Of one request. */
+  /** Choices of one request. */
   readonly maxChoices: number;
   /** Longest sequence, prompt and reply together. */
   readonly maxContextTokens: number;

@@ -37,10 +37,10 @@ export interface SampleUsage {
 /** One item a prompt token: null for the first, else the actual token, then the most likely others in order. */
 export type PromptLogprobs = (PromptLogprob[] | null)[];
 
-/** What a step adds to a choice. */
+/** The addition of one step to one choice. */
 export interface SampledOutput {
   index: number;
-  /** What somebody who knows text made of them, see `RequestText`; '' without. */
+  /** Their text, from whoever knows text (`RequestText`); '' without. */
   text: string;
   tokenIds: number[];
   logprobs: TokenLogprob[] | null;

@@ -12,10 +12,10 @@ import type { AdapterVersion, SampleRequest } from './sample-request.ts';
  * of `@trainyard/backend/testing` is what each one passes.
  */
 export interface TokenBackend {
-  /** Of this interface. */
+  /** Version of this interface. */
   readonly specVersion: 1;
   readonly capabilities: TokenBackendCapabilities;
-  /** What it serves; known once `start` resolved. */
+  /** Models that it serves; known once `start` resolved. */
   readonly models: readonly BackendModel[];
   /** Once, before all else. @throws what makes it useless: no such model, nobody at the address */
   start(): Promise<void>;
@@ -56,7 +56,7 @@ export interface BackendModel {
   readonly vocabSize: number;
 }
 
-/** What not every sampler can do. */
+/** Abilities that not every sampler has. */
 export type SampleFeature =
   | 'adapters'
   | 'allowedTokenIds'
@@ -94,7 +94,7 @@ export interface SampleParams extends Omit<SampleRequest, 'requestId' | 'adapter
   readonly adapter: string | null;
   /** Token sequences that must not come. */
   readonly bannedSequences: readonly (readonly number[])[];
-  /** Of a kind that it enforces; null = none. */
+  /** A constraint of a kind that it enforces; null = none. */
   readonly constraint: { readonly kind: string } | null;
   /** Where it asks; else null. It stays the caller's, who closes it. */
   readonly text: RequestText | null;
@@ -116,7 +116,7 @@ export interface ScoredLogprob extends SampledLogprob {
   readonly rank: number;
 }
 
-/** Of each token the actual one, then the most likely others in order. */
+/** One list a token: the actual one, then the most likely others in order. */
 export type ScoredTokens = readonly (readonly ScoredLogprob[] | null)[];
 
 /** In this order, the first two once; `prompt_scored` where `promptLogprobsFirst` asks for it. */

@@ -1,6 +1,6 @@
 import type { TokenDescription } from './sample-event.ts';
 
-/** What tokens say. */
+/** The text and the bytes of tokens. */
 export interface TokenTexts {
   tokenBytes(id: number): Iterable<number>;
   tokenText(id: number): string;

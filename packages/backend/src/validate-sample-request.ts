@@ -3,7 +3,7 @@ import { check, checkCount, isIntegerIn } from './check-field.ts';
 import type { SampleRequest } from './sample-request.ts';
 import type { SchedulingPolicy } from './scheduling-policy.ts';
 
-/** What only a sampler knows of the requests that it takes. */
+/** Bounds on requests that only the sampler knows. */
 export interface SamplerFacts {
   readonly vocabSize: number;
   readonly policy: SchedulingPolicy;

@@ -36,7 +36,7 @@ function textOver(backend: TokenBackend): TextEngine {
   return new TextEngine({ tokens, tokenizer: byteTokenizer, template: null, constraints: new DigitConstraints() });
 }
 
-/** What a request is told, by an engine that is not stepped. */
+/** The events of a request, from an engine that is not stepped. */
 async function answer(engine: TextEngine, options: RequestOptions): Promise<Transcript> {
   const transcript = new Transcript();
   const { promise, resolve } = Promise.withResolvers<void>();

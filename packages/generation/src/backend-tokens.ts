@@ -93,7 +93,7 @@ export class BackendTokens implements LocalTokens {
   }
   checkIntegrity(): void {}
 
-  /** What is known here; a back end tells the rest in its `health`. */
+  /** Only the figures that are known here; a back end has the rest in its `health`. */
   stats(): EngineStats {
     const unknown = {
       numUnprepared: 0,
@@ -190,7 +190,7 @@ function tokenFields(request: SampleRequest): Omit<SampleParams, 'bannedSequence
   };
 }
 
-/** What requests with text call some fields otherwise than those in tokens. */
+/** Names in requests with text of fields that requests in tokens call otherwise. */
 const FIELD_OF: Readonly<Record<string, string>> = { bannedSequences: 'badWords', beamSearch: 'useBeamSearch' };
 
 /** One request on its way: what the back end gives, as events with text. */

@@ -1,7 +1,7 @@
 import type { ChoiceSampling, SamplingChanges, TokenDraw } from '@trainyard/protocol/fields';
 import { TraceWriter } from '@trainyard/tokenizer';
 
-/** What a back end told of the draws of one choice. */
+/** The draws of one choice, as a back end told them. */
 export class DrawnTokens {
   readonly #writer = new TraceWriter();
   #isCut = false;

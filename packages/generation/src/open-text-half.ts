@@ -15,7 +15,7 @@ export interface TextHalfOptions {
   readonly toolFormat?: ToolFormat | null;
 }
 
-/** What is known of a model that samples nothing: its vocabulary and its template. */
+/** A model without weights: its vocabulary and its template. */
 export interface TextHalf {
   readonly prompt: PromptParts & { readonly tokenizer: Tokenizer };
   readonly constraints: ConstraintSpecs;

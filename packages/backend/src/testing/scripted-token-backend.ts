@@ -19,7 +19,7 @@ import type {
 import { validateSampleRequest } from '../validate-sample-request.ts';
 
 const VOCAB_SIZE = 261;
-/** Of the tokens of `ByteVocabulary`. */
+/** The end token of `ByteVocabulary`. */
 const END = 258;
 const MODEL = { id: 'scripted', contextLength: 512, vocabSize: VOCAB_SIZE };
 

@@ -20,7 +20,7 @@ export interface TokenBackendHarness {
   readonly adapters?: readonly [AdapterVersion, AdapterVersion];
   /** How far log-probabilities of the same token may lie apart. */
   readonly tolerance: number;
-  /** What is beside the back end. */
+  /** Everything a subject has beside the back end. */
   close?(): Promise<void> | void;
 }
 
@@ -64,7 +64,7 @@ function stepsOf({ outputs }: Sampled, index = 0): SampledTokens[] {
 
 const idsOf = (sampled: Sampled, index = 0): number[] => stepsOf(sampled, index).flatMap(({ tokenIds }) => tokenIds);
 
-/** What every {@link TokenBackend} must do, whatever samples under it. Closes what it opens. */
+/** The duties of every {@link TokenBackend}, whatever samples under it. Closes whatever it opens. */
 export function describeTokenBackend(
   name: string,
   open: () => TokenBackendHarness | Promise<TokenBackendHarness>,

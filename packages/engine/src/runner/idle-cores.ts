@@ -25,7 +25,7 @@ export class IdleCores {
     return idle;
   }
 
-  /** What comes next begins a window of its own. */
+  /** The next observation begins a window of its own. */
   forget(): void {
     this.#sinceMs = null;
   }

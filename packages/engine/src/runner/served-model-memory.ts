@@ -6,11 +6,11 @@ import { servedModelPath } from './served-model.ts';
 
 /** The memory that a model takes while it is loaded, estimated, bytes. */
 export interface ModelMemory {
-  /** Of the file that is really loaded. */
+  /** Weights of the file that is really loaded. */
   readonly weightBytes: number;
   /** Keys and values of all its sequences. */
   readonly cacheBytes: number;
-  /** Of its process: the runtime, the vocabulary, and the logits of one batch. */
+  /** Rest of its process: the runtime, the vocabulary, and the logits of one batch. */
   readonly processBytes: number;
 }
 

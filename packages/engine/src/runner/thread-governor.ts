@@ -27,7 +27,7 @@ export class ThreadGovernor {
   #retryAtMs = Infinity;
   #idleRetryMs = FIRST_RETRY_MS;
   #heedIdleAtMs = 0;
-  /** What led to the try that is on; null = none is. */
+  /** Reason of the try that is on; null = none is. */
   #trial: 'time' | 'idle' | null = null;
 
   constructor(maxThreads: number) {

@@ -7,7 +7,7 @@ export class SamplingTracer {
   readonly #temperature: number;
   readonly #writer = new TraceWriter();
   readonly #keepsLast: boolean;
-  /** Of the token that was added last, where it is kept; null once there is too much of them. */
+  /** The draw of the token that was added last, where it is kept; null once there is too much of them. */
   last: TokenDraw | null = null;
 
   /**

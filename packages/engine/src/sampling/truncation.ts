@@ -48,7 +48,7 @@ export function truncationThreshold(
 }
 
 /**
- * Of the logits that are not masked, each counted once (σ with 1/N). Logits over temperature spread by as much less, so that `max - n σ` cuts at the
+ * Spread of the logits that are not masked, each counted once (σ with 1/N). Logits over temperature spread by as much less, so that `max - n σ` cuts at the
  * same tokens before and after it.
  * @see Top-nσ (arXiv 2411.07641); llama.cpp's `top-n-sigma`, which leaves masked tokens out, too
  */

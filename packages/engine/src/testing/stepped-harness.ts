@@ -1,7 +1,7 @@
 import type { EngineStats, StepReport } from '@trainyard/backend';
 import type { ScriptedRunner } from './scripted-runner.ts';
 
-/** What a harness steps. */
+/** Anything that a harness can step. */
 interface SteppedEngine {
   readonly hasWork: boolean;
   step(): StepReport | Promise<StepReport>;

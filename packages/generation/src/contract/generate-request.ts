@@ -101,7 +101,7 @@ export type EngineEvent =
   | Exclude<SampleEvent, { kind: 'delta' | 'finished' | 'completed' }>
   | ({
       kind: 'delta';
-      /** What is new and certain of the reply's parts. */
+      /** The new and certain pieces of the reply's parts. */
       reply?: ReplyDelta;
     } & SampledOutput)
   | ({

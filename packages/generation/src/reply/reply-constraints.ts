@@ -8,7 +8,7 @@ import { REASONING_END, type ReplyTraits } from '../prompt/reply-traits.ts';
 
 /** The constraint on the replies of a request. */
 export interface RequestConstraint {
-  /** What the matcher was compiled from. */
+  /** The spec that the matcher was compiled from. */
   readonly spec: unknown;
   /** Closed with the request; choices go on from clones. */
   readonly matcher: TokenMatcher;

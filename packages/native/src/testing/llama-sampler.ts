@@ -16,7 +16,7 @@ interface Candidates {
 }
 
 /**
- * What llama.cpp's own `top-n-sigma` keeps of a row: something to compare with, since nothing here samples by it.
+ * The tokens of a row that llama.cpp's own `top-n-sigma` keeps: something to compare with, since nothing here samples by it.
  *
  * @param logits `[V]`, -Infinity where masked
  * @returns ids, ascending

@@ -18,9 +18,9 @@ export interface SamplingChanges extends PlainParams<'sampling'> {
   readonly logitBias: readonly (readonly [id: number, bias: number])[];
 }
 
-/** What one token was drawn from. */
+/** The distribution that one token was drawn from. */
 export interface TokenDraw {
-  /** Of the token, under the distribution that it was drawn from. */
+  /** Log-probability of the token under it. */
   readonly logprob: number;
   /** Those that could be drawn; null = the whole vocabulary. */
   readonly kept: KeptTokens | null;

@@ -1,5 +1,5 @@
 /**
- * What a value must be: a JSON schema as plain data, with its static type. Nothing is imported to make one, so the tables of fields also load
+ * The form of a value: a JSON schema as plain data, with its static type. Nothing is imported to make one, so the tables of fields also load
  * where no schema is ever compiled, such as in the processes that sample and train.
  */
 export interface Form<out Value> {
@@ -63,7 +63,7 @@ export const optionalMembers = <const Members extends Readonly<Record<string, Fo
 ): Form<{ -readonly [Name in keyof Members]?: ValueOf<Members[Name]> }> => ({ type: 'object', properties });
 
 /**
- * What a single value has to be, in words: `a finite number in (0, 1]`. Null when it is that.
+ * The rule that a single value breaks, in words: `a finite number in (0, 1]`. Null when it is that.
  *
  * Knows numbers, integers, booleans and choices, and how long a list may be; of any other form it says nothing.
  */

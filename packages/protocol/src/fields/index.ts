@@ -1,5 +1,5 @@
 /**
- * What the packages below HTTP know of the protocol: the tables of fields and what is made of them, without a schema library. `@trainyard/protocol/fields`.
+ * The part of the protocol for the packages below HTTP: the tables of fields and what is made of them, without a schema library. `@trainyard/protocol/fields`.
  */
 export {
   changesDistribution,

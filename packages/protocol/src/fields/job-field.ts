@@ -9,7 +9,7 @@ export type JobFieldRow = ActingRow | InertRow;
 interface AnyRow {
   /** On the wire. Null there means the default. */
   readonly form: Form<unknown>;
-  /** What clients read of it; says its default. */
+  /** Its description for clients, with its default. */
   readonly words: string;
 }
 
@@ -20,7 +20,7 @@ interface ActingRow extends AnyRow {
   readonly resolvedName?: string;
   /** Absent: what it means follows from more than this field. Null: no number, the setting is off or follows from the data. */
   readonly default?: unknown;
-  /** What reads it: the loss, or the optimizer. Default: what drives the job. */
+  /** Its reader: the loss, or the optimizer. Default: whatever drives the job. */
   readonly part?: 'loss' | 'optimizer';
   readonly inert?: undefined;
 }
@@ -38,7 +38,7 @@ export type JobFieldTable = Readonly<Record<string, JobFieldRow>>;
 
 type NameOf<Row> = Row extends { readonly name: infer Name extends string } ? Name : never;
 
-/** What a client may ask for, by the names within. `null` and `undefined` both mean absent; 0 and false are values. */
+/** The settings that a client may send, by the names within. `null` and `undefined` both mean absent; 0 and false are values. */
 export type JobInput<Table extends JobFieldTable> = {
   readonly [Field in keyof Table as NameOf<Table[Field]>]?: ValueOf<Table[Field]['form']> | null | undefined;
 };

@@ -13,7 +13,7 @@ import {
 import { REQUEST_LIMITS } from './request-limits.ts';
 
 /**
- * What shapes a reply beyond its prompt: one row a field, and the only place that says its name on the wire, its name within, its limits, its
+ * Everything that shapes a reply beyond its prompt: one row a field, and the only place that says its name on the wire, its name within, its limits, its
  * default and its words. The schemas of requests, their descriptions, what is read of a request, the types of the engine's parameters, their
  * defaults, the engine's own checks and what training calls a changed distribution are made of these rows. Limits and nullability follow vLLM.
  */
@@ -28,7 +28,7 @@ const TEXT = ['chat', 'completion'] as const;
 /** Where a request of tokens has it beside its sampling parameters, or has another of that name. */
 const WITH_ENVELOPE = ['chat', 'completion', 'responses'] as const;
 
-/** What of the distribution a setting changes. */
+/** The part of the distribution that a setting changes. */
 export type DistributionChange = 'temperature' | 'truncation' | 'penalties';
 
 export interface SamplingRow {
@@ -37,19 +37,19 @@ export interface SamplingRow {
   readonly form: Form<unknown>;
   /** False: null is refused, as vLLM does. Default: null means the default. */
   readonly isNullable?: false;
-  /** What clients read of it; says its default. */
+  /** Its description for clients, with its default. */
   readonly words: string;
   /** Within the service; none: nothing below the translation knows it. */
   readonly name?: string;
   /** Whose parameter it is: of the distribution that tokens are drawn from, of a sample in tokens, or of a reply as text. */
   readonly of?: 'sampling' | 'tokens' | 'text';
-  /** Of the parameter. Absent: the translation of requests makes it, which needs more than this field. */
+  /** Default of the parameter. Absent: the translation of requests makes it, which needs more than this field. */
   readonly default?: unknown;
   /** The parameter of a value on the wire. Default: the same. */
   readonly read?: (value: never) => unknown;
-  /** Of the parameter, where it is narrower than on the wire. */
+  /** Limits of the parameter, where they are narrower than on the wire. */
   readonly param?: Form<unknown>;
-  /** Of numbers in `sampling`, whose default changes nothing. */
+  /** Numbers in `sampling`, whose default changes nothing. */
   readonly changes?: DistributionChange;
 }
 
@@ -186,7 +186,7 @@ export const SAMPLING_FIELDS = {
     default: 0,
     changes: 'truncation',
   },
-  /** Of this service, as llama.cpp has it. */
+  /** A field of this service, as llama.cpp has it. */
   top_n_sigma: {
     forms: NOT_MESSAGES,
     form: number({ minimum: 0 }),
@@ -353,7 +353,7 @@ export const SAMPLING_FIELDS = {
     of: 'tokens',
     default: null,
   },
-  /** Of this service. */
+  /** A field of this service. */
   logprobs_mode: {
     forms: VLLM,
     form: oneOf('raw_logprobs', 'processed_logprobs'),

@@ -8,7 +8,7 @@ import {
   type SamplingRow,
 } from './sampling-fields.ts';
 
-/** What a sampler knows of the table of fields: their parameters, typed by it, with its defaults and within its limits. */
+/** The table of fields as a sampler sees it: their parameters, typed by it, with its defaults and within its limits. */
 
 type Rows = typeof SAMPLING_FIELDS;
 
@@ -113,7 +113,7 @@ export const NO_TRUNCATION: Truncation = Object.freeze(
 /** A parameter outside its limits. */
 export interface UnfitParam {
   readonly name: string;
-  /** What it must be. */
+  /** The rule that it breaks, in words. */
   readonly rule: string;
   readonly value: unknown;
 }
@@ -135,7 +135,7 @@ const CHANGING_ROWS = rows.flatMap(([field, { changes, name, default: off }]) =>
   changes === undefined || name === undefined ? [] : [{ field, name, changes, off }],
 );
 
-/** What of the distribution settings change. Settings that are not there change nothing: those of old records, say. */
+/** The parts of the distribution that settings change. Settings that are not there change nothing: those of old records, say. */
 export function distributionChanges(settings: Readonly<Partial<PlainParams<'sampling'>>>): Set<DistributionChange> {
   const changes = new Set<DistributionChange>();
   for (const { name, changes: change, off } of CHANGING_ROWS) {

@@ -6,7 +6,7 @@ export interface TokenIdParams {
   readonly allowedTokenIds: readonly number[] | null;
 }
 
-/** What a parameter must do that holds an id outside the vocabulary. */
+/** The rule that a parameter breaks which holds an id outside the vocabulary. */
 export interface ForeignToken {
   readonly name: keyof TokenIdParams | 'logitBias';
   readonly rule: string;

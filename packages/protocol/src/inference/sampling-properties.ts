@@ -37,7 +37,7 @@ export function samplingProperties<F extends RequestForm>(form: F): SamplingProp
   return Object.fromEntries(samplingFieldsOf(form).map((field) => [field, PROPERTIES[field]])) as SamplingProperties<F>;
 }
 
-/** What the table's fields of a form are for. */
+/** Descriptions of the table's fields that a form of request has, for clients. */
 export function samplingWords<F extends RequestForm>(form: F): Record<SamplingFieldOf<F>, string> {
   return Object.fromEntries(samplingFieldsOf(form).map((field) => [field, SAMPLING_FIELDS[field].words])) as Record<
     SamplingFieldOf<F>,

@@ -15,7 +15,7 @@ export function jobProperties<Table extends JobFieldTable>(table: Table): JobPro
   ) as unknown as JobProperties<Table>;
 }
 
-/** What the fields of a table are for. */
+/** Descriptions of a table's fields, for clients. */
 export function jobWords<Table extends JobFieldTable>(table: Table): Record<keyof Table, string> {
   return Object.fromEntries(Object.entries(table).map(([field, { words }]) => [field, words])) as Record<
     keyof Table,

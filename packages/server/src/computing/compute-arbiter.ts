@@ -181,7 +181,7 @@ interface Section {
   readonly share: number;
   readonly parties: Party[];
   virtualTime: number;
-  /** What newcomers among its hosts start from. */
+  /** Virtual time that newcomers among its hosts start from. */
   queueTime: number;
 }
 

@@ -45,7 +45,7 @@ export class BaseModels {
   }
 
   /**
-   * What a trained model is based on.
+   * The base model of a trained model.
    *
    * @param field what named it; `name` as it was named
    * @throws {RequestError} `request.conflict` when that is not served: its adapters fit no other weights

@@ -16,7 +16,7 @@ declare module 'fastify' {
     body?: object;
     /** Media types accepted besides JSON. */
     mediaTypes?: readonly string[];
-    /** What the route's form calls the fields of a chat, or of a text completion. Default: by their names. */
+    /** The form's own names for the fields of a chat, or of a text completion. Default: theirs. */
     fieldNames?: FieldNames;
     /** Errors as the clients of the route's form read them. Default: as they are. */
     toErrorForm?: (body: ErrorBody, requestId: string, status: number) => object;

@@ -33,7 +33,7 @@ export interface ParamOrigins {
   readonly promptLogprobs?: string | undefined;
 }
 
-/** Of parameters that the table of fields does not have. */
+/** Names of parameters that the table of fields does not have. */
 const OTHER_FIELDS: Readonly<Record<string, string>> = {
   adapter: 'model',
   maxTokens: 'max_tokens',
@@ -45,7 +45,7 @@ const OTHER_FIELDS: Readonly<Record<string, string>> = {
   'reply.toolChoice': 'tool_choice',
 };
 
-/** What an engine failed with, which names parameters, in the names of fields. */
+/** The failure of an engine, which names parameters, in the names of fields. */
 export function toBackendFailure(
   { code, message, param, text = [message] }: EngineFailure,
   { prompt = 'prompt', constraint = 'structured_outputs', promptLogprobs = 'prompt_logprobs' }: ParamOrigins = {},

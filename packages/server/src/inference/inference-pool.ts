@@ -33,7 +33,7 @@ export interface PoolModel {
   readonly id: string;
   /** Facts about it while it is not in memory; null: it is loaded at the start and stays. */
   readonly served: ServedModel | null;
-  /** What it takes in memory, bytes. */
+  /** Its size in memory, bytes. */
   readonly bytes: number;
 }
 
@@ -42,7 +42,7 @@ export interface InferencePoolOptions {
   readonly models: readonly PoolModel[];
   /** @param onIdle called whenever the host has become idle */
   readonly open: (id: string, onIdle: () => void) => ModelHost;
-  /** What all models in memory may take together, bytes; each of them fits alone. */
+  /** Limit of all models in memory together, bytes; each of them fits alone. */
   readonly budgetBytes: number;
   readonly room: RequestRoom;
   /** How long a request waits for room for its model, ms; default 30 s. Loading comes on top. */
@@ -108,7 +108,7 @@ export class InferencePool implements InferenceBackend {
     for (const { host } of this.#slots.values()) host?.retire(digest);
   }
 
-  /** Of the models in memory: one that is not there is no trouble. */
+  /** The trouble of the models in memory: one that is not there has none. */
   async trouble(): Promise<string | null> {
     const reasons = await Promise.all(Array.from(this.#slots.values(), (slot) => this.#troubleOf(slot)));
     return reasons.filter((reason) => reason !== null).join('; ') || null;

@@ -12,7 +12,7 @@ const HEARTBEAT_MS = 10_000;
 export type HeldJob<Kind extends JobKind> = ClaimedJob<JobOfKind<Kind>>;
 
 /**
- * What is done with jobs of some kinds. All kinds are in one queue, which has their leases; whoever has lost his can write nothing more: every write of a kind
+ * The work on jobs of some kinds. All kinds are in one queue, which has their leases; whoever has lost his can write nothing more: every write of a kind
  * names the fencing token of its claim, and the store refuses a stale one with `store.lease_lost`.
  */
 export interface JobWork<Kind extends JobKind> {

@@ -3,7 +3,7 @@ import { StoreError } from '@trainyard/store';
 import { RequestError } from '../faults/request-error.ts';
 
 /**
- * What `enqueued` gives.
+ * The result of `enqueued`.
  *
  * @param message names the limit and what to do about it
  * @throws {RequestError} `request.too_many` when the queue takes no more

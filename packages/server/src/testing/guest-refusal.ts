@@ -5,7 +5,7 @@ export const GUEST = guestOf(process.env['TRAINYARD_TEST_GUEST'] ?? null);
 
 const CONSTRAINTS = ['structured_outputs', 'response_format', 'tools', 'tool_choice', 'thinking_token_budget'];
 
-/** What each of them may refuse. All else it does as the engine does. */
+/** The fields that each of them may refuse. All else it does as the engine does. */
 const MAY_REFUSE: Readonly<Record<Guest, readonly string[]>> = {
   along: CONSTRAINTS,
   specs: CONSTRAINTS,

@@ -12,7 +12,7 @@ import { RequestError } from '../faults/request-error.ts';
 export type SharedField = keyof ChatCompletionRequest | keyof CompletionRequest;
 type SharedPath = SharedField | `${SharedField}.${string}`;
 
-/** What a form calls the fields that it is read as. */
+/** A form's own names for the fields that it is read as. */
 export type FormNames = Partial<Record<SharedPath, string>>;
 
 /** A field of a chat or of a text completion, or what is within it, for an error that every form says in its own words. */

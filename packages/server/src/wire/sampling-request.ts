@@ -99,7 +99,7 @@ export function toGenerateRequest(
   body: SharedFields,
   context: RequestContext,
   own: {
-    /** What the fields are read as. */
+    /** The names under which the fields are read. */
     form: 'chat' | 'completion';
     prompt: Prompt;
     maxTokens: RequestedTokens | null;

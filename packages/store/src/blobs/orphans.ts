@@ -4,7 +4,7 @@ import type { Store } from '../contract/store.ts';
 /**
  * Removes blobs and directories that no row names: what a crash left between a commit in one place and its counterpart in the other.
  *
- * What another process is about to name stays (`Store.announceKey`): keys are announced before their files are there, so whatever is listed here was
+ * A blob that another process is about to name stays (`Store.announceKey`): keys are announced before their files are there, so whatever is listed here was
  * announced by then, and is asked for afterwards.
  *
  * @param prefixes Only keys that begin with one of these are looked at, e.g. `['checkpoints/', 'groups/', 'logs/']`.

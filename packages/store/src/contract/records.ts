@@ -144,7 +144,7 @@ export interface ExportJob extends AnyJob {
   dataKey: null;
 }
 
-/** What it reads is the upload of the adapter that its `turn` names. */
+/** It reads the upload of the adapter that its `turn` names. */
 export interface ImportJob extends AnyJob {
   kind: 'import';
   modelId: null;

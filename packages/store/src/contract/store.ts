@@ -91,7 +91,7 @@ export interface Store {
   // jobs
   /** One that trains. Null when the model is unknown. @throws {StoreError} `store.queue_full` */
   enqueueJob(input: NewJob): Promise<TrainingJob | null>;
-  /** Of whatever kind. */
+  /** A job of any kind. */
   getJob(jobId: string): Promise<Job | null>;
   /** Those that train, in order of submission; jobs of deleted models included. */
   listJobs(

@@ -65,7 +65,7 @@ alter table jobs add check (${OF_A_KIND});
 drop index one_running_job;
 `;
 
-/** What ran goes on from the queue; what was deleted before its end was cancelled by that. */
+/** A job that ran goes on from the queue; one that was deleted before its end was cancelled by that. */
 const MOVED_EXPORTS = `
 insert into jobs (id, entity_id, model_id, turn, kind, status, config, fencing_token, num_attempts, start_step, start_artifact_key, start_digest,
     error_message, created_at, started_at, finished_at)

@@ -28,7 +28,7 @@ const COLUMNS = `x.*, j.entity_id, j.status, j.start_step as step, j.start_artif
   j.error_message, j.created_at, j.started_at, j.finished_at`;
 const FROM = 'exports x join jobs j on j.id = x.id';
 
-/** What is exported as what, and what came of it; how far it is stands in the job of the same id. Deleted rows stay as tombstones and are shown nowhere. */
+/** Exports: the checkpoint, the format, and the result; progress stands in the job of the same id. Deleted rows stay as tombstones and are shown nowhere. */
 export class ExportTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {

@@ -36,7 +36,7 @@ type JobRow = {
 
 const TRAINING = "select * from jobs where kind in ('rl', 'sft')";
 
-/** What any kind of job begins as. */
+/** The first state of a job of any kind. */
 export interface JobInput {
   /** Default: a random UUID. */
   id?: string;
@@ -53,7 +53,7 @@ export interface JobInput {
 /** Jobs of every kind and who holds them. Methods that take a fencing token refuse a stale one. */
 export class JobTable {
   readonly #sql: Statements;
-  /** What jobs learn from; its time counts from their end. */
+  /** The data that jobs learn from; its time counts from their end. */
   readonly data: KeptData;
   constructor(sql: Statements) {
     this.#sql = sql;
@@ -84,7 +84,7 @@ export class JobTable {
     return row === undefined ? null : toJob(row);
   }
 
-  /** Of those that train. */
+  /** Only jobs that train. */
   async list(
     query: OrderedPageQuery & { modelId?: string; entityId?: string; status?: JobStatus },
   ): Promise<Page<TrainingJob>> {
@@ -110,7 +110,7 @@ export class JobTable {
     );
   }
 
-  /** What of the model is queued or runs. */
+  /** Jobs of the model that are queued or run. */
   async listLive(modelId: string): Promise<Job[]> {
     return (
       await this.#sql.all<JobRow>(
@@ -120,7 +120,7 @@ export class JobTable {
     ).map(toJob);
   }
 
-  /** What of that turn is queued or runs, in order. */
+  /** Jobs of that turn that are queued or run, in order. */
   async listLiveOfTurn(turn: string): Promise<Job[]> {
     return (
       await this.#sql.all<JobRow>(

@@ -6,7 +6,7 @@ import { claimExport } from './harness.ts';
 /** Version of the last schema in which an export was no job. */
 export const BEFORE_ONE_QUEUE = 11;
 
-/** What a database of that schema may hold. */
+/** Rows that a database of that schema may hold. */
 export async function fillBeforeOneQueue(queries: Queries): Promise<void> {
   const insert = async (table: string, row: Record<string, string | number | null>) => {
     const names = Object.keys(row);

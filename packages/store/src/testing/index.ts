@@ -1,4 +1,4 @@
-/** What every database driver and every kind of blobs passes, and the shortest driver that does: `@trainyard/store/testing`. */
+/** The suites that every database driver and every kind of blobs passes, and the shortest driver that does: `@trainyard/store/testing`. */
 export { type BlobsHarness, blobsSuite } from './blobs.suite.ts';
 export { addJob, addModel, claim, ManualClock, type MakeHarness, type StoreHarness } from './harness.ts';
 export { MemoryDatabase, MemorySql } from './memory-sql.ts';

@@ -72,7 +72,7 @@ const KINDS: readonly KindUnderTest[] = [
   },
 ];
 
-/** What every kind of job does in the queue that all are in. A new kind is one more line above. */
+/** The behaviour of every kind of job in the queue that all share. A new kind is one more line above. */
 export function jobKindSuite(makeHarness: MakeHarness): void {
   describe.each(KINDS)('a job of the kind $kind', (tested) => {
     let harness: StoreHarness;

@@ -6,7 +6,7 @@ import type { TokenRange } from './token-range.ts';
  * The distributions that the trained tokens of a row were drawn from, where those are not the model's own: a sampler masks tokens, shifts
  * logits and divides them by a temperature. The same is done to the trained policy's logits, so that both sides speak of the same choice.
  *
- * What the sampler kept is fixed: a set of its own under the policy being trained would make ratios of tokens that only one of them has
+ * The set that the sampler kept is fixed: a set of its own under the policy being trained would make ratios of tokens that only one of them has
  * infinite.
  *
  * @see "Keep Sampling Mask", DeepSeek-V3.2, arXiv 2512.02556, section 3.1

@@ -33,7 +33,7 @@ export interface TokenGain {
 /**
  * A policy-gradient objective, which is maximised: the loss is its negative. One file each beside this one, with its source.
  *
- * What all of them share (levels of the ratio, cap, mask, tau, KL term, truncation, the mean, the entropy bonus) is in `policy-loss.ts`.
+ * Their common parts (levels of the ratio, cap, mask, tau, KL term, truncation, the mean, the entropy bonus) are in `policy-loss.ts`.
  */
 export interface PolicyObjective {
   /** The two bounds and their defaults; `epsilonHigh` null: the same as `epsilon`. */

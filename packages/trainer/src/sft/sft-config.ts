@@ -4,7 +4,7 @@ import { TrainerError } from '../contract/errors.ts';
 import type { OptimizerConfig } from '../optimizer/adamw.ts';
 import { learningRateAt, type LearningRateSchedule } from '../optimizer/learning-rate.ts';
 
-/** Of both objects that a client sends. */
+/** The fields of both objects that a client sends. */
 const FIELDS = { ...SFT_FIELDS, ...SFT_EXPERIMENTAL_FIELDS } as const;
 
 /** The settings that a client may choose. `null` and `undefined` both mean absent; 0 and false are values. */

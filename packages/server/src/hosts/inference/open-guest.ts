@@ -12,7 +12,7 @@ export interface TextHostOptions extends TextHalfOptions {
   readonly maxRequests: number;
   /** Default `priority`. */
   readonly policy?: SchedulingPolicy;
-  /** What samples, by its name among the drivers, and what it is opened with. */
+  /** The back end, by its name among the drivers, and the settings that it is opened with. */
   readonly driver: { readonly name: string; readonly settings: unknown };
 }
 

@@ -140,7 +140,7 @@ class TextHost {
     this.#line.send({ kind: 'engine-events', events, stats: this.#engine.stats() });
   }
 
-  /** Of a back end elsewhere an answer may not come: then this is not answered either. */
+  /** A back end elsewhere may never answer: then this is not answered either. */
   async #pong(): Promise<void> {
     const trouble = await this.#opened.trouble().catch((error: unknown) => messageOf(error));
     this.#line.send({ kind: 'pong', stats: this.#engine.stats(), trouble });

@@ -1,7 +1,7 @@
 import { openEmbeddedDriver } from './embedded-driver.ts';
 import type { TokenDrivers } from './token-driver.ts';
 
-/** What text can stand on in a host of its own. */
+/** The back ends that text can stand on in a host of its own. */
 export const TOKEN_DRIVERS: TokenDrivers = {
   embedded: openEmbeddedDriver,
 };

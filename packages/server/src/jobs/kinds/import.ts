@@ -101,7 +101,7 @@ export class ImportJobs implements JobWork<'import'> {
 }
 
 /**
- * What was uploaded.
+ * The uploaded files.
  * @throws {RequestError} `request.conflict` when a file is missing
  */
 export async function uploadedFiles(

@@ -48,7 +48,7 @@ const failed = (text: EngineFailure['text'], param: string): EngineEvent => ({
   ...(text === undefined ? {} : { text }),
 });
 
-/** Of what an engine refuses: two of its parameters, and a word that only looks like one. */
+/** A refusal of an engine: two of its parameters, and a word that only looks like one. */
 const STOP = failed(
   naming`${{ field: 'stop' }} must be shorter than ${{ field: 'maxTokens' }}, got ${'maxTokens `stop`'}`,
   'stop',
