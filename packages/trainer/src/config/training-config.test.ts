@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { resolveTrainingConfig, type TrainingConfigInput } from './training-config.ts';
+import { resolveTrainingConfig, scheduleOf, type TrainingConfigInput } from './training-config.ts';
 import { TrainerError } from '../contract/errors.ts';
 
 describe('resolveTrainingConfig', () => {
@@ -126,5 +126,30 @@ describe('resolveTrainingConfig', () => {
   ])('refuses %j, with the field apart', (input, message) => {
     const field = message.slice(1, message.indexOf('`', 1));
     expect(() => resolveTrainingConfig(input)).toThrow(new TrainerError('trainer.config_invalid', message, { field }));
+  });
+});
+
+describe('scheduleOf', () => {
+  it('rises to the learning rate and falls to its fraction', () => {
+    const config = resolveTrainingConfig({
+      learningRate: 1e-3,
+      learningRateSchedule: 'linear',
+      learningRateWarmupSteps: 4,
+      learningRateDecaySteps: 20,
+      learningRateFinalFraction: 0.25,
+    });
+    expect(scheduleOf(config)).toEqual({
+      shape: 'linear',
+      peak: 1e-3,
+      initial: 0,
+      numWarmupSteps: 4,
+      numWarmupParts: 5,
+      final: 2.5e-4,
+      finalStep: 20,
+    });
+  });
+
+  it('never ends where it is constant', () => {
+    expect(scheduleOf(resolveTrainingConfig({}))).toMatchObject({ shape: 'constant', finalStep: Infinity });
   });
 });
