@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 
-import { NAME_PATTERN } from '@trainyard/protocol';
+import { NAME_PATTERN, REQUEST_LIMITS } from '@trainyard/protocol';
 
 import { ServerError } from '../faults/server-error.ts';
 import { DEFAULT_MAX_LOGPROBS } from '../wire/logprob-limit.ts';
@@ -123,7 +123,7 @@ const SETTINGS = {
   capacityTokens: { kind: 'integer', environment: 'TRAINYARD_CAPACITY_TOKENS', min: 256, max: 16_777_216 },
   maxSequences: { kind: 'integer', environment: 'TRAINYARD_MAX_SEQUENCES', min: 1, max: 256 },
   maxRequests: { kind: 'integer', environment: 'TRAINYARD_MAX_REQUESTS', min: 1, max: 1_000_000 },
-  maxChoices: { kind: 'integer', environment: 'TRAINYARD_MAX_CHOICES', min: 1, max: 16_384 },
+  maxChoices: { kind: 'integer', environment: 'TRAINYARD_MAX_CHOICES', min: 1, max: REQUEST_LIMITS.choices },
   maxLogprobs: { kind: 'integer', environment: 'TRAINYARD_MAX_LOGPROBS', min: -1, max: 1_048_576 },
   engineShare: { kind: 'number', environment: 'TRAINYARD_ENGINE_SHARE', min: 0.05, max: 0.95 },
   requestTemplates: { kind: 'string', environment: 'TRAINYARD_REQUEST_TEMPLATES', values: ['on', 'off'] },
