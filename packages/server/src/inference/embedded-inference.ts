@@ -41,7 +41,7 @@ const RESTARTING = 'the inference engine is being restarted; try again';
 const ROUND_TRIP_MS = 3_000;
 
 /**
- * Sampling from one base model on llama.cpp in a supervised child process. Requests above the limit are refused here, before anything of them travels.
+ * Sampling from one base model in a supervised child process: on llama.cpp, or over a back end that the host's options name. Requests above the limit are refused here, before anything of them travels.
  */
 export class EmbeddedInference implements ModelHost {
   readonly #host: SupervisedHost<EngineHostCommand, EngineHostMessage>;
