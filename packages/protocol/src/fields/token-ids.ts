@@ -8,23 +8,25 @@ export interface TokenIdParams {
 
 /** The rule that a parameter breaks which holds an id outside the vocabulary. */
 export interface ForeignToken {
-  readonly name: keyof TokenIdParams | 'logitBias';
+  readonly name: 'logitBias' | 'stopTokenIds' | 'logprobTokenIds' | 'allowedTokenIds';
   readonly rule: string;
   readonly id: number;
 }
 
 /** The first id that the vocabulary does not have; null when there is none. An id outside it is a place outside a row of logits. */
 export function findForeignToken(params: TokenIdParams, vocabSize: number): ForeignToken | null {
-  const lists = {
-    logitBias: params.sampling.logitBias.map(([id]) => id),
-    stopTokenIds: params.stopTokenIds,
-    logprobTokenIds: params.logprobTokenIds ?? [],
-    allowedTokenIds: params.allowedTokenIds ?? [],
-  };
-  const isForeign = (id: number): boolean => !Number.isInteger(id) || id < 0 || id >= vocabSize;
-  for (const [name, ids] of Object.entries(lists)) {
-    const id = ids.find(isForeign);
-    if (id !== undefined) return { name: name as keyof typeof lists, rule: `hold token ids in [0, ${vocabSize})`, id };
+  for (const [id] of params.sampling.logitBias)
+    if (isForeign(id, vocabSize)) return foreign('logitBias', id, vocabSize);
+  for (const name of ['stopTokenIds', 'logprobTokenIds', 'allowedTokenIds'] as const) {
+    for (const id of params[name] ?? []) if (isForeign(id, vocabSize)) return foreign(name, id, vocabSize);
   }
   return null;
+}
+
+function isForeign(id: number, vocabSize: number): boolean {
+  return !Number.isInteger(id) || id < 0 || id >= vocabSize;
+}
+
+function foreign(name: ForeignToken['name'], id: number, vocabSize: number): ForeignToken {
+  return { name, rule: `hold token ids in [0, ${vocabSize})`, id };
 }
