@@ -18,6 +18,12 @@ export const EQUIVALENT_MUTANTS = [
     because: 'a grant sets it before anybody reads it',
   },
   {
+    file: 'packages/sdk/src/server-sent-events.ts',
+    line: '#awaitsLineFeed = false;',
+    change: 'constant: false → true',
+    because: 'a blank line at the start of a stream ends no event',
+  },
+  {
     file: 'packages/server/src/edge/log-line.ts',
     line: "return code < 0x100 ? `\\\\x${code.toString(16).padStart(2, '0')}` : `\\\\u${code.toString(16)}`;",
     change: 'constant: 0x100 → 257',

@@ -13,6 +13,18 @@ test('an owner may hold as much as it leaves free, so there is room for another'
   expect(budget.isWhole).toBe(true);
 });
 
+test('an owner is charged for what its other bodies still hold, to the byte', () => {
+  const budget = new ByteBudget(11);
+  const blocker = reserved(budget);
+  const [first, second, third] = ['a', 'a', 'a'].map((owner) => budget.open(owner)) as [ByteHold, ByteHold, ByteHold];
+  expect([first.grow(1), second.grow(4)]).toEqual([true, true]);
+  second.giveBack();
+  // 1 + 5 would be more than the 5 that it would leave.
+  expect([third.grow(5), third.grow(4)]).toEqual([false, true]);
+  for (const hold of [first, third, blocker]) hold.giveBack();
+  expect(budget.isWhole).toBe(true);
+});
+
 test('bodies that wait for each other all come to an end, one after the other', async () => {
   const budget = new ByteBudget(10);
   const holds = Array.from({ length: 5 }, () => budget.open('a'));
