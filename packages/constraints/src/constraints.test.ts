@@ -239,6 +239,8 @@ describe('refused with its reason:', () => {
     [regex('a{2}{3}'), 'constraint.invalid: regex: two quantifiers'],
     [regex('a++'), 'constraint.unsupported: regex: a possessive quantifier'],
     [regex('a\0'), 'constraint.invalid: regex: NUL and lone surrogates'],
+    [regex(String.raw`\u{d800}`), 'constraint.invalid: regex: U+d800 is not a character that a text can have'],
+    [regex(String.raw`\u{dfff}`), 'constraint.invalid: regex: U+dfff is not a character that a text can have'],
     [regex('a^b'), 'constraint.unsupported: '],
     [regex(String.raw`[^\s\S]`), 'constraint.unsatisfiable: no text satisfies the constraint'],
     [choice(), 'constraint.invalid: `choice` must have a choice at least'],

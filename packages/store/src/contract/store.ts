@@ -321,7 +321,7 @@ export interface DeleteModelResult {
   deletedRun: false;
   /** Directories that nothing refers to any more. */
   directoryKeys: string[];
-  /** Adapter versions that no model has any more. */
+  /** Adapter versions that no model and no import has any more. */
   digests: string[];
   /** Training data and trajectory logs of the model. */
   blobKeys: string[];
@@ -340,7 +340,7 @@ export interface DeleteCheckpointsResult {
   notFoundSteps: number[];
   /** Directories that nothing refers to any more; one that a live job started from is kept until that job ends. */
   directoryKeys: string[];
-  /** Adapter versions that no model has any more. */
+  /** Adapter versions that no model and no import has any more. */
   digests: string[];
 }
 
@@ -463,6 +463,8 @@ export interface CommittedAdapter {
 
 export interface RemovedAdapters {
   directoryKeys: string[];
+  /** Adapter versions that no model and no import has any more. */
+  digests: string[];
   blobKeys: string[];
 }
 

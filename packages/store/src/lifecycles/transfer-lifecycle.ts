@@ -97,6 +97,7 @@ export async function removeAdapters(
   }
   return {
     directoryKeys: await tables.checkpoints.unreferenced(adapters.map(({ content }) => content?.directoryKey ?? null)),
+    digests: await tables.checkpoints.unusedDigests(adapters.map(({ content }) => content?.digest ?? null)),
     blobKeys: adapters.flatMap(({ upload }) => (upload === null ? [] : [upload.configKey, upload.weightsKey])),
   };
 }

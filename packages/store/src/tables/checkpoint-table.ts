@@ -122,13 +122,14 @@ export class CheckpointTable {
     return free;
   }
 
-  /** Filters these digests for those that no checkpoint has any more; without duplicates. */
+  /** Filters these digests for those that no checkpoint and no imported adapter has any more; without duplicates. */
   async unusedDigests(digests: Iterable<string | null>): Promise<string[]> {
     const unused: string[] = [];
     for (const digest of new Set(digests)) {
       if (digest === null) continue;
       const row = await this.#sql.get(
-        'select 1 from checkpoints where digest = ? and deleted_at is null limit 1',
+        'select 1 from checkpoints where digest = ? and deleted_at is null union all select 1 from adapters where digest = ? and deleted_at is null limit 1',
+        digest,
         digest,
       );
       if (row === undefined) unused.push(digest);

@@ -171,7 +171,11 @@ export function transferSuite(makeHarness: MakeHarness): void {
     it('that are deleted leave nothing, or a directory that a checkpoint shares', async () => {
       const { id: entityId } = await store.ensureEntity('local');
       const first = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
-      expect(await store.deleteAdapter(first.id)).toEqual({ directoryKeys: [], blobKeys: Object.values(keys) });
+      expect(await store.deleteAdapter(first.id)).toEqual({
+        directoryKeys: [],
+        digests: [],
+        blobKeys: Object.values(keys),
+      });
       expect(await store.deleteAdapter(first.id)).toBeNull();
       expect(await store.enqueueImport(first.id)).toBeNull();
 
@@ -179,12 +183,21 @@ export function transferSuite(makeHarness: MakeHarness): void {
       await importAdapter(store, second.id, content);
       const model = await addModel(store);
       await train(store, model.id, content.directoryKey);
-      expect(await store.deleteAdapter(second.id)).toEqual({ directoryKeys: [], blobKeys: [] });
+      expect(await store.deleteAdapter(second.id)).toEqual({
+        directoryKeys: [],
+        digests: [content.digest],
+        blobKeys: [],
+      });
       expect((await store.deleteModel(model.id))?.directoryKeys).toEqual([content.directoryKey]);
 
       const third = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
       await importAdapter(store, third.id, content);
-      expect(await store.deleteAdapter(third.id)).toEqual({ directoryKeys: [content.directoryKey], blobKeys: [] });
+      const fourth = await store.createAdapter({ entityId, baseModel: 'base', ...keys });
+      await importAdapter(store, fourth.id, { ...content, directoryKey: 'adapters/2' });
+      const shared = { directoryKeys: [content.directoryKey], digests: [], blobKeys: [] };
+      expect(await store.deleteAdapter(third.id), 'the same weights, imported twice').toEqual(shared);
+      const last = { directoryKeys: ['adapters/2'], digests: [content.digest], blobKeys: [] };
+      expect(await store.deleteAdapter(fourth.id)).toEqual(last);
     });
 
     it('are imported by one job, however often they are committed, which ends when they are deleted', async () => {
@@ -209,6 +222,7 @@ export function transferSuite(makeHarness: MakeHarness): void {
       const young = await store.createAdapter({ entityId, baseModel: 'base', configKey: 'c', weightsKey: 'w' });
       expect(await store.expireAdapterUploads(entityId, clock.nowMs)).toEqual({
         directoryKeys: [],
+        digests: [],
         blobKeys: Object.values(keys),
       });
       expect(await store.getAdapter(old.id)).toBeNull();

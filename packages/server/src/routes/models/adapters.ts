@@ -24,6 +24,7 @@ import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { toTargets } from '../../wire/training/lora.ts';
 import { removeFiles } from '../files.ts';
+import { retireAdapters } from './retire-adapters.ts';
 import { notFound, ownedAdapter } from '../owned.ts';
 
 /** Uploads of an entity that are not committed: each may hold half a gigabyte. */
@@ -88,6 +89,7 @@ export function adapterRoutes(app: FastifyInstance, parts: RouteParts): void {
         const deleted = await store.deleteAdapter(id, completes(answer));
         if (deleted === null) throw notFound('adapter', id, 'adapter_id');
         await imports.cancelAdapter(id);
+        retireAdapters(parts, deleted);
         await removeFiles(parts, deleted);
         return answer;
       }),
