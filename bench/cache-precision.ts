@@ -9,6 +9,7 @@ import { LlamaContext, LlamaModel } from '@trainyard/native';
 import { parseArgs } from 'node:util';
 
 import { machineLine, otherCores, sampleCpu } from './machine.ts';
+import { median } from './percentile.ts';
 
 const { values } = parseArgs({
   options: {
@@ -66,7 +67,7 @@ for (const context of contexts.values()) context.close();
 for (const [kind, { prefill, decode }] of costs) {
   const first = costs.get(kinds[0]!)!;
   const line = (name: string, own: readonly Cost[], base: readonly Cost[]): string =>
-    `${name} ${median(own, 'wallMs').toFixed(0)} ms, ${median(own, 'cpuMs').toFixed(0)} ms of processor, speed ${(median(base, 'cpuMs') / median(own, 'cpuMs')).toFixed(3)}`;
+    `${name} ${medianOf(own, 'wallMs').toFixed(0)} ms, ${medianOf(own, 'cpuMs').toFixed(0)} ms of processor, speed ${(medianOf(base, 'cpuMs') / medianOf(own, 'cpuMs')).toFixed(3)}`;
   console.log(
     `${kind}: ${line('prefill of 400', prefill, first.prefill)}; ${line('step of 64', decode, first.decode)}`,
   );
@@ -146,6 +147,6 @@ function tokenAt(index: number): number {
   return ids[index % ids.length]!;
 }
 
-function median(all: readonly Cost[], of: keyof Cost): number {
-  return all.map((cost) => cost[of]).toSorted((a, b) => a - b)[all.length >> 1]!;
+function medianOf(all: readonly Cost[], of: keyof Cost): number {
+  return median(all.map((cost) => cost[of]));
 }

@@ -8,6 +8,7 @@ import { Constraints, type ConstraintSpec } from '@trainyard/constraints';
 import { LlamaModel } from '@trainyard/native';
 
 import { machineLine, otherCores, sampleCpu } from './machine.ts';
+import { percentile } from './percentile.ts';
 
 const path = process.argv[2] ?? '.trainyard/models/SmolLM2-135M-Instruct.Q4_1.gguf';
 const MAX_TOKENS = 200;
@@ -102,11 +103,11 @@ function measure(name: string, spec: ConstraintSpec): { name: string } & Record<
     name,
     tokens: accepts.length,
     compile: compiles[0]!.toFixed(2),
-    cached: percentile(compiles.slice(1), 0.5),
-    'mask p50': percentile(masks, 0.5),
-    'mask p99': percentile(masks, 0.99),
-    'accept p50': percentile(accepts, 0.5),
-    'accept p99': percentile(accepts, 0.99),
+    cached: percentile(compiles.slice(1), 0.5).toFixed(3),
+    'mask p50': percentile(masks, 0.5).toFixed(3),
+    'mask p99': percentile(masks, 0.99).toFixed(3),
+    'accept p50': percentile(accepts, 0.5).toFixed(3),
+    'accept p99': percentile(accepts, 0.99).toFixed(3),
   };
 }
 
@@ -121,9 +122,4 @@ async function timed(name: string, run: () => Promise<void>): Promise<void> {
   const start = performance.now();
   await run();
   console.log(`${name}: ${(performance.now() - start).toFixed(0)} ms`);
-}
-
-function percentile(samples: readonly number[], part: number): string {
-  const sorted = samples.toSorted((a, b) => a - b);
-  return (sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? NaN).toFixed(3);
 }

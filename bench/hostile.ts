@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util';
 import { ownService, type OwnService } from '../scripts/own-service.ts';
 import { HOSTILE_REQUESTS } from '../tests/support/hostile-requests.ts';
 import { machineLine, otherCores, sampleCpu, waitUntilQuiet } from './machine.ts';
+import { percentile } from './percentile.ts';
 
 const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '3' }, 'max-wait': { type: 'string', default: '60' } },
@@ -118,11 +119,6 @@ function p99(ended: readonly Ended[]): number {
     ended.map(({ ms }) => ms),
     0.99,
   );
-}
-
-function percentile(samples: readonly number[], part: number): number {
-  const sorted = samples.toSorted((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? NaN;
 }
 
 function figure(cores: number | null): string {

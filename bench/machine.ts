@@ -56,18 +56,17 @@ export async function waitUntilQuiet(maxWaitMs: number): Promise<number | null> 
 }
 
 /** Processes below `roots`, and these. Empty where /proc is absent. */
-export function processesBelow(roots: readonly number[]): Set<number> {
-  const parents = new Map([...processTable()].map(([pid, { parent }]) => [pid, parent]));
+export function processesBelow(roots: readonly number[], table = processTable()): number[] {
   const isBelow = (pid: number | undefined): boolean =>
-    pid !== undefined && pid > 1 && (roots.includes(pid) || isBelow(parents.get(pid)));
-  return new Set([...parents.keys()].filter(isBelow));
+    pid !== undefined && pid > 1 && (roots.includes(pid) || isBelow(table.get(pid)?.parent));
+  return [...table.keys()].filter(isBelow);
 }
 
 /** Processor time of processes and of everything below them. A child that has ended counts through its parent. */
 export function secondsOf(roots: readonly number[]): number {
   const table = processTable();
   let ticks = 0;
-  for (const pid of processesBelow(roots)) ticks += table.get(pid)?.ticks ?? 0;
+  for (const pid of processesBelow(roots, table)) ticks += table.get(pid)?.ticks ?? 0;
   return ticks / TICKS_PER_SECOND;
 }
 

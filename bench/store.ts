@@ -14,6 +14,7 @@ import { parseArgs } from 'node:util';
 import { openSqliteStore, type Store } from '@trainyard/store';
 
 import { machineLine, otherCores, sampleCpu } from './machine.ts';
+import { median } from './percentile.ts';
 
 const { values } = parseArgs({
   options: { against: { type: 'string' }, rounds: { type: 'string', default: '9' } },
@@ -126,11 +127,6 @@ async function rateOf(piece: Piece, subject: Subject, round: number): Promise<nu
   const begunAt = performance.now();
   const count = await piece(subject, round);
   return count / ((performance.now() - begunAt) / 1000);
-}
-
-function median(numbers: readonly number[]): number {
-  const sorted = numbers.toSorted((first, second) => first - second);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }
 
 function span(numbers: readonly number[]): string {

@@ -16,6 +16,7 @@ import { writeBaseWeights } from './base-weights.ts';
 import { machineLine, otherCores, sampleCpu, waitUntilQuiet } from './machine.ts';
 import { openTorchTraining, type TorchMode, type TorchTraining } from './torch-training.ts';
 import { group, numTokens, openTrainingBench, type GroupShape } from './training.ts';
+import { median } from './percentile.ts';
 
 const { values } = parseArgs({
   options: {
@@ -193,10 +194,6 @@ function largestDifference(a: ArrayLike<number>, b: ArrayLike<number>): number {
   const [one, other] = [a, b].map((all) => Float64Array.from(all).toSorted());
   if (one!.length !== other!.length) throw new Error(`${one!.length} trained tokens here, ${other!.length} there`);
   return one!.reduce((worst, value, index) => Math.max(worst, Math.abs(value - other![index]!)), 0);
-}
-
-function median(all: readonly number[]): number {
-  return all.toSorted((a, b) => a - b)[Math.floor(all.length / 2)]!;
 }
 
 function gigabytes(bytes: number): string {

@@ -10,9 +10,9 @@ const MEMORY_EVERY_MS = 500;
 export interface Measurement {
   /** Completion tokens over wall time. */
   readonly tokensPerSecond: number;
-  /** Milliseconds, sorted: one an answer. */
+  /** Milliseconds, one an answer. */
   readonly firstTokenMs: readonly number[];
-  /** Milliseconds, sorted. */
+  /** Milliseconds. */
   readonly gapsMs: readonly number[];
   readonly promptTokens: number;
   /** Null where the server does not say. */
@@ -44,8 +44,8 @@ export async function measure(server: ServerUnderTest, workload: Workload, seed:
     const cached = answers.map((answer) => answer.cachedTokens);
     return {
       tokensPerSecond: completionTokens / wallSeconds,
-      firstTokenMs: sorted(answers.map((answer) => answer.firstTokenMs)),
-      gapsMs: sorted(answers.flatMap((answer) => answer.gapsMs)),
+      firstTokenMs: answers.map((answer) => answer.firstTokenMs),
+      gapsMs: answers.flatMap((answer) => answer.gapsMs),
       promptTokens: sum(answers.map((answer) => answer.promptTokens)),
       cachedTokens: cached.includes(null) ? null : sum(cached.map(Number)),
       cpuMsPerToken: root === null ? null : ((secondsOf(roots) - secondsBefore) * 1000) / completionTokens,
@@ -55,19 +55,6 @@ export async function measure(server: ServerUnderTest, workload: Workload, seed:
   } finally {
     clearInterval(timer);
   }
-}
-
-/** @param values sorted @param share in [0, 1] */
-export function percentile(values: readonly number[], share: number): number | null {
-  return values[Math.min(values.length - 1, Math.floor(values.length * share))] ?? null;
-}
-
-export function median(values: readonly number[]): number | null {
-  return percentile(sorted(values), 0.5);
-}
-
-function sorted(values: readonly number[]): number[] {
-  return values.toSorted((a, b) => a - b);
 }
 
 function sum(values: readonly number[]): number {

@@ -1,4 +1,5 @@
-import { median, type Measurement, percentile } from './measure.ts';
+import { median, percentile } from '../percentile.ts';
+import type { Measurement } from './measure.ts';
 
 /** The outcome of a workload on a server: a measurement a round, and why there is none where one failed. */
 export interface Outcome {
@@ -68,7 +69,7 @@ function ratio(first: Outcome | undefined, second: Outcome | undefined): string 
 function costsOf(measurements: readonly Measurement[]): string[] {
   const of = (read: (measurement: Measurement) => number | null): string => {
     const values = measurements.map(read);
-    return values.includes(null) ? '–' : figure(median(values.map(Number)));
+    return values.includes(null) || values.includes(Number.NaN) ? '–' : figure(median(values.map(Number)));
   };
   return [
     of(({ firstTokenMs }) => percentile(firstTokenMs, 0.5)),
@@ -84,8 +85,7 @@ function costsOf(measurements: readonly Measurement[]): string[] {
 
 const strangers = ({ otherCores }: Measurement): number => otherCores ?? 0;
 
-function figure(value: number | null): string {
-  if (value === null) return '–';
+function figure(value: number): string {
   return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 }
 

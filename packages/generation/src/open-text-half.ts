@@ -50,12 +50,22 @@ export async function openTextHalf(model: LlamaModel, options: TextHalfOptions =
   const borders = promptBorders(model);
   const constraints = await openConstraints(model, tokenizer, { keepsThreadReady: true });
   const templateSandbox = runsRequestTemplates ? requestTemplates(tokenizer, { allowsControlTokens }) : null;
+  return toTextHalf({ tokenizer, template, templateSandbox, borders, toolFormat }, constraints, source ?? null);
+}
+
+/** @param chatTemplate source of the template; null = none */
+export function toTextHalf(
+  prompt: TextHalf['prompt'],
+  constraints: ConstraintSpecs,
+  chatTemplate: string | null,
+): TextHalf {
+  const { tokenizer, templateSandbox, borders } = prompt;
   return {
-    prompt: { tokenizer, template, templateSandbox, borders, toolFormat },
+    prompt,
     constraints,
-    codec: new TextCodec({ tokenizer, template, templateSandbox, borders }),
+    codec: new TextCodec(prompt),
     facts: {
-      chatTemplate: source ?? null,
+      chatTemplate,
       bosTokenId: tokenizer.bosTokenId,
       eosTokenId: tokenizer.eosTokenId,
       addsBos: borders.before.length > 0,

@@ -51,7 +51,7 @@ export class ThreadGovernor {
    */
   observe(decode: { nowMs: number; wallMs: number; cpuMs: number; idleCores: number | null }): number | null {
     const { nowMs, wallMs, cpuMs } = decode;
-    if (this.#numThreads < this.#maxThreads && this.#trial === null) {
+    if (this.hasGivenUp && this.#trial === null) {
       this.#trial = this.#reasonToTry(decode);
       if (this.#trial !== null) return this.#try(nowMs);
     }

@@ -1,9 +1,8 @@
 /** For tests: the text half of a model whose tokens are bytes. */
 import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
 import { ByteVocabulary } from '@trainyard/tokenizer/testing';
-import type { TextHalf } from '../open-text-half.ts';
+import { type TextHalf, toTextHalf } from '../open-text-half.ts';
 import { requestTemplates } from '../prompt/request-templates.ts';
-import { TextCodec } from '../prompt/text-codec.ts';
 import { openConstraints } from '../reply/open-constraints.ts';
 
 const TURNS = `{%- for message in messages -%}
@@ -47,21 +46,7 @@ export async function openScriptedText(options: ScriptedTextOptions = {}): Promi
   const borders = { before: [vocabulary.idOf('<|endoftext|>')], after: [] };
   const constraints = await openConstraints(vocabulary, tokenizer);
   const templateSandbox = runsRequestTemplates ? requestTemplates(tokenizer, { allowsControlTokens: false }) : null;
-  return {
-    prompt: { tokenizer, template, templateSandbox, borders, toolFormat: null },
-    constraints,
-    codec: new TextCodec({ tokenizer, template, templateSandbox, borders }),
-    facts: {
-      chatTemplate: source,
-      bosTokenId: tokenizer.bosTokenId,
-      eosTokenId: tokenizer.eosTokenId,
-      addsBos: borders.before.length > 0,
-    },
-    close: () => {
-      templateSandbox?.close();
-      constraints.close();
-    },
-  };
+  return toTextHalf({ tokenizer, template, templateSandbox, borders, toolFormat: null }, constraints, source);
 }
 
 function templateOf(name: string): string {

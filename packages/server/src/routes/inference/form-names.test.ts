@@ -54,14 +54,17 @@ const STOP = failed(
   'stop',
 );
 
+/** The two parameters, as each form calls them. */
+const NAMES: readonly [Form, stop: string, maxTokens: string][] = [
+  ['chat', 'stop', 'max_tokens'],
+  ['completion', 'stop', 'max_tokens'],
+  ['responses', 'stop', 'max_output_tokens'],
+  ['messages', 'stop_sequences', 'max_tokens'],
+  ['tokens', 'sampling_params.stop', 'sampling_params.max_tokens'],
+];
+
 describe('what the engine refuses', () => {
-  test.each<[Form, string, string]>([
-    ['chat', 'stop', 'max_tokens'],
-    ['completion', 'stop', 'max_tokens'],
-    ['responses', 'stop', 'max_output_tokens'],
-    ['messages', 'stop_sequences', 'max_tokens'],
-    ['tokens', 'sampling_params.stop', 'sampling_params.max_tokens'],
-  ])('before the first output of %s', async (form, stop, maxTokens) => {
+  test.each(NAMES)('before the first output of %s', async (form, stop, maxTokens) => {
     inference.script = () => [STOP];
     expect(await refusal(form, {})).toEqual({
       param: stop,
@@ -70,13 +73,7 @@ describe('what the engine refuses', () => {
     });
   });
 
-  test.each<[Form, string, string]>([
-    ['chat', 'stop', 'max_tokens'],
-    ['completion', 'stop', 'max_tokens'],
-    ['responses', 'stop', 'max_output_tokens'],
-    ['messages', 'stop_sequences', 'max_tokens'],
-    ['tokens', 'sampling_params.stop', 'sampling_params.max_tokens'],
-  ])('in the middle of a stream of %s', async (form, stop, maxTokens) => {
+  test.each(NAMES)('in the middle of a stream of %s', async (form, stop, maxTokens) => {
     inference.script = (request) => [
       { kind: 'started', promptTokenIds: [1], cachedTokens: 0 },
       ...Array.from(replies(request, [{ ids: [5], text: 'h' }])).filter(({ kind }) => kind === 'delta'),
