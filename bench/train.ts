@@ -9,7 +9,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { measureProductRate, type GraphTiming } from '@trainyard/trainer';
+import type { GraphTiming } from '@trainyard/trainer';
+import { measureProductRate } from '@trainyard/transformer';
 
 import { defaultModelPath } from '../scripts/own-service.ts';
 import { writeBaseWeights } from './base-weights.ts';

@@ -74,23 +74,24 @@ export { importAdapter, type ImportedAdapter, type ImportRequest } from './impor
 export { checkpointDigest, readCheckpoint, writeCheckpoint } from './checkpoint/checkpoint.ts';
 export { readSafetensors, writeSafetensors, type NamedTensor, type SafetensorsFile } from './checkpoint/safetensors.ts';
 
-export type { Architecture } from './model/architecture.ts';
-export { measureProductRate } from './graph/product-rate.ts';
-export type { GraphTiming } from './lanes/lane-compute.ts';
-export { OrtPolicyModel, type OrtPolicyModelOptions } from './lanes/ort-policy-model.ts';
 export {
   DEFAULT_LORA_CONFIG,
   LINEAR_NAMES,
-  type ComputeGate,
-  type ComputeOptions,
-  type BackwardOptions,
-  type ForwardOptions,
-  type ForwardResult,
+  type Architecture,
   type LinearName,
   type LoraConfig,
   type LoraHalf,
-  type LoraParameters,
-  type LoraTensor,
-  type PackedRow,
-  type PolicyModel,
+} from '@trainyard/transformer';
+export type { GraphTiming } from './lanes/lane-compute.ts';
+export { OrtPolicyModel, type OrtPolicyModelOptions } from './lanes/ort-policy-model.ts';
+export type {
+  ComputeGate,
+  ComputeOptions,
+  BackwardOptions,
+  ForwardOptions,
+  ForwardResult,
+  LoraParameters,
+  LoraTensor,
+  PackedRow,
+  PolicyModel,
 } from './model/policy-model.ts';

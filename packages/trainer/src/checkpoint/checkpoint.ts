@@ -6,11 +6,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeGguf } from '@trainyard/native';
+import type { Architecture, LoraConfig } from '@trainyard/transformer';
 import { replaceDirectory, writeDurableText } from './durable-directory.ts';
 import { TrainerError } from '../contract/errors.ts';
 import { ggufAdapterTensors, peftTargetModules, peftTensors, type AdapterTensor } from '../model/adapter-tensors.ts';
-import type { Architecture } from '../model/architecture.ts';
-import type { LoraConfig, LoraParameters } from '../model/policy-model.ts';
+import type { LoraParameters } from '../model/policy-model.ts';
 import { freshOptimizerState, type JobKind, type OptimizerState } from '../optimizer/adamw.ts';
 import { readSafetensors, writeSafetensors } from './safetensors.ts';
 

@@ -4,15 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GgufFile } from '@trainyard/native';
 import { afterAll, describe, expect, test } from 'vitest';
+import { DEFAULT_LORA_CONFIG, type LoraConfig } from '@trainyard/transformer';
+import { randomSource, TINY_ARCHITECTURES, TINY_CHAT_TEMPLATE, writeTinyGguf } from '@trainyard/transformer/testing';
 import { testModel } from '../../../../tests/support/model.ts';
 import { readAdapter, writeCheckpoint } from '../checkpoint/checkpoint.ts';
-import { readArchitecture } from '../model/architecture.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
-import { DEFAULT_LORA_CONFIG, type LoraConfig } from '../model/policy-model.ts';
-import { randomizeAdapter, randomSource } from '../testing/tiny-model.ts';
+import { randomizeAdapter } from '../testing/randomize-adapter.ts';
 import { freshOptimizerState } from '../optimizer/adamw.ts';
-import { TINY_ARCHITECTURES, TINY_CHAT_TEMPLATE, writeTinyGguf } from '../testing/tiny-gguf.ts';
 import { exportCheckpoint, type ExportFormat, type ExportRequest } from './export-checkpoint.ts';
+import { trainableArchitecture } from '../model/trainable-architecture.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-export-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
@@ -22,7 +22,7 @@ const OPTIONS = { numThreads: 2 };
 /** A checkpoint of the model with random weights of ordinary size, `scale` times 0.3. */
 function randomCheckpoint(modelPath: string, lora: LoraConfig, scale: number): string {
   const file = GgufFile.open(modelPath);
-  const architecture = readArchitecture(file);
+  const architecture = trainableArchitecture(file);
   file.close();
   const parameters = initialLoraParameters(architecture, lora);
   randomizeAdapter(parameters, randomSource(2));
@@ -153,7 +153,7 @@ describe('an export', () => {
       expect(parity.meanDifference).toBeLessThan(0.01);
       if (format === 'gguf-adapter') return;
       const file = GgufFile.open(modelPath);
-      const architecture = readArchitecture(file);
+      const architecture = trainableArchitecture(file);
       file.close();
       const exported = initialLoraParameters(architecture, { ...lora, initSeed: 6 });
       const sha256 = files.find(({ name }) => name === 'adapter_model.safetensors')!.sha256;

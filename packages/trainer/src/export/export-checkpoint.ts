@@ -5,6 +5,7 @@ import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node
 import { join } from 'node:path';
 import { GgufFile, LlamaModel, quantizeModel } from '@trainyard/native';
 import { Tokenizer } from '@trainyard/tokenizer';
+import { type Architecture, type LoraConfig, readWeights } from '@trainyard/transformer';
 import {
   ADAPTER_CONFIG_FILE,
   ADAPTER_FILE,
@@ -15,17 +16,16 @@ import {
 } from '../checkpoint/checkpoint.ts';
 import { diskFault, writeDurableText } from '../checkpoint/durable-directory.ts';
 import { fileDigest } from '../checkpoint/file-digest.ts';
-import { readArchitecture, type Architecture } from '../model/architecture.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
-import type { ComputeOptions, LoraConfig } from '../model/policy-model.ts';
-import { readWeights } from '../model/weights.ts';
+import type { ComputeOptions } from '../model/policy-model.ts';
 import { llamaLogprobs } from './llama-logprobs.ts';
 import { writeMergedGguf } from './merged-gguf.ts';
 import { openMergedSafetensors, writeMergedSafetensors } from './merged-safetensors.ts';
 import { MergedWeights, type MergedType } from './merged-weights.ts';
 import { parityReport, parityRow, parityTokens, type ParityReport } from './parity.ts';
 import { writeTokenizerFiles } from './tokenizer-files.ts';
+import { trainableArchitecture } from '../model/trainable-architecture.ts';
 
 export type ExportFormat = 'peft' | 'gguf-adapter' | 'merged-gguf' | 'merged-safetensors';
 
@@ -82,7 +82,7 @@ export async function exportCheckpoint(request: ExportRequest, options: ExportOp
       request,
       options,
       source,
-      architecture: readArchitecture(source),
+      architecture: trainableArchitecture(source),
       vocabulary,
       tokenizer: Tokenizer.fromModel(vocabulary),
     };

@@ -6,18 +6,17 @@ import { promisify } from 'node:util';
 import { GgufFile, LlamaModel } from '@trainyard/native';
 import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
 import { afterAll, expect, test } from 'vitest';
+import { DEFAULT_LORA_CONFIG, type LoraConfig, readWeights } from '@trainyard/transformer';
+import { randomSource, TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
 import { testModel } from '../../../../tests/support/model.ts';
 import { readAdapter, writeCheckpoint } from '../checkpoint/checkpoint.ts';
-import { readArchitecture } from '../model/architecture.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
-import { DEFAULT_LORA_CONFIG, type LoraConfig } from '../model/policy-model.ts';
-import { randomizeAdapter, randomSource } from '../testing/tiny-model.ts';
+import { randomizeAdapter } from '../testing/randomize-adapter.ts';
 import { freshOptimizerState } from '../optimizer/adamw.ts';
-import { readWeights } from '../model/weights.ts';
-import { TINY_ARCHITECTURES, writeTinyGguf } from '../testing/tiny-gguf.ts';
 import { exportCheckpoint, type ExportFormat } from './export-checkpoint.ts';
 import { PARITY_TEXT } from './parity-text.ts';
 import { logprobDifference, parityRow } from './parity.ts';
+import { trainableArchitecture } from '../model/trainable-architecture.ts';
 
 /** Our files, loaded by PyTorch: PEFT of the adapter on the dequantised base, transformers of the merged model. */
 
@@ -55,7 +54,7 @@ test.each([
   async (name, className, makeModel, lora, scale) => {
     const modelPath = makeModel();
     using file = GgufFile.open(modelPath);
-    const architecture = readArchitecture(file);
+    const architecture = trainableArchitecture(file);
     const policy = new OrtPolicyModel(architecture, readWeights(file, architecture), { lora, numThreads: 1 });
     randomizeAdapter(policy.lora, randomSource(2));
     for (const { value } of policy.lora.tensors) value.forEach((_, i) => (value[i]! *= scale));

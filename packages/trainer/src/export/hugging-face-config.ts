@@ -1,5 +1,5 @@
+import type { Architecture } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
-import type { Architecture } from '../model/architecture.ts';
 import type { MergedType } from './merged-weights.ts';
 
 /** GGUF's name of an architecture → the classes of transformers. */

@@ -1,12 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GgufFile } from '@trainyard/native';
+import { type Architecture, linearDims, readWeights, toHalves } from '@trainyard/transformer';
 import { writeDurableText } from '../checkpoint/durable-directory.ts';
-import { linearDims, type Architecture } from '../model/architecture.ts';
-import { toHalves } from '../model/head-permutation.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import type { ComputeOptions } from '../model/policy-model.ts';
-import { readWeights } from '../model/weights.ts';
 import { SafetensorsReader } from '../checkpoint/safetensors-reader.ts';
 import { SafetensorsWriter } from '../checkpoint/safetensors-writer.ts';
 import { architectureOfConfig, huggingFaceConfig, type ModelFacts } from './hugging-face-config.ts';

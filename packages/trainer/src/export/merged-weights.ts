@@ -1,7 +1,7 @@
 import type { GgufFile } from '@trainyard/native';
+import type { Architecture } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 import { ggufAdapterTensors } from '../model/adapter-tensors.ts';
-import type { Architecture } from '../model/architecture.ts';
 import type { LoraParameters } from '../model/policy-model.ts';
 
 /** Element types of merged weights. Vectors (norms, biases) are float32 in both, as llama.cpp wants them. */

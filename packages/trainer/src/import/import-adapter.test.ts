@@ -2,13 +2,13 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { randomSource, TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
 import { readCheckpoint, writeCheckpoint } from '../checkpoint/checkpoint.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
-import { randomizeAdapter, randomSource } from '../testing/tiny-model.ts';
+import { randomizeAdapter } from '../testing/randomize-adapter.ts';
 import { freshOptimizerState } from '../optimizer/adamw.ts';
 import { readSafetensors, writeSafetensors, type NamedTensor } from '../checkpoint/safetensors.ts';
 import { SafetensorsWriter } from '../checkpoint/safetensors-writer.ts';
-import { TINY_ARCHITECTURES, writeTinyGguf } from '../testing/tiny-gguf.ts';
 import { importAdapter } from './import-adapter.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-import-'));

@@ -1,12 +1,13 @@
 import { GgufFile } from '@trainyard/native';
+import { type Architecture, linearDims, type LinearName, type LoraConfig, type LoraHalf } from '@trainyard/transformer';
 import { writeAdapterFiles } from '../checkpoint/checkpoint.ts';
 import { diskFault } from '../checkpoint/durable-directory.ts';
 import { TrainerError } from '../contract/errors.ts';
 import { peftTensors } from '../model/adapter-tensors.ts';
-import { linearDims, readArchitecture, type Architecture } from '../model/architecture.ts';
-import type { LinearName, LoraConfig, LoraHalf, LoraTensor } from '../model/policy-model.ts';
+import type { LoraTensor } from '../model/policy-model.ts';
 import { SafetensorsReader } from '../checkpoint/safetensors-reader.ts';
 import { readPeftConfig } from './peft-config.ts';
+import { trainableArchitecture } from '../model/trainable-architecture.ts';
 
 export interface ImportRequest {
   /** GGUF file of the base model that the adapter is for. */
@@ -39,7 +40,7 @@ export function importAdapter(request: ImportRequest): ImportedAdapter {
   const base = GgufFile.open(request.modelPath);
   let architecture;
   try {
-    architecture = readArchitecture(base);
+    architecture = trainableArchitecture(base);
   } finally {
     base.close();
   }

@@ -1,6 +1,6 @@
+import { LINEAR_NAMES, type LinearName } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
 import { peftTargetModules } from '../model/adapter-tensors.ts';
-import { LINEAR_NAMES, type LinearName } from '../model/policy-model.ts';
 
 /** The shape of an adapter, from its adapter_config.json. */
 export interface PeftShape {

@@ -1,7 +1,7 @@
 import type { ChatTemplate } from '@trainyard/tokenizer';
+import type { LoraConfig } from '@trainyard/transformer';
 import type { TrainingConfig } from '../config/training-config.ts';
 import type { LearnerSession } from '../learner/learner-session.ts';
-import type { LoraConfig } from '../model/policy-model.ts';
 import type { JobWarning } from './job-warning.ts';
 import type { ProgressRecords } from './progress-records.ts';
 import type { TrajectoryGroup } from '../rollouts/trajectory.ts';

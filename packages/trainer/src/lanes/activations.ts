@@ -1,6 +1,4 @@
-import type { Architecture } from '../model/architecture.ts';
-import { linearDims } from '../model/architecture.ts';
-import type { Workspace } from '../model/workspace.ts';
+import { type Architecture, linearDims, type Workspace } from '@trainyard/transformer';
 
 const INTERMEDIATES = ['q', 'k', 'v', 'o', 'x2', 'gate', 'up'] as const;
 

@@ -1,20 +1,28 @@
-import type { Architecture } from '../model/architecture.ts';
-import { linearDims } from '../model/architecture.ts';
-import { adapterName, biasName, gradientName, headNormName, weightName } from './block-graph.ts';
-import type { LinearName, LoraHalf, LoraParameters, LoraTensor } from '../model/policy-model.ts';
-import { LINEAR_NAMES } from '../model/policy-model.ts';
-import type { InputName, ProjectionName, WideMatrix } from '../model/projections.ts';
 import {
-  INPUTS,
-  INPUT_NAMES,
-  PROJECTIONS,
-  PROJECTION_NAMES,
   adaptedLinears,
+  adapterName,
+  type Architecture,
+  biasName,
+  type BlockWeights,
+  gradientName,
+  headNormName,
+  INPUT_NAMES,
+  type InputName,
   inputOf,
+  INPUTS,
+  LINEAR_NAMES,
+  linearDims,
+  type LinearName,
+  type LoraHalf,
   lowWidth,
-} from '../model/projections.ts';
-import type { BlockWeights } from '../model/weights.ts';
-import { sharedFloats } from '../model/workspace.ts';
+  PROJECTION_NAMES,
+  type ProjectionName,
+  PROJECTIONS,
+  sharedFloats,
+  weightName,
+  type WideMatrix,
+} from '@trainyard/transformer';
+import type { LoraParameters, LoraTensor } from '../model/policy-model.ts';
 
 /** Inputs of the graph before attention, and of the one after it. */
 const ATTENTION_INPUTS: readonly InputName[] = ['attention'];

@@ -1,16 +1,20 @@
-import type { Tensor, Tensors } from '../graph/session.ts';
-import { float32, floats } from '../graph/session.ts';
+import {
+  type Architecture,
+  float32,
+  floats,
+  gradientName,
+  linearDims,
+  type Scratch,
+  type Tensor,
+  type Tensors,
+} from '@trainyard/transformer';
 import type { BlockIntermediates, GradientBuffers, KeyGradients } from './activations.ts';
-import type { Architecture } from '../model/architecture.ts';
-import { linearDims } from '../model/architecture.ts';
 import type { AdapterGradients, BlockParameters } from './block-adapter.ts';
-import { gradientName } from './block-graph.ts';
 import type { GraphName, RunGraph } from './block-sessions.ts';
 import { treeMask } from './query-blocks.ts';
 import type { AttentionBlock, RowTables } from './row-plan.ts';
 import type { TokenRange } from '../model/token-range.ts';
 import { rowsOf } from '../model/token-range.ts';
-import type { Scratch } from '../model/workspace.ts';
 
 /** Runs one transformer block over parts of a row. Every array is [T, features], read or written in place. */
 export class BlockCompute {

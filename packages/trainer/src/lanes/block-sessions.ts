@@ -1,10 +1,12 @@
-import type { Value } from '../graph/graph.ts';
-import type { Tensors } from '../graph/session.ts';
-import { GraphSession } from '../graph/session.ts';
-import type { Architecture } from '../model/architecture.ts';
-import { BlockGraph } from './block-graph.ts';
-import { headGraph } from './head-graph.ts';
-import type { LoraConfig } from '../model/policy-model.ts';
+import {
+  type Architecture,
+  BlockGraph,
+  GraphSession,
+  headGraph,
+  type LoraConfig,
+  type Tensors,
+  type Value,
+} from '@trainyard/transformer';
 
 /** Every graph that a pass may run. `saving` also gives what backward starts from. */
 export type GraphName =

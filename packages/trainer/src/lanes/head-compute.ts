@@ -1,9 +1,7 @@
-import { float32 } from '../graph/session.ts';
-import type { Architecture } from '../model/architecture.ts';
+import { type Architecture, float32, type Scratch } from '@trainyard/transformer';
 import type { GraphName, RunGraph } from './block-sessions.ts';
 import { ReplayReader, type RowReplay } from '../model/row-replay.ts';
 import type { TokenRange } from '../model/token-range.ts';
-import type { Scratch } from '../model/workspace.ts';
 
 /** Buffers that the head of one pass reads and writes, for the N trained tokens of a row. */
 export interface HeadBuffers {

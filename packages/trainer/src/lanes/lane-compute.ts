@@ -1,17 +1,15 @@
+import { type Architecture, type LoraConfig, Scratch } from '@trainyard/transformer';
 import type { BlockIntermediates, GradientBuffers } from './activations.ts';
-import type { Architecture } from '../model/architecture.ts';
 import type { AdapterGradients, BlockParameters } from './block-adapter.ts';
 import { BlockCompute } from './block-compute.ts';
 import type { GraphName, RunGraph } from './block-sessions.ts';
 import { ModelSessions } from './block-sessions.ts';
 import type { HeadBuffers } from './head-compute.ts';
 import { HeadCompute } from './head-compute.ts';
-import type { LoraConfig } from '../model/policy-model.ts';
 import type { LaneStep, TokenOperation } from './lane-schedule.ts';
 import type { AttentionBlock, LaneShare } from './row-plan.ts';
 import { attentionBlock } from './row-plan.ts';
 import type { TokenRange } from '../model/token-range.ts';
-import { Scratch } from '../model/workspace.ts';
 
 /** The data that a lane is set up from. Large arrays are shared memory. */
 export interface LaneSetup {

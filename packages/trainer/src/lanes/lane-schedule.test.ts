@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { randomSource } from '@trainyard/transformer/testing';
 import { backwardSchedule, forwardSchedule, type LaneStep } from './lane-schedule.ts';
 import { LaneProgress } from './lane-progress.ts';
-import { randomSource } from '../testing/tiny-model.ts';
 
 /** An access of a step to the memory that lanes share: the buffer's name and the layer whose contents it should hold. */
 interface Access {

@@ -1,15 +1,15 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
+import { DEFAULT_LORA_CONFIG } from '@trainyard/transformer';
+import { TINY_ARCHITECTURE } from '@trainyard/transformer/testing';
 import type { LanePass } from './lane-compute.ts';
 import type { LaneStep } from './lane-schedule.ts';
 import { Lanes } from './lanes.ts';
-import { DEFAULT_LORA_CONFIG } from '../model/policy-model.ts';
-import { TINY_ARCHITECTURE } from '../testing/tiny-model.ts';
 
 /** A random model computing on two threads until the process is told to end. */
 const PROGRAM = `
   const { OrtPolicyModel } = await import('./ort-policy-model.ts');
-  const { TINY_ARCHITECTURE, randomSource, tinyWeights } = await import('../testing/tiny-model.ts');
+  const { TINY_ARCHITECTURE, randomSource, tinyWeights } = await import('@trainyard/transformer/testing');
   const model = new OrtPolicyModel(TINY_ARCHITECTURE, tinyWeights(TINY_ARCHITECTURE, randomSource(1)), { numThreads: 2 });
   const tokenIds = new Int32Array(3000);
   const positions = Int32Array.from(tokenIds.keys());

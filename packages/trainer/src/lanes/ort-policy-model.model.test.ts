@@ -3,11 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LlamaAdapter, LlamaContext, LlamaModel, writeGguf } from '@trainyard/native';
 import { afterAll, expect, test } from 'vitest';
+import { randomSource } from '@trainyard/transformer/testing';
 import { testModel } from '../../../../tests/support/model.ts';
 import { ggufAdapterTensors } from '../model/adapter-tensors.ts';
 import { OrtPolicyModel } from './ort-policy-model.ts';
 import type { PackedRow } from '../model/policy-model.ts';
-import { randomSource, randomizeAdapter } from '../testing/tiny-model.ts';
+import { randomizeAdapter } from '../testing/randomize-adapter.ts';
 
 const NUM_TOKENS = 200;
 const llama = LlamaModel.load(testModel().f16);

@@ -1,11 +1,12 @@
 import { afterEach, expect, test } from 'vitest';
-import type { Architecture } from '../model/architecture.ts';
+import { type Architecture, LINEAR_NAMES, type LoraConfig } from '@trainyard/transformer';
+import { randomSource, TINY_ARCHITECTURE, tinyWeights } from '@trainyard/transformer/testing';
 import type { OrtPolicyModelOptions } from './ort-policy-model.ts';
 import { OrtPolicyModel } from './ort-policy-model.ts';
-import type { LoraConfig, PackedRow } from '../model/policy-model.ts';
-import { LINEAR_NAMES } from '../model/policy-model.ts';
-import type { TinySequence } from '../testing/tiny-model.ts';
-import { TINY_ARCHITECTURE, packTrie, randomSource, randomizeAdapter, tinyWeights } from '../testing/tiny-model.ts';
+import type { PackedRow } from '../model/policy-model.ts';
+import type { TinySequence } from '../testing/pack-trie.ts';
+import { packTrie } from '../testing/pack-trie.ts';
+import { randomizeAdapter } from '../testing/randomize-adapter.ts';
 
 const LORA: LoraConfig = { rank: 3, alpha: 6, targets: LINEAR_NAMES, initSeed: 1 };
 const open: OrtPolicyModel[] = [];

@@ -1,8 +1,17 @@
 import assert from 'node:assert/strict';
 import { GgufFile } from '@trainyard/native';
+import {
+  type Architecture,
+  DEFAULT_LORA_CONFIG,
+  embedTokens,
+  type LoraConfig,
+  type ModelWeights,
+  readWeights,
+  sharedDoubles,
+  sharedFloats,
+  Workspace,
+} from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
-import type { Architecture } from '../model/architecture.ts';
-import { readArchitecture } from '../model/architecture.ts';
 import type { GradientBuffers } from './activations.ts';
 import { Activations } from './activations.ts';
 import type { AdapterGradients } from './block-adapter.ts';
@@ -11,24 +20,20 @@ import type { GraphTiming } from './lane-compute.ts';
 import type { LaneStep } from './lane-schedule.ts';
 import { backwardSchedule, forwardSchedule } from './lane-schedule.ts';
 import { Lanes } from './lanes.ts';
-import { embedTokens, scatterDirections } from '../model/embedding.ts';
+import { scatterDirections } from '../model/source-gradient.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
 import type {
   BackwardOptions,
   ComputeOptions,
   ForwardOptions,
   ForwardResult,
-  LoraConfig,
   LoraParameters,
   PackedRow,
   PolicyModel,
 } from '../model/policy-model.ts';
-import { DEFAULT_LORA_CONFIG } from '../model/policy-model.ts';
 import type { RowPlanOptions } from './row-plan.ts';
 import { planRow } from './row-plan.ts';
-import type { ModelWeights } from '../model/weights.ts';
-import { readWeights } from '../model/weights.ts';
-import { Workspace, sharedDoubles, sharedFloats } from '../model/workspace.ts';
+import { trainableArchitecture } from '../model/trainable-architecture.ts';
 
 export interface OrtPolicyModelOptions extends Partial<RowPlanOptions> {
   /** Default: rank 8, alpha 16, every linear layer, seed 0. */
@@ -114,7 +119,7 @@ export class OrtPolicyModel implements PolicyModel {
   static async load(options: OrtPolicyModelOptions & { readonly modelPath: string }): Promise<OrtPolicyModel> {
     const file = GgufFile.open(options.modelPath);
     try {
-      const architecture = readArchitecture(file);
+      const architecture = trainableArchitecture(file);
       return new OrtPolicyModel(architecture, readWeights(file, architecture, options.lora), options);
     } finally {
       file.close();

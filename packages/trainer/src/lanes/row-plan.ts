@@ -1,12 +1,7 @@
-import type { Tensor } from '../graph/session.ts';
-import { int64 } from '../graph/session.ts';
-import type { Architecture } from '../model/architecture.ts';
-import { linearDims } from '../model/architecture.ts';
-import { LINEAR_NAMES } from '../model/policy-model.ts';
+import { type Architecture, int64, LINEAR_NAMES, linearDims, ropeTables, type Tensor } from '@trainyard/transformer';
 import type { PackedRow } from '../model/policy-model.ts';
 import type { QueryBlock } from './query-blocks.ts';
 import { queryBlocks, subtreeEnds } from './query-blocks.ts';
-import { ropeTables } from '../model/rope.ts';
 import type { TokenRange } from '../model/token-range.ts';
 import { clipped, equalPieces, ranges, spans } from '../model/token-range.ts';
 

@@ -1,4 +1,5 @@
 import { strict as assert } from 'node:assert';
+import { type Architecture, LINEAR_NAMES, type LoraConfig } from '@trainyard/transformer';
 import {
   checkpointDigest,
   readAdapter,
@@ -7,17 +8,14 @@ import {
   writeTrainingState,
 } from '../checkpoint/checkpoint.ts';
 import { TrainerError } from '../contract/errors.ts';
-import type { Architecture } from '../model/architecture.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
-import {
-  LINEAR_NAMES,
-  type ComputeGate,
-  type ComputeOptions,
-  type ForwardResult,
-  type LoraConfig,
-  type LoraParameters,
-  type PackedRow,
-  type PolicyModel,
+import type {
+  ComputeGate,
+  ComputeOptions,
+  ForwardResult,
+  LoraParameters,
+  PackedRow,
+  PolicyModel,
 } from '../model/policy-model.ts';
 import { freshOptimizerState, type OptimizerConfig, type OptimizerState } from '../optimizer/adamw.ts';
 import { updateWeights } from '../optimizer/weight-update.ts';

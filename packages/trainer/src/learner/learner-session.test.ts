@@ -1,12 +1,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { LINEAR_NAMES, type LoraConfig } from '@trainyard/transformer';
+import { randomSource, TINY_ARCHITECTURE, tinyWeights } from '@trainyard/transformer/testing';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
-import { LINEAR_NAMES, type LoraConfig } from '../model/policy-model.ts';
 import { BigramPolicy } from '../testing/bigram-policy.ts';
 import { learnerSessionSuite, type LearnerHarness } from '../testing/learner-session.suite.ts';
 import { ScriptedLearner } from '../testing/scripted-learner.ts';
-import { packTrie, randomSource, TINY_ARCHITECTURE, tinyWeights } from '../testing/tiny-model.ts';
+import { packTrie } from '../testing/pack-trie.ts';
 import { EmbeddedLearner, type TrainablePolicy } from './embedded-learner.ts';
 import { LocalVersions } from './version-folders.ts';
 

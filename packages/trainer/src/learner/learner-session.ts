@@ -5,7 +5,8 @@
  * Above it are token ids, log-probabilities and ∂loss/∂logprob; below it is whatever makes the one of the other. Paths, graphs and
  * protocols of a learner do not show.
  */
-import type { LinearName, LoraConfig, PackedRow } from '../model/policy-model.ts';
+import type { LinearName, LoraConfig } from '@trainyard/transformer';
+import type { PackedRow } from '../model/policy-model.ts';
 import type { JobKind, OptimizerConfig } from '../optimizer/adamw.ts';
 
 /** Capabilities of a learner. A job that needs more is refused before its first step; see `requireCapabilities`. */

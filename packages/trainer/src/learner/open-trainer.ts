@@ -1,13 +1,12 @@
 import { GgufFile, LlamaModel } from '@trainyard/native';
 import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
-import { readArchitecture } from '../model/architecture.ts';
+import { type LoraConfig, readWeights, Workspace } from '@trainyard/transformer';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
-import type { ComputeGate, LoraConfig } from '../model/policy-model.ts';
-import { readWeights } from '../model/weights.ts';
-import { Workspace } from '../model/workspace.ts';
+import type { ComputeGate } from '../model/policy-model.ts';
 import { EmbeddedLearner, type TrainablePolicy } from './embedded-learner.ts';
 import type { LearnerSession } from './learner-session.ts';
 import type { VersionFolders } from './version-folders.ts';
+import { trainableArchitecture } from '../model/trainable-architecture.ts';
 
 /** A base model ready to be trained on: its weights are read once and serve one job after the other. */
 export interface Trainer {
@@ -40,7 +39,7 @@ export async function openTrainer(options: {
   let architecture;
   let weights;
   try {
-    architecture = readArchitecture(file);
+    architecture = trainableArchitecture(file);
     weights = readWeights(file, architecture);
   } finally {
     file.close();

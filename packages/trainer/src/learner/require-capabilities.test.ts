@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { LINEAR_NAMES, type LoraConfig } from '../model/policy-model.ts';
+import { LINEAR_NAMES, type LoraConfig } from '@trainyard/transformer';
 import type { LearnerCapabilities } from './learner-session.ts';
 import { requireCapabilities, type LearnerNeeds } from './require-capabilities.ts';
 

@@ -1,5 +1,5 @@
+import type { LoraConfig } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
-import type { LoraConfig } from '../model/policy-model.ts';
 import type { LearnerCapabilities, LearnerSession } from './learner-session.ts';
 
 /** The capabilities that a job requires of its learner. */

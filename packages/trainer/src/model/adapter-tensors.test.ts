@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
+import { LINEAR_NAMES, linearDims } from '@trainyard/transformer';
+import { TINY_ARCHITECTURE } from '@trainyard/transformer/testing';
 import { ggufAdapterTensors, peftTargetModules, peftTensors } from './adapter-tensors.ts';
-import { linearDims } from './architecture.ts';
 import { initialLoraParameters } from './lora-parameters.ts';
-import { LINEAR_NAMES } from './policy-model.ts';
-import { TINY_ARCHITECTURE } from '../testing/tiny-model.ts';
 
 const CONFIG = { rank: 3, alpha: 6, targets: LINEAR_NAMES, initSeed: 9 };
 

@@ -1,8 +1,6 @@
 /** LoRA values under the names and in the layouts of the two public adapter formats. */
-import type { Architecture } from './architecture.ts';
-import { toInterleaved } from './head-permutation.ts';
-import type { LinearName, LoraParameters, LoraTensor } from './policy-model.ts';
-import { GGUF_LINEARS } from './weights.ts';
+import { type Architecture, GGUF_LINEARS, type LinearName, toInterleaved } from '@trainyard/transformer';
+import type { LoraParameters, LoraTensor } from './policy-model.ts';
 
 export interface AdapterTensor {
   readonly name: string;

@@ -1,7 +1,12 @@
-import type { Architecture } from './architecture.ts';
-import { linearDims } from './architecture.ts';
-import type { LinearName, LoraConfig, LoraHalf, LoraParameters, LoraTensor } from './policy-model.ts';
-import { LINEAR_NAMES } from './policy-model.ts';
+import {
+  type Architecture,
+  LINEAR_NAMES,
+  linearDims,
+  type LinearName,
+  type LoraConfig,
+  type LoraHalf,
+} from '@trainyard/transformer';
+import type { LoraParameters, LoraTensor } from './policy-model.ts';
 
 /**
  * A fresh adapter: the model it is put on computes exactly what the base model does.

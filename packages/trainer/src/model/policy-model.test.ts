@@ -1,8 +1,9 @@
+import { LINEAR_NAMES } from '@trainyard/transformer';
+import { randomSource, TINY_ARCHITECTURE, tinyWeights } from '@trainyard/transformer/testing';
 import { BIGRAM_ARCHITECTURE, BigramPolicy } from '../testing/bigram-policy.ts';
 import { policyModelSuite } from '../testing/policy-model.suite.ts';
-import { packTrie, randomSource, TINY_ARCHITECTURE, tinyWeights } from '../testing/tiny-model.ts';
+import { packTrie } from '../testing/pack-trie.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
-import { LINEAR_NAMES } from './policy-model.ts';
 
 /** One with a shared prompt and a branch, one apart. */
 const ROWS = [

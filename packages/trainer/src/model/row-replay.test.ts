@@ -1,10 +1,12 @@
 import { afterEach, expect, test, vi } from 'vitest';
 
+import { LINEAR_NAMES } from '@trainyard/transformer';
+import { randomSource, TINY_ARCHITECTURE, tinyWeights } from '@trainyard/transformer/testing';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import type { PackedRow } from './policy-model.ts';
-import { LINEAR_NAMES } from './policy-model.ts';
 import { keeps, ReplayReader, type KeptSet, type LogitShifts, type RowReplay } from './row-replay.ts';
-import { packTrie, randomizeAdapter, randomSource, TINY_ARCHITECTURE, tinyWeights } from '../testing/tiny-model.ts';
+import { packTrie } from '../testing/pack-trie.ts';
+import { randomizeAdapter } from '../testing/randomize-adapter.ts';
 
 // Sessions of six graphs are compiled for each model.
 vi.setConfig({ testTimeout: 120_000 });

@@ -1,5 +1,4 @@
-import type { Tensor } from '../graph/session.ts';
-import { float32 } from '../graph/session.ts';
+import { float32, type Tensor } from '@trainyard/transformer';
 
 /** A half-open range of row indices. */
 export interface TokenRange {

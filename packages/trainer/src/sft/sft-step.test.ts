@@ -1,8 +1,9 @@
 import { ChatTemplate } from '@trainyard/tokenizer';
 import { afterEach, expect, it } from 'vitest';
-import { LINEAR_NAMES, type LoraConfig } from '../model/policy-model.ts';
+import { LINEAR_NAMES, type LoraConfig } from '@trainyard/transformer';
+import { randomSource, TINY_ARCHITECTURE, tinyWeights } from '@trainyard/transformer/testing';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
-import { randomizeAdapter, randomSource, TINY_ARCHITECTURE, tinyWeights } from '../testing/tiny-model.ts';
+import { randomizeAdapter } from '../testing/randomize-adapter.ts';
 import { byteTemplate } from '../testing/chat-groups.ts';
 import { localParts } from '../testing/local-parts.ts';
 import { batchRows, sftBatches, type SftBatch } from './sft-batches.ts';

@@ -1,13 +1,12 @@
 import { strict as assert } from 'node:assert';
+import type { Architecture, LoraConfig } from '@trainyard/transformer';
 import { TrainerError } from '../contract/errors.ts';
-import type { Architecture } from '../model/architecture.ts';
 import { initialLoraParameters } from '../model/lora-parameters.ts';
 import type {
   BackwardOptions,
   ComputeOptions,
   ForwardOptions,
   ForwardResult,
-  LoraConfig,
   PackedRow,
 } from '../model/policy-model.ts';
 import { seededRandom } from '../packing/random.ts';

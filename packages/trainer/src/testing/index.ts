@@ -3,15 +3,15 @@ export { BIGRAM_ARCHITECTURE, BIGRAM_LORA, BigramPolicy } from './bigram-policy.
 export { answer, byteTemplate, choice, END_TOKEN, group, message } from './chat-groups.ts';
 export { learnerSessionSuite, type LearnerHarness } from './learner-session.suite.ts';
 export { localParts } from './local-parts.ts';
+export { packTrie, type TinySequence } from './pack-trie.ts';
 export { plainLoss, plainTokenLosses } from './plain-loss.ts';
 export { policyModelSuite, type PolicyModelHarness } from './policy-model.suite.ts';
+export { randomizeAdapter } from './randomize-adapter.ts';
 export { ScriptedLearner } from './scripted-learner.ts';
-export { TINY_ARCHITECTURES, writeTinyGguf } from './tiny-gguf.ts';
 export {
-  packTrie,
-  randomizeAdapter,
   randomSource,
   TINY_ARCHITECTURE,
+  TINY_ARCHITECTURES,
   tinyWeights,
-  type TinySequence,
-} from './tiny-model.ts';
+  writeTinyGguf,
+} from '@trainyard/transformer/testing';

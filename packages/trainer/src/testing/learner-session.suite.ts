@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { randomSource } from '@trainyard/transformer/testing';
 import { TrainerError } from '../contract/errors.ts';
 import type { LearnerForwardOptions, LearnerSession, RowBackward, RowForward } from '../learner/learner-session.ts';
 import type { PackedRow } from '../model/policy-model.ts';
 import type { OptimizerConfig } from '../optimizer/adamw.ts';
-import { randomSource } from './tiny-model.ts';
 
 export interface LearnerHarness {
   /** Another session over the same saved versions each time. */

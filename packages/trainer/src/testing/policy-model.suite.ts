@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ForwardOptions, LoraHalf, PackedRow, PolicyModel } from '../model/policy-model.ts';
-import { randomizeAdapter, randomSource } from './tiny-model.ts';
+import type { LoraHalf } from '@trainyard/transformer';
+import { randomSource } from '@trainyard/transformer/testing';
+import type { ForwardOptions, PackedRow, PolicyModel } from '../model/policy-model.ts';
+import { randomizeAdapter } from './randomize-adapter.ts';
 
 export interface PolicyModelHarness {
   /** A model with a fresh adapter. */

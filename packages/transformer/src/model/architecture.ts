@@ -6,7 +6,7 @@ import {
   unsupported,
   type ModelFile,
 } from './architecture-limits.ts';
-import type { LinearName } from './policy-model.ts';
+import type { LinearName } from './lora-config.ts';
 
 /** The traits of a decoder that its layer graphs depend on. Sizes as in the model file. */
 export interface Architecture {
@@ -40,7 +40,7 @@ const SUPPORTED: Readonly<Record<string, { readonly hasInterleavedHeads: boolean
 
 /**
  * Reads the architecture from a model file's metadata.
- * @throws {TrainerError} `trainer.architecture_unsupported`, naming what is supported
+ * @throws {UnsupportedModelError} naming what is supported
  */
 export function readArchitecture(file: ModelFile): Architecture {
   const name = String(file.metadata.get('general.architecture'));

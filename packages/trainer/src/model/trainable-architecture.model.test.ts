@@ -3,12 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GgufFile, LlamaContext, LlamaModel, writeGguf } from '@trainyard/native';
 import { afterAll, expect, test } from 'vitest';
-import type { Architecture } from './architecture.ts';
-import { readArchitecture } from './architecture.ts';
-import { architectureMetadata, tinyTensors } from '../testing/tiny-gguf.ts';
-import { toHalves, toInterleaved } from './head-permutation.ts';
+import { type Architecture } from '@trainyard/transformer';
+import { architectureMetadata, randomSource, TINY_ARCHITECTURE, tinyTensors } from '@trainyard/transformer/testing';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
-import { TINY_ARCHITECTURE, randomSource } from '../testing/tiny-model.ts';
+import { trainableArchitecture } from './trainable-architecture.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'trainyard-architecture-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -74,7 +72,7 @@ test.each(CASES)(
     const path = join(directory, `${name}.gguf`);
     writeGguf(path, { ...metadataOf(architecture), ...metadata }, [...tinyTensors(architecture, isTied), ...tensors]);
     const file = GgufFile.open(path);
-    expect(readArchitecture(file)).toEqual({
+    expect(trainableArchitecture(file)).toEqual({
       ...architecture,
       rmsEpsilon: expect.closeTo(architecture.rmsEpsilon, 10),
     });
@@ -155,20 +153,12 @@ test.each([
     writeGguf(path, { ...metadataOf(architecture), ...extra }, [...tinyTensors(architecture), ...added]);
     const file = GgufFile.open(path);
     try {
-      expect(() => readArchitecture(file)).toThrow(
+      expect(() => trainableArchitecture(file)).toThrow(
         expect.objectContaining({ code: 'trainer.architecture_unsupported' }),
       );
-      expect(() => readArchitecture(file)).toThrow(message);
+      expect(() => trainableArchitecture(file)).toThrow(message);
     } finally {
       file.close();
     }
   },
 );
-
-test('interleaving heads undoes bringing them into halves', () => {
-  const matrix = Float32Array.from({ length: 2 * 4 * 3 }, (_, i) => i);
-  const halves = toHalves(matrix, 2, 3);
-  // Head 0 has rows 0, 1, 2, 3: the even ones come first.
-  expect(Array.from(halves.subarray(0, 12))).toEqual([0, 1, 2, 6, 7, 8, 3, 4, 5, 9, 10, 11]);
-  expect(Array.from(toInterleaved(halves, 2, 3))).toEqual(Array.from(matrix));
-});

@@ -1,5 +1,5 @@
 import type { GgufFile } from '@trainyard/native';
-import { TrainerError } from '../contract/errors.ts';
+import { UnsupportedModelError } from '../contract/errors.ts';
 
 export type ModelFile = Pick<GgufFile, 'metadata' | 'tensors'>;
 
@@ -53,7 +53,7 @@ const OTHER_TENSORS: ReadonlySet<string> = new Set([
   'rope_freqs.weight',
 ]);
 
-export const unsupported = (message: string) => new TrainerError('trainer.architecture_unsupported', message);
+export const unsupported = (message: string) => new UnsupportedModelError(message);
 
 /**
  * Refuses a model file with a setting of its architecture that the layer graphs do not know: what they would leave out in silence, the sampler
@@ -85,7 +85,7 @@ export function refuseUnknownTensors(file: ModelFile, name: string): void {
   }
 }
 
-/** Whether every block has all of these tensors; false when none has any. @throws {TrainerError} when some are missing */
+/** Whether every block has all of these tensors; false when none has any. @throws {UnsupportedModelError} when some are missing */
 export function hasInEveryBlock(file: ModelFile, numLayers: number, parts: readonly string[]): boolean {
   const names = Array.from({ length: numLayers }, (_, layer) => parts.map((part) => `blk.${layer}.${part}`)).flat();
   const missing = names.filter((name) => !file.tensors.has(name));

@@ -1,9 +1,3 @@
-/** embedding [V, H] → into [T, H] */
-export function embedTokens(tokenIds: Int32Array, embedding: Float32Array, into: Float32Array): void {
-  const columns = into.length / tokenIds.length;
-  tokenIds.forEach((id, token) => into.set(embedding.subarray(id * columns, (id + 1) * columns), token * columns));
-}
-
 /** A quantity of each trained token: its gradient by the hidden state of the token's source, and the loss's gradient by it. */
 export interface SourceGradient {
   /** [N, H] */

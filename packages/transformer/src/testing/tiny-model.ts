@@ -1,8 +1,7 @@
 /** A random two-layer model for tests: small enough for finite differences, with every feature of an architecture on request. */
 import type { Architecture } from '../model/architecture.ts';
 import { linearDims } from '../model/architecture.ts';
-import type { LoraParameters, PackedRow } from '../model/policy-model.ts';
-import { DEFAULT_LORA_CONFIG } from '../model/policy-model.ts';
+import { DEFAULT_LORA_CONFIG } from '../model/lora-config.ts';
 import { projectionDims } from '../model/projections.ts';
 import type { BlockWeights, ModelWeights } from '../model/weights.ts';
 import { wideMatrices } from '../model/weights.ts';
@@ -61,47 +60,5 @@ export function tinyWeights(architecture: Architecture, random: Random): ModelWe
     outputNorm: norm(hiddenSize),
     output,
     ropeFactors: null,
-  };
-}
-
-/** Gives both halves of an adapter values of ordinary size, so that every gradient is non-zero. */
-export function randomizeAdapter(lora: LoraParameters, random: Random): void {
-  for (const tensor of lora.tensors) for (let i = 0; i < tensor.value.length; i++) tensor.value[i] = 0.3 * random();
-}
-
-/** Sequences of token ids as trained rows: everything after the first `numPrompt` tokens is trained. */
-export interface TinySequence {
-  readonly tokenIds: readonly number[];
-  readonly numPrompt: number;
-}
-
-/** Each group of sequences becomes one trie; tries follow each other in the row. Trained tokens come in the order of `groups`. */
-export function packTrie(groups: readonly (readonly TinySequence[])[]): PackedRow {
-  const row = { tokenIds: [] as number[], positions: [] as number[], parents: [] as number[] };
-  const trained = new Map<TinySequence, number[]>();
-  /** Writes the subtree of sequences that agree on their first `depth` tokens. */
-  const write = (sequences: readonly TinySequence[], depth: number, parent: number): void => {
-    const branches = Map.groupBy(
-      sequences.filter((sequence) => sequence.tokenIds.length > depth),
-      (sequence) => sequence.tokenIds[depth]!,
-    );
-    for (const [tokenId, branch] of branches) {
-      const index = row.tokenIds.push(tokenId) - 1;
-      row.positions.push(depth);
-      row.parents.push(parent);
-      for (const sequence of branch) {
-        if (depth >= sequence.numPrompt) trained.set(sequence, [...(trained.get(sequence) ?? []), index]);
-      }
-      write(branch, depth + 1, index);
-    }
-  };
-  for (const group of groups) write(group, 0, -1);
-  const indices = groups.flat().flatMap((sequence) => trained.get(sequence) ?? []);
-  return {
-    tokenIds: Int32Array.from(row.tokenIds),
-    positions: Int32Array.from(row.positions),
-    parents: Int32Array.from(row.parents),
-    sources: Int32Array.from(indices, (index) => row.parents[index]!),
-    targets: Int32Array.from(indices, (index) => row.tokenIds[index]!),
   };
 }

@@ -30,7 +30,7 @@ import {
 } from '../graph/graph.ts';
 import type { Dim } from '../graph/onnx-writer.ts';
 import type { Architecture } from '../model/architecture.ts';
-import type { LoraConfig, LoraHalf } from '../model/policy-model.ts';
+import type { LoraConfig, LoraHalf } from '../model/lora-config.ts';
 import type { InputName, ProjectionName } from '../model/projections.ts';
 import { INPUTS, lowWidth, projectionDims } from '../model/projections.ts';
 

@@ -1,6 +1,6 @@
 import type { Architecture } from './architecture.ts';
 import { linearDims } from './architecture.ts';
-import type { LinearName, LoraConfig } from './policy-model.ts';
+import type { LinearName, LoraConfig } from './lora-config.ts';
 import { sharedFloats } from './workspace.ts';
 
 /** One matrix product of a block: linear layers whose outputs lie side by side. */

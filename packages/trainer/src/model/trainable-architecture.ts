@@ -1,0 +1,15 @@
+import { readArchitecture, UnsupportedModelError, type Architecture, type ModelFile } from '@trainyard/transformer';
+import { TrainerError } from '../contract/errors.ts';
+
+/**
+ * Reads the architecture of a model that is to be trained.
+ * @throws {TrainerError} `trainer.architecture_unsupported`, naming what is supported
+ */
+export function trainableArchitecture(file: ModelFile): Architecture {
+  try {
+    return readArchitecture(file);
+  } catch (error) {
+    if (!(error instanceof UnsupportedModelError)) throw error;
+    throw new TrainerError('trainer.architecture_unsupported', error.message, { cause: error });
+  }
+}

@@ -1,0 +1,90 @@
+export { UnsupportedModelError } from './contract/errors.ts';
+
+export { linearDims, readArchitecture, type Architecture } from './model/architecture.ts';
+export type { ModelFile } from './model/architecture-limits.ts';
+export {
+  DEFAULT_LORA_CONFIG,
+  LINEAR_NAMES,
+  type LinearName,
+  type LoraConfig,
+  type LoraHalf,
+} from './model/lora-config.ts';
+export { GGUF_LINEARS, readWeights, wideMatrices, type BlockWeights, type ModelWeights } from './model/weights.ts';
+export {
+  adaptedLinears,
+  INPUT_NAMES,
+  inputOf,
+  INPUTS,
+  lowWidth,
+  PROJECTION_NAMES,
+  projectionDims,
+  PROJECTIONS,
+  WideMatrix,
+  type InputName,
+  type ProjectionName,
+} from './model/projections.ts';
+export { embedTokens } from './model/embedding.ts';
+export { toHalves, toInterleaved } from './model/head-permutation.ts';
+export { ropeTables } from './model/rope.ts';
+export { Scratch, sharedDoubles, sharedFloats, Workspace } from './model/workspace.ts';
+
+export {
+  adapterName,
+  biasName,
+  BlockGraph,
+  gradientName,
+  headNormName,
+  weightName,
+  type Outputs,
+} from './blocks/block-graph.ts';
+export { headGraph } from './blocks/head-graph.ts';
+
+export { gradients, topologicalOrder } from './graph/autodiff.ts';
+export { compileGraph, type CompiledGraph, type ProductSize } from './graph/compile.ts';
+export {
+  add,
+  broadcast,
+  concat,
+  constant,
+  gatherRows,
+  input,
+  inverseRms,
+  log,
+  matmul,
+  mul,
+  reduceMax,
+  reduceSum,
+  reshape,
+  rmsNorm,
+  rope,
+  saved,
+  sigmoid,
+  silu,
+  slice,
+  softmax,
+  sub,
+  transpose,
+  type Operation,
+  type Shape,
+  type Value,
+} from './graph/graph.ts';
+export {
+  encodeOnnxModel,
+  type AttributeValue,
+  type Dim,
+  type ElementType,
+  type OnnxConstant,
+  type OnnxModel,
+  type OnnxNode,
+  type OnnxTensorType,
+} from './graph/onnx-writer.ts';
+export { measureProductRate } from './graph/product-rate.ts';
+export {
+  float32,
+  floats,
+  GraphSession,
+  int64,
+  type SessionOptions,
+  type Tensor,
+  type Tensors,
+} from './graph/session.ts';

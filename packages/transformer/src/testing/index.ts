@@ -1,0 +1,9 @@
+/** Tiny models with random weights, in memory and as files, for tests of this package and of those that build on it. */
+export {
+  architectureMetadata,
+  TINY_ARCHITECTURES,
+  TINY_CHAT_TEMPLATE,
+  tinyTensors,
+  writeTinyGguf,
+} from './tiny-gguf.ts';
+export { randomSource, TINY_ARCHITECTURE, tinyWeights, type Random } from './tiny-model.ts';
