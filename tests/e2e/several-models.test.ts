@@ -18,7 +18,7 @@ const LARGE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 const TINY = 'tiny/qwen3';
 const TIMEOUT_MS = 600_000;
 /** One model alone takes less, both take more. */
-const BUDGET_MEGABYTES = 750;
+const BUDGET_MEGABYTES = 1300;
 
 let folder: string;
 let service: OwnService;
@@ -59,7 +59,7 @@ const moves = () =>
 it('lists both with their lengths, before the second one has been in memory', async () => {
   const { data } = await openai.models.list();
   expect(data).toMatchObject([
-    { id: LARGE, max_model_len: 2047 },
+    { id: LARGE, max_model_len: 2048 },
     { id: TINY, max_model_len: 512 },
   ]);
   expect(moves()).toEqual([]);

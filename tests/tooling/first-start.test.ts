@@ -10,6 +10,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -22,9 +23,7 @@ import { REPOSITORY, runProgram } from './support/run-script.ts';
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-first-start-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-/** Half-precision copy of the default model: 134,515,008 weights of two bytes, and its vocabulary. */
-const EXACT_COPY_BYTES = 271e6;
-const LIMIT_BYTES = 800e6;
+const LIMIT_BYTES = 500e6;
 
 function lastLine(output: string): string {
   return output.trimEnd().split('\n').at(-1)!;
@@ -40,7 +39,7 @@ function sizeOf(path: string, seen: Set<number>): number {
   return readdirSync(path).reduce((sum, name) => sum + sizeOf(join(path, name), seen), ownBytes);
 }
 
-test('it leaves less than 800 MB', () => {
+test('it leaves less than 500 MB', () => {
   const lock = JSON.parse(readFileSync(join(REPOSITORY, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { dev?: boolean; link?: boolean }>;
   };
@@ -50,10 +49,10 @@ test('it leaves less than 800 MB', () => {
     .map(([path]) => join(REPOSITORY, path))
     .filter((path) => existsSync(path))
     .reduce((sum, path) => sum + sizeOf(path, seen), 0);
-  const total = packageBytes + DEFAULT_MODEL.sizeBytes + EXACT_COPY_BYTES;
+  const total = packageBytes + DEFAULT_MODEL.sizeBytes;
   const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
   console.log(
-    `first start: packages ${megabytes(packageBytes)}, model ${megabytes(DEFAULT_MODEL.sizeBytes)}, its copy ${megabytes(EXACT_COPY_BYTES)}, together ${megabytes(total)}`,
+    `first start: packages ${megabytes(packageBytes)}, model ${megabytes(DEFAULT_MODEL.sizeBytes)}, together ${megabytes(total)}`,
   );
   expect(total).toBeLessThan(LIMIT_BYTES);
 });
@@ -115,8 +114,14 @@ test.skipIf(disk === null)('a full disk is told before anything is fetched', asy
 
 test.skipIf(disk === null)('a disk too full for the half-precision copy is told by the start', async () => {
   const model = process.env['TRAINYARD_MODEL'] ?? join(REPOSITORY, '.trainyard/models', DEFAULT_MODEL.fileName);
+  // Rope over half of a head, which the graphs do not compute: so llama.cpp serves it, from a copy.
+  const bytes = readFileSync(model);
+  const key = 'llama.rope.dimension_count';
+  bytes.writeUInt32LE(32, bytes.indexOf(key) + key.length + 4);
+  const folder = mkdtempSync(join(scratch, 'half-rope-'));
+  writeFileSync(join(folder, 'half-rope.gguf'), bytes);
   // Beside the model, which lies on the small disk for all the service can see.
-  symlinkSync(model, join(disk!, DEFAULT_MODEL.fileName));
+  symlinkSync(join(folder, 'half-rope.gguf'), join(disk!, DEFAULT_MODEL.fileName));
   const args = ['--conditions=@trainyard/source', join(REPOSITORY, 'packages/cli/src/main.ts'), 'serve', '--port', '0'];
   const env = { TRAINYARD_DATA_DIR: disk!, TRAINYARD_MODEL: join(disk!, DEFAULT_MODEL.fileName) };
   const { exitCode, output } = await runProgram(process.execPath, args, { env, cwd: dirname(disk!) });

@@ -22,7 +22,7 @@ const HELP = {
   modelMemoryMegabytes:
     'what base models may take in memory together, MB; they come and go as requests need them (as 70 % of memory)',
   precision:
-    'exact = half-precision copy, sampler and trainer agree to 1e-3; strict = to 1e-5; fast = the file as it is (exact)',
+    'exact = sampler and trainer are one code (or llama.cpp to 1e-3); strict = or llama.cpp to 1e-5; fast = the file as it is (exact)',
   threads: 'threads of each host (all cores)',
   capacityTokens: 'KV cache over all sequences of a base model, in tokens (16384)',
   maxSequences: 'sequences in one batch (128)',

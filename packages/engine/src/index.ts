@@ -1,7 +1,10 @@
 export type { EngineLimits } from './batching/engine-limits.ts';
-export { loadServedModel, openTokenEngine } from './open-token-engine.ts';
-export { inspectServedModel, type ModelMemory } from './runner/served-model-memory.ts';
-export type { OpenTokenEngineOptions } from './open-token-engine.ts';
+export { openTokenEngine } from './serving/open-token-engine.ts';
+export { ServedModel, type RunnerSizes } from './serving/served-model.ts';
+export type { ServedFileOptions } from './serving/served-file.ts';
+export { ExactRunner, type ExactRunnerOptions } from './exact/exact-runner.ts';
+export { inspectServedModel, type ModelMemory } from './serving/served-model-memory.ts';
+export type { OpenTokenEngineOptions } from './serving/open-token-engine.ts';
 export { LlamaRunner } from './runner/llama-runner.ts';
 export { FlatLogits, KvFullError, StepBatch } from './runner/model-runner.ts';
 export type { DrawnRows, Eventually, LogitRows, ModelRunner, RowDraw, RunnerAdapter } from './runner/model-runner.ts';

@@ -9,7 +9,14 @@ export {
   type LoraConfig,
   type LoraHalf,
 } from './model/lora-config.ts';
-export { GGUF_LINEARS, readWeights, wideMatrices, type BlockWeights, type ModelWeights } from './model/weights.ts';
+export {
+  GGUF_LINEARS,
+  readBlockWeights,
+  readWeights,
+  wideMatrices,
+  type BlockWeights,
+  type ModelWeights,
+} from './model/weights.ts';
 export {
   adaptedLinears,
   INPUT_NAMES,
@@ -23,6 +30,7 @@ export {
   type InputName,
   type ProjectionName,
 } from './model/projections.ts';
+export { readAdapterFile, type AdapterWeights, type LinearAdapter } from './model/adapter-file.ts';
 export { embedTokens } from './model/embedding.ts';
 export { toHalves, toInterleaved } from './model/head-permutation.ts';
 export { ropeTables } from './model/rope.ts';
@@ -34,13 +42,16 @@ export {
   BlockGraph,
   gradientName,
   headNormName,
+  normName,
+  STACK,
+  type AdapterLayout,
   weightName,
   type Outputs,
 } from './blocks/block-graph.ts';
 export { headGraph } from './blocks/head-graph.ts';
 
 export { gradients, topologicalOrder } from './graph/autodiff.ts';
-export { compileGraph, type CompiledGraph, type ProductSize } from './graph/compile.ts';
+export { compileGraph, type CompiledGraph, type ConstantTensor, type ProductSize } from './graph/compile.ts';
 export {
   add,
   broadcast,

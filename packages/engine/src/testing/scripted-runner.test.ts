@@ -26,6 +26,7 @@ for (const [name, options] of Object.entries(KINDS)) {
     }),
     tokens: Array.from({ length: 50 }, (_, i) => (7 * i) % 61),
     adapterPaths: ['one', 'other'],
+    spareCells: 0,
     tolerance: 0,
     reproducibleTolerance: 0,
   }));

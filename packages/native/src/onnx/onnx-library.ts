@@ -34,6 +34,7 @@ const PLACES = {
   releaseValue: 96,
   releaseSessionOptions: 100,
   addSessionConfigEntry: 130,
+  createAndRegisterAllocator: 144,
 } as const;
 
 /**
@@ -72,6 +73,11 @@ function bindOnnxRuntime() {
       'const char *',
       'void *',
     ]),
+    createAndRegisterAllocator: bind<(env: Address, memory: Address, arena: Address) => Address>(
+      'createAndRegisterAllocator',
+      'uintptr_t',
+      ['uintptr_t', 'uintptr_t', 'uintptr_t'],
+    ),
     createSessionFromArray: bind<
       (env: Address, model: Uint8Array, size: number, options: Address, out: OutAddress) => Address
     >('createSessionFromArray', 'uintptr_t', ['uintptr_t', 'void *', 'size_t', 'uintptr_t', 'void *']),
@@ -168,6 +174,8 @@ export function onnxLibrary(): OnnxLibrary {
   const env = made((out) => bound.createEnv(FATAL_ONLY, 'trainyard', out));
   // Arena allocator, default memory: what tensors over caller's memory are described with.
   const cpuMemory = made((out) => bound.createCpuMemoryInfo(1, 0, out));
+  // One arena for all sessions that ask for it, in place of one each: see `OnnxSessionOptions.sharesArena`.
+  check(bound.createAndRegisterAllocator(env, cpuMemory, 0n));
   opened = { ...bound, env, cpuMemory, check, made };
   return opened;
 }

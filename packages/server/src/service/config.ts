@@ -33,7 +33,7 @@ export interface ServiceConfig {
   readonly models: readonly ModelConfig[];
   /** what base models may take in memory together, MB; default null: seven tenths of the machine's memory */
   readonly modelMemoryMegabytes: number | null;
-  /** `exact` (default): half-precision weights, so that sampler and trainer agree to 1e-3; `strict`: single precision throughout, 1e-5; `fast`: the file as it is */
+  /** @see ServedFileOptions; default `exact` */
   readonly precision: 'exact' | 'strict' | 'fast';
   /** threads of each host; default: all cores */
   readonly numThreads: number;

@@ -6,6 +6,7 @@ import {
   type BlockWeights,
   gradientName,
   headNormName,
+  normName,
   INPUT_NAMES,
   type InputName,
   inputOf,
@@ -102,14 +103,19 @@ export class BlockAdapter {
   /** Inputs of the block's graphs besides tokens: frozen weights, and the adapter in memory that `load` writes. */
   parameters(weights: BlockWeights): BlockParameters {
     return {
-      attentionInput: this.#arrays(weights, ATTENTION_INPUTS, weights.attentionNorm),
-      output: this.#arrays(weights, OUTPUT_INPUTS, weights.feedForwardNorm),
+      attentionInput: this.#arrays(weights, ATTENTION_INPUTS, { [normName('attention')]: weights.attentionNorm }),
+      output: this.#arrays(weights, OUTPUT_INPUTS, { [normName('feedForward')]: weights.feedForwardNorm }),
     };
   }
 
-  #arrays(weights: BlockWeights, inputs: readonly InputName[], norm: Float32Array): NamedArrays {
+  #arrays(
+    weights: BlockWeights,
+    inputs: readonly InputName[],
+    norms: Readonly<Record<string, Float32Array>>,
+  ): NamedArrays {
     const vector = (data: Float32Array) => ({ data, dims: [data.length] });
-    const arrays: Record<string, NamedArrays[string]> = { norm: vector(norm) };
+    const arrays: Record<string, NamedArrays[string]> = {};
+    for (const [name, norm] of Object.entries(norms)) arrays[name] = vector(norm);
     for (const name of inputs) {
       const joint = this.#joint.get(name);
       if (joint !== undefined) arrays[adapterName(name, 'a')] = joint;

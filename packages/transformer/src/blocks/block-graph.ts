@@ -8,6 +8,7 @@
  * Everything is token-major ([T, features]), so any range of tokens is one contiguous view. Axes: T tokens, Q queries of a
  * block, K keys visible to the block, D head size, G query heads that share a key head.
  */
+import assert from 'node:assert/strict';
 import { gradients } from '../graph/autodiff.ts';
 import type { Value } from '../graph/graph.ts';
 import {
@@ -30,17 +31,25 @@ import {
 } from '../graph/graph.ts';
 import type { Dim } from '../graph/onnx-writer.ts';
 import type { Architecture } from '../model/architecture.ts';
-import type { LoraConfig, LoraHalf } from '../model/lora-config.ts';
+import { linearDims } from '../model/architecture.ts';
+import type { LinearName, LoraConfig, LoraHalf } from '../model/lora-config.ts';
 import type { InputName, ProjectionName } from '../model/projections.ts';
-import { INPUTS, lowWidth, projectionDims } from '../model/projections.ts';
+import { INPUTS, lowWidth, projectionDims, PROJECTIONS } from '../model/projections.ts';
 
 export type Outputs = Readonly<Record<string, Value>>;
 
 /** Names of graph inputs and outputs that hold parameters. */
 export const weightName = (projection: ProjectionName) => `${projection}.weight`;
 export const biasName = 'qkv.bias';
+/** RMS norm before the linear layers that read it. */
+export const normName = (of: 'attention' | 'feedForward') => `${of}.norm`;
 export const headNormName = (linear: 'q' | 'k') => `${linear}.norm`;
-export const adapterName = (of: InputName | ProjectionName, half: LoraHalf) => `${of}.${half}`;
+export const adapterName = (of: InputName | ProjectionName | LinearName, half: LoraHalf) => `${of}.${half}`;
+/**
+ * Inputs that say which token uses which adapter of a stack. rows [S, R]: the token in each slot of each adapter's segment; used [S, R, 1]: 1, or 0 for a slot without
+ * one; slots [T]: each token's, counted over all segments. The slot of a token without an adapter is one that is not used.
+ */
+export const STACK = { rows: 'stack.rows', used: 'stack.used', slots: 'stack.slots' } as const;
 export const gradientName = (name: string) => `∂${name}`;
 
 /** Projections of one input with the adapters' part of the input, `low` = x · aᵀ. */
@@ -50,20 +59,33 @@ interface Projected {
   readonly adapter: { readonly a: Value; readonly low: Value } | null;
 }
 
+/**
+ * How graphs read adapters. `LoraConfig`: one, that all tokens use, with `b` behind the weights, which makes one product of two. `stacked`: any number of
+ * any ranks, each with its own tokens; weights are as they are, so that they can be constants.
+ */
+export type AdapterLayout = LoraConfig | 'stacked';
+
 /** Builds the expressions of one architecture. */
 export class BlockGraph {
   readonly #architecture: Architecture;
-  readonly #lora: LoraConfig;
+  readonly #adapters: AdapterLayout;
 
-  constructor(architecture: Architecture, lora: LoraConfig) {
+  constructor(architecture: Architecture, adapters: AdapterLayout) {
     this.#architecture = architecture;
-    this.#lora = lora;
+    this.#adapters = adapters;
   }
 
   /** x [T, H], cos and sin [T, D/2] → q [1, T, heads·D], k [1, T, kvHeads·D], v [T, kvHeads·D]. */
   attentionInput(): Outputs {
     const { q, k, v } = this.#attentionInput();
     return { q, k, v };
+  }
+
+  /** From one block's attention to the next one's: x [T, H], o [T, heads·D], cos and sin [T, D/2] → y [T, H] and q, k, v of y. */
+  between(): Outputs {
+    const { y } = this.#output();
+    const { q, k, v } = this.#attentionInput(y);
+    return { y, q, k, v };
   }
 
   /** Also ∂q, ∂k, ∂v and ∂residual [T, H] → ∂x (when wanted) and the gradients of the adapters of q, k, v. */
@@ -82,11 +104,9 @@ export class BlockGraph {
     return outputs;
   }
 
-  #attentionInput() {
-    const { hiddenSize, numHeads, numKvHeads, headSize, hasAttentionBias, hasHeadNorm, rmsEpsilon } =
-      this.#architecture;
-    const x = input('x', ['T', hiddenSize]);
-    const projected = this.#project(this.#normalise(x), 'attention');
+  #attentionInput(x = input('x', ['T', this.#architecture.hiddenSize])) {
+    const { numHeads, numKvHeads, headSize, hasAttentionBias, hasHeadNorm, rmsEpsilon } = this.#architecture;
+    const projected = this.#project(this.#normalise(x, 'attention'), 'attention');
     let y = projected.outputs.qkv!;
     if (hasAttentionBias) y = add(y, input(biasName, [y.shape.at(-1)!]));
     const widths = [numHeads, numKvHeads, numKvHeads].map((heads) => heads * headSize);
@@ -185,28 +205,64 @@ export class BlockGraph {
     const { hiddenSize, numHeads, headSize } = this.#architecture;
     const x = input('x', ['T', hiddenSize]);
     const o = input('o', ['T', numHeads * headSize]);
-    const fromAttention = this.#project(o, 'o');
-    const x2 = saved('x2', add(x, fromAttention.outputs.o!));
-    const wide = this.#project(this.#normalise(x2), 'feedForward');
+    const fromAttention = this.#project(o, 'o', x);
+    const x2 = saved('x2', fromAttention.outputs.o!);
+    const wide = this.#project(this.#normalise(x2, 'feedForward'), 'feedForward');
     const gate = saved('gate', wide.outputs.gate!);
     const up = saved('up', wide.outputs.up!);
-    const back = this.#project(mul(silu(gate), up), 'down');
-    const y = add(x2, back.outputs.down!);
+    const back = this.#project(mul(silu(gate), up), 'down', x2);
+    const y = back.outputs.down!;
     return { x, o, x2, gate, up, y, projected: [fromAttention, wide, back] };
   }
 
-  /** x · Wᵀ + scale · (x · aᵀ) · bᵀ, where the weights hold scale · b behind W. */
-  #project(x: Value, of: InputName): Projected {
-    const numLow = lowWidth(of, this.#lora);
+  /**
+   * x · Wᵀ + scale · (x · aᵀ) · bᵀ, where what is called `b` holds scale · b.
+   * @param onto is added to the result
+   */
+  #project(x: Value, of: InputName, onto: Value | null = null): Projected {
+    return this.#adapters === 'stacked'
+      ? this.#projectStacked(x, of, onto)
+      : this.#projectExtended(x, of, onto, lowWidth(of, this.#adapters));
+  }
+
+  /** One product for weights and adapter: [x | x · aᵀ] · [W | scale · b]ᵀ. */
+  #projectExtended(x: Value, of: InputName, onto: Value | null, numLow: number): Projected {
     const a = numLow === 0 ? null : input(adapterName(of, 'a'), [numLow, x.shape.at(-1)!]);
     const low = a === null ? null : matmul(x, a, { transposeB: true });
     const extended = low === null ? x : concat([x, low]);
     const outputs = INPUTS[of].map((projection) => {
       const dims = projectionDims(this.#architecture, projection);
       const weight = input(weightName(projection), [dims.out, dims.in + numLow]);
-      return [projection, matmul(extended, weight, { transposeB: true })] as const;
+      const y = matmul(extended, weight, { transposeB: true });
+      return [projection, onto === null ? y : add(onto, y)] as const;
     });
     return { of, outputs: Object.fromEntries(outputs), adapter: a === null || low === null ? null : { a, low } };
+  }
+
+  /**
+   * Each adapter multiplies its own tokens: they are gathered into S segments of R slots, one product a segment, and gathered back. Sums go in an order that leaves
+   * nothing but products: each is added to what the last one wrote.
+   */
+  #projectStacked(x: Value, of: InputName, onto: Value | null): Projected {
+    const rows = gatherRows(x, input(STACK.rows, ['S', 'R'], 'int64'));
+    const outputs = INPUTS[of].map((projection) => {
+      const dims = projectionDims(this.#architecture, projection);
+      const slots = concat(PROJECTIONS[projection].map((linear) => this.#inSegments(rows, linear)));
+      const adapted = gatherRows(reshape(slots, ['P', dims.out]), input(STACK.slots, ['T'], 'int64'));
+      const weight = input(weightName(projection), [dims.out, dims.in]);
+      const before = onto === null ? adapted : add(onto, adapted);
+      return [projection, add(before, matmul(x, weight, { transposeB: true }))] as const;
+    });
+    return { of, outputs: Object.fromEntries(outputs), adapter: null };
+  }
+
+  /** A linear layer's adapters: rows [S, R, in] → [S, R, out]. */
+  #inSegments(rows: Value, linear: LinearName): Value {
+    const dims = linearDims(this.#architecture, linear);
+    const rank = `${linear}Rank`;
+    const a = input(adapterName(linear, 'a'), ['S', rank, dims.in]);
+    const low = mul(matmul(rows, a, { transposeB: true }), input(STACK.used, ['S', 'R', 1]));
+    return matmul(low, input(adapterName(linear, 'b'), ['S', rank, dims.out]));
   }
 
   /** @returns ∂loss/∂source for each of `sources`; the gradients of adapters are added to `outputs` by name. */
@@ -226,7 +282,8 @@ export class BlockGraph {
     adapted.forEach(({ of }, index) => {
       outputs[gradientName(adapterName(of, 'a'))] = all[sources.length + index]!;
     });
-    const scale = this.#lora.alpha / this.#lora.rank;
+    assert(this.#adapters !== 'stacked', 'a stack has no gradients');
+    const scale = this.#adapters.alpha / this.#adapters.rank;
     results.forEach(({ name, low }, index) => {
       const dy = all[sources.length + adapted.length + index]!;
       outputs[name] = matmul(dy, low, { transposeA: true, scale });
@@ -234,7 +291,7 @@ export class BlockGraph {
     return all.slice(0, sources.length);
   }
 
-  #normalise(x: Value): Value {
-    return rmsNorm(x, input('norm', [x.shape.at(-1)!]), this.#architecture.rmsEpsilon);
+  #normalise(x: Value, of: 'attention' | 'feedForward'): Value {
+    return rmsNorm(x, input(normName(of), [x.shape.at(-1)!]), this.#architecture.rmsEpsilon);
   }
 }

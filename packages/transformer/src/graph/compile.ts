@@ -14,6 +14,12 @@ export interface CompiledGraph {
   readonly products: readonly ProductSize[];
 }
 
+/** The same in every run. */
+export interface ConstantTensor {
+  readonly data: Float32Array;
+  readonly dims: readonly number[];
+}
+
 /** `batch` products of [m, k] and [k, n]. */
 export interface ProductSize {
   readonly batch: readonly Dim[];
@@ -24,14 +30,15 @@ export interface ProductSize {
 
 /**
  * @param outputs Named results; whatever they do not need is left out.
+ * @param options.constants Inputs that are part of the graph: the library lays them out for its products once, when the session is made.
  * @param options.savedAsInputs When true, a `saved` value becomes a graph input of its name; otherwise it is computed. Default false.
  */
 export function compileGraph(
   outputs: Readonly<Record<string, Value>>,
-  options: { savedAsInputs?: boolean } = {},
+  options: { savedAsInputs?: boolean; constants?: Readonly<Record<string, ConstantTensor>> } = {},
 ): CompiledGraph {
   const isInput = (node: Value) => node.operation.kind === 'saved' && options.savedAsInputs === true;
-  const emitter = new Emitter();
+  const emitter = new Emitter(options.constants ?? {});
   const names = new Map<Value, string>();
   const shapes = new Map<string, Shape>();
   const products: ProductSize[] = [];
@@ -81,11 +88,19 @@ class Emitter {
   readonly constants: OnnxConstant[] = [];
   /** Result name by operator, inputs and attributes: equal expressions are computed once. */
   readonly #known = new Map<string, string>();
+  readonly #given: Readonly<Record<string, ConstantTensor>>;
   /** Output name by the result name it replaced. */
   readonly #named = new Map<string, string>();
   #count = 0;
 
+  /** @param given tensors for the inputs of these names */
+  constructor(given: Readonly<Record<string, ConstantTensor>>) {
+    this.#given = given;
+  }
+
   input(name: string, node: Value): string {
+    const given = this.#given[name];
+    if (given !== undefined) return this.#constant(name, given.dims, given.data);
     if (!this.inputs.some((x) => x.name === name)) this.inputs.push({ name, type: node.type, shape: node.shape });
     return name;
   }

@@ -63,7 +63,7 @@ export function readWeights(
   return {
     embedding,
     blocks: Array.from({ length: architecture.numLayers }, (_, layer) =>
-      readBlock(file, architecture, lora, `blk.${layer}`),
+      readBlockWeights(file, architecture, lora, layer),
     ),
     outputNorm: file.readF32('output_norm.weight'),
     output: file.tensors.has('output.weight') ? shared(file.readF32('output.weight')) : embedding,
@@ -71,13 +71,14 @@ export function readWeights(
   };
 }
 
-function readBlock(
+/** One block of {@link readWeights}, for those who need no more at a time. */
+export function readBlockWeights(
   file: Pick<GgufFile, 'readF32'>,
   architecture: Architecture,
   lora: LoraConfig,
-  block: string,
+  layer: number,
 ): BlockWeights {
-  const read = (name: string) => file.readF32(`${block}.${name}`);
+  const read = (name: string) => file.readF32(`blk.${layer}.${name}`);
   const heads: Partial<Record<LinearName, number>> = { q: architecture.numHeads, k: architecture.numKvHeads };
   const inHalves = (linear: LinearName, matrix: Float32Array, columns: number) => {
     const numHeads = heads[linear];

@@ -1,5 +1,5 @@
 import type { TokenBackend } from '@trainyard/backend';
-import { EmbeddedTokenBackend, loadServedModel, openTokenEngine } from '@trainyard/engine';
+import { EmbeddedTokenBackend, openTokenEngine, ServedModel } from '@trainyard/engine';
 
 import type { OpenEngineOptions } from './open-engine.ts';
 import type { DriverParts } from './token-driver.ts';
@@ -11,7 +11,7 @@ export type EmbeddedDriverSettings = Pick<
 >;
 
 /**
- * llama.cpp as a back end under text, in the process of that text. The engine host is faster, since its steps and its text know of each other; this is the same
+ * The engine as a back end under text, in the process of that text. The engine host is faster, since its steps and its text know of each other; this is the same
  * engine over the seam at which every other one stands.
  */
 export async function openEmbeddedDriver(
@@ -20,11 +20,10 @@ export async function openEmbeddedDriver(
 ): Promise<TokenBackend> {
   const { precision, cacheDirectory, maxRequests, maxChoices, ...sizes } = settings;
   const { numThreads } = sizes;
-  const model = loadServedModel({ modelPath, precision, cacheDirectory, numThreads });
+  const model = ServedModel.load({ modelPath, precision, cacheDirectory, numThreads });
   const { tokenizer } = text.prompt;
   const engine = openTokenEngine(model, {
     ...sizes,
-    cachePrecision: precision === 'strict' ? 'f32' : 'f16',
     ends: tokenizer,
     leavesCore: () => text.constraints.isCompiling,
     limits: { maxRequests: 2 * maxRequests, ...(maxChoices === undefined ? {} : { maxChoices }) },

@@ -1,4 +1,4 @@
-/** The few WebAssembly instructions that row-kernel.ts is made of, as bytes. See the core specification, chapter 5. */
+/** The few WebAssembly instructions that the kernels here are made of, as bytes. See the core specification, chapter 5. */
 export type Code = readonly number[];
 
 export const I32 = 0x7f;
@@ -11,18 +11,32 @@ export const get = (local: number): Code => code([0x20], unsigned(local));
 export const set = (local: number): Code => code([0x21], unsigned(local));
 export const i32 = (value: number): Code => code([0x41], signed(value));
 export const addI32: Code = [0x6a];
+export const andI32: Code = [0x71];
+export const shiftRightI32: Code = [0x76]; // unsigned
+export const multiplyI32: Code = [0x6c];
+export const loadI32 = (offset: number): Code => code([0x28, 0x02], unsigned(offset));
+export const f32 = (value: number): Code => code([0x43], bytesOf(Float32Array.of(value)));
+export const addF32: Code = [0x92];
+export const divideF32: Code = [0x95];
 export const maxF32: Code = [0x97];
 export const addF64: Code = [0xa0];
 export const storeF32: Code = [0x38, 0x02, 0x00];
+export const storeF32At = (offset: number): Code => code([0x38, 0x02], unsigned(offset));
 export const storeF64: Code = [0x39, 0x03, 0x00];
 /** Adds a constant to a local. */
 export const advance = (local: number, by: number): Code => code(get(local), i32(by), addI32, set(local));
 /** Runs `body`, and again while `local < end`, both unsigned. */
 export const repeatWhileBelow = (local: number, end: number, body: Code): Code =>
   code([0x03, 0x40], body, get(local), get(end), [0x49, 0x0d, 0x00, 0x0b]);
+/** Runs `body` while `local < end`, both unsigned. */
+export const whileBelow = (local: number, end: number, body: Code): Code =>
+  code([0x02, 0x40], get(local), get(end), [0x4f, 0x0d, 0x00], repeatWhileBelow(local, end, body), [0x0b]);
 
 // Four float32 lanes, or two float64.
 export const load4 = (offset: number): Code => simd(0x00, 0x02, ...unsigned(offset));
+export const store4 = (offset: number): Code => simd(0x0b, 0x02, ...unsigned(offset));
+/** One float32 in all lanes. */
+export const loadSplat4 = (offset: number): Code => simd(0x09, 0x02, ...unsigned(offset));
 export const fill4 = (value: number): Code => simd(0x0c, ...bytesOf(new Float32Array(4).fill(value)));
 export const fill4Integer = (value: number): Code => simd(0x0c, ...bytesOf(new Int32Array(4).fill(value)));
 export const splat4 = simd(0x13);
@@ -34,6 +48,8 @@ export const nearest4 = simd(0x6a);
 export const add4 = simd(0xe4);
 export const subtract4 = simd(0xe5);
 export const multiply4 = simd(0xe6);
+/** a · b + c with one rounding where the processor has an instruction for it (relaxed SIMD), else with two. */
+export const multiplyAdd4 = simd(0x105);
 export const max4 = simd(0xe9);
 export const toInteger4 = simd(0xf8);
 export const addInteger4 = simd(0xae);
@@ -51,8 +67,12 @@ export interface WasmFunction {
   code: Code;
 }
 
+/** Memory that several threads may hold: a module must say how far it can grow. 65,536 pages are all that an address reaches. */
+const SHARED_MEMORY: Code = [0x02, 0x03, 0x00, 0x80, 0x80, 0x04];
+const OWN_MEMORY: Code = [0x02, 0x00, 0x01];
+
 /** A module that exports the functions, none of which returns anything, over the memory imported as `host.memory`. */
-export function encodeModule(functions: readonly WasmFunction[]): Uint8Array<ArrayBuffer> {
+export function encodeModule(functions: readonly WasmFunction[], { isShared = false } = {}): Uint8Array<ArrayBuffer> {
   const types = functions.map(({ parameters }) => code([0x60], vector(parameters.map((type) => [type])), [0x00]));
   const exported = functions.map(({ name }, index) => code(text(name), [0x00], unsigned(index)));
   const bodies = functions.map(({ locals, code: instructions }) => {
@@ -63,7 +83,7 @@ export function encodeModule(functions: readonly WasmFunction[]): Uint8Array<Arr
     code(
       [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
       section(1, vector(types)),
-      section(2, vector([code(text('host'), text('memory'), [0x02, 0x00, 0x01])])),
+      section(2, vector([code(text('host'), text('memory'), isShared ? SHARED_MEMORY : OWN_MEMORY)])),
       section(3, vector(functions.map((_, index) => unsigned(index)))),
       section(7, vector(exported)),
       section(10, vector(bodies)),

@@ -2,7 +2,10 @@ import { statSync } from 'node:fs';
 
 import { GgufFile, LlamaModel, type GgufValue } from '@trainyard/native';
 
-import { servedModelPath } from './served-model.ts';
+import { PagedAttention } from '../attention/paged-attention.ts';
+import { servedFile } from './served-file.ts';
+import type { ServedFile, ServedFileOptions } from './served-file.ts';
+import type { RunnerSizes } from './served-model.ts';
 
 /** The memory that a model takes while it is loaded, estimated, bytes. */
 export interface ModelMemory {
@@ -14,43 +17,59 @@ export interface ModelMemory {
   readonly processBytes: number;
 }
 
-/** Node, llama.cpp and its buffers: seen with the default model, rounded up. */
+/** Node, the library that computes and its buffers: seen with the default model, rounded up. */
 const RUNTIME_BYTES = 200e6;
 /** Logits of the rows of a batch, 4 bytes each. */
 const LOGIT_BYTES_PER_TOKEN = 1024 * 4;
-/** llama.cpp rounds the cells of a cache up to a multiple of this. */
+/** llama.cpp rounds the cells of a cache up to a multiple of this, and the runner keeps one for itself. */
 const CELL_BLOCK = 256;
 
 /**
- * A model before its weights are loaded: its vocabulary, and what its header says. The half-precision copy is made where one is served, so that who trains on the
- * model finds it also while the model is not in memory.
+ * A model before its weights are loaded: its vocabulary, and what its header says. A copy in another precision is made where one is served, so that who trains on
+ * the model finds it also while the model is not in memory.
  *
  * @param options.capacityTokens of the KV cache that the model will have
  * @returns `contextLength`: longest sequence that an engine on such a cache takes, tokens; `vocabulary` is the caller's to close
  * @throws {NativeError} when the file is missing or malformed, or the copy cannot be written
  */
-export function inspectServedModel(options: Parameters<typeof servedModelPath>[0] & { capacityTokens: number }): {
+export function inspectServedModel(options: ServedFileOptions & Pick<RunnerSizes, 'capacityTokens' | 'maxSequences'>): {
   readonly vocabulary: LlamaModel;
   readonly contextLength: number;
   readonly memory: ModelMemory;
 } {
-  const path = servedModelPath(options);
-  using file = GgufFile.open(path);
+  const served = servedFile(options);
+  using file = GgufFile.open(served.path);
   const { metadata } = file;
-  const vocabulary = LlamaModel.load(path, { vocabOnly: true });
-  const numCells = Math.ceil(options.capacityTokens / CELL_BLOCK) * CELL_BLOCK;
+  const vocabulary = LlamaModel.load(served.path, { vocabOnly: true });
+  const { numCells, contextLength } = cacheSizes(served, options);
   const trainedLength = Number(metadata.get(`${vocabulary.architecture}.context_length`) ?? Infinity);
-  const bytesPerValue = options.precision === 'strict' ? 4 : 2;
+  const bytesPerValue = served.runner === 'llama' && served.cachePrecision === 'f16' ? 2 : 4;
   return {
     vocabulary,
-    // The runner keeps a cell for itself.
-    contextLength: Math.min(trainedLength, numCells - 1),
+    contextLength: Math.min(trainedLength, contextLength),
     memory: {
-      weightBytes: statSync(path).size,
+      weightBytes: served.runner === 'llama' ? statSync(served.path).size : graphWeightBytes(file),
       cacheBytes: numCells * cachedValues(metadata) * bytesPerValue,
       processBytes: RUNTIME_BYTES + vocabulary.vocabSize * LOGIT_BYTES_PER_TOKEN,
     },
   };
+}
+
+function cacheSizes(
+  { runner }: ServedFile,
+  { capacityTokens, maxSequences }: Pick<RunnerSizes, 'capacityTokens' | 'maxSequences'>,
+): { numCells: number; contextLength: number } {
+  if (runner === 'graphs')
+    return { numCells: PagedAttention.numCells({ capacityTokens, maxSequences }), contextLength: capacityTokens };
+  const numCells = Math.ceil(capacityTokens / CELL_BLOCK) * CELL_BLOCK;
+  return { numCells, contextLength: numCells - 1 };
+}
+
+/** Every weight in single precision; an embedding that is the head, too, is there twice: as it is, and laid out for the product. */
+function graphWeightBytes({ tensors }: GgufFile): number {
+  const sizeOf = (name: string) => 4 * (tensors.get(name)?.dims ?? [0]).reduce((product, dim) => product * dim, 1);
+  const all = tensors.keys().reduce((sum, name) => sum + sizeOf(name), 0);
+  return tensors.has('output.weight') ? all : all + sizeOf('token_embd.weight');
 }
 
 /** Keys and values of one token, over all layers; of a model without the sizes of attention none. */

@@ -1,27 +1,62 @@
 import { accessSync, constants, mkdirSync, readFileSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { GgufFile, NativeError, quantizeModel } from '@trainyard/native';
+import { readArchitecture, UnsupportedModelError } from '@trainyard/transformer';
+import { HEAD_GRANULARITY } from '../attention/attention-code.ts';
+
+/** How a model is computed, and from which file. */
+export type ServedFile =
+  /** By the trainer's graphs, in single precision, from the file as it is. */
+  | { readonly runner: 'graphs'; readonly path: string }
+  /** By llama.cpp. */
+  | { readonly runner: 'llama'; readonly path: string; readonly cachePrecision: 'f16' | 'f32' };
+
+export interface ServedFileOptions {
+  /** GGUF file, any quantisation. */
+  readonly modelPath: string;
+  /**
+   * `exact`: sampler and trainer are one code, wherever the graphs compute the model; else llama.cpp on half-precision weights, which agrees to 1e-3. `strict`: the
+   * same, else llama.cpp in single precision, weights, keys and values, which agrees to 1e-5. `fast`: llama.cpp on the file as it is.
+   */
+  readonly precision: 'exact' | 'strict' | 'fast';
+  /** Folder for a copy in another precision when the model's own folder cannot be written. */
+  readonly cacheDirectory: string;
+  readonly numThreads: number;
+}
 
 /** Tensor types that the trainer reads to the very values that llama.cpp multiplies by; with those of `strict` it multiplies in single precision, too. */
 const EXACT_TYPES = { exact: new Set(['f32', 'f16', 'bf16']), strict: new Set(['f32']) } as const;
 
 /**
- * The file to serve: the model as it is, or its copy in half (`strict`: single) precision, made once and kept beside it (or in the cache folder).
+ * Makes a copy in another precision where llama.cpp needs one, once, and keeps it beside the model (or in the cache folder).
  *
- * Measured against the f32 trainer on 200 sampled tokens, mean |Δlogprob|: the Q4_1 file 0.066, its F16 copy 0.003. By half-precision weights llama.cpp
- * multiplies activations that it rounds to half precision where the processor has no better instruction, by single-precision ones never.
+ * Measured against the f32 trainer on 200 sampled tokens, mean |Δlogprob|: llama.cpp on the Q4_1 file 0.066, on its F16 copy 0.003. By half-precision weights
+ * llama.cpp multiplies activations that it rounds to half precision where the processor has no better instruction, by single-precision ones never.
  *
  * @throws {NativeError} when the file is missing or malformed, or the copy cannot be written
  */
-export function servedModelPath(options: {
-  readonly modelPath: string;
-  readonly precision: 'exact' | 'strict' | 'fast';
-  readonly cacheDirectory: string;
-  readonly numThreads: number;
-}): string {
-  const { modelPath, precision, cacheDirectory, numThreads } = options;
-  if (precision === 'fast' || isExact(modelPath, EXACT_TYPES[precision])) return modelPath;
-  const type = precision === 'strict' ? 'f32' : 'f16';
+export function servedFile({ modelPath, precision, cacheDirectory, numThreads }: ServedFileOptions): ServedFile {
+  if (precision === 'fast') return { runner: 'llama', path: modelPath, cachePrecision: 'f16' };
+  if (fitsGraphs(modelPath)) return { runner: 'graphs', path: modelPath };
+  const cachePrecision = precision === 'strict' ? 'f32' : 'f16';
+  const path = isExact(modelPath, EXACT_TYPES[precision])
+    ? modelPath
+    : copyInPrecision(modelPath, cachePrecision, cacheDirectory, numThreads);
+  return { runner: 'llama', path, cachePrecision };
+}
+
+function fitsGraphs(path: string): boolean {
+  using file = GgufFile.open(path);
+  try {
+    return readArchitecture(file).headSize % HEAD_GRANULARITY === 0;
+  } catch (error) {
+    if (error instanceof UnsupportedModelError) return false;
+    throw error;
+  }
+}
+
+/** @returns the path of the copy, which is made unless it is up to date */
+function copyInPrecision(modelPath: string, type: 'f32' | 'f16', cacheDirectory: string, numThreads: number): string {
   const name = `${basename(modelPath).replace(/\.gguf$/i, '')}.${type}.gguf`;
   const { size, mtimeMs } = statSync(modelPath);
   const stamp = JSON.stringify({ sourceSizeBytes: size, sourceModifiedMs: Math.trunc(mtimeMs) });

@@ -1,0 +1,80 @@
+import { afterEach, expect, test } from 'vitest';
+import { RandomStream } from '../sampling/random.ts';
+import { PagedAttention } from './paged-attention.ts';
+
+const SIZES = { numLayers: 3, numHeads: 6, numKvHeads: 2, headSize: 16, capacityTokens: 512, maxSequences: 8 };
+const opened: PagedAttention[] = [];
+afterEach(() => {
+  for (const attention of opened.splice(0)) attention.close();
+});
+const open = (sizes: Partial<ConstructorParameters<typeof PagedAttention>[0]> = {}): PagedAttention => {
+  const attention = new PagedAttention({ ...SIZES, contextLength: 512, batchTokens: 300, numThreads: 1, ...sizes });
+  opened.push(attention);
+  return attention;
+};
+
+/** Outputs of every layer for one batch: each sequence from its beginning, so many tokens. */
+function outputs(attention: PagedAttention, lengths: readonly number[], seed = 3n): Float32Array[] {
+  const { numLayers, numHeads, numKvHeads, headSize } = SIZES;
+  const sequences = Int32Array.from(lengths.flatMap((length, sequence) => Array.from({ length }, () => sequence)));
+  const positions = Int32Array.from(lengths.flatMap((length) => Array.from({ length }, (_, i) => i)));
+  for (const [sequence, length] of lengths.entries()) {
+    attention.tables.forget(sequence, 0);
+    attention.tables.append(sequence, length);
+  }
+  const numRows = positions.length;
+  attention.begin(numRows, sequences, positions);
+  return Array.from({ length: numLayers }, (_, layer) => {
+    // Tokens of a sequence are what its number, its position and the layer say, wherever they are in the batch.
+    const fill = (values: Float32Array, width: number, kind: bigint) => {
+      for (let row = 0; row < numRows; row++) {
+        const random = new RandomStream(
+          seed +
+            10n * kind +
+            100n * BigInt(layer) +
+            1000n * BigInt(sequences[row]!) +
+            100_000n * BigInt(positions[row]!),
+        );
+        for (let i = 0; i < width; i++) values[row * width + i] = 2 * random.uniform() - 1;
+      }
+      return values;
+    };
+    const keyWidth = numKvHeads * headSize;
+    fill(attention.queries(layer, numRows), numHeads * headSize, 0n);
+    const [k, v] = [1n, 2n].map((kind) => fill(new Float32Array(numRows * keyWidth), keyWidth, kind));
+    attention.write(layer, k!, v!, sequences, positions);
+    attention.attend(layer);
+    return attention.outputs(layer, numRows).slice();
+  });
+}
+
+test('four threads compute what one computes, to the bit', () => {
+  const lengths = [120, 3, 77, 1, 60];
+  const alone = outputs(open(), lengths);
+  const many = open({ numThreads: 4 });
+  for (let round = 0; round < 20; round++) expect(outputs(many, lengths)).toEqual(alone);
+});
+
+test("a sequence's outputs do not depend on what else is in the batch, nor on where its pages lie", () => {
+  const attention = open();
+  const width = SIZES.numHeads * SIZES.headSize;
+  const company = outputs(attention, [70, 33, 90]);
+  // Other pages: those of the first round are given back in another order.
+  const alone = outputs(attention, [0, 33]);
+  for (const [layer, values] of alone.entries()) expect(values).toEqual(company[layer]!.slice(70 * width, 103 * width));
+});
+
+test('layers that do not fit one memory are spread over several', () => {
+  const lengths = [50, 20];
+  const expected = outputs(open(), lengths);
+  // Two layers of 1.7 GB each: none is touched but for the pages in use.
+  const large = open({ capacityTokens: 6_700_000 });
+  expect(large.numMemories).toBe(2);
+  expect(outputs(large, lengths)).toEqual(expected);
+});
+
+test('a layer that fits no memory is refused with its size', () => {
+  expect(() => open({ capacityTokens: 100_000_000 })).toThrow(
+    /^keys and values of 100000000 tokens are \d+ bytes a layer, and \d+ are all that can be addressed$/,
+  );
+});

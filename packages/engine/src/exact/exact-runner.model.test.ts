@@ -1,0 +1,36 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { GgufFile, LlamaModel } from '@trainyard/native';
+import { afterAll, beforeAll } from 'vitest';
+import { testModel } from '../../../../tests/support/model.ts';
+import { modelRunnerSuite } from '../testing/model-runner.suite.ts';
+import { writeTestAdapter } from '../testing/write-test-adapter.ts';
+import { ExactRunner } from './exact-runner.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'exact-runner-'));
+const TEXT =
+  'A scheduler decides who runs next. Every sequence holds cells of one memory, which it lends and gives back; what two of them have in common is computed once, and kept for a third.';
+let tokens: readonly number[];
+let adapterPaths: [string, string];
+
+beforeAll(() => {
+  using vocabulary = LlamaModel.load(testModel().base, { vocabOnly: true });
+  tokens = Array.from(vocabulary.tokenize(TEXT, { addSpecial: false, parseSpecial: false }));
+  using file = GgufFile.open(testModel().base);
+  const model = { architecture: 'llama', embeddingLength: Number(file.metadata.get('llama.embedding_length')) };
+  adapterPaths = [
+    writeTestAdapter(model, join(folder, 'one.gguf'), 0.5),
+    writeTestAdapter(model, join(folder, 'other.gguf'), -1),
+  ];
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+modelRunnerSuite('ONNX Runtime', () => ({
+  runner: new ExactRunner(testModel().base, { capacityTokens: 256, maxSequences: 8, batchTokens: 128, numThreads: 2 }),
+  tokens,
+  adapterPaths,
+  spareCells: 8 * 16,
+  tolerance: 1e-3,
+  reproducibleTolerance: 0,
+}));

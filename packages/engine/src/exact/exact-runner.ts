@@ -1,0 +1,213 @@
+import { GgufFile } from '@trainyard/native';
+import type { OnnxTensor } from '@trainyard/native';
+import { embedTokens, linearDims, readArchitecture, ropeTables } from '@trainyard/transformer';
+import type { Architecture, LinearName } from '@trainyard/transformer';
+import { PagedAttention } from '../attention/paged-attention.ts';
+import { FlatLogits, KvFullError } from '../runner/model-runner.ts';
+import type { LogitRows, ModelRunner, StepBatch } from '../runner/model-runner.ts';
+import { AdapterStack, ExactAdapter } from './adapter-stack.ts';
+import { ExactGraphs } from './exact-graphs.ts';
+
+export interface ExactRunnerOptions {
+  /** Cells of the KV memory. */
+  readonly capacityTokens: number;
+  readonly maxSequences: number;
+  readonly batchTokens: number;
+  readonly numThreads: number;
+}
+
+/** Most adapters of one batch: each has as many slots as the one with most rows. */
+const ADAPTERS_PER_BATCH = 16;
+/** Logits that are kept room for between batches, rows. */
+const KEPT_LOGIT_ROWS = 64;
+
+const ATTENTION: readonly LinearName[] = ['q', 'k', 'v'];
+const OUTPUT: readonly LinearName[] = ['o', 'gate', 'up', 'down'];
+
+/**
+ * The trainer's graphs under the scheduler: the same expressions, the same weights in single precision, the same library. Keys and values are float32 in pages.
+ *
+ * A row gives the same bits whatever else is in its batch, wherever its pages lie and however many threads there are: ONNX Runtime sums a product by constants in one
+ * order, and one by an adapter of rank 16 or less; beyond that a logit moves by some 1e-5 with the size of the batch.
+ */
+export class ExactRunner implements ModelRunner {
+  readonly vocabSize: number;
+  readonly capacityTokens: number;
+  readonly contextLength: number;
+  readonly maxSequences: number;
+  readonly batchTokens: number;
+  readonly adaptersPerBatch = ADAPTERS_PER_BATCH;
+  readonly shareGranularity = 1;
+  readonly #architecture: Architecture;
+  readonly #graphs: ExactGraphs;
+  readonly #attention: PagedAttention;
+  #stack: AdapterStack;
+  readonly #x: [Float32Array, Float32Array];
+  readonly #k: Float32Array;
+  readonly #v: Float32Array;
+  #logits: Float32Array;
+
+  /**
+   * @throws {UnsupportedModelError} when the graphs do not compute this model
+   * @throws {NativeError} when the file is missing or malformed
+   */
+  constructor(path: string, options: ExactRunnerOptions) {
+    using file = GgufFile.open(path);
+    const architecture = readArchitecture(file);
+    const { numHeads, numKvHeads, headSize, numLayers, hiddenSize, vocabSize } = architecture;
+    const { capacityTokens, maxSequences, batchTokens, numThreads } = options;
+    const trainedLength = Number(file.metadata.get(`${architecture.name}.context_length`) ?? Infinity);
+    this.#architecture = architecture;
+    this.vocabSize = vocabSize;
+    this.capacityTokens = capacityTokens;
+    this.contextLength = Math.min(trainedLength, capacityTokens);
+    this.maxSequences = maxSequences;
+    this.batchTokens = batchTokens;
+    this.#attention = new PagedAttention({
+      numLayers,
+      numHeads,
+      numKvHeads,
+      headSize,
+      capacityTokens,
+      maxSequences,
+      contextLength: this.contextLength,
+      batchTokens,
+      numThreads,
+    });
+    this.#graphs = new ExactGraphs(file, architecture, numThreads);
+    this.#stack = new AdapterStack([], architecture);
+    const rows = (width: number) => new Float32Array(batchTokens * width);
+    this.#x = [rows(hiddenSize), rows(hiddenSize)];
+    [this.#k, this.#v] = [rows(numKvHeads * headSize), rows(numKvHeads * headSize)];
+    this.#logits = new Float32Array(KEPT_LOGIT_ROWS * vocabSize);
+  }
+
+  run(batch: StepBatch): LogitRows {
+    this.#makeRoom(batch);
+    const { length } = batch;
+    const [sequences, positions] = [batch.sequences.subarray(0, length), batch.positions.subarray(0, length)];
+    this.#attention.begin(length, sequences, positions);
+    const stack = this.#stackFor(batch);
+    // A product of a lone row with an adapter, which is no constant, is summed in an order of its own.
+    const numRows = stack.isEmpty ? length : Math.max(2, length);
+    stack.begin(batch, numRows);
+    const { numLayers } = this.#architecture;
+    let [x, y] = [this.#rows(this.#x[0], numRows), this.#rows(this.#x[1], numRows)];
+    embedTokens(batch.tokens.subarray(0, length), this.#graphs.embedding, this.#rows(x.data, length).data);
+    const feeds: Record<string, OnnxTensor> = { x, ...this.#ropeFeeds(batch, numRows) };
+    const [k, v] = [this.#keyRows(this.#k, [1, numRows]), this.#keyRows(this.#v, [numRows])];
+    stack.addFeeds(feeds, 0, ATTENTION);
+    this.#graphs.first.run(feeds, { q: this.#queries(0, numRows), k, v });
+    for (let layer = 0; layer < numLayers; layer++) {
+      this.#attention.write(layer, k.data, v.data, sequences, positions);
+      this.#attention.attend(layer);
+      feeds['o'] = this.#outputs(layer, numRows);
+      stack.addFeeds(feeds, layer, OUTPUT);
+      if (layer === numLayers - 1) {
+        this.#graphs.last.run(feeds, { y });
+        break;
+      }
+      stack.addFeeds(feeds, layer + 1, ATTENTION);
+      this.#graphs.between[layer]!.run(feeds, { y, q: this.#queries(layer + 1, numRows), k, v });
+      [x, y] = [y, x];
+      feeds['x'] = x;
+    }
+    return this.#head(batch, y.data);
+  }
+
+  share(from: number, to: number, length: number): void {
+    this.#attention.tables.share(from, to, length);
+  }
+
+  forget(sequence: number, fromPosition: number): void {
+    this.#attention.tables.forget(sequence, fromPosition);
+  }
+
+  loadAdapter(path: string): ExactAdapter {
+    return ExactAdapter.load(path, this.#architecture);
+  }
+
+  close(): void {
+    this.#attention.close();
+    this.#graphs.close();
+  }
+
+  /** Pages for the batch's tokens. @throws {KvFullError} before anything is changed */
+  #makeRoom(batch: StepBatch): void {
+    const { tables } = this.#attention;
+    const counts = new Map<number, number>();
+    for (let i = 0; i < batch.length; i++) counts.set(batch.sequences[i]!, (counts.get(batch.sequences[i]!) ?? 0) + 1);
+    const needed = counts.entries().reduce((sum, [sequence, count]) => sum + tables.pagesNeeded(sequence, count), 0);
+    if (needed > tables.numFree)
+      throw new KvFullError(`the batch needs ${needed} pages of keys and values, ${tables.numFree} are free`);
+    for (const [sequence, count] of counts) {
+      const copy = tables.append(sequence, count);
+      if (copy !== null) this.#attention.copyPage(copy);
+    }
+  }
+
+  /** A stack that holds the batch's adapters. */
+  #stackFor(batch: StepBatch): AdapterStack {
+    const adapters = batch.adapters.filter((adapter) => adapter !== null);
+    if (!adapters.every((adapter) => adapter instanceof ExactAdapter))
+      throw new TypeError('the adapter was loaded by another runner');
+    const kept = this.#stack.adapters;
+    if (!adapters.every((adapter) => kept.includes(adapter)) || kept.length > 2 * adapters.length)
+      this.#stack = new AdapterStack(adapters, this.#architecture);
+    return this.#stack;
+  }
+
+  /** Logits of the flagged rows of y [rows, H]. */
+  #head(batch: StepBatch, y: Float32Array): FlatLogits {
+    const { hiddenSize } = this.#architecture;
+    const { numLogits } = batch;
+    const size = numLogits * this.vocabSize;
+    if (
+      this.#logits.length < size ||
+      (numLogits <= KEPT_LOGIT_ROWS && this.#logits.length > KEPT_LOGIT_ROWS * this.vocabSize)
+    )
+      this.#logits = new Float32Array(Math.max(numLogits, KEPT_LOGIT_ROWS) * this.vocabSize);
+    if (numLogits > 0) {
+      let to = 0;
+      for (let row = 0; row < batch.length; row++) {
+        if (batch.wantsLogits[row] === 0) continue;
+        // Rows only move forward.
+        y.copyWithin(to * hiddenSize, row * hiddenSize, (row + 1) * hiddenSize);
+        to++;
+      }
+      const h = { data: y.subarray(0, numLogits * hiddenSize), dims: [numLogits, hiddenSize] };
+      this.#graphs.head.run(
+        { h },
+        { logits: { data: this.#logits.subarray(0, size), dims: [numLogits, this.vocabSize] } },
+      );
+    }
+    return new FlatLogits(this.#logits, this.vocabSize);
+  }
+
+  #ropeFeeds(batch: StepBatch, numRows: number): Record<string, OnnxTensor> {
+    const positions = batch.positions.subarray(0, numRows);
+    const { cos, sin } = ropeTables(positions, this.#architecture, this.#graphs.ropeFactors);
+    const dims = [positions.length, this.#architecture.headSize / 2];
+    return { cos: { data: cos, dims }, sin: { data: sin, dims } };
+  }
+
+  #rows(buffer: Float32Array, numRows: number) {
+    const { hiddenSize } = this.#architecture;
+    return { data: buffer.subarray(0, numRows * hiddenSize), dims: [numRows, hiddenSize] };
+  }
+
+  #keyRows(buffer: Float32Array, leading: readonly number[]) {
+    const width = linearDims(this.#architecture, 'k').out;
+    return { data: buffer.subarray(0, leading.at(-1)! * width), dims: [...leading, width] };
+  }
+
+  #queries(layer: number, numRows: number): OnnxTensor {
+    const width = linearDims(this.#architecture, 'q').out;
+    return { data: this.#attention.queries(layer, numRows), dims: [1, numRows, width] };
+  }
+
+  #outputs(layer: number, numRows: number): OnnxTensor {
+    const width = linearDims(this.#architecture, 'q').out;
+    return { data: this.#attention.outputs(layer, numRows), dims: [numRows, width] };
+  }
+}

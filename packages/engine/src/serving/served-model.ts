@@ -1,0 +1,50 @@
+import { LlamaModel } from '@trainyard/native';
+import { ExactRunner } from '../exact/exact-runner.ts';
+import { LlamaRunner } from '../runner/llama-runner.ts';
+import type { ModelRunner } from '../runner/model-runner.ts';
+import { servedFile } from './served-file.ts';
+import type { ServedFile, ServedFileOptions } from './served-file.ts';
+
+/** Tokens of one batch: more than any step plans, so that it is never the limit. */
+const BATCH_TOKENS = 1024;
+
+export interface RunnerSizes {
+  readonly numThreads: number;
+  /** KV cache over all sequences, tokens. */
+  readonly capacityTokens: number;
+  readonly maxSequences: number;
+}
+
+/** A model that is about to be served: its vocabulary, and who will compute it. */
+export class ServedModel implements Disposable {
+  /** Has weights only where llama.cpp computes the model. */
+  readonly vocabulary: LlamaModel;
+  readonly #file: ServedFile;
+
+  /** @throws {NativeError} when the file is missing, malformed, or no llama.cpp fits this machine */
+  static load(options: ServedFileOptions): ServedModel {
+    return new ServedModel(servedFile(options));
+  }
+
+  private constructor(file: ServedFile) {
+    this.#file = file;
+    this.vocabulary = LlamaModel.load(file.path, { vocabOnly: file.runner === 'graphs' });
+  }
+
+  /** The caller closes it, before this. */
+  openRunner({ numThreads, capacityTokens, maxSequences }: RunnerSizes): ModelRunner {
+    const sizes = { maxSequences, numThreads, batchTokens: BATCH_TOKENS };
+    const file = this.#file;
+    if (file.runner === 'graphs') return new ExactRunner(file.path, { ...sizes, capacityTokens });
+    const { cachePrecision } = file;
+    return new LlamaRunner(this.vocabulary, { ...sizes, contextTokens: capacityTokens, cachePrecision });
+  }
+
+  close(): void {
+    this.vocabulary.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+}
