@@ -11,7 +11,7 @@ import { Trainyard } from '@trainyard/sdk';
 import { ownService } from '../scripts/own-service.ts';
 import { measureDecode, measureRollouts, publishAdapter } from './inference.ts';
 import { machineLine, otherCores, sampleCpu, waitUntilQuiet } from './machine.ts';
-import { measureGateway } from './gateway.ts';
+import { measureGateway } from './gateway/one-client.ts';
 import { DEFAULT_SHAPE, group, numTokens, openTrainingBench } from './training.ts';
 
 const { values } = parseArgs({

@@ -27,17 +27,20 @@ const MAX_AGE_SECONDS = 600;
  *   service's own origin may always read.
  */
 export function shareAcrossOrigins(app: FastifyInstance, allowedOrigins: readonly string[]): void {
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     const { origin } = request.headers;
     if (!allowedOrigins.includes('*')) reply.header('vary', 'Origin');
-    if (origin === undefined) return;
+    if (origin === undefined) return done();
     const isAllowed = isAllowedOrigin(origin, request.headers.host, allowedOrigins);
     if (isAllowed) {
       reply.header('access-control-allow-origin', allowedOrigins.includes('*') ? '*' : origin);
       reply.header('access-control-expose-headers', EXPOSED_HEADERS);
     }
-    if (!isPreflight(request)) return;
-    if (isAllowed) return await answerPreflight(request, reply);
+    if (!isPreflight(request)) return done();
+    if (isAllowed) {
+      answerPreflight(request, reply);
+      return;
+    }
     throw new RequestError(
       'request.origin_not_allowed',
       `Pages of the origin ${JSON.stringify(origin.slice(0, 100))} may not use this service; add it to --allowed-origins`,
@@ -50,13 +53,13 @@ function isPreflight({ method, headers }: FastifyRequest): boolean {
   return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
 }
 
-async function answerPreflight({ headers }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+function answerPreflight({ headers }: FastifyRequest, reply: FastifyReply): void {
   const wanted = headers['access-control-request-headers'];
   // Clients send headers of their own, which change nothing here: every one is let through.
   if (wanted !== undefined) reply.header('access-control-allow-headers', wanted);
   if (headers['access-control-request-private-network'] === 'true')
     reply.header('access-control-allow-private-network', 'true');
-  return await reply
+  void reply
     .code(204)
     .header('access-control-allow-methods', METHODS)
     .header('access-control-max-age', MAX_AGE_SECONDS)

@@ -10,9 +10,9 @@ import { RequestError } from '../faults/request-error.ts';
  * @param allowedHosts beside the loopback names
  */
 export function refuseForeignHosts(app: FastifyInstance, allowedHosts: readonly string[]): void {
-  app.addHook('onRequest', async ({ headers }) => {
+  app.addHook('onRequest', ({ headers }, _reply, done) => {
     const name = hostNameOf(headers.host);
-    if (name !== null && isAllowedName(name, allowedHosts)) return;
+    if (name !== null && isAllowedName(name, allowedHosts)) return done();
     const shown = JSON.stringify((headers.host ?? '').slice(0, 100));
     throw new RequestError(
       'request.host_not_allowed',

@@ -23,8 +23,9 @@ export function refuseRouteMisses(app: FastifyInstance): void {
       headers: { allow: methods.toSorted().join(', ') },
     });
   };
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', (request, _reply, done) => {
     if (request.is404) refuse(request);
+    done();
   });
   app.setNotFoundHandler(refuse);
 }

@@ -59,6 +59,7 @@ export interface InferencePoolOptions {
  */
 export class InferencePool implements InferenceBackend {
   readonly #options: InferencePoolOptions;
+  #models: readonly BaseModel[] | null = null;
   readonly #slots: ReadonlyMap<string, Slot>;
   /** In order of arrival. */
   readonly #waiting = new Set<Waiter>();
@@ -87,10 +88,12 @@ export class InferencePool implements InferenceBackend {
   }
 
   get models(): readonly BaseModel[] {
-    return Array.from(this.#slots.values(), ({ model, served }) => {
+    // Facts of files, known once it has started; every request asks for them.
+    this.#models ??= Array.from(this.#slots.values(), ({ model, served }) => {
       const { contextLength, vocabSize } = served();
       return { id: model.id, contextLength, vocabSize };
     });
+    return this.#models;
   }
 
   /** The file that is served, which training uses too; null for a model that is not served. It need not be in memory. */

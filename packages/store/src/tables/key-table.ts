@@ -1,4 +1,4 @@
-import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
+import { hash, randomUUID, timingSafeEqual } from 'node:crypto';
 import { hintOf, makeKeySecret } from './key-secret.ts';
 import type { ApiKey, Caller, Entity, Scope } from '../contract/records.ts';
 import type { NewKey } from '../contract/store.ts';
@@ -74,14 +74,14 @@ export class KeyTable {
   }
 
   async verify(secret: string, now: number): Promise<Caller | null> {
-    const hash = hashOf(secret);
+    const digest = hashOf(secret);
     const row = await this.#sql.get<KeyRow>(
       `${SELECT} where k.secret_sha256 = ? and k.revoked_at is null and (k.expires_at is null or k.expires_at > ?)`,
-      hash,
+      digest,
       now,
     );
     // The index look-up compares hashes, whose timing says nothing about a secret; the final comparison takes constant time all the same.
-    if (row === undefined || !timingSafeEqual(row.secret_sha256, hash)) return null;
+    if (row === undefined || !timingSafeEqual(row.secret_sha256, digest)) return null;
     return { keyId: row.id, entityId: row.entity_id, entity: row.entity, scopes: parseScopes(row.scopes) };
   }
 
@@ -128,7 +128,8 @@ export class KeyTable {
 }
 
 function hashOf(secret: string): Buffer {
-  return createHash('sha256').update(secret, 'utf8').digest();
+  // In one piece: every request comes here, and an object that takes pieces costs several times as much.
+  return hash('sha256', secret, 'buffer');
 }
 
 function toKey(row: KeyRow): ApiKey {

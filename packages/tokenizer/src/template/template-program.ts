@@ -4,6 +4,7 @@ import { detectContentFormat } from './content-format.ts';
 import { templateEnvironment, TemplateRefusal } from './template-environment.ts';
 import type { ContentFormat } from '../contract/template-message.ts';
 import { TokenizerError } from '../contract/tokenizer-error.ts';
+import { areSmall, runSmall } from './small-run.ts';
 import { probeToolSupport, type ToolSupport } from '../tools/tool-support.ts';
 
 export interface TemplateProgramOptions {
@@ -49,15 +50,21 @@ export class TemplateProgram {
    * @throws {TokenizerError} `tokenizer.template_failed`
    */
   run(variables: Readonly<Record<string, unknown>>): string {
-    return this.#guarded(() => {
-      const result: unknown = new Interpreter(templateEnvironment(variables, this.#clock)).run(this.#program).value;
-      return String(result);
-    });
+    const environment = () => templateEnvironment(variables, this.#clock);
+    if (areSmall(variables)) {
+      const text = this.#explained(() => runSmall(this.#program, environment()));
+      if (text !== null) return text;
+    }
+    return this.#guarded(() => String(new Interpreter(environment()).run(this.#program).value));
   }
 
   #guarded<Result>(task: () => Result): Result {
+    return this.#explained(() => runWithin(this.#timeoutMs, task));
+  }
+
+  #explained<Result>(task: () => Result): Result {
     try {
-      return runWithin(this.#timeoutMs, task);
+      return task();
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       const message =

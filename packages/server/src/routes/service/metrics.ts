@@ -25,9 +25,10 @@ export function metricsRoutes(app: FastifyInstance, parts: RouteParts, metrics: 
     training,
     countJobs: async () => ({ queued: await count('queued'), running: await count('running') }),
   };
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     const handler = request.routeOptions.url ?? 'none';
     metrics.countRequest(handler, request.method, reply.statusCode, reply.elapsedTime / 1000);
+    done();
   });
   app.get('/metrics', { config: { scope: metricsAccess === 'key' ? 'admin' : 'public' } }, async (_request, reply) => {
     if (metricsAccess === 'off')
