@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
+import { LongFilesFirst } from './scripts/lib/long-files-first.mjs';
 import { findPostgres } from './scripts/lib/postgres.mjs';
 import { hasTorchEnvironment, torchEnvironment } from './scripts/lib/torch-environment.mjs';
 
@@ -15,11 +16,12 @@ const NEVER = ['**/node_modules/**', '**/fixtures/**'];
 /** The timeout is not a measure of speed: it ends tests that hang, on a machine that does a dozen other things too. */
 const HANGS_AFTER_MS = 120_000;
 
-/** Files that run alone and isolated: native code that crashes takes one file with it, and each of them may use all cores. */
-const ALONE = { isolate: true, fileParallelism: false } as const;
+/** Not isolated: one worker runs many files, which saves the start of a process for each. Two workers also where there are two cores. */
+const SHARED = { isolate: false, maxWorkers: Math.max(2, availableParallelism() - 1) } as const;
 /**
- * Files that start a service of their own: two at a time, since each waits half of its time, for a start, for a client of its own, for a limit. Threads spin
- * at barriers, so two services that want all cores cost a fifth more processor time than two that have half of them.
+ * Files that take much, each in a process of its own, since native code that crashes takes it along. Two at a time: a file with a service of its own waits
+ * half of its time, for a start, for a client, for a limit; and one with a model computes on one thread, or has half of the threads. Threads spin at
+ * barriers, so two services that want all cores cost a fifth more processor time than two that have half of them.
  */
 const IN_PAIRS = {
   isolate: true,
@@ -30,46 +32,50 @@ const IN_PAIRS = {
 /** As `packages/generation/src/testing/guests.ts` knows them. */
 const GUESTS = ['along', 'specs', 'little'];
 
-const PROJECTS: TestProjectInlineConfiguration['test'][] = [
-  // Not isolated: one worker runs many files, which saves the start of a process for each.
-  {
-    name: 'unit',
-    include: ['packages/**/*.test.ts'],
-    exclude: [...NEVER, MODEL_TESTS, TORCH_TESTS, POSTGRES_TESTS, 'packages/native/**'],
-    isolate: false,
-  },
-  ...GUESTS.map(guestProject),
-  ...postgresProject(findPostgres(process.env)),
-  { name: 'native', include: ['packages/native/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...ALONE },
-  { name: 'tests', include: ['tests/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...IN_PAIRS },
-  { name: 'model', include: [MODEL_TESTS], exclude: NEVER, ...ALONE },
-  ...((await hasTorchEnvironment(import.meta.dirname))
-    ? [torchProject(torchEnvironment(import.meta.dirname).python)]
-    : []),
+type Project = TestProjectInlineConfiguration['test'];
+
+/** Projects of one stage share its workers; one stage runs after the other. */
+const STAGES: Project[][] = [
+  [
+    {
+      name: 'unit',
+      include: ['packages/**/*.test.ts'],
+      exclude: [...NEVER, MODEL_TESTS, TORCH_TESTS, POSTGRES_TESTS, 'packages/native/**'],
+      ...SHARED,
+    },
+    ...GUESTS.map(guestProject),
+  ],
+  [
+    ...postgresProject(findPostgres(process.env)),
+    { name: 'native', include: ['packages/native/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...IN_PAIRS },
+    { name: 'tests', include: ['tests/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...IN_PAIRS },
+    { name: 'model', include: [MODEL_TESTS], exclude: NEVER, ...IN_PAIRS },
+  ],
+  (await hasTorchEnvironment(import.meta.dirname)) ? [torchProject(torchEnvironment(import.meta.dirname).python)] : [],
 ];
 
 /** The behaviour of the whole service once more, over a back end that is not stepped by it: see `packages/server/src/testing/guest-refusal.ts`. */
-function guestProject(guest: string): TestProjectInlineConfiguration['test'] {
+function guestProject(guest: string): Project {
   return {
     name: `guest-${guest}`,
     include: ['packages/server/src/behaviour/*.test.ts'],
     exclude: NEVER,
+    ...SHARED,
     env: { TRAINYARD_TEST_GUEST: guest },
-    isolate: false,
   };
 }
 
 /** Its tests find the programs of the server where this variable says. */
-function postgresProject(programs: string | null) {
+function postgresProject(programs: string | null): Project[] {
   if (programs === null) return [];
-  return [
-    { name: 'postgres', include: [POSTGRES_TESTS], exclude: NEVER, env: { TRAINYARD_POSTGRES: programs }, ...ALONE },
-  ];
+  const env = { ...IN_PAIRS.env, TRAINYARD_POSTGRES: programs };
+  return [{ name: 'postgres', include: [POSTGRES_TESTS], exclude: NEVER, ...IN_PAIRS, env }];
 }
 
-/** Its tests find Python where this variable says. */
-function torchProject(python: string) {
-  return { name: 'torch', include: [TORCH_TESTS], exclude: NEVER, env: { TRAINYARD_TORCH_PYTHON: python }, ...ALONE };
+/** Its tests find Python where this variable says. PyTorch takes all cores. */
+function torchProject(python: string): Project {
+  const env = { TRAINYARD_TORCH_PYTHON: python };
+  return { name: 'torch', include: [TORCH_TESTS], exclude: NEVER, isolate: true, fileParallelism: false, env };
 }
 
 export default defineConfig({
@@ -81,7 +87,9 @@ export default defineConfig({
     testTimeout: HANGS_AFTER_MS,
     hookTimeout: HANGS_AFTER_MS,
     expect: { poll: { timeout: HANGS_AFTER_MS / 2 } },
-    // The projects run one after the other (groupOrder), so that nothing competes with a model test.
-    projects: PROJECTS.map((test, groupOrder) => ({ extends: true, test: { ...test, sequence: { groupOrder } } })),
+    sequence: { sequencer: LongFilesFirst },
+    projects: STAGES.flatMap((projects, groupOrder) =>
+      projects.map((test) => ({ extends: true, test: { ...test, sequence: { groupOrder } } })),
+    ),
   },
 });

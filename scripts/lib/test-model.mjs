@@ -4,29 +4,45 @@ import { join, resolve } from 'node:path';
 
 import { DEFAULT_MODEL, modelDirectory } from './model-source.mjs';
 
+/** The part of the model that tests of everything around it need: enough for a reply, an adapter and a gradient in every layer. */
+const SMALL = { numLayers: 2, numTokens: 8192 };
+
 /**
  * Where tests find the real model (`tests/support/model.ts` reads these variables): what the environment says, else the default model of the
- * data directory, else the file `TRAINYARD_MODEL` names. The half-precision copy is made beside it when it is missing, once, in seconds.
+ * data directory, else the file `TRAINYARD_MODEL` names. Its half-precision copy and the small model that is cut out of it are made beside it when
+ * they are missing, once, in seconds.
  *
  * @param {string} root the repository
  * @param {Record<string, string | undefined>} env
  * @param {(line: string) => void} log
- * @returns {{ TRAINYARD_TEST_MODEL: string, TRAINYARD_TEST_MODEL_F16: string }}
+ * @returns {{ TRAINYARD_TEST_MODEL: string, TRAINYARD_TEST_MODEL_F16: string, TRAINYARD_TEST_MODEL_SMALL: string }}
  */
 export function prepareTestModel(root, env, log) {
   const fetched = join(modelDirectory(env, root), DEFAULT_MODEL.fileName);
   const chosen = env['TRAINYARD_TEST_MODEL'] ?? (existsSync(fetched) ? fetched : env['TRAINYARD_MODEL']) ?? fetched;
   const base = resolve(root, chosen);
-  const f16 = resolve(root, env['TRAINYARD_TEST_MODEL_F16'] ?? base.replace(/(\.gguf)?$/, '.f16.gguf'));
-  if (existsSync(base) && !existsSync(f16)) {
-    log(`writing ${f16}`);
-    const script = join(root, 'scripts/make-half-precision.mjs');
-    const { status } = spawnSync(process.execPath, ['--conditions=@trainyard/source', script, base, f16], {
-      cwd: root,
-      stdio: ['ignore', 2, 2],
-    });
+  const { numLayers, numTokens } = SMALL;
+  /** @param {string} variable @param {string} ending @param {string} script @param {...string} args @returns {string} the path */
+  const made = (variable, ending, script, ...args) => {
+    const path = resolve(root, env[variable] ?? base.replace(/(\.gguf)?$/, ending));
+    if (existsSync(path) || !existsSync(base)) return path;
+    log(`writing ${path}`);
+    const command = ['--conditions=@trainyard/source', join(root, 'scripts', script), base, path, ...args];
+    const { status } = spawnSync(process.execPath, command, { cwd: root, stdio: ['ignore', 2, 2] });
     // The tests that need the file say so themselves; the others run.
-    if (status !== 0) log(`${f16} could not be written (exit code ${status})`);
-  }
-  return { TRAINYARD_TEST_MODEL: base, TRAINYARD_TEST_MODEL_F16: f16 };
+    if (status !== 0) log(`${path} could not be written (exit code ${status})`);
+    return path;
+  };
+  const smallEnding = `.${numLayers}-layers-${numTokens}-tokens.gguf`;
+  return {
+    TRAINYARD_TEST_MODEL: base,
+    TRAINYARD_TEST_MODEL_F16: made('TRAINYARD_TEST_MODEL_F16', '.f16.gguf', 'make-half-precision.mjs'),
+    TRAINYARD_TEST_MODEL_SMALL: made(
+      'TRAINYARD_TEST_MODEL_SMALL',
+      smallEnding,
+      'make-small-model.mjs',
+      String(numLayers),
+      String(numTokens),
+    ),
+  };
 }

@@ -1,8 +1,9 @@
 import type { TrainingEventObject, TrainingJobObject } from '@trainyard/protocol';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import type { OwnService } from '../../scripts/own-service.ts';
 import { ART_TIMEOUT_MS, installedArtReleases, runArtClient } from '../support/art-client.ts';
+import { smallService } from '../support/small-service.ts';
 
 type Metrics = Record<string, number>;
 interface Turns {
@@ -69,7 +70,7 @@ describe.each(await installedArtReleases())('training by the unmodified openpipe
   let report: Report;
 
   beforeAll(async () => {
-    service = await ownService();
+    service = await smallService();
     report = await runArtClient<Report>('art_training_client.py', service, release);
     console.log(`seconds: ${JSON.stringify(report.seconds)}`);
   }, ART_TIMEOUT_MS);

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import type { OwnService } from '../../scripts/own-service.ts';
 import { ART_TIMEOUT_MS, installedArtReleases, runArtClient } from '../support/art-client.ts';
+import { smallService } from '../support/small-service.ts';
 
 interface Report {
   entity: string;
@@ -24,7 +25,7 @@ describe.each(await installedArtReleases())('the unmodified openpipe-art client 
   let report: Report;
 
   beforeAll(async () => {
-    service = await ownService();
+    service = await smallService();
     report = await runArtClient<Report>('art_client.py', service, release);
   }, ART_TIMEOUT_MS);
 

@@ -7,8 +7,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { Trainyard } from '@trainyard/sdk';
 
-import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import type { OwnService } from '../../scripts/own-service.ts';
 import { hasPythonEnvironment, pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
+import { smallService } from '../support/small-service.ts';
 
 /**
  * Requests generated from /openapi.json, valid and invalid ones, against a running service: no 5xx, no status that is not documented, no
@@ -41,7 +42,7 @@ describe.skipIf(!hasPython)('requests generated from the OpenAPI document', () =
   const directory = mkdtempSync(join(tmpdir(), 'trainyard-fuzz-'));
 
   beforeAll(async () => {
-    service = await ownService();
+    service = await smallService();
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
     const base = (await client.listModels()).data[0]!.id;
     modelId = (await client.registerModel({ project: 'fuzz', name: 'target', baseModel: base })).id;

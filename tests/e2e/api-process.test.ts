@@ -5,8 +5,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 
 import { Trainyard } from '@trainyard/sdk';
 
-import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import type { OwnService } from '../../scripts/own-service.ts';
 import { residentMb } from '../support/processes.ts';
+import { smallService } from '../support/small-service.ts';
 
 /** The API process: no native compute inside, and never busy for long. */
 
@@ -15,7 +16,7 @@ let client: Trainyard;
 let modelId: string;
 
 beforeAll(async () => {
-  service = await ownService();
+  service = await smallService();
   client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
   const base = (await client.listModels()).data[0]!.id;
   modelId = (await client.registerModel({ project: 'api', name: 'large', baseModel: base })).id;

@@ -5,8 +5,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 
 import { Trainyard } from '@trainyard/sdk';
 
-import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import type { OwnService } from '../../scripts/own-service.ts';
 import { scoredGroup } from '../support/groups.ts';
+import { smallService } from '../support/small-service.ts';
 
 /** Another process has the write lock of the database for longer than a request waits. */
 
@@ -15,7 +16,7 @@ let client: Trainyard;
 let base: string;
 
 beforeAll(async () => {
-  service = await ownService();
+  service = await smallService();
   client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
   base = (await client.listModels()).data[0]!.id;
 });

@@ -7,8 +7,8 @@ import { afterAll, expect, it } from 'vitest';
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
 import { Trainyard } from '@trainyard/sdk';
 
-import { ownService } from '../../scripts/own-service.ts';
 import { scoredGroup } from '../support/groups.ts';
+import { smallService } from '../support/small-service.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-records-'));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -26,7 +26,7 @@ function messagesAlone(group: WireTrajectoryGroup): WireTrajectoryGroup {
 }
 
 it('choices without tokens train to the same weights, by records that outlived a restart', async () => {
-  const first = await ownService({ dataDirectory: scratch });
+  const first = await smallService({ dataDirectory: scratch });
   const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey });
   const base = (await client.listModels()).data[0]!.id;
   const told = await client.registerModel({ project: 'p', name: 'told', baseModel: base });
@@ -34,7 +34,7 @@ it('choices without tokens train to the same weights, by records that outlived a
   const group = await scoredGroup(client, 'told');
   expect(await first.stop()).toBe(0);
 
-  const second = await ownService({ dataDirectory: scratch, environment: { TRAINYARD_API_KEY: first.apiKey } });
+  const second = await smallService({ dataDirectory: scratch, environment: { TRAINYARD_API_KEY: first.apiKey } });
   try {
     const again = new Trainyard({ baseUrl: second.url, apiKey: first.apiKey });
     const train = async (modelId: string, sent: WireTrajectoryGroup) => {

@@ -7,12 +7,13 @@ import { join, resolve } from 'node:path';
 import { Trainyard } from '@trainyard/sdk';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
-import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import type { OwnService } from '../../scripts/own-service.ts';
+import { smallService } from '../support/small-service.ts';
 
 const MAIN = resolve(import.meta.dirname, '../../examples/demo/main.ts');
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-demo-'));
 let service: OwnService;
-beforeAll(async () => void (service = await ownService()));
+beforeAll(async () => void (service = await smallService()));
 afterAll(async () => {
   await service?.close();
   rmSync(scratch, { recursive: true });

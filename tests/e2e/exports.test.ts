@@ -8,8 +8,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { type ExportFailedError, Trainyard } from '@trainyard/sdk';
 
-import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import type { OwnService } from '../../scripts/own-service.ts';
 import { scoredGroup } from '../support/groups.ts';
+import { smallService } from '../support/small-service.ts';
 
 /** Exports of a trained checkpoint through the running service, and adapters that come back in. */
 
@@ -21,7 +22,7 @@ let client: Trainyard;
 let modelId: string;
 
 async function start(): Promise<void> {
-  service = await ownService({ dataDirectory, environment });
+  service = await smallService({ dataDirectory, environment });
   environment['TRAINYARD_API_KEY'] = service.apiKey;
   client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
 }

@@ -2,10 +2,11 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 
 import { Trainyard } from '@trainyard/sdk';
 
-import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import type { OwnService } from '../../scripts/own-service.ts';
 import { errorOfCutStream, longStream } from '../support/cut-stream.ts';
 import { scoredGroup } from '../support/groups.ts';
 import { hostOf } from '../support/processes.ts';
+import { smallService } from '../support/small-service.ts';
 
 /** A host that is stopped does nothing and dies of nothing: the service has to notice, end it and start another. */
 
@@ -14,7 +15,7 @@ let client: Trainyard;
 let base: string;
 
 beforeAll(async () => {
-  service = await ownService();
+  service = await smallService();
   client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
   base = (await client.listModels()).data[0]!.id;
 });

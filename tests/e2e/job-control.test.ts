@@ -2,14 +2,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { Trainyard } from '@trainyard/sdk';
 
-import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import type { OwnService } from '../../scripts/own-service.ts';
 import { scoredGroup } from '../support/groups.ts';
+import { smallService } from '../support/small-service.ts';
 
 let service: OwnService;
 let client: Trainyard;
 let base: string;
 beforeAll(async () => {
-  service = await ownService();
+  service = await smallService();
   client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
   base = (await client.listModels()).data[0]!.id;
 });

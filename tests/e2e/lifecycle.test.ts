@@ -9,10 +9,10 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
 import { Trainyard } from '@trainyard/sdk';
 
-import { ownService } from '../../scripts/own-service.ts';
 import { eventTypes } from '../support/event-types.ts';
 import { tenLongGroups, scoredGroup } from '../support/groups.ts';
 import { childrenOf } from '../support/processes.ts';
+import { smallService } from '../support/small-service.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'trainyard-lifecycle-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
@@ -47,7 +47,7 @@ async function begun(
 describe('a service', () => {
   it('keeps models, checkpoints and logs over a restart, for its owner alone, and leaves no process behind', async () => {
     const dataDirectory = join(scratch, 'restart');
-    const first = await ownService({ dataDirectory });
+    const first = await smallService({ dataDirectory });
     const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey });
     expect(await client.isHealthy()).toBe(true);
     const base = (await client.listModels()).data[0]!.id;
@@ -72,7 +72,7 @@ describe('a service', () => {
     expect(paths).toContainEqual(expect.stringContaining('adapter_model.safetensors'));
     expect(paths.filter((path) => (statSync(path).mode & 0o077) !== 0)).toEqual([]);
 
-    const second = await ownService({ dataDirectory, environment: { TRAINYARD_API_KEY: first.apiKey } });
+    const second = await smallService({ dataDirectory, environment: { TRAINYARD_API_KEY: first.apiKey } });
     try {
       const again = new Trainyard({ baseUrl: second.url, apiKey: first.apiKey });
       const { data } = await again.listCheckpoints(model.id);
@@ -96,7 +96,7 @@ describe('a service', () => {
     'continues the job that was running when it got %s, and it ends once, with all its steps',
     async (signal) => {
       const dataDirectory = join(scratch, `midjob-${signal}`);
-      const first = await ownService({ dataDirectory });
+      const first = await smallService({ dataDirectory });
       const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey });
       const base = (await client.listModels()).data[0]!.id;
       const model = await client.registerModel({ project: 'p', name: 'midjob', baseModel: base });
@@ -112,7 +112,7 @@ describe('a service', () => {
       // The hosts notice that their channel is closed.
       await expect.poll(() => children.filter(isAlive)).toEqual([]);
 
-      const second = await ownService({ dataDirectory, environment: { TRAINYARD_API_KEY: first.apiKey } });
+      const second = await smallService({ dataDirectory, environment: { TRAINYARD_API_KEY: first.apiKey } });
       try {
         const again = new Trainyard({ baseUrl: second.url, apiKey: first.apiKey });
         expect(await again.waitForTraining(job.id)).toHaveLength(2);
@@ -128,7 +128,7 @@ describe('a service', () => {
 
   it('shows its key once, keeps it hashed, and leaves a file only its owner can read', async () => {
     const dataDirectory = join(scratch, 'key');
-    const service = await ownService({ dataDirectory, environment: { TRAINYARD_API_KEY: '' } });
+    const service = await smallService({ dataDirectory, environment: { TRAINYARD_API_KEY: '' } });
     const keyFile = join(dataDirectory, 'admin-key');
     const secret = readFileSync(keyFile, 'utf8').trim();
     try {
@@ -145,13 +145,13 @@ describe('a service', () => {
       const path = join(dataDirectory, file);
       if (statSync(path, { throwIfNoEntry: false })) expect(readFileSync(path).includes(secret), file).toBe(false);
     }
-    const second = await ownService({ dataDirectory, environment: { TRAINYARD_API_KEY: '' } });
+    const second = await smallService({ dataDirectory, environment: { TRAINYARD_API_KEY: '' } });
     expect(second.output()).not.toContain(secret);
     await second.close();
   });
 
   it('takes the second signal of one Ctrl-C under npm for the same keypress', async () => {
-    const service = await ownService({ environment: PATIENT });
+    const service = await smallService({ environment: PATIENT });
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
     const base = (await client.listModels()).data[0]!.id;
     const messages = [{ role: 'user', content: 'Count.' }];
@@ -166,7 +166,7 @@ describe('a service', () => {
 
   it('keeps its data folder to its owner', async () => {
     const dataDirectory = join(scratch, 'private folder é%20#');
-    const service = await ownService({ dataDirectory });
+    const service = await smallService({ dataDirectory });
     expect(statSync(dataDirectory).mode & 0o777).toBe(0o700);
     await service.close();
   });
@@ -178,13 +178,13 @@ describe('a service', () => {
       join(dataDirectory, 'service.pid'),
       JSON.stringify({ pid: process.pid, startedAt: 'another boot/1' }),
     );
-    const service = await ownService({ dataDirectory });
+    const service = await smallService({ dataDirectory });
     expect(service.output()).toContain('Trainyard is ready');
     await service.close();
   });
 
   it('ends in-flight requests before it goes', async () => {
-    const service = await ownService({ environment: PATIENT });
+    const service = await smallService({ environment: PATIENT });
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
     const base = (await client.listModels()).data[0]!.id;
     const messages = [{ role: 'user', content: 'Count.' }];
@@ -202,16 +202,16 @@ describe('a service that cannot start says why', () => {
     await new Promise((resolve) => blocker.once('listening', resolve));
     const { port } = blocker.address() as { port: number };
     const dataDirectory = join(scratch, 'port');
-    await expect(ownService({ dataDirectory, environment: { TRAINYARD_PORT: String(port) } })).rejects.toThrow(
+    await expect(smallService({ dataDirectory, environment: { TRAINYARD_PORT: String(port) } })).rejects.toThrow(
       `port ${port} on 127.0.0.1 is in use`,
     );
     blocker.close();
     // Nothing is left that would keep the next start from the folder.
-    await (await ownService({ dataDirectory })).close();
+    await (await smallService({ dataDirectory })).close();
   });
 
   it('missing model', async () => {
-    await expect(ownService({ environment: { TRAINYARD_MODEL: join(scratch, 'none.gguf') } })).rejects.toThrow(
+    await expect(smallService({ environment: { TRAINYARD_MODEL: join(scratch, 'none.gguf') } })).rejects.toThrow(
       'none.gguf does not exist',
     );
   });
@@ -219,24 +219,24 @@ describe('a service that cannot start says why', () => {
   it('corrupt model', async () => {
     const path = join(scratch, 'corrupt.gguf');
     writeFileSync(path, Buffer.concat([Buffer.from('GGUF'), Buffer.alloc(4096, 0xff)]));
-    await expect(ownService({ environment: { TRAINYARD_MODEL: path } })).rejects.toThrow(/corrupt\.gguf/);
+    await expect(smallService({ environment: { TRAINYARD_MODEL: path } })).rejects.toThrow(/corrupt\.gguf/);
   });
 
   it('data folder in use', async () => {
     const dataDirectory = join(scratch, 'twice');
-    const first = await ownService({ dataDirectory });
-    await expect(ownService({ dataDirectory })).rejects.toThrow(`is in use by process ${first.pid}`);
+    const first = await smallService({ dataDirectory });
+    await expect(smallService({ dataDirectory })).rejects.toThrow(`is in use by process ${first.pid}`);
     await first.close();
   });
 
   it('data folder that is a file', async () => {
     const path = join(scratch, 'file');
     writeFileSync(path, '');
-    await expect(ownService({ dataDirectory: path })).rejects.toThrow('cannot be used');
+    await expect(smallService({ dataDirectory: path })).rejects.toThrow('cannot be used');
   });
 
   it('bad setting', async () => {
-    await expect(ownService({ environment: { TRAINYARD_PORT: 'http' } })).rejects.toThrow(
+    await expect(smallService({ environment: { TRAINYARD_PORT: 'http' } })).rejects.toThrow(
       'environment variable TRAINYARD_PORT must be a whole number from 0 to 65535, got "http"',
     );
   });

@@ -1,23 +1,35 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 
-/** The tiny real model that model-dependent tests run on, placed there by `scripts/bootstrap.mjs`. */
+/** Where `scripts/bootstrap.mjs` places the default model, and `scripts/test.mjs` what it makes of it. */
 const MODEL_DIRECTORY = resolve(import.meta.dirname, '../../.trainyard/models');
+const DEFAULT_FILE = 'SmolLM2-135M-Instruct.Q4_1';
+
+export interface TestModelPaths {
+  /** as shipped (Q4_1) */
+  readonly base: string;
+  /** its half-precision copy */
+  readonly f16: string;
+  /** its first layers and tokens: says nothing sensible, at a tenth of the cost */
+  readonly small: string;
+}
 
 /**
- * Paths of the default model: `base` is the file as shipped (Q4_1), `f16` its half-precision copy, made on first use of the service.
+ * Paths of the real model that model-dependent tests run on: the default model, unless `TRAINYARD_TEST_MODEL`, `TRAINYARD_TEST_MODEL_F16` and
+ * `TRAINYARD_TEST_MODEL_SMALL` say otherwise.
  *
- * `TRAINYARD_TEST_MODEL` and `TRAINYARD_TEST_MODEL_F16` override them.
- * @throws when a file is missing, naming the command that fetches it
+ * @throws when a file is missing, naming the command that makes it
  */
-export function testModel(): { base: string; f16: string } {
+export function testModel(): TestModelPaths {
   return {
-    base: existing(process.env['TRAINYARD_TEST_MODEL'] ?? `${MODEL_DIRECTORY}/SmolLM2-135M-Instruct.Q4_1.gguf`),
-    f16: existing(process.env['TRAINYARD_TEST_MODEL_F16'] ?? `${MODEL_DIRECTORY}/SmolLM2-135M-Instruct.Q4_1.f16.gguf`),
+    base: existing('TRAINYARD_TEST_MODEL', `${DEFAULT_FILE}.gguf`),
+    f16: existing('TRAINYARD_TEST_MODEL_F16', `${DEFAULT_FILE}.f16.gguf`),
+    small: existing('TRAINYARD_TEST_MODEL_SMALL', `${DEFAULT_FILE}.2-layers-8192-tokens.gguf`),
   };
 }
 
-function existing(path: string): string {
-  if (!existsSync(path)) throw new Error(`the test model ${path} is missing: run "node scripts/bootstrap.mjs" first`);
+function existing(variable: string, defaultName: string): string {
+  const path = process.env[variable] ?? resolve(MODEL_DIRECTORY, defaultName);
+  if (!existsSync(path)) throw new Error(`the test model ${path} is missing: run "npm test" once, which makes it`);
   return path;
 }

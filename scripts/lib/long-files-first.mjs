@@ -1,0 +1,68 @@
+import { resolve } from 'node:path';
+
+import { BaseSequencer } from 'vitest/node';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+
+/**
+ * Files that take longest, the longest first: `npm test` prints the ten slowest. Begun last, one of them would run on alone while a core is idle. Where
+ * files have run before, Vitest would know how long they took, but only within a project; a fresh checkout knows their sizes alone.
+ */
+export const LONG_FILES = [
+  'packages/trainer/src/job/steps-that-learn.test.ts',
+  'packages/trainer/src/lanes/ort-policy-model.test.ts',
+  'packages/server/src/hosts/supervised-host.test.ts',
+  'packages/generation/src/text-engine.property.test.ts',
+  'packages/tokenizer/src/sandbox/template-sandbox.test.ts',
+  'packages/server/src/bodies/body-intake.test.ts',
+
+  'tests/e2e/constrained-output.test.ts',
+  'tests/clients/schemathesis.test.ts',
+  'tests/e2e/seeds.test.ts',
+  'tests/clients/art-sft.test.ts',
+  'packages/generation/src/text-engine.model.test.ts',
+  'tests/clients/art-training.test.ts',
+  'tests/clients/forms.test.ts',
+  'tests/e2e/lifecycle.test.ts',
+  'packages/trainer/src/export/export-checkpoint.model.test.ts',
+  'tests/training/pytorch-step.model.test.ts',
+  'tests/e2e/readme.test.ts',
+  'tests/e2e/sft.test.ts',
+  'tests/clients/art.test.ts',
+  'tests/e2e/hung-hosts.test.ts',
+  'tests/e2e/packed-command.test.ts',
+  'packages/store/src/drivers/postgres/postgres-store.postgres.test.ts',
+  'tests/e2e/exports.test.ts',
+  'tests/e2e/demo.test.ts',
+  'tests/e2e/bench-serving.test.ts',
+  'tests/e2e/constrained-rollouts.test.ts',
+  'packages/trainer/src/job/run-training-job.model.test.ts',
+];
+
+/** Begins with {@link LONG_FILES}, in that order; a project that shares its workers among its files stays together. */
+export class LongFilesFirst extends BaseSequencer {
+  /**
+   * @override
+   * @param {import('vitest/node').TestSpecification[]} files
+   */
+  async sort(files) {
+    const sorted = await super.sort(files);
+    const projects = [...new Set(sorted.map(({ project }) => project))];
+    /** @param {import('vitest/node').TestSpecification} file @returns {[stage: number, project: number, rank: number]} */
+    const place = ({ project, moduleId }) => {
+      const rank = LONG_FILES.findIndex((path) => resolve(ROOT, path) === resolve(moduleId));
+      return [
+        project.config.sequence.groupOrder,
+        project.config.isolate ? 0 : projects.indexOf(project),
+        rank === -1 ? LONG_FILES.length : rank,
+      ];
+    };
+    const placed = sorted.map((file) => ({ file, place: place(file) }));
+    return placed
+      .toSorted((a, b) => {
+        const differs = /** @type {const} */ ([0, 1, 2]).find((at) => a.place[at] !== b.place[at]) ?? 0;
+        return a.place[differs] - b.place[differs];
+      })
+      .map(({ file }) => file);
+  }
+}
