@@ -105,9 +105,10 @@ function encodeTensorType(tensor: OnnxTensorType): ProtobufMessage {
   return new ProtobufMessage().string(1, tensor.name).message(2, new ProtobufMessage().message(1, type));
 }
 
-/** A protobuf message under construction: fields are appended in call order. */
+/** A protobuf message under construction: fields are appended in call order. Bytes are copied once, by the outermost `finish`: they may be all weights of a layer. */
 class ProtobufMessage {
   readonly #parts: Uint8Array[] = [];
+  #length = 0;
 
   integer(field: number, value: number): this {
     this.#tag(field, 0);
@@ -119,14 +120,14 @@ class ProtobufMessage {
     this.#tag(field, 5);
     const bytes = new Uint8Array(4);
     new DataView(bytes.buffer).setFloat32(0, value, true);
-    this.#parts.push(bytes);
+    this.#add(bytes);
     return this;
   }
 
   bytes(field: number, value: Uint8Array): this {
     this.#tag(field, 2);
     this.#varint(BigInt(value.length));
-    this.#parts.push(value);
+    this.#add(value);
     return this;
   }
 
@@ -135,11 +136,19 @@ class ProtobufMessage {
   }
 
   message(field: number, value: ProtobufMessage): this {
-    return this.bytes(field, value.finish());
+    this.#tag(field, 2);
+    this.#varint(BigInt(value.#length));
+    for (const part of value.#parts) this.#add(part);
+    return this;
   }
 
   finish(): Uint8Array {
-    return Buffer.concat(this.#parts);
+    return Buffer.concat(this.#parts, this.#length);
+  }
+
+  #add(bytes: Uint8Array): void {
+    this.#parts.push(bytes);
+    this.#length += bytes.length;
   }
 
   #tag(field: number, wireType: number): void {
@@ -155,6 +164,6 @@ class ProtobufMessage {
       rest >>= 7n;
     }
     bytes.push(Number(rest));
-    this.#parts.push(Uint8Array.from(bytes));
+    this.#add(Uint8Array.from(bytes));
   }
 }
