@@ -1,4 +1,4 @@
-import { OnnxSession } from '@trainyard/native';
+import { OnnxSession, returnFreeMemory } from '@trainyard/native';
 import type { GgufFile, OnnxTensor } from '@trainyard/native';
 import {
   biasName,
@@ -100,6 +100,7 @@ export class ExactGraphs {
       },
       numThreads,
     );
+    returnFreeMemory();
   }
 
   close(): void {

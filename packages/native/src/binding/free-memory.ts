@@ -1,0 +1,18 @@
+import type { KoffiFunc } from 'koffi';
+import { koffi } from './koffi.ts';
+
+/**
+ * Gives memory that native code has freed back to the machine, where the C library keeps it: after weights were laid out anew glibc held 220 MB of 540.
+ * Elsewhere it does nothing.
+ */
+export function returnFreeMemory(): void {
+  if (process.platform !== 'linux') return;
+  let trim: KoffiFunc<(keep: number) => number>;
+  try {
+    // null: whatever C library the process has.
+    trim = koffi().load(null).func('malloc_trim', 'int', ['size_t']) as typeof trim;
+  } catch {
+    return; // musl has no such function, and keeps nothing
+  }
+  trim(0);
+}
