@@ -1,56 +1,17 @@
-import { OnnxSession, returnFreeMemory } from '@trainyard/native';
-import type { GgufFile, OnnxTensor } from '@trainyard/native';
+import { returnFreeMemory } from '@trainyard/native';
+import type { GgufFile } from '@trainyard/native';
 import {
   biasName,
   BlockGraph,
-  compileGraph,
   headNormName,
-  input,
-  matmul,
   normName,
   PROJECTIONS,
   readBlockWeights,
-  rmsNorm,
   weightName,
 } from '@trainyard/transformer';
-import type {
-  Architecture,
-  BlockWeights,
-  ConstantTensor,
-  LoraConfig,
-  Outputs,
-  ProjectionName,
-} from '@trainyard/transformer';
-
-/** Tensors by name. */
-export type Feeds = Readonly<Record<string, OnnxTensor>>;
-
-/** A graph whose weights are part of it. */
-export class ConstantGraph {
-  readonly #session: OnnxSession;
-  readonly #inputNames: readonly string[];
-  readonly #outputNames: readonly string[];
-
-  constructor(outputs: Outputs, constants: Readonly<Record<string, ConstantTensor>>, numThreads: number) {
-    const { bytes, inputs, outputNames } = compileGraph(outputs, { constants });
-    this.#inputNames = inputs.map(({ name }) => name);
-    this.#outputNames = outputNames;
-    const options = { numThreads, inputNames: this.#inputNames, outputNames, sharesArena: true };
-    this.#session = new OnnxSession(bytes, options);
-  }
-
-  /** Blocks until all is computed. @param feeds may hold more than the graph reads @param results memory for every output */
-  run(feeds: Feeds, results: Feeds): void {
-    this.#session.run(
-      this.#inputNames.map((name) => feeds[name]!),
-      this.#outputNames.map((name) => results[name]!),
-    );
-  }
-
-  close(): void {
-    this.#session.close();
-  }
-}
+import type { Architecture, BlockWeights, ConstantTensor, LoraConfig, ProjectionName } from '@trainyard/transformer';
+import { ConstantGraph, vector } from './constant-graph.ts';
+import { ExactHead } from './exact-head.ts';
 
 const NO_ADAPTER: LoraConfig = { rank: 1, alpha: 1, targets: [], initSeed: 0 };
 
@@ -67,8 +28,7 @@ export class ExactGraphs {
   readonly between: readonly ConstantGraph[];
   /** x, o and the stack → y. */
   readonly last: ConstantGraph;
-  /** h [N, H] → logits [N, V]. */
-  readonly head: ConstantGraph;
+  readonly head: ExactHead;
   /** [V, H] */
   readonly embedding: Float32Array;
   /** [D/2] or null. */
@@ -76,7 +36,7 @@ export class ExactGraphs {
 
   /** @param numThreads of one graph, the calling one included */
   constructor(file: Pick<GgufFile, 'tensors' | 'readF32'>, architecture: Architecture, numThreads: number) {
-    const { numLayers, vocabSize, hiddenSize, rmsEpsilon } = architecture;
+    const { numLayers } = architecture;
     const graph = new BlockGraph(architecture, 'stacked');
     const read = (layer: number) => readBlockWeights(file, architecture, NO_ADAPTER, layer);
     let block = read(0);
@@ -90,16 +50,8 @@ export class ExactGraphs {
     this.last = new ConstantGraph({ y: graph.output().y }, outputConstants(block), numThreads);
     this.embedding = file.readF32('token_embd.weight');
     this.ropeFactors = file.tensors.has('rope_freqs.weight') ? file.readF32('rope_freqs.weight') : null;
-    const vocabulary = file.tensors.has('output.weight') ? file.readF32('output.weight') : this.embedding;
-    const h = rmsNorm(input('h', ['N', hiddenSize]), input('norm', [hiddenSize]), rmsEpsilon);
-    this.head = new ConstantGraph(
-      { logits: matmul(h, input('vocabulary', [vocabSize, hiddenSize]), { transposeB: true }) },
-      {
-        norm: vector(file.readF32('output_norm.weight')),
-        vocabulary: { data: vocabulary, dims: [vocabSize, hiddenSize] },
-      },
-      numThreads,
-    );
+    const output = file.tensors.has('output.weight') ? file.readF32('output.weight') : this.embedding;
+    this.head = new ExactHead(output, file.readF32('output_norm.weight'), architecture, numThreads);
     returnFreeMemory();
   }
 
@@ -107,8 +59,6 @@ export class ExactGraphs {
     for (const graph of [this.first, ...this.between, this.last, this.head]) graph.close();
   }
 }
-
-const vector = (data: Float32Array): ConstantTensor => ({ data, dims: [data.length] });
 
 function matrices(block: BlockWeights, projections: readonly ProjectionName[]): Record<string, ConstantTensor> {
   return Object.fromEntries(

@@ -175,11 +175,7 @@ export class ExactRunner implements ModelRunner {
         y.copyWithin(to * hiddenSize, row * hiddenSize, (row + 1) * hiddenSize);
         to++;
       }
-      const h = { data: y.subarray(0, numLogits * hiddenSize), dims: [numLogits, hiddenSize] };
-      this.#graphs.head.run(
-        { h },
-        { logits: { data: this.#logits.subarray(0, size), dims: [numLogits, this.vocabSize] } },
-      );
+      this.#graphs.head.run(y.subarray(0, numLogits * hiddenSize), this.#logits.subarray(0, size));
     }
     return new FlatLogits(this.#logits, this.vocabSize);
   }

@@ -1,0 +1,36 @@
+import { OnnxSession } from '@trainyard/native';
+import type { OnnxTensor } from '@trainyard/native';
+import { compileGraph } from '@trainyard/transformer';
+import type { ConstantTensor, Outputs } from '@trainyard/transformer';
+
+/** Tensors by name. */
+export type Feeds = Readonly<Record<string, OnnxTensor>>;
+
+/** A graph whose weights are part of it. */
+export class ConstantGraph {
+  readonly #session: OnnxSession;
+  readonly #inputNames: readonly string[];
+  readonly #outputNames: readonly string[];
+
+  constructor(outputs: Outputs, constants: Readonly<Record<string, ConstantTensor>>, numThreads: number) {
+    const { bytes, inputs, outputNames } = compileGraph(outputs, { constants });
+    this.#inputNames = inputs.map(({ name }) => name);
+    this.#outputNames = outputNames;
+    const options = { numThreads, inputNames: this.#inputNames, outputNames, sharesArena: true };
+    this.#session = new OnnxSession(bytes, options);
+  }
+
+  /** Blocks until all is computed. @param feeds may hold more than the graph reads @param results memory for every output */
+  run(feeds: Feeds, results: Feeds): void {
+    this.#session.run(
+      this.#inputNames.map((name) => feeds[name]!),
+      this.#outputNames.map((name) => results[name]!),
+    );
+  }
+
+  close(): void {
+    this.#session.close();
+  }
+}
+
+export const vector = (data: Float32Array): ConstantTensor => ({ data, dims: [data.length] });

@@ -1,0 +1,57 @@
+import { input, matmul, rmsNorm } from '@trainyard/transformer';
+import type { Architecture } from '@trainyard/transformer';
+import { ConstantGraph, vector } from './constant-graph.ts';
+
+/** Weights of one graph, bytes: a model in the format of ONNX is less than 2 GiB. */
+const MAX_PART_BYTES = 1 << 30;
+
+/** From hidden states to logits: the last norm, and a product over the vocabulary in as many parts as it takes. */
+export class ExactHead {
+  readonly #parts: readonly { readonly graph: ConstantGraph; readonly start: number; readonly end: number }[];
+  readonly #hiddenSize: number;
+  readonly #vocabSize: number;
+
+  /** @param vocabulary [V, H] @param norm [H] */
+  constructor(
+    vocabulary: Float32Array,
+    norm: Float32Array,
+    { hiddenSize, vocabSize, rmsEpsilon }: Architecture,
+    numThreads: number,
+    maxPartBytes = MAX_PART_BYTES,
+  ) {
+    this.#hiddenSize = hiddenSize;
+    this.#vocabSize = vocabSize;
+    const numParts = Math.ceil((4 * vocabSize * hiddenSize) / maxPartBytes);
+    const size = Math.ceil(vocabSize / numParts);
+    const h = rmsNorm(input('h', ['N', hiddenSize]), input('norm', [hiddenSize]), rmsEpsilon);
+    this.#parts = Array.from({ length: numParts }, (_, part) => {
+      const [start, end] = [part * size, Math.min(vocabSize, (part + 1) * size)];
+      const weights = {
+        data: vocabulary.subarray(start * hiddenSize, end * hiddenSize),
+        dims: [end - start, hiddenSize],
+      };
+      const product = matmul(h, input('vocabulary', weights.dims), { transposeB: true });
+      const graph = new ConstantGraph({ logits: product }, { norm: vector(norm), vocabulary: weights }, numThreads);
+      return { graph, start, end };
+    });
+  }
+
+  /** @param hidden [N, H] @param logits [N, V], written */
+  run(hidden: Float32Array, logits: Float32Array): void {
+    const numRows = hidden.length / this.#hiddenSize;
+    const feeds = { h: { data: hidden, dims: [numRows, this.#hiddenSize] } };
+    const isWhole = this.#parts.length === 1;
+    for (const { graph, start, end } of this.#parts) {
+      const width = end - start;
+      const data = isWhole ? logits : new Float32Array(numRows * width);
+      graph.run(feeds, { logits: { data, dims: [numRows, width] } });
+      if (isWhole) return;
+      for (let row = 0; row < numRows; row++)
+        logits.set(data.subarray(row * width, (row + 1) * width), row * this.#vocabSize + start);
+    }
+  }
+
+  close(): void {
+    for (const { graph } of this.#parts) graph.close();
+  }
+}
