@@ -110,6 +110,27 @@ test('a client that leaves before the answer takes nothing with it: a chunked up
   await bothWhole();
 });
 
+test('small bodies are read whole on one connection: with their heads, in two pieces, and one behind the other', async () => {
+  await start();
+  const body = Buffer.from(JSON.stringify({ prompt: 'hé' }));
+  const head = `POST /v1/tokenize HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+  const socket = connect(Number(url.port), url.hostname);
+  sockets.add(socket);
+  let text = '';
+  socket.setEncoding('utf8').on('data', (piece: string) => (text += piece));
+  const numAnswers = () => text.split('HTTP/1.1 200 OK').length - 1;
+  const whole = Buffer.concat([Buffer.from(head), body]);
+  socket.write(whole);
+  await vi.waitFor(() => expect(numAnswers()).toBe(1), 60_000);
+  socket.write(Buffer.concat([Buffer.from(head), body.subarray(0, 5)]));
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  socket.write(body.subarray(5));
+  await vi.waitFor(() => expect(numAnswers()).toBe(2), 60_000);
+  socket.write(Buffer.concat([whole, whole, whole]));
+  await vi.waitFor(() => expect(numAnswers()).toBe(5), 60_000);
+  await bothWhole();
+});
+
 test('1,000 clients that leave at every point leave the budget whole', { timeout: 240_000 }, async () => {
   await start();
   const body = logBody(LARGE);
