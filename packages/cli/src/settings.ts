@@ -24,7 +24,9 @@ const HELP = {
   precision:
     'exact = sampler and trainer are one code (or llama.cpp to 1e-3); strict = or llama.cpp to 1e-5; fast = the file as it is (exact)',
   threads: 'threads of each host (all cores)',
-  capacityTokens: 'KV cache over all sequences of a base model, in tokens (16384)',
+  capacityTokens:
+    'KV cache over all sequences of a base model, in tokens; with cache-megabytes as many as those hold (16384)',
+  cacheMegabytes: 'what that cache may take in memory, MB; of both the smaller holds (what the tokens take)',
   maxSequences: 'sequences in one batch (128)',
   maxRequests: 'requests in flight, running and waiting (2048)',
   maxChoices: 'choices (n) of one request (as many as max-sequences)',

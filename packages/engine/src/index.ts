@@ -1,5 +1,6 @@
 export type { EngineLimits } from './batching/engine-limits.ts';
 export { openTokenEngine } from './serving/open-token-engine.ts';
+export type { CacheLimits } from './serving/cache-size.ts';
 export { ServedModel, type RunnerSizes } from './serving/served-model.ts';
 export type { ServedFileOptions } from './serving/served-file.ts';
 export { ExactRunner, type ExactRunnerOptions } from './exact/exact-runner.ts';

@@ -5,6 +5,9 @@ export interface OpenTokenEngineOptions extends Omit<TokenEngineParts, 'runner'>
 
 /** An engine on a runner of its own. @param model stays the caller's, and open as long as the engine is */
 export function openTokenEngine(model: ServedModel, options: OpenTokenEngineOptions): TokenEngine {
-  const { numThreads, capacityTokens, maxSequences, ...parts } = options;
-  return new TokenEngine({ ...parts, runner: model.openRunner({ numThreads, capacityTokens, maxSequences }) });
+  const { numThreads, capacityTokens, cacheBytes = null, maxSequences, ...parts } = options;
+  return new TokenEngine({
+    ...parts,
+    runner: model.openRunner({ numThreads, capacityTokens, cacheBytes, maxSequences }),
+  });
 }

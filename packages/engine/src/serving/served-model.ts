@@ -1,18 +1,17 @@
-import { LlamaModel } from '@trainyard/native';
+import { GgufFile, LlamaModel } from '@trainyard/native';
 import { ExactRunner } from '../exact/exact-runner.ts';
 import { LlamaRunner } from '../runner/llama-runner.ts';
 import type { ModelRunner } from '../runner/model-runner.ts';
+import { cacheSize } from './cache-size.ts';
+import type { CacheLimits } from './cache-size.ts';
 import { servedFile } from './served-file.ts';
 import type { ServedFile, ServedFileOptions } from './served-file.ts';
 
 /** Tokens of one batch: more than any step plans, so that it is never the limit. */
 const BATCH_TOKENS = 1024;
 
-export interface RunnerSizes {
+export interface RunnerSizes extends CacheLimits {
   readonly numThreads: number;
-  /** KV cache over all sequences, tokens. */
-  readonly capacityTokens: number;
-  readonly maxSequences: number;
 }
 
 /** A model that is about to be served: its vocabulary, and who will compute it. */
@@ -32,11 +31,13 @@ export class ServedModel implements Disposable {
   }
 
   /** The caller closes it, before this. */
-  openRunner({ numThreads, capacityTokens, maxSequences }: RunnerSizes): ModelRunner {
-    const sizes = { maxSequences, numThreads, batchTokens: BATCH_TOKENS };
-    const file = this.#file;
-    if (file.runner === 'graphs') return new ExactRunner(file.path, { ...sizes, capacityTokens });
-    const { cachePrecision } = file;
+  openRunner({ numThreads, ...limits }: RunnerSizes): ModelRunner {
+    const served = this.#file;
+    using file = GgufFile.open(served.path);
+    const { capacityTokens } = cacheSize(served, file.metadata, limits);
+    const sizes = { maxSequences: limits.maxSequences, numThreads, batchTokens: BATCH_TOKENS };
+    if (served.runner === 'graphs') return new ExactRunner(served.path, { ...sizes, capacityTokens });
+    const { cachePrecision } = served;
     return new LlamaRunner(this.vocabulary, { ...sizes, contextTokens: capacityTokens, cachePrecision });
   }
 

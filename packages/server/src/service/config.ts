@@ -121,6 +121,7 @@ const SETTINGS = {
   precision: { kind: 'string', environment: 'TRAINYARD_PRECISION', values: ['exact', 'strict', 'fast'] },
   threads: { kind: 'integer', environment: 'TRAINYARD_THREADS', min: 1, max: 512 },
   capacityTokens: { kind: 'integer', environment: 'TRAINYARD_CAPACITY_TOKENS', min: 256, max: 16_777_216 },
+  cacheMegabytes: { kind: 'integer', environment: 'TRAINYARD_CACHE_MEGABYTES', min: 1, max: 16_777_216 },
   maxSequences: { kind: 'integer', environment: 'TRAINYARD_MAX_SEQUENCES', min: 1, max: 256 },
   maxRequests: { kind: 'integer', environment: 'TRAINYARD_MAX_REQUESTS', min: 1, max: 1_000_000 },
   maxChoices: { kind: 'integer', environment: 'TRAINYARD_MAX_CHOICES', min: 1, max: REQUEST_LIMITS.choices },
@@ -192,8 +193,8 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
   const models = resolveModels(modelEntries(sources, file), {
     dataDirectory,
     modelId: text('modelId'),
-    // 377 MB for the default model, twice that with `strict`.
-    capacityTokens: number('capacityTokens') ?? 16_384,
+    capacityTokens: number('capacityTokens') ?? null,
+    cacheMegabytes: number('cacheMegabytes') ?? null,
     toolParser: (text('toolParser') ?? 'auto') as ToolParser,
   });
   const trainingDataDirectory = text('trainingDataDir');

@@ -9,8 +9,10 @@ export interface ModelConfig {
   readonly id: string;
   /** absolute path of a GGUF file */
   readonly path: string;
-  /** KV cache over all its sequences, tokens */
-  readonly capacityTokens: number;
+  /** KV cache over all its sequences, tokens; null: as many as {@link cacheMegabytes} hold, or 16,384 */
+  readonly capacityTokens: number | null;
+  /** what that cache may take in memory; null: what the tokens take */
+  readonly cacheMegabytes: number | null;
   /** how it writes calls of tools */
   readonly toolParser: ToolParser;
 }
@@ -30,11 +32,13 @@ export interface ModelEntry {
   /** Default: as for all models. */
   readonly capacityTokens?: number;
   /** Default: as for all models. */
+  readonly cacheMegabytes?: number;
+  /** Default: as for all models. */
   readonly toolParser?: ToolParser;
 }
 
 /** Its name, what it stands for, and the setting that it belongs to. */
-type EntryField = 'capacityTokens' | 'toolParser';
+type EntryField = 'capacityTokens' | 'cacheMegabytes' | 'toolParser';
 
 /**
  * `PATH` or `ID=PATH`. A text that names a file is its path, whatever is in it, and an id begins like none.
@@ -68,11 +72,11 @@ export function readModelList(
     if (typeof one === 'string' && one !== '') return readModelText(one, place);
     if (typeof one !== 'object' || one === null || Array.isArray(one))
       throw invalid(`${place} must be a non-empty string, or an object with id and path, got ${JSON.stringify(one)}`);
-    const { id = null, path, capacityTokens, toolParser, ...others } = one as Record<string, unknown>;
+    const { id = null, path, capacityTokens, cacheMegabytes, toolParser, ...others } = one as Record<string, unknown>;
     const unknown = Object.keys(others);
     if (unknown.length > 0)
       throw invalid(
-        `${place} has unknown settings: ${unknown.join(', ')}; known: id, path, capacityTokens, toolParser`,
+        `${place} has unknown settings: ${unknown.join(', ')}; known: id, path, capacityTokens, cacheMegabytes, toolParser`,
       );
     if (typeof path !== 'string' || path === '') throw invalid(`${place} must have the path of a GGUF file`);
     if (id !== null && typeof id !== 'string')
@@ -83,6 +87,9 @@ export function readModelList(
       ...(capacityTokens === undefined
         ? {}
         : { capacityTokens: check('capacityTokens', capacityTokens, `capacityTokens of ${place}`) as number }),
+      ...(cacheMegabytes === undefined
+        ? {}
+        : { cacheMegabytes: check('cacheMegabytes', cacheMegabytes, `cacheMegabytes of ${place}`) as number }),
       ...(toolParser === undefined
         ? {}
         : { toolParser: check('toolParser', toolParser, `toolParser of ${place}`) as ToolParser }),
@@ -102,9 +109,12 @@ export function readModelList(
  */
 export function resolveModels(
   entries: readonly ModelEntry[],
-  options: { dataDirectory: string; modelId: string | undefined; capacityTokens: number; toolParser: ToolParser },
+  options: { dataDirectory: string; modelId: string | undefined } & Pick<
+    ModelConfig,
+    'capacityTokens' | 'cacheMegabytes' | 'toolParser'
+  >,
 ): ModelConfig[] {
-  const { dataDirectory, modelId, capacityTokens, toolParser } = options;
+  const { dataDirectory, modelId, capacityTokens, cacheMegabytes, toolParser } = options;
   const all: readonly ModelEntry[] =
     entries.length > 0
       ? entries
@@ -118,6 +128,7 @@ export function resolveModels(
       id: checkedId(id, `the model ${entry.path}`),
       path: resolve(entry.path),
       capacityTokens: entry.capacityTokens ?? capacityTokens,
+      cacheMegabytes: entry.cacheMegabytes ?? cacheMegabytes,
       toolParser: entry.toolParser ?? toolParser,
     };
   });

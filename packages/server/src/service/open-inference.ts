@@ -49,6 +49,7 @@ function hostOptionsOf(model: ModelConfig, config: ServiceConfig, parts: Inferen
     cacheDirectory: parts.cacheDirectory,
     numThreads: config.numThreads,
     capacityTokens: model.capacityTokens,
+    cacheBytes: model.cacheMegabytes === null ? null : model.cacheMegabytes * 1e6,
     maxSequences: config.maxSequences,
     maxRequests: config.maxRequests,
     maxChoices: config.maxChoices,
@@ -76,7 +77,7 @@ async function poolModelsOf(
       throw new ServerError(
         'server.config_invalid',
         `the base model ${id} takes about ${inMegabytes(bytes)} (weights ${inMegabytes(weightBytes)}, KV cache ${inMegabytes(cacheBytes)}, its process ` +
-          `${inMegabytes(processBytes)}), and --model-memory-megabytes is ${megabytes}: raise it, or lower --capacity-tokens`,
+          `${inMegabytes(processBytes)}), and --model-memory-megabytes is ${megabytes}: raise it, or lower --capacity-tokens or --cache-megabytes`,
       );
     }
     found.push({ id, served, bytes });

@@ -7,7 +7,14 @@ import type { DriverParts } from './token-driver.ts';
 /** The engine's own settings: what its text needs stands beside them. */
 export type EmbeddedDriverSettings = Pick<
   OpenEngineOptions,
-  'precision' | 'cacheDirectory' | 'numThreads' | 'capacityTokens' | 'maxSequences' | 'maxRequests' | 'maxChoices'
+  | 'precision'
+  | 'cacheDirectory'
+  | 'numThreads'
+  | 'capacityTokens'
+  | 'cacheBytes'
+  | 'maxSequences'
+  | 'maxRequests'
+  | 'maxChoices'
 >;
 
 /**

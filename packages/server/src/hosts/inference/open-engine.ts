@@ -19,7 +19,7 @@ export interface OpenEngineOptions extends TextHalfOptions, ServedFileOptions, R
  * @throws {NativeError} when the file is missing, malformed, or no llama.cpp fits this machine
  */
 export async function openEngine(options: OpenEngineOptions): Promise<OpenedText> {
-  const { numThreads, capacityTokens, maxSequences, maxRequests, maxChoices } = options;
+  const { numThreads, capacityTokens, cacheBytes = null, maxSequences, maxRequests, maxChoices } = options;
   const model = ServedModel.load(options);
   const { vocabulary } = model;
   const text = await openTextHalf(vocabulary, options);
@@ -27,6 +27,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedText
   const tokens = openTokenEngine(model, {
     numThreads,
     capacityTokens,
+    cacheBytes,
     maxSequences,
     ends: tokenizer,
     texts: tokenizer,

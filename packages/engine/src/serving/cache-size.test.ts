@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest';
+
+import { cacheSize, cachedValues } from './cache-size.ts';
+
+const of = (fields: Record<string, unknown>) =>
+  cachedValues(
+    new Map([
+      ['general.architecture', 'x'],
+      ...Object.entries(fields).map(([key, value]) => [`x.${key}`, value] as const),
+    ] as [string, never][]),
+  );
+const sizes = { block_count: 30, embedding_length: 576, 'attention.head_count': 9 };
+
+test('keys and values of a token are counted over layers and key heads', () => {
+  // SmolLM2-135M: 16,384 tokens in half precision take 377 MB.
+  expect(of({ ...sizes, 'attention.head_count_kv': 3 }) * 2 * 16_384).toBe(377_487_360);
+});
+
+test('heads may have sizes of their own, and layers numbers of heads', () => {
+  expect(of({ ...sizes, 'attention.head_count_kv': 3, 'attention.key_length': 128 })).toBe(30 * 3 * (128 + 64));
+  expect(of({ ...sizes, 'attention.head_count_kv': [3, 0, 1] })).toBe(4 * 128);
+  expect(of({ ...sizes, block_count: 2n })).toBe(2 * 9 * 128);
+});
+
+test('without sizes of attention there is nothing to cache', () => {
+  expect(of({ block_count: 4 })).toBe(0);
+});
+
+const METADATA = new Map<string, never>(
+  Object.entries({ ...sizes, 'attention.head_count_kv': 3 })
+    .map(([key, value]) => [`x.${key}`, value] as [string, never])
+    .concat([['general.architecture', 'x' as never]]),
+);
+const GRAPHS = { runner: 'graphs', path: '' } as const;
+const LLAMA = { runner: 'llama', path: '', cachePrecision: 'f16' } as const;
+const MEGABYTES_PER_TOKEN = 0.04608;
+
+test('a cache has as many tokens as are asked for, 16,384 by default, and pages for each sequence', () => {
+  const some = cacheSize(GRAPHS, METADATA, { capacityTokens: 1000, maxSequences: 8 });
+  expect(some).toEqual({ capacityTokens: 1000, contextLength: 1000, sizeBytes: (1008 + 8 * 16) * 46_080 });
+  expect(cacheSize(LLAMA, METADATA, { capacityTokens: 1000, maxSequences: 8 })).toEqual({
+    capacityTokens: 1000,
+    contextLength: 1023,
+    sizeBytes: 1024 * 23_040,
+  });
+  expect(cacheSize(GRAPHS, METADATA, { capacityTokens: null, maxSequences: 8 }).capacityTokens).toBe(16_384);
+});
+
+test.each([GRAPHS, LLAMA])('or as many as a number of bytes holds, never more: $runner', (served) => {
+  for (const megabytes of [30, 50, 77, 400, 1000]) {
+    const limits = { capacityTokens: null, cacheBytes: megabytes * 1e6, maxSequences: 8 };
+    const { capacityTokens, sizeBytes } = cacheSize(served, METADATA, limits);
+    expect(sizeBytes).toBeLessThanOrEqual(megabytes * 1e6);
+    expect(sizeBytes).toBeGreaterThan((megabytes - 600 * MEGABYTES_PER_TOKEN) * 1e6);
+    // Of two limits the smaller holds.
+    const both = cacheSize(served, METADATA, { ...limits, capacityTokens: 300 });
+    expect(both.capacityTokens).toBe(Math.min(300, capacityTokens));
+  }
+});
+
+test('bytes for less than 256 tokens are refused with those that it takes', () => {
+  expect(() => cacheSize(GRAPHS, METADATA, { capacityTokens: null, cacheBytes: 50e6, maxSequences: 128 })).toThrow(
+    'a cache of 50 MB holds less than 256 tokens of this model at 128 sequences: that takes 107 MB (raise --cache-megabytes, or lower --max-sequences)',
+  );
+});

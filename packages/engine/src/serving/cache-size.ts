@@ -1,0 +1,77 @@
+import type { GgufValue } from '@trainyard/native';
+import { PagedAttention } from '../attention/paged-attention.ts';
+import type { ServedFile } from './served-file.ts';
+
+/** How much a model may keep of what it has computed. */
+export interface CacheLimits {
+  /** Keys and values over all sequences, tokens. Null: as many as {@link cacheBytes} hold, or 16,384 without. Of both the smaller holds. */
+  readonly capacityTokens: number | null;
+  /** Their limit in memory, bytes. Default: none but that of the tokens. */
+  readonly cacheBytes?: number | null;
+  readonly maxSequences: number;
+}
+
+export interface CacheSize {
+  readonly capacityTokens: number;
+  /** Longest sequence that the cache holds, tokens. */
+  readonly contextLength: number;
+  readonly sizeBytes: number;
+}
+
+/** 755 MB of the default model in single precision. */
+const DEFAULT_CAPACITY_TOKENS = 16_384;
+/** A smaller cache is of no use to anybody. */
+const MIN_CAPACITY_TOKENS = 256;
+/** llama.cpp rounds the cells of a cache up to a multiple of this, and the runner keeps one for itself. */
+const CELL_BLOCK = 256;
+
+/**
+ * @param metadata of the served file
+ * @throws {RangeError} when the bytes hold too few tokens, with how many they would have to be
+ */
+export function cacheSize(
+  served: ServedFile,
+  metadata: ReadonlyMap<string, GgufValue>,
+  { capacityTokens, cacheBytes = null, maxSequences }: CacheLimits,
+): CacheSize {
+  const bytesPerValue = served.runner === 'llama' && served.cachePrecision === 'f16' ? 2 : 4;
+  const bytesPerToken = cachedValues(metadata) * bytesPerValue;
+  const sizeOf = (tokens: number): CacheSize => {
+    const numCells =
+      served.runner === 'graphs'
+        ? PagedAttention.numCells({ capacityTokens: tokens, maxSequences })
+        : CELL_BLOCK * Math.ceil(tokens / CELL_BLOCK);
+    const contextLength = served.runner === 'graphs' ? tokens : numCells - 1;
+    return { capacityTokens: tokens, contextLength, sizeBytes: numCells * bytesPerToken };
+  };
+  if (cacheBytes === null) return sizeOf(capacityTokens ?? DEFAULT_CAPACITY_TOKENS);
+  const fits = (tokens: number) => sizeOf(tokens).sizeBytes <= cacheBytes;
+  if (!fits(MIN_CAPACITY_TOKENS)) {
+    const megabytes = (bytes: number) => Math.ceil(bytes / 1e6);
+    throw new RangeError(
+      `a cache of ${Math.floor(cacheBytes / 1e6)} MB holds less than ${MIN_CAPACITY_TOKENS} tokens of this model at ${maxSequences} sequences: ` +
+        `that takes ${megabytes(sizeOf(MIN_CAPACITY_TOKENS).sizeBytes)} MB (raise --cache-megabytes, or lower --max-sequences)`,
+    );
+  }
+  // The runner's own cells count too, so the whole is what must fit.
+  let tokens = Math.min(capacityTokens ?? Infinity, Math.floor(cacheBytes / Math.max(1, bytesPerToken)));
+  while (!fits(tokens)) tokens = Math.max(MIN_CAPACITY_TOKENS, tokens - CELL_BLOCK);
+  return sizeOf(tokens);
+}
+
+/** Keys and values of one token, over all layers; of a model without the sizes of attention none. */
+export function cachedValues(metadata: ReadonlyMap<string, GgufValue>): number {
+  const architecture = String(metadata.get('general.architecture'));
+  const number = (key: string): number | null => {
+    const value = metadata.get(`${architecture}.${key}`);
+    return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : null;
+  };
+  const numHeads = number('attention.head_count') ?? 1;
+  const byLayer = metadata.get(`${architecture}.attention.head_count_kv`);
+  const numCachedHeads = Array.isArray(byLayer)
+    ? byLayer.reduce<number>((sum, heads) => sum + Number(heads), 0)
+    : (number('block_count') ?? 0) * (number('attention.head_count_kv') ?? numHeads);
+  const headSize = (number('embedding_length') ?? 0) / numHeads;
+  const [keySize, valueSize] = [number('attention.key_length'), number('attention.value_length')];
+  return numCachedHeads * ((keySize ?? headSize) + (valueSize ?? headSize));
+}
