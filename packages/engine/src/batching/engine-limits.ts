@@ -10,7 +10,7 @@ export interface EngineLimits {
   maxRequests: number;
   /** Choices of one request. Default {@link maxRunning}: more could not be computed side by side. */
   maxChoices: number;
-  /** Cells kept for finished sequences. Default a quarter of the capacity: attention over a unified cache reaches up to the highest used cell. */
+  /** Cells kept for finished sequences. Default a quarter of the capacity: as many as llama.cpp's runner takes out of the way of other sequences' rows. */
   maxCachedTokens: number;
   /** Prompt tokens of one step while nothing is decoding. Default 512. */
   prefillTokens: number;

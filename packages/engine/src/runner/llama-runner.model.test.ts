@@ -2,11 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LlamaModel } from '@trainyard/native';
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { testModel } from '../../../../tests/support/model.ts';
 import { modelRunnerSuite } from '../testing/model-runner.suite.ts';
 import { writeTestAdapter } from '../testing/write-test-adapter.ts';
 import { LlamaRunner } from './llama-runner.ts';
+import { StepBatch } from './model-runner.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'llama-runner-'));
 const TEXT =
@@ -37,3 +38,63 @@ modelRunnerSuite('llama.cpp', () => ({
   // Never alone in its batch, a token differs by the roundings of the other shapes.
   reproducibleTolerance: 0.02,
 }));
+
+/** Runs tokens of sequences, each from the position given. @returns the logits of the last token of each */
+function run(
+  runner: LlamaRunner,
+  pieces: readonly { sequence: number; tokens: readonly number[]; from: number }[],
+): Float32Array[] {
+  const batch = new StepBatch(runner.batchTokens);
+  batch.clear();
+  batch.isReproducible = true;
+  for (const { sequence, tokens, from } of pieces)
+    for (const [i, token] of tokens.entries()) batch.add(token, from + i, sequence, i === tokens.length - 1);
+  const rows = runner.run(batch);
+  return pieces.map((_, i) => rows.row(i).slice());
+}
+
+test('cells that nothing was computed with while many rows were leave the context, and come back to the bit', () => {
+  const tokens = Array.from(model.tokenize(TEXT, { addSpecial: false, parseSpecial: false }));
+  const runner = new LlamaRunner(model, { contextTokens: 256, maxSequences: 8, batchTokens: 128, numThreads: 1 });
+  run(runner, [{ sequence: 0, tokens: tokens.slice(0, 12), from: 0 }]);
+  runner.share(0, 2, 8);
+  const ends = [
+    [{ sequence: 0, tokens: tokens.slice(12, 14), from: 12 }],
+    [{ sequence: 2, tokens: tokens.slice(8, 10), from: 8 }],
+  ] as const;
+  const expected = ends.map((end) => run(runner, end));
+  runner.forget(0, 12);
+  runner.forget(2, 8);
+  const others = [...tokens, ...tokens];
+  const pass = (from: number, count: number) =>
+    run(runner, [{ sequence: 1, tokens: others.slice(from, from + count), from }]);
+  pass(0, 60);
+  pass(60, 4);
+  expect([runner.residentCells, runner.shelvedCells]).toEqual([12 + 64, 0]);
+  pass(64, 2);
+  expect([runner.residentCells, runner.shelvedCells]).toEqual([66, 12]);
+  expect(run(runner, ends[1])).toEqual(expected[1]);
+  expect(runner.shelvedCells).toBe(4); // those that only sequence 0 holds
+  expect(run(runner, ends[0])).toEqual(expected[0]);
+  for (const sequence of [0, 1, 2]) runner.forget(sequence, 0);
+  expect([runner.residentCells, runner.shelvedCells]).toEqual([0, 0]);
+  runner.close();
+});
+
+test('many sequences at once have the logits of few, in the order of the batch', () => {
+  const tokens = Array.from(model.tokenize(TEXT, { addSpecial: false, parseSpecial: false }));
+  const runner = new LlamaRunner(model, { contextTokens: 256, maxSequences: 80, batchTokens: 128, numThreads: 1 });
+  run(runner, [{ sequence: 0, tokens: tokens.slice(0, 4), from: 0 }]);
+  for (let sequence = 1; sequence < 70; sequence++) runner.share(0, sequence, 4);
+  const next = (sequence: number) => ({ sequence, tokens: [tokens[sequence % 2]!], from: 4 });
+  const expected = run(runner, [next(68), next(69)]);
+  const sequences = Array.from({ length: 66 }, (_, sequence) => sequence);
+  const prompt = { sequence: 75, tokens: tokens.slice(0, 5), from: 0 };
+  const rows = run(runner, [...sequences.slice(0, 30).map(next), prompt, ...sequences.slice(30).map(next)]);
+  rows.splice(30, 1);
+  for (const [sequence, row] of rows.entries()) {
+    const largest = row.reduce((most, value, i) => Math.max(most, Math.abs(value - expected[sequence % 2]![i]!)), 0);
+    expect(largest).toBeLessThanOrEqual(0.1);
+  }
+  runner.close();
+});

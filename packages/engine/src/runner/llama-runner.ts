@@ -1,5 +1,7 @@
-import { LlamaAdapter, LlamaContext, NativeError } from '@trainyard/native';
+import { LlamaAdapter, LlamaContext } from '@trainyard/native';
 import type { LlamaContextOptions, LlamaModel } from '@trainyard/native';
+import { CellShelf } from './cell-shelf.ts';
+import { decodeCalls } from './decode-calls.ts';
 import { IdleCores } from './idle-cores.ts';
 import { FlatLogits, KvFullError } from './model-runner.ts';
 import type { LogitRows, ModelRunner, RunnerAdapter, StepBatch } from './model-runner.ts';
@@ -7,9 +9,23 @@ import { ThreadGovernor } from './thread-governor.ts';
 
 /** The highest number of sequences that llama.cpp supports. */
 const MAX_SEQUENCES = 256;
+/** Rows from which on ggml computes attention in tiles, with flash attention. */
+const TILE_ROWS = 64;
+/**
+ * Rows that look past idle cells before those are moved out. Out and back take 16 µs a token of SmolLM2-135M, a row 0.4 to 0.9 µs to look past it: as much as
+ * some 20 to 40 rows, and more where fewer heads share keys and values.
+ */
+const IDLE_ROWS = 64;
+
+/** Tokens on the shelf at most: as many as are kept for finished sequences by default, whose cells are what is idle. */
+export function shelfTokensOf(capacityTokens: number): number {
+  return Math.ceil(capacityTokens / 4);
+}
 
 /**
- * llama.cpp under the scheduler: one context with one KV memory for all sequences.
+ * llama.cpp under the scheduler: one context with one KV memory for all sequences. Each row looks at every cell of it, so cells that no row of a batch attended to for
+ * {@link IDLE_ROWS} rows are on a shelf outside until they are wanted again: nothing stale stays while many sequences decode. And many sequences are decoded
+ * in calls of fewer rows than ggml's tiles have.
  *
  * ggml multiplies a single row by other code than several, with other roundings: a token computed alone has logits that differ by up to some hundredths from
  * the same token computed in company. Batches of two tokens and more agree to the bit, of any size, anywhere in the memory. So a lone token that must be
@@ -27,11 +43,16 @@ export class LlamaRunner implements ModelRunner {
   readonly shareGranularity = 1;
   readonly #model: LlamaModel;
   readonly #context: LlamaContext;
+  readonly #cells: CellShelf;
   readonly #threads: ThreadGovernor;
   readonly #idleCores = new IdleCores();
   #numThreads: number;
-  /** The sequence of the companion. */
+  /** Rows of one call from which on attention is computed in tiles. */
+  readonly #tileRows: number;
+  /** The sequence of the companion, and where cells pass through on their way to the shelf and back. */
   readonly #companion: number;
+  /** Logits of a batch that took several calls. */
+  #logits = new Float32Array(0);
 
   /** The model stays the caller's; the context made here is closed with the runner. */
   constructor(model: LlamaModel, options: LlamaContextOptions) {
@@ -41,32 +62,41 @@ export class LlamaRunner implements ModelRunner {
     this.#companion = maxSequences - 1;
     this.#threads = new ThreadGovernor(options.numThreads);
     this.#numThreads = options.numThreads;
+    // Single-precision keys and values are attended to without flash attention, and so without its tiles.
+    this.#tileRows = options.cachePrecision === 'f32' ? Infinity : TILE_ROWS;
     this.vocabSize = model.vocabSize;
     this.capacityTokens = this.#context.contextTokens - 1;
     this.contextLength = Math.min(model.contextLength, this.capacityTokens);
     this.maxSequences = this.#companion;
     this.batchTokens = this.#context.batchTokens;
+    this.#cells = new CellShelf(this.#context, {
+      spareSequence: this.#companion,
+      shelfTokens: shelfTokensOf(this.capacityTokens),
+      idleRows: IDLE_ROWS,
+    });
+  }
+
+  /** Cells that every row looks at. */
+  get residentCells(): number {
+    return this.#cells.numResident;
+  }
+  /** Cells on the shelf. */
+  get shelvedCells(): number {
+    return this.#cells.numShelved;
   }
 
   run(batch: StepBatch): LogitRows {
-    const context = this.#context;
-    context.setAdapter(adapterOf(batch));
-    context.batch.clear();
-    for (let i = 0; i < batch.length; i++) {
-      context.batch.add(batch.tokens[i]!, batch.positions[i]!, batch.sequences[i]!, batch.wantsLogits[i] === 1);
-    }
-    const hasCompanion = batch.length === 1 && batch.isReproducible;
-    if (hasCompanion) context.batch.add(batch.tokens[0]!, 0, this.#companion, false);
+    const free = this.capacityTokens - this.#cells.numCells;
+    if (batch.length > free)
+      throw new KvFullError(`${batch.length} cells wanted, ${free} of ${this.capacityTokens} free`);
+    const rows = batch.sequences.subarray(0, batch.length);
+    const sequences = new Set(rows);
+    this.#cells.prepare(sequences);
+    this.#context.setAdapter(adapterOf(batch));
     this.#useThreads(batch.leavesCore ? Math.max(1, this.#threads.numThreads - 1) : this.#threads.numThreads);
     const startedAtMs = performance.now();
     const cpuBefore = process.cpuUsage();
-    try {
-      context.decode();
-    } catch (error) {
-      if (error instanceof NativeError && error.code === 'native.kv_full')
-        throw new KvFullError(error.message, { cause: error });
-      throw error;
-    }
+    const logits = this.#compute(batch);
     const { user, system } = process.cpuUsage(cpuBefore); // µs, of all threads
     const nowMs = performance.now();
     // Beside a thread of ours the figures say nothing about others.
@@ -75,8 +105,40 @@ export class LlamaRunner implements ModelRunner {
       this.#threads.observe({ nowMs, wallMs: nowMs - startedAtMs, cpuMs: (user + system) / 1000, idleCores });
       if (!this.#threads.hasGivenUp) this.#idleCores.forget();
     }
+    this.#cells.append(rows, sequences);
+    return new FlatLogits(logits, this.vocabSize);
+  }
+
+  /** @returns `[batch.numLogits, V]`, valid until the next call */
+  #compute(batch: StepBatch): Float32Array {
+    const calls = decodeCalls(batch, this.#tileRows);
+    if (calls.length === 1) return this.#decode(batch, calls[0]!);
+    const size = batch.numLogits * this.vocabSize;
+    if (this.#logits.length < size) this.#logits = new Float32Array(size);
+    const places = logitPlaces(batch);
+    for (const call of calls) {
+      const logits = this.#decode(batch, call);
+      let row = 0;
+      for (const i of call) {
+        if (batch.wantsLogits[i] === 0) continue;
+        const place = places[i]! * this.vocabSize;
+        this.#logits.set(logits.subarray(row * this.vocabSize, ++row * this.vocabSize), place);
+      }
+    }
+    return this.#logits;
+  }
+
+  /** One call. @param rows of the batch */
+  #decode(batch: StepBatch, rows: readonly number[]): Float32Array {
+    const context = this.#context;
+    context.batch.clear();
+    for (const i of rows)
+      context.batch.add(batch.tokens[i]!, batch.positions[i]!, batch.sequences[i]!, batch.wantsLogits[i] === 1);
+    const hasCompanion = rows.length === 1 && batch.isReproducible;
+    if (hasCompanion) context.batch.add(batch.tokens[rows[0]!]!, 0, this.#companion, false);
+    context.decode();
     if (hasCompanion) context.removeSequence(this.#companion, 0);
-    return new FlatLogits(context.logits(), this.vocabSize);
+    return context.logits();
   }
 
   #useThreads(count: number): void {
@@ -86,11 +148,11 @@ export class LlamaRunner implements ModelRunner {
   }
 
   share(from: number, to: number, length: number): void {
-    this.#context.copySequence(from, to, length);
+    this.#cells.share(from, to, length);
   }
 
   forget(sequence: number, fromPosition: number): void {
-    this.#context.removeSequence(sequence, fromPosition);
+    this.#cells.forget(sequence, fromPosition);
   }
 
   loadAdapter(path: string): RunnerAdapter {
@@ -108,4 +170,11 @@ function adapterOf({ adapters }: StepBatch): LlamaAdapter | null {
   const adapter = adapters[0] ?? null;
   if (adapter === null || adapter instanceof LlamaAdapter) return adapter;
   throw new TypeError('the adapter was loaded by another runner');
+}
+
+/** For each row of a batch, which row of its logits is its own. */
+function logitPlaces({ length, wantsLogits }: StepBatch): Int32Array {
+  const places = new Int32Array(length);
+  for (let i = 0, next = 0; i < length; i++) places[i] = wantsLogits[i] === 1 ? next++ : -1;
+  return places;
 }

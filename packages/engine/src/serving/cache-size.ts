@@ -1,5 +1,6 @@
 import type { GgufValue } from '@trainyard/native';
 import { PagedAttention } from '../attention/paged-attention.ts';
+import { shelfTokensOf } from '../runner/llama-runner.ts';
 import type { ServedFile } from './served-file.ts';
 
 /** How much a model may keep of what it has computed. */
@@ -15,6 +16,7 @@ export interface CacheSize {
   readonly capacityTokens: number;
   /** Longest sequence that the cache holds, tokens. */
   readonly contextLength: number;
+  /** The most that it takes: with llama.cpp also what its runner keeps outside the context, a quarter as much. */
   readonly sizeBytes: number;
 }
 
@@ -42,7 +44,8 @@ export function cacheSize(
         ? PagedAttention.numCells({ capacityTokens: tokens, maxSequences })
         : CELL_BLOCK * Math.ceil(tokens / CELL_BLOCK);
     const contextLength = served.runner === 'graphs' ? tokens : numCells - 1;
-    return { capacityTokens: tokens, contextLength, sizeBytes: numCells * bytesPerToken };
+    const numShelved = served.runner === 'graphs' ? 0 : shelfTokensOf(numCells);
+    return { capacityTokens: tokens, contextLength, sizeBytes: (numCells + numShelved) * bytesPerToken };
   };
   if (cacheBytes === null) return sizeOf(capacityTokens ?? DEFAULT_CAPACITY_TOKENS);
   const fits = (tokens: number) => sizeOf(tokens).sizeBytes <= cacheBytes;

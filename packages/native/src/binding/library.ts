@@ -96,6 +96,21 @@ function bindLlama(library: LibraryHandle) {
       ['void*', 'int32', 'int32', 'int32'],
     ),
 
+    sequenceStateSize: bind<(context: Pointer, sequence: number) => number>('size_t', 'llama_state_seq_get_size', [
+      'void*',
+      'int32',
+    ]),
+    sequenceStateSave: bind<(context: Pointer, out: Bytes, size: number, sequence: number) => number>(
+      'size_t',
+      'llama_state_seq_get_data',
+      ['void*', 'void*', 'size_t', 'int32'],
+    ),
+    sequenceStateRestore: bind<(context: Pointer, state: Bytes, size: number, sequence: number) => number>(
+      'size_t',
+      'llama_state_seq_set_data',
+      ['void*', 'const void*', 'size_t', 'int32'],
+    ),
+
     adapterLoad: bind<(model: Pointer, path: string) => Pointer | null>('void*', 'llama_adapter_lora_init', [
       'void*',
       'const char*',

@@ -126,6 +126,49 @@ test('removed positions are computed again to the same logits', () => {
   expect(difference).toBeLessThan(LOGIT_TOLERANCE);
 });
 
+test.each(['f16', 'f32'] as const)(
+  'a saved %s sequence comes back to the bit, here or in another context',
+  (cachePrecision) => {
+    using context = new LlamaContext(model, { ...CONTEXT, cachePrecision });
+    using other = new LlamaContext(model, { ...CONTEXT, contextTokens: 256, cachePrecision });
+    const [last, length] = [PROMPT.at(-1)!, PROMPT.length - 1];
+    add(context, PROMPT.subarray(0, length), 0);
+    decode(context);
+    context.copySequence(0, 2, length, 5); // part of a sequence is one, too
+    const [whole, part] = [context.saveSequence(0), context.saveSequence(2)];
+    add(context, [last], 0, length);
+    const expected = decode(context);
+    context.removeSequence(0, 0);
+    context.removeSequence(2, 0);
+    for (const target of [context, other]) {
+      target.restoreSequence(1, whole);
+      add(target, [last], 1, length);
+      expect(decode(target)).toEqual(expected);
+      target.removeSequence(1, 0);
+      // The beginning of one and the end of the other.
+      target.restoreSequence(1, whole);
+      target.restoreSequence(3, part);
+      target.removeSequence(1, 5);
+      target.copySequence(3, 1, length, 5);
+      target.removeSequence(3, 0);
+      add(target, [last], 1, length);
+      expect(largestDifference(decode(target), expected)).toBeLessThanOrEqual(LOGIT_TOLERANCE);
+      target.removeSequence(1, 0);
+    }
+  },
+);
+
+test('a saved sequence that finds no room is refused, and changes nothing', () => {
+  using context = new LlamaContext(model, { ...CONTEXT, contextTokens: 256 });
+  add(context, new Int32Array(100).fill(PROMPT[0]!), 0);
+  decode(context);
+  const state = context.saveSequence(0);
+  context.restoreSequence(1, state);
+  expect(() => context.restoreSequence(2, state)).toThrow(expect.objectContaining({ code: 'native.kv_full' }));
+  context.removeSequence(0, 50);
+  context.restoreSequence(2, state);
+});
+
 test('every row of a full batch can want logits, across micro-batches and in batch order', () => {
   using context = new LlamaContext(model, { ...CONTEXT, microBatchTokens: 64 });
   const tokens = Int32Array.from({ length: 128 }, (_, i) => PROMPT[i % PROMPT.length]!);
