@@ -101,35 +101,49 @@ function compare(expected: Answer, actual: Answer): { same: number; of: number; 
   return sum;
 }
 
-/** As long as most of the requests above. */
-function others(): Promise<Answer[]> {
-  const question = (index: number) => `${LOG.repeat(index % 4)}What about number ${index}?`;
-  return Promise.all(
-    Array.from({ length: 16 }, (_, index) =>
-      ask(service, { ...asks(question(index)), seed: 100 + index, max_tokens: 48, ignore_eos: true }),
-    ),
-  );
+/** A request, what it gave alone on a cold cache, and what it gave in other ways. */
+interface Measured {
+  readonly request: object;
+  readonly salt: object;
+  readonly alone: Answer;
+  readonly ways: Record<string, Answer>;
 }
 
-/** Bounds what was measured. @returns tokens that are the same, and of how many, over all four ways */
-async function measure(name: string, request: object): Promise<[same: number, of: number]> {
+/** One after the other, with nothing beside. */
+async function askAlone(request: object): Promise<Measured> {
   const salt = freshSalt();
   const alone = await ask(service, { ...request, ...salt });
   const again = await ask(service, { ...request, ...freshSalt() });
   const cached = await ask(service, { ...request, ...salt });
   expect(cached.cachedTokens).toBeGreaterThan(0);
+  return { request, salt, alone, ways: { again, 'after a cache hit': cached } };
+}
+
+/** As long as most of the requests above. */
+function others(): Promise<Answer>[] {
+  const question = (index: number) => `${LOG.repeat(index % 4)}What about number ${index}?`;
+  return Array.from({ length: 16 }, (_, index) =>
+    ask(service, { ...asks(question(index)), seed: 100 + index, max_tokens: 48, ignore_eos: true }),
+  );
+}
+
+/** All of them twice, at once, beside 16 others: with a prompt that is computed again, and with what is still in the cache. */
+async function askBesideOthers(measured: readonly Measured[]): Promise<void> {
   const company = others();
-  const beside = await ask(service, { ...request, ...freshSalt() });
-  const besideCached = await ask(service, { ...request, ...salt });
-  await company;
+  await Promise.all(
+    measured.map(async ({ request, salt, ways }) => {
+      const asked = [freshSalt(), salt].map((own) => ask(service, { ...request, ...own }));
+      [ways['beside others'], ways['both']] = (await Promise.all(asked)) as [Answer, Answer];
+    }),
+  );
+  await Promise.all(company);
+}
+
+/** Bounds what was measured. @returns tokens that are the same, and of how many, over all four ways */
+function judge(name: string, { alone, ways }: Measured): [same: number, of: number] {
   const total: [number, number] = [0, 0];
   const lines: string[] = [];
-  for (const [way, answer] of Object.entries({
-    again,
-    'after a cache hit': cached,
-    'beside 16 others': beside,
-    both: besideCached,
-  })) {
+  for (const [way, answer] of Object.entries(ways)) {
     const { same, of, parted, difference } = compare(alone, answer);
     const how =
       parted === 0 ? 'equal' : `${parted} of ${alone.choices.length} part, ${same} of ${of} tokens before that`;
@@ -138,6 +152,7 @@ async function measure(name: string, request: object): Promise<[same: number, of
     total[0] += same;
     total[1] += of;
   }
+  expect(lines).toHaveLength(4);
   console.log(
     `${name}, ${alone.choices.map(({ tokenIds }) => tokenIds.length).join('+')} tokens\n  ${lines.join('\n  ')}`,
   );
@@ -148,15 +163,16 @@ describe('the same seed and the same request', () => {
   it(
     'give the same tokens and log-probabilities as the first request of a fresh service',
     async () => {
-      const services = await Promise.all([ownService(), ownService()]);
+      // The one of this file has answered nothing yet.
+      const other = await ownService();
       try {
-        const [one, two] = await Promise.all(services.map((fresh) => ask(fresh, REQUESTS['n = 4']!)));
+        const [one, two] = await Promise.all([service, other].map((fresh) => ask(fresh, REQUESTS['n = 4']!)));
         const numTokens = one!.choices.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
         console.log(`two fresh services: ${numTokens} tokens of 4 choices`);
         expect(numTokens).toBeGreaterThan(60);
         expect(two).toEqual(one);
       } finally {
-        await Promise.all(services.map((fresh) => fresh.close()));
+        await other.close();
       }
     },
     TIMEOUT_MS,
@@ -171,9 +187,13 @@ describe('the same seed and the same request', () => {
       const job = await client.createTrainingJob(id, [await scoredGroup(client, adapted)], { learning_rate: 1e-4 });
       await client.waitForTraining(job.id);
       const withAdapter = { ...asks('Tell me about the tides.'), model: `${adapted}:step1`, seed: 6, max_tokens: 48 };
+      const measured: Record<string, Measured> = {};
+      for (const [name, request] of Object.entries({ ...REQUESTS, 'an adapter': withAdapter }))
+        measured[name] = await askAlone(request);
+      await askBesideOthers(Object.values(measured));
       let [numSame, numTokens] = [0, 0];
-      for (const [name, request] of Object.entries({ ...REQUESTS, 'an adapter': withAdapter })) {
-        const [same, of] = await measure(name, request);
+      for (const [name, measurement] of Object.entries(measured)) {
+        const [same, of] = judge(name, measurement);
         numSame += same;
         numTokens += of;
       }
