@@ -14,7 +14,7 @@ test('a small run gives its text', () => {
 });
 
 test('what the template throws comes through', () => {
-  expect(() => run('{{ nothing.at.all() }}')).toThrow('undefined');
+  expect(() => run('{{ nothing.at.all() }}')).toThrow('not a function: got UndefinedValue');
 });
 
 test.each([
