@@ -3,11 +3,14 @@ import { RandomStream } from '../sampling/random.ts';
 import { PAGE_TOKENS } from './attention-code.ts';
 import { PageTables } from './page-tables.ts';
 
+const needed = (tables: PageTables, sequence: number, count: number) =>
+  tables.pagesNeeded(new Map([[sequence, count]]));
+
 test('a sequence takes a page for each 16 tokens, and gives them back', () => {
   const tables = new PageTables({ numPages: 4, maxSequences: 2 });
-  expect(tables.pagesNeeded(0, 16)).toBe(1);
+  expect(needed(tables, 0, 16)).toBe(1);
   expect(tables.append(0, 16)).toBeNull();
-  expect(tables.pagesNeeded(0, 1)).toBe(1);
+  expect(needed(tables, 0, 1)).toBe(1);
   tables.append(0, 17);
   expect(tables.pagesOf(0)).toEqual([0, 1, 2]);
   expect(tables.numFree).toBe(1);
@@ -25,10 +28,10 @@ test('who writes behind a shared prefix gets a copy of its last page, all but th
   tables.share(0, 1, 20);
   tables.share(0, 2, 18);
   expect(tables.numFree).toBe(6);
-  expect(tables.pagesNeeded(1, 1)).toBe(1);
+  expect(needed(tables, 1, 1)).toBe(1);
   expect(tables.append(1, 1)).toEqual({ from: 1, to: 2, numTokens: 4 });
   expect(tables.append(2, 14)).toEqual({ from: 1, to: 3, numTokens: 2 });
-  expect(tables.pagesNeeded(0, 1)).toBe(0);
+  expect(needed(tables, 0, 1)).toBe(0);
   expect(tables.append(0, 1)).toBeNull();
   expect([0, 1, 2].map((sequence) => tables.pagesOf(sequence))).toEqual([
     [0, 1],
@@ -47,11 +50,12 @@ test('a prefix outlives its first holder; a whole page needs no copy', () => {
   expect(tables.pagesOf(1)[0]).toBe(0);
 });
 
-test('any history: pages hold what they should, and never more than one a sequence besides the tokens', () => {
+test('any history: pages hold what they should, and never more than two a sequence besides the tokens', () => {
   const random = new RandomStream(5n);
   const below = (bound: number) => Math.floor(random.uniform() * bound);
   const [maxSequences, numTokens] = [6, 400];
-  const tables = new PageTables({ numPages: numTokens / PAGE_TOKENS + maxSequences, maxSequences });
+  const numPages = PageTables.numPages({ numTokens, maxSequences });
+  const tables = new PageTables({ numPages, maxSequences });
   /** Content of every slot of every page, and what each sequence should hold. */
   const slots = new Map<string, number>();
   const sequences: number[][] = Array.from({ length: maxSequences }, () => []);
@@ -65,7 +69,7 @@ test('any history: pages hold what they should, and never more than one a sequen
     if (kind < 2) {
       const count = 1 + below(40);
       if (distinct() + count > numTokens) continue;
-      expect(tables.pagesNeeded(sequence, count)).toBeLessThanOrEqual(tables.numFree);
+      expect(needed(tables, sequence, count)).toBeLessThanOrEqual(tables.numFree);
       const copy = tables.append(sequence, count);
       for (let slot = 0; slot < (copy?.numTokens ?? 0); slot++)
         slots.set(`${copy!.to}.${slot}`, slots.get(`${copy!.from}.${slot}`)!);
@@ -88,7 +92,7 @@ test('any history: pages hold what they should, and never more than one a sequen
       tables.share(from, sequence, length);
       sequences[sequence] = sequences[from]!.slice(0, length);
     }
-    mostPages = Math.max(mostPages, numTokens / PAGE_TOKENS + maxSequences - tables.numFree);
+    mostPages = Math.max(mostPages, numPages - tables.numFree);
     for (const [index, tokens] of sequences.entries()) {
       const held = tokens.map((_, i) =>
         slots.get(`${tables.pagesOf(index)[Math.floor(i / PAGE_TOKENS)]}.${i % PAGE_TOKENS}`)!,
@@ -98,5 +102,19 @@ test('any history: pages hold what they should, and never more than one a sequen
   }
   console.log(`at most ${mostPages} pages for ${numTokens} tokens of ${maxSequences} sequences`);
   for (let sequence = 0; sequence < maxSequences; sequence++) tables.forget(sequence, 0);
-  expect(tables.numFree).toBe(numTokens / PAGE_TOKENS + maxSequences);
+  expect(tables.numFree).toBe(numPages);
+});
+
+test('sequences that all part within a page, and end in one that is all but empty, take as many pages as there are', () => {
+  const maxSequences = 16;
+  const numTokens = 31 + 2 * maxSequences;
+  const tables = new PageTables({ numPages: PageTables.numPages({ numTokens, maxSequences }), maxSequences });
+  tables.append(0, 31);
+  for (let sequence = 1; sequence < maxSequences; sequence++) tables.share(0, sequence, 31);
+  // A copy for all but one, and another page for each.
+  const counts = new Map(Array.from({ length: maxSequences }, (_, sequence) => [sequence, 2] as const));
+  expect(tables.pagesNeeded(counts)).toBe(2 * maxSequences - 1);
+  expect(tables.pagesNeeded(new Map([...counts].slice(1)))).toBe(2 * maxSequences - 2);
+  for (const [sequence, count] of counts) tables.append(sequence, count);
+  expect(tables.numFree).toBe(PageTables.numPages({ numTokens, maxSequences }) - 2 * maxSequences - 1);
 });

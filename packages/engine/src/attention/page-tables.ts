@@ -12,7 +12,6 @@ export interface PageCopy {
  * Which pages of a memory hold which tokens of which sequence, as vLLM's block tables have it (Kwon et al. 2023, arXiv:2309.06180).
  *
  * A page may belong to several sequences; who writes into one that others hold gets a copy of its own first.
- * Sequences with `n` different tokens in all take at most `n / 16` pages and one more each.
  */
 export class PageTables {
   readonly #free: number[];
@@ -20,6 +19,14 @@ export class PageTables {
   readonly #holders: Int32Array;
   readonly #pages: readonly number[][];
   readonly #lengths: Int32Array;
+
+  /**
+   * As many as sequences with so many different tokens in all can ever take. The last page of each may be all but empty, and where two part within a page, of which
+   * there is one place less than sequences, the tokens before it are there twice.
+   */
+  static numPages({ numTokens, maxSequences }: { numTokens: number; maxSequences: number }): number {
+    return Math.floor(numTokens / PAGE_TOKENS) + 2 * maxSequences - 1;
+  }
 
   constructor({ numPages, maxSequences }: { numPages: number; maxSequences: number }) {
     // Low ones first, so that memory is touched as it is needed.
@@ -43,11 +50,20 @@ export class PageTables {
     return this.#pages[sequence]!;
   }
 
-  /** Free pages that {@link append} would take. */
-  pagesNeeded(sequence: number, count: number): number {
-    const length = this.lengthOf(sequence);
-    const copies = this.#sharesLastPage(sequence) ? 1 : 0;
-    return copies + pagesOf(length + count) - pagesOf(length);
+  /** Free pages that {@link append} would take in all. @param counts tokens by sequence */
+  pagesNeeded(counts: ReadonlyMap<number, number>): number {
+    let needed = 0;
+    const writersOf = new Map<number, number>();
+    for (const [sequence, count] of counts) {
+      const length = this.lengthOf(sequence);
+      needed += pagesOf(length + count) - pagesOf(length);
+      if (!this.#sharesLastPage(sequence)) continue;
+      const page = this.#pages[sequence]!.at(-1)!;
+      writersOf.set(page, (writersOf.get(page) ?? 0) + 1);
+    }
+    // When all who hold a page write into it, the last one needs no copy.
+    for (const [page, numWriters] of writersOf) needed += Math.min(numWriters, this.#holders[page]! - 1);
+    return needed;
   }
 
   /** Makes room for tokens behind a sequence. As many pages as they need must be free. @returns the copy to be made, or null */

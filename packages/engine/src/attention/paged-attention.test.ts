@@ -8,7 +8,7 @@ afterEach(() => {
   for (const attention of opened.splice(0)) attention.close();
 });
 const open = (sizes: Partial<ConstructorParameters<typeof PagedAttention>[0]> = {}): PagedAttention => {
-  const attention = new PagedAttention({ ...SIZES, contextLength: 512, batchTokens: 300, numThreads: 1, ...sizes });
+  const attention = new PagedAttention({ ...SIZES, contextLength: 512, maxRows: 300, numThreads: 1, ...sizes });
   opened.push(attention);
   return attention;
 };

@@ -19,7 +19,7 @@ export interface PagedAttentionSizes {
   /** Longest sequence, tokens. */
   readonly contextLength: number;
   /** Most rows of one batch. */
-  readonly batchTokens: number;
+  readonly maxRows: number;
   readonly numThreads: number;
 }
 
@@ -48,18 +48,17 @@ export class PagedAttention {
   #rowsPerUnit = 1;
   #isShared = false;
 
-  /** Tokens that the pages have room for: the last page of each sequence may be all but empty. */
+  /** Tokens that the pages have room for: see {@link PageTables}. */
   static numCells({
     capacityTokens,
     maxSequences,
   }: Pick<PagedAttentionSizes, 'capacityTokens' | 'maxSequences'>): number {
-    return PAGE_TOKENS * (Math.ceil(capacityTokens / PAGE_TOKENS) + maxSequences);
+    return PAGE_TOKENS * PageTables.numPages({ numTokens: capacityTokens, maxSequences });
   }
 
   /** @throws {RangeError} when one layer alone is more than a memory can hold */
   constructor(sizes: PagedAttentionSizes) {
-    const { numLayers, numHeads, numKvHeads, headSize, capacityTokens, maxSequences, contextLength, batchTokens } =
-      sizes;
+    const { numLayers, numHeads, numKvHeads, headSize, capacityTokens, maxSequences, contextLength, maxRows } = sizes;
     this.#sizes = sizes;
     this.#maxPages = Math.ceil(contextLength / PAGE_TOKENS);
     const numPages = PagedAttention.numCells(sizes) / PAGE_TOKENS;
@@ -75,10 +74,10 @@ export class PagedAttention {
       numHeads,
       numKvHeads,
       headSize,
-      q: room(batchTokens * rowBytes),
-      o: room(batchTokens * rowBytes),
-      tables: room(4 * batchTokens),
-      numKeys: room(4 * batchTokens),
+      q: room(maxRows * rowBytes),
+      o: room(maxRows * rowBytes),
+      tables: room(4 * maxRows),
+      numKeys: room(4 * maxRows),
       scores: room(sizes.numThreads * scoreBytes),
       scoreBytes,
     };

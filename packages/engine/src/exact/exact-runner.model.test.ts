@@ -30,7 +30,7 @@ modelRunnerSuite('ONNX Runtime', () => ({
   runner: new ExactRunner(testModel().base, { capacityTokens: 256, maxSequences: 8, batchTokens: 128, numThreads: 2 }),
   tokens,
   adapterPaths,
-  spareCells: 8 * 16,
+  spareCells: 2 * 8 * 16,
   tolerance: 1e-3,
   reproducibleTolerance: 0,
 }));

@@ -18,6 +18,8 @@ export interface ExactRunnerOptions {
 
 /** Most adapters of one batch: each has as many slots as the one with most rows. */
 const ADAPTERS_PER_BATCH = 16;
+/** A product of a lone row with an adapter, which is no constant, is summed in an order of its own. */
+const MIN_ADAPTED_ROWS = 2;
 /** Logits that are kept room for between batches, rows. */
 const KEPT_LOGIT_ROWS = 64;
 
@@ -56,6 +58,7 @@ export class ExactRunner implements ModelRunner {
     const architecture = readArchitecture(file);
     const { numHeads, numKvHeads, headSize, numLayers, hiddenSize, vocabSize } = architecture;
     const { capacityTokens, maxSequences, batchTokens, numThreads } = options;
+    const maxRows = Math.max(MIN_ADAPTED_ROWS, batchTokens);
     const trainedLength = Number(file.metadata.get(`${architecture.name}.context_length`) ?? Infinity);
     this.#architecture = architecture;
     this.vocabSize = vocabSize;
@@ -71,12 +74,12 @@ export class ExactRunner implements ModelRunner {
       capacityTokens,
       maxSequences,
       contextLength: this.contextLength,
-      batchTokens,
+      maxRows,
       numThreads,
     });
     this.#graphs = new ExactGraphs(file, architecture, numThreads);
     this.#stack = new AdapterStack([], architecture);
-    const rows = (width: number) => new Float32Array(batchTokens * width);
+    const rows = (width: number) => new Float32Array(maxRows * width);
     this.#x = [rows(hiddenSize), rows(hiddenSize)];
     [this.#k, this.#v] = [rows(numKvHeads * headSize), rows(numKvHeads * headSize)];
     this.#logits = new Float32Array(KEPT_LOGIT_ROWS * vocabSize);
@@ -88,8 +91,7 @@ export class ExactRunner implements ModelRunner {
     const [sequences, positions] = [batch.sequences.subarray(0, length), batch.positions.subarray(0, length)];
     this.#attention.begin(length, sequences, positions);
     const stack = this.#stackFor(batch);
-    // A product of a lone row with an adapter, which is no constant, is summed in an order of its own.
-    const numRows = stack.isEmpty ? length : Math.max(2, length);
+    const numRows = stack.isEmpty ? length : Math.max(MIN_ADAPTED_ROWS, length);
     stack.begin(batch, numRows);
     const { numLayers } = this.#architecture;
     let [x, y] = [this.#rows(this.#x[0], numRows), this.#rows(this.#x[1], numRows)];
@@ -137,7 +139,7 @@ export class ExactRunner implements ModelRunner {
     const { tables } = this.#attention;
     const counts = new Map<number, number>();
     for (let i = 0; i < batch.length; i++) counts.set(batch.sequences[i]!, (counts.get(batch.sequences[i]!) ?? 0) + 1);
-    const needed = counts.entries().reduce((sum, [sequence, count]) => sum + tables.pagesNeeded(sequence, count), 0);
+    const needed = tables.pagesNeeded(counts);
     if (needed > tables.numFree)
       throw new KvFullError(`the batch needs ${needed} pages of keys and values, ${tables.numFree} are free`);
     for (const [sequence, count] of counts) {
@@ -181,7 +183,9 @@ export class ExactRunner implements ModelRunner {
   }
 
   #ropeFeeds(batch: StepBatch, numRows: number): Record<string, OnnxTensor> {
-    const positions = batch.positions.subarray(0, numRows);
+    // Rows behind the batch's are computed for nothing, at any position.
+    const positions = new Int32Array(numRows);
+    positions.set(batch.positions.subarray(0, batch.length));
     const { cos, sin } = ropeTables(positions, this.#architecture, this.#graphs.ropeFactors);
     const dims = [positions.length, this.#architecture.headSize / 2];
     return { cos: { data: cos, dims }, sin: { data: sin, dims } };

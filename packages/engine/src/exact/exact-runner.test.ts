@@ -1,0 +1,176 @@
+/** What the runner does with batches, histories and files of odd kinds, over tiny models. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { writeGguf } from '@trainyard/native';
+import type { GgufTensorData } from '@trainyard/native';
+import { GGUF_LINEARS, LINEAR_NAMES, linearDims } from '@trainyard/transformer';
+import { architectureMetadata, randomSource, TINY_ARCHITECTURES, tinyTensors } from '@trainyard/transformer/testing';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { StepBatch } from '../runner/model-runner.ts';
+import { ExactRunner } from './exact-runner.ts';
+import type { ExactAdapter } from './adapter-stack.ts';
+import type { ExactRunnerOptions } from './exact-runner.ts';
+
+const architecture = TINY_ARCHITECTURES.llama;
+const directory = mkdtempSync(join(tmpdir(), 'exact-runner-'));
+const modelPath = join(directory, 'model.gguf');
+const metadata = architectureMetadata(architecture);
+beforeAll(() => writeGguf(modelPath, metadata, tinyTensors(architecture)));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+const opened: ExactRunner[] = [];
+afterEach(() => {
+  for (const runner of opened.splice(0)) runner.close();
+});
+function open(options: Partial<ExactRunnerOptions> = {}, path = modelPath): ExactRunner {
+  const runner = new ExactRunner(path, {
+    capacityTokens: 512,
+    maxSequences: 8,
+    batchTokens: 64,
+    numThreads: 1,
+    ...options,
+  });
+  opened.push(runner);
+  return runner;
+}
+
+/** Every value of a half is what the function says; default: small random ones. */
+function adapterOf(runner: ExactRunner, name: string, values: Partial<Record<'a' | 'b', number>> = {}): ExactAdapter {
+  const random = randomSource(name.length);
+  const rank = 2;
+  const half = (length: number, value?: number) => Float32Array.from({ length }, () => value ?? 0.3 * random());
+  const tensors = Array.from({ length: architecture.numLayers }, (_, layer) =>
+    LINEAR_NAMES.flatMap((linear) => {
+      const dims = linearDims(architecture, linear);
+      const prefix = `blk.${layer}.${GGUF_LINEARS[linear]}.weight.lora_`;
+      return [
+        { name: `${prefix}a`, dims: [dims.in, rank], data: half(dims.in * rank, values.a) },
+        { name: `${prefix}b`, dims: [rank, dims.out], data: half(dims.out * rank, values.b) },
+      ];
+    }),
+  ).flat();
+  const path = join(directory, `${name}.gguf`);
+  const adapter = {
+    'general.type': 'adapter',
+    'general.architecture': architecture.name,
+    'adapter.type': 'lora',
+    'adapter.lora.alpha': rank,
+  };
+  writeGguf(path, adapter, tensors);
+  return runner.loadAdapter(path);
+}
+
+interface Piece {
+  readonly sequence: number;
+  readonly length: number;
+  readonly from?: number;
+  readonly adapter?: ExactAdapter | null;
+}
+
+/** Logits behind each piece. Tokens follow from their positions. */
+function compute(runner: ExactRunner, pieces: readonly Piece[]): Float32Array[] {
+  const batch = new StepBatch(runner.batchTokens);
+  for (const { sequence, length, from = 0, adapter = null } of pieces)
+    for (let i = from; i < from + length; i++)
+      batch.add((37 * i + 5) % 256, i, sequence, i === from + length - 1, adapter);
+  const rows = runner.run(batch);
+  return pieces.map((_, index) => rows.row(index).slice());
+}
+const isFinite = (row: Float32Array | undefined) => row?.every(Number.isFinite) === true;
+
+describe('a sequence whose numbers overflow', () => {
+  // Finite themselves, as a diverged training may leave them; products with them are not.
+  const overflowing = (runner: ExactRunner) => adapterOf(runner, 'overflowing', { a: 1e30, b: 1e30 });
+
+  test('changes no other row of its batch, with an adapter or without', () => {
+    const runner = open();
+    const [bad, good] = [overflowing(runner), adapterOf(runner, 'good')];
+    const pieces = [
+      { sequence: 0, length: 5 },
+      { sequence: 1, length: 5, adapter: good },
+    ];
+    const expected = compute(runner, pieces);
+    for (const others of [pieces, pieces.toReversed(), pieces.slice(0, 1), pieces.slice(1)]) {
+      for (const isFirst of [true, false]) {
+        for (let sequence = 0; sequence < 3; sequence++) runner.forget(sequence, 0);
+        const one = { sequence: 2, length: 3, adapter: bad };
+        const all = isFirst ? [one, ...others] : [...others, one];
+        const rows = compute(runner, all);
+        expect(isFinite(rows[all.indexOf(one)])).toBe(false);
+        for (const piece of others) expect(rows[all.indexOf(piece)]).toEqual(expected[pieces.indexOf(piece)]);
+      }
+    }
+  });
+
+  test('leaves nothing behind in the pages that it gives back', () => {
+    const runner = open();
+    const [expected] = compute(runner, [{ sequence: 0, length: 5 }]);
+    runner.forget(0, 0);
+    compute(runner, [{ sequence: 0, length: 40, adapter: overflowing(runner) }]);
+    runner.forget(0, 0);
+    expect(compute(runner, [{ sequence: 0, length: 5 }])[0]).toEqual(expected);
+    // Nor in a page that a copy of a shared one is made in.
+    runner.share(0, 1, 4);
+    expect(compute(runner, [{ sequence: 1, length: 1, from: 4 }])[0]).toEqual(expected);
+  });
+});
+
+test('an adapter with values that are no numbers is refused', () => {
+  const runner = open();
+  for (const [half, value] of [
+    ['a', NaN],
+    ['b', Infinity],
+  ] as const)
+    expect(() => adapterOf(runner, 'refused', { [half]: value })).toThrow(
+      `blk.0.attn_q.weight.lora_${half} holds ${value}: an adapter is of finite numbers`,
+    );
+});
+
+test('batches of one token go with an adapter, too', () => {
+  const runner = open({ batchTokens: 1 });
+  const wide = open();
+  const steps = (one: ExactRunner) => {
+    const adapter = adapterOf(one, 'good');
+    return [0, 1, 2, 3].map((from) => compute(one, [{ sequence: 0, length: 1, from, adapter }])[0]);
+  };
+  expect(steps(runner)).toEqual(steps(wide));
+});
+
+test('as many tokens as it says fit, though every sequence branches off within a page', () => {
+  const runner = open({ capacityTokens: 64, maxSequences: 16 });
+  const [expected] = compute(runner, [{ sequence: 0, length: 33 }]);
+  runner.forget(0, 31);
+  for (let sequence = 1; sequence < 16; sequence++) runner.share(0, sequence, 31);
+  // 31 tokens that all have in common, and 2 more each.
+  const branches = Array.from({ length: 16 }, (_, sequence) => ({ sequence, length: 2, from: 31 }));
+  for (const row of compute(runner, branches)) expect(row).toEqual(expected);
+});
+
+describe('a model file whose tensors do not fit its sizes', () => {
+  const fileWith = (change: (tensor: GgufTensorData) => GgufTensorData | null): string => {
+    const path = join(directory, 'malformed.gguf');
+    const tensors = tinyTensors(architecture).flatMap((tensor) => change(tensor) ?? []);
+    writeGguf(path, metadata, tensors);
+    return path;
+  };
+  const { hiddenSize, vocabSize, feedForwardSize } = architecture;
+
+  test.each([
+    ['blk.1.attn_q.weight', [hiddenSize, 16], [hiddenSize, 32]],
+    ['blk.0.ffn_down.weight', [hiddenSize, feedForwardSize], [feedForwardSize, hiddenSize]],
+    ['blk.0.attn_norm.weight', [hiddenSize - 1], [hiddenSize]],
+    ['output_norm.weight', [2 * hiddenSize], [hiddenSize]],
+    ['output.weight', [hiddenSize, vocabSize - 1], [hiddenSize, vocabSize]],
+    ['token_embd.weight', [hiddenSize / 2, vocabSize], [hiddenSize, vocabSize]],
+  ])('%s of [%s] where [%s] is needed is named', (name, dims, needed) => {
+    const length = dims.reduce((product, dim) => product * dim, 1);
+    const path = fileWith((tensor) => (tensor.name === name ? { name, dims, data: new Float32Array(length) } : tensor));
+    expect(() => open({}, path)).toThrow(`${name} is [${dims.join()}], the model needs [${needed.join()}]`);
+  });
+
+  test('one that is missing is named', () => {
+    const path = fileWith((tensor) => (tensor.name === 'blk.1.ffn_up.weight' ? null : tensor));
+    expect(() => open({}, path)).toThrow('has no tensor blk.1.ffn_up.weight');
+  });
+});
