@@ -57,6 +57,8 @@ export function attentionModule(headSize: number): Uint8Array<ArrayBuffer> {
 // Parameters and locals of the kernel, in their order.
 const [Q, O, PAGES, NUM_KEYS, KEYS, VALUES, SCORES, SCALE] = [0, 1, 2, 3, 4, 5, 6, 7];
 const [PAGES_END, SCORES_END, PAGE, SCORE, A, B, A_END, COUNT] = [8, 9, 10, 11, 12, 13, 14, 15];
+/** Once scores are computed: where those of the last page end, and the last page itself. */
+const [KEYS_END, LAST_PAGE] = [COUNT, PAGES_END];
 const FIRST_VECTOR = 16;
 
 function attentionFunction(headSize: number, numHeads: number): WasmFunction {
@@ -174,6 +176,8 @@ function scoresCode(headSize: number, numHeads: number): Code {
     code(get(SCORES_END), i32(-numHeads * ROW_BYTES), addI32, set(SCORE)),
     code(get(NUM_KEYS), i32(PAGE_TOKENS - 1), addI32, i32(PAGE_TOKENS - 1), wasm.andI32, i32(1), addI32, set(COUNT)),
     code(get(COUNT), i32(4), wasm.multiplyI32, get(SCORE), addI32, set(A)),
+    code(get(A), set(KEYS_END)),
+    code(get(PAGES_END), i32(-4), addI32, set(LAST_PAGE)),
     code(get(SCORE), i32(ROW_BYTES), addI32, set(B)),
     wasm.whileBelow(
       A,
@@ -224,13 +228,17 @@ function softmaxCode(numHeads: number): Code {
   });
 }
 
-/** o = weights · Σ scores · values, some features at a time. */
+/**
+ * o = weights · Σ scores · values, some features at a time. What lies behind the last key is not read: a page that had another owner may hold what is no number there,
+ * and 0 times that is none either.
+ */
 function outputCode(headSize: number, numHeads: number): Code {
   const { sum, weight } = places(numHeads);
   const numVectors = headSize / HEAD_GRANULARITY;
   const count = [atOnce(numHeads), 2, 1].find((some) => numVectors % some === 0)!;
   const probability = (head: number, key: number): Code =>
     code(get(SCORE), wasm.loadSplat4(head * ROW_BYTES + 4 * key));
+  const page = code(get(PAGE), wasm.loadI32(0), get(A), addI32, set(B));
   return code(
     code(get(VALUES), set(A), get(VALUES), i32(4 * headSize), addI32, set(A_END)),
     repeatWhileBelow(
@@ -239,16 +247,26 @@ function outputCode(headSize: number, numHeads: number): Code {
       code(
         clearSums(numHeads),
         code(get(PAGES), set(PAGE), get(SCORES), set(SCORE)),
-        repeatWhileBelow(
+        wasm.whileBelow(
           PAGE,
-          PAGES_END,
+          LAST_PAGE,
           code(
-            code(get(PAGE), wasm.loadI32(0), get(A), addI32, set(B)),
+            page,
             ...Array.from({ length: PAGE_TOKENS }, (_, key) =>
               multiplyAdd(numHeads, count, (head) => probability(head, key), B, 4 * headSize * key),
             ),
             advance(SCORE, numHeads * ROW_BYTES),
             advance(PAGE, 4),
+          ),
+        ),
+        page,
+        repeatWhileBelow(
+          SCORE,
+          KEYS_END,
+          code(
+            multiplyAdd(numHeads, count, (head) => probability(head, 0), B, 0),
+            advance(SCORE, 4),
+            advance(B, 4 * headSize),
           ),
         ),
         heads(numHeads, (head) =>

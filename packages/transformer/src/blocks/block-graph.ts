@@ -16,6 +16,7 @@ import {
   concat,
   gatherRows,
   input,
+  masked,
   matmul,
   mul,
   reduceSum,
@@ -261,7 +262,8 @@ export class BlockGraph {
     const dims = linearDims(this.#architecture, linear);
     const rank = `${linear}Rank`;
     const a = input(adapterName(linear, 'a'), ['S', rank, dims.in]);
-    const low = mul(matmul(rows, a, { transposeB: true }), input(STACK.used, ['S', 'R', 1]));
+    // A slot that is not used gives nothing but 0 to those who read it, also where another's numbers, which are in it, overflow.
+    const low = masked(matmul(rows, a, { transposeB: true }), input(STACK.used, ['S', 'R', 1]));
     return matmul(low, input(adapterName(linear, 'b'), ['S', rank, dims.out]));
   }
 

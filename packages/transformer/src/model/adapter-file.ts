@@ -5,7 +5,7 @@ import { linearDims } from './architecture.ts';
 import { toHalves } from './head-permutation.ts';
 import { LINEAR_NAMES } from './lora-config.ts';
 import type { LinearName } from './lora-config.ts';
-import { GGUF_LINEARS } from './weights.ts';
+import { GGUF_LINEARS } from './gguf-linears.ts';
 
 /** An adapter of one linear layer: y += b · (a · x). */
 export interface LinearAdapter {
@@ -81,8 +81,18 @@ function readLinear(
   const scale = alpha === 0 ? 1 : alpha / rank;
   const heads: Partial<Record<LinearName, number>> = { q: architecture.numHeads, k: architecture.numKvHeads };
   const numHeads = heads[linear];
+  const a = file.readF32(`${prefix}a`);
   const stored = file.readF32(`${prefix}b`);
   const b = architecture.hasInterleavedHeads && numHeads !== undefined ? toHalves(stored, numHeads, rank) : stored;
   for (let i = 0; i < b.length; i++) b[i]! *= scale;
-  return { rank, a: file.readF32(`${prefix}a`), b };
+  refuseNonFinite(`${prefix}a`, a);
+  refuseNonFinite(`${prefix}b`, b);
+  return { rank, a, b };
+}
+
+/** Such an adapter, which a training that diverged leaves, has no answer but NaN; and in a batch it would have it for other rows, too. */
+function refuseNonFinite(tensor: string, values: Float32Array): void {
+  const value = values.find((one) => !Number.isFinite(one));
+  if (value === undefined) return;
+  throw new UnsupportedModelError(`${tensor} holds ${value}: an adapter is of finite numbers`);
 }
