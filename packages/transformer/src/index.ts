@@ -9,14 +9,8 @@ export {
   type LoraConfig,
   type LoraHalf,
 } from './model/lora-config.ts';
-export {
-  GGUF_LINEARS,
-  readBlockWeights,
-  readWeights,
-  wideMatrices,
-  type BlockWeights,
-  type ModelWeights,
-} from './model/weights.ts';
+export { GGUF_LINEARS } from './model/gguf-linears.ts';
+export { readBlockWeights, readWeights, wideMatrices, type BlockWeights, type ModelWeights } from './model/weights.ts';
 export {
   adaptedLinears,
   INPUT_NAMES,

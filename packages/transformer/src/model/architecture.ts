@@ -6,7 +6,9 @@ import {
   unsupported,
   type ModelFile,
 } from './architecture-limits.ts';
+import { LINEAR_NAMES } from './lora-config.ts';
 import type { LinearName } from './lora-config.ts';
+import { GGUF_LINEARS } from './gguf-linears.ts';
 
 /** The traits of a decoder that its layer graphs depend on. Sizes as in the model file. */
 export interface Architecture {
@@ -63,11 +65,19 @@ export function readArchitecture(file: ModelFile): Architecture {
       throw unsupported(`the model file has no usable ${name}.${key}`);
     return value;
   };
-  const hiddenSize = required('embedding_length');
-  const numLayers = required('block_count');
-  const numHeads = required('attention.head_count');
-  const numKvHeads = optional('attention.head_count_kv') ?? numHeads;
-  const headSize = optional('attention.key_length') ?? hiddenSize / numHeads;
+  const size = (key: string, otherwise?: number): number => {
+    const value = optional(key) ?? otherwise ?? required(key);
+    if (!Number.isSafeInteger(value) || value < 1)
+      throw unsupported(`${name}.${key} is ${value}, which is no number of anything`);
+    return value;
+  };
+  const hiddenSize = size('embedding_length');
+  const numLayers = size('block_count');
+  const numHeads = size('attention.head_count');
+  const numKvHeads = size('attention.head_count_kv', numHeads);
+  if (numHeads % numKvHeads !== 0)
+    throw unsupported(`${numHeads} query heads cannot share ${numKvHeads} key heads evenly`);
+  const headSize = size('attention.key_length', hiddenSize / numHeads);
   const vocabSize = file.tensors.get('token_embd.weight')?.dims[1];
   if (vocabSize === undefined) throw unsupported('the model file has no token_embd.weight');
   const valueSize = optional('attention.value_length') ?? headSize;
@@ -79,11 +89,11 @@ export function readArchitecture(file: ModelFile): Architecture {
   const numFactors = file.tensors.get('rope_freqs.weight')?.dims[0];
   if (numFactors !== undefined && numFactors !== headSize / 2)
     throw unsupported(`rope_freqs.weight has ${numFactors} factors, a head of ${headSize} needs ${headSize / 2}`);
-  return {
+  const architecture: Architecture = {
     name,
     vocabSize,
     hiddenSize,
-    feedForwardSize: required('feed_forward_length'),
+    feedForwardSize: size('feed_forward_length'),
     numLayers,
     numHeads,
     numKvHeads,
@@ -95,6 +105,8 @@ export function readArchitecture(file: ModelFile): Architecture {
     hasHeadNorm: hasInEveryBlock(file, numLayers, ['attn_q_norm.weight', 'attn_k_norm.weight']),
     hasInterleavedHeads: family.hasInterleavedHeads,
   };
+  refuseOtherShapes(file, architecture);
+  return architecture;
 }
 
 /** As llama.cpp reads it: linear unless the file says otherwise, and a factor of 0 or none is 1. */
@@ -104,6 +116,29 @@ function readRopeScale(type: GgufValue | undefined, optional: (key: string) => n
   if (type !== undefined && type !== 'linear')
     throw unsupported(`rope scaling ${JSON.stringify(type)} is not supported; supported: none, linear`);
   return factor === 0 ? 1 : factor;
+}
+
+/** Refuses a file with a tensor whose shape is another than its sizes say: it would be read as numbers in other places. */
+function refuseOtherShapes({ tensors }: ModelFile, architecture: Architecture): void {
+  const { hiddenSize, headSize, vocabSize, numLayers } = architecture;
+  const check = (tensor: string, needed: readonly number[]): void => {
+    const dims = tensors.get(tensor)?.dims;
+    if (dims !== undefined && dims.join() !== needed.join())
+      throw unsupported(`${tensor} is [${dims.join()}], the model needs [${needed.join()}]`);
+  };
+  check('token_embd.weight', [hiddenSize, vocabSize]);
+  check('output.weight', [hiddenSize, vocabSize]);
+  check('output_norm.weight', [hiddenSize]);
+  for (let layer = 0; layer < numLayers; layer++) {
+    const prefix = `blk.${layer}.`;
+    for (const norm of ['attn_norm', 'ffn_norm']) check(`${prefix}${norm}.weight`, [hiddenSize]);
+    for (const norm of ['attn_q_norm', 'attn_k_norm']) check(`${prefix}${norm}.weight`, [headSize]);
+    for (const linear of LINEAR_NAMES) {
+      const dims = linearDims(architecture, linear);
+      check(`${prefix}${GGUF_LINEARS[linear]}.weight`, [dims.in, dims.out]);
+      check(`${prefix}${GGUF_LINEARS[linear]}.bias`, [dims.out]);
+    }
+  }
 }
 
 /** Input and output features of a linear layer. */

@@ -2,6 +2,7 @@ import type { GgufFile } from '@trainyard/native';
 import type { Architecture } from './architecture.ts';
 import { linearDims } from './architecture.ts';
 import { toHalves } from './head-permutation.ts';
+import { GGUF_LINEARS } from './gguf-linears.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
 import { DEFAULT_LORA_CONFIG } from './lora-config.ts';
 import type { ProjectionName } from './projections.ts';
@@ -36,17 +37,6 @@ export interface ModelWeights {
 }
 
 const ATTENTION = ['q', 'k', 'v'] as const;
-
-/** Names of the linear layers in GGUF files. */
-export const GGUF_LINEARS: Readonly<Record<LinearName, string>> = {
-  q: 'attn_q',
-  k: 'attn_k',
-  v: 'attn_v',
-  o: 'attn_output',
-  gate: 'ffn_gate',
-  up: 'ffn_up',
-  down: 'ffn_down',
-};
 
 /**
  * Reads every weight as float32, dequantising where needed: about four bytes of memory a parameter.

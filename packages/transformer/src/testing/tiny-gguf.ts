@@ -2,7 +2,7 @@ import { writeGguf, type GgufTensorData, type GgufWritableValue } from '@trainya
 import { linearDims, type Architecture } from '../model/architecture.ts';
 import { PROJECTION_NAMES, PROJECTIONS } from '../model/projections.ts';
 import { randomSource, TINY_ARCHITECTURE, tinyWeights } from './tiny-model.ts';
-import { GGUF_LINEARS } from '../model/weights.ts';
+import { GGUF_LINEARS } from '../model/gguf-linears.ts';
 
 const CONTROL_TOKENS = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'];
 
