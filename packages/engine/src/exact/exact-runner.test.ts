@@ -1,4 +1,4 @@
-/** What the runner does with batches, histories and files of odd kinds, over tiny models. */
+/** The runner under batches, histories and files of odd kinds, over tiny models. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
