@@ -40,11 +40,12 @@ export class ExactAdapter implements RunnerAdapter {
 
 /** Several adapters side by side, each of which multiplies the rows of a batch that use it. */
 export class AdapterStack {
-  readonly adapters: readonly ExactAdapter[];
+  /** Null, beside others, is one of zeros: rows without an adapter have slots of their own, so that no other row's infinities reach them. */
+  readonly adapters: readonly (ExactAdapter | null)[];
   readonly #layers: readonly Readonly<Record<LinearName, Readonly<Record<string, OnnxTensor>>>>[];
   #places: Readonly<Record<string, OnnxTensor>> = {};
 
-  constructor(adapters: readonly ExactAdapter[], architecture: Architecture) {
+  constructor(adapters: readonly (ExactAdapter | null)[], architecture: Architecture) {
     this.adapters = adapters;
     this.#layers = Array.from({ length: architecture.numLayers }, (_, layer) => {
       const linears = LINEAR_NAMES.map((linear) => [linear, stackLinear(adapters, architecture, layer, linear)]);
@@ -56,41 +57,28 @@ export class AdapterStack {
     return this.adapters.length === 0;
   }
 
-  /** Gives each row of a batch a slot. @param numRows of the graphs: those behind the batch's use no adapter */
+  /** Gives each row of a batch a slot. @param numRows of the graphs: what those behind the batch's are computed from is of no interest */
   begin({ adapters, adapterIndices, length }: StepBatch, numRows: number): void {
-    const numSegments = Math.max(1, this.adapters.length);
-    const segmentOf = adapters.map((adapter) => this.adapters.indexOf(adapter as ExactAdapter));
-    const counts = new Int32Array(numSegments);
-    let numWithout = numRows - length;
-    for (let row = 0; row < length; row++) {
-      const segment = segmentOf[adapterIndices[row]!]!;
-      if (segment < 0) numWithout++;
-      else counts[segment]!++;
-    }
-    const longest = Math.max(...counts);
-    const hasUnused = counts.some((count) => count < longest);
-    // Never a product of one row, which is summed in an order of its own.
-    const size = Math.max(2, numWithout > 0 && !hasUnused ? longest + 1 : longest);
-    const rows = new BigInt64Array(numSegments * size);
-    const used = new Float32Array(numSegments * size);
     const slots = new BigInt64Array(numRows);
-    const filled = new Int32Array(numSegments);
+    if (this.isEmpty) {
+      // Sums of nothing: every row reads the same zeros.
+      this.#places = placesOf(BigInt64Array.of(0n), 1, slots);
+      return;
+    }
+    const segmentOf = adapters.map((adapter) => this.adapters.indexOf(adapter as ExactAdapter | null));
+    const counts = new Int32Array(this.adapters.length);
+    for (let row = 0; row < length; row++) counts[segmentOf[adapterIndices[row]!]!]!++;
+    // Never a product of one row, which is summed in an order of its own.
+    const size = Math.max(2, ...counts);
+    const rows = new BigInt64Array(counts.length * size);
+    counts.fill(0);
     for (let row = 0; row < length; row++) {
       const segment = segmentOf[adapterIndices[row]!]!;
-      if (segment < 0) continue;
-      const slot = segment * size + filled[segment]!++;
+      const slot = segment * size + counts[segment]!++;
       rows[slot] = BigInt(row);
-      used[slot] = 1;
       slots[row] = BigInt(slot);
     }
-    const unused = BigInt(used.indexOf(0));
-    for (let row = 0; row < numRows; row++)
-      if (row >= length || segmentOf[adapterIndices[row]!]! < 0) slots[row] = unused;
-    this.#places = {
-      [STACK.rows]: { data: rows, dims: [numSegments, size] },
-      [STACK.used]: { data: used, dims: [numSegments, size, 1] },
-      [STACK.slots]: { data: slots, dims: [numRows] },
-    };
+    this.#places = placesOf(rows, size, slots);
   }
 
   /** Feeds of the graphs that compute these linear layers of a layer. */
@@ -100,14 +88,22 @@ export class AdapterStack {
   }
 }
 
+/** @param size slots of a segment */
+function placesOf(rows: BigInt64Array, size: number, slots: BigInt64Array): Record<string, OnnxTensor> {
+  return {
+    [STACK.rows]: { data: rows, dims: [rows.length / size, size] },
+    [STACK.slots]: { data: slots, dims: [slots.length] },
+  };
+}
+
 function stackLinear(
-  adapters: readonly ExactAdapter[],
+  adapters: readonly (ExactAdapter | null)[],
   architecture: Architecture,
   layer: number,
   linear: LinearName,
 ): Record<string, OnnxTensor> {
   const dims = linearDims(architecture, linear);
-  const parts = adapters.map((adapter) => adapter.layers[layer]![linear]);
+  const parts = adapters.map((adapter) => adapter?.layers[layer]![linear]);
   // Where one has a lower rank than another, the rest is 0.
   const rank = Math.max(0, ...parts.map((part) => part?.rank ?? 0));
   const half = (name: 'a' | 'b', width: number): OnnxTensor => {

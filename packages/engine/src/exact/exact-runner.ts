@@ -150,12 +150,17 @@ export class ExactRunner implements ModelRunner {
 
   /** A stack that holds the batch's adapters. */
   #stackFor(batch: StepBatch): AdapterStack {
-    const adapters = batch.adapters.filter((adapter) => adapter !== null);
-    if (!adapters.every((adapter) => adapter instanceof ExactAdapter))
+    const { adapters } = batch;
+    if (!adapters.every((adapter) => adapter === null || adapter instanceof ExactAdapter))
       throw new TypeError('the adapter was loaded by another runner');
     const kept = this.#stack.adapters;
-    if (!adapters.every((adapter) => kept.includes(adapter)) || kept.length > 2 * adapters.length)
-      this.#stack = new AdapterStack(adapters, this.#architecture);
+    const isOfBaseAlone = adapters.every((adapter) => adapter === null);
+    if (
+      isOfBaseAlone
+        ? kept.length > 0
+        : !adapters.every((adapter) => kept.includes(adapter)) || kept.length > 2 * adapters.length
+    )
+      this.#stack = new AdapterStack(isOfBaseAlone ? [] : [...adapters], this.#architecture);
     return this.#stack;
   }
 

@@ -16,7 +16,6 @@ import {
   concat,
   gatherRows,
   input,
-  masked,
   matmul,
   mul,
   reduceSum,
@@ -47,10 +46,10 @@ export const normName = (of: 'attention' | 'feedForward') => `${of}.norm`;
 export const headNormName = (linear: 'q' | 'k') => `${linear}.norm`;
 export const adapterName = (of: InputName | ProjectionName | LinearName, half: LoraHalf) => `${of}.${half}`;
 /**
- * Inputs that say which token uses which adapter of a stack. rows [S, R]: the token in each slot of each adapter's segment; used [S, R, 1]: 1, or 0 for a slot without
- * one; slots [T]: each token's, counted over all segments. The slot of a token without an adapter is one that is not used.
+ * Inputs that say which token uses which adapter of a stack. rows [S, R]: the token in each slot of each adapter's segment; slots [T]: each token's own slot, counted
+ * over all segments. A slot that is nobody's may hold anything: no token reads what another one was computed from.
  */
-export const STACK = { rows: 'stack.rows', used: 'stack.used', slots: 'stack.slots' } as const;
+export const STACK = { rows: 'stack.rows', slots: 'stack.slots' } as const;
 export const gradientName = (name: string) => `∂${name}`;
 
 /** Projections of one input with the adapters' part of the input, `low` = x · aᵀ. */
@@ -262,8 +261,7 @@ export class BlockGraph {
     const dims = linearDims(this.#architecture, linear);
     const rank = `${linear}Rank`;
     const a = input(adapterName(linear, 'a'), ['S', rank, dims.in]);
-    // A slot that is not used gives nothing but 0 to those who read it, also where another's numbers, which are in it, overflow.
-    const low = masked(matmul(rows, a, { transposeB: true }), input(STACK.used, ['S', 'R', 1]));
+    const low = matmul(rows, a, { transposeB: true });
     return matmul(low, input(adapterName(linear, 'b'), ['S', rank, dims.out]));
   }
 

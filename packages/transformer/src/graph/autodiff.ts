@@ -128,7 +128,6 @@ function vectorJacobianProduct(node: Value, index: number, dy: Value): Value {
     case 'reduceSum':
     case 'reduceMax':
     case 'gatherRows':
-    case 'masked':
     case 'inverseRms':
     case 'slice':
     case 'log':

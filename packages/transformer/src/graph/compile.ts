@@ -151,8 +151,6 @@ class Emitter {
         return this.node('Sub', inputs);
       case 'mul':
         return this.node('Mul', inputs);
-      case 'masked':
-        return this.node('Where', [this.node('Greater', [b, this.#scalar(0)]), a, this.#scalar(0)]);
       case 'log':
         return this.node('Log', inputs);
       case 'sigmoid':

@@ -15,18 +15,7 @@ export type Operation =
   | { readonly kind: 'saved'; readonly name: string }
   | { readonly kind: 'constant'; readonly value: number }
   | { readonly kind: 'add' | 'sub' | 'mul' }
-  | {
-      readonly kind:
-        | 'log'
-        | 'sigmoid'
-        | 'silu'
-        | 'softmax'
-        | 'concat'
-        | 'rope'
-        | 'inverseRms'
-        | 'gatherRows'
-        | 'masked';
-    }
+  | { readonly kind: 'log' | 'sigmoid' | 'silu' | 'softmax' | 'concat' | 'rope' | 'inverseRms' | 'gatherRows' }
   | { readonly kind: 'rmsNorm'; readonly epsilon: number }
   | { readonly kind: 'slice'; readonly start: number; readonly end: number }
   | { readonly kind: 'matmul'; readonly transposeA: boolean; readonly transposeB: boolean; readonly scale: number }
@@ -63,9 +52,6 @@ export const constant = (scalar: number): Value => value({ kind: 'constant', val
 export const add = (a: Value, b: Value): Value => value({ kind: 'add' }, [a, b], broadcast(a.shape, b.shape));
 export const sub = (a: Value, b: Value): Value => value({ kind: 'sub' }, [a, b], broadcast(a.shape, b.shape));
 export const mul = (a: Value, b: Value): Value => value({ kind: 'mul' }, [a, b], broadcast(a.shape, b.shape));
-/** x where the mask, which is fed, is 1, and 0 where it is 0, whatever x is there: a product would leave what is no number. */
-export const masked = (x: Value, mask: Value): Value =>
-  value({ kind: 'masked' }, [x, mask], broadcast(x.shape, mask.shape));
 export const log = (x: Value): Value => value({ kind: 'log' }, [x], x.shape);
 export const sigmoid = (x: Value): Value => value({ kind: 'sigmoid' }, [x], x.shape);
 
