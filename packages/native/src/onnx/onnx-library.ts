@@ -23,6 +23,7 @@ const PLACES = {
   createSessionFromArray: 8,
   run: 9,
   createSessionOptions: 10,
+  disableMemPattern: 17,
   setSessionLogSeverityLevel: 22,
   setSessionGraphOptimizationLevel: 23,
   setIntraOpNumThreads: 24,
@@ -108,6 +109,7 @@ function bindOnnxRuntime() {
       'uintptr_t',
       'int',
     ]),
+    disableMemPattern: bind<(options: Address) => Address>('disableMemPattern', 'uintptr_t', ['uintptr_t']),
     setInterOpNumThreads: bind<(options: Address, count: number) => Address>('setInterOpNumThreads', 'uintptr_t', [
       'uintptr_t',
       'int',

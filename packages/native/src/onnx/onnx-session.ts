@@ -52,7 +52,11 @@ export class OnnxSession {
       // Each session has its own threads; those of the last one would spin on a core that the next one needs. Measured with two
       // threads on two cores, forward and backward of 896 tokens: 4.3 s, and 8.2 s with spinning.
       library.check(library.addSessionConfigEntry(options, 'session.intra_op.allow_spinning', '0'));
-      if (sharesArena) library.check(library.addSessionConfigEntry(options, 'session.use_env_allocators', '1'));
+      if (sharesArena) {
+        library.check(library.addSessionConfigEntry(options, 'session.use_env_allocators', '1'));
+        // A plan of memory for each combination of input shapes would be kept, 1 KB a session: batches have thousands of them.
+        library.check(library.disableMemPattern(options));
+      }
       this.#session = library.made((out) =>
         library.createSessionFromArray(library.env, model, model.byteLength, options, out),
       );
