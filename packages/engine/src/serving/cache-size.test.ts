@@ -37,7 +37,7 @@ const MEGABYTES_PER_TOKEN = 0.04608;
 
 test('a cache has as many tokens as are asked for, 16,384 by default, and pages for each sequence', () => {
   const some = cacheSize(GRAPHS, METADATA, { capacityTokens: 1000, maxSequences: 8 });
-  expect(some).toEqual({ capacityTokens: 1000, contextLength: 1000, sizeBytes: (1008 + 8 * 16) * 46_080 });
+  expect(some).toEqual({ capacityTokens: 1000, contextLength: 1000, sizeBytes: (62 + 15) * 16 * 46_080 });
   expect(cacheSize(LLAMA, METADATA, { capacityTokens: 1000, maxSequences: 8 })).toEqual({
     capacityTokens: 1000,
     contextLength: 1023,
@@ -61,6 +61,6 @@ test.each([GRAPHS, LLAMA])('or as many as a number of bytes holds, never more: $
 
 test('bytes for less than 256 tokens are refused with those that it takes', () => {
   expect(() => cacheSize(GRAPHS, METADATA, { capacityTokens: null, cacheBytes: 50e6, maxSequences: 128 })).toThrow(
-    'a cache of 50 MB holds less than 256 tokens of this model at 128 sequences: that takes 107 MB (raise --cache-megabytes, or lower --max-sequences)',
+    'a cache of 50 MB holds less than 256 tokens of this model at 128 sequences: that takes 200 MB (raise --cache-megabytes, or lower --max-sequences)',
   );
 });
