@@ -11,8 +11,9 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { ExactRunner, LlamaRunner, StepBatch, type ModelRunner, type RunnerAdapter } from '@trainyard/engine';
-import { GgufFile, LlamaModel, writeGguf } from '@trainyard/native';
-import { GGUF_LINEARS, LINEAR_NAMES, linearDims, readArchitecture } from '@trainyard/transformer';
+import { GgufFile, LlamaModel } from '@trainyard/native';
+import { readArchitecture } from '@trainyard/transformer';
+import { writeAdapter } from '@trainyard/transformer/testing';
 
 import { testModel } from '../tests/support/model.ts';
 import { machineLine, otherCores, sampleCpu } from './machine.ts';
@@ -53,7 +54,7 @@ const runners: Record<string, () => ModelRunner> = {
   'llama.cpp F16': () => new LlamaRunner(LlamaModel.load(f16), { ...sizes, contextTokens: 8192 }),
   'llama.cpp Q4_1': () => new LlamaRunner(LlamaModel.load(base), { ...sizes, contextTokens: 8192 }),
 };
-const adapterPaths = Array.from({ length: MAX_ADAPTERS }, (_, i) => writeAdapter(i));
+const adapterPaths = Array.from({ length: MAX_ADAPTERS }, (_, i) => adapterFile(i));
 const opened = Object.entries(runners).map(([name, open]) => {
   const runner = open();
   return { name, runner, adapters: adapterPaths.map((path) => runner.loadAdapter(path)) };
@@ -130,23 +131,10 @@ function rows(runner: ModelRunner, sequences: number, position: number, adapters
   return batch;
 }
 
-/** A random adapter of all linear layers. */
-function writeAdapter(seed: number): string {
+/** An adapter of all linear layers. */
+function adapterFile(seed: number): string {
   using file = GgufFile.open(base);
-  const architecture = readArchitecture(file);
   const path = join(folder, `${seed}.gguf`);
-  const values = (length: number) => Float32Array.from({ length }, (_, i) => 0.02 * Math.sin(i * (seed + 1)));
-  const tensors = Array.from({ length: architecture.numLayers }, (_, layer) =>
-    LINEAR_NAMES.flatMap((linear) => {
-      const dims = linearDims(architecture, linear);
-      const name = `blk.${layer}.${GGUF_LINEARS[linear]}.weight.lora_`;
-      return [
-        { name: `${name}a`, dims: [dims.in, RANK], data: values(dims.in * RANK) },
-        { name: `${name}b`, dims: [RANK, dims.out], data: values(dims.out * RANK) },
-      ];
-    }),
-  ).flat();
-  const metadata = { 'general.type': 'adapter', 'general.architecture': architecture.name, 'adapter.type': 'lora' };
-  writeGguf(path, { ...metadata, 'adapter.lora.alpha': 2 * RANK }, tensors);
-  return path;
+  const options = { rank: RANK, alpha: 2 * RANK };
+  return writeAdapter(path, readArchitecture(file), options, (_, i) => 0.02 * Math.sin(i * (seed + 1)));
 }

@@ -183,7 +183,7 @@ function scoresCode(headSize: number, numHeads: number): Code {
       A,
       B,
       code(
-        heads(numHeads, (head) => code(get(A), wasm.f32(-Infinity), wasm.storeF32At(head * ROW_BYTES))),
+        heads(numHeads, (head) => code(get(A), wasm.f32(-Infinity), wasm.storeF32(head * ROW_BYTES))),
         advance(A, 4),
       ),
     ),

@@ -1,6 +1,6 @@
 import { compileModule, instantiate } from '../wasm/web-assembly.ts';
 import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
-import { MAX_QUERY_HEADS, attentionModule, kernelName } from './attention-code.ts';
+import { MAX_QUERY_HEADS, PAGE_TOKENS, attentionModule, kernelName } from './attention-code.ts';
 import type { AttentionKernel } from './attention-code.ts';
 
 /** Sizes and places that do not change, bytes from the start of a memory. */
@@ -33,7 +33,6 @@ export const CELL = {
   rowsPerUnit: 6,
   isClosed: 7,
 } as const;
-export const NUM_CELLS = 8;
 
 /**
  * One thread's part of the attention of a layer: it takes units until there are none. A unit is some rows and one key head; which thread computes it changes nothing.
@@ -85,7 +84,7 @@ export class AttentionWork {
     const first = (unit % unitsPerHead) * rowsPerUnit;
     const end = Math.min(numRows, first + rowsPerUnit);
     const headBytes = 4 * headSize;
-    const keyBlockBytes = headBytes * 16;
+    const keyBlockBytes = headBytes * PAGE_TOKENS;
     // Addresses above 2 GiB are negative numbers here, which i32 parameters take as they are.
     const keys = cells[CELL.pages]! + kvHead * keyBlockBytes;
     const values = keys + numKvHeads * keyBlockBytes;

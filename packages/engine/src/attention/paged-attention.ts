@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { MAX_MEMORY_BYTES, sharedMemory } from '../wasm/web-assembly.ts';
 import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
 import { PAGE_TOKENS, MAX_QUERY_HEADS } from './attention-code.ts';
-import { AttentionWork, CELL, NUM_CELLS } from './attention-work.ts';
+import { AttentionWork, CELL } from './attention-work.ts';
 import type { AttentionLayout } from './attention-work.ts';
 import type { AttentionThreadData } from './attention-thread.ts';
 import { PageTables } from './page-tables.ts';
@@ -11,7 +11,7 @@ export interface PagedAttentionSizes {
   readonly numLayers: number;
   readonly numHeads: number;
   readonly numKvHeads: number;
-  /** D, a multiple of 16. */
+  /** D, a multiple of 4. */
   readonly headSize: number;
   /** Different tokens that all sequences hold together. */
   readonly capacityTokens: number;
@@ -41,7 +41,7 @@ export class PagedAttention {
   readonly #memories: readonly LayerMemory[];
   readonly #layersPerMemory: number;
   readonly #maxPages: number;
-  readonly #cells = new Int32Array(new SharedArrayBuffer(4 * NUM_CELLS));
+  readonly #cells = new Int32Array(new SharedArrayBuffer(4 * Object.keys(CELL).length));
   readonly #own: AttentionWork;
   #hasHelpers = false;
   #numRows = 0;

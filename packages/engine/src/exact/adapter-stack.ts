@@ -43,7 +43,6 @@ export class AdapterStack {
   /** Null, beside others, is one of zeros: rows without an adapter have slots of their own, so that no other row's infinities reach them. */
   readonly adapters: readonly (ExactAdapter | null)[];
   readonly #layers: readonly Readonly<Record<LinearName, Readonly<Record<string, OnnxTensor>>>>[];
-  #places: Readonly<Record<string, OnnxTensor>> = {};
 
   constructor(adapters: readonly (ExactAdapter | null)[], architecture: Architecture) {
     this.adapters = adapters;
@@ -57,14 +56,11 @@ export class AdapterStack {
     return this.adapters.length === 0;
   }
 
-  /** Gives each row of a batch a slot. @param numRows of the graphs: what those behind the batch's are computed from is of no interest */
-  begin({ adapters, adapterIndices, length }: StepBatch, numRows: number): void {
+  /** Feeds that give each row of a batch a slot, in every layer. @param numRows of the graphs: what those behind the batch's are computed from is of no interest */
+  placesOf({ adapters, adapterIndices, length }: StepBatch, numRows: number): Record<string, OnnxTensor> {
     const slots = new BigInt64Array(numRows);
-    if (this.isEmpty) {
-      // Sums of nothing: every row reads the same zeros.
-      this.#places = placesOf(BigInt64Array.of(0n), 1, slots);
-      return;
-    }
+    // Sums of nothing: every row reads the same zeros.
+    if (this.isEmpty) return placesOf(BigInt64Array.of(0n), 1, slots);
     const segmentOf = adapters.map((adapter) => this.adapters.indexOf(adapter as ExactAdapter | null));
     const counts = new Int32Array(this.adapters.length);
     for (let row = 0; row < length; row++) counts[segmentOf[adapterIndices[row]!]!]!++;
@@ -78,12 +74,11 @@ export class AdapterStack {
       rows[slot] = BigInt(row);
       slots[row] = BigInt(slot);
     }
-    this.#places = placesOf(rows, size, slots);
+    return placesOf(rows, size, slots);
   }
 
   /** Feeds of the graphs that compute these linear layers of a layer. */
   addFeeds(into: Record<string, OnnxTensor>, layer: number, linears: readonly LinearName[]): void {
-    Object.assign(into, this.#places);
     for (const linear of linears) Object.assign(into, this.#layers[layer]![linear]);
   }
 }

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LlamaAdapter, LlamaContext, LlamaModel, writeGguf } from '@trainyard/native';
-import { GGUF_LINEARS, LINEAR_NAMES, linearDims } from '@trainyard/transformer';
+import { LlamaAdapter, LlamaContext, LlamaModel } from '@trainyard/native';
+import { LINEAR_NAMES } from '@trainyard/transformer';
 import type { Architecture, LinearName } from '@trainyard/transformer';
-import { randomSource, TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
+import { randomSource, TINY_ARCHITECTURES, writeAdapter, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, describe, expect, test } from 'vitest';
 import { StepBatch } from '../runner/model-runner.ts';
 import { ExactRunner } from './exact-runner.ts';
@@ -26,31 +26,13 @@ const ADAPTERS = [
   { rank: 7, alpha: 0, linears: ['k', 'v', 'gate', 'up'] },
 ] as const;
 
-function writeAdapter(
+function randomAdapter(
   path: string,
   architecture: Architecture,
-  { rank, alpha, linears }: { rank: number; alpha: number; linears: readonly LinearName[] },
+  options: { rank: number; alpha: number; linears: readonly LinearName[] },
 ): string {
-  const random = randomSource(rank);
-  const tensors = Array.from({ length: architecture.numLayers }, (_, layer) =>
-    linears.flatMap((linear) => {
-      const dims = linearDims(architecture, linear);
-      const name = `blk.${layer}.${GGUF_LINEARS[linear]}.weight.lora_`;
-      const values = (length: number) => Float32Array.from({ length }, () => 0.3 * random());
-      return [
-        { name: `${name}a`, dims: [dims.in, rank], data: values(dims.in * rank) },
-        { name: `${name}b`, dims: [rank, dims.out], data: values(dims.out * rank) },
-      ];
-    }),
-  ).flat();
-  const metadata = {
-    'general.type': 'adapter',
-    'general.architecture': architecture.name,
-    'adapter.type': 'lora',
-    'adapter.lora.alpha': alpha,
-  };
-  writeGguf(path, metadata, tensors);
-  return path;
+  const random = randomSource(options.rank);
+  return writeAdapter(path, architecture, options, () => 0.3 * random());
 }
 
 const logSoftmax = (row: Float32Array): Float64Array => {
@@ -67,7 +49,7 @@ describe.each(Object.entries(ARCHITECTURES))('%s', (name, architecture) => {
   test('one batch with the base model and adapters of all kinds has the log-probabilities that llama.cpp has of each alone', () => {
     writeTinyGguf(path, architecture);
     const paths = ADAPTERS.map((adapter, i) =>
-      writeAdapter(join(directory, `${name}.${i}.gguf`), architecture, adapter),
+      randomAdapter(join(directory, `${name}.${i}.gguf`), architecture, adapter),
     );
     const runner = new ExactRunner(path, { capacityTokens: 512, maxSequences: 8, batchTokens: 256, numThreads: 1 });
     const adapters = [null, ...paths.map((file) => runner.loadAdapter(file))];
@@ -138,7 +120,7 @@ test('a file that is no adapter of the model is refused, naming what differs', (
   writeTinyGguf(path, llama);
   const runner = new ExactRunner(path, { capacityTokens: 64, maxSequences: 1, batchTokens: 16, numThreads: 1 });
   const one = { rank: 2, alpha: 4, linears: ['q'] } as const;
-  const refused = (architecture: Architecture) => writeAdapter(join(directory, 'refused.gguf'), architecture, one);
+  const refused = (architecture: Architecture) => randomAdapter(join(directory, 'refused.gguf'), architecture, one);
   expect(() => runner.loadAdapter(refused({ ...llama, name: 'qwen2' }))).toThrow(
     'the adapter is for architecture "qwen2", the model is "llama"',
   );

@@ -4,8 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { writeGguf } from '@trainyard/native';
 import type { GgufTensorData } from '@trainyard/native';
-import { GGUF_LINEARS, LINEAR_NAMES, linearDims } from '@trainyard/transformer';
-import { architectureMetadata, randomSource, TINY_ARCHITECTURES, tinyTensors } from '@trainyard/transformer/testing';
+import {
+  architectureMetadata,
+  randomSource,
+  TINY_ARCHITECTURES,
+  tinyTensors,
+  writeAdapter,
+} from '@trainyard/transformer/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { StepBatch } from '../runner/model-runner.ts';
 import { ExactRunner } from './exact-runner.ts';
@@ -38,26 +43,8 @@ function open(options: Partial<ExactRunnerOptions> = {}, path = modelPath): Exac
 /** Every value of a half is what the function says; default: small random ones. */
 function adapterOf(runner: ExactRunner, name: string, values: Partial<Record<'a' | 'b', number>> = {}): ExactAdapter {
   const random = randomSource(name.length);
-  const rank = 2;
-  const half = (length: number, value?: number) => Float32Array.from({ length }, () => value ?? 0.3 * random());
-  const tensors = Array.from({ length: architecture.numLayers }, (_, layer) =>
-    LINEAR_NAMES.flatMap((linear) => {
-      const dims = linearDims(architecture, linear);
-      const prefix = `blk.${layer}.${GGUF_LINEARS[linear]}.weight.lora_`;
-      return [
-        { name: `${prefix}a`, dims: [dims.in, rank], data: half(dims.in * rank, values.a) },
-        { name: `${prefix}b`, dims: [rank, dims.out], data: half(dims.out * rank, values.b) },
-      ];
-    }),
-  ).flat();
   const path = join(directory, `${name}.gguf`);
-  const adapter = {
-    'general.type': 'adapter',
-    'general.architecture': architecture.name,
-    'adapter.type': 'lora',
-    'adapter.lora.alpha': rank,
-  };
-  writeGguf(path, adapter, tensors);
+  writeAdapter(path, architecture, { rank: 2, alpha: 2 }, (half) => values[half] ?? 0.3 * random());
   return runner.loadAdapter(path);
 }
 

@@ -3,17 +3,17 @@ import type { OnnxTensor } from '@trainyard/native';
 import { embedTokens, linearDims, readArchitecture, ropeTables } from '@trainyard/transformer';
 import type { Architecture, LinearName } from '@trainyard/transformer';
 import { PagedAttention } from '../attention/paged-attention.ts';
+import type { PagedAttentionSizes } from '../attention/paged-attention.ts';
 import { FlatLogits, KvFullError } from '../runner/model-runner.ts';
 import type { LogitRows, ModelRunner, StepBatch } from '../runner/model-runner.ts';
 import { AdapterStack, ExactAdapter } from './adapter-stack.ts';
 import { ExactGraphs } from './exact-graphs.ts';
 
-export interface ExactRunnerOptions {
-  /** Cells of the KV memory. */
-  readonly capacityTokens: number;
-  readonly maxSequences: number;
+export interface ExactRunnerOptions extends Pick<
+  PagedAttentionSizes,
+  'capacityTokens' | 'maxSequences' | 'numThreads'
+> {
   readonly batchTokens: number;
-  readonly numThreads: number;
 }
 
 /** Most adapters of one batch: each has as many slots as the one with most rows. */
@@ -92,11 +92,14 @@ export class ExactRunner implements ModelRunner {
     this.#attention.begin(length, sequences, positions);
     const stack = this.#stackFor(batch);
     const numRows = stack.isEmpty ? length : Math.max(MIN_ADAPTED_ROWS, length);
-    stack.begin(batch, numRows);
     const { numLayers } = this.#architecture;
     let [x, y] = [this.#rows(this.#x[0], numRows), this.#rows(this.#x[1], numRows)];
     embedTokens(batch.tokens.subarray(0, length), this.#graphs.embedding, this.#rows(x.data, length).data);
-    const feeds: Record<string, OnnxTensor> = { x, ...this.#ropeFeeds(batch, numRows) };
+    const feeds: Record<string, OnnxTensor> = {
+      x,
+      ...this.#ropeFeeds(batch, numRows),
+      ...stack.placesOf(batch, numRows),
+    };
     const [k, v] = [this.#keyRows(this.#k, [1, numRows]), this.#keyRows(this.#v, [numRows])];
     stack.addFeeds(feeds, 0, ATTENTION);
     this.#graphs.first.run(feeds, { q: this.#queries(0, numRows), k, v });

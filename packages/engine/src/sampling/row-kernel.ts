@@ -87,7 +87,7 @@ function findMaximaCode(): Code {
       code(wasm.fill4(-Infinity), set(a), wasm.fill4(-Infinity), set(b)),
       wasm.repeatWhileBelow(row, blockEnd, code(fold(a, 0), fold(b, 16), wasm.advance(row, 32))),
       code(get(a), get(b), max4, set(a)),
-      code(get(out), lane(0), lane(1), maxF32, lane(2), lane(3), maxF32, maxF32, wasm.storeF32),
+      code(get(out), lane(0), lane(1), maxF32, lane(2), lane(3), maxF32, maxF32, wasm.storeF32(0)),
       wasm.advance(out, 4),
     ),
   );

@@ -1,7 +1,7 @@
 import type { GgufValue } from '@trainyard/native';
 import { PagedAttention } from '../attention/paged-attention.ts';
 import { shelfTokensOf } from '../runner/llama-runner.ts';
-import type { ServedFile } from './served-file.ts';
+import type { Computation } from './served-file.ts';
 
 /** How much a model may keep of what it has computed. */
 export interface CacheLimits {
@@ -32,7 +32,7 @@ const CELL_BLOCK = 256;
  * @throws {RangeError} when the bytes hold too few tokens, with how many they would have to be
  */
 export function cacheSize(
-  served: ServedFile,
+  served: Computation,
   metadata: ReadonlyMap<string, GgufValue>,
   { capacityTokens, cacheBytes = null, maxSequences }: CacheLimits,
 ): CacheSize {

@@ -4,12 +4,13 @@ import { GgufFile, NativeError, quantizeModel } from '@trainyard/native';
 import { readArchitecture, UnsupportedModelError } from '@trainyard/transformer';
 import { HEAD_GRANULARITY } from '../attention/attention-code.ts';
 
-/** How a model is computed, and from which file. */
-export type ServedFile =
-  /** By the trainer's graphs, in single precision, from the file as it is. */
-  | { readonly runner: 'graphs'; readonly path: string }
-  /** By llama.cpp. */
-  | { readonly runner: 'llama'; readonly path: string; readonly cachePrecision: 'f16' | 'f32' };
+/** Who computes a model, and with keys and values of which precision. */
+export type Computation =
+  /** The trainer's graphs, in single precision. */
+  { readonly runner: 'graphs' } | { readonly runner: 'llama'; readonly cachePrecision: 'f16' | 'f32' };
+
+/** How a model is computed, and from which file: by the graphs from the file as it is. */
+export type ServedFile = Computation & { readonly path: string };
 
 export interface ServedFileOptions {
   /** GGUF file, any quantisation. */
@@ -37,16 +38,16 @@ const EXACT_TYPES = { exact: new Set(['f32', 'f16', 'bf16']), strict: new Set(['
  */
 export function servedFile({ modelPath, precision, cacheDirectory, numThreads }: ServedFileOptions): ServedFile {
   if (precision === 'fast') return { runner: 'llama', path: modelPath, cachePrecision: 'f16' };
-  if (fitsGraphs(modelPath)) return { runner: 'graphs', path: modelPath };
+  using file = GgufFile.open(modelPath);
+  if (fitsGraphs(file)) return { runner: 'graphs', path: modelPath };
   const cachePrecision = precision === 'strict' ? 'f32' : 'f16';
-  const path = isExact(modelPath, EXACT_TYPES[precision])
+  const path = isExact(file, EXACT_TYPES[precision])
     ? modelPath
-    : copyInPrecision(modelPath, cachePrecision, cacheDirectory, numThreads);
+    : copyInPrecision(file, cachePrecision, cacheDirectory, numThreads);
   return { runner: 'llama', path, cachePrecision };
 }
 
-function fitsGraphs(path: string): boolean {
-  using file = GgufFile.open(path);
+function fitsGraphs(file: GgufFile): boolean {
   try {
     return readArchitecture(file).headSize % HEAD_GRANULARITY === 0;
   } catch (error) {
@@ -56,7 +57,8 @@ function fitsGraphs(path: string): boolean {
 }
 
 /** @returns the path of the copy, which is made unless it is up to date */
-function copyInPrecision(modelPath: string, type: 'f32' | 'f16', cacheDirectory: string, numThreads: number): string {
+function copyInPrecision(file: GgufFile, type: 'f32' | 'f16', cacheDirectory: string, numThreads: number): string {
+  const { path: modelPath } = file;
   const name = `${basename(modelPath).replace(/\.gguf$/i, '')}.${type}.gguf`;
   const { size, mtimeMs } = statSync(modelPath);
   const stamp = JSON.stringify({ sourceSizeBytes: size, sourceModifiedMs: Math.trunc(mtimeMs) });
@@ -64,19 +66,17 @@ function copyInPrecision(modelPath: string, type: 'f32' | 'f16', cacheDirectory:
   const copy = join(directory, name);
   if (isUpToDate(copy, stamp)) return copy;
   mkdirSync(directory, { recursive: true });
-  requireSpace(directory, modelPath, type);
+  requireSpace(directory, file, type);
   quantizeModel(modelPath, copy, type, numThreads);
   writeFileSync(stampPath(copy), stamp);
   return copy;
 }
 
 /** Told before minutes of work, and as what it is: llama.cpp says of a full disk that an iostream failed. */
-function requireSpace(directory: string, modelPath: string, type: 'f32' | 'f16'): void {
-  const file = GgufFile.open(modelPath);
+function requireSpace(directory: string, file: GgufFile, type: 'f32' | 'f16'): void {
   const bytesPerWeight = type === 'f32' ? 4 : 2;
   const copyBytes =
     bytesPerWeight * [...file.tensors.values()].reduce((sum, { dims }) => sum + dims.reduce((a, b) => a * b, 1), 0);
-  file.close();
   const { bavail, bsize } = statfsSync(directory);
   if (bavail * bsize > copyBytes) return;
   const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
@@ -87,13 +87,8 @@ function requireSpace(directory: string, modelPath: string, type: 'f32' | 'f16')
   );
 }
 
-function isExact(path: string, types: ReadonlySet<string>): boolean {
-  const file = GgufFile.open(path);
-  try {
-    return file.tensors.values().every(({ type }) => types.has(type.toLowerCase()));
-  } finally {
-    file.close();
-  }
+function isExact(file: GgufFile, types: ReadonlySet<string>): boolean {
+  return file.tensors.values().every(({ type }) => types.has(type.toLowerCase()));
 }
 
 function stampPath(copy: string): string {

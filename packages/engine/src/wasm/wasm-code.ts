@@ -20,8 +20,7 @@ export const addF32: Code = [0x92];
 export const divideF32: Code = [0x95];
 export const maxF32: Code = [0x97];
 export const addF64: Code = [0xa0];
-export const storeF32: Code = [0x38, 0x02, 0x00];
-export const storeF32At = (offset: number): Code => code([0x38, 0x02], unsigned(offset));
+export const storeF32 = (offset: number): Code => code([0x38, 0x02], unsigned(offset));
 export const storeF64: Code = [0x39, 0x03, 0x00];
 /** Adds a constant to a local. */
 export const advance = (local: number, by: number): Code => code(get(local), i32(by), addI32, set(local));

@@ -38,7 +38,9 @@ export interface ModelEntry {
 }
 
 /** Its name, what it stands for, and the setting that it belongs to. */
-type EntryField = 'capacityTokens' | 'cacheMegabytes' | 'toolParser';
+const ENTRY_FIELDS = ['capacityTokens', 'cacheMegabytes', 'toolParser'] as const;
+type EntryField = (typeof ENTRY_FIELDS)[number];
+const isEntryField = (name: string): boolean => (ENTRY_FIELDS as readonly string[]).includes(name);
 
 /**
  * `PATH` or `ID=PATH`. A text that names a file is its path, whatever is in it, and an id begins like none.
@@ -72,28 +74,18 @@ export function readModelList(
     if (typeof one === 'string' && one !== '') return readModelText(one, place);
     if (typeof one !== 'object' || one === null || Array.isArray(one))
       throw invalid(`${place} must be a non-empty string, or an object with id and path, got ${JSON.stringify(one)}`);
-    const { id = null, path, capacityTokens, cacheMegabytes, toolParser, ...others } = one as Record<string, unknown>;
-    const unknown = Object.keys(others);
+    const { id = null, path, ...others } = one as Record<string, unknown>;
+    const fields = Object.entries(others).filter(([, given]) => given !== undefined);
+    const unknown = Object.keys(others).filter((name) => !isEntryField(name));
     if (unknown.length > 0)
       throw invalid(
-        `${place} has unknown settings: ${unknown.join(', ')}; known: id, path, capacityTokens, cacheMegabytes, toolParser`,
+        `${place} has unknown settings: ${unknown.join(', ')}; known: id, path, ${ENTRY_FIELDS.join(', ')}`,
       );
     if (typeof path !== 'string' || path === '') throw invalid(`${place} must have the path of a GGUF file`);
     if (id !== null && typeof id !== 'string')
       throw invalid(`${place} must have text as id, got ${JSON.stringify(id)}`);
-    return {
-      id: id === null ? null : checkedId(id, place),
-      path,
-      ...(capacityTokens === undefined
-        ? {}
-        : { capacityTokens: check('capacityTokens', capacityTokens, `capacityTokens of ${place}`) as number }),
-      ...(cacheMegabytes === undefined
-        ? {}
-        : { cacheMegabytes: check('cacheMegabytes', cacheMegabytes, `cacheMegabytes of ${place}`) as number }),
-      ...(toolParser === undefined
-        ? {}
-        : { toolParser: check('toolParser', toolParser, `toolParser of ${place}`) as ToolParser }),
-    };
+    const checked = fields.map(([name, given]) => [name, check(name as EntryField, given, `${name} of ${place}`)]);
+    return { id: id === null ? null : checkedId(id, place), path, ...Object.fromEntries(checked) };
   };
   if (!Array.isArray(value)) return [read(value, source)];
   if (value.length === 0) throw invalid(`${source} must name at least one model`);

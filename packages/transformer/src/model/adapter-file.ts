@@ -2,7 +2,7 @@ import type { GgufFile } from '@trainyard/native';
 import { UnsupportedModelError } from '../contract/errors.ts';
 import type { Architecture } from './architecture.ts';
 import { linearDims } from './architecture.ts';
-import { toHalves } from './head-permutation.ts';
+import { inHalves } from './head-permutation.ts';
 import { LINEAR_NAMES } from './lora-config.ts';
 import type { LinearName } from './lora-config.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
@@ -79,11 +79,8 @@ function readLinear(
   }
   // As llama.cpp has it: an alpha of 0 means no scale.
   const scale = alpha === 0 ? 1 : alpha / rank;
-  const heads: Partial<Record<LinearName, number>> = { q: architecture.numHeads, k: architecture.numKvHeads };
-  const numHeads = heads[linear];
   const a = file.readF32(`${prefix}a`);
-  const stored = file.readF32(`${prefix}b`);
-  const b = architecture.hasInterleavedHeads && numHeads !== undefined ? toHalves(stored, numHeads, rank) : stored;
+  const b = inHalves(file.readF32(`${prefix}b`), linear, architecture, rank);
   for (let i = 0; i < b.length; i++) b[i]! *= scale;
   refuseNonFinite(`${prefix}a`, a);
   refuseNonFinite(`${prefix}b`, b);

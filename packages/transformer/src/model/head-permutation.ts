@@ -3,6 +3,9 @@
  * original weights, PEFT and our graphs rotate halves (pairs are D/2 apart). Row 2j + i here is row i·D/2 + j there.
  */
 
+import type { Architecture } from './architecture.ts';
+import type { LinearName } from './lora-config.ts';
+
 /** Interleaved (GGUF) → halves. `matrix` is [numHeads · D, columns]; a new array is returned. */
 export const toHalves = (matrix: Float32Array, numHeads: number, columns: number): Float32Array =>
   permute(matrix, numHeads, columns, true);
@@ -10,6 +13,17 @@ export const toHalves = (matrix: Float32Array, numHeads: number, columns: number
 /** Halves → interleaved (GGUF). `matrix` is [numHeads · D, columns]; a new array is returned. */
 export const toInterleaved = (matrix: Float32Array, numHeads: number, columns: number): Float32Array =>
   permute(matrix, numHeads, columns, false);
+
+/** A matrix of a linear layer as the graphs have it: as it is stored, but for q and k of a file with interleaved heads. */
+export function inHalves(
+  matrix: Float32Array,
+  linear: LinearName,
+  { hasInterleavedHeads, numHeads, numKvHeads }: Architecture,
+  columns: number,
+): Float32Array {
+  if (!hasInterleavedHeads || (linear !== 'q' && linear !== 'k')) return matrix;
+  return toHalves(matrix, linear === 'q' ? numHeads : numKvHeads, columns);
+}
 
 function permute(matrix: Float32Array, numHeads: number, columns: number, fromInterleaved: boolean): Float32Array {
   const headSize = matrix.length / columns / numHeads;

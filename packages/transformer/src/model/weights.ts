@@ -1,7 +1,7 @@
 import type { GgufFile } from '@trainyard/native';
 import type { Architecture } from './architecture.ts';
 import { linearDims } from './architecture.ts';
-import { toHalves } from './head-permutation.ts';
+import { inHalves } from './head-permutation.ts';
 import { GGUF_LINEARS } from './gguf-linears.ts';
 import type { LinearName, LoraConfig } from './lora-config.ts';
 import { DEFAULT_LORA_CONFIG } from './lora-config.ts';
@@ -69,14 +69,9 @@ export function readBlockWeights(
   layer: number,
 ): BlockWeights {
   const read = (name: string) => file.readF32(`blk.${layer}.${name}`);
-  const heads: Partial<Record<LinearName, number>> = { q: architecture.numHeads, k: architecture.numKvHeads };
-  const inHalves = (linear: LinearName, matrix: Float32Array, columns: number) => {
-    const numHeads = heads[linear];
-    return architecture.hasInterleavedHeads && numHeads !== undefined ? toHalves(matrix, numHeads, columns) : matrix;
-  };
   const weight = (linear: LinearName) =>
-    inHalves(linear, read(`${GGUF_LINEARS[linear]}.weight`), linearDims(architecture, linear).in);
-  const bias = (linear: LinearName) => inHalves(linear, read(`${GGUF_LINEARS[linear]}.bias`), 1);
+    inHalves(read(`${GGUF_LINEARS[linear]}.weight`), linear, architecture, linearDims(architecture, linear).in);
+  const bias = (linear: LinearName) => inHalves(read(`${GGUF_LINEARS[linear]}.bias`), linear, architecture, 1);
   return {
     attentionNorm: read('attn_norm.weight'),
     feedForwardNorm: read('ffn_norm.weight'),

@@ -7,3 +7,4 @@ export {
   writeTinyGguf,
 } from './tiny-gguf.ts';
 export { randomSource, TINY_ARCHITECTURE, tinyWeights, type Random } from './tiny-model.ts';
+export { writeAdapter } from './write-adapter.ts';

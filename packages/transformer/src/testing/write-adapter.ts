@@ -1,0 +1,28 @@
+import { writeGguf } from '@trainyard/native';
+import { linearDims, type Architecture } from '../model/architecture.ts';
+import { GGUF_LINEARS } from '../model/gguf-linears.ts';
+import { LINEAR_NAMES, type LinearName, type LoraHalf } from '../model/lora-config.ts';
+
+/** Writes an adapter file in llama.cpp's format. @param valueOf each value of a half, in the order of the file @returns the path */
+export function writeAdapter(
+  path: string,
+  architecture: Architecture,
+  options: { readonly rank: number; readonly alpha: number; readonly linears?: readonly LinearName[] },
+  valueOf: (half: LoraHalf, index: number) => number,
+): string {
+  const { rank, alpha, linears = LINEAR_NAMES } = options;
+  const half = (name: LoraHalf, length: number) => Float32Array.from({ length }, (_, index) => valueOf(name, index));
+  const tensors = Array.from({ length: architecture.numLayers }, (_, layer) =>
+    linears.flatMap((linear) => {
+      const dims = linearDims(architecture, linear);
+      const prefix = `blk.${layer}.${GGUF_LINEARS[linear]}.weight.lora_`;
+      return [
+        { name: `${prefix}a`, dims: [dims.in, rank], data: half('a', dims.in * rank) },
+        { name: `${prefix}b`, dims: [rank, dims.out], data: half('b', dims.out * rank) },
+      ];
+    }),
+  );
+  const metadata = { 'general.type': 'adapter', 'general.architecture': architecture.name, 'adapter.type': 'lora' };
+  writeGguf(path, { ...metadata, 'adapter.lora.alpha': alpha }, tensors.flat());
+  return path;
+}
