@@ -1,5 +1,5 @@
 /**
- * A step of the exact runner and of llama.cpp, in turns, and what adapters cost:
+ * A step of the decoder and of llama.cpp, in turns, and what adapters cost:
  * `npm run bench:runners` or `node --conditions=@trainyard/source bench/runners.ts [--rounds N] [--threads N] [--only SHAPE]…`.
  *
  * Groups of sequences behind prompts of 376 tokens, each with tokens of its own; every row wants its logits. Wall time and processor time of all threads are medians
@@ -10,7 +10,8 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import { ExactRunner, LlamaRunner, StepBatch, type ModelRunner, type RunnerAdapter } from '@trainyard/engine';
+import { PagedDecoder } from '@trainyard/decoder';
+import { LlamaRunner, StepBatch, type ModelRunner, type RunnerAdapter } from '@trainyard/engine';
 import { GgufFile, LlamaModel } from '@trainyard/native';
 import { readArchitecture } from '@trainyard/transformer';
 import { writeAdapter } from '@trainyard/transformer/testing';
@@ -50,7 +51,7 @@ const folder = mkdtempSync(join(tmpdir(), 'bench-runners-'));
 const before = sampleCpu();
 
 const runners: Record<string, () => ModelRunner> = {
-  exact: () => new ExactRunner(base, { ...sizes, capacityTokens: 8192 }),
+  exact: () => PagedDecoder.open(base, { ...sizes, capacityTokens: 8192 }),
   'llama.cpp F16': () => new LlamaRunner(LlamaModel.load(f16), { ...sizes, contextTokens: 8192 }),
   'llama.cpp Q4_1': () => new LlamaRunner(LlamaModel.load(base), { ...sizes, contextTokens: 8192 }),
 };

@@ -8,7 +8,7 @@ import type { SamplingSettings } from '../src/sampling/sampler.ts';
 import { RandomStream } from '../src/sampling/random.ts';
 import { allow, createTokenMask } from '@trainyard/backend';
 import { maskRow } from '../src/sampling/mask-row.ts';
-import { NO_ADJUSTMENTS, type TokenAdjustments } from '../src/sampling/token-adjustments.ts';
+import { NO_ADJUSTMENTS, type TokenAdjustments } from '@trainyard/decoder';
 
 const V = 49_152;
 const NUM_ROWS = 32;

@@ -1,5 +1,8 @@
+import { DecoderBatch } from '@trainyard/decoder';
 import type { SamplingParams, Truncation } from '@trainyard/protocol/fields';
 import type { DrawKey } from '../sampling/random.ts';
+
+export { FlatLogits, KvFullError } from '@trainyard/decoder';
 
 /** An adapter the runner holds in memory. Closing one that the last batch used is allowed; closing it during `run` is not. */
 export interface RunnerAdapter {
@@ -60,21 +63,6 @@ export interface LogitRows {
   row(index: number): Float32Array;
 }
 
-/** {@link LogitRows} that lie one behind the other: `[numLogits, V]`, row-major. */
-export class FlatLogits implements LogitRows {
-  readonly #logits: Float32Array;
-  readonly #vocabSize: number;
-
-  constructor(logits: Float32Array, vocabSize: number) {
-    this.#logits = logits;
-    this.#vocabSize = vocabSize;
-  }
-
-  row(index: number): Float32Array {
-    return this.#logits.subarray(index * this.#vocabSize, (index + 1) * this.#vocabSize);
-  }
-}
-
 /** The tokens drawn from the rows of a batch, and the logits of the rows that nothing was drawn from. */
 export interface DrawnRows extends LogitRows {
   /** The token of a row that came with a draw; -1 = no token is possible. Such a row need not have logits. */
@@ -92,71 +80,16 @@ export interface RowDraw {
   readonly key: DrawKey;
 }
 
-/** The runner had fewer free cells than the batch has tokens. */
-export class KvFullError extends Error {
-  override readonly name = 'KvFullError';
-}
-
-/** One batch, reused from step to step: token, position, sequence, adapter and wants-logits columns. */
-export class StepBatch {
-  readonly capacity: number;
-  readonly tokens: Int32Array; // [capacity]
-  readonly positions: Int32Array; // [capacity]
-  readonly sequences: Int32Array; // [capacity]
-  readonly wantsLogits: Uint8Array; // [capacity]
-  /** Indices into {@link adapters}. */
-  readonly adapterIndices: Int32Array; // [capacity]
-  /** Those that the batch is computed with, each once, in order of their first token; null = the base model. */
-  readonly adapters: (RunnerAdapter | null)[] = [];
+/** One batch of the scheduler, reused from step to step. */
+export class StepBatch extends DecoderBatch<RunnerAdapter> {
   /** The same tokens behind the same tokens must give the same logits, as nearly as the runner can, whatever else is in the batch and wherever its cells are. */
   isReproducible = false;
   /** Another thread of this process waits for a core, and holds up a request until it gets one. */
   leavesCore = false;
-  length = 0;
-  numLogits = 0;
 
-  constructor(capacity: number) {
-    this.capacity = capacity;
-    this.tokens = new Int32Array(capacity);
-    this.positions = new Int32Array(capacity);
-    this.sequences = new Int32Array(capacity);
-    this.wantsLogits = new Uint8Array(capacity);
-    this.adapterIndices = new Int32Array(capacity);
-  }
-
-  clear(): void {
-    this.adapters.length = 0;
+  override clear(): void {
+    super.clear();
     this.isReproducible = false;
     this.leavesCore = false;
-    this.length = 0;
-    this.numLogits = 0;
-  }
-
-  add(
-    token: number,
-    position: number,
-    sequence: number,
-    wantsLogits: boolean,
-    adapter: RunnerAdapter | null = null,
-  ): void {
-    const i = this.length;
-    if (i >= this.capacity) throw new RangeError(`a batch holds ${this.capacity} tokens`);
-    this.tokens[i] = token;
-    this.positions[i] = position;
-    this.sequences[i] = sequence;
-    this.wantsLogits[i] = wantsLogits ? 1 : 0;
-    this.adapterIndices[i] = this.#indexOf(adapter);
-    this.length = i + 1;
-    if (wantsLogits) this.numLogits++;
-  }
-
-  /** The adapter of the batch's token `i`. */
-  adapterOf(i: number): RunnerAdapter | null {
-    return this.adapters[this.adapterIndices[i]!]!;
-  }
-
-  #indexOf(adapter: RunnerAdapter | null): number {
-    const index = this.adapters.indexOf(adapter);
-    return index >= 0 ? index : this.adapters.push(adapter) - 1;
   }
 }

@@ -2,7 +2,7 @@ import { EngineError, TokenFaces } from '@trainyard/backend';
 import type { TokenDescription, TokenLogprob, TokenTexts, TopLogprob } from '@trainyard/backend';
 import { mostLikelyTokens } from './sampler.ts';
 import type { SamplerBuffers } from './sampler.ts';
-import { logSumExp, scanMaxima, scanSums } from './softmax.ts';
+import { logSumExp, scanMaxima, scanSums } from '@trainyard/decoder';
 
 /** -Infinity and anything below it on the wire. */
 const LOGPROB_FLOOR = -9999;

@@ -3,7 +3,7 @@ import { scanLogSumExp } from './logprobs.ts';
 import type { LogprobWriter } from './logprobs.ts';
 import { mostLikelyTokens } from './sampler.ts';
 import type { SamplerBuffers } from './sampler.ts';
-import { countAtLeast } from './softmax.ts';
+import { countAtLeast } from '@trainyard/decoder';
 
 /**
  * Scores a request's prompt row by row, as its first choice computes it. What was scored stays through preemption, so a row is read once

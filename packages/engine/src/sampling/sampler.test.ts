@@ -4,8 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { DrawKey, RandomStream } from './random.ts';
 import { mostLikelyTokens, SamplerBuffers, sampleToken } from './sampler.ts';
 import type { SamplingSettings } from './sampler.ts';
-import { expNegative } from './softmax.ts';
-import { NO_ADJUSTMENTS, type TokenAdjustments } from './token-adjustments.ts';
+import { expNegative, NO_ADJUSTMENTS, type TokenAdjustments } from '@trainyard/decoder';
 
 const PLAIN: SamplingSettings = { temperature: 1, ...NO_TRUNCATION };
 /** Where it does not matter. */

@@ -1,10 +1,19 @@
 import type { LogprobsMode } from '@trainyard/backend';
 import type { Truncation } from '@trainyard/protocol/fields';
+import { drawFromRow } from './draw-from-row.ts';
 import type { DrawKey } from './random.ts';
 import type { DrawnFrom, SamplingTracer } from './sampling-tracer.ts';
-import { argmax, drawFromRow, logSumExp, RowScan, scanMaxima, scanSums } from './softmax.ts';
-import { adjustLogits, isNeutral, UndoLog } from './token-adjustments.ts';
-import type { TokenAdjustments } from './token-adjustments.ts';
+import {
+  adjustLogits,
+  argmax,
+  isNeutral,
+  logSumExp,
+  RowScan,
+  scanMaxima,
+  scanSums,
+  type TokenAdjustments,
+  UndoLog,
+} from '@trainyard/decoder';
 import {
   CandidateBuffer,
   drawAbove,

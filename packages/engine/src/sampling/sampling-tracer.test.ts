@@ -1,4 +1,4 @@
-import { NO_ADJUSTMENTS } from './token-adjustments.ts';
+import { NO_ADJUSTMENTS } from '@trainyard/decoder';
 import { NO_TRUNCATION } from '@trainyard/protocol/fields';
 import { MAX_TRACE_BYTES } from '@trainyard/protocol/fields';
 import { isKept, readKeptTokens } from '@trainyard/tokenizer';

@@ -1,6 +1,6 @@
 import type { KeptTokens, SamplingTrace, TokenDraw } from '@trainyard/protocol/fields';
 import { TraceWriter } from '@trainyard/tokenizer';
-import { expNegative } from './softmax.ts';
+import { expNegative } from '@trainyard/decoder';
 
 /** Remembers of each token of a choice which tokens could be drawn, and how likely it was among them. */
 export class SamplingTracer {

@@ -3,7 +3,7 @@ import { NO_TRUNCATION } from '@trainyard/protocol/fields';
 import { expect, test } from 'vitest';
 import { RandomStream } from './random.ts';
 import { SamplerBuffers } from './sampler.ts';
-import { scanMaxima } from './softmax.ts';
+import { scanMaxima } from '@trainyard/decoder';
 import { truncationThreshold } from './truncation.ts';
 
 test('top_n_sigma keeps what llama.cpp’s own sampler keeps', () => {

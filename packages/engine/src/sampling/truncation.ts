@@ -1,7 +1,6 @@
 import type { Truncation } from '@trainyard/protocol/fields';
 import type { DrawKey } from './random.ts';
-import { BLOCK_SIZE, expNegative, scanSums } from './softmax.ts';
-import type { RowScan } from './softmax.ts';
+import { BLOCK_SIZE, expNegative, type RowScan, scanSums } from '@trainyard/decoder';
 
 /** Buffers of one row's length, reused. */
 export class CandidateBuffer {

@@ -1,5 +1,5 @@
 import type { GgufValue } from '@trainyard/native';
-import { PagedAttention } from '../attention/paged-attention.ts';
+import { PagedAttention } from '@trainyard/decoder';
 import { shelfTokensOf } from '../runner/llama-runner.ts';
 import type { Computation } from './served-file.ts';
 

@@ -2,7 +2,7 @@ import { accessSync, constants, mkdirSync, readFileSync, statfsSync, statSync, w
 import { basename, dirname, join } from 'node:path';
 import { GgufFile, NativeError, quantizeModel } from '@trainyard/native';
 import { readArchitecture, UnsupportedModelError } from '@trainyard/transformer';
-import { HEAD_GRANULARITY } from '../attention/attention-code.ts';
+import { HEAD_GRANULARITY } from '@trainyard/decoder';
 
 /** Who computes a model, and with keys and values of which precision. */
 export type Computation =

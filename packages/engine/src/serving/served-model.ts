@@ -1,5 +1,5 @@
 import { GgufFile, LlamaModel } from '@trainyard/native';
-import { ExactRunner } from '../exact/exact-runner.ts';
+import { PagedDecoder } from '@trainyard/decoder';
 import { LlamaRunner } from '../runner/llama-runner.ts';
 import type { ModelRunner } from '../runner/model-runner.ts';
 import { cacheSize } from './cache-size.ts';
@@ -36,7 +36,7 @@ export class ServedModel implements Disposable {
     using file = GgufFile.open(served.path);
     const { capacityTokens } = cacheSize(served, file.metadata, limits);
     const sizes = { maxSequences: limits.maxSequences, numThreads, batchTokens: BATCH_TOKENS };
-    if (served.runner === 'graphs') return new ExactRunner(served.path, { ...sizes, capacityTokens });
+    if (served.runner === 'graphs') return PagedDecoder.open(served.path, { ...sizes, capacityTokens });
     const { cachePrecision } = served;
     return new LlamaRunner(this.vocabulary, { ...sizes, contextTokens: capacityTokens, cachePrecision });
   }

@@ -4,7 +4,7 @@ import { KvFullError, StepBatch } from '../runner/model-runner.ts';
 import type { LogitRows, ModelRunner, RowDraw, RunnerAdapter } from '../runner/model-runner.ts';
 import { DrawKey } from '../sampling/random.ts';
 import { SamplerBuffers, sampleToken } from '../sampling/sampler.ts';
-import { NO_ADJUSTMENTS } from '../sampling/token-adjustments.ts';
+import { NO_ADJUSTMENTS } from '@trainyard/decoder';
 
 export interface ModelRunnerHarness {
   /** With room for 4 sequences and 64 to some hundred cells. */

@@ -10,7 +10,7 @@ import type {
   StepBatch,
 } from '../runner/model-runner.ts';
 import { SamplerBuffers, sampleToken } from '../sampling/sampler.ts';
-import { NO_ADJUSTMENTS } from '../sampling/token-adjustments.ts';
+import { NO_ADJUSTMENTS } from '@trainyard/decoder';
 
 /** Fills `row`, `[V]`, with the logits after `tokens` (prompt and reply so far). Must depend on its arguments alone. */
 export type LogitsScript = (tokens: readonly number[], adapterPath: string | null, row: Float32Array) => void;

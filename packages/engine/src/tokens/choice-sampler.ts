@@ -7,7 +7,7 @@ import type { RowDraw } from '../runner/model-runner.ts';
 import { DrawKey } from '../sampling/random.ts';
 import type { SamplerBuffers } from '../sampling/sampler.ts';
 import { sampleToken } from '../sampling/sampler.ts';
-import { isNeutral, type TokenAdjustments } from '../sampling/token-adjustments.ts';
+import { isNeutral, type TokenAdjustments } from '@trainyard/decoder';
 
 export interface SampledToken {
   token: number;

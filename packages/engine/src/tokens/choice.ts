@@ -2,7 +2,7 @@ import type { ChoiceSampling } from '@trainyard/protocol/fields';
 import { Sequence } from '../batching/sequence.ts';
 import { type DrawKey, RandomStream } from '../sampling/random.ts';
 import { SamplingTracer } from '../sampling/sampling-tracer.ts';
-import type { TokenAdjustments } from '../sampling/token-adjustments.ts';
+import type { TokenAdjustments } from '@trainyard/decoder';
 import type { ActiveRequest } from './active-request.ts';
 import type { ChoiceText, StopVerdict } from '@trainyard/backend';
 import { TokenStops } from './token-stops.ts';

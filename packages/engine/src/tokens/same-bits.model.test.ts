@@ -1,11 +1,11 @@
-/** The engine on the exact runner, over a tiny random model: what a request gets depends on the request alone, to the last bit of its log-probabilities. */
+/** The engine on the decoder, over a tiny random model: what a request gets depends on the request alone, to the last bit of its log-probabilities. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LlamaModel } from '@trainyard/native';
 import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ExactRunner } from '../exact/exact-runner.ts';
+import { PagedDecoder } from '@trainyard/decoder';
 import { byteTokenizer } from '../testing/scripted-logits.ts';
 import { request, Transcript, type RequestOptions } from '../testing/token-harness.ts';
 import { writeTestAdapter } from '../testing/write-test-adapter.ts';
@@ -23,7 +23,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 
 /** Tokens and log-probabilities of every choice, in order of the requests. */
 function answersOf(sizes: { capacityTokens: number; maxSequences: number }, requests: readonly RequestOptions[]) {
-  const runner = new ExactRunner(modelPath, { ...sizes, batchTokens: 128, numThreads: 2 });
+  const runner = PagedDecoder.open(modelPath, { ...sizes, batchTokens: 128, numThreads: 2 });
   const engine = new TokenEngine({ runner, ends: byteTokenizer, texts: byteTokenizer });
   const replies = requests.map((options, arrival) => {
     const { promptIds, text, ...asked } = request(options);

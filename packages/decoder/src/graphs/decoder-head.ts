@@ -6,7 +6,7 @@ import { ConstantGraph, vector } from './constant-graph.ts';
 const MAX_PART_BYTES = 1 << 30;
 
 /** From hidden states to logits: the last norm, and a product over the vocabulary in as many parts as it takes. */
-export class ExactHead {
+export class DecoderHead {
   readonly #parts: readonly { readonly graph: ConstantGraph; readonly start: number; readonly end: number }[];
   readonly #hiddenSize: number;
   readonly #vocabSize: number;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { RandomStream } from '../sampling/random.ts';
+import { randomSource } from '@trainyard/transformer/testing';
 import { PAGE_TOKENS } from './attention-code.ts';
 import { PageTables } from './page-tables.ts';
 
@@ -51,8 +51,8 @@ test('a prefix outlives its first holder; a whole page needs no copy', () => {
 });
 
 test('any history: pages hold what they should, and never more than two a sequence besides the tokens', () => {
-  const random = new RandomStream(5n);
-  const below = (bound: number) => Math.floor(random.uniform() * bound);
+  const random = randomSource(5);
+  const below = (bound: number) => Math.floor(((1 + random()) / 2) * bound);
   const [maxSequences, numTokens] = [6, 400];
   const numPages = PageTables.numPages({ numTokens, maxSequences });
   const tables = new PageTables({ numPages, maxSequences });

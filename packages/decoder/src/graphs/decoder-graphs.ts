@@ -11,7 +11,7 @@ import {
 } from '@trainyard/transformer';
 import type { Architecture, BlockWeights, ConstantTensor, LoraConfig, ProjectionName } from '@trainyard/transformer';
 import { ConstantGraph, vector } from './constant-graph.ts';
-import { ExactHead } from './exact-head.ts';
+import { DecoderHead } from './decoder-head.ts';
 
 const NO_ADAPTER: LoraConfig = { rank: 1, alpha: 1, targets: [], initSeed: 0 };
 
@@ -21,14 +21,15 @@ const NO_ADAPTER: LoraConfig = { rank: 1, alpha: 1, targets: [], initSeed: 0 };
  * Weights are constants, which ONNX Runtime lays out for its kernels once: fed as inputs the products of 8 rows measured 2.6 times as long, of 64 rows 1.5 times.
  * They are in memory once, as float32.
  */
-export class ExactGraphs {
+export class DecoderGraphs {
+  readonly architecture: Architecture;
   /** x, cos, sin and the attention stack → q, k, v. */
   readonly first: ConstantGraph;
   /** [layers - 1] x, o, cos, sin and both stacks → y, q, k, v. */
   readonly between: readonly ConstantGraph[];
   /** x, o and the stack → y. */
   readonly last: ConstantGraph;
-  readonly head: ExactHead;
+  readonly head: DecoderHead;
   /** [V, H] */
   readonly embedding: Float32Array;
   /** [D/2] or null. */
@@ -37,6 +38,7 @@ export class ExactGraphs {
   /** @param numThreads of one graph, the calling one included */
   constructor(file: Pick<GgufFile, 'tensors' | 'readF32'>, architecture: Architecture, numThreads: number) {
     const { numLayers } = architecture;
+    this.architecture = architecture;
     const graph = new BlockGraph(architecture, 'stacked');
     const read = (layer: number) => readBlockWeights(file, architecture, NO_ADAPTER, layer);
     let block = read(0);
@@ -51,7 +53,7 @@ export class ExactGraphs {
     this.embedding = file.readF32('token_embd.weight');
     this.ropeFactors = file.tensors.has('rope_freqs.weight') ? file.readF32('rope_freqs.weight') : null;
     const output = file.tensors.has('output.weight') ? file.readF32('output.weight') : this.embedding;
-    this.head = new ExactHead(output, file.readF32('output_norm.weight'), architecture, numThreads);
+    this.head = new DecoderHead(output, file.readF32('output_norm.weight'), architecture, numThreads);
     returnFreeMemory();
   }
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { RandomStream } from '../sampling/random.ts';
+import { randomSource } from '@trainyard/transformer/testing';
 import { PagedAttention } from './paged-attention.ts';
 
 const SIZES = { numLayers: 3, numHeads: 6, numKvHeads: 2, headSize: 16, capacityTokens: 512, maxSequences: 8 };
@@ -14,7 +14,7 @@ const open = (sizes: Partial<ConstructorParameters<typeof PagedAttention>[0]> = 
 };
 
 /** Outputs of every layer for one batch: each sequence from its beginning, so many tokens. */
-function outputs(attention: PagedAttention, lengths: readonly number[], seed = 3n): Float32Array[] {
+function outputs(attention: PagedAttention, lengths: readonly number[], seed = 3): Float32Array[] {
   const { numLayers, numHeads, numKvHeads, headSize } = SIZES;
   const sequences = Int32Array.from(lengths.flatMap((length, sequence) => Array.from({ length }, () => sequence)));
   const positions = Int32Array.from(lengths.flatMap((length) => Array.from({ length }, (_, i) => i)));
@@ -26,22 +26,18 @@ function outputs(attention: PagedAttention, lengths: readonly number[], seed = 3
   attention.begin(numRows, sequences, positions);
   return Array.from({ length: numLayers }, (_, layer) => {
     // Tokens of a sequence are what its number, its position and the layer say, wherever they are in the batch.
-    const fill = (values: Float32Array, width: number, kind: bigint) => {
+    const fill = (values: Float32Array, width: number, kind: number) => {
       for (let row = 0; row < numRows; row++) {
-        const random = new RandomStream(
-          seed +
-            10n * kind +
-            100n * BigInt(layer) +
-            1000n * BigInt(sequences[row]!) +
-            100_000n * BigInt(positions[row]!),
+        const random = randomSource(
+          seed + 10 * kind + 100 * layer + 1000 * sequences[row]! + 100_000 * positions[row]!,
         );
-        for (let i = 0; i < width; i++) values[row * width + i] = 2 * random.uniform() - 1;
+        for (let i = 0; i < width; i++) values[row * width + i] = random();
       }
       return values;
     };
     const keyWidth = numKvHeads * headSize;
-    fill(attention.queries(layer, numRows), numHeads * headSize, 0n);
-    const [k, v] = [1n, 2n].map((kind) => fill(new Float32Array(numRows * keyWidth), keyWidth, kind));
+    fill(attention.queries(layer, numRows), numHeads * headSize, 0);
+    const [k, v] = [1, 2].map((kind) => fill(new Float32Array(numRows * keyWidth), keyWidth, kind));
     attention.write(layer, k!, v!, sequences, positions);
     attention.attend(layer);
     return attention.outputs(layer, numRows).slice();

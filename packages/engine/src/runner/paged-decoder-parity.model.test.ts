@@ -6,8 +6,8 @@ import { LINEAR_NAMES } from '@trainyard/transformer';
 import type { Architecture, LinearName } from '@trainyard/transformer';
 import { randomSource, TINY_ARCHITECTURES, writeAdapter, writeTinyGguf } from '@trainyard/transformer/testing';
 import { afterAll, describe, expect, test } from 'vitest';
-import { StepBatch } from '../runner/model-runner.ts';
-import { ExactRunner } from './exact-runner.ts';
+import { StepBatch } from './model-runner.ts';
+import { PagedDecoder } from '@trainyard/decoder';
 
 const directory = mkdtempSync(join(tmpdir(), 'exact-parity-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -51,7 +51,7 @@ describe.each(Object.entries(ARCHITECTURES))('%s', (name, architecture) => {
     const paths = ADAPTERS.map((adapter, i) =>
       randomAdapter(join(directory, `${name}.${i}.gguf`), architecture, adapter),
     );
-    const runner = new ExactRunner(path, { capacityTokens: 512, maxSequences: 8, batchTokens: 256, numThreads: 1 });
+    const runner = PagedDecoder.open(path, { capacityTokens: 512, maxSequences: 8, batchTokens: 256, numThreads: 1 });
     const adapters = [null, ...paths.map((file) => runner.loadAdapter(file))];
     const batch = new StepBatch(256);
     // Rows of the sequences in turns, so that each mask is more than a block.
@@ -89,7 +89,7 @@ describe.each(Object.entries(ARCHITECTURES))('%s', (name, architecture) => {
     ['the base model', null],
     ['an adapter', 0],
   ])('%s: a row alone and beside others is the same to the bit', (_, index) => {
-    const runner = new ExactRunner(path, { capacityTokens: 512, maxSequences: 8, batchTokens: 256, numThreads: 2 });
+    const runner = PagedDecoder.open(path, { capacityTokens: 512, maxSequences: 8, batchTokens: 256, numThreads: 2 });
     const load = (one: number) => runner.loadAdapter(join(directory, `${name}.${one}.gguf`));
     const [adapter, other] = [index === null ? null : load(index), load(2)];
     const batch = new StepBatch(256);
@@ -118,7 +118,7 @@ test('a file that is no adapter of the model is refused, naming what differs', (
   const { llama } = TINY_ARCHITECTURES;
   const path = join(directory, 'refuses.gguf');
   writeTinyGguf(path, llama);
-  const runner = new ExactRunner(path, { capacityTokens: 64, maxSequences: 1, batchTokens: 16, numThreads: 1 });
+  const runner = PagedDecoder.open(path, { capacityTokens: 64, maxSequences: 1, batchTokens: 16, numThreads: 1 });
   const one = { rank: 2, alpha: 4, linears: ['q'] } as const;
   const refused = (architecture: Architecture) => randomAdapter(join(directory, 'refused.gguf'), architecture, one);
   expect(() => runner.loadAdapter(refused({ ...llama, name: 'qwen2' }))).toThrow(

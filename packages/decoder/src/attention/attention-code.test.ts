@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { RandomStream } from '../sampling/random.ts';
+import { randomSource } from '@trainyard/transformer/testing';
 import { compileModule, instantiate, sharedMemory } from '../wasm/web-assembly.ts';
 import { MAX_QUERY_HEADS, PAGE_TOKENS, attentionModule, kernelName } from './attention-code.ts';
 import type { AttentionKernel } from './attention-code.ts';
 
-const random = new RandomStream(11n);
+const random = randomSource(11);
 const fill = (values: Float32Array, scale: number) => {
-  for (let i = 0; i < values.length; i++) values[i] = scale * (2 * random.uniform() - 1);
+  for (let i = 0; i < values.length; i++) values[i] = scale * random();
 };
 
 /** softmax(scale · q · kᵀ) · v in double precision. */

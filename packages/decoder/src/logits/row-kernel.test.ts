@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { RandomStream } from './random.ts';
+import { randomSource } from '@trainyard/transformer/testing';
 import { BLOCK_SIZE, createRowKernel } from './row-kernel.ts';
 
 describe('row kernel', () => {
-  const random = new RandomStream(6n);
+  const random = randomSource(6);
 
   test.each([1, 127, 128, 129, 1000, 49_152])(
     'a row of %i: block maxima and sums are those of plain loops',
@@ -11,7 +11,7 @@ describe('row kernel', () => {
       const kernel = createRowKernel(vocabSize);
       let largest = 0;
       for (const temperature of [0.01, 0.7, 1, 2]) {
-        const row = Float32Array.from({ length: vocabSize }, () => 40 * random.uniform() - 20);
+        const row = Float32Array.from({ length: vocabSize }, () => 20 * random());
         row[Math.floor(vocabSize / 2)] = -Infinity;
         const maximum = row.reduce((a, b) => Math.max(a, b), -30);
         kernel.row.set(row);

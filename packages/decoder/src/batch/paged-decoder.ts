@@ -4,12 +4,13 @@ import { embedTokens, linearDims, readArchitecture, ropeTables } from '@trainyar
 import type { Architecture, LinearName } from '@trainyard/transformer';
 import { PagedAttention } from '../attention/paged-attention.ts';
 import type { PagedAttentionSizes } from '../attention/paged-attention.ts';
-import { FlatLogits, KvFullError } from '../runner/model-runner.ts';
-import type { LogitRows, ModelRunner, StepBatch } from '../runner/model-runner.ts';
-import { AdapterStack, ExactAdapter } from './adapter-stack.ts';
-import { ExactGraphs } from './exact-graphs.ts';
+import { KvFullError } from '../contract/errors.ts';
+import { FlatLogits } from '../logits/flat-logits.ts';
+import type { DecoderBatch } from './decoder-batch.ts';
+import { AdapterStack, DecoderAdapter } from './adapter-stack.ts';
+import { DecoderGraphs } from '../graphs/decoder-graphs.ts';
 
-export interface ExactRunnerOptions extends Pick<
+export interface PagedDecoderOptions extends Pick<
   PagedAttentionSizes,
   'capacityTokens' | 'maxSequences' | 'numThreads'
 > {
@@ -27,12 +28,13 @@ const ATTENTION: readonly LinearName[] = ['q', 'k', 'v'];
 const OUTPUT: readonly LinearName[] = ['o', 'gate', 'up', 'down'];
 
 /**
- * The trainer's graphs under the scheduler: the same expressions, the same weights in single precision, the same library. Keys and values are float32 in pages.
+ * A decoder on the trainer's graphs: the same expressions, the same weights in single precision, the same library. Keys and values are float32 in pages. To the engine it
+ * is a `ModelRunner`.
  *
  * A row gives the same bits whatever else is in its batch, wherever its pages lie and however many threads there are: ONNX Runtime sums a product by constants in one
  * order, and one by an adapter of rank 16 or less; beyond that a logit moves by some 1e-5 with the size of the batch.
  */
-export class ExactRunner implements ModelRunner {
+export class PagedDecoder {
   readonly vocabSize: number;
   readonly capacityTokens: number;
   readonly contextLength: number;
@@ -41,7 +43,8 @@ export class ExactRunner implements ModelRunner {
   readonly adaptersPerBatch = ADAPTERS_PER_BATCH;
   readonly shareGranularity = 1;
   readonly #architecture: Architecture;
-  readonly #graphs: ExactGraphs;
+  readonly #graphs: DecoderGraphs;
+  readonly #ownsGraphs: boolean;
   readonly #attention: PagedAttention;
   #stack: AdapterStack;
   readonly #x: [Float32Array, Float32Array];
@@ -50,20 +53,42 @@ export class ExactRunner implements ModelRunner {
   #logits: Float32Array;
 
   /**
+   * A decoder of its own graphs: the weights of a model file are laid out for it.
+   *
    * @throws {UnsupportedModelError} when the graphs do not compute this model
    * @throws {NativeError} when the file is missing or malformed
    */
-  constructor(path: string, options: ExactRunnerOptions) {
+  static open(path: string, options: PagedDecoderOptions): PagedDecoder {
     using file = GgufFile.open(path);
     const architecture = readArchitecture(file);
-    const { numHeads, numKvHeads, headSize, numLayers, hiddenSize, vocabSize } = architecture;
-    const { capacityTokens, maxSequences, batchTokens, numThreads } = options;
-    const maxRows = Math.max(MIN_ADAPTED_ROWS, batchTokens);
     const trainedLength = Number(file.metadata.get(`${architecture.name}.context_length`) ?? Infinity);
+    const contextLength = Math.min(trainedLength, options.capacityTokens);
+    const graphs = new DecoderGraphs(file, architecture, options.numThreads);
+    try {
+      return new PagedDecoder(graphs, { ...options, contextLength, ownsGraphs: true });
+    } catch (error) {
+      graphs.close();
+      throw error;
+    }
+  }
+
+  /**
+   * @param graphs may serve several decoders, one at a time
+   * @param options.ownsGraphs they are closed with it. Default false
+   * @throws {RangeError} when one layer's keys and values are more than a memory can hold
+   */
+  constructor(
+    graphs: DecoderGraphs,
+    options: PagedDecoderOptions & { readonly contextLength: number; readonly ownsGraphs?: boolean },
+  ) {
+    const { architecture } = graphs;
+    const { numHeads, numKvHeads, headSize, numLayers, hiddenSize, vocabSize } = architecture;
+    const { capacityTokens, contextLength, maxSequences, batchTokens, numThreads, ownsGraphs = false } = options;
+    const maxRows = Math.max(MIN_ADAPTED_ROWS, batchTokens);
     this.#architecture = architecture;
     this.vocabSize = vocabSize;
     this.capacityTokens = capacityTokens;
-    this.contextLength = Math.min(trainedLength, capacityTokens);
+    this.contextLength = contextLength;
     this.maxSequences = maxSequences;
     this.batchTokens = batchTokens;
     this.#attention = new PagedAttention({
@@ -73,11 +98,12 @@ export class ExactRunner implements ModelRunner {
       headSize,
       capacityTokens,
       maxSequences,
-      contextLength: this.contextLength,
+      contextLength,
       maxRows,
       numThreads,
     });
-    this.#graphs = new ExactGraphs(file, architecture, numThreads);
+    this.#graphs = graphs;
+    this.#ownsGraphs = ownsGraphs;
     this.#stack = new AdapterStack([], architecture);
     const rows = (width: number) => new Float32Array(maxRows * width);
     this.#x = [rows(hiddenSize), rows(hiddenSize)];
@@ -85,7 +111,7 @@ export class ExactRunner implements ModelRunner {
     this.#logits = new Float32Array(KEPT_LOGIT_ROWS * vocabSize);
   }
 
-  run(batch: StepBatch): LogitRows {
+  run(batch: DecoderBatch): FlatLogits {
     this.#makeRoom(batch);
     const { length } = batch;
     const [sequences, positions] = [batch.sequences.subarray(0, length), batch.positions.subarray(0, length)];
@@ -128,17 +154,17 @@ export class ExactRunner implements ModelRunner {
     this.#attention.tables.forget(sequence, fromPosition);
   }
 
-  loadAdapter(path: string): ExactAdapter {
-    return ExactAdapter.load(path, this.#architecture);
+  loadAdapter(path: string): DecoderAdapter {
+    return DecoderAdapter.load(path, this.#architecture);
   }
 
   close(): void {
     this.#attention.close();
-    this.#graphs.close();
+    if (this.#ownsGraphs) this.#graphs.close();
   }
 
   /** Pages for the batch's tokens. @throws {KvFullError} before anything is changed */
-  #makeRoom(batch: StepBatch): void {
+  #makeRoom(batch: DecoderBatch): void {
     const { tables } = this.#attention;
     const counts = new Map<number, number>();
     for (let i = 0; i < batch.length; i++) counts.set(batch.sequences[i]!, (counts.get(batch.sequences[i]!) ?? 0) + 1);
@@ -152,9 +178,9 @@ export class ExactRunner implements ModelRunner {
   }
 
   /** A stack that holds the batch's adapters. */
-  #stackFor(batch: StepBatch): AdapterStack {
+  #stackFor(batch: DecoderBatch): AdapterStack {
     const { adapters } = batch;
-    if (!adapters.every((adapter) => adapter === null || adapter instanceof ExactAdapter))
+    if (!adapters.every((adapter) => adapter === null || adapter instanceof DecoderAdapter))
       throw new TypeError('the adapter was loaded by another runner');
     const kept = this.#stack.adapters;
     const isOfBaseAlone = adapters.every((adapter) => adapter === null);
@@ -168,7 +194,7 @@ export class ExactRunner implements ModelRunner {
   }
 
   /** Logits of the flagged rows of y [rows, H]. */
-  #head(batch: StepBatch, y: Float32Array): FlatLogits {
+  #head(batch: DecoderBatch, y: Float32Array): FlatLogits {
     const { hiddenSize } = this.#architecture;
     const { numLogits } = batch;
     const size = numLogits * this.vocabSize;
@@ -190,7 +216,7 @@ export class ExactRunner implements ModelRunner {
     return new FlatLogits(this.#logits, this.vocabSize);
   }
 
-  #ropeFeeds(batch: StepBatch, numRows: number): Record<string, OnnxTensor> {
+  #ropeFeeds(batch: DecoderBatch, numRows: number): Record<string, OnnxTensor> {
     // Rows behind the batch's are computed for nothing, at any position.
     const positions = new Int32Array(numRows);
     positions.set(batch.positions.subarray(0, batch.length));

@@ -6,7 +6,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { testModel } from '../../../../tests/support/model.ts';
 import { modelRunnerSuite } from '../testing/model-runner.suite.ts';
 import { writeTestAdapter } from '../testing/write-test-adapter.ts';
-import { ExactRunner } from './exact-runner.ts';
+import { PagedDecoder } from '@trainyard/decoder';
 
 const folder = mkdtempSync(join(tmpdir(), 'exact-runner-'));
 const TEXT =
@@ -27,7 +27,12 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 modelRunnerSuite('ONNX Runtime', () => ({
-  runner: new ExactRunner(testModel().base, { capacityTokens: 256, maxSequences: 8, batchTokens: 128, numThreads: 2 }),
+  runner: PagedDecoder.open(testModel().base, {
+    capacityTokens: 256,
+    maxSequences: 8,
+    batchTokens: 128,
+    numThreads: 2,
+  }),
   tokens,
   adapterPaths,
   spareCells: 2 * 8 * 16,

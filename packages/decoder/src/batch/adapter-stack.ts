@@ -2,7 +2,7 @@ import { GgufFile } from '@trainyard/native';
 import type { OnnxTensor } from '@trainyard/native';
 import { adapterName, LINEAR_NAMES, linearDims, readAdapterFile, STACK } from '@trainyard/transformer';
 import type { AdapterWeights, Architecture, LinearName } from '@trainyard/transformer';
-import type { RunnerAdapter, StepBatch } from '../runner/model-runner.ts';
+import type { DecoderBatch } from './decoder-batch.ts';
 
 /** An adapter's part of one linear layer, as the graphs read it. */
 interface LinearFactors {
@@ -14,15 +14,15 @@ interface LinearFactors {
 }
 
 /** An adapter in memory, laid out for {@link AdapterStack}. */
-export class ExactAdapter implements RunnerAdapter {
+export class DecoderAdapter {
   /** By layer. */
   readonly layers: readonly Readonly<Partial<Record<LinearName, LinearFactors>>>[];
   readonly sizeBytes: number;
 
   /** @throws {NativeError} or {UnsupportedModelError}: it cannot be read, or is none of this model */
-  static load(path: string, architecture: Architecture): ExactAdapter {
+  static load(path: string, architecture: Architecture): DecoderAdapter {
     using file = GgufFile.open(path);
-    return new ExactAdapter(readAdapterFile(file, architecture));
+    return new DecoderAdapter(readAdapterFile(file, architecture));
   }
 
   constructor(weights: AdapterWeights) {
@@ -41,10 +41,10 @@ export class ExactAdapter implements RunnerAdapter {
 /** Several adapters side by side, each of which multiplies the rows of a batch that use it. */
 export class AdapterStack {
   /** Null, beside others, is one of zeros: rows without an adapter have slots of their own, so that no other row's infinities reach them. */
-  readonly adapters: readonly (ExactAdapter | null)[];
+  readonly adapters: readonly (DecoderAdapter | null)[];
   readonly #layers: readonly Readonly<Record<LinearName, Readonly<Record<string, OnnxTensor>>>>[];
 
-  constructor(adapters: readonly (ExactAdapter | null)[], architecture: Architecture) {
+  constructor(adapters: readonly (DecoderAdapter | null)[], architecture: Architecture) {
     this.adapters = adapters;
     this.#layers = Array.from({ length: architecture.numLayers }, (_, layer) => {
       const linears = LINEAR_NAMES.map((linear) => [linear, stackLinear(adapters, architecture, layer, linear)]);
@@ -57,11 +57,11 @@ export class AdapterStack {
   }
 
   /** Feeds that give each row of a batch a slot, in every layer. @param numRows of the graphs: what those behind the batch's are computed from is of no interest */
-  placesOf({ adapters, adapterIndices, length }: StepBatch, numRows: number): Record<string, OnnxTensor> {
+  placesOf({ adapters, adapterIndices, length }: DecoderBatch, numRows: number): Record<string, OnnxTensor> {
     const slots = new BigInt64Array(numRows);
     // Sums of nothing: every row reads the same zeros.
     if (this.isEmpty) return placesOf(BigInt64Array.of(0n), 1, slots);
-    const segmentOf = adapters.map((adapter) => this.adapters.indexOf(adapter as ExactAdapter | null));
+    const segmentOf = adapters.map((adapter) => this.adapters.indexOf(adapter as DecoderAdapter | null));
     const counts = new Int32Array(this.adapters.length);
     for (let row = 0; row < length; row++) counts[segmentOf[adapterIndices[row]!]!]!++;
     // Never a product of one row, which is summed in an order of its own.
@@ -92,7 +92,7 @@ function placesOf(rows: BigInt64Array, size: number, slots: BigInt64Array): Reco
 }
 
 function stackLinear(
-  adapters: readonly (ExactAdapter | null)[],
+  adapters: readonly (DecoderAdapter | null)[],
   architecture: Architecture,
   layer: number,
   linear: LinearName,

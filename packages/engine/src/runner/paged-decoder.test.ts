@@ -12,10 +12,8 @@ import {
   writeAdapter,
 } from '@trainyard/transformer/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { StepBatch } from '../runner/model-runner.ts';
-import { ExactRunner } from './exact-runner.ts';
-import type { ExactAdapter } from './adapter-stack.ts';
-import type { ExactRunnerOptions } from './exact-runner.ts';
+import { StepBatch } from './model-runner.ts';
+import { type DecoderAdapter, PagedDecoder, type PagedDecoderOptions } from '@trainyard/decoder';
 
 const architecture = TINY_ARCHITECTURES.llama;
 const directory = mkdtempSync(join(tmpdir(), 'exact-runner-'));
@@ -24,12 +22,12 @@ const metadata = architectureMetadata(architecture);
 beforeAll(() => writeGguf(modelPath, metadata, tinyTensors(architecture)));
 afterAll(() => rmSync(directory, { recursive: true }));
 
-const opened: ExactRunner[] = [];
+const opened: PagedDecoder[] = [];
 afterEach(() => {
   for (const runner of opened.splice(0)) runner.close();
 });
-function open(options: Partial<ExactRunnerOptions> = {}, path = modelPath): ExactRunner {
-  const runner = new ExactRunner(path, {
+function open(options: Partial<PagedDecoderOptions> = {}, path = modelPath): PagedDecoder {
+  const runner = PagedDecoder.open(path, {
     capacityTokens: 512,
     maxSequences: 8,
     batchTokens: 64,
@@ -41,7 +39,11 @@ function open(options: Partial<ExactRunnerOptions> = {}, path = modelPath): Exac
 }
 
 /** Every value of a half is what the function says; default: small random ones. */
-function adapterOf(runner: ExactRunner, name: string, values: Partial<Record<'a' | 'b', number>> = {}): ExactAdapter {
+function adapterOf(
+  runner: PagedDecoder,
+  name: string,
+  values: Partial<Record<'a' | 'b', number>> = {},
+): DecoderAdapter {
   const random = randomSource(name.length);
   const path = join(directory, `${name}.gguf`);
   writeAdapter(path, architecture, { rank: 2, alpha: 2 }, (half) => values[half] ?? 0.3 * random());
@@ -52,11 +54,11 @@ interface Piece {
   readonly sequence: number;
   readonly length: number;
   readonly from?: number;
-  readonly adapter?: ExactAdapter | null;
+  readonly adapter?: DecoderAdapter | null;
 }
 
 /** Logits behind each piece. Tokens follow from their positions. */
-function compute(runner: ExactRunner, pieces: readonly Piece[]): Float32Array[] {
+function compute(runner: PagedDecoder, pieces: readonly Piece[]): Float32Array[] {
   const batch = new StepBatch(runner.batchTokens);
   for (const { sequence, length, from = 0, adapter = null } of pieces)
     for (let i = from; i < from + length; i++)
@@ -68,7 +70,7 @@ const isFinite = (row: Float32Array | undefined) => row?.every(Number.isFinite) 
 
 describe('a sequence whose numbers overflow', () => {
   // Finite themselves, as a diverged training may leave them; products with them are not.
-  const overflowing = (runner: ExactRunner) => adapterOf(runner, 'overflowing', { a: 1e30, b: 1e30 });
+  const overflowing = (runner: PagedDecoder) => adapterOf(runner, 'overflowing', { a: 1e30, b: 1e30 });
 
   test('changes no other row of its batch, with an adapter or without', () => {
     const runner = open();
@@ -117,7 +119,7 @@ test('an adapter with values that are no numbers is refused', () => {
 test('batches of one token go with an adapter, too', () => {
   const runner = open({ batchTokens: 1 });
   const wide = open();
-  const steps = (one: ExactRunner) => {
+  const steps = (one: PagedDecoder) => {
     const adapter = adapterOf(one, 'good');
     return [0, 1, 2, 3].map((from) => compute(one, [{ sequence: 0, length: 1, from, adapter }])[0]);
   };

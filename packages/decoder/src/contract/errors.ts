@@ -1,0 +1,4 @@
+/** Keys and values of a batch have no room. */
+export class KvFullError extends Error {
+  override readonly name = 'KvFullError';
+}

@@ -1,0 +1,21 @@
+export { KvFullError } from './contract/errors.ts';
+
+export { PagedDecoder, type PagedDecoderOptions } from './batch/paged-decoder.ts';
+export { DecoderBatch } from './batch/decoder-batch.ts';
+export { DecoderAdapter } from './batch/adapter-stack.ts';
+export { DecoderGraphs } from './graphs/decoder-graphs.ts';
+export { PagedAttention } from './attention/paged-attention.ts';
+export { HEAD_GRANULARITY } from './attention/attention-code.ts';
+
+export { FlatLogits } from './logits/flat-logits.ts';
+export {
+  argmax,
+  BLOCK_SIZE,
+  countAtLeast,
+  expNegative,
+  logSumExp,
+  RowScan,
+  scanMaxima,
+  scanSums,
+} from './logits/row-scan.ts';
+export { adjustLogits, isNeutral, NO_ADJUSTMENTS, UndoLog, type TokenAdjustments } from './logits/token-adjustments.ts';
