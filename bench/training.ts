@@ -8,6 +8,7 @@ import {
   resolveTrainingConfig,
   type CreditedSequence,
   type GraphTiming,
+  type TrainablePolicy,
 } from '@trainyard/trainer';
 
 import { defaultModelPath } from '../scripts/own-service.ts';
@@ -41,15 +42,17 @@ export interface TrainingBench {
   close(): void;
 }
 
-/** The trainer alone, in this process: no service, no arbiter. */
-export async function openTrainingBench(): Promise<TrainingBench> {
+/** The trainer alone, in this process: no service, no arbiter. @param policy default: an ordinary one, whose graph runs are told */
+export async function openTrainingBench(policy?: TrainablePolicy): Promise<TrainingBench> {
   let runs: GraphTiming[] = [];
-  const model = await OrtPolicyModel.load({
-    modelPath: defaultModelPath(),
-    lora: DEFAULT_LORA_CONFIG,
-    numThreads: 2,
-    onRun: (run) => void runs.push(run),
-  });
+  const model =
+    policy ??
+    (await OrtPolicyModel.load({
+      modelPath: defaultModelPath(),
+      lora: DEFAULT_LORA_CONFIG,
+      numThreads: 2,
+      onRun: (run) => void runs.push(run),
+    }));
   // What a job goes through, so that the seam is in the figures.
   const learner = new EmbeddedLearner({ policy: model, versions: new LocalVersions() });
   // A rate of 0: every step computes the same policy, so that its log-probabilities can be compared with those of others.

@@ -5,33 +5,7 @@ import { Trainyard } from '@trainyard/sdk';
 
 import { ownService } from '../../scripts/own-service.ts';
 import { scoredGroup } from '../support/groups.ts';
-
-type Fields = NonNullable<NonNullable<Parameters<typeof scoredGroup>[2]>['fields']>;
-
-const CONSTRAINT = { structured_outputs: { regex: '(yes|no), (red|green|blue)' } };
-/** Ways to sample that are not the model's own distribution. */
-const WAYS: Readonly<Record<string, Fields>> = {
-  'a constraint': CONSTRAINT,
-  'a JSON schema': {
-    response_format: {
-      type: 'json_schema',
-      json_schema: {
-        name: 'word',
-        schema: { type: 'object', properties: { word: { type: 'string' } }, required: ['word'] },
-      },
-    },
-  } as Fields,
-  temperature: { temperature: 0.5 },
-  top_p: { top_p: 0.7 },
-  'top_k and min_p, hotter': { top_k: 20, min_p: 0.05, temperature: 1.4 },
-  'penalties and a bias': {
-    repetition_penalty: 1.3,
-    presence_penalty: 0.5,
-    frequency_penalty: 0.3,
-    logit_bias: { '198': 4, '28': -5 },
-  },
-  'all of it': { ...CONSTRAINT, temperature: 0.7, top_p: 0.9, repetition_penalty: 1.2 },
-};
+import { CONSTRAINT, WAYS_TO_SAMPLE } from '../support/ways-to-sample.ts';
 
 it('rollouts are trained under the distribution that they were drawn from, whatever changed it', async () => {
   // In half precision the cache of the sampler alone makes gaps of 1e-3.
@@ -47,7 +21,7 @@ it('rollouts are trained under the distribution that they were drawn from, whate
       const [metrics] = await client.waitForTraining(created.id);
       return { metrics: metrics as Record<string, number>, job: await client.getTrainingJob(created.id) };
     }
-    for (const [index, [way, fields]] of Object.entries(WAYS).entries()) {
+    for (const [index, [way, fields]] of Object.entries(WAYS_TO_SAMPLE).entries()) {
       const group = await scoredGroup(client, 'sampler', { fields, maxTokens: 16, seed: 100 * index });
       const { metrics, job } = await train(`replayed-${index}`, group);
       console.log(`${way}: gap ${metrics['logprob_gap_mean']}, mean ratio ${metrics['ratio_mean']}`);

@@ -23,6 +23,8 @@ const HELP = {
     'what base models may take in memory together, MB; they come and go as requests need them (as 70 % of memory)',
   precision:
     'exact = sampler and trainer are one code (or llama.cpp to 1e-3); strict = or llama.cpp to 1e-5; fast = the file as it is (exact)',
+  deterministic:
+    'training computes log-probabilities with the code of sampling, equal to the bit; a step takes 1.6 times as long (off)',
   threads: 'threads of each host (all cores)',
   capacityTokens:
     'KV cache over all sequences of a base model, in tokens; with cache-megabytes as many as those hold (16384)',

@@ -7,6 +7,7 @@ export { DecoderGraphs } from './graphs/decoder-graphs.ts';
 export { PagedAttention } from './attention/paged-attention.ts';
 export { HEAD_GRANULARITY } from './attention/attention-code.ts';
 
+export { drawnLogprob, type DrawableTokens } from './logits/drawn-logprob.ts';
 export { FlatLogits } from './logits/flat-logits.ts';
 export {
   argmax,

@@ -75,7 +75,7 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
     const apiKey = await ensureServiceKey(store, config, { keyFile: paths.keyFile, log });
 
     const arbiter = new ComputeArbiter();
-    const { numThreads } = config;
+    const { numThreads, isDeterministic } = config;
     // One answer for both, or training would render other prompts than those that were sampled from.
     const allowsControlTokens = config.specialTokens === 'control';
     const inference = await openInference(config, {
@@ -84,7 +84,13 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
       log,
     });
     const training = new EmbeddedTraining({
-      host: { blobsDirectory: paths.blobs, workDirectory: paths.work, numThreads, allowsControlTokens },
+      host: {
+        blobsDirectory: paths.blobs,
+        workDirectory: paths.work,
+        numThreads,
+        allowsControlTokens,
+        isDeterministic,
+      },
       arbiter,
       share: 1 - config.engineShare,
       log,

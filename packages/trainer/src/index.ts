@@ -16,7 +16,7 @@ export type {
 } from './job/training-job.ts';
 export { ProgressFiles, type ProgressRecords } from './job/progress-records.ts';
 export { openTrainer, type Trainer } from './learner/open-trainer.ts';
-export { EmbeddedLearner, type EmbeddedLearnerOptions, type TrainablePolicy } from './learner/embedded-learner.ts';
+export { EmbeddedLearner, type EmbeddedLearnerOptions } from './learner/embedded-learner.ts';
 export { LocalVersions, type VersionFolders } from './learner/version-folders.ts';
 export type {
   AdapterVersion,
@@ -94,4 +94,5 @@ export type {
   LoraTensor,
   PackedRow,
   PolicyModel,
+  TrainablePolicy,
 } from './model/policy-model.ts';

@@ -19,6 +19,8 @@ export class RowScan {
   maximum = -Infinity;
   /** Sum of `exp((x - maximum) / T)` after {@link scanSums}; in [1, V] for rows with a finite maximum. */
   total = 0;
+  /** 1 / T of the last {@link scanSums} of this row; NaN before it. */
+  inverseTemperature = NaN;
 
   constructor(vocabSize: number) {
     this.kernel = createRowKernel(vocabSize);
@@ -40,6 +42,7 @@ export function scanMaxima(row: Float32Array, scan: RowScan): void {
     if (value !== value) break;
   }
   scan.maximum = maximum;
+  scan.inverseTemperature = NaN;
 }
 
 /** Sums over the row of the last {@link scanMaxima}. Terms in float32 (relative error below 3e-7), sums in float64. */
@@ -49,6 +52,7 @@ export function scanSums(scan: RowScan, inverseTemperature: number): void {
   let total = 0;
   for (let block = 0; block < numBlocks; block++) total += blockSums[block]!;
   scan.total = total;
+  scan.inverseTemperature = inverseTemperature;
 }
 
 /** The most likely token, the lowest id among equals; -1 when every token is masked or one is NaN. Needs {@link scanMaxima}. */

@@ -2,7 +2,7 @@ import type { LogprobsMode } from '@trainyard/backend';
 import type { Truncation } from '@trainyard/protocol/fields';
 import { drawFromRow } from './draw-from-row.ts';
 import type { DrawKey } from './random.ts';
-import type { DrawnFrom, SamplingTracer } from './sampling-tracer.ts';
+import type { SamplingTracer } from './sampling-tracer.ts';
 import {
   adjustLogits,
   argmax,
@@ -66,7 +66,10 @@ export function sampleToken(
   if (isAdjusted) adjustLogits(row, adjustments, undo);
   scanMaxima(row, scan);
   const { token, threshold } = chooseToken(row, settings, key, buffers);
-  if (token >= 0 && tracer !== null) tracer.add(row, token, scan.maximum, drawnFrom(settings, threshold, buffers));
+  if (token >= 0 && tracer !== null) {
+    const { ids, count } = buffers.candidates;
+    tracer.add(row, token, scan, threshold > -Infinity ? ids.subarray(0, count) : null);
+  }
   if (logprobs === 'processed' && token >= 0) {
     undo.forget();
     return { token, logSumExp: processRow(row, threshold, settings.temperature, scan) };
@@ -77,14 +80,6 @@ export function sampleToken(
   // A plain draw at temperature 1 has summed the raw distribution already.
   if (isAdjusted || settings.temperature !== 1 || isTruncated(settings)) scanSums(scan, 1);
   return { token, logSumExp: logSumExp(scan) };
-}
-
-/** After a draw: of truncated rows the candidates are still there, of others the sums. */
-function drawnFrom(settings: SamplingSettings, threshold: number, { scan, candidates }: SamplerBuffers): DrawnFrom {
-  if (!isTruncated(settings)) return { total: scan.total };
-  if (threshold > -Infinity) return { keptIds: candidates.ids.subarray(0, candidates.count) };
-  scanSums(scan, 1 / settings.temperature); // truncation that took nothing away
-  return { total: scan.total };
 }
 
 /** @returns `threshold`: tokens below it were removed */

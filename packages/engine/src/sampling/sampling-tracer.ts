@@ -1,6 +1,6 @@
-import type { KeptTokens, SamplingTrace, TokenDraw } from '@trainyard/protocol/fields';
+import type { SamplingTrace, TokenDraw } from '@trainyard/protocol/fields';
 import { TraceWriter } from '@trainyard/tokenizer';
-import { expNegative } from '@trainyard/decoder';
+import { drawnLogprob, type DrawableTokens, type RowScan } from '@trainyard/decoder';
 
 /** Remembers of each token of a choice which tokens could be drawn, and how likely it was among them. */
 export class SamplingTracer {
@@ -21,20 +21,15 @@ export class SamplingTracer {
 
   /**
    * @param row logits that were drawn by, `[V]`: adjusted, -Infinity where masked
-   * @param maximum of the row
-   * @param drawn `keptIds`: ascending, what truncation left; or, where there is none, `total`: Σ exp((x - maximum) / temperature) of the row
+   * @param scan of the row
+   * @param keptIds what truncation left, ascending; null = it took nothing away
    */
-  add(row: Float32Array, token: number, maximum: number, drawn: DrawnFrom): void {
+  add(row: Float32Array, token: number, scan: RowScan, keptIds: Int32Array | null): void {
     this.last = null;
     if (this.#writer.isTooLarge) return;
-    const ids = 'keptIds' in drawn ? drawn.keptIds : null;
-    let total = 0;
-    if ('total' in drawn) total = drawn.total;
-    else for (const id of drawn.keptIds) total += expNegative((row[id]! - maximum) / this.#temperature);
-    const draw: TokenDraw = {
-      logprob: Math.min(0, (row[token]! - maximum) / this.#temperature - Math.log(total)),
-      kept: ids !== null && 2 * ids.length <= row.length ? { isComplement: false, ids } : keptOf(row, ids),
-    };
+    const isFew = keptIds !== null && 2 * keptIds.length <= row.length;
+    const kept = isFew ? { isComplement: false, ids: keptIds } : keptOf(row, keptIds);
+    const draw: TokenDraw = { logprob: drawnLogprob(row, token, this.#temperature, kept, scan), kept };
     this.#writer.add(draw);
     // Its ids lie in a buffer that others use next.
     if (this.#keepsLast) this.last = { ...draw, kept: draw.kept && { ...draw.kept, ids: draw.kept.ids.slice() } };
@@ -46,11 +41,8 @@ export class SamplingTracer {
   }
 }
 
-/** The set that a token was drawn from. */
-export type DrawnFrom = { readonly keptIds: Int32Array } | { readonly total: number };
-
 /** By the fewer of the ids that are kept and those that are not; null = all are. @param ids those that are kept; null = those not masked */
-function keptOf(row: Float32Array, ids: Int32Array | null): KeptTokens | null {
+function keptOf(row: Float32Array, ids: Int32Array | null): DrawableTokens | null {
   let numKept = ids?.length ?? 0;
   if (ids === null) for (let id = 0; id < row.length; id++) if (row[id]! > -Infinity) numKept++;
   if (numKept === row.length) return null;

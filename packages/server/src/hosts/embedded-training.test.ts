@@ -42,6 +42,7 @@ beforeAll(async () => {
       workDirectory: join(root, 'work'),
       numThreads: 1,
       allowsControlTokens: false,
+      isDeterministic: false,
     },
     arbiter: new ComputeArbiter(),
     share: 1,

@@ -23,6 +23,8 @@ export interface TrainerHostOptions {
   readonly numThreads: number;
   /** the texts of control tokens in messages become those tokens */
   readonly allowsControlTokens: boolean;
+  /** log-probabilities are the sampler's to the bit */
+  readonly isDeterministic: boolean;
 }
 
 /** The data that a job learns from: reward-labelled rollouts or conversations. */

@@ -31,6 +31,14 @@ describe('resolveConfig', () => {
     expect(resolveConfig(none).dataDirectory).toBe(join(process.cwd(), '.trainyard'));
   });
 
+  it('has sampler and trainer equal to the bit where both are one code', () => {
+    const config = (flags: Record<string, string>) => resolveConfig({ ...none, flags });
+    expect(config({ deterministic: 'on', precision: 'strict' }).isDeterministic).toBe(true);
+    expect(() => config({ deterministic: 'on', precision: 'fast' })).toThrow(
+      'precision must be exact or strict, got fast',
+    );
+  });
+
   it('lets flags override the environment, which overrides the file', () => {
     const configPath = configFile(JSON.stringify({ port: 1, host: '127.0.0.2', entity: 'file' }));
     const environment = { TRAINYARD_PORT: '2', TRAINYARD_HOST: '127.0.0.3' };

@@ -35,6 +35,8 @@ export interface ServiceConfig {
   readonly modelMemoryMegabytes: number | null;
   /** @see ServedFileOptions; default `exact` */
   readonly precision: 'exact' | 'strict' | 'fast';
+  /** training computes log-probabilities as sampling does, to the bit */
+  readonly isDeterministic: boolean;
   /** threads of each host; default: all cores */
   readonly numThreads: number;
   /** sequences in one batch; default 128 */
@@ -119,6 +121,7 @@ const SETTINGS = {
   modelId: { kind: 'string', environment: 'TRAINYARD_MODEL_ID' },
   modelMemoryMegabytes: { kind: 'integer', environment: 'TRAINYARD_MODEL_MEMORY_MEGABYTES', min: 64, max: 16_777_216 },
   precision: { kind: 'string', environment: 'TRAINYARD_PRECISION', values: ['exact', 'strict', 'fast'] },
+  deterministic: { kind: 'string', environment: 'TRAINYARD_DETERMINISTIC', values: ['on', 'off'], isSwitch: true },
   threads: { kind: 'integer', environment: 'TRAINYARD_THREADS', min: 1, max: 512 },
   capacityTokens: { kind: 'integer', environment: 'TRAINYARD_CAPACITY_TOKENS', min: 256, max: 16_777_216 },
   cacheMegabytes: { kind: 'integer', environment: 'TRAINYARD_CACHE_MEGABYTES', min: 1, max: 16_777_216 },
@@ -198,6 +201,13 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     toolParser: (text('toolParser') ?? 'auto') as ToolParser,
   });
   const trainingDataDirectory = text('trainingDataDir');
+  const precision = (text('precision') ?? 'exact') as ServiceConfig['precision'];
+  const isDeterministic = text('deterministic') === 'on';
+  if (isDeterministic && precision === 'fast')
+    throw new ServerError(
+      'server.config_invalid',
+      'deterministic needs sampler and trainer to be one code: precision must be exact or strict, got fast',
+    );
   return Object.freeze({
     host: text('host') ?? '127.0.0.1',
     port: number('port') ?? 8420,
@@ -206,7 +216,8 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     entity: text('entity') ?? 'local',
     models,
     modelMemoryMegabytes: number('modelMemoryMegabytes') ?? null,
-    precision: (text('precision') ?? 'exact') as ServiceConfig['precision'],
+    precision,
+    isDeterministic,
     numThreads: number('threads') ?? availableParallelism(),
     maxSequences: number('maxSequences') ?? 128,
     maxRequests: number('maxRequests') ?? 2_048,

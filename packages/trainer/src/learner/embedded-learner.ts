@@ -1,5 +1,5 @@
 import { strict as assert } from 'node:assert';
-import { type Architecture, LINEAR_NAMES, type LoraConfig } from '@trainyard/transformer';
+import { LINEAR_NAMES, type LoraConfig } from '@trainyard/transformer';
 import {
   checkpointDigest,
   readAdapter,
@@ -15,7 +15,7 @@ import type {
   ForwardResult,
   LoraParameters,
   PackedRow,
-  PolicyModel,
+  TrainablePolicy,
 } from '../model/policy-model.ts';
 import { freshOptimizerState, type OptimizerConfig, type OptimizerState } from '../optimizer/adamw.ts';
 import { updateWeights } from '../optimizer/weight-update.ts';
@@ -31,9 +31,6 @@ import type {
   RowForward,
 } from './learner-session.ts';
 import type { VersionFolders } from './version-folders.ts';
-
-/** A policy and what it is made of, which the adapter files have to say. */
-export type TrainablePolicy = PolicyModel & { readonly architecture: Architecture };
 
 export interface EmbeddedLearnerOptions {
   /** Its adapter is the session's; closed with it. */
@@ -53,16 +50,7 @@ const MAX_RANK = 256;
 
 /** A learner in this process: a `PolicyModel`, AdamW beside it, and versions in folders. It computes between two turns of the gate. */
 export class EmbeddedLearner implements LearnerSession {
-  readonly capabilities: LearnerCapabilities = {
-    losses: 'any',
-    targets: LINEAR_NAMES,
-    maxRank: MAX_RANK,
-    entropies: 'gradients',
-    reference: 'versions',
-    replay: true,
-    // What backward needs of a row is the largest thing in memory.
-    maxKeptRows: 1,
-  };
+  readonly capabilities: LearnerCapabilities;
   readonly #policy: TrainablePolicy;
   readonly #versions: VersionFolders;
   readonly #gate: ComputeGate;
@@ -73,6 +61,16 @@ export class EmbeddedLearner implements LearnerSession {
   #reference: { readonly name: string; readonly lora: LoraParameters } | null = null;
 
   constructor({ policy, versions, gate = FREE_GATE }: EmbeddedLearnerOptions) {
+    this.capabilities = {
+      losses: 'any',
+      targets: LINEAR_NAMES,
+      maxRank: policy.maxRank ?? MAX_RANK,
+      entropies: 'gradients',
+      reference: 'versions',
+      replay: true,
+      // What backward needs of a row is the largest thing in memory.
+      maxKeptRows: 1,
+    };
     this.#policy = policy;
     this.#versions = versions;
     this.#gate = gate;

@@ -8,7 +8,8 @@ import { BigramPolicy } from '../testing/bigram-policy.ts';
 import { learnerSessionSuite, type LearnerHarness } from '../testing/learner-session.suite.ts';
 import { ScriptedLearner } from '../testing/scripted-learner.ts';
 import { packTrie } from '../testing/pack-trie.ts';
-import { EmbeddedLearner, type TrainablePolicy } from './embedded-learner.ts';
+import type { TrainablePolicy } from '../model/policy-model.ts';
+import { EmbeddedLearner } from './embedded-learner.ts';
 import { LocalVersions } from './version-folders.ts';
 
 /** Two rows: one with a shared prompt and a branch, one apart. */

@@ -1,9 +1,11 @@
+import { DecoderGraphs } from '@trainyard/decoder';
 import { GgufFile, LlamaModel } from '@trainyard/native';
 import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
-import { type LoraConfig, readWeights, Workspace } from '@trainyard/transformer';
+import { type Architecture, type LoraConfig, readWeights, Workspace } from '@trainyard/transformer';
+import { DeterministicPolicy } from '../deterministic/deterministic-policy.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
-import type { ComputeGate } from '../model/policy-model.ts';
-import { EmbeddedLearner, type TrainablePolicy } from './embedded-learner.ts';
+import type { ComputeGate, TrainablePolicy } from '../model/policy-model.ts';
+import { EmbeddedLearner } from './embedded-learner.ts';
 import type { LearnerSession } from './learner-session.ts';
 import type { VersionFolders } from './version-folders.ts';
 import { trainableArchitecture } from '../model/trainable-architecture.ts';
@@ -25,7 +27,8 @@ export interface Trainer {
 /**
  * Reads a GGUF model file: weights as float32, vocabulary and chat template.
  *
- * @param options `numThreads` that compute; `allowsControlTokens` as the sampler has it, or prompts are not those that were sampled from.
+ * @param options `numThreads` that compute; `isDeterministic`: log-probabilities are the sampler's to the bit, for a pass of its graphs over each row and the weights once
+ *   more in memory (default false); `allowsControlTokens` as the sampler has it, or prompts are not those that were sampled from.
  * @throws {TrainerError} `trainer.architecture_unsupported`; {NativeError} `native.gguf_malformed`, `native.model_unreadable`;
  *   {TokenizerError} `tokenizer.no_template`, `tokenizer.unknown_vocabulary`
  */
@@ -33,8 +36,9 @@ export async function openTrainer(options: {
   readonly modelPath: string;
   readonly numThreads: number;
   readonly allowsControlTokens?: boolean;
+  readonly isDeterministic?: boolean;
 }): Promise<Trainer> {
-  const { modelPath, numThreads, allowsControlTokens = false } = options;
+  const { modelPath, numThreads, allowsControlTokens = false, isDeterministic = false } = options;
   const file = GgufFile.open(modelPath);
   let architecture;
   let weights;
@@ -52,11 +56,14 @@ export async function openTrainer(options: {
     vocabulary.close();
     throw error;
   }
-  let current: OrtPolicyModel | null = null;
+  let current: TrainablePolicy | null = null;
+  let graphs: DecoderGraphs | null = null;
   const workspace = new Workspace();
   const policy = async (lora: LoraConfig): Promise<TrainablePolicy> => {
     current?.close();
-    current = new OrtPolicyModel(architecture, weights, { lora, numThreads, workspace });
+    const own = new OrtPolicyModel(architecture, weights, { lora, numThreads, workspace });
+    if (isDeterministic) graphs ??= decoderGraphs(modelPath, architecture, numThreads);
+    current = graphs === null ? own : new DeterministicPolicy(own, graphs, numThreads);
     return current;
   };
   return {
@@ -67,8 +74,15 @@ export async function openTrainer(options: {
     close: () => {
       current?.close();
       current = null;
+      graphs?.close();
+      graphs = null;
       workspace.clear();
       vocabulary.close();
     },
   };
+}
+
+function decoderGraphs(modelPath: string, architecture: Architecture, numThreads: number): DecoderGraphs {
+  using file = GgufFile.open(modelPath);
+  return new DecoderGraphs(file, architecture, numThreads);
 }

@@ -4,7 +4,7 @@
  * The mathematics sees log-probabilities of trained tokens and hands back ∂loss/∂logprob; it never sees an activation.
  */
 
-import type { LinearName, LoraConfig, LoraHalf } from '@trainyard/transformer';
+import type { Architecture, LinearName, LoraConfig, LoraHalf } from '@trainyard/transformer';
 import type { RowReplay } from './row-replay.ts';
 
 export interface LoraTensor {
@@ -96,4 +96,11 @@ export interface PolicyModel {
    */
   backward(lossGradient: Float32Array, options?: BackwardOptions): Promise<void>;
   close(): void;
+}
+
+/** A policy and what it is made of, which the adapter files have to say. */
+export interface TrainablePolicy extends PolicyModel {
+  readonly architecture: Architecture;
+  /** Largest rank of an adapter that it computes. Absent: any. */
+  readonly maxRank?: number;
 }

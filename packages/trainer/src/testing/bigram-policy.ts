@@ -10,7 +10,7 @@ import type {
   PackedRow,
 } from '../model/policy-model.ts';
 import { seededRandom } from '../packing/random.ts';
-import type { TrainablePolicy } from '../learner/embedded-learner.ts';
+import type { TrainablePolicy } from '../model/policy-model.ts';
 
 /** A made-up architecture whose only adapter, `layers.0.q`, has 8 inputs and 8 outputs. */
 export const BIGRAM_ARCHITECTURE: Architecture = {

@@ -1,0 +1,52 @@
+import { expNegative, scanSums, type RowScan } from './row-scan.ts';
+
+/** Tokens that could be drawn, by the fewer of them and of the others. */
+export interface DrawableTokens {
+  /** True: all but `ids`. */
+  readonly isComplement: boolean;
+  /** Ascending. */
+  readonly ids: Int32Array;
+}
+
+/**
+ * The log-probability of a token among those that could be drawn, in nats.
+ *
+ * The order of the sum follows from the set alone, so that whoever drew the token and whoever computes it again later agree to the last bit: few tokens are summed
+ * one after the other, more than half of the vocabulary in one pass over the row.
+ *
+ * @param row logits that were drawn by, `[V]`, behind masks, biases and penalties
+ * @param temperature above 0
+ * @param kept null: all that are above -Infinity
+ * @param scan after `scanMaxima` of the row, whose maximum is one of the kept; its sums are overwritten
+ */
+export function drawnLogprob(
+  row: Float32Array,
+  token: number,
+  temperature: number,
+  kept: DrawableTokens | null,
+  scan: RowScan,
+): number {
+  let total = 0;
+  if (kept === null || kept.isComplement) total = totalWithout(row, kept?.ids ?? NONE, 1 / temperature, scan);
+  else for (const id of kept.ids) total += expNegative((row[id]! - scan.maximum) / temperature);
+  // At temperature 1 the very operations of a plain log-probability, row[token] - log Σ exp.
+  return Math.min(0, row[token]! / temperature - (scan.maximum / temperature + Math.log(total)));
+}
+
+const NONE = new Int32Array();
+
+/** Σ exp((x - maximum) / T) over the row, some tokens left out. */
+function totalWithout(row: Float32Array, ids: Int32Array, inverseTemperature: number, scan: RowScan): number {
+  const isMasked = ids.every((id) => row[id] === -Infinity);
+  if (isMasked) {
+    if (scan.inverseTemperature !== inverseTemperature) scanSums(scan, inverseTemperature);
+    return scan.total;
+  }
+  const copy = scan.kernel.row;
+  for (const id of ids) copy[id] = -Infinity;
+  scanSums(scan, inverseTemperature);
+  const { total } = scan;
+  for (const id of ids) copy[id] = row[id]!;
+  scan.inverseTemperature = NaN;
+  return total;
+}

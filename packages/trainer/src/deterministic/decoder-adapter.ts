@@ -1,0 +1,17 @@
+import { DecoderAdapter } from '@trainyard/decoder';
+import type { AdapterWeights, Architecture, LinearAdapter, LinearName } from '@trainyard/transformer';
+import type { LoraParameters } from '../model/policy-model.ts';
+
+/** An adapter in training as the sampler would read it from the file that is written of it, to the bit. */
+export function decoderAdapter({ config, tensors }: LoraParameters, { numLayers }: Architecture): DecoderAdapter {
+  const layers: Partial<Record<LinearName, LinearAdapter>>[] = Array.from({ length: numLayers }, () => ({}));
+  // The file has alpha in single precision.
+  const scale = Math.fround(config.alpha) / config.rank;
+  const halves = new Map(tensors.map((tensor) => [tensor.name, tensor.value]));
+  for (const { layer, linear, half, value } of tensors) {
+    if (half !== 'a') continue;
+    const b = halves.get(`layers.${layer}.${linear}.b`)!;
+    layers[layer]![linear] = { rank: config.rank, a: value.slice(), b: b.map((weight) => weight * scale) };
+  }
+  return new DecoderAdapter(layers satisfies AdapterWeights);
+}

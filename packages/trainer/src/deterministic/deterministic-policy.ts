@@ -1,0 +1,58 @@
+import type { DecoderGraphs } from '@trainyard/decoder';
+import type { Architecture } from '@trainyard/transformer';
+import type {
+  BackwardOptions,
+  ForwardOptions,
+  ForwardResult,
+  LoraParameters,
+  PackedRow,
+  TrainablePolicy,
+} from '../model/policy-model.ts';
+import { decoderAdapter } from './decoder-adapter.ts';
+import { RowDecoder } from './row-decoder.ts';
+
+/** Largest rank of an adapter whose rows have the same bits in a batch of any size. */
+const MAX_RANK = 16;
+
+/**
+ * A policy whose log-probabilities are the sampler's to the last bit: rows are computed by the sampler's code, besides by that of the policy, which gives entropies and
+ * what backward needs.
+ *
+ * So ratios of what was sampled under the policy's own weights are exactly 1. Gradients are those of the other pass, some 1e-6 beside.
+ */
+export class DeterministicPolicy implements TrainablePolicy {
+  readonly maxRank = MAX_RANK;
+  readonly #policy: TrainablePolicy;
+  readonly #rows: RowDecoder;
+
+  /** @param policy closed with it @param graphs of the same model; not closed */
+  constructor(policy: TrainablePolicy, graphs: DecoderGraphs, numThreads: number) {
+    this.#policy = policy;
+    this.#rows = new RowDecoder(graphs, numThreads);
+  }
+
+  get architecture(): Architecture {
+    return this.#policy.architecture;
+  }
+
+  get lora(): LoraParameters {
+    return this.#policy.lora;
+  }
+
+  async forward(row: PackedRow, options: ForwardOptions = {}): Promise<ForwardResult> {
+    const { entropies } = await this.#policy.forward(row, options);
+    const adapter = options.withoutAdapter === true ? null : decoderAdapter(this.lora, this.architecture);
+    const { gate, signal } = options;
+    const turn = { ...(gate === undefined ? {} : { gate }), ...(signal === undefined ? {} : { signal }) };
+    return { logprobs: await this.#rows.logprobs(row, adapter, turn), entropies };
+  }
+
+  async backward(lossGradient: Float32Array, options?: BackwardOptions): Promise<void> {
+    await this.#policy.backward(lossGradient, options);
+  }
+
+  close(): void {
+    this.#rows.close();
+    this.#policy.close();
+  }
+}

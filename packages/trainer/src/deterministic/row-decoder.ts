@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { DecoderBatch, PagedDecoder } from '@trainyard/decoder';
+import type { DecoderAdapter, DecoderGraphs } from '@trainyard/decoder';
+import { ComputeTurns } from '../lanes/compute-turns.ts';
+import type { ComputeOptions, PackedRow } from '../model/policy-model.ts';
+import { DrawnRows } from './drawn-rows.ts';
+import type { RowChain } from './row-chains.ts';
+import { rowChains } from './row-chains.ts';
+
+/** Some 0.3 s of the default model: the cores can change hands between two of them. Logits of as many rows are held. */
+const BATCH_TOKENS = 128;
+
+/** Computes rows as the sampler does: token by token of its sequences, over pages of keys and values, with the sampler's own code. */
+export class RowDecoder {
+  readonly #graphs: DecoderGraphs;
+  readonly #numThreads: number;
+  readonly #batch = new DecoderBatch<DecoderAdapter>(BATCH_TOKENS);
+  readonly #drawn: DrawnRows;
+  #decoder: PagedDecoder | null = null;
+
+  /** @param graphs of the base model; whoever made them closes them */
+  constructor(graphs: DecoderGraphs, numThreads: number) {
+    this.#graphs = graphs;
+    this.#numThreads = numThreads;
+    this.#drawn = new DrawnRows(graphs.architecture.vocabSize);
+  }
+
+  /**
+   * [N] log-probabilities of the row's trained tokens, as the sampler would report them.
+   *
+   * @param adapter null: the base model
+   * @throws {TrainerError} `trainer.cancelled`
+   */
+  async logprobs(row: PackedRow, adapter: DecoderAdapter | null, options: ComputeOptions): Promise<Float32Array> {
+    const logprobs = new Float32Array(row.targets.length);
+    if (logprobs.length === 0) return logprobs;
+    const chains = rowChains(row);
+    const decoder = this.#decoderOf(row.tokenIds.length, chains);
+    const numComputed = new Int32Array(chains.length);
+    const trainedAt = Map.groupBy(row.sources.keys(), (i) => row.sources[i]!);
+    const turns = new ComputeTurns(options);
+    await turns.begin();
+    try {
+      for (let numLeft = row.tokenIds.length; numLeft > 0;) {
+        await nextTurn();
+        if (turns.isOver) {
+          turns.finish();
+          await turns.begin();
+        }
+        turns.throwIfCancelled();
+        const tokens = this.#fill(row, chains, numComputed, decoder, adapter, trainedAt);
+        numLeft -= tokens.length;
+        const logits = decoder.run(this.#batch);
+        let index = 0;
+        for (const token of tokens) {
+          const trained = trainedAt.get(token);
+          if (trained === undefined) continue;
+          const values = logits.row(index++);
+          for (const i of trained) logprobs[i] = this.#drawn.logprob(values, row.targets[i]!, row.replay ?? null, i);
+        }
+      }
+    } finally {
+      turns.finish();
+      for (const sequence of chains.keys()) decoder.forget(sequence, 0);
+    }
+    return logprobs;
+  }
+
+  close(): void {
+    this.#decoder?.close();
+    this.#decoder = null;
+  }
+
+  /** As many tokens as go into a batch, of chains whose beginnings are computed. @returns their row indices, in batch order */
+  #fill(
+    row: PackedRow,
+    chains: readonly RowChain[],
+    numComputed: Int32Array,
+    decoder: PagedDecoder,
+    adapter: DecoderAdapter | null,
+    trainedAt: ReadonlyMap<number, readonly number[]>,
+  ): number[] {
+    const batch = this.#batch;
+    batch.clear();
+    const tokens: number[] = [];
+    // What this batch computes, others see from the next one on.
+    const before = numComputed.slice();
+    for (const [index, { start, end, parent, depth }] of chains.entries()) {
+      const first = start + numComputed[index]!;
+      if (first === end) continue;
+      if (first === start && parent >= 0) {
+        if (chains[parent]!.depth + before[parent]! < depth) continue;
+        decoder.share(parent, index, depth);
+      }
+      const last = Math.min(end, first + BATCH_TOKENS - batch.length);
+      for (let token = first; token < last; token++) {
+        batch.add(row.tokenIds[token]!, row.positions[token]!, index, trainedAt.has(token), adapter);
+        tokens.push(token);
+      }
+      numComputed[index]! += last - first;
+      if (batch.length === BATCH_TOKENS) break;
+    }
+    assert(tokens.length > 0, 'a chain waits for itself');
+    return tokens;
+  }
+
+  /** The kept one if it has room for the row. */
+  #decoderOf(numTokens: number, chains: readonly RowChain[]): PagedDecoder {
+    const kept = this.#decoder;
+    const maxSequences = chains.length;
+    if (kept !== null && kept.capacityTokens >= numTokens && kept.maxSequences >= maxSequences) return kept;
+    kept?.close();
+    this.#decoder = null;
+    const capacityTokens = Math.max(numTokens, kept?.capacityTokens ?? 0);
+    this.#decoder = new PagedDecoder(this.#graphs, {
+      capacityTokens,
+      contextLength: capacityTokens,
+      maxSequences: Math.max(maxSequences, kept?.maxSequences ?? 0),
+      batchTokens: BATCH_TOKENS,
+      numThreads: this.#numThreads,
+    });
+    return this.#decoder;
+  }
+}

@@ -1,0 +1,71 @@
+import { expect, it } from 'vitest';
+
+import type { WireTrajectoryGroup } from '@trainyard/protocol';
+import { Trainyard } from '@trainyard/sdk';
+
+import { scoredGroup } from '../support/groups.ts';
+import { smallService } from '../support/small-service.ts';
+import { WAYS_TO_SAMPLE } from '../support/ways-to-sample.ts';
+
+type Sample = (client: Trainyard, model: string, seed: number) => Promise<WireTrajectoryGroup>;
+
+const rewarded = (trajectories: WireTrajectoryGroup['trajectories']) =>
+  trajectories.map((trajectory, index) => ({ ...trajectory, reward: index }));
+
+/** Groups that were sampled with so many sequences at once. */
+const SAMPLES: Readonly<Record<string, Sample>> = {
+  'one at a time': async (client, model, seed) => {
+    const trajectories = [];
+    for (let i = 0; i < 4; i++) {
+      const group = await scoredGroup(client, model, { n: 1, seed: seed + i, maxTokens: 150 });
+      trajectories.push(...group.trajectories);
+    }
+    return { trajectories: rewarded(trajectories) };
+  },
+  '64 choices of a request': async (client, model, seed) =>
+    await scoredGroup(client, model, { n: 64, seed, maxTokens: 120, prompt: 'Tell me a long story. '.repeat(12) }),
+  '24 requests at once': async (client, model, seed) => {
+    const groups = await Promise.all(
+      Array.from(
+        { length: 24 },
+        async (_, i) => await scoredGroup(client, model, { n: 1, seed: seed + i, maxTokens: 120 }),
+      ),
+    );
+    return { trajectories: rewarded(groups.flatMap((group) => group.trajectories)) };
+  },
+  ...Object.fromEntries(
+    Object.entries(WAYS_TO_SAMPLE).map(([way, fields]): [string, Sample] => [
+      way,
+      async (client, model, seed) => await scoredGroup(client, model, { n: 8, seed, maxTokens: 40, fields }),
+    ]),
+  ),
+};
+
+it('with `deterministic`, trained log-probabilities are those that were sampled to the last bit, by each adapter and however sampled', async () => {
+  const service = await smallService({ environment: { TRAINYARD_DETERMINISTIC: 'on' } });
+  try {
+    const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
+    const base = (await client.listModels()).data[0]!.id;
+    const { id, name } = await client.registerModel({ project: 'p', name: 'sampler', baseModel: base });
+    let numTokens = 0;
+    for (const [index, [way, sample]] of Object.entries(SAMPLES).entries()) {
+      // Each group is sampled from what the group before it has made.
+      const group = await sample(client, name, 1000 * index);
+      const job = await client.createTrainingJob(id, [group], { learning_rate: 1e-3 });
+      const [metrics] = (await client.waitForTraining(job.id)) as Record<string, number>[];
+      numTokens += metrics!['num_trainable_tokens'] ?? NaN;
+      console.log(`${way}: largest gap ${metrics!['logprob_gap_max']}, ratio ${metrics!['ratio_mean']}`);
+      expect(metrics!['logprob_gap_max'], way).toBe(0);
+      expect(metrics!['ratio_mean'], way).toBe(1);
+    }
+    console.log(`${numTokens} tokens`);
+    expect(numTokens).toBeGreaterThan(10_000);
+    const wide = await client.registerModel({ project: 'p', name: 'wide', baseModel: base, lora: { rank: 17 } });
+    const refused = await client.createTrainingJob(wide.id, [await scoredGroup(client, name)], {});
+    await expect(client.waitForTraining(refused.id)).rejects.toThrow(
+      /rank 17, this learner's adapters have at most 16/,
+    );
+  } finally {
+    await service.close();
+  }
+}, 600_000);
