@@ -235,3 +235,20 @@ export {
   type ExportObject,
   type ParityReportObject,
 } from './training/transfer.ts';
+export { type ModelDetailsObject, type ModelPageQuery, ModelPageQuerySchema } from './reading/models.ts';
+export {
+  type QueuedJobObject,
+  type TrainingJobPageQuery,
+  TrainingJobPageQuerySchema,
+  type TrainingQueueObject,
+} from './reading/jobs.ts';
+export {
+  type MetricListObject,
+  type SeriesListObject,
+  type SeriesObject,
+  type SeriesQueryObject,
+  SeriesQuerySchema,
+} from './reading/series.ts';
+export { type ServiceEventObject, type ServiceEventQuery, ServiceEventQuerySchema } from './reading/events.ts';
+export { type UsageGroupObject, type UsageListObject, type UsageQuery, UsageQuerySchema } from './reading/usage.ts';
+export type { HostsObject } from './reading/hosts.ts';

@@ -3,6 +3,7 @@ import { maxHeaderSize } from 'node:http';
 
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 
+import { FeedWatch } from './answers/feed-watch.ts';
 import { requireKeys } from './edge/auth.ts';
 import { TrajectoryBodyReader } from './bodies/accept-trajectory-bodies.ts';
 import { BodyIntake } from './bodies/body-intake.ts';
@@ -33,8 +34,14 @@ import { tokenGenerationRoutes } from './routes/inference/inference-generate.ts'
 import { loraAdapterRoutes } from './routes/models/lora-adapters.ts';
 import { messageRoutes } from './routes/inference/messages.ts';
 import { metricsRoutes } from './routes/service/metrics.ts';
+import { modelDetailsRoutes } from './routes/models/model-details.ts';
 import { modelRoutes } from './routes/models/models.ts';
 import { previewModelRoutes } from './routes/models/preview-models.ts';
+import { serviceEventRoutes } from './routes/service/events.ts';
+import { hostRoutes } from './routes/service/hosts.ts';
+import { usageRoutes } from './routes/service/usage.ts';
+import { seriesRoutes } from './routes/models/series.ts';
+import { trainingQueueRoutes } from './routes/training/training-queue.ts';
 import { referenceRoutes } from './routes/service/reference.ts';
 import { responseRoutes } from './routes/inference/responses.ts';
 import { sftJobRoutes } from './routes/training/sft-jobs.ts';
@@ -140,16 +147,25 @@ export function createServer(parts: ServerParts): FastifyInstance {
   loraAdapterRoutes(app, routeParts);
   tokenizeRoutes(app, routeParts);
   previewModelRoutes(app, routeParts);
+  modelDetailsRoutes(app, routeParts);
+  seriesRoutes(app, routeParts);
   checkpointRoutes(app, routeParts);
   exportRoutes(app, routeParts);
   adapterRoutes(app, routeParts);
   const bodies = new TrajectoryBodyReader(routeParts);
   app.addHook('onClose', () => bodies.close());
   trajectoryLogRoutes(app, routeParts, bodies);
-  trainingJobRoutes(app, routeParts, bodies);
+  const watch = new FeedWatch(parts.store);
+  // Streams end before the server waits for the answers in flight.
+  app.addHook('preClose', async () => watch.close());
+  trainingJobRoutes(app, routeParts, bodies, watch);
   artifactRoutes(app, routeParts);
   sftJobRoutes(app, routeParts);
   trainingJobControlRoutes(app, routeParts);
+  trainingQueueRoutes(app, routeParts);
+  serviceEventRoutes(app, routeParts, watch);
+  usageRoutes(app, routeParts);
+  hostRoutes(app, routeParts);
   keyRoutes(app, routeParts);
   referenceRoutes(app);
   homeRoutes(app, routeParts);

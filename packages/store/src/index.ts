@@ -31,15 +31,29 @@ export type {
   Model,
   WarmStart,
   ModelExport,
+  ModelState,
+  QueuedJob,
   Scope,
   TerminalEventType,
   TrainingJob,
   TrainingJobConfig,
   TrajectoryLog,
   Usage,
+  UsageGroup,
   UsageKind,
+  UsagePart,
   UsageTotal,
 } from './contract/records.ts';
+export type {
+  FeedItem,
+  FeedQuery,
+  FeedType,
+  MetricSeries,
+  Series,
+  SeriesAxis,
+  SeriesPoint,
+  SeriesQuery,
+} from './contract/run.ts';
 export { isTrainingJob, TRAINING_JOB_KINDS } from './lifecycles/job-lifecycle.ts';
 export { openSqliteStore } from './open-sqlite-store.ts';
 export { SqlStore, type SqlStoreOptions } from './sql-store.ts';
@@ -59,6 +73,7 @@ export type {
   IdempotentAnswer,
   IdempotentState,
   JobControlResult,
+  JobFilter,
   JobOutcome,
   NewArtifact,
   NewAdapter,

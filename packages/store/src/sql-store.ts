@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord } from './contract/choice-record.ts';
 import type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';
+import type { FeedItem, FeedQuery, MetricSeries, Series, SeriesQuery } from './contract/run.ts';
 import type {
   Adapter,
   ApiKey,
@@ -16,15 +17,18 @@ import type {
   JobEventType,
   JobKind,
   JobOfKind,
-  JobStatus,
   Metrics,
   Model,
   ModelExport,
+  ModelState,
+  QueuedJob,
   TerminalEventType,
   TrainingJob,
   TrainingJobConfig,
   TrajectoryLog,
   Usage,
+  UsageGroup,
+  UsagePart,
   UsageTotal,
 } from './contract/records.ts';
 import type {
@@ -44,6 +48,7 @@ import type {
   IdempotentAnswer,
   IdempotentState,
   JobControlResult,
+  JobFilter,
   JobOutcome,
   NewArtifact,
   NewAdapter,
@@ -72,6 +77,7 @@ import {
   enqueueJob,
   finishJobFailed,
   finishJobSucceeded,
+  gradientStepTaken,
   keepReference,
   pauseJob,
   resumeJob,
@@ -89,6 +95,8 @@ const TERMINAL_EVENT_TYPES: ReadonlySet<string> = new Set<TerminalEventType>([
   'job_failed',
 ]);
 const DELETED_MODEL_LIFETIME_MS = 7 * 24 * 3600 * 1000;
+/** As long as the events that it tells are sure to be there. */
+const FEED_LIFETIME_MS = DELETED_MODEL_LIFETIME_MS;
 /** Files are named moments after they are written; whoever has not done it by then will not. */
 const ANNOUNCEMENT_LIFETIME_MS = 24 * 3600 * 1000;
 
@@ -179,6 +187,16 @@ export class SqlStore implements Store {
     return await this.#tables.models.list(query);
   }
 
+  async getModelState(modelId: string): Promise<ModelState | null> {
+    const { models, checkpoints, jobs } = this.#tables;
+    if ((await models.get(modelId)) === null) return null;
+    return {
+      latest: await checkpoints.latest(modelId),
+      numCheckpoints: (await checkpoints.listSteps(modelId)).length,
+      jobs: await jobs.countStates(modelId),
+    };
+  }
+
   async deleteModel(modelId: string, completes?: CompletesWith<DeleteModelResult>): Promise<DeleteModelResult | null> {
     await this.#choiceRecords.flush();
     return this.#write(async (tables) => {
@@ -214,6 +232,11 @@ export class SqlStore implements Store {
         if (checkpoint === null) notFoundSteps.push(step);
         else deleted.push(checkpoint);
       }
+      const model = deleted.length === 0 ? null : await tables.models.get(modelId);
+      if (model !== null) {
+        const data = { steps: deleted.map(({ step }) => step) };
+        await tables.feed.add({ type: 'checkpoints_deleted', entityId: model.entityId, modelId, data }, now);
+      }
       const directoryKeys = await tables.checkpoints.unreferenced(deleted.map((checkpoint) => checkpoint.directoryKey));
       const digests = await tables.checkpoints.unusedDigests(deleted.map((checkpoint) => checkpoint.digest));
       return await this.#completeWith(
@@ -243,10 +266,12 @@ export class SqlStore implements Store {
     return await this.#tables.jobs.get(jobId);
   }
 
-  async listJobs(
-    query: OrderedPageQuery & { modelId?: string; entityId?: string; status?: JobStatus },
-  ): Promise<Page<TrainingJob>> {
+  async listJobs(query: OrderedPageQuery & JobFilter): Promise<Page<TrainingJob>> {
     return await this.#tables.jobs.list(query);
+  }
+
+  async listQueue(query: { entityId?: string; limit: number }): Promise<QueuedJob[]> {
+    return await this.#tables.jobs.listQueue(query);
   }
 
   async claimNextJob<Kind extends JobKind = TrainingJobConfig>(
@@ -277,8 +302,9 @@ export class SqlStore implements Store {
     event: NewEvent,
   ): Promise<{ event: JobEvent; isDuplicate: boolean }> {
     assert(!TERMINAL_EVENT_TYPES.has(event.type), `${event.type} is written by finishing the job`);
+    assert(event.metrics === undefined || event.type === 'gradient_step', 'only gradient steps have metrics');
     return this.#write(async (tables) => {
-      await tables.jobs.held(jobId, fencingToken);
+      const held = await tables.jobs.held(jobId, fencingToken);
       const appended = await tables.events.append(
         jobId,
         event.type,
@@ -286,7 +312,8 @@ export class SqlStore implements Store {
         event.dedupeKey ?? null,
         this.#clock(),
       );
-      if (event.type === 'gradient_step' && !appended.isDuplicate) await tables.jobs.forgetEarlierAttempts(jobId);
+      if (event.type === 'gradient_step' && !appended.isDuplicate)
+        await gradientStepTaken(tables, held, event.metrics ?? {}, this.#clock());
       return appended;
     });
   }
@@ -318,7 +345,7 @@ export class SqlStore implements Store {
   }
 
   async resumeJob(jobId: string): Promise<JobControlResult | null> {
-    return this.#write((tables) => resumeJob(tables, jobId));
+    return this.#write((tables) => resumeJob(tables, jobId, this.#clock()));
   }
 
   async keepReference(
@@ -338,10 +365,28 @@ export class SqlStore implements Store {
     return (await jobs.get(query.jobId)) === null ? null : await events.list(query);
   }
 
+  // runs
+  async listSeries(modelId: string): Promise<MetricSeries[]> {
+    return await this.#tables.metrics.list(modelId);
+  }
+
+  async readSeries(query: SeriesQuery): Promise<Series[]> {
+    return await this.#tables.metrics.read(query);
+  }
+
+  async listFeed(query: FeedQuery): Promise<FeedItem[]> {
+    return await this.#tables.feed.list(query);
+  }
+
+  async lastFeedPosition(): Promise<number> {
+    return await this.#tables.feed.lastPosition();
+  }
+
   // trajectory logs
   async recordLog(input: NewLog): Promise<TrajectoryLog | null> {
     return this.#write(async (tables) => {
-      if ((await tables.models.get(input.modelId)) === null) return null;
+      const model = await tables.models.get(input.modelId);
+      if (model === null) return null;
       const checkpoint = await tables.checkpoints.latest(input.modelId);
       if (checkpoint !== null) {
         // Only what the last log of the split put there goes: `train/…` also holds the metrics of the job itself.
@@ -349,7 +394,13 @@ export class SqlStore implements Store {
         const kept = Object.entries(checkpoint.metrics).filter(([name]) => !(name in replaced));
         await tables.checkpoints.setMetrics(checkpoint.id, { ...Object.fromEntries(kept), ...input.metrics });
       }
-      const log = await tables.logs.insert(input, checkpoint, this.#clock());
+      const now = this.#clock();
+      const log = await tables.logs.insert(input, checkpoint, now);
+      const { modelId, split, metrics, numTrajectories } = input;
+      const step = checkpoint?.step ?? model.nextStep - 1;
+      await tables.metrics.append(modelId, metrics, { step, gradientStep: null }, now);
+      const data = { log_id: log.id, split, step, num_trajectories: numTrajectories };
+      await tables.feed.add({ type: 'log_recorded', entityId: model.entityId, modelId, data }, now);
       await this.#complete(tables, input.completes);
       return log;
     });
@@ -476,6 +527,17 @@ export class SqlStore implements Store {
     return await this.#tables.usage.sum(query);
   }
 
+  async groupUsage(query: {
+    entityId: string;
+    by: readonly UsagePart[];
+    from: number;
+    to: number;
+    limit: number;
+  }): Promise<UsageGroup[]> {
+    await this.#usage.flush();
+    return await this.#tables.usage.group(query);
+  }
+
   // records of sampled choices
   recordChoice(record: NewChoiceRecord): Promise<string> {
     return this.#choiceRecords.add(record);
@@ -500,6 +562,7 @@ export class SqlStore implements Store {
     return this.#write(async (tables) => {
       await this.#choiceRecords.purge(tables, now);
       await tables.announcedKeys.purge(now - ANNOUNCEMENT_LIFETIME_MS, now);
+      await tables.feed.purge(now - FEED_LIFETIME_MS);
       await tables.exports.purge(now - DELETED_MODEL_LIFETIME_MS);
       return {
         numModels: await tables.models.purge(now - DELETED_MODEL_LIFETIME_MS),

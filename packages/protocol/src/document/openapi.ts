@@ -208,7 +208,7 @@ function toAnswers(operation: Operation, components: Components): Record<string,
     200: { description: 'Done.', content },
   };
   for (const [status, { description, schema }] of Object.entries(otherAnswers))
-    answers[status] = { description, content: json(schema) };
+    answers[status] = { description, content: schema === undefined ? {} : json(schema) };
   return answers;
 }
 

@@ -84,7 +84,7 @@ const registeredModel = {
   project: 'demo',
   name: 'yes-or-no',
   base_model: BASE_MODEL,
-  run_id: null,
+  run_id: MODEL_ID,
   lora,
 };
 
@@ -106,6 +106,24 @@ const job = {
   counts: null,
   group_outcomes: ['trained'],
   warnings: [],
+};
+const serviceEvent = {
+  id: '42',
+  type: 'checkpoint_created',
+  model_id: MODEL_ID,
+  job_id: JOB_ID,
+  created_at: CREATED,
+  data: { step: 3 },
+};
+const modelDetails = {
+  ...registeredModel,
+  is_served: true,
+  created_at: CREATED,
+  latest_step: 3,
+  num_checkpoints: 4,
+  num_gradient_steps: 12,
+  metrics: { 'train/reward': 0.75 },
+  live_jobs: { queued: 0, running: 1, paused: 0 },
 };
 const supervisedJob = {
   ...job,
@@ -320,6 +338,92 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
       type: 'gradient_step',
       data: { 'loss/train': -0.012, 'loss/grad_norm': 0.31 },
     }),
+    chunk: { id: `${JOB_ID}:2`, type: 'gradient_step', data: { 'loss/train': -0.012, 'loss/grad_norm': 0.31 } },
+  },
+  listTrainedModels: { query: { limit: 20 }, answer: page(modelDetails) },
+  retrieveTrainedModel: { path: { model_id: MODEL_ID }, answer: modelDetails },
+  listAllTrainingJobs: { query: { status: 'running', limit: 20 }, answer: page(job) },
+  listTrainingQueue: {
+    answer: {
+      object: 'list',
+      data: [
+        {
+          id: JOB_ID,
+          model_id: MODEL_ID,
+          kind: 'rl',
+          status: 'running',
+          is_paused: false,
+          num_ahead: 0,
+          created_at: CREATED,
+          num_gradient_steps_done: 1,
+          num_gradient_steps: 4,
+        },
+      ],
+    },
+  },
+  listMetrics: {
+    path: { model_id: MODEL_ID },
+    answer: { object: 'list', data: [{ name: 'train/reward', num_points: 12, last_value: 0.75, last_step: 3 }] },
+  },
+  readSeries: {
+    path: { model_id: MODEL_ID },
+    query: { name: 'train/reward', axis: 'step', max_points: 500 },
+    answer: {
+      object: 'list',
+      axis: 'step',
+      data: [
+        {
+          name: 'train/reward',
+          num_places: 2,
+          first: [1, 2],
+          last: [1, 2],
+          mean: [0.25, 0.5],
+          min: [0.25, 0.5],
+          max: [0.25, 0.5],
+          count: [4, 4],
+          recorded_at: [CREATED, CREATED + 60],
+        },
+      ],
+    },
+  },
+  listServiceEvents: { query: { after: '41', limit: 100 }, answer: page(serviceEvent), chunk: serviceEvent },
+  readUsage: {
+    query: { by: 'day', from: CREATED, to: CREATED + 86_400 },
+    answer: {
+      object: 'list',
+      from: CREATED,
+      to: CREATED + 86_400,
+      data: [{ day: '2026-01-01', num_requests: 640, prompt_tokens: 26_240, completion_tokens: 1_280 }],
+      has_more: false,
+    },
+  },
+  listHosts: {
+    answer: {
+      version: '0.1.0',
+      sampling: {
+        trouble: null,
+        hosts: [
+          {
+            base_model: BASE_MODEL,
+            max_model_len: 8192,
+            is_loaded: true,
+            num_requests: 3,
+            num_running: 12,
+            num_waiting: 0,
+            kv_used_tokens: 4096,
+            kv_cached_tokens: 1024,
+            kv_capacity_tokens: 65_536,
+            num_adapters: 1,
+            num_preemptions: 0,
+            prompt_tokens: 26_240,
+            generated_tokens: 1_280,
+            prefix_hit_tokens: 25_000,
+          },
+        ],
+      },
+      training: { trouble: null },
+      store: { trouble: null },
+    },
   },
   createExport: {
     path: { model_id: MODEL_ID },

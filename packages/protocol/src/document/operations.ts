@@ -1,4 +1,4 @@
-import Type, { type TObject, type TSchema } from 'typebox';
+import Type from 'typebox';
 
 import {
   ArtifactPageSchema,
@@ -42,6 +42,7 @@ import {
   LogTrajectoriesResponseSchema,
   ModelObjectSchema,
   TrainingEventPageSchema,
+  TrainingEventSchema,
   TrainingJobPageSchema,
   TrainingJobSchema,
 } from '../training/preview.ts';
@@ -69,82 +70,27 @@ import {
 } from '../inference/tokenize.ts';
 import { LoadLoraAdapterRequestSchema, UnloadLoraAdapterRequestSchema } from '../service/lora-adapter.ts';
 
-/** The scope that a key must have; `public` routes take no key. */
-export type OperationScope = 'public' | 'inference' | 'training' | 'admin';
+import {
+  EVERY_ROUTE,
+  WRITES,
+  KEY,
+  BODY,
+  IDEMPOTENCY,
+  MODEL_NAME,
+  HOST,
+  SAMPLING,
+  LIST,
+  MODEL_ID,
+  ARTIFACT_NAME,
+  ARTIFACT_VERSION,
+  EXPORT_ID,
+  ADAPTER_ID,
+  JOB_ID,
+  type Operation,
+} from './operation-parts.ts';
+import { READ_OPERATIONS } from './read-operations.ts';
 
-/** One thing that the API does: what it takes, what it answers, and which faults it can end in. */
-export interface Operation {
-  /** Unique; the name of a method in generated clients. */
-  readonly id: string;
-  readonly method: 'get' | 'post' | 'put' | 'delete';
-  /** Path templates, the canonical one first: all of them do the same. */
-  readonly paths: readonly [string, ...string[]];
-  readonly scope: OperationScope;
-  readonly tag: 'Inference' | 'Training' | 'Service';
-  readonly summary: string;
-  readonly description: string;
-  /** Words for each parameter of the path. */
-  readonly pathParameters?: Readonly<Record<string, string>>;
-  readonly query?: TObject;
-  /** Whether `Idempotency-Key` makes a repeat harmless. */
-  readonly isIdempotent?: boolean;
-  readonly body?: TSchema;
-  /** A body that is no JSON value: a file of one of these types. */
-  readonly upload?: { readonly mediaTypes: readonly string[]; readonly description: string };
-  /** The answer with status 200; text where it is a media type alone. */
-  readonly answer: TSchema | { readonly mediaType: string; readonly otherMediaTypes?: readonly string[] };
-  /** The events of a stream, for requests with `stream: true`. */
-  readonly chunk?: TSchema;
-  /** Whether the events of the stream have names; then no `[DONE]` ends it. */
-  readonly isNamedStream?: boolean;
-  /** An error inside the stream. Default `StreamError`. */
-  readonly streamError?: TSchema;
-  /** The body of an error. Default `ErrorBody`. */
-  readonly error?: TSchema;
-  /** Answers that are no fault and have another status than 200. */
-  readonly otherAnswers?: Readonly<Record<number, { readonly description: string; readonly schema: TSchema }>>;
-  /** Codes of the faults it can end in; what their statuses are the table of faults knows. */
-  readonly faults: readonly string[];
-}
-
-const EVERY_ROUTE = ['request.malformed', 'request.headers_too_large', 'request.host_not_allowed', 'internal'];
-const STORE = ['store.busy', 'store.unavailable', 'store.closed', 'store.corrupt'];
-const WRITES = ['store.disk_full', 'store.constraint_violated'];
-const KEY = ['request.unauthenticated', 'request.forbidden', ...STORE, ...EVERY_ROUTE];
-const BODY = [
-  'request.invalid_json',
-  'request.invalid',
-  'request.body_too_large',
-  'request.unsupported_media_type',
-  'request.timeout',
-  'request.too_many',
-];
-const IDEMPOTENCY = ['request.idempotency_mismatch', 'request.idempotency_in_progress', ...WRITES];
-const MODEL_NAME = ['request.unknown_model', 'request.ambiguous_model', 'request.conflict'];
-const HOST = ['server.unavailable', 'engine.host_lost', 'engine.internal'];
-const SAMPLING = [
-  ...MODEL_NAME,
-  ...HOST,
-  'request.unsupported',
-  'context_length_exceeded',
-  'engine.invalid_request',
-  'engine.template_failed',
-  'engine.overloaded',
-  'engine.aborted',
-  'engine.adapter_unreadable',
-];
-const LIST = ['request.not_found', 'request.invalid', 'store.cursor_unknown'];
-
-const MODEL_ID = { model_id: 'Id of the model, as its registration answered.' };
-const ARTIFACT_NAME = {
-  entity: "The key's own entity.",
-  project: 'Groups artifacts.',
-  name: 'Unique in its project.',
-};
-const ARTIFACT_VERSION = { ...ARTIFACT_NAME, version: '`vN`, or `latest` for the newest one that is there.' };
-const EXPORT_ID = { ...MODEL_ID, export_id: 'Id of the export.' };
-const ADAPTER_ID = { adapter_id: 'Id of the adapter.' };
-const JOB_ID = { job_id: 'Id of the training job.' };
+export type { Operation, OperationScope } from './operation-parts.ts';
 
 /** Every operation of the API, in the order of its reference. */
 export const OPERATIONS: readonly Operation[] = [
@@ -592,10 +538,13 @@ export const OPERATIONS: readonly Operation[] = [
     tag: 'Training',
     summary: 'Events of a training job, oldest first',
     description:
-      'Poll with `after` until `training_ended` or `training_failed`, one of which always comes. `order` has no effect here.',
+      'Poll with `after` until `training_ended` or `training_failed`, one of which always comes; `order` has no effect here. Or, with `Accept: text/event-stream`, let them come as server-sent events while they happen: the stream ends behind the last event, and after a lost connection goes on behind `Last-Event-ID`.',
     pathParameters: JOB_ID,
     query: PageQuerySchema,
     answer: TrainingEventPageSchema,
+    chunk: TrainingEventSchema,
+    isNamedStream: true,
+    otherAnswers: { 204: { description: 'A stream that was asked for behind the last event: there is nothing more.' } },
     faults: [...KEY, ...LIST],
   },
   {
@@ -757,6 +706,7 @@ export const OPERATIONS: readonly Operation[] = [
     answer: DeletedSchema,
     faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found'],
   },
+  ...READ_OPERATIONS,
   {
     id: 'createKey',
     method: 'post',

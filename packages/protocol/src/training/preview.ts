@@ -29,7 +29,7 @@ export const ModelObjectSchema = Type.Object(
     project: Type.String(),
     name: Type.String(),
     base_model: Type.String(),
-    run_id: nullable(Type.String(), { description: 'The tracking run; null without tracking.' }),
+    run_id: Type.String({ description: 'Names its metrics, which are kept as long as the model.' }),
     lora: LoraObjectSchema,
   },
   { title: 'ModelObject' },
@@ -40,7 +40,7 @@ export const DeleteModelResponseSchema = Type.Object(
   {
     model_id: Type.String(),
     deleted_checkpoints: Type.Integer({ minimum: 0 }),
-    deleted_run: Type.Boolean({ description: 'False without tracking.' }),
+    deleted_run: Type.Boolean({ description: 'Whether its metrics went with it.' }),
   },
   { title: 'DeleteModelResponse' },
 );
@@ -174,7 +174,7 @@ const TrainingEventTypeSchema = Type.Enum(
 );
 export type TrainingEventType = Static<typeof TrainingEventTypeSchema>;
 
-const TrainingEventSchema = Type.Object(
+export const TrainingEventSchema = Type.Object(
   {
     id: Type.String({ description: 'Unique and stable.' }),
     type: TrainingEventTypeSchema,

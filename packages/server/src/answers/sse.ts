@@ -62,7 +62,7 @@ async function write(response: ServerResponse, text: string, signal: AbortSignal
   if (!response.write(text)) await once(response, 'drain', { signal });
 }
 
-function toNodeHeaders(reply: FastifyReply): Record<string, string | string[]> {
+export function toNodeHeaders(reply: FastifyReply): Record<string, string | string[]> {
   const headers: Record<string, string | string[]> = {};
   for (const [name, value] of Object.entries(reply.getHeaders())) {
     if (value !== undefined) headers[name] = Array.isArray(value) ? value : String(value);

@@ -1,8 +1,16 @@
 import type { ClaimedJob } from '@trainyard/store';
 import type { TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
+export interface WireEvent {
+  type: string;
+  data: object;
+  dedupeKey: string;
+  /** Of a gradient step: its points of the model's run. */
+  metrics?: Record<string, number>;
+}
+
 /** The event as clients read it. The dedupe key makes a repeated event of a resumed job one event. */
-export function wireEvent(event: TrainerEvent, job: ClaimedJob): { type: string; data: object; dedupeKey: string } {
+export function wireEvent(event: TrainerEvent, job: ClaimedJob): WireEvent {
   switch (event.kind) {
     case 'training_started':
       return {
@@ -16,12 +24,22 @@ export function wireEvent(event: TrainerEvent, job: ClaimedJob): { type: string;
         dedupeKey: 'training_started',
       };
     case 'gradient_step':
-      return { type: 'gradient_step', data: event.metrics, dedupeKey: `gradient_step:${event.index}` };
+      return {
+        type: 'gradient_step',
+        data: event.metrics,
+        dedupeKey: `gradient_step:${event.index}`,
+        metrics: trainMetrics(event.metrics),
+      };
     case 'warning':
       return { type: 'warning', data: event.warning, dedupeKey: `warning:${event.warning.code}` };
     default:
       return event satisfies never;
   }
+}
+
+/** Metrics of training under their full names. */
+export function trainMetrics(metrics: Readonly<Record<string, number>>): Record<string, number> {
+  return Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`train/${name}`, value]));
 }
 
 /** Data of `training_ended`: how much was trained, and in words when that is nothing. */

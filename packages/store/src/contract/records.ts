@@ -53,12 +53,31 @@ export interface Model {
   name: string;
   baseModel: string;
   lora: LoraShape;
-  runId: string | null;
+  /** Names its run in this store; that of its id. */
+  runId: string;
   /** The weights its step 0 began with; null = the untouched base model. */
   warmStart: WarmStart | null;
   /** Step of the next checkpoint. Only grows: a step number is never used twice. */
   nextStep: number;
+  /** Gradient steps that it has taken, over all its jobs, those of jobs that failed included. */
+  numGradientSteps: number;
   createdAt: number;
+}
+
+/** How a model is. */
+export interface ModelState {
+  /** Null when all were deleted. */
+  latest: Checkpoint | null;
+  numCheckpoints: number;
+  /** Jobs that train it and have not ended. A paused one is not queued here. */
+  jobs: { queued: number; running: number; paused: number };
+}
+
+/** A training job that has not ended, in its place. */
+export interface QueuedJob {
+  job: TrainingJob;
+  /** Training jobs before it, of all entities, paused ones not counted. */
+  numAhead: number;
 }
 
 /** The source of a warm start. The directory may be gone with its last checkpoint; the key stays. */
@@ -275,6 +294,22 @@ export interface Usage {
   project: string | null;
   model: string;
   kind: UsageKind;
+  promptTokens: number;
+  completionTokens: number;
+}
+
+/** What usage can be told apart by. A day begins at 0 o'clock UTC. */
+export type UsagePart = 'project' | 'key' | 'model' | 'kind' | 'day';
+
+/** Usage added up; parts that it was not asked by are absent. */
+export interface UsageGroup {
+  project?: string | null;
+  keyId?: string;
+  model?: string;
+  kind?: UsageKind;
+  /** Milliseconds at which the day began. */
+  day?: number;
+  numRequests: number;
   promptTokens: number;
   completionTokens: number;
 }

@@ -21,13 +21,18 @@ import type {
   Metrics,
   Model,
   ModelExport,
+  ModelState,
+  QueuedJob,
   Scope,
   TrainingJob,
   TrainingJobConfig,
   TrajectoryLog,
   Usage,
+  UsageGroup,
+  UsagePart,
   UsageTotal,
 } from './records.ts';
+import type { FeedItem, FeedQuery, MetricSeries, Series, SeriesQuery } from './run.ts';
 
 /**
  * Durable state. Every write is one transaction: when the promise resolves it is on disk, when it rejects nothing of it is
@@ -70,6 +75,8 @@ export interface Store {
   findModelByName(entity: string, name: string): Promise<FindModelResult>;
   /** In order of creation. */
   listModels(query: OrderedPageQuery & { entityId?: string; project?: string }): Promise<Page<Model>>;
+  /** Null when unknown. */
+  getModelState(modelId: string): Promise<ModelState | null>;
   /** Cancels the model's live jobs, each with a `training_failed` event, then deletes it and its checkpoints. Its jobs and events stay readable until `purgeExpired`. Null when unknown. */
   deleteModel(modelId: string, completes?: CompletesWith<DeleteModelResult>): Promise<DeleteModelResult | null>;
 
@@ -94,9 +101,9 @@ export interface Store {
   /** A job of any kind. */
   getJob(jobId: string): Promise<Job | null>;
   /** Those that train, in order of submission; jobs of deleted models included. */
-  listJobs(
-    query: OrderedPageQuery & { modelId?: string; entityId?: string; status?: JobStatus },
-  ): Promise<Page<TrainingJob>>;
+  listJobs(query: OrderedPageQuery & JobFilter): Promise<Page<TrainingJob>>;
+  /** Training jobs that have not ended, in order of submission; of one entity, or of all. */
+  listQueue(query: { entityId?: string; limit: number }): Promise<QueuedJob[]>;
   /**
    * Takes the first job of these kinds in submission order that is queued and not paused, or running under an expired lease, and whose turn has
    * no earlier live job; a paused job is live. Sets the `start` of a training job at the first claim. Null when there is nothing to do.
@@ -149,8 +156,18 @@ export interface Store {
   /** Oldest first, of one type where it is given. Null when the job is unknown. */
   listEvents(query: PageQuery & { jobId: string; type?: JobEventType }): Promise<Page<JobEvent> | null>;
 
+  // runs
+  /** By name; empty for an unknown model. */
+  listSeries(modelId: string): Promise<MetricSeries[]>;
+  /** In the order of the names. Each is made as many points as were asked for, at most. */
+  readSeries(query: SeriesQuery): Promise<Series[]>;
+  /** Whatever happened, oldest first; kept for a week. */
+  listFeed(query: FeedQuery): Promise<FeedItem[]>;
+  /** Position of the newest item of all entities; 0 when nothing has happened. */
+  lastFeedPosition(): Promise<number>;
+
   // trajectory logs
-  /** Stores the log and puts its metrics on the latest checkpoint in place of those of the last log of that split there. Null when the model is unknown. */
+  /** Stores the log, adds its metrics to the run, and puts them on the latest checkpoint in place of those of the last log of that split there. Null when the model is unknown. */
   recordLog(input: NewLog): Promise<TrajectoryLog | null>;
   /** In order of recording. */
   listLogs(query: OrderedPageQuery & { modelId: string; split?: string }): Promise<Page<TrajectoryLog>>;
@@ -223,6 +240,15 @@ export interface Store {
    */
   sumUsage(query: { entityId?: string; from?: number; to?: number }): Promise<UsageTotal[]>;
 
+  /** Usage for `from <= time < to`, told apart by these parts, at most `limit` rows, by the order of the parts. Bounds as those of `sumUsage`. */
+  groupUsage(query: {
+    entityId: string;
+    by: readonly UsagePart[];
+    from: number;
+    to: number;
+    limit: number;
+  }): Promise<UsageGroup[]>;
+
   // records of sampled choices
   /**
    * Keeps what was sampled for a while, as safely as usage. Nothing is kept of a deleted model. There must be a log-probability for each
@@ -290,7 +316,6 @@ export interface NewModel {
   name: string;
   baseModel: string;
   lora: LoraShape;
-  runId?: string | null;
   /** Weights of step 0; default: those of the base model. */
   warmStart?: NewWarmStart;
   /** Default: a random UUID. */
@@ -318,7 +343,8 @@ export type FindModelResult =
 
 export interface DeleteModelResult {
   deletedCheckpoints: number;
-  deletedRun: false;
+  /** Whether its metrics went with it. */
+  deletedRun: boolean;
   /** Directories that nothing refers to any more. */
   directoryKeys: string[];
   /** Adapter versions that no model and no import has any more. */
@@ -361,12 +387,23 @@ export interface NewJob {
   completes?: IdempotentAnswer;
 }
 
+/** What is left out filters nothing. */
+export interface JobFilter {
+  modelId?: string;
+  entityId?: string;
+  project?: string;
+  status?: JobStatus;
+  kind?: TrainingJobConfig;
+}
+
 export interface NewEvent {
   type: JobEventType;
   /** Any JSON object. */
   data: object;
   /** E.g. `training_started`, `gradient_step:3`; absent = never a duplicate. */
   dedupeKey?: string;
+  /** Points of the model's run by their full names, written in the same transaction: a duplicate adds none. Of `gradient_step` only (asserted). */
+  metrics?: Metrics;
 }
 
 export interface JobOutcome {

@@ -1,8 +1,10 @@
 // The moves of a job that touch several tables: queued → running → succeeded | failed | cancelled. Each runs inside one transaction.
 import assert from 'node:assert/strict';
 import { StoreError } from '../contract/errors.ts';
-import type { Checkpoint, ClaimedJob, Job, JobKind, TrainingJob } from '../contract/records.ts';
+import type { Checkpoint, ClaimedJob, Job, JobKind, Metrics, TrainingJob } from '../contract/records.ts';
 import type { CancelJobResult, FinishedJob, JobControlResult, JobOutcome, NewJob } from '../contract/store.ts';
+import type { FeedType } from '../contract/run.ts';
+import type { JobInput } from '../tables/job-table.ts';
 import type { Tables } from '../tables/tables.ts';
 
 /** Whose steps a model takes. */
@@ -17,11 +19,23 @@ export async function enqueueJob(tables: Tables, input: NewJob, now: number): Pr
   const model = await tables.models.get(modelId);
   if (model === null) return null;
   await refuseWhenFull(tables, TRAINING_JOB_KINDS, modelId, maxLive);
-  const job = await tables.jobs.insert({ ...input, entityId: model.entityId, turn: modelId }, now);
+  const job = await insertJob(tables, { ...input, entityId: model.entityId, turn: modelId }, now);
   const reference = await tables.checkpoints.get(modelId, referenceStep ?? -1);
   if (reference?.directoryKey != null) await tables.jobs.setReference(job.id, reference.directoryKey);
   if (input.completes !== undefined) await tables.idempotency.complete(input.completes);
   return job as TrainingJob;
+}
+
+/** Queues a job of any kind. */
+export async function insertJob(tables: Tables, input: JobInput, now: number): Promise<Job> {
+  const job = await tables.jobs.insert(input, now);
+  await tell(tables, 'job_queued', job, now);
+  return job;
+}
+
+async function tell(tables: Tables, type: FeedType, job: Job, now: number): Promise<void> {
+  const { entityId, modelId, id: jobId, kind } = job;
+  await tables.feed.add({ type, entityId, modelId, jobId, data: { kind } }, now);
 }
 
 /** @throws {StoreError} `store.queue_full` when one more would be too many */
@@ -44,6 +58,7 @@ export async function claimNextJob(
   now: number,
 ): Promise<ClaimedJob<Job> | null> {
   const job = await tables.jobs.claim(workerId, now + leaseMs, kinds, now);
+  if (job !== null) await tell(tables, 'job_started', job, now);
   // A job taken over from another worker keeps its start, or its resumed steps would belong to other weights.
   if (job === null || job.start !== null || !isTrainingJob(job)) return job;
   const latest = await tables.checkpoints.latest(job.modelId);
@@ -51,6 +66,14 @@ export async function claimNextJob(
   const start = { step: latest.step, directoryKey: latest.directoryKey, digest: latest.digest };
   await tables.jobs.setStart(job.id, start);
   return { ...job, start };
+}
+
+/** The rest of what a new `gradient_step` event says: the job gets on, and its run has a point of each metric. */
+export async function gradientStepTaken(tables: Tables, job: Job, metrics: Metrics, now: number): Promise<void> {
+  await tables.jobs.forgetEarlierAttempts(job.id);
+  if (job.modelId === null) return;
+  const gradientStep = await tables.models.countGradientStep(job.modelId);
+  await tables.metrics.append(job.modelId, metrics, { step: (job.start?.step ?? 0) + 1, gradientStep }, now);
 }
 
 /** @throws {StoreError} `store.lease_lost` */
@@ -74,6 +97,8 @@ export async function finishJobSucceeded(
     now,
   );
   await tables.models.advanceStep(modelId);
+  const data = { step: checkpoint.step };
+  await tables.feed.add({ type: 'checkpoint_created', entityId: model.entityId, modelId, jobId, data }, now);
   await tables.events.append(jobId, 'training_ended', outcome.data ?? {}, null, now);
   return { ...(await finished(tables, await tables.jobs.end(held, 'succeeded', null, now))), checkpoint };
 }
@@ -121,15 +146,17 @@ export async function cancelJob(
 export async function pauseJob(tables: Tables, jobId: string, now: number): Promise<JobControlResult | null> {
   const job = await tables.jobs.get(jobId);
   if (job === null) return null;
-  return job.finishedAt === null
-    ? { kind: 'done', job: await tables.jobs.pause(jobId, now) }
-    : { kind: 'finished', job };
+  if (job.finishedAt !== null) return { kind: 'finished', job };
+  if (job.pausedAt === null) await tell(tables, 'job_paused', job, now);
+  return { kind: 'done', job: await tables.jobs.pause(jobId, now) };
 }
 
-export async function resumeJob(tables: Tables, jobId: string): Promise<JobControlResult | null> {
+export async function resumeJob(tables: Tables, jobId: string, now: number): Promise<JobControlResult | null> {
   const job = await tables.jobs.get(jobId);
   if (job === null) return null;
-  return job.finishedAt === null ? { kind: 'done', job: await tables.jobs.resume(jobId) } : { kind: 'finished', job };
+  if (job.finishedAt !== null) return { kind: 'finished', job };
+  if (job.pausedAt !== null) await tell(tables, 'job_resumed', job, now);
+  return { kind: 'done', job: await tables.jobs.resume(jobId) };
 }
 
 /** @throws {StoreError} `store.lease_lost` */

@@ -16,6 +16,7 @@ export async function createModel(tables: Tables, input: NewModel, now: number):
   const warmStart = input.warmStart === undefined ? null : { source: input.warmStart.source, directoryKey };
   const model = await tables.models.insert(input, warmStart, now);
   await tables.checkpoints.insert({ modelId: model.id, step: 0, jobId: null, directoryKey, digest, metrics: {} }, now);
+  await tables.feed.add({ type: 'model_created', entityId: model.entityId, modelId: model.id }, now);
   if (input.completes !== undefined) await tables.idempotency.complete(input.completes);
   return { kind: 'created', model };
 }
@@ -28,7 +29,8 @@ async function initialWeights(
 }
 
 export async function deleteModel(tables: Tables, modelId: string, now: number): Promise<DeleteModelResult | null> {
-  if ((await tables.models.get(modelId)) === null) return null;
+  const model = await tables.models.get(modelId);
+  if (model === null) return null;
   const cancelled = await cancelLiveJobs(tables, modelId, 'the model was deleted', now);
   // Of exports too, which read what they start from.
   const held: (string | null)[] = [];
@@ -41,11 +43,13 @@ export async function deleteModel(tables: Tables, modelId: string, now: number):
     digests.push(deleted?.digest ?? null);
   }
   const exported = await tables.exports.deleteOfModel(modelId, now);
+  await tables.metrics.deleteOf(modelId);
   await tables.models.markDeleted(modelId, now);
+  await tables.feed.add({ type: 'model_deleted', entityId: model.entityId, modelId }, now);
   const directoryKeys = await tables.checkpoints.unreferenced([...held, ...exported.flatMap(heldDirectories)]);
   return {
     deletedCheckpoints: steps.length,
-    deletedRun: false,
+    deletedRun: true,
     directoryKeys,
     digests: await tables.checkpoints.unusedDigests(digests),
     blobKeys: [

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Adapter, ImportJob, ModelExport } from '../contract/records.ts';
 import type { CommittedAdapter, ExportOutcome, FinishedExport, NewExport, RemovedAdapters } from '../contract/store.ts';
 import type { Tables } from '../tables/tables.ts';
-import { cancelJob, endSucceeded, refuseWhenFull } from './job-lifecycle.ts';
+import { cancelJob, endSucceeded, insertJob, refuseWhenFull } from './job-lifecycle.ts';
 
 export async function createExport(tables: Tables, input: NewExport, now: number): Promise<ModelExport | null> {
   const { id = randomUUID(), modelId, format, dtype, maxLive } = input;
@@ -14,7 +14,7 @@ export async function createExport(tables: Tables, input: NewExport, now: number
   const { entityId } = model;
   const { step, directoryKey, digest } = checkpoint;
   const job = { id, entityId, modelId, turn: id, kind: 'export', config: {}, dataKey: null } as const;
-  await tables.jobs.insert({ ...job, start: { step, directoryKey, digest } }, now);
+  await insertJob(tables, { ...job, start: { step, directoryKey, digest } }, now);
   const created = await tables.exports.insert({ id, modelId, format, dtype });
   if (input.completes !== undefined) await tables.idempotency.complete(input.completes);
   return created;
@@ -64,7 +64,7 @@ export async function enqueueImport(
   await refuseWhenFull(tables, ['import'], null, maxLive);
   const { entityId } = adapter;
   const input = { entityId, modelId: null, turn: adapterId, kind: 'import', config: {}, dataKey: null } as const;
-  return (await tables.jobs.insert(input, now)) as ImportJob;
+  return (await insertJob(tables, input, now)) as ImportJob;
 }
 
 /** @throws {StoreError} `store.lease_lost` */

@@ -11,6 +11,7 @@ import { SHARING } from './0009-sharing.ts';
 import { OWNERS } from './0010-owners.ts';
 import { DATA_KEY } from './0011-data-key.ts';
 import { ONE_QUEUE } from './0012-one-queue.ts';
+import { RUNS } from './0013-runs.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -25,4 +26,5 @@ export const MIGRATIONS: readonly Migration[] = [
   OWNERS,
   DATA_KEY,
   ONE_QUEUE,
+  RUNS,
 ];

@@ -7,8 +7,12 @@ export interface SchemaWords {
   /** 64 bits. */
   readonly integer: string;
   readonly blob: string;
+  /** 64-bit floating point. */
+  readonly double: string;
   /** The text after the columns of a table. */
   readonly tableEnd: string;
+  /** The same, of a table whose rows lie in the order of their primary key. */
+  readonly sortedTableEnd: string;
   /** Function of two values: the first that is not null. */
   readonly ifNull: string;
   /** An index on whether that column is null. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Page, PageQuery } from '../contract/page.ts';
 import type { JobEvent } from '../contract/records.ts';
 import type { Statements } from '../contract/sql.ts';
+import type { FeedTable } from './feed-table.ts';
 import { parseObject } from './json-column.ts';
 import { listPage } from './list.ts';
 
@@ -10,8 +11,11 @@ type EventRow = { id: string; job_id: string; seq: number; type: string; data: s
 /** The events of a job, in order. The schema allows one terminal event a job, and nothing after it. */
 export class EventTable {
   readonly #sql: Statements;
-  constructor(sql: Statements) {
+  readonly #feed: FeedTable;
+  /** @param feed tells each of them too */
+  constructor(sql: Statements, feed: FeedTable) {
     this.#sql = sql;
+    this.#feed = feed;
   }
 
   async append(
@@ -42,6 +46,7 @@ export class EventTable {
       now,
     );
     if (row === undefined) throw new Error(`event ${type} of job ${jobId} vanished`);
+    await this.#feed.addEvent({ id: row.id, jobId, type }, now);
     return { event: toEvent(row), isDuplicate: false };
   }
 

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { StoreError } from '../contract/errors.ts';
 import type { OrderedPageQuery, Page } from '../contract/page.ts';
-import type { ClaimedJob, Job, JobKind, JobStart, JobStatus, TrainingJob } from '../contract/records.ts';
+import type { ClaimedJob, Job, JobKind, JobStart, JobStatus, QueuedJob, TrainingJob } from '../contract/records.ts';
 import type { Statements } from '../contract/sql.ts';
+import type { JobFilter } from '../contract/store.ts';
 import { parseObject } from './json-column.ts';
 import { KeptData } from './kept-data.ts';
 import { listPage } from './list.ts';
@@ -85,9 +86,7 @@ export class JobTable {
   }
 
   /** Only jobs that train. */
-  async list(
-    query: OrderedPageQuery & { modelId?: string; entityId?: string; status?: JobStatus },
-  ): Promise<Page<TrainingJob>> {
+  async list(query: OrderedPageQuery & JobFilter): Promise<Page<TrainingJob>> {
     // A job's status changes, so it decides what is shown but not whether a cursor is known.
     const visible =
       query.status === undefined ? {} : { visible: { condition: 'j.status = ?', parameters: [query.status] } };
@@ -102,12 +101,40 @@ export class JobTable {
         filters: [
           ['j.model_id = ?', query.modelId],
           ['j.entity_id = ?', query.entityId],
+          ['j.kind = ?', query.kind],
+          ['j.model_id in (select id from models where project = ?)', query.project],
         ],
         ...visible,
       },
       query,
       (row) => toJob(row) as TrainingJob,
     );
+  }
+
+  /** Training jobs that have not ended, of all entities or of one, with how many are before each. */
+  async listQueue({ entityId, limit }: { entityId?: string; limit: number }): Promise<QueuedJob[]> {
+    // A paused job lets those of other models pass.
+    const rows = await this.#sql.all<JobRow & { num_ahead: number }>(
+      `select * from (
+         select j.*, cast(sum(case when j.paused_at is null then 1 else 0 end) over (order by j.position) as bigint)
+           - case when j.paused_at is null then 1 else 0 end as num_ahead
+         from (${TRAINING}) j where j.status in ('queued', 'running')) live
+       ${entityId === undefined ? '' : 'where entity_id = ?'} order by position limit ?`,
+      ...(entityId === undefined ? [] : [entityId]),
+      limit,
+    );
+    return rows.map((row) => ({ job: toJob(row) as TrainingJob, numAhead: row.num_ahead }));
+  }
+
+  /** Training jobs of the model that have not ended. */
+  async countStates(modelId: string): Promise<{ queued: number; running: number; paused: number }> {
+    const rows = await this.#sql.all<{ state: 'queued' | 'running' | 'paused'; count: number }>(
+      `select state, count(*) as count from (
+         select case when paused_at is null then status else 'paused' end as state from (${TRAINING}) j
+         where model_id = ? and status in ('queued', 'running')) live group by state`,
+      modelId,
+    );
+    return { queued: 0, running: 0, paused: 0, ...Object.fromEntries(rows.map(({ state, count }) => [state, count])) };
   }
 
   /** Jobs of the model that are queued or run. */

@@ -13,10 +13,11 @@ type ModelRow = {
   name: string;
   base_model: string;
   lora: string;
-  run_id: string | null;
+  run_id: string;
   init_source: string | null;
   init_artifact_key: string | null;
   next_step: number;
+  num_gradient_steps: number;
   created_at: number;
 };
 
@@ -42,7 +43,7 @@ export class ModelTable {
       input.name,
       input.baseModel,
       JSON.stringify(input.lora),
-      input.runId ?? null,
+      id,
       warmStart?.source ?? null,
       warmStart?.directoryKey ?? null,
       now,
@@ -113,6 +114,16 @@ export class ModelTable {
     await this.#sql.run('update models set next_step = next_step + 1 where id = ?', modelId);
   }
 
+  /** @returns how many gradient steps the model has taken before this one, over all its jobs */
+  async countGradientStep(modelId: string): Promise<number> {
+    const row = await this.#sql.get<{ count: number }>(
+      'update models set num_gradient_steps = num_gradient_steps + 1 where id = ? returning num_gradient_steps as count',
+      modelId,
+    );
+    if (row === undefined) throw new Error(`model ${modelId} vanished`);
+    return row.count - 1;
+  }
+
   async markDeleted(modelId: string, now: number): Promise<void> {
     await this.#sql.run('update models set deleted_at = ? where id = ?', now, modelId);
   }
@@ -141,6 +152,7 @@ function toModel(row: ModelRow): Model {
     runId: row.run_id,
     warmStart: row.init_source === null ? null : { source: row.init_source, directoryKey: row.init_artifact_key },
     nextStep: row.next_step,
+    numGradientSteps: row.num_gradient_steps,
     createdAt: row.created_at,
   };
 }

@@ -6,10 +6,12 @@ import { CheckpointTable } from './checkpoint-table.ts';
 import { type Queries, Statements } from '../contract/sql.ts';
 import { EventTable } from './event-table.ts';
 import { ExportTable } from './export-table.ts';
+import { FeedTable } from './feed-table.ts';
 import { IdempotencyTable } from './idempotency-table.ts';
 import { JobTable } from './job-table.ts';
 import { KeyTable } from './key-table.ts';
 import { LogTable } from './log-table.ts';
+import { MetricTable } from './metric-table.ts';
 import { ModelTable } from './model-table.ts';
 import { UsageTable } from './usage-table.ts';
 
@@ -23,6 +25,8 @@ export interface Tables {
   readonly jobs: JobTable;
   readonly events: EventTable;
   readonly logs: LogTable;
+  readonly metrics: MetricTable;
+  readonly feed: FeedTable;
   readonly exports: ExportTable;
   readonly adapters: AdapterTable;
   readonly choiceRecords: ChoiceRecordTable;
@@ -32,6 +36,7 @@ export interface Tables {
 
 export function openTables(queries: Queries): Tables {
   const sql = new Statements(queries);
+  const feed = new FeedTable(sql);
   return {
     announcedKeys: new AnnouncedKeyTable(sql),
     artifacts: new ArtifactTable(sql),
@@ -39,8 +44,10 @@ export function openTables(queries: Queries): Tables {
     models: new ModelTable(sql),
     checkpoints: new CheckpointTable(sql),
     jobs: new JobTable(sql),
-    events: new EventTable(sql),
+    events: new EventTable(sql, feed),
     logs: new LogTable(sql),
+    metrics: new MetricTable(sql),
+    feed,
     exports: new ExportTable(sql),
     adapters: new AdapterTable(sql),
     choiceRecords: new ChoiceRecordTable(sql),

@@ -1,7 +1,8 @@
-import type { Usage, UsageKind, UsageTotal } from '../contract/records.ts';
+import type { Usage, UsageGroup, UsageKind, UsagePart, UsageTotal } from '../contract/records.ts';
 import type { Statements } from '../contract/sql.ts';
 
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 type TotalRow = {
   entity_id: string;
@@ -11,6 +12,24 @@ type TotalRow = {
   num_requests: number;
   prompt_tokens: number;
   completion_tokens: number;
+};
+
+type GroupRow = {
+  project_part: string | null;
+  key_part: string;
+  model_part: string;
+  kind_part: UsageKind;
+  day_part: number;
+};
+/** Without any usage the sums are null. */
+type SumRow = { num_requests: number | null; prompt_tokens: number | null; completion_tokens: number | null };
+
+const PARTS: Readonly<Record<UsagePart, string>> = {
+  project: 'project',
+  key: 'key_id',
+  model: 'model',
+  kind: 'kind',
+  day: `recorded_at / ${DAY_MS}`,
 };
 
 /** Tokens of one or more requests of the same key, project, model and kind. */
@@ -77,6 +96,41 @@ export class UsageTable {
       promptTokens: row.prompt_tokens,
       completionTokens: row.completion_tokens,
     }));
+  }
+
+  /** See `Store.groupUsage`. */
+  async group(query: {
+    entityId: string;
+    by: readonly UsagePart[];
+    from: number;
+    to: number;
+    limit: number;
+  }): Promise<UsageGroup[]> {
+    const by = [...new Set(query.by)];
+    const columns = by.map((part) => `${PARTS[part]} as ${part}_part`);
+    const groups = by.map((part) => PARTS[part]);
+    const order = by.map((part) => (part === 'project' ? 'project is not null, project' : PARTS[part]));
+    const rows = await this.#sql.all<Partial<GroupRow> & SumRow>(
+      `select ${[...columns, ...SUMS.map((name) => `${totalOf(name)} as ${name}`)].join(', ')}
+       from usage where entity_id = ? and recorded_at >= ? and recorded_at < ?
+       ${by.length === 0 ? '' : `group by ${groups.join(', ')} order by ${order.join(', ')}`} limit ?`,
+      query.entityId,
+      query.from,
+      query.to,
+      query.limit,
+    );
+    return rows
+      .filter((row) => row.num_requests !== null)
+      .map((row) => ({
+        ...(row.project_part === undefined ? {} : { project: row.project_part }),
+        ...(row.key_part === undefined ? {} : { keyId: row.key_part }),
+        ...(row.model_part === undefined ? {} : { model: row.model_part }),
+        ...(row.kind_part === undefined ? {} : { kind: row.kind_part }),
+        ...(row.day_part === undefined ? {} : { day: row.day_part * DAY_MS }),
+        numRequests: row.num_requests ?? 0,
+        promptTokens: row.prompt_tokens ?? 0,
+        completionTokens: row.completion_tokens ?? 0,
+      }));
   }
 
   /** See `Store.mergeUsage`. */

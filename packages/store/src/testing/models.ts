@@ -32,9 +32,10 @@ export function modelSuite(makeHarness: MakeHarness): void {
         project: 'demo',
         name: 'agent',
         lora: LORA,
-        runId: null,
+        numGradientSteps: 0,
         nextStep: 1,
       });
+      expect(model.runId).toBe(model.id);
       expect(await store.getModel(model.id)).toEqual(model);
       expect((await store.listCheckpoints({ modelId: model.id })).items).toMatchObject([
         { step: 0, directoryKey: null, digest: null, metrics: {} },
@@ -98,7 +99,7 @@ export function modelSuite(makeHarness: MakeHarness): void {
       const result = await store.deleteModel(model.id);
       expect(result).toMatchObject({
         deletedCheckpoints: 3,
-        deletedRun: false,
+        deletedRun: true,
         directoryKeys: ['checkpoints/1'],
         digests: ['digest of checkpoints/1'],
         cancelledJobIds: [running.id, waiting.id],

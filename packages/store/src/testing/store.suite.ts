@@ -11,6 +11,7 @@ import { keySuite } from './keys.ts';
 import { modelSuite } from './models.ts';
 import { pagingSuite } from './paging.ts';
 import { retentionSuite } from './retention.ts';
+import { runSuite } from './runs.ts';
 import { severalProcessesSuite } from './several-processes.ts';
 
 /** The behaviour required of every `Store`, whatever lies beneath it. */
@@ -27,6 +28,7 @@ export function storeSuite(name: string, makeHarness: MakeHarness): void {
     transferSuite(makeHarness);
     choiceRecordSuite(makeHarness);
     retentionSuite(makeHarness);
+    runSuite(makeHarness);
     severalProcessesSuite(makeHarness);
   });
 }

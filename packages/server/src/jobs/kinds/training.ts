@@ -19,7 +19,7 @@ import { clientFailure } from '../../faults/http-faults.ts';
 import type { JobMetrics } from '../../metrics/job-metrics.ts';
 import { nameFile } from '../../data/remove-unless-named.ts';
 import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
-import { endData, startedLine, wireEvent } from '../job-events.ts';
+import { endData, startedLine, trainMetrics, wireEvent } from '../job-events.ts';
 import type { JobLease } from '../job-lease.ts';
 import type { JobWork } from '../job-machine.ts';
 import { jobWeights } from '../job-weights.ts';
@@ -180,7 +180,7 @@ export class TrainingJobs implements JobWork<Objective> {
 
   async #finish(job: ClaimedJob, result: TrainingResult, key: string, lease: JobLease): Promise<void> {
     const { store, blobs, log } = this.#options;
-    const metrics = Object.fromEntries(Object.entries(result.metrics).map(([name, value]) => [`train/${name}`, value]));
+    const metrics = trainMetrics(result.metrics);
     const data = endData(result);
     const finish = (directoryKey: string | null) =>
       store.finishJobSucceeded(job.id, job.fencingToken, { directoryKey, digest: result.digest, metrics, data });

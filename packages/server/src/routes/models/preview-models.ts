@@ -48,7 +48,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
           project,
           name,
           base_model: baseModel,
-          run_id: null,
+          run_id: id,
           lora: toLoraObject(shown),
         };
         const answer = completes(created);

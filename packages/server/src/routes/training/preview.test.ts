@@ -71,7 +71,7 @@ describe('models', () => {
       project: 'demo',
       name: 'one',
       base_model: 'tiny/base',
-      run_id: null,
+      run_id: first.id,
       lora: {
         rank: 8,
         alpha: 16,
@@ -144,7 +144,7 @@ describe('models', () => {
     const response = await server.request('DELETE', `/v1/preview/models/${id}`, undefined, {
       'content-type': 'application/json',
     });
-    expect(response.json()).toEqual({ model_id: id, deleted_checkpoints: 2, deleted_run: false });
+    expect(response.json()).toEqual({ model_id: id, deleted_checkpoints: 2, deleted_run: true });
     expect(server.training.stopped).toContain(job?.id);
     expect(await server.blobs.localDirectory(artifact)).toBeNull();
     expect((await server.request('DELETE', `/v1/preview/models/${id}`)).statusCode).toBe(404);

@@ -5,9 +5,12 @@ import {
   type PageQuery,
   PageQuerySchema,
   type TrainingJobObject,
+  type TrainingJobPageQuery,
+  TrainingJobPageQuerySchema,
 } from '@trainyard/protocol';
 import { isTrainingJob, type Job, type TrainingJob } from '@trainyard/store';
 
+import { callerOf } from '../../edge/auth.ts';
 import { answerOnce } from '../../answers/idempotency.ts';
 import { toListPage } from '../../answers/paging.ts';
 import { RequestError } from '../../faults/request-error.ts';
@@ -20,7 +23,7 @@ import { notFound, ownedJob, ownedModel } from '../owned.ts';
 const CANCELLED = 'the job was cancelled by a client (trainer.cancelled)';
 
 /**
- * GET /v1/preview/training-jobs/{job_id}, POST …/cancel, …/pause and …/resume, and GET /v1/preview/models/{model_id}/training-jobs.
+ * GET /v1/preview/training-jobs and /v1/preview/training-jobs/{job_id}, POST …/cancel, …/pause and …/resume, and GET /v1/preview/models/{model_id}/training-jobs.
  *
  * The store decides first, so that a crash right after it leaves the job as it was asked for; then the worker is told to let go.
  */
@@ -38,6 +41,19 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
     async (request): Promise<ListPage<TrainingJobObject>> => {
       const model = await ownedModel(request, parts, request.params.model_id);
       const { items, hasMore } = await store.listJobs({ ...request.query, modelId: model.id });
+      const described = await Promise.all(items.map((job) => describe(parts, job)));
+      return toListPage({ items: described, hasMore }, (job) => job);
+    },
+  );
+
+  app.get<{ Querystring: TrainingJobPageQuery }>(
+    '/v1/preview/training-jobs',
+    { config: { scope: 'training' }, schema: { querystring: TrainingJobPageQuerySchema } },
+    async (request): Promise<ListPage<TrainingJobObject>> => {
+      const { model_id: modelId, ...query } = request.query;
+      const { entityId } = callerOf(request);
+      const ofModel = modelId === undefined ? {} : { modelId };
+      const { items, hasMore } = await store.listJobs({ ...query, ...ofModel, entityId });
       const described = await Promise.all(items.map((job) => describe(parts, job)));
       return toListPage({ items: described, hasMore }, (job) => job);
     },

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
   type ListPage,
   type EventPageQuery,
@@ -17,6 +17,8 @@ import {
 } from '../../bodies/accept-trajectory-bodies.ts';
 import type { TrajectoryBody } from '../../bodies/trajectory-body.ts';
 import { answerOnce, type Completes } from '../../answers/idempotency.ts';
+import type { FeedWatch } from '../../answers/feed-watch.ts';
+import { lastEventIdOf, type LiveBatch, sendLiveEvents, wantsLiveEvents } from '../../answers/live-events.ts';
 import { toListPage } from '../../answers/paging.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { policyNames } from '../../wire/training/captured-exchanges.ts';
@@ -26,7 +28,12 @@ import { notFound, ownedJob } from '../owned.ts';
 import { baseOf, submitJob, trainableModel } from './submit-job.ts';
 
 /** POST /v1/preview/training-jobs and GET …/{job_id}/events. */
-export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodies: TrajectoryBodyReader): void {
+export function trainingJobRoutes(
+  app: FastifyInstance,
+  parts: RouteParts,
+  bodies: TrajectoryBodyReader,
+  watch: FeedWatch,
+): void {
   const { store } = parts;
 
   void app.register(async (scope) => {
@@ -66,16 +73,32 @@ export function trainingJobRoutes(app: FastifyInstance, parts: RouteParts, bodie
   app.get<{ Params: { job_id: string }; Querystring: EventPageQuery }>(
     '/v1/preview/training-jobs/:job_id/events',
     { config: { scope: 'training' }, schema: { querystring: EventPageQuerySchema } },
-    async (request): Promise<ListPage<TrainingEventObject>> => {
+    async (request, reply): Promise<ListPage<TrainingEventObject> | FastifyReply> => {
       const job = await ownedJob(request, parts, request.params.job_id);
-      const { after, limit } = request.query;
-      const page = await store.listEvents({
-        jobId: job.id,
-        after: after ?? null,
-        ...(limit === undefined ? {} : { limit }),
-      });
-      if (page === null) throw notFound('training job', job.id, 'job_id');
-      return toListPage(page, toEventObject);
+      const { after = null, limit } = request.query;
+      const read = async (seen: string | null) => {
+        const page = await store.listEvents({
+          jobId: job.id,
+          after: seen,
+          ...(limit === undefined ? {} : { limit }),
+        });
+        if (page === null) throw notFound('training job', job.id, 'job_id');
+        return page;
+      };
+      if (!wantsLiveEvents(request)) return toListPage(await read(after), toEventObject);
+      const start = lastEventIdOf(request) ?? after;
+      const hasEnded = async () => (await store.getJob(job.id))?.finishedAt !== null;
+      const readLive = async (seen: string | null): Promise<LiveBatch> => {
+        // Looked at first: the last event is there when the job has ended.
+        const isOver = await hasEnded();
+        const { items, hasMore } = await read(seen);
+        return { events: items.map(toEventObject), isOver: isOver && !hasMore };
+      };
+      const first = await readLive(start);
+      // Without this status browsers would come back for ever.
+      if (first.isOver && first.events.length === 0) return await reply.code(204).send();
+      await sendLiveEvents(reply, watch, start, readLive);
+      return reply;
     },
   );
 }

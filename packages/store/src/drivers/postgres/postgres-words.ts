@@ -7,7 +7,9 @@ export const POSTGRES_WORDS: SchemaWords = {
   rowId: COUNTED,
   integer: 'bigint',
   blob: 'bytea',
+  double: 'double precision',
   tableEnd: '',
+  sortedTableEnd: '',
   ifNull: 'coalesce',
   isNull: (column) => `(${column} is null)`,
   refuseInsert: ({

@@ -84,7 +84,7 @@ describe('the database file', () => {
     );
     await first.close();
     const store = await openSqliteStore(path);
-    expect(await store.getModel('m')).toMatchObject({ name: 'old', warmStart: null });
+    expect(await store.getModel('m')).toMatchObject({ name: 'old', warmStart: null, runId: 'm' });
     expect((await store.claimNextJob('worker', 1000))?.pausedAt).toBeNull();
     await store.close();
   });
@@ -168,7 +168,7 @@ describe('the database file', () => {
       code: 'store.disk_full',
       message: expect.stringContaining(path),
     });
-    expect(await rowOf(database, 'select run_id from models')).toEqual({ run_id: null });
+    expect(await rowOf(database, 'select run_id from models')).toEqual({ run_id: model.id });
     await rowOf(database, 'pragma max_page_count = 1000000');
     await write();
     expect(await rowOf(database, 'select run_id from models')).toEqual({ run_id: 'half' });

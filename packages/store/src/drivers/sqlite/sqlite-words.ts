@@ -5,7 +5,9 @@ export const SQLITE_WORDS: SchemaWords = {
   rowId: 'integer primary key',
   integer: 'integer',
   blob: 'blob',
+  double: 'real',
   tableEnd: ' strict',
+  sortedTableEnd: ' strict, without rowid',
   // As the first releases wrote it, whose indexes SQLite knows by their words.
   ifNull: 'ifnull',
   isNull: (column) => `${column} is null`,

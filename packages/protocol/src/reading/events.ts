@@ -1,0 +1,36 @@
+import Type, { type Static } from 'typebox';
+import { listPageSchema, nullable } from '../shape/schema.ts';
+
+/** Whatever happens, in one order. */
+
+export const ServiceEventQuerySchema = Type.Object({
+  after: Type.Optional(
+    Type.String({
+      pattern: '^[0-9]{1,15}$',
+      description:
+        'Id of the last event already seen. Default: a page begins with the oldest that is kept, a stream with what happens from now on.',
+    }),
+  ),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'The most events of the page.' }),
+  ),
+  model_id: Type.Optional(Type.String({ maxLength: 128, description: 'Only events of this model.' })),
+});
+export type ServiceEventQuery = Static<typeof ServiceEventQuerySchema>;
+
+export const ServiceEventSchema = Type.Object(
+  {
+    id: Type.String({ description: 'A number that only grows.' }),
+    type: Type.String({
+      description:
+        '`model_created`, `model_deleted`, `checkpoint_created`, `checkpoints_deleted`, `log_recorded`, `job_queued`, `job_started`, `job_paused`, `job_resumed`, or the type of an event of a job.',
+    }),
+    model_id: nullable(Type.String()),
+    job_id: nullable(Type.String()),
+    created_at: Type.Integer({ description: 'Unix seconds.' }),
+    data: Type.Unsafe<Record<string, unknown>>({ type: 'object', description: 'As in the events of the job.' }),
+  },
+  { title: 'ServiceEvent' },
+);
+export type ServiceEventObject = Static<typeof ServiceEventSchema>;
+export const ServiceEventPageSchema = listPageSchema('ServiceEventPage', ServiceEventSchema);

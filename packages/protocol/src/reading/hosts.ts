@@ -1,0 +1,46 @@
+import Type, { type Static } from 'typebox';
+import { nullable } from '../shape/schema.ts';
+
+/** The parts of the service, for who runs it. */
+
+const Count = (description: string) => Type.Integer({ minimum: 0, description });
+
+const SamplingHostSchema = Type.Object(
+  {
+    base_model: Type.String(),
+    max_model_len: Count('Longest sequence, prompt and reply together, in tokens.'),
+    is_loaded: Type.Boolean({ description: 'Whether it is in memory; the numbers are 0 while it is not.' }),
+    num_requests: Count('Requests in it.'),
+    num_running: Count('Choices in the batch.'),
+    num_waiting: Count('Choices that wait for room.'),
+    kv_used_tokens: Count('Cells of the KV cache in use, those kept for later included.'),
+    kv_cached_tokens: Count('Of them, those that only wait to be used again.'),
+    kv_capacity_tokens: Count('Cells that there are.'),
+    num_adapters: Count('Adapters in memory.'),
+    num_preemptions: Count('Choices that gave their room back, since it was loaded.'),
+    prompt_tokens: Count('Prompt tokens of requests that began, since it was loaded.'),
+    generated_tokens: Count('Tokens sampled, since it was loaded.'),
+    prefix_hit_tokens: Count('Prompt tokens found in memory, since it was loaded.'),
+  },
+  { title: 'SamplingHost' },
+);
+
+const PartState = (description: string) =>
+  Type.Object(
+    { trouble: nullable(Type.String(), { description: 'Why it does not work as it should; null when it does.' }) },
+    { description },
+  );
+
+export const HostsSchema = Type.Object(
+  {
+    version: Type.String({ description: 'Of the service.' }),
+    sampling: Type.Object({
+      trouble: nullable(Type.String(), { description: 'Why it does not work as it should; null when it does.' }),
+      hosts: Type.Array(SamplingHostSchema, { description: 'One a base model, the default one first.' }),
+    }),
+    training: PartState('What trains.'),
+    store: PartState('What remembers.'),
+  },
+  { title: 'Hosts' },
+);
+export type HostsObject = Static<typeof HostsSchema>;

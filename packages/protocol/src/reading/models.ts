@@ -1,0 +1,47 @@
+import Type, { type Static } from 'typebox';
+import { LoraObjectSchema } from '../training/lora.ts';
+import { listPageSchema, nullable, PageQuerySchema } from '../shape/schema.ts';
+
+/** What is known of trained models, for whoever shows them. */
+
+export const ModelPageQuerySchema = Type.Object({
+  ...PageQuerySchema.properties,
+  project: Type.Optional(Type.String({ maxLength: 128, description: 'Only models of this project.' })),
+});
+export type ModelPageQuery = Static<typeof ModelPageQuerySchema>;
+
+const ModelDetailsSchema = Type.Object(
+  {
+    id: Type.String(),
+    entity: Type.String(),
+    project: Type.String(),
+    name: Type.String(),
+    base_model: Type.String(),
+    is_served: Type.Boolean({ description: 'Whether its base model is served here now.' }),
+    run_id: Type.String({ description: 'Names its metrics; they go with the model.' }),
+    lora: LoraObjectSchema,
+    created_at: Type.Integer({ description: 'Unix seconds.' }),
+    latest_step: nullable(Type.Integer({ minimum: 0 }), {
+      description: 'Step that the bare name stands for; null when all its checkpoints were deleted.',
+    }),
+    num_checkpoints: Type.Integer({ minimum: 0, description: 'That are there, step 0 included.' }),
+    num_gradient_steps: Type.Integer({ minimum: 0, description: 'Over all its jobs.' }),
+    metrics: Type.Unsafe<Record<string, number>>({
+      type: 'object',
+      additionalProperties: { type: 'number' },
+      description: 'Those of the latest checkpoint.',
+    }),
+    live_jobs: Type.Object(
+      {
+        queued: Type.Integer({ minimum: 0 }),
+        running: Type.Integer({ minimum: 0 }),
+        paused: Type.Integer({ minimum: 0 }),
+      },
+      { description: 'Training jobs of it that have not ended.' },
+    ),
+  },
+  { title: 'ModelDetails' },
+);
+export { ModelDetailsSchema };
+export type ModelDetailsObject = Static<typeof ModelDetailsSchema>;
+export const ModelDetailsPageSchema = listPageSchema('ModelDetailsPage', ModelDetailsSchema);

@@ -1,0 +1,70 @@
+import type { Store } from '@trainyard/store';
+
+/** How soon what another process wrote is seen. */
+const LOOK_MS = 500;
+
+/**
+ * Wakes whoever waits for something to happen. The store is looked at for all of them together, whichever process wrote to it, and only while
+ * somebody waits.
+ */
+export class FeedWatch {
+  readonly #store: Pick<Store, 'lastFeedPosition'>;
+  readonly #lookMs: number;
+  #waiting = new Set<() => void>();
+  #lastSeen: number | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #isClosed = false;
+
+  constructor(store: Pick<Store, 'lastFeedPosition'>, lookMs: number = LOOK_MS) {
+    this.#store = store;
+    this.#lookMs = lookMs;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Resolves when something may have happened, when the time is over, when the signal aborts, or when the watch is closed. */
+  async change(signal: AbortSignal, timeoutMs: number): Promise<void> {
+    if (signal.aborted || this.#isClosed) return;
+    const woken = Promise.withResolvers<void>();
+    const wake = () => woken.resolve();
+    const timer = setTimeout(wake, timeoutMs);
+    this.#waiting.add(wake);
+    signal.addEventListener('abort', wake, { once: true });
+    this.#timer ??= setTimeout(() => void this.#look(), this.#lookMs);
+    await woken.promise;
+    clearTimeout(timer);
+    signal.removeEventListener('abort', wake);
+    this.#waiting.delete(wake);
+  }
+
+  /** Ends every wait, and all that come. */
+  close(): void {
+    this.#isClosed = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#wakeAll();
+  }
+
+  async #look(): Promise<void> {
+    try {
+      const last = await this.#store.lastFeedPosition();
+      // At the first look nobody knows what came before it.
+      if (last !== this.#lastSeen) this.#wakeAll();
+      this.#lastSeen = last;
+    } catch {
+      // The store is busy: it is looked at again.
+    }
+    this.#timer = null;
+    if (this.#isClosed) return;
+    if (this.#waiting.size > 0) this.#timer = setTimeout(() => void this.#look(), this.#lookMs);
+    // Whoever waits next has looked by itself first.
+    else this.#lastSeen = null;
+  }
+
+  #wakeAll(): void {
+    const waiting = this.#waiting;
+    this.#waiting = new Set();
+    for (const wake of waiting) wake();
+  }
+}

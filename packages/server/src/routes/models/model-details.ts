@@ -1,0 +1,57 @@
+import type { FastifyInstance } from 'fastify';
+import { type ListPage, type ModelDetailsObject, type ModelPageQuery, ModelPageQuerySchema } from '@trainyard/protocol';
+import type { Model } from '@trainyard/store';
+
+import { callerOf } from '../../edge/auth.ts';
+import { toListPage } from '../../answers/paging.ts';
+import { toLoraObject } from '../../wire/training/lora.ts';
+import type { RouteParts } from '../server-parts.ts';
+import { notFound, ownedModel } from '../owned.ts';
+
+/** GET /v1/preview/models and /v1/preview/models/{model_id}. */
+export function modelDetailsRoutes(app: FastifyInstance, parts: RouteParts): void {
+  const { store, baseModels } = parts;
+
+  app.get<{ Querystring: ModelPageQuery }>(
+    '/v1/preview/models',
+    { config: { scope: 'training' }, schema: { querystring: ModelPageQuerySchema } },
+    async (request): Promise<ListPage<ModelDetailsObject>> => {
+      const { items, hasMore } = await store.listModels({ ...request.query, entityId: callerOf(request).entityId });
+      const described = await Promise.all(items.map(describe));
+      // One that was deleted meanwhile is not shown.
+      return toListPage({ items: described.filter((model) => model !== null), hasMore }, (model) => model);
+    },
+  );
+
+  app.get<{ Params: { model_id: string } }>(
+    '/v1/preview/models/:model_id',
+    { config: { scope: 'training' } },
+    async (request): Promise<ModelDetailsObject> => {
+      const model = await ownedModel(request, parts, request.params.model_id);
+      const described = await describe(model);
+      if (described === null) throw notFound('model', model.id, 'model_id');
+      return described;
+    },
+  );
+
+  async function describe(model: Model): Promise<ModelDetailsObject | null> {
+    const state = await store.getModelState(model.id);
+    if (state === null) return null;
+    return {
+      id: model.id,
+      entity: model.entity,
+      project: model.project,
+      name: model.name,
+      base_model: model.baseModel,
+      is_served: baseModels.find(model.baseModel) !== null,
+      run_id: model.runId,
+      lora: toLoraObject(model),
+      created_at: Math.floor(model.createdAt / 1000),
+      latest_step: state.latest?.step ?? null,
+      num_checkpoints: state.numCheckpoints,
+      num_gradient_steps: model.numGradientSteps,
+      metrics: state.latest?.metrics ?? {},
+      live_jobs: state.jobs,
+    };
+  }
+}

@@ -1,0 +1,36 @@
+import type { FastifyInstance } from 'fastify';
+import type { HostsObject } from '@trainyard/protocol';
+
+import type { BaseModel } from '../../contract/base-models.ts';
+import { SERVICE_VERSION } from '../../service/service-version.ts';
+import type { RouteParts } from '../server-parts.ts';
+
+/** GET /v1/preview/hosts: of the whole service, so for admins. */
+export function hostRoutes(app: FastifyInstance, { inference, training, store, baseModels }: RouteParts): void {
+  app.get('/v1/preview/hosts', { config: { scope: 'admin' } }, async (): Promise<HostsObject> => ({
+    version: SERVICE_VERSION,
+    sampling: { trouble: await inference.trouble(), hosts: baseModels.all.map(toHostObject) },
+    training: { trouble: await training.trouble() },
+    store: { trouble: store.trouble() },
+  }));
+
+  function toHostObject({ id, contextLength }: BaseModel): HostsObject['sampling']['hosts'][number] {
+    const stats = inference.of(id).stats();
+    return {
+      base_model: id,
+      max_model_len: contextLength,
+      is_loaded: stats !== null,
+      num_requests: stats?.numRequests ?? 0,
+      num_running: stats?.numRunning ?? 0,
+      num_waiting: stats?.numWaiting ?? 0,
+      kv_used_tokens: stats?.usedTokens ?? 0,
+      kv_cached_tokens: stats?.cachedTokens ?? 0,
+      kv_capacity_tokens: stats?.capacityTokens ?? 0,
+      num_adapters: stats?.numAdapters ?? 0,
+      num_preemptions: stats?.numPreemptions ?? 0,
+      prompt_tokens: stats?.promptTokens ?? 0,
+      generated_tokens: stats?.generatedTokens ?? 0,
+      prefix_hit_tokens: stats?.prefixHitTokens ?? 0,
+    };
+  }
+}

@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import type { Metrics } from '../contract/records.ts';
+import type { MetricSeries, Series, SeriesAxis, SeriesPoint, SeriesQuery } from '../contract/run.ts';
+import type { Statements } from '../contract/sql.ts';
+
+const MAX_POINTS = 10_000;
+
+/** Where on its axes a point lies. */
+export interface MetricPlace {
+  step: number;
+  /** Null: of no gradient step, as logs are. */
+  gradientStep: number | null;
+}
+
+type SeriesRow = { name: string; num_points: number; value: number; step: number };
+type PointRow = {
+  first: number;
+  last: number;
+  mean: number;
+  low: number;
+  high: number;
+  number: number;
+  recorded_at: number;
+};
+
+/** The metrics of runs: a series a name, in the order in which they were written. */
+export class MetricTable {
+  readonly #sql: Statements;
+  constructor(sql: Statements) {
+    this.#sql = sql;
+  }
+
+  /** Adds a point to each of these series. */
+  async append(modelId: string, metrics: Metrics, { step, gradientStep }: MetricPlace, now: number): Promise<void> {
+    for (const [name, value] of Object.entries(metrics)) {
+      assert(Number.isFinite(value), `metric ${name} must be a finite number, got ${value}`);
+      const series = await this.#sql.get<{ id: number; num_points: number }>(
+        `insert into metric_series (model_id, name, num_points) values (?, ?, 1)
+         on conflict (model_id, name) do update set num_points = metric_series.num_points + 1 returning id, num_points`,
+        modelId,
+        name,
+      );
+      if (series === undefined) throw new Error(`the series ${name} vanished`);
+      await this.#sql.run(
+        'insert into metric_points (series_id, position, step, gradient_step, value, recorded_at) values (?, ?, ?, ?, ?, ?)',
+        series.id,
+        series.num_points - 1,
+        step,
+        gradientStep,
+        value,
+        now,
+      );
+    }
+  }
+
+  /** By name. */
+  async list(modelId: string): Promise<MetricSeries[]> {
+    const rows = await this.#sql.all<SeriesRow>(
+      `select s.name, s.num_points, p.value, p.step from metric_series s
+       join metric_points p on p.series_id = s.id and p.position = s.num_points - 1
+       where s.model_id = ? order by s.name`,
+      modelId,
+    );
+    return rows.map((row) => ({
+      name: row.name,
+      numPoints: row.num_points,
+      last: { value: row.value, step: row.step },
+    }));
+  }
+
+  async read(query: SeriesQuery): Promise<Series[]> {
+    const { modelId, axis, maxPoints, from = 0, to = Number.MAX_SAFE_INTEGER } = query;
+    assert(
+      Number.isInteger(maxPoints) && maxPoints >= 1 && maxPoints <= MAX_POINTS,
+      `maxPoints must be an integer in 1..${MAX_POINTS}, got ${maxPoints}`,
+    );
+    const series: Series[] = [];
+    for (const name of query.names) {
+      const id = (
+        await this.#sql.get<{ id: number }>(
+          'select id from metric_series where model_id = ? and name = ?',
+          modelId,
+          name,
+        )
+      )?.id;
+      if (id === undefined) {
+        series.push({ name, numPlaces: 0, points: [] });
+        continue;
+      }
+      const places = PLACES[axis];
+      const counted = await this.#sql.get<{ count: number }>(
+        `select count(*) as count from (${places}) places`,
+        id,
+        from,
+        to,
+      );
+      const rows = await this.#sql.all<PointRow>(
+        `select min(place) as first, max(place) as last, sum(mean * number) / sum(number) as mean, min(low) as low, max(high) as high,
+           cast(sum(number) as bigint) as number, max(recorded_at) as recorded_at
+         from (select places.*, ntile(cast(? as integer)) over (order by place) as bucket from (${places}) places) buckets
+         group by bucket order by bucket`,
+        maxPoints,
+        id,
+        from,
+        to,
+      );
+      series.push({ name, numPlaces: counted?.count ?? 0, points: rows.map(toPoint) });
+    }
+    return series;
+  }
+
+  /** All series of the model. */
+  async deleteOf(modelId: string): Promise<void> {
+    await this.#sql.run(
+      'delete from metric_points where series_id in (select id from metric_series where model_id = ?)',
+      modelId,
+    );
+    await this.#sql.run('delete from metric_series where model_id = ?', modelId);
+  }
+}
+
+/** One row a place on the axis, of the series and the range that are the parameters. */
+const PLACES: Readonly<Record<SeriesAxis, string>> = {
+  step: placesBy('step'),
+  gradient_step: placesBy('gradient_step'),
+};
+
+function placesBy(column: SeriesAxis): string {
+  return `select ${column} as place, avg(value) as mean, min(value) as low, max(value) as high, count(*) as number, max(recorded_at) as recorded_at
+    from metric_points where series_id = ? and ${column} >= ? and ${column} <= ? group by ${column}`;
+}
+
+function toPoint(row: PointRow): SeriesPoint {
+  return {
+    first: row.first,
+    last: row.last,
+    mean: row.mean,
+    min: row.low,
+    max: row.high,
+    count: row.number,
+    recordedAt: row.recorded_at,
+  };
+}

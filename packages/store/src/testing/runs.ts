@@ -1,0 +1,269 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Store } from '../contract/store.ts';
+import { addJob, addModel, claim, type MakeHarness, ManualClock, type StoreHarness, train } from './harness.ts';
+
+const DAY_MS = 24 * 3_600_000;
+
+export function runSuite(makeHarness: MakeHarness): void {
+  describe('runs, and what happens', () => {
+    let harness: StoreHarness;
+    let store: Store;
+    let clock: ManualClock;
+    beforeEach(async () => {
+      harness = await makeHarness();
+      clock = new ManualClock();
+      store = await harness.open({ clock: clock.read });
+    });
+    afterEach(() => harness.destroy());
+
+    const counts = { numGroups: 1, numTrajectories: 4, numExceptions: 0 };
+    const log = (modelId: string, split: string, reward: number) =>
+      store.recordLog({
+        modelId,
+        split,
+        blobKey: `logs/${split}`,
+        ...counts,
+        metrics: { [`${split}/reward`]: reward },
+      });
+    /** A running job, which takes gradient steps. */
+    const begin = async (modelId: string) => {
+      await addJob(store, modelId);
+      const { id, fencingToken } = await claim(store);
+      return {
+        id,
+        step: (index: number, metrics: Record<string, number>) =>
+          store.appendEvent(id, fencingToken, {
+            type: 'gradient_step',
+            data: {},
+            dedupeKey: `gradient_step:${index}`,
+            metrics,
+          }),
+        end: () => store.finishJobSucceeded(id, fencingToken, { directoryKey: null, digest: null, metrics: {} }),
+      };
+    };
+    const read = async (modelId: string, name: string, axis: 'step' | 'gradient_step', maxPoints = 100) =>
+      (await store.readSeries({ modelId, names: [name], axis, maxPoints }))[0];
+
+    it('each new gradient step has a point, a repeated one none, and logs lie at the step they are of', async () => {
+      const { id: modelId } = await addModel(store);
+      await log(modelId, 'val', 0.1);
+      const first = await begin(modelId);
+      await first.step(0, { 'train/loss': 4, 'train/reward': 0.25 });
+      await first.step(0, { 'train/loss': 4, 'train/reward': 0.25 });
+      clock.advance(1000);
+      await first.step(1, { 'train/loss': 2 });
+      await first.end();
+      await log(modelId, 'val', 0.5);
+      const second = await begin(modelId);
+      await second.step(0, { 'train/loss': 1 });
+
+      expect(await store.listSeries(modelId)).toEqual([
+        { name: 'train/loss', numPoints: 3, last: { value: 1, step: 2 } },
+        { name: 'train/reward', numPoints: 1, last: { value: 0.25, step: 1 } },
+        { name: 'val/reward', numPoints: 2, last: { value: 0.5, step: 1 } },
+      ]);
+      const point = (place: number, value: number) => ({
+        first: place,
+        last: place,
+        mean: value,
+        min: value,
+        max: value,
+        count: 1,
+      });
+      expect(await read(modelId, 'train/loss', 'gradient_step')).toMatchObject({
+        numPlaces: 3,
+        points: [point(0, 4), point(1, 2), point(2, 1)],
+      });
+      expect(await read(modelId, 'train/loss', 'step')).toMatchObject({
+        numPlaces: 2,
+        points: [{ first: 1, last: 1, mean: 3, min: 2, max: 4, count: 2, recordedAt: clock.read() }, point(2, 1)],
+      });
+      expect(await read(modelId, 'val/reward', 'step')).toMatchObject({ points: [point(0, 0.1), point(1, 0.5)] });
+      expect(await read(modelId, 'val/reward', 'gradient_step')).toEqual({
+        name: 'val/reward',
+        numPlaces: 0,
+        points: [],
+      });
+      expect(await read(modelId, 'unknown', 'step')).toEqual({ name: 'unknown', numPlaces: 0, points: [] });
+      expect((await store.getModel(modelId))?.numGradientSteps).toBe(3);
+    });
+
+    it('many points become as few as asked for, each with the mean, the least and the most of its own', async () => {
+      const { id: modelId } = await addModel(store);
+      const job = await begin(modelId);
+      const values = Array.from({ length: 103 }, (_, index) => Math.sin(index) * index);
+      for (const [index, value] of values.entries()) await job.step(index, { 'train/loss': value });
+      const series = await read(modelId, 'train/loss', 'gradient_step', 10);
+      expect(series?.numPlaces).toBe(103);
+      expect(series?.points).toHaveLength(10);
+      let next = 0;
+      for (const { first, last, mean, min, max, count } of series?.points ?? []) {
+        expect(first).toBe(next);
+        expect(count).toBe(last - first + 1);
+        const own = values.slice(first, last + 1);
+        expect([min, max]).toEqual([Math.min(...own), Math.max(...own)]);
+        expect(mean).toBeCloseTo(own.reduce((sum, value) => sum + value, 0) / own.length, 12);
+        next = last + 1;
+      }
+      expect(next).toBe(103);
+      const part = await store.readSeries({
+        modelId,
+        names: ['train/loss'],
+        axis: 'gradient_step',
+        maxPoints: 1,
+        from: 10,
+        to: 19,
+      });
+      expect(part).toMatchObject([{ numPlaces: 10, points: [{ first: 10, last: 19, count: 10 }] }]);
+    });
+
+    it('a write that fails leaves no point, and a stale worker adds none', async () => {
+      const { id: modelId } = await addModel(store);
+      const job = await begin(modelId);
+      await expect(job.step(0, { 'train/a': 1, 'train/b': Number.NaN })).rejects.toThrow('train/b');
+      expect(await store.listSeries(modelId)).toEqual([]);
+      await store.pauseJob(job.id);
+      await expect(job.step(0, { 'train/a': 1 })).rejects.toMatchObject({ code: 'store.lease_lost' });
+      expect(await store.listSeries(modelId)).toEqual([]);
+      expect((await store.getModel(modelId))?.numGradientSteps).toBe(0);
+    });
+
+    it('a run goes with its model, and another model of its name begins anew', async () => {
+      const { id: modelId } = await addModel(store);
+      await log(modelId, 'val', 0.1);
+      expect(await store.deleteModel(modelId)).toMatchObject({ deletedRun: true });
+      expect(await store.listSeries(modelId)).toEqual([]);
+      expect(await read(modelId, 'val/reward', 'step')).toMatchObject({ numPlaces: 0 });
+      const again = await addModel(store);
+      expect(await store.listSeries(again.id)).toEqual([]);
+    });
+
+    it('the feed tells what happened in one order, of one entity or of all', async () => {
+      const model = await addModel(store);
+      const other = await addModel(store, 'agent', 'demo', 'other');
+      const job = await begin(model.id);
+      await job.step(0, { 'train/loss': 1 });
+      await store.pauseJob(job.id);
+      await store.pauseJob(job.id);
+      await store.resumeJob(job.id);
+      await store.cancelJob(job.id, 'enough');
+      await log(model.id, 'val', 1);
+      await train(store, model.id, 'checkpoints/1');
+      await store.deleteCheckpoints(model.id, [1, 7]);
+      await store.deleteModel(other.id);
+
+      const own = await store.listFeed({ entityId: model.entityId });
+      expect(own.map(({ type }) => type)).toEqual([
+        'model_created',
+        'job_queued',
+        'job_started',
+        'gradient_step',
+        'job_paused',
+        'job_resumed',
+        'training_failed',
+        'log_recorded',
+        'job_queued',
+        'job_started',
+        'checkpoint_created',
+        'training_ended',
+        'checkpoints_deleted',
+      ]);
+      expect(own.find(({ type }) => type === 'training_failed')).toMatchObject({
+        modelId: model.id,
+        jobId: job.id,
+        data: { error_message: 'enough' },
+      });
+      expect(own.at(-1)?.data).toEqual({ steps: [1] });
+      const all = await store.listFeed({});
+      expect(all.filter(({ entityId }) => entityId === other.entityId).map(({ type }) => type)).toEqual([
+        'model_created',
+        'model_deleted',
+      ]);
+      const positions = all.map(({ position }) => position);
+      expect(positions).toEqual(positions.toSorted((first, second) => first - second));
+      expect(await store.lastFeedPosition()).toBe(positions.at(-1));
+      expect(await store.listFeed({ after: positions[2] ?? 0, limit: 2 })).toEqual(all.slice(3, 5));
+      expect(await store.listFeed({ modelId: other.id })).toHaveLength(2);
+
+      clock.advance(8 * DAY_MS);
+      await store.purgeExpired();
+      expect(await store.listFeed({})).toEqual([]);
+      await addModel(store, 'later');
+      expect((await store.listFeed({}))[0]?.position).toBeGreaterThan(positions.at(-1) ?? 0);
+    });
+
+    it('the state of a model counts its checkpoints and its live jobs; the queue has everyone in their place', async () => {
+      const model = await addModel(store);
+      const other = await addModel(store, 'agent', 'demo', 'other');
+      await train(store, model.id, 'checkpoints/1', { 'train/loss': 1 });
+      const theirs = await addJob(store, other.id);
+      await store.pauseJob(theirs.id);
+      const running = await begin(model.id);
+      const paused = await addJob(store, model.id);
+      await store.pauseJob(paused.id);
+      const waiting = await addJob(store, model.id);
+      expect(await store.getModelState(model.id)).toMatchObject({
+        latest: { step: 1, metrics: { 'train/loss': 1 } },
+        numCheckpoints: 2,
+        jobs: { queued: 1, running: 1, paused: 1 },
+      });
+      const queue = await store.listQueue({ entityId: model.entityId, limit: 10 });
+      expect(queue.map(({ job, numAhead }) => [job.id, numAhead])).toEqual([
+        [running.id, 0],
+        [paused.id, 1],
+        [waiting.id, 1],
+      ]);
+      expect(await store.listQueue({ limit: 1 })).toMatchObject([{ job: { id: theirs.id }, numAhead: 0 }]);
+      expect(await store.getModelState('unknown')).toBeNull();
+    });
+
+    it('jobs are listed by project, kind and status, over all models of an entity', async () => {
+      const one = await addModel(store, 'agent', 'one');
+      const two = await addModel(store, 'agent', 'two');
+      const first = await addJob(store, one.id);
+      const second = await addJob(store, two.id);
+      const taught = await store.enqueueJob({ modelId: two.id, kind: 'sft', config: {}, dataKey: 'sft/1' });
+      await store.cancelJob(first.id, 'enough');
+      const { entityId } = one;
+      const ids = async (filter: object) => (await store.listJobs({ entityId, ...filter })).items.map(({ id }) => id);
+      expect(await ids({})).toEqual([first.id, second.id, taught?.id]);
+      expect(await ids({ project: 'two' })).toEqual([second.id, taught?.id]);
+      expect(await ids({ kind: 'sft' })).toEqual([taught?.id]);
+      expect(await ids({ status: 'cancelled' })).toEqual([first.id]);
+      expect(await ids({ project: 'two', kind: 'rl', order: 'desc', limit: 1 })).toEqual([second.id]);
+    });
+
+    it('usage is told apart by project, key, model, kind and day, of its entity alone', async () => {
+      const usage = { keyId: 'k1', entityId: 'e', project: null, model: 'base', kind: 'chat' as const };
+      const record = (part: object) =>
+        void store.recordUsage({ ...usage, promptTokens: 10, completionTokens: 1, ...part });
+      record({});
+      record({ project: 'p', keyId: 'k2' });
+      record({ entityId: 'other' });
+      const from = clock.read();
+      await store.groupUsage({ entityId: 'e', by: [], from, to: from + 1, limit: 1 });
+      clock.advance(DAY_MS);
+      record({ model: 'agent', promptTokens: 5 });
+      const group = (by: Parameters<Store['groupUsage']>[0]['by'], limit = 100) =>
+        store.groupUsage({ entityId: 'e', by, from, to: from + 10 * DAY_MS, limit });
+      const sums = (numRequests: number, promptTokens: number) => ({
+        numRequests,
+        promptTokens,
+        completionTokens: numRequests,
+      });
+      expect(await group([])).toEqual([sums(3, 25)]);
+      expect(await group(['day'])).toEqual([
+        { day: from, ...sums(2, 20) },
+        { day: from + DAY_MS, ...sums(1, 5) },
+      ]);
+      expect(await group(['key', 'model'])).toEqual([
+        { keyId: 'k1', model: 'agent', ...sums(1, 5) },
+        { keyId: 'k1', model: 'base', ...sums(1, 10) },
+        { keyId: 'k2', model: 'base', ...sums(1, 10) },
+      ]);
+      expect(await group(['kind', 'project'])).toHaveLength(2);
+      expect(await group(['key', 'model'], 2)).toHaveLength(2);
+      expect(await store.groupUsage({ entityId: 'nobody', by: [], from, to: from + 1, limit: 1 })).toEqual([]);
+    });
+  });
+}
