@@ -54,6 +54,16 @@ export type {
   SeriesPoint,
   SeriesQuery,
 } from './contract/run.ts';
+export type {
+  GroupRewards,
+  NewTokenTrace,
+  TokenTrace,
+  TrajectoryOutcome,
+  TrajectoryPlace,
+  TrajectoryQuery,
+  TrajectoryRecord,
+  TrajectorySummary,
+} from './contract/trajectory.ts';
 export { isTrainingJob, TRAINING_JOB_KINDS } from './lifecycles/job-lifecycle.ts';
 export { openSqliteStore } from './open-sqlite-store.ts';
 export { SqlStore, type SqlStoreOptions } from './sql-store.ts';

@@ -61,6 +61,7 @@ import type {
   RemovedAdapters,
   Store,
 } from './contract/store.ts';
+import type { TokenTrace, TrajectoryQuery, TrajectoryRecord, TrajectorySummary } from './contract/trajectory.ts';
 import {
   createExport,
   deleteExport,
@@ -314,6 +315,12 @@ export class SqlStore implements Store {
       );
       if (event.type === 'gradient_step' && !appended.isDuplicate)
         await gradientStepTaken(tables, held, event.metrics ?? {}, this.#clock());
+      if (event.outcomes !== undefined && !appended.isDuplicate)
+        await tables.trajectories.setOutcomes(jobId, event.outcomes);
+      if (event.traces !== undefined && !appended.isDuplicate) {
+        const { gradientStep, traces, maxBytes } = event.traces;
+        await tables.trajectories.addTraces(jobId, gradientStep, traces, { maxBytes, now: this.#clock() });
+      }
       return appended;
     });
   }
@@ -382,6 +389,19 @@ export class SqlStore implements Store {
     return await this.#tables.feed.lastPosition();
   }
 
+  // trajectories
+  async listTrajectories(query: TrajectoryQuery): Promise<Page<TrajectorySummary>> {
+    return await this.#tables.trajectories.list(query);
+  }
+
+  async getTrajectory(trajectoryId: string): Promise<TrajectoryRecord | null> {
+    return await this.#tables.trajectories.get(trajectoryId);
+  }
+
+  async listTokenTraces(trajectoryId: string): Promise<TokenTrace[]> {
+    return await this.#tables.trajectories.listTraces(trajectoryId);
+  }
+
   // trajectory logs
   async recordLog(input: NewLog): Promise<TrajectoryLog | null> {
     return this.#write(async (tables) => {
@@ -399,6 +419,8 @@ export class SqlStore implements Store {
       const { modelId, split, metrics, numTrajectories } = input;
       const step = checkpoint?.step ?? model.nextStep - 1;
       await tables.metrics.append(modelId, metrics, { step, gradientStep: null }, now);
+      const set = { id: log.id, modelId, jobId: null, split, step };
+      await tables.trajectories.insert(set, input.rewards ?? []);
       const data = { log_id: log.id, split, step, num_trajectories: numTrajectories };
       await tables.feed.add({ type: 'log_recorded', entityId: model.entityId, modelId, data }, now);
       await this.#complete(tables, input.completes);
@@ -577,6 +599,7 @@ export class SqlStore implements Store {
       const now = this.#clock();
       const ofJobs = await jobs.data.markRemoved(before, limit, now);
       const ofLogs = await logs.data.markRemoved(before, limit, now);
+      await tables.trajectories.expireTraces(before, limit);
       const blobKeys: string[] = [];
       for (const key of new Set([...ofJobs, ...ofLogs]))
         if (!(await jobs.data.has(key)) && !(await logs.data.has(key))) blobKeys.push(key);

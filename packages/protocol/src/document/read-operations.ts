@@ -7,7 +7,7 @@ import { UsageListSchema, UsageQuerySchema } from '../reading/usage.ts';
 import { TrainingJobPageSchema } from '../training/preview.ts';
 import { KEY, LIST, MODEL_ID, type Operation } from './operation-parts.ts';
 
-/** What tells how models learn and what the service does; nothing is changed by any of it. */
+/** Operations that only tell: how models learn, what the service does. */
 export const READ_OPERATIONS: readonly Operation[] = [
   {
     id: 'listTrainedModels',

@@ -12,6 +12,7 @@ export class FeedWatch {
   readonly #lookMs: number;
   #waiting = new Set<() => void>();
   #lastSeen: number | null = null;
+  #numChanges = 0;
   #timer: NodeJS.Timeout | null = null;
   #isClosed = false;
 
@@ -24,9 +25,14 @@ export class FeedWatch {
     return this.#isClosed;
   }
 
-  /** Resolves when something may have happened, when the time is over, when the signal aborts, or when the watch is closed. */
-  async change(signal: AbortSignal, timeoutMs: number): Promise<void> {
-    if (signal.aborted || this.#isClosed) return;
+  /** How often something was seen to have happened. Take it before reading: `change` then misses nothing that came after the read. */
+  get numChanges(): number {
+    return this.#numChanges;
+  }
+
+  /** Resolves when something may have happened since that count, when the time is over, when the signal aborts, or when the watch is closed. */
+  async change(since: number, { signal, timeoutMs }: { signal: AbortSignal; timeoutMs: number }): Promise<void> {
+    if (signal.aborted || this.#isClosed || this.#numChanges !== since) return;
     const woken = Promise.withResolvers<void>();
     const wake = () => woken.resolve();
     const timer = setTimeout(wake, timeoutMs);
@@ -63,6 +69,7 @@ export class FeedWatch {
   }
 
   #wakeAll(): void {
+    this.#numChanges += 1;
     const waiting = this.#waiting;
     this.#waiting = new Set();
     for (const wake of waiting) wake();

@@ -48,6 +48,7 @@ export async function sendLiveEvents(
 ): Promise<void> {
   const signal = abortOnDisconnect(reply);
   // The first look may be refused, with a status of its own.
+  let seen = watch.numChanges;
   let batch = await read(start);
   let after = start;
   reply.hijack();
@@ -72,10 +73,11 @@ export async function sendLiveEvents(
       if (batch.isOver || watch.isClosed) break;
       if (batch.events.length === 0) {
         const since = performance.now();
-        await watch.change(signal, KEEP_ALIVE_MS);
+        await watch.change(seen, { signal, timeoutMs: KEEP_ALIVE_MS });
         if (performance.now() - since >= KEEP_ALIVE_MS) await write(': nothing new\n\n');
       }
       signal.throwIfAborted();
+      seen = watch.numChanges;
       batch = await read(after);
     }
   } catch {

@@ -5,7 +5,7 @@ export interface WireEvent {
   type: string;
   data: object;
   dedupeKey: string;
-  /** Of a gradient step: its points of the model's run. */
+  /** Points of the model's run; a gradient step has them. */
   metrics?: Record<string, number>;
 }
 

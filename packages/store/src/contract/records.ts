@@ -298,7 +298,7 @@ export interface Usage {
   completionTokens: number;
 }
 
-/** What usage can be told apart by. A day begins at 0 o'clock UTC. */
+/** Parts that usage can be told apart by. A day begins at 0 o'clock UTC. */
 export type UsagePart = 'project' | 'key' | 'model' | 'kind' | 'day';
 
 /** Usage added up; parts that it was not asked by are absent. */

@@ -9,7 +9,7 @@ export interface MetricSeries {
   last: { value: number; step: number };
 }
 
-/** What the points of a series are counted by: the steps of the model, or its gradient steps. */
+/** How the points of a series are counted: by the steps of the model, or its gradient steps. */
 export type SeriesAxis = 'step' | 'gradient_step';
 
 /**
@@ -48,7 +48,7 @@ export interface SeriesQuery {
   to?: number;
 }
 
-/** What happened besides the events of jobs, which are told under their own types. */
+/** Whatever happens besides the events of jobs, which are told under their own types. */
 export type FeedType =
   | 'model_created'
   | 'model_deleted'

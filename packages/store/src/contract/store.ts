@@ -33,6 +33,15 @@ import type {
   UsageTotal,
 } from './records.ts';
 import type { FeedItem, FeedQuery, MetricSeries, Series, SeriesQuery } from './run.ts';
+import type {
+  GroupRewards,
+  NewTokenTrace,
+  TokenTrace,
+  TrajectoryOutcome,
+  TrajectoryQuery,
+  TrajectoryRecord,
+  TrajectorySummary,
+} from './trajectory.ts';
 
 /**
  * Durable state. Every write is one transaction: when the promise resolves it is on disk, when it rejects nothing of it is
@@ -165,6 +174,14 @@ export interface Store {
   listFeed(query: FeedQuery): Promise<FeedItem[]>;
   /** Position of the newest item of all entities; 0 when nothing has happened. */
   lastFeedPosition(): Promise<number>;
+
+  // trajectories
+  /** Those of jobs and logs. @throws {StoreError} `store.cursor_unknown` */
+  listTrajectories(query: TrajectoryQuery): Promise<Page<TrajectorySummary>>;
+  /** Null when unknown. */
+  getTrajectory(trajectoryId: string): Promise<TrajectoryRecord | null>;
+  /** Its tokens as they were trained, a trace for each gradient step that it was in; empty where nothing was kept. */
+  listTokenTraces(trajectoryId: string): Promise<TokenTrace[]>;
 
   // trajectory logs
   /** Stores the log, adds its metrics to the run, and puts them on the latest checkpoint in place of those of the last log of that split there. Null when the model is unknown. */
@@ -379,6 +396,8 @@ export interface NewJob {
   keyId?: string | null;
   /** How many jobs may train the model or wait for it, this one included; default: any number. */
   maxLive?: number;
+  /** Rewards of the trajectories that it learns from; default: it has none that could be listed. */
+  rewards?: GroupRewards;
   /** Its weights are kept until the job ends, as by `keepReference`, when the model has that step already. */
   referenceStep?: number | null;
   /** Default: a random UUID. Give one to know the answer before the job exists. */
@@ -404,6 +423,10 @@ export interface NewEvent {
   dedupeKey?: string;
   /** Points of the model's run by their full names, written in the same transaction: a duplicate adds none. Of `gradient_step` only (asserted). */
   metrics?: Metrics;
+  /** The fate of each submitted trajectory, by group; as `metrics` written once. */
+  outcomes?: readonly (readonly TrajectoryOutcome[])[];
+  /** The tokens of that gradient step of the job; as `metrics` written once. */
+  traces?: { gradientStep: number; traces: readonly NewTokenTrace[]; maxBytes: number };
 }
 
 export interface JobOutcome {
@@ -434,6 +457,8 @@ export interface NewLog extends LogCounts {
   blobKey: string;
   /** Full names, e.g. `val/reward`. */
   metrics: Metrics;
+  /** Rewards of its trajectories; default: none that could be listed. */
+  rewards?: GroupRewards;
   completes?: IdempotentAnswer;
 }
 

@@ -20,6 +20,8 @@ export async function enqueueJob(tables: Tables, input: NewJob, now: number): Pr
   if (model === null) return null;
   await refuseWhenFull(tables, TRAINING_JOB_KINDS, modelId, maxLive);
   const job = await insertJob(tables, { ...input, entityId: model.entityId, turn: modelId }, now);
+  const step = (await tables.checkpoints.latest(modelId))?.step ?? model.nextStep - 1;
+  await tables.trajectories.insert({ id: job.id, modelId, jobId: job.id, split: 'train', step }, input.rewards ?? []);
   const reference = await tables.checkpoints.get(modelId, referenceStep ?? -1);
   if (reference?.directoryKey != null) await tables.jobs.setReference(job.id, reference.directoryKey);
   if (input.completes !== undefined) await tables.idempotency.complete(input.completes);
@@ -65,6 +67,8 @@ export async function claimNextJob(
   if (latest === null) return job;
   const start = { step: latest.step, directoryKey: latest.directoryKey, digest: latest.digest };
   await tables.jobs.setStart(job.id, start);
+  // Those before it in the queue have made steps meanwhile.
+  await tables.trajectories.setStep(job.id, start.step);
   return { ...job, start };
 }
 

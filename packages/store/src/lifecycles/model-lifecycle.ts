@@ -44,6 +44,7 @@ export async function deleteModel(tables: Tables, modelId: string, now: number):
   }
   const exported = await tables.exports.deleteOfModel(modelId, now);
   await tables.metrics.deleteOf(modelId);
+  await tables.trajectories.deleteOf(modelId);
   await tables.models.markDeleted(modelId, now);
   await tables.feed.add({ type: 'model_deleted', entityId: model.entityId, modelId }, now);
   const directoryKeys = await tables.checkpoints.unreferenced([...held, ...exported.flatMap(heldDirectories)]);

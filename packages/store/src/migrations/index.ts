@@ -12,6 +12,7 @@ import { OWNERS } from './0010-owners.ts';
 import { DATA_KEY } from './0011-data-key.ts';
 import { ONE_QUEUE } from './0012-one-queue.ts';
 import { RUNS } from './0013-runs.ts';
+import { TRAJECTORIES } from './0014-trajectories.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -27,4 +28,5 @@ export const MIGRATIONS: readonly Migration[] = [
   DATA_KEY,
   ONE_QUEUE,
   RUNS,
+  TRAJECTORIES,
 ];

@@ -14,7 +14,7 @@ type FeedRow = {
   created_at: number;
 };
 
-/** What happened, in one order. Rows of deleted models stay until their time is over. */
+/** Whatever happened, in one order. Rows of deleted models stay until their time is over. */
 export class FeedTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {
@@ -77,7 +77,7 @@ export class FeedTable {
     }));
   }
 
-  /** Of the newest item; 0 when there is none. */
+  /** Position of the newest item; 0 when there is none. */
   async lastPosition(): Promise<number> {
     return (await this.#sql.get<{ last: number | null }>('select max(position) as last from feed'))?.last ?? 0;
   }

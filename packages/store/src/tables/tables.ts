@@ -13,6 +13,7 @@ import { KeyTable } from './key-table.ts';
 import { LogTable } from './log-table.ts';
 import { MetricTable } from './metric-table.ts';
 import { ModelTable } from './model-table.ts';
+import { TrajectoryTable } from './trajectory-table.ts';
 import { UsageTable } from './usage-table.ts';
 
 /** All tables of one database. Their methods are steps of a transaction that the store opens. */
@@ -27,6 +28,7 @@ export interface Tables {
   readonly logs: LogTable;
   readonly metrics: MetricTable;
   readonly feed: FeedTable;
+  readonly trajectories: TrajectoryTable;
   readonly exports: ExportTable;
   readonly adapters: AdapterTable;
   readonly choiceRecords: ChoiceRecordTable;
@@ -48,6 +50,7 @@ export function openTables(queries: Queries): Tables {
     logs: new LogTable(sql),
     metrics: new MetricTable(sql),
     feed,
+    trajectories: new TrajectoryTable(sql),
     exports: new ExportTable(sql),
     adapters: new AdapterTable(sql),
     choiceRecords: new ChoiceRecordTable(sql),

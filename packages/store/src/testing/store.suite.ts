@@ -1,6 +1,7 @@
 import { describe } from 'vitest';
 import { artifactSuite } from './artifacts.ts';
 import { choiceRecordSuite } from './choice-records.ts';
+import { trajectorySuite } from './trajectories.ts';
 import { transferSuite } from './transfer.ts';
 import type { MakeHarness } from './harness.ts';
 import { idempotencySuite } from './idempotency.ts';
@@ -29,6 +30,7 @@ export function storeSuite(name: string, makeHarness: MakeHarness): void {
     choiceRecordSuite(makeHarness);
     retentionSuite(makeHarness);
     runSuite(makeHarness);
+    trajectorySuite(makeHarness);
     severalProcessesSuite(makeHarness);
   });
 }

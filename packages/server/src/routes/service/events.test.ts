@@ -145,7 +145,7 @@ test('a stream ends with its key, and with the service', async () => {
   const short = await other.store.createKey({ entityId, name: 'short', scopes: ['training'] });
   const [revoked, lasting] = [await open(short.secret), await open(other.key)];
   await other.store.revokeKey(short.id);
-  await expect(revoked.text()).rejects.toThrow();
+  await expect(revoked.text()).rejects.toThrow('terminated');
   const rest = lasting.text();
   await other.close();
   expect(await rest).toContain('retry: ');

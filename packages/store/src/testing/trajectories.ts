@@ -1,0 +1,179 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Store } from '../contract/store.ts';
+import type { TrajectoryQuery } from '../contract/trajectory.ts';
+import { addModel, claim, type MakeHarness, ManualClock, type StoreHarness, train } from './harness.ts';
+
+const DAY_MS = 24 * 3_600_000;
+
+export function trajectorySuite(makeHarness: MakeHarness): void {
+  describe('trajectories', () => {
+    let harness: StoreHarness;
+    let store: Store;
+    let clock: ManualClock;
+    beforeEach(async () => {
+      harness = await makeHarness();
+      clock = new ManualClock();
+      store = await harness.open({ clock: clock.read });
+    });
+    afterEach(() => harness.destroy());
+
+    let numBlobs = 0;
+    const submit = async (modelId: string, rewards: number[][]) => {
+      const job = await store.enqueueJob({
+        modelId,
+        kind: 'rl',
+        config: {},
+        dataKey: `groups/t${numBlobs++}`,
+        rewards,
+      });
+      return job?.id ?? '';
+    };
+    const log = async (modelId: string, split: string, rewards: number[][]) => {
+      const counts = { numGroups: 1, numTrajectories: 1, numExceptions: 0 };
+      const blobKey = `logs/t${numBlobs++}`;
+      return (await store.recordLog({ modelId, split, blobKey, ...counts, metrics: {}, rewards }))?.id ?? '';
+    };
+    const ids = async (query: TrajectoryQuery) => (await store.listTrajectories(query)).items.map(({ id }) => id);
+
+    it('those of jobs and logs are listed in order, by step, split, job, log and group', async () => {
+      const { id: modelId } = await addModel(store);
+      await train(store, modelId, 'checkpoints/1');
+      const jobId = await submit(modelId, [[1, 0], [], [0.5]]);
+      const logId = await log(modelId, 'val', [[0.25]]);
+      const of = (id: string, ...places: string[]) => places.map((place) => `${id}.${place}`);
+      const all = [...of(jobId, '0.0', '0.1', '2.0'), ...of(logId, '0.0')];
+      expect(await ids({ modelId })).toEqual(all);
+      expect(await ids({ modelId, order: 'desc' })).toEqual(all.toReversed());
+      expect(await ids({ modelId, jobId })).toEqual(all.slice(0, 3));
+      expect(await ids({ modelId, logId })).toEqual(all.slice(3));
+      expect(await ids({ modelId, jobId: logId })).toEqual([]);
+      expect(await ids({ modelId, split: 'train' })).toEqual(all.slice(0, 3));
+      expect(await ids({ modelId, split: 'val', step: 1 })).toEqual(all.slice(3));
+      expect(await ids({ modelId, step: 0 })).toEqual([]);
+      expect(await ids({ modelId, jobId, groupIndex: 0 })).toEqual(all.slice(0, 2));
+      expect(await store.getTrajectory(`${jobId}.2.0`)).toEqual({
+        id: `${jobId}.2.0`,
+        entityId: (await store.getModel(modelId))?.entityId,
+        modelId,
+        jobId,
+        logId: null,
+        split: 'train',
+        step: 1,
+        groupIndex: 2,
+        trajectoryIndex: 0,
+        reward: 0.5,
+        outcome: null,
+        advantage: null,
+        blobKey: (await store.getJob(jobId))?.dataKey,
+      });
+      expect(await store.getTrajectory(`${logId}.0.0`)).toMatchObject({ jobId: null, logId, split: 'val' });
+      for (const unknown of [`${jobId}.1.0`, `${jobId}.0.2`, jobId, '', 'x.0.0', `${jobId}.0.0.0`])
+        expect(await store.getTrajectory(unknown)).toBeNull();
+    });
+
+    it('by reward every one comes once, also where many have the same', async () => {
+      const { id: modelId } = await addModel(store);
+      const rewards = Array.from({ length: 13 }, (_, group) => Array.from({ length: 9 }, (__, i) => (group * i) % 4));
+      await submit(modelId, rewards);
+      await submit((await addModel(store, 'other')).id, [[9]]);
+      const expected = rewards.flat().toSorted((first, second) => first - second);
+      for (const order of ['asc', 'desc'] as const) {
+        const seen: { id: string; reward: number }[] = [];
+        let after: string | null = null;
+        for (;;) {
+          const page = await store.listTrajectories({ modelId, sort: 'reward', order, after, limit: 10 });
+          seen.push(...page.items);
+          after = page.items.at(-1)?.id ?? null;
+          if (!page.hasMore) break;
+        }
+        expect(new Set(seen.map(({ id }) => id)).size).toBe(117);
+        expect(seen.map(({ reward }) => reward)).toEqual(order === 'asc' ? expected : expected.toReversed());
+      }
+      await expect(store.listTrajectories({ modelId, after: 'nonsense' })).rejects.toMatchObject({
+        code: 'store.cursor_unknown',
+      });
+      await log(modelId, 'val', [[Infinity, -Infinity]]);
+      const [most] = (await store.listTrajectories({ modelId, sort: 'reward', order: 'desc', limit: 1 })).items;
+      expect(most?.reward).toBe(Number.MAX_VALUE);
+    });
+
+    it('the step of a job is the one that it starts from, and its trajectories get their outcomes once', async () => {
+      const { id: modelId } = await addModel(store);
+      const first = await submit(modelId, [[1, 0]]);
+      const second = await submit(modelId, [[1, 0]]);
+      const finish = async () => {
+        const { id, fencingToken } = await claim(store);
+        const outcomes = [
+          [
+            { outcome: 'trained', advantage: 1 },
+            { outcome: 'zero_advantage', advantage: null },
+          ],
+        ];
+        const event = { type: 'training_started', data: {}, dedupeKey: 'training_started' };
+        await store.appendEvent(id, fencingToken, { ...event, outcomes });
+        const other = [[{ outcome: 'other', advantage: 2 }]];
+        await store.appendEvent(id, fencingToken, { ...event, outcomes: other });
+        await store.finishJobSucceeded(id, fencingToken, { directoryKey: null, digest: null, metrics: {} });
+      };
+      await finish();
+      await finish();
+      expect((await store.listTrajectories({ modelId, jobId: first })).items).toMatchObject([
+        { step: 0, outcome: 'trained', advantage: 1 },
+        { step: 0, outcome: 'zero_advantage', advantage: null },
+      ]);
+      expect(await ids({ modelId, step: 1 })).toEqual([`${second}.0.0`, `${second}.0.1`]);
+      expect(await ids({ modelId, outcome: 'trained' })).toEqual([`${first}.0.0`, `${second}.0.0`]);
+    });
+
+    it('traces of tokens are kept once a gradient step, up to a size a model; the oldest go first', async () => {
+      const { id: modelId } = await addModel(store);
+      const jobId = await submit(modelId, [[1, 0, 0.5]]);
+      const { fencingToken } = await claim(store);
+      const step = (gradientStep: number, trajectories: number[], maxBytes = 1000) =>
+        store.appendEvent(jobId, fencingToken, {
+          type: 'gradient_step',
+          data: {},
+          dedupeKey: `gradient_step:${gradientStep}`,
+          traces: {
+            gradientStep,
+            maxBytes,
+            traces: trajectories.map((trajectoryIndex) => ({
+              groupIndex: 0,
+              trajectoryIndex,
+              trace: Uint8Array.from({ length: 100 }, () => gradientStep),
+            })),
+          },
+        });
+      const kept = async (trajectoryIndex: number) =>
+        (await store.listTokenTraces(`${jobId}.0.${trajectoryIndex}`)).map(({ gradientStep, trace }) => {
+          expect([...new Set(trace)]).toEqual([gradientStep]);
+          expect(trace.length).toBe(100);
+          return gradientStep;
+        });
+      await step(0, [0, 1]);
+      await step(0, [0, 1, 2]);
+      expect([await kept(0), await kept(1), await kept(2)]).toEqual([[0], [0], []]);
+      await step(1, [0, 2, 7], 350);
+      expect([await kept(0), await kept(1), await kept(2)]).toEqual([[1], [0], [1]]);
+      expect(await store.listTokenTraces('unknown')).toEqual([]);
+
+      // They go with the words that they are of, and with the model.
+      clock.advance(DAY_MS);
+      await step(2, [1]);
+      await store.expireTrajectories(clock.read(), 100);
+      expect([await kept(0), await kept(1), await kept(2)]).toEqual([[], [2], []]);
+      await store.deleteModel(modelId);
+      expect(await kept(1)).toEqual([]);
+      expect(await store.getTrajectory(`${jobId}.0.1`)).toBeNull();
+      expect(await ids({ modelId })).toEqual([]);
+    });
+
+    it('a trajectory whose words are gone says so', async () => {
+      const { id: modelId } = await addModel(store);
+      const logId = await log(modelId, 'val', [[1]]);
+      clock.advance(DAY_MS);
+      await store.expireTrajectories(clock.read(), 100);
+      expect(await store.getTrajectory(`${logId}.0.0`)).toMatchObject({ reward: 1, blobKey: null });
+    });
+  });
+}
