@@ -406,7 +406,7 @@ export interface NewJob {
   completes?: IdempotentAnswer;
 }
 
-/** What is left out filters nothing. */
+/** Filters of jobs; each that is left out lets all of them through. */
 export interface JobFilter {
   modelId?: string;
   entityId?: string;

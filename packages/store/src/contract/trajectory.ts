@@ -35,7 +35,7 @@ export interface TrajectorySummary extends TrajectoryPlace {
   split: string;
   /** Step of the model that was the latest when it was sampled: of a job the one that it starts from. */
   step: number;
-  /** What is too large for a number is the largest. */
+  /** One too large for a number is the largest. */
   reward: number;
   /** Null of a log, and before the job has begun. */
   outcome: string | null;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Page, PageQuery } from '../contract/page.ts';
 import type { JobEvent } from '../contract/records.ts';
 import type { Statements } from '../contract/sql.ts';
-import type { FeedTable } from './feed-table.ts';
+import type { FeedTable } from './runs/feed-table.ts';
 import { parseObject } from './json-column.ts';
 import { listPage } from './list.ts';
 

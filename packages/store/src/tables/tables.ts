@@ -6,14 +6,14 @@ import { CheckpointTable } from './checkpoint-table.ts';
 import { type Queries, Statements } from '../contract/sql.ts';
 import { EventTable } from './event-table.ts';
 import { ExportTable } from './export-table.ts';
-import { FeedTable } from './feed-table.ts';
+import { FeedTable } from './runs/feed-table.ts';
 import { IdempotencyTable } from './idempotency-table.ts';
 import { JobTable } from './job-table.ts';
 import { KeyTable } from './key-table.ts';
 import { LogTable } from './log-table.ts';
-import { MetricTable } from './metric-table.ts';
+import { MetricTable } from './runs/metric-table.ts';
 import { ModelTable } from './model-table.ts';
-import { TrajectoryTable } from './trajectory-table.ts';
+import { TrajectoryTable } from './runs/trajectory-table.ts';
 import { UsageTable } from './usage-table.ts';
 
 /** All tables of one database. Their methods are steps of a transaction that the store opens. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { Metrics } from '../contract/records.ts';
-import type { MetricSeries, Series, SeriesAxis, SeriesPoint, SeriesQuery } from '../contract/run.ts';
-import type { Statements } from '../contract/sql.ts';
+import type { Metrics } from '../../contract/records.ts';
+import type { MetricSeries, Series, SeriesAxis, SeriesPoint, SeriesQuery } from '../../contract/run.ts';
+import type { Statements } from '../../contract/sql.ts';
 
 const MAX_POINTS = 10_000;
 

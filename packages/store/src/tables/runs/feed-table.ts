@@ -1,6 +1,6 @@
-import type { FeedItem, FeedQuery, FeedType } from '../contract/run.ts';
-import type { SqlParameter, Statements } from '../contract/sql.ts';
-import { parseObject } from './json-column.ts';
+import type { FeedItem, FeedQuery, FeedType } from '../../contract/run.ts';
+import type { SqlParameter, Statements } from '../../contract/sql.ts';
+import { parseObject } from '../json-column.ts';
 
 const DEFAULT_LIMIT = 100;
 

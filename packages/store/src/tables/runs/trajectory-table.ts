@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { StoreError } from '../contract/errors.ts';
-import type { Page } from '../contract/page.ts';
-import type { SqlParameter, Statements } from '../contract/sql.ts';
+import { StoreError } from '../../contract/errors.ts';
+import type { Page } from '../../contract/page.ts';
+import type { SqlParameter, Statements } from '../../contract/sql.ts';
 import type {
   GroupRewards,
   NewTokenTrace,
@@ -10,7 +10,7 @@ import type {
   TrajectoryQuery,
   TrajectoryRecord,
   TrajectorySummary,
-} from '../contract/trajectory.ts';
+} from '../../contract/trajectory.ts';
 
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 1000;
