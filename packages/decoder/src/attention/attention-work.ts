@@ -21,21 +21,22 @@ export interface AttentionLayout {
 
 /** Places of what changes from layer to layer, in cells of an Int32Array that all threads see. */
 export const CELL = {
-  /** Rises with each piece of work; threads sleep on it. */
-  generation: 0,
-  /** Units that nobody has begun. */
-  remaining: 1,
-  done: 2,
-  memory: 3,
+  memory: 0,
   /** Address of the layer's pages, unsigned. */
-  pages: 4,
-  numRows: 5,
-  rowsPerUnit: 6,
-  isClosed: 7,
+  pages: 1,
+  numRows: 2,
+  rowsPerUnit: 3,
 } as const;
 
+/** Attention as threads are sent it. */
+export interface AttentionWorkData {
+  readonly layout: AttentionLayout;
+  readonly memories: readonly SharedWasmMemory[];
+  readonly cells: Int32Array;
+}
+
 /**
- * One thread's part of the attention of a layer: it takes units until there are none. A unit is some rows and one key head; which thread computes it changes nothing.
+ * One thread's part of the attention of a layer. A unit is some rows and one key head; which thread computes it changes nothing.
  */
 export class AttentionWork {
   readonly #layout: AttentionLayout;
@@ -46,7 +47,7 @@ export class AttentionWork {
   readonly #numKeys: readonly Int32Array[];
   readonly #scores: number;
 
-  constructor(layout: AttentionLayout, memories: readonly SharedWasmMemory[], cells: Int32Array, thread: number) {
+  constructor({ layout, memories, cells }: AttentionWorkData, thread: number) {
     const { headSize } = layout;
     const module = compileModule(attentionModule(headSize));
     this.#layout = layout;
@@ -60,20 +61,7 @@ export class AttentionWork {
     });
   }
 
-  /** Computes until no unit is left to begin. */
-  run(): void {
-    const cells = this.#cells;
-    for (;;) {
-      const remaining = Atomics.load(cells, CELL.remaining);
-      if (remaining === 0) return;
-      // While one unit is not done the cells stay as they are: who has taken one may read them.
-      if (Atomics.compareExchange(cells, CELL.remaining, remaining, remaining - 1) !== remaining) continue;
-      this.#compute(remaining - 1);
-      Atomics.add(cells, CELL.done, 1);
-    }
-  }
-
-  #compute(unit: number): void {
+  compute(unit: number): void {
     const cells = this.#cells;
     const { numHeads, numKvHeads, headSize, q, o } = this.#layout;
     const [memory, numRows, rowsPerUnit] = [cells[CELL.memory]!, cells[CELL.numRows]!, cells[CELL.rowsPerUnit]!];

@@ -1,10 +1,9 @@
-import { Worker } from 'node:worker_threads';
 import { MAX_MEMORY_BYTES, sharedMemory } from '../wasm/web-assembly.ts';
 import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
 import { PAGE_TOKENS, MAX_QUERY_HEADS } from './attention-code.ts';
 import { AttentionWork, CELL } from './attention-work.ts';
-import type { AttentionLayout } from './attention-work.ts';
-import type { AttentionThreadData } from './attention-thread.ts';
+import type { AttentionLayout, AttentionWorkData } from './attention-work.ts';
+import { ThreadTeam } from '../team/thread-team.ts';
 import { PageTables } from './page-tables.ts';
 
 export interface PagedAttentionSizes {
@@ -43,7 +42,8 @@ export class PagedAttention {
   readonly #maxPages: number;
   readonly #cells = new Int32Array(new SharedArrayBuffer(4 * Object.keys(CELL).length));
   readonly #own: AttentionWork;
-  #hasHelpers = false;
+  readonly #team: ThreadTeam;
+  readonly #work: number;
   #numRows = 0;
   #rowsPerUnit = 1;
   #isShared = false;
@@ -56,8 +56,11 @@ export class PagedAttention {
     return PAGE_TOKENS * PageTables.numPages({ numTokens: capacityTokens, maxSequences });
   }
 
-  /** @throws {RangeError} when one layer alone is more than a memory can hold */
-  constructor(sizes: PagedAttentionSizes) {
+  /**
+   * @param team closed with it. Default: one of its own
+   * @throws {RangeError} when one layer alone is more than a memory can hold
+   */
+  constructor(sizes: PagedAttentionSizes, team = new ThreadTeam(sizes.numThreads)) {
     const { numLayers, numHeads, numKvHeads, headSize, capacityTokens, maxSequences, contextLength, maxRows } = sizes;
     this.#sizes = sizes;
     this.#maxPages = Math.ceil(contextLength / PAGE_TOKENS);
@@ -94,12 +97,11 @@ export class PagedAttention {
       const layers = Math.min(this.#layersPerMemory, numLayers - index * this.#layersPerMemory);
       return new LayerMemory(this.#layout, { pageTables, pages: end, layerBytes, layers });
     });
-    this.#own = new AttentionWork(
-      this.#layout,
-      this.#memories.map(({ memory }) => memory),
-      this.#cells,
-      0,
-    );
+    const memories = this.#memories.map(({ memory }) => memory);
+    const data: AttentionWorkData = { layout: this.#layout, memories, cells: this.#cells };
+    this.#own = new AttentionWork(data, 0);
+    this.#team = team;
+    this.#work = team.add({ kind: 'attention', data });
   }
 
   /** WebAssembly memories that the layers are spread over. */
@@ -189,37 +191,11 @@ export class PagedAttention {
     cells[CELL.pages] = this.#memories[memory]!.layerAddress(layer % this.#layersPerMemory);
     cells[CELL.numRows] = this.#numRows;
     cells[CELL.rowsPerUnit] = this.#rowsPerUnit;
-    Atomics.store(cells, CELL.done, 0);
-    Atomics.store(cells, CELL.remaining, numUnits);
-    if (this.#isShared) {
-      this.#startHelpers();
-      Atomics.add(cells, CELL.generation, 1);
-      Atomics.notify(cells, CELL.generation);
-    }
-    this.#own.run();
-    // The others are in the middle of their last unit.
-    while (Atomics.load(cells, CELL.done) < numUnits);
+    this.#team.run(this.#work, numUnits, this.#isShared, (unit) => this.#own.compute(unit));
   }
 
   close(): void {
-    Atomics.store(this.#cells, CELL.isClosed, 1);
-    Atomics.add(this.#cells, CELL.generation, 1);
-    Atomics.notify(this.#cells, CELL.generation);
-  }
-
-  #startHelpers(): void {
-    if (this.#hasHelpers) return;
-    this.#hasHelpers = true;
-    const memories = this.#memories.map(({ memory }) => memory);
-    for (let thread = 1; thread < this.#sizes.numThreads; thread++) {
-      const workerData: AttentionThreadData = { layout: this.#layout, memories, cells: this.#cells, thread };
-      const worker = new Worker(new URL('./attention-thread.ts', import.meta.url), {
-        workerData,
-        execArgv: ['--conditions=@trainyard/source'],
-      });
-      // Asleep between batches, it keeps no process alive.
-      worker.unref();
-    }
+    this.#team.close();
   }
 
   #memoryOf(layer: number): LayerMemory {

@@ -6,7 +6,10 @@ import { PagedAttention } from '../attention/paged-attention.ts';
 import type { PagedAttentionSizes } from '../attention/paged-attention.ts';
 import { KvFullError } from '../contract/errors.ts';
 import { FlatLogits } from '../logits/flat-logits.ts';
-import type { DecoderBatch } from './decoder-batch.ts';
+import { DecoderBatch } from './decoder-batch.ts';
+import { FewRows, fewRowActivations, MAX_FEW_ROWS } from './few-rows.ts';
+import { QuantisedWeights } from '../products/quantised-weights.ts';
+import { ThreadTeam } from '../team/thread-team.ts';
 import { AdapterStack, DecoderAdapter } from './adapter-stack.ts';
 import { DecoderGraphs } from '../graphs/decoder-graphs.ts';
 
@@ -51,6 +54,7 @@ export class PagedDecoder {
   readonly #k: Float32Array;
   readonly #v: Float32Array;
   #logits: Float32Array;
+  #fewRows: FewRows | null = null;
 
   /**
    * A decoder of its own graphs: the weights of a model file are laid out for it.
@@ -65,7 +69,8 @@ export class PagedDecoder {
     const contextLength = Math.min(trainedLength, options.capacityTokens);
     const graphs = new DecoderGraphs(file, architecture, options.numThreads);
     try {
-      return new PagedDecoder(graphs, { ...options, contextLength, ownsGraphs: true });
+      const quantised = QuantisedWeights.read(file, architecture, fewRowActivations(architecture));
+      return new PagedDecoder(graphs, { ...options, contextLength, ownsGraphs: true, quantised });
     } catch (error) {
       graphs.close();
       throw error;
@@ -75,15 +80,21 @@ export class PagedDecoder {
   /**
    * @param graphs may serve several decoders, one at a time
    * @param options.ownsGraphs they are closed with it. Default false
+   * @param options.quantised the same weights for batches of few rows. Default null: the graphs compute those, too
    * @throws {RangeError} when one layer's keys and values are more than a memory can hold
    */
   constructor(
     graphs: DecoderGraphs,
-    options: PagedDecoderOptions & { readonly contextLength: number; readonly ownsGraphs?: boolean },
+    options: PagedDecoderOptions & {
+      readonly contextLength: number;
+      readonly ownsGraphs?: boolean;
+      readonly quantised?: QuantisedWeights | null;
+    },
   ) {
     const { architecture } = graphs;
     const { numHeads, numKvHeads, headSize, numLayers, hiddenSize, vocabSize } = architecture;
-    const { capacityTokens, contextLength, maxSequences, batchTokens, numThreads, ownsGraphs = false } = options;
+    const { capacityTokens, contextLength, maxSequences, batchTokens, numThreads } = options;
+    const { ownsGraphs = false, quantised = null } = options;
     const maxRows = Math.max(MIN_ADAPTED_ROWS, batchTokens);
     this.#architecture = architecture;
     this.vocabSize = vocabSize;
@@ -91,7 +102,8 @@ export class PagedDecoder {
     this.contextLength = contextLength;
     this.maxSequences = maxSequences;
     this.batchTokens = batchTokens;
-    this.#attention = new PagedAttention({
+    const team = new ThreadTeam(numThreads);
+    const sizes = {
       numLayers,
       numHeads,
       numKvHeads,
@@ -101,7 +113,8 @@ export class PagedDecoder {
       contextLength,
       maxRows,
       numThreads,
-    });
+    };
+    this.#attention = new PagedAttention(sizes, team);
     this.#graphs = graphs;
     this.#ownsGraphs = ownsGraphs;
     this.#stack = new AdapterStack([], architecture);
@@ -109,6 +122,12 @@ export class PagedDecoder {
     this.#x = [rows(hiddenSize), rows(hiddenSize)];
     [this.#k, this.#v] = [rows(numKvHeads * headSize), rows(numKvHeads * headSize)];
     this.#logits = new Float32Array(KEPT_LOGIT_ROWS * vocabSize);
+    if (quantised !== null) this.#tryFewRows(new FewRows(graphs, quantised, this.#attention, team));
+  }
+
+  /** Whether batches of few rows read the weights as they are quantised. */
+  get readsQuantised(): boolean {
+    return this.#fewRows !== null;
   }
 
   run(batch: DecoderBatch): FlatLogits {
@@ -117,6 +136,13 @@ export class PagedDecoder {
     const [sequences, positions] = [batch.sequences.subarray(0, length), batch.positions.subarray(0, length)];
     this.#attention.begin(length, sequences, positions);
     const stack = this.#stackFor(batch);
+    const few = length <= MAX_FEW_ROWS ? this.#fewRows : null;
+    if (few !== null) {
+      const x = this.#rows(this.#x[0], length).data;
+      embedTokens(batch.tokens.subarray(0, length), this.#graphs.embedding, x);
+      const feeds = { ...this.#ropeFeeds(batch, length), ...stack.placesOf(batch, length) };
+      return this.#head(batch, few.run(x, { sequences, positions }, stack, feeds));
+    }
     const numRows = stack.isEmpty ? length : Math.max(MIN_ADAPTED_ROWS, length);
     const { numLayers } = this.#architecture;
     let [x, y] = [this.#rows(this.#x[0], numRows), this.#rows(this.#x[1], numRows)];
@@ -159,8 +185,34 @@ export class PagedDecoder {
   }
 
   close(): void {
+    this.#fewRows?.close();
     this.#attention.close();
     if (this.#ownsGraphs) this.#graphs.close();
+  }
+
+  /**
+   * Takes another way for few rows if it gives the bits of the graphs on this machine: those follow from how it multiplies and adds, and from how the library was
+   * built for it.
+   */
+  #tryFewRows(few: FewRows): void {
+    const batch = new DecoderBatch(MAX_FEW_ROWS);
+    const logitsOf = (way: FewRows | null): Float32Array[] => {
+      this.#fewRows = way;
+      const rows: Float32Array[] = [];
+      for (const length of [Math.min(MAX_FEW_ROWS, this.batchTokens), 1]) {
+        batch.clear();
+        const begun = this.#attention.tables.lengthOf(0);
+        for (let i = 0; i < length; i++) batch.add((begun + i) % this.vocabSize, begun + i, 0, true);
+        const logits = this.run(batch);
+        for (let i = 0; i < length; i++) rows.push(logits.row(i).slice());
+      }
+      this.forget(0, 0);
+      return rows;
+    };
+    const [expected, found] = [logitsOf(null), logitsOf(few)];
+    const isSame = expected.every((row, i) => row.every((logit, id) => Object.is(logit, found[i]![id])));
+    this.#fewRows = isSame ? few : null;
+    if (!isSame) few.close();
   }
 
   /** Pages for the batch's tokens. @throws {KvFullError} before anything is changed */
@@ -211,7 +263,9 @@ export class PagedDecoder {
         y.copyWithin(to * hiddenSize, row * hiddenSize, (row + 1) * hiddenSize);
         to++;
       }
-      this.#graphs.head.run(y.subarray(0, numLogits * hiddenSize), this.#logits.subarray(0, size));
+      const [hidden, logits] = [y.subarray(0, numLogits * hiddenSize), this.#logits.subarray(0, size)];
+      if (this.#fewRows !== null && numLogits <= MAX_FEW_ROWS) this.#fewRows.head(hidden, logits);
+      else this.#graphs.head.run(hidden, logits);
     }
     return new FlatLogits(this.#logits, this.vocabSize);
   }

@@ -13,6 +13,9 @@ import type { Architecture, BlockWeights, ConstantTensor, LoraConfig, Projection
 import { ConstantGraph, vector } from './constant-graph.ts';
 import { DecoderHead } from './decoder-head.ts';
 
+/** Norms and biases of a block. */
+export type LayerVectors = Omit<BlockWeights, 'matrices'>;
+
 const NO_ADAPTER: LoraConfig = { rank: 1, alpha: 1, targets: [], initSeed: 0 };
 
 /**
@@ -30,6 +33,10 @@ export class DecoderGraphs {
   /** x, o and the stack → y. */
   readonly last: ConstantGraph;
   readonly head: DecoderHead;
+  /** By layer: norms and biases. */
+  readonly vectors: readonly LayerVectors[];
+  /** [H] */
+  readonly outputNorm: Float32Array;
   /** [V, H] */
   readonly embedding: Float32Array;
   /** [D/2] or null. */
@@ -40,7 +47,13 @@ export class DecoderGraphs {
     const { numLayers } = architecture;
     this.architecture = architecture;
     const graph = new BlockGraph(architecture, 'stacked');
-    const read = (layer: number) => readBlockWeights(file, architecture, NO_ADAPTER, layer);
+    const vectors: LayerVectors[] = [];
+    const read = (layer: number): BlockWeights => {
+      const { matrices: ofLayer, ...others } = readBlockWeights(file, architecture, NO_ADAPTER, layer);
+      vectors.push(others);
+      return { matrices: ofLayer, ...others };
+    };
+    this.vectors = vectors;
     let block = read(0);
     this.first = new ConstantGraph(graph.attentionInput(), attentionConstants(block), numThreads);
     this.between = Array.from({ length: numLayers - 1 }, (_, layer) => {
@@ -53,7 +66,8 @@ export class DecoderGraphs {
     this.embedding = file.readF32('token_embd.weight');
     this.ropeFactors = file.tensors.has('rope_freqs.weight') ? file.readF32('rope_freqs.weight') : null;
     const output = file.tensors.has('output.weight') ? file.readF32('output.weight') : this.embedding;
-    this.head = new DecoderHead(output, file.readF32('output_norm.weight'), architecture, numThreads);
+    this.outputNorm = file.readF32('output_norm.weight');
+    this.head = new DecoderHead(output, this.outputNorm, architecture, numThreads);
     returnFreeMemory();
   }
 

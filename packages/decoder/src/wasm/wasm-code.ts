@@ -22,6 +22,8 @@ export const maxF32: Code = [0x97];
 export const addF64: Code = [0xa0];
 export const storeF32 = (offset: number): Code => code([0x38, 0x02], unsigned(offset));
 export const storeF64: Code = [0x39, 0x03, 0x00];
+/** The lesser of two locals, unsigned. */
+export const lesser = (a: number, b: number): Code => code(get(a), get(b), get(a), get(b), [0x49, 0x1b]);
 /** Adds a constant to a local. */
 export const advance = (local: number, by: number): Code => code(get(local), i32(by), addI32, set(local));
 /** Runs `body`, and again while `local < end`, both unsigned. */
@@ -50,6 +52,18 @@ export const multiply4 = simd(0xe6);
 /** a · b + c with one rounding where the processor has an instruction for it (relaxed SIMD), else with two. */
 export const multiplyAdd4 = simd(0x105);
 export const max4 = simd(0xe9);
+/** Sixteen bytes: the same in all lanes; shifted right, unsigned, by what is on the stack. */
+export const fill16 = (byte: number): Code => simd(0x0c, ...Array.from({ length: 16 }, () => byte));
+export const shiftRight16 = simd(0x6d);
+/** Eight of sixteen bytes, or four of eight integers of 16 bits, widened to twice the bits. */
+export const widenBytes = {
+  low: simd(0x89),
+  high: simd(0x8a),
+  lowSigned: simd(0x87),
+  highSigned: simd(0x88),
+} as const;
+export const widenHalves = { low: simd(0xa7), high: simd(0xa8) } as const;
+export const integersToFloats4 = simd(0xfa);
 export const toInteger4 = simd(0xf8);
 export const addInteger4 = simd(0xae);
 export const shiftLeft4 = simd(0xab);

@@ -1,6 +1,8 @@
 import { statSync } from 'node:fs';
 
+import { QuantisedWeights } from '@trainyard/decoder';
 import { GgufFile, LlamaModel } from '@trainyard/native';
+import { readArchitecture } from '@trainyard/transformer';
 
 import { cacheSize } from './cache-size.ts';
 import type { CacheLimits } from './cache-size.ts';
@@ -50,9 +52,14 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits): {
   };
 }
 
-/** Every weight in single precision; an embedding that is the head, too, is there twice: as it is, and laid out for the product. */
-function graphWeightBytes({ tensors }: GgufFile): number {
+/**
+ * Every weight in single precision, and once more as they are quantised where batches of few rows read those; an embedding that is the head, too, is there twice: as it
+ * is, and laid out for the product.
+ */
+function graphWeightBytes(file: GgufFile): number {
+  const { tensors } = file;
   const sizeOf = (name: string) => 4 * (tensors.get(name)?.dims ?? [0]).reduce((product, dim) => product * dim, 1);
-  const all = tensors.keys().reduce((sum, name) => sum + sizeOf(name), 0);
+  const quantised = QuantisedWeights.bytesOf(file, readArchitecture(file));
+  const all = tensors.keys().reduce((sum, name) => sum + sizeOf(name), quantised);
   return tensors.has('output.weight') ? all : all + sizeOf('token_embd.weight');
 }

@@ -76,6 +76,20 @@ export class GgufFile implements Disposable {
     return out;
   }
 
+  /**
+   * A tensor as it lies in the file: blocks of its type, row by row.
+   *
+   * @throws {NativeError} `native.gguf_malformed` when there is no such tensor
+   */
+  readRaw(name: string): Uint8Array {
+    assert(this.#descriptor !== null, 'this GgufFile is closed');
+    const info = this.tensors.get(name);
+    if (info === undefined) throw new NativeError('native.gguf_malformed', `${this.path} has no tensor ${name}`);
+    const bytes = new Uint8Array(info.sizeBytes);
+    readFully(this.#descriptor, bytes, info.offset, this.path);
+    return bytes;
+  }
+
   /** Every metadata value as it lies in the file, for a copy that keeps the types. In the file's order. */
   rawMetadata(): Record<string, { readonly raw: Uint8Array }> {
     const { path } = this;

@@ -88,6 +88,33 @@ export class BlockGraph {
     return { y, q, k, v };
   }
 
+  /** Between the products with weights, for whoever computes those by other means: x [T, H] and a norm [H] → h [T, H]. */
+  normalised(): Outputs {
+    const { hiddenSize, rmsEpsilon } = this.#architecture;
+    return { h: rmsNorm(input('x', ['T', hiddenSize]), input('norm', [hiddenSize]), rmsEpsilon) };
+  }
+
+  /** As {@link normalised}: the products qkv [T, (heads + 2 · kvHeads)·D] → q, k, v as of {@link attentionInput}. */
+  rotated(): Outputs {
+    const { q, k, v } = this.#rotated(input('qkv', ['T', projectionDims(this.#architecture, 'qkv').out]));
+    return { q, k, v };
+  }
+
+  /** As {@link normalised}: gate and up [T, F] → h [T, F]. */
+  activated(): Outputs {
+    const [gate, up] = (['gate', 'up'] as const).map((projection) =>
+      input(projection, ['T', projectionDims(this.#architecture, projection).out]),
+    );
+    return { h: mul(silu(gate!), up!) };
+  }
+
+  /** As {@link normalised}, of a stack: h [T, in] → for each projection of this input what its product is added to; of o and down with x [T, H] in it. */
+  adapted(of: InputName): Outputs {
+    const h = input('h', ['T', projectionDims(this.#architecture, INPUTS[of][0]!).in]);
+    const onto = of === 'o' || of === 'down' ? input('x', ['T', this.#architecture.hiddenSize]) : null;
+    return Object.fromEntries(this.#beforeProducts(h, of, onto));
+  }
+
   /** Also ∂q, ∂k, ∂v and ∂residual [T, H] → ∂x (when wanted) and the gradients of the adapters of q, k, v. */
   attentionInputBackward(wantsInputGradient: boolean): Outputs {
     const { x, q, k, v, parts, projected } = this.#attentionInput();
@@ -105,9 +132,14 @@ export class BlockGraph {
   }
 
   #attentionInput(x = input('x', ['T', this.#architecture.hiddenSize])) {
-    const { numHeads, numKvHeads, headSize, hasAttentionBias, hasHeadNorm, rmsEpsilon } = this.#architecture;
     const projected = this.#project(this.#normalise(x, 'attention'), 'attention');
-    let y = projected.outputs.qkv!;
+    return { x, projected, ...this.#rotated(projected.outputs.qkv!) };
+  }
+
+  /** Bias, norms of heads and rotation of what the products of q, k and v have given. */
+  #rotated(product: Value) {
+    const { numHeads, numKvHeads, headSize, hasAttentionBias, hasHeadNorm, rmsEpsilon } = this.#architecture;
+    let y = product;
     if (hasAttentionBias) y = add(y, input(biasName, [y.shape.at(-1)!]));
     const widths = [numHeads, numKvHeads, numKvHeads].map((heads) => heads * headSize);
     const starts = [0, widths[0]!, widths[0]! + widths[1]!];
@@ -120,7 +152,7 @@ export class BlockGraph {
     };
     const q = rotated('q', parts[0]!, numHeads);
     const k = rotated('k', parts[1]!, numKvHeads);
-    return { x, q, k, v: parts[2]!, parts, projected };
+    return { q, k, v: parts[2]!, parts };
   }
 
   /** q [Q, kvHeads, G, D], k and v [T, kvHeads, 1, D], visible keys [K], mask [Q, K] → o [Q, kvHeads, G, D]. */
@@ -244,16 +276,23 @@ export class BlockGraph {
    * nothing but products: each is added to what the last one wrote.
    */
   #projectStacked(x: Value, of: InputName, onto: Value | null): Projected {
-    const rows = gatherRows(x, input(STACK.rows, ['S', 'R'], 'int64'));
-    const outputs = INPUTS[of].map((projection) => {
+    const outputs = this.#beforeProducts(x, of, onto).map(([projection, before]) => {
       const dims = projectionDims(this.#architecture, projection);
-      const slots = concat(PROJECTIONS[projection].map((linear) => this.#inSegments(rows, linear)));
-      const adapted = gatherRows(reshape(slots, ['P', dims.out]), input(STACK.slots, ['T'], 'int64'));
       const weight = input(weightName(projection), [dims.out, dims.in]);
-      const before = onto === null ? adapted : add(onto, adapted);
       return [projection, add(before, matmul(x, weight, { transposeB: true }))] as const;
     });
     return { of, outputs: Object.fromEntries(outputs), adapter: null };
+  }
+
+  /** First values of the sums that the products of an input are added to: the adapters' part, and `onto`. */
+  #beforeProducts(x: Value, of: InputName, onto: Value | null): (readonly [ProjectionName, Value])[] {
+    const rows = gatherRows(x, input(STACK.rows, ['S', 'R'], 'int64'));
+    return INPUTS[of].map((projection) => {
+      const dims = projectionDims(this.#architecture, projection);
+      const slots = concat(PROJECTIONS[projection].map((linear) => this.#inSegments(rows, linear)));
+      const adapted = gatherRows(reshape(slots, ['P', dims.out]), input(STACK.slots, ['T'], 'int64'));
+      return [projection, onto === null ? adapted : add(onto, adapted)] as const;
+    });
   }
 
   /** A linear layer's adapters: rows [S, R, in] → [S, R, out]. */

@@ -1,0 +1,76 @@
+/** Batches of few rows by quantised weights against the graphs, whose weights are float32: the same bits. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { GgufFile, quantizeModel } from '@trainyard/native';
+import { readArchitecture } from '@trainyard/transformer';
+import { randomSource, writeAdapter } from '@trainyard/transformer/testing';
+import { afterAll, expect, test } from 'vitest';
+import { testModel } from '../../../../tests/support/model.ts';
+import { DecoderGraphs } from '../graphs/decoder-graphs.ts';
+import type { DecoderAdapter } from './adapter-stack.ts';
+import { DecoderBatch } from './decoder-batch.ts';
+import { PagedDecoder } from './paged-decoder.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'few-rows-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+const SIZES = { capacityTokens: 2048, maxSequences: 6, batchTokens: 64, numThreads: 2 };
+
+/** Logits of some steps: prompts, then one, two and four sequences a step, with adapters and without. */
+function steps(decoder: PagedDecoder, adapterPath: string): Float32Array[] {
+  const adapter = decoder.loadAdapter(adapterPath);
+  const batch = new DecoderBatch<DecoderAdapter>(SIZES.batchTokens);
+  const adapters = [null, adapter, null, adapter];
+  const found: Float32Array[] = [];
+  const run = (): void => {
+    const { numLogits } = batch;
+    const rows = decoder.run(batch);
+    for (let i = 0; i < numLogits; i++) found.push(rows.row(i).slice());
+    batch.clear();
+  };
+  for (const [sequence, own] of adapters.entries()) {
+    for (let i = 0; i < 40 + sequence; i++) batch.add((31 * i + sequence) % 4096, i, sequence, i > 37, own);
+    run();
+  }
+  for (const [step, members] of [[0], [1], [0, 2], [1, 3], [0, 1, 2, 3], [3], [2, 1, 0]].entries()) {
+    for (const sequence of members)
+      batch.add((97 * step + sequence) % 4096, lengths(decoder)[sequence]!++, sequence, true, adapters[sequence]!);
+    run();
+  }
+  return found;
+}
+
+const kept = new WeakMap<PagedDecoder, number[]>();
+function lengths(decoder: PagedDecoder): number[] {
+  const found = kept.get(decoder) ?? [40, 41, 42, 43];
+  kept.set(decoder, found);
+  return found;
+}
+
+test.each(['q4_0', 'q8_0', 'of the file'] as const)('%s: one to four rows, with adapters and without', (type) => {
+  const path = type === 'of the file' ? testModel().base : join(directory, `${type}.gguf`);
+  if (type !== 'of the file') quantizeModel(testModel().small, path, type, 2);
+  using file = GgufFile.open(path);
+  const architecture = readArchitecture(file);
+  const adapterPath = join(directory, `adapter-${type}.gguf`);
+  const random = randomSource(3);
+  writeAdapter(adapterPath, architecture, { rank: 8, alpha: 16 }, () => 0.05 * random());
+  const quantised = PagedDecoder.open(path, SIZES);
+  const found = steps(quantised, adapterPath);
+  expect(quantised.readsQuantised).toBe(true);
+  quantised.close();
+  const graphs = new DecoderGraphs(file, architecture, 2);
+  const whole = new PagedDecoder(graphs, { ...SIZES, contextLength: SIZES.capacityTokens });
+  expect(whole.readsQuantised).toBe(false);
+  const expected = steps(whole, adapterPath);
+  whole.close();
+  graphs.close();
+  expect(found).toHaveLength(2 + 3 + 4 + 5 + 14);
+  for (const [i, row] of found.entries()) expect(row, `row ${i}`).toEqual(expected[i]);
+});
+
+test('weights that are not quantised, or otherwise, are left to the graphs', () => {
+  const decoder = PagedDecoder.open(testModel().small, SIZES);
+  expect(decoder.readsQuantised).toBe(false);
+  decoder.close();
+});

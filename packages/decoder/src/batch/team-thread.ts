@@ -1,0 +1,32 @@
+/** Main module of a thread that helps. It hears no message: it sleeps on a cell until there is work, or an end. */
+import { workerData } from 'node:worker_threads';
+import { AttentionWork, type AttentionWorkData } from '../attention/attention-work.ts';
+import { ProductWork, type ProductWorkData } from '../products/product-work.ts';
+import { takeUnits, TEAM_CELL, type TeamThreadData, type TeamWork } from '../team/thread-team.ts';
+
+/** Some products of a lone row: longer than what lies between two of them. */
+const ALERT_MS = 0.3;
+
+const { cells, works, thread } = workerData as TeamThreadData;
+const own = works.map(open);
+const compute = (unit: number) => own[Atomics.load(cells, TEAM_CELL.work)]!.compute(unit);
+let seen = 0;
+for (;;) {
+  lookOut();
+  Atomics.wait(cells, TEAM_CELL.generation, seen);
+  seen = Atomics.load(cells, TEAM_CELL.generation);
+  if (Atomics.load(cells, TEAM_CELL.isClosed) === 1) break;
+  takeUnits(cells, compute);
+}
+
+function open({ kind, data }: TeamWork): { compute(unit: number): void } {
+  return kind === 'attention'
+    ? new AttentionWork(data as AttentionWorkData, thread)
+    : new ProductWork(data as ProductWorkData);
+}
+
+function lookOut(): void {
+  if (Atomics.load(cells, TEAM_CELL.isAlert) === 0) return;
+  const until = performance.now() + ALERT_MS;
+  while (Atomics.load(cells, TEAM_CELL.generation) === seen && performance.now() < until);
+}

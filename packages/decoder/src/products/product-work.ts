@@ -1,0 +1,70 @@
+import { compileModule, instantiate } from '../wasm/web-assembly.ts';
+import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
+import {
+  BLOCK_VALUES,
+  GROUP_ROWS,
+  groupBlockBytes,
+  kernelName,
+  MAX_KERNEL_ROWS,
+  quantisedModule,
+} from './quantised-code.ts';
+import type { ProductKernel, WeightFormat } from './quantised-code.ts';
+
+/** Products as threads are sent them. */
+export interface ProductWorkData {
+  readonly memory: SharedWasmMemory;
+  /** Float64: addresses may be above 2 GiB. */
+  readonly cells: Float64Array;
+}
+
+/** Places of what changes from product to product. Addresses are bytes. */
+export const PRODUCT_CELL = {
+  format: 0,
+  numRows: 1,
+  x: 2,
+  xRowBytes: 3,
+  y: 4,
+  yRowBytes: 5,
+  weights: 6,
+  /** Groups of 8 rows in the part that is multiplied. */
+  numGroups: 7,
+  groupsPerUnit: 8,
+} as const;
+
+export const FORMATS: readonly WeightFormat[] = ['affine4', 'scaled8'];
+
+/** One thread's part of a product: a unit is some groups of rows of the weights, which are columns of the result. */
+export class ProductWork {
+  readonly #cells: Float64Array;
+  readonly #kernels: readonly (readonly ProductKernel[])[];
+
+  constructor({ memory, cells }: ProductWorkData) {
+    this.#cells = cells;
+    const kernels = instantiate<Readonly<Record<string, ProductKernel>>>(compileModule(quantisedModule()), memory);
+    this.#kernels = FORMATS.map((format) =>
+      Array.from({ length: MAX_KERNEL_ROWS }, (_, i) => kernels[kernelName(format, i + 1)]!),
+    );
+  }
+
+  compute(unit: number): void {
+    const cells = this.#cells;
+    const value = (name: keyof typeof PRODUCT_CELL): number => cells[PRODUCT_CELL[name]]!;
+    const [format, xRowBytes, yRowBytes] = [value('format'), value('xRowBytes'), value('yRowBytes')];
+    const groupBytes = (xRowBytes / 4 / BLOCK_VALUES) * groupBlockBytes(FORMATS[format]!);
+    const first = unit * value('groupsPerUnit');
+    const end = Math.min(value('numGroups'), first + value('groupsPerUnit'));
+    const weights = value('weights');
+    const y = value('y') + 4 * GROUP_ROWS * first;
+    const numRows = value('numRows');
+    for (let row = 0; row < numRows; row += MAX_KERNEL_ROWS) {
+      this.#kernels[format]![Math.min(MAX_KERNEL_ROWS, numRows - row) - 1]!(
+        value('x') + row * xRowBytes,
+        xRowBytes,
+        y + row * yRowBytes,
+        yRowBytes,
+        weights + first * groupBytes,
+        weights + end * groupBytes,
+      );
+    }
+  }
+}

@@ -1,0 +1,17 @@
+import type { WeightFormat } from './quantised-code.ts';
+
+/** Rows of a matrix whose tensors are of one format. */
+export interface QuantisedPart {
+  readonly format: WeightFormat;
+  /** Bytes from the start of the memory. */
+  readonly address: number;
+  readonly firstRow: number;
+  readonly numRows: number;
+}
+
+/** A matrix of weights in the kernels' layout, [out, in]. */
+export interface QuantisedMatrix {
+  readonly out: number;
+  readonly in: number;
+  readonly parts: readonly QuantisedPart[];
+}

@@ -1,0 +1,106 @@
+import { Worker } from 'node:worker_threads';
+
+/** Places in the Int32Array that all threads of a team see. */
+export const TEAM_CELL = {
+  /** Rises with each piece of work; threads sleep on it. */
+  generation: 0,
+  /** Units that nobody has begun. */
+  remaining: 1,
+  done: 2,
+  /** Which of the team's works it is. */
+  work: 3,
+  /** Whether threads look out for the next piece for a while before they sleep. */
+  isAlert: 4,
+  isClosed: 5,
+} as const;
+
+/** Enough for a thread of the team to take part in a work: `kind` says what to make of `data`, which threads can be sent. */
+export interface TeamWork {
+  readonly kind: string;
+  readonly data: unknown;
+}
+
+export interface TeamThreadData {
+  readonly cells: Int32Array;
+  readonly works: readonly TeamWork[];
+  readonly thread: number;
+}
+
+/**
+ * Threads that share works of many small units: whoever is free takes the next one, the calling thread too. A thread that the machine holds up keeps others waiting for
+ * its one unit, not for its share.
+ */
+export class ThreadTeam {
+  readonly numThreads: number;
+  readonly #cells = new Int32Array(new SharedArrayBuffer(4 * Object.keys(TEAM_CELL).length));
+  readonly #works: TeamWork[] = [];
+  #hasHelpers = false;
+
+  /** @param numThreads the calling one included; the others start with the first work that is shared */
+  constructor(numThreads: number) {
+    this.numThreads = numThreads;
+  }
+
+  /** @returns the number of the work, for {@link run}. All are known before the first is shared. */
+  add(work: TeamWork): number {
+    return this.#works.push(work) - 1;
+  }
+
+  /**
+   * Computes every unit once, and returns when all are done.
+   *
+   * @param isShared false: it is over before another thread is awake
+   * @param compute of this thread; the others have theirs
+   */
+  run(work: number, numUnits: number, isShared: boolean, compute: (unit: number) => void): void {
+    const cells = this.#cells;
+    Atomics.store(cells, TEAM_CELL.work, work);
+    Atomics.store(cells, TEAM_CELL.done, 0);
+    Atomics.store(cells, TEAM_CELL.remaining, numUnits);
+    if (isShared && this.numThreads > 1) {
+      this.#startHelpers();
+      Atomics.add(cells, TEAM_CELL.generation, 1);
+      Atomics.notify(cells, TEAM_CELL.generation);
+    }
+    takeUnits(cells, compute);
+    // The others are in the middle of their last unit.
+    while (Atomics.load(cells, TEAM_CELL.done) < numUnits);
+  }
+
+  /** Between pieces of work that follow each other within microseconds, waking up would take longer than the work. */
+  set isAlert(isAlert: boolean) {
+    Atomics.store(this.#cells, TEAM_CELL.isAlert, Number(isAlert));
+  }
+
+  close(): void {
+    Atomics.store(this.#cells, TEAM_CELL.isClosed, 1);
+    Atomics.add(this.#cells, TEAM_CELL.generation, 1);
+    Atomics.notify(this.#cells, TEAM_CELL.generation);
+  }
+
+  #startHelpers(): void {
+    if (this.#hasHelpers) return;
+    this.#hasHelpers = true;
+    for (let thread = 1; thread < this.numThreads; thread++) {
+      const workerData: TeamThreadData = { cells: this.#cells, works: this.#works, thread };
+      const worker = new Worker(new URL('../batch/team-thread.ts', import.meta.url), {
+        workerData,
+        execArgv: ['--conditions=@trainyard/source'],
+      });
+      // Asleep between batches, it keeps no process alive.
+      worker.unref();
+    }
+  }
+}
+
+/** Computes until no unit is left to begin. */
+export function takeUnits(cells: Int32Array, compute: (unit: number) => void): void {
+  for (;;) {
+    const remaining = Atomics.load(cells, TEAM_CELL.remaining);
+    if (remaining === 0) return;
+    // While one unit is not done the cells stay as they are: who has taken one may read them.
+    if (Atomics.compareExchange(cells, TEAM_CELL.remaining, remaining, remaining - 1) !== remaining) continue;
+    compute(remaining - 1);
+    Atomics.add(cells, TEAM_CELL.done, 1);
+  }
+}
