@@ -252,3 +252,11 @@ export {
 export { type ServiceEventObject, type ServiceEventQuery, ServiceEventQuerySchema } from './reading/events.ts';
 export { type UsageGroupObject, type UsageListObject, type UsageQuery, UsageQuerySchema } from './reading/usage.ts';
 export type { HostsObject } from './reading/hosts.ts';
+export {
+  type TokenSequenceObject,
+  type TrajectoryContent,
+  type TrajectoryObject,
+  type TrajectoryPageQuery,
+  TrajectoryPageQuerySchema,
+  type TrajectoryTokens,
+} from './reading/trajectories.ts';

@@ -41,6 +41,7 @@ import { serviceEventRoutes } from './routes/service/events.ts';
 import { hostRoutes } from './routes/service/hosts.ts';
 import { usageRoutes } from './routes/service/usage.ts';
 import { seriesRoutes } from './routes/models/series.ts';
+import { trajectoryRoutes } from './routes/training/trajectories.ts';
 import { trainingQueueRoutes } from './routes/training/training-queue.ts';
 import { referenceRoutes } from './routes/service/reference.ts';
 import { responseRoutes } from './routes/inference/responses.ts';
@@ -163,6 +164,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   sftJobRoutes(app, routeParts);
   trainingJobControlRoutes(app, routeParts);
   trainingQueueRoutes(app, routeParts);
+  trajectoryRoutes(app, routeParts);
   serviceEventRoutes(app, routeParts, watch);
   usageRoutes(app, routeParts);
   hostRoutes(app, routeParts);

@@ -109,6 +109,7 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
       backend: training,
       modelPaths,
       workDirectory: paths.work,
+      maxTraceBytes: config.tokenTraceMegabytes * 1_000_000,
       metrics: metrics.jobs,
       log,
     });

@@ -15,6 +15,8 @@ export type {
   TrainingStartedData,
 } from './job/training-job.ts';
 export { ProgressFiles, type ProgressRecords } from './job/progress-records.ts';
+export { decodeTokenTrace, type ReadSequence } from './job/token-trace.ts';
+export { type EncodedTrace, TraceFiles, type TraceRecords } from './job/trace-records.ts';
 export { openTrainer, type Trainer } from './learner/open-trainer.ts';
 export { EmbeddedLearner, type EmbeddedLearnerOptions } from './learner/embedded-learner.ts';
 export { LocalVersions, type VersionFolders } from './learner/version-folders.ts';
@@ -43,7 +45,7 @@ export {
 } from './sft/sft-config.ts';
 export { WARNING_CODES, type JobWarning, type WarningCode } from './job/job-warning.ts';
 export { referenceStep } from './job/reference-policy.ts';
-export type { DropCounts, DropReason } from './rollouts/sequence-report.ts';
+export type { DropCounts, DropReason, TrajectoryOutcome } from './rollouts/sequence-report.ts';
 
 export { groupAdvantages, normalizeCredit, type Credit, type CreditInput } from './rollouts/advantage.ts';
 export { learningRateAt, type LearningRateSchedule, type ScheduleShape } from './optimizer/learning-rate.ts';

@@ -107,6 +107,19 @@ const job = {
   group_outcomes: ['trained'],
   warnings: [],
 };
+const listedTrajectory = {
+  id: `${JOB_ID}.0.1`,
+  model_id: MODEL_ID,
+  job_id: JOB_ID,
+  log_id: null,
+  split: 'train',
+  step: 3,
+  group: 0,
+  index: 1,
+  reward: 1,
+  outcome: 'trained',
+  advantage: 0.9,
+};
 const serviceEvent = {
   id: '42',
   type: 'checkpoint_created',
@@ -382,6 +395,37 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
           max: [0.25, 0.5],
           count: [4, 4],
           recorded_at: [CREATED, CREATED + 60],
+        },
+      ],
+    },
+  },
+  listTrajectories: {
+    path: { model_id: MODEL_ID },
+    query: { step: 3, sort: 'reward', order: 'desc', limit: 20 },
+    answer: page(listedTrajectory),
+  },
+  retrieveTrajectory: {
+    path: { trajectory_id: listedTrajectory.id },
+    answer: {
+      ...listedTrajectory,
+      content: { reward: 1, messages_and_choices: [question, { role: 'assistant', content: 'Yes' }] },
+      group_content: { metadata: {}, exceptions: [] },
+    },
+  },
+  readTrajectoryTokens: {
+    path: { trajectory_id: listedTrajectory.id },
+    answer: {
+      ...listedTrajectory,
+      sequences: [
+        {
+          gradient_step: 0,
+          advantage: 0.9,
+          weight: 0.5,
+          token_ids: [198, 9904, 2],
+          texts: ['\n', 'Yes', '<|im_end|>'],
+          is_trained: [false, true, true],
+          sampled_logprobs: [null, -0.41, -0.02],
+          trained_logprobs: [null, -0.42, -0.02],
         },
       ],
     },

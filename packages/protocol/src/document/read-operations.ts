@@ -3,9 +3,17 @@ import { HostsSchema } from '../reading/hosts.ts';
 import { TrainingJobPageQuerySchema, TrainingQueueSchema } from '../reading/jobs.ts';
 import { ModelDetailsPageSchema, ModelDetailsSchema, ModelPageQuerySchema } from '../reading/models.ts';
 import { MetricListSchema, SeriesListSchema, SeriesQuerySchema } from '../reading/series.ts';
+import {
+  TrajectoryContentSchema,
+  TrajectoryPageQuerySchema,
+  TrajectorySummaryPageSchema,
+  TrajectoryTokensSchema,
+} from '../reading/trajectories.ts';
 import { UsageListSchema, UsageQuerySchema } from '../reading/usage.ts';
 import { TrainingJobPageSchema } from '../training/preview.ts';
 import { KEY, LIST, MODEL_ID, type Operation } from './operation-parts.ts';
+
+const TRAJECTORY_ID = { trajectory_id: 'Id of the trajectory.' };
 
 /** Operations that only tell: how models learn, what the service does. */
 export const READ_OPERATIONS: readonly Operation[] = [
@@ -81,6 +89,44 @@ export const READ_OPERATIONS: readonly Operation[] = [
     query: SeriesQuerySchema,
     answer: SeriesListSchema,
     faults: [...KEY, 'request.not_found', 'request.invalid'],
+  },
+  {
+    id: 'listTrajectories',
+    method: 'get',
+    paths: ['/v1/preview/models/{model_id}/trajectories'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'Trajectories of a model, by reward if wished',
+    description: 'Those of its jobs and logs, without what they say.',
+    pathParameters: MODEL_ID,
+    query: TrajectoryPageQuerySchema,
+    answer: TrajectorySummaryPageSchema,
+    faults: [...KEY, ...LIST],
+  },
+  {
+    id: 'retrieveTrajectory',
+    method: 'get',
+    paths: ['/v1/preview/trajectories/{trajectory_id}'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'A trajectory with what it says',
+    description: 'As it was sent, with the rest of its group.',
+    pathParameters: TRAJECTORY_ID,
+    answer: TrajectoryContentSchema,
+    faults: [...KEY, 'request.not_found', 'store.blob_corrupt'],
+  },
+  {
+    id: 'readTrajectoryTokens',
+    method: 'get',
+    paths: ['/v1/preview/trajectories/{trajectory_id}/tokens'],
+    scope: 'training',
+    tag: 'Training',
+    summary: 'The tokens of a trajectory as they were trained',
+    description:
+      'Ids, texts, log-probabilities of sampler and trainer, advantage and weight, for each gradient step that it was in. The service keeps them for the newest ones of each model (`--token-trace-megabytes`).',
+    pathParameters: TRAJECTORY_ID,
+    answer: TrajectoryTokensSchema,
+    faults: [...KEY, 'request.not_found'],
   },
   {
     id: 'listServiceEvents',

@@ -8,7 +8,7 @@ import {
   type SentTrajectoryGroup,
   type WireTrajectoryGroup,
 } from '@trainyard/protocol';
-import type { Blobs } from '@trainyard/store';
+import type { Blobs, GroupRewards } from '@trainyard/store';
 
 import { toRecordLines } from '../choice-records/record-lines.ts';
 import { findWantedRecords, type FindRecords, type WantedRecords } from '../choice-records/wanted-records.ts';
@@ -60,6 +60,8 @@ export interface StoredGroups {
   numUnknownRecords: number;
   /** Calls of other models than the policy, which were left out. */
   numForeignExchanges: number;
+  /** Rewards of the trajectories of each group. */
+  rewards: GroupRewards;
 }
 
 /** A body with trajectory groups, parsed and valid by its schema, in this thread or in another. */
@@ -126,7 +128,8 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
       throw tooDeep('trajectory_groups');
     }
     const metrics = metricsSplit === null ? {} : computeLogMetrics(groups, metricsSplit);
-    return { metrics, numUnknownRecords: numUnknown, numForeignExchanges };
+    const rewards = groups.map(({ trajectories }) => trajectories.map(({ reward }) => Number(reward)));
+    return { metrics, numUnknownRecords: numUnknown, numForeignExchanges, rewards };
   }
 
   discard(): void {

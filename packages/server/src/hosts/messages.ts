@@ -44,6 +44,8 @@ export type TrainingJobRequest = TrainingJobConfig &
     /** key of the KL reference; null = the base model; absent = the job has none */
     readonly referenceFrom?: string | null;
     readonly seed: number;
+    /** the tokens of each gradient step are told with it; of rollouts only */
+    readonly keepsTraces: boolean;
   };
 
 export interface HostFailure {

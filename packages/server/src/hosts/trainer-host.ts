@@ -9,6 +9,7 @@ import {
   ProgressFiles,
   runSftJob,
   runTrainingJob,
+  TraceFiles,
   type Trainer,
   type TrainingParts,
 } from '@trainyard/trainer';
@@ -89,6 +90,7 @@ async function run(job: TrainingJobRequest, signal: AbortSignal) {
     }),
     template: opened.template,
     progress: new ProgressFiles(workDirectory),
+    ...(job.keepsTraces ? { traces: new TraceFiles(workDirectory) } : {}),
     signal,
     emit: (event) => send({ kind: 'trainer-event', jobId: job.jobId, event }),
   };

@@ -1,4 +1,4 @@
-import type { ClaimedJob } from '@trainyard/store';
+import type { ClaimedJob, NewEvent } from '@trainyard/store';
 import type { TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
 export interface WireEvent {
@@ -7,6 +7,8 @@ export interface WireEvent {
   dedupeKey: string;
   /** Points of the model's run; a gradient step has them. */
   metrics?: Record<string, number>;
+  /** The fate of each trajectory; the start of a job on rollouts has them. */
+  outcomes?: NonNullable<NewEvent['outcomes']>;
 }
 
 /** The event as clients read it. The dedupe key makes a repeated event of a resumed job one event. */
@@ -22,6 +24,7 @@ export function wireEvent(event: TrainerEvent, job: ClaimedJob): WireEvent {
           ignored_config_keys: ignoredKeys(job),
         },
         dedupeKey: 'training_started',
+        ...(event.outcomes === undefined ? {} : { outcomes: event.outcomes }),
       };
     case 'gradient_step':
       return {

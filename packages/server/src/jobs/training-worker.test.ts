@@ -57,7 +57,8 @@ class ScriptedBackend implements TrainingBackend {
   }
 
   step(index: number): void {
-    this.#running?.onEvent({ kind: 'gradient_step', index, metrics: { policy_loss: index } });
+    const traces = [{ groupIndex: 0, trajectoryIndex: 1, trace: Uint8Array.of(index, 7) }];
+    this.#running?.onEvent({ kind: 'gradient_step', index, metrics: { policy_loss: index }, traces });
   }
 
   /** @param output the version that the job makes; null: it trains nothing */
@@ -145,7 +146,13 @@ async function newModel(
 
 async function submit(model: Model, config: object = {}): Promise<TrainingJob> {
   const jobConfig = readJobConfig(config, 512);
-  const job = await store.enqueueJob({ modelId: model.id, kind: 'rl', config: jobConfig, dataKey: 'groups/g' });
+  const job = await store.enqueueJob({
+    modelId: model.id,
+    kind: 'rl',
+    config: jobConfig,
+    dataKey: 'groups/g',
+    rewards: [[1, 0]],
+  });
   if (job === null) throw new Error('no model');
   worker.notify();
   return job;
@@ -490,6 +497,20 @@ describe('control', () => {
     expect((await backend.begun()).jobId).toBe(later.id);
     expect(existsSync(workDirectory)).toBe(false);
     expect((await store.getJob(job.id))?.numAttempts).toBe(1);
+    // Nor has its run a point twice, or a trajectory its tokens.
+    const query = { modelId: one.id, names: ['train/policy_loss'], axis: 'gradient_step', maxPoints: 10 } as const;
+    expect(await store.readSeries(query)).toMatchObject([
+      {
+        points: [
+          { first: 0, mean: 0, count: 1 },
+          { first: 1, mean: 1, count: 1 },
+        ],
+      },
+    ]);
+    expect(await store.listTokenTraces(`${job.id}.0.1`)).toEqual([
+      { gradientStep: 0, trace: Uint8Array.of(0, 7) },
+      { gradientStep: 1, trace: Uint8Array.of(1, 7) },
+    ]);
   });
 
   test('a job that is cancelled while it is paused leaves no snapshots, also when nobody was there', async () => {

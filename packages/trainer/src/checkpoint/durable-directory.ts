@@ -26,12 +26,12 @@ export function replaceDirectory<Result>(path: string, fill: (temporary: string)
   }
 }
 
-/** Writes a text file in place of the one that has the name, which is there whole until then. @throws {TrainerError} `trainer.disk_full` */
-export function replaceFile(path: string, text: string): void {
+/** Writes a file in place of the one that has the name, which is there whole until then. @throws {TrainerError} `trainer.disk_full` */
+export function replaceFile(path: string, content: string | Uint8Array): void {
   const temporary = `${path}.partial`;
   try {
     rmSync(temporary, { force: true });
-    writeDurableText(temporary, text);
+    writeDurableFile(temporary, content);
     renameSync(temporary, path);
     syncDirectory(dirname(path));
   } catch (error) {
@@ -42,9 +42,13 @@ export function replaceFile(path: string, text: string): void {
 
 /** Writes a new text file and syncs it to disk. */
 export function writeDurableText(path: string, text: string): void {
+  writeDurableFile(path, text);
+}
+
+function writeDurableFile(path: string, content: string | Uint8Array): void {
   const descriptor = openSync(path, 'wx');
   try {
-    const bytes = Buffer.from(text);
+    const bytes = typeof content === 'string' ? Buffer.from(content) : content;
     for (let done = 0; done < bytes.length;) done += writeSync(descriptor, bytes, done);
     fsyncSync(descriptor);
   } finally {

@@ -69,15 +69,19 @@ export interface StepPlan {
  * once more, unchanged. Without a snapshot the learner goes on from the weights that it has, which are those the job starts from.
  */
 export async function runSteps(job: JobBase, parts: TrainingParts, plan: StepPlan): Promise<TrainingResult> {
-  const { learner, signal, emit } = parts;
+  const { learner, signal, traces } = parts;
+  const emit = (index: number, metrics: Readonly<Record<string, number>>) => {
+    const kept = traces?.read(job.snapshots, index) ?? [];
+    parts.emit({ kind: 'gradient_step', index, metrics, ...(kept.length > 0 ? { traces: kept } : {}) });
+  };
   const { numSteps, fingerprint, jobKind } = plan;
   const stepMetrics = [...((await resumeSnapshot(job, parts, { fingerprint, jobKind })) ?? [])];
-  stepMetrics.forEach((metrics, index) => emit({ kind: 'gradient_step', index, metrics }));
+  stepMetrics.forEach((metrics, index) => emit(index, metrics));
   for (let index = stepMetrics.length; index < numSteps; index++) {
     const metrics = await plan.step(index);
     stepMetrics.push(metrics);
     if (stepMetrics.length < numSteps) await writeSnapshot(job, parts, { fingerprint, stepMetrics });
-    emit({ kind: 'gradient_step', index, metrics });
+    emit(index, metrics);
   }
   signal.throwIfAborted();
   const metrics = meanMetrics(stepMetrics);

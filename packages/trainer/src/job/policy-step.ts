@@ -1,5 +1,5 @@
 import { scheduleOf, type TrainingConfig } from '../config/training-config.ts';
-import type { LossInput } from '../objectives/loss-input.ts';
+import type { Floats, LossInput } from '../objectives/loss-input.ts';
 import {
   lossInput,
   PolicyStepObjective,
@@ -11,7 +11,11 @@ import { learningRateAt } from '../optimizer/learning-rate.ts';
 import type { TrainingStep } from '../rollouts/training-steps.ts';
 import { gradientStep, type StepParts } from './gradient-step.ts';
 
-export type PolicyStepParts = StepParts & { readonly config: TrainingConfig };
+export type PolicyStepParts = StepParts & {
+  readonly config: TrainingConfig;
+  /** Gets the log-probabilities of each row, [N], under the weights that the step began with. */
+  readonly onLogprobs?: (logprobs: readonly Floats[]) => void;
+};
 
 /**
  * One gradient step of a reinforcement-learning job. The gradient is that of one row of all the step's histories.
@@ -40,6 +44,7 @@ export async function policyStep(
     parts,
   );
   const ended = performance.now();
+  parts.onLogprobs?.(objective.newLogprobs);
   const numSequenceTokens = step.rows.reduce((total, row) => total + row.numSequenceTokens, 0);
   return {
     ...objective.metrics(),

@@ -1,6 +1,7 @@
 import { TrainerError } from '../contract/errors.ts';
 import type { LearnerForwardOptions } from '../learner/learner-session.ts';
 import { requireCapabilities, type LearnerNeeds } from '../learner/require-capabilities.ts';
+import type { Floats } from '../objectives/loss-input.ts';
 import type { OtherLogprobs } from '../objectives/policy-step-objective.ts';
 import type { TrainingRow } from '../packing/pack.ts';
 import { trainingSequences } from '../rollouts/training-sequences.ts';
@@ -12,6 +13,7 @@ import { jobMetrics, startedData } from './job-statistics.ts';
 import { startWarnings, withStepWarnings } from './job-warnings.ts';
 import { policyStep } from './policy-step.ts';
 import { referenceKind, referenceWeights } from './reference-policy.ts';
+import { encodeTokenTrace, traceStep } from './token-trace.ts';
 import type { TrainingJob, TrainingParts, TrainingResult } from './training-job.ts';
 
 /**
@@ -51,7 +53,12 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
     seconds_prepare: (performance.now() - started) / 1000,
   };
   const sizes = { numSteps: steps.length, numRows: rows.length, maxTokens };
-  emit({ kind: 'training_started', numGradientSteps: steps.length, data: startedData(report, sizes) });
+  emit({
+    kind: 'training_started',
+    numGradientSteps: steps.length,
+    data: startedData(report, sizes),
+    outcomes: report.trajectoryOutcomes,
+  });
   const { sampling } = report;
   for (const warning of startWarnings(job.groups, { config, architecture: learner.model, sampling }))
     emit({ kind: 'warning', warning });
@@ -75,6 +82,15 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
     rowsOfSteps: steps.map((step) => step.rows.length),
   };
   const fingerprint = await jobFingerprint(job, learner, settings, rows.flatMap(arraysOf));
+  const keepTraces = (index: number, ofRows: readonly TrainingRow[], logprobs: readonly Floats[]) =>
+    parts.traces?.write(
+      job.snapshots,
+      index,
+      traceStep(ofRows, logprobs).map(({ sequences: traced, ...place }) => ({
+        ...place,
+        trace: encodeTokenTrace(traced, (id) => template.tokenizer.tokenBytes(id)),
+      })),
+    );
   const step = async (index: number) => {
     const taken = steps[index]!;
     const stepStarted = performance.now();
@@ -86,7 +102,12 @@ async function train(job: TrainingJob, parts: TrainingParts): Promise<TrainingRe
       });
     }
     const referenceSeconds = (performance.now() - stepStarted) / 1000;
-    const metrics = await policyStep(taken, others, { learner, config, signal });
+    const metrics = await policyStep(taken, others, {
+      learner,
+      config,
+      signal,
+      onLogprobs: (logprobs) => keepTraces(index, taken.rows, logprobs),
+    });
     return {
       ...ofTheJob,
       ...metrics,

@@ -4,6 +4,8 @@ import type { TrainingConfig } from '../config/training-config.ts';
 import type { LearnerSession } from '../learner/learner-session.ts';
 import type { JobWarning } from './job-warning.ts';
 import type { ProgressRecords } from './progress-records.ts';
+import type { EncodedTrace, TraceRecords } from './trace-records.ts';
+import type { TrajectoryOutcome } from '../rollouts/sequence-report.ts';
 import type { TrajectoryGroup } from '../rollouts/trajectory.ts';
 
 /**
@@ -40,6 +42,8 @@ export interface TrainingParts {
   readonly template: ChatTemplate;
   /** How far jobs got, on the side of the loop. */
   readonly progress: ProgressRecords;
+  /** Keep the tokens of each gradient step of rollouts, with what sampler and trainer said of them. Default: nothing is kept. */
+  readonly traces?: TraceRecords;
   readonly signal: AbortSignal;
   readonly emit: (event: TrainerEvent) => void;
 }
@@ -49,8 +53,20 @@ export interface TrainingParts {
  * event is the caller's to write.
  */
 export type TrainerEvent =
-  | { readonly kind: 'training_started'; readonly numGradientSteps: number; readonly data: TrainingStartedData }
-  | { readonly kind: 'gradient_step'; readonly index: number; readonly metrics: Readonly<Record<string, number>> }
+  | {
+      readonly kind: 'training_started';
+      readonly numGradientSteps: number;
+      readonly data: TrainingStartedData;
+      /** The fate of each submitted trajectory, by group; a job on rollouts tells it. */
+      readonly outcomes?: readonly (readonly TrajectoryOutcome[])[];
+    }
+  | {
+      readonly kind: 'gradient_step';
+      readonly index: number;
+      readonly metrics: Readonly<Record<string, number>>;
+      /** Tokens of its trajectories, where they are kept. */
+      readonly traces?: readonly EncodedTrace[];
+    }
   | { readonly kind: 'warning'; readonly warning: JobWarning };
 
 /** Counts, drops by reason, and what became of each group, under the names of the wire so that it is passed on as it is. */

@@ -63,6 +63,11 @@ export class PolicyStepObjective implements StepObjective {
     return { loss, gradient, entropyGradient };
   }
 
+  /** Log-probabilities of each row, [N], under the weights that the step begins with. */
+  get newLogprobs(): readonly Floats[] {
+    return this.#inputs.map(({ newLogprobs }) => newLogprobs);
+  }
+
   /** Those that one row of all the step's histories would have. */
   metrics(): PolicyMetrics {
     const inputs = this.#inputs;

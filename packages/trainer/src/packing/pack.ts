@@ -31,6 +31,8 @@ export interface TrainingRow {
   readonly weights: Float64Array;
   /** [N] index of the token's history in this row. */
   readonly histories: Int32Array;
+  /** Its histories, in the order of their tokens. */
+  readonly members: readonly CreditedSequence[];
   readonly numHistories: number;
   readonly numTrajectories: number;
   /** Tokens of all histories, shared ones counted each time: what a trainer without sharing would compute. */
@@ -121,6 +123,7 @@ function trainingRow(trie: TokenTrie, members: readonly CreditedSequence[]): Tra
     advantages,
     weights,
     histories,
+    members,
     numHistories: members.length,
     numTrajectories: new Set(members.map((member) => `${member.groupIndex} ${member.trajectoryIndex}`)).size,
     numSequenceTokens: members.reduce((total, { tokenIds: ids }) => total + ids.length, 0),

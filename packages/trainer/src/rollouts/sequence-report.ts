@@ -24,6 +24,13 @@ export type DropReason =
 /** `regularized`: no advantage in it, but other terms of the loss are fed by it. */
 export type GroupOutcome = 'trained' | 'regularized' | DropReason;
 
+/** The fate of a submitted trajectory. */
+export interface TrajectoryOutcome {
+  readonly outcome: GroupOutcome;
+  /** Its reward against those of its group; null where these are equal. */
+  readonly advantage: number | null;
+}
+
 export type DropCounts = Partial<Record<DropReason, number>>;
 
 /** How the trained histories differ from exactly what was sampled. */
@@ -55,6 +62,8 @@ export interface SequenceReport extends DriftCounts {
   readonly numTokensWithoutLogprobs: number;
   /** Assistant turns of all submitted histories that came without log-probabilities. */
   readonly numTurnsWithoutLogprobs: number;
+  /** One for each submitted trajectory, by group. */
+  readonly trajectoryOutcomes: readonly (readonly TrajectoryOutcome[])[];
   /** One for each submitted group, in order. */
   readonly groupOutcomes: readonly GroupOutcome[];
   readonly droppedGroups: DropCounts;
@@ -65,15 +74,27 @@ export interface SequenceReport extends DriftCounts {
   readonly sampling: SamplingReport;
 }
 
+interface TrajectoryPlace {
+  readonly groupIndex: number;
+  readonly trajectoryIndex: number;
+}
+
 /** Counts what is dropped, so that nothing vanishes silently. */
 export class DropLedger {
   readonly #firstReasons = new Map<number, DropReason>();
+  readonly #reasons = new Map<string, DropReason>();
   readonly trajectories: DropCounts = {};
   readonly histories: DropCounts = {};
 
-  dropTrajectory(groupIndex: number, reason: DropReason): void {
+  dropTrajectory({ groupIndex, trajectoryIndex }: TrajectoryPlace, reason: DropReason): void {
+    this.#reasons.set(`${groupIndex} ${trajectoryIndex}`, reason);
     if (!this.#firstReasons.has(groupIndex)) this.#firstReasons.set(groupIndex, reason);
     count(this.trajectories, reason);
+  }
+
+  /** Null: it was not dropped. */
+  reasonOf({ groupIndex, trajectoryIndex }: TrajectoryPlace): DropReason | null {
+    return this.#reasons.get(`${groupIndex} ${trajectoryIndex}`) ?? null;
   }
 
   dropHistory(reason: DropReason): void {

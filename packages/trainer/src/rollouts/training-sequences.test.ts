@@ -51,7 +51,21 @@ describe('trainingSequences', () => {
       { packedSequenceLength: 100 },
     );
     expect(sequences).toHaveLength(2);
-    expect(report).toEqual({
+    const { trajectoryOutcomes, ...counted } = report;
+    expect(trajectoryOutcomes.map((group) => group.map(({ outcome }) => outcome))).toEqual([
+      [],
+      ['single_trajectory'],
+      ['equal_rewards', 'equal_rewards', 'equal_rewards'],
+      ['trained', 'zero_advantage', 'trained'],
+      ['too_long', 'missing_logprobs'],
+    ]);
+    expect(trajectoryOutcomes[3]?.map(({ advantage }) => advantage)).toEqual([
+      expect.closeTo(-1.2247, 3),
+      0,
+      expect.closeTo(1.2247, 3),
+    ]);
+    expect(trajectoryOutcomes[2]?.map(({ advantage }) => advantage)).toEqual([null, null, null]);
+    expect(counted).toEqual({
       numGroupsSubmitted: 5,
       numGroupsTrainable: 1,
       numGroupsRegularized: 0,

@@ -6,7 +6,13 @@ import { hasRegularizer, type TrainingConfig } from '../config/training-config.t
 import { driftOf, isTurnWithoutLogprobs } from './drift.ts';
 import { TrainerError } from '../contract/errors.ts';
 import { rowLength } from '../packing/pack.ts';
-import { DropLedger, type DriftCounts, type DropReason, type SequenceReport } from './sequence-report.ts';
+import {
+  DropLedger,
+  type DriftCounts,
+  type DropReason,
+  type SequenceReport,
+  type TrajectoryOutcome,
+} from './sequence-report.ts';
 import type { GroupSize, StepSequence } from './training-steps.ts';
 import type { History, TrajectoryGroup } from './trajectory.ts';
 
@@ -53,6 +59,7 @@ export async function trainingSequences(
   const drops = new DropLedger();
   const replays = new ReplayLedger({ canReplay });
   const candidates: Candidate[] = [];
+  const advantagesOf: (readonly number[] | null)[] = [];
   const isRegularized = hasRegularizer(config);
   for (const [groupIndex, { trajectories }] of groups.entries()) {
     const scale = config.scaleRewards && config.normalizeAdvantages ? 'std' : 'none';
@@ -60,10 +67,11 @@ export async function trainingSequences(
       trajectories.map(({ reward }) => reward),
       scale,
     );
+    advantagesOf.push(advantages);
     for (const [trajectoryIndex, { histories }] of trajectories.entries()) {
       const advantage = advantages?.[trajectoryIndex] ?? 0;
       if (advantage === 0 && !isRegularized) {
-        drops.dropTrajectory(groupIndex, reasonOfNoAdvantage(advantages, trajectories.length));
+        drops.dropTrajectory({ groupIndex, trajectoryIndex }, reasonOfNoAdvantage(advantages, trajectories.length));
         // How a group's loss is aggregated may depend on all that was sampled of it.
         if (advantages === null || config.lossAggregation === 'normalized_trajectory') continue;
       }
@@ -80,7 +88,8 @@ export async function trainingSequences(
       const sequences = trainable.flatMap((history) => history.sequences);
       if (sequences.length === 0) {
         const isMissing = reasons.includes('missing_logprobs');
-        if (isTrained) drops.dropTrajectory(groupIndex, isMissing ? 'missing_logprobs' : 'no_trainable_tokens');
+        const reason = isMissing ? 'missing_logprobs' : 'no_trainable_tokens';
+        if (isTrained) drops.dropTrajectory({ groupIndex, trajectoryIndex }, reason);
         continue;
       }
       candidates.push({
@@ -102,9 +111,16 @@ export async function trainingSequences(
   const sampled = dropTooLong(candidates, maxTokens, drops);
   const kept = sampled.filter(({ isTrained }) => isTrained);
   const sequences = credited(kept, config);
-  if (sequences === null) for (const { groupIndex } of kept) drops.dropTrajectory(groupIndex, 'balanced_away');
+  if (sequences === null) for (const candidate of kept) drops.dropTrajectory(candidate, 'balanced_away');
   const report = {
     ...reportOf(groups, sequences === null ? [] : kept, sequences ?? [], drops),
+    trajectoryOutcomes: groups.map(({ trajectories }, groupIndex) =>
+      trajectories.map((_, trajectoryIndex): TrajectoryOutcome => {
+        const advantage = advantagesOf[groupIndex]?.[trajectoryIndex] ?? null;
+        const reason = drops.reasonOf({ groupIndex, trajectoryIndex });
+        return { outcome: reason ?? (advantage ? 'trained' : 'regularized'), advantage };
+      }),
+    ),
     sampling: replays.report(),
   };
   return { sequences: sequences ?? [], groupSizes: groupSizes(sampled), maxTokens, report };
@@ -136,7 +152,7 @@ function dropTooLong(candidates: readonly Candidate[], maxTokens: number, drops:
     const sequences = candidate.sequences.filter(({ tokenIds }) => tokenIds.length <= maxTokens);
     if (candidate.isTrained) {
       for (let i = sequences.length; i < candidate.sequences.length; i++) drops.dropHistory('too_long');
-      if (sequences.length === 0) drops.dropTrajectory(candidate.groupIndex, 'too_long');
+      if (sequences.length === 0) drops.dropTrajectory(candidate, 'too_long');
     }
     if (sequences.length > 0) kept.push({ ...candidate, sequences });
   }
@@ -233,7 +249,7 @@ function reportOf(
   trained: readonly Candidate[],
   sequences: readonly StepSequence[],
   drops: DropLedger,
-): Omit<SequenceReport, 'sampling'> {
+): Omit<SequenceReport, 'sampling' | 'trajectoryOutcomes'> {
   const trajectories = groups.flatMap((group) => group.trajectories);
   const items = trajectories.flatMap(({ histories }) => histories.flatMap((history) => history.items));
   const drift = trained.flatMap((candidate) => candidate.drift);

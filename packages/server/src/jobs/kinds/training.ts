@@ -6,6 +6,7 @@ import {
   type Blobs,
   type ClaimedJob,
   type Model,
+  type NewEvent,
   type Store,
   StoreError,
   TRAINING_JOB_KINDS,
@@ -31,6 +32,7 @@ import { sftJob } from './sft.ts';
 const DISK_PAUSE_MS = 10_000;
 /** A host that dies this often in a row without finishing a gradient step in between will not finish this job. */
 const MAX_LOSSES_WITHOUT_PROGRESS = 3;
+const DEFAULT_MAX_TRACE_BYTES = 64_000_000;
 
 export interface TrainingJobsOptions {
   readonly store: Store;
@@ -39,6 +41,8 @@ export interface TrainingJobsOptions {
   readonly modelPaths: BaseModelPaths;
   /** folder of the snapshots of running jobs */
   readonly workDirectory: string;
+  /** How much of their tokens is kept for each model, bytes; the oldest go first. 0: nothing is. Default 64 MB. */
+  readonly maxTraceBytes?: number;
   /** Count what jobs do. Default: nothing is counted. */
   readonly metrics?: JobMetrics;
   readonly log: (line: string) => void;
@@ -57,9 +61,11 @@ export class TrainingJobs implements JobWork<Objective> {
   /** Without finishing a gradient step in between: one forgets the attempts before it. */
   readonly maxAttempts = 5;
   readonly #options: TrainingJobsOptions;
+  readonly #maxTraceBytes: number;
 
   constructor(options: TrainingJobsOptions) {
     this.#options = options;
+    this.#maxTraceBytes = options.maxTraceBytes ?? DEFAULT_MAX_TRACE_BYTES;
   }
 
   lostTooOften({ numAttempts }: ClaimedJob): Error {
@@ -116,6 +122,7 @@ export class TrainingJobs implements JobWork<Objective> {
       output: `checkpoints/${randomUUID()}`,
       // The order of rows differs from step to step and is the same when a step is trained again.
       seed: job.start?.step ?? 0,
+      keepsTraces: job.kind === 'rl' && this.#maxTraceBytes > 0,
     };
   }
 
@@ -144,8 +151,11 @@ export class TrainingJobs implements JobWork<Objective> {
         numLosses = 0;
       }
       const row = wireEvent(event, job);
+      const traces = tracesOf(event, this.#maxTraceBytes);
       this.#options.metrics?.see(job, row);
-      written = written.then(() => lease.insist(() => store.appendEvent(job.id, job.fencingToken, row)));
+      written = written.then(() =>
+        lease.insist(() => store.appendEvent(job.id, job.fencingToken, { ...row, ...traces })),
+      );
       // A failed write ends the run; the rejection itself is awaited below.
       written.catch((error: unknown) => lease.abort(error));
     };
@@ -203,6 +213,12 @@ export class TrainingJobs implements JobWork<Objective> {
         .catch((error: unknown) => this.#options.log(`the directory ${key} stays on disk: ${String(error)}`));
     }
   }
+}
+
+/** The tokens that a gradient step tells. */
+function tracesOf(event: TrainerEvent, maxBytes: number): Pick<NewEvent, 'traces'> {
+  if (event.kind !== 'gradient_step' || event.traces === undefined) return {};
+  return { traces: { gradientStep: event.index, traces: event.traces, maxBytes } };
 }
 
 function trainingKindOf(job: ClaimedJob): TrainingJobConfig {

@@ -44,7 +44,7 @@ export function sftJobRoutes(app: FastifyInstance, parts: RouteParts): void {
         const msg = 'Data should have at least one conversation';
         throw RequestError.invalid([{ loc: [...TRAINING_DATA_PLACE], msg, type: 'too_short' }]);
       }
-      return fitSftConfig(config, numExamples);
+      return { settings: fitSftConfig(config, numExamples) };
     };
     return await submitJob(request, parts, { model, kind: 'sft', dataPrefix: 'sft', store }, completes);
   }

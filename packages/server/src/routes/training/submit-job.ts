@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 import type { FastifyRequest } from 'fastify';
 import type { TrainingJobObject } from '@trainyard/protocol';
-import type { Model, TrainingJob, TrainingJobConfig } from '@trainyard/store';
+import type { GroupRewards, Model, TrainingJob, TrainingJobConfig } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
 import type { Completes } from '../../answers/idempotency.ts';
@@ -41,8 +41,10 @@ export interface Submission {
   readonly dataPrefix: 'groups' | 'sft';
   /** A step that the settings name: its weights are kept from now on. */
   readonly referenceStep?: number | null;
-  /** Writes the job's data to the blob. @returns the settings that the row keeps */
-  readonly store: (dataKey: string) => Promise<{ readonly ignoredKeys: string[] }>;
+  /** Writes the job's data to the blob. @returns the settings that the row keeps, and the rewards of its trajectories */
+  readonly store: (
+    dataKey: string,
+  ) => Promise<{ readonly settings: { readonly ignoredKeys: string[] }; readonly rewards?: GroupRewards }>;
 }
 
 /**
@@ -60,7 +62,7 @@ export async function submitJob(
   const dataKey = `${dataPrefix}/${id}`;
   try {
     await parts.store.announceKey(dataKey);
-    const config = await store(dataKey);
+    const { settings: config, rewards } = await store(dataKey);
     const row = newJob({ id, model, kind, config: { ...config }, now: parts.clock() });
     const job = toJobObject(row, { started: null, numGradientSteps: 0, warnings: [] });
     const stored = completes(job);
@@ -70,6 +72,7 @@ export async function submitJob(
       kind,
       config,
       dataKey,
+      ...(rewards === undefined ? {} : { rewards }),
       keyId: callerOf(request).keyId,
       referenceStep,
       maxLive: MAX_LIVE_JOBS,

@@ -46,7 +46,10 @@ export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts, bod
     const blobKey = `logs/${randomUUID()}`;
     const policy = policyNames(model);
     await store.announceKey(blobKey);
-    const { metrics } = await body.store({ key: blobKey, policy, checkVocabSize: null, metricsSplit: split }, null);
+    const { metrics, rewards } = await body.store(
+      { key: blobKey, policy, checkVocabSize: null, metricsSplit: split },
+      null,
+    );
     const stored = completes(answer);
     try {
       const recorded = await store.recordLog({
@@ -54,6 +57,7 @@ export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts, bod
         split,
         blobKey,
         metrics,
+        rewards,
         numGroups,
         numTrajectories,
         numExceptions,

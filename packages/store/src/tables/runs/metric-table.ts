@@ -21,6 +21,7 @@ type PointRow = {
   high: number;
   number: number;
   recorded_at: number;
+  places: number;
 };
 
 /** The metrics of runs: a series a name, in the order in which they were written. */
@@ -87,24 +88,18 @@ export class MetricTable {
         series.push({ name, numPlaces: 0, points: [] });
         continue;
       }
-      const places = PLACES[axis];
-      const counted = await this.#sql.get<{ count: number }>(
-        `select count(*) as count from (${places}) places`,
-        id,
-        from,
-        to,
-      );
       const rows = await this.#sql.all<PointRow>(
         `select min(place) as first, max(place) as last, sum(mean * number) / sum(number) as mean, min(low) as low, max(high) as high,
-           cast(sum(number) as bigint) as number, max(recorded_at) as recorded_at
-         from (select places.*, ntile(cast(? as integer)) over (order by place) as bucket from (${places}) places) buckets
+           cast(sum(number) as bigint) as number, max(recorded_at) as recorded_at, count(*) as places
+         from (select places.*, ntile(cast(? as integer)) over (order by place) as bucket from (${PLACES[axis]}) places) buckets
          group by bucket order by bucket`,
         maxPoints,
         id,
         from,
         to,
       );
-      series.push({ name, numPlaces: counted?.count ?? 0, points: rows.map(toPoint) });
+      const numPlaces = rows.reduce((sum, row) => sum + row.places, 0);
+      series.push({ name, numPlaces, points: rows.map(toPoint) });
     }
     return series;
   }
@@ -119,16 +114,15 @@ export class MetricTable {
   }
 }
 
-/** One row a place on the axis, of the series and the range that are the parameters. */
-const PLACES: Readonly<Record<SeriesAxis, string>> = {
-  step: placesBy('step'),
-  gradient_step: placesBy('gradient_step'),
-};
+const OF_A_RANGE = (column: SeriesAxis) =>
+  `from metric_points where series_id = ? and ${column} >= ? and ${column} <= ?`;
 
-function placesBy(column: SeriesAxis): string {
-  return `select ${column} as place, avg(value) as mean, min(value) as low, max(value) as high, count(*) as number, max(recorded_at) as recorded_at
-    from metric_points where series_id = ? and ${column} >= ? and ${column} <= ? group by ${column}`;
-}
+/** One row a place on the axis, of the series and the range that are the parameters. A gradient step has one value. */
+const PLACES: Readonly<Record<SeriesAxis, string>> = {
+  step: `select step as place, avg(value) as mean, min(value) as low, max(value) as high, count(*) as number, max(recorded_at) as recorded_at
+    ${OF_A_RANGE('step')} group by step`,
+  gradient_step: `select gradient_step as place, value as mean, value as low, value as high, 1 as number, recorded_at ${OF_A_RANGE('gradient_step')}`,
+};
 
 function toPoint(row: PointRow): SeriesPoint {
   return {

@@ -1,0 +1,55 @@
+import type { Blobs } from '@trainyard/store';
+import type { WireTrajectoryGroup } from '@trainyard/protocol';
+
+import { readRecordLine } from '../choice-records/record-lines.ts';
+
+const NEWLINE = 0x0a;
+/** Records lie in front of the groups, and their lines begin so. */
+const RECORD = Buffer.from('{"choice_record":');
+
+/**
+ * One group of a job or log, as it was stored. Of the others nothing is parsed: a job may hold hundreds of MB of them.
+ *
+ * @returns null when there is no such group
+ * @throws {StoreError} `store.blob_missing` when the data are gone
+ */
+export async function readStoredGroup(blobs: Blobs, key: string, index: number): Promise<WireTrajectoryGroup | null> {
+  let next = 0;
+  for await (const line of linesOf(await blobs.openJsonLines(key))) {
+    const isWanted = next === index;
+    if (startsWith(line, RECORD)) {
+      const value = JSON.parse(Buffer.concat(line).toString('utf8')) as object;
+      if (readRecordLine(value) !== null) continue;
+      if (isWanted) return value as WireTrajectoryGroup;
+    } else if (isWanted) return JSON.parse(Buffer.concat(line).toString('utf8')) as WireTrajectoryGroup;
+    next += 1;
+  }
+  return null;
+}
+
+/** Lines in the pieces in which they came. */
+async function* linesOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer[]> {
+  let open: Buffer[] = [];
+  for await (const chunk of chunks) {
+    let start = 0;
+    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+      open.push(chunk.subarray(start, end));
+      yield open;
+      open = [];
+      start = end + 1;
+    }
+    if (start < chunk.length) open.push(chunk.subarray(start));
+  }
+  if (open.length > 0) yield open;
+}
+
+function startsWith(line: readonly Buffer[], text: Buffer): boolean {
+  let at = 0;
+  for (const piece of line) {
+    const part = piece.subarray(0, text.length - at);
+    if (!part.equals(text.subarray(at, at + part.length))) return false;
+    at += part.length;
+    if (at === text.length) return true;
+  }
+  return false;
+}

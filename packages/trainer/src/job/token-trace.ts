@@ -1,0 +1,124 @@
+/**
+ * The tokens of a trajectory as a gradient step trained them, for whoever wants to look: a few bytes a token, compressed, and readable without the
+ * model.
+ */
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import type { Floats } from '../objectives/loss-input.ts';
+import type { TrainingRow } from '../packing/pack.ts';
+
+/** A history in a gradient step. */
+export interface TracedSequence {
+  /** [T] */
+  readonly tokenIds: Int32Array;
+  /** [T] log-probability under the sampling policy, as it was drawn; NaN where there is none. */
+  readonly sampledLogprobs: Float32Array;
+  /** [T] log-probability when the step was taken, before it changed the weights; NaN of tokens that are not trained. */
+  readonly trainedLogprobs: Float32Array;
+  /** Advantage of each of its trained tokens, as the loss has it. */
+  readonly advantage: number;
+  /** Weight of each of them in the loss. */
+  readonly weight: number;
+}
+
+/** A trajectory in a gradient step. */
+export interface TrajectoryTrace {
+  readonly groupIndex: number;
+  readonly trajectoryIndex: number;
+  readonly sequences: readonly TracedSequence[];
+}
+
+/** A sequence as it is read back, with its tokens' bytes. */
+export interface ReadSequence extends TracedSequence {
+  /** [T] */
+  readonly tokenBytes: readonly Uint8Array[];
+}
+
+const VERSION = 1;
+const HEADER_BYTES = 8;
+/** Tokens, bytes of their texts, advantage and weight. */
+const SEQUENCE_HEADER_BYTES = 24;
+
+/**
+ * @param rows of one gradient step
+ * @param logprobs of each row, [N] by its trained tokens
+ */
+export function traceStep(rows: readonly TrainingRow[], logprobs: readonly Floats[]): TrajectoryTrace[] {
+  const traces = new Map<string, { groupIndex: number; trajectoryIndex: number; sequences: TracedSequence[] }>();
+  rows.forEach(({ members, sampledLogprobs, weights }, rowIndex) => {
+    let at = 0;
+    for (const { groupIndex, trajectoryIndex, tokenIds, lossMask, advantage } of members) {
+      const sampled = new Float32Array(tokenIds.length).fill(Number.NaN);
+      const trained = new Float32Array(tokenIds.length).fill(Number.NaN);
+      const weight = weights[at] ?? 0;
+      for (let i = 1; i < tokenIds.length; i++) {
+        if (lossMask[i] === 0) continue;
+        sampled[i] = sampledLogprobs[at]!;
+        trained[i] = logprobs[rowIndex]![at]!;
+        at += 1;
+      }
+      const key = `${groupIndex} ${trajectoryIndex}`;
+      const trace = traces.get(key) ?? { groupIndex, trajectoryIndex, sequences: [] };
+      traces.set(key, trace);
+      trace.sequences.push({ tokenIds, sampledLogprobs: sampled, trainedLogprobs: trained, advantage, weight });
+    }
+  });
+  return [...traces.values()];
+}
+
+/** @param tokenBytes of an id: they are kept with it, so that no vocabulary is needed to read them */
+export function encodeTokenTrace(
+  sequences: readonly TracedSequence[],
+  tokenBytes: (id: number) => Uint8Array,
+): Uint8Array {
+  const header = Buffer.alloc(HEADER_BYTES);
+  header.writeUInt32LE(VERSION, 0);
+  header.writeUInt32LE(sequences.length, 4);
+  const parts: Uint8Array[] = [header];
+  for (const { tokenIds, sampledLogprobs, trainedLogprobs, advantage, weight } of sequences) {
+    const texts = Array.from(tokenIds, tokenBytes);
+    const lengths = Uint32Array.from(texts, ({ length }) => length);
+    const own = Buffer.alloc(SEQUENCE_HEADER_BYTES);
+    own.writeUInt32LE(tokenIds.length, 0);
+    own.writeUInt32LE(
+      lengths.reduce((sum, length) => sum + length, 0),
+      4,
+    );
+    own.writeDoubleLE(advantage, 8);
+    own.writeDoubleLE(weight, 16);
+    parts.push(own, ...[tokenIds, sampledLogprobs, trainedLogprobs, lengths].map(bytesOf), ...texts);
+  }
+  return zstdCompressSync(Buffer.concat(parts));
+}
+
+/** Reads what `encodeTokenTrace` wrote. @throws {Error} for anything else */
+export function decodeTokenTrace(trace: Uint8Array): ReadSequence[] {
+  const bytes = zstdDecompressSync(trace);
+  const version = bytes.readUInt32LE(0);
+  if (version !== VERSION) throw new Error(`a trace of tokens has version ${version}, and ${VERSION} is known`);
+  const numSequences = bytes.readUInt32LE(4);
+  let at = HEADER_BYTES;
+  const take = (length: number): ArrayBuffer => {
+    const part = Uint8Array.from(bytes.subarray(at, at + length)).buffer;
+    at += length;
+    return part;
+  };
+  return Array.from({ length: numSequences }, () => {
+    const numTokens = bytes.readUInt32LE(at);
+    const numTextBytes = bytes.readUInt32LE(at + 4);
+    const advantage = bytes.readDoubleLE(at + 8);
+    const weight = bytes.readDoubleLE(at + 16);
+    at += SEQUENCE_HEADER_BYTES;
+    const tokenIds = new Int32Array(take(4 * numTokens));
+    const sampledLogprobs = new Float32Array(take(4 * numTokens));
+    const trainedLogprobs = new Float32Array(take(4 * numTokens));
+    const lengths = new Uint32Array(take(4 * numTokens));
+    const text = new Uint8Array(take(numTextBytes));
+    let from = 0;
+    const tokenBytes = Array.from(lengths, (length) => text.subarray(from, (from += length)));
+    return { tokenIds, sampledLogprobs, trainedLogprobs, advantage, weight, tokenBytes };
+  });
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
