@@ -30,7 +30,7 @@ const IN_PAIRS = {
 } as const;
 
 /** As `packages/generation/src/testing/guests.ts` knows them. */
-const GUESTS = ['along', 'specs', 'little'];
+const GUESTS = ['along', 'specs', 'little', 'vllm'];
 
 type Project = TestProjectInlineConfiguration['test'];
 

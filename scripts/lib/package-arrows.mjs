@@ -12,10 +12,11 @@ export const PACKAGE_ARROWS = {
   transformer: ['native'],
   decoder: ['transformer', 'native'],
   backend: ['protocol/fields'],
+  vllm: ['backend', 'protocol/fields'],
   engine: ['backend', 'tokenizer', 'decoder', 'transformer', 'native', 'protocol/fields'],
   generation: ['backend', 'tokenizer', 'constraints', 'native', 'protocol/fields'],
   trainer: ['tokenizer', 'decoder', 'transformer', 'native', 'protocol/fields'],
-  server: ['protocol', 'generation', 'backend', 'engine', 'trainer', 'store'],
+  server: ['protocol', 'generation', 'backend', 'engine', 'vllm', 'trainer', 'store'],
   sdk: ['protocol'],
   dashboard: ['sdk'],
   cli: ['server', 'sdk'],
@@ -25,7 +26,7 @@ export const PACKAGE_ARROWS = {
  * Packages that the tests of a package, and their helpers, may import besides.
  * @type {Readonly<Record<string, readonly string[]>>}
  */
-export const TEST_ARROWS = { generation: ['engine'] };
+export const TEST_ARROWS = { generation: ['engine', 'vllm'], vllm: ['engine'] };
 
 /** Packages that also run in a browser: their source (not their tests) imports nothing of Node. */
 const BROWSER_PACKAGES = ['protocol', 'sdk', 'dashboard'];

@@ -31,15 +31,17 @@ const ASKED: Readonly<
  */
 export function checkFeatures(
   params: SampleParams,
-  { features, constraints }: Pick<TokenBackendCapabilities, 'features' | 'constraints'>,
+  { features, constraints, reasons = {} }: Pick<TokenBackendCapabilities, 'features' | 'constraints' | 'reasons'>,
 ): void {
   for (const [feature, { field, isAsked }] of Object.entries(ASKED)) {
-    if (!features.has(feature as SampleFeature) && isAsked(params)) throw unsupported(field);
+    if (!features.has(feature as SampleFeature) && isAsked(params))
+      throw unsupported(field, reasons[feature as SampleFeature]);
   }
   const { constraint } = params;
   if (constraint !== null && !constraints.has(constraint.kind)) throw unsupported('constraint');
 }
 
-function unsupported(param: string): EngineError {
-  return refusal(param, naming`${{ field: param }} is not supported by what samples here: leave it out`);
+function unsupported(param: string, reason?: string): EngineError {
+  const why = reason === undefined ? '' : ` (${reason})`;
+  return refusal(param, naming`${{ field: param }} is not supported by what samples here: leave it out${why}`);
 }

@@ -27,6 +27,7 @@ export type { SchedulingPolicy } from './scheduling-policy.ts';
 export type { StepReport } from './step-report.ts';
 export type {
   BackendHealth,
+  BackendMember,
   BackendModel,
   SampledLogprob,
   SampledTokens,

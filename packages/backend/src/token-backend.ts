@@ -80,6 +80,8 @@ export interface TokenBackendCapabilities {
    * and whoever knows text reads along and leaves.
    */
   readonly asksText: boolean;
+  /** Why a feature is not there, for whoever asks for it; a few words. Default: nothing is said. */
+  readonly reasons?: Readonly<Partial<Record<SampleFeature, string>>>;
   /** Kinds of constraints that it enforces when it is given their specs, such as `json_schema`. */
   readonly constraints: ReadonlySet<string>;
   /** Requests in flight. */
@@ -153,4 +155,30 @@ export interface BackendHealth {
   readonly trouble: string | null;
   /** Null where it does not say. */
   readonly stats: EngineStats | null;
+  /** The servers that it consists of. Absent: it is none of such. */
+  readonly members?: readonly BackendMember[];
+}
+
+/** One server of a back end that consists of several; totals count from the start of this process. */
+export interface BackendMember {
+  /** Its address, without a path. */
+  readonly name: string;
+  /**
+   * `up`: takes requests. `draining`: takes no new ones, and goes on with what it has. `down`: not to be had, what it had is lost. `unfit`: it answers, and is another
+   * model, say.
+   */
+  readonly state: 'up' | 'draining' | 'down' | 'unfit';
+  /** Null while it is up. */
+  readonly trouble: string | null;
+  /** Null where it does not say. */
+  readonly version: string | null;
+  /** Choices in flight. */
+  readonly numChoices: number;
+  readonly numAdapters: number;
+  readonly numRequests: number;
+  /** Requests that failed there by its fault. */
+  readonly numFailures: number;
+  /** Times that it was lost. */
+  readonly numLosses: number;
+  readonly numTokens: number;
 }

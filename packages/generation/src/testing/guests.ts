@@ -8,23 +8,50 @@ import {
   type TokenBackend,
   type TokenBackendCapabilities,
 } from '@trainyard/backend';
+import { VllmBackend } from '@trainyard/vllm';
+import { FakeVllm } from '@trainyard/vllm/testing';
 import type { TextHalf } from '../open-text-half.ts';
 import { ReplyText } from '../reply/reply-text.ts';
 import { StopStrings } from '../reply/stop-strings.ts';
 
 /**
  * `along`: knows all fields but those of text, which is read along. `specs`: and holds replies to constraints, by their specs. `little`: samples, stops at
- * tokens, gives log-probabilities, and refuses all else.
+ * tokens, gives log-probabilities, and refuses all else. `vllm`: behind vLLM's HTTP, and the driver that speaks it.
  */
-export type Guest = 'along' | 'specs' | 'little';
+export type Guest = 'along' | 'specs' | 'little' | 'vllm';
 
-export const GUESTS: readonly Guest[] = ['along', 'specs', 'little'];
+export const GUESTS: readonly Guest[] = ['along', 'specs', 'little', 'vllm'];
 
 const KINDS = ['json_schema', 'json_object', 'regex', 'choice', 'grammar', 'structural_tag', 'either'];
 const FEW: readonly SampleFeature[] = ['adapters', 'seeds'];
 
-/** @param engine asks for text by itself, which here it is not given */
-export function asGuest(guest: Guest, engine: TokenBackend, text: TextHalf): TokenBackend {
+/** Started. @param engine asks for text by itself, which here it is not given */
+export async function asGuest(guest: Guest, engine: TokenBackend, text: TextHalf): Promise<TokenBackend> {
+  return guest === 'vllm' ? behindVllm(held('specs', engine, text), text) : held(guest, engine, text);
+}
+
+async function behindVllm(brain: TokenBackend, text: TextHalf): Promise<TokenBackend> {
+  const fake = await FakeVllm.open({ brain, maxLogprobs: brain.models[0]!.vocabSize });
+  const backend = new VllmBackend({
+    urls: [fake.url],
+    modelId: 'scripted',
+    ends: text.prompt.tokenizer,
+    maxRequests: brain.capabilities.maxRequests,
+    maxChoices: brain.capabilities.maxChoices,
+    schedulingPolicy: 'priority',
+    log: () => {},
+  });
+  await backend.start();
+  const close = backend.close.bind(backend);
+  return Object.assign(backend, {
+    close: async () => {
+      await close();
+      await fake.close();
+    },
+  });
+}
+
+function held(guest: Exclude<Guest, 'vllm'>, engine: TokenBackend, text: TextHalf): TokenBackend {
   const capabilities: TokenBackendCapabilities = {
     ...engine.capabilities,
     asksText: false,

@@ -70,7 +70,8 @@ export async function openScriptedEngine(options: ScriptedEngineOptions = {}): P
     limits: { maxChoices: 1024, ...limits },
     leavesCore: () => text.constraints.isCompiling,
   });
-  const backend = guest && asGuest(guest, new EmbeddedTokenBackend({ modelId: 'scripted', engine: tokens }), text);
+  const backend =
+    guest && (await asGuest(guest, new EmbeddedTokenBackend({ modelId: 'scripted', engine: tokens }), text));
   const engine = new TextEngine({
     ...text.prompt,
     tokens: backend === null ? tokens : new BackendTokens(backend, tokenizer),
@@ -95,6 +96,7 @@ export async function openScriptedEngine(options: ScriptedEngineOptions = {}): P
     submit: (request, emit) => engine.submit(request, emit),
     close: () => {
       engine.close();
+      void backend?.close();
       tokens.close();
       text.close();
     },

@@ -21,6 +21,7 @@ const MAY_REFUSE: Readonly<Record<Guest, readonly string[]>> = {
     'use_beam_search',
     'echo',
   ],
+  vllm: [...CONSTRAINTS, 'bad_words', 'logprobs_mode', 'top_n_sigma', 'use_beam_search'],
 };
 
 function guestOf(name: string | null): Guest | null {

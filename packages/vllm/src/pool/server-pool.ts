@@ -1,0 +1,219 @@
+import { type BackendMember, EngineError } from '@trainyard/backend';
+import { ServerFailure } from '../wire/server-failure.ts';
+import { UnusableServer } from '../server/server-facts.ts';
+import type { VllmServer } from '../server/vllm-server.ts';
+import { HashRing } from './hash-ring.ts';
+
+export function memberOf(server: VllmServer): BackendMember {
+  const { name, state, trouble, facts, numChoices, adapters, counts } = server;
+  return {
+    name,
+    state,
+    trouble,
+    version: facts?.version ?? null,
+    numChoices,
+    numAdapters: adapters.size,
+    numRequests: counts.requests,
+    numFailures: counts.failures,
+    numLosses: counts.losses,
+    numTokens: counts.tokens,
+  };
+}
+
+/** The part of a request that decides where it goes, and needs something there. */
+export interface PoolRequest {
+  readonly adapter: string | null;
+  readonly numChoices: number;
+}
+
+/** Does something on one server. @param life aborted when it is lost, or does not answer, or nobody wants the result */
+export type PoolUse<Item> = (
+  server: VllmServer,
+  model: string,
+  life: AbortSignal,
+) => AsyncGenerator<Item, void, undefined>;
+
+/** A request whose connection breaks may be what broke the server: it is tried on one more, and on no third. */
+const MAX_LOSSES = 2;
+
+/**
+ * Several servers of the same model. A request goes to the one that its key says, and to another only as long as nothing of its answer has come: nothing is said twice.
+ */
+export class ServerPool {
+  readonly servers: readonly VllmServer[];
+  readonly #ring: HashRing<VllmServer>;
+
+  constructor(servers: readonly VllmServer[]) {
+    this.servers = servers;
+    this.#ring = new HashRing(servers);
+  }
+
+  /** @throws {UnusableServer} when none is up, with what each of them needs */
+  async start(): Promise<void> {
+    await Promise.all(this.servers.map((server) => server.start()));
+    if (this.#up.length > 0) return;
+    this.close();
+    throw new UnusableServer(this.servers.map(({ trouble }) => trouble).join('; '));
+  }
+
+  close(): void {
+    for (const server of this.servers) server.close();
+  }
+
+  /** Null while one of them takes requests. */
+  get trouble(): string | null {
+    return this.#up.length > 0 ? null : `none of ${this.servers.length} vLLM servers takes requests; the log says why`;
+  }
+
+  /** On every server that is up; one that has it is enough. @throws what the first of them says when none has */
+  async load(digest: string): Promise<void> {
+    const loads = await Promise.allSettled(
+      this.#up.map(async (server) => {
+        const release = await server.adapters.hold(digest);
+        release();
+      }),
+    );
+    if (loads.some(({ status }) => status === 'fulfilled')) return;
+    const [first] = loads.filter((load) => load.status === 'rejected');
+    throw first?.reason ?? new ServerFailure('unreachable', 'no server is up');
+  }
+
+  async unload(digest: string): Promise<void> {
+    await Promise.all(this.servers.map((server) => server.adapters.unload(digest)));
+  }
+
+  /**
+   * @param key of requests that should meet
+   * @throws {ServerFailure} when no server is left to try; {EngineError} engine.adapter_unreadable; what `use` throws behind its first item
+   */
+  async *run<Item>(
+    key: string,
+    request: PoolRequest,
+    ended: AbortSignal,
+    use: PoolUse<Item>,
+  ): AsyncGenerator<Item, void, undefined> {
+    const tried = new Set<VllmServer>();
+    let numLosses = 0;
+    let last: ServerFailure | null = null;
+    for (;;) {
+      ended.throwIfAborted();
+      const server = this.#ring.pick(key, (one) => one.state === 'up' && !tried.has(one), request.numChoices);
+      if (server === null) throw last ?? this.#noneUp();
+      tried.add(server);
+      let hasBegun = false;
+      try {
+        for await (const item of runOn(server, request, ended, use)) {
+          hasBegun = true;
+          yield item;
+        }
+        return;
+      } catch (error) {
+        if (ended.aborted || !(error instanceof ServerFailure)) throw error;
+        if (error.kind === 'refused') throw error;
+        server.suspect(error);
+        if (error.kind === 'lost' || error.kind === 'hangs') numLosses++;
+        if (hasBegun || error.kind === 'broken' || numLosses >= MAX_LOSSES) throw error;
+        last = error;
+      }
+    }
+  }
+
+  get #up(): readonly VllmServer[] {
+    return this.servers.filter(({ state }) => state === 'up');
+  }
+
+  #noneUp(): ServerFailure {
+    const isDraining = this.servers.some(({ state }) => state === 'draining');
+    return new ServerFailure(isDraining ? 'busy' : 'unreachable', 'no server takes requests now');
+  }
+}
+
+async function* runOn<Item>(
+  server: VllmServer,
+  { adapter, numChoices }: PoolRequest,
+  ended: AbortSignal,
+  use: PoolUse<Item>,
+): AsyncGenerator<Item, void, undefined> {
+  const { facts } = server;
+  if (facts === null) throw new ServerFailure('unreachable', `${server.name} has not been up`);
+  server.numChoices += numChoices;
+  server.counts.requests++;
+  try {
+    if (adapter === null) yield* watched(server, facts.model, ended, use);
+    else yield* runOnAdapter(server, adapter, ended, use);
+  } finally {
+    server.numChoices -= numChoices;
+  }
+}
+
+/** A server that was started anew has lost its adapters: then once more. */
+async function* runOnAdapter<Item>(
+  server: VllmServer,
+  digest: string,
+  ended: AbortSignal,
+  use: PoolUse<Item>,
+): AsyncGenerator<Item, void, undefined> {
+  for (let isAgain = false; ; isAgain = true) {
+    const release = await unlessAborted(server.adapters.hold(digest), ended);
+    try {
+      yield* watched(server, digest, ended, use);
+      return;
+    } catch (error) {
+      if (!(error instanceof ServerFailure) || error.kind !== 'unknown_model') throw error;
+      if (isAgain)
+        throw new EngineError('engine.adapter_unreadable', `the vLLM server forgets the adapter ${digest}`, {
+          cause: error,
+        });
+      server.adapters.forget(digest);
+    } finally {
+      release();
+    }
+  }
+}
+
+/** Ends what is lost with its server, and what is silent for too long. */
+async function* watched<Item>(
+  server: VllmServer,
+  model: string,
+  ended: AbortSignal,
+  use: PoolUse<Item>,
+): AsyncGenerator<Item, void, undefined> {
+  const stall = new AbortController();
+  const { stallMs } = server.times;
+  const timer = setTimeout(
+    () =>
+      stall.abort(
+        new ServerFailure('hangs', `${server.name} said nothing for ${stallMs} ms in the middle of a request`),
+      ),
+    stallMs,
+  );
+  timer.unref();
+  try {
+    for await (const item of use(server, model, AbortSignal.any([ended, server.life, stall.signal]))) {
+      timer.refresh();
+      yield item;
+      // A slow reader is no silent server.
+      timer.refresh();
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function unlessAborted(held: Promise<() => void>, ended: AbortSignal): Promise<() => void> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = (): void => aborted.reject(ended.reason);
+  ended.addEventListener('abort', abort, { once: true });
+  if (ended.aborted) abort();
+  try {
+    return await Promise.race([held, aborted.promise]);
+  } catch (error) {
+    void held.then(
+      (release) => release(),
+      () => undefined,
+    );
+    throw error;
+  } finally {
+    ended.removeEventListener('abort', abort);
+  }
+}

@@ -1,0 +1,144 @@
+import { EngineError } from '@trainyard/backend';
+import type { HttpLine } from '../wire/http-line.ts';
+import { ServerFailure } from '../wire/server-failure.ts';
+
+export interface LoadedAdaptersOptions {
+  readonly line: HttpLine;
+  /** Names that the server may have at a time: its flag `--max-cpu-loras`. */
+  readonly maxAdapters: number;
+  /** How long a load may take, ms. */
+  readonly timeoutMs: number;
+  /** The folder of a version, as that server sees it. @throws {EngineError} engine.adapter_unreadable */
+  readonly pathOf: (digest: string) => string;
+}
+
+/** One adapter on its way to the server, or there. */
+interface Loaded {
+  readonly ready: Promise<void>;
+  numUsers: number;
+  lastUse: number;
+}
+
+/**
+ * The adapter versions that one server has, each under its digest as its name: a name never means other weights. Beyond the limit the least recently used one that
+ * nobody uses goes; where all are in use, one more is loaded all the same, and the server swaps.
+ */
+export class LoadedAdapters {
+  readonly #options: LoadedAdaptersOptions;
+  readonly #loaded = new Map<string, Loaded>();
+  /** Unloads on their way, which a new load of the name waits for. */
+  readonly #leaving = new Map<string, Promise<void>>();
+  #numUses = 0;
+
+  constructor(options: LoadedAdaptersOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#loaded.size;
+  }
+
+  /**
+   * Resolves when the server has it; it stays until it is released.
+   * @throws {EngineError} engine.adapter_unreadable; {ServerFailure} when the server is not to be had
+   */
+  async hold(digest: string): Promise<() => void> {
+    const adapter = this.#loaded.get(digest) ?? this.#add(digest);
+    adapter.numUsers++;
+    adapter.lastUse = this.#numUses++;
+    let isHeld = true;
+    const release = (): void => {
+      if (isHeld) adapter.numUsers--;
+      isHeld = false;
+    };
+    try {
+      await adapter.ready;
+      return release;
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  /** The server does not know it any more: it was started anew. The next one who holds it loads it again. */
+  forget(digest: string): void {
+    this.#loaded.delete(digest);
+  }
+
+  forgetAll(): void {
+    this.#loaded.clear();
+  }
+
+  /** Unknown digests are ignored. What the server cannot give back now takes memory there, and harms no request. */
+  async unload(digest: string): Promise<void> {
+    const adapter = this.#loaded.get(digest);
+    if (adapter === undefined) return;
+    this.#loaded.delete(digest);
+    const gone = adapter.ready
+      .then(async () => void (await this.#call('/v1/unload_lora_adapter', { lora_name: digest })))
+      .catch(() => undefined)
+      .finally(() => this.#leaving.delete(digest));
+    this.#leaving.set(digest, gone);
+    await gone;
+  }
+
+  #add(digest: string): Loaded {
+    const adapter = { ready: this.#load(digest), numUsers: 0, lastUse: 0 };
+    this.#loaded.set(digest, adapter);
+    adapter.ready.catch(() => {
+      if (this.#loaded.get(digest) === adapter) this.#loaded.delete(digest);
+    });
+    return adapter;
+  }
+
+  async #load(digest: string): Promise<void> {
+    await this.#leaving.get(digest);
+    this.#makeRoom();
+    const path = this.#options.pathOf(digest);
+    try {
+      // Never `load_inplace`: the old weights' cache would be read with the new ones.
+      await this.#call('/v1/load_lora_adapter', { lora_name: digest, lora_path: path });
+    } catch (error) {
+      if (error instanceof ServerFailure && isThereAlready(error)) return;
+      throw asUnreadable(error, digest);
+    }
+  }
+
+  #makeRoom(): void {
+    const idle = [...this.#loaded].filter(([, { numUsers }]) => numUsers === 0);
+    const order = idle.toSorted(([, a], [, b]) => a.lastUse - b.lastUse);
+    // The one that comes is among them, and held.
+    const numTooMany = this.#loaded.size - this.#options.maxAdapters;
+    for (const [digest] of order.slice(0, Math.max(numTooMany, 0))) void this.unload(digest);
+  }
+
+  #call(path: string, body: object): Promise<string> {
+    const { line, timeoutMs } = this.#options;
+    return line.text('POST', path, JSON.stringify(body), { timeoutMs });
+  }
+}
+
+/** By its digest, so it is the same: this process was started anew, and the server was not. */
+function isThereAlready({ kind, reason }: ServerFailure): boolean {
+  return kind === 'refused' && reason.includes('already been loaded');
+}
+
+/** The failure of a load, the server itself apart. Clients read it: it has no address and no path. */
+function asUnreadable(error: unknown, digest: string): unknown {
+  const why = error instanceof ServerFailure ? reasonOf(error) : null;
+  if (why === null) return error;
+  const message = `the adapter ${digest} cannot be loaded by the vLLM server: ${why}`;
+  return new EngineError('engine.adapter_unreadable', message, { cause: error });
+}
+
+function reasonOf({ kind, reason }: ServerFailure): string | null {
+  if (kind === 'unknown_model')
+    return 'it does not see the folder of the adapter: give it the same folders, or set vllm-adapter-dir and vllm-adapter-path';
+  if (kind === 'no_route')
+    return 'it loads no adapters: start it with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True';
+  if (kind !== 'refused' && kind !== 'broken') return null;
+  const rank = /rank \d+ is greater than max_lora_rank \d+/i.exec(reason)?.[0];
+  if (rank !== undefined) return `${rank}: start it with a higher --max-lora-rank`;
+  if (/lora is not enabled/i.test(reason)) return 'it was started without --enable-lora';
+  return 'it refused the files; its log says why';
+}

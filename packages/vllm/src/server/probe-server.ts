@@ -1,0 +1,221 @@
+import type { HttpLine } from '../wire/http-line.ts';
+import { readCompletion, UnreadableAnswer } from '../wire/completion-events.ts';
+import { ServerFailure } from '../wire/server-failure.ts';
+import { type ServerFacts, UnusableServer } from './server-facts.ts';
+
+export interface ProbeOptions {
+  /** The base model's name there; null: the only one that it has. */
+  readonly model: string | null;
+  /** How long each question may take, ms. */
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** Without `return_token_ids` nothing here can be trained on. */
+const OLDEST_VERSION = [0, 10, 2] as const;
+/** Without a flag a server gives so many log-probabilities a token. */
+const USUAL_MAX_LOGPROBS = 20;
+/** More than any vocabulary has. */
+const BEYOND = 1_000_000_000;
+/** They are in any vocabulary; what they say matters nothing. */
+const PROBE_PROMPT = [11, 12, 13, 14];
+
+/**
+ * Asks a server what it is, and what it can do.
+ * @throws {UnusableServer} in one line, with what to do
+ */
+export async function probeServer(line: HttpLine, options: ProbeOptions): Promise<ServerFacts> {
+  try {
+    const version = await readVersion(line, options);
+    const { model, contextLength } = await readModel(line, options);
+    const [fields, draws, maxLogprobs, vocabSize, loadsAdapters, schedulingPolicy] = await Promise.all([
+      readFields(line, options),
+      sampleGreedily(line, model, options),
+      readMaxLogprobs(line, model, options),
+      readVocabSize(line, model, options),
+      readsAdapters(line, options),
+      readPolicy(line, options),
+    ]);
+    const facts = { version, model, contextLength, vocabSize, maxLogprobs, fields, loadsAdapters, schedulingPolicy };
+    return { ...facts, logprobsMode: modeOf(draws, line.name) };
+  } catch (error) {
+    options.signal.throwIfAborted();
+    throw asUnusable(error, line.name);
+  }
+}
+
+/** Says what to do about a server that failed. */
+export function asUnusable(error: unknown, server: string): UnusableServer {
+  if (error instanceof UnusableServer) return error;
+  if (error instanceof UnreadableAnswer)
+    return new UnusableServer(`${server} does not answer as vLLM does: ${error.message}`, { cause: error });
+  if (!(error instanceof ServerFailure)) throw error;
+  return new UnusableServer(`${error.message}: ${WHAT_TO_DO[error.kind]}`, { cause: error });
+}
+
+const WHAT_TO_DO: Readonly<Record<ServerFailure['kind'], string>> = {
+  unreachable: 'start vLLM there, or correct the setting vllm',
+  lost: 'look into its log, and restart it',
+  hangs: 'it may still be loading, or hang: wait until its /health answers, or restart it',
+  key: 'give the key that it was started with (--api-key) as the setting vllm-key',
+  unknown_model: 'correct the name of the model in the setting vllm-model',
+  no_route: 'is that a vLLM server? correct the setting vllm',
+  busy: 'it takes no requests now: wait until its /health answers 200',
+  refused: 'is that a vLLM server of a known version?',
+  broken: 'look into its log, and restart it',
+};
+
+async function readVersion(line: HttpLine, options: ProbeOptions): Promise<string | null> {
+  const text = await unlessMissing(ask(line, 'GET', '/version', null, options));
+  if (text === null) return null;
+  const { version } = parsed(text) as { version?: unknown };
+  if (typeof version !== 'string')
+    throw new UnusableServer(`${line.name} does not say a version as vLLM does: correct the setting vllm`);
+  const numbers = version.split(/[.+-]/).slice(0, 3).map(Number);
+  // A build from source may be called anything.
+  const isKnown = numbers.every((number) => Number.isInteger(number));
+  if (isKnown && isOlder(numbers))
+    throw new UnusableServer(
+      `${line.name} is vLLM ${version}, and ${OLDEST_VERSION.join('.')} is the oldest that tells token ids: upgrade it`,
+    );
+  return version;
+}
+
+function isOlder(version: readonly number[]): boolean {
+  const at = OLDEST_VERSION.findIndex((part, index) => (version[index] ?? 0) !== part);
+  return at !== -1 && (version[at] ?? 0) < OLDEST_VERSION[at]!;
+}
+
+async function readModel(line: HttpLine, options: ProbeOptions): Promise<{ model: string; contextLength: number }> {
+  const { data } = parsed(await ask(line, 'GET', '/v1/models', null, options)) as { data?: unknown };
+  const cards = (Array.isArray(data) ? data : []) as Partial<{ id: string; parent: string; max_model_len: number }>[];
+  const bases = cards.filter(({ id, parent }) => typeof id === 'string' && (parent ?? null) === null);
+  const names = bases.map(({ id }) => id!);
+  const found = options.model === null ? bases[0] : bases.find(({ id }) => id === options.model);
+  if (found === undefined) {
+    const what = options.model === null ? 'has no base model' : `does not serve ${options.model}`;
+    throw new UnusableServer(
+      `${line.name} ${what} (it has: ${names.join(', ') || 'none'}): correct the setting vllm-model`,
+    );
+  }
+  const { id, max_model_len: contextLength } = found;
+  if (typeof contextLength !== 'number')
+    throw new UnusableServer(
+      `${line.name} does not say how long a sequence may be (max_model_len): is that a vLLM server? correct the setting vllm`,
+    );
+  return { model: id!, contextLength };
+}
+
+/** The fields of a completion in its OpenAPI document, where that is not switched off. */
+async function readFields(line: HttpLine, options: ProbeOptions): Promise<ReadonlySet<string> | null> {
+  const text = await unlessMissing(ask(line, 'GET', '/openapi.json', null, options)).catch(() => null);
+  if (text === null) return null;
+  try {
+    const { components } = JSON.parse(text) as { components?: { schemas?: Record<string, { properties?: object }> } };
+    const properties = components?.schemas?.['CompletionRequest']?.properties;
+    return properties === undefined ? null : new Set(Object.keys(properties));
+  } catch {
+    return null;
+  }
+}
+
+interface Draw {
+  readonly logprob: number;
+}
+
+/** Three draws among one token each: log-probabilities of the distribution that is drawn from are all 0. */
+async function sampleGreedily(line: HttpLine, model: string, options: ProbeOptions): Promise<readonly Draw[]> {
+  const body = { ...probeBody(model), max_tokens: 3, ignore_eos: true, temperature: 1, top_k: 1, logprobs: 1 };
+  const text = await ask(line, 'POST', '/v1/completions', JSON.stringify(body), options);
+  const [choice] = readCompletion(text, { numTop: 1, ids: null });
+  return choice?.logprobs ?? [];
+}
+
+function modeOf(draws: readonly Draw[], server: string): 'raw' | 'processed' {
+  if (draws.length === 0) throw new UnreadableAnswer('it tells no log-probabilities');
+  if (draws.some(({ logprob }) => logprob > 1e-6))
+    throw new UnusableServer(
+      `${server} gives logits in place of log-probabilities: start it with --logprobs-mode raw_logprobs or processed_logprobs`,
+    );
+  return draws.every(({ logprob }) => logprob > -1e-6) ? 'processed' : 'raw';
+}
+
+async function readMaxLogprobs(line: HttpLine, model: string, options: ProbeOptions): Promise<number> {
+  const reason = await reasonOfRefusal(line, { ...probeBody(model), logprobs: BEYOND }, options);
+  const told = /max allowed: (\d+)/.exec(reason ?? '')?.[1];
+  return told === undefined ? USUAL_MAX_LOGPROBS : Number(told);
+}
+
+async function readVocabSize(line: HttpLine, model: string, options: ProbeOptions): Promise<number> {
+  const reason = await reasonOfRefusal(line, { ...probeBody(model), logit_bias: { [BEYOND]: 1 } }, options);
+  const told = /vocab(?:ulary)?[ _]size:? ?(?:is )?(\d+)/i.exec(reason ?? '')?.[1];
+  if (told === undefined)
+    throw new UnusableServer(
+      `${line.name} does not say how many tokens it has: is that a vLLM server of a known version?`,
+    );
+  return Number(told);
+}
+
+/** A request that every server refuses. @returns its words; null: it was taken */
+async function reasonOfRefusal(line: HttpLine, body: object, options: ProbeOptions): Promise<string | null> {
+  try {
+    await ask(line, 'POST', '/v1/completions', JSON.stringify(body), options);
+    return null;
+  } catch (error) {
+    if (error instanceof ServerFailure && error.kind === 'refused') return error.reason;
+    throw error;
+  }
+}
+
+/** The route is there only where the server was started so. */
+async function readsAdapters(line: HttpLine, options: ProbeOptions): Promise<boolean> {
+  try {
+    await ask(line, 'POST', '/v1/load_lora_adapter', '{"lora_name":"","lora_path":""}', options);
+    return true;
+  } catch (error) {
+    if (!(error instanceof ServerFailure)) throw error;
+    if (error.kind === 'no_route') return false;
+    if (error.kind === 'refused') return true;
+    throw error;
+  }
+}
+
+/** Told by servers in development mode alone. */
+async function readPolicy(line: HttpLine, options: ProbeOptions): Promise<'fcfs' | 'priority' | null> {
+  const text = await unlessMissing(ask(line, 'GET', '/server_info?config_format=json', null, options)).catch(
+    () => null,
+  );
+  const told = /"policy": ?"(fcfs|priority)"/.exec(text ?? '')?.[1];
+  return told === undefined ? null : (told as 'fcfs' | 'priority');
+}
+
+function probeBody(model: string): object {
+  return { model, prompt: PROBE_PROMPT, max_tokens: 1, return_token_ids: true, return_tokens_as_token_ids: true };
+}
+
+function ask(
+  line: HttpLine,
+  method: string,
+  path: string,
+  body: string | null,
+  { timeoutMs, signal }: ProbeOptions,
+): Promise<string> {
+  return line.text(method, path, body, { timeoutMs, signal });
+}
+
+async function unlessMissing(asked: Promise<string>): Promise<string | null> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof ServerFailure && error.kind === 'no_route') return null;
+    throw error;
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) ?? {};
+  } catch (cause) {
+    throw new UnreadableAnswer('it is no JSON', { cause });
+  }
+}

@@ -1,0 +1,202 @@
+import { type BackendMember, EngineError } from '@trainyard/backend';
+import { HttpLine } from '../wire/http-line.ts';
+import type { ServerAddress } from '../wire/server-address.ts';
+import { ServerFailure } from '../wire/server-failure.ts';
+import { LoadedAdapters } from './loaded-adapters.ts';
+import { asUnusable, probeServer } from './probe-server.ts';
+import { type ServerFacts, UnusableServer } from './server-facts.ts';
+
+/** Times, ms. */
+export interface ServerTimes {
+  /** Connection. */
+  readonly connectMs: number;
+  /** Answer to a question that needs no sampling to speak of. */
+  readonly answerMs: number;
+  /** Load of an adapter. */
+  readonly loadMs: number;
+  /** Between two looks at its health. */
+  readonly healthEveryMs: number;
+  /** Answer to such a look. */
+  readonly healthMs: number;
+  /** A stream without a byte. */
+  readonly stallMs: number;
+}
+
+/** A look at its health that is not answered within 5 s, twice, counts as its loss. */
+export const SERVER_TIMES: ServerTimes = {
+  connectMs: 5_000,
+  answerMs: 30_000,
+  loadMs: 120_000,
+  healthEveryMs: 5_000,
+  healthMs: 5_000,
+  stallMs: 600_000,
+};
+
+export interface VllmServerOptions {
+  readonly address: ServerAddress;
+  readonly apiKey: string | null;
+  /** The base model's name there; null: the only one that it has. */
+  readonly model: string | null;
+  readonly maxAdapters: number;
+  readonly times: ServerTimes;
+  readonly pathOf: (digest: string) => string;
+  /** Called with what it says of itself whenever it comes up. @throws {UnusableServer} where that is another model, say */
+  readonly check: (server: VllmServer, facts: ServerFacts) => Promise<void>;
+  readonly log: (line: string) => void;
+}
+
+export type ServerState = BackendMember['state'];
+
+/** Looks at its health that must fail one after the other before it counts as lost. */
+const FAILURES_UNTIL_DOWN = 2;
+
+/** One vLLM server: what it is, how it is, which adapters it has. */
+export class VllmServer {
+  readonly line: HttpLine;
+  readonly adapters: LoadedAdapters;
+  readonly #options: VllmServerOptions;
+  readonly #closing = new AbortController();
+  #facts: ServerFacts | null = null;
+  #state: ServerState = 'down';
+  #trouble: string | null = 'it was not asked yet';
+  #numFailures = 0;
+  /** Aborted, with the reason, when it is lost. */
+  #life = new AbortController();
+  #timer: NodeJS.Timeout | null = null;
+  #looking: Promise<void> | null = null;
+  numChoices = 0;
+  /** Counted from the start of this process. */
+  readonly counts = { requests: 0, failures: 0, losses: 0, tokens: 0 };
+
+  constructor(options: VllmServerOptions) {
+    this.#options = options;
+    const { address, apiKey, times, maxAdapters, pathOf } = options;
+    this.line = new HttpLine({ address, apiKey, connectMs: times.connectMs });
+    this.adapters = new LoadedAdapters({ line: this.line, maxAdapters, timeoutMs: times.loadMs, pathOf });
+  }
+
+  get name(): string {
+    return this.line.name;
+  }
+
+  get state(): ServerState {
+    return this.#state;
+  }
+
+  /** Why it takes no requests, in one line with what to do; null while it does. */
+  get trouble(): string | null {
+    return this.#trouble;
+  }
+
+  /** Known once it has been up. */
+  get facts(): ServerFacts | null {
+    return this.#facts;
+  }
+
+  /** Aborted when it is lost, or closed. */
+  get life(): AbortSignal {
+    return this.#life.signal;
+  }
+
+  get times(): ServerTimes {
+    return this.#options.times;
+  }
+
+  /** Looks for the first time, and from now on again and again. Never rejects: {@link trouble} tells. */
+  async start(): Promise<void> {
+    await this.#look();
+    this.#plan();
+  }
+
+  close(): void {
+    this.#closing.abort();
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#life.abort(new EngineError('engine.aborted', 'the back end was closed'));
+    this.line.close();
+  }
+
+  /** A request failed in a way that is the server's: looks at once, rather than at the next time. */
+  suspect(failure: ServerFailure): void {
+    this.counts.failures++;
+    if (failure.kind === 'busy') {
+      // 429: too many just now, of which the next look knows nothing.
+      if (failure.status === 503) this.#become('draining', `${this.name} takes no requests now (${failure.status})`);
+      return;
+    }
+    if (failure.kind === 'key' || failure.kind === 'unknown_model') this.#become('unfit', failure.message);
+    if (failure.status === null) this.#numFailures = Math.max(this.#numFailures, FAILURES_UNTIL_DOWN - 1);
+    void this.#look();
+  }
+
+  #plan(): void {
+    if (this.#closing.signal.aborted) return;
+    this.#timer = setTimeout(() => void this.#look().then(() => this.#plan()), this.times.healthEveryMs);
+    this.#timer.unref();
+  }
+
+  #look(): Promise<void> {
+    this.#looking ??= this.#lookOnce().finally(() => (this.#looking = null));
+    return this.#looking;
+  }
+
+  async #lookOnce(): Promise<void> {
+    const { signal } = this.#closing;
+    if (signal.aborted) return;
+    try {
+      await this.#askHealth();
+      this.#numFailures = 0;
+      if (this.#state !== 'up') await this.#comeUp();
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof ServerFailure && error.kind === 'busy') {
+        if (this.#state === 'up') this.#become('draining', `${this.name} takes no requests now (${error.status})`);
+        return;
+      }
+      this.#numFailures++;
+      // What was never up is not worth a second look.
+      if (this.#state !== 'up' || this.#numFailures >= FAILURES_UNTIL_DOWN) this.#lose(asUnusable(error, this.name));
+      else void Promise.resolve().then(() => this.#look());
+    }
+  }
+
+  /** Routers before vLLM may have no such route: then a question that every server answers. */
+  async #askHealth(): Promise<void> {
+    const limits = { timeoutMs: this.times.healthMs, signal: this.#closing.signal };
+    try {
+      await this.line.text('GET', '/health', null, limits);
+    } catch (error) {
+      if (!(error instanceof ServerFailure) || error.kind !== 'no_route') throw error;
+      await this.line.text('GET', '/v1/models', null, limits);
+    }
+  }
+
+  async #comeUp(): Promise<void> {
+    const { model, check, times } = this.#options;
+    try {
+      const facts = await probeServer(this.line, { model, timeoutMs: times.answerMs, signal: this.#closing.signal });
+      // It may have been started anew: what it had is gone, or is found to be there.
+      if (this.#state === 'down') this.adapters.forgetAll();
+      if (this.#life.signal.aborted) this.#life = new AbortController();
+      await check(this, facts);
+      this.#facts = facts;
+      this.#become('up', null);
+    } catch (error) {
+      if (!(error instanceof UnusableServer)) throw error;
+      this.#become('unfit', error.message);
+    }
+  }
+
+  #lose(why: UnusableServer): void {
+    if (this.#state === 'up' || this.#state === 'draining') this.counts.losses++;
+    this.#become('down', why.message);
+    this.#life.abort(new ServerFailure('lost', `${this.name} was lost`));
+  }
+
+  #become(state: ServerState, trouble: string | null): void {
+    if (this.#closing.signal.aborted) return;
+    if (trouble !== null && trouble !== this.#trouble) this.#options.log(`vLLM: ${trouble}`);
+    else if (state !== this.#state) this.#options.log(`vLLM: ${this.name} takes requests`);
+    this.#state = state;
+    this.#trouble = trouble;
+  }
+}

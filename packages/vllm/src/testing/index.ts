@@ -1,0 +1,3 @@
+/** vLLM's HTTP without vLLM: `@trainyard/vllm/testing`. */
+export { FakeVllm } from './fake-vllm.ts';
+export type { Fault, FakeVllmOptions } from './fake-vllm.ts';

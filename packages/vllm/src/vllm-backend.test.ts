@@ -1,0 +1,384 @@
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import type { SampleOutput } from '@trainyard/backend';
+import { byteTokenizer } from '@trainyard/engine/testing';
+import { describe, expect, test } from 'vitest';
+import { FakePool, PROMPT } from './testing/fake-pool.ts';
+import { FakeVllm } from './testing/fake-vllm.ts';
+import { openBrain } from './testing/open-brain.ts';
+import { VllmBackend } from './vllm-backend.ts';
+
+const LOAD = '/v1/load_lora_adapter';
+const UNLOAD = '/v1/unload_lora_adapter';
+const COMPLETIONS = '/v1/completions';
+const failing = (code: string) => expect.objectContaining({ code });
+
+async function failureOf(asked: Promise<unknown>): Promise<Error> {
+  return asked.then(
+    () => {
+      throw new Error('it did not fail');
+    },
+    (error: Error) => error,
+  );
+}
+
+describe('a request', () => {
+  test('goes as token ids to the route that takes them, and no text comes of it', async () => {
+    await using pool = await FakePool.start({ backend: { apiKey: 'secret' }, fake: { apiKey: 'secret' } });
+    await pool.ids({ tenant: 'a', maxTokens: 3 });
+    const [call] = pool.fake.samples;
+    expect(call).toMatchObject({ path: COMPLETIONS, authorization: 'Bearer secret' });
+    expect(call!.body).toMatchObject({
+      model: 'base',
+      prompt: PROMPT,
+      max_tokens: 3,
+      stream: true,
+      return_token_ids: true,
+    });
+    expect(pool.fake.unknownFields).toEqual(new Set());
+  });
+
+  test('asks for the scores of a prompt by itself, before the sample, with the same salt', async () => {
+    await using pool = await FakePool.start();
+    const outputs: SampleOutput[] = [];
+    const sampled = pool.sample({ promptLogprobs: 1, promptLogprobsFirst: true, maxTokens: 1 });
+    for await (const output of sampled) outputs.push(output);
+    expect(outputs.map(({ kind }) => kind)).toEqual(['started', 'prompt_scored', 'tokens']);
+    const [first, second] = pool.fake.samples.map(({ body }) => body!);
+    expect(first).toMatchObject({ prompt_logprobs: 1, max_tokens: 1, cache_salt: second!['cache_salt'] });
+    expect(first).not.toHaveProperty('stream');
+    expect(second).not.toHaveProperty('prompt_logprobs');
+  });
+
+  test('that is given up ends there, too', async () => {
+    await using pool = await FakePool.start();
+    for await (const output of pool.sample({ maxTokens: 200 })) if (output.kind === 'tokens') break;
+    await expect.poll(() => pool.fake.numLeft).toBe(1);
+    await expect.poll(() => pool.fake.numRunning).toBe(0);
+    expect((await pool.members())[0]).toMatchObject({ numChoices: 0, numRequests: 1, numFailures: 0 });
+  });
+
+  test.each([
+    [
+      400,
+      { message: "This model's maximum context length is 5 tokens.", param: 'input_tokens' },
+      'context_length_exceeded',
+      'prompt',
+    ],
+    [400, { message: 'no such thing', param: 'top_p' }, 'engine.invalid_request', 'topP'],
+    [500, { message: 'out of memory at /some/path' }, 'engine.internal', null],
+    [429, { message: 'slow down' }, 'engine.overloaded', null],
+    [401, { message: 'Unauthorized' }, 'engine.host_lost', null],
+  ])('that is answered %i with %j fails as %s', async (status, error, code, param) => {
+    await using pool = await FakePool.start();
+    pool.fake.failNext(COMPLETIONS, { kind: 'answer', status, body: JSON.stringify({ error }) });
+    const failure = await failureOf(pool.ids());
+    expect(failure).toMatchObject({ code, param });
+    expect(failure.message).not.toContain('127.0.0.1');
+    expect(failure.message).not.toContain('/some/path');
+  });
+});
+
+describe('a server that breaks', () => {
+  test('in the middle of a stream is no end of a reply', async () => {
+    await using pool = await FakePool.start({ numServers: 2 });
+    for (const fake of pool.fakes) fake.failNext(COMPLETIONS, { kind: 'reset', afterEvents: 2 });
+    const tokens: number[] = [];
+    const reading = (async () => {
+      for await (const output of pool.sample()) if (output.kind === 'tokens') tokens.push(...output.tokenIds);
+    })();
+    await expect(reading).rejects.toEqual(failing('engine.host_lost'));
+    expect(tokens).toHaveLength(2);
+    expect(pool.fakes.flatMap(({ samples }) => samples)).toHaveLength(1);
+    // The next one is served: the server was looked at, and is there.
+    expect(await pool.ids()).toHaveLength(8);
+  });
+
+  test('with an error in the stream', async () => {
+    await using pool = await FakePool.start();
+    pool.fake.failNext(COMPLETIONS, { kind: 'error_event', afterEvents: 1, message: 'EngineCore died at /some/path' });
+    const failure = await failureOf(pool.ids());
+    expect(failure).toEqual(failing('engine.internal'));
+    expect(failure.message).not.toContain('/some/path');
+  });
+
+  test('before the first byte is nobody’s loss: another one is asked', async () => {
+    await using pool = await FakePool.start({ numServers: 3 });
+    const home = await pool.homeOf(PROMPT);
+    const alone = await pool.ids();
+    home.failNext(COMPLETIONS, { kind: 'reset', afterEvents: 0 });
+    expect(await pool.ids()).toEqual(alone);
+    await home.close();
+    expect(await pool.ids()).toEqual(alone);
+    expect(pool.fakes.filter((fake) => fake !== home && fake.samples.length > 0)).toHaveLength(1);
+  });
+
+  test('that takes no requests now is passed by, and is asked again when it does', async () => {
+    await using pool = await FakePool.start({ numServers: 2, times: { healthEveryMs: 10 } });
+    const home = await pool.homeOf(PROMPT);
+    home.failNext(COMPLETIONS, { kind: 'answer', status: 503, body: '{}' });
+    home.failNext('/health', ...Array.from({ length: 5 }, () => ({ kind: 'answer', status: 503, body: '' }) as const));
+    const before = home.samples.length;
+    expect(await pool.ids()).toHaveLength(8);
+    await expect.poll(async () => (await pool.members()).every(({ state }) => state === 'up')).toBe(true);
+    expect(home.samples).toHaveLength(before + 1);
+    await pool.ids();
+    expect(home.samples).toHaveLength(before + 2);
+  });
+
+  test('and may do so of the request itself is given it no third time', async () => {
+    await using pool = await FakePool.start({ numServers: 4 });
+    for (const fake of pool.fakes) fake.failNext(COMPLETIONS, { kind: 'reset', afterEvents: 0 });
+    await expect(pool.ids()).rejects.toEqual(failing('engine.host_lost'));
+    expect(pool.fakes.filter(({ samples }) => samples.length > 0)).toHaveLength(2);
+  });
+
+  test('and hangs loses what it has, and is up again when it answers', async () => {
+    await using pool = await FakePool.start({ times: { healthEveryMs: 10 } });
+    pool.fake.failNext(COMPLETIONS, { kind: 'stall', afterEvents: 1 });
+    const reading = pool.sample();
+    for (let numOutputs = 0; numOutputs < 2; numOutputs++) await reading.next();
+    pool.fake.failNext('/health', { kind: 'hang' }, { kind: 'hang' });
+    pool.times.healthMs = 10;
+    await expect(reading.next()).rejects.toEqual(failing('engine.host_lost'));
+    pool.times.healthMs = 60_000;
+    await expect.poll(async () => (await pool.backend.health()).trouble).toBeNull();
+    expect(await pool.ids()).toHaveLength(8);
+    expect((await pool.members())[0]!.numLosses).toBeGreaterThan(0);
+    expect(pool.log.some((line) => line.includes('did not answer /health'))).toBe(true);
+  });
+
+  test('and says nothing for too long, though it is well, loses the request', async () => {
+    await using pool = await FakePool.start();
+    pool.fake.failNext(COMPLETIONS, { kind: 'stall', afterEvents: 1 });
+    pool.times.stallMs = 30;
+    await expect(pool.ids()).rejects.toEqual(failing('engine.host_lost'));
+  });
+
+  test('when none is left it says so, without an address', async () => {
+    await using pool = await FakePool.start();
+    await pool.fake.close();
+    const failure = await failureOf(pool.ids());
+    expect(failure).toEqual(failing('engine.host_lost'));
+    expect(failure.message).not.toContain('127.0.0.1');
+    await expect.poll(async () => (await pool.backend.health()).trouble).toMatch(/none of 1 vLLM servers/);
+  });
+});
+
+describe('adapters', () => {
+  const adapter = (digest: string) => ({ digest, directory: `/checkpoints/${digest}` });
+
+  test('are loaded under their digests on every server before a request names them, and never in place', async () => {
+    await using pool = await FakePool.start({ numServers: 2 });
+    await pool.backend.publish(adapter('one'));
+    for (const fake of pool.fakes) {
+      expect(fake.callsOf(LOAD).at(-1)!.body).toEqual({ lora_name: 'one', lora_path: '/checkpoints/one' });
+      expect(fake.adapters.has('one')).toBe(true);
+    }
+    await pool.ids({ adapter: 'one' });
+    expect(pool.fakes.flatMap(({ samples }) => samples)[0]!.body).toMatchObject({ model: 'one' });
+    await pool.backend.retire('one');
+    for (const fake of pool.fakes) expect(fake.callsOf(UNLOAD).map(({ body }) => body)).toEqual([{ lora_name: 'one' }]);
+  });
+
+  test('of a server that was started anew are loaded again, and the request is asked once more', async () => {
+    await using pool = await FakePool.start();
+    await pool.backend.publish(adapter('one'));
+    const before = await pool.ids({ adapter: 'one' });
+    pool.fake.adapters.clear();
+    expect(await pool.ids({ adapter: 'one' })).toEqual(before);
+    const missing = JSON.stringify({ error: { message: 'The model `one` does not exist.', type: 'NotFoundError' } });
+    pool.fake.failNext(COMPLETIONS, ...[1, 2].map(() => ({ kind: 'answer', status: 404, body: missing }) as const));
+    await expect(pool.ids({ adapter: 'one' })).rejects.toEqual(failing('engine.adapter_unreadable'));
+  });
+
+  test('beyond the limit the least recently used one that nobody uses goes', async () => {
+    await using pool = await FakePool.start({ backend: { maxAdapters: 2 } });
+    const names = (): string[] => [...pool.fake.adapters.keys()].toSorted();
+    for (const digest of ['one', 'two']) await pool.backend.publish(adapter(digest));
+    await pool.ids({ adapter: 'one' });
+    await pool.backend.publish(adapter('three'));
+    await expect.poll(names).toEqual(['one', 'three']);
+    const reading = pool.sample({ adapter: 'one', maxTokens: 200 });
+    await reading.next();
+    const other = pool.sample({ adapter: 'three', maxTokens: 200 });
+    await other.next();
+    await pool.ids({ adapter: 'two' });
+    expect(names()).toEqual(['one', 'three', 'two']);
+    for (const open of [reading, other]) await open.return({ promptTokens: 0, completionTokens: 0, cachedTokens: 0 });
+  });
+
+  test('that the server has by the same digest are the same', async () => {
+    await using pool = await FakePool.start();
+    pool.fake.adapters.set('one', '/elsewhere');
+    await pool.backend.publish(adapter('one'));
+    expect((await pool.members())[0]).toMatchObject({ numAdapters: 1 });
+  });
+
+  test.each([
+    [404, 'NotFoundError', 'No adapter found for /checkpoints/one', /does not see the folder.*vllm-adapter-dir/],
+    [500, 'InternalServerError', 'LoRA rank 64 is greater than max_lora_rank 16.', /rank 64.*higher --max-lora-rank/],
+    [500, 'InternalServerError', 'LoRA is not enabled.', /without --enable-lora/],
+    [500, 'InternalServerError', 'Traceback /checkpoints/one', /refused the files; its log says why/],
+  ])('that cannot be loaded (%i %s %s) are told with what to do', async (status, type, message, expected) => {
+    await using pool = await FakePool.start();
+    pool.fake.failNext(LOAD, { kind: 'answer', status, body: JSON.stringify({ error: { message, type } }) });
+    const failure = await failureOf(pool.backend.publish(adapter('one')));
+    expect(failure).toMatchObject({ code: 'engine.adapter_unreadable', message: expect.stringMatching(expected) });
+    expect(failure.message).not.toContain('/checkpoints');
+  });
+
+  test('are put where the servers see them, each whole, and go with their version', async () => {
+    const [checkpoint, shared] = await Promise.all([1, 2].map(() => mkdtemp(join(tmpdir(), 'trainyard-vllm-'))));
+    for (const name of ['adapter_config.json', 'adapter_model.safetensors', 'optimizer.bin'])
+      await writeFile(join(checkpoint!, name), name);
+    await using pool = await FakePool.start({ backend: { adapterDirectory: shared!, adapterPath: '/theirs' } });
+    await pool.backend.publish({ digest: 'one', directory: checkpoint! });
+    expect([...pool.fake.adapters.values()]).toEqual(['/theirs/one']);
+    expect((await readdir(join(shared!, 'one'))).toSorted()).toEqual([
+      'adapter_config.json',
+      'adapter_model.safetensors',
+    ]);
+    await pool.backend.retire('one');
+    expect(await readdir(shared!)).toEqual([]);
+    await expect(pool.backend.publish({ digest: 'two', directory: '/nowhere' })).rejects.toEqual(
+      failing('engine.adapter_unreadable'),
+    );
+    expect(await readdir(shared!)).toEqual([]);
+    for (const folder of [checkpoint!, shared!]) await rm(folder, { recursive: true });
+  });
+});
+
+describe('at the start', () => {
+  const startOf = async (options: Parameters<typeof FakePool.open>[0]): Promise<string> => {
+    await using pool = await FakePool.open(options);
+    return (await failureOf(pool.backend.start())).message;
+  };
+
+  test.each<[string, Parameters<typeof FakePool.open>[0], RegExp]>([
+    [
+      'no URL',
+      { backend: { urls: ['http://127.0.0.1:1/v1'] } },
+      /cannot be reached \(ECONNREFUSED\): start vLLM there, or correct/,
+    ],
+    [
+      'a wrong key',
+      { fake: { apiKey: 'right' }, backend: { apiKey: 'wrong' } },
+      /answered 401.*--api-key.*setting vllm-key/,
+    ],
+    [
+      'a version without token ids',
+      { fake: { version: '0.9.2' } },
+      /is vLLM 0\.9\.2, and 0\.10\.2 is the oldest.*upgrade/,
+    ],
+    [
+      'logits',
+      { fake: { logprobsMode: 'logits' } },
+      /gives logits in place of log-probabilities: start it with --logprobs-mode/,
+    ],
+    [
+      'another name',
+      { backend: { model: 'other' } },
+      /does not serve other \(it has: base\): correct the setting vllm-model/,
+    ],
+    ['another scheduling', { fake: { policy: 'priority' } }, /schedules by priority.*set that to priority/],
+    [
+      'another model',
+      { backend: { reference: { tokenIds: PROMPT, logprobs: PROMPT.map((_, at) => (at === 0 ? null : -30)) } } },
+      /serves another model than the file.*17 fixed tokens differ by \d+\.\d+ on average \(at most 0\.5\)/,
+    ],
+  ])('%s is told in one line, with what to do', async (_what, options, expected) => {
+    const message = await startOf(options);
+    expect(message).toMatch(expected);
+    expect(message).not.toContain('\n');
+    expect(message).not.toContain('right');
+  });
+
+  test('a server that hangs', async () => {
+    await using pool = await FakePool.open({ times: { healthMs: 30 } });
+    pool.fake.failNext('/health', { kind: 'hang' });
+    const { message } = await failureOf(pool.backend.start());
+    expect(message).toMatch(/did not answer \/health within 30 ms: it may still be loading/);
+  });
+
+  test('what is no vLLM', async () => {
+    const missing = { kind: 'answer', status: 404, body: '<html>not here</html>' } as const;
+    await using pool = await FakePool.open();
+    for (const path of ['/health', '/v1/models', '/version']) pool.fake.failNext(path, missing);
+    expect((await failureOf(pool.backend.start())).message).toMatch(/answered 404.*is that a vLLM server\?/);
+  });
+
+  test('one that is well is enough, and says of the others what is wrong', async () => {
+    await using pool = await FakePool.open({ numServers: 2 });
+    pool.fakes[1]!.failNext('/version', { kind: 'answer', status: 200, body: '{"version":"0.1.0"}' });
+    await pool.backend.start();
+    expect((await pool.backend.health()).trouble).toBeNull();
+    expect((await pool.members()).map(({ state }) => state)).toEqual(['up', 'unfit']);
+    expect(pool.log.join()).toMatch(/vLLM: http:\/\/127\.0\.0\.1:\d+ is vLLM 0\.1\.0/);
+  });
+
+  test('servers that are not alike are not used together', async () => {
+    await using small = await FakeVllm.open({ brain: openBrain(), policy: 'fcfs', maxLogprobs: 5 });
+    await using pool = await FakePool.open();
+    const urls = [pool.fake.url, small.url];
+    const log: string[] = [];
+    const backend = new VllmBackend({
+      urls,
+      modelId: 'm',
+      ends: byteTokenizer,
+      maxRequests: 9,
+      log: (line) => void log.push(line),
+    });
+    await backend.start();
+    expect((await backend.health()).members!.map(({ state }) => state).toSorted()).toEqual(['unfit', 'up']);
+    expect(log.join()).toMatch(/is not like the servers beside it \(maxLogprobs (5, not 20|20, not 5)\)/);
+    await backend.close();
+  });
+
+  test.each(['ftp://host', 'host:80', 'http://user:pass@host', 'http://host/?a=b'])('%s is no address', (url) => {
+    const open = () =>
+      new VllmBackend({ urls: [url], modelId: 'm', ends: byteTokenizer, maxRequests: 1, log: () => {} });
+    expect(open).toThrow(/is no address of a server/);
+  });
+
+  test('the same model in other numbers is said in the log', async () => {
+    await using exact = await FakePool.start();
+    const score = { tenant: 't', cacheSalt: null, adapter: null, priority: 0, numTop: 0 };
+    const scores = await exact.backend.score(PROMPT, score, new AbortController().signal);
+    const logprobs = scores.map((entries) => entries && entries[0]!.logprob - 0.1);
+    await using pool = await FakePool.start({ backend: { reference: { tokenIds: PROMPT, logprobs } } });
+    expect(pool.log.join()).toMatch(/17 fixed tokens differ by 0\.100 on average: it computes with other numbers/);
+  });
+});
+
+describe('a pool', () => {
+  const prompts = Array.from({ length: 40 }, (_, at) => [...Buffer.from(`prompt ${at} `.repeat(8))]);
+
+  test('sends what shares a head to one server, and different things to all', async () => {
+    await using pool = await FakePool.start({ numServers: 3 });
+    for (const prompt of prompts) await pool.ids({ maxTokens: 1 }, prompt);
+    const counts = pool.fakes.map(({ samples }) => samples.length);
+    expect(Math.min(...counts)).toBeGreaterThan(4);
+    const homes = (): number[] => pool.fakes.map(({ samples }) => samples.length);
+    const before = homes();
+    const [prompt] = prompts;
+    for (let turn = 0; turn < 5; turn++)
+      await pool.ids({ maxTokens: 1 }, [...prompt!, ...Buffer.from('more '.repeat(turn))]);
+    expect(
+      homes()
+        .map((count, at) => count - before[at]!)
+        .toSorted((a, b) => a - b),
+    ).toEqual([0, 0, 5]);
+  });
+
+  test('tells of each server how it is', async () => {
+    await using pool = await FakePool.start({ numServers: 2 });
+    await pool.ids({ n: 2, sampling: { temperature: 1 } });
+    const members = await pool.members();
+    expect(members.map(({ name }) => name)).toEqual(pool.fakes.map(({ url }) => url));
+    expect(members.map(({ numTokens }) => numTokens).toSorted((a, b) => a - b)).toEqual([0, 16]);
+    expect(members[0]).toMatchObject({ version: '0.32.0', state: 'up', numChoices: 0 });
+  });
+});

@@ -1,0 +1,416 @@
+import {
+  type AdapterVersion,
+  type BackendHealth,
+  type BackendModel,
+  checkFeatures,
+  checkPromptIds,
+  checkVocabulary,
+  DEFAULT_SAMPLE,
+  type EndTokens,
+  EngineError,
+  type Finish,
+  refusal,
+  type SampledTokens,
+  type SampleFeature,
+  type SampleOutput,
+  type SampleParams,
+  type SampleTotals,
+  type ScoredTokens,
+  type ScoreParams,
+  type TokenBackend,
+  type TokenBackendCapabilities,
+  validateSampleRequest,
+} from '@trainyard/backend';
+import { AdapterFolders } from './adapter-folders.ts';
+import { memberOf, ServerPool } from './pool/server-pool.ts';
+import { poolKey } from './pool/pool-key.ts';
+import { compareScores, type ReferenceScores } from './pool/reference-scores.ts';
+import { type ServerFacts, UnusableServer } from './server/server-facts.ts';
+import { SERVER_TIMES, type ServerTimes, VllmServer } from './server/vllm-server.ts';
+import {
+  type ChoiceTokens,
+  type CompletionEvent,
+  type LogprobsAsked,
+  readCompletionEvent,
+  readPromptScores,
+} from './wire/completion-events.ts';
+import { checkLogprobs, REQUEST_FIELDS, requestFields, saltOf } from './wire/request-fields.ts';
+import { readServerAddress } from './wire/server-address.ts';
+import { ServerFailure } from './wire/server-failure.ts';
+import { CONSTRAINT_KINDS } from './wire/structured-outputs.ts';
+
+export interface VllmBackendOptions {
+  /** `http://host:port`, at least one: servers of the same model, or a router before such. */
+  readonly urls: readonly string[];
+  /** The base model's name here. */
+  readonly modelId: string;
+  readonly ends: EndTokens;
+  /** Theirs, `--api-key`. Default null: none. */
+  readonly apiKey?: string | null;
+  /** The base model's name there. Default null: the only one that they have. */
+  readonly model?: string | null;
+  /** See {@link AdapterFolders}. Default null. */
+  readonly adapterDirectory?: string | null;
+  /** Default null. */
+  readonly adapterPath?: string | null;
+  /** Adapters that each server holds at a time, its `--max-cpu-loras`. Default 16. */
+  readonly maxAdapters?: number;
+  /** As they were started, `--scheduling-policy`. Default `fcfs`. */
+  readonly schedulingPolicy?: 'fcfs' | 'priority';
+  readonly maxRequests: number;
+  /** Choices of one request. Default 128. */
+  readonly maxChoices?: number;
+  /** Scores that the model must give some tokens. Default null: that is not looked at. */
+  readonly reference?: ReferenceScores | null;
+  /** Read each time. Default: {@link SERVER_TIMES}. */
+  readonly times?: ServerTimes;
+  readonly log: (line: string) => void;
+}
+
+const DEFAULT_MAX_ADAPTERS = 16;
+const DEFAULT_MAX_CHOICES = 128;
+
+/** Features that are fields of a completion there: servers that do not know the field would leave it out in silence. */
+const FIELD_OF_FEATURE: Readonly<Partial<Record<SampleFeature, string>>> = {
+  allowedTokenIds: 'allowed_token_ids',
+  promptLogprobs: 'prompt_logprobs',
+  repetitionDetection: 'repetition_detection',
+  seeds: 'seed',
+};
+
+/**
+ * vLLM servers as one back end: token ids go there and come back, by `/v1/completions`. Text, templates and stop strings stay here.
+ */
+export class VllmBackend implements TokenBackend {
+  readonly specVersion = 1;
+  readonly #options: VllmBackendOptions;
+  readonly #pool: ServerPool;
+  readonly #folders: AdapterFolders;
+  readonly #closing = new AbortController();
+  /** They are of the server that came up first; all others are like it. */
+  #facts: ServerFacts | null = null;
+
+  /** @throws {UnusableServer} for what is no URL */
+  constructor(options: VllmBackendOptions) {
+    const {
+      urls,
+      apiKey = null,
+      model = null,
+      maxAdapters = DEFAULT_MAX_ADAPTERS,
+      times = SERVER_TIMES,
+      log,
+    } = options;
+    const { adapterDirectory = null, adapterPath = null } = options;
+    this.#options = options;
+    this.#folders = new AdapterFolders({ directory: adapterDirectory, path: adapterPath });
+    const servers = urls.map((url) => {
+      const address = readServerAddress(url);
+      if (address === null)
+        throw new UnusableServer(
+          `${JSON.stringify(url)} is no address of a server: give http://HOST:PORT as the setting vllm`,
+        );
+      const pathOf = (digest: string): string => this.#folders.pathOf(digest);
+      const check = (server: VllmServer, facts: ServerFacts): Promise<void> => this.#check(server, facts);
+      return new VllmServer({ address, apiKey, model, maxAdapters, times, pathOf, check, log });
+    });
+    this.#pool = new ServerPool(servers);
+  }
+
+  get models(): readonly BackendModel[] {
+    const { contextLength, vocabSize } = this.#known();
+    return [{ id: this.#options.modelId, contextLength, vocabSize }];
+  }
+
+  get capabilities(): TokenBackendCapabilities {
+    const { maxRequests, maxChoices = DEFAULT_MAX_CHOICES } = this.#options;
+    const { fields, loadsAdapters, logprobsMode } = this.#known();
+    const features = new Set<SampleFeature>();
+    for (const [feature, field] of Object.entries(FIELD_OF_FEATURE))
+      if (fields === null || fields.has(field)) features.add(feature as SampleFeature);
+    if (fields?.has('logprob_token_ids') === true) features.add('logprobTokenIds');
+    if (loadsAdapters) features.add('adapters');
+    if (logprobsMode === 'processed') features.add('processedLogprobs');
+    if (this.#policy === 'priority') features.add('priorities');
+    const enforces = fields === null || fields.has('structured_outputs');
+    return {
+      features,
+      asksText: false,
+      constraints: new Set(enforces ? CONSTRAINT_KINDS : []),
+      maxRequests,
+      maxChoices,
+      reasons: REASONS,
+    };
+  }
+
+  /** @throws {UnusableServer} when none of the servers can be used; one that can is enough, and the others are asked again and again */
+  async start(): Promise<void> {
+    await this.#pool.start();
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#pool.close();
+  }
+
+  async publish(adapter: AdapterVersion): Promise<void> {
+    await this.#folders.add(adapter);
+    try {
+      await this.#pool.load(adapter.digest);
+    } catch (error) {
+      await this.#folders.remove(adapter.digest);
+      throw asEngineFailure(error);
+    }
+  }
+
+  async retire(digest: string): Promise<void> {
+    await this.#pool.unload(digest);
+    await this.#folders.remove(digest);
+  }
+
+  async *sample(
+    tokenIds: readonly number[],
+    params: SampleParams,
+    signal: AbortSignal,
+  ): AsyncGenerator<SampleOutput, SampleTotals, undefined> {
+    const ended = AbortSignal.any([signal, this.#closing.signal]);
+    const fields = this.#fieldsOf(tokenIds, params);
+    const { promptLogprobs, promptLogprobsFirst, logprobs: numTop, logprobTokenIds: ids } = params;
+    const asked = numTop === null ? null : { numTop, ids };
+    try {
+      const scores =
+        promptLogprobs === null ? null : await this.#score(tokenIds, { ...params, numTop: promptLogprobs }, ended);
+      const stream = { stream: true, stream_options: { include_usage: true } };
+      const events = this.#pool.run(
+        poolKey(tokenIds, params),
+        { ...params, numChoices: params.n },
+        ended,
+        (server, model, life) => streamed(server, { ...requestTo(model, tokenIds), ...stream, ...fields }, asked, life),
+      );
+      let completionTokens = 0;
+      let cachedTokens = 0;
+      let hasStarted = false;
+      const open = new Set(Array.from({ length: params.n }, (_, index) => index));
+      for await (const event of events) {
+        if (!hasStarted) {
+          yield { kind: 'started', cachedTokens: 0 };
+          if (scores !== null && promptLogprobsFirst) yield { kind: 'prompt_scored', promptLogprobs: scores };
+        }
+        hasStarted = true;
+        // A prompt that was scored was computed for that.
+        if (event.kind === 'usage' && scores === null) cachedTokens = event.cachedTokens;
+        if (event.kind !== 'tokens') continue;
+        for (const choice of event.choices.filter(({ index }) => open.has(index))) {
+          const step = this.#stepOf(choice, params);
+          completionTokens += step.tokenIds.length;
+          if (step.finish !== null) open.delete(choice.index);
+          yield step;
+        }
+      }
+      if (open.size > 0) throw new ServerFailure('lost', 'a stream ended before its choices did');
+      const totals = { promptTokens: tokenIds.length, completionTokens, cachedTokens };
+      return scores === null || promptLogprobsFirst ? totals : { ...totals, promptLogprobs: scores };
+    } catch (error) {
+      throw ended.aborted ? aborted() : asEngineFailure(error);
+    }
+  }
+
+  async score(tokenIds: readonly number[], params: ScoreParams, signal: AbortSignal): Promise<ScoredTokens> {
+    const { vocabSize, contextLength } = this.#known();
+    checkPromptIds({ ...DEFAULT_SAMPLE, promptLogprobs: params.numTop }, tokenIds, vocabSize, contextLength);
+    const ended = AbortSignal.any([signal, this.#closing.signal]);
+    try {
+      return await this.#score(tokenIds, params, ended);
+    } catch (error) {
+      throw ended.aborted ? aborted() : asEngineFailure(error);
+    }
+  }
+
+  async health(): Promise<BackendHealth> {
+    const trouble = this.#closing.signal.aborted ? 'it is closed' : this.#pool.trouble;
+    return { trouble, stats: null, members: this.#pool.servers.map(memberOf) };
+  }
+
+  get #policy(): 'fcfs' | 'priority' {
+    return this.#options.schedulingPolicy ?? 'fcfs';
+  }
+
+  #known(): ServerFacts {
+    if (this.#facts === null) throw new Error('the back end has not started yet');
+    return this.#facts;
+  }
+
+  /** @throws {EngineError} */
+  #fieldsOf(tokenIds: readonly number[], params: SampleParams): Record<string, unknown> {
+    const { vocabSize, contextLength, logprobsMode, maxLogprobs } = this.#known();
+    const { maxChoices = DEFAULT_MAX_CHOICES } = this.#options;
+    const request = { ...params, adapter: null, requestId: '' };
+    validateSampleRequest(request, { vocabSize, policy: this.#policy, maxChoices });
+    checkPromptIds(request, tokenIds, vocabSize, contextLength);
+    checkFeatures(params, this.capabilities);
+    const numPromptTokens = tokenIds.length;
+    const { ends } = this.#options;
+    return requestFields(params, { contextLength, numPromptTokens, ends, logprobsMode, maxLogprobs, vocabSize });
+  }
+
+  async #score(tokenIds: readonly number[], params: ScoreParams, signal: AbortSignal): Promise<ScoredTokens> {
+    const { numTop } = params;
+    const known = this.#known();
+    checkLogprobs('promptLogprobs', numTop, known);
+    const key = poolKey(tokenIds, params);
+    const scores = this.#pool.run(key, { ...params, numChoices: 1 }, signal, (server, model, life) =>
+      scored(server, scoreRequest(model, tokenIds, params), tokenIds, numTop, life),
+    );
+    for await (const all of scores) return all;
+    throw new ServerFailure('broken', 'no scores came');
+  }
+
+  /** Looks at a server that came up. @throws {UnusableServer} */
+  async #check(server: VllmServer, facts: ServerFacts): Promise<void> {
+    const { reference = null, log } = this.#options;
+    const { name } = server;
+    const { schedulingPolicy: told } = facts;
+    if (told !== null && told !== this.#policy)
+      throw new UnusableServer(
+        `${name} schedules by ${told}, and the setting vllm-scheduling-policy is ${this.#policy}: set that to ${told}`,
+      );
+    this.#facts ??= facts;
+    const difference = differenceOf(this.#facts, facts);
+    if (difference !== null)
+      throw new UnusableServer(
+        `${name} is not like the servers beside it (${difference}): start all of a pool with the same flags`,
+      );
+    if (reference === null) return;
+    const params = { tenant: 'reference', cacheSalt: null, adapter: null, priority: 0, numTop: 0 };
+    checkVocabulary(reference.tokenIds, facts.vocabSize);
+    const request = scoreRequest(facts.model, reference.tokenIds, params);
+    for await (const scores of scored(server, request, reference.tokenIds, 0, server.life)) {
+      const line = compareScores(
+        reference,
+        scores.map((entries) => entries?.[0]?.logprob ?? null),
+        name,
+      );
+      if (line !== null) log(`vLLM: ${line}`);
+    }
+  }
+
+  #stepOf({ index, tokenIds, logprobs, finishReason, stopReason }: ChoiceTokens, params: SampleParams): SampledTokens {
+    const finish = finishReason === null ? null : this.#finishOf(finishReason, stopReason, tokenIds.at(-1), params);
+    return { kind: 'tokens', index, tokenIds, logprobs, finish };
+  }
+
+  /** Its end tokens are not quite ours: what ended a choice follows from the last token. */
+  #finishOf(
+    reason: string,
+    stopReason: number | string | null,
+    last: number | undefined,
+    params: SampleParams,
+  ): Finish {
+    if (reason === 'length') return { reason, stopReason: null };
+    if (reason === 'repetition') return { reason, stopReason: 'repetition_detected' };
+    // Some pause, or put to sleep, what runs; whoever did that meant no end of the reply.
+    if (reason !== 'stop') throw new ServerFailure('lost', `a server gave a choice up (${reason})`);
+    const id = last ?? stopReason;
+    const isStopId = typeof id === 'number' && params.stopTokenIds.includes(id);
+    const isEnd = id === this.#options.ends.eosTokenId && (!params.ignoreEos || !isStopId);
+    return { reason, stopReason: isEnd || typeof id !== 'number' ? null : id };
+  }
+}
+
+/** Why a feature is not there, where it is not for a flag of the servers. */
+const REASONS: Readonly<Partial<Record<SampleFeature, string>>> = {
+  adapters: 'the vLLM servers load none: start them with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True',
+  bannedSequences: whyRefused('bannedSequences'),
+  beamSearch: whyRefused('beamSearch'),
+  logprobTokenIds: 'the vLLM servers do not know that field',
+  priorities: 'the vLLM servers take requests in order of arrival, by the setting vllm-scheduling-policy',
+  processedLogprobs: 'the vLLM servers give raw ones: start them with --logprobs-mode processed_logprobs',
+};
+
+function whyRefused(name: 'bannedSequences' | 'beamSearch'): string {
+  const mapping = REQUEST_FIELDS[name];
+  return mapping.kind === 'refused' ? mapping.why : '';
+}
+
+function requestTo(model: string, tokenIds: readonly number[]): object {
+  return { model, prompt: tokenIds, add_special_tokens: false, return_token_ids: true };
+}
+
+/** One token is sampled, since none cannot be. */
+function scoreRequest(model: string, tokenIds: readonly number[], params: ScoreParams): object {
+  const { numTop, priority } = params;
+  const most = priority === 0 ? {} : { priority };
+  const sampled = { max_tokens: 1, temperature: 0, n: 1, ignore_eos: true, cache_salt: saltOf(params), ...most };
+  return { ...requestTo(model, tokenIds), ...sampled, prompt_logprobs: numTop };
+}
+
+async function* streamed(
+  server: VllmServer,
+  body: object,
+  asked: LogprobsAsked,
+  life: AbortSignal,
+): AsyncGenerator<CompletionEvent, void, undefined> {
+  for await (const data of server.line.events('/v1/completions', JSON.stringify(body), life)) {
+    const event = readCompletionEvent(data, asked);
+    if (event.kind === 'done') continue;
+    if (event.kind === 'error')
+      throw new ServerFailure('broken', `${server.name} broke in the middle of a stream: ${event.message}`, {
+        reason: event.message,
+        status: event.status,
+      });
+    if (event.kind === 'tokens') for (const { tokenIds } of event.choices) server.counts.tokens += tokenIds.length;
+    yield event;
+  }
+}
+
+async function* scored(
+  server: VllmServer,
+  body: object,
+  tokenIds: readonly number[],
+  numTop: number,
+  life: AbortSignal,
+): AsyncGenerator<ScoredTokens, void, undefined> {
+  const text = await server.line.text('POST', '/v1/completions', JSON.stringify(body), {
+    timeoutMs: null,
+    signal: life,
+  });
+  yield readPromptScores(text, tokenIds, numTop);
+}
+
+/** How one server differs from another in what requests are made by; null: not at all. */
+function differenceOf(first: ServerFacts, other: ServerFacts): string | null {
+  for (const name of ['vocabSize', 'contextLength', 'logprobsMode', 'maxLogprobs', 'loadsAdapters'] as const)
+    if (first[name] !== other[name]) return `${name} ${other[name]}, not ${first[name]}`;
+  return null;
+}
+
+function aborted(): EngineError {
+  return new EngineError('engine.aborted', 'the request was aborted');
+}
+
+/** As a client may read it: without an address. */
+function asEngineFailure(error: unknown): unknown {
+  if (!(error instanceof ServerFailure)) return error;
+  const { kind, reason, param } = error;
+  if (kind === 'busy')
+    return new EngineError('engine.overloaded', 'the vLLM servers take no more requests now; try again', {
+      cause: error,
+    });
+  if (kind === 'refused') {
+    if (/maximum (?:context|model) length/i.test(reason))
+      return new EngineError('context_length_exceeded', reason, { param: 'prompt', cause: error });
+    return refusal(paramOf(param) ?? 'prompt', `the vLLM server refused the request: ${reason}`, { cause: error });
+  }
+  if (kind === 'broken')
+    return new EngineError('engine.internal', 'the vLLM server failed; its log says why', { cause: error });
+  return new EngineError('engine.host_lost', 'the vLLM server that had this request was lost; try again', {
+    cause: error,
+  });
+}
+
+/** The parameter that a field there is made of. */
+function paramOf(field: string | null): string | null {
+  const found = Object.entries(REQUEST_FIELDS).find(
+    ([, mapping]) => mapping.kind === 'sent' && mapping.as.includes(field ?? ''),
+  );
+  return found?.[0] ?? null;
+}

@@ -1,0 +1,174 @@
+import type { SampledLogprob, SampledTokens, ScoredLogprob, ScoredTokens } from '@trainyard/backend';
+
+/** One event of a streamed completion. */
+export type CompletionEvent =
+  | { readonly kind: 'tokens'; readonly choices: readonly ChoiceTokens[] }
+  | {
+      readonly kind: 'usage';
+      readonly promptTokens: number;
+      readonly completionTokens: number;
+      readonly cachedTokens: number;
+    }
+  | { readonly kind: 'error'; readonly message: string; readonly status: number | null }
+  | { readonly kind: 'done' };
+
+/** New tokens of one choice, as vLLM tells them. */
+export interface ChoiceTokens {
+  readonly index: number;
+  readonly tokenIds: readonly number[];
+  readonly logprobs: SampledTokens['logprobs'];
+  readonly finishReason: string | null;
+  readonly stopReason: number | string | null;
+}
+
+/** An answer that no vLLM of a known version gives. */
+export class UnreadableAnswer extends Error {
+  override readonly name = 'UnreadableAnswer';
+}
+
+/** The log-probabilities that were asked for; null: none. */
+export type LogprobsAsked = {
+  /** Entries besides which none are told; -1 = all. */
+  readonly numTop: number;
+  /** These in their place, in this order; null = the most likely. */
+  readonly ids: readonly number[] | null;
+} | null;
+
+/** @throws {UnreadableAnswer} */
+export function readCompletionEvent(data: string, asked: LogprobsAsked): CompletionEvent {
+  if (data === '[DONE]') return { kind: 'done' };
+  const event = asRecord(parse(data), 'an event');
+  if (event['error'] !== undefined) return errorEvent(event['error']);
+  const choices = asList(event['choices'], 'choices');
+  if (choices.length > 0) return { kind: 'tokens', choices: choices.map((choice) => readChoice(choice, asked)) };
+  const usage = asRecord(event['usage'], 'usage');
+  const details = asRecord(usage['prompt_tokens_details'] ?? {}, 'prompt_tokens_details');
+  return {
+    kind: 'usage',
+    promptTokens: asNumber(usage['prompt_tokens'], 'prompt_tokens'),
+    completionTokens: asNumber(usage['completion_tokens'] ?? 0, 'completion_tokens'),
+    cachedTokens: asNumber(details['cached_tokens'] ?? 0, 'cached_tokens'),
+  };
+}
+
+/** The choices of an answer that is not streamed. @throws {UnreadableAnswer} */
+export function readCompletion(text: string, asked: LogprobsAsked): readonly ChoiceTokens[] {
+  const body = asRecord(parse(text), 'the answer');
+  return asList(body['choices'], 'choices').map((choice) => readChoice(choice, asked));
+}
+
+/**
+ * Scores of a prompt, in the order of our own: the actual token, then the most likely others.
+ * @throws {UnreadableAnswer}
+ */
+export function readPromptScores(text: string, tokenIds: readonly number[], numTop: number): ScoredTokens {
+  const body = asRecord(parse(text), 'the answer');
+  const [choice] = asList(body['choices'], 'choices');
+  const places = asList(asRecord(choice, 'a choice')['prompt_logprobs'], 'prompt_logprobs');
+  if (places.length !== tokenIds.length)
+    throw new UnreadableAnswer(
+      `it tells log-probabilities of ${places.length} tokens, and the prompt has ${tokenIds.length}`,
+    );
+  return places.map((place, at) => (place === null || at === 0 ? null : scoresOf(place, tokenIds[at]!, numTop)));
+}
+
+function scoresOf(place: unknown, id: number, numTop: number): ScoredLogprob[] {
+  const all = Object.entries(asRecord(place, 'prompt_logprobs')).map(([key, value]): ScoredLogprob => {
+    const { logprob, rank } = asRecord(value, 'prompt_logprobs');
+    return { id: Number(key), logprob: floored(logprob), rank: asNumber(rank, 'rank') };
+  });
+  const actual = all.find((entry) => entry.id === id);
+  if (actual === undefined) throw new UnreadableAnswer(`it tells no log-probability of the token ${id} of the prompt`);
+  const likeliest = all.toSorted((a, b) => a.rank - b.rank || b.logprob - a.logprob || a.id - b.id);
+  const top = numTop === -1 ? likeliest : likeliest.filter((entry) => entry.rank <= numTop || entry === actual);
+  const others = top.filter((entry) => entry !== actual);
+  const isAmongThem = actual.rank <= numTop;
+  return [actual, ...(numTop === -1 ? others : others.slice(0, isAmongThem ? numTop - 1 : numTop))];
+}
+
+function readChoice(choice: unknown, asked: LogprobsAsked): ChoiceTokens {
+  const { index, token_ids: ids, logprobs, finish_reason, stop_reason } = asRecord(choice, 'a choice');
+  if (ids === undefined || ids === null)
+    throw new UnreadableAnswer(
+      'it tells no token ids: vLLM does from 0.10.2 on, and what stands before it must pass `return_token_ids`',
+    );
+  const tokenIds = asList(ids, 'token_ids').map((id) => asNumber(id, 'token_ids'));
+  return {
+    index: asNumber(index, 'index'),
+    tokenIds,
+    logprobs: asked === null ? null : readLogprobs(logprobs, tokenIds, asked),
+    finishReason: typeof finish_reason === 'string' ? finish_reason : null,
+    stopReason: typeof stop_reason === 'string' || typeof stop_reason === 'number' ? stop_reason : null,
+  };
+}
+
+function readLogprobs(
+  logprobs: unknown,
+  tokenIds: readonly number[],
+  { numTop, ids }: NonNullable<LogprobsAsked>,
+): NonNullable<SampledTokens['logprobs']> {
+  if (tokenIds.length === 0) return [];
+  const { token_logprobs, top_logprobs } = asRecord(logprobs, 'logprobs');
+  const sampled = asList(token_logprobs, 'token_logprobs');
+  const tops = asList(top_logprobs, 'top_logprobs');
+  return tokenIds.map((id, at) => {
+    const entry = { id, logprob: floored(sampled[at]) };
+    const others = Object.entries(asRecord(tops[at] ?? {}, 'top_logprobs'))
+      .map(([token, logprob]): SampledLogprob => ({ id: idOf(token), logprob: floored(logprob) }))
+      .filter((other) => other.id !== id);
+    if (ids !== null) return { ...entry, top: [entry, ...inOrderOf(ids, others)] };
+    return { ...entry, top: numTop === 0 ? [] : [entry, ...others].slice(0, numTop === -1 ? undefined : numTop) };
+  });
+}
+
+function inOrderOf(ids: readonly number[], entries: readonly SampledLogprob[]): readonly SampledLogprob[] {
+  const byId = new Map(entries.map((entry) => [entry.id, entry]));
+  return [...new Set(ids)].flatMap((id) => byId.get(id) ?? []);
+}
+
+/** With `return_tokens_as_token_ids` a token is called by its id. */
+function idOf(token: string): number {
+  const id = /^token_id:(\d+)$/.exec(token)?.[1];
+  if (id === undefined)
+    throw new UnreadableAnswer(
+      'it calls tokens by their texts: what stands before vLLM must pass `return_tokens_as_token_ids`',
+    );
+  return Number(id);
+}
+
+function errorEvent(error: unknown): CompletionEvent {
+  const { message, code } = typeof error === 'object' && error !== null ? (error as Record<string, unknown>) : {};
+  return {
+    kind: 'error',
+    message: typeof message === 'string' ? message : 'an error without a message',
+    status: typeof code === 'number' ? code : null,
+  };
+}
+
+function floored(logprob: unknown): number {
+  // JSON has no infinities: some say null.
+  return logprob === null ? -9999 : Math.max(asNumber(logprob, 'logprobs'), -9999);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new UnreadableAnswer('it is no JSON', { cause });
+  }
+}
+
+function asRecord(value: unknown, what: string): Readonly<Record<string, unknown>> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  throw new UnreadableAnswer(`${what} is no object`);
+}
+
+function asList(value: unknown, what: string): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  throw new UnreadableAnswer(`${what} is no list`);
+}
+
+function asNumber(value: unknown, what: string): number {
+  if (typeof value === 'number') return value;
+  throw new UnreadableAnswer(`${what} has something that is no number`);
+}

@@ -1,0 +1,158 @@
+import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+
+import type { ServerAddress } from './server-address.ts';
+import { failureOfAnswer, ServerFailure } from './server-failure.ts';
+import { sseData } from './sse-data.ts';
+
+export interface HttpLineOptions {
+  readonly address: ServerAddress;
+  /** Sent as a bearer token; null: none. */
+  readonly apiKey: string | null;
+  /** How long a connection may take, ms. */
+  readonly connectMs: number;
+}
+
+/** More than this of an answer that is not streamed is read by nobody. */
+const MAX_ANSWER_BYTES = 512 * 1024 * 1024;
+const MAX_ERROR_BYTES = 64 * 1024;
+/** An idle connection is left before vLLM's HTTP server leaves it, after 5 s: a request that crosses with that would be lost. */
+const IDLE_MS = 3_000;
+/** No connection was made. */
+const NOT_CONNECTED: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+]);
+
+/**
+ * Requests to one server. No time limits but those that are asked for: a stream may be silent for as long as its request waits in the server's queue.
+ */
+export class HttpLine {
+  readonly #address: ServerAddress;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #connectMs: number;
+  readonly #agent: HttpAgent;
+
+  constructor({ address, apiKey, connectMs }: HttpLineOptions) {
+    this.#address = address;
+    this.#headers = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
+    this.#connectMs = connectMs;
+    const options = { keepAlive: true, scheduling: 'lifo', maxFreeSockets: 64, timeout: IDLE_MS } as const;
+    this.#agent = address.base.startsWith('https:') ? new HttpsAgent(options) : new HttpAgent(options);
+  }
+
+  get name(): string {
+    return this.#address.name;
+  }
+
+  /** Drops what is open. */
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  /**
+   * The text of a whole answer of 200.
+   * @param timeoutMs from the first byte that is sent to the last that comes
+   * @throws {ServerFailure}; the signal's reason
+   */
+  async text(method: string, path: string, body: string | null, limits: CallLimits): Promise<string> {
+    const { timeoutMs, signal } = limits;
+    const timeout = timeoutMs === null ? null : AbortSignal.timeout(timeoutMs);
+    const ended = AbortSignal.any([signal, timeout].filter((one) => one !== undefined && one !== null));
+    try {
+      const answer = await this.#open(method, path, body, ended);
+      return await readText(answer, MAX_ANSWER_BYTES);
+    } catch (error) {
+      if (timeout?.aborted === true && signal?.aborted !== true)
+        throw new ServerFailure('hangs', `${this.name} did not answer ${path} within ${timeoutMs} ms`, {
+          cause: error,
+        });
+      signal?.throwIfAborted();
+      throw this.#failureOf(error);
+    }
+  }
+
+  /**
+   * The events of a streamed answer of 200, by their data.
+   * @throws {ServerFailure} also in the middle; the signal's reason
+   */
+  async *events(path: string, body: string, signal: AbortSignal): AsyncGenerator<string, void, undefined> {
+    let answer: IncomingMessage | null = null;
+    try {
+      answer = await this.#open('POST', path, body, signal);
+      yield* sseData(answer);
+      if (!answer.complete) throw new ServerFailure('lost', `${this.name} broke off an answer`);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw this.#failureOf(error);
+    } finally {
+      // Who leaves early ends the request there, too.
+      if (answer !== null && !answer.complete) answer.destroy();
+    }
+  }
+
+  /** Resolves with the head of an answer of 200. @throws {ServerFailure}; the signal's reason */
+  async #open(method: string, path: string, body: string | null, signal: AbortSignal): Promise<IncomingMessage> {
+    signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const url = `${this.#address.base}${path}`;
+    const content =
+      body === null ? {} : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) };
+    const open = url.startsWith('https:') ? httpsRequest : httpRequest;
+    const request = open(
+      url,
+      { method, agent: this.#agent, signal, headers: { ...this.#headers, ...content } },
+      resolve,
+    );
+    request.once('error', reject);
+    request.once('socket', (socket) => {
+      if (!socket.connecting) return;
+      const timer = setTimeout(
+        () =>
+          request.destroy(
+            new ServerFailure('unreachable', `${this.name} took no connection within ${this.#connectMs} ms`),
+          ),
+        this.#connectMs,
+      );
+      const settle = (): void => clearTimeout(timer);
+      socket.once('connect', settle);
+      socket.once('close', settle);
+    });
+    request.end(body);
+    const answer = await promise;
+    if (answer.statusCode === 200) return answer;
+    const text = await readText(answer, MAX_ERROR_BYTES);
+    throw failureOfAnswer(this.name, answer.statusCode ?? 0, text);
+  }
+
+  #failureOf(error: unknown): ServerFailure {
+    if (error instanceof ServerFailure) return error;
+    const code = (error as NodeJS.ErrnoException).code ?? (error instanceof Error ? error.message : String(error));
+    return NOT_CONNECTED.has(code)
+      ? new ServerFailure('unreachable', `${this.name} cannot be reached (${code})`, { cause: error })
+      : new ServerFailure('lost', `${this.name} broke off (${code})`, { cause: error });
+  }
+}
+
+export interface CallLimits {
+  /** null: none. */
+  readonly timeoutMs: number | null;
+  readonly signal?: AbortSignal;
+}
+
+async function readText(answer: IncomingMessage, maxBytes: number): Promise<string> {
+  const pieces: Buffer[] = [];
+  let numBytes = 0;
+  for await (const piece of answer as AsyncIterable<Buffer>) {
+    numBytes += piece.length;
+    if (numBytes > maxBytes) {
+      answer.destroy();
+      throw new Error(`the answer has more than ${maxBytes} bytes`);
+    }
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString();
+}

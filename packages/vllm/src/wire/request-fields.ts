@@ -1,0 +1,241 @@
+import { createHash } from 'node:crypto';
+
+import { type EndTokens, type EngineError, refusal, type SampleParams, type SamplingParams } from '@trainyard/backend';
+import { DEFAULT_SAMPLING, naming } from '@trainyard/protocol/fields';
+import { structuredOutputs } from './structured-outputs.ts';
+
+/** Facts that a request is made by, besides its own fields. */
+export interface RequestContext {
+  /** Longest sequence, prompt and reply together, tokens. */
+  readonly contextLength: number;
+  readonly numPromptTokens: number;
+  readonly ends: EndTokens;
+  /** The distribution that the server's log-probabilities are of. */
+  readonly logprobsMode: 'raw' | 'processed';
+  /** Most log-probabilities a token that the server gives. */
+  readonly maxLogprobs: number;
+  readonly vocabSize: number;
+}
+
+/** Each parameter of a sample, `sampling` by what is in it. */
+export type ParamName = Exclude<keyof SampleParams, 'sampling'> | keyof SamplingParams;
+
+/** How one parameter crosses to vLLM. */
+export type FieldMapping =
+  | {
+      readonly kind: 'sent';
+      /** Fields of vLLM's request that it becomes. */
+      readonly as: readonly string[];
+      /** @throws {EngineError} engine.invalid_request for a value that vLLM has no word for */
+      put(params: SampleParams, context: RequestContext): Record<string, unknown>;
+    }
+  /** vLLM cannot do it, or not by what it is given here. */
+  | { readonly kind: 'refused'; readonly why: string; isAsked(params: SampleParams): boolean }
+  /** It is no matter of the request: where it is dealt with instead. */
+  | { readonly kind: 'elsewhere'; readonly where: string };
+
+/** JSON numbers of 64 bits, which a double does not hold. */
+const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown };
+
+const MAX_SEED = 2n ** 63n - 1n;
+
+function sampling<Name extends keyof SamplingParams>(name: Name, as: string): FieldMapping {
+  return { kind: 'sent', as: [as], put: (params) => ({ [as]: params.sampling[name] }) };
+}
+
+/**
+ * Every parameter, and what becomes of it. Sent are also values that are defaults here: the server's own defaults come from the model's `generation_config.json`, and
+ * `max_tokens` would be 16.
+ */
+export const REQUEST_FIELDS: { readonly [Name in ParamName]: FieldMapping } = {
+  temperature: sampling('temperature', 'temperature'),
+  topP: sampling('topP', 'top_p'),
+  topK: sampling('topK', 'top_k'),
+  minP: sampling('minP', 'min_p'),
+  repetitionPenalty: sampling('repetitionPenalty', 'repetition_penalty'),
+  presencePenalty: sampling('presencePenalty', 'presence_penalty'),
+  frequencyPenalty: sampling('frequencyPenalty', 'frequency_penalty'),
+  topNSigma: {
+    kind: 'refused',
+    why: 'vLLM has no such truncation',
+    isAsked: ({ sampling: { topNSigma } }) => topNSigma !== DEFAULT_SAMPLING.topNSigma,
+  },
+  logitBias: {
+    kind: 'sent',
+    as: ['logit_bias'],
+    put: ({ sampling: { logitBias } }) => (logitBias.length === 0 ? {} : { logit_bias: Object.fromEntries(logitBias) }),
+  },
+  // Only where it is asked for: vLLM on processors dies of a seeded request whose prompt it computes in parts.
+  seed: {
+    kind: 'sent',
+    as: ['seed'],
+    put: ({ n, sampling: { seed, temperature } }) => {
+      if (seed === null || temperature === 0) return {};
+      if (seed + BigInt(n - 1) > MAX_SEED)
+        throw refusal(
+          'seed',
+          naming`${{ field: 'seed' }} must leave room for ${n} choices below 2^63, got ${String(seed)}`,
+        );
+      return { seed: rawJSON(String(seed)) };
+    },
+  },
+  n: {
+    kind: 'sent',
+    as: ['n'],
+    put: ({ n, sampling: { temperature } }) => {
+      if (n > 1 && temperature === 0)
+        throw refusal('n', naming`${{ field: 'n' }} must be 1 with ${{ field: 'temperature' }} 0, got ${n}`);
+      return { n };
+    },
+  },
+  maxTokens: {
+    kind: 'sent',
+    as: ['max_tokens'],
+    put: ({ maxTokens }, context) => ({ max_tokens: Math.min(maxTokens ?? Infinity, roomFor(context)) }),
+  },
+  minTokens: {
+    kind: 'sent',
+    as: ['min_tokens'],
+    put: ({ minTokens, maxTokens }, context) => ({
+      min_tokens: Math.min(minTokens, maxTokens ?? Infinity, roomFor(context)),
+    }),
+  },
+  ignoreEos: { kind: 'sent', as: ['ignore_eos'], put: ({ ignoreEos }) => ({ ignore_eos: ignoreEos }) },
+  // The server's own end tokens may be fewer than those of the vocabulary here.
+  stopTokenIds: {
+    kind: 'sent',
+    as: ['stop_token_ids'],
+    put: ({ stopTokenIds, ignoreEos }, { ends }) => {
+      const all = ignoreEos ? stopTokenIds : [...stopTokenIds, ends.eosTokenId, ...ends.endTokenIds];
+      return all.length === 0 ? {} : { stop_token_ids: [...new Set(all)] };
+    },
+  },
+  allowedTokenIds: {
+    kind: 'sent',
+    as: ['allowed_token_ids'],
+    put: ({ allowedTokenIds }) => (allowedTokenIds === null ? {} : { allowed_token_ids: allowedTokenIds }),
+  },
+  logprobs: {
+    kind: 'sent',
+    as: ['logprobs', 'return_tokens_as_token_ids'],
+    put: ({ logprobs }, context) => {
+      if (logprobs === null) return {};
+      checkLogprobs('logprobs', logprobs, context);
+      return { logprobs, return_tokens_as_token_ids: true };
+    },
+  },
+  logprobTokenIds: {
+    kind: 'sent',
+    as: ['logprob_token_ids'],
+    put: ({ logprobTokenIds }) => (logprobTokenIds === null ? {} : { logprob_token_ids: logprobTokenIds }),
+  },
+  logprobsMode: {
+    kind: 'sent',
+    as: [],
+    put: (params, { logprobsMode }) => {
+      if (params.logprobs === null || params.logprobsMode === logprobsMode || drawsPlainly(params)) return {};
+      const flag = `--logprobs-mode ${params.logprobsMode}_logprobs`;
+      throw unsupported(
+        'logprobsMode',
+        `the vLLM server gives ${logprobsMode} ones alone; it would have to be started with ${flag}`,
+      );
+    },
+  },
+  promptLogprobs: {
+    kind: 'elsewhere',
+    where: 'a request of its own before the sample, as vLLM streams none: its field `prompt_logprobs`',
+  },
+  promptLogprobsFirst: { kind: 'elsewhere', where: 'the order in which the scores are told here' },
+  repetitionDetection: {
+    kind: 'sent',
+    as: ['repetition_detection'],
+    put: ({ repetitionDetection: asked }) =>
+      asked === null || asked.maxPatternSize === 0
+        ? {}
+        : {
+            repetition_detection: {
+              max_pattern_size: asked.maxPatternSize,
+              min_pattern_size: asked.minPatternSize,
+              min_count: asked.minCount,
+            },
+          },
+  },
+  constraint: {
+    kind: 'sent',
+    as: ['structured_outputs'],
+    put: ({ constraint }) => (constraint === null ? {} : { structured_outputs: structuredOutputs(constraint) }),
+  },
+  bannedSequences: {
+    kind: 'refused',
+    why: 'vLLM bans texts, which it tokenises in its own way, and no tokens',
+    isAsked: ({ bannedSequences }) => bannedSequences.length > 0,
+  },
+  beamSearch: {
+    kind: 'refused',
+    why: 'vLLM searches by a chain of requests that it does not stream',
+    isAsked: ({ beamSearch }) => beamSearch !== null,
+  },
+  priority: {
+    kind: 'sent',
+    as: ['priority'],
+    put: ({ priority }) => (priority === 0 ? {} : { priority }),
+  },
+  tenant: { kind: 'elsewhere', where: 'the salt, with `cacheSalt` and the adapter' },
+  cacheSalt: { kind: 'sent', as: ['cache_salt'], put: (params) => ({ cache_salt: saltOf(params) }) },
+  adapter: { kind: 'elsewhere', where: 'the name of the model: a loaded adapter is called by its digest' },
+  includeStopString: { kind: 'elsewhere', where: 'whoever makes text of the tokens: all of them are told' },
+  tracesSampling: { kind: 'elsewhere', where: 'the capabilities: vLLM tells of no draw' },
+  text: { kind: 'elsewhere', where: 'whoever reads along: vLLM asks for no text' },
+};
+
+/**
+ * The fields of vLLM's request that a sample becomes, without prompt, model and stream.
+ * @throws {EngineError} engine.invalid_request, naming what vLLM cannot do
+ */
+export function requestFields(params: SampleParams, context: RequestContext): Record<string, unknown> {
+  const fields: Record<string, unknown> = {};
+  for (const [name, mapping] of Object.entries(REQUEST_FIELDS)) {
+    if (mapping.kind === 'sent') Object.assign(fields, mapping.put(params, context));
+    else if (mapping.kind === 'refused' && mapping.isAsked(params)) throw unsupported(name, mapping.why);
+  }
+  return fields;
+}
+
+/**
+ * The namespace in which prompts share memory there: 43 characters of base64url, so none that vLLM or a key inside it takes for a separator.
+ */
+export function saltOf({ tenant, cacheSalt, adapter }: Pick<SampleParams, 'tenant' | 'cacheSalt' | 'adapter'>): string {
+  return createHash('sha256')
+    .update(JSON.stringify([tenant, cacheSalt, adapter]))
+    .digest('base64url');
+}
+
+/** @param count -1 = the whole vocabulary @throws {EngineError} engine.invalid_request */
+export function checkLogprobs(
+  param: 'logprobs' | 'promptLogprobs',
+  count: number,
+  { maxLogprobs, vocabSize }: Pick<RequestContext, 'maxLogprobs' | 'vocabSize'>,
+): void {
+  const asked = count === -1 ? vocabSize : count;
+  if (asked <= maxLogprobs) return;
+  throw refusal(
+    param,
+    naming`${{ field: param }} must be at most ${maxLogprobs} here, got ${count}: the vLLM server gives no more (its flag --max-logprobs)`,
+  );
+}
+
+function unsupported(param: string, why: string): EngineError {
+  return refusal(param, naming`${{ field: param }} is not supported by what samples here: leave it out (${why})`);
+}
+
+function roomFor({ contextLength, numPromptTokens }: RequestContext): number {
+  return contextLength - numPromptTokens;
+}
+
+/** Then both are of the model's own distribution: vLLM divides by no temperature of 0. */
+function drawsPlainly({ sampling: settings, minTokens, allowedTokenIds }: SampleParams): boolean {
+  const { seed: _seed, logitBias, ...numbers } = settings;
+  const plain = { ...DEFAULT_SAMPLING, temperature: numbers.temperature === 0 ? 0 : DEFAULT_SAMPLING.temperature };
+  const isPlain = Object.entries(numbers).every(([name, value]) => value === plain[name as keyof typeof numbers]);
+  return isPlain && logitBias.length === 0 && minTokens === 0 && allowedTokenIds === null;
+}
