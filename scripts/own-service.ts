@@ -24,31 +24,33 @@ export interface OwnService {
 /**
  * Starts a service for a demo, a benchmark or a test: any free port, a throw-away data folder, the model that `npm start` uses.
  *
- * @param options `dataDirectory` to start again on what an earlier one left; `environment` overrides settings
+ * @param options `dataDirectory` to start again on what an earlier one left; `environment` overrides settings; `program` (with its arguments, below this
+ *   repository) is started in place of `trainyard serve`
  * @throws when it ends before it is ready, with what it printed
  */
 export async function ownService(
-  options: { dataDirectory?: string; environment?: Record<string, string> } = {},
+  options: {
+    dataDirectory?: string;
+    environment?: Record<string, string>;
+    program?: readonly [string, ...string[]];
+  } = {},
 ): Promise<OwnService> {
   const dataDirectory = options.dataDirectory ?? mkdtempSync(join(tmpdir(), 'trainyard-'));
   const apiKey = options.environment?.['TRAINYARD_API_KEY'] ?? randomBytes(24).toString('base64url');
-  const child = spawn(
-    process.execPath,
-    ['--conditions=@trainyard/source', join(ROOT, 'packages/cli/src/main.ts'), 'serve'],
-    {
-      env: {
-        ...process.env,
-        TRAINYARD_DATA_DIR: dataDirectory,
-        TRAINYARD_API_KEY: apiKey,
-        TRAINYARD_PORT: '0',
-        TRAINYARD_HOST: '127.0.0.1',
-        TRAINYARD_MODEL: defaultModelPath(),
-        TRAINYARD_MODEL_ID: 'HuggingFaceTB/SmolLM2-135M-Instruct',
-        ...options.environment,
-      },
-      stdio: ['ignore', 'pipe', 'pipe'],
+  const [program, ...args] = options.program ?? ['packages/cli/src/main.ts', 'serve'];
+  const child = spawn(process.execPath, ['--conditions=@trainyard/source', join(ROOT, program), ...args], {
+    env: {
+      ...process.env,
+      TRAINYARD_DATA_DIR: dataDirectory,
+      TRAINYARD_API_KEY: apiKey,
+      TRAINYARD_PORT: '0',
+      TRAINYARD_HOST: '127.0.0.1',
+      TRAINYARD_MODEL: defaultModelPath(),
+      TRAINYARD_MODEL_ID: 'HuggingFaceTB/SmolLM2-135M-Instruct',
+      ...options.environment,
     },
-  );
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   // Whatever ends this process in an orderly way ends the service too.
   const killAtExit = () => child.kill('SIGTERM');
   process.once('exit', killAtExit);

@@ -16,6 +16,7 @@ import { Trainyard } from '@trainyard/sdk';
 import { ownService } from '../../scripts/own-service.ts';
 import { publishAdapter } from '../inference.ts';
 import { machineLine, waitUntilQuiet } from '../machine.ts';
+import { settingsEnvironment } from '../settings-environment.ts';
 import { measure } from './measure.ts';
 import { type Outcome, renderReport } from './report.ts';
 import { localPortOf, openClient, parseServer, type ServerUnderTest } from './server-under-test.ts';
@@ -47,7 +48,7 @@ const others = await Promise.all(values.against.map(parseServer)).catch((error: 
   console.error(error.message);
   process.exit(2);
 });
-const service = await ownService({ environment: Object.fromEntries(values.settings.map(toVariable)) });
+const service = await ownService({ environment: settingsEnvironment(values.settings) });
 try {
   const servers = [await ours(), ...others];
   const outcomes = new Map(workloads.map(({ name }) => [name, new Map<string, Outcome>()]));
@@ -94,10 +95,4 @@ async function ours(): Promise<ServerUnderTest> {
   while (adapters.length < numAdapters) adapters.push(await publishAdapter(trainyard, model));
   const client = openClient(service.url, service.apiKey);
   return { name: 'trainyard', client, model, adapters, localPort: localPortOf(service.url) };
-}
-
-/** `precision=fast` → `['TRAINYARD_PRECISION', 'fast']` */
-function toVariable(setting: string): [string, string] {
-  const [name = '', value = ''] = setting.split('=');
-  return [`TRAINYARD_${name.toUpperCase().replaceAll('-', '_')}`, value];
 }

@@ -1,3 +1,4 @@
+import { markdownTable } from '../markdown-table.ts';
 import { median, percentile } from '../percentile.ts';
 import type { Measurement } from './measure.ts';
 
@@ -29,11 +30,14 @@ export function renderReport(byWorkload: ReadonlyMap<string, WorkloadOutcomes>):
   return [
     'Completion tokens a second, medians; ratios are medians over the rounds, above 1 where the first server is faster.',
     '',
-    table(['workload', ...servers, ...others.map((server) => `${first} ÷ ${server}`), 'others used, cores'], rates),
+    markdownTable(
+      ['workload', ...servers, ...others.map((server) => `${first} ÷ ${server}`), 'others used, cores'],
+      rates,
+    ),
     '',
     'Medians of the rounds: time to the first token and between tokens in ms, prompt tokens, processor time in ms a completion token, memory in MB (PSS).',
     '',
-    table(
+    markdownTable(
       [
         'workload',
         'server',
@@ -87,9 +91,4 @@ const strangers = ({ otherCores }: Measurement): number => otherCores ?? 0;
 
 function figure(value: number): string {
   return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
-}
-
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
-  return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n');
 }

@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify';
 
 import { FolderBlobs, openSqliteStore, removeOrphans } from '@trainyard/store';
 
-import { ComputeArbiter } from './computing/compute-arbiter.ts';
+import { ComputeArbiter, type ComputeSections } from './computing/compute-arbiter.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { createServer } from './create-server.ts';
 import { announceService, claimDataDirectory, dataPaths, instanceOf } from './data/data-directory.ts';
@@ -47,9 +47,14 @@ export interface RunningService {
  * Starts the whole service in this process and its child processes.
  *
  * @param logRaw receives one line per thing worth knowing; never a secret
+ * @param arbiter who shares the cores out; another one is for whoever measures what this one does
  * @throws {ServerError} with a message for the person who runs it: port in use, missing or corrupt model, folder in use …
  */
-export async function startService(config: ServiceConfig, logRaw: (line: string) => void): Promise<RunningService> {
+export async function startService(
+  config: ServiceConfig,
+  logRaw: (line: string) => void,
+  arbiter: ComputeSections = new ComputeArbiter(),
+): Promise<RunningService> {
   const log = (line: string) => logRaw(toLogLine(line));
   refuseOpenNetwork(config);
   refuseMissingModels(config);
@@ -74,7 +79,6 @@ export async function startService(config: ServiceConfig, logRaw: (line: string)
     await removeOrphans(store, blobs, BLOB_PREFIXES);
     const apiKey = await ensureServiceKey(store, config, { keyFile: paths.keyFile, log });
 
-    const arbiter = new ComputeArbiter();
     const { numThreads, isDeterministic } = config;
     // One answer for both, or training would render other prompts than those that were sampled from.
     const allowsControlTokens = config.specialTokens === 'control';

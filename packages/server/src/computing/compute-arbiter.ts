@@ -8,7 +8,7 @@
  * the next slice goes to the section that used the least time in proportion to its share, and within a section to the host that used the least
  * (start-time fair queueing on both levels; ties go to whoever was there first, which is the engine). Neither saves up credit while idle.
  */
-export class ComputeArbiter implements ComputeShares {
+export class ComputeArbiter implements ComputeSections {
   readonly #sections: Section[] = [];
   readonly #now: () => number;
   #holder: Party | null = null;
@@ -21,11 +21,6 @@ export class ComputeArbiter implements ComputeShares {
     this.#now = now;
   }
 
-  /**
-   * Hosts with one share between them: those that want the cores divide it, and one of them alone has all of it.
-   *
-   * @param share its part of the time while others also have work; any positive number, relative to the other shares
-   */
   section(name: string, share: number): ComputeShares {
     const section = this.#newSection(name, share);
     return { join: (host, part, port) => this.#join(section, host, part, port) };
@@ -158,6 +153,16 @@ export interface ComputeShares {
    * @param port how the arbiter tells the host: `grant` gives the cores, `yield` asks for them back at the end of the slice
    */
   join(name: string, share: number, port: ComputePort): ComputeMember;
+}
+
+/** The same with shares that several hosts have together. */
+export interface ComputeSections extends ComputeShares {
+  /**
+   * Hosts with one share between them: those that want the cores divide it, and one of them alone has all of it.
+   *
+   * @param share its part of the time while others also have work; any positive number, relative to the other shares
+   */
+  section(name: string, share: number): ComputeShares;
 }
 
 /** Messages from the arbiter to a host. */

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 
 import type { Retry, TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
-import type { ComputeArbiter } from '../computing/compute-arbiter.ts';
+import type { ComputeShares } from '../computing/compute-arbiter.ts';
 import { ComputingHost } from './computing-host.ts';
 import type {
   RunFailure,
@@ -51,7 +51,7 @@ export class EmbeddedTraining implements TrainingBackend {
 
   constructor(options: {
     host: TrainerHostOptions;
-    arbiter: ComputeArbiter;
+    arbiter: ComputeShares;
     share: number;
     log: (line: string) => void;
   }) {

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 
 import type { ExportRequest, ExportResult, ImportedAdapter, ImportRequest } from '@trainyard/trainer';
 
-import type { ComputeArbiter } from '../computing/compute-arbiter.ts';
+import type { ComputeShares } from '../computing/compute-arbiter.ts';
 import { TransferError } from './transfer-error.ts';
 import { ComputingHost } from './computing-host.ts';
 import type { TransferHostCommand, TransferHostMessage, TransferHostOptions, HostFailure } from './messages.ts';
@@ -19,14 +19,14 @@ export interface TransferBackend {
 export class EmbeddedTransfers implements TransferBackend {
   readonly #options: {
     host: TransferHostOptions;
-    arbiter: ComputeArbiter;
+    arbiter: ComputeShares;
     share: number;
     log: (line: string) => void;
   };
 
   constructor(options: {
     host: TransferHostOptions;
-    arbiter: ComputeArbiter;
+    arbiter: ComputeShares;
     share: number;
     log: (line: string) => void;
   }) {

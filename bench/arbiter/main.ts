@@ -1,0 +1,175 @@
+/**
+ * Streamed chats and a training job beside each other on the same cores:
+ *
+ *   npm run bench:arbiter                            a service as it is, and one in which nobody shares the cores out, in turns
+ *   npm run bench:arbiter -- --chats 1 --rounds 5    one chat at a time
+ *   npm run bench:arbiter -- --short                 the smallest run that reaches everything, whose figures mean nothing
+ *
+ * In each round each service does in turns: chats alone, training alone, both. `--settings engine-share=0.5` (repeatable) are settings of both services.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+
+import { Trainyard } from '@trainyard/sdk';
+
+import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import { machineLine, otherCores, sampleCpu, waitUntilQuiet } from '../machine.ts';
+import { markdownTable } from '../markdown-table.ts';
+import { median, percentile } from '../percentile.ts';
+import { settingsEnvironment } from '../settings-environment.ts';
+import { FULL, registerTrained, SHORT, startJob, streamChats, type TrainedModel } from './load.ts';
+
+const { values } = parseArgs({
+  options: {
+    chats: { type: 'string', multiple: true, default: ['1', '8'] },
+    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '10' },
+    settings: { type: 'string', multiple: true, default: [] },
+    'without-unshared': { type: 'boolean', default: false },
+    short: { type: 'boolean', default: false },
+    'max-wait': { type: 'string', default: '60' },
+  },
+});
+const sizes = values.short ? SHORT : FULL;
+const numRounds = values.short ? 1 : Number(values.rounds);
+const seconds = values.short ? 1 : Number(values.seconds);
+const chatCounts = (values.short ? ['1'] : values.chats).map(Number);
+/** Gradient steps that a speed rests on. */
+const MIN_STEPS = values.short ? 1 : 3;
+
+interface Side {
+  readonly name: string;
+  readonly service: OwnService;
+  readonly client: Trainyard;
+  readonly base: string;
+  readonly trained: TrainedModel;
+}
+
+/** One round of one service at one number of chats. Gaps are in milliseconds, speeds in tokens a second. */
+interface Round {
+  readonly aloneP50: number;
+  readonly aloneP95: number;
+  readonly besideP50: number;
+  readonly besideP95: number;
+  readonly trainingAlone: number;
+  readonly trainingBeside: number;
+  readonly others: number | null;
+}
+
+console.log(
+  `${machineLine()}; other processes use ${figure((await waitUntilQuiet(Number(values['max-wait']) * 1000)) ?? Number.NaN)} cores at the start`,
+);
+const environment = settingsEnvironment(values.settings);
+const sides: Side[] = [];
+try {
+  sides.push(await openSide('shared', await ownService({ environment })));
+  if (!values['without-unshared'])
+    sides.push(
+      await openSide('unshared', await ownService({ environment, program: ['bench/arbiter/unshared-service.ts'] })),
+    );
+  for (const numStreams of chatCounts) {
+    const rounds = new Map<string, Round[]>(sides.map(({ name }) => [name, []]));
+    for (let round = 0; round < numRounds; round++)
+      for (let turn = 0; turn < sides.length; turn++) {
+        const side = sides[(turn + round) % sides.length]!;
+        const measured = await measure(side, numStreams, 1 + round);
+        rounds.get(side.name)!.push(measured);
+        console.error(
+          `${numStreams} chats, round ${round + 1}/${numRounds}, ${side.name}: p95 ${figure(measured.aloneP95)} → ${figure(measured.besideP95)} ms, training keeps ${figure(measured.trainingBeside / measured.trainingAlone)}`,
+        );
+      }
+    print(numStreams, rounds);
+  }
+} finally {
+  for (const { service } of sides.toReversed()) await service.close();
+}
+
+async function openSide(name: string, service: OwnService): Promise<Side> {
+  const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
+  const base = (await client.listModels()).data.find(({ parent }) => parent === null)!.id;
+  const trained = await registerTrained(client, base, sizes);
+  return { name, service, client, base, trained };
+}
+
+async function measure({ client, base, trained }: Side, numStreams: number, seed: number): Promise<Round> {
+  const before = sampleCpu();
+  const chatsUntil = async (end: Promise<unknown>, phase: number): Promise<number[]> => {
+    const controller = new AbortController();
+    const gaps = streamChats(client, base, { numStreams, seed: seed * 2 + phase, sizes, signal: controller.signal });
+    await end;
+    controller.abort();
+    return await gaps;
+  };
+  const alone = await chatsUntil(delay(seconds * 1000), 0);
+  const job = await startJob(client, trained);
+  try {
+    await Promise.all([delay(seconds * 1000), job.reached(MIN_STEPS)]);
+    const trainingAlone = await job.takeSpeed();
+    const beside = await chatsUntil(
+      // A step that was half over when the chats began would count as faster than it is.
+      job.reached(1).then(async () => {
+        await job.takeSpeed();
+        await Promise.all([delay(seconds * 1000), job.reached(MIN_STEPS)]);
+      }),
+      1,
+    );
+    return {
+      aloneP50: median(alone),
+      aloneP95: percentile(alone, 0.95),
+      besideP50: median(beside),
+      besideP95: percentile(beside, 0.95),
+      trainingAlone,
+      trainingBeside: await job.takeSpeed(),
+      others: otherCores(before, sampleCpu()),
+    };
+  } finally {
+    await job.stop();
+  }
+}
+
+function print(numStreams: number, rounds: ReadonlyMap<string, readonly Round[]>): void {
+  console.log(
+    `\n${numStreams} chat${numStreams === 1 ? '' : 's'} at a time, ${sizes.replyTokens} tokens each; steps of ${sizes.groupSize} × (about ${sizes.promptWords} + ${sizes.trainedTokens}) tokens; medians of ${numRounds} rounds\n`,
+  );
+  const heads = [
+    'cores',
+    'gap alone p50 / p95, ms',
+    'beside training p50 / p95, ms',
+    'p95 ÷ alone',
+    'training alone, tok/s',
+    'beside chats, tok/s',
+    'training keeps',
+    'others used, cores',
+  ];
+  const rows = [...rounds].map(([name, own]) => {
+    const over = (of: (round: Round) => number): string => figure(median(own.map(of)));
+    return [
+      name,
+      `${over(({ aloneP50 }) => aloneP50)} / ${over(({ aloneP95 }) => aloneP95)}`,
+      `${over(({ besideP50 }) => besideP50)} / ${over(({ besideP95 }) => besideP95)}`,
+      over(({ besideP95, aloneP95 }) => besideP95 / aloneP95),
+      over(({ trainingAlone }) => trainingAlone),
+      over(({ trainingBeside }) => trainingBeside),
+      over(({ trainingBeside, trainingAlone }) => trainingBeside / trainingAlone),
+      figure(Math.max(...own.map(({ others }) => others ?? Number.NaN))),
+    ];
+  });
+  console.log(markdownTable(heads, rows));
+  const [shared, unshared] = [rounds.get('shared'), rounds.get('unshared')];
+  if (shared === undefined || unshared === undefined) return;
+  const ratio = (of: (own: Round, other: Round) => number): string =>
+    figure(median(shared.map((own, round) => of(own, unshared[round]!))));
+  console.log(
+    `\nAlone, shared ÷ unshared: chats ${ratio((own, other) => other.aloneP50 / own.aloneP50)} of the speed, training ${ratio((own, other) => own.trainingAlone / other.trainingAlone)}.`,
+  );
+}
+
+function figure(value: number): string {
+  return Number.isNaN(value)
+    ? 'n/a'
+    : value >= 100
+      ? value.toFixed(0)
+      : value >= 10
+        ? value.toFixed(1)
+        : value.toFixed(2);
+}

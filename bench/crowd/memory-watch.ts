@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs';
+
+import { processesBelow } from '../machine.ts';
+import { proportionalBytes } from '../serving/local-process.ts';
+
+/** How often it looks, ms. */
+const EVERY_MS = 250;
+
+/** Memory of one process, bytes. */
+export interface ProcessMemory {
+  readonly name: string;
+  /** At the first look, at most at any look, and at the last. */
+  readonly first: number;
+  readonly peak: number;
+  readonly last: number;
+}
+
+/** Looks at the memory of a process and of all below it until it is stopped: what each has to itself, and its part of what it shares (PSS). */
+export class MemoryWatch {
+  readonly #root: number;
+  readonly #seen = new Map<number, ProcessMemory>();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(root: number) {
+    this.#root = root;
+    this.#look();
+    this.#timer = setInterval(() => this.#look(), EVERY_MS);
+  }
+
+  /** The processes in the order in which they were started. Empty where /proc is absent. */
+  stop(): ProcessMemory[] {
+    clearInterval(this.#timer);
+    this.#look();
+    return [...this.#seen].toSorted(([a], [b]) => a - b).map(([, memory]) => memory);
+  }
+
+  #look(): void {
+    for (const pid of processesBelow([this.#root])) {
+      const bytes = proportionalBytes([pid]);
+      // One that has ended has none.
+      if (bytes === null || bytes === 0) continue;
+      const known = this.#seen.get(pid);
+      this.#seen.set(
+        pid,
+        known === undefined
+          ? { name: pid === this.#root ? 'service' : hostName(pid), first: bytes, peak: bytes, last: bytes }
+          : { ...known, peak: Math.max(known.peak, bytes), last: bytes },
+      );
+    }
+  }
+}
+
+/** `engine`, `trainer`, … of a host; its number of another process. */
+function hostName(pid: number): string {
+  try {
+    return /([a-z]+)-host\.ts/.exec(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))?.[1] ?? `process ${pid}`;
+  } catch {
+    return `process ${pid}`;
+  }
+}

@@ -1,0 +1,25 @@
+/**
+ * A prompt of so many bytes that shares no beginning with those of other numbers.
+ *
+ * @param words that it is made of, in an order that its number decides
+ */
+export function longPrompt(index: number, numBytes: number, words: readonly string[]): string {
+  let state = index >>> 0;
+  let text = `Log ${index}.`;
+  while (text.length < numBytes) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    text += ` ${words[(state >>> 8) % words.length]!}`;
+  }
+  return text.slice(0, numBytes);
+}
+
+export const WORDS = [
+  'international',
+  'understanding',
+  'responsibility',
+  'environmental',
+  'transportation',
+  'communication',
+  'representatives',
+  'administration',
+];
