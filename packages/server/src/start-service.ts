@@ -6,6 +6,7 @@ import type { FastifyInstance } from 'fastify';
 import { FolderBlobs, openSqliteStore, removeOrphans } from '@trainyard/store';
 
 import { ComputeArbiter, type ComputeSections } from './computing/compute-arbiter.ts';
+import { nicenessOfShare } from './computing/niceness.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { createServer } from './create-server.ts';
 import { announceService, claimDataDirectory, dataPaths, instanceOf } from './data/data-directory.ts';
@@ -79,12 +80,14 @@ export async function startService(
     await removeOrphans(store, blobs, BLOB_PREFIXES);
     const apiKey = await ensureServiceKey(store, config, { keyFile: paths.keyFile, log });
 
-    const { numThreads, isDeterministic } = config;
+    const { numThreads, isDeterministic, engineShare } = config;
+    const behindSampling = { share: 1 - engineShare, niceness: nicenessOfShare(1 - engineShare) };
     // One answer for both, or training would render other prompts than those that were sampled from.
     const allowsControlTokens = config.specialTokens === 'control';
     const inference = await openInference(config, {
       cacheDirectory: paths.models,
-      cores: arbiter.section('inference', config.engineShare),
+      cores: arbiter.section('inference', engineShare),
+      niceness: nicenessOfShare(engineShare),
       log,
     });
     const training = new EmbeddedTraining({
@@ -96,7 +99,7 @@ export async function startService(
         isDeterministic,
       },
       arbiter,
-      share: 1 - config.engineShare,
+      ...behindSampling,
       log,
     });
     // Undone in reverse: drain, stop the worker, end the hosts, and with them the requests that outlasted the drain.
@@ -117,7 +120,7 @@ export async function startService(
       metrics: metrics.jobs,
       log,
     });
-    const transfers = new EmbeddedTransfers({ host: { numThreads }, arbiter, share: 1 - config.engineShare, log });
+    const transfers = new EmbeddedTransfers({ host: { numThreads }, arbiter, ...behindSampling, log });
     const exports = new ExportWorker({
       store,
       blobs,

@@ -30,6 +30,11 @@ export class ServedModel implements Disposable {
     this.vocabulary = LlamaModel.load(file.path, { vocabOnly: file.runner === 'graphs' });
   }
 
+  /** Whether the threads that compute it spin where they wait for each other, as llama.cpp's do: beside other work one step can then take as long as ten. */
+  get spins(): boolean {
+    return this.#file.runner === 'llama';
+  }
+
   /** The caller closes it, before this. */
   openRunner({ numThreads, ...limits }: RunnerSizes): ModelRunner {
     const served = this.#file;

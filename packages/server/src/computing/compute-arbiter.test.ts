@@ -55,6 +55,16 @@ function longestGap(turns: readonly string[], name: string): number {
   return Math.max(...at.slice(1).map((index, i) => index - at[i]! - 1));
 }
 
+/** An arbiter whose hosts write down their turns, and when they are told to yield. */
+function watched() {
+  const turns: string[] = [];
+  const told: string[] = [];
+  const join = (at: Pick<ComputeArbiter, 'join'>, name: string, share: number) =>
+    at.join(name, share, { grant: () => turns.push(name), yield: () => told.push(name) });
+  const clock = { nowMs: 0 };
+  return { arbiter: new ComputeArbiter(() => clock.nowMs), turns, told, join, clock };
+}
+
 describe('ComputeArbiter', () => {
   it('splits the time by shares, whatever the lengths of the slices', () => {
     for (const [engineSlice, trainerSlice] of [
@@ -207,6 +217,70 @@ describe('ComputeArbiter', () => {
     const numInference = turns.slice(after).filter((name) => name === 'b').length;
     expect(numInference).toBeGreaterThanOrEqual(20);
     expect(numInference).toBeLessThanOrEqual(22);
+  });
+
+  it('lets hosts that compute beside others hold the cores together, one of each section, and tells nobody to yield', () => {
+    const { arbiter, turns, told, join, clock } = watched();
+    const inference = arbiter.section('inference', 0.7);
+    const [first, second] = [join(inference, 'first', 1), join(inference, 'second', 1)];
+    const trainer = join(arbiter, 'trainer', 0.3);
+    first.request('beside');
+    trainer.request('beside');
+    expect([turns, told]).toEqual([['first', 'trainer'], []]);
+    second.request('beside');
+    expect([turns, told], 'its section has one turn at a time').toEqual([['first', 'trainer'], ['first']]);
+    clock.nowMs += 10;
+    first.release(true);
+    expect([turns, told]).toEqual([
+      ['first', 'trainer', 'second'],
+      ['first', 'second'],
+    ]);
+  });
+
+  it('gives all cores to one that computes alone, after those that hold them, and to nobody beside it', () => {
+    const { arbiter, turns, told, join, clock } = watched();
+    const [engine, trainer] = [join(arbiter, 'engine', 0.7), join(arbiter, 'trainer', 0.3)];
+    const spinning = join(arbiter, 'spinning', 0.5);
+    engine.request('beside');
+    trainer.request('beside');
+    spinning.request('alone');
+    expect(told).toEqual(['engine', 'trainer']);
+    clock.nowMs += 10;
+    trainer.release(true);
+    expect(turns, 'the engine still holds them, and the trainer must not put it off').toEqual(['engine', 'trainer']);
+    engine.release(true);
+    expect(turns.slice(2)).toEqual(['spinning']);
+    expect(told.slice(2)).toEqual(['spinning']);
+    spinning.release(false);
+    expect(turns.slice(3).toSorted()).toEqual(['engine', 'trainer']);
+  });
+
+  it('books time that several hold together by their shares, so that nobody has to make up for it later', () => {
+    let nowMs = 0;
+    const arbiter = new ComputeArbiter(() => nowMs);
+    const turns: string[] = [];
+    const holders = new Set<string>();
+    const join = (name: string, share: number) =>
+      arbiter.join(name, share, {
+        grant: () => {
+          turns.push(name);
+          holders.add(name);
+        },
+        yield: () => undefined,
+      });
+    const hosts = { engine: join('engine', 0.7), trainer: join('trainer', 0.3), spinning: join('spinning', 0.7) };
+    hosts.engine.request('beside');
+    hosts.trainer.request('beside');
+    nowMs = 1_000_000;
+    hosts.spinning.request('alone');
+    expect([hosts.engine.usedMs(), hosts.trainer.usedMs()].map(Math.round)).toEqual([700_000, 300_000]);
+    for (let slice = 0; slice < 100; slice++) {
+      nowMs += 10;
+      const name = [...holders][0] as keyof typeof hosts;
+      holders.delete(name);
+      hosts[name].release(true);
+    }
+    for (const name of ['engine', 'trainer', 'spinning']) expect(longestGap(turns, name), name).toBeLessThanOrEqual(10);
   });
 
   it('refuses a share that is not above 0', () => {

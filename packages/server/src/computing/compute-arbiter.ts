@@ -1,8 +1,14 @@
 /**
- * Decides which host may compute on the cores right now.
+ * How a host computes. `alone`: its threads spin at barriers, so that nobody may compute beside it: with two such pools on the same cores a 39 ms decode step was seen
+ * to take 600 ms. `beside`: its threads sleep where they wait for each other, and the operating system may divide the cores between it and others of its kind.
+ */
+export type CoreUse = 'alone' | 'beside';
+
+/**
+ * Decides which hosts may compute on the cores right now, one slice (an engine step or a layer run, 10–100 ms) after the other.
  *
- * ggml and ONNX Runtime both spin at barriers: with two thread pools on the same cores a 39 ms decode step was seen to take 600 ms. So in the
- * embedded setting at most one host computes at a time, one slice (an engine step or a layer run, 10–100 ms) after the other.
+ * A host that computes alone holds the cores alone. Of those that compute beside others one of each section holds them at a time; who of them runs on which core is
+ * the business of the operating system, which goes by the niceness that their shares give them (`niceness.ts`).
  *
  * A host keeps its grant from slice to slice until it is told to yield, so an uncontended host pays no message per slice. While several have work
  * the next slice goes to the section that used the least time in proportion to its share, and within a section to the host that used the least
@@ -11,8 +17,9 @@
 export class ComputeArbiter implements ComputeSections {
   readonly #sections: Section[] = [];
   readonly #now: () => number;
-  #holder: Party | null = null;
-  #grantedAt = 0;
+  /** Several only where all compute beside others, each of another section. */
+  readonly #holders = new Set<Party>();
+  #settledAt = 0;
   /** Virtual time at which the last grant began: what newcomers start from. */
   #queueTime = 0;
 
@@ -49,98 +56,119 @@ export class ComputeArbiter implements ComputeSections {
 
   #join(section: Section, name: string, share: number, port: ComputePort): ComputeMember {
     if (!(share > 0)) throw new RangeError(`the compute share of ${name} must be above 0, got ${share}`);
-    const party: Party = { section, share, port, virtualTime: 0, usedMs: 0, isWaiting: false, wasToldToYield: false };
+    const party: Party = {
+      section,
+      share,
+      port,
+      use: 'alone',
+      virtualTime: 0,
+      usedMs: 0,
+      isWaiting: false,
+      wasToldToYield: false,
+    };
     section.parties.push(party);
     return {
-      request: () => this.#request(party),
+      request: (use = 'alone') => this.#request(party, use),
       release: (wantsMore) => this.#release(party, wantsMore),
       leave: () => this.#leave(party),
       usedMs: () => party.usedMs,
     };
   }
 
-  #request(party: Party): void {
-    if (party === this.#holder || party.isWaiting) return;
+  #request(party: Party, use: CoreUse): void {
+    if (this.#holders.has(party) || party.isWaiting) return;
+    this.#settle();
     const { section } = party;
     // Coming back from idle: no earlier than the clock of the queue, so that idleness is not saved up as credit.
     if (!this.#isActive(section)) section.virtualTime = Math.max(section.virtualTime, this.#virtualClock());
     party.virtualTime = Math.max(party.virtualTime, this.#clockIn(section));
+    party.use = use;
     party.isWaiting = true;
-    if (this.#holder === null) this.#grantNext();
-    else this.#askHolderToYield();
+    this.#grant();
   }
 
   #release(party: Party, wantsMore: boolean): void {
-    if (party !== this.#holder) return;
+    if (!this.#holders.has(party)) return;
     this.#settle();
-    this.#holder = null;
+    this.#holders.delete(party);
     party.isWaiting = wantsMore;
-    this.#grantNext();
+    this.#grant();
   }
 
   /** The host is gone: whatever it held or waited for is free again. It may join anew. */
   #leave(party: Party): void {
+    // What it used counts for those that share with it.
+    this.#settle();
     const { parties } = party.section;
     const index = parties.indexOf(party);
     if (index >= 0) parties.splice(index, 1);
+    this.#holders.delete(party);
     party.isWaiting = false;
-    if (party !== this.#holder) return;
-    // What it used counts for those that share with it.
-    this.#settle();
-    this.#holder = null;
-    this.#grantNext();
+    this.#grant();
   }
 
-  #grantNext(): void {
-    const section = leastServed(this.#sections.filter(hasWaiting));
-    const next = leastServed(section?.parties.filter(({ isWaiting }) => isWaiting) ?? []);
-    if (section === null || next === null) return;
+  /** Gives the cores to all who may have them now, in the order of the queue, and asks those back who are in the way of others. */
+  #grant(): void {
+    const looked = new Set<Section>();
+    for (;;) {
+      const section = leastServed(this.#sections.filter((one) => hasWaiting(one) && !looked.has(one)));
+      const next = leastServed(section?.parties.filter(({ isWaiting }) => isWaiting) ?? []);
+      if (section === null || next === null) return;
+      looked.add(section);
+      const inTheWay = [...this.#holders].filter((holder) => !isBeside(holder, next));
+      if (inTheWay.length === 0) this.#grantTo(next);
+      for (const holder of inTheWay) askToYield(holder);
+      // Whoever comes behind one that waits for all cores would put its turn off.
+      if (inTheWay.some((holder) => holder.section !== section)) return;
+      // One that was granted may have others of its section behind it.
+      if (inTheWay.length === 0 && hasWaiting(section)) askToYield(next);
+    }
+  }
+
+  #grantTo(next: Party): void {
+    const { section } = next;
     next.isWaiting = false;
     next.wasToldToYield = false;
     this.#queueTime = Math.max(this.#queueTime, section.virtualTime);
     section.queueTime = Math.max(section.queueTime, next.virtualTime);
-    this.#holder = next;
-    this.#grantedAt = this.#now();
+    this.#holders.add(next);
     next.port.grant();
-    if (this.#sections.some(hasWaiting)) this.#askHolderToYield();
-  }
-
-  #askHolderToYield(): void {
-    if (this.#holder === null || this.#holder.wasToldToYield) return;
-    this.#holder.wasToldToYield = true;
-    this.#holder.port.yield();
   }
 
   #isActive(section: Section): boolean {
-    return this.#holder?.section === section || hasWaiting(section);
+    return hasWaiting(section) || this.#holderIn(section) !== undefined;
   }
 
-  /** Virtual time of the queue now: the holder's, while there is one. */
+  #holderIn(section: Section): Party | undefined {
+    return [...this.#holders].find((holder) => holder.section === section);
+  }
+
+  /** Virtual time of the queue now: the holders', while there are some. */
   #virtualClock(): number {
-    if (this.#holder === null) return this.#queueTime;
-    const { section } = this.#holder;
-    return section.virtualTime + this.#heldMs() / section.share;
+    if (this.#holders.size === 0) return this.#queueTime;
+    return Math.min(...[...this.#holders].map(({ section }) => section.virtualTime));
   }
 
   /** The same among the hosts of a section. */
   #clockIn(section: Section): number {
-    if (this.#holder?.section !== section) return section.queueTime;
-    return this.#holder.virtualTime + this.#heldMs() / this.#holder.share;
+    return this.#holderIn(section)?.virtualTime ?? section.queueTime;
   }
 
-  #heldMs(): number {
-    return this.#now() - this.#grantedAt;
-  }
-
+  /** Books the time since the last call. Who computes beside others is taken to have had its share of it. */
   #settle(): void {
-    if (this.#holder === null) return;
-    const heldMs = this.#heldMs();
-    const { section } = this.#holder;
-    this.#holder.usedMs += heldMs;
-    this.#holder.virtualTime += heldMs / this.#holder.share;
-    section.queueTime = Math.max(section.queueTime, this.#holder.virtualTime);
-    section.virtualTime += heldMs / section.share;
-    this.#queueTime = Math.max(this.#queueTime, section.virtualTime);
+    const now = this.#now();
+    const elapsedMs = now - this.#settledAt;
+    this.#settledAt = now;
+    const shares = [...this.#holders].reduce((sum, { section }) => sum + section.share, 0);
+    for (const holder of this.#holders) {
+      const { section } = holder;
+      const usedMs = elapsedMs * (section.share / shares);
+      holder.usedMs += usedMs;
+      holder.virtualTime += usedMs / holder.share;
+      section.virtualTime += usedMs / section.share;
+      section.queueTime = Math.max(section.queueTime, holder.virtualTime);
+      this.#queueTime = Math.max(this.#queueTime, section.virtualTime);
+    }
   }
 }
 
@@ -173,8 +201,8 @@ export interface ComputePort {
 
 /** Messages from a host to the arbiter. */
 export interface ComputeMember {
-  /** Has work and wants the cores. */
-  request(): void;
+  /** Has work and wants the cores. @param use default `alone` */
+  request(use?: CoreUse): void;
   /** Gives them back; `wantsMore` queues it again in the same moment, so that the shares decide who is next. */
   release(wantsMore: boolean): void;
   leave(): void;
@@ -194,6 +222,8 @@ interface Party {
   readonly section: Section;
   readonly share: number;
   readonly port: ComputePort;
+  /** As of its last request. */
+  use: CoreUse;
   virtualTime: number;
   usedMs: number;
   isWaiting: boolean;
@@ -202,6 +232,17 @@ interface Party {
 
 function hasWaiting({ parties }: Section): boolean {
   return parties.some(({ isWaiting }) => isWaiting);
+}
+
+/** Whether two may hold the cores at the same time. */
+function isBeside(a: Party, b: Party): boolean {
+  return a.use === 'beside' && b.use === 'beside' && a.section !== b.section;
+}
+
+function askToYield(holder: Party): void {
+  if (holder.wasToldToYield) return;
+  holder.wasToldToYield = true;
+  holder.port.yield();
 }
 
 /** The first of those with the least virtual time. */

@@ -17,7 +17,7 @@ describe('CoreLease', () => {
       cores.release();
       await cores.acquire();
     }
-    expect(sent).toEqual([{ kind: 'cores-request' }]);
+    expect(sent).toEqual([{ kind: 'cores-request', use: 'alone' }]);
   });
 
   it('gives the cores back at the end of the slice in which they are wanted, and queues again', async () => {
@@ -76,7 +76,10 @@ describe('CoreLease', () => {
     controller.abort(new Error('cancelled'));
     await expect(acquired).rejects.toThrow('cancelled');
     cores.onCommand({ kind: 'cores-granted' });
-    expect(sent).toEqual([{ kind: 'cores-request' }, { kind: 'cores-release', wantsMore: false }]);
+    expect(sent).toEqual([
+      { kind: 'cores-request', use: 'alone' },
+      { kind: 'cores-release', wantsMore: false },
+    ]);
     const again = cores.acquire();
     cores.onCommand({ kind: 'cores-granted' });
     await again;
@@ -91,7 +94,7 @@ describe('CoreLease', () => {
     const again = cores.acquire();
     cores.onCommand({ kind: 'cores-granted' });
     await again;
-    expect(sent).toEqual([{ kind: 'cores-request' }]);
+    expect(sent).toEqual([{ kind: 'cores-request', use: 'alone' }]);
   });
 
   it('tells of each slice, also those of one grant', async () => {

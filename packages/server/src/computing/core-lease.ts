@@ -1,7 +1,9 @@
 import type { ComputeGate } from '@trainyard/trainer';
 
+import type { CoreUse } from './compute-arbiter.ts';
+
 /** Host → API process. */
-export type CoreMessage = { kind: 'cores-request' } | { kind: 'cores-release'; wantsMore: boolean };
+export type CoreMessage = { kind: 'cores-request'; use: CoreUse } | { kind: 'cores-release'; wantsMore: boolean };
 /** API process → host: the cores are yours; give them back after this slice. */
 export type CoreCommand = { kind: 'cores-granted' } | { kind: 'cores-wanted' };
 
@@ -17,6 +19,8 @@ export interface SliceWatcher {
  * The grant is kept between slices until the arbiter asks for it, so an uncontended host sends nothing per slice. One slice at a time.
  */
 export class CoreLease implements ComputeGate {
+  /** As of the next request. A release that asks for more goes on with what was asked for before. */
+  use: CoreUse = 'alone';
   readonly #send: (message: CoreMessage) => void;
   readonly #watcher: SliceWatcher | null;
   #isHeld = false;
@@ -86,7 +90,7 @@ export class CoreLease implements ComputeGate {
     this.#waiter = waiter;
     if (!this.#isRequested) {
       this.#isRequested = true;
-      this.#send({ kind: 'cores-request' });
+      this.#send({ kind: 'cores-request', use: this.use });
     }
     const onAbort = () => {
       if (this.#waiter === waiter) this.#waiter = null;

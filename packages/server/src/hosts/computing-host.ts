@@ -49,7 +49,7 @@ export class ComputingHost<Command extends { kind: string }, Message extends { k
   }
 
   #onCoreMessage(message: CoreMessage): void {
-    if (message.kind === 'cores-request') this.#member?.request();
+    if (message.kind === 'cores-request') this.#member?.request(message.use);
     else this.#member?.release(message.wantsMore);
   }
 }

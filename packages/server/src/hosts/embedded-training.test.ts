@@ -45,6 +45,7 @@ beforeAll(async () => {
       isDeterministic: false,
     },
     arbiter: new ComputeArbiter(),
+    niceness: 0,
     share: 1,
     log: () => {},
   });

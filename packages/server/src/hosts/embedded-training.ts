@@ -53,6 +53,7 @@ export class EmbeddedTraining implements TrainingBackend {
     host: TrainerHostOptions;
     arbiter: ComputeShares;
     share: number;
+    niceness: number;
     log: (line: string) => void;
   }) {
     this.#host = new ComputingHost<TrainerHostCommand, TrainerHostMessage>({
@@ -64,6 +65,7 @@ export class EmbeddedTraining implements TrainingBackend {
       log: options.log,
       arbiter: options.arbiter,
       share: options.share,
+      niceness: options.niceness,
     }).host;
   }
 

@@ -21,6 +21,7 @@ export class EmbeddedTransfers implements TransferBackend {
     host: TransferHostOptions;
     arbiter: ComputeShares;
     share: number;
+    niceness: number;
     log: (line: string) => void;
   };
 
@@ -28,6 +29,7 @@ export class EmbeddedTransfers implements TransferBackend {
     host: TransferHostOptions;
     arbiter: ComputeShares;
     share: number;
+    niceness: number;
     log: (line: string) => void;
   }) {
     this.#options = options;
@@ -47,7 +49,7 @@ export class EmbeddedTransfers implements TransferBackend {
 
   async #run(command: TransferHostCommand, signal: AbortSignal): Promise<TransferHostMessage> {
     signal.throwIfAborted();
-    const { host: hostOptions, arbiter, share, log } = this.#options;
+    const { host: hostOptions, arbiter, share, niceness, log } = this.#options;
     const settled = Promise.withResolvers<TransferHostMessage>();
     const { host } = new ComputingHost<TransferHostCommand, TransferHostMessage>({
       name: 'transfer',
@@ -61,6 +63,7 @@ export class EmbeddedTransfers implements TransferBackend {
       log,
       arbiter,
       share,
+      niceness,
     });
     const abort = () => settled.reject(signal.reason);
     signal.addEventListener('abort', abort, { once: true });

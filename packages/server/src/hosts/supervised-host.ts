@@ -1,6 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import type { Readable } from 'node:stream';
 
+import { lowerPriority } from '../computing/niceness.ts';
 import { ServerError } from '../faults/server-error.ts';
 import { childEnvironment } from './child-environment.ts';
 import { HostPulse } from './host-pulse.ts';
@@ -31,6 +32,8 @@ export interface SupervisedHostOptions<Message extends HostMessage> {
   /** it gave no sign of life for too long, and is killed now; `onLost` follows when it is gone */
   readonly onHung?: () => void;
   readonly log: (line: string) => void;
+  /** how far the process goes behind others; default 0 */
+  readonly niceness?: number;
   /** what counts as hanging, default `DEFAULT_WATCH_LIMITS` */
   readonly watchLimits?: WatchLimits;
 }
@@ -116,7 +119,7 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
   }
 
   #spawn(): void {
-    const { name, modulePath, options } = this.#options;
+    const { name, modulePath, options, niceness = 0, log } = this.#options;
     const child = fork(modulePath, [JSON.stringify(options)], {
       execArgv: ['--conditions=@trainyard/source', '--disable-warning=ExperimentalWarning'],
       env: childEnvironment(),
@@ -124,6 +127,9 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
       stdio: ['ignore', 'inherit', 'pipe', 'ipc', 'pipe'],
     });
     this.#child = child;
+    // Before it has started threads, which go by it.
+    const refusal = child.pid === undefined ? null : lowerPriority(child.pid, niceness);
+    if (refusal !== null) log(`the ${name} host computes at the same priority as others: ${refusal}`);
     let hungBecause: string | null = null;
     const pulse = new HostPulse({
       signs: child.stdio[LIFE_SIGNS_FD] as Readable,

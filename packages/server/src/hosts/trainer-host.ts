@@ -30,6 +30,8 @@ const options = hostOptions<TrainerHostOptions>();
 const { workDirectory } = options;
 const blobs = await openOrRefuse(() => FolderBlobs.open(options.blobsDirectory));
 const { send, lease } = connectHost<TrainerHostCommand, TrainerHostMessage>(onCommand);
+// Lanes of one thread each, and threads of ONNX Runtime that sleep between operators.
+lease.use = 'beside';
 const running = new Map<string, AbortController>();
 let queue: Promise<void> = Promise.resolve();
 let trainer: Trainer | null = null;

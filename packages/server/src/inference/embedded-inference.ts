@@ -69,6 +69,8 @@ export class EmbeddedInference implements ModelHost {
     onIdle: () => void;
     arbiter: ComputeShares;
     share: number;
+    /** Default 0. */
+    niceness?: number;
     log: (line: string) => void;
   }) {
     this.#room = options.room;
@@ -82,6 +84,7 @@ export class EmbeddedInference implements ModelHost {
       log: options.log,
       arbiter: options.arbiter,
       share: options.share,
+      niceness: options.niceness ?? 0,
     }).host;
   }
 

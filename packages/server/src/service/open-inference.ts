@@ -14,6 +14,7 @@ interface InferenceParts {
   readonly cacheDirectory: string;
   /** where the hosts of all base models share the cores */
   readonly cores: ComputeShares;
+  readonly niceness: number;
   readonly log: (line: string) => void;
 }
 
@@ -23,7 +24,7 @@ interface InferenceParts {
  * @throws {ServerError} for a file that cannot be read, and for a model that the budget has no room for
  */
 export async function openInference(config: ServiceConfig, parts: InferenceParts): Promise<InferencePool> {
-  const { cores, log } = parts;
+  const { cores, niceness, log } = parts;
   const hostOptions = new Map(config.models.map((model) => [model.id, hostOptionsOf(model, config, parts)]));
   const models = await poolModelsOf(config, hostOptions, log);
   const room = new RequestRoom(config.maxRequests);
@@ -37,7 +38,7 @@ export async function openInference(config: ServiceConfig, parts: InferenceParts
       const host = hostOptions.get(id);
       if (host === undefined) throw new Error(`the base model ${id} is not configured`);
       const name = isOnlyOne ? 'engine' : `engine (${id})`;
-      return new EmbeddedInference({ name, host, room, onIdle, arbiter: cores, share: 1, log });
+      return new EmbeddedInference({ name, host, room, onIdle, arbiter: cores, share: 1, niceness, log });
     },
   });
 }

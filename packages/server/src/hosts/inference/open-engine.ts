@@ -47,7 +47,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedText
       tokenizer: text.facts,
     },
     codec: text.codec,
-    takesCores: true,
+    coreUse: model.spins ? 'alone' : 'beside',
     trouble: async () => null,
     close: () => {
       engine.close();

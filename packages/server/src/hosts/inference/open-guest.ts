@@ -75,7 +75,7 @@ async function standOn(
       tokenizer: text.facts,
     },
     codec: text.codec,
-    takesCores: false,
+    coreUse: null,
     trouble: async () => (await backend.health()).trouble,
     close: async () => {
       engine.close();

@@ -1,5 +1,7 @@
 import type { TextCodec, TextEngine, TokenizerFacts } from '@trainyard/generation';
 
+import type { CoreUse } from '../../computing/compute-arbiter.ts';
+
 export interface ServedModel {
   /** The file really loaded. */
   readonly path: string;
@@ -16,8 +18,8 @@ export interface OpenedText {
   readonly model: ServedModel;
   /** Text and ids outside any generation. */
   readonly codec: TextCodec;
-  /** Steps compute in this process, on the cores that the trainer wants too. */
-  readonly takesCores: boolean;
+  /** How steps compute in this process, on the cores that the trainer wants too; null = they compute elsewhere. */
+  readonly coreUse: CoreUse | null;
   /** Why what samples cannot be relied on now, in words that name no file; null when all is well. */
   trouble(): Promise<string | null>;
   close(): Promise<void> | void;

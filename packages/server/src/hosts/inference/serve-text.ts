@@ -45,6 +45,7 @@ class TextHost {
 
   begin(line: HostLine<EngineHostMessage>): void {
     this.#line = line;
+    line.lease.use = this.#opened.coreUse ?? 'alone';
     // Prompts that are prepared elsewhere arrive between commands.
     this.#engine.onWork = () => this.#goOn();
     line.send({ kind: 'ready', model: this.#opened.model });
@@ -116,7 +117,7 @@ class TextHost {
 
   /** A bug in a step ends the process: the supervisor starts a clean one, and every request in flight gets its error there. */
   async #stepWhileThereIsWork(): Promise<void> {
-    const { takesCores } = this.#opened;
+    const takesCores = this.#opened.coreUse !== null;
     const { lease, letCommandsIn } = this.#line;
     this.#isStepping = true;
     while (this.#engine.hasWork) {
