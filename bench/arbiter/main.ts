@@ -1,7 +1,8 @@
 /**
  * Streamed chats and a training job beside each other on the same cores:
  *
- *   npm run bench:arbiter                            a service as it is, and one in which nobody shares the cores out, in turns
+ *   npm run bench:arbiter                            a service as it is, and one in which one host computes at a time, in turns
+ *   npm run bench:arbiter -- --against unshared      one in which nobody shares the cores out in its place
  *   npm run bench:arbiter -- --chats 1 --rounds 5    one chat at a time
  *   npm run bench:arbiter -- --short                 the smallest run that reaches everything, whose figures mean nothing
  *
@@ -25,7 +26,7 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '3' },
     seconds: { type: 'string', default: '10' },
     settings: { type: 'string', multiple: true, default: [] },
-    'without-unshared': { type: 'boolean', default: false },
+    against: { type: 'string', multiple: true, default: ['turns'] },
     short: { type: 'boolean', default: false },
     'max-wait': { type: 'string', default: '60' },
   },
@@ -62,11 +63,10 @@ console.log(
 const environment = settingsEnvironment(values.settings);
 const sides: Side[] = [];
 try {
-  sides.push(await openSide('shared', await ownService({ environment })));
-  if (!values['without-unshared'])
-    sides.push(
-      await openSide('unshared', await ownService({ environment, program: ['bench/arbiter/unshared-service.ts'] })),
-    );
+  for (const name of ['shared', ...values.against]) {
+    const program = ['bench/arbiter/other-service.ts', name] as const;
+    sides.push(await openSide(name, await ownService({ environment, ...(name === 'shared' ? {} : { program }) })));
+  }
   for (const numStreams of chatCounts) {
     const rounds = new Map<string, Round[]>(sides.map(({ name }) => [name, []]));
     for (let round = 0; round < numRounds; round++)
@@ -155,13 +155,14 @@ function print(numStreams: number, rounds: ReadonlyMap<string, readonly Round[]>
     ];
   });
   console.log(markdownTable(heads, rows));
-  const [shared, unshared] = [rounds.get('shared'), rounds.get('unshared')];
-  if (shared === undefined || unshared === undefined) return;
-  const ratio = (of: (own: Round, other: Round) => number): string =>
-    figure(median(shared.map((own, round) => of(own, unshared[round]!))));
-  console.log(
-    `\nAlone, shared ÷ unshared: chats ${ratio((own, other) => other.aloneP50 / own.aloneP50)} of the speed, training ${ratio((own, other) => own.trainingAlone / other.trainingAlone)}.`,
-  );
+  const [[, shared] = [], ...others] = rounds;
+  for (const [name, against] of others) {
+    const ratio = (of: (own: Round, other: Round) => number): string =>
+      figure(median((shared ?? []).map((own, round) => of(own, against[round]!))));
+    console.log(
+      `\nAlone, shared ÷ ${name}: chats ${ratio((own, other) => other.aloneP50 / own.aloneP50)} of the speed, training ${ratio((own, other) => own.trainingAlone / other.trainingAlone)}.`,
+    );
+  }
 }
 
 function figure(value: number): string {

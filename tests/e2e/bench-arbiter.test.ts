@@ -6,11 +6,21 @@ import { runProgram } from '../tooling/support/run-script.ts';
 test('the bench of the arbiter has figures of chats and training, alone and beside each other, shared out and not', async () => {
   const { exitCode, output } = await runProgram(
     process.execPath,
-    ['--conditions=@trainyard/source', 'bench/arbiter/main.ts', '--short', '--max-wait', '0'],
+    [
+      '--conditions=@trainyard/source',
+      'bench/arbiter/main.ts',
+      '--short',
+      '--max-wait',
+      '0',
+      '--against',
+      'unshared',
+      '--against',
+      'turns',
+    ],
     { env: { TRAINYARD_MODEL: testModel().small } },
   );
   expect(exitCode, output).toBe(0);
-  for (const name of ['shared', 'unshared']) {
+  for (const name of ['shared', 'unshared', 'turns']) {
     const line = output.split('\n').find((row) => row.startsWith(`| ${name} `)) ?? '';
     const cells = line
       .split('|')

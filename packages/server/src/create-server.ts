@@ -57,7 +57,7 @@ import { DEFAULT_MAX_LOGPROBS } from './wire/logprob-limit.ts';
 /** Longer ones are refused by Node, so every name in a path reaches its route, which knows its own limit. */
 const MAX_PATH_PART_CHARACTERS = maxHeaderSize;
 
-/** So many of the largest JSON bodies may be coming in at a time; others wait for a moment. */
+/** So many of the largest JSON bodies may be coming in or be of requests in flight; others wait for a minute at most. */
 const BODIES_AT_A_TIME = 32;
 
 /** Request ids that clients may choose: they are sent back and logged, so they are short and printable. */

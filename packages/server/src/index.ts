@@ -1,4 +1,4 @@
-export type { ComputeMember, ComputePort, ComputeSections, ComputeShares } from './computing/compute-arbiter.ts';
+export { ComputeArbiter, type ComputePort, type ComputeSections } from './computing/compute-arbiter.ts';
 export type { InferenceBackend, ModelInference, TrainingQueue } from './contract/backends.ts';
 export {
   isList,

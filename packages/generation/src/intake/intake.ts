@@ -228,8 +228,10 @@ export class Intake {
       thinkingLimit: thinkingLimit(request, traits, tokenizer),
       skipsSpecialTokens: request.skipSpecialTokens && reader?.keepsSpecialTokens !== true,
     });
+    // The messages are told by the tokens now, and would be held for as long as the request waits.
+    const { prompt: _rendered, ...sampled } = request;
     tokens.submit({
-      request,
+      request: sampled,
       promptIds,
       arrival,
       isPaused,

@@ -1,6 +1,6 @@
 /** The budgets charged for bodies that are held while they come in. */
 export interface BodyBudgets {
-  /** JSON bodies, until they are parsed. */
+  /** JSON bodies, until their requests have ended: what was parsed takes as much and more. */
   readonly requests: ByteBudget;
   /** Bodies with trajectories, until they are stored. */
   readonly uploads: ByteBudget;

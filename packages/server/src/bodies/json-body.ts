@@ -41,9 +41,12 @@ export function acceptJsonBodies(
       const body = parseJsonBody(text);
       const tooDeep = fieldDeeperThan(body, MAX_JSON_DEPTH);
       if (tooDeep !== null) throw nestingFault(tooDeep);
+      // What was parsed is held for as long as the request is, also while that waits for its turn.
+      request.end.onEnd(() => incoming.giveBack());
       return keepSeedDigits(body, text);
-    } finally {
+    } catch (error) {
       incoming.giveBack();
+      throw error;
     }
   });
 }
