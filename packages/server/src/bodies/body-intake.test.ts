@@ -5,7 +5,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import type { ErrorBody } from '@trainyard/protocol';
 
 import type { HttpLimits } from '../routes/server-parts.ts';
-import { ScriptedInference } from '../testing/scripted-inference.ts';
+import { replies, ScriptedInference } from '../testing/scripted-inference.ts';
 import { TestServer } from '../testing/test-server.ts';
 import { ByteBudget, type BodyBudgets } from './byte-budget.ts';
 
@@ -252,5 +252,42 @@ test('bytes that are no UTF-8 are refused, small and large, at their place', asy
       expect(detail).toMatchObject([{ loc: ['body', before.length], type: 'json_invalid' }]);
     }
   }
+  await bothWhole();
+});
+
+test('what requests in flight hold of their bodies is charged until they end: more of one key wait, then are told to come again', async () => {
+  await start({ maxBodyWaitMs: 50 });
+  const { inference } = server;
+  const open = Promise.withResolvers<void>();
+  inference.script = async function* (request) {
+    await open.promise;
+    yield* replies(request, [{ ids: [5], text: 'a' }]);
+  };
+  // A field that is no part of any prompt: nothing but the size of bodies limits it.
+  const body = JSON.stringify({
+    messages: [{ role: 'user', content: 'Hi' }],
+    chat_template_kwargs: { padding: 'p'.repeat(200_000) },
+  });
+  const send = (key?: string) => {
+    const { outgoing, answer } = begin(
+      ['POST', '/v1/chat/completions', 'application/json'],
+      key === undefined ? {} : { key },
+    );
+    outgoing.end(body);
+    return answer;
+  };
+  const sent = Array.from({ length: 8 }, () => send());
+  const told: Answer[] = [];
+  for (const answer of sent) void answer.then((one) => told.push(one));
+  // Three in the share of the key, and one in the reserve.
+  await vi.waitFor(() => expect([inference.requests.length, told.length]).toEqual([4, 4]), 60_000);
+  expect(told.map(({ status, body: { error } }) => [status, error.code])).toEqual(
+    Array.from({ length: 4 }, () => [429, 'request.too_many']),
+  );
+  const other = send(await server.makeKey('acme', ['inference']));
+  await vi.waitFor(() => expect(inference.requests).toHaveLength(5), 60_000);
+  open.resolve();
+  expect((await other).status).toBe(200);
+  expect((await Promise.all(sent)).filter(({ status }) => status === 200)).toHaveLength(4);
   await bothWhole();
 });
