@@ -2,7 +2,7 @@ export { KvFullError } from './contract/errors.ts';
 
 export { PagedDecoder, type PagedDecoderOptions } from './batch/paged-decoder.ts';
 export { DecoderBatch } from './batch/decoder-batch.ts';
-export { DecoderAdapter } from './batch/adapter-stack.ts';
+export { DecoderAdapter } from './adapters/decoder-adapter.ts';
 export { DecoderGraphs } from './graphs/decoder-graphs.ts';
 export { QuantisedWeights } from './products/quantised-weights.ts';
 export { PagedAttention } from './attention/paged-attention.ts';

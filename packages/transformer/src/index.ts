@@ -37,7 +37,7 @@ export {
   gradientName,
   headNormName,
   normName,
-  STACK,
+  sumName,
   type AdapterLayout,
   weightName,
   type Outputs,

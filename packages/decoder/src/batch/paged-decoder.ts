@@ -1,41 +1,45 @@
 import { GgufFile } from '@trainyard/native';
-import type { OnnxTensor } from '@trainyard/native';
-import { embedTokens, linearDims, readArchitecture, ropeTables } from '@trainyard/transformer';
-import type { Architecture, LinearName } from '@trainyard/transformer';
+import { embedTokens, linearDims, readArchitecture, ropeTables, UnsupportedModelError } from '@trainyard/transformer';
+import type { Architecture } from '@trainyard/transformer';
+import { AdapterProducts } from '../adapters/adapter-products.ts';
+import { DecoderAdapter } from '../adapters/decoder-adapter.ts';
 import { PagedAttention } from '../attention/paged-attention.ts';
 import type { PagedAttentionSizes } from '../attention/paged-attention.ts';
 import { KvFullError } from '../contract/errors.ts';
+import type { Feeds } from '../graphs/constant-graph.ts';
+import { DecoderGraphs } from '../graphs/decoder-graphs.ts';
 import { FlatLogits } from '../logits/flat-logits.ts';
-import { DecoderBatch } from './decoder-batch.ts';
-import { FewRows, fewRowActivations, MAX_FEW_ROWS } from './few-rows.ts';
+import { DecoderMemory } from '../memory/decoder-memory.ts';
+import { QuantisedProducts } from '../products/quantised-products.ts';
 import { QuantisedWeights } from '../products/quantised-weights.ts';
 import { ThreadTeam } from '../team/thread-team.ts';
-import { AdapterStack, DecoderAdapter } from './adapter-stack.ts';
-import { DecoderGraphs } from '../graphs/decoder-graphs.ts';
+import { BlockRoom } from './block-rows.ts';
+import { GraphSteps } from './block-steps.ts';
+import type { BlockSteps } from './block-steps.ts';
+import { DecoderBatch } from './decoder-batch.ts';
+import { MAX_QUANTISED_ROWS, QuantisedSteps } from './quantised-steps.ts';
 
 export interface PagedDecoderOptions extends Pick<
   PagedAttentionSizes,
   'capacityTokens' | 'maxSequences' | 'numThreads'
 > {
   readonly batchTokens: number;
+  /** Room for the factors of a batch's adapters, bytes; those that do not fit side by side take turns. Default 2 GiB, taken as it is touched. */
+  readonly adapterBytes?: number;
 }
 
-/** Most adapters of one batch: each has as many slots as the one with most rows. */
-const ADAPTERS_PER_BATCH = 16;
-/** A product of a lone row with an adapter, which is no constant, is summed in an order of its own. */
-const MIN_ADAPTED_ROWS = 2;
+/** Most adapters of one batch: far more than cost anything. */
+const ADAPTERS_PER_BATCH = 64;
+const DEFAULT_ADAPTER_BYTES = 2 ** 31;
 /** Logits that are kept room for between batches, rows. */
 const KEPT_LOGIT_ROWS = 64;
-
-const ATTENTION: readonly LinearName[] = ['q', 'k', 'v'];
-const OUTPUT: readonly LinearName[] = ['o', 'gate', 'up', 'down'];
 
 /**
  * A decoder on the trainer's graphs: the same expressions, the same weights in single precision, the same library. Keys and values are float32 in pages. To the engine it
  * is a `ModelRunner`.
  *
  * A row gives the same bits whatever else is in its batch, wherever its pages lie and however many threads there are: ONNX Runtime sums a product by constants in one
- * order, and one by an adapter of rank 16 or less; beyond that a logit moves by some 1e-5 with the size of the batch.
+ * order, and the kernels of attention, of adapters and of quantised weights go row by row.
  */
 export class PagedDecoder {
   readonly vocabSize: number;
@@ -49,12 +53,15 @@ export class PagedDecoder {
   readonly #graphs: DecoderGraphs;
   readonly #ownsGraphs: boolean;
   readonly #attention: PagedAttention;
-  #stack: AdapterStack;
-  readonly #x: [Float32Array, Float32Array];
+  readonly #adapters: AdapterProducts;
+  readonly #team: ThreadTeam;
+  readonly #room: BlockRoom;
+  readonly #byGraphs: GraphSteps;
+  /** For batches of few rows; null where only the graphs compute. */
+  #byQuantised: QuantisedSteps | null = null;
   readonly #k: Float32Array;
   readonly #v: Float32Array;
   #logits: Float32Array;
-  #fewRows: FewRows | null = null;
 
   /**
    * A decoder of its own graphs: the weights of a model file are laid out for it.
@@ -69,8 +76,7 @@ export class PagedDecoder {
     const contextLength = Math.min(trainedLength, options.capacityTokens);
     const graphs = new DecoderGraphs(file, architecture, options.numThreads);
     try {
-      const quantised = QuantisedWeights.read(file, architecture, fewRowActivations(architecture));
-      return new PagedDecoder(graphs, { ...options, contextLength, ownsGraphs: true, quantised });
+      return new PagedDecoder(graphs, { ...options, contextLength, ownsGraphs: true, quantised: file });
     } catch (error) {
       graphs.close();
       throw error;
@@ -80,7 +86,7 @@ export class PagedDecoder {
   /**
    * @param graphs may serve several decoders, one at a time
    * @param options.ownsGraphs they are closed with it. Default false
-   * @param options.quantised the same weights for batches of few rows. Default null: the graphs compute those, too
+   * @param options.quantised the file, where batches of few rows are to read its weights as they are quantised. Default null: the graphs compute those, too
    * @throws {RangeError} when one layer's keys and values are more than a memory can hold
    */
   constructor(
@@ -88,14 +94,13 @@ export class PagedDecoder {
     options: PagedDecoderOptions & {
       readonly contextLength: number;
       readonly ownsGraphs?: boolean;
-      readonly quantised?: QuantisedWeights | null;
+      readonly quantised?: GgufFile | null;
     },
   ) {
     const { architecture } = graphs;
-    const { numHeads, numKvHeads, headSize, numLayers, hiddenSize, vocabSize } = architecture;
+    const { numHeads, numKvHeads, headSize, numLayers, vocabSize } = architecture;
     const { capacityTokens, contextLength, maxSequences, batchTokens, numThreads } = options;
-    const { ownsGraphs = false, quantised = null } = options;
-    const maxRows = Math.max(MIN_ADAPTED_ROWS, batchTokens);
+    const { ownsGraphs = false, quantised = null, adapterBytes = DEFAULT_ADAPTER_BYTES } = options;
     this.#architecture = architecture;
     this.vocabSize = vocabSize;
     this.capacityTokens = capacityTokens;
@@ -111,65 +116,49 @@ export class PagedDecoder {
       capacityTokens,
       maxSequences,
       contextLength,
-      maxRows,
+      maxRows: batchTokens,
       numThreads,
     };
     this.#attention = new PagedAttention(sizes, team);
     this.#graphs = graphs;
     this.#ownsGraphs = ownsGraphs;
-    this.#stack = new AdapterStack([], architecture);
-    const rows = (width: number) => new Float32Array(maxRows * width);
-    this.#x = [rows(hiddenSize), rows(hiddenSize)];
-    [this.#k, this.#v] = [rows(numKvHeads * headSize), rows(numKvHeads * headSize)];
+    [this.#k, this.#v] = ['k', 'v'].map(() => new Float32Array(batchTokens * numKvHeads * headSize)) as [
+      Float32Array,
+      Float32Array,
+    ];
     this.#logits = new Float32Array(KEPT_LOGIT_ROWS * vocabSize);
-    if (quantised !== null) this.#tryFewRows(new FewRows(graphs, quantised, this.#attention, team));
+    const quantisedBytes = quantised === null ? 0 : QuantisedWeights.bytesOf(quantised, architecture);
+    const ownBytes =
+      BlockRoom.bytesFor(architecture, batchTokens) +
+      QuantisedSteps.bytesFor(architecture) +
+      AdapterProducts.lowBytes(numThreads);
+    const room = DecoderMemory.maxBytes - ownBytes;
+    const readsQuantised = quantised !== null && quantisedBytes > 0 && quantisedBytes < room;
+    const spare = readsQuantised ? room - quantisedBytes : room;
+    const memory = new DecoderMemory(DecoderMemory.maxBytes - spare + Math.min(spare, adapterBytes));
+    this.#room = new BlockRoom(architecture, batchTokens, memory);
+    this.#byGraphs = new GraphSteps(graphs);
+    this.#team = team;
+    const products = new QuantisedProducts(memory.shared, team);
+    const few = readsQuantised
+      ? new QuantisedSteps(graphs, new QuantisedWeights(quantised, architecture, memory), products, memory)
+      : null;
+    this.#adapters = new AdapterProducts(architecture, memory, { maxRows: batchTokens, maxBytes: adapterBytes }, team);
+    if (few !== null && this.#givesSameBits(few)) this.#byQuantised = few;
   }
 
   /** Whether batches of few rows read the weights as they are quantised. */
   get readsQuantised(): boolean {
-    return this.#fewRows !== null;
+    return this.#byQuantised !== null;
   }
 
   run(batch: DecoderBatch): FlatLogits {
+    const adapters = rowAdapters(batch);
+    if (!this.#adapters.fits(batch.adapters as (DecoderAdapter | null)[])) return this.#runInParts(batch);
     this.#makeRoom(batch);
-    const { length } = batch;
-    const [sequences, positions] = [batch.sequences.subarray(0, length), batch.positions.subarray(0, length)];
-    this.#attention.begin(length, sequences, positions);
-    const stack = this.#stackFor(batch);
-    const few = length <= MAX_FEW_ROWS ? this.#fewRows : null;
-    if (few !== null) {
-      const x = this.#rows(this.#x[0], length).data;
-      embedTokens(batch.tokens.subarray(0, length), this.#graphs.embedding, x);
-      const feeds = { ...this.#ropeFeeds(batch, length), ...stack.placesOf(batch, length) };
-      return this.#head(batch, few.run(x, { sequences, positions }, stack, feeds));
-    }
-    const numRows = stack.isEmpty ? length : Math.max(MIN_ADAPTED_ROWS, length);
-    const { numLayers } = this.#architecture;
-    let [x, y] = [this.#rows(this.#x[0], numRows), this.#rows(this.#x[1], numRows)];
-    embedTokens(batch.tokens.subarray(0, length), this.#graphs.embedding, this.#rows(x.data, length).data);
-    const feeds: Record<string, OnnxTensor> = {
-      x,
-      ...this.#ropeFeeds(batch, numRows),
-      ...stack.placesOf(batch, numRows),
-    };
-    const [k, v] = [this.#keyRows(this.#k, [1, numRows]), this.#keyRows(this.#v, [numRows])];
-    stack.addFeeds(feeds, 0, ATTENTION);
-    this.#graphs.first.run(feeds, { q: this.#queries(0, numRows), k, v });
-    for (let layer = 0; layer < numLayers; layer++) {
-      this.#attention.write(layer, k.data, v.data, sequences, positions);
-      this.#attention.attend(layer);
-      feeds['o'] = this.#outputs(layer, numRows);
-      stack.addFeeds(feeds, layer, OUTPUT);
-      if (layer === numLayers - 1) {
-        this.#graphs.last.run(feeds, { y });
-        break;
-      }
-      stack.addFeeds(feeds, layer + 1, ATTENTION);
-      this.#graphs.between[layer]!.run(feeds, { y, q: this.#queries(layer + 1, numRows), k, v });
-      [x, y] = [y, x];
-      feeds['x'] = x;
-    }
-    return this.#head(batch, y.data);
+    this.#adapters.begin(adapters);
+    const few = batch.length <= MAX_QUANTISED_ROWS ? this.#byQuantised : null;
+    return this.#compute(batch, few ?? this.#byGraphs);
   }
 
   share(from: number, to: number, length: number): void {
@@ -181,72 +170,126 @@ export class PagedDecoder {
   }
 
   loadAdapter(path: string): DecoderAdapter {
-    return DecoderAdapter.load(path, this.#architecture);
+    const adapter = DecoderAdapter.load(path, this.#architecture);
+    const { capacityBytes } = this.#adapters;
+    if (adapter.sizeBytes <= capacityBytes) return adapter;
+    throw new UnsupportedModelError(`the adapter takes ${adapter.sizeBytes} bytes, there is room for ${capacityBytes}`);
   }
 
   close(): void {
-    this.#fewRows?.close();
     this.#attention.close();
     if (this.#ownsGraphs) this.#graphs.close();
   }
 
+  #compute(batch: DecoderBatch, steps: BlockSteps): FlatLogits {
+    const { length } = batch;
+    const { numLayers, headSize, numKvHeads } = this.#architecture;
+    const [sequences, positions] = [batch.sequences.subarray(0, length), batch.positions.subarray(0, length)];
+    this.#attention.begin(length, sequences, positions);
+    const adapters = this.#adapters;
+    const isPlain = adapters.isEmpty && steps.takesPlainSums;
+    const rows = this.#room.of(length, isPlain);
+    const { x, x2, h, o, activated, sums } = rows;
+    const rope = this.#ropeFeeds(positions);
+    const keyWidth = numKvHeads * headSize;
+    const [k, v] = [this.#k.subarray(0, length * keyWidth), this.#v.subarray(0, length * keyWidth)];
+    const [queryWidth] = [linearDims(this.#architecture, 'q').out];
+    embedTokens(batch.tokens.subarray(0, length), this.#graphs.embedding, x.data);
+    this.#team.isAlert = steps !== this.#byGraphs;
+    try {
+      steps.begin(rows);
+      for (let layer = 0; layer < numLayers; layer++) {
+        if (!isPlain) adapters.compute('attention', layer, h.data, { qkv: sums.qkv.data }, null);
+        steps.attention(layer, rows, rope, {
+          q: { data: this.#attention.queries(layer, length), dims: [1, length, queryWidth] },
+          k: { data: k, dims: [1, length, keyWidth] },
+          v: { data: v, dims: [length, keyWidth] },
+        });
+        this.#attention.write(layer, k, v, sequences, positions);
+        this.#attention.attend(layer);
+        o.data.set(this.#attention.outputs(layer, length));
+        if (!isPlain) adapters.compute('o', layer, o.data, { o: sums.o.data }, x.data);
+        steps.output(layer, rows);
+        if (!isPlain) adapters.compute('feedForward', layer, h.data, { gate: sums.gate.data, up: sums.up.data }, null);
+        steps.feedForward(layer, rows);
+        if (!isPlain) adapters.compute('down', layer, activated.data, { down: sums.down.data }, x2.data);
+        steps.down(layer, rows);
+      }
+      return this.#head(batch, x.data, steps);
+    } finally {
+      this.#team.isAlert = false;
+    }
+  }
+
   /**
-   * Takes another way for few rows if it gives the bits of the graphs on this machine: those follow from how it multiplies and adds, and from how the library was
-   * built for it.
+   * Adapters of one batch that do not fit side by side take turns: rows do not depend on each other beyond their sequence, and a sequence has one adapter.
    */
-  #tryFewRows(few: FewRows): void {
-    const batch = new DecoderBatch(MAX_FEW_ROWS);
-    const logitsOf = (way: FewRows | null): Float32Array[] => {
-      this.#fewRows = way;
+  #runInParts(batch: DecoderBatch): FlatLogits {
+    this.#pagesFor(batch);
+    const logits = new Float32Array(batch.numLogits * this.vocabSize);
+    for (const adapter of batch.adapters) {
+      const part = new DecoderBatch<object>(batch.length);
+      const places: number[] = [];
+      let place = 0;
+      for (let i = 0; i < batch.length; i++) {
+        const wantsLogits = batch.wantsLogits[i] === 1;
+        if (batch.adapterOf(i) === adapter) {
+          part.add(batch.tokens[i]!, batch.positions[i]!, batch.sequences[i]!, wantsLogits, adapter);
+          if (wantsLogits) places.push(place);
+        }
+        if (wantsLogits) place++;
+      }
+      const found = this.run(part);
+      for (const [index, at] of places.entries()) logits.set(found.row(index), at * this.vocabSize);
+    }
+    return new FlatLogits(logits, this.vocabSize);
+  }
+
+  /**
+   * Whether another way for few rows gives the bits of the graphs on this machine: those follow from how it multiplies and adds, and from how the library was built for
+   * it.
+   */
+  #givesSameBits(few: BlockSteps): boolean {
+    const batch = new DecoderBatch<object>(MAX_QUANTISED_ROWS);
+    const logitsOf = (steps: BlockSteps): Float32Array[] => {
       const rows: Float32Array[] = [];
-      for (const length of [Math.min(MAX_FEW_ROWS, this.batchTokens), 1]) {
+      for (const length of [Math.min(MAX_QUANTISED_ROWS, this.batchTokens), 1]) {
         batch.clear();
         const begun = this.#attention.tables.lengthOf(0);
         for (let i = 0; i < length; i++) batch.add((begun + i) % this.vocabSize, begun + i, 0, true);
-        const logits = this.run(batch);
+        this.#makeRoom(batch);
+        this.#adapters.begin(rowAdapters(batch));
+        const logits = this.#compute(batch, steps);
         for (let i = 0; i < length; i++) rows.push(logits.row(i).slice());
       }
       this.forget(0, 0);
       return rows;
     };
-    const [expected, found] = [logitsOf(null), logitsOf(few)];
-    const isSame = expected.every((row, i) => row.every((logit, id) => Object.is(logit, found[i]![id])));
-    this.#fewRows = isSame ? few : null;
-    if (!isSame) few.close();
+    const [expected, found] = [logitsOf(this.#byGraphs), logitsOf(few)];
+    return expected.every((row, i) => row.every((logit, id) => Object.is(logit, found[i]![id])));
   }
 
   /** Pages for the batch's tokens. @throws {KvFullError} before anything is changed */
   #makeRoom(batch: DecoderBatch): void {
+    for (const [sequence, count] of this.#pagesFor(batch)) {
+      const copy = this.#attention.tables.append(sequence, count);
+      if (copy !== null) this.#attention.copyPage(copy);
+    }
+  }
+
+  /** Tokens of the batch by sequence. @throws {KvFullError} when there are not enough pages */
+  #pagesFor(batch: DecoderBatch): ReadonlyMap<number, number> {
     const { tables } = this.#attention;
     const counts = new Map<number, number>();
     for (let i = 0; i < batch.length; i++) counts.set(batch.sequences[i]!, (counts.get(batch.sequences[i]!) ?? 0) + 1);
     const needed = tables.pagesNeeded(counts);
     if (needed > tables.numFree)
       throw new KvFullError(`the batch needs ${needed} pages of keys and values, ${tables.numFree} are free`);
-    for (const [sequence, count] of counts) {
-      const copy = tables.append(sequence, count);
-      if (copy !== null) this.#attention.copyPage(copy);
-    }
-  }
-
-  /** A stack that holds the batch's adapters. */
-  #stackFor(batch: DecoderBatch): AdapterStack {
-    const { adapters } = batch;
-    if (!adapters.every((adapter) => adapter === null || adapter instanceof DecoderAdapter))
-      throw new TypeError('the adapter was loaded by another runner');
-    const kept = this.#stack.adapters;
-    const isOfBaseAlone = adapters.every((adapter) => adapter === null);
-    if (
-      isOfBaseAlone
-        ? kept.length > 0
-        : !adapters.every((adapter) => kept.includes(adapter)) || kept.length > 2 * adapters.length
-    )
-      this.#stack = new AdapterStack(isOfBaseAlone ? [] : [...adapters], this.#architecture);
-    return this.#stack;
+    return counts;
   }
 
   /** Logits of the flagged rows of y [rows, H]. */
-  #head(batch: DecoderBatch, y: Float32Array): FlatLogits {
+  #head(batch: DecoderBatch, y: Float32Array, steps: BlockSteps): FlatLogits {
     const { hiddenSize } = this.#architecture;
     const { numLogits } = batch;
     const size = numLogits * this.vocabSize;
@@ -264,38 +307,27 @@ export class PagedDecoder {
         to++;
       }
       const [hidden, logits] = [y.subarray(0, numLogits * hiddenSize), this.#logits.subarray(0, size)];
-      if (this.#fewRows !== null && numLogits <= MAX_FEW_ROWS) this.#fewRows.head(hidden, logits);
-      else this.#graphs.head.run(hidden, logits);
+      // Of many rows few may want logits.
+      const few = numLogits <= MAX_QUANTISED_ROWS ? this.#byQuantised : null;
+      (steps === this.#byGraphs ? (few ?? steps) : steps).head(hidden, logits);
     }
     return new FlatLogits(this.#logits, this.vocabSize);
   }
 
-  #ropeFeeds(batch: DecoderBatch, numRows: number): Record<string, OnnxTensor> {
-    // Rows behind the batch's are computed for nothing, at any position.
-    const positions = new Int32Array(numRows);
-    positions.set(batch.positions.subarray(0, batch.length));
+  #ropeFeeds(positions: Int32Array): Feeds {
     const { cos, sin } = ropeTables(positions, this.#architecture, this.#graphs.ropeFactors);
     const dims = [positions.length, this.#architecture.headSize / 2];
     return { cos: { data: cos, dims }, sin: { data: sin, dims } };
   }
+}
 
-  #rows(buffer: Float32Array, numRows: number) {
-    const { hiddenSize } = this.#architecture;
-    return { data: buffer.subarray(0, numRows * hiddenSize), dims: [numRows, hiddenSize] };
-  }
-
-  #keyRows(buffer: Float32Array, leading: readonly number[]) {
-    const width = linearDims(this.#architecture, 'k').out;
-    return { data: buffer.subarray(0, leading.at(-1)! * width), dims: [...leading, width] };
-  }
-
-  #queries(layer: number, numRows: number): OnnxTensor {
-    const width = linearDims(this.#architecture, 'q').out;
-    return { data: this.#attention.queries(layer, numRows), dims: [1, numRows, width] };
-  }
-
-  #outputs(layer: number, numRows: number): OnnxTensor {
-    const width = linearDims(this.#architecture, 'q').out;
-    return { data: this.#attention.outputs(layer, numRows), dims: [numRows, width] };
-  }
+/** The adapter of each row. */
+function rowAdapters(batch: DecoderBatch): (DecoderAdapter | null)[] {
+  const { adapters } = batch;
+  if (!adapters.every((adapter) => adapter === null || adapter instanceof DecoderAdapter))
+    throw new TypeError('the adapter was loaded by another runner');
+  return Array.from(
+    { length: batch.length },
+    (_, row) => adapters[batch.adapterIndices[row]!] as DecoderAdapter | null,
+  );
 }

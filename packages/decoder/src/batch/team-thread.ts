@@ -1,5 +1,6 @@
 /** Main module of a thread that helps. It hears no message: it sleeps on a cell until there is work, or an end. */
 import { workerData } from 'node:worker_threads';
+import { AdapterWork, type AdapterWorkData } from '../adapters/adapter-work.ts';
 import { AttentionWork, type AttentionWorkData } from '../attention/attention-work.ts';
 import { ProductWork, type ProductWorkData } from '../products/product-work.ts';
 import { takeUnits, TEAM_CELL, type TeamThreadData, type TeamWork } from '../team/thread-team.ts';
@@ -20,9 +21,14 @@ for (;;) {
 }
 
 function open({ kind, data }: TeamWork): { compute(unit: number): void } {
-  return kind === 'attention'
-    ? new AttentionWork(data as AttentionWorkData, thread)
-    : new ProductWork(data as ProductWorkData);
+  switch (kind) {
+    case 'attention':
+      return new AttentionWork(data as AttentionWorkData, thread);
+    case 'adapter':
+      return new AdapterWork(data as AdapterWorkData, thread);
+    default:
+      return new ProductWork(data as ProductWorkData);
+  }
 }
 
 function lookOut(): void {

@@ -8,8 +8,7 @@ import {
   toHalves,
 } from '@trainyard/transformer';
 import type { Architecture, LinearName, ProjectionName } from '@trainyard/transformer';
-import { MAX_MEMORY_BYTES, sharedMemory } from '../wasm/web-assembly.ts';
-import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
+import type { DecoderMemory } from '../memory/decoder-memory.ts';
 import { formatOf, layOut, matrixBytes } from './quantised-layout.ts';
 import type { WeightFormat } from './quantised-code.ts';
 import type { QuantisedMatrix } from './quantised-matrix.ts';
@@ -24,29 +23,29 @@ interface Source {
   readonly rowAt: (place: number) => number;
 }
 
-/** The weights of a model as they are quantised, in memory that all threads see, with room for activations behind them. */
+/** The weights of a model as they are quantised, in memory of the kernels. */
 export class QuantisedWeights {
-  readonly memory: SharedWasmMemory;
   readonly layers: readonly Readonly<Record<ProjectionName, QuantisedMatrix>>[];
   /** [V, H] */
   readonly head: QuantisedMatrix;
-  #end: number;
 
-  /**
-   * @param activations float32 that {@link take} may give in all
-   * @returns null when the kernels do not compute all of the model's products
-   */
-  static read(file: WeightFile, architecture: Architecture, activations: number): QuantisedWeights | null {
-    const weightBytes = QuantisedWeights.bytesOf(file, architecture);
-    const sizeBytes = weightBytes + 4 * activations;
-    if (weightBytes === 0 || sizeBytes > MAX_MEMORY_BYTES) return null;
-    return new QuantisedWeights(file, architecture, sourcesOf(file, architecture), sizeBytes);
+  /** @param memory with as much room as {@link bytesOf} says, which must not be 0 */
+  constructor(file: WeightFile, architecture: Architecture, memory: DecoderMemory) {
+    const all = sourcesOf(file, architecture).map(({ sources, columns }) => layOutAll(file, sources, columns, memory));
+    this.layers = Array.from({ length: architecture.numLayers }, (_, layer) => {
+      const first = layer * PROJECTION_NAMES.length;
+      const named = PROJECTION_NAMES.map((projection, i) => [projection, all[first + i]!]);
+      return Object.fromEntries(named) as Record<ProjectionName, QuantisedMatrix>;
+    });
+    this.head = all.at(-1)!;
   }
 
-  /** Bytes that {@link read} lays out of a file; 0 when the kernels do not compute all of its products. */
+  /** Bytes that they take; 0 when the kernels do not compute all products of a model. */
   static bytesOf(file: Pick<GgufFile, 'tensors'>, architecture: Architecture): number {
     let sizeBytes = 0;
     for (const { sources, columns } of sourcesOf(file, architecture)) {
+      // Each matrix begins at a multiple of 64 bytes.
+      sizeBytes += 64;
       for (const { tensor, numRows } of sources) {
         const format = formatOf(file.tensors.get(tensor)?.type ?? '');
         if (format === null || !QuantisedProducts.fits({ out: numRows, in: columns })) return 0;
@@ -55,52 +54,30 @@ export class QuantisedWeights {
     }
     return sizeBytes;
   }
+}
 
-  private constructor(
-    file: WeightFile,
-    { numLayers }: Architecture,
-    matrices: readonly MatrixSources[],
-    sizeBytes: number,
-  ) {
-    this.memory = sharedMemory(sizeBytes);
-    this.#end = 0;
-    const all = matrices.map(({ sources, columns }) => this.#layOut(file, sources, columns));
-    this.layers = Array.from({ length: numLayers }, (_, layer) => {
-      const first = layer * PROJECTION_NAMES.length;
-      const named = PROJECTION_NAMES.map((projection, i) => [projection, all[first + i]!]);
-      return Object.fromEntries(named) as Record<ProjectionName, QuantisedMatrix>;
-    });
-    this.head = all.at(-1)!;
+function layOutAll(
+  file: WeightFile,
+  sources: readonly Source[],
+  columns: number,
+  memory: DecoderMemory,
+): QuantisedMatrix {
+  const formats = sources.map(({ tensor }) => formatOf(file.tensors.get(tensor)!.type)!);
+  const sizes = sources.map(({ numRows }, i) => matrixBytes(formats[i]!, numRows, columns));
+  const room = memory.take(sizes.reduce((sum, size) => sum + size, 0) / 4);
+  const parts: { format: WeightFormat; address: number; firstRow: number; numRows: number }[] = [];
+  let address = room.byteOffset;
+  let firstRow = 0;
+  for (const [i, { tensor, numRows, rowAt }] of sources.entries()) {
+    const into = new Uint8Array(memory.shared.buffer, address, sizes[i]!);
+    layOut(file.tensors.get(tensor)!.type, file.readRaw(tensor), { numRows, numColumns: columns }, rowAt, into);
+    const last = parts.at(-1);
+    if (last?.format === formats[i]) last!.numRows += numRows;
+    else parts.push({ format: formats[i]!, address, firstRow, numRows });
+    address += sizes[i]!;
+    firstRow += numRows;
   }
-
-  /** Bytes of the memory. */
-  get sizeBytes(): number {
-    return this.memory.buffer.byteLength;
-  }
-
-  /** Room for activations. */
-  take(length: number): Float32Array {
-    const floats = new Float32Array(this.memory.buffer, this.#end, length);
-    this.#end += 4 * length;
-    return floats;
-  }
-
-  #layOut(file: WeightFile, sources: readonly Source[], columns: number): QuantisedMatrix {
-    const parts: { format: WeightFormat; address: number; firstRow: number; numRows: number }[] = [];
-    let firstRow = 0;
-    for (const { tensor, numRows, rowAt } of sources) {
-      const type = file.tensors.get(tensor)!.type;
-      const format = formatOf(type)!;
-      const into = new Uint8Array(this.memory.buffer, this.#end, matrixBytes(format, numRows, columns));
-      layOut(type, file.readRaw(tensor), { numRows, numColumns: columns }, rowAt, into);
-      const last = parts.at(-1);
-      if (last?.format === format) last.numRows += numRows;
-      else parts.push({ format, address: this.#end, firstRow, numRows });
-      this.#end += into.length;
-      firstRow += numRows;
-    }
-    return { out: firstRow, in: columns, parts };
-  }
+  return { out: firstRow, in: columns, parts };
 }
 
 interface MatrixSources {

@@ -126,6 +126,27 @@ test('batches of one token go with an adapter, too', () => {
   expect(steps(runner)).toEqual(steps(wide));
 });
 
+test('adapters that do not fit side by side take turns, and one that does not fit alone is refused', () => {
+  const wide = open();
+  const { sizeBytes } = adapterOf(wide, 'one');
+  const narrow = open({ adapterBytes: 2 * sizeBytes + 64 });
+  const pieces = (runner: PagedDecoder) =>
+    ['one', 'other', null, 'third', 'one'].map((name, sequence) => ({
+      sequence,
+      length: 3 + sequence,
+      adapter: name === null ? null : adapterOf(runner, name),
+    }));
+  const steps = (runner: PagedDecoder) => {
+    const all = pieces(runner);
+    const first = compute(runner, all);
+    const next = all.map(({ sequence, length, adapter }) => ({ sequence, from: length, length: 1, adapter }));
+    return [...first, ...compute(runner, next), ...compute(runner, [{ ...next[3]!, from: next[3]!.from + 1 }])];
+  };
+  expect(steps(narrow)).toEqual(steps(wide));
+  const none = open({ adapterBytes: 64 });
+  expect(() => adapterOf(none, 'one')).toThrow(/^the adapter takes \d+ bytes, there is room for \d+$/);
+});
+
 test('as many tokens as it says fit, though every sequence branches off within a page', () => {
   const runner = open({ capacityTokens: 64, maxSequences: 16 });
   const [expected] = compute(runner, [{ sequence: 0, length: 33 }]);

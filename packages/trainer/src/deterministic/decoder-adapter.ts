@@ -3,8 +3,11 @@ import type { AdapterWeights, Architecture, LinearAdapter, LinearName } from '@t
 import type { LoraParameters } from '../model/policy-model.ts';
 
 /** An adapter in training as the sampler would read it from the file that is written of it, to the bit. */
-export function decoderAdapter({ config, tensors }: LoraParameters, { numLayers }: Architecture): DecoderAdapter {
-  const layers: Partial<Record<LinearName, LinearAdapter>>[] = Array.from({ length: numLayers }, () => ({}));
+export function decoderAdapter({ config, tensors }: LoraParameters, architecture: Architecture): DecoderAdapter {
+  const layers: Partial<Record<LinearName, LinearAdapter>>[] = Array.from(
+    { length: architecture.numLayers },
+    () => ({}),
+  );
   // The file has alpha in single precision.
   const scale = Math.fround(config.alpha) / config.rank;
   const halves = new Map(tensors.map((tensor) => [tensor.name, tensor.value]));
@@ -13,5 +16,5 @@ export function decoderAdapter({ config, tensors }: LoraParameters, { numLayers 
     const b = halves.get(`layers.${layer}.${linear}.b`)!;
     layers[layer]![linear] = { rank: config.rank, a: value.slice(), b: b.map((weight) => weight * scale) };
   }
-  return new DecoderAdapter(layers satisfies AdapterWeights);
+  return new DecoderAdapter(layers satisfies AdapterWeights, architecture);
 }

@@ -11,9 +11,6 @@ import type {
 import { decoderAdapter } from './decoder-adapter.ts';
 import { RowDecoder } from './row-decoder.ts';
 
-/** Largest rank of an adapter whose rows have the same bits in a batch of any size. */
-const MAX_RANK = 16;
-
 /**
  * A policy whose log-probabilities are the sampler's to the last bit: rows are computed by the sampler's code, besides by that of the policy, which gives entropies and
  * what backward needs.
@@ -21,7 +18,6 @@ const MAX_RANK = 16;
  * So ratios of what was sampled under the policy's own weights are exactly 1. Gradients are those of the other pass, some 1e-6 beside.
  */
 export class DeterministicPolicy implements TrainablePolicy {
-  readonly maxRank = MAX_RANK;
   readonly #policy: TrainablePolicy;
   readonly #rows: RowDecoder;
 

@@ -64,7 +64,7 @@ export class EmbeddedLearner implements LearnerSession {
     this.capabilities = {
       losses: 'any',
       targets: LINEAR_NAMES,
-      maxRank: policy.maxRank ?? MAX_RANK,
+      maxRank: MAX_RANK,
       entropies: 'gradients',
       reference: 'versions',
       replay: true,

@@ -101,6 +101,4 @@ export interface PolicyModel {
 /** A policy and what it is made of, which the adapter files have to say. */
 export interface TrainablePolicy extends PolicyModel {
   readonly architecture: Architecture;
-  /** Largest rank of an adapter that it computes. Absent: any. */
-  readonly maxRank?: number;
 }

@@ -31,10 +31,9 @@ import {
 } from '../graph/graph.ts';
 import type { Dim } from '../graph/onnx-writer.ts';
 import type { Architecture } from '../model/architecture.ts';
-import { linearDims } from '../model/architecture.ts';
 import type { LinearName, LoraConfig, LoraHalf } from '../model/lora-config.ts';
 import type { InputName, ProjectionName } from '../model/projections.ts';
-import { INPUTS, lowWidth, projectionDims, PROJECTIONS } from '../model/projections.ts';
+import { INPUTS, lowWidth, projectionDims } from '../model/projections.ts';
 
 export type Outputs = Readonly<Record<string, Value>>;
 
@@ -45,11 +44,8 @@ export const biasName = 'qkv.bias';
 export const normName = (of: 'attention' | 'feedForward') => `${of}.norm`;
 export const headNormName = (linear: 'q' | 'k') => `${linear}.norm`;
 export const adapterName = (of: InputName | ProjectionName | LinearName, half: LoraHalf) => `${of}.${half}`;
-/**
- * Inputs that say which token uses which adapter of a stack. rows [S, R]: the token in each slot of each adapter's segment; slots [T]: each token's own slot, counted
- * over all segments. A slot that is nobody's may hold anything: no token reads what another one was computed from.
- */
-export const STACK = { rows: 'stack.rows', slots: 'stack.slots' } as const;
+/** With adapters `outside`: what a product is added to. */
+export const sumName = (projection: ProjectionName) => `${projection}.sum`;
 export const gradientName = (name: string) => `∂${name}`;
 
 /** Projections of one input with the adapters' part of the input, `low` = x · aᵀ. */
@@ -60,10 +56,10 @@ interface Projected {
 }
 
 /**
- * How graphs read adapters. `LoraConfig`: one, that all tokens use, with `b` behind the weights, which makes one product of two. `stacked`: any number of
- * any ranks, each with its own tokens; weights are as they are, so that they can be constants.
+ * How graphs read adapters. `LoraConfig`: one, that all tokens use, with `b` behind the weights, which makes one product of two. `outside`: others compute them, and
+ * products are added to what they give; weights are as they are, so that they can be constants.
  */
-export type AdapterLayout = LoraConfig | 'stacked';
+export type AdapterLayout = LoraConfig | 'outside';
 
 /** Builds the expressions of one architecture. */
 export class BlockGraph {
@@ -81,14 +77,31 @@ export class BlockGraph {
     return { q, k, v };
   }
 
-  /** From one block's attention to the next one's: x [T, H], o [T, heads·D], cos and sin [T, D/2] → y [T, H] and q, k, v of y. */
-  between(): Outputs {
-    const { y } = this.#output();
-    const { q, k, v } = this.#attentionInput(y);
-    return { y, q, k, v };
+  /** Of adapters `outside`: h [T, H], normalised, and what qkv is added to → q, k, v as of {@link attentionInput}. */
+  attentionProducts(): Outputs {
+    const { q, k, v } = this.#rotated(this.#project(this.#input('h', 'attention'), 'attention').outputs.qkv!);
+    return { q, k, v };
   }
 
-  /** Between the products with weights, for whoever computes those by other means: x [T, H] and a norm [H] → h [T, H]. */
+  /** Of adapters `outside`: o and what its product is added to → x2 [T, H] and h [T, H], normalised for the feed-forward layers. */
+  outputProduct(): Outputs {
+    const x2 = this.#project(this.#input('o', 'o'), 'o').outputs.o!;
+    return { x2, h: this.#normalise(x2, 'feedForward') };
+  }
+
+  /** Of adapters `outside`: h [T, H] and what gate and up are added to → activated [T, F]. */
+  feedForwardProducts(): Outputs {
+    const { gate, up } = this.#project(this.#input('h', 'feedForward'), 'feedForward').outputs;
+    return { activated: mul(silu(gate!), up!) };
+  }
+
+  /** Of adapters `outside`: activated [T, F] and what the product is added to → y [T, H]; but for the last block also h, normalised for the next block's attention. */
+  downProduct(isLast: boolean): Outputs {
+    const y = this.#project(this.#input('activated', 'down'), 'down').outputs.down!;
+    return isLast ? { y } : { y, h: this.#normalise(y, 'attention') };
+  }
+
+  /** A block without its products: x [T, H] and a norm [H] → h [T, H]. */
   normalised(): Outputs {
     const { hiddenSize, rmsEpsilon } = this.#architecture;
     return { h: rmsNorm(input('x', ['T', hiddenSize]), input('norm', [hiddenSize]), rmsEpsilon) };
@@ -100,19 +113,16 @@ export class BlockGraph {
     return { q, k, v };
   }
 
-  /** As {@link normalised}: gate and up [T, F] → h [T, F]. */
+  /** As {@link normalised}: gate and up [T, F] → activated [T, F]. */
   activated(): Outputs {
     const [gate, up] = (['gate', 'up'] as const).map((projection) =>
       input(projection, ['T', projectionDims(this.#architecture, projection).out]),
     );
-    return { h: mul(silu(gate!), up!) };
+    return { activated: mul(silu(gate!), up!) };
   }
 
-  /** As {@link normalised}, of a stack: h [T, in] → for each projection of this input what its product is added to; of o and down with x [T, H] in it. */
-  adapted(of: InputName): Outputs {
-    const h = input('h', ['T', projectionDims(this.#architecture, INPUTS[of][0]!).in]);
-    const onto = of === 'o' || of === 'down' ? input('x', ['T', this.#architecture.hiddenSize]) : null;
-    return Object.fromEntries(this.#beforeProducts(h, of, onto));
+  #input(name: string, of: InputName): Value {
+    return input(name, ['T', projectionDims(this.#architecture, INPUTS[of][0]!).in]);
   }
 
   /** Also ∂q, ∂k, ∂v and ∂residual [T, H] → ∂x (when wanted) and the gradients of the adapters of q, k, v. */
@@ -252,8 +262,8 @@ export class BlockGraph {
    * @param onto is added to the result
    */
   #project(x: Value, of: InputName, onto: Value | null = null): Projected {
-    return this.#adapters === 'stacked'
-      ? this.#projectStacked(x, of, onto)
+    return this.#adapters === 'outside'
+      ? this.#projectOntoSums(x, of)
       : this.#projectExtended(x, of, onto, lowWidth(of, this.#adapters));
   }
 
@@ -271,37 +281,15 @@ export class BlockGraph {
     return { of, outputs: Object.fromEntries(outputs), adapter: a === null || low === null ? null : { a, low } };
   }
 
-  /**
-   * Each adapter multiplies its own tokens: they are gathered into S segments of R slots, one product a segment, and gathered back. Sums go in an order that leaves
-   * nothing but products: each is added to what the last one wrote.
-   */
-  #projectStacked(x: Value, of: InputName, onto: Value | null): Projected {
-    const outputs = this.#beforeProducts(x, of, onto).map(([projection, before]) => {
+  /** Each product is added to what `sum` says. */
+  #projectOntoSums(x: Value, of: InputName): Projected {
+    const outputs = INPUTS[of].map((projection) => {
       const dims = projectionDims(this.#architecture, projection);
       const weight = input(weightName(projection), [dims.out, dims.in]);
-      return [projection, add(before, matmul(x, weight, { transposeB: true }))] as const;
+      const product = matmul(x, weight, { transposeB: true });
+      return [projection, add(input(sumName(projection), product.shape), product)] as const;
     });
     return { of, outputs: Object.fromEntries(outputs), adapter: null };
-  }
-
-  /** First values of the sums that the products of an input are added to: the adapters' part, and `onto`. */
-  #beforeProducts(x: Value, of: InputName, onto: Value | null): (readonly [ProjectionName, Value])[] {
-    const rows = gatherRows(x, input(STACK.rows, ['S', 'R'], 'int64'));
-    return INPUTS[of].map((projection) => {
-      const dims = projectionDims(this.#architecture, projection);
-      const slots = concat(PROJECTIONS[projection].map((linear) => this.#inSegments(rows, linear)));
-      const adapted = gatherRows(reshape(slots, ['P', dims.out]), input(STACK.slots, ['T'], 'int64'));
-      return [projection, onto === null ? adapted : add(onto, adapted)] as const;
-    });
-  }
-
-  /** A linear layer's adapters: rows [S, R, in] → [S, R, out]. */
-  #inSegments(rows: Value, linear: LinearName): Value {
-    const dims = linearDims(this.#architecture, linear);
-    const rank = `${linear}Rank`;
-    const a = input(adapterName(linear, 'a'), ['S', rank, dims.in]);
-    const low = matmul(rows, a, { transposeB: true });
-    return matmul(low, input(adapterName(linear, 'b'), ['S', rank, dims.out]));
   }
 
   /** @returns ∂loss/∂source for each of `sources`; the gradients of adapters are added to `outputs` by name. */
@@ -321,7 +309,7 @@ export class BlockGraph {
     adapted.forEach(({ of }, index) => {
       outputs[gradientName(adapterName(of, 'a'))] = all[sources.length + index]!;
     });
-    assert(this.#adapters !== 'stacked', 'a stack has no gradients');
+    assert(this.#adapters !== 'outside', 'adapters that others compute have no gradients here');
     const scale = this.#adapters.alpha / this.#adapters.rank;
     results.forEach(({ name, low }, index) => {
       const dy = all[sources.length + adapted.length + index]!;

@@ -8,7 +8,7 @@ import { randomSource, writeAdapter } from '@trainyard/transformer/testing';
 import { afterAll, expect, test } from 'vitest';
 import { testModel } from '../../../../tests/support/model.ts';
 import { DecoderGraphs } from '../graphs/decoder-graphs.ts';
-import type { DecoderAdapter } from './adapter-stack.ts';
+import type { DecoderAdapter } from '../adapters/decoder-adapter.ts';
 import { DecoderBatch } from './decoder-batch.ts';
 import { PagedDecoder } from './paged-decoder.ts';
 

@@ -1,0 +1,178 @@
+import { INPUTS, LINEAR_NAMES, linearDims, projectionDims, PROJECTIONS } from '@trainyard/transformer';
+import type { Architecture, InputName, LinearName, ProjectionName } from '@trainyard/transformer';
+import type { ThreadTeam } from '../team/thread-team.ts';
+import type { DecoderMemory } from '../memory/decoder-memory.ts';
+import { MAX_CHUNK_ROWS } from './adapter-code.ts';
+import { ADAPTER_CELL, AdapterWork, CHUNK_CELLS, CHUNKS_AT, LINEAR_CELLS } from './adapter-work.ts';
+import type { AdapterWorkData } from './adapter-work.ts';
+import { MAX_ADAPTER_RANK } from './decoder-adapter.ts';
+import type { DecoderAdapter } from './decoder-adapter.ts';
+
+/** Which adapter each row of a batch is computed with; null = none. */
+export type RowAdapters = readonly (DecoderAdapter | null)[];
+
+interface Chunk {
+  readonly adapter: DecoderAdapter;
+  readonly rows: readonly number[];
+}
+
+/** A thread's products with the first factor. */
+const LOW_BYTES = 4 * MAX_CHUNK_ROWS * MAX_ADAPTER_RANK;
+/** Factors that are kept for later batches, bytes: 25 adapters of rank 8 of the default model. */
+const KEPT_BYTES = 256e6;
+/** Rows of a product that are shared between threads; less is over before another is awake. */
+const MIN_SHARED_ROWS = 8;
+
+/**
+ * The adapters' part of linear layers: of any number of adapters of any ranks, each with its own rows. A row's sums go in one order, whatever else is in its batch.
+ *
+ * Factors lie in memory of the kernels from the first batch that needs them until room is needed for others.
+ */
+export class AdapterProducts {
+  /** Bytes of factors that there is room for. */
+  readonly capacityBytes: number;
+  readonly #architecture: Architecture;
+  readonly #memory: DecoderMemory;
+  readonly #team: ThreadTeam;
+  readonly #work: number;
+  readonly #cells: Float64Array;
+  readonly #compute: (unit: number) => void;
+  /** Bytes from the start of the memory: where factors are kept, and where the next ones go. */
+  readonly #start: number;
+  #end: number;
+  /** Of adapters whose factors are there. Weak: one that is closed leaves no more than its place. */
+  #addresses = new WeakMap<DecoderAdapter, number>();
+  #chunks: readonly Chunk[] = [];
+  #numRows = 0;
+  #isPartial = false;
+
+  /** @param memory whose rest is for factors @param maxBytes of them */
+  constructor(
+    architecture: Architecture,
+    memory: DecoderMemory,
+    { maxRows, maxBytes }: { readonly maxRows: number; readonly maxBytes: number },
+    team: ThreadTeam,
+  ) {
+    this.#architecture = architecture;
+    this.#memory = memory;
+    this.#team = team;
+    this.#cells = new Float64Array(new SharedArrayBuffer(8 * (CHUNKS_AT + CHUNK_CELLS * maxRows)));
+    const low = memory.take((team.numThreads * LOW_BYTES) / 4).byteOffset;
+    const data: AdapterWorkData = { memory: memory.shared, cells: this.#cells, low, lowBytes: LOW_BYTES };
+    const own = new AdapterWork(data, 0);
+    this.#compute = (unit) => own.compute(unit);
+    this.#work = team.add({ kind: 'adapter', data });
+    this.#start = memory.takeRest();
+    this.#end = this.#start;
+    this.capacityBytes = Math.min(maxBytes, memory.shared.buffer.byteLength - this.#start);
+  }
+
+  /** Memory that it takes besides factors, bytes. */
+  static lowBytes(numThreads: number): number {
+    return numThreads * LOW_BYTES + 64;
+  }
+
+  /** Whether the factors of a batch's adapters fit side by side. */
+  fits(adapters: readonly (DecoderAdapter | null)[]): boolean {
+    return adapters.reduce((sum, adapter) => sum + (adapter?.sizeBytes ?? 0), 0) <= this.capacityBytes;
+  }
+
+  /** Takes on a batch. @param rows the adapter of each */
+  begin(rows: RowAdapters): void {
+    const groups = Map.groupBy(rows.keys(), (row) => rows[row] ?? null);
+    const adapters = [...groups.keys()].filter((adapter) => adapter !== null);
+    this.#bring(adapters);
+    this.#numRows = rows.length;
+    this.#isPartial =
+      groups.has(null) ||
+      adapters.some(({ layers }) => layers.some((layer) => Object.keys(layer).length < LINEAR_NAMES.length));
+    this.#chunks = adapters.flatMap((adapter) => {
+      const own = groups.get(adapter)!;
+      const numChunks = Math.ceil(own.length / MAX_CHUNK_ROWS);
+      return Array.from({ length: numChunks }, (_, i) => ({
+        adapter,
+        rows: own.slice(i * MAX_CHUNK_ROWS, (i + 1) * MAX_CHUNK_ROWS),
+      }));
+    });
+    for (const [index, { rows: own }] of this.#chunks.entries()) {
+      const chunk = CHUNKS_AT + index * CHUNK_CELLS;
+      this.#cells[chunk] = own.length;
+      own.forEach((row, i) => (this.#cells[chunk + 1 + i] = row));
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#chunks.length === 0;
+  }
+
+  /**
+   * into = onto + adapters, of the linear layers that read an input.
+   *
+   * @param x [rows, in] @param into [rows, out] of each projection @param onto [rows, out] or null: 0; all in the memory
+   */
+  compute(
+    of: InputName,
+    layer: number,
+    x: Float32Array,
+    into: Readonly<Partial<Record<ProjectionName, Float32Array>>>,
+    onto: Float32Array | null,
+  ): void {
+    const cells = this.#cells;
+    if (this.#isPartial || this.isEmpty) {
+      for (const sums of Object.values(into)) {
+        if (onto === null) sums.fill(0);
+        else sums.set(onto);
+      }
+    }
+    if (this.isEmpty) return;
+    const linears: LinearName[] = [];
+    for (const projection of INPUTS[of]) {
+      const sums = into[projection]!;
+      const rowBytes = 4 * projectionDims(this.#architecture, projection).out;
+      let column = 0;
+      for (const linear of PROJECTIONS[projection]) {
+        const { out } = linearDims(this.#architecture, linear);
+        const place = ADAPTER_CELL.linears + LINEAR_CELLS * linears.length;
+        cells[place] = out;
+        cells[place + 1] = sums.byteOffset + 4 * column;
+        cells[place + 2] = rowBytes;
+        cells[place + 3] = onto === null ? NaN : onto.byteOffset - sums.byteOffset;
+        column += out;
+        linears.push(linear);
+      }
+    }
+    cells[ADAPTER_CELL.x] = x.byteOffset;
+    cells[ADAPTER_CELL.width] = x.length / this.#numRows;
+    cells[ADAPTER_CELL.numLinears] = linears.length;
+    for (const [index, { adapter }] of this.#chunks.entries()) {
+      const address = this.#addresses.get(adapter)!;
+      const chunk = CHUNKS_AT + index * CHUNK_CELLS + 1 + MAX_CHUNK_ROWS;
+      for (const [i, linear] of linears.entries()) {
+        const places = adapter.layers[layer]![linear];
+        cells[chunk + 3 * i] = places?.rank ?? 0;
+        cells[chunk + 3 * i + 1] = address + 4 * (places?.a ?? 0);
+        cells[chunk + 3 * i + 2] = address + 4 * (places?.b ?? 0);
+      }
+    }
+    this.#team.run(this.#work, this.#chunks.length, this.#numRows >= MIN_SHARED_ROWS, this.#compute);
+  }
+
+  /** Factors of these adapters into memory; where the room does not last, all others go. */
+  #bring(adapters: readonly DecoderAdapter[]): void {
+    const sizeOf = (some: readonly DecoderAdapter[]) => some.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    const missing = adapters.filter((adapter) => !this.#addresses.has(adapter));
+    if (missing.length === 0) return;
+    const keeps = this.#end + sizeOf(missing) <= this.#start + Math.min(KEPT_BYTES, this.capacityBytes);
+    if (!keeps) {
+      this.#addresses = new WeakMap();
+      this.#end = this.#start;
+    }
+    for (const adapter of keeps ? missing : adapters) this.#place(adapter);
+  }
+
+  #place(adapter: DecoderAdapter): void {
+    this.#memory.floats(this.#end, adapter.factors.length).set(adapter.factors);
+    this.#addresses.set(adapter, this.#end);
+    this.#end += adapter.sizeBytes;
+  }
+}

@@ -1,0 +1,67 @@
+import { compileModule, instantiate } from '../wasm/web-assembly.ts';
+import type { SharedWasmMemory } from '../wasm/web-assembly.ts';
+import { paddedRank } from './decoder-adapter.ts';
+import { adapterModule, COLUMN_BLOCK, lowName, MAX_CHUNK_ROWS, RANK_BLOCK, resultName } from './adapter-code.ts';
+
+/** Adapters' products as threads are sent them. */
+export interface AdapterWorkData {
+  readonly memory: SharedWasmMemory;
+  /** Float64: addresses may be above 2 GiB. See {@link ADAPTER_CELL}; behind them chunks of {@link CHUNK_CELLS}. */
+  readonly cells: Float64Array;
+  /** Each thread's room for products with the first factor, bytes: where that of the first is, and its size. */
+  readonly low: number;
+  readonly lowBytes: number;
+}
+
+/**
+ * Places of what changes from input to input: where x is and its width; then of each linear layer columns of the result, address of the first row's, bytes of a row, and
+ * bytes from there to what is added to it (NaN: nothing).
+ */
+export const ADAPTER_CELL = { x: 0, width: 1, numLinears: 2, linears: 3 } as const;
+export const LINEAR_CELLS = 4;
+export const MAX_LINEARS = 3;
+/** Cells of a chunk: number of rows, their indices, and for each linear layer rank (0: none), first and second factor. */
+export const CHUNK_CELLS = 1 + MAX_CHUNK_ROWS + 3 * MAX_LINEARS;
+export const CHUNKS_AT = ADAPTER_CELL.linears + LINEAR_CELLS * MAX_LINEARS;
+
+type Kernel = (...parameters: number[]) => void;
+
+/** One thread's part of the adapters of an input: a unit is a chunk of rows of one adapter. */
+export class AdapterWork {
+  readonly #cells: Float64Array;
+  readonly #low: number;
+  readonly #kernels: readonly { readonly low: Kernel; readonly result: Kernel; readonly onto: Kernel }[];
+
+  constructor({ memory, cells, low, lowBytes }: AdapterWorkData, thread: number) {
+    this.#cells = cells;
+    this.#low = low + thread * lowBytes;
+    const kernels = instantiate<Readonly<Record<string, Kernel>>>(compileModule(adapterModule()), memory);
+    this.#kernels = Array.from({ length: MAX_CHUNK_ROWS }, (_, i) => ({
+      low: kernels[lowName(i + 1)]!,
+      result: kernels[resultName(i + 1, false)]!,
+      onto: kernels[resultName(i + 1, true)]!,
+    }));
+  }
+
+  compute(unit: number): void {
+    const cells = this.#cells;
+    const chunk = CHUNKS_AT + unit * CHUNK_CELLS;
+    const numRows = cells[chunk]!;
+    const { low, result, onto } = this.#kernels[numRows - 1]!;
+    const [x, width] = [cells[ADAPTER_CELL.x]!, cells[ADAPTER_CELL.width]!];
+    const rows = Array.from({ length: numRows }, (_, i) => cells[chunk + 1 + i]!);
+    const inputs = rows.map((row) => x + 4 * width * row);
+    for (let linear = 0; linear < cells[ADAPTER_CELL.numLinears]!; linear++) {
+      const factors = chunk + 1 + MAX_CHUNK_ROWS + 3 * linear;
+      const [rank, a, b] = [cells[factors]!, cells[factors + 1]!, cells[factors + 2]!];
+      if (rank === 0) continue;
+      const place = ADAPTER_CELL.linears + LINEAR_CELLS * linear;
+      const [out, y, rowBytes, ontoBytes] = [cells[place]!, cells[place + 1]!, cells[place + 2]!, cells[place + 3]!];
+      const results = rows.map((row) => y + rowBytes * row);
+      low(...inputs, a, a + 4 * paddedRank(rank) * width, 4 * RANK_BLOCK * width, this.#low);
+      const factor = [b, b + 4 * rank * out, 4 * rank * COLUMN_BLOCK, this.#low] as const;
+      if (Number.isNaN(ontoBytes)) result(...results, ...factor, 0);
+      else onto(...results, ...factor, ontoBytes);
+    }
+  }
+}

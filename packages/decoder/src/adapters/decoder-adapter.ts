@@ -1,0 +1,84 @@
+import { GgufFile } from '@trainyard/native';
+import { LINEAR_NAMES, linearDims, readAdapterFile, UnsupportedModelError } from '@trainyard/transformer';
+import type { AdapterWeights, Architecture, LinearAdapter, LinearName } from '@trainyard/transformer';
+import { COLUMN_BLOCK, RANK_BLOCK } from './adapter-code.ts';
+
+/** Larger than any layer is wide that is adapted to some purpose. */
+export const MAX_ADAPTER_RANK = 4096;
+
+/** Where the factors of a linear layer lie in {@link DecoderAdapter.factors}. */
+export interface FactorPlaces {
+  readonly rank: number;
+  /** Index of the first element of each. */
+  readonly a: number;
+  readonly b: number;
+}
+
+/** An adapter in memory, as the kernels read it. */
+export class DecoderAdapter {
+  /** All factors, one behind the other. */
+  readonly factors: Float32Array;
+  /** By layer; linear layers that it does not change are absent. */
+  readonly layers: readonly Readonly<Partial<Record<LinearName, FactorPlaces>>>[];
+
+  /** @throws {NativeError} or {UnsupportedModelError}: it cannot be read, or is none of this model */
+  static load(path: string, architecture: Architecture): DecoderAdapter {
+    using file = GgufFile.open(path);
+    return new DecoderAdapter(readAdapterFile(file, architecture), architecture);
+  }
+
+  constructor(weights: AdapterWeights, architecture: Architecture) {
+    const sizes = weights.flatMap((layer) => Object.entries(layer) as [LinearName, LinearAdapter][]);
+    const total = sizes.reduce((sum, [linear, { rank }]) => {
+      if (rank > MAX_ADAPTER_RANK)
+        throw new UnsupportedModelError(
+          `the adapter of ${linear} has rank ${rank}, at most ${MAX_ADAPTER_RANK} is possible`,
+        );
+      const dims = linearDims(architecture, linear);
+      return sum + paddedRank(rank) * dims.in + rank * dims.out;
+    }, 0);
+    this.factors = new Float32Array(total);
+    let end = 0;
+    this.layers = weights.map((layer) => {
+      const places: Partial<Record<LinearName, FactorPlaces>> = {};
+      for (const linear of LINEAR_NAMES) {
+        const adapter = layer[linear];
+        if (adapter === undefined) continue;
+        const dims = linearDims(architecture, linear);
+        const { rank } = adapter;
+        const [a, b] = [end, end + paddedRank(rank) * dims.in];
+        end = b + rank * dims.out;
+        layOutFirst(adapter.a, dims.in, this.factors.subarray(a, b));
+        layOutSecond(adapter.b, rank, this.factors.subarray(b, end));
+        places[linear] = { rank, a, b };
+      }
+      return places;
+    });
+  }
+
+  get sizeBytes(): number {
+    return this.factors.byteLength;
+  }
+
+  close(): void {}
+}
+
+export const paddedRank = (rank: number): number => RANK_BLOCK * Math.ceil(rank / RANK_BLOCK);
+
+/** a [rank, in] → [ranks / 8][in][8] */
+function layOutFirst(a: Float32Array, width: number, into: Float32Array): void {
+  for (let i = 0; i < a.length; i++) {
+    const rank = Math.floor(i / width);
+    const within = rank % RANK_BLOCK;
+    into[(rank - within) * width + RANK_BLOCK * (i % width) + within] = a[i]!;
+  }
+}
+
+/** b [out, rank] → [out / 4][rank][4] */
+function layOutSecond(b: Float32Array, rank: number, into: Float32Array): void {
+  for (let i = 0; i < b.length; i++) {
+    const column = Math.floor(i / rank);
+    const within = column % COLUMN_BLOCK;
+    into[(column - within) * rank + COLUMN_BLOCK * (i % rank) + within] = b[i]!;
+  }
+}

@@ -1,0 +1,76 @@
+import { linearDims } from '@trainyard/transformer';
+import type { Architecture, ProjectionName } from '@trainyard/transformer';
+import type { DecoderMemory } from '../memory/decoder-memory.ts';
+
+/** [rows, width] in memory of the kernels. */
+export interface Rows {
+  readonly data: Float32Array;
+  readonly dims: readonly [number, number];
+}
+
+/** The rows of a batch between the parts of a block, and what their products are added to. */
+export interface BlockRows {
+  /** Before a block, and behind it. */
+  readonly x: Rows;
+  /** Behind attention. */
+  readonly x2: Rows;
+  /** Normalised: what the next products read. */
+  readonly h: Rows;
+  readonly o: Rows;
+  readonly activated: Rows;
+  readonly sums: Readonly<Record<ProjectionName, Rows>>;
+}
+
+/** Room for the rows of any batch. */
+export class BlockRoom {
+  readonly #widths: Readonly<Record<Name, number>>;
+  readonly #room: Readonly<Record<Name, Float32Array>>;
+  readonly #zeros: Float32Array;
+
+  /** Float32 that it takes, bytes. */
+  static bytesFor(architecture: Architecture, maxRows: number): number {
+    const widths = Object.values(widthsOf(architecture));
+    const zeros = Math.max(...widths);
+    return 4 * maxRows * (zeros + widths.reduce((sum, width) => sum + width, 0)) + 64 * (widths.length + 1);
+  }
+
+  constructor(architecture: Architecture, maxRows: number, memory: DecoderMemory) {
+    this.#widths = widthsOf(architecture);
+    const taken = Object.entries(this.#widths).map(([name, width]) => [name, memory.take(maxRows * width)]);
+    this.#room = Object.fromEntries(taken) as Record<Name, Float32Array>;
+    this.#zeros = memory.take(maxRows * Math.max(...Object.values(this.#widths)));
+  }
+
+  /** @param isPlain sums begin with the residual or with 0, and are only read */
+  of(numRows: number, isPlain: boolean): BlockRows {
+    const rows = (name: Name, data = this.#room[name]): Rows => ({
+      data: data.subarray(0, numRows * this.#widths[name]),
+      dims: [numRows, this.#widths[name]],
+    });
+    const [x, x2] = [rows('x'), rows('x2')];
+    const zeros = (name: Name) => rows(name, this.#zeros);
+    const sums = isPlain
+      ? { qkv: zeros('qkv'), o: x, gate: zeros('gate'), up: zeros('up'), down: x2 }
+      : { qkv: rows('qkv'), o: rows('oSum'), gate: rows('gate'), up: rows('up'), down: rows('down') };
+    return { x, x2, h: rows('h'), o: rows('o'), activated: rows('activated'), sums };
+  }
+}
+
+type Name = 'x' | 'x2' | 'h' | 'o' | 'activated' | 'qkv' | 'oSum' | 'gate' | 'up' | 'down';
+
+function widthsOf(architecture: Architecture): Record<Name, number> {
+  const { hiddenSize, feedForwardSize } = architecture;
+  const [q, k] = [linearDims(architecture, 'q').out, linearDims(architecture, 'k').out];
+  return {
+    x: hiddenSize,
+    x2: hiddenSize,
+    h: hiddenSize,
+    o: q,
+    activated: feedForwardSize,
+    qkv: q + 2 * k,
+    oSum: hiddenSize,
+    gate: feedForwardSize,
+    up: feedForwardSize,
+    down: hiddenSize,
+  };
+}

@@ -1,0 +1,85 @@
+import type { Feeds } from '../graphs/constant-graph.ts';
+import type { BetweenProducts } from '../graphs/between-products.ts';
+import type { DecoderGraphs } from '../graphs/decoder-graphs.ts';
+import { vectorsOfHeads } from '../graphs/decoder-graphs.ts';
+import type { DecoderMemory } from '../memory/decoder-memory.ts';
+import type { QuantisedProducts } from '../products/quantised-products.ts';
+import type { QuantisedWeights } from '../products/quantised-weights.ts';
+import type { BlockRows, Rows } from './block-rows.ts';
+import type { Attended, BlockSteps } from './block-steps.ts';
+
+/** Most rows of a batch: above, products of the graphs are as fast. */
+export const MAX_QUANTISED_ROWS = 4;
+
+/**
+ * By quantised weights: a batch of a few rows waits for memory, and they are a fifth of float32's.
+ *
+ * Products are those of the graphs to the bit: weights expand to the same float32, and sums go in the same order.
+ */
+export class QuantisedSteps implements BlockSteps {
+  readonly takesPlainSums = false;
+  readonly #graphs: DecoderGraphs;
+  readonly #between: BetweenProducts;
+  readonly #weights: QuantisedWeights;
+  readonly #products: QuantisedProducts;
+  readonly #hidden: Float32Array;
+  readonly #logits: Float32Array;
+
+  /** Float32 that it takes, bytes. */
+  static bytesFor({ hiddenSize, vocabSize }: DecoderGraphs['architecture']): number {
+    return 4 * MAX_QUANTISED_ROWS * (hiddenSize + vocabSize) + 128;
+  }
+
+  constructor(graphs: DecoderGraphs, weights: QuantisedWeights, products: QuantisedProducts, memory: DecoderMemory) {
+    const { hiddenSize, vocabSize } = graphs.architecture;
+    this.#graphs = graphs;
+    this.#between = graphs.between;
+    this.#weights = weights;
+    this.#products = products;
+    this.#hidden = memory.take(MAX_QUANTISED_ROWS * hiddenSize);
+    this.#logits = memory.take(MAX_QUANTISED_ROWS * vocabSize);
+  }
+
+  begin({ x, h }: BlockRows): void {
+    this.#normalise(x, this.#graphs.vectors[0]!.attentionNorm, h);
+  }
+
+  attention(layer: number, { h, sums: { qkv } }: BlockRows, rope: Feeds, into: Attended): void {
+    this.#products.addProduct(h.data, this.#weights.layers[layer]!.qkv, qkv.data);
+    this.#between.rotation.run({ ...rope, ...vectorsOfHeads(this.#graphs.vectors[layer]!), qkv }, { ...into });
+  }
+
+  output(layer: number, { o, x2, h, sums }: BlockRows): void {
+    this.#products.addProduct(o.data, this.#weights.layers[layer]!.o, sums.o.data);
+    x2.data.set(sums.o.data);
+    this.#normalise(x2, this.#graphs.vectors[layer]!.feedForwardNorm, h);
+  }
+
+  feedForward(layer: number, { h, activated, sums: { gate, up } }: BlockRows): void {
+    const weights = this.#weights.layers[layer]!;
+    this.#products.addProduct(h.data, weights.gate, gate.data);
+    this.#products.addProduct(h.data, weights.up, up.data);
+    this.#between.activation.run({ gate, up }, { activated });
+  }
+
+  down(layer: number, { activated, x, h, sums: { down } }: BlockRows): void {
+    this.#products.addProduct(activated.data, this.#weights.layers[layer]!.down, down.data);
+    x.data.set(down.data);
+    const next = this.#graphs.vectors[layer + 1];
+    if (next !== undefined) this.#normalise(x, next.attentionNorm, h);
+  }
+
+  head(hidden: Float32Array, logits: Float32Array): void {
+    const { hiddenSize } = this.#graphs.architecture;
+    const dims = [hidden.length / hiddenSize, hiddenSize] as const;
+    const h: Rows = { data: this.#hidden.subarray(0, hidden.length), dims };
+    this.#normalise({ data: hidden, dims }, this.#graphs.outputNorm, h);
+    const result = this.#logits.subarray(0, logits.length).fill(0);
+    this.#products.addProduct(h.data, this.#weights.head, result);
+    logits.set(result);
+  }
+
+  #normalise(x: Rows, norm: Float32Array, h: Rows): void {
+    this.#between.norm.run({ x, norm: { data: norm, dims: [norm.length] } }, { h });
+  }
+}
