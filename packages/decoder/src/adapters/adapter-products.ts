@@ -40,7 +40,7 @@ export class AdapterProducts {
   /** Bytes from the start of the memory: where factors are kept, and where the next ones go. */
   readonly #start: number;
   #end: number;
-  /** Of adapters whose factors are there. Weak: one that is closed leaves no more than its place. */
+  /** Where factors lie, by adapter. Weak: one that is closed leaves no more than its place. */
   #addresses = new WeakMap<DecoderAdapter, number>();
   #chunks: readonly Chunk[] = [];
   #numRows = 0;

@@ -19,7 +19,7 @@ export interface AdapterWorkData {
  */
 export const ADAPTER_CELL = { x: 0, width: 1, numLinears: 2, linears: 3 } as const;
 export const LINEAR_CELLS = 4;
-export const MAX_LINEARS = 3;
+const MAX_LINEARS = 3;
 /** Cells of a chunk: number of rows, their indices, and for each linear layer rank (0: none), first and second factor. */
 export const CHUNK_CELLS = 1 + MAX_CHUNK_ROWS + 3 * MAX_LINEARS;
 export const CHUNKS_AT = ADAPTER_CELL.linears + LINEAR_CELLS * MAX_LINEARS;

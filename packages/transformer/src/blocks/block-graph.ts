@@ -77,25 +77,25 @@ export class BlockGraph {
     return { q, k, v };
   }
 
-  /** Of adapters `outside`: h [T, H], normalised, and what qkv is added to → q, k, v as of {@link attentionInput}. */
+  /** With adapters `outside`: h [T, H], normalised, and what qkv is added to → q, k, v as of {@link attentionInput}. */
   attentionProducts(): Outputs {
     const { q, k, v } = this.#rotated(this.#project(this.#input('h', 'attention'), 'attention').outputs.qkv!);
     return { q, k, v };
   }
 
-  /** Of adapters `outside`: o and what its product is added to → x2 [T, H] and h [T, H], normalised for the feed-forward layers. */
+  /** With adapters `outside`: o and what its product is added to → x2 [T, H] and h [T, H], normalised for the feed-forward layers. */
   outputProduct(): Outputs {
     const x2 = this.#project(this.#input('o', 'o'), 'o').outputs.o!;
     return { x2, h: this.#normalise(x2, 'feedForward') };
   }
 
-  /** Of adapters `outside`: h [T, H] and what gate and up are added to → activated [T, F]. */
+  /** With adapters `outside`: h [T, H] and what gate and up are added to → activated [T, F]. */
   feedForwardProducts(): Outputs {
     const { gate, up } = this.#project(this.#input('h', 'feedForward'), 'feedForward').outputs;
     return { activated: mul(silu(gate!), up!) };
   }
 
-  /** Of adapters `outside`: activated [T, F] and what the product is added to → y [T, H]; but for the last block also h, normalised for the next block's attention. */
+  /** With adapters `outside`: activated [T, F] and what the product is added to → y [T, H]; but for the last block also h, normalised for the next block's attention. */
   downProduct(isLast: boolean): Outputs {
     const y = this.#project(this.#input('activated', 'down'), 'down').outputs.down!;
     return isLast ? { y } : { y, h: this.#normalise(y, 'attention') };
