@@ -20,6 +20,7 @@ const ENVIRONMENTS = {
     pipOptions: ['--no-compile', '--no-deps', '--only-binary=:all:'],
   },
   generator: { requirements: 'requirements-generator.txt', size: '85 MB', pipOptions: ['--no-compile'] },
+  tinker: { requirements: 'requirements-tinker.txt', size: '180 MB', pipOptions: ['--no-compile'] },
   // Last: it wants a newer Python than the others, and where there is none the others are there all the same.
   'art-newest': {
     requirements: 'requirements-art-newest.txt',
@@ -29,7 +30,7 @@ const ENVIRONMENTS = {
   },
 };
 
-/** @typedef {keyof typeof ENVIRONMENTS} PythonEnvironmentName `art`: ART's training client, `art-newest`: its newest release; `clients`: everything that only samples; `generator`: makes a client from the OpenAPI document */
+/** @typedef {keyof typeof ENVIRONMENTS} PythonEnvironmentName `art`: ART's training client, `art-newest`: its newest release; `clients`: everything that only samples; `generator`: makes a client from the OpenAPI document; `tinker`: the SDK of the Tinker protocol */
 
 /**
  * @param {string} root the repository

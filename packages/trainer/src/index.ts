@@ -30,6 +30,7 @@ export type {
   LoadOptions,
   RowBackward,
   RowForward,
+  StepReport,
 } from './learner/learner-session.ts';
 export { runTrainingJob } from './job/run-training-job.ts';
 export { runSftJob, type SftJob } from './sft/run-sft-job.ts';

@@ -53,6 +53,9 @@ export const HTTP_FAULTS = {
   'trainer.adapter_invalid': { ...invalid, status: 422 },
   'trainer.cancelled': { status: 409, type: 'conflict_error', retryable: false },
   'trainer.host_lost': unavailable,
+  'trainer.remote_unavailable': unavailable,
+  'trainer.remote_refused': broken,
+  'trainer.remote_differs': broken,
   'trainer.internal': broken,
 
   'store.corrupt': broken,
@@ -98,6 +101,9 @@ const SHOWN: ReadonlySet<FaultCode> = new Set([
   'engine.aborted',
   'engine.host_lost',
   'trainer.host_lost',
+  'trainer.remote_unavailable',
+  'trainer.remote_refused',
+  'trainer.remote_differs',
   'trainer.non_finite',
   'trainer.export_differs',
 ]);

@@ -16,6 +16,9 @@ const RETRY_BY_CODE = {
   'trainer.adapter_invalid': 'never',
   'trainer.cancelled': 'never',
   'trainer.host_lost': 'resume',
+  'trainer.remote_unavailable': 'wait',
+  'trainer.remote_refused': 'never',
+  'trainer.remote_differs': 'never',
   'trainer.internal': 'never',
 } as const satisfies Record<`trainer.${string}`, Retry>;
 

@@ -18,6 +18,8 @@ export interface ImportRequest {
   readonly weightsPath: string;
   /** Exists and is empty; what it holds after a failure is worth nothing. */
   readonly outputDirectory: string;
+  /** Kept beside it. Default: none. */
+  readonly metrics?: Readonly<Record<string, number>>;
 }
 
 export interface ImportedAdapter {
@@ -64,7 +66,8 @@ export function importAdapter(request: ImportRequest): ImportedAdapter {
     return { ...place, value };
   });
   try {
-    return { lora, digest: writeAdapterFiles(request.outputDirectory, { config: lora, tensors }, architecture, {}) };
+    const { outputDirectory, metrics = {} } = request;
+    return { lora, digest: writeAdapterFiles(outputDirectory, { config: lora, tensors }, architecture, metrics) };
   } catch (error) {
     throw diskFault(error, request.outputDirectory);
   }

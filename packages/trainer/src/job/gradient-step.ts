@@ -11,8 +11,10 @@ export interface StepParts {
 
 /** Measures of a gradient step. Seconds are wall time, waiting for the cores included. */
 export interface StepMeasures {
-  /** Norm of the gradient before it was clipped. */
-  readonly gradNorm: number;
+  /** Norm of the gradient before it was clipped; null where the learner does not tell. */
+  readonly gradNorm: number | null;
+  /** By names for the metrics of a gradient step. */
+  readonly ofLearner: Readonly<Record<string, number>>;
   readonly secondsForward: number;
   readonly secondsBackward: number;
   readonly secondsOptimizer: number;
@@ -49,9 +51,10 @@ export async function gradientStep(
     backwardMs += performance.now() - forwardEnded;
   }
   const backwardEnded = performance.now();
-  const { gradNorm } = await learner.step(config, { signal });
+  const { gradNorm, measures: ofLearner = {} } = await learner.step(config, { signal });
   return {
     gradNorm,
+    ofLearner,
     secondsForward: forwardMs / 1000,
     secondsBackward: backwardMs / 1000,
     secondsOptimizer: (performance.now() - backwardEnded) / 1000,

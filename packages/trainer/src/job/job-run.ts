@@ -39,7 +39,8 @@ export function requireSameLora({ lora }: JobBase, learner: LearnerSession): voi
  */
 export async function versionDigest(learner: LearnerSession, name: string): Promise<string> {
   const version = await learner.find(name);
-  if (version !== null) return version.digest;
+  // Names of versions are never used again, so that one without a digest is told by its name.
+  if (version !== null) return version.digest ?? name;
   throw new TrainerError('trainer.checkpoint_unreadable', `the adapter version ${name} does not exist`);
 }
 

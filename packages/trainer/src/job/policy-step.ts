@@ -48,7 +48,8 @@ export async function policyStep(
   const numSequenceTokens = step.rows.reduce((total, row) => total + row.numSequenceTokens, 0);
   return {
     ...objective.metrics(),
-    grad_norm: measures.gradNorm,
+    ...(measures.gradNorm === null ? {} : { grad_norm: measures.gradNorm }),
+    ...measures.ofLearner,
     learning_rate: learningRate,
     num_trainable_tokens: step.numTokens,
     num_trajectories_trained: step.numTrajectories,

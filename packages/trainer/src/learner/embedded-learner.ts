@@ -64,7 +64,9 @@ export class EmbeddedLearner implements LearnerSession {
     this.capabilities = {
       losses: 'any',
       targets: LINEAR_NAMES,
+      targetSets: 'any',
       maxRank: MAX_RANK,
+      alpha: null,
       entropies: 'gradients',
       reference: 'versions',
       replay: true,

@@ -15,8 +15,12 @@ export interface LearnerCapabilities {
   readonly losses: 'any' | readonly string[];
   /** Linear layers that can carry an adapter. */
   readonly targets: readonly LinearName[];
+  /** The sets of those layers that an adapter can be on; `'any'` of them. */
+  readonly targetSets: 'any' | readonly (readonly LinearName[])[];
   /** Largest inner dimension of an adapter. */
   readonly maxRank: number;
+  /** The only alpha of its adapters; null: any. */
+  readonly alpha: number | null;
   /** Whether `forward` tells entropies, and whether `backward` takes a gradient of them, too. */
   readonly entropies: 'none' | 'values' | 'gradients';
   /** Which weights besides the trained ones `forward` computes under: none, the base model's, or those of any saved version as well. */
@@ -67,8 +71,19 @@ export interface RowBackward {
 export interface AdapterVersion {
   /** As it was given to `save`; means something to the learner alone. */
   readonly name: string;
-  /** sha256 of the adapter's weights as PEFT writes them, in hex: equal weights have equal digests. */
-  readonly digest: string;
+  /**
+   * sha256 of the adapter's weights as PEFT writes them, in hex: equal weights have equal digests. Null for a version that is not served, of a
+   * learner elsewhere, which has not seen its weights.
+   */
+  readonly digest: string | null;
+}
+
+/** Measures of an optimizer step. */
+export interface StepReport {
+  /** Norm of the gradient before it was clipped; null where the learner does not tell. */
+  readonly gradNorm: number | null;
+  /** Counts of the step's passes that only the learner knows, by names for the metrics of a gradient step. Default: none. */
+  readonly measures?: Readonly<Record<string, number>>;
 }
 
 export interface LoadOptions {
@@ -111,10 +126,9 @@ export interface LearnerSession {
   /**
    * Clips what has gathered to a global norm, takes one AdamW step on it, and begins to gather anew.
    *
-   * @returns norm of the gradient before it was clipped
    * @throws {TrainerError} `trainer.non_finite` before any weight changed, or after a step that made one infinite
    */
-  step(config: OptimizerConfig, options?: CallOptions): Promise<{ readonly gradNorm: number }>;
+  step(config: OptimizerConfig, options?: CallOptions): Promise<StepReport>;
 
   /**
    * Saves the weights and the optimizer's state; whole or not at all, replacing what has the name.

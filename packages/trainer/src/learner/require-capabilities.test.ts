@@ -6,7 +6,9 @@ import { requireCapabilities, type LearnerNeeds } from './require-capabilities.t
 const ALL: LearnerCapabilities = {
   losses: 'any',
   targets: LINEAR_NAMES,
+  targetSets: 'any',
   maxRank: 64,
+  alpha: null,
   entropies: 'gradients',
   reference: 'versions',
   replay: true,
@@ -23,7 +25,9 @@ it('everything is fine with a learner that can do everything, and with one that 
   const little: LearnerCapabilities = {
     losses: ['cispo'],
     targets: ['q', 'up'],
+    targetSets: [['q'], ['up', 'q']],
     maxRank: 8,
+    alpha: 16,
     entropies: 'none',
     reference: 'none',
     replay: false,
@@ -36,6 +40,8 @@ it('everything is fine with a learner that can do everything, and with one that 
 it.each<[Partial<LearnerCapabilities>, string]>([
   [{ losses: ['ppo', 'cross_entropy'] }, '`loss_fn` must be one of ppo, cross_entropy on this learner, got cispo'],
   [{ targets: ['q', 'k'] }, 'has no adapters for: up; it has q, k'],
+  [{ targetSets: [['q'], ['q', 'up', 'down']] }, '`lora.targets` must be q; or q, up, down on this learner, got q, up'],
+  [{ alpha: 32 }, '`lora.alpha` must be 32 on this learner, which has no other, got 16'],
   [{ maxRank: 4 }, "`lora` has rank 8, this learner's adapters have at most 4"],
   [{ entropies: 'values' }, '`entropy_coef` must be 0'],
   [{ reference: 'base' }, 'leave `kl_penalty_reference_step` and `kl_penalty_step_lag` out'],

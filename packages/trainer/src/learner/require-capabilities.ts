@@ -17,7 +17,7 @@ const REFERENCES: readonly LearnerCapabilities['reference'][] = ['none', 'base',
 
 /** @throws {TrainerError} `trainer.config_invalid`, naming the setting that the learner cannot honour, and what it can */
 export function requireCapabilities(needs: LearnerNeeds, { capabilities }: Pick<LearnerSession, 'capabilities'>): void {
-  const { losses, targets, maxRank, entropies, reference } = capabilities;
+  const { losses, targets, targetSets, maxRank, alpha, entropies, reference } = capabilities;
   const refuse = (message: string): never => {
     throw new TrainerError('trainer.config_invalid', message);
   };
@@ -27,6 +27,16 @@ export function requireCapabilities(needs: LearnerNeeds, { capabilities }: Pick<
   if (missing.length > 0)
     refuse(
       `\`lora\` names layers that this learner has no adapters for: ${missing.join(', ')}; it has ${targets.join(', ')}`,
+    );
+  const isOfSet = (set: readonly string[]): boolean =>
+    set.length === needs.lora.targets.length && needs.lora.targets.every((target) => set.includes(target));
+  if (targetSets !== 'any' && !targetSets.some(isOfSet))
+    refuse(
+      `\`lora.targets\` must be ${targetSets.map((set) => set.join(', ')).join('; or ')} on this learner, got ${needs.lora.targets.join(', ')}`,
+    );
+  if (alpha !== null && needs.lora.alpha !== alpha)
+    refuse(
+      `\`lora.alpha\` must be ${alpha} on this learner, which has no other, got ${needs.lora.alpha}: make the model with it`,
     );
   if (needs.lora.rank > maxRank)
     refuse(`\`lora\` has rank ${needs.lora.rank}, this learner's adapters have at most ${maxRank}`);

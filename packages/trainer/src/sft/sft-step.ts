@@ -26,7 +26,7 @@ export async function sftStep(
   if (rows.length === 0) return { loss: 0, learning_rate: learningRate, grad_norm: 0, ...counts, tokens_per_second: 0 };
   const started = performance.now();
   const objective = new CrossEntropyObjective(counts.num_trainable_tokens);
-  const { gradNorm } = await gradientStep(
+  const { gradNorm, ofLearner } = await gradientStep(
     rows.map(({ row }) => row),
     objective,
     { ...parts.config, learningRate },
@@ -36,7 +36,8 @@ export async function sftStep(
   return {
     loss: objective.loss,
     learning_rate: learningRate,
-    grad_norm: gradNorm,
+    ...(gradNorm === null ? {} : { grad_norm: gradNorm }),
+    ...ofLearner,
     ...counts,
     tokens_per_second: counts.num_tokens / seconds,
   };

@@ -28,7 +28,9 @@ export class ScriptedLearner implements LearnerSession {
   readonly capabilities = {
     losses: 'any',
     targets: BIGRAM_LORA.targets,
+    targetSets: 'any',
     maxRank: BIGRAM_LORA.rank,
+    alpha: null,
     entropies: 'none',
     reference: 'base',
     replay: false,

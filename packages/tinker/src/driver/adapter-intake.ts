@@ -1,0 +1,71 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { importAdapter, type LoraConfig, TrainerError } from '@trainyard/trainer';
+
+import { wireFault } from '../wire/wire-fault.ts';
+import type { PeftFiles } from './adapter-archive.ts';
+
+export interface IntakeRequest {
+  readonly files: PeftFiles;
+  /** The shape that the adapter must have. */
+  readonly lora: LoraConfig;
+  /** Kept beside it. */
+  readonly metrics: Readonly<Record<string, number>>;
+  /** Exists and is empty. */
+  readonly outputDirectory: string;
+}
+
+/** Makes the files of an adapter a version as this service has them. @returns sha256 of its weights, hex */
+export type AdapterIntake = (request: IntakeRequest) => string;
+
+/**
+ * Takes adapters of one base model in: each is checked against the model's own file, tensor by tensor, and written for PEFT and for llama.cpp.
+ *
+ * @param modelPath GGUF file of the base model
+ */
+export function intakeFor(modelPath: string): AdapterIntake {
+  return ({ files, lora, metrics, outputDirectory }) => {
+    const scratch = mkdtempSync(join(tmpdir(), 'trainyard-adapter-'));
+    try {
+      const weightsPath = join(scratch, 'adapter_model.safetensors');
+      writeFileSync(weightsPath, files.weights, { mode: 0o600 });
+      const config = namedModules(files.config, lora);
+      const { digest, lora: found } = importAdapter({ modelPath, config, weightsPath, outputDirectory, metrics });
+      requireShape(found, lora);
+      return digest;
+    } catch (cause) {
+      if (!(cause instanceof TrainerError) || cause.code !== 'trainer.adapter_invalid') throw cause;
+      throw new TrainerError(
+        'trainer.remote_differs',
+        `the adapter that the Tinker server made does not fit the base model of this service: ${cause.message}; check --trainer-model`,
+        { cause },
+      );
+    } finally {
+      rmSync(scratch, { recursive: true });
+    }
+  };
+}
+
+/** Servers leave the names of layers out: those of the model that was asked for. */
+function namedModules(text: string, { targets }: LoraConfig): string {
+  let config: Record<string, unknown>;
+  try {
+    config = JSON.parse(text) as Record<string, unknown>;
+  } catch (cause) {
+    throw wireFault('the configuration of an adapter is no JSON', cause);
+  }
+  const modules = config['target_modules'] ?? targets.map((layer) => `${layer}_proj`);
+  return JSON.stringify({ ...config, target_modules: modules });
+}
+
+function requireShape(found: LoraConfig, wanted: LoraConfig): void {
+  const shapeOf = ({ rank, alpha, targets }: LoraConfig): string =>
+    `rank ${rank}, alpha ${alpha}, layers ${targets.join(', ')}`;
+  if (shapeOf(found) === shapeOf(wanted)) return;
+  throw new TrainerError(
+    'trainer.remote_differs',
+    `the Tinker server made an adapter of ${shapeOf(found)}; asked for was one of ${shapeOf(wanted)}`,
+  );
+}

@@ -1,0 +1,130 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import {
+  EmbeddedLearner,
+  type LearnerSession,
+  LocalVersions,
+  ProgressFiles,
+  resolveTrainingConfig,
+  runTrainingJob,
+  type TrainerEvent,
+  type TrainingConfigInput,
+  type TrainingJob,
+} from '@trainyard/trainer';
+import { answer, BIGRAM_LORA, BigramPolicy, byteTemplate, group } from '@trainyard/trainer/testing';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+import { TINKER_PROFILES } from '../profiles/tinker-profiles.ts';
+import { type FakeDialect, HOSTED_LIKE, SKYRL_0_4 } from '../testing/fake-dialect.ts';
+import { TinkerBench } from '../testing/tinker-bench.ts';
+
+let folder: string;
+let bench: TinkerBench | null = null;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tinker-job-'));
+});
+afterEach(async () => {
+  await bench?.close();
+  bench = null;
+  rmSync(folder, { recursive: true });
+});
+
+const GROUPS = ['one', 'two', 'three', 'four', 'five', 'six'].map((question) =>
+  group(answer(1, `${question} yes`, question), answer(0, `${question} no`, question)),
+);
+
+function job(config: TrainingConfigInput): TrainingJob {
+  return {
+    jobId: 'job',
+    groups: GROUPS,
+    config: resolveTrainingConfig({ learningRate: 0.02, packedSequenceLength: 45, gradientSteps: 3, ...config }),
+    lora: BIGRAM_LORA,
+    startFrom: null,
+    snapshots: 'job',
+    output: 'trained',
+    seed: 3,
+  };
+}
+
+async function run(learner: LearnerSession, own: TrainingJob, progress = mkdtempSync(join(folder, 'progress-'))) {
+  const events: TrainerEvent[] = [];
+  const result = await runTrainingJob(own, {
+    learner,
+    template: byteTemplate,
+    progress: new ProgressFiles(progress),
+    signal: new AbortController().signal,
+    emit: (event) => events.push(event),
+  });
+  return { result, metrics: events.flatMap((event) => (event.kind === 'gradient_step' ? [event.metrics] : [])) };
+}
+
+const SAME = ['grad_norm', 'policy_loss', 'kl_policy_ref', 'ratio_mean', 'num_trainable_tokens'];
+
+test.each<[string, FakeDialect, 'skyrl' | 'hosted', TrainingConfigInput]>([
+  ['SkyRL, default settings', SKYRL_0_4, 'skyrl', {}],
+  ['SkyRL, a KL term against the base model', SKYRL_0_4, 'skyrl', { klPenaltyCoef: 0.3 }],
+  ['hosted, default settings', HOSTED_LIKE, 'hosted', {}],
+])('a job measures and learns the same there as here: %s', async (_what, dialect, profile, config) => {
+  bench = await TinkerBench.start(dialect, {
+    ...TINKER_PROFILES[profile],
+    alpha: BIGRAM_LORA.alpha,
+    targetSets: [['q']],
+  });
+  const versions = new LocalVersions(join(folder, 'here'));
+  const here = await run(new EmbeddedLearner({ policy: new BigramPolicy(), versions }), job(config));
+  const learner = await bench.learner();
+  const there = await run(learner, job(config));
+  expect(there.metrics).toHaveLength(3);
+  let largest = 0;
+  for (const [index, metrics] of here.metrics.entries()) {
+    for (const key of SAME.filter((name) => name in metrics)) {
+      const difference = Math.abs(there.metrics[index]![key]! - metrics[key]!);
+      largest = Math.max(largest, difference);
+      expect(difference, key).toBeLessThan(2e-5);
+    }
+    // A question comes twice, once for each answer; the trie has it once.
+    const { num_remote_tokens: sent, num_row_tokens: held, num_remote_requests: requests } = there.metrics[index]!;
+    expect(sent!).toBeGreaterThan(held!);
+    expect(requests).toBeGreaterThan(1);
+  }
+  console.log(`a job there differs from one here by ${largest.toExponential(1)} in ${SAME.join(', ')}`);
+  expect(await bench.versions.find('trained')).not.toBe(null);
+  expect(there.result.digest).toMatch(/^[0-9a-f]{64}$/);
+  // The snapshot before the last one is gone on the server, too.
+  expect(bench.server.seen.filter(({ route }) => /checkpoints\/weights\//.test(route)).length).toBeGreaterThan(0);
+});
+
+test('a job whose server restarts in the middle goes on from its last step and ends as it would have', async () => {
+  const own = job({ stepPerRow: true, gradientSteps: null, maxGradNorm: 1e30 });
+  const profile = { ...TINKER_PROFILES.skyrl, alpha: BIGRAM_LORA.alpha, targetSets: [['q' as const]] };
+  bench = await TinkerBench.start(SKYRL_0_4, profile);
+  const whole = await run(await bench.learner(), own);
+  await bench.versions.remove('trained');
+  const { server } = bench;
+  const progress = mkdtempSync(join(folder, 'restarted-'));
+  let numSteps = 0;
+  server.fault = ({ route }) => {
+    if (route === 'optim_step' && ++numSteps === 3) void server.restart();
+    return null;
+  };
+  await expect(run(await bench.learner(), own, progress)).rejects.toMatchObject({
+    code: 'trainer.host_lost',
+    retry: 'resume',
+  });
+  const again = await run(await bench.learner(), own, progress);
+  expect(again.result.digest).toBe(whole.result.digest);
+  expect(again.metrics).toHaveLength(whole.metrics.length);
+});
+
+test('a job of a shape that the server does not make is refused before anything is sent', async () => {
+  bench = await TinkerBench.start(SKYRL_0_4, TINKER_PROFILES.skyrl);
+  const learner = await bench.learner();
+  const numSeen = bench.server.seen.length;
+  await expect(run(learner, job({}))).rejects.toMatchObject({
+    code: 'trainer.config_invalid',
+    message: '`lora.targets` must be q, k, v, o, gate, up, down on this learner, got q',
+  });
+  expect(bench.server.seen.length).toBe(numSeen);
+});

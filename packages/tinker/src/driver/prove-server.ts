@@ -1,0 +1,250 @@
+import { randomUUID } from 'node:crypto';
+
+import { type LoraConfig, TrainerError } from '@trainyard/trainer';
+
+import type { GradientRecipe, TinkerProfile } from '../profiles/tinker-profile.ts';
+import type { AdamParams, RemoteModel } from '../transport/remote-model.ts';
+import type { ServerFacts } from '../transport/server-facts.ts';
+import { wireFault } from '../wire/wire-fault.ts';
+import type { PeftFiles } from './adapter-archive.ts';
+import { deleteCheckpoint, fetchAdapter } from './checkpoints.ts';
+import { forwardDatums, type GatheredSequence, gradientDatums, LOSS_OF } from './gradient-datums.ts';
+import { RemoteSlots, type SlotParts } from './remote-slots.ts';
+
+/** A server of which it is known how it takes gradients and clips. */
+export interface ProvenServer extends SlotParts {
+  readonly recipe: GradientRecipe;
+  readonly clipping: TinkerProfile['clipping'];
+}
+
+/** A text under the base model as this service has it. */
+export interface BaseSample {
+  /** [T] at least 16 */
+  readonly tokenIds: Int32Array;
+  /** [T - 1] natural-log probability of each token but the first. */
+  readonly logprobs: Float32Array;
+}
+
+export interface Proof {
+  readonly recipe: GradientRecipe;
+  readonly clipping: TinkerProfile['clipping'];
+  /** Mean absolute difference of log-probabilities of the base model, there and here, nats; null where there was nothing to compare with. */
+  readonly meanDifference: number | null;
+}
+
+export interface ProofParts {
+  readonly server: SlotParts;
+  /** The shape of adapter that the coming job has: some servers take one only. */
+  readonly lora: LoraConfig;
+  readonly base: BaseSample | null;
+  /** Checks that an adapter's tensors are those of our base model. */
+  readonly checkAdapter: (files: PeftFiles) => void;
+}
+
+/** A server in half precision is off by 0.05 in the mean; another model by more than 1. */
+const MAX_MEAN_DIFFERENCE = 0.15;
+/** How far along its gradient a trial step moves the sum of log-probabilities, nats: more than half precision hides, less than curvature shows. */
+const TRIAL_CHANGE = 0.1;
+const TRIAL_EPSILON = 1e9;
+const RECIPES: readonly GradientRecipe[] = ['weights', 'advantages', 'meanAdvantages'];
+
+/**
+ * Tries a server once before anything depends on it, with a model of its own that is unloaded afterwards: whether it has our base model, what becomes
+ * of gradients, whether it clips, and whether an adapter comes back.
+ *
+ * @throws {TrainerError} `trainer.remote_differs` with what was found and what to do
+ */
+export async function proveServer({ server, lora, base, checkAdapter }: ProofParts): Promise<Proof> {
+  const { facts } = server;
+  const slots = new RemoteSlots(server, lora);
+  try {
+    const model = await slots.trained();
+    const meanDifference = base === null ? null : await compareBase(model, base);
+    const trial = await trialSequence(model, base?.tokenIds ?? countingTokens());
+    const told = await normUnder(facts.profile.recipe, model, facts, [trial]);
+    const proof =
+      told === null || facts.profile.clipping === 'server'
+        ? { recipe: facts.profile.recipe, clipping: facts.profile.clipping }
+        : await tryGradients(model, facts, trial);
+    const name = `trainyard-${randomUUID()}`;
+    const checkpoint = await model.saveForSampler(name);
+    checkAdapter(await fetchAdapter(facts.http, facts.profile, checkpoint));
+    await deleteCheckpoint(facts.http, checkpoint);
+    return { ...proof, meanDifference };
+  } finally {
+    await slots.close();
+  }
+}
+
+async function compareBase(model: RemoteModel, { tokenIds, logprobs: expected }: BaseSample): Promise<number> {
+  const sequence = { tokens: tokenIds.slice(0, -1), targets: tokenIds.slice(1) };
+  const [found] = await forward(model, [sequence]);
+  const differences = Array.from(expected, (value, i) => Math.abs(value - (found![i] ?? NaN)));
+  const mean = differences.reduce((sum, value) => sum + value, 0) / differences.length;
+  if (mean <= MAX_MEAN_DIFFERENCE) return mean;
+  throw new TrainerError(
+    'trainer.remote_differs',
+    `the Tinker server has another base model than this service samples from: log-probabilities of ${differences.length} fixed tokens differ by ` +
+      `${mean.toFixed(3)} nats in the mean (at most ${MAX_MEAN_DIFFERENCE} are rounding); give both the same weights, or correct --trainer-model`,
+  );
+}
+
+/** Finds the recipe under which the server's gradient is a plain sum, and whether it clips. */
+async function tryGradients(
+  model: RemoteModel,
+  facts: ServerFacts,
+  trial: GatheredSequence,
+): Promise<Pick<Proof, 'recipe' | 'clipping'>> {
+  const { profile } = facts;
+  const found: string[] = [];
+  for (const recipe of [profile.recipe, ...RECIPES.filter((other) => other !== profile.recipe)]) {
+    const fault = await faultOf(recipe, model, facts, trial);
+    if (fault !== null) {
+      found.push(`${recipe}: ${fault}`);
+      continue;
+    }
+    const norm = await requireNorm(recipe, model, facts, [trial]);
+    const moved = await movedBy(recipe, model, trial, { norm, clip: norm / 10 });
+    // A tenth of the gradient moves the sum a tenth as far.
+    const clips = moved < 0.5 * TRIAL_CHANGE;
+    return { recipe, clipping: clips ? 'step' : 'measured' };
+  }
+  throw new TrainerError(
+    'trainer.remote_differs',
+    `the Tinker server's gradient is not the sum that was asked for, by no way that is known (${found.join('; ')}): try another --trainer-profile`,
+  );
+}
+
+/** Null: gradients come as plain sums, and steps go down them. */
+async function faultOf(
+  recipe: GradientRecipe,
+  model: RemoteModel,
+  facts: ServerFacts,
+  { logprobs: _before, ...sequence }: GatheredSequence,
+): Promise<string | null> {
+  // Trials of other recipes may have moved it.
+  const [logprobs] = await forward(model, [sequence]);
+  const trial = { ...sequence, logprobs: logprobs! };
+  const norm = async (...sequences: GatheredSequence[]): Promise<number> =>
+    await requireNorm(recipe, model, facts, sequences);
+  const one = await norm(trial);
+  const ratios = {
+    'twice the gradient': (await norm(scaled(trial, () => 2))) / one / 2,
+    'the same sequence twice': (await norm(trial, trial)) / one / 2,
+    // The loss ends where the shorter one does: what follows it must not count.
+    'tokens without a loss':
+      (await norm(scaled(trial, (i) => (i < shortLength(trial) ? 1 : 0)))) / (await norm(shortened(trial))),
+  };
+  for (const [what, ratio] of Object.entries(ratios))
+    if (!(Math.abs(ratio - 1) <= 0.02)) return `${what} gives ${ratio.toPrecision(3)} of the norm of a sum`;
+  const moved = await movedBy(recipe, model, trial, { norm: one, clip: 0 });
+  if (Math.abs(moved / TRIAL_CHANGE - 1) > 0.3)
+    return `a step along it goes ${(moved / TRIAL_CHANGE).toPrecision(3)} of the way`;
+  return null;
+}
+
+/** How far down a step goes that should go down by `TRIAL_CHANGE`. */
+async function movedBy(
+  recipe: GradientRecipe,
+  model: RemoteModel,
+  trial: GatheredSequence,
+  { norm, clip }: { norm: number; clip: number },
+): Promise<number> {
+  const before = await lossOf(model, trial);
+  const current = { ...trial, logprobs: before.logprobs };
+  await gather(recipe, model, [current]);
+  // Adam with an epsilon beside which no gradient shows is plain descent.
+  const rate = TRIAL_CHANGE / norm ** 2;
+  const step: AdamParams = {
+    ...RESTING,
+    learning_rate: rate * TRIAL_EPSILON,
+    eps: TRIAL_EPSILON,
+    grad_clip_norm: clip,
+  };
+  await (
+    await model.step(step)
+  )();
+  return before.loss - (await lossOf(model, trial)).loss;
+}
+
+async function lossOf(model: RemoteModel, trial: GatheredSequence): Promise<{ loss: number; logprobs: Float32Array }> {
+  const [logprobs] = await forward(model, [trial]);
+  return { loss: trial.lossGradient.reduce((sum, slope, i) => sum + slope * logprobs![i]!, 0), logprobs: logprobs! };
+}
+
+async function requireNorm(
+  recipe: GradientRecipe,
+  model: RemoteModel,
+  facts: ServerFacts,
+  sequences: readonly GatheredSequence[],
+): Promise<number> {
+  const norm = await normUnder(recipe, model, facts, sequences);
+  if (norm !== null && Number.isFinite(norm) && norm > 0) return norm;
+  throw wireFault(`the norm of a gradient is ${norm}`);
+}
+
+/** The norm that a step of no length tells; null: it tells none. */
+async function normUnder(
+  recipe: GradientRecipe,
+  model: RemoteModel,
+  { profile }: ServerFacts,
+  sequences: readonly GatheredSequence[],
+): Promise<number | null> {
+  await gather(recipe, model, sequences);
+  const metrics = await (await model.step(RESTING))();
+  return profile.gradNormMetrics.map((name) => metrics[name]).find((value) => value !== undefined) ?? null;
+}
+
+async function gather(
+  recipe: GradientRecipe,
+  model: RemoteModel,
+  sequences: readonly GatheredSequence[],
+): Promise<void> {
+  const datums = gradientDatums(sequences, { recipe, factor: 1 });
+  await (
+    await model.pass(datums, { lossName: LOSS_OF[recipe], isForwardOnly: false })
+  )();
+}
+
+async function forward(
+  model: RemoteModel,
+  sequences: readonly Pick<GatheredSequence, 'tokens' | 'targets'>[],
+): Promise<readonly Float32Array[]> {
+  const pass = await model.pass(forwardDatums(sequences), { lossName: 'cross_entropy', isForwardOnly: true });
+  return (await pass()).logprobs;
+}
+
+/** A text whose second half has a loss of both signs. */
+async function trialSequence(model: RemoteModel, tokenIds: Int32Array): Promise<GatheredSequence> {
+  const sequence = { tokens: tokenIds.slice(0, -1), targets: tokenIds.slice(1) };
+  const [logprobs] = await forward(model, [sequence]);
+  const half = Math.floor(sequence.tokens.length / 2);
+  const lossGradient = Float32Array.from(sequence.tokens, (_, i) => (i < half / 2 ? 0 : i % 3 === 0 ? 0.4 : -0.7));
+  return { ...sequence, logprobs: logprobs!, lossGradient };
+}
+
+/** Its first three quarters. */
+function shortened(trial: GatheredSequence): GatheredSequence {
+  const length = shortLength(trial);
+  return {
+    tokens: trial.tokens.slice(0, length),
+    targets: trial.targets.slice(0, length),
+    logprobs: trial.logprobs.slice(0, length),
+    lossGradient: trial.lossGradient.slice(0, length),
+  };
+}
+
+function shortLength({ tokens }: GatheredSequence): number {
+  return Math.floor((3 * tokens.length) / 4);
+}
+
+function scaled(trial: GatheredSequence, scaleOf: (index: number) => number): GatheredSequence {
+  return { ...trial, lossGradient: trial.lossGradient.map((slope, i) => slope * scaleOf(i)) };
+}
+
+function countingTokens(): Int32Array {
+  return Int32Array.from({ length: 33 }, (_, i) => 1 + i);
+}
+
+/** A step that changes no weight. */
+const RESTING: AdamParams = { learning_rate: 0, beta1: 0, beta2: 0, eps: 1, weight_decay: 0, grad_clip_norm: 0 };

@@ -1,0 +1,426 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { writeFileSync } from 'node:fs';
+
+import {
+  type AdapterVersion,
+  type CallOptions,
+  checkpointDigest,
+  LINEAR_NAMES,
+  type LearnerCapabilities,
+  type LearnerForwardOptions,
+  type LearnerModel,
+  type LearnerSession,
+  type LoadOptions,
+  type LoraConfig,
+  type OptimizerConfig,
+  type PackedRow,
+  type RowBackward,
+  type RowForward,
+  type StepReport,
+  TrainerError,
+  type VersionFolders,
+} from '@trainyard/trainer';
+
+import type { AdamParams, RemoteModel } from '../transport/remote-model.ts';
+import { wireFault } from '../wire/wire-fault.ts';
+import type { AdapterIntake } from './adapter-intake.ts';
+import { deleteCheckpoint, fetchAdapter } from './checkpoints.ts';
+import { forwardDatums, type GatheredSequence, gradientDatums, LOSS_OF } from './gradient-datums.ts';
+import { RemoteSlots } from './remote-slots.ts';
+import type { ProvenServer } from './prove-server.ts';
+import { type UnrolledSequence, unrollRows } from './unroll-rows.ts';
+import { readRecord, RECORD_FILE, type VersionRecord } from './version-record.ts';
+
+/** Larger ones cost more than they adapt. */
+const MAX_RANK = 256;
+/** The square of a gradient's norm is a float32 on a server: none is larger than this. */
+const NO_CLIP = 1e19;
+
+export interface TinkerLearnerParts {
+  readonly server: ProvenServer;
+  /** The base model, as this service knows it. */
+  readonly model: LearnerModel;
+  /** Where versions are kept: their adapters, and where their state is on the server. */
+  readonly versions: VersionFolders;
+  readonly intake: AdapterIntake;
+}
+
+/** A version that is not served is for a job that goes on: servers that know lifetimes forget it after two weeks. */
+const SNAPSHOT_SECONDS = 14 * 86_400;
+
+/** A sequence whose log-probabilities were computed for a backward. */
+interface KeptSequence extends UnrolledSequence {
+  readonly logprobs: Float32Array;
+}
+
+/**
+ * An adapter in training on a server of the Tinker protocol.
+ *
+ * Tries are unrolled to plain sequences. A forward is a pass without gradients; a backward sends ∂loss/∂logprob, in the same request as all others
+ * of its step and right before the step itself: until then nothing has gathered anywhere but here, so that what is dropped costs nothing.
+ */
+export class TinkerLearner implements LearnerSession {
+  readonly model: LearnerModel;
+  readonly lora: LoraConfig;
+  readonly capabilities: LearnerCapabilities;
+  readonly #parts: TinkerLearnerParts;
+  readonly #slots: RemoteSlots;
+  #numSteps = 0;
+  #jobKind = 'rl';
+  /** Sequences of the last forward that kept. */
+  #kept: readonly KeptSequence[] = [];
+  #numKeptRows = 0;
+  #gathered: GatheredSequence[] = [];
+  /** Address of a state of the weights as they are; null: none was saved since they changed. */
+  #savedAs: string | null = null;
+  /** Why the weights are no longer known. */
+  #spoilt: TrainerError | null = null;
+  /** Since the last step: tokens that the server was sent, and the seconds it took. */
+  #measures = { numTokens: 0, numRowTokens: 0, numRequests: 0 };
+
+  constructor(lora: LoraConfig, parts: TinkerLearnerParts) {
+    const { profile } = parts.server.facts;
+    this.model = parts.model;
+    this.lora = lora;
+    this.#parts = parts;
+    this.#slots = new RemoteSlots(parts.server, lora);
+    this.capabilities = {
+      losses: 'any',
+      targets: LINEAR_NAMES,
+      targetSets: profile.targetSets,
+      maxRank: MAX_RANK,
+      alpha: profile.alpha,
+      entropies: 'none',
+      reference: 'versions',
+      replay: false,
+      maxKeptRows: Infinity,
+    };
+  }
+
+  get numSteps(): number {
+    return this.#numSteps;
+  }
+
+  async forward(
+    rows: readonly PackedRow[],
+    { under = 'trained', keep = 'nothing', signal }: LearnerForwardOptions = {},
+  ): Promise<readonly RowForward[]> {
+    for (const row of rows) this.#requireTokens(row);
+    return await this.#cancellable(signal, async () => {
+      const sequences = unrollRows(rows);
+      this.#requireLengths(sequences);
+      const logprobs = sequences.length === 0 ? [] : await this.#logprobs(sequences, under, signal);
+      const outputs = rows.map((row) => new Float32Array(row.targets.length));
+      sequences.forEach(({ row, trained }, index) => {
+        trained.forEach((i, place) => {
+          if (i >= 0) outputs[row]![i] = logprobs[index]![place]!;
+        });
+      });
+      if (keep !== 'nothing') {
+        this.#kept = sequences.map((sequence, index) => ({ ...sequence, logprobs: logprobs[index]! }));
+        this.#numKeptRows = rows.length;
+        this.#measures.numRowTokens += rows.reduce((total, { tokenIds }) => total + tokenIds.length, 0);
+      }
+      return outputs.map((output) => ({ logprobs: output, entropies: null }));
+    });
+  }
+
+  async backward(gradients: readonly RowBackward[], { signal }: CallOptions = {}): Promise<void> {
+    if (signal?.aborted) this.#gathered = [];
+    await this.#cancellable(signal, async () => {
+      if (gradients.length !== this.#numKeptRows) throw new Error('backward follows a forward that kept its rows');
+      for (const { row, trained, tokens, targets, logprobs } of this.#kept) {
+        const { lossGradient } = gradients[row]!;
+        this.#gathered.push({
+          tokens,
+          targets,
+          logprobs,
+          lossGradient: Float32Array.from(trained, (i) => (i < 0 ? 0 : lossGradient[i]!)),
+        });
+      }
+      this.#kept = [];
+      this.#numKeptRows = 0;
+    });
+  }
+
+  async step(config: OptimizerConfig, { signal }: CallOptions = {}): Promise<StepReport> {
+    return await this.#cancellable(signal, async () => {
+      const { facts, clipping } = this.#parts.server;
+      const sequences = this.#gathered.filter(({ lossGradient }) => lossGradient.some((slope) => slope !== 0));
+      const clips = config.maxGradNorm < NO_CLIP;
+      const measured = clips && clipping === 'measured' ? await this.#measureNorm(sequences, signal) : null;
+      if (measured !== null) requireFinite('the gradient norm', measured);
+      const factor = measured === null ? 1 : Math.min(1, config.maxGradNorm / (measured + 1e-6));
+      const model = await this.#slots.trained(signal);
+      const params = adamParams(config, clips && clipping === 'step');
+      this.#gathered = [];
+      const metrics = await this.#decisively(async () => {
+        const passed = await this.#post(model, sequences, factor, signal);
+        this.#savedAs = null;
+        const stepped = await model.step(params, { signal });
+        await passed();
+        return await stepped();
+      });
+      this.#numSteps++;
+      const told = facts.profile.gradNormMetrics.map((name) => metrics[name]).find((value) => value !== undefined);
+      const gradNorm = measured ?? told ?? null;
+      if (gradNorm !== null) requireFinite('the gradient norm', gradNorm);
+      return { gradNorm, measures: this.#takeMeasures() };
+    });
+  }
+
+  async save(
+    name: string,
+    { isServed = true, metrics = {} }: { isServed?: boolean; metrics?: Readonly<Record<string, number>> } = {},
+  ): Promise<AdapterVersion> {
+    const { server, versions, intake } = this.#parts;
+    const { http, profile } = server.facts;
+    const former = await this.#recordOf(name);
+    const remoteName = `trainyard-${randomUUID()}`;
+    const model = await this.#slots.trained();
+    const address = await this.#losing(() =>
+      model.saveState(remoteName, { lifetimeSeconds: isServed ? null : SNAPSHOT_SECONDS }),
+    );
+    let files = null;
+    if (isServed) {
+      const sampler = await this.#losing(() => model.saveForSampler(remoteName));
+      files = await fetchAdapter(http, profile, sampler);
+      await deleteCheckpoint(http, sampler);
+    }
+    const record = {
+      url: http.url,
+      baseModel: server.facts.baseModel,
+      address,
+      numSteps: this.#numSteps,
+      jobKind: this.#jobKind,
+      lora: this.lora,
+    };
+    const digest = await versions.write(name, (directory) => {
+      const written = files === null ? null : intake({ files, lora: this.lora, metrics, outputDirectory: directory });
+      const whole: VersionRecord = { ...record, digest: written };
+      writeFileSync(join(directory, RECORD_FILE), `${JSON.stringify(whole, null, 2)}\n`);
+      return written;
+    });
+    this.#savedAs = address;
+    if (former !== null) await this.#deleteState(former);
+    return { name, digest };
+  }
+
+  async find(name: string): Promise<AdapterVersion | null> {
+    const directory = await this.#parts.versions.find(name);
+    if (directory === null) return null;
+    const record = readRecord(directory);
+    // One of another learner has no record, and cannot be gone on from here; it is there all the same.
+    return { name, digest: record === null ? checkpointDigest(directory) : record.digest };
+  }
+
+  async load(name: string | null, { jobKind, withFreshOptimizer = false }: LoadOptions): Promise<void> {
+    const record = name === null ? null : await this.#requireRecord(name);
+    const goesOn = record !== null && record.jobKind === jobKind && !withFreshOptimizer;
+    await this.#slots.load(record === null ? null : { address: record.address, withOptimizer: goesOn });
+    this.#spoilt = null;
+    this.#kept = [];
+    this.#numKeptRows = 0;
+    this.#gathered = [];
+    this.#jobKind = jobKind;
+    this.#numSteps = goesOn ? record.numSteps : 0;
+    this.#savedAs = record?.address ?? null;
+  }
+
+  async discard(name: string): Promise<void> {
+    const record = await this.#recordOf(name);
+    await this.#parts.versions.remove(name);
+    if (record !== null) await this.#deleteState(record);
+  }
+
+  /** Models are unloaded and the session ends, whatever happened. */
+  async close(): Promise<void> {
+    await this.#slots.close();
+  }
+
+  async #logprobs(
+    sequences: readonly UnrolledSequence[],
+    under: LearnerForwardOptions['under'] & {},
+    signal: AbortSignal | undefined,
+  ): Promise<readonly Float32Array[]> {
+    const model =
+      under === 'trained'
+        ? await this.#slots.trained(signal)
+        : await this.#slots.reference(
+            under === 'base' ? null : (await this.#requireRecord(under.version)).address,
+            signal,
+          );
+    const before = model.numRequests;
+    const pass = await model.pass(forwardDatums(sequences), { lossName: 'cross_entropy', isForwardOnly: true, signal });
+    const { logprobs } = await pass();
+    this.#count(sequences, model.numRequests - before);
+    logprobs.forEach((values, index) => {
+      const { tokens } = sequences[index]!;
+      if (values.length !== tokens.length)
+        throw wireFault(`a sequence of ${tokens.length} tokens came back with ${values.length} log-probabilities`);
+    });
+    return logprobs;
+  }
+
+  /** Posts the gradient of a step. @returns waits until it has gathered */
+  async #post(
+    model: RemoteModel,
+    sequences: readonly GatheredSequence[],
+    factor: number,
+    signal: AbortSignal | undefined,
+  ): Promise<() => Promise<unknown>> {
+    if (sequences.length === 0) return async () => undefined;
+    const { recipe } = this.#parts.server;
+    const before = model.numRequests;
+    const datums = gradientDatums(sequences, { recipe, factor });
+    const wait = await model.pass(datums, { lossName: LOSS_OF[recipe], isForwardOnly: false, signal });
+    this.#count(sequences, model.numRequests - before);
+    return wait;
+  }
+
+  /**
+   * The norm of a gradient, on a copy of the model that takes a step of no length: only a step tells it, and on the model itself that would be too
+   * late to clip.
+   */
+  async #measureNorm(sequences: readonly GatheredSequence[], signal: AbortSignal | undefined): Promise<number> {
+    const { facts } = this.#parts.server;
+    if (sequences.length === 0) return 0;
+    const model = await this.#slots.trained(signal);
+    const isSaved = this.#savedAs !== null;
+    const address =
+      this.#savedAs ??
+      (await this.#losing(() =>
+        model.saveState(`trainyard-${randomUUID()}`, { lifetimeSeconds: SNAPSHOT_SECONDS, signal }),
+      ));
+    const copy = await this.#slots.copy(address, signal);
+    try {
+      const passed = await this.#post(copy, sequences, 1, signal);
+      const stepped = await copy.step(RESTING, { signal });
+      await passed();
+      const metrics = await stepped();
+      const norm = facts.profile.gradNormMetrics.map((name) => metrics[name]).find((value) => value !== undefined);
+      if (norm === undefined) throw wireFault('a step does not tell the norm of its gradient, which clipping needs');
+      return norm;
+    } finally {
+      await copy.unload();
+      if (!isSaved) await this.#deleteAddress(address);
+    }
+  }
+
+  #count(sequences: readonly Pick<UnrolledSequence, 'tokens'>[], numRequests: number): void {
+    this.#measures.numTokens += sequences.reduce((total, { tokens }) => total + tokens.length, 0);
+    this.#measures.numRequests += numRequests;
+  }
+
+  #takeMeasures(): Record<string, number> {
+    const { numTokens, numRowTokens, numRequests } = this.#measures;
+    this.#measures = { numTokens: 0, numRowTokens: 0, numRequests: 0 };
+    return { num_remote_tokens: numTokens, num_remote_requests: numRequests, num_remote_row_tokens: numRowTokens };
+  }
+
+  async #recordOf(name: string): Promise<VersionRecord | null> {
+    const directory = await this.#parts.versions.find(name);
+    return directory === null ? null : readRecord(directory);
+  }
+
+  async #requireRecord(name: string): Promise<VersionRecord> {
+    const { facts } = this.#parts.server;
+    const directory = await this.#parts.versions.find(name);
+    if (directory === null)
+      throw new TrainerError('trainer.checkpoint_unreadable', `the adapter version ${name} does not exist`);
+    const record = readRecord(directory);
+    if (record?.url === facts.http.url && record.baseModel === facts.baseModel) return record;
+    throw new TrainerError(
+      'trainer.config_invalid',
+      `the weights to go on from were ${record === null ? 'not trained by a Tinker server, which takes none from outside' : 'trained by another Tinker server, and their state is there'}: ` +
+        'train this model where it was begun, or begin a new one here',
+    );
+  }
+
+  async #deleteState(record: VersionRecord): Promise<void> {
+    if (record.url === this.#parts.server.facts.http.url) await this.#deleteAddress(record.address);
+  }
+
+  async #deleteAddress(address: string): Promise<void> {
+    await deleteCheckpoint(this.#parts.server.facts.http, address);
+  }
+
+  #requireTokens({ tokenIds, targets }: PackedRow): void {
+    const { vocabSize } = this.model;
+    for (const ids of [tokenIds, targets])
+      for (const id of ids)
+        if (id < 0 || id >= vocabSize)
+          throw new TrainerError(
+            'trainer.token_out_of_range',
+            `token ${id} is not of the vocabulary, which has ${vocabSize} tokens`,
+          );
+  }
+
+  #requireLengths(sequences: readonly UnrolledSequence[]): void {
+    const { maxTokens } = this.#parts.server.facts;
+    const longest = sequences.reduce((max, { tokens }) => Math.max(max, tokens.length), 0);
+    if (maxTokens === null || longest <= maxTokens) return;
+    throw new TrainerError(
+      'trainer.config_invalid',
+      `a sequence of ${longest} tokens is longer than the ${maxTokens} that the Tinker server takes: lower \`max_sequence_length\``,
+    );
+  }
+
+  /** Work that changes the weights on the server: when it ends in any other way than well, nobody knows what they are. */
+  async #decisively<Result>(work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await work();
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      this.#spoilt = new TrainerError('trainer.host_lost', `a step ended half-way (${why}): the weights are unknown`, {
+        cause: error,
+      });
+      throw error;
+    }
+  }
+
+  /** After a failure of the server the session is not what it was. */
+  async #losing<Result>(work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof TrainerError && error.retry === 'resume') this.#spoilt ??= error;
+      throw error;
+    }
+  }
+
+  /** Whatever ends a call whose signal is aborted is `trainer.cancelled`. */
+  async #cancellable<Result>(signal: AbortSignal | undefined, work: () => Promise<Result>): Promise<Result> {
+    try {
+      signal?.throwIfAborted();
+      if (this.#spoilt !== null) throw this.#spoilt;
+      return await this.#losing(work);
+    } catch (error) {
+      if (signal?.aborted) throw new TrainerError('trainer.cancelled', 'the call was cancelled', { cause: error });
+      throw error;
+    }
+  }
+}
+
+/** A step that changes no weight. */
+const RESTING: AdamParams = { learning_rate: 0, beta1: 0, beta2: 0, eps: 1, weight_decay: 0, grad_clip_norm: 0 };
+
+function adamParams(config: OptimizerConfig, clips: boolean): AdamParams {
+  return {
+    learning_rate: config.learningRate,
+    beta1: config.adamBeta1,
+    beta2: config.adamBeta2,
+    eps: config.adamEpsilon,
+    weight_decay: config.weightDecay,
+    grad_clip_norm: clips ? config.maxGradNorm : 0,
+  };
+}
+
+function requireFinite(what: string, value: number): void {
+  if (Number.isFinite(value)) return;
+  throw new TrainerError(
+    'trainer.non_finite',
+    `${what} is ${value}: the job ends here and its last checkpoint stays in use`,
+  );
+}

@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import type { LearnerSession, LoraConfig } from '@trainyard/trainer';
+
+import type { TinkerProfile } from '../profiles/tinker-profile.ts';
+import { type Clock, SYSTEM_CLOCK } from '../transport/clock.ts';
+import { ModelJournal } from '../transport/model-journal.ts';
+import { unloadModel } from '../transport/remote-model.ts';
+import { contactServer, type ServerFacts } from '../transport/server-facts.ts';
+import type { PeftFiles } from './adapter-archive.ts';
+import type { AdapterIntake } from './adapter-intake.ts';
+import { type BaseSample, type Proof, proveServer } from './prove-server.ts';
+import { TinkerLearner, type TinkerLearnerParts } from './tinker-learner.ts';
+
+export interface TinkerTrainerOptions {
+  /** Address of the server, without `/api/v1`. */
+  readonly url: string;
+  /** Null: it asks for none. */
+  readonly apiKey: string | null;
+  /** The base model by the server's name; null: the only one that it has. */
+  readonly baseModel: string | null;
+  readonly profile: TinkerProfile;
+  /** Folder of ours for what must outlive a crash; made where there is none. */
+  readonly stateDirectory: string;
+  /** How long one operation of the server may take. */
+  readonly operationTimeoutMs: number;
+  /** Receives lines for whoever runs the service; never a key. */
+  readonly log: (line: string) => void;
+  /** Default: that of the machine. */
+  readonly clock?: Clock;
+}
+
+export type LearnerParts = Omit<TinkerLearnerParts, 'server'> & {
+  /** A text under the base model as this service samples from it; null: there is none to compare with. */
+  readonly base: BaseSample | null;
+};
+
+/** A server of the Tinker protocol that trains for this service. */
+export class TinkerTrainer {
+  readonly facts: ServerFacts;
+  readonly #options: TinkerTrainerOptions;
+  readonly #journal: ModelJournal;
+
+  /**
+   * Makes the first contact, and unloads what a life before left there.
+   *
+   * @throws {TrainerError} in one line with what to do: see `contactServer`
+   */
+  static async open(options: TinkerTrainerOptions): Promise<TinkerTrainer> {
+    const facts = await contactServer({ ...options, clock: options.clock ?? SYSTEM_CLOCK });
+    const { url } = facts.http;
+    const journal = new ModelJournal(join(options.stateDirectory, 'tinker-models.jsonl'));
+    for (const model of journal.openModels().filter((one) => one.url === url)) {
+      await unloadModel(facts, model.modelId);
+      journal.closed(model);
+    }
+    for (const note of facts.profile.notes) options.log(`${facts.profile.name}: ${note}`);
+    return new TinkerTrainer(facts, options, journal);
+  }
+
+  private constructor(facts: ServerFacts, options: TinkerTrainerOptions, journal: ModelJournal) {
+    this.facts = facts;
+    this.#options = options;
+    this.#journal = journal;
+  }
+
+  /**
+   * An adapter of its own, nothing loaded. The first of a shape tries the server out.
+   *
+   * @throws {TrainerError} as `proveServer`
+   */
+  async learner(lora: LoraConfig, { base, ...parts }: LearnerParts): Promise<LearnerSession> {
+    const { operationTimeoutMs, log } = this.#options;
+    const server = { facts: this.facts, journal: this.#journal, operationTimeoutMs, log };
+    const checkAdapter = (files: PeftFiles): void => tryIntake(files, lora, parts.intake);
+    const { recipe, clipping } = await this.#proof(lora, {
+      base,
+      prove: () => proveServer({ server, lora, base, checkAdapter }),
+    });
+    return new TinkerLearner(lora, { ...parts, server: { ...server, recipe, clipping } });
+  }
+
+  close(): void {
+    this.#journal.close();
+  }
+
+  /** Once for each server, base model and shape of adapter. */
+  async #proof(
+    lora: LoraConfig,
+    { base, prove }: { base: BaseSample | null; prove: () => Promise<Proof> },
+  ): Promise<Proof> {
+    const { stateDirectory, log } = this.#options;
+    const { http, baseModel, profile, wire } = this.facts;
+    const { rank, alpha, targets } = lora;
+    const key = JSON.stringify([http.url, baseModel, profile.name, wire, rank, alpha, targets, base && digestOf(base)]);
+    const path = join(
+      stateDirectory,
+      `tinker-proof-${createHash('sha256').update(key).digest('hex').slice(0, 16)}.json`,
+    );
+    const kept = readProof(path);
+    if (kept !== null) return kept;
+    const proof = await prove();
+    mkdirSync(stateDirectory, { recursive: true });
+    writeFileSync(path, `${JSON.stringify(proof)}\n`, { mode: 0o600 });
+    const compared =
+      proof.meanDifference === null
+        ? 'its base model was not compared'
+        : `its base model differs by ${proof.meanDifference.toExponential(1)} nats a token`;
+    log(`the Tinker server takes gradients as ${proof.recipe}, clips by ${proof.clipping}; ${compared}`);
+    return proof;
+  }
+}
+
+/** Takes an adapter in for nothing: its tensors are those of our base model, or it throws. */
+function tryIntake(files: PeftFiles, lora: LoraConfig, intake: AdapterIntake): void {
+  const outputDirectory = mkdtempSync(join(tmpdir(), 'trainyard-trial-'));
+  try {
+    intake({ files, lora, metrics: {}, outputDirectory });
+  } finally {
+    rmSync(outputDirectory, { recursive: true });
+  }
+}
+
+function readProof(path: string): Proof | null {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as Proof;
+  } catch {
+    return null;
+  }
+}
+
+function digestOf({ tokenIds, logprobs }: BaseSample): string {
+  return createHash('sha256').update(tokenIds).update(logprobs).digest('hex');
+}

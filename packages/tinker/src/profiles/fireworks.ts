@@ -1,0 +1,11 @@
+import { HOSTED } from './hosted.ts';
+import type { TinkerProfile } from './tinker-profile.ts';
+
+/** Fireworks' trainers: the JSON dialect of SDK 0.23. Not run here: from its documentation. */
+export const FIREWORKS: TinkerProfile = {
+  ...HOSTED,
+  name: 'fireworks',
+  wire: 'json',
+  remembersRequests: false,
+  keyPrefix: null,
+};

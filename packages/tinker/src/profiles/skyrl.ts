@@ -1,0 +1,18 @@
+import { ALL_LAYERS, type TinkerProfile } from './tinker-profile.ts';
+
+/** SkyRL 0.3 and 0.4 with its JAX back end. It checks no key and no base model, and executes in the order of arrival. */
+export const SKYRL: TinkerProfile = {
+  name: 'skyrl',
+  wire: 'probe',
+  recipe: 'meanAdvantages',
+  clipping: 'measured',
+  // From 0.4 on; the JSON of 0.3 means that it does not.
+  remembersRequests: true,
+  alpha: 32,
+  targetSets: [ALL_LAYERS],
+  gradNormMetrics: ['skyrl.ai/grad_norm'],
+  archiveName: 'bare',
+  keyPrefix: null,
+  refusal: null,
+  notes: [],
+};

@@ -1,0 +1,78 @@
+/** How a fake server speaks and computes: as servers were seen to, or as the SDK expects it of the hosted one. */
+export interface FakeDialect {
+  readonly name: string;
+  readonly wire: 'protobuf' | 'json';
+  /** `sum`: plain sums. `mean`: over datums, of the sum over tokens divided by the sum of the datum's weights. */
+  readonly gradients: 'sum' | 'mean';
+  readonly clips: boolean;
+  /** Operations run as they come, or by their numbers. */
+  readonly order: 'arrival' | 'number';
+  readonly remembersRequests: boolean;
+  /** A failed operation: a 400 with its detail, or a 200 with its error and category. */
+  readonly failures: 'status' | 'category';
+  /** A poll without a result yet: 408, or `try_again`. */
+  readonly pending: 'timeout' | 'tryAgain';
+  readonly modelIds: 'acknowledged' | 'resulting';
+  readonly samplerPath: 'short' | 'long';
+  readonly archiveName: 'bare' | 'withKind';
+  readonly gradNormMetric: string | null;
+  /** The key that it takes; null: any. */
+  readonly key: string | null;
+  /** Keys are exchanged for tokens. */
+  readonly hasTokens: boolean;
+  readonly hasClientConfig: boolean;
+  readonly slots: number;
+}
+
+/** SkyRL 0.4.0 on JAX, as it was recorded. */
+export const SKYRL_0_4: FakeDialect = {
+  name: 'SkyRL 0.4.0',
+  wire: 'protobuf',
+  gradients: 'mean',
+  clips: false,
+  order: 'arrival',
+  remembersRequests: true,
+  failures: 'status',
+  pending: 'timeout',
+  modelIds: 'acknowledged',
+  samplerPath: 'short',
+  archiveName: 'bare',
+  gradNormMetric: 'skyrl.ai/grad_norm',
+  key: null,
+  hasTokens: false,
+  hasClientConfig: true,
+  slots: 7,
+};
+
+/** SkyRL 0.3.0: JSON, and no memory of what it was sent. */
+export const SKYRL_0_3: FakeDialect = { ...SKYRL_0_4, name: 'SkyRL 0.3.0', wire: 'json', remembersRequests: false };
+
+/** The hosted service, as its SDK of 0.25 and later takes it to be. */
+export const HOSTED_LIKE: FakeDialect = {
+  name: 'hosted',
+  wire: 'protobuf',
+  gradients: 'sum',
+  clips: true,
+  order: 'number',
+  remembersRequests: true,
+  failures: 'category',
+  pending: 'tryAgain',
+  modelIds: 'resulting',
+  samplerPath: 'long',
+  archiveName: 'withKind',
+  gradNormMetric: 'grad_norm:mean',
+  key: 'tml-right',
+  hasTokens: true,
+  hasClientConfig: true,
+  slots: 100,
+};
+
+/** Servers that stayed with the JSON of SDK 0.23. */
+export const JSON_LIKE: FakeDialect = {
+  ...HOSTED_LIKE,
+  name: 'JSON',
+  wire: 'json',
+  remembersRequests: false,
+  hasTokens: false,
+  hasClientConfig: false,
+};

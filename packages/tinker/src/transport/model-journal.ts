@@ -1,0 +1,107 @@
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** A model of ours on a server. */
+export interface OpenModel {
+  readonly url: string;
+  readonly modelId: string;
+  /** Number of the last request that was, or may have been, sent. */
+  readonly lastSeqId: number;
+}
+
+/**
+ * The models that this machine has on servers, with the numbers of requests that were given out: on disk before anything is sent, so that no
+ * number is ever used twice, and whoever comes after a crash knows what to unload.
+ */
+export class ModelJournal {
+  readonly #path: string;
+  readonly #open = new Map<string, OpenModel>();
+  #file: number | null = null;
+
+  /** @param path of a file in a folder of ours; made where there is none */
+  constructor(path: string) {
+    this.#path = path;
+    if (!existsSync(path)) return;
+    for (const line of readFileSync(path, 'utf8').split('\n')) this.#read(line);
+  }
+
+  /** Models that were not closed. */
+  openModels(): OpenModel[] {
+    return [...this.#open.values()];
+  }
+
+  /** The model's next number, which nobody gets again. */
+  nextSeqId(model: Pick<OpenModel, 'url' | 'modelId'>): number {
+    const lastSeqId = (this.#open.get(keyOf(model))?.lastSeqId ?? 0) + 1;
+    this.#append({ ...model, lastSeqId });
+    return lastSeqId;
+  }
+
+  /** The model was made; it has had no request. */
+  opened(model: Pick<OpenModel, 'url' | 'modelId'>): void {
+    this.#append({ ...model, lastSeqId: 0 });
+  }
+
+  /** The model is unloaded. */
+  closed(model: Pick<OpenModel, 'url' | 'modelId'>): void {
+    this.#append({ ...model, lastSeqId: null });
+  }
+
+  close(): void {
+    if (this.#file !== null) closeSync(this.#file);
+    this.#file = null;
+  }
+
+  #append(entry: Entry): void {
+    this.#file ??= this.#begin();
+    this.#apply(entry);
+    writeSync(this.#file, `${JSON.stringify(entry)}\n`);
+    fsyncSync(this.#file);
+  }
+
+  /** A new file with what is open, in place of the old one: it does not grow over the lives of the service. */
+  #begin(): number {
+    mkdirSync(dirname(this.#path), { recursive: true });
+    const temporary = `${this.#path}.new`;
+    const file = openSync(temporary, 'w', 0o600);
+    for (const entry of this.#open.values()) writeSync(file, `${JSON.stringify(entry)}\n`);
+    fsyncSync(file);
+    renameSync(temporary, this.#path);
+    return file;
+  }
+
+  #apply(entry: Entry): void {
+    if (entry.lastSeqId === null) this.#open.delete(keyOf(entry));
+    else this.#open.set(keyOf(entry), { ...entry, lastSeqId: entry.lastSeqId });
+  }
+
+  /** The last line of a crash may be cut off: then its number was not given out. */
+  #read(line: string): void {
+    let entry: unknown;
+    try {
+      entry = JSON.parse(line);
+    } catch {
+      return;
+    }
+    if (isEntry(entry)) this.#apply(entry);
+  }
+}
+
+interface Entry {
+  readonly url: string;
+  readonly modelId: string;
+  /** Null: closed. */
+  readonly lastSeqId: number | null;
+}
+
+function isEntry(value: unknown): value is Entry {
+  if (typeof value !== 'object' || value === null) return false;
+  const { url, modelId, lastSeqId } = value as Record<string, unknown>;
+  return (
+    typeof url === 'string' && typeof modelId === 'string' && (lastSeqId === null || Number.isSafeInteger(lastSeqId))
+  );
+}
+
+function keyOf({ url, modelId }: Pick<OpenModel, 'url' | 'modelId'>): string {
+  return `${url}\n${modelId}`;
+}

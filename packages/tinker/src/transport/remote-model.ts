@@ -1,0 +1,271 @@
+import type { LoraConfig } from '@trainyard/trainer';
+
+import { type Datum, datumBytes, type LossName, type PassResult } from '../wire/datum.ts';
+import { asObject, asText } from '../wire/json-value.ts';
+import { passBody, readMetrics, readPassResult, readPath } from '../wire/pass-json.ts';
+import { decodePassResult, encodePass } from '../wire/pass-proto.ts';
+import { wireFault } from '../wire/wire-fault.ts';
+import { awaitFuture, type FutureResult } from './future.ts';
+import type { ModelJournal } from './model-journal.ts';
+import type { ServerFacts } from './server-facts.ts';
+import type { TinkerSession } from './session.ts';
+import { jsonOf } from './tinker-http.ts';
+
+/** Besides the facts of its server, what a model is made with. */
+export interface ModelParts {
+  readonly session: TinkerSession;
+  readonly facts: ServerFacts;
+  readonly journal: ModelJournal;
+  /** How long one operation may take. */
+  readonly operationTimeoutMs: number;
+  readonly log: (line: string) => void;
+}
+
+/** Settings of one step, by the protocol's names. */
+export interface AdamParams {
+  readonly learning_rate: number;
+  readonly beta1: number;
+  readonly beta2: number;
+  readonly eps: number;
+  readonly weight_decay: number;
+  /** 0: off. */
+  readonly grad_clip_norm: number;
+}
+
+/** A checkpoint of a server, by its address there. */
+export interface Checkpoint {
+  readonly kind: 'weights' | 'sampler_weights';
+  readonly runId: string;
+  readonly name: string;
+}
+
+export interface CallSignal {
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * One adapter on a server. Requests are numbered, and each is acknowledged before the next is posted, since a server may execute them as they
+ * come; results are waited for by whoever wants them.
+ */
+export class RemoteModel {
+  readonly id: string;
+  readonly #parts: ModelParts;
+  /** Requests that were acknowledged. */
+  numRequests = 0;
+
+  /**
+   * A fresh adapter, or one that goes on from a saved state.
+   *
+   * @throws {TrainerError} `trainer.remote_unavailable` when the server has no room for one more; `trainer.checkpoint_unreadable`
+   */
+  static async create(
+    parts: ModelParts,
+    lora: LoraConfig,
+    options: { readonly index: number; readonly from: string | null; readonly withOptimizer: boolean } & CallSignal,
+  ): Promise<RemoteModel> {
+    const { session, facts, journal } = parts;
+    const { index, from, withOptimizer, signal } = options;
+    const trains = (layer: 'q' | 'gate'): boolean => lora.targets.includes(layer);
+    const body = {
+      type: 'create_model',
+      session_id: session.id,
+      model_seq_id: index,
+      base_model: facts.baseModel,
+      lora_config: {
+        rank: lora.rank,
+        seed: lora.initSeed,
+        train_attn: trains('q'),
+        train_mlp: trains('gate'),
+        train_unembed: false,
+      },
+      user_metadata: null,
+    };
+    // A model that was made twice would take a slot until its session ends.
+    const reply = await session.post('create_model', body, { isRepeatable: false, ...given(signal) });
+    const told = asObject(jsonOf(reply), 'create_model');
+    // On SkyRL the id is in the acknowledgement: from here on it has to be unloaded, whatever becomes of us.
+    const early = typeof told['model_id'] === 'string' ? told['model_id'] : null;
+    if (early !== null) journal.opened({ url: facts.http.url, modelId: early });
+    let model = early === null ? null : new RemoteModel(early, parts);
+    try {
+      const requestId = asText(told['request_id'], 'request_id');
+      const result = await awaitFuture(session, requestId, { ...waiting(parts, 'CreateModel'), ...given(signal) });
+      const { model_id: late } = result.kind === 'json' ? asObject(result.value, 'a model') : {};
+      if (model === null) {
+        model = new RemoteModel(asText(late, 'model_id'), parts);
+        journal.opened({ url: facts.http.url, modelId: model.id });
+      }
+      if (from !== null) await model.#load(from, withOptimizer, signal);
+      return model;
+    } catch (error) {
+      await model?.unload();
+      throw error;
+    }
+  }
+
+  private constructor(id: string, parts: ModelParts) {
+    this.id = id;
+    this.#parts = parts;
+  }
+
+  /** Posts a pass, in as many parts as the server wants. @returns waits for its result */
+  async pass(
+    datums: readonly Datum[],
+    { lossName, isForwardOnly, signal }: { lossName: LossName; isForwardOnly: boolean } & CallSignal,
+  ): Promise<() => Promise<PassResult>> {
+    const waits: (() => Promise<PassResult>)[] = [];
+    for (const part of this.#partsOf(datums))
+      waits.push(await this.#postPass(part, { lossName, isForwardOnly, signal }));
+    return async () => {
+      const results: PassResult[] = [];
+      for (const wait of waits) results.push(await wait());
+      return {
+        logprobs: results.flatMap(({ logprobs }) => logprobs),
+        metrics: Object.assign({}, ...results.map(({ metrics }) => metrics)) as Record<string, number>,
+      };
+    };
+  }
+
+  /** Posts a step. @returns waits for its metrics */
+  async step(params: AdamParams, { signal }: CallSignal = {}): Promise<() => Promise<Record<string, number>>> {
+    const wait = await this.#post('optim_step', { type: 'optim_step', adam_params: params }, 'OptimStep', signal);
+    return async () => readMetrics(asObject(await wait(), 'a step')['metrics']);
+  }
+
+  /** Saves weights and optimizer, for so long; null: until somebody deletes it. @returns the address */
+  async saveState(
+    name: string,
+    { lifetimeSeconds, signal }: { lifetimeSeconds: number | null } & CallSignal,
+  ): Promise<string> {
+    const lifetime = lifetimeSeconds === null ? {} : { ttl_seconds: lifetimeSeconds };
+    const body = { type: 'save_weights', path: name, ...lifetime };
+    const wait = await this.#post('save_weights', body, 'SaveWeights', signal);
+    return addressOf(this.#checkpoint('weights', readPath(await wait())));
+  }
+
+  /** Saves the weights for sampling, from which there is an archive. */
+  async saveForSampler(name: string, { signal }: CallSignal = {}): Promise<Checkpoint> {
+    const body = { type: 'save_weights_for_sampler', path: name };
+    const wait = await this.#post('save_weights_for_sampler', body, 'SaveWeightsForSampler', signal);
+    return this.#checkpoint('sampler_weights', readPath(await wait()));
+  }
+
+  /** Gives the slot back, as well as that is possible. Never throws. */
+  async unload(): Promise<void> {
+    const { facts, journal } = this.#parts;
+    await unloadModel(facts, this.id);
+    journal.closed({ url: facts.http.url, modelId: this.id });
+  }
+
+  /** Addresses come with their kind in the middle and without it. */
+  #checkpoint(kind: Checkpoint['kind'], path: string): Checkpoint {
+    return readAddress(path) ?? { kind, runId: this.id, name: path.slice(path.lastIndexOf('/') + 1) };
+  }
+
+  async #load(path: string, withOptimizer: boolean, signal: AbortSignal | undefined): Promise<void> {
+    const body = { type: 'load_weights', path, optimizer: withOptimizer };
+    await (
+      await this.#post('load_weights', body, 'LoadWeights', signal)
+    )();
+  }
+
+  async #postPass(
+    datums: readonly Datum[],
+    { lossName, isForwardOnly, signal }: { lossName: LossName; isForwardOnly: boolean } & CallSignal,
+  ): Promise<() => Promise<PassResult>> {
+    const { facts } = this.#parts;
+    const request = { modelId: this.id, seqId: this.#nextSeqId(), datums, lossName, isForwardOnly };
+    const isProtobuf = facts.wire === 'protobuf';
+    const route = isForwardOnly && !isProtobuf ? 'forward' : 'forward_backward';
+    const body = isProtobuf ? encodePass(request) : passBody(request);
+    const kind = isForwardOnly ? 'Forward' : 'ForwardBackward';
+    // Log-probabilities may be computed twice; a gradient that gathers twice is another one.
+    const canRepeat = isForwardOnly || facts.profile.remembersRequests;
+    const wait = await this.#submit(route, body, { kind, canRepeat, isProtobuf, signal });
+    return async () => {
+      const result = await wait();
+      const pass = result.kind === 'protobuf' ? decodePassResult(result.bytes) : readPassResult(result.value);
+      if (pass.logprobs.length !== datums.length)
+        throw wireFault(`a pass over ${datums.length} datums came back with ${pass.logprobs.length}`);
+      return pass;
+    };
+  }
+
+  async #post(
+    route: string,
+    body: object,
+    kind: string,
+    signal: AbortSignal | undefined,
+  ): Promise<() => Promise<unknown>> {
+    const numbered = { model_id: this.id, seq_id: this.#nextSeqId(), ...body };
+    const canRepeat = this.#parts.facts.profile.remembersRequests;
+    const wait = await this.#submit(route, numbered, { kind, canRepeat, isProtobuf: false, signal });
+    return async () => {
+      const result = await wait();
+      if (result.kind === 'json') return result.value;
+      throw wireFault(`${kind} came back in protobuf`);
+    };
+  }
+
+  async #submit(
+    route: string,
+    body: object | Uint8Array,
+    options: { kind: string; canRepeat: boolean; isProtobuf: boolean } & CallSignal,
+  ): Promise<() => Promise<FutureResult>> {
+    const { session } = this.#parts;
+    const { kind, canRepeat, isProtobuf, signal } = options;
+    const reply = await session.post(route, body, { isRepeatable: canRepeat, ...given(signal) });
+    const requestId = asText(asObject(jsonOf(reply), route)['request_id'], 'request_id');
+    this.numRequests++;
+    return async () =>
+      await awaitFuture(session, requestId, { ...waiting(this.#parts, kind), isProtobuf, ...given(signal) });
+  }
+
+  #nextSeqId(): number {
+    const { journal, facts } = this.#parts;
+    return journal.nextSeqId({ url: facts.http.url, modelId: this.id });
+  }
+
+  /** As few parts as the limits of the server allow; at least one. */
+  #partsOf(datums: readonly Datum[]): Datum[][] {
+    const { maxDatums, maxBytes } = this.#parts.facts;
+    const parts: Datum[][] = [[]];
+    let bytes = 0;
+    for (const datum of datums) {
+      const size = datumBytes(datum);
+      const part = parts.at(-1)!;
+      const isFull = part.length >= maxDatums || (part.length > 0 && bytes + size > maxBytes);
+      if (isFull) parts.push([datum]);
+      else part.push(datum);
+      bytes = isFull ? size : bytes + size;
+    }
+    return parts;
+  }
+}
+
+/** Unloads a model of ours, whose session may be over. Never throws. */
+export async function unloadModel({ http }: Pick<ServerFacts, 'http'>, modelId: string): Promise<void> {
+  const body = { type: 'unload_model', model_id: modelId };
+  await http.sendOnce('POST', 'unload_model', { body, timeoutMs: 10_000 }).catch(() => undefined);
+}
+
+/** `tinker://<run>/<kind>/<name>` */
+export function addressOf({ kind, runId, name }: Checkpoint): string {
+  return `tinker://${runId}/${kind}/${name}`;
+}
+
+/** Null for what is no such address. */
+export function readAddress(address: string): Checkpoint | null {
+  const [, runId, kind, name] = /^tinker:\/\/([^/]+)\/(weights|sampler_weights)\/([^/]+)$/.exec(address) ?? [];
+  if (runId === undefined || name === undefined) return null;
+  return { kind: kind as Checkpoint['kind'], runId, name };
+}
+
+function waiting({ operationTimeoutMs, log }: ModelParts, kind: string) {
+  const onQueued = (state: string): void => log(`the Tinker server holds ${kind}: ${state}`);
+  return { kind, deadlineMs: operationTimeoutMs, onQueued };
+}
+
+function given(signal: AbortSignal | undefined): { signal?: AbortSignal } {
+  return signal === undefined ? {} : { signal };
+}

@@ -1,0 +1,186 @@
+import { randomUUID } from 'node:crypto';
+
+import { TrainerError } from '@trainyard/trainer';
+
+import { wireFault } from '../wire/wire-fault.ts';
+import { type ApiKey, isStaleToken } from './api-key.ts';
+import type { Clock } from './clock.ts';
+
+/** The content type of passes and their results in protobuf. */
+export const PROTOBUF_TYPE = 'application/x-protobuf';
+
+/** Nothing but a long poll takes longer. */
+const REQUEST_TIMEOUT_MS = 60_000;
+/** How long a server that does not answer, or has no room, is asked again. */
+const PATIENCE_MS = 300_000;
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 10_000;
+const LONGEST_RETRY_AFTER_MS = 60_000;
+
+/** The request certainly did not reach a server. */
+const NEVER_SENT = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'];
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Uint8Array;
+}
+
+export interface SendOptions {
+  /** A body of JSON, or bytes of protobuf. Default: none. */
+  readonly body?: object | Uint8Array;
+  /** Beside the key and the type. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Default 60 s. */
+  readonly timeoutMs?: number;
+  /** Default 5 minutes; 0: it is asked once. */
+  readonly patienceMs?: number;
+  /** Whether the same request twice is as good as once; where not, it is sent again only when no server can have seen it. Default true. */
+  readonly isRepeatable?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/** A server that was not reached, or did not answer in time. */
+export class NoReply extends Error {
+  override readonly name = 'NoReply';
+  /** The system's code, as `ECONNREFUSED`; or `TIMEOUT`. */
+  readonly reason: string;
+
+  constructor(reason: string, cause?: unknown) {
+    super(`no answer (${reason})`, { cause });
+    this.reason = reason;
+  }
+
+  get wasNeverSent(): boolean {
+    return NEVER_SENT.includes(this.reason);
+  }
+}
+
+/** Requests to one server of the Tinker protocol. Every route is below `/api/v1/`. */
+export class TinkerHttp {
+  readonly url: string;
+  readonly clock: Clock;
+  readonly #key: ApiKey;
+
+  constructor(options: { readonly url: string; readonly key: ApiKey; readonly clock: Clock }) {
+    this.url = options.url.replace(/\/+$/, '');
+    this.#key = options.key;
+    this.clock = options.clock;
+  }
+
+  /** Sends once, without judging the answer. @throws {NoReply}; what `signal` was aborted with */
+  async sendOnce(method: string, route: string, options: SendOptions = {}): Promise<Reply> {
+    const reply = await this.#fetch(method, route, options);
+    if (reply.status !== 401 || !isStaleToken(reply.headers)) return reply;
+    await this.#key.renew();
+    return await this.#fetch(method, route, options);
+  }
+
+  /**
+   * Sends, and again while the server has no room or trouble of its own, with growing pauses.
+   *
+   * @returns any answer that asking again does not change
+   * @throws {TrainerError} `trainer.remote_unavailable` when it stays so; `trainer.host_lost` where it may have come through and must not come
+   *   twice; what `signal` was aborted with
+   */
+  async send(method: string, route: string, options: SendOptions = {}): Promise<Reply> {
+    const { isRepeatable = true, patienceMs = PATIENCE_MS, signal } = options;
+    const headers = { 'x-idempotency-key': randomUUID(), ...options.headers };
+    const startedAt = this.clock.now();
+    for (let attempt = 0; ; attempt++) {
+      const outcome = await this.sendOnce(method, route, { ...options, headers }).catch((error: unknown) => {
+        if (error instanceof NoReply) return error;
+        throw error;
+      });
+      const isMissing = outcome instanceof NoReply;
+      if (!isMissing && !isPassing(outcome)) return outcome;
+      const mayHaveComeThrough = isMissing ? !outcome.wasNeverSent : outcome.status >= 500;
+      const what = isMissing ? outcome.message : `it answered ${outcome.status}`;
+      if (mayHaveComeThrough && !isRepeatable)
+        throw new TrainerError('trainer.host_lost', `the Tinker server may or may not have done ${route}: ${what}`);
+      if (this.clock.now() - startedAt >= patienceMs)
+        throw new TrainerError(
+          'trainer.remote_unavailable',
+          `the Tinker server does not take ${route}: ${what} for ${Math.round(patienceMs / 1000)} s; the job waits for it`,
+        );
+      await this.clock.sleep(pauseMs(attempt, isMissing ? null : outcome.headers), signal);
+    }
+  }
+
+  async #fetch(method: string, route: string, options: SendOptions): Promise<Reply> {
+    const { body, timeoutMs = REQUEST_TIMEOUT_MS, signal } = options;
+    const isBytes = body instanceof Uint8Array;
+    const timeout = AbortSignal.timeout(timeoutMs);
+    const type = body === undefined ? {} : { 'content-type': isBytes ? PROTOBUF_TYPE : 'application/json' };
+    try {
+      const response = await fetch(route.startsWith('http') ? route : `${this.url}/api/v1/${route}`, {
+        method,
+        redirect: 'manual',
+        headers: { accept: 'application/json', ...type, ...(await this.#keyHeader(route)), ...options.headers },
+        ...(body === undefined ? {} : { body: isBytes ? (body as Uint8Array<ArrayBuffer>) : JSON.stringify(body) }),
+        signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
+      });
+      return {
+        status: response.status,
+        headers: response.headers,
+        body: new Uint8Array(await response.arrayBuffer()),
+      };
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw new NoReply(timeout.aborted ? 'TIMEOUT' : reasonOf(error), error);
+    }
+  }
+
+  /** Downloads may lie at an address of another server, which has no business with the key. */
+  async #keyHeader(route: string): Promise<Record<string, string>> {
+    const isForeign = route.startsWith('http') && new URL(route).host !== new URL(this.url).host;
+    const value = isForeign ? null : await this.#key.current();
+    return value === null ? {} : { 'x-api-key': value };
+  }
+}
+
+/** The body as JSON. @throws {TrainerError} `trainer.remote_refused` */
+export function jsonOf({ body }: Pick<Reply, 'body'>): unknown {
+  try {
+    return JSON.parse(Buffer.from(body).toString('utf8'));
+  } catch (cause) {
+    throw wireFault('a body is no JSON', cause);
+  }
+}
+
+/** The words of a refusal, in at most a few lines. */
+export function detailOf(reply: Reply): string {
+  const text = Buffer.from(reply.body).toString('utf8');
+  try {
+    const { detail, error } = JSON.parse(text) as { detail?: unknown; error?: unknown };
+    const told = detail ?? error;
+    if (told !== undefined) return shorten(typeof told === 'string' ? told : JSON.stringify(told));
+  } catch {
+    // Not JSON: a proxy, say.
+  }
+  return shorten(text.replaceAll(/\s+/g, ' ').trim());
+}
+
+function shorten(text: string): string {
+  return text.length > 300 ? `${text.slice(0, 300)}…` : text;
+}
+
+/** Statuses that another try may change. 425: a checkpoint that is still being written. */
+function isPassing({ status, headers }: Reply): boolean {
+  const told = headers.get('x-should-retry');
+  if (told !== null) return told === 'true' && status >= 400;
+  return status === 408 || status === 425 || status === 429 || status >= 500;
+}
+
+function pauseMs(attempt: number, headers: Headers | null): number {
+  const told = Number(headers?.get('retry-after-ms') ?? Number(headers?.get('retry-after') ?? NaN) * 1000);
+  if (Number.isFinite(told) && told >= 0) return Math.min(told, LONGEST_RETRY_AFTER_MS);
+  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt) * (1 - Math.random() / 4);
+}
+
+function reasonOf(error: unknown): string {
+  const { cause } = error as { cause?: unknown };
+  const { code, message } = (cause ?? {}) as { code?: unknown; message?: unknown };
+  if (typeof code === 'string') return code;
+  return typeof message === 'string' && message !== '' ? message : 'connection lost';
+}
