@@ -54,6 +54,11 @@ const HELP = {
   metrics: 'who may read /metrics: auto, open, key or off (auto)',
   bodyTimeoutMs: 'how long the body of a request may take to come in (600000)',
   minBodyRate: 'slowest pace of a body, bytes a second over 20 s (500)',
+  trainerUrl: 'address of a Tinker server that trains in place of this machine (none)',
+  trainerKey: 'its key; better in the variable than on the command line (none)',
+  trainerProfile: 'skyrl, skyrl-gpu, hosted, miles, fireworks or open-rl: which server it is (skyrl)',
+  trainerModel: 'name of the base model there (as its only one)',
+  trainerTimeoutSeconds: 'how long one operation there may take, seconds (1800)',
   trainingDataDir: 'folder of .jsonl files that jobs may name by file: URLs (none)',
 } as const satisfies Record<SettingName, string>;
 

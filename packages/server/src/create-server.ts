@@ -80,6 +80,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     hasReasoningContent: false,
     maxLogprobs: DEFAULT_MAX_LOGPROBS,
     keepsChoiceRecords: true,
+    loraAlpha: null,
     trainingDataDirectory: null,
     metricsAccess: 'open',
     ...parts,

@@ -4,6 +4,7 @@ import { isIP } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 
 import { FolderBlobs, openSqliteStore, removeOrphans } from '@trainyard/store';
+import { TINKER_PROFILES } from '@trainyard/tinker';
 
 import { ComputeArbiter, type ComputeSections } from './computing/compute-arbiter.ts';
 import { nicenessOfShare } from './computing/niceness.ts';
@@ -15,10 +16,12 @@ import { toLogLine } from './edge/log-line.ts';
 import { ensureServiceKey, type ServiceKey } from './service/service-key.ts';
 import { isLoopbackName, ownNames } from './edge/network-names.ts';
 import type { BaseModelPaths } from './jobs/base-model-path.ts';
+import { baseSample } from './jobs/base-sample.ts';
 import { ExportWorker } from './jobs/export-worker.ts';
 import { ImportWorker } from './jobs/import-worker.ts';
 import { EmbeddedTransfers } from './hosts/embedded-transfers.ts';
 import { openInference } from './service/open-inference.ts';
+import { remoteTrainer } from './service/remote-trainer.ts';
 import { EmbeddedTraining } from './hosts/embedded-training.ts';
 import { TrainingWorker } from './jobs/training-worker.ts';
 import { Upkeep } from './data/upkeep.ts';
@@ -90,6 +93,7 @@ export async function startService(
       niceness: nicenessOfShare(engineShare),
       log,
     });
+    const remote = await remoteTrainer(config, log);
     const training = new EmbeddedTraining({
       host: {
         blobsDirectory: paths.blobs,
@@ -97,7 +101,9 @@ export async function startService(
         numThreads,
         allowsControlTokens,
         isDeterministic,
+        remote,
       },
+      remoteKey: config.trainer?.apiKey ?? null,
       arbiter,
       ...behindSampling,
       log,
@@ -110,6 +116,7 @@ export async function startService(
 
     const metrics = new ServiceMetrics();
     const modelPaths: BaseModelPaths = (id) => inference.pathOf(id);
+    const firstModel = config.models[0]?.id ?? '';
     const worker = new TrainingWorker({
       store,
       blobs,
@@ -117,6 +124,10 @@ export async function startService(
       modelPaths,
       workDirectory: paths.work,
       maxTraceBytes: config.tokenTraceMegabytes * 1_000_000,
+      elsewhere:
+        remote === null
+          ? null
+          : { baseModel: firstModel, sample: (signal) => baseSample(inference.of(firstModel), signal) },
       metrics: metrics.jobs,
       log,
     });
@@ -146,6 +157,7 @@ export async function startService(
       maxLogprobs: config.maxLogprobs,
       hasReasoningContent: config.reasoningContent === 'on',
       keepsChoiceRecords: config.choiceRecords === 'on',
+      loraAlpha: remote === null ? null : TINKER_PROFILES[remote.profile].alpha,
       trainingDataDirectory: config.trainingDataDirectory,
       operatorEntity: config.entity,
       metrics,
@@ -170,7 +182,7 @@ export async function startService(
       url,
       apiKey,
       keyFile: paths.keyFile,
-      modelId: config.models[0]?.id ?? '',
+      modelId: firstModel,
       modelIds: config.models.map(({ id }) => id),
       close: undo,
     };

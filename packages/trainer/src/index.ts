@@ -17,6 +17,7 @@ export type {
 export { ProgressFiles, type ProgressRecords } from './job/progress-records.ts';
 export { decodeTokenTrace, type ReadSequence } from './job/token-trace.ts';
 export { type EncodedTrace, TraceFiles, type TraceRecords } from './job/trace-records.ts';
+export { openTemplate, type OpenedTemplate } from './learner/open-template.ts';
 export { openTrainer, type Trainer } from './learner/open-trainer.ts';
 export { EmbeddedLearner, type EmbeddedLearnerOptions } from './learner/embedded-learner.ts';
 export { LocalVersions, type VersionFolders } from './learner/version-folders.ts';

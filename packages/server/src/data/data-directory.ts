@@ -24,6 +24,7 @@ export function dataPaths(dataDirectory: string) {
     blobs: join(dataDirectory, 'blobs'),
     models: join(dataDirectory, 'models'),
     work: join(dataDirectory, 'work'),
+    trainer: join(dataDirectory, 'trainer'),
     keyFile: join(dataDirectory, 'admin-key'),
   };
 }

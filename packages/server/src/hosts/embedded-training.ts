@@ -44,18 +44,24 @@ export interface TrainingBackend {
   trouble(): string | null;
 }
 
-/** Training on ONNX Runtime in a supervised child process. */
+/** Training in a supervised child process: on ONNX Runtime, or driving a server elsewhere. */
 export class EmbeddedTraining implements TrainingBackend {
   readonly #host: SupervisedHost<TrainerHostCommand, TrainerHostMessage>;
+  readonly #remoteKey: string | null;
+  readonly #log: (line: string) => void;
   readonly #runs = new Map<string, JobRun>();
 
   constructor(options: {
     host: TrainerHostOptions;
+    /** of `host.remote`; default: it asks for none */
+    remoteKey?: string | null;
     arbiter: ComputeShares;
     share: number;
     niceness: number;
     log: (line: string) => void;
   }) {
+    this.#remoteKey = options.remoteKey ?? null;
+    this.#log = options.log;
     this.#host = new ComputingHost<TrainerHostCommand, TrainerHostMessage>({
       name: 'trainer',
       modulePath: fileURLToPath(new URL('./trainer-host.ts', import.meta.url)),
@@ -97,7 +103,8 @@ export class EmbeddedTraining implements TrainingBackend {
     const cancel = () => this.#host.send({ kind: 'cancel-job', jobId: job.jobId });
     signal.addEventListener('abort', cancel, { once: true });
     try {
-      if (!this.#host.send({ kind: 'run-job', job })) throw new TrainingRunError(hostLost('it could not be reached'));
+      const isSent = this.#host.send({ kind: 'run-job', job, remoteKey: this.#remoteKey });
+      if (!isSent) throw new TrainingRunError(hostLost('it could not be reached'));
       return await settled.promise;
     } finally {
       signal.removeEventListener('abort', cancel);
@@ -108,6 +115,9 @@ export class EmbeddedTraining implements TrainingBackend {
   #onMessage(message: TrainerHostMessage): void {
     switch (message.kind) {
       case 'ready':
+        break;
+      case 'log':
+        this.#log(message.line);
         break;
       case 'trainer-event':
         this.#runs.get(message.jobId)?.onEvent(message.event);

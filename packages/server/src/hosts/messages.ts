@@ -12,6 +12,7 @@ import type {
   TrainingConfig,
   TrainingResult,
 } from '@trainyard/trainer';
+import type { TinkerProfileName } from '@trainyard/tinker';
 
 import type { ServedModel } from './inference/opened-text.ts';
 
@@ -25,6 +26,20 @@ export interface TrainerHostOptions {
   readonly allowsControlTokens: boolean;
   /** log-probabilities are the sampler's to the bit */
   readonly isDeterministic: boolean;
+  /** the server that trains in place of this machine; null: none */
+  readonly remote: RemoteTrainerOptions | null;
+}
+
+/** A server of the Tinker protocol. Its key comes with each job: options of a process can be read by others. */
+export interface RemoteTrainerOptions {
+  readonly url: string;
+  readonly profile: TinkerProfileName;
+  /** name of the base model there; null: the only one that it has */
+  readonly baseModel: string | null;
+  /** how long one operation there may take */
+  readonly timeoutMs: number;
+  /** folder for what must outlive a crash: models there that have to be unloaded */
+  readonly stateDirectory: string;
 }
 
 /** The data that a job learns from: reward-labelled rollouts or conversations. */
@@ -46,6 +61,8 @@ export type TrainingJobRequest = TrainingJobConfig &
     readonly seed: number;
     /** the tokens of each gradient step are told with it; of rollouts only */
     readonly keepsTraces: boolean;
+    /** the base model as it is sampled from, for a server elsewhere to be compared with; null or absent: nothing to compare with */
+    readonly baseSample?: { readonly tokenIds: readonly number[]; readonly logprobs: readonly number[] } | null;
   };
 
 export interface HostFailure {
@@ -88,7 +105,7 @@ export type EngineHostMessage =
   | { kind: 'engine-events'; events: [requestId: string, event: EngineEvent][]; stats: EngineStats };
 
 export type TrainerHostCommand =
-  | { kind: 'run-job'; job: TrainingJobRequest }
+  | { kind: 'run-job'; job: TrainingJobRequest; remoteKey: string | null }
   | { kind: 'cancel-job'; jobId: string }
   | { kind: 'shutdown' };
 
@@ -96,6 +113,7 @@ export type TrainerHostMessage =
   | { kind: 'ready' }
   | { kind: 'fatal'; failure: HostFailure }
   | { kind: 'trainer-event'; jobId: string; event: TrainerEvent }
+  | { kind: 'log'; line: string }
   | { kind: 'job-done'; jobId: string; result: TrainingResult }
   | { kind: 'job-failed'; jobId: string; failure: RunFailure };
 

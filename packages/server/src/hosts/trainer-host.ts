@@ -2,17 +2,10 @@
  * Main module of the trainer host: ONNX Runtime and the training mathematics, in a process of their own.
  *
  * It runs one job at a time, as the worker in the API process hands them over, and reports each finished gradient step. The loop of a job and
- * the learner that it drives are both in here, so that no log-probability leaves the process.
+ * the learner that it drives are both in here, so that no log-probability leaves the process; unless the learner is on a server elsewhere, which
+ * is talked to from here.
  */
-import {
-  openTrainer,
-  ProgressFiles,
-  runSftJob,
-  runTrainingJob,
-  TraceFiles,
-  type Trainer,
-  type TrainingParts,
-} from '@trainyard/trainer';
+import { ProgressFiles, runSftJob, runTrainingJob, TraceFiles, type TrainingParts } from '@trainyard/trainer';
 import { FolderBlobs } from '@trainyard/store';
 
 import { retryOf } from '../faults/retry-of.ts';
@@ -20,6 +13,7 @@ import { readSftExamples } from '../training-data/sft-blob.ts';
 import { readTrajectoryGroups } from '../training-data/trajectory-blob.ts';
 import { connectHost, failureOf, hostOptions, openOrRefuse } from './host-main.ts';
 import { IdleRelease } from '../computing/idle-release.ts';
+import { EmbeddedLearners, type JobLearners, RemoteLearners } from './job-learners.ts';
 import { JobVersions } from './job-versions.ts';
 import type { TrainerHostCommand, TrainerHostMessage, TrainerHostOptions, TrainingJobRequest } from './messages.ts';
 
@@ -34,11 +28,11 @@ const { send, lease } = connectHost<TrainerHostCommand, TrainerHostMessage>(onCo
 lease.use = 'beside';
 const running = new Map<string, AbortController>();
 let queue: Promise<void> = Promise.resolve();
-let trainer: Trainer | null = null;
-const weights = new IdleRelease(UNLOAD_AFTER_MS, () => {
-  trainer?.close();
-  trainer = null;
-});
+const learners: JobLearners =
+  options.remote === null
+    ? new EmbeddedLearners(options, lease)
+    : new RemoteLearners({ ...options, ...options.remote }, (line) => send({ kind: 'log', line }));
+const weights = new IdleRelease(UNLOAD_AFTER_MS, () => learners.rest());
 
 send({ kind: 'ready' });
 
@@ -47,7 +41,7 @@ function onCommand(command: TrainerHostCommand): void {
     case 'run-job':
       running.set(command.job.jobId, new AbortController());
       weights.begin();
-      queue = queue.then(() => runAndReport(command.job));
+      queue = queue.then(() => runAndReport(command.job, command.remoteKey));
       break;
     case 'cancel-job':
       running.get(command.jobId)?.abort(new DOMException('the job was cancelled', 'AbortError'));
@@ -61,10 +55,10 @@ function onCommand(command: TrainerHostCommand): void {
   }
 }
 
-async function runAndReport(job: TrainingJobRequest): Promise<void> {
+async function runAndReport(job: TrainingJobRequest, remoteKey: string | null): Promise<void> {
   const signal = running.get(job.jobId)?.signal ?? AbortSignal.abort();
   try {
-    const result = await run(job, signal);
+    const result = await run(job, remoteKey, signal);
     send({ kind: 'job-done', jobId: job.jobId, result });
   } catch (error) {
     const failure = failureOf(error);
@@ -82,34 +76,29 @@ async function runAndReport(job: TrainingJobRequest): Promise<void> {
   }
 }
 
-async function run(job: TrainingJobRequest, signal: AbortSignal) {
+async function run(job: TrainingJobRequest, remoteKey: string | null, signal: AbortSignal) {
   signal.throwIfAborted();
-  const opened = await trainerFor(job);
-  const parts: TrainingParts = {
-    learner: await opened.learner(job.lora, {
-      versions: new JobVersions(blobs, { ...job, workDirectory }),
-      gate: lease,
-    }),
-    template: opened.template,
-    progress: new ProgressFiles(workDirectory),
-    ...(job.keepsTraces ? { traces: new TraceFiles(workDirectory) } : {}),
-    signal,
-    emit: (event) => send({ kind: 'trainer-event', jobId: job.jobId, event }),
-  };
+  const versions = new JobVersions(blobs, { ...job, workDirectory });
+  const { learner, template, end } = await learners.open(job, { versions, remoteKey });
+  try {
+    return await train(job, {
+      learner,
+      template,
+      progress: new ProgressFiles(workDirectory),
+      ...(job.keepsTraces ? { traces: new TraceFiles(workDirectory) } : {}),
+      signal,
+      emit: (event) => send({ kind: 'trainer-event', jobId: job.jobId, event }),
+    });
+  } finally {
+    await end();
+  }
+}
+
+async function train(job: TrainingJobRequest, parts: TrainingParts) {
   if (job.kind === 'sft') return await runSftJob({ ...job, examples: readSftExamples(blobs, job.dataKey) }, parts);
   const groups = await readTrajectoryGroups(blobs, job.dataKey, {
     keepsBareIds: job.config.allowTrainingWithoutLogprobs,
   });
-  signal.throwIfAborted();
+  parts.signal.throwIfAborted();
   return await runTrainingJob({ ...job, groups }, parts);
-}
-
-/** Loads the base weights on the first job and keeps them for the next. */
-async function trainerFor(job: TrainingJobRequest): Promise<Trainer> {
-  if (trainer !== null && trainer.modelPath !== job.modelPath) {
-    trainer.close();
-    trainer = null;
-  }
-  trainer ??= await openTrainer({ ...options, modelPath: job.modelPath });
-  return trainer;
 }

@@ -28,6 +28,8 @@ export interface ServerParts {
   maxLogprobs?: number;
   /** Choices of trained models are kept under an id, for training to go by. Default true. */
   keepsChoiceRecords?: boolean;
+  /** Alpha of adapters whose registration names none; default null: twice the rank. */
+  loraAlpha?: number | null;
   /** Folder whose files `file:` URLs of training data may name. Default null: none. */
   trainingDataDirectory?: string | null;
   /** Entity whose admins have the keys of all entities. Default null: each has its own only. */
@@ -80,6 +82,7 @@ export interface RouteParts extends ServerParts {
   hasReasoningContent: boolean;
   maxLogprobs: number;
   keepsChoiceRecords: boolean;
+  loraAlpha: number | null;
   trainingDataDirectory: string | null;
   operatorEntity: string | null;
   metricsAccess: MetricsAccess;

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 
 import { NAME_PATTERN, REQUEST_LIMITS } from '@trainyard/protocol';
+import { TINKER_PROFILES } from '@trainyard/tinker';
 
 import { ServerError } from '../faults/server-error.ts';
 import { DEFAULT_MAX_LOGPROBS } from '../wire/logprob-limit.ts';
@@ -16,6 +17,7 @@ import {
   TOOL_PARSERS,
   type ToolParser,
 } from './model-settings.ts';
+import { resolveTrainer, type TrainerConfig } from './trainer-settings.ts';
 
 /** Everything the service can be told, resolved once. */
 export interface ServiceConfig {
@@ -71,6 +73,8 @@ export interface ServiceConfig {
   readonly drainTimeoutMs: number;
   /** absolute path of the folder whose .jsonl files every training key may train on through `file:` URLs; default null: none */
   readonly trainingDataDirectory: string | null;
+  /** the server that trains; default null: this machine */
+  readonly trainer: TrainerConfig | null;
   /** names that `Host` may have beside the loopback ones; default none */
   readonly allowedHosts: readonly string[];
   /** origins whose pages may read answers; default `localhost`: pages of this machine */
@@ -109,6 +113,10 @@ const HOST_LIST = /^(?:\*|\.?[\w.:-]+)(?:,(?:\*|\.?[\w.:-]+))*$/;
 /** Schemes with their hosts, by commas: `https://app.example,localhost`. */
 const ORIGIN_LIST = /^(?:\*|localhost|https?:\/\/[^\s/,]+)(?:,(?:\*|localhost|https?:\/\/[^\s/,]+))*$/;
 
+/** A server's address: `https://trainer.example:8443/base`. */
+const URL_PATTERN = /^https?:\/\/[^\s/?#]+(?:\/[^\s?#]*)?$/;
+const URL_FORM = 'an address with http:// or https://';
+
 const ORIGIN_FORM = 'origins by commas, each with https:// or http:// and no path, or localhost, or *';
 
 /** One row a setting: where it comes from and what it must be. The flag is `--` and the kebab-case name. */
@@ -144,6 +152,11 @@ const SETTINGS = {
   schedulingPolicy: { kind: 'string', environment: 'TRAINYARD_SCHEDULING_POLICY', values: ['priority', 'fcfs'] },
   drainTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_DRAIN_TIMEOUT_MS', min: 0, max: 3_600_000 },
   trainingDataDir: { kind: 'string', environment: 'TRAINYARD_TRAINING_DATA_DIR' },
+  trainerUrl: { kind: 'string', environment: 'TRAINYARD_TRAINER_URL', pattern: URL_PATTERN, form: URL_FORM },
+  trainerKey: { kind: 'string', environment: 'TRAINYARD_TRAINER_KEY', pattern: /^[\x21-\x7e]+$/, isSecret: true },
+  trainerProfile: { kind: 'string', environment: 'TRAINYARD_TRAINER_PROFILE', values: Object.keys(TINKER_PROFILES) },
+  trainerModel: { kind: 'string', environment: 'TRAINYARD_TRAINER_MODEL' },
+  trainerTimeoutSeconds: { kind: 'integer', environment: 'TRAINYARD_TRAINER_TIMEOUT_SECONDS', min: 30, max: 86_400 },
   allowedHosts: { kind: 'string', environment: 'TRAINYARD_ALLOWED_HOSTS', pattern: HOST_LIST, form: 'names by commas' },
   allowedOrigins: { kind: 'string', environment: 'TRAINYARD_ALLOWED_ORIGINS', pattern: ORIGIN_LIST, form: ORIGIN_FORM },
   allowNetwork: { kind: 'string', environment: 'TRAINYARD_ALLOW_NETWORK', values: ['on', 'off'], isSwitch: true },
@@ -211,6 +224,16 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
       'server.config_invalid',
       'deterministic needs sampler and trainer to be one code: precision must be exact or strict, got fast',
     );
+  const trainer = resolveTrainer(
+    {
+      trainerUrl: text('trainerUrl'),
+      trainerKey: text('trainerKey'),
+      trainerProfile: text('trainerProfile'),
+      trainerModel: text('trainerModel'),
+      trainerTimeoutSeconds: number('trainerTimeoutSeconds'),
+    },
+    isDeterministic,
+  );
   return Object.freeze({
     host: text('host') ?? '127.0.0.1',
     port: number('port') ?? 8420,
@@ -238,6 +261,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     schedulingPolicy: (text('schedulingPolicy') ?? 'priority') as 'priority' | 'fcfs',
     drainTimeoutMs: number('drainTimeoutMs') ?? 20_000,
     trainingDataDirectory: trainingDataDirectory === undefined ? null : resolve(trainingDataDirectory),
+    trainer,
     allowedHosts: text('allowedHosts')?.split(',') ?? [],
     allowedOrigins: (text('allowedOrigins') ?? 'localhost').split(','),
     allowNetwork: (text('allowNetwork') ?? 'off') as 'on' | 'off',

@@ -1,12 +1,13 @@
 import { DecoderGraphs } from '@trainyard/decoder';
-import { GgufFile, LlamaModel } from '@trainyard/native';
-import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
-import { type Architecture, type LoraConfig, readWeights, Workspace } from '@trainyard/transformer';
+import { GgufFile } from '@trainyard/native';
+import type { ChatTemplate } from '@trainyard/tokenizer';
+import { type Architecture, type LoraConfig, type ModelWeights, readWeights, Workspace } from '@trainyard/transformer';
 import { DeterministicPolicy } from '../deterministic/deterministic-policy.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import type { ComputeGate, TrainablePolicy } from '../model/policy-model.ts';
 import { EmbeddedLearner } from './embedded-learner.ts';
 import type { LearnerSession } from './learner-session.ts';
+import { openTemplate } from './open-template.ts';
 import type { VersionFolders } from './version-folders.ts';
 import { trainableArchitecture } from '../model/trainable-architecture.ts';
 
@@ -38,24 +39,9 @@ export async function openTrainer(options: {
   readonly allowsControlTokens?: boolean;
   readonly isDeterministic?: boolean;
 }): Promise<Trainer> {
-  const { modelPath, numThreads, allowsControlTokens = false, isDeterministic = false } = options;
-  const file = GgufFile.open(modelPath);
-  let architecture;
-  let weights;
-  try {
-    architecture = trainableArchitecture(file);
-    weights = readWeights(file, architecture);
-  } finally {
-    file.close();
-  }
-  const vocabulary = LlamaModel.load(modelPath, { vocabOnly: true });
-  let template: ChatTemplate;
-  try {
-    template = ChatTemplate.fromModel(Tokenizer.fromModel(vocabulary), vocabulary, { allowsControlTokens });
-  } catch (error) {
-    vocabulary.close();
-    throw error;
-  }
+  const { modelPath, numThreads, isDeterministic = false } = options;
+  const weights = weightsOf(modelPath);
+  const { template, architecture, close: closeTemplate } = openTemplate(options);
   let current: TrainablePolicy | null = null;
   let graphs: DecoderGraphs | null = null;
   const workspace = new Workspace();
@@ -77,9 +63,15 @@ export async function openTrainer(options: {
       graphs?.close();
       graphs = null;
       workspace.clear();
-      vocabulary.close();
+      closeTemplate();
     },
   };
+}
+
+/** First of all: what cannot be trained is refused before anything else is read. */
+function weightsOf(modelPath: string): ModelWeights {
+  using file = GgufFile.open(modelPath);
+  return readWeights(file, trainableArchitecture(file));
 }
 
 function decoderGraphs(modelPath: string, architecture: Architecture, numThreads: number): DecoderGraphs {

@@ -16,7 +16,7 @@ import type { TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
 import { TrainingRunError, type TrainingBackend } from '../../hosts/embedded-training.ts';
 import type { TrainingJobConfig, TrainingJobRequest } from '../../hosts/messages.ts';
-import { clientFailure } from '../../faults/http-faults.ts';
+import { clientFailure, JobFault } from '../../faults/http-faults.ts';
 import type { JobMetrics } from '../../metrics/job-metrics.ts';
 import { nameFile } from '../../data/remove-unless-named.ts';
 import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
@@ -43,9 +43,20 @@ export interface TrainingJobsOptions {
   readonly workDirectory: string;
   /** How much of their tokens is kept for each model, bytes; the oldest go first. 0: nothing is. Default 64 MB. */
   readonly maxTraceBytes?: number;
+  /** A trainer elsewhere, for the base model that it has. Default: this machine trains all of them. */
+  readonly elsewhere?: TrainerElsewhere | null;
   /** Count what jobs do. Default: nothing is counted. */
   readonly metrics?: JobMetrics;
   readonly log: (line: string) => void;
+}
+
+type BaseSample = NonNullable<TrainingJobRequest['baseSample']>;
+
+export interface TrainerElsewhere {
+  /** id of the base model whose weights it has */
+  readonly baseModel: string;
+  /** A text under that model as it is sampled from here, for the trainer to be compared with. */
+  readonly sample: (signal: AbortSignal) => Promise<BaseSample>;
 }
 
 /**
@@ -78,7 +89,7 @@ export class TrainingJobs implements JobWork<Objective> {
 
   /** Its learner goes on from the last snapshot, which lies in the work folder while the job lives. */
   async run(job: ClaimedJob, lease: JobLease): Promise<void> {
-    const request = await lease.insist(() => this.#requestFor(job));
+    const request = await lease.insist(() => this.#requestFor(job, lease.signal));
     await lease.insist(() => this.#options.store.announceKey(request.output));
     const result = await this.#train(job, request, lease);
     await this.#finish(job, result, request.output, lease);
@@ -107,7 +118,7 @@ export class TrainingJobs implements JobWork<Objective> {
     await rm(join(this.#options.workDirectory, id), { recursive: true, force: true });
   }
 
-  async #requestFor(job: ClaimedJob): Promise<TrainingJobRequest> {
+  async #requestFor(job: ClaimedJob, signal: AbortSignal): Promise<TrainingJobRequest> {
     const { store, blobs, modelPaths } = this.#options;
     const model: Model | null = await store.getModel(job.modelId);
     if (model === null) throw new StoreError('store.lease_lost', 'the model of this job was deleted');
@@ -123,7 +134,19 @@ export class TrainingJobs implements JobWork<Objective> {
       // The order of rows differs from step to step and is the same when a step is trained again.
       seed: job.start?.step ?? 0,
       keepsTraces: job.kind === 'rl' && this.#maxTraceBytes > 0,
+      baseSample: await this.#baseSample(model, signal),
     };
+  }
+
+  /** @throws {JobFault} `trainer.config_invalid` for a model on another base model than the trainer elsewhere has */
+  async #baseSample({ baseModel }: Model, signal: AbortSignal): Promise<BaseSample | null> {
+    const { elsewhere = null } = this.#options;
+    if (elsewhere === null) return null;
+    if (baseModel === elsewhere.baseModel) return await elsewhere.sample(signal);
+    throw new JobFault(
+      'trainer.config_invalid',
+      `the model is based on ${baseModel}, and what trains for this service has ${elsewhere.baseModel}: make the model on that one`,
+    );
   }
 
   /** Trains; a version that was committed before it was known to fail goes. */

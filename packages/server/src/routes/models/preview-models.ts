@@ -86,7 +86,7 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
     options: { entity: string; entityId: string; baseModel: string },
   ): Promise<ModelStart> {
     const initFrom = wire?.init_from ?? null;
-    if (!wire || initFrom === null) return { lora: readLoraShape(wire) };
+    if (!wire || initFrom === null) return { lora: readLoraShape(wire, parts.loraAlpha) };
     return await readWarmStart(parts, { ...wire, init_from: initFrom }, options);
   }
 

@@ -16,13 +16,14 @@ const DEFAULT_SCALE = DEFAULT_LORA_CONFIG.alpha / DEFAULT_LORA_CONFIG.rank;
 /**
  * The shape that a registration asks for. Null and absent members mean their defaults.
  *
+ * @param defaultAlpha of what trains, where it has one only; null: any
  * @throws {RequestError} `request.invalid` for a target that is named twice
  */
-export function readLoraShape(wire: LoraRequest | null | undefined): LoraShape {
+export function readLoraShape(wire: LoraRequest | null | undefined, defaultAlpha: number | null): LoraShape {
   const rank = wire?.rank ?? DEFAULT_LORA_CONFIG.rank;
   return {
     rank,
-    alpha: wire?.alpha ?? rank * DEFAULT_SCALE,
+    alpha: wire?.alpha ?? defaultAlpha ?? rank * DEFAULT_SCALE,
     targets: wire?.targets ? readTargets(wire.targets) : DEFAULT_LORA_CONFIG.targets,
     initSeed: wire?.init_seed ?? DEFAULT_LORA_CONFIG.initSeed,
   };

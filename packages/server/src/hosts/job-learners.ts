@@ -1,0 +1,108 @@
+import {
+  type ComputeGate,
+  type LearnerSession,
+  type OpenedTemplate,
+  openTemplate,
+  openTrainer,
+  type Trainer,
+  type TrainingParts,
+  type VersionFolders,
+} from '@trainyard/trainer';
+import { type BaseSample, intakeFor, TINKER_PROFILES, TinkerTrainer } from '@trainyard/tinker';
+
+import type { RemoteTrainerOptions, TrainerHostOptions, TrainingJobRequest } from './messages.ts';
+
+/** The learner of one job, with the template of its model. */
+export interface JobLearner extends Pick<TrainingParts, 'learner' | 'template'> {
+  /** The job is over, however it ended. */
+  end(): Promise<void>;
+}
+
+/** The learners of jobs, which come one after the other. */
+export interface JobLearners {
+  open(job: TrainingJobRequest, parts: { versions: VersionFolders; remoteKey: string | null }): Promise<JobLearner>;
+  /** Nothing was trained for a while: gives memory back. */
+  rest(): void;
+}
+
+/** Learners of this process: base weights are loaded on the first job and kept for the next. */
+export class EmbeddedLearners implements JobLearners {
+  readonly #options: TrainerHostOptions;
+  readonly #gate: ComputeGate;
+  #trainer: Trainer | null = null;
+
+  constructor(options: TrainerHostOptions, gate: ComputeGate) {
+    this.#options = options;
+    this.#gate = gate;
+  }
+
+  async open({ modelPath, lora }: TrainingJobRequest, { versions }: { versions: VersionFolders }): Promise<JobLearner> {
+    if (this.#trainer?.modelPath !== modelPath) this.rest();
+    this.#trainer ??= await openTrainer({ ...this.#options, modelPath });
+    const { template } = this.#trainer;
+    const learner = await this.#trainer.learner(lora, { versions, gate: this.#gate });
+    // The next one takes its place.
+    return { learner, template, end: async () => {} };
+  }
+
+  rest(): void {
+    this.#trainer?.close();
+    this.#trainer = null;
+  }
+}
+
+/** Learners on a server of the Tinker protocol: of the base model nothing but its vocabulary and template is here. */
+export class RemoteLearners implements JobLearners {
+  readonly #options: RemoteTrainerOptions & Pick<TrainerHostOptions, 'allowsControlTokens'>;
+  readonly #log: (line: string) => void;
+  #opened: OpenedTemplate | null = null;
+  #server: TinkerTrainer | null = null;
+
+  constructor(
+    options: RemoteTrainerOptions & Pick<TrainerHostOptions, 'allowsControlTokens'>,
+    log: (line: string) => void,
+  ) {
+    this.#options = options;
+    this.#log = log;
+  }
+
+  async open(
+    { modelPath, lora, baseSample }: TrainingJobRequest,
+    { versions, remoteKey }: { versions: VersionFolders; remoteKey: string | null },
+  ): Promise<JobLearner> {
+    if (this.#opened?.modelPath !== modelPath) {
+      this.#opened?.close();
+      this.#opened = openTemplate({ ...this.#options, modelPath });
+    }
+    const { template, architecture } = this.#opened;
+    this.#server ??= await this.#connect(remoteKey);
+    const parts = { model: architecture, versions, intake: intakeFor(modelPath), base: sampleOf(baseSample) };
+    const learner: LearnerSession = await this.#server.learner(lora, parts);
+    return { learner, template, end: async () => await learner.close() };
+  }
+
+  rest(): void {
+    this.#opened?.close();
+    this.#opened = null;
+    this.#server?.close();
+    this.#server = null;
+  }
+
+  async #connect(apiKey: string | null): Promise<TinkerTrainer> {
+    const { url, profile, baseModel, timeoutMs, stateDirectory } = this.#options;
+    return await TinkerTrainer.open({
+      url,
+      apiKey,
+      baseModel,
+      profile: TINKER_PROFILES[profile],
+      stateDirectory,
+      operationTimeoutMs: timeoutMs,
+      log: this.#log,
+    });
+  }
+}
+
+function sampleOf(sample: TrainingJobRequest['baseSample']): BaseSample | null {
+  if (!sample) return null;
+  return { tokenIds: Int32Array.from(sample.tokenIds), logprobs: Float32Array.from(sample.logprobs) };
+}

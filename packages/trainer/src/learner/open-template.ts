@@ -1,0 +1,36 @@
+import { GgufFile, LlamaModel } from '@trainyard/native';
+import { ChatTemplate, Tokenizer } from '@trainyard/tokenizer';
+import type { Architecture } from '@trainyard/transformer';
+import { trainableArchitecture } from '../model/trainable-architecture.ts';
+
+/** A base model without its weights: all that the loop of training needs where something else computes. */
+export interface OpenedTemplate {
+  readonly modelPath: string;
+  readonly architecture: Architecture;
+  readonly template: ChatTemplate;
+  close(): void;
+}
+
+/**
+ * Reads a GGUF model file's architecture, vocabulary and chat template.
+ *
+ * @param options `allowsControlTokens` as the sampler has it, or prompts are not those that were sampled from.
+ * @throws {TrainerError} `trainer.architecture_unsupported`; {NativeError} `native.gguf_malformed`, `native.model_unreadable`;
+ *   {TokenizerError} `tokenizer.no_template`, `tokenizer.unknown_vocabulary`
+ */
+export function openTemplate(options: {
+  readonly modelPath: string;
+  readonly allowsControlTokens?: boolean;
+}): OpenedTemplate {
+  const { modelPath, allowsControlTokens = false } = options;
+  using file = GgufFile.open(modelPath);
+  const architecture = trainableArchitecture(file);
+  const vocabulary = LlamaModel.load(modelPath, { vocabOnly: true });
+  try {
+    const template = ChatTemplate.fromModel(Tokenizer.fromModel(vocabulary), vocabulary, { allowsControlTokens });
+    return { modelPath, architecture, template, close: () => vocabulary.close() };
+  } catch (error) {
+    vocabulary.close();
+    throw error;
+  }
+}
