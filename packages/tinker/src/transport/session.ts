@@ -95,11 +95,13 @@ export function accepted(reply: Reply, route: string): Reply {
 const FORGOTTEN =
   /not loaded|model.{0,60}not found|unknown model|session (?:was )?not found|session.{0,40}(?:ended|finished|expired)/i;
 const FULL = /maximum number of (?:lora )?adapters|no free (?:slot|adapter)|too many (?:models|adapters)/i;
+/** Names of checkpoints are never used twice: one that is there was made by a request whose answer was lost. */
+const TAKEN = /checkpoint.{0,80}already exists/i;
 const NO_CHECKPOINT = /checkpoint.{0,80}(?:not found|does not exist|expired)|no such checkpoint/i;
 
 /** @returns what can be done about an operation that failed with these words */
 export function failedOperation(message: string): TrainerError {
-  if (FORGOTTEN.test(message)) return new TrainerError('trainer.host_lost', message);
+  if (FORGOTTEN.test(message) || TAKEN.test(message)) return new TrainerError('trainer.host_lost', message);
   if (FULL.test(message))
     return new TrainerError(
       'trainer.remote_unavailable',

@@ -1,0 +1,117 @@
+import { spawn } from 'node:child_process';
+import { createWriteStream } from 'node:fs';
+import { createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+
+import { createVirtualEnvironment, isVirtualEnvironmentCurrent, virtualEnvironment } from './virtual-environment.mjs';
+
+const START_TIMEOUT_MS = 300_000;
+
+/** @param {string} root the repository */
+export function skyrlEnvironment(root) {
+  return virtualEnvironment(join(root, '.cache/venv-skyrl'), join(root, 'tests/skyrl/requirements.txt'));
+}
+
+/**
+ * Installs SkyRL where it is not: 6.3 GB, some minutes.
+ * @param {string} root the repository @param {(line: string) => void} log
+ */
+export async function ensureSkyrl(root, log) {
+  const environment = skyrlEnvironment(root);
+  if (await isVirtualEnvironmentCurrent(environment)) return;
+  log(`installing SkyRL into ${environment.directory} (6.3 GB, some minutes)`);
+  await createVirtualEnvironment(environment, { minor: 12, pipOptions: ['--no-compile', '--no-cache-dir'] });
+}
+
+/**
+ * Starts SkyRL on this machine's CPU, one XLA thread.
+ *
+ * @param {string} root the repository
+ * @param {{ modelFolder: string, workFolder: string, maxRank: number }} options `modelFolder` in the format of Hugging Face; `workFolder` gets its database,
+ *   checkpoints and log
+ * @returns {Promise<{ url: string, logPath: string, stop: () => Promise<void> }>} @throws when it does not answer within five minutes
+ */
+export async function startSkyrl(root, { modelFolder, workFolder, maxRank }) {
+  const { python, directory } = skyrlEnvironment(root);
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const logPath = join(workFolder, 'skyrl.log');
+  const log = createWriteStream(logPath);
+  await new Promise((opened) => log.once('open', opened));
+  const backend = {
+    max_lora_adapters: 5,
+    max_lora_rank: maxRank,
+    train_micro_batch_size: 4,
+    sample_max_num_sequences: 4,
+  };
+  const child = spawn(
+    join(dirname(python), 'uv'),
+    [
+      ...['run', '--no-project', '--no-sync', '-m', 'skyrl.tinker.api', '--host', '127.0.0.1', '--port', String(port)],
+      ...['--base-model', modelFolder, '--backend', 'jax', '--checkpoints-base', join(workFolder, 'checkpoints')],
+      ...['--database-url', `sqlite:///${join(workFolder, 'skyrl.db')}`, '--backend-config', JSON.stringify(backend)],
+    ],
+    {
+      stdio: ['ignore', log, log],
+      // A group of its own: the engine is a child of the API server, and both have to end.
+      detached: true,
+      env: {
+        ...process.env,
+        VIRTUAL_ENV: directory,
+        PATH: `${dirname(python)}:${process.env['PATH']}`,
+        HF_HUB_OFFLINE: '1',
+        UV_OFFLINE: '1',
+        JAX_PLATFORMS: 'cpu',
+        XLA_FLAGS: '--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1',
+        JAX_COMPILATION_CACHE_DIR: join(root, '.cache/jax-compiled'),
+        JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS: '0',
+        JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES: '-1',
+      },
+    },
+  );
+  const exited = new Promise((done) => child.once('exit', done));
+  const signal = (/** @type {NodeJS.Signals} */ name) => {
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, name);
+    } catch {
+      // All of the group are gone.
+    }
+  };
+  const killAtExit = () => signal('SIGKILL');
+  process.once('exit', killAtExit);
+  const stop = async () => {
+    signal('SIGTERM');
+    await Promise.race([exited, delay(10_000)]);
+    signal('SIGKILL');
+    process.off('exit', killAtExit);
+  };
+  const deadline = performance.now() + START_TIMEOUT_MS;
+  while (!(await answers(url))) {
+    if (child.exitCode !== null) throw new Error(`SkyRL ended with exit code ${child.exitCode}: see ${logPath}`);
+    if (performance.now() > deadline) {
+      await stop();
+      throw new Error(`SkyRL does not answer: see ${logPath}`);
+    }
+    await delay(500);
+  }
+  return { url, logPath, stop };
+}
+
+/** @param {string} url */
+async function answers(url) {
+  try {
+    return (await fetch(`${url}/api/v1/healthz`)).ok;
+  } catch {
+    return false;
+  }
+}
+
+/** @returns {Promise<number>} */
+async function freePort() {
+  const server = createServer();
+  await new Promise((listening) => server.listen(0, '127.0.0.1', () => listening(null)));
+  const address = server.address();
+  await new Promise((closed) => server.close(closed));
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
