@@ -80,9 +80,9 @@ test('no failure of the service shows its message, which may name files of the m
     'trainer.non_finite',
     'trainer.export_differs',
     'trainer.host_lost',
-    'trainer.remote_differs',
-    'trainer.remote_refused',
     'trainer.remote_unavailable',
+    'trainer.remote_refused',
+    'trainer.remote_differs',
   ]);
 });
 
