@@ -9,7 +9,7 @@ import { createVirtualEnvironment, isVirtualEnvironmentCurrent, virtualEnvironme
 const START_TIMEOUT_MS = 300_000;
 
 /** @param {string} root the repository */
-export function skyrlEnvironment(root) {
+function skyrlEnvironment(root) {
   return virtualEnvironment(join(root, '.cache/venv-skyrl'), join(root, 'tests/skyrl/requirements.txt'));
 }
 
