@@ -64,6 +64,7 @@ async function trainingWith(options: Partial<TrainerHostOptions>): Promise<Embed
       ...options,
     },
     arbiter: new ComputeArbiter(),
+    niceness: 0,
     share: 1,
     log: (line) => logged.push(line),
   });
