@@ -95,7 +95,8 @@ process.exitCode = numFailed === 0 ? 0 : 1;
 
 async function compareLearners(url: string): Promise<void> {
   const versions = new LocalVersions(join(folder, 'versions'));
-  const { architecture, template, close } = openTemplate({ modelPath });
+  const opened = openTemplate({ modelPath });
+  const { architecture, template } = opened;
   const here = await openTrainer({ modelPath, numThreads: 1 });
   const server = await TinkerTrainer.open({
     url,
@@ -156,7 +157,7 @@ async function compareLearners(url: string): Promise<void> {
     await remote.close();
     server.close();
     here.close();
-    close();
+    opened.close();
   }
 
   async function runJob(

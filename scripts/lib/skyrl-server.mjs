@@ -45,13 +45,18 @@ export async function startSkyrl(root, { modelFolder, workFolder, maxRank }) {
     train_micro_batch_size: 4,
     sample_max_num_sequences: 4,
   };
+  const options = {
+    '--host': '127.0.0.1',
+    '--port': String(port),
+    '--base-model': modelFolder,
+    '--backend': 'jax',
+    '--checkpoints-base': join(workFolder, 'checkpoints'),
+    '--database-url': `sqlite:///${join(workFolder, 'skyrl.db')}`,
+    '--backend-config': JSON.stringify(backend),
+  };
   const child = spawn(
     join(dirname(python), 'uv'),
-    [
-      ...['run', '--no-project', '--no-sync', '-m', 'skyrl.tinker.api', '--host', '127.0.0.1', '--port', String(port)],
-      ...['--base-model', modelFolder, '--backend', 'jax', '--checkpoints-base', join(workFolder, 'checkpoints')],
-      ...['--database-url', `sqlite:///${join(workFolder, 'skyrl.db')}`, '--backend-config', JSON.stringify(backend)],
-    ],
+    ['run', '--no-project', '--no-sync', '-m', 'skyrl.tinker.api', ...Object.entries(options).flat()],
     {
       stdio: ['ignore', log, log],
       // A group of its own: the engine is a child of the API server, and both have to end.

@@ -79,18 +79,18 @@ async function runAndReport(job: TrainingJobRequest, remoteKey: string | null): 
 async function run(job: TrainingJobRequest, remoteKey: string | null, signal: AbortSignal) {
   signal.throwIfAborted();
   const versions = new JobVersions(blobs, { ...job, workDirectory });
-  const { learner, template, end } = await learners.open(job, { versions, remoteKey });
+  const opened = await learners.open(job, { versions, remoteKey });
   try {
     return await train(job, {
-      learner,
-      template,
+      learner: opened.learner,
+      template: opened.template,
       progress: new ProgressFiles(workDirectory),
       ...(job.keepsTraces ? { traces: new TraceFiles(workDirectory) } : {}),
       signal,
       emit: (event) => send({ kind: 'trainer-event', jobId: job.jobId, event }),
     });
   } finally {
-    await end();
+    await opened.end();
   }
 }
 

@@ -41,7 +41,8 @@ export async function openTrainer(options: {
 }): Promise<Trainer> {
   const { modelPath, numThreads, isDeterministic = false } = options;
   const weights = weightsOf(modelPath);
-  const { template, architecture, close: closeTemplate } = openTemplate(options);
+  const opened = openTemplate(options);
+  const { template, architecture } = opened;
   let current: TrainablePolicy | null = null;
   let graphs: DecoderGraphs | null = null;
   const workspace = new Workspace();
@@ -63,7 +64,7 @@ export async function openTrainer(options: {
       graphs?.close();
       graphs = null;
       workspace.clear();
-      closeTemplate();
+      opened.close();
     },
   };
 }
