@@ -11,6 +11,8 @@ const MODEL_TESTS = '**/*.model.test.ts';
 const TORCH_TESTS = '**/*.torch.test.ts';
 /** They start a database server: a project that exists where there is one. `npm test` says so where there is none. */
 const POSTGRES_TESTS = '**/*.postgres.test.ts';
+/** They start an MLflow server: a project that exists where this variable says that there is one, as `npm run test:mlflow` does. */
+const MLFLOW_TESTS = '**/*.mlflow.test.ts';
 const NEVER = ['**/node_modules/**', '**/fixtures/**'];
 
 /** The timeout is not a measure of speed: it ends tests that hang, on a machine that does a dozen other things too. */
@@ -40,13 +42,16 @@ const STAGES: Project[][] = [
     {
       name: 'unit',
       include: ['packages/**/*.test.ts'],
-      exclude: [...NEVER, MODEL_TESTS, TORCH_TESTS, POSTGRES_TESTS, 'packages/native/**'],
+      exclude: [...NEVER, MODEL_TESTS, TORCH_TESTS, POSTGRES_TESTS, MLFLOW_TESTS, 'packages/native/**'],
       ...SHARED,
     },
     ...GUESTS.map(guestProject),
   ],
   [
     ...postgresProject(findPostgres(process.env)),
+    ...(process.env['TRAINYARD_MLFLOW'] === undefined
+      ? []
+      : [{ name: 'mlflow', include: [MLFLOW_TESTS], exclude: NEVER, ...IN_PAIRS }]),
     { name: 'native', include: ['packages/native/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...IN_PAIRS },
     { name: 'tests', include: ['tests/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...IN_PAIRS },
     { name: 'model', include: [MODEL_TESTS], exclude: NEVER, ...IN_PAIRS },

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
+import type { ListPage, SeriesListObject, TrajectoryObject, TrajectoryTokens } from '@trainyard/protocol';
 import { Trainyard, TrainyardApiError } from '@trainyard/sdk';
 
 import type { OwnService } from '../../scripts/own-service.ts';
@@ -105,5 +106,26 @@ describe('a killed trainer host', () => {
     }
     expect(seen).toEqual(['training_started', ...expected.map(() => 'gradient_step'), 'training_ended']);
     expect(await digestOf('twin:step1')).toBe(await digestOf('survivor:step1'));
+
+    // Its run has each gradient step once, and each trained trajectory its tokens once.
+    const read = async <Answer>(path: string): Promise<Answer> => {
+      const headers = { authorization: `Bearer ${service.apiKey}` };
+      return (await (await fetch(`${service.url}/preview/${path}`, { headers })).json()) as Answer;
+    };
+    const seriesPath = (id: string) => `models/${id}/series?name=train/grad_norm&axis=gradient_step`;
+    const [of, ofTwin] = [
+      await read<SeriesListObject>(seriesPath(modelId)),
+      await read<SeriesListObject>(seriesPath(twin.id)),
+    ];
+    expect(ofTwin.data[0]?.count).toEqual(expected.map(() => 1));
+    expect(ofTwin.data[0]?.mean).toEqual(of.data[0]?.mean);
+    const trained = await read<ListPage<TrajectoryObject>>(
+      `models/${twin.id}/trajectories?job_id=${job.id}&outcome=trained&limit=100`,
+    );
+    expect(trained.data.length).toBeGreaterThan(0);
+    for (const { id } of trained.data) {
+      const { sequences } = await read<TrajectoryTokens>(`trajectories/${id}/tokens`);
+      expect(sequences.map(({ is_trained: isTrained }) => isTrained.some(Boolean))).toEqual([true]);
+    }
   }, 240_000);
 });

@@ -43,6 +43,7 @@ const HELP = {
   choiceRecordHours: 'how long a record of a choice is kept, hours (24)',
   choiceRecordMegabytes: 'what all records may take, MB; the oldest go first (256)',
   trajectoryDays: 'how long the data of ended jobs and logged trajectories are kept, days; 0 = for ever (30)',
+  tracker: 'tell the runs of all models to a tracker too: mlflow:http://HOST:PORT (none)',
   tokenTraceMegabytes:
     'how much of the trained tokens is kept to look at, MB a model; the oldest go first; 0 = nothing (64)',
   schedulingPolicy: 'priority = lower priorities first; fcfs = in order of arrival (priority)',

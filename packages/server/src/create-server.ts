@@ -82,6 +82,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     keepsChoiceRecords: true,
     loraAlpha: null,
     trainingDataDirectory: null,
+    tracking: null,
     metricsAccess: 'open',
     ...parts,
     inference: measuredInference(parts.inference, metrics.inference),

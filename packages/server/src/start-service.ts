@@ -24,6 +24,8 @@ import { openInference } from './service/open-inference.ts';
 import { remoteTrainer } from './service/remote-trainer.ts';
 import { EmbeddedTraining } from './hosts/embedded-training.ts';
 import { TrainingWorker } from './jobs/training-worker.ts';
+import { RunMirror } from './tracking/run-mirror.ts';
+import { openTracker } from './tracking/tracker-drivers.ts';
 import { Upkeep } from './data/upkeep.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
 import type { MetricsAccess } from './metrics/metrics-access.ts';
@@ -146,8 +148,11 @@ export async function startService(
       modelPaths,
       log,
     });
+    const tracking =
+      config.tracker === null ? null : new RunMirror({ store, tracker: openTracker(config.tracker), log });
     const server = createServer({
       store,
+      tracking,
       blobs,
       inference,
       training: worker,
@@ -174,6 +179,8 @@ export async function startService(
     worker.start();
     exports.start();
     imports.start();
+    tracking?.start();
+    cleanups.push(() => tracking?.stop());
     const upkeep = new Upkeep({ store, blobs, trajectoryDays: config.trajectoryDays, log });
     cleanups.push(() => upkeep.stop());
     upkeep.start();

@@ -53,6 +53,7 @@ export type {
   SeriesAxis,
   SeriesPoint,
   SeriesQuery,
+  TrackedRunRecord,
 } from './contract/run.ts';
 export type {
   GroupRewards,

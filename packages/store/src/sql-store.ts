@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord } from './contract/choice-record.ts';
 import type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';
-import type { FeedItem, FeedQuery, MetricSeries, Series, SeriesQuery } from './contract/run.ts';
+import type { FeedItem, FeedQuery, MetricSeries, Series, SeriesQuery, TrackedRunRecord } from './contract/run.ts';
 import type {
   Adapter,
   ApiKey,
@@ -389,6 +389,23 @@ export class SqlStore implements Store {
     return await this.#tables.feed.lastPosition();
   }
 
+  // trackers outside
+  async getTrackerPosition(tracker: string): Promise<number | null> {
+    return await this.#tables.trackers.position(tracker);
+  }
+
+  async advanceTracker(tracker: string, position: number, gradientSteps: ReadonlyMap<string, number>): Promise<void> {
+    await this.#write((tables) => tables.trackers.advance(tracker, position, gradientSteps));
+  }
+
+  async getTrackedRun(tracker: string, modelId: string): Promise<TrackedRunRecord | null> {
+    return await this.#tables.trackers.get(tracker, modelId);
+  }
+
+  async setTrackedRun(tracker: string, modelId: string, run: TrackedRunRecord | null): Promise<void> {
+    await this.#write((tables) => tables.trackers.set(tracker, modelId, run));
+  }
+
   // trajectories
   async listTrajectories(query: TrajectoryQuery): Promise<Page<TrajectorySummary>> {
     return await this.#tables.trajectories.list(query);
@@ -421,7 +438,7 @@ export class SqlStore implements Store {
       await tables.metrics.append(modelId, metrics, { step, gradientStep: null }, now);
       const set = { id: log.id, modelId, jobId: null, split, step };
       await tables.trajectories.insert(set, input.rewards ?? []);
-      const data = { log_id: log.id, split, step, num_trajectories: numTrajectories };
+      const data = { log_id: log.id, split, step, num_trajectories: numTrajectories, metrics };
       await tables.feed.add({ type: 'log_recorded', entityId: model.entityId, modelId, data }, now);
       await this.#complete(tables, input.completes);
       return log;

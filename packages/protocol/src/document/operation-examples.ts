@@ -131,6 +131,7 @@ const serviceEvent = {
 const modelDetails = {
   ...registeredModel,
   is_served: true,
+  tracked_run: null,
   created_at: CREATED,
   latest_step: 3,
   num_checkpoints: 4,
@@ -467,6 +468,7 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
       },
       training: { trouble: null },
       store: { trouble: null },
+      tracking: { tracker: 'mlflow', trouble: null },
     },
   },
   createExport: {

@@ -40,6 +40,13 @@ export const HostsSchema = Type.Object(
     }),
     training: PartState('What trains.'),
     store: PartState('What remembers.'),
+    tracking: nullable(
+      Type.Object({
+        tracker: Type.String({ description: 'E.g. `mlflow`.' }),
+        trouble: nullable(Type.String(), { description: 'Why it does not work as it should; null when it does.' }),
+      }),
+      { description: 'Where runs are told too; null: nowhere else.' },
+    ),
   },
   { title: 'Hosts' },
 );

@@ -19,6 +19,14 @@ const ModelDetailsSchema = Type.Object(
     base_model: Type.String(),
     is_served: Type.Boolean({ description: 'Whether its base model is served here now.' }),
     run_id: Type.String({ description: 'Names its metrics; they go with the model.' }),
+    tracked_run: nullable(
+      Type.Object({
+        tracker: Type.String({ description: 'E.g. `mlflow`.' }),
+        id: Type.String(),
+        url: nullable(Type.String(), { description: 'Where to look at it.' }),
+      }),
+      { description: 'The run as a tracker outside has it; null without one, and before it has it.' },
+    ),
     lora: LoraObjectSchema,
     created_at: Type.Integer({ description: 'Unix seconds.' }),
     latest_step: nullable(Type.Integer({ minimum: 0 }), {

@@ -40,7 +40,7 @@ export const DeleteModelResponseSchema = Type.Object(
   {
     model_id: Type.String(),
     deleted_checkpoints: Type.Integer({ minimum: 0 }),
-    deleted_run: Type.Boolean({ description: 'Whether its metrics went with it.' }),
+    deleted_run: Type.Boolean({ description: 'Whether its metrics went with it, also those at a tracker outside.' }),
   },
   { title: 'DeleteModelResponse' },
 );

@@ -4,6 +4,7 @@ import type { BodyIntake } from '../bodies/body-intake.ts';
 import type { BodyBudgets } from '../bodies/byte-budget.ts';
 import type { ServiceMetrics } from '../metrics/service-metrics.ts';
 import type { MetricsAccess } from '../metrics/metrics-access.ts';
+import type { RunTracking } from '../tracking/run-mirror.ts';
 import type { BaseModels } from '../contract/base-models.ts';
 import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../contract/backends.ts';
 
@@ -32,6 +33,8 @@ export interface ServerParts {
   loraAlpha?: number | null;
   /** Folder whose files `file:` URLs of training data may name. Default null: none. */
   trainingDataDirectory?: string | null;
+  /** Where runs are told too. Default null: nowhere else. */
+  tracking?: RunTracking | null;
   /** Entity whose admins have the keys of all entities. Default null: each has its own only. */
   operatorEntity?: string | null;
   /** The source of `GET /metrics`. Default: fresh metrics, without any job. */
@@ -84,6 +87,7 @@ export interface RouteParts extends ServerParts {
   keepsChoiceRecords: boolean;
   loraAlpha: number | null;
   trainingDataDirectory: string | null;
+  tracking: RunTracking | null;
   operatorEntity: string | null;
   metricsAccess: MetricsAccess;
   allowedHosts: readonly string[];

@@ -65,6 +65,8 @@ export interface ServiceConfig {
   readonly choiceRecordMegabytes: number;
   /** how long the data of ended jobs and logged trajectories are kept, days; 0: for ever; default 30 */
   readonly trajectoryDays: number;
+  /** where runs are told besides the store, `mlflow:http://…`; null: nowhere */
+  readonly tracker: string | null;
   /** how much of the tokens of training is kept for each model, MB; the oldest go first; 0: nothing */
   readonly tokenTraceMegabytes: number;
   /** `priority` (default): requests of lower priority first; `fcfs`: in order of arrival, and another priority than 0 is refused */
@@ -148,6 +150,8 @@ const SETTINGS = {
   choiceRecordHours: { kind: 'number', environment: 'TRAINYARD_CHOICE_RECORD_HOURS', min: 0.01, max: 8760 },
   choiceRecordMegabytes: { kind: 'integer', environment: 'TRAINYARD_CHOICE_RECORD_MEGABYTES', min: 1, max: 65_536 },
   trajectoryDays: { kind: 'number', environment: 'TRAINYARD_TRAJECTORY_DAYS', min: 0, max: 36_500 },
+  // It may hold a password.
+  tracker: { kind: 'string', environment: 'TRAINYARD_TRACKER', isSecret: true },
   tokenTraceMegabytes: { kind: 'integer', environment: 'TRAINYARD_TOKEN_TRACE_MEGABYTES', min: 0, max: 65_536 },
   schedulingPolicy: { kind: 'string', environment: 'TRAINYARD_SCHEDULING_POLICY', values: ['priority', 'fcfs'] },
   drainTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_DRAIN_TIMEOUT_MS', min: 0, max: 3_600_000 },
@@ -257,6 +261,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     choiceRecordHours: number('choiceRecordHours') ?? 24,
     choiceRecordMegabytes: number('choiceRecordMegabytes') ?? 256,
     trajectoryDays: number('trajectoryDays') ?? 30,
+    tracker: text('tracker') ?? null,
     tokenTraceMegabytes: number('tokenTraceMegabytes') ?? 64,
     schedulingPolicy: (text('schedulingPolicy') ?? 'priority') as 'priority' | 'fcfs',
     drainTimeoutMs: number('drainTimeoutMs') ?? 20_000,

@@ -17,6 +17,7 @@ import {
 import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../contract/backends.ts';
 import { createServer } from '../create-server.ts';
 import type { HttpLimits, ServerParts } from '../routes/server-parts.ts';
+import type { RunTracking } from '../tracking/run-mirror.ts';
 import { refuseUndocumentedAnswers } from './documented-answers.ts';
 import { noticeRefusal } from './guest-refusal.ts';
 import { ScriptedInference } from './scripted-inference.ts';
@@ -102,11 +103,14 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     inference: Inference,
     limits: Partial<HttpLimits> = {},
     trainingDataDirectory: string | null = null,
-    settings: Pick<ServerParts, 'keepsChoiceRecords' | 'bodyBudgets' | 'maxLogprobs'> = {},
+    settings: Pick<ServerParts, 'keepsChoiceRecords' | 'bodyBudgets' | 'maxLogprobs'> & {
+      makeTracking?: (store: SqlStore) => RunTracking;
+    } = {},
   ): Promise<TestServer<Inference>> {
     const directory = await mkdtemp(join(tmpdir(), 'trainyard-http-'));
     const store = await openSqliteStore(join(directory, 'trainyard.db'));
     const blobs = await FolderBlobs.open(join(directory, 'blobs'));
+    const { makeTracking, ...parts } = settings;
     const training = new RecordingQueue();
     const transfers = new RecordingTransfers();
     const logged: string[] = [];
@@ -120,11 +124,17 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
       limits,
       log: (line) => void logged.push(line),
       trainingDataDirectory,
-      ...settings,
+      ...parts,
+      tracking: makeTracking?.(store) ?? null,
     });
     refuseUndocumentedAnswers(app);
     const key = await makeKey(store, 'acme', ['inference', 'training']);
     return new TestServer({ app, store, blobs, inference, training, transfers, key, logged, directory });
+  }
+
+  /** Its runs are told to a tracker too. */
+  static async startTracked(makeTracking: (store: SqlStore) => RunTracking): Promise<TestServer> {
+    return TestServer.startOn(new ScriptedInference(), {}, null, { makeTracking });
   }
 
   async makeKey(entity: string, scopes: Scope[]): Promise<string> {

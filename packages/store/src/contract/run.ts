@@ -82,3 +82,13 @@ export interface FeedQuery {
   limit?: number;
   modelId?: string;
 }
+
+/** A run as a tracker outside has it. */
+export interface TrackedRunRecord {
+  /** Its id there. */
+  id: string;
+  /** Where people look at it. */
+  url: string | null;
+  /** Gradient steps of the model that were told. */
+  numGradientSteps: number;
+}

@@ -32,7 +32,7 @@ import type {
   UsagePart,
   UsageTotal,
 } from './records.ts';
-import type { FeedItem, FeedQuery, MetricSeries, Series, SeriesQuery } from './run.ts';
+import type { FeedItem, FeedQuery, MetricSeries, Series, SeriesQuery, TrackedRunRecord } from './run.ts';
 import type {
   GroupRewards,
   NewTokenTrace,
@@ -174,6 +174,16 @@ export interface Store {
   listFeed(query: FeedQuery): Promise<FeedItem[]>;
   /** Position of the newest item of all entities; 0 when nothing has happened. */
   lastFeedPosition(): Promise<number>;
+
+  // trackers outside
+  /** Feed position up to which a tracker was told; null when it never was. */
+  getTrackerPosition(tracker: string): Promise<number | null>;
+  /** One transaction: the position, and the gradient steps that were told of each of these models. */
+  advanceTracker(tracker: string, position: number, gradientSteps: ReadonlyMap<string, number>): Promise<void>;
+  /** Also of deleted models, for a week. */
+  getTrackedRun(tracker: string, modelId: string): Promise<TrackedRunRecord | null>;
+  /** @param run null: it has none any more */
+  setTrackedRun(tracker: string, modelId: string, run: TrackedRunRecord | null): Promise<void>;
 
   // trajectories
   /** Those of jobs and logs. @throws {StoreError} `store.cursor_unknown` */

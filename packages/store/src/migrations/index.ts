@@ -13,6 +13,7 @@ import { DATA_KEY } from './0011-data-key.ts';
 import { ONE_QUEUE } from './0012-one-queue.ts';
 import { RUNS } from './0013-runs.ts';
 import { TRAJECTORIES } from './0014-trajectories.ts';
+import { TRACKERS } from './0015-trackers.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -29,4 +30,5 @@ export const MIGRATIONS: readonly Migration[] = [
   ONE_QUEUE,
   RUNS,
   TRAJECTORIES,
+  TRACKERS,
 ];

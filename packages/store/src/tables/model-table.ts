@@ -132,6 +132,7 @@ export class ModelTable {
   async purge(before: number): Promise<number> {
     const doomed = 'select id from models where deleted_at < ?';
     const jobs = `select id from jobs where model_id in (${doomed})`;
+    await this.#sql.run(`delete from tracked_runs where model_id in (${doomed})`, before);
     await this.#sql.run(`delete from trajectory_logs where model_id in (${doomed})`, before);
     await this.#sql.run(`delete from checkpoints where model_id in (${doomed})`, before);
     await this.#sql.run(`delete from job_events where job_id in (${jobs})`, before);

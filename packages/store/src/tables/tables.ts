@@ -14,6 +14,7 @@ import { LogTable } from './log-table.ts';
 import { MetricTable } from './runs/metric-table.ts';
 import { ModelTable } from './model-table.ts';
 import { TrajectoryTable } from './runs/trajectory-table.ts';
+import { TrackerTable } from './runs/tracker-table.ts';
 import { UsageTable } from './usage-table.ts';
 
 /** All tables of one database. Their methods are steps of a transaction that the store opens. */
@@ -29,6 +30,7 @@ export interface Tables {
   readonly metrics: MetricTable;
   readonly feed: FeedTable;
   readonly trajectories: TrajectoryTable;
+  readonly trackers: TrackerTable;
   readonly exports: ExportTable;
   readonly adapters: AdapterTable;
   readonly choiceRecords: ChoiceRecordTable;
@@ -51,6 +53,7 @@ export function openTables(queries: Queries): Tables {
     metrics: new MetricTable(sql),
     feed,
     trajectories: new TrajectoryTable(sql),
+    trackers: new TrackerTable(sql),
     exports: new ExportTable(sql),
     adapters: new AdapterTable(sql),
     choiceRecords: new ChoiceRecordTable(sql),

@@ -192,6 +192,26 @@ export function runSuite(makeHarness: MakeHarness): void {
       expect((await store.listFeed({}))[0]?.position).toBeGreaterThan(positions.at(-1) ?? 0);
     });
 
+    it('trackers outside are remembered by name: how far each was told, and its runs until their models are forgotten', async () => {
+      const { id: modelId } = await addModel(store);
+      expect(await store.getTrackerPosition('mlflow')).toBeNull();
+      const run = { id: 'r1', url: null, numGradientSteps: 0 };
+      await store.setTrackedRun('mlflow', modelId, run);
+      await store.advanceTracker('mlflow', 7, new Map([[modelId, 3]]));
+      await store.advanceTracker('other', 1, new Map([[modelId, 9]]));
+      expect(await store.getTrackerPosition('mlflow')).toBe(7);
+      expect(await store.getTrackedRun('mlflow', modelId)).toEqual({ ...run, numGradientSteps: 3 });
+      expect(await store.getTrackedRun('other', modelId)).toBeNull();
+      const moved = { id: 'r2', url: 'http://there', numGradientSteps: 3 };
+      await store.setTrackedRun('mlflow', modelId, moved);
+      await store.deleteModel(modelId);
+      expect(await store.getTrackedRun('mlflow', modelId)).toEqual(moved);
+      clock.advance(8 * DAY_MS);
+      expect(await store.purgeExpired()).toMatchObject({ numModels: 1 });
+      expect(await store.getTrackedRun('mlflow', modelId)).toBeNull();
+      await store.setTrackedRun('mlflow', modelId, null);
+    });
+
     it('the state of a model counts its checkpoints and its live jobs; the queue has everyone in their place', async () => {
       const model = await addModel(store);
       const other = await addModel(store, 'agent', 'demo', 'other');

@@ -34,6 +34,11 @@ export function modelDetailsRoutes(app: FastifyInstance, parts: RouteParts): voi
     },
   );
 
+  async function trackedRun(modelId: string): Promise<ModelDetailsObject['tracked_run']> {
+    const run = (await parts.tracking?.find(modelId)) ?? null;
+    return run === null ? null : { tracker: run.tracker, id: run.id, url: run.url };
+  }
+
   async function describe(model: Model): Promise<ModelDetailsObject | null> {
     const state = await store.getModelState(model.id);
     if (state === null) return null;
@@ -45,6 +50,7 @@ export function modelDetailsRoutes(app: FastifyInstance, parts: RouteParts): voi
       base_model: model.baseModel,
       is_served: baseModels.find(model.baseModel) !== null,
       run_id: model.runId,
+      tracked_run: await trackedRun(model.id),
       lora: toLoraObject(model),
       created_at: Math.floor(model.createdAt / 1000),
       latest_step: state.latest?.step ?? null,

@@ -96,10 +96,12 @@ export function previewModelRoutes(app: FastifyInstance, parts: RouteParts): voi
     (request, reply) =>
       answerOnce(store, request, reply, async (completes): Promise<DeleteModelResponse> => {
         const model = await ownedModel(request, parts, request.params.model_id);
+        // First: whether all of it is gone is part of the answer, which is kept with the deletion.
+        const isForgotten = (await parts.tracking?.forget(model.id)) ?? true;
         const toAnswer = (deleted: DeleteModelResult): DeleteModelResponse => ({
           model_id: model.id,
           deleted_checkpoints: deleted.deletedCheckpoints,
-          deleted_run: deleted.deletedRun,
+          deleted_run: deleted.deletedRun && isForgotten,
         });
         const deleted = await store.deleteModel(model.id, (result) => completes(toAnswer(result)));
         if (deleted === null) throw notFound('model', model.id, 'model_id');

@@ -6,12 +6,16 @@ import { SERVICE_VERSION } from '../../service/service-version.ts';
 import type { RouteParts } from '../server-parts.ts';
 
 /** GET /v1/preview/hosts: of the whole service, so for admins. */
-export function hostRoutes(app: FastifyInstance, { inference, training, store, baseModels }: RouteParts): void {
+export function hostRoutes(
+  app: FastifyInstance,
+  { inference, training, store, tracking, baseModels }: RouteParts,
+): void {
   app.get('/v1/preview/hosts', { config: { scope: 'admin' } }, async (): Promise<HostsObject> => ({
     version: SERVICE_VERSION,
     sampling: { trouble: await inference.trouble(), hosts: baseModels.all.map(toHostObject) },
     training: { trouble: await training.trouble() },
     store: { trouble: store.trouble() },
+    tracking: tracking === null ? null : { tracker: tracking.name, trouble: tracking.trouble() },
   }));
 
   function toHostObject({ id, contextLength }: BaseModel): HostsObject['sampling']['hosts'][number] {

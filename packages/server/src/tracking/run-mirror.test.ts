@@ -1,0 +1,166 @@
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import type { DeleteModelResponse, HostsObject, ModelDetailsObject } from '@trainyard/protocol';
+
+import { ScriptedTracker } from '../testing/scripted-tracker.ts';
+import { TestServer } from '../testing/test-server.ts';
+import { RunMirror } from './run-mirror.ts';
+import { TrackerError } from './run-tracker.ts';
+
+let server: TestServer;
+let tracker: ScriptedTracker;
+let mirror: RunMirror;
+const logged: string[] = [];
+beforeEach(async () => {
+  tracker = new ScriptedTracker();
+  logged.length = 0;
+  server = await TestServer.startTracked((store) => {
+    mirror = new RunMirror({ store, tracker, log: (line) => logged.push(line) });
+    return mirror;
+  });
+  // From here on it is told.
+  await mirror.tellNext();
+});
+afterEach(() => server.close());
+
+const tellAll = async () => {
+  while (await mirror.tellNext());
+};
+const log = (modelId: string, reward: number) =>
+  server.request('POST', `/v1/preview/models/${modelId}/log`, {
+    trajectory_groups: [{ trajectories: [{ reward }] }],
+    split: 'val',
+  });
+
+async function runningJob(modelId: string) {
+  const { store } = server;
+  await store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: `groups/${crypto.randomUUID()}` });
+  const job = await store.claimNextJob('test', 60_000);
+  if (job === null) throw new Error('the queue is empty');
+  return async (index: number, loss: number) => {
+    const event = { type: 'gradient_step', data: { loss }, dedupeKey: `gradient_step:${index}` };
+    await store.appendEvent(job.id, job.fencingToken, { ...event, metrics: { 'train/loss': loss } });
+  };
+}
+
+const only = (index = 0) => {
+  const run = [...tracker.runs.values()][index];
+  if (run === undefined) throw new Error('there is no such run');
+  return run;
+};
+const values = (name: string, index = 0) =>
+  [...only(index).points.values()].flatMap(({ step, metrics }) =>
+    metrics[name] === undefined ? [] : [[step, metrics[name]]],
+  );
+
+test('every model has a run there, with each gradient step and each log, at the gradient steps before it', async () => {
+  const modelId = await server.makeModel('agent');
+  await tellAll();
+  expect(only()).toMatchObject({
+    runId: modelId,
+    entity: 'acme',
+    project: 'demo',
+    name: 'agent',
+    parameters: { base_model: 'tiny/base', lora_rank: '8' },
+  });
+  const step = await runningJob(modelId);
+  await step(0, 4);
+  await step(0, 4);
+  await step(1, 2);
+  await log(modelId, 0.5);
+  await tellAll();
+  await step(2, 1);
+  await tellAll();
+  expect(values('train/loss')).toEqual([
+    [0, 4],
+    [1, 2],
+    [2, 1],
+  ]);
+  expect(values('val/reward')).toEqual([[2, 0.5]]);
+  const details = (await server.request('GET', `/v1/preview/models/${modelId}`)).json<ModelDetailsObject>();
+  expect(details.tracked_run).toEqual({ tracker: 'scripted', id: 'run-0', url: null });
+});
+
+test('a tracker that fails is told everything later, once, and nothing of the service notices', async () => {
+  const modelId = await server.makeModel('agent');
+  const step = await runningJob(modelId);
+  tracker.failure = new TrackerError('unreachable', 'it does not answer');
+  await step(0, 4);
+  expect((await log(modelId, 0.5)).statusCode).toBe(200);
+  for (let i = 0; i < 3; i++) await expect(mirror.tellNext()).rejects.toThrow('does not answer');
+  tracker.failure = null;
+  await tellAll();
+  // What was told but not noted is told again, and is there once.
+  vi.spyOn(server.store, 'advanceTracker').mockRejectedValueOnce(new Error('the service dies'));
+  await step(1, 2);
+  await expect(mirror.tellNext()).rejects.toThrow('the service dies');
+  await tellAll();
+  expect(values('train/loss')).toEqual([
+    [0, 4],
+    [1, 2],
+  ]);
+  expect(tracker.runs.size).toBe(1);
+});
+
+test('a model that was there before counts its gradient steps from where it is', async () => {
+  const modelId = await server.makeModel('old');
+  const step = await runningJob(modelId);
+  await step(0, 4);
+  const late = new ScriptedTracker();
+  const { store } = server;
+  const begun = new RunMirror({ store, tracker: Object.assign(late, { name: 'late' }), log: () => {} });
+  await begun.tellNext();
+  await step(1, 2);
+  while (await begun.tellNext());
+  expect([...(late.runs.get('run-0')?.points.values() ?? [])].map((point) => point.step)).toEqual([1]);
+});
+
+test('a run goes with its model; where it could not, the answer says so and it goes later', async () => {
+  const remove = async (id: string) =>
+    (await server.request('DELETE', `/v1/preview/models/${id}`)).json<DeleteModelResponse>().deleted_run;
+  const [first, second] = [await server.makeModel('one'), await server.makeModel('two')];
+  await tellAll();
+  expect(await remove(first)).toBe(true);
+  expect(only(0).isDeleted).toBe(true);
+  tracker.failure = new TrackerError('unreachable', 'it does not answer');
+  expect(await remove(second)).toBe(false);
+  expect(only(1).isDeleted).toBe(false);
+  tracker.failure = null;
+  await tellAll();
+  expect(only(1).isDeleted).toBe(true);
+  expect(tracker.runs.size).toBe(2);
+});
+
+test('a run that somebody deleted there is begun anew', async () => {
+  const modelId = await server.makeModel('agent');
+  await tellAll();
+  only().isDeleted = true;
+  await log(modelId, 0.5);
+  await tellAll();
+  expect(values('val/reward', 1)).toEqual([[0, 0.5]]);
+});
+
+test('while it runs it tells by itself, and its trouble is told once to the log and to admins', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const headers = { authorization: `Bearer ${await server.makeKey('acme', ['admin'])}` };
+  const tracking = async () =>
+    (await server.request('GET', '/v1/preview/hosts', undefined, headers)).json<HostsObject>().tracking;
+  tracker.failure = new TrackerError('unreachable', 'it does not answer');
+  await server.makeModel('agent');
+  mirror.start();
+  const until = (check: () => void) =>
+    vi.waitFor(
+      async () => {
+        await vi.advanceTimersByTimeAsync(1_000);
+        check();
+      },
+      { interval: 0, timeout: 100_000 },
+    );
+  await until(() => expect(tracker.numCalls).toBeGreaterThan(3));
+  expect(await tracking()).toEqual({ tracker: 'scripted', trouble: 'it does not answer' });
+  expect(logged).toEqual(['tracker scripted: it does not answer; what it misses is told later']);
+  tracker.failure = null;
+  await until(() => expect(tracker.runs.size).toBe(1));
+  await until(() => expect(mirror.trouble()).toBeNull());
+  await mirror.stop();
+});

@@ -1,0 +1,197 @@
+import { type FeedItem, type Model, type Store, StoreError } from '@trainyard/store';
+
+import { type RunReference, type RunTracker, type TrackedPoint, TrackerError } from './run-tracker.ts';
+
+/** How soon a tracker hears of something. */
+const POLL_MS = 1_000;
+/** Between two tries, at most. */
+const MAX_PAUSE_MS = 60_000;
+/** Longest time of one call: a tracker that hangs is one that does not answer. */
+const CALL_MS = 10_000;
+/** Whoever deletes a model waits for so long at most. */
+const FORGET_MS = 5_000;
+const ITEMS_AT_A_TIME = 200;
+const MAX_PENDING = 1_000;
+
+/** A run as the tracker has it. */
+export interface MirroredRun extends RunReference {
+  readonly tracker: string;
+}
+
+/** The tracking of runs, as routes see it. */
+export interface RunTracking {
+  /** E.g. `mlflow`. */
+  readonly name: string;
+  /** Null while the tracker does not have it. */
+  find(modelId: string): Promise<MirroredRun | null>;
+  /** Deletes the run of a model that is about to be deleted. @returns whether the tracker has none of it now; else it is tried again later */
+  forget(modelId: string): Promise<boolean>;
+  /** Why it does not work as it should; null when all is well. */
+  trouble(): string | null;
+}
+
+export interface RunMirrorOptions {
+  readonly store: Store;
+  readonly tracker: RunTracker;
+  readonly log: (line: string) => void;
+  /** default 1000 */
+  readonly pollMs?: number;
+}
+
+/**
+ * Tells a tracker what the store's feed says of runs, in its order, at least once: how far it came is in the store. Nothing waits for it, and
+ * while the tracker does not answer nothing else notices.
+ */
+export class RunMirror implements RunTracking {
+  readonly name: string;
+  readonly #options: RunMirrorOptions;
+  readonly #stopping = new AbortController();
+  #timer: NodeJS.Timeout | null = null;
+  #turn: Promise<void> = Promise.resolve();
+  #trouble: string | null = null;
+  #numFailures = 0;
+
+  constructor(options: RunMirrorOptions) {
+    this.#options = options;
+    this.name = options.tracker.name;
+  }
+
+  start(): void {
+    this.#later(0);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#turn;
+  }
+
+  trouble(): string | null {
+    return this.#trouble;
+  }
+
+  async find(modelId: string): Promise<MirroredRun | null> {
+    const run = await this.#options.store.getTrackedRun(this.name, modelId);
+    return run === null ? null : { tracker: this.name, id: run.id, url: run.url };
+  }
+
+  async forget(modelId: string): Promise<boolean> {
+    const { store, tracker, log } = this.#options;
+    try {
+      const run = await store.getTrackedRun(this.name, modelId);
+      if (run !== null) await tracker.delete(run.id, AbortSignal.timeout(FORGET_MS));
+      return true;
+    } catch (error) {
+      log(`the run of model ${modelId} is deleted later: ${wordsOf(error)}`);
+      return false;
+    }
+  }
+
+  #later(ms: number): void {
+    if (this.#stopping.signal.aborted) return;
+    this.#timer = setTimeout(() => {
+      this.#turn = this.#run();
+    }, ms);
+  }
+
+  async #run(): Promise<void> {
+    const { pollMs = POLL_MS, log } = this.#options;
+    try {
+      while (await this.tellNext()) if (this.#stopping.signal.aborted) return;
+      this.#numFailures = 0;
+      this.#trouble = null;
+      this.#later(pollMs);
+    } catch (error) {
+      if (this.#stopping.signal.aborted) return;
+      const words = wordsOf(error);
+      if (this.#trouble !== words) log(`tracker ${this.name}: ${words}; what it misses is told later`);
+      this.#trouble = words;
+      this.#numFailures += 1;
+      this.#later(Math.min(pollMs * 2 ** this.#numFailures, MAX_PAUSE_MS));
+    }
+  }
+
+  /** Tells what comes next. @returns whether there may be more. @throws {TrackerError} and nothing is forgotten */
+  async tellNext(): Promise<boolean> {
+    const { store } = this.#options;
+    let after = await store.getTrackerPosition(this.name);
+    if (after === null) {
+      after = await store.lastFeedPosition();
+      await store.advanceTracker(this.name, after, new Map());
+    }
+    const items = await store.listFeed({ after, limit: ITEMS_AT_A_TIME });
+    const last = items.at(-1);
+    if (last === undefined) return false;
+    const counts = new Map<string, number>();
+    for (const [modelId, own] of Map.groupBy(items, (item) => item.modelId)) {
+      if (modelId === null) continue;
+      const count = await this.#tell(modelId, own, after);
+      if (count !== null) counts.set(modelId, count);
+    }
+    await store.advanceTracker(this.name, last.position, counts);
+    return items.length === ITEMS_AT_A_TIME;
+  }
+
+  /** @returns the gradient steps of the model that the tracker knows of now; null when the model is gone */
+  async #tell(modelId: string, items: readonly FeedItem[], after: number): Promise<number | null> {
+    const { store, tracker } = this.#options;
+    if (items.some(({ type }) => type === 'model_deleted')) {
+      const run = await store.getTrackedRun(this.name, modelId);
+      if (run !== null) await tracker.delete(run.id, this.#signal());
+      await store.setTrackedRun(this.name, modelId, null);
+      return null;
+    }
+    const model = await store.getModel(modelId);
+    if (model === null) return null; // its deletion is further on in the feed
+    const known = (await store.getTrackedRun(this.name, modelId)) ?? (await this.#begin(model, after));
+    let numGradientSteps = known.numGradientSteps;
+    const points: TrackedPoint[] = [];
+    for (const item of items) {
+      const metrics = metricsOf(item);
+      if (metrics === null) continue;
+      points.push({ time: item.createdAt, step: numGradientSteps, metrics });
+      if (item.type === 'gradient_step') numGradientSteps += 1;
+    }
+    try {
+      if (points.length > 0) await tracker.log(known.id, points, this.#signal());
+    } catch (error) {
+      if (!(error instanceof TrackerError) || error.code !== 'gone') throw error;
+      // Somebody deleted it there: the model goes on in a run of its own.
+      const anew = await this.#begin(model, after);
+      await tracker.log(anew.id, points, this.#signal());
+    }
+    return numGradientSteps;
+  }
+
+  async #begin(model: Model, after: number): Promise<RunReference & { numGradientSteps: number }> {
+    const { store, tracker } = this.#options;
+    const { runId, entity, project, name, createdAt, baseModel, lora } = model;
+    const parameters = { base_model: baseModel, lora_rank: String(lora.rank), lora_alpha: String(lora.alpha) };
+    const run = await tracker.begin({ runId, entity, project, name, createdAt, parameters }, this.#signal());
+    const pending = await store.listFeed({ after, modelId: model.id, limit: MAX_PENDING });
+    const numPending = pending.filter(({ type }) => type === 'gradient_step').length;
+    const numGradientSteps = Math.max(0, model.numGradientSteps - numPending);
+    await store.setTrackedRun(this.name, model.id, { ...run, numGradientSteps });
+    return { ...run, numGradientSteps };
+  }
+
+  #signal(): AbortSignal {
+    return AbortSignal.any([AbortSignal.timeout(CALL_MS), this.#stopping.signal]);
+  }
+}
+
+/** Null: it measures nothing. */
+function metricsOf({ type, data }: FeedItem): Record<string, number> | null {
+  if (type === 'gradient_step') return numbersOf(data, 'train/');
+  return type === 'log_recorded' ? numbersOf(data['metrics'] ?? {}, '') : null;
+}
+
+function numbersOf(values: object, prefix: string): Record<string, number> {
+  const numbers = Object.entries(values).filter((entry): entry is [string, number] => typeof entry[1] === 'number');
+  return Object.fromEntries(numbers.map(([name, value]) => [`${prefix}${name}`, value]));
+}
+
+function wordsOf(error: unknown): string {
+  if (error instanceof TrackerError) return error.message;
+  return error instanceof StoreError ? 'the store is busy' : `it failed: ${String(error)}`;
+}
