@@ -73,7 +73,7 @@ test('the effect of a DELETE and its answer are one: a crash between them cannot
   const again = await remove(url, 'k');
   expect([again.statusCode, again.json()]).toEqual([
     200,
-    { model_id: modelId, deleted_checkpoints: 1, deleted_run: false },
+    { model_id: modelId, deleted_checkpoints: 1, deleted_run: true },
   ]);
 });
 
