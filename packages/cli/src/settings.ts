@@ -19,6 +19,14 @@ const HELP = {
   model:
     'GGUF file of a base model, PATH or ID=PATH; again for each further one, the first is the default (SmolLM2-135M-Instruct)',
   modelId: 'id under which the first base model is served (from the file)',
+  vllm: 'vLLM server that samples, http://HOST:PORT or ID=http://HOST:PORT; again for each one (none)',
+  vllmKey: 'key of the vLLM servers (none)',
+  vllmModel: 'name of the base model there (the only one)',
+  vllmAdapterDir: 'folder that the vLLM servers see too, for adapters (none)',
+  vllmAdapterPath: 'its path there (the same)',
+  vllmMaxAdapters: 'adapters that each vLLM server holds (16)',
+  vllmSchedulingPolicy: 'as the vLLM servers were started: fcfs or priority (fcfs)',
+  vllmCheck: 'off: the model of the vLLM servers is not compared (on)',
   modelMemoryMegabytes:
     'what base models may take in memory together, MB; they come and go as requests need them (as 70 % of memory)',
   precision:

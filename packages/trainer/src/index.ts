@@ -72,6 +72,7 @@ export {
   type ExportRequest,
   type ExportResult,
 } from './export/export-checkpoint.ts';
+export { llamaScores } from './export/llama-scores.ts';
 export type { MergedType } from './export/merged-weights.ts';
 export type { ParityReport } from './export/parity.ts';
 export { importAdapter, type ImportedAdapter, type ImportRequest } from './import/import-adapter.ts';

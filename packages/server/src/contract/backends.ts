@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-import type { AdapterRef, EngineStats } from '@trainyard/backend';
+import type { AdapterRef, BackendMember, EngineStats } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 import type { Adapter, Blobs } from '@trainyard/store';
 
@@ -30,6 +30,8 @@ export interface ModelInference {
   tokenizerFacts(): TokenizerFacts;
   /** Null while the model is not in memory, and until its engine has reported for the first time. */
   stats(): EngineStats | null;
+  /** The servers that sample, as of the last look at them; none where the engine of this machine does. */
+  members?(): readonly BackendMember[];
 }
 
 /** The seam between HTTP and whatever samples: engine hosts on this machine, or other servers. */

@@ -1,4 +1,4 @@
-import type { EngineFailure, EngineStats } from '@trainyard/backend';
+import type { BackendMember, EngineFailure, EngineStats } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest, TokenizeInput } from '@trainyard/generation';
 import type {
   ExportRequest,
@@ -100,7 +100,9 @@ export type EngineHostMessage =
   | { kind: 'ready'; model: ServedModel }
   | { kind: 'fatal'; failure: HostFailure }
   /** `trouble`: why what samples cannot be relied on now; null when all is well. */
-  | { kind: 'pong'; stats: EngineStats; trouble: string | null }
+  | { kind: 'pong'; stats: EngineStats; trouble: string | null; members: readonly BackendMember[] }
+  /** for the log of the service */
+  | { kind: 'log'; line: string }
   /** everything one engine step produced, in order */
   | { kind: 'engine-events'; events: [requestId: string, event: EngineEvent][]; stats: EngineStats };
 

@@ -26,6 +26,8 @@ export interface SupervisedHostOptions<Message extends HostMessage> {
   readonly modulePath: string;
   /** passed as JSON in the first argument */
   readonly options: unknown;
+  /** variables of its environment, which others on this machine cannot read as they can its arguments */
+  readonly secrets?: Readonly<Record<string, string>>;
   readonly onMessage: (message: Message) => void;
   /** the process is gone, whatever the reason; called once a life, also at the end of `close` */
   readonly onLost: (reason: string) => void;
@@ -122,7 +124,7 @@ export class SupervisedHost<Command extends object, Message extends HostMessage>
     const { name, modulePath, options, niceness = 0, log } = this.#options;
     const child = fork(modulePath, [JSON.stringify(options)], {
       execArgv: ['--conditions=@trainyard/source', '--disable-warning=ExperimentalWarning'],
-      env: childEnvironment(),
+      env: { ...childEnvironment(), ...this.#options.secrets },
       serialization: 'advanced',
       stdio: ['ignore', 'inherit', 'pipe', 'ipc', 'pipe'],
     });

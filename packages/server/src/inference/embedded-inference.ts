@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 
-import type { EngineStats } from '@trainyard/backend';
+import type { BackendMember, EngineStats } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 
 import type { Tokenized } from '../contract/backends.ts';
@@ -56,12 +56,16 @@ export class EmbeddedInference implements ModelHost {
   #served: ServedModel | null = null;
   #stats: EngineStats | null = null;
   #trouble: string | null = null;
+  #members: readonly BackendMember[] = [];
+  readonly #log: (line: string) => void;
 
   constructor(options: {
     /** for the log */
     name: string;
     /** With a `driver` the text of requests stands on that, in a host without an engine. */
     host: InferenceHostOptions;
+    /** @see SupervisedHostOptions.secrets */
+    secrets?: Readonly<Record<string, string>>;
     /** Default: the module that the options ask for. */
     modulePath?: string;
     /** counts the requests of all models */
@@ -75,10 +79,12 @@ export class EmbeddedInference implements ModelHost {
   }) {
     this.#room = options.room;
     this.#onIdle = options.onIdle;
+    this.#log = options.log;
     this.#host = new ComputingHost<EngineHostCommand, EngineHostMessage>({
       name: options.name,
       modulePath: options.modulePath ?? hostModule(options.host),
       options: options.host,
+      secrets: options.secrets ?? {},
       onMessage: (message) => this.#onMessage(message),
       onLost: (reason) => this.#onLost(reason),
       log: options.log,
@@ -120,6 +126,11 @@ export class EmbeddedInference implements ModelHost {
 
   stats(): EngineStats | null {
     return this.#stats;
+  }
+
+  /** As of the last look at its health. */
+  members(): readonly BackendMember[] {
+    return this.#members;
   }
 
   /** Every stream ends in exactly one `completed` or `failed` event; leaving the loop early aborts the request. */
@@ -230,7 +241,11 @@ export class EmbeddedInference implements ModelHost {
       case 'pong':
         this.#stats = message.stats;
         this.#trouble = message.trouble;
+        this.#members = message.members;
         this.#roundTrips.settle();
+        break;
+      case 'log':
+        this.#log(message.line);
         break;
       case 'fatal':
         break; // the exit that follows carries the reason

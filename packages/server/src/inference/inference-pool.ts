@@ -38,7 +38,7 @@ export interface PoolModel {
 }
 
 export interface InferencePoolOptions {
-  /** The first one is loaded at the start. */
+  /** The first one is loaded at the start, and every one that stays. */
   readonly models: readonly PoolModel[];
   /** @param onIdle called whenever the host has become idle */
   readonly open: (id: string, onIdle: () => void) => ModelHost;
@@ -73,11 +73,12 @@ export class InferencePool implements InferenceBackend {
     );
   }
 
-  /** @throws {ServerError} when the first model cannot be loaded */
+  /** @throws {ServerError} when the first model cannot be loaded, or one that stays */
   async start(): Promise<void> {
-    const [first] = this.#slots.values();
+    const [first, ...others] = this.#slots.values();
     if (first === undefined) throw new Error('a pool has at least one model');
     await this.#load(first);
+    for (const slot of others) if (slot.model.served === null) await this.#load(slot);
   }
 
   /** Refuses whoever waits, and ends every host. */
@@ -127,6 +128,7 @@ export class InferencePool implements InferenceBackend {
     return {
       tokenizerFacts: () => slot.served().tokenizer,
       stats: () => (slot.state === 'ready' ? (slot.host?.stats() ?? null) : null),
+      members: () => (slot.state === 'ready' ? (slot.host?.members?.() ?? []) : []),
       // Decided when the first event is asked for: what is in memory then is used from that moment on, without a layer between.
       generate: (request, signal) => ({
         [Symbol.asyncIterator]: () => this.#generate(slot, request, signal)[Symbol.asyncIterator](),
@@ -274,7 +276,8 @@ export class InferencePool implements InferenceBackend {
     let missing = used + bytes - this.#options.budgetBytes;
     if (missing <= 0) return true;
     missing -= sumOfBytes(slots.filter(({ state }) => state === 'closing'));
-    const idle = slots.filter((slot) => slot.isIdle).toSorted((a, b) => a.lastUse - b.lastUse);
+    // What takes no room makes none.
+    const idle = slots.filter((slot) => slot.isIdle && slot.model.bytes > 0).toSorted((a, b) => a.lastUse - b.lastUse);
     if (sumOfBytes(idle) < missing) return false;
     for (const slot of idle) {
       if (missing <= 0) break;

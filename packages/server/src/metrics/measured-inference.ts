@@ -24,5 +24,6 @@ function measuredModel(inference: ModelInference, id: string, metrics: Inference
     tokenize: (input, options) => inference.tokenize(input, options),
     detokenize: (tokenIds, options) => inference.detokenize(tokenIds, options),
     stats: () => inference.stats(),
+    members: () => inference.members?.() ?? [],
   };
 }

@@ -1,4 +1,4 @@
-import type { EngineStats } from '@trainyard/backend';
+import type { BackendMember, EngineStats } from '@trainyard/backend';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 import type { InferenceBackend, TrainingQueue, Trouble } from '../contract/backends.ts';
@@ -87,6 +87,7 @@ export class ServiceMetrics {
     this.#total('trainyard_engine_steps_total', 'Steps of the engine.', (stats) => stats.numSteps);
     this.#up('trainyard_inference_up', '1 while sampling works.', () => this.#sources?.inference);
     this.#up('trainyard_training_up', '1 while training works.', () => this.#sources?.training);
+    for (const [name, help, read] of MEMBER_FIGURES) this.#memberFigure(name, help, read);
     const jobs = new Gauge({
       name: 'trainyard_jobs',
       help: 'Training jobs that have not ended, by status.',
@@ -130,6 +131,23 @@ export class ServiceMetrics {
     });
   }
 
+  /** By base model and server, where servers elsewhere sample. */
+  #memberFigure(name: string, help: string, read: (member: BackendMember) => number): void {
+    const gauge = new Gauge({
+      name,
+      help,
+      labelNames: ['model_name', 'server'],
+      registers: [this.#registry],
+      collect: () => {
+        gauge.reset();
+        const { inference } = this.#sources ?? {};
+        for (const { id: model_name } of inference?.models ?? [])
+          for (const member of inference?.of(model_name).members?.() ?? [])
+            gauge.set({ model_name, server: member.name }, read(member));
+      },
+    });
+  }
+
   #stats(): [model: string, stats: EngineStats | null][] {
     if (this.#sources === null) return [];
     const { inference } = this.#sources;
@@ -148,6 +166,16 @@ export class ServiceMetrics {
     });
   }
 }
+
+const MEMBER_FIGURES: readonly (readonly [name: string, help: string, read: (member: BackendMember) => number])[] = [
+  ['trainyard_server_up', '1 while the server takes requests.', ({ state }) => (state === 'up' ? 1 : 0)],
+  ['trainyard_server_choices', 'Choices in flight at the server.', ({ numChoices }) => numChoices],
+  ['trainyard_server_adapters', 'Adapters that the server was given.', ({ numAdapters }) => numAdapters],
+  ['trainyard_server_requests_total', 'Requests sent to the server.', ({ numRequests }) => numRequests],
+  ['trainyard_server_failures_total', 'Requests that failed by its fault.', ({ numFailures }) => numFailures],
+  ['trainyard_server_losses_total', 'Times that the server was lost.', ({ numLosses }) => numLosses],
+  ['trainyard_server_tokens_total', 'Tokens that the server sampled.', ({ numTokens }) => numTokens],
+];
 
 function usedPart({ capacityTokens, usedTokens }: EngineStats): number {
   return capacityTokens === 0 ? 0 : usedTokens / capacityTokens;

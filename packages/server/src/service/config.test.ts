@@ -39,6 +39,35 @@ describe('resolveConfig', () => {
     );
   });
 
+  it('reads vLLM servers by model', () => {
+    const models = ['one=a.gguf', 'two=b.gguf'];
+    const config = (vllm: string[], flags = {}) => resolveConfig({ ...none, flags: { model: models, vllm, ...flags } });
+    const urls = (vllm: string[]) => config(vllm).models.map(({ vllmUrls }) => vllmUrls);
+    expect(urls([])).toEqual([[], []]);
+    expect(urls(['http://a:1', 'two=http://b:2/v1', 'https://c'])).toEqual([
+      ['http://a:1', 'https://c'],
+      ['http://b:2/v1'],
+    ]);
+    const environment = { TRAINYARD_VLLM: 'http://a:1,http://b:2', TRAINYARD_VLLM_KEY: 'k' };
+    const fromEnvironment = resolveConfig({ ...none, environment });
+    expect(fromEnvironment.models[0]?.vllmUrls).toEqual(['http://a:1', 'http://b:2']);
+    expect(fromEnvironment.vllm).toEqual({
+      apiKey: 'k',
+      model: null,
+      adapterDirectory: null,
+      adapterPath: null,
+      maxAdapters: 16,
+      schedulingPolicy: 'fcfs',
+      checksModel: true,
+    });
+    const configPath = configFile(JSON.stringify({ vllm: ['http://a:1'], vllmCheck: 'off' }));
+    expect(resolveConfig({ ...none, configPath })).toMatchObject({ vllm: { checksModel: false } });
+    expect(() => config(['a:1'])).toThrow('flag --vllm must be http://HOST:PORT, or ID=http://HOST:PORT');
+    expect(() => config(['http://user:secret@a'])).toThrow('flag --vllm must be http://HOST:PORT');
+    expect(() => config(['three=http://a:1'])).toThrow('names the model three, which is not served; served: one, two');
+    expect(() => config([], { vllmAdapterPath: 'there' })).toThrow('flag --vllm-adapter-path must be an absolute path');
+  });
+
   it('lets flags override the environment, which overrides the file', () => {
     const configPath = configFile(JSON.stringify({ port: 1, host: '127.0.0.2', entity: 'file' }));
     const environment = { TRAINYARD_PORT: '2', TRAINYARD_HOST: '127.0.0.3' };

@@ -18,6 +18,7 @@ import {
   type ToolParser,
 } from './model-settings.ts';
 import { resolveTrainer, type TrainerConfig } from './trainer-settings.ts';
+import { withServers } from './vllm-servers.ts';
 
 /** Everything the service can be told, resolved once. */
 export interface ServiceConfig {
@@ -33,6 +34,8 @@ export interface ServiceConfig {
   readonly entity: string;
   /** base models that are served, at least one; the first is meant where a request names none. Default: the SmolLM2 file in the data folder */
   readonly models: readonly ModelConfig[];
+  /** vLLM servers that sample, for the models whose `vllmUrls` name them */
+  readonly vllm: VllmConfig;
   /** what base models may take in memory together, MB; default null: seven tenths of the machine's memory */
   readonly modelMemoryMegabytes: number | null;
   /** @see ServedFileOptions; default `exact` */
@@ -91,6 +94,24 @@ export interface ServiceConfig {
   readonly minBodyRate: number;
 }
 
+/** How all vLLM servers are used; which ones there are is said by model. */
+export interface VllmConfig {
+  /** their key, where they were started with one */
+  readonly apiKey: string | null;
+  /** the base model's name there; default null: the only one that they have */
+  readonly model: string | null;
+  /** absolute path of a folder that they see too, for adapters; default null: they see the data folder by its path */
+  readonly adapterDirectory: string | null;
+  /** the same folder as they see it; default null: by the same path */
+  readonly adapterPath: string | null;
+  /** adapters that each holds at a time; default 16 */
+  readonly maxAdapters: number;
+  /** as they were started; default `fcfs` */
+  readonly schedulingPolicy: 'fcfs' | 'priority';
+  /** their log-probabilities of fixed tokens are compared with those of the model file; default true */
+  readonly checksModel: boolean;
+}
+
 type Kind = 'string' | 'integer' | 'number';
 
 interface SettingRule {
@@ -131,6 +152,23 @@ const SETTINGS = {
   entity: { kind: 'string', environment: 'TRAINYARD_ENTITY', pattern: new RegExp(NAME_PATTERN, 'u') },
   model: { kind: 'string', environment: 'TRAINYARD_MODEL', isList: true },
   modelId: { kind: 'string', environment: 'TRAINYARD_MODEL_ID' },
+  vllm: { kind: 'string', environment: 'TRAINYARD_VLLM', isList: true },
+  vllmKey: { kind: 'string', environment: 'TRAINYARD_VLLM_KEY', pattern: /^[\x21-\x7e]+$/, isSecret: true },
+  vllmModel: { kind: 'string', environment: 'TRAINYARD_VLLM_MODEL' },
+  vllmAdapterDir: { kind: 'string', environment: 'TRAINYARD_VLLM_ADAPTER_DIR' },
+  vllmAdapterPath: {
+    kind: 'string',
+    environment: 'TRAINYARD_VLLM_ADAPTER_PATH',
+    pattern: /^\//,
+    form: 'an absolute path',
+  },
+  vllmMaxAdapters: { kind: 'integer', environment: 'TRAINYARD_VLLM_MAX_ADAPTERS', min: 1, max: 65_536 },
+  vllmSchedulingPolicy: {
+    kind: 'string',
+    environment: 'TRAINYARD_VLLM_SCHEDULING_POLICY',
+    values: ['fcfs', 'priority'],
+  },
+  vllmCheck: { kind: 'string', environment: 'TRAINYARD_VLLM_CHECK', values: ['on', 'off'] },
   modelMemoryMegabytes: { kind: 'integer', environment: 'TRAINYARD_MODEL_MEMORY_MEGABYTES', min: 64, max: 16_777_216 },
   precision: { kind: 'string', environment: 'TRAINYARD_PRECISION', values: ['exact', 'strict', 'fast'] },
   deterministic: { kind: 'string', environment: 'TRAINYARD_DETERMINISTIC', values: ['on', 'off'], isSwitch: true },
@@ -213,14 +251,16 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
   const number = (name: SettingName): number | undefined => read(name) as number | undefined;
 
   const dataDirectory = resolve(text('dataDir') ?? '.trainyard');
-  const models = resolveModels(modelEntries(sources, file), {
+  const local = resolveModels(modelEntries(sources, file), {
     dataDirectory,
     modelId: text('modelId'),
     capacityTokens: number('capacityTokens') ?? null,
     cacheMegabytes: number('cacheMegabytes') ?? null,
     toolParser: (text('toolParser') ?? 'auto') as ToolParser,
   });
+  const models = withServers(local, vllmTexts(sources, file));
   const trainingDataDirectory = text('trainingDataDir');
+  const adapterDirectory = text('vllmAdapterDir');
   const precision = (text('precision') ?? 'exact') as ServiceConfig['precision'];
   const isDeterministic = text('deterministic') === 'on';
   if (isDeterministic && precision === 'fast')
@@ -245,6 +285,15 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     apiKey: text('apiKey') ?? null,
     entity: text('entity') ?? 'local',
     models,
+    vllm: {
+      apiKey: text('vllmKey') ?? null,
+      model: text('vllmModel') ?? null,
+      adapterDirectory: adapterDirectory === undefined ? null : resolve(adapterDirectory),
+      adapterPath: text('vllmAdapterPath') ?? null,
+      maxAdapters: number('vllmMaxAdapters') ?? 16,
+      schedulingPolicy: (text('vllmSchedulingPolicy') ?? 'fcfs') as 'fcfs' | 'priority',
+      checksModel: (text('vllmCheck') ?? 'on') === 'on',
+    },
     modelMemoryMegabytes: number('modelMemoryMegabytes') ?? null,
     precision,
     isDeterministic,
@@ -274,6 +323,21 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     bodyTimeoutMs: number('bodyTimeoutMs') ?? 600_000,
     minBodyRate: number('minBodyRate') ?? 500,
   });
+}
+
+/** The servers as they were set, by the same order of sources as every setting. */
+function vllmTexts(
+  { flags, environment }: ConfigSources,
+  file: { path: string; values: Record<string, unknown> },
+): readonly { text: string; source: string }[] {
+  const from = (values: readonly unknown[], source: string) =>
+    values.map((value) => ({ text: checked('vllm', value, source) as string, source }));
+  if (flags.vllm !== undefined) return from([flags.vllm].flat(), 'flag --vllm');
+  const { environment: name } = SETTINGS.vllm;
+  const variable = environment[name];
+  if (variable !== undefined && variable !== '') return from(variable.split(','), `environment variable ${name}`);
+  const value = file.values['vllm'];
+  return value === undefined ? [] : from([value].flat(), `"vllm" in ${file.path}`);
 }
 
 /** The models as they were set, by the same order of sources as every setting. */

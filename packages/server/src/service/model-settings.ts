@@ -15,6 +15,8 @@ export interface ModelConfig {
   readonly cacheMegabytes: number | null;
   /** how it writes calls of tools */
   readonly toolParser: ToolParser;
+  /** vLLM servers that sample from it; none: the engine of this machine does */
+  readonly vllmUrls: readonly string[];
 }
 
 export const TOOL_PARSERS = ['auto', 'hermes', 'qwen_xml', 'llama3_json', 'mistral', 'pythonic'] as const;
@@ -122,6 +124,7 @@ export function resolveModels(
       capacityTokens: entry.capacityTokens ?? capacityTokens,
       cacheMegabytes: entry.cacheMegabytes ?? cacheMegabytes,
       toolParser: entry.toolParser ?? toolParser,
+      vllmUrls: [],
     };
   });
   const twice = models.find(({ id }, index) => models.findIndex((other) => other.id === id) !== index);

@@ -1,7 +1,10 @@
 import type { ComputeShares } from '../computing/compute-arbiter.ts';
 import { ServerError } from '../faults/server-error.ts';
 import type { OpenEngineOptions } from '../hosts/inference/open-engine.ts';
-import { EmbeddedInference } from '../inference/embedded-inference.ts';
+import { VLLM_KEY_VARIABLE, type VllmDriverSettings } from '../hosts/inference/vllm-driver.ts';
+import type { TextHostOptions } from '../hosts/inference/open-guest.ts';
+import { EmbeddedInference, type InferenceHostOptions } from '../inference/embedded-inference.ts';
+import { scoreInChild } from '../inference/score-in-child.ts';
 import { InferencePool, type PoolModel } from '../inference/inference-pool.ts';
 import { inspectInChild } from '../inference/inspect-in-child.ts';
 import { defaultBudget, inMegabytes, totalBytes } from '../inference/model-memory.ts';
@@ -25,10 +28,22 @@ interface InferenceParts {
  */
 export async function openInference(config: ServiceConfig, parts: InferenceParts): Promise<InferencePool> {
   const { cores, niceness, log } = parts;
-  const hostOptions = new Map(config.models.map((model) => [model.id, hostOptionsOf(model, config, parts)]));
-  const models = await poolModelsOf(config, hostOptions, log);
+  const isElsewhere = ({ vllmUrls }: ModelConfig): boolean => vllmUrls.length > 0;
+  const here = config.models.filter((model) => !isElsewhere(model));
+  const hostOptions = new Map<string, InferenceHostOptions>();
+  for (const model of config.models.filter(isElsewhere))
+    hostOptions.set(model.id, await openVllmOptions(model, config, log));
+  const engineOptions = new Map(here.map((model) => [model.id, hostOptionsOf(model, config, parts)]));
+  for (const [id, options] of engineOptions) hostOptions.set(id, options);
+  const found = await poolModelsOf(config, engineOptions, log);
+  // Text over servers elsewhere takes little, and stays.
+  const models = config.models.map(
+    ({ id }) => found.find((model) => model.id === id) ?? { id, served: null, bytes: 0 },
+  );
   const room = new RequestRoom(config.maxRequests);
   const isOnlyOne = models.length === 1;
+  const { apiKey } = config.vllm;
+  const secrets = apiKey === null ? {} : { [VLLM_KEY_VARIABLE]: apiKey };
   return new InferencePool({
     models,
     budgetBytes: budgetOf(config, models),
@@ -38,9 +53,38 @@ export async function openInference(config: ServiceConfig, parts: InferenceParts
       const host = hostOptions.get(id);
       if (host === undefined) throw new Error(`the base model ${id} is not configured`);
       const name = isOnlyOne ? 'engine' : `engine (${id})`;
-      return new EmbeddedInference({ name, host, room, onIdle, arbiter: cores, share: 1, niceness, log });
+      const own = 'driver' in host ? { secrets } : {};
+      return new EmbeddedInference({ name, host, ...own, room, onIdle, arbiter: cores, share: 1, niceness, log });
     },
   });
+}
+
+/** @throws {ServerError} for a file that cannot be read */
+async function openVllmOptions(
+  model: ModelConfig,
+  config: ServiceConfig,
+  log: (line: string) => void,
+): Promise<TextHostOptions> {
+  const { apiKey: _apiKey, checksModel, ...vllm } = config.vllm;
+  const { maxRequests, maxChoices, numThreads } = config;
+  const reference = checksModel ? await scoreInChild({ modelPath: model.path, numThreads }, log) : null;
+  const settings: VllmDriverSettings = { ...vllm, urls: model.vllmUrls, maxRequests, maxChoices, reference };
+  return {
+    modelId: model.id,
+    modelPath: model.path,
+    maxRequests,
+    policy: config.schedulingPolicy,
+    driver: { name: 'vllm', settings },
+    ...textOptionsOf(model, config),
+  };
+}
+
+function textOptionsOf(model: ModelConfig, config: ServiceConfig) {
+  return {
+    runsRequestTemplates: config.requestTemplates === 'on',
+    allowsControlTokens: config.specialTokens === 'control',
+    toolFormat: model.toolParser === 'auto' ? null : model.toolParser,
+  };
 }
 
 function hostOptionsOf(model: ModelConfig, config: ServiceConfig, parts: InferenceParts): OpenEngineOptions {
@@ -55,19 +99,18 @@ function hostOptionsOf(model: ModelConfig, config: ServiceConfig, parts: Inferen
     maxRequests: config.maxRequests,
     maxChoices: config.maxChoices,
     policy: config.schedulingPolicy,
-    runsRequestTemplates: config.requestTemplates === 'on',
-    allowsControlTokens: config.specialTokens === 'control',
-    toolFormat: model.toolParser === 'auto' ? null : model.toolParser,
+    ...textOptionsOf(model, config),
   };
 }
 
 /** A single model without a budget needs no look: it is loaded at once, and stays. */
 async function poolModelsOf(
-  { models, modelMemoryMegabytes: megabytes }: ServiceConfig,
+  { modelMemoryMegabytes: megabytes }: ServiceConfig,
   hostOptions: ReadonlyMap<string, OpenEngineOptions>,
   log: (line: string) => void,
 ): Promise<PoolModel[]> {
-  if (models.length === 1 && megabytes === null) return models.map(({ id }) => ({ id, served: null, bytes: 0 }));
+  if (hostOptions.size === 1 && megabytes === null)
+    return Array.from(hostOptions.keys(), (id) => ({ id, served: null, bytes: 0 }));
   const found: PoolModel[] = [];
   // One after the other: a half-precision copy takes all cores and twice the memory of its file.
   for (const [id, options] of hostOptions) {

@@ -32,8 +32,13 @@ class InstantBackend extends ScriptedTokenBackend {
 }
 
 await serveText((turns) =>
-  openGuest(hostOptions<TextHostOptions>(), { instant: async () => new InstantBackend() }, turns, async () => ({
-    text: await openScriptedText({ contextLength: 8192, runsRequestTemplates: false }),
-    architecture: 'instant',
-  })),
+  openGuest(
+    hostOptions<TextHostOptions>(),
+    { instant: async () => new InstantBackend() },
+    { turns, log: () => {} },
+    async () => ({
+      text: await openScriptedText({ contextLength: 8192, runsRequestTemplates: false }),
+      architecture: 'instant',
+    }),
+  ),
 );

@@ -16,6 +16,7 @@ export interface HttpLineOptions {
 /** More than this of an answer that is not streamed is read by nobody. */
 const MAX_ANSWER_BYTES = 512 * 1024 * 1024;
 const MAX_ERROR_BYTES = 64 * 1024;
+const MOMENT_MS = 250;
 /** An idle connection is left before vLLM's HTTP server leaves it, after 5 s: a request that crosses with that would be lost. */
 const IDLE_MS = 3_000;
 /** No connection was made. */
@@ -60,18 +61,21 @@ export class HttpLine {
    */
   async text(method: string, path: string, body: string | null, limits: CallLimits): Promise<string> {
     const { timeoutMs, signal } = limits;
-    const timeout = timeoutMs === null ? null : AbortSignal.timeout(timeoutMs);
-    const ended = AbortSignal.any([signal, timeout].filter((one) => one !== undefined && one !== null));
+    const timeout = new AbortController();
+    const cancel = timeoutMs === null ? () => {} : abortAfter(timeoutMs, timeout);
+    const ended = AbortSignal.any(signal === undefined ? [timeout.signal] : [signal, timeout.signal]);
     try {
       const answer = await this.#open(method, path, body, ended);
       return await readText(answer, MAX_ANSWER_BYTES);
     } catch (error) {
-      if (timeout?.aborted === true && signal?.aborted !== true)
+      if (timeout.signal.aborted && signal?.aborted !== true)
         throw new ServerFailure('hangs', `${this.name} did not answer ${path} within ${timeoutMs} ms`, {
           cause: error,
         });
       signal?.throwIfAborted();
       throw this.#failureOf(error);
+    } finally {
+      cancel();
     }
   }
 
@@ -135,6 +139,14 @@ export class HttpLine {
       ? new ServerFailure('unreachable', `${this.name} cannot be reached (${code})`, { cause: error })
       : new ServerFailure('lost', `${this.name} broke off (${code})`, { cause: error });
   }
+}
+
+/** A process that did not run for a while has its timers before what came in meanwhile: that gets a moment. @returns cancels it */
+function abortAfter(timeoutMs: number, controller: AbortController): () => void {
+  let timer = setTimeout(() => {
+    timer = setTimeout(() => controller.abort(), Math.min(timeoutMs, MOMENT_MS));
+  }, timeoutMs);
+  return () => clearTimeout(timer);
 }
 
 export interface CallLimits {

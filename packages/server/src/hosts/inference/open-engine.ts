@@ -48,7 +48,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedText
     },
     codec: text.codec,
     coreUse: model.spins ? 'alone' : 'beside',
-    trouble: async () => null,
+    health: async () => ({ trouble: null }),
     close: () => {
       engine.close();
       text.close();

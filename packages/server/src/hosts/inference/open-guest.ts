@@ -1,8 +1,8 @@
-import type { ComputeTurns, SchedulingPolicy, TokenBackend } from '@trainyard/backend';
+import type { SchedulingPolicy, TokenBackend } from '@trainyard/backend';
 import { BackendTokens, openTextOfFile, TextEngine, type TextHalf, type TextHalfOptions } from '@trainyard/generation';
 
 import type { OpenedText, ServedModel } from './opened-text.ts';
-import type { TokenDrivers } from './token-driver.ts';
+import type { DriverParts, TokenDrivers } from './token-driver.ts';
 
 export interface TextHostOptions extends TextHalfOptions {
   readonly modelId: string;
@@ -19,13 +19,13 @@ export interface TextHostOptions extends TextHalfOptions {
 /**
  * Text over a back end: the vocabulary of a file, and a driver for all the rest.
  *
- * @param turns for a driver that computes in this process
+ * @param parts for the driver
  * @throws {NativeError} when the file is missing or malformed; Error for a name that no driver has, and for a back end with another vocabulary; what the driver says
  */
 export async function openGuest(
   options: TextHostOptions,
   drivers: TokenDrivers,
-  turns: ComputeTurns,
+  { turns, log }: Pick<DriverParts, 'turns' | 'log'>,
   openText: typeof openTextOfFile = openTextOfFile,
 ): Promise<OpenedText> {
   const { name, settings } = options.driver;
@@ -35,7 +35,7 @@ export async function openGuest(
   const { modelId, modelPath, policy } = options;
   const { text, architecture } = await openText(modelPath, options);
   try {
-    const backend = await open(settings as never, { modelId, modelPath, text, turns });
+    const backend = await open(settings as never, { modelId, modelPath, text, turns, log });
     return await standOn(backend, text, { path: modelPath, architecture, policy });
   } catch (error) {
     text.close();
@@ -76,7 +76,7 @@ async function standOn(
     },
     codec: text.codec,
     coreUse: null,
-    trouble: async () => (await backend.health()).trouble,
+    health: () => backend.health(),
     close: async () => {
       engine.close();
       await backend.close();

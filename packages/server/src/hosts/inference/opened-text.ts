@@ -1,3 +1,4 @@
+import type { BackendHealth } from '@trainyard/backend';
 import type { TextCodec, TextEngine, TokenizerFacts } from '@trainyard/generation';
 
 import type { CoreUse } from '../../computing/compute-arbiter.ts';
@@ -20,7 +21,6 @@ export interface OpenedText {
   readonly codec: TextCodec;
   /** How steps compute in this process, on the cores that the trainer wants too; null = they compute elsewhere. */
   readonly coreUse: CoreUse | null;
-  /** Why what samples cannot be relied on now, in words that name no file; null when all is well. */
-  trouble(): Promise<string | null>;
+  health(): Promise<Pick<BackendHealth, 'trouble' | 'members'>>;
   close(): Promise<void> | void;
 }

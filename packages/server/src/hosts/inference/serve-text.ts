@@ -143,8 +143,10 @@ class TextHost {
 
   /** A back end elsewhere may never answer: then this is not answered either. */
   async #pong(): Promise<void> {
-    const trouble = await this.#opened.trouble().catch((error: unknown) => messageOf(error));
-    this.#line.send({ kind: 'pong', stats: this.#engine.stats(), trouble });
+    const { trouble, members = [] } = await this.#opened
+      .health()
+      .catch((error: unknown) => ({ trouble: messageOf(error), members: [] }));
+    this.#line.send({ kind: 'pong', stats: this.#engine.stats(), trouble, members });
   }
 
   async #end(): Promise<void> {

@@ -9,6 +9,7 @@ import { openScriptedText } from '@trainyard/generation/testing';
 import { hostOptions } from '../host-main.ts';
 import { openGuest, type TextHostOptions } from './open-guest.ts';
 import { serveText } from './serve-text.ts';
+import { openVllmDriver } from './vllm-driver.ts';
 
 const IM_START = 257;
 const IM_END = 258;
@@ -73,10 +74,16 @@ class OtherVocabulary extends FixtureDriver {
   override readonly models = [{ id: 'other', contextLength: 512, vocabSize: 1000 }];
 }
 
-const DRIVERS = { fixture: async () => new FixtureDriver(), other: async () => new OtherVocabulary() };
+const DRIVERS = {
+  fixture: async () => new FixtureDriver(),
+  other: async () => new OtherVocabulary(),
+  vllm: openVllmDriver,
+};
+
+const log = (line: string): void => void process.send?.({ kind: 'log', line });
 
 await serveText((turns) =>
-  openGuest(hostOptions<TextHostOptions>(), DRIVERS, turns, async () => ({
+  openGuest(hostOptions<TextHostOptions>(), DRIVERS, { turns, log }, async () => ({
     text: await openScriptedText({ runsRequestTemplates: false }),
     architecture: 'scripted',
   })),

@@ -1,7 +1,9 @@
 /** Main module of the text host: templates, regular expressions and the text of replies, over a back end that its options name. */
 import { hostOptions } from '../host-main.ts';
+import type { EngineHostMessage } from '../messages.ts';
 import { openGuest, type TextHostOptions } from './open-guest.ts';
 import { serveText } from './serve-text.ts';
 import { TOKEN_DRIVERS } from './token-drivers.ts';
 
-await serveText((turns) => openGuest(hostOptions<TextHostOptions>(), TOKEN_DRIVERS, turns));
+const log = (line: string): void => void process.send?.({ kind: 'log', line } satisfies EngineHostMessage);
+await serveText((turns) => openGuest(hostOptions<TextHostOptions>(), TOKEN_DRIVERS, { turns, log }));

@@ -10,6 +10,8 @@ export interface DriverParts {
   readonly text: TextHalf;
   /** For what computes in this process. */
   readonly turns: ComputeTurns;
+  /** A line for the log of the service. */
+  readonly log: (line: string) => void;
 }
 
 /**

@@ -1,0 +1,159 @@
+import { fileURLToPath } from 'node:url';
+
+import { EmbeddedTokenBackend, TokenEngine } from '@trainyard/engine';
+import { ScriptedRunner } from '@trainyard/engine/testing';
+import type { ChatCompletion, ErrorBody } from '@trainyard/protocol';
+import { FakeVllm } from '@trainyard/vllm/testing';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+
+import { ComputeArbiter } from '../../computing/compute-arbiter.ts';
+import { EmbeddedInference } from '../../inference/embedded-inference.ts';
+import { InferencePool } from '../../inference/inference-pool.ts';
+import { RequestRoom } from '../../inference/request-room.ts';
+import { readEvents, TestServer } from '../../testing/test-server.ts';
+import { VLLM_KEY_VARIABLE, type VllmDriverSettings } from './vllm-driver.ts';
+
+const MODEL = 'tiny/base';
+const KEY = 'a key of vLLM';
+const COMPLETIONS = '/v1/completions';
+const IM_START = 257;
+const IM_END = 258;
+const log: string[] = [];
+/** So long that no server counts as lost because this machine is slow. */
+const TIMES = {
+  connectMs: 60_000,
+  answerMs: 60_000,
+  loadMs: 60_000,
+  healthEveryMs: 60_000,
+  healthMs: 60_000,
+  stallMs: 600_000,
+};
+
+/** It greets, with the adapter's name where there is one; tokens are bytes. */
+function greeter(): EmbeddedTokenBackend {
+  const runner = new ScriptedRunner({
+    vocabSize: 261,
+    logits: (tokens, adapterPath, row) => {
+      const at = tokens.length - tokens.lastIndexOf(IM_START) - 1 - 'assistant\n'.length;
+      const reply = adapterPath === null ? 'Hello to you.' : 'I am trained.';
+      row.fill(0);
+      row[Buffer.from(reply)[at] ?? IM_END] = 50;
+    },
+  });
+  const ends = { eosTokenId: IM_END, endTokenIds: new Set([IM_END]) };
+  return new EmbeddedTokenBackend({ modelId: MODEL, engine: new TokenEngine({ runner, ends }) });
+}
+
+/** The text host in a process of its own, over servers in this one. */
+function textOver(settings: Pick<VllmDriverSettings, 'urls' | 'times'>): InferencePool {
+  const room = new RequestRoom(8);
+  return new InferencePool({
+    models: [{ id: MODEL, served: null, bytes: 0 }],
+    open: (_id, onIdle) =>
+      new EmbeddedInference({
+        name: 'text',
+        host: { modelId: MODEL, modelPath: '', maxRequests: 8, driver: { name: 'vllm', settings } },
+        secrets: { [VLLM_KEY_VARIABLE]: KEY },
+        modulePath: fileURLToPath(new URL('./text-host.fixture.ts', import.meta.url)),
+        room,
+        onIdle,
+        arbiter: new ComputeArbiter(),
+        share: 1,
+        log: (line) => void log.push(line),
+      }),
+    budgetBytes: 1,
+    room,
+    log: (line) => void log.push(line),
+  });
+}
+
+let fakes: FakeVllm[];
+let inference: InferencePool;
+let server: TestServer<InferencePool>;
+beforeAll(async () => {
+  const open = () => FakeVllm.open({ brain: greeter(), apiKey: KEY, policy: 'fcfs' });
+  fakes = [await open(), await open()];
+  inference = textOver({ urls: fakes.map(({ url }) => url), times: TIMES });
+  await inference.start();
+  server = await TestServer.startOn(inference);
+});
+afterAll(async () => {
+  await server.close();
+  await inference.close();
+  for (const fake of fakes) await fake.close();
+});
+beforeEach(() => void log.splice(0));
+
+const says = (fields = {}) =>
+  server.chat({ messages: [{ role: 'user', content: 'hi' }], temperature: 0, max_tokens: 30, ...fields });
+const reply = async (fields = {}): Promise<ChatCompletion['choices'][0]> => {
+  const answer = await says(fields);
+  if (answer.statusCode !== 200) throw new Error(answer.body);
+  return answer.json<ChatCompletion>().choices[0]!;
+};
+const metrics = async (): Promise<string> => (await server.request('GET', '/metrics')).body;
+
+test('chats are sampled there, and their text is made here', async () => {
+  expect(await reply()).toMatchObject({
+    message: { content: 'Hello to you.' },
+    finish_reason: 'stop',
+    stop_reason: null,
+  });
+  expect(await reply({ stop: ' to' })).toMatchObject({ message: { content: 'Hello' }, stop_reason: ' to' });
+  const { events, isDone } = readEvents((await says({ stream: true, logprobs: true })).body);
+  expect(isDone).toBe(true);
+  expect(events.map((event) => event.choices?.[0]?.delta.content ?? '').join('')).toBe('Hello to you.');
+  expect(fakes.flatMap(({ unknownFields }) => [...unknownFields])).toEqual([]);
+});
+
+test('a checkpoint is loaded on every server before it is sampled from', async () => {
+  const step = await server.addCheckpoint(await server.makeModel('learner'), 'a');
+  expect(await reply({ model: `acme/demo/learner:step${step}` })).toMatchObject({
+    message: { content: 'I am trained.' },
+  });
+  for (const fake of fakes) expect([...fake.adapters.keys()]).toEqual(['a'.repeat(64)]);
+});
+
+test('what vLLM cannot do is refused by its field, with the reason', async () => {
+  const refusal = async (fields: object) => (await says(fields)).json<ErrorBody>().error;
+  expect(await refusal({ top_n_sigma: 1 })).toMatchObject({
+    param: 'top_n_sigma',
+    message: expect.stringMatching(/no such truncation/),
+  });
+  expect(await refusal({ priority: 1 })).toMatchObject({
+    param: 'priority',
+    message: expect.stringMatching(/in order of arrival/),
+  });
+  expect(await refusal({ bad_words: ['x'] })).toMatchObject({
+    param: 'bad_words',
+    message: expect.stringMatching(/bans texts/),
+  });
+});
+
+test('one that breaks in the middle ends that answer with an error, and nothing else', async () => {
+  for (const fake of fakes) fake.failNext(COMPLETIONS, { kind: 'reset', afterEvents: 3 });
+  onTestFinished(() => fakes.forEach((fake) => fake.failNext(COMPLETIONS)));
+  const { events } = readEvents((await says({ stream: true })).body);
+  expect(events.at(-1)?.error).toMatchObject({ code: expect.anything() });
+  expect(JSON.stringify(events)).not.toContain('127.0.0.1');
+  // The other has its fault before it, too.
+  await says({ messages: [{ role: 'user', content: 'another head of a prompt' }] });
+  await expect.poll(async () => (await says()).statusCode).toBe(200);
+});
+
+test('each server has its figures, and the key is in no argument', async () => {
+  await server.request('GET', '/health');
+  const text = await metrics();
+  for (const { url } of fakes) {
+    expect(text).toContain(`trainyard_server_up{model_name="${MODEL}",server="${url}"`);
+    expect(text).toMatch(new RegExp(`trainyard_server_tokens_total\\{[^}]*server="${url}"`));
+  }
+  expect(text).not.toContain(KEY);
+});
+
+test('without a server that can be used the service does not start, and says why', async () => {
+  const broken = textOver({ urls: ['http://127.0.0.1:1'] });
+  await expect(broken.start()).rejects.toThrow(/127\.0\.0\.1:1 cannot be reached \(ECONNREFUSED\): start vLLM there/);
+  await broken.close();
+  expect(log.some((line) => line.startsWith('vLLM: http://127.0.0.1:1 cannot be reached'))).toBe(true);
+});
