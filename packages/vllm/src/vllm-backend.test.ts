@@ -52,6 +52,20 @@ describe('a request', () => {
     expect(second).not.toHaveProperty('prompt_logprobs');
   });
 
+  test('whose reader is slower than a server may be silent goes on to its end', async () => {
+    await using pool = await FakePool.start();
+    pool.times.stallMs = 30;
+    const tokenIds: number[] = [];
+    // More than the connection holds: the rest is read behind the pause.
+    for await (const output of pool.sample({ maxTokens: 3000 })) {
+      if (output.kind !== 'tokens') continue;
+      if (tokenIds.length === 0) await new Promise((resume) => setTimeout(resume, 150));
+      tokenIds.push(...output.tokenIds);
+    }
+    expect(tokenIds).toHaveLength(3000);
+    expect((await pool.members())[0]).toMatchObject({ state: 'up', numFailures: 0 });
+  });
+
   test('that is given up ends there, too', async () => {
     await using pool = await FakePool.start();
     for await (const output of pool.sample({ maxTokens: 200 })) if (output.kind === 'tokens') break;

@@ -180,20 +180,15 @@ async function* watched<Item>(
 ): AsyncGenerator<Item, void, undefined> {
   const stall = new AbortController();
   const { stallMs } = server.times;
-  const timer = setTimeout(
-    () =>
-      stall.abort(
-        new ServerFailure('hangs', `${server.name} said nothing for ${stallMs} ms in the middle of a request`),
-      ),
-    stallMs,
-  );
-  timer.unref();
+  const hangs = (): void =>
+    stall.abort(new ServerFailure('hangs', `${server.name} said nothing for ${stallMs} ms in the middle of a request`));
+  let timer = setTimeout(hangs, stallMs);
   try {
     for await (const item of use(server, model, AbortSignal.any([ended, server.life, stall.signal]))) {
-      timer.refresh();
-      yield item;
       // A slow reader is no silent server.
-      timer.refresh();
+      clearTimeout(timer);
+      yield item;
+      timer = setTimeout(hangs, stallMs);
     }
   } finally {
     clearTimeout(timer);
