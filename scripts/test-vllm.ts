@@ -193,7 +193,9 @@ async function checkTraining(): Promise<string> {
 }
 
 async function checkArt(): Promise<void> {
-  for (const release of await installedArtReleases()) {
+  const releases = await installedArtReleases();
+  if (releases.length === 0) log('ART’s clients are not installed (npm test installs them): left out');
+  for (const release of releases) {
     const report = await runArtClient<{ steps: number[]; num_logprobs: number }>('art_client.py', service, release);
     check(`ART’s client (${release}) trains and samples`, report.steps.length > 0 && report.num_logprobs > 0, report);
   }
