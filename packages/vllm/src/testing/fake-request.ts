@@ -129,9 +129,12 @@ function repetitionOf(asked: Record<string, number> | undefined): SampleParams['
 function constraintOf(outputs: Body | undefined): SampleParams['constraint'] {
   if (outputs === undefined) return null;
   const whitespace = { kind: 'capped' };
-  // What its back ends do not enforce they leave out.
-  if ('json' in outputs)
-    return spec({ kind: 'json_schema', schema: outputs['json'], whitespace, closesObjects: false, isRelaxed: true });
+  if ('json' in outputs) {
+    const schema = outputs['json'];
+    // Keywords that its back ends do not enforce they leave out; numbers of properties they do enforce, which the brain's relaxed schemas do not.
+    const isRelaxed = typeof schema !== 'object' || !('maxProperties' in schema!);
+    return spec({ kind: 'json_schema', schema, whitespace, closesObjects: false, isRelaxed });
+  }
   if ('json_object' in outputs) return spec({ kind: 'json_object', whitespace });
   if ('regex' in outputs) return spec({ kind: 'regex', pattern: outputs['regex'] });
   if ('choice' in outputs) return spec({ kind: 'choice', choices: outputs['choice'] });
