@@ -9,7 +9,7 @@ import { createVirtualEnvironment, isVirtualEnvironmentCurrent, virtualEnvironme
 const READY_WITHIN_MS = 900_000;
 
 /** The virtual environment with vLLM on processors. @param {string} root the repository */
-export function vllmEnvironment(root) {
+function vllmEnvironment(root) {
   return virtualEnvironment(join(root, '.cache/venv-vllm'), join(root, 'scripts/vllm-requirements.txt'));
 }
 
