@@ -2,7 +2,7 @@ import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promi
 
 import { CoreLease, type CoreCommand, type CoreMessage } from '../computing/core-lease.ts';
 import { LifeSigns } from './life-signs.ts';
-import type { HostFailure } from './messages.ts';
+import type { Answered, HostFailure, Shutdown } from './messages.ts';
 
 // Weights, snapshots and exports are made from prompts and answers, by libraries that leave the mode to the mask: their owner's alone.
 process.umask(0o077);
@@ -78,6 +78,13 @@ export function connectHost<Command extends { kind: string }, Message extends ob
     }
   };
   return { send, lease, letCommandsIn };
+}
+
+/** The whole of a host that `askHost` starts: it finds one answer, or says why there is none, and waits for its end. */
+export async function answerAsHost(find: () => object | Promise<object>): Promise<void> {
+  const answer = await openOrRefuse(find);
+  const { send } = connectHost<Shutdown, Answered<object>>(() => process.exit(0));
+  send({ kind: 'ready', answer });
 }
 
 export function failureOf(error: unknown): HostFailure {

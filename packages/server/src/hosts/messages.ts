@@ -135,3 +135,7 @@ export type TransferHostMessage =
   | { kind: 'exported'; result: ExportResult }
   | { kind: 'imported'; adapter: ImportedAdapter }
   | { kind: 'transfer-failed'; failure: HostFailure };
+
+/** Commands and messages of a host that `askHost` starts. */
+export type Shutdown = { kind: 'shutdown' };
+export type Answered<Answer> = { kind: 'ready'; answer: Answer };

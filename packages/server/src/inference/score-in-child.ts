@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 
-import { SupervisedHost } from '../hosts/supervised-host.ts';
+import { askHost } from '../hosts/ask-host.ts';
 
 export interface ScoreOptions {
   readonly modelPath: string;
@@ -14,27 +14,11 @@ export interface ScoredTokens {
 }
 
 /**
- * Scores of some fixed tokens by a model file, computed in a child process, which is gone when the promise settles.
+ * Scores of some fixed tokens by a model file, computed in a child process.
  *
  * @throws {ServerError} `server.host_failed_to_start`, with the reason: a missing or corrupt file
  */
-export async function scoreInChild(options: ScoreOptions, log: (line: string) => void): Promise<ScoredTokens> {
-  let scored: ScoredTokens | null = null;
-  const host = new SupervisedHost<{ kind: 'shutdown' }, { kind: 'ready' } & ScoredTokens>({
-    name: 'scoring',
-    modulePath: fileURLToPath(new URL('./score-host.ts', import.meta.url)),
-    options,
-    onMessage: (message) => {
-      if (message.kind === 'ready') scored = { tokenIds: message.tokenIds, logprobs: message.logprobs };
-    },
-    onLost: () => undefined,
-    log,
-  });
-  try {
-    await host.start();
-  } finally {
-    await host.close();
-  }
-  if (scored === null) throw new Error('a scoring ended without its result');
-  return scored;
+export function scoreInChild(options: ScoreOptions, log: (line: string) => void): Promise<ScoredTokens> {
+  const modulePath = fileURLToPath(new URL('./score-host.ts', import.meta.url));
+  return askHost({ name: 'scoring', modulePath, options, log });
 }

@@ -1,0 +1,43 @@
+import type { Answered, Shutdown } from './messages.ts';
+import { SupervisedHost } from './supervised-host.ts';
+
+export interface HostQuestion {
+  /** as logs call it */
+  readonly name: string;
+  /** the host's main module, which calls `answerAsHost` */
+  readonly modulePath: string;
+  /** passed as JSON */
+  readonly options: unknown;
+  readonly log: (line: string) => void;
+}
+
+/**
+ * One answer of a child process, which is gone when the promise settles: with all memory that finding it took.
+ *
+ * @throws {ServerError} `server.host_failed_to_start`, with the reason that the host gave
+ */
+export async function askHost<Answer extends object>({
+  name,
+  modulePath,
+  options,
+  log,
+}: HostQuestion): Promise<Answer> {
+  let answer: Answer | null = null;
+  const host = new SupervisedHost<Shutdown, Answered<Answer>>({
+    name,
+    modulePath,
+    options,
+    onMessage: (message) => {
+      if (message.kind === 'ready') ({ answer } = message);
+    },
+    onLost: () => undefined,
+    log,
+  });
+  try {
+    await host.start();
+  } finally {
+    await host.close();
+  }
+  if (answer === null) throw new Error(`the host '${name}' ended without its answer`);
+  return answer;
+}
