@@ -1,10 +1,8 @@
-import { once } from 'node:events';
-
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 import { toOrderedJson } from '../json/ordered-json.ts';
 import type { FeedWatch } from './feed-watch.ts';
-import { abortOnDisconnect, toNodeHeaders } from './sse.ts';
+import { abortOnDisconnect, beginEventStream, writeWhole } from './sse.ts';
 
 /** Silence for longer than this makes proxies close a connection. */
 const KEEP_ALIVE_MS = 15_000;
@@ -51,18 +49,8 @@ export async function sendLiveEvents(
   let seen = watch.numChanges;
   let batch = await read(start);
   let after = start;
-  reply.hijack();
-  const response = reply.raw;
-  response.writeHead(200, {
-    ...toNodeHeaders(reply),
-    'content-type': 'text/event-stream; charset=utf-8',
-    'cache-control': 'no-cache',
-    'x-accel-buffering': 'no',
-  });
-  const write = async (text: string) => {
-    signal.throwIfAborted();
-    if (!response.write(text)) await once(response, 'drain', { signal });
-  };
+  const response = beginEventStream(reply);
+  const write = (text: string) => writeWhole(response, text, signal);
   try {
     await write(`retry: ${RETRY_MS}\n\n`);
     for (;;) {

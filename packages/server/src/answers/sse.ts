@@ -32,18 +32,10 @@ export async function sendEventStream(
   options: { signal: AbortSignal; toErrorEvent: (error: unknown) => object; isNamed?: boolean },
 ): Promise<void> {
   const { signal, toErrorEvent, isNamed = false } = options;
-  reply.hijack();
-  const response = reply.raw;
-  response.writeHead(200, {
-    ...toNodeHeaders(reply),
-    'content-type': 'text/event-stream; charset=utf-8',
-    'cache-control': 'no-cache',
-    // Reverse proxies would hold events back until their buffer is full.
-    'x-accel-buffering': 'no',
-  });
+  const response = beginEventStream(reply);
   try {
     for await (const value of values) {
-      await write(response, toEvent(value, isNamed), signal);
+      await writeWhole(response, toEvent(value, isNamed), signal);
     }
   } catch (error) {
     if (signal.aborted) return;
@@ -57,12 +49,25 @@ function toEvent(value: object, isNamed: boolean): string {
   return `${name}data: ${toOrderedJson(value)}\n\n`;
 }
 
-async function write(response: ServerResponse, text: string, signal: AbortSignal): Promise<void> {
+/** Sends the headers of an event stream; what follows is written by hand. */
+export function beginEventStream(reply: FastifyReply): ServerResponse {
+  reply.hijack();
+  return reply.raw.writeHead(200, {
+    ...toNodeHeaders(reply),
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-cache',
+    // Reverse proxies would hold events back until their buffer is full.
+    'x-accel-buffering': 'no',
+  });
+}
+
+/** Resolves when the socket takes more. @throws the signal's reason */
+export async function writeWhole(response: ServerResponse, text: string, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   if (!response.write(text)) await once(response, 'drain', { signal });
 }
 
-export function toNodeHeaders(reply: FastifyReply): Record<string, string | string[]> {
+function toNodeHeaders(reply: FastifyReply): Record<string, string | string[]> {
   const headers: Record<string, string | string[]> = {};
   for (const [name, value] of Object.entries(reply.getHeaders())) {
     if (value !== undefined) headers[name] = Array.isArray(value) ? value : String(value);

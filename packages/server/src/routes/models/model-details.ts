@@ -4,7 +4,7 @@ import type { Model } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
 import { toListPage } from '../../answers/paging.ts';
-import { toLoraObject } from '../../wire/training/lora.ts';
+import { toModelObject } from '../../wire/training/model-object.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { notFound, ownedModel } from '../owned.ts';
 
@@ -43,15 +43,9 @@ export function modelDetailsRoutes(app: FastifyInstance, parts: RouteParts): voi
     const state = await store.getModelState(model.id);
     if (state === null) return null;
     return {
-      id: model.id,
-      entity: model.entity,
-      project: model.project,
-      name: model.name,
-      base_model: model.baseModel,
+      ...toModelObject(model),
       is_served: baseModels.find(model.baseModel) !== null,
-      run_id: model.runId,
       tracked_run: await trackedRun(model.id),
-      lora: toLoraObject(model),
       created_at: Math.floor(model.createdAt / 1000),
       latest_step: state.latest?.step ?? null,
       num_checkpoints: state.numCheckpoints,

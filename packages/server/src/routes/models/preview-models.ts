@@ -17,6 +17,7 @@ import type { RouteParts } from '../server-parts.ts';
 import { removeFiles } from '../files.ts';
 import { retireAdapters } from './retire-adapters.ts';
 import { readLoraShape, toLoraObject } from '../../wire/training/lora.ts';
+import { toModelObject } from '../../wire/training/model-object.ts';
 import { notFound, ownedModel } from '../owned.ts';
 import { fits, type ModelStart, readWarmStart } from '../training/warm-start.ts';
 
@@ -130,16 +131,4 @@ function existing(model: Model, body: CreateModelRequest): ModelObject {
   if (body.lora && !fits(body.lora, model))
     refuse(`The model ${name} exists with another adapter: ${JSON.stringify(toLoraObject(model))}`, 'lora');
   return toModelObject(model);
-}
-
-function toModelObject(model: Model): ModelObject {
-  return {
-    id: model.id,
-    entity: model.entity,
-    project: model.project,
-    name: model.name,
-    base_model: model.baseModel,
-    run_id: model.runId,
-    lora: toLoraObject(model),
-  };
 }
