@@ -1,5 +1,6 @@
 import { adjustLogits, drawnLogprob, NO_ADJUSTMENTS, RowScan, scanMaxima, UndoLog } from '@trainyard/decoder';
-import type { DrawableTokens, TokenAdjustments } from '@trainyard/decoder';
+import type { TokenAdjustments } from '@trainyard/decoder';
+import { fillOthers, ReplyCounts } from '../model/row-replay.ts';
 import type { LogitShifts, RowReplay } from '../model/row-replay.ts';
 
 /** Log-probabilities of tokens as the sampler would report them of the same logits: its own passes over a row, in its order. */
@@ -20,15 +21,18 @@ export class DrawnRows {
    * @param i which trained token of the row
    */
   logprob(logits: Float32Array, token: number, replay: RowReplay | null, i: number): number {
-    const row = this.#row;
-    row.set(logits);
     const shift = replay?.shifts[replay.shift[i]!];
+    const kept = replay?.keptSets[replay.keptSet[i]!] ?? null;
+    let row = logits;
+    if (shift !== undefined || kept !== null) {
+      row = this.#row;
+      row.set(logits);
+    }
     if (shift !== undefined) {
       adjustLogits(row, this.#adjustments(shift, replay!.numGenerated[i]!), this.#undo);
       this.#undo.forget();
     }
-    const kept = replay?.keptSets[replay.keptSet[i]!] ?? null;
-    if (kept !== null) removeOthers(row, kept);
+    if (kept !== null) fillOthers(kept, { start: 0, end: row.length }, row, -Infinity);
     scanMaxima(row, this.#scan);
     return drawnLogprob(row, token, replay?.temperatures[i] ?? 1, kept, this.#scan);
   }
@@ -42,47 +46,23 @@ export class DrawnRows {
 
 /** The adjustments of one choice, from token to token. */
 class ShiftedLogits {
-  readonly #adjustments: TokenAdjustments;
-  readonly #counts = new Map<number, number>();
-  readonly #tokenIds: Int32Array;
-  #counted = 0;
+  readonly #counts: ReplyCounts;
+  readonly #fixed: TokenAdjustments;
 
   constructor(shifts: LogitShifts) {
     const { bias, repetitionPenalty, frequencyPenalty, presencePenalty, promptTokenIds, tokenIds } = shifts;
-    this.#tokenIds = tokenIds;
-    this.#adjustments = {
+    this.#counts = new ReplyCounts(tokenIds);
+    this.#fixed = {
       ...NO_ADJUSTMENTS,
       logitBias: bias,
       repetitionPenalty,
       frequencyPenalty,
       presencePenalty,
       promptIds: new Set(repetitionPenalty === 1 ? [] : promptTokenIds),
-      generatedCounts: this.#counts,
     };
   }
 
   after(numGenerated: number): TokenAdjustments {
-    if (numGenerated < this.#counted) {
-      this.#counts.clear();
-      this.#counted = 0;
-    }
-    for (; this.#counted < numGenerated; this.#counted++) {
-      const id = this.#tokenIds[this.#counted]!;
-      this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1);
-    }
-    return this.#adjustments;
+    return { ...this.#fixed, generatedCounts: this.#counts.of(numGenerated) };
   }
-}
-
-function removeOthers(row: Float32Array, { isComplement, ids }: DrawableTokens): void {
-  if (isComplement) {
-    for (const id of ids) row[id] = -Infinity;
-    return;
-  }
-  let next = 0;
-  for (const id of ids) {
-    row.fill(-Infinity, next, id);
-    next = id + 1;
-  }
-  row.fill(-Infinity, next);
 }

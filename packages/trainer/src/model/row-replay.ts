@@ -109,46 +109,75 @@ export class ReplayReader {
         offsets[id - columns.start] = adjustment.offset;
       }
       const kept = keptSets[keptSet[i]!];
-      if (kept !== undefined) mask(kept, columns, offsets);
+      if (kept !== undefined) fillOthers(kept, columns, offsets, MASKED);
     }
   }
 }
 
 const NEUTRAL: Adjustment = { scale: 1, offset: 0 };
 
-function mask({ isComplement, ids }: KeptSet, columns: TokenRange, offsets: Float32Array): void {
+/** Gives tokens that could not be drawn a value. @param values of the tokens of these columns */
+export function fillOthers(
+  { isComplement, ids }: KeptSet,
+  columns: TokenRange,
+  values: Float32Array,
+  value: number,
+): void {
   const from = lowerBound(ids, columns.start);
   const to = lowerBound(ids, columns.end);
   if (isComplement) {
-    for (let at = from; at < to; at++) offsets[ids[at]! - columns.start] = MASKED;
+    for (let at = from; at < to; at++) values[ids[at]! - columns.start] = value;
     return;
   }
   let next = 0;
   for (let at = from; at < to; at++) {
     const column = ids[at]! - columns.start;
-    offsets.fill(MASKED, next, column);
+    values.fill(value, next, column);
     next = column + 1;
   }
-  offsets.fill(MASKED, next);
+  values.fill(value, next);
+}
+
+/** How often each token stands in the beginning of a reply. Cheap where the beginnings grow. */
+export class ReplyCounts {
+  readonly #tokenIds: Int32Array;
+  readonly #counts = new Map<number, number>();
+  #counted = 0;
+
+  constructor(tokenIds: Int32Array) {
+    this.#tokenIds = tokenIds;
+  }
+
+  /** Counts over the first `length` tokens, valid until it is asked again. */
+  of(length: number): ReadonlyMap<number, number> {
+    if (length < this.#counted) {
+      this.#counts.clear();
+      this.#counted = 0;
+    }
+    for (; this.#counted < length; this.#counted++) {
+      const id = this.#tokenIds[this.#counted]!;
+      this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1);
+    }
+    return this.#counts;
+  }
 }
 
 class ShiftReader {
   readonly #shifts: LogitShifts;
   readonly #bias: ReadonlyMap<number, number>;
   readonly #promptIds: ReadonlySet<number>;
-  /** Counts over the first `#counted` tokens of the reply. */
-  #counts = new Map<number, number>();
-  #counted = 0;
+  readonly #counts: ReplyCounts;
 
   constructor(shifts: LogitShifts) {
     this.#shifts = shifts;
     this.#bias = new Map(shifts.bias);
+    this.#counts = new ReplyCounts(shifts.tokenIds);
     this.#promptIds = new Set(shifts.repetitionPenalty === 1 ? [] : shifts.promptTokenIds);
   }
 
   of(id: number, logit: number, numGenerated: number): Adjustment {
     const { repetitionPenalty, frequencyPenalty, presencePenalty } = this.#shifts;
-    const count = this.#countsOf(numGenerated).get(id) ?? 0;
+    const count = this.#counts.of(numGenerated).get(id) ?? 0;
     let scale = 1;
     let offset = this.#bias.get(id) ?? 0;
     if (repetitionPenalty !== 1 && (count > 0 || this.#promptIds.has(id))) {
@@ -161,20 +190,8 @@ class ShiftReader {
 
   /** Ids whose logits may be moved, each once. */
   *idsWithin({ start, end }: TokenRange, numGenerated: number): Generator<number> {
-    const counts = this.#countsOf(numGenerated);
+    const counts = this.#counts.of(numGenerated);
     for (const id of new Set([...this.#bias.keys(), ...this.#promptIds, ...counts.keys()]))
       if (id >= start && id < end) yield id;
-  }
-
-  #countsOf(numGenerated: number): ReadonlyMap<number, number> {
-    if (numGenerated < this.#counted) {
-      this.#counts = new Map();
-      this.#counted = 0;
-    }
-    for (; this.#counted < numGenerated; this.#counted++) {
-      const id = this.#shifts.tokenIds[this.#counted]!;
-      this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1);
-    }
-    return this.#counts;
   }
 }
