@@ -1,4 +1,4 @@
-import { INPUTS, LINEAR_NAMES, linearDims, projectionDims, PROJECTIONS } from '@trainyard/transformer';
+import { INPUTS, linearDims, projectionDims, PROJECTIONS } from '@trainyard/transformer';
 import type { Architecture, InputName, LinearName, ProjectionName } from '@trainyard/transformer';
 import type { ThreadTeam } from '../team/thread-team.ts';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
@@ -83,9 +83,7 @@ export class AdapterProducts {
     const adapters = [...groups.keys()].filter((adapter) => adapter !== null);
     this.#bring(adapters);
     this.#numRows = rows.length;
-    this.#isPartial =
-      groups.has(null) ||
-      adapters.some(({ layers }) => layers.some((layer) => Object.keys(layer).length < LINEAR_NAMES.length));
+    this.#isPartial = groups.has(null) || adapters.some(({ isPartial }) => isPartial);
     this.#chunks = adapters.flatMap((adapter) => {
       const own = groups.get(adapter)!;
       const numChunks = Math.ceil(own.length / MAX_CHUNK_ROWS);

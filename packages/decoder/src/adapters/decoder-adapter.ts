@@ -20,6 +20,8 @@ export class DecoderAdapter {
   readonly factors: Float32Array;
   /** By layer; linear layers that it does not change are absent. */
   readonly layers: readonly Readonly<Partial<Record<LinearName, FactorPlaces>>>[];
+  /** Whether there are linear layers that it does not change. */
+  readonly isPartial: boolean;
 
   /** @throws {NativeError} or {UnsupportedModelError}: it cannot be read, or is none of this model */
   static load(path: string, architecture: Architecture): DecoderAdapter {
@@ -54,6 +56,7 @@ export class DecoderAdapter {
       }
       return places;
     });
+    this.isPartial = sizes.length < weights.length * LINEAR_NAMES.length;
   }
 
   get sizeBytes(): number {

@@ -40,9 +40,7 @@ export class GraphSteps implements BlockSteps {
   }
 
   begin({ x, h }: BlockRows): void {
-    const { vectors, between } = this.#graphs;
-    const [first] = vectors;
-    between.norm.run({ x, norm: { data: first!.attentionNorm, dims: [first!.attentionNorm.length] } }, { h });
+    this.#graphs.between.normalise(x, this.#graphs.vectors[0]!.attentionNorm, h);
   }
 
   attention(layer: number, { h, sums }: BlockRows, rope: Feeds, into: Attended): void {

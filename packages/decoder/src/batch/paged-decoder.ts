@@ -1,5 +1,5 @@
 import { GgufFile } from '@trainyard/native';
-import { embedTokens, linearDims, readArchitecture, ropeTables, UnsupportedModelError } from '@trainyard/transformer';
+import { embedTokens, readArchitecture, ropeTables, UnsupportedModelError } from '@trainyard/transformer';
 import type { Architecture } from '@trainyard/transformer';
 import { AdapterProducts } from '../adapters/adapter-products.ts';
 import { DecoderAdapter } from '../adapters/decoder-adapter.ts';
@@ -122,10 +122,8 @@ export class PagedDecoder {
     this.#attention = new PagedAttention(sizes, team);
     this.#graphs = graphs;
     this.#ownsGraphs = ownsGraphs;
-    [this.#k, this.#v] = ['k', 'v'].map(() => new Float32Array(batchTokens * numKvHeads * headSize)) as [
-      Float32Array,
-      Float32Array,
-    ];
+    this.#k = new Float32Array(batchTokens * numKvHeads * headSize);
+    this.#v = new Float32Array(batchTokens * numKvHeads * headSize);
     this.#logits = new Float32Array(KEPT_LOGIT_ROWS * vocabSize);
     const quantisedBytes = quantised === null ? 0 : QuantisedWeights.bytesOf(quantised, architecture);
     const ownBytes =
@@ -183,17 +181,19 @@ export class PagedDecoder {
 
   #compute(batch: DecoderBatch, steps: BlockSteps): FlatLogits {
     const { length } = batch;
-    const { numLayers, headSize, numKvHeads } = this.#architecture;
-    const [sequences, positions] = [batch.sequences.subarray(0, length), batch.positions.subarray(0, length)];
+    const { numLayers, numHeads, headSize, numKvHeads } = this.#architecture;
+    const sequences = batch.sequences.subarray(0, length);
+    const positions = batch.positions.subarray(0, length);
     this.#attention.begin(length, sequences, positions);
     const adapters = this.#adapters;
     const isPlain = adapters.isEmpty && steps.takesPlainSums;
     const rows = this.#room.of(length, isPlain);
     const { x, x2, h, o, activated, sums } = rows;
     const rope = this.#ropeFeeds(positions);
+    const queryWidth = numHeads * headSize;
     const keyWidth = numKvHeads * headSize;
-    const [k, v] = [this.#k.subarray(0, length * keyWidth), this.#v.subarray(0, length * keyWidth)];
-    const [queryWidth] = [linearDims(this.#architecture, 'q').out];
+    const k = this.#k.subarray(0, length * keyWidth);
+    const v = this.#v.subarray(0, length * keyWidth);
     embedTokens(batch.tokens.subarray(0, length), this.#graphs.embedding, x.data);
     this.#team.isAlert = steps !== this.#byGraphs;
     try {
@@ -306,7 +306,8 @@ export class PagedDecoder {
         y.copyWithin(to * hiddenSize, row * hiddenSize, (row + 1) * hiddenSize);
         to++;
       }
-      const [hidden, logits] = [y.subarray(0, numLogits * hiddenSize), this.#logits.subarray(0, size)];
+      const hidden = y.subarray(0, numLogits * hiddenSize);
+      const logits = this.#logits.subarray(0, size);
       // Of many rows few may want logits.
       const few = numLogits <= MAX_QUANTISED_ROWS ? this.#byQuantised : null;
       (steps === this.#byGraphs ? (few ?? steps) : steps).head(hidden, logits);

@@ -41,7 +41,7 @@ export class QuantisedSteps implements BlockSteps {
   }
 
   begin({ x, h }: BlockRows): void {
-    this.#normalise(x, this.#graphs.vectors[0]!.attentionNorm, h);
+    this.#between.normalise(x, this.#graphs.vectors[0]!.attentionNorm, h);
   }
 
   attention(layer: number, { h, sums: { qkv } }: BlockRows, rope: Feeds, into: Attended): void {
@@ -52,7 +52,7 @@ export class QuantisedSteps implements BlockSteps {
   output(layer: number, { o, x2, h, sums }: BlockRows): void {
     this.#products.addProduct(o.data, this.#weights.layers[layer]!.o, sums.o.data);
     x2.data.set(sums.o.data);
-    this.#normalise(x2, this.#graphs.vectors[layer]!.feedForwardNorm, h);
+    this.#between.normalise(x2, this.#graphs.vectors[layer]!.feedForwardNorm, h);
   }
 
   feedForward(layer: number, { h, activated, sums: { gate, up } }: BlockRows): void {
@@ -66,20 +66,16 @@ export class QuantisedSteps implements BlockSteps {
     this.#products.addProduct(activated.data, this.#weights.layers[layer]!.down, down.data);
     x.data.set(down.data);
     const next = this.#graphs.vectors[layer + 1];
-    if (next !== undefined) this.#normalise(x, next.attentionNorm, h);
+    if (next !== undefined) this.#between.normalise(x, next.attentionNorm, h);
   }
 
   head(hidden: Float32Array, logits: Float32Array): void {
     const { hiddenSize } = this.#graphs.architecture;
     const dims = [hidden.length / hiddenSize, hiddenSize] as const;
     const h: Rows = { data: this.#hidden.subarray(0, hidden.length), dims };
-    this.#normalise({ data: hidden, dims }, this.#graphs.outputNorm, h);
+    this.#between.normalise({ data: hidden, dims }, this.#graphs.outputNorm, h);
     const result = this.#logits.subarray(0, logits.length).fill(0);
     this.#products.addProduct(h.data, this.#weights.head, result);
     logits.set(result);
-  }
-
-  #normalise(x: Rows, norm: Float32Array, h: Rows): void {
-    this.#between.norm.run({ x, norm: { data: norm, dims: [norm.length] } }, { h });
   }
 }

@@ -1,6 +1,7 @@
 import type { GgufFile } from '@trainyard/native';
 import {
   GGUF_LINEARS,
+  LINEAR_NAMES,
   linearDims,
   PROJECTION_NAMES,
   projectionDims,
@@ -88,13 +89,14 @@ interface MatrixSources {
 /** The matrices of all layers, in order of {@link PROJECTION_NAMES}, and then the head's. */
 function sourcesOf(file: Pick<GgufFile, 'tensors'>, architecture: Architecture): MatrixSources[] {
   const { hiddenSize, vocabSize, numLayers } = architecture;
+  const orders = new Map(LINEAR_NAMES.map((linear) => [linear, rowOrder(architecture, linear)]));
   const ofLayer = (layer: number) =>
     PROJECTION_NAMES.map((projection): MatrixSources => ({
       columns: projectionDims(architecture, projection).in,
       sources: PROJECTIONS[projection].map((linear) => {
         const numRows = linearDims(architecture, linear).out;
         const tensor = `blk.${layer}.${GGUF_LINEARS[linear]}.weight`;
-        return { tensor, numRows, rowAt: rowOrder(architecture, linear, numRows) };
+        return { tensor, numRows, rowAt: orders.get(linear)! };
       }),
     }));
   const tensor = file.tensors.has('output.weight') ? 'output.weight' : 'token_embd.weight';
@@ -106,10 +108,10 @@ function sourcesOf(file: Pick<GgufFile, 'tensors'>, architecture: Architecture):
 }
 
 /** The graphs have q and k in half-rotation order. */
-function rowOrder(architecture: Architecture, linear: LinearName, numRows: number): (place: number) => number {
+function rowOrder(architecture: Architecture, linear: LinearName): (place: number) => number {
   const { hasInterleavedHeads, numHeads, numKvHeads } = architecture;
   if (!hasInterleavedHeads || (linear !== 'q' && linear !== 'k')) return (place) => place;
-  const rows = Float32Array.from({ length: numRows }, (_, row) => row);
+  const rows = Float32Array.from({ length: linearDims(architecture, linear).out }, (_, row) => row);
   const order = toHalves(rows, linear === 'q' ? numHeads : numKvHeads, 1);
   return (place) => order[place]!;
 }
