@@ -33,8 +33,9 @@ type FastifyValidator = ((data: unknown) => boolean) & { errors?: AjvError[] | n
 
 /** A check of bodies that may be hundreds of MB, which throws `request.invalid` with the first failure. */
 export function compileLargeBodyCheck(schema: object): (body: unknown) => void {
-  const validate = largeBodyAjv.compile(schema);
+  let validate: ValidateFunction | undefined;
   return (body) => {
+    validate ??= largeBodyAjv.compile(schema);
     if (!validate(body)) throw RequestError.invalid(toValidationItems(validate.errors ?? [], 'body', body));
   };
 }
