@@ -10,7 +10,15 @@ export {
   type LoraHalf,
 } from './model/lora-config.ts';
 export { GGUF_LINEARS } from './model/gguf-linears.ts';
-export { readBlockWeights, readWeights, wideMatrices, type BlockWeights, type ModelWeights } from './model/weights.ts';
+export {
+  readBlockVectors,
+  readProjection,
+  readWeights,
+  wideMatrices,
+  type BlockVectors,
+  type BlockWeights,
+  type ModelWeights,
+} from './model/weights.ts';
 export {
   adaptedLinears,
   INPUT_NAMES,

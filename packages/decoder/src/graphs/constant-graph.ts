@@ -13,10 +13,10 @@ export class ConstantGraph {
   readonly #outputNames: readonly string[];
 
   constructor(outputs: Outputs, constants: Readonly<Record<string, ConstantTensor>>, numThreads: number) {
-    const { bytes, inputs, outputNames } = compileGraph(outputs, { constants });
+    const { bytes, weightFiles, inputs, outputNames } = compileGraph(outputs, { constants });
     this.#inputNames = inputs.map(({ name }) => name);
     this.#outputNames = outputNames;
-    const options = { numThreads, inputNames: this.#inputNames, outputNames, sharesArena: true };
+    const options = { numThreads, inputNames: this.#inputNames, outputNames, weightFiles, sharesArena: true };
     this.#session = new OnnxSession(bytes, options);
   }
 

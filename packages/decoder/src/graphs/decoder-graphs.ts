@@ -1,22 +1,20 @@
 import { returnFreeMemory } from '@trainyard/native';
 import type { GgufFile } from '@trainyard/native';
-import { biasName, BlockGraph, headNormName, normName, readBlockWeights, weightName } from '@trainyard/transformer';
-import type {
-  Architecture,
-  BlockWeights,
-  ConstantTensor,
-  LoraConfig,
-  Outputs,
-  ProjectionName,
+import {
+  biasName,
+  BlockGraph,
+  headNormName,
+  normName,
+  PROJECTION_NAMES,
+  projectionDims,
+  readBlockVectors,
+  readProjection,
+  weightName,
 } from '@trainyard/transformer';
+import type { Architecture, BlockVectors, ConstantTensor, Outputs, ProjectionName } from '@trainyard/transformer';
 import { BetweenProducts } from './between-products.ts';
 import { ConstantGraph, vector } from './constant-graph.ts';
 import { DecoderHead } from './decoder-head.ts';
-
-/** Norms and biases of a block. */
-export type LayerVectors = Omit<BlockWeights, 'matrices'>;
-
-const NO_ADAPTER: LoraConfig = { rank: 1, alpha: 1, targets: [], initSeed: 0 };
 
 /** A block as graphs, cut where attention goes and where adapters do. */
 export interface LayerGraphs {
@@ -44,7 +42,7 @@ export class DecoderGraphs {
   readonly between: BetweenProducts;
   readonly head: DecoderHead;
   /** By layer: norms and biases. */
-  readonly vectors: readonly LayerVectors[];
+  readonly vectors: readonly BlockVectors[];
   /** [H] */
   readonly outputNorm: Float32Array;
   /** [V, H] */
@@ -58,26 +56,26 @@ export class DecoderGraphs {
     this.architecture = architecture;
     const graph = new BlockGraph(architecture, 'outside');
     const open = (outputs: Outputs, constants: Constants) => new ConstantGraph(outputs, constants, numThreads);
-    const vectors: LayerVectors[] = [];
-    const read = (layer: number): BlockWeights => {
-      const { matrices, ...others } = readBlockWeights(file, architecture, NO_ADAPTER, layer);
-      vectors.push(others);
-      return { matrices, ...others };
-    };
-    let next: BlockWeights | null = read(0);
-    this.layers = Array.from({ length: numLayers }, (_, layer) => {
-      const block = next!;
-      next = layer + 1 < numLayers ? read(layer + 1) : null;
-      const matrix = (projection: ProjectionName): Constants => matrixOf(block, projection);
-      const nextNorm: Constants = next === null ? {} : { [normName('attention')]: vector(next.attentionNorm) };
-      return {
-        attention: open(graph.attentionProducts(), { ...matrix('qkv'), ...vectorsOfHeads(block) }),
-        output: open(graph.outputProduct(), {
-          ...matrix('o'),
-          [normName('feedForward')]: vector(block.feedForwardNorm),
+    const vectors = Array.from({ length: numLayers }, (_, layer) => readBlockVectors(file, architecture, layer));
+    // One after the other in the same memory: a session has its own copy of its weights.
+    const matrices = PROJECTION_NAMES.map((projection): [ProjectionName, ConstantTensor] => {
+      const { out, in: width } = projectionDims(architecture, projection);
+      return [projection, { data: new Float32Array(out * width), dims: [out, width] }];
+    });
+    this.layers = vectors.map((block, layer) => {
+      const weights = Object.fromEntries(
+        matrices.map(([projection, matrix]) => {
+          readProjection(file, architecture, layer, projection, matrix.data);
+          return [weightName(projection), matrix];
         }),
-        feedForward: open(graph.feedForwardProducts(), { ...matrix('gate'), ...matrix('up') }),
-        down: open(graph.downProduct(next === null), { ...matrix('down'), ...nextNorm }),
+      );
+      const next = vectors[layer + 1];
+      const nextNorm: Constants = next === undefined ? {} : { [normName('attention')]: vector(next.attentionNorm) };
+      return {
+        attention: open(graph.attentionProducts(), { ...weights, ...vectorsOfHeads(block) }),
+        output: open(graph.outputProduct(), { ...weights, [normName('feedForward')]: vector(block.feedForwardNorm) }),
+        feedForward: open(graph.feedForwardProducts(), weights),
+        down: open(graph.downProduct(next === undefined), { ...weights, ...nextNorm }),
       };
     });
     this.vectors = vectors;
@@ -99,13 +97,8 @@ export class DecoderGraphs {
 
 type Constants = Record<string, ConstantTensor>;
 
-function matrixOf(block: BlockWeights, projection: ProjectionName): Constants {
-  const { data, rows, width } = block.matrices[projection];
-  return { [weightName(projection)]: { data, dims: [rows, width] } };
-}
-
 /** Biases of q, k and v, and norms of their heads, as graphs and their feeds name them. */
-export function vectorsOfHeads({ bias, headNorms }: LayerVectors): Constants {
+export function vectorsOfHeads({ bias, headNorms }: BlockVectors): Constants {
   return {
     ...(bias === null ? {} : { [biasName]: vector(bias) }),
     ...(headNorms === null

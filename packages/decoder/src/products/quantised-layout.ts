@@ -44,35 +44,61 @@ export function layOut(
   const { format, blockBytes, valuesAt, offsetAt } = BLOCK_TYPES[type]!;
   const halfAt = (at: number): number => HALVES[raw[at]! | (raw[at + 1]! << 8)]!;
   const floats = new Float32Array(into.buffer, into.byteOffset, into.byteLength / 4);
-  const blocksPerRow = numColumns / BLOCK_VALUES;
-  const targetBytes = groupBlockBytes(format);
-  for (let place = 0; place < numRows; place++) {
-    const row = place % GROUP_ROWS;
-    const group = (place - row) / GROUP_ROWS;
-    const first = rowAt(place) * blocksPerRow;
-    for (let block = 0; block < blocksPerRow; block++) {
-      const from = (first + block) * blockBytes;
-      const to = (group * blocksPerRow + block) * targetBytes;
-      const scale = halfAt(from);
-      floats[to / 4 + row] = scale;
-      if (format === 'affine4') {
-        floats[to / 4 + GROUP_ROWS + row] = offsetAt === null ? -8 * scale : halfAt(from + offsetAt);
-        writeFours(raw, from + valuesAt, into, to + 64 + row);
-      } else for (let i = 0; i < BLOCK_VALUES; i++) into[to + 32 + GROUP_ROWS * i + row] = raw[from + valuesAt + i]!;
+  const words = new Uint32Array(floats.buffer, floats.byteOffset, floats.length);
+  const rowBytes = (numColumns / BLOCK_VALUES) * blockBytes;
+  const targetWords = groupBlockBytes(format) / 4;
+  const starts = new Int32Array(GROUP_ROWS);
+  for (let group = 0, to = 0; group < numRows / GROUP_ROWS; group++) {
+    for (let row = 0; row < GROUP_ROWS; row++) starts[row] = rowAt(GROUP_ROWS * group + row) * rowBytes;
+    for (let from = 0; from < rowBytes; from += blockBytes, to += targetWords) {
+      for (let row = 0; row < GROUP_ROWS; row++) {
+        const at = starts[row]! + from;
+        const scale = halfAt(at);
+        floats[to + row] = scale;
+        if (format === 'affine4')
+          floats[to + GROUP_ROWS + row] = offsetAt === null ? -8 * scale : halfAt(at + offsetAt);
+      }
+      if (format === 'affine4') layOutFours(raw, starts, from + valuesAt, words, to + 2 * GROUP_ROWS);
+      else layOutEights(raw, starts, from + valuesAt, words, to + GROUP_ROWS);
     }
   }
 }
 
-/** Byte i of ggml's block holds values i and i + 16; ours hold values i and i + 2 of four. */
-function writeFours(raw: Uint8Array, from: number, into: Uint8Array, to: number): void {
+/**
+ * Byte i of ggml's block holds values i and i + 16; ours hold values i and i + 2 of four. Two bytes at a time, of four rows.
+ *
+ * @param from bytes behind each row's start @param to in words
+ */
+function layOutFours(raw: Uint8Array, starts: Int32Array, from: number, words: Uint32Array, to: number): void {
   for (let vector = 0; vector < 4; vector++) {
-    const at = from + 4 * vector;
-    const [a, b, c, d] = [raw[at]!, raw[at + 1]!, raw[at + 2]!, raw[at + 3]!];
-    const low = to + 16 * vector;
-    into[low] = (a & 15) | ((c & 15) << 4);
-    into[low + GROUP_ROWS] = (b & 15) | ((d & 15) << 4);
-    const high = low + 64;
-    into[high] = (a >> 4) | (c & 0xf0);
-    into[high + GROUP_ROWS] = (b >> 4) | (d & 0xf0);
+    for (let quad = 0; quad < GROUP_ROWS / 4; quad++) {
+      let [lowEven, lowOdd, highEven, highOdd] = [0, 0, 0, 0];
+      for (let row = 0; row < 4; row++) {
+        const at = starts[4 * quad + row]! + from + 4 * vector;
+        const first = raw[at]! | (raw[at + 1]! << 8);
+        const second = raw[at + 2]! | (raw[at + 3]! << 8);
+        const low = (first & 0x0f0f) | ((second & 0x0f0f) << 4);
+        const high = ((first >> 4) & 0x0f0f) | (second & 0xf0f0);
+        const shift = 8 * row;
+        lowEven |= (low & 0xff) << shift;
+        lowOdd |= (low >> 8) << shift;
+        highEven |= (high & 0xff) << shift;
+        highOdd |= (high >> 8) << shift;
+      }
+      const place = to + 4 * vector + quad;
+      words[place] = lowEven;
+      words[place + 2] = lowOdd;
+      words[place + 16] = highEven;
+      words[place + 18] = highOdd;
+    }
+  }
+}
+
+/** Value by value, of four rows at a time. Parameters as of {@link layOutFours}. */
+function layOutEights(raw: Uint8Array, starts: Int32Array, from: number, words: Uint32Array, to: number): void {
+  for (let quad = 0; quad < GROUP_ROWS / 4; quad++) {
+    const [a, b, c, d] = [0, 1, 2, 3].map((row) => starts[4 * quad + row]! + from);
+    for (let i = 0; i < BLOCK_VALUES; i++)
+      words[to + 2 * i + quad] = raw[a! + i]! | (raw[b! + i]! << 8) | (raw[c! + i]! << 16) | (raw[d! + i]! << 24);
   }
 }

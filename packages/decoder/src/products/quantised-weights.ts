@@ -32,7 +32,10 @@ export class QuantisedWeights {
 
   /** @param memory with as much room as {@link bytesOf} says, which must not be 0 */
   constructor(file: WeightFile, architecture: Architecture, memory: DecoderMemory) {
-    const all = sourcesOf(file, architecture).map(({ sources, columns }) => layOutAll(file, sources, columns, memory));
+    const matrices = sourcesOf(file, architecture);
+    const names = matrices.flatMap(({ sources }) => sources.map(({ tensor }) => tensor));
+    const raw = new Uint8Array(Math.max(...names.map((name) => file.tensors.get(name)!.sizeBytes)));
+    const all = matrices.map(({ sources, columns }) => layOutAll(file, sources, columns, memory, raw));
     this.layers = Array.from({ length: architecture.numLayers }, (_, layer) => {
       const first = layer * PROJECTION_NAMES.length;
       const named = PROJECTION_NAMES.map((projection, i) => [projection, all[first + i]!]);
@@ -57,11 +60,13 @@ export class QuantisedWeights {
   }
 }
 
+/** @param raw room for any tensor of the file */
 function layOutAll(
   file: WeightFile,
   sources: readonly Source[],
   columns: number,
   memory: DecoderMemory,
+  raw: Uint8Array,
 ): QuantisedMatrix {
   const formats = sources.map(({ tensor }) => formatOf(file.tensors.get(tensor)!.type)!);
   const sizes = sources.map(({ numRows }, i) => matrixBytes(formats[i]!, numRows, columns));
@@ -71,7 +76,7 @@ function layOutAll(
   let firstRow = 0;
   for (const [i, { tensor, numRows, rowAt }] of sources.entries()) {
     const into = new Uint8Array(memory.shared.buffer, address, sizes[i]!);
-    layOut(file.tensors.get(tensor)!.type, file.readRaw(tensor), { numRows, numColumns: columns }, rowAt, into);
+    layOut(file.tensors.get(tensor)!.type, file.readRaw(tensor, raw), { numRows, numColumns: columns }, rowAt, into);
     const last = parts.at(-1);
     if (last?.format === formats[i]) last!.numRows += numRows;
     else parts.push({ format: formats[i]!, address, firstRow, numRows });

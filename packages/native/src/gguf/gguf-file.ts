@@ -55,16 +55,19 @@ export class GgufFile implements Disposable {
    *
    * f32, f16, bf16 and plain numbers are read here; quantised blocks by ggml's own `to_float`, which loads the library.
    *
+   * @param into as many elements as the tensor has. Default: fresh memory, which costs as much again
    * @throws {NativeError} `native.gguf_malformed` when there is no such tensor, or none of a type that ggml can expand
    */
-  readF32(name: string): Float32Array {
+  readF32(name: string, into?: Float32Array): Float32Array {
     assert(this.#descriptor !== null, 'this GgufFile is closed');
     const info = this.tensors.get(name);
     const type = this.#types.get(name);
     if (info === undefined || type === undefined) {
       throw new NativeError('native.gguf_malformed', `${this.path} has no tensor ${name}`);
     }
-    const out = new Float32Array((info.sizeBytes / type.blockBytes) * type.blockLength);
+    const length = (info.sizeBytes / type.blockBytes) * type.blockLength;
+    const out = into ?? new Float32Array(length);
+    assert.equal(out.length, length, `${name} needs as many elements as it has`);
     const piece = new Uint8Array(Math.min(info.sizeBytes, Math.floor(PIECE_BYTES / type.blockBytes) * type.blockBytes));
     for (let done = 0; done < info.sizeBytes;) {
       const bytes = piece.subarray(0, Math.min(piece.length, info.sizeBytes - done));
@@ -79,13 +82,16 @@ export class GgufFile implements Disposable {
   /**
    * A tensor as it lies in the file: blocks of its type, row by row.
    *
+   * @param into at least as many bytes as the tensor has. Default: fresh memory
+   * @returns the bytes of the tensor, a view of `into`
    * @throws {NativeError} `native.gguf_malformed` when there is no such tensor
    */
-  readRaw(name: string): Uint8Array {
+  readRaw(name: string, into?: Uint8Array): Uint8Array {
     assert(this.#descriptor !== null, 'this GgufFile is closed');
     const info = this.tensors.get(name);
     if (info === undefined) throw new NativeError('native.gguf_malformed', `${this.path} has no tensor ${name}`);
-    const bytes = new Uint8Array(info.sizeBytes);
+    const bytes = into?.subarray(0, info.sizeBytes) ?? new Uint8Array(info.sizeBytes);
+    assert.equal(bytes.length, info.sizeBytes, `${name} needs as many bytes as it has`);
     readFully(this.#descriptor, bytes, info.offset, this.path);
     return bytes;
   }

@@ -60,6 +60,10 @@ test('what writeGguf writes, GgufFile reads back', () => {
   for (const { name, dims, data } of TENSORS) {
     expect(file.tensors.get(name)).toMatchObject({ name, dims, type: 'f32', sizeBytes: data.byteLength });
     expect(file.readF32(name)).toEqual(data);
+    const into = new Float32Array(data.length).fill(NaN);
+    expect(file.readF32(name, into)).toBe(into);
+    expect(into).toEqual(data);
+    expect(() => file.readF32(name, new Float32Array(data.length + 1))).toThrow('as many elements');
   }
   expect([...file.tensors.values()].every((tensor) => tensor.offset % 32 === 0)).toBe(true);
 });

@@ -8,7 +8,7 @@ import { koffi } from '../binding/koffi.ts';
 /** The value of `GetVersionString` in the pinned package. */
 const ONNX_RUNTIME_VERSION = '1.30.0';
 /** The version of the function table that is asked for: newer libraries still offer it. */
-const API_VERSION = 17;
+const API_VERSION = 18;
 // What goes wrong is thrown; the library's own lines on stderr would say it twice.
 export const FATAL_ONLY = 4;
 
@@ -36,6 +36,7 @@ const PLACES = {
   releaseSessionOptions: 100,
   addSessionConfigEntry: 130,
   createAndRegisterAllocator: 144,
+  addExternalInitializersFromFilesInMemory: 279,
 } as const;
 
 /**
@@ -119,6 +120,15 @@ function bindOnnxRuntime() {
       'uintptr_t',
       ['uintptr_t', 'const char *', 'const char *'],
     ),
+    addExternalInitializersFromFilesInMemory: bind<
+      (
+        options: Address,
+        names: BigUint64Array,
+        contents: BigUint64Array,
+        sizes: BigUint64Array,
+        numFiles: number,
+      ) => Address
+    >('addExternalInitializersFromFilesInMemory', 'uintptr_t', ['uintptr_t', 'void *', 'void *', 'void *', 'size_t']),
     createTensorWithData: bind<
       (
         memory: Address,

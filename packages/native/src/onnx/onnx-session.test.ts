@@ -14,8 +14,13 @@ function varint(value: number): number[] {
 
 const message = (...fields: number[][]) => Uint8Array.from(fields.flat());
 
-/** sum [N] = a [N] + b [N] as an ONNX model (onnx.proto). */
-function additionModel(operator = 'Add'): Uint8Array {
+/**
+ * sum [N] = a [N] + b [N] as an ONNX model (onnx.proto).
+ *
+ * @param operator in place of the addition
+ * @param constant b's fields, where it is part of the model
+ */
+function additionModel(operator = 'Add', constant?: Uint8Array): Uint8Array {
   const float32 = 1;
   const shape = message(field(1, message(field(2, 'N'))));
   const type = message(field(1, message(field(1, float32), field(2, shape))));
@@ -24,8 +29,9 @@ function additionModel(operator = 'Add'): Uint8Array {
   const graph = message(
     field(1, node),
     field(2, 'addition'),
+    constant === undefined ? [] : field(5, constant),
     field(11, vector('a')),
-    field(11, vector('b')),
+    constant === undefined ? field(11, vector('b')) : [],
     field(12, vector('sum')),
   );
   return message(field(1, 8), field(7, graph), field(8, message(field(2, 17))));
@@ -65,6 +71,26 @@ test('what ONNX Runtime refuses is an error with its words, and the session goes
   expect(Array.from(sum.data)).toEqual([4, 6]);
   session.close();
   expect(() => session.run([vector(1), vector(1)], [vector(0)])).toThrow('this session is closed');
+});
+
+test('weights are read from memory while the session is made, and not later', () => {
+  const entry = (key: string, value: string) => field(13, message(field(1, key), field(2, value)));
+  const length = 20_000;
+  const place = [...entry('location', 'b'), ...entry('offset', '0'), ...entry('length', String(4 * length))];
+  const constant = message(field(1, length), field(2, 1), field(8, 'b'), place, field(14, 1));
+  const model = additionModel('Add', constant);
+  const options = { numThreads: 1, inputNames: ['a'], outputNames: ['sum'] };
+  const memory = Float32Array.from({ length: length + 7 }, (_, i) => i);
+  const session = new OnnxSession(model, { ...options, weightFiles: new Map([['b', memory.subarray(7)]]) });
+  memory.fill(NaN);
+  const a = { data: new Float32Array(length).fill(0.5), dims: [length] };
+  const sum = { data: new Float32Array(length), dims: [length] };
+  session.run([a], [sum]);
+  expect(sum.data).toEqual(Float32Array.from({ length }, (_, i) => i + 7.5));
+  session.close();
+  expect(() => new OnnxSession(model, options)).toThrow(/^ONNX Runtime: /);
+  const short = new Map([['b', memory.subarray(8)]]);
+  expect(() => new OnnxSession(model, { ...options, weightFiles: short })).toThrow(/^ONNX Runtime: /);
 });
 
 test('a model that cannot be loaded says why', () => {

@@ -20,6 +20,8 @@ export interface OnnxSessionOptions {
   /** Inputs of the model, in the order in which `run` takes the tensors. */
   readonly inputNames: readonly string[];
   readonly outputNames: readonly string[];
+  /** Contents of the files that the model names for its weights, by name. Read while the session is made. Default: it names none. */
+  readonly weightFiles?: ReadonlyMap<string, Float32Array>;
   /**
    * Intermediate results come from memory that all such sessions of the process take turns with. For many sessions of which one runs at a time: each would keep
    * what its largest run took. Default false.
@@ -41,7 +43,8 @@ export class OnnxSession {
    * @param model an ONNX file's bytes
    * @throws {Error} with what ONNX Runtime says about a model it cannot load
    */
-  constructor(model: Uint8Array, { numThreads, inputNames, outputNames, sharesArena = false }: OnnxSessionOptions) {
+  constructor(model: Uint8Array, sessionOptions: OnnxSessionOptions) {
+    const { numThreads, inputNames, outputNames, weightFiles = new Map(), sharesArena = false } = sessionOptions;
     const library = onnxLibrary();
     const options = library.made((out) => library.createSessionOptions(out));
     try {
@@ -56,6 +59,21 @@ export class OnnxSession {
         library.check(library.addSessionConfigEntry(options, 'session.use_env_allocators', '1'));
         // A plan of memory for each combination of input shapes would be kept, 1 KB a session: batches have thousands of them.
         library.check(library.disableMemPattern(options));
+      }
+      if (weightFiles.size > 0) {
+        const names = new CStrings([...weightFiles.keys()]);
+        const contents = [...weightFiles.values()];
+        const addresses = BigUint64Array.from(contents, (data) => koffi().address(data));
+        const sizes = BigUint64Array.from(contents, ({ byteLength }) => BigInt(byteLength));
+        library.check(
+          library.addExternalInitializersFromFilesInMemory(
+            options,
+            names.addresses,
+            addresses,
+            sizes,
+            weightFiles.size,
+          ),
+        );
       }
       this.#session = library.made((out) =>
         library.createSessionFromArray(library.env, model, model.byteLength, options, out),

@@ -6,8 +6,13 @@ import type { Shape, Value } from './graph.ts';
 import type { AttributeValue, Dim, OnnxConstant, OnnxNode, OnnxTensorType } from './onnx-writer.ts';
 import { encodeOnnxModel } from './onnx-writer.ts';
 
+/** Constants at least as large are files beside the graph. */
+const MIN_BYTES_BESIDE = 65_536;
+
 export interface CompiledGraph {
   readonly bytes: Uint8Array;
+  /** Constants that are not in the bytes, since copying them would cost more than all else. */
+  readonly weightFiles: ReadonlyMap<string, Float32Array>;
   readonly inputs: readonly OnnxTensorType[];
   readonly outputNames: readonly string[];
   /** Sizes of its matrix products, of which most of a run's time is made. */
@@ -69,7 +74,10 @@ export function compileGraph(
     constants: emitter.constants,
   });
   const outputNames = results.map((x) => x.name);
-  return { bytes, inputs: emitter.inputs, outputNames, products };
+  const weightFiles = new Map<string, Float32Array>();
+  for (const { name, data, isBeside } of emitter.constants)
+    if (isBeside && data instanceof Float32Array) weightFiles.set(name, data);
+  return { bytes, weightFiles, inputs: emitter.inputs, outputNames, products };
 }
 
 function productSize({ shape, inputs }: Value, transposeA: boolean): ProductSize {
@@ -100,7 +108,8 @@ class Emitter {
 
   input(name: string, node: Value): string {
     const given = this.#given[name];
-    if (given !== undefined) return this.#constant(name, given.dims, given.data);
+    if (given !== undefined)
+      return this.#constant(name, given.dims, given.data, given.data.byteLength >= MIN_BYTES_BESIDE);
     if (!this.inputs.some((x) => x.name === name)) this.inputs.push({ name, type: node.type, shape: node.shape });
     return name;
   }
@@ -210,8 +219,8 @@ class Emitter {
     return this.#constant(`i${values.join('_')}`, [values.length], BigInt64Array.from(values, BigInt));
   }
 
-  #constant(name: string, shape: readonly number[], data: Float32Array | BigInt64Array): string {
-    if (!this.constants.some((x) => x.name === name)) this.constants.push({ name, shape, data });
+  #constant(name: string, shape: readonly number[], data: Float32Array | BigInt64Array, isBeside = false): string {
+    if (!this.constants.some((x) => x.name === name)) this.constants.push({ name, shape, data, isBeside });
     return name;
   }
 }

@@ -31,6 +31,8 @@ export interface OnnxConstant {
   readonly name: string;
   readonly shape: readonly number[];
   readonly data: Float32Array | BigInt64Array;
+  /** Whether the data is in a file beside the model, of the constant's name, and not in it. */
+  readonly isBeside: boolean;
 }
 
 export interface OnnxModel {
@@ -48,6 +50,7 @@ const ELEMENT_TYPES: Readonly<Record<ElementType, number>> = { float32: 1, int64
 const ATTRIBUTE_FLOAT = 1;
 const ATTRIBUTE_INT = 2;
 const ATTRIBUTE_INTS = 7;
+const DATA_EXTERNAL = 1;
 
 /** The bytes of a `ModelProto`. */
 export function encodeOnnxModel(model: OnnxModel): Uint8Array {
@@ -87,10 +90,14 @@ function encodeConstant(constant: OnnxConstant): ProtobufMessage {
   const { buffer, byteOffset, byteLength } = constant.data;
   const message = new ProtobufMessage();
   for (const dim of constant.shape) message.integer(1, dim);
-  return message
+  message
     .integer(2, ELEMENT_TYPES[constant.data instanceof Float32Array ? 'float32' : 'int64'])
-    .string(8, constant.name)
-    .bytes(9, new Uint8Array(buffer, byteOffset, byteLength));
+    .string(8, constant.name);
+  if (!constant.isBeside) return message.bytes(9, new Uint8Array(buffer, byteOffset, byteLength));
+  const entries = { location: constant.name, offset: '0', length: String(byteLength) };
+  for (const [key, value] of Object.entries(entries))
+    message.message(13, new ProtobufMessage().string(1, key).string(2, value));
+  return message.integer(14, DATA_EXTERNAL);
 }
 
 function encodeTensorType(tensor: OnnxTensorType): ProtobufMessage {

@@ -9,18 +9,22 @@ import type { ProjectionName } from './projections.ts';
 import { PROJECTIONS, PROJECTION_NAMES, WideMatrix, inputOf, lowWidth, projectionDims } from './projections.ts';
 import { sharedFloats } from './workspace.ts';
 
-/** Frozen weights of one block, float32. H hidden size, D head size. */
-export interface BlockWeights {
+/** Norms and biases of one block, float32. H hidden size, D head size. */
+export interface BlockVectors {
   /** [H] */
   readonly attentionNorm: Float32Array;
   /** [H] */
   readonly feedForwardNorm: Float32Array;
-  /** [out, in] each and room for an adapter; q and k in half-rotation order. */
-  readonly matrices: Readonly<Record<ProjectionName, WideMatrix>>;
   /** Biases of q, k and v, concatenated; null without `hasAttentionBias`. */
   readonly bias: Float32Array | null;
   /** [D] each; null without `hasHeadNorm`. */
   readonly headNorms: Readonly<Record<'q' | 'k', Float32Array>> | null;
+}
+
+/** Frozen weights of one block, float32. */
+export interface BlockWeights extends BlockVectors {
+  /** [out, in] each and room for an adapter; q and k in half-rotation order. */
+  readonly matrices: Readonly<Record<ProjectionName, WideMatrix>>;
 }
 
 /** Frozen weights of a model, float32. Linear weights exist once: graphs transpose while multiplying. */
@@ -52,33 +56,57 @@ export function readWeights(
   const optional = (name: string) => (file.tensors.has(name) ? file.readF32(name) : null);
   return {
     embedding,
-    blocks: Array.from({ length: architecture.numLayers }, (_, layer) =>
-      readBlockWeights(file, architecture, lora, layer),
-    ),
+    blocks: Array.from({ length: architecture.numLayers }, (_, layer) => ({
+      ...readBlockVectors(file, architecture, layer),
+      matrices: wideMatrices(architecture, lora, (linear) => readLinear(file, architecture, layer, linear)),
+    })),
     outputNorm: file.readF32('output_norm.weight'),
     output: file.tensors.has('output.weight') ? shared(file.readF32('output.weight')) : embedding,
     ropeFactors: optional('rope_freqs.weight'),
   };
 }
 
-/** One block of {@link readWeights}, for those who need no more at a time. */
-export function readBlockWeights(
-  file: Pick<GgufFile, 'readF32'>,
-  architecture: Architecture,
-  lora: LoraConfig,
-  layer: number,
-): BlockWeights {
+type FloatFile = Pick<GgufFile, 'readF32'>;
+
+export function readBlockVectors(file: FloatFile, architecture: Architecture, layer: number): BlockVectors {
   const read = (name: string) => file.readF32(`blk.${layer}.${name}`);
-  const weight = (linear: LinearName) =>
-    inHalves(read(`${GGUF_LINEARS[linear]}.weight`), linear, architecture, linearDims(architecture, linear).in);
   const bias = (linear: LinearName) => inHalves(read(`${GGUF_LINEARS[linear]}.bias`), linear, architecture, 1);
   return {
     attentionNorm: read('attn_norm.weight'),
     feedForwardNorm: read('ffn_norm.weight'),
-    matrices: wideMatrices(architecture, lora, weight),
     bias: architecture.hasAttentionBias ? joined(ATTENTION.map(bias)) : null,
     headNorms: architecture.hasHeadNorm ? { q: read('attn_q_norm.weight'), k: read('attn_k_norm.weight') } : null,
   };
+}
+
+/** The linear layers of a projection below each other; q and k in half-rotation order. @param into [out, in], written */
+export function readProjection(
+  file: FloatFile,
+  architecture: Architecture,
+  layer: number,
+  projection: ProjectionName,
+  into: Float32Array,
+): void {
+  let at = 0;
+  for (const linear of PROJECTIONS[projection]) {
+    const dims = linearDims(architecture, linear);
+    const part = into.subarray(at, at + dims.out * dims.in);
+    const read = readLinear(file, architecture, layer, linear, part);
+    if (read !== part) part.set(read);
+    at += part.length;
+  }
+}
+
+/** @returns [out, in]; in `into` where rows keep their places */
+function readLinear(
+  file: FloatFile,
+  architecture: Architecture,
+  layer: number,
+  linear: LinearName,
+  into?: Float32Array,
+): Float32Array {
+  const values = file.readF32(`blk.${layer}.${GGUF_LINEARS[linear]}.weight`, into);
+  return inHalves(values, linear, architecture, linearDims(architecture, linear).in);
 }
 
 /** @param weight [out, in] of a linear layer; asked for once each. */
