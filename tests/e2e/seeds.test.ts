@@ -1,18 +1,16 @@
 /**
- * The guarantees of a seed. The random numbers of a reply follow from its seed alone; the logits they meet depend a little on where among other cells of
- * the KV cache a prompt lies. So the first request of a fresh service always gives the same tokens, and later ones nearly always:
- * a difference must meet a draw that is that close. How often that is, is printed and bounded.
+ * The guarantee of a seed, as `--precision exact` gives it: the same request gives the same tokens and log-probabilities to the last bit, whatever is in the
+ * cache and in the batch. With llama.cpp as far as the logits are the same, which `text-engine.model.test.ts` measures.
  */
 import { Trainyard } from '@trainyard/sdk';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { ownService, type OwnService } from '../../scripts/own-service.ts';
+import type { OwnService } from '../../scripts/own-service.ts';
 import { scoredGroup } from '../support/groups.ts';
+import { smallService } from '../support/small-service.ts';
 
 const BASE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
 const TIMEOUT_MS = 600_000;
-/** Seen: 0.015, after a cache hit. */
-const MAX_LOGPROB_DIFFERENCE = 0.1;
 
 interface Choice {
   readonly tokenIds: readonly number[];
@@ -73,7 +71,7 @@ async function ask(service: OwnService, fields: object): Promise<Answer> {
 
 let service: OwnService;
 beforeAll(async () => {
-  service = await ownService();
+  service = await smallService();
 });
 afterAll(async () => {
   await service.close();
@@ -83,26 +81,8 @@ afterAll(async () => {
 let numSalts = 0;
 const freshSalt = () => ({ cache_salt: `salt ${numSalts++}` });
 
-/** Tokens before two replies part, and the largest difference of a logprob until there. */
-function compare(expected: Answer, actual: Answer): { same: number; of: number; parted: number; difference: number } {
-  const sum = { same: 0, of: 0, parted: 0, difference: 0 };
-  expect(actual.choices.length).toBe(expected.choices.length);
-  for (const [index, { tokenIds, logprobs }] of expected.choices.entries()) {
-    const other = actual.choices[index]!;
-    const at = tokenIds.findIndex((id, position) => other.tokenIds[position] !== id);
-    const length = at < 0 ? tokenIds.length : at;
-    if (at >= 0) sum.parted++;
-    else expect(other.tokenIds).toHaveLength(tokenIds.length);
-    sum.same += length;
-    sum.of += tokenIds.length;
-    for (let position = 0; position < length; position++)
-      sum.difference = Math.max(sum.difference, Math.abs(logprobs[position]! - other.logprobs[position]!));
-  }
-  return sum;
-}
-
 /** A request, what it gave alone on a cold cache, and what it gave in other ways. */
-interface Measured {
+interface Asked {
   readonly request: object;
   readonly salt: object;
   readonly alone: Answer;
@@ -110,7 +90,7 @@ interface Measured {
 }
 
 /** One after the other, with nothing beside. */
-async function askAlone(request: object): Promise<Measured> {
+async function askAlone(request: object): Promise<Asked> {
   const salt = freshSalt();
   const alone = await ask(service, { ...request, ...salt });
   const again = await ask(service, { ...request, ...freshSalt() });
@@ -128,10 +108,10 @@ function others(): Promise<Answer>[] {
 }
 
 /** All of them twice, at once, beside 16 others: with a prompt that is computed again, and with what is still in the cache. */
-async function askBesideOthers(measured: readonly Measured[]): Promise<void> {
+async function askBesideOthers(all: readonly Asked[]): Promise<void> {
   const company = others();
   await Promise.all(
-    measured.map(async ({ request, salt, ways }) => {
+    all.map(async ({ request, salt, ways }) => {
       const asked = [freshSalt(), salt].map((own) => ask(service, { ...request, ...own }));
       [ways['beside others'], ways['both']] = (await Promise.all(asked)) as [Answer, Answer];
     }),
@@ -139,32 +119,12 @@ async function askBesideOthers(measured: readonly Measured[]): Promise<void> {
   await Promise.all(company);
 }
 
-/** Bounds what was measured. @returns tokens that are the same, and of how many, over all four ways */
-function judge(name: string, { alone, ways }: Measured): [same: number, of: number] {
-  const total: [number, number] = [0, 0];
-  const lines: string[] = [];
-  for (const [way, answer] of Object.entries(ways)) {
-    const { same, of, parted, difference } = compare(alone, answer);
-    const how =
-      parted === 0 ? 'equal' : `${parted} of ${alone.choices.length} part, ${same} of ${of} tokens before that`;
-    lines.push(`${way}: ${how} (logprobs within ${difference.toExponential(1)})`);
-    expect(difference).toBeLessThan(MAX_LOGPROB_DIFFERENCE);
-    total[0] += same;
-    total[1] += of;
-  }
-  expect(lines).toHaveLength(4);
-  console.log(
-    `${name}, ${alone.choices.map(({ tokenIds }) => tokenIds.length).join('+')} tokens\n  ${lines.join('\n  ')}`,
-  );
-  return total;
-}
-
 describe('the same seed and the same request', () => {
   it(
     'give the same tokens and log-probabilities as the first request of a fresh service',
     async () => {
       // The one of this file has answered nothing yet.
-      const other = await ownService();
+      const other = await smallService();
       try {
         const [one, two] = await Promise.all([service, other].map((fresh) => ask(fresh, REQUESTS['n = 4']!)));
         const numTokens = one!.choices.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
@@ -179,7 +139,7 @@ describe('the same seed and the same request', () => {
   );
 
   it(
-    'give the same tokens alone, again, after a cache hit and beside 16 others, as far as the logits are the same',
+    'give the same tokens and log-probabilities alone, again, after a cache hit and beside 16 others',
     async () => {
       const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
       const { id, entity } = await client.registerModel({ project: 'seeds', name: 'adapted', baseModel: BASE });
@@ -187,18 +147,19 @@ describe('the same seed and the same request', () => {
       const job = await client.createTrainingJob(id, [await scoredGroup(client, adapted)], { learning_rate: 1e-4 });
       await client.waitForTraining(job.id);
       const withAdapter = { ...asks('Tell me about the tides.'), model: `${adapted}:step1`, seed: 6, max_tokens: 48 };
-      const measured: Record<string, Measured> = {};
+      const all: Record<string, Asked> = {};
       for (const [name, request] of Object.entries({ ...REQUESTS, 'an adapter': withAdapter }))
-        measured[name] = await askAlone(request);
-      await askBesideOthers(Object.values(measured));
-      let [numSame, numTokens] = [0, 0];
-      for (const [name, measurement] of Object.entries(measured)) {
-        const [same, of] = judge(name, measurement);
-        numSame += same;
-        numTokens += of;
+        all[name] = await askAlone(request);
+      await askBesideOthers(Object.values(all));
+      for (const [name, { alone, ways }] of Object.entries(all)) {
+        expect(Object.keys(ways)).toHaveLength(4);
+        for (const [way, { choices }] of Object.entries(ways))
+          expect(choices, `${name}, ${way}`).toEqual(alone.choices);
       }
-      console.log(`in all ${numSame} of ${numTokens} tokens are the same before anything parts`);
-      expect(numSame / numTokens).toBeGreaterThan(0.85);
+      const lengths = Object.values(all).map(({ alone }) => alone.choices.map(({ tokenIds }) => tokenIds.length));
+      const numTokens = lengths.flat().reduce((sum, length) => sum + length, 0);
+      console.log(`${numTokens} tokens, each the same five times`);
+      expect(numTokens).toBeGreaterThan(300);
     },
     TIMEOUT_MS,
   );
