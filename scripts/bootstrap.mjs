@@ -1,7 +1,7 @@
 /**
  * Makes a fresh checkout ready to run, and costs next to nothing when it already is. Runs on Node.js 20.19 and later, without dependencies.
  *
- *   node scripts/bootstrap.mjs              packages, Node.js 24 (in node_modules/.bin) and the default model
+ *   node scripts/bootstrap.mjs              packages, Node.js 24 (in node_modules/.bin), the dashboard and the default model
  *   node scripts/bootstrap.mjs --dev        and the packages that tests and checks need
  *   node scripts/bootstrap.mjs --no-model   without the model
  *   node scripts/bootstrap.mjs --python     and the Python clients that the tests of tests/clients run
@@ -83,6 +83,17 @@ async function prepareModel() {
   await ensureModel({ directory: modelDirectory(process.env, ROOT), sources, log });
 }
 
+/** Changes of its sources are seen by their digest; building takes a second. */
+async function prepareDashboard() {
+  const { buildDashboard, isDashboardBuilt } = await import('../packages/dashboard/build.mjs');
+  if (isDashboardBuilt()) return;
+  try {
+    await withFileLock(LOCK, () => buildDashboard({ onBuild: () => log('building the dashboard') }), { onWait });
+  } catch (error) {
+    log(`THERE WILL BE NO DASHBOARD: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
 async function preparePython() {
   if (await hasPythonEnvironment(ROOT)) return;
   try {
@@ -120,6 +131,7 @@ async function preparePostgres() {
 
 try {
   await preparePackages();
+  await prepareDashboard();
   if (!flags['no-model']) await prepareModel();
   if (flags.python) await preparePython();
   if (flags.browser) await prepareBrowser();

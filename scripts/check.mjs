@@ -7,7 +7,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 
 import { findArrowViolations } from './lib/check-arrows.mjs';
@@ -35,6 +35,7 @@ const STEPS = {
   arrows: async (root) => resultOf(findArrowViolations(root)),
   rooms: async (root) => resultOf(findRoomViolations(root)),
   types: checkTypes,
+  dashboard: checkDashboard,
   'dead-code': (root) => runTool(root, 'knip/bin/knip.js', ['--no-progress', '--no-config-hints']),
 };
 
@@ -62,6 +63,19 @@ async function runSteps(root, chosen) {
   }
   console.log(failed.length === 0 ? 'check: all is well' : `check: failed in ${failed.join(', ')}`);
   return failed.length === 0 ? 0 : 1;
+}
+
+/** It builds, and weighs no more than it may. @param {string} root @returns {Promise<StepResult>} */
+async function checkDashboard(root) {
+  const path = join(root, 'packages/dashboard/build.mjs');
+  if (!existsSync(path)) return resultOf([]);
+  const { buildDashboard } = await import(pathToFileURL(path).href);
+  try {
+    await buildDashboard();
+    return resultOf([]);
+  } catch (error) {
+    return resultOf([error instanceof Error ? error.message : String(error)]);
+  }
 }
 
 /** @param {readonly string[]} violations @returns {StepResult} */

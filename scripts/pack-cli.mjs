@@ -14,8 +14,10 @@ import { npmPack } from './lib/npm.mjs';
 
 const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
 const SCOPE = '@trainyard/';
+/** Bundled with what it needs: the package has its build alone. */
+const BUNDLED = 'dashboard';
 /** Not code, and read at run time by a path beside the code. */
-const ASSETS = ['packages/constraints/wasm', 'scripts/lib', 'LICENSE', 'README.md'];
+const ASSETS = ['packages/constraints/wasm', 'packages/dashboard/dist', 'scripts/lib', 'LICENSE', 'README.md'];
 
 const { values: flags } = parseArgs({ options: { out: { type: 'string', default: join(ROOT, 'packages/cli/dist') } } });
 try {
@@ -36,7 +38,7 @@ try {
 
 /** @returns {Promise<{ name: string, manifest: Record<string, Record<string, string>> }[]>} by folder */
 async function packageManifests() {
-  const names = await readdir(join(ROOT, 'packages'));
+  const names = (await readdir(join(ROOT, 'packages'))).filter((name) => name !== BUNDLED);
   return await Promise.all(
     names.map(async (name) => ({
       name,

@@ -31,6 +31,6 @@ function inTurns(): ComputeSections {
 
 const config = resolveConfig({ flags: {}, environment: process.env, configPath: null });
 const arbiter = process.argv[2] === 'turns' ? inTurns() : unshared;
-const service = await startService(config, (line) => console.error(line), arbiter);
+const service = await startService(config, (line) => console.error(line), { arbiter });
 console.log(`URL ${service.url}/v1`);
 process.once('SIGTERM', () => void service.close());

@@ -12,6 +12,7 @@ const service = {
   modelId: 'owner/model',
   modelIds: ['owner/model'],
   keyFile: '/data/admin-key',
+  signInUrl: null,
 };
 
 test('it names the pages, and the key in full only when it is new', () => {
@@ -24,6 +25,11 @@ test('it names the pages, and the key in full only when it is new', () => {
     'Model     owner/model\n          b\nPages',
   );
   expect(gettingStarted({ ...service, apiKey: null }, 2)).toContain('not on this machine any more');
+});
+
+test('with a dashboard it has the link that signs in', () => {
+  const signInUrl = 'http://127.0.0.1:8420/sign-in#code';
+  expect(gettingStarted({ ...service, signInUrl, apiKey: null }, 2)).toContain(`Dashboard ${signInUrl}\n`);
 });
 
 test.each(['plain', 'with blanks', "with 'quotes' and $HOME"])(

@@ -8,7 +8,7 @@ const PRINTED = ['curl', 'openai-node'];
  * pasted into a shell as it is.
  */
 export function gettingStarted(
-  { url, apiKey, keyFile, modelId, modelIds }: Omit<RunningService, 'close'>,
+  { url, apiKey, keyFile, signInUrl, modelId, modelIds }: Omit<RunningService, 'close'>,
   seconds: number,
 ): string {
   const keyLine =
@@ -24,7 +24,7 @@ Trainyard is ready in ${seconds.toFixed(1)} s
 URL       ${url}/v1
 ${keyLine}
 ${modelLines(modelIds)}
-Pages     ${url}/ (how to connect, ART too)   ${url}/docs (every route)
+${pageLines(url, signInUrl)}
 
 In another terminal:
 
@@ -32,6 +32,14 @@ export TRAINYARD_API_KEY=${key}
 
 ${snippets.map(({ title, shell }) => `# ${title}\n${shell}`).join('\n')}
 `;
+}
+
+/** With the dashboard the link that signs in; it is for one browser, and soon over. */
+function pageLines(url: string, signInUrl: string | null): string {
+  if (signInUrl === null) return `Pages     ${url}/ (how to connect, ART too)   ${url}/docs (every route)`;
+  return `Dashboard ${signInUrl}
+          (opens once, within 15 minutes; later ${url}/ takes the API key)
+Pages     ${url}/docs (every route)`;
 }
 
 /** The first one is meant where a request names none. */

@@ -9,6 +9,9 @@ import { gettingStarted } from './getting-started.ts';
 import { newCommand } from './new-command.ts';
 import { addSettingOptions, type SettingOptions, settingsOf } from './settings.ts';
 
+/** Built by the bootstrap, and part of the packed command line. */
+const DASHBOARD = join(import.meta.dirname, '../../dashboard/dist');
+
 /** `trainyard serve`: runs until SIGINT or SIGTERM; a second signal ends it at once. */
 export function serveCommand(): Command {
   return addSettingOptions(newCommand('serve', 'start the service')).action(async (options: SettingOptions) => {
@@ -21,7 +24,9 @@ async function runService(config: ServiceConfig): Promise<void> {
   process.umask(0o077);
   await fetchDefaultModel(config);
   const startedAt = performance.now();
-  const service = await startService(config, (line) => process.stderr.write(`${line}\n`));
+  const service = await startService(config, (line) => process.stderr.write(`${line}\n`), {
+    dashboardDirectory: existsSync(DASHBOARD) ? DASHBOARD : null,
+  });
   process.stdout.write(gettingStarted(service, (performance.now() - startedAt) / 1000));
   await endSignal();
   process.stderr.write('\nfinishing running requests (press Ctrl-C again to stop at once)\n');

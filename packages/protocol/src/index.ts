@@ -221,6 +221,12 @@ export {
   CreateKeyRequestSchema,
 } from './service/keys.ts';
 export {
+  type CreateSessionRequest,
+  CreateSessionRequestSchema,
+  type SessionLinkObject,
+  type SessionObject,
+} from './service/session.ts';
+export {
   ADAPTER_FILES,
   type AdapterFileName,
   type AdapterFileObject,

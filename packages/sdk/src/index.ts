@@ -30,3 +30,23 @@ export type {
   WireTrajectory,
   WireTrajectoryGroup,
 } from '@trainyard/protocol';
+/** Answers of the routes that only tell, and of those that sign a browser in. */
+export type {
+  ErrorBody,
+  HostsObject,
+  MetricListObject,
+  ModelDetailsObject,
+  QueuedJobObject,
+  SeriesListObject,
+  SeriesObject,
+  ServiceEventObject,
+  SessionLinkObject,
+  SessionObject,
+  TokenSequenceObject,
+  TrainingQueueObject,
+  TrajectoryContent,
+  TrajectoryObject,
+  TrajectoryTokens,
+  UsageGroupObject,
+  UsageListObject,
+} from '@trainyard/protocol';

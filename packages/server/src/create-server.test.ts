@@ -31,6 +31,9 @@ describe('routes', () => {
       }
     }
     expect([...scopes].filter(([, scope]) => scope === 'public').map(([name]) => name)).toEqual([
+      'GET /v1/session',
+      'POST /v1/session',
+      'DELETE /v1/session',
       'GET /metrics',
       'GET /v1/health',
       'GET /health',

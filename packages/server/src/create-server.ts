@@ -14,6 +14,7 @@ import { refuseForeignHosts } from './edge/host-check.ts';
 import { asContextExceeded, toErrorAnswer } from './faults/http-faults.ts';
 import { acceptJsonBodies } from './bodies/json-body.ts';
 import { KeyWatch } from './edge/key-watch.ts';
+import { Sessions } from './edge/sessions.ts';
 import { toLogLine } from './edge/log-line.ts';
 import { trackRequestEnds } from './edge/request-end.ts';
 import { BaseModels } from './contract/base-models.ts';
@@ -27,6 +28,8 @@ import { chatCompletionRoutes } from './routes/inference/chat-completions.ts';
 import { checkpointRoutes } from './routes/models/checkpoints.ts';
 import { completionRoutes } from './routes/inference/completions.ts';
 import { exportRoutes } from './routes/models/exports.ts';
+import { dashboardRoutes } from './routes/service/dashboard.ts';
+import { sessionRoutes } from './routes/service/session.ts';
 import { homeRoutes } from './routes/service/home.ts';
 import { healthRoutes } from './routes/service/health.ts';
 import { keyRoutes } from './routes/service/keys.ts';
@@ -84,6 +87,8 @@ export function createServer(parts: ServerParts): FastifyInstance {
     trainingDataDirectory: null,
     tracking: null,
     metricsAccess: 'open',
+    sessions: new Sessions(parts.store, parts.clock ?? Date.now),
+    dashboard: null,
     ...parts,
     inference: measuredInference(parts.inference, metrics.inference),
     baseModels: new BaseModels(() => parts.inference.models),
@@ -131,7 +136,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     done();
   });
   refuseRouteMisses(app);
-  requireKeys(app, parts.store, new KeyWatch(parts.store, routeParts.clock));
+  requireKeys(app, routeParts, new KeyWatch(parts.store, routeParts.clock));
   // At once and without its body: in a burst even reading what is refused takes its time from the others.
   app.addHook('onRequest', ({ routeOptions }, _reply, done) => {
     if (routeOptions.config.samples) parts.inference.checkRoom();
@@ -172,7 +177,9 @@ export function createServer(parts: ServerParts): FastifyInstance {
   hostRoutes(app, routeParts);
   keyRoutes(app, routeParts);
   referenceRoutes(app);
+  sessionRoutes(app, routeParts);
   homeRoutes(app, routeParts);
+  dashboardRoutes(app, routeParts);
   return app;
 }
 

@@ -16,4 +16,4 @@ export { connectSnippets } from './pages/snippets.ts';
 export { SERVICE_VERSION } from './service/service-version.ts';
 export { OfflineKeys } from './service/offline-keys.ts';
 export { ServerError, type ServerErrorCode } from './faults/server-error.ts';
-export { startService, type RunningService } from './start-service.ts';
+export { startService, type RunningService, type ServiceExtras } from './start-service.ts';

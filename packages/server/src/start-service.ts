@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 
 import type { FastifyInstance } from 'fastify';
 
-import { FolderBlobs, openSqliteStore, removeOrphans } from '@trainyard/store';
+import { FolderBlobs, openSqliteStore, removeOrphans, type Store } from '@trainyard/store';
 import { TINKER_PROFILES } from '@trainyard/tinker';
 
 import { ComputeArbiter, type ComputeSections } from './computing/compute-arbiter.ts';
@@ -14,6 +14,9 @@ import { announceService, claimDataDirectory, dataPaths, instanceOf } from './da
 import { ServerError } from './faults/server-error.ts';
 import { toLogLine } from './edge/log-line.ts';
 import { ensureServiceKey, type ServiceKey } from './service/service-key.ts';
+import { Sessions } from './edge/sessions.ts';
+import { readDashboard } from './pages/dashboard-files.ts';
+import { linkPath } from './routes/service/session.ts';
 import { isLoopbackName, ownNames } from './edge/network-names.ts';
 import type { BaseModelPaths } from './jobs/base-model-path.ts';
 import { baseSample } from './jobs/base-sample.ts';
@@ -35,12 +38,21 @@ const BLOB_PREFIXES = ['checkpoints/', 'groups/', 'logs/', 'sft/', 'artifacts/',
 /** How often a drain looks for connections that have had their answer. */
 const DRAIN_POLL_MS = 25;
 
+export interface ServiceExtras {
+  /** Who shares the cores out; another one is for whoever measures what this one does. */
+  readonly arbiter?: ComputeSections;
+  /** Folder of the built dashboard. Default null: without one. */
+  readonly dashboardDirectory?: string | null;
+}
+
 export interface RunningService {
   /** e.g. `http://127.0.0.1:8420` */
   readonly url: string;
   /** the key to use: made just now, or fixed by the configuration, or read from the key file; null when none of these is at hand */
   readonly apiKey: ServiceKey | null;
   readonly keyFile: string;
+  /** opens the dashboard signed in with that key, once, for 15 minutes; null without a dashboard, or without that key */
+  readonly signInUrl: string | null;
   /** the base model that is meant where a request names none */
   readonly modelId: string;
   /** all base models that are served, that one first */
@@ -53,13 +65,12 @@ export interface RunningService {
  * Starts the whole service in this process and its child processes.
  *
  * @param logRaw receives one line per thing worth knowing; never a secret
- * @param arbiter who shares the cores out; another one is for whoever measures what this one does
  * @throws {ServerError} with a message for the person who runs it: port in use, missing or corrupt model, folder in use …
  */
 export async function startService(
   config: ServiceConfig,
   logRaw: (line: string) => void,
-  arbiter: ComputeSections = new ComputeArbiter(),
+  { arbiter = new ComputeArbiter(), dashboardDirectory = null }: ServiceExtras = {},
 ): Promise<RunningService> {
   const log = (line: string) => logRaw(toLogLine(line));
   refuseOpenNetwork(config);
@@ -150,8 +161,12 @@ export async function startService(
     });
     const tracking =
       config.tracker === null ? null : new RunMirror({ store, tracker: openTracker(config.tracker), log });
+    const dashboard = dashboardDirectory === null ? null : await readDashboard(dashboardDirectory);
+    const sessions = new Sessions(store, Date.now);
     const server = createServer({
       store,
+      sessions,
+      dashboard,
       tracking,
       blobs,
       inference,
@@ -189,6 +204,7 @@ export async function startService(
       url,
       apiKey,
       keyFile: paths.keyFile,
+      signInUrl: dashboard === null ? null : await signInUrl(url, apiKey, { store, sessions }),
       modelId: firstModel,
       modelIds: config.models.map(({ id }) => id),
       close: undo,
@@ -197,6 +213,15 @@ export async function startService(
     await undo();
     throw error;
   }
+}
+
+async function signInUrl(
+  url: string,
+  key: ServiceKey | null,
+  { store, sessions }: { store: Store; sessions: Sessions },
+): Promise<string | null> {
+  const caller = key === null ? null : await store.verifyKey(key.secret);
+  return caller === null ? null : urlOnThisMachine(url) + linkPath(sessions.makeLink(caller.keyId).code);
 }
 
 function refuseMissingModels({ models }: ServiceConfig): void {

@@ -498,6 +498,19 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
   },
   listKeys: { answer: { object: 'list', data: [apiKey] } },
   revokeKey: { path: { key_id: apiKey.id }, answer: { ...apiKey, revoked_at: 1_790_000_000 } },
+  retrieveSession: { answer: { object: 'session', key: apiKey, expires_at: 1_792_592_000 } },
+  createSession: {
+    body: { code: 'AAAA_an-example-that-is-no-code_AAAAAAAAAAA' },
+    answer: { object: 'session', key: apiKey, expires_at: 1_792_592_000 },
+  },
+  deleteSession: { answer: { object: 'session', key: null, expires_at: null } },
+  createSessionLink: {
+    answer: {
+      object: 'session_link',
+      path: '/sign-in#AAAA_an-example-that-is-no-code_AAAAAAAAAAA',
+      expires_at: 1_790_000_900,
+    },
+  },
   health: { answer: { status: 'healthy', reasons: [] } },
   systemCheck: {
     answer: {

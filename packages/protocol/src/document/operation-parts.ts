@@ -1,7 +1,7 @@
 import type { TObject, TSchema } from 'typebox';
 
-/** The scope that a key must have; `public` routes take no key. */
-export type OperationScope = 'public' | 'inference' | 'training' | 'admin';
+/** The scope that a key must have; `public` routes take no key, `any` takes every valid one. */
+export type OperationScope = 'public' | 'any' | 'inference' | 'training' | 'admin';
 
 /** One thing that the API does: what it takes, what it answers, and which faults it can end in. */
 export interface Operation {
@@ -39,7 +39,7 @@ export interface Operation {
 }
 
 export const EVERY_ROUTE = ['request.malformed', 'request.headers_too_large', 'request.host_not_allowed', 'internal'];
-const STORE = ['store.busy', 'store.unavailable', 'store.closed', 'store.corrupt'];
+export const STORE = ['store.busy', 'store.unavailable', 'store.closed', 'store.corrupt'];
 export const WRITES = ['store.disk_full', 'store.constraint_violated'];
 export const KEY = ['request.unauthenticated', 'request.forbidden', ...STORE, ...EVERY_ROUTE];
 export const BODY = [

@@ -22,6 +22,7 @@ import {
   ExportSchema,
 } from '../training/transfer.ts';
 import { ApiKeyListSchema, ApiKeySchema, CreatedKeySchema, CreateKeyRequestSchema } from '../service/keys.ts';
+import { CreateSessionRequestSchema, SessionLinkSchema, SessionSchema } from '../service/session.ts';
 import {
   CountTokensRequestSchema,
   CountTokensSchema,
@@ -79,6 +80,7 @@ import {
   MODEL_NAME,
   HOST,
   SAMPLING,
+  STORE,
   LIST,
   MODEL_ID,
   ARTIFACT_NAME,
@@ -745,6 +747,52 @@ export const OPERATIONS: readonly Operation[] = [
     isIdempotent: true,
     answer: ApiKeySchema,
     faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found'],
+  },
+  {
+    id: 'retrieveSession',
+    method: 'get',
+    paths: ['/v1/session'],
+    scope: 'public',
+    tag: 'Service',
+    summary: 'Who the browser is signed in as',
+    description: 'For the dashboard. By the cookie of the session; nobody without it.',
+    answer: SessionSchema,
+    faults: [...STORE, ...EVERY_ROUTE, 'request.origin_not_allowed'],
+  },
+  {
+    id: 'createSession',
+    method: 'post',
+    paths: ['/v1/session'],
+    scope: 'public',
+    tag: 'Service',
+    summary: 'Sign a browser in',
+    description:
+      'With a key, or with the code of a sign-in link. For pages of the service itself: the answer sets a cookie that stands for the key in their requests, and ends with the key, when the browser signs out, or after 30 days.',
+    body: CreateSessionRequestSchema,
+    answer: SessionSchema,
+    faults: [...STORE, ...EVERY_ROUTE, ...BODY, 'request.unauthenticated', 'request.origin_not_allowed'],
+  },
+  {
+    id: 'deleteSession',
+    method: 'delete',
+    paths: ['/v1/session'],
+    scope: 'public',
+    tag: 'Service',
+    summary: 'Sign the browser out',
+    description: 'Its cookie is worth nothing afterwards. Signing out twice changes nothing.',
+    answer: SessionSchema,
+    faults: [...EVERY_ROUTE, 'request.origin_not_allowed'],
+  },
+  {
+    id: 'createSessionLink',
+    method: 'post',
+    paths: ['/v1/session-links'],
+    scope: 'any',
+    tag: 'Service',
+    summary: 'Make a link that signs a browser in',
+    description: 'With the rights of the key that asks. It works once, for 15 minutes.',
+    answer: SessionLinkSchema,
+    faults: KEY,
   },
   {
     id: 'metrics',

@@ -3,6 +3,8 @@ import type { ErrorBody, FieldNames } from '@trainyard/protocol';
 import { type Caller, isDamagedSecret, type Store } from '@trainyard/store';
 
 import type { KeyWatch } from './key-watch.ts';
+import { refuseOtherPages, sessionTokenOf } from './session-cookie.ts';
+import type { Sessions } from './sessions.ts';
 import { RequestError } from '../faults/request-error.ts';
 import type { RouteScope } from '../faults/route-scope.ts';
 
@@ -28,11 +30,16 @@ declare module 'fastify' {
 }
 
 /**
- * Bearer-key authentication for every route registered afterwards. Runs before the body is read.
+ * Bearer-key authentication for every route registered afterwards; without a key the cookie of a signed-in browser counts, for pages of the service
+ * itself. Runs before the body is read.
  *
  * A missing, malformed or unknown key → 401; a key without the route's scope → 403. The scope `admin` includes the others.
  */
-export function requireKeys(app: FastifyInstance, store: Store, watch: KeyWatch): void {
+export function requireKeys(
+  app: FastifyInstance,
+  { store, sessions }: { store: Store; sessions: Sessions },
+  watch: KeyWatch,
+): void {
   app.decorateRequest('caller', null);
   app.addHook('onRoute', (route) => {
     if (route.config?.scope === undefined)
@@ -42,8 +49,8 @@ export function requireKeys(app: FastifyInstance, store: Store, watch: KeyWatch)
     const { scope } = request.routeOptions.config;
     // No scope: the request matches no route and will be answered 404 or 405.
     if (scope === undefined || scope === 'public') return;
-    const caller = await authenticate(request, store);
-    if (!caller.scopes.includes(scope) && !caller.scopes.includes('admin')) {
+    const caller = (await sessionCaller(request, sessions)) ?? (await authenticate(request, store));
+    if (scope !== 'any' && !caller.scopes.includes(scope) && !caller.scopes.includes('admin')) {
       throw new RequestError(
         'request.forbidden',
         `This key may not use this route: it needs the scope \`${scope}\` and has ${caller.scopes.join(', ') || 'none'}`,
@@ -52,6 +59,16 @@ export function requireKeys(app: FastifyInstance, store: Store, watch: KeyWatch)
     request.caller = caller;
     watch.add(caller.keyId, request);
   });
+}
+
+/** The key that a signed-in browser speaks for. Null when a key was sent, which comes first, and when nobody is signed in. */
+async function sessionCaller(request: FastifyRequest, sessions: Sessions): Promise<Caller | null> {
+  const { authorization, 'x-api-key': named } = request.headers;
+  const token = authorization === undefined && named === undefined ? sessionTokenOf(request) : null;
+  if (token === null) return null;
+  refuseOtherPages(request);
+  const key = (await sessions.find(token))?.key;
+  return key === undefined ? null : { keyId: key.id, entityId: key.entityId, entity: key.entity, scopes: key.scopes };
 }
 
 const BEARER = /^bearer +(\S+)$/i;

@@ -21,7 +21,8 @@ const MAX_AGE_SECONDS = 600;
 
 /**
  * Cross-origin resource sharing: preflights are answered without a key, and answers tell a browser whose pages may read them. No origin
- * is ever given credentials: a key is a header that the page itself has to know, and there are no cookies.
+ * is ever given credentials: a key is a header that the page itself has to know, and the cookie of a signed-in browser counts for pages of the service
+ * alone (`session-cookie.ts`).
  *
  * @param allowedOrigins such as `https://app.example`; `localhost` stands for all pages of this machine, `*` for everyone. Pages of the
  *   service's own origin may always read.

@@ -2,12 +2,13 @@ import type { FastifyInstance } from 'fastify';
 import type { Health } from '@trainyard/protocol';
 
 import { type Home, renderHomePage, renderHomeText } from '../../pages/home-page.ts';
+import { sendDashboard } from '../../pages/send-dashboard.ts';
 import { makePage, sendPage } from '../../pages/send-page.ts';
 import { connectSnippets } from '../../pages/snippets.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { SERVICE_VERSION } from '../../service/service-version.ts';
 
-/** GET /: what this is, how it is and how to go on, as a page for browsers and as text for everything else. */
+/** GET /: the dashboard for browsers, and where it was not built a page that says what this is, how it is and how to go on; as text for everything else. */
 export function homeRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.get('/', { config: { scope: 'public' } }, async (request, reply) => {
     const baseUrl = `${request.protocol}://${request.host}/v1`;
@@ -20,7 +21,10 @@ export function homeRoutes(app: FastifyInstance, parts: RouteParts): void {
       snippets: connectSnippets({ baseUrl, modelId: parts.baseModels.default.id }),
     };
     reply.header('vary', 'accept').header('cache-control', 'no-store');
-    if (request.headers.accept?.includes('text/html')) return sendPage(reply, makePage(renderHomePage(home)));
+    if (request.headers.accept?.includes('text/html')) {
+      if (parts.dashboard !== null) return sendDashboard(reply, parts.dashboard);
+      return sendPage(reply, makePage(renderHomePage(home)));
+    }
     return reply.type('text/plain; charset=utf-8').send(renderHomeText(home));
   });
 }

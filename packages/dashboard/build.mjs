@@ -1,0 +1,153 @@
+/**
+ * Bundles the dashboard into `dist/`, which the service answers at `/`. Needs no other tool than esbuild, and no network.
+ *
+ *   node packages/dashboard/build.mjs           builds where the sources changed since the last build
+ *   node packages/dashboard/build.mjs --force   builds
+ *   node packages/dashboard/build.mjs --sizes   builds, and says what the bytes are made of
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { basename, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+
+const FOLDER = fileURLToPath(new URL('.', import.meta.url));
+const ROOT = resolve(FOLDER, '../..');
+const DIST = join(FOLDER, 'dist');
+/** Written last, so a build that was cut off is no build. */
+const DIGEST = join(DIST, 'digest');
+/** Scripts and styles of the dashboard may weigh so much together, in bytes of gzip. */
+export const MAX_GZIP_BYTES = 250_000;
+/** Whatever the bundle is made of; of other packages the versions are in the lock file. */
+const SOURCES = ['packages/dashboard', 'packages/sdk', 'packages/protocol'];
+
+/**
+ * Builds the dashboard, unless what is there was built from the same sources.
+ *
+ * @param {{ isForced?: boolean, onBuild?: () => void }} [options]
+ * @returns {Promise<{ gzipBytes: number, metafile: import('esbuild').Metafile | null }>} null when nothing was built
+ * @throws {Error} for sources that do not build, and for a bundle above {@link MAX_GZIP_BYTES}
+ */
+export async function buildDashboard({ isForced = false, onBuild = () => {} } = {}) {
+  if (!isForced && isDashboardBuilt()) return { gzipBytes: gzipBytesOf(DIST), metafile: null };
+  onBuild();
+  const digest = digestOfSources();
+  const folder = join(FOLDER, `dist.${process.pid}`);
+  const metafile = await bundle(folder);
+  const gzipBytes = gzipBytesOf(folder);
+  if (gzipBytes > MAX_GZIP_BYTES) {
+    await rm(folder, { recursive: true });
+    throw new Error(
+      `the dashboard has ${gzipBytes} bytes of gzip; it may have ${MAX_GZIP_BYTES}: node packages/dashboard/build.mjs --sizes`,
+    );
+  }
+  await writeFile(join(folder, 'digest'), digest);
+  // In one step: a service that starts meanwhile finds the one or the other.
+  await rm(DIST, { recursive: true, force: true });
+  await rename(folder, DIST);
+  return { gzipBytes, metafile };
+}
+
+/** Whether what is there was built from these sources. */
+export function isDashboardBuilt() {
+  return existsSync(DIGEST) && readFileSync(DIGEST, 'utf8') === digestOfSources();
+}
+
+/** @param {string} folder */
+async function bundle(folder) {
+  const { build } = await import('esbuild');
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(folder, { recursive: true });
+  const { metafile } = await build({
+    entryPoints: { app: join(FOLDER, 'src/main.tsx') },
+    outdir: join(folder, 'assets'),
+    entryNames: '[name]-[hash]',
+    chunkNames: '[name]-[hash]',
+    assetNames: '[name]-[hash]',
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'browser',
+    target: 'es2023',
+    jsx: 'automatic',
+    conditions: ['@trainyard/source'],
+    define: { 'process.env.NODE_ENV': '"production"' },
+    minify: true,
+    legalComments: 'none',
+    metafile: true,
+    logLevel: 'error',
+    absWorkingDir: ROOT,
+  });
+  const outputs = Object.entries(metafile.outputs);
+  const [script, { cssBundle } = {}] = outputs.find(([, { entryPoint }]) => entryPoint !== undefined) ?? [];
+  if (script === undefined || cssBundle === undefined) throw new Error('the build of the dashboard has no entry');
+  await writeFile(join(folder, 'licences.txt'), licencesOf(Object.keys(metafile.inputs)));
+  const page = (await readFile(join(FOLDER, 'index.html'), 'utf8'))
+    .replace('SCRIPT', `/assets/${basename(script)}`)
+    .replace('STYLE', `/assets/${basename(cssBundle)}`);
+  await writeFile(join(folder, 'index.html'), page);
+  return metafile;
+}
+
+/**
+ * The licences of the packages in the bundle: they ask to go with it.
+ * @param {readonly string[]} inputs relative to the repository
+ */
+function licencesOf(inputs) {
+  const folders = inputs.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []);
+  return [...new Set(folders)]
+    .toSorted()
+    .map((folder) => {
+      const { name, version, license } = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8'));
+      const file = readdirSync(join(ROOT, folder)).find((path) => /^licen[cs]e/i.test(path));
+      const text = file === undefined ? `${license}\n` : readFileSync(join(ROOT, folder, file), 'utf8');
+      return `${name} ${version}\n\n${text}`;
+    })
+    .join('\n\n');
+}
+
+/** @param {string} folder of a build */
+function gzipBytesOf(folder) {
+  const files = readdirSync(join(folder, 'assets')).map((name) => readFileSync(join(folder, 'assets', name)));
+  return files.reduce((sum, content) => sum + gzipSync(content, { level: 9 }).length, 0);
+}
+
+function digestOfSources() {
+  const digest = createHash('sha256');
+  for (const path of [...SOURCES.flatMap(filesBelow), 'package-lock.json'].toSorted()) {
+    digest.update(`${path}\0`).update(readFileSync(join(ROOT, path)));
+  }
+  return digest.digest('hex');
+}
+
+/** @param {string} folder relative to the repository @returns {string[]} sources, tests apart */
+function filesBelow(folder) {
+  return readdirSync(join(ROOT, folder), { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)))
+    .filter((path) => !/\/(dist|node_modules)[./]|\.test\.tsx?$|README\.md$/.test(path));
+}
+
+/** The packages that weigh most, before compression. @param {import('esbuild').Metafile} metafile */
+function printSizes({ outputs }) {
+  /** @type {Map<string, number>} */
+  const bytesOf = new Map();
+  for (const { inputs } of Object.values(outputs)) {
+    for (const [path, { bytesInOutput }] of Object.entries(inputs)) {
+      const name = /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? path.split('/').slice(0, 2).join('/');
+      bytesOf.set(name, (bytesOf.get(name) ?? 0) + bytesInOutput);
+    }
+  }
+  for (const [name, bytes] of [...bytesOf].toSorted(([, first], [, second]) => second - first).slice(0, 30))
+    console.log(`${String(bytes).padStart(8)}  ${name}`);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const wantsSizes = process.argv.includes('--sizes');
+  const { gzipBytes, metafile } = await buildDashboard({ isForced: wantsSizes || process.argv.includes('--force') });
+  if (wantsSizes && metafile !== null) printSizes(metafile);
+  console.log(
+    `dashboard: ${metafile !== null ? 'built' : 'as it was'}, ${(gzipBytes / 1000).toFixed(1)} of ${MAX_GZIP_BYTES / 1000} kB gzip`,
+  );
+}

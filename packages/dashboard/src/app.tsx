@@ -1,0 +1,52 @@
+import { useQuery } from '@tanstack/react-query';
+import { Redirect, Route, Switch } from 'wouter';
+
+import { sessionQuery } from './api/session.ts';
+import { ErrorBoundary } from './components/error-boundary.tsx';
+import { Fault } from './components/fault.tsx';
+import { Page } from './components/page.tsx';
+import { ModelPage } from './models/model-page.tsx';
+import { ModelsPage } from './models/models-page.tsx';
+import { Shell } from './shell/shell.tsx';
+import { SIGN_IN_PATH } from './shell/sign-in-code.ts';
+import { SignInPage } from './shell/sign-in-page.tsx';
+
+/** Which page the address names, for whoever is signed in. */
+export function App() {
+  const { data: session, error } = useQuery(sessionQuery);
+  // A link that was opened signs in, whoever was signed in before.
+  const hasCode = location.pathname === SIGN_IN_PATH && location.hash !== '';
+  if (error !== null && session === undefined)
+    return (
+      <Page title="Trainyard">
+        <Fault error={error} />
+      </Page>
+    );
+  if (session === undefined) return null;
+  if (session.key === null || hasCode) return <SignInPage />;
+  return (
+    <Shell sessionKey={session.key}>
+      <ErrorBoundary>
+        <Switch>
+          <Route path="/models" component={ModelsPage} />
+          <Route path="/models/:modelId/:tab?">
+            {({ modelId, tab }) => <ModelPage key={modelId} modelId={decodeURIComponent(modelId)} tab={tab} />}
+          </Route>
+          <Route path="/">
+            <Redirect to="/models" replace />
+          </Route>
+          <Route path={SIGN_IN_PATH}>
+            <Redirect to="/models" replace />
+          </Route>
+          <Route>
+            <Page title="Nothing is here">
+              <p>
+                The address names no page. <a href="/models">To the models</a>
+              </p>
+            </Page>
+          </Route>
+        </Switch>
+      </ErrorBoundary>
+    </Shell>
+  );
+}

@@ -1,0 +1,78 @@
+import 'uplot/dist/uPlot.min.css';
+import './line-chart.css';
+import { type KeyboardEvent, useEffect, useRef } from 'react';
+import type uPlot from 'uplot';
+
+import type { ChartLine } from './chart-line.ts';
+import { drawChart } from './draw-chart.ts';
+import { useThemeColors } from './theme-colors.ts';
+
+export interface LineChartProps {
+  /** Names the chart for who cannot see it. */
+  readonly label: string;
+  readonly lines: readonly ChartLine[];
+  readonly height?: number;
+  readonly isLog?: boolean;
+  /** 0 to below 1; above 0 the values themselves are drawn faintly behind. */
+  readonly smoothing?: number;
+  /** Called with the place that the pointer or the arrow keys are at; null when they are at none. */
+  readonly onHover?: (x: number | null) => void;
+  /** Called with the place that was clicked, or for Enter. */
+  readonly onPick?: (x: number) => void;
+  /** Called with the places that were dragged over; with null for a double click. */
+  readonly onZoom?: (range: { from: number; to: number } | null) => void;
+  /** Charts of one name move their cursors together. */
+  readonly syncKey?: string;
+}
+
+/** Lines over steps. The table beside it says the same in numbers. */
+export function LineChart({ label, height = 180, ...chart }: LineChartProps) {
+  const container = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const colors = useThemeColors();
+  const { lines, isLog = false, smoothing = 0, onHover, onPick, onZoom, syncKey } = chart;
+  // A new function is no new chart.
+  const callbacks = useRef({ onHover, onPick, onZoom });
+  callbacks.current = { onHover, onPick, onZoom };
+
+  useEffect(() => {
+    const element = container.current!;
+    plot.current = drawChart(element, { lines, isLog, smoothing, height, colors, callbacks, syncKey });
+    const observer = new ResizeObserver(() =>
+      plot.current?.setSize({ width: Math.max(120, element.clientWidth), height }),
+    );
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      plot.current?.destroy();
+      plot.current = null;
+    };
+  }, [lines, isLog, smoothing, height, colors, syncKey]);
+
+  function onKeyDown(event: KeyboardEvent) {
+    const chart = plot.current;
+    if (chart === null) return;
+    const places = chart.data[0];
+    const at = chart.cursor.idx ?? null;
+    const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (move !== undefined) {
+      event.preventDefault();
+      const next = Math.min(places.length - 1, Math.max(0, at === null ? places.length - 1 : at + move));
+      chart.setCursor({ left: chart.valToPos(places[next] ?? 0, 'x'), top: 0 });
+    }
+    if (event.key === 'Enter' && at !== null) callbacks.current.onPick?.(places[at] ?? 0);
+  }
+
+  return (
+    <div
+      ref={container}
+      className="line-chart"
+      role="img"
+      aria-label={label}
+      tabIndex={0}
+      data-pickable={onPick === undefined ? undefined : ''}
+      style={{ minHeight: height }}
+      onKeyDown={onKeyDown}
+    />
+  );
+}

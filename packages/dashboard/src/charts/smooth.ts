@@ -1,0 +1,15 @@
+/**
+ * Exponential moving average without the pull towards the beginning: the weights of the values so far are divided by their sum, as Adam does with its
+ * moments.
+ *
+ * @param strength of the past, 0 (none) to below 1
+ */
+export function smooth(values: readonly number[], strength: number): number[] {
+  let mean = 0;
+  let weight = 0;
+  return values.map((value) => {
+    mean = strength * mean + (1 - strength) * value;
+    weight = strength * weight + (1 - strength);
+    return mean / weight;
+  });
+}

@@ -1,0 +1,28 @@
+const COUNT = new Intl.NumberFormat('en');
+
+/** `12,345` */
+export function formatCount(value: number): string {
+  return COUNT.format(value);
+}
+
+/** A measured number with four significant digits: `0.1235`, `12.35`, `1.2e-5`. */
+export function formatValue(value: number): string {
+  if (!Number.isFinite(value)) return '–';
+  if (value === 0) return '0';
+  const size = Math.abs(value);
+  if (size >= 1e6 || size < 1e-4) return value.toExponential(2);
+  return Number.isInteger(value) ? COUNT.format(value) : String(Number(value.toPrecision(4)));
+}
+
+/** `45 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h` */
+export function formatDuration(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds));
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return joined(Math.floor(whole / 60), 'min', whole % 60, 's');
+  if (whole < 86_400) return joined(Math.floor(whole / 3600), 'h', Math.floor((whole % 3600) / 60), 'min');
+  return joined(Math.floor(whole / 86_400), 'd', Math.floor((whole % 86_400) / 3600), 'h');
+}
+
+function joined(large: number, largeUnit: string, small: number, smallUnit: string): string {
+  return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
+}

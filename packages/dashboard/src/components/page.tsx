@@ -1,0 +1,31 @@
+import './page.css';
+import { type ReactNode, useEffect } from 'react';
+
+/** A page: its name, the way to it, what can be done there, and its content. */
+export function Page({
+  title,
+  path,
+  actions,
+  children,
+}: {
+  title: string;
+  path?: ReactNode;
+  actions?: ReactNode;
+  children: ReactNode;
+}) {
+  useEffect(() => {
+    document.title = `${title} · Trainyard`;
+  }, [title]);
+  return (
+    <main className="page" id="main" tabIndex={-1}>
+      <header className="page-head">
+        <div>
+          {path === undefined ? null : <div className="page-path">{path}</div>}
+          <h1>{title}</h1>
+        </div>
+        {actions === undefined ? null : <div className="page-actions">{actions}</div>}
+      </header>
+      {children}
+    </main>
+  );
+}

@@ -1,0 +1,5 @@
+/** Parts of a model's page, by what the address has behind the model. */
+export const MODEL_TABS = [
+  { path: '', text: 'Overview' },
+  { path: 'charts', text: 'Charts' },
+] as const;

@@ -1,0 +1,78 @@
+import './models-page.css';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import type { ModelDetailsObject } from '@trainyard/sdk';
+import { Link } from 'wouter';
+
+import { modelsQuery } from '../api/models.ts';
+import { Button } from '../components/button.tsx';
+import { type Column, DataTable } from '../components/data-table.tsx';
+import { Empty } from '../components/empty.tsx';
+import { Fault } from '../components/fault.tsx';
+import { formatCount, formatValue } from '../components/numbers.ts';
+import { Page } from '../components/page.tsx';
+import { StatusDot } from '../components/status-dot.tsx';
+import { Ago } from '../components/time.tsx';
+
+/** All trained models, the newest first. */
+export function ModelsPage() {
+  const { data, error, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(modelsQuery);
+  const models = data?.pages.flatMap((page) => page.data);
+  return (
+    <Page title="Models">
+      {error === null ? null : <Fault error={error} />}
+      {models === undefined ? null : models.length === 0 ? (
+        <Empty title="No model is trained here yet" command="npm run demo">
+          The demo trains a small task in a few minutes. Its model appears here with its first job, and you can watch
+          its reward rise.
+        </Empty>
+      ) : (
+        <DataTable caption="Models" columns={COLUMNS} rows={models} keyOf={({ id }) => id} />
+      )}
+      {hasNextPage ? (
+        <div>
+          <Button onClick={() => void fetchNextPage()} disabled={isFetchingNextPage}>
+            More
+          </Button>
+        </div>
+      ) : null}
+    </Page>
+  );
+}
+
+const COLUMNS: readonly Column<ModelDetailsObject>[] = [
+  {
+    name: 'Model',
+    cell: (model) => (
+      <span className="model-name">
+        <Link href={`/models/${encodeURIComponent(model.id)}`}>{model.name}</Link>
+        <small className="soft">
+          {model.entity}/{model.project}
+        </small>
+      </span>
+    ),
+  },
+  { name: 'Now', cell: (model) => <ModelState model={model} /> },
+  { name: 'Step', isNumber: true, cell: ({ latest_step: step }) => step ?? '–' },
+  { name: 'Reward', isNumber: true, cell: ({ metrics }) => metricCell(metrics, 'train/reward') },
+  { name: 'Val', isNumber: true, cell: ({ metrics }) => metricCell(metrics, 'val/reward') },
+  {
+    name: 'Gradient steps',
+    isNumber: true,
+    cell: ({ num_gradient_steps: number }) => formatCount(number),
+  },
+  { name: 'Base model', cell: ({ base_model: base }) => <span className="soft">{base}</span> },
+  { name: 'Made', cell: ({ created_at: at }) => <Ago at={at} /> },
+];
+
+function metricCell(metrics: Readonly<Record<string, number>>, name: string): string {
+  const value = metrics[name];
+  return value === undefined ? '–' : formatValue(value);
+}
+
+function ModelState({ model: { live_jobs: jobs, is_served: isServed } }: { model: ModelDetailsObject }) {
+  if (jobs.running > 0) return <StatusDot tone="live">training</StatusDot>;
+  if (jobs.queued > 0) return <StatusDot tone="warn">queued</StatusDot>;
+  if (jobs.paused > 0) return <StatusDot tone="warn">paused</StatusDot>;
+  if (!isServed) return <StatusDot tone="bad">not served</StatusDot>;
+  return <StatusDot tone="good">served</StatusDot>;
+}

@@ -1,0 +1,9 @@
+/** The pages that the navigation leads to; those of a model are reached from its own page. */
+export const NAV_LINKS = [
+  { href: '/models', text: 'Models' },
+  { href: '/chat', text: 'Chat' },
+  { href: '/jobs', text: 'Jobs' },
+  { href: '/usage', text: 'Usage' },
+  { href: '/keys', text: 'Keys' },
+  { href: '/system', text: 'System' },
+] as const;

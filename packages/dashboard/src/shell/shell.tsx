@@ -1,0 +1,68 @@
+import './shell.css';
+import type { ReactNode } from 'react';
+import type { SessionObject } from '@trainyard/sdk';
+import { Link, useLocation } from 'wouter';
+
+import { useServiceEvents } from '../api/events.ts';
+import { signOut } from '../api/session.ts';
+import { Button } from '../components/button.tsx';
+import { NAV_LINKS } from './nav-links.ts';
+import { ThemeButton } from './theme-button.tsx';
+
+/** What stands around every page: where to go, who is signed in. */
+export function Shell({
+  sessionKey,
+  children,
+}: {
+  sessionKey: NonNullable<SessionObject['key']>;
+  children: ReactNode;
+}) {
+  const [location] = useLocation();
+  useServiceEvents();
+  return (
+    <div className="shell">
+      <a className="skip-link" href="#main">
+        To the content
+      </a>
+      <header className="sidebar">
+        <Link href="/models" className="brand">
+          <svg width="20" height="20" viewBox="0 0 16 16" aria-hidden="true">
+            <rect width="16" height="16" rx="4" fill="currentColor" />
+            <path d="M3.5 11.5 7 7.5l2.2 2 3.3-5" fill="none" stroke="var(--surface)" strokeWidth="1.8" />
+          </svg>
+          Trainyard
+        </Link>
+        <nav className="nav" aria-label="Pages">
+          <ul>
+            {NAV_LINKS.map(({ href, text }) => (
+              <li key={href}>
+                <Link href={href} aria-current={isWithin(location, href) ? 'page' : undefined}>
+                  {text}
+                </Link>
+              </li>
+            ))}
+          </ul>
+        </nav>
+        <div className="sidebar-foot">
+          <div className="who">
+            Signed in as
+            <strong>
+              {sessionKey.entity} · {sessionKey.name}
+            </strong>
+          </div>
+          <div>
+            <ThemeButton />
+            <Button look="quiet" onClick={() => void signOut()}>
+              Sign out
+            </Button>
+          </div>
+        </div>
+      </header>
+      {children}
+    </div>
+  );
+}
+
+function isWithin(location: string, href: string): boolean {
+  return location === href || location.startsWith(`${href}/`);
+}

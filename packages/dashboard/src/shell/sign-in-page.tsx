@@ -1,0 +1,71 @@
+import './sign-in-page.css';
+import '../components/field.css';
+import { type FormEvent, useEffect, useState } from 'react';
+
+import { signIn } from '../api/session.ts';
+import { Button } from '../components/button.tsx';
+import { Command } from '../components/command.tsx';
+import { Fault } from '../components/fault.tsx';
+import { takeSignInCode } from './sign-in-code.ts';
+
+/** The first thing that a person sees who is not signed in: a link has done it in a moment, a key can be pasted. */
+export function SignInPage() {
+  const [key, setKey] = useState('');
+  const [isBusy, setIsBusy] = useState(false);
+  const [fault, setFault] = useState<unknown>(null);
+
+  async function begin(proof: { key: string } | { code: string }) {
+    setIsBusy(true);
+    setFault(null);
+    try {
+      await signIn(proof);
+    } catch (error) {
+      setFault(error);
+      setIsBusy(false);
+    }
+  }
+
+  useEffect(() => {
+    document.title = 'Sign in · Trainyard';
+    const code = takeSignInCode();
+    if (code !== null) void begin({ code });
+  }, []);
+
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    if (key.trim() !== '') void begin({ key: key.trim() });
+  }
+
+  return (
+    <main className="sign-in">
+      <form onSubmit={submit}>
+        <div>
+          <h1>Trainyard</h1>
+          <p>Sign in to see what your models learn.</p>
+        </div>
+        {fault === null ? null : <Fault error={fault} />}
+        <label>
+          API key
+          <input
+            className="input mono"
+            type="password"
+            autoComplete="current-password"
+            spellCheck={false}
+            value={key}
+            onChange={(event) => setKey(event.target.value)}
+          />
+        </label>
+        <Button look="primary" type="submit" disabled={isBusy}>
+          {isBusy ? 'Signing in …' : 'Sign in'}
+        </Button>
+        <div>
+          <p>
+            The service printed a link that signs in when it started. On its machine, the key of the first start is in
+            the file <code>admin-key</code> of the data folder:
+          </p>
+        </div>
+        <Command text="cat .trainyard/admin-key" />
+      </form>
+    </main>
+  );
+}
