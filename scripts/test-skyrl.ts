@@ -8,7 +8,7 @@
  *
  * A difference above its tolerance makes the exit code 1.
  */
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
@@ -30,6 +30,7 @@ import {
   type TrajectoryGroup,
 } from '@trainyard/trainer';
 
+import { ensureHuggingFaceModel } from './lib/hugging-face-model.ts';
 import { ensureSkyrl, startSkyrl } from './lib/skyrl-server.mjs';
 import { prepareTestModel } from './lib/test-model.mjs';
 import { ownService } from './own-service.ts';
@@ -62,22 +63,8 @@ const models = prepareTestModel(ROOT, process.env, log);
 const modelPath = models.TRAINYARD_TEST_MODEL_SMALL;
 const folder = mkdtempSync(join(tmpdir(), 'trainyard-skyrl-'));
 const modelFolder = join(folder, 'model');
-mkdirSync(modelFolder);
 const baseModelId = 'small';
-log('writing the model for SkyRL');
-await exportCheckpoint(
-  {
-    modelPath,
-    baseModelId,
-    lora: LORA,
-    checkpointDirectory: null,
-    format: 'merged-safetensors',
-    type: 'f32',
-    outputDirectory: modelFolder,
-  },
-  { numThreads: 1 },
-);
-rmSync(join(modelFolder, 'parity.json'));
+await ensureHuggingFaceModel(modelPath, baseModelId, modelFolder, log);
 log(`starting SkyRL on ${readdirSync(modelFolder).join(', ')}`);
 const skyrl = await startSkyrl(ROOT, { modelFolder, workFolder: folder, maxRank: LORA.rank });
 try {
@@ -120,7 +107,7 @@ async function compareLearners(url: string): Promise<void> {
   };
   const embedded = await here.learner(LORA, { versions });
   const [own] = await embedded.forward([row], { under: 'base' });
-  const base = { tokenIds, logprobs: own!.logprobs };
+  const base = { tokenIds: [...tokenIds], logprobs: [null, ...own!.logprobs] };
   const remote = await server.learner(LORA, { model: architecture, versions, intake: intakeFor(modelPath), base });
   try {
     await remote.load(null, { jobKind: 'sft' });
@@ -141,7 +128,7 @@ async function compareLearners(url: string): Promise<void> {
       const [first, second] = [await logprobs(remote), await logprobs(embedded)];
       const difference = Math.max(...first.map((value, i) => Math.abs(value - second[i]!)));
       check(`${kind}, log-probabilities after the job`, difference, TOLERANCES.logprob * 10);
-      const moved = Math.max(...first.map((value, i) => Math.abs(value - base.logprobs[i]!)));
+      const moved = Math.max(...first.map((value, i) => Math.abs(value - own!.logprobs[i]!)));
       log(`     the job moved them by up to ${moved.toFixed(2)}`);
     }
     for (const format of ['peft', 'gguf-adapter'] as const) {

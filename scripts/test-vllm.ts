@@ -5,18 +5,17 @@
  *   npm run test:vllm -- --url URL       takes a server that runs already, with the default model, and kills nothing
  *   npm run test:vllm -- --only serve    starts that server and leaves it running until Ctrl-C: for `npm run bench:serve -- --against`
  */
-import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
 import { Trainyard } from '@trainyard/sdk';
-import { DEFAULT_LORA_CONFIG, exportCheckpoint } from '@trainyard/trainer';
 import OpenAI from 'openai';
 
 import { runArtClient, installedArtReleases } from '../tests/support/art-client.ts';
 import { scoredGroup } from '../tests/support/groups.ts';
+import { freePort } from './lib/free-port.mjs';
+import { ensureHuggingFaceModel } from './lib/hugging-face-model.ts';
 import { prepareTestModel } from './lib/test-model.mjs';
 import { installVllm, VllmProcess } from './lib/vllm-process.mjs';
 import { ownService, type OwnService } from './own-service.ts';
@@ -105,7 +104,7 @@ process.exit(numFailed === 0 ? 0 : 1);
 async function ownVllm(): Promise<VllmProcess> {
   const python = await installVllm(ROOT, log);
   const modelFolder = join(ROOT, '.cache/vllm-model');
-  await convertModel(modelPath, modelFolder);
+  await ensureHuggingFaceModel(modelPath, MODEL, modelFolder, log);
   const started = new VllmProcess({
     python,
     modelFolder,
@@ -221,35 +220,4 @@ async function checkDeath(vllm: VllmProcess, trained: string): Promise<void> {
     if (status !== 200) await delay(1000);
   }
   check('when it is there again it has the adapter again', status === 200, status);
-}
-
-/** The default model in Hugging Face's form, once. */
-async function convertModel(from: string, folder: string): Promise<void> {
-  if (existsSync(join(folder, 'config.json'))) return;
-  log(`writing ${folder}`);
-  const outputDirectory = `${folder}.new`;
-  rmSync(outputDirectory, { recursive: true, force: true });
-  mkdirSync(outputDirectory, { recursive: true });
-  await exportCheckpoint(
-    {
-      modelPath: from,
-      baseModelId: MODEL,
-      lora: DEFAULT_LORA_CONFIG,
-      checkpointDirectory: null,
-      format: 'merged-safetensors',
-      type: 'f32',
-      outputDirectory,
-    },
-    { numThreads: 1 },
-  );
-  renameSync(outputDirectory, folder);
-}
-
-async function freePort(): Promise<number> {
-  const { promise, resolve: found } = Promise.withResolvers<number>();
-  const probe = createServer().listen(0, '127.0.0.1', () => {
-    const { port } = probe.address() as { port: number };
-    probe.close(() => found(port));
-  });
-  return promise;
 }

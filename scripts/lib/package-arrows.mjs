@@ -16,7 +16,7 @@ export const PACKAGE_ARROWS = {
   engine: ['backend', 'tokenizer', 'decoder', 'transformer', 'native', 'protocol/fields'],
   generation: ['backend', 'tokenizer', 'constraints', 'native', 'protocol/fields'],
   trainer: ['tokenizer', 'decoder', 'transformer', 'native', 'protocol/fields'],
-  tinker: ['trainer'],
+  tinker: ['backend', 'trainer'],
   server: ['protocol', 'generation', 'backend', 'engine', 'vllm', 'trainer', 'tinker', 'store'],
   sdk: ['protocol'],
   dashboard: ['sdk'],

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
-import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
+import { freePort } from './free-port.mjs';
 import { createVirtualEnvironment, isVirtualEnvironmentCurrent, virtualEnvironment } from './virtual-environment.mjs';
 
 const START_TIMEOUT_MS = 300_000;
@@ -25,19 +25,20 @@ export async function ensureSkyrl(root, log) {
 }
 
 /**
- * Starts SkyRL on this machine's CPU, one XLA thread.
+ * Starts SkyRL on this machine's CPU.
  *
  * @param {string} root the repository
- * @param {{ modelFolder: string, workFolder: string, maxRank: number }} options `modelFolder` in the format of Hugging Face; `workFolder` gets its database,
- *   checkpoints and log
- * @returns {Promise<{ url: string, logPath: string, stop: () => Promise<void> }>} @throws when it does not answer within five minutes
+ * @param {{ modelFolder: string, workFolder: string, maxRank: number, port?: number, numThreads?: number }} options `modelFolder` in the format of Hugging Face; `workFolder` gets its database,
+ *   checkpoints and log, and one that has them is gone on with; `port`: any free one unless given; `numThreads`: of XLA, 1 unless given
+ * @returns {Promise<{ url: string, port: number, pid: number, logPath: string, stop: () => Promise<void>, kill: () => Promise<void> }>} `kill` is SIGKILL
+ * @throws when it does not answer within five minutes
  */
-export async function startSkyrl(root, { modelFolder, workFolder, maxRank }) {
+export async function startSkyrl(root, { modelFolder, workFolder, maxRank, port: given, numThreads = 1 }) {
   const { python, directory } = skyrlEnvironment(root);
-  const port = await freePort();
+  const port = given ?? (await freePort());
   const url = `http://127.0.0.1:${port}`;
   const logPath = join(workFolder, 'skyrl.log');
-  const log = createWriteStream(logPath);
+  const log = createWriteStream(logPath, { flags: 'a' });
   await new Promise((opened) => log.once('open', opened));
   const backend = {
     max_lora_adapters: 5,
@@ -68,7 +69,7 @@ export async function startSkyrl(root, { modelFolder, workFolder, maxRank }) {
         HF_HUB_OFFLINE: '1',
         UV_OFFLINE: '1',
         JAX_PLATFORMS: 'cpu',
-        XLA_FLAGS: '--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1',
+        XLA_FLAGS: `--xla_cpu_multi_thread_eigen=${numThreads > 1} intra_op_parallelism_threads=${numThreads}`,
         JAX_COMPILATION_CACHE_DIR: join(root, '.cache/jax-compiled'),
         JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS: '0',
         JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES: '-1',
@@ -85,11 +86,15 @@ export async function startSkyrl(root, { modelFolder, workFolder, maxRank }) {
   };
   const killAtExit = () => signal('SIGKILL');
   process.once('exit', killAtExit);
+  const kill = async () => {
+    signal('SIGKILL');
+    await exited;
+    process.off('exit', killAtExit);
+  };
   const stop = async () => {
     signal('SIGTERM');
     await Promise.race([exited, delay(10_000)]);
-    signal('SIGKILL');
-    process.off('exit', killAtExit);
+    await kill();
   };
   const deadline = performance.now() + START_TIMEOUT_MS;
   while (!(await answers(url))) {
@@ -100,7 +105,7 @@ export async function startSkyrl(root, { modelFolder, workFolder, maxRank }) {
     }
     await delay(500);
   }
-  return { url, logPath, stop };
+  return { url, port, pid: child.pid ?? 0, logPath, stop, kill };
 }
 
 /** @param {string} url */
@@ -110,13 +115,4 @@ async function answers(url) {
   } catch {
     return false;
   }
-}
-
-/** @returns {Promise<number>} */
-async function freePort() {
-  const server = createServer();
-  await new Promise((listening) => server.listen(0, '127.0.0.1', () => listening(null)));
-  const address = server.address();
-  await new Promise((closed) => server.close(closed));
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }

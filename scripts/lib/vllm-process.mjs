@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { createVirtualEnvironment, isVirtualEnvironmentCurrent, virtualEnvironment } from './virtual-environment.mjs';
 
-/** Loading takes a minute where nothing else computes. */
+/** Loading and the first answer take two minutes on two cores. */
 const READY_WITHIN_MS = 900_000;
 
 /** The virtual environment with vLLM on processors. @param {string} root the repository */
@@ -30,6 +30,15 @@ export async function installVllm(root, log) {
   return environment.python;
 }
 
+/** Processors without instructions for halves compute with them a hundred times slower. @returns {'bfloat16' | 'float32'} */
+function numberFormat() {
+  try {
+    return /avx512_bf16|amx_bf16/.test(readFileSync('/proc/cpuinfo', 'utf8')) ? 'bfloat16' : 'float32';
+  } catch {
+    return 'float32';
+  }
+}
+
 /** A vLLM server in a process of its own, on the loopback interface. */
 export class VllmProcess {
   /** @param {{ python: string, modelFolder: string, port: number, logFile: string }} options */
@@ -40,7 +49,7 @@ export class VllmProcess {
     this.child = null;
   }
 
-  /** Resolves when it answers. @throws {Error} when it ends before that */
+  /** Resolves when it has answered a request. @throws {Error} when it ends before that */
   async start() {
     const { python, modelFolder, port, logFile } = this.options;
     const flags = [
@@ -48,7 +57,7 @@ export class VllmProcess {
       ['--served-model-name', 'base'],
       ['--host', '127.0.0.1'],
       ['--port', String(port)],
-      ['--dtype', 'bfloat16'],
+      ['--dtype', numberFormat()],
       ['--max-model-len', '4096'],
       ['--max-loras', '2'],
       ['--max-cpu-loras', '4'],
@@ -75,12 +84,23 @@ export class VllmProcess {
     const until = Date.now() + READY_WITHIN_MS;
     while (Date.now() < until) {
       if (child.exitCode !== null) throw new Error(`vLLM ended with exit code ${child.exitCode}: see ${logFile}`);
-      const answer = await fetch(`${this.url}/health`).catch(() => null);
-      if (answer?.ok === true) return;
+      if (await this.#answers()) return;
       await delay(500);
     }
     this.kill();
     throw new Error(`vLLM was not ready within ${READY_WITHIN_MS / 1000} s: see ${logFile}`);
+  }
+
+  /** It is healthy before it has computed anything, and what it computes first takes long. */
+  async #answers() {
+    try {
+      if (!(await fetch(`${this.url}/health`)).ok) return false;
+      const body = JSON.stringify({ model: 'base', prompt: [11, 12, 13], max_tokens: 2 });
+      const headers = { 'content-type': 'application/json' };
+      return (await fetch(`${this.url}/v1/completions`, { method: 'POST', headers, body })).ok;
+    } catch {
+      return false;
+    }
   }
 
   /** The server and its engine, at once. */

@@ -6,6 +6,8 @@ export type { EndTokens } from './end-tokens.ts';
 export type { EngineStats } from './engine-stats.ts';
 export { asEngineError, EngineError, fromFailure, toFailure } from './errors.ts';
 export type { EngineErrorCode, EngineFailure } from './errors.ts';
+export { distanceOfScores } from './fixed-scores.ts';
+export type { FixedScores } from './fixed-scores.ts';
 export type { LocalTokens, SampleLimits, TokenSubmission } from './local-tokens.ts';
 export type { ChoiceConstraint, ChoiceText, Finish, RequestText, StopVerdict, TokenEnding } from './request-text.ts';
 export type {

@@ -19,7 +19,8 @@ import { readDashboard } from './pages/dashboard-files.ts';
 import { linkPath } from './routes/service/session.ts';
 import { isLoopbackName, ownNames } from './edge/network-names.ts';
 import type { BaseModelPaths } from './jobs/base-model-path.ts';
-import { baseSample } from './jobs/base-sample.ts';
+import { BaseScores } from './inference/base-scores.ts';
+import { scoreInChild } from './inference/score-in-child.ts';
 import { ExportWorker } from './jobs/export-worker.ts';
 import { ImportWorker } from './jobs/import-worker.ts';
 import { EmbeddedTransfers } from './hosts/embedded-transfers.ts';
@@ -100,7 +101,9 @@ export async function startService(
     const behindSampling = { share: 1 - engineShare, niceness: nicenessOfShare(1 - engineShare) };
     // One answer for both, or training would render other prompts than those that were sampled from.
     const allowsControlTokens = config.specialTokens === 'control';
+    const scores = new BaseScores((modelPath) => scoreInChild({ modelPath, numThreads }, log));
     const inference = await openInference(config, {
+      scores,
       cacheDirectory: paths.models,
       cores: arbiter.section('inference', engineShare),
       niceness: nicenessOfShare(engineShare),
@@ -137,10 +140,7 @@ export async function startService(
       modelPaths,
       workDirectory: paths.work,
       maxTraceBytes: config.tokenTraceMegabytes * 1_000_000,
-      elsewhere:
-        remote === null
-          ? null
-          : { baseModel: firstModel, sample: (signal) => baseSample(inference.of(firstModel), signal) },
+      elsewhere: remote === null ? null : { baseModel: firstModel, scores: () => scores.of(config.models[0]!.path) },
       metrics: metrics.jobs,
       log,
     });

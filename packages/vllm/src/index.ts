@@ -1,5 +1,4 @@
 /** vLLM servers as what samples. */
-export type { ReferenceScores } from './pool/reference-scores.ts';
 export { UnusableServer } from './server/server-facts.ts';
 export type { ServerTimes } from './server/vllm-server.ts';
 export { VllmBackend } from './vllm-backend.ts';

@@ -301,7 +301,7 @@ describe('at the start', () => {
     [
       'another model',
       { backend: { reference: { tokenIds: PROMPT, logprobs: PROMPT.map((_, at) => (at === 0 ? null : -30)) } } },
-      /serves another model than the file.*17 fixed tokens differ by \d+\.\d+ on average \(at most 0\.5\)/,
+      /serves another model than the file.*17 fixed tokens differ by \d+ nats on average \(at most 0\.5\)/,
     ],
   ])('%s is told in one line, with what to do', async (_what, options, expected) => {
     const message = await startOf(options);
@@ -363,7 +363,7 @@ describe('at the start', () => {
     const scores = await exact.backend.score(PROMPT, score, new AbortController().signal);
     const logprobs = scores.map((entries) => entries && entries[0]!.logprob - 0.1);
     await using pool = await FakePool.start({ backend: { reference: { tokenIds: PROMPT, logprobs } } });
-    expect(pool.log.join()).toMatch(/17 fixed tokens differ by 0\.100 on average: it computes with other numbers/);
+    expect(pool.log.join()).toMatch(/17 fixed tokens differ by 0\.10 nats on average: it computes with other numbers/);
   });
 });
 

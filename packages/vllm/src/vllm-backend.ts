@@ -9,6 +9,7 @@ import {
   type EndTokens,
   EngineError,
   type Finish,
+  type FixedScores,
   refusal,
   type SampledTokens,
   type SampleFeature,
@@ -24,7 +25,7 @@ import {
 import { AdapterFolders } from './adapter-folders.ts';
 import { memberOf, ServerPool } from './pool/server-pool.ts';
 import { poolKey } from './pool/pool-key.ts';
-import { compareScores, type ReferenceScores } from './pool/reference-scores.ts';
+import { compareScores } from './pool/reference-scores.ts';
 import { type ServerFacts, UnusableServer } from './server/server-facts.ts';
 import { SERVER_TIMES, type ServerTimes, VllmServer } from './server/vllm-server.ts';
 import {
@@ -61,7 +62,7 @@ export interface VllmBackendOptions {
   /** Choices of one request. Default 128. */
   readonly maxChoices?: number;
   /** Scores that the model must give some tokens. Default null: that is not looked at. */
-  readonly reference?: ReferenceScores | null;
+  readonly reference?: FixedScores | null;
   /** Read each time. Default: {@link SERVER_TIMES}. */
   readonly times?: ServerTimes;
   readonly log: (line: string) => void;

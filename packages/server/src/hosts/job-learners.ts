@@ -8,7 +8,7 @@ import {
   type TrainingParts,
   type VersionFolders,
 } from '@trainyard/trainer';
-import { type BaseSample, intakeFor, TINKER_PROFILES, TinkerTrainer } from '@trainyard/tinker';
+import { intakeFor, TINKER_PROFILES, TinkerTrainer } from '@trainyard/tinker';
 
 import type { RemoteTrainerOptions, TrainerHostOptions, TrainingJobRequest } from './messages.ts';
 
@@ -67,7 +67,7 @@ export class RemoteLearners implements JobLearners {
   }
 
   async open(
-    { modelPath, lora, baseSample }: TrainingJobRequest,
+    { modelPath, lora, baseScores = null }: TrainingJobRequest,
     { versions, remoteKey }: { versions: VersionFolders; remoteKey: string | null },
   ): Promise<JobLearner> {
     if (this.#opened?.modelPath !== modelPath) {
@@ -76,7 +76,7 @@ export class RemoteLearners implements JobLearners {
     }
     const { template, architecture } = this.#opened;
     this.#server ??= await this.#connect(remoteKey);
-    const parts = { model: architecture, versions, intake: intakeFor(modelPath), base: sampleOf(baseSample) };
+    const parts = { model: architecture, versions, intake: intakeFor(modelPath), base: baseScores };
     const learner: LearnerSession = await this.#server.learner(lora, parts);
     return { learner, template, end: async () => await learner.close() };
   }
@@ -100,9 +100,4 @@ export class RemoteLearners implements JobLearners {
       log: this.#log,
     });
   }
-}
-
-function sampleOf(sample: TrainingJobRequest['baseSample']): BaseSample | null {
-  if (!sample) return null;
-  return { tokenIds: Int32Array.from(sample.tokenIds), logprobs: Float32Array.from(sample.logprobs) };
 }

@@ -1,4 +1,4 @@
-import type { BackendMember, EngineFailure, EngineStats } from '@trainyard/backend';
+import type { BackendMember, EngineFailure, EngineStats, FixedScores } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest, TokenizeInput } from '@trainyard/generation';
 import type {
   ExportRequest,
@@ -62,7 +62,7 @@ export type TrainingJobRequest = TrainingJobConfig &
     /** the tokens of each gradient step are told with it; of rollouts only */
     readonly keepsTraces: boolean;
     /** the base model as it is sampled from, for a server elsewhere to be compared with; null or absent: nothing to compare with */
-    readonly baseSample?: { readonly tokenIds: readonly number[]; readonly logprobs: readonly number[] } | null;
+    readonly baseScores?: FixedScores | null;
   };
 
 export interface HostFailure {

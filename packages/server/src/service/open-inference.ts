@@ -4,7 +4,7 @@ import type { OpenEngineOptions } from '../hosts/inference/open-engine.ts';
 import { VLLM_KEY_VARIABLE, type VllmDriverSettings } from '../hosts/inference/vllm-driver.ts';
 import type { TextHostOptions } from '../hosts/inference/open-guest.ts';
 import { EmbeddedInference, type InferenceHostOptions } from '../inference/embedded-inference.ts';
-import { scoreInChild } from '../inference/score-in-child.ts';
+import type { BaseScores } from '../inference/base-scores.ts';
 import { InferencePool, type PoolModel } from '../inference/inference-pool.ts';
 import { inspectInChild } from '../inference/inspect-in-child.ts';
 import { defaultBudget, inMegabytes, totalBytes } from '../inference/model-memory.ts';
@@ -18,6 +18,8 @@ interface InferenceParts {
   /** where the hosts of all base models share the cores */
   readonly cores: ComputeShares;
   readonly niceness: number;
+  /** what vLLM servers are compared with */
+  readonly scores: BaseScores;
   readonly log: (line: string) => void;
 }
 
@@ -32,7 +34,7 @@ export async function openInference(config: ServiceConfig, parts: InferenceParts
   const here = config.models.filter((model) => !isElsewhere(model));
   const hostOptions = new Map<string, InferenceHostOptions>();
   for (const model of config.models.filter(isElsewhere))
-    hostOptions.set(model.id, await openVllmOptions(model, config, log));
+    hostOptions.set(model.id, await openVllmOptions(model, config, parts.scores));
   const engineOptions = new Map(here.map((model) => [model.id, hostOptionsOf(model, config, parts)]));
   for (const [id, options] of engineOptions) hostOptions.set(id, options);
   const found = await poolModelsOf(config, engineOptions, log);
@@ -63,11 +65,11 @@ export async function openInference(config: ServiceConfig, parts: InferenceParts
 async function openVllmOptions(
   model: ModelConfig,
   config: ServiceConfig,
-  log: (line: string) => void,
+  scores: BaseScores,
 ): Promise<TextHostOptions> {
   const { apiKey: _apiKey, checksModel, ...vllm } = config.vllm;
-  const { maxRequests, maxChoices, numThreads } = config;
-  const reference = checksModel ? await scoreInChild({ modelPath: model.path, numThreads }, log) : null;
+  const { maxRequests, maxChoices } = config;
+  const reference = checksModel ? await scores.of(model.path) : null;
   const settings: VllmDriverSettings = { ...vllm, urls: model.vllmUrls, maxRequests, maxChoices, reference };
   return {
     modelId: model.id,

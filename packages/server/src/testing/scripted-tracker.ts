@@ -13,7 +13,7 @@ interface ScriptedRun extends TrackedRun {
 
 /** A tracker in memory, which fails when it is told to: the shortest that passes the suite. */
 export class ScriptedTracker implements RunTracker {
-  readonly name = 'scripted';
+  readonly name: string = 'scripted';
   /** Runs by the id that they have here, in the order in which they were made. */
   readonly runs = new Map<string, ScriptedRun>();
   /** Thrown by every call while it is set. */

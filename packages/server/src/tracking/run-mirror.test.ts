@@ -163,4 +163,33 @@ test('while it runs it tells by itself, and its trouble is told once to the log 
   await until(() => expect(tracker.runs.size).toBe(1));
   await until(() => expect(mirror.trouble()).toBeNull());
   await mirror.stop();
+  expect(logged.slice(1)).toEqual(['tracker scripted: takes runs']);
+});
+
+test('a tracker that is not there at the start is told in one line, and later of what happened meanwhile', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const other = new ScriptedTracker();
+  other.failure = new TrackerError('unreachable', 'it does not answer');
+  const { store } = server;
+  // One that the store knows nothing of, and nothing happens: only a look at it can tell.
+  const late = new RunMirror({
+    store,
+    tracker: Object.assign(other, { name: 'late' }),
+    log: (line) => logged.push(line),
+  });
+  late.start();
+  await vi.advanceTimersByTimeAsync(0);
+  await vi.waitFor(() => expect(logged).toEqual(['tracker late: it does not answer; what it misses is told later']));
+  await server.makeModel('agent');
+  other.failure = null;
+  await vi.waitFor(
+    async () => {
+      await vi.advanceTimersByTimeAsync(1_000);
+      expect(other.runs.size).toBe(1);
+    },
+    { interval: 0, timeout: 100_000 },
+  );
+  await late.stop();
+  expect(logged.slice(1)).toEqual(['tracker late: takes runs']);
 });

@@ -50,12 +50,14 @@ export class RunMirror implements RunTracking {
   #turn: Promise<void> = Promise.resolve();
   #trouble: string | null = null;
   #numFailures = 0;
+  #isChecked = false;
 
   constructor(options: RunMirrorOptions) {
     this.#options = options;
     this.name = options.tracker.name;
   }
 
+  /** Looks at the tracker at once, so that a wrong address shows in the log of the start; what works does not wait for it. */
   start(): void {
     this.#later(0);
   }
@@ -97,6 +99,7 @@ export class RunMirror implements RunTracking {
   async #run(): Promise<void> {
     const { pollMs = POLL_MS, log } = this.#options;
     try {
+      if (!this.#isChecked) await this.#check();
       while (await this.tellNext()) if (this.#stopping.signal.aborted) return;
       this.#numFailures = 0;
       this.#trouble = null;
@@ -111,14 +114,27 @@ export class RunMirror implements RunTracking {
     }
   }
 
+  /** What happens from now on is told, whenever the tracker is there. @throws {TrackerError} */
+  async #check(): Promise<void> {
+    await this.#position();
+    await this.#options.tracker.check(this.#signal());
+    this.#isChecked = true;
+    this.#options.log(`tracker ${this.name}: takes runs`);
+  }
+
+  async #position(): Promise<number> {
+    const { store } = this.#options;
+    const known = await store.getTrackerPosition(this.name);
+    if (known !== null) return known;
+    const now = await store.lastFeedPosition();
+    await store.advanceTracker(this.name, now, new Map());
+    return now;
+  }
+
   /** Tells what comes next. @returns whether there may be more. @throws {TrackerError} and nothing is forgotten */
   async tellNext(): Promise<boolean> {
     const { store } = this.#options;
-    let after = await store.getTrackerPosition(this.name);
-    if (after === null) {
-      after = await store.lastFeedPosition();
-      await store.advanceTracker(this.name, after, new Map());
-    }
+    const after = await this.#position();
     const items = await store.listFeed({ after, limit: ITEMS_AT_A_TIME });
     const last = items.at(-1);
     if (last === undefined) return false;

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
+import { distanceOfScores, type FixedScores } from '@trainyard/backend';
 import { type LoraConfig, TrainerError } from '@trainyard/trainer';
 
 import type { GradientRecipe, TinkerProfile } from '../profiles/tinker-profile.ts';
@@ -17,14 +18,6 @@ export interface ProvenServer extends SlotParts {
   readonly clipping: TinkerProfile['clipping'];
 }
 
-/** A text under the base model as this service has it. */
-export interface BaseSample {
-  /** [T] at least 16 */
-  readonly tokenIds: Int32Array;
-  /** [T - 1] natural-log probability of each token but the first. */
-  readonly logprobs: Float32Array;
-}
-
 export interface Proof {
   readonly recipe: GradientRecipe;
   readonly clipping: TinkerProfile['clipping'];
@@ -36,12 +29,13 @@ export interface ProofParts {
   readonly server: SlotParts;
   /** The shape of adapter that the coming job has: some servers take one only. */
   readonly lora: LoraConfig;
-  readonly base: BaseSample | null;
+  /** At least 16 tokens under the base model that is served here; null: there is nothing to compare with. */
+  readonly base: FixedScores | null;
   /** Checks that an adapter's tensors are those of our base model. */
   readonly checkAdapter: (files: PeftFiles) => void;
 }
 
-/** A server in half precision is off by 0.05 in the mean; another model by more than 1. */
+/** A server in half precision is off by 0.05 in the mean; another model by more than 1. Adapters come back to this file, so less is allowed than of a sampler. */
 const MAX_MEAN_DIFFERENCE = 0.15;
 /** How far along its gradient a trial step moves the sum of log-probabilities, nats: more than half precision hides, less than curvature shows. */
 const TRIAL_CHANGE = 0.1;
@@ -60,7 +54,7 @@ export async function proveServer({ server, lora, base, checkAdapter }: ProofPar
   try {
     const model = await slots.trained();
     const meanDifference = base === null ? null : await compareBase(model, base);
-    const trial = await trialSequence(model, base?.tokenIds ?? countingTokens());
+    const trial = await trialSequence(model, base === null ? countingTokens() : Int32Array.from(base.tokenIds));
     const told = await normUnder(facts.profile.recipe, model, facts, [trial]);
     const proof =
       told === null || facts.profile.clipping === 'server'
@@ -76,16 +70,16 @@ export async function proveServer({ server, lora, base, checkAdapter }: ProofPar
   }
 }
 
-async function compareBase(model: RemoteModel, { tokenIds, logprobs: expected }: BaseSample): Promise<number> {
+async function compareBase(model: RemoteModel, base: FixedScores): Promise<number> {
+  const tokenIds = Int32Array.from(base.tokenIds);
   const sequence = { tokens: tokenIds.slice(0, -1), targets: tokenIds.slice(1) };
   const [found] = await forward(model, [sequence]);
-  const differences = Array.from(expected, (value, i) => Math.abs(value - (found![i] ?? NaN)));
-  const mean = differences.reduce((sum, value) => sum + value, 0) / differences.length;
+  const { mean, words } = distanceOfScores(base, found!);
   if (mean <= MAX_MEAN_DIFFERENCE) return mean;
   throw new TrainerError(
     'trainer.remote_differs',
-    `the Tinker server has another base model than this service samples from: log-probabilities of ${differences.length} fixed tokens differ by ` +
-      `${mean.toFixed(3)} nats in the mean (at most ${MAX_MEAN_DIFFERENCE} are rounding); give both the same weights, or correct --trainer-model`,
+    `the Tinker server has another base model than the file of the setting model: ${words} (at most ${MAX_MEAN_DIFFERENCE} are rounding); ` +
+      'give both the same weights, or correct --trainer-model',
   );
 }
 

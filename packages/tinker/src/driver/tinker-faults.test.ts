@@ -188,13 +188,14 @@ test('another base model is told before anything is trained, with what to do; th
   const tokenIds = Int32Array.from({ length: 64 }, (_, i) => (i * 7) % 250);
   const row = packTrie([[{ tokenIds: [...tokenIds], numPrompt: 1 }]]);
   const { logprobs } = await new BigramPolicy().forward(row);
-  await bench.learner({ tokenIds, logprobs });
+  const baseOf = (values: Float32Array) => ({ tokenIds: [...tokenIds], logprobs: [null, ...values] });
+  await bench.learner(baseOf(logprobs));
   expect(bench.logged.join()).toMatch(/its base model differs by \d\.\de-\d+ nats a token|by 0\.0e\+0/);
   const shifted = logprobs.map((value) => value - 0.5);
-  await expect(bench.learner({ tokenIds, logprobs: shifted })).rejects.toMatchObject({
+  await expect(bench.learner(baseOf(shifted))).rejects.toMatchObject({
     code: 'trainer.remote_differs',
     message: expect.stringMatching(
-      /another base model .* 63 fixed tokens differ by 0\.500 nats in the mean .* correct --trainer-model/,
+      /another base model than the file .* 63 fixed tokens differ by 0\.50 nats on average .* correct --trainer-model/,
     ) as string,
   });
   expect(bench.server.numLoaded).toBe(0);

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
+import type { FixedScores } from '@trainyard/backend';
 import type { LearnerSession, LoraConfig } from '@trainyard/trainer';
 
 import type { TinkerProfile } from '../profiles/tinker-profile.ts';
@@ -12,7 +13,7 @@ import { unloadModel } from '../transport/remote-model.ts';
 import { contactServer, type ServerFacts } from '../transport/server-facts.ts';
 import type { PeftFiles } from './adapter-archive.ts';
 import type { AdapterIntake } from './adapter-intake.ts';
-import { type BaseSample, type Proof, proveServer } from './prove-server.ts';
+import { type Proof, proveServer } from './prove-server.ts';
 import { TinkerLearner, type TinkerLearnerParts } from './tinker-learner.ts';
 
 export interface TinkerTrainerOptions {
@@ -34,8 +35,8 @@ export interface TinkerTrainerOptions {
 }
 
 export type LearnerParts = Omit<TinkerLearnerParts, 'server'> & {
-  /** A text under the base model as this service samples from it; null: there is none to compare with. */
-  readonly base: BaseSample | null;
+  /** Fixed tokens under the base model that is served here; null: there is nothing to compare with. */
+  readonly base: FixedScores | null;
 };
 
 /** A server of the Tinker protocol that trains for this service. */
@@ -90,7 +91,7 @@ export class TinkerTrainer {
   /** Once for each server, base model and shape of adapter. */
   async #proof(
     lora: LoraConfig,
-    { base, prove }: { base: BaseSample | null; prove: () => Promise<Proof> },
+    { base, prove }: { base: FixedScores | null; prove: () => Promise<Proof> },
   ): Promise<Proof> {
     const { stateDirectory, log } = this.#options;
     const { http, baseModel, profile, wire } = this.facts;
@@ -132,6 +133,6 @@ function readProof(path: string): Proof | null {
   }
 }
 
-function digestOf({ tokenIds, logprobs }: BaseSample): string {
-  return createHash('sha256').update(tokenIds).update(logprobs).digest('hex');
+function digestOf(scores: FixedScores): string {
+  return createHash('sha256').update(JSON.stringify(scores)).digest('hex');
 }

@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
+import type { FixedScores } from '@trainyard/backend';
 import { type LearnerSession, LocalVersions, type LoraConfig } from '@trainyard/trainer';
 import { BIGRAM_ARCHITECTURE, BIGRAM_LORA, packTrie } from '@trainyard/trainer/testing';
 
 import type { AdapterIntake } from '../driver/adapter-intake.ts';
-import type { BaseSample } from '../driver/prove-server.ts';
 import { TinkerTrainer, type TinkerTrainerOptions } from '../driver/tinker-trainer.ts';
 import type { TinkerProfile } from '../profiles/tinker-profile.ts';
 import { SYSTEM_CLOCK } from '../transport/clock.ts';
@@ -70,12 +70,12 @@ export class TinkerBench {
   }
 
   /** A session of the first driver. */
-  async learner(base: BaseSample | null = null): Promise<LearnerSession> {
+  async learner(base: FixedScores | null = null): Promise<LearnerSession> {
     this.#trainer ??= await this.open();
     return await this.learnerOf(this.#trainer, base);
   }
 
-  async learnerOf(trainer: TinkerTrainer, base: BaseSample | null = null): Promise<LearnerSession> {
+  async learnerOf(trainer: TinkerTrainer, base: FixedScores | null = null): Promise<LearnerSession> {
     const parts = { model: BIGRAM_ARCHITECTURE, versions: this.versions, intake: plainIntake, base };
     const learner = await trainer.learner(BENCH_LORA, parts);
     this.#closing.push(() => learner.close());

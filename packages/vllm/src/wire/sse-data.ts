@@ -1,3 +1,5 @@
+import { createParser } from 'eventsource-parser';
+
 /** Longest event: the log-probabilities of a whole vocabulary at some places. */
 const MAX_EVENT_CHARACTERS = 256 * 1024 * 1024;
 
@@ -7,19 +9,16 @@ const MAX_EVENT_CHARACTERS = 256 * 1024 * 1024;
  */
 export async function* sseData(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder();
-  let rest = '';
-  let data: string[] = [];
+  let events: string[] = [];
+  let numSinceEvent = 0;
+  const parser = createParser({ onEvent: ({ data }) => void events.push(data) });
   for await (const piece of bytes) {
-    rest += decoder.decode(piece, { stream: true });
-    if (rest.length > MAX_EVENT_CHARACTERS) throw new Error('an event of the stream does not end');
-    const lines = rest.split(/\r\n|\n|\r(?!$)/);
-    rest = lines.pop()!;
-    for (const line of lines) {
-      if (line.startsWith('data:')) data.push(line.slice(line.startsWith('data: ') ? 6 : 5));
-      else if (line === '' && data.length > 0) {
-        yield data.join('\n');
-        data = [];
-      }
-    }
+    const text = decoder.decode(piece, { stream: true });
+    parser.feed(text);
+    const complete = events;
+    events = [];
+    numSinceEvent = complete.length > 0 ? 0 : numSinceEvent + text.length;
+    if (numSinceEvent > MAX_EVENT_CHARACTERS) throw new Error('an event of the stream does not end');
+    yield* complete;
   }
 }

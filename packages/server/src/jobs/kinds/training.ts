@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import type { FixedScores } from '@trainyard/backend';
 import {
   type Blobs,
   type ClaimedJob,
@@ -50,13 +51,11 @@ export interface TrainingJobsOptions {
   readonly log: (line: string) => void;
 }
 
-type BaseSample = NonNullable<TrainingJobRequest['baseSample']>;
-
 export interface TrainerElsewhere {
   /** id of the base model whose weights it has */
   readonly baseModel: string;
-  /** A text under that model as it is sampled from here, for the trainer to be compared with. */
-  readonly sample: (signal: AbortSignal) => Promise<BaseSample>;
+  /** Fixed tokens under that model, for the trainer to be compared with. */
+  readonly scores: () => Promise<FixedScores>;
 }
 
 /**
@@ -89,7 +88,7 @@ export class TrainingJobs implements JobWork<Objective> {
 
   /** Its learner goes on from the last snapshot, which lies in the work folder while the job lives. */
   async run(job: ClaimedJob, lease: JobLease): Promise<void> {
-    const request = await lease.insist(() => this.#requestFor(job, lease.signal));
+    const request = await lease.insist(() => this.#requestFor(job));
     await lease.insist(() => this.#options.store.announceKey(request.output));
     const result = await this.#train(job, request, lease);
     await this.#finish(job, result, request.output, lease);
@@ -118,7 +117,7 @@ export class TrainingJobs implements JobWork<Objective> {
     await rm(join(this.#options.workDirectory, id), { recursive: true, force: true });
   }
 
-  async #requestFor(job: ClaimedJob, signal: AbortSignal): Promise<TrainingJobRequest> {
+  async #requestFor(job: ClaimedJob): Promise<TrainingJobRequest> {
     const { store, blobs, modelPaths } = this.#options;
     const model: Model | null = await store.getModel(job.modelId);
     if (model === null) throw new StoreError('store.lease_lost', 'the model of this job was deleted');
@@ -134,15 +133,15 @@ export class TrainingJobs implements JobWork<Objective> {
       // The order of rows differs from step to step and is the same when a step is trained again.
       seed: job.start?.step ?? 0,
       keepsTraces: job.kind === 'rl' && this.#maxTraceBytes > 0,
-      baseSample: await this.#baseSample(model, signal),
+      baseScores: await this.#baseScores(model),
     };
   }
 
   /** @throws {JobFault} `trainer.config_invalid` for a model on another base model than the trainer elsewhere has */
-  async #baseSample({ baseModel }: Model, signal: AbortSignal): Promise<BaseSample | null> {
+  async #baseScores({ baseModel }: Model): Promise<FixedScores | null> {
     const { elsewhere = null } = this.#options;
     if (elsewhere === null) return null;
-    if (baseModel === elsewhere.baseModel) return await elsewhere.sample(signal);
+    if (baseModel === elsewhere.baseModel) return await elsewhere.scores();
     throw new JobFault(
       'trainer.config_invalid',
       `the model is based on ${baseModel}, and what trains for this service has ${elsewhere.baseModel}: make the model on that one`,

@@ -1,0 +1,36 @@
+/**
+ * Log-probabilities of some fixed tokens under a base model, computed from the file that is served and trained here: what samples or trains elsewhere is
+ * compared with them before anything depends on it.
+ */
+export interface FixedScores {
+  readonly tokenIds: readonly number[];
+  /** Natural logarithms, one a token; null for the first. */
+  readonly logprobs: readonly (number | null)[];
+}
+
+export interface ScoreDistance {
+  /** Mean absolute difference, nats; NaN where a token was not scored. */
+  readonly mean: number;
+  /** `log-probabilities of 63 fixed tokens differ by 0.012 nats on average` */
+  readonly words: string;
+}
+
+/**
+ * How far scores from elsewhere are from the file's.
+ * @param found as the reference has them, or without the first
+ */
+export function distanceOfScores(
+  { logprobs }: FixedScores,
+  found: ArrayLike<number | null> & Iterable<number | null>,
+): ScoreDistance {
+  const expected = logprobs.slice(1);
+  const others = Array.from(found).slice(-expected.length);
+  const sum = expected.reduce<number>((total, value, at) => total + Math.abs((value ?? NaN) - (others[at] ?? NaN)), 0);
+  const mean = others.length === expected.length ? sum / expected.length : NaN;
+  return {
+    mean,
+    words: Number.isNaN(mean)
+      ? `not all log-probabilities of ${expected.length} fixed tokens were told`
+      : `log-probabilities of ${expected.length} fixed tokens differ by ${mean.toPrecision(2)} nats on average`,
+  };
+}
