@@ -114,7 +114,7 @@ export class RunMirror implements RunTracking {
     }
   }
 
-  /** What happens from now on is told, whenever the tracker is there. @throws {TrackerError} */
+  /** Notes where to begin first: events from now on are told, whenever the tracker is there. @throws {TrackerError} */
   async #check(): Promise<void> {
     await this.#position();
     await this.#options.tracker.check(this.#signal());

@@ -22,10 +22,13 @@ export interface ServerTimes {
   readonly stallMs: number;
 }
 
-/** A look at its health that is not answered within 5 s, twice, counts as its loss. */
+/**
+ * A look at its health that is not answered within 5 s, twice, counts as its loss. Questions that compute wait behind what a server has to do: after a restart
+ * of this service that may be much, so they are given two minutes.
+ */
 export const SERVER_TIMES: ServerTimes = {
   connectMs: 5_000,
-  answerMs: 30_000,
+  answerMs: 120_000,
   loadMs: 120_000,
   healthEveryMs: 5_000,
   healthMs: 5_000,
