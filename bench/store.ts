@@ -9,6 +9,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
 import { openSqliteStore, type Store } from '@trainyard/store';
@@ -78,6 +79,37 @@ const PIECES: Readonly<Record<string, Piece>> = {
   },
 };
 
+/** As long runs have. */
+const NUM_TRAJECTORIES = 100_000;
+
+/** A model with many trajectories goes, while another writer asks for its turn again and again. */
+async function deletion({ store, entityId }: Subject): Promise<string> {
+  const lora = { rank: 8, alpha: 16, targets: ['q'], initSeed: 1 };
+  const made = await store.createModel({ entityId, project: 'p', name: 'large', baseModel: 'b', lora });
+  if (made.kind !== 'created') throw new Error('there is a large model already');
+  const rewards = Array.from({ length: 125 }, () => Array.from({ length: 8 }, (_, index) => index / 8));
+  const prompts = rewards.map((group, index) => group.map(() => `${index}`.padStart(32, '0')));
+  for (let added = 0; added < NUM_TRAJECTORIES; added += 1000) {
+    const log = { modelId: made.model.id, split: 'val', blobKey: `logs/${added}`, metrics: { 'val/reward': added } };
+    await store.recordLog({ ...log, rewards, prompts, numGroups: 125, numTrajectories: 1000, numExceptions: 0 });
+  }
+  const waits: number[] = [];
+  let isOver = false;
+  const begunAt = performance.now();
+  const deleting = store.deleteModel(made.model.id).finally(() => (isOver = true));
+  while (!isOver) {
+    const askedAt = performance.now();
+    await store.ensureEntity('bench');
+    // The store answers within the turn, and the deletion goes on in the next.
+    await nextTurn();
+    waits.push(performance.now() - askedAt);
+  }
+  await deleting;
+  const seconds = (performance.now() - begunAt) / 1000;
+  const longest = Math.max(...waits).toFixed(0);
+  return `${seconds.toFixed(1)} s; others wrote ${waits.length} times meanwhile and waited ${longest} ms at most (median ${median(waits).toFixed(0)} ms)`;
+}
+
 const directory = await mkdtemp(join(tmpdir(), 'trainyard-bench-store-'));
 try {
   const here = await subjectOf(openSqliteStore, 'here');
@@ -97,6 +129,7 @@ try {
     const ratio = ratios.length === 0 ? '' : `; ${median(ratios).toFixed(2)} times as many as there (${span(ratios)})`;
     console.log(`${name.padEnd(44)} ${Math.round(median(rates))}/s${ratio}`);
   }
+  console.log(`a model with ${NUM_TRAJECTORIES} trajectories deleted: ${await deletion(here)}`);
   const others = otherCores(before, sampleCpu());
   console.log(`other processes computed on ${others === null ? '?' : others.toFixed(2)} cores meanwhile`);
   await here.store.close();

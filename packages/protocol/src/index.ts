@@ -264,5 +264,6 @@ export {
   type TrajectoryObject,
   type TrajectoryPageQuery,
   TrajectoryPageQuerySchema,
+  type SampledChoiceObject,
   type TrajectoryTokens,
 } from './reading/trajectories.ts';

@@ -56,6 +56,7 @@ export type {
   TrackedRunRecord,
 } from './contract/run.ts';
 export type {
+  GroupPrompts,
   GroupRewards,
   NewTokenTrace,
   TokenTrace,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord } from './contract/choice-record.ts';
 import type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';
 import type { FeedItem, FeedQuery, MetricSeries, Series, SeriesQuery, TrackedRunRecord } from './contract/run.ts';
@@ -84,7 +85,7 @@ import {
   resumeJob,
   TRAINING_JOB_KINDS,
 } from './lifecycles/job-lifecycle.ts';
-import { createModel, deleteModel } from './lifecycles/model-lifecycle.ts';
+import { createModel, deleteModel, sweepDeleted } from './lifecycles/model-lifecycle.ts';
 import { openTables, type Tables } from './tables/tables.ts';
 import { UsageBuffer } from './buffers/usage-buffer.ts';
 
@@ -98,6 +99,8 @@ const TERMINAL_EVENT_TYPES: ReadonlySet<string> = new Set<TerminalEventType>([
 const DELETED_MODEL_LIFETIME_MS = 7 * 24 * 3600 * 1000;
 /** As long as the events that it tells are sure to be there. */
 const FEED_LIFETIME_MS = DELETED_MODEL_LIFETIME_MS;
+/** Rows of a deleted model that go in one transaction: some 5 ms. */
+const SWEPT_AT_ONCE = 500;
 /** Files are named moments after they are written; whoever has not done it by then will not. */
 const ANNOUNCEMENT_LIFETIME_MS = 24 * 3600 * 1000;
 
@@ -200,10 +203,19 @@ export class SqlStore implements Store {
 
   async deleteModel(modelId: string, completes?: CompletesWith<DeleteModelResult>): Promise<DeleteModelResult | null> {
     await this.#choiceRecords.flush();
-    return this.#write(async (tables) => {
+    const deleted = await this.#write(async (tables) => {
       await this.#choiceRecords.deleteOfModel(tables, modelId);
       return await this.#completeWith(tables, await deleteModel(tables, modelId, this.#clock()), completes);
     });
+    // It is deleted whatever becomes of this; what stays goes with `purgeExpired`.
+    if (deleted !== null) await this.#sweepDeleted().catch(() => {});
+    return deleted;
+  }
+
+  /** Others write between the parts. */
+  async #sweepDeleted(): Promise<void> {
+    const sweep = (tables: Tables) => sweepDeleted(tables, SWEPT_AT_ONCE);
+    while (await this.#write(sweep, { isDurable: false })) await nextTurn();
   }
 
   // checkpoints
@@ -437,7 +449,7 @@ export class SqlStore implements Store {
       const step = checkpoint?.step ?? model.nextStep - 1;
       await tables.metrics.append(modelId, metrics, { step, gradientStep: null }, now);
       const set = { id: log.id, modelId, jobId: null, split, step };
-      await tables.trajectories.insert(set, input.rewards ?? []);
+      await tables.trajectories.insert(set, input.rewards ?? [], input.prompts ?? []);
       const data = { log_id: log.id, split, step, num_trajectories: numTrajectories, metrics };
       await tables.feed.add({ type: 'log_recorded', entityId: model.entityId, modelId, data }, now);
       await this.#complete(tables, input.completes);
@@ -598,6 +610,7 @@ export class SqlStore implements Store {
   }
 
   async purgeExpired(now: number = this.#clock()): Promise<{ numModels: number; numRequests: number }> {
+    await this.#sweepDeleted();
     return this.#write(async (tables) => {
       await this.#choiceRecords.purge(tables, now);
       await tables.announcedKeys.purge(now - ANNOUNCEMENT_LIFETIME_MS, now);

@@ -119,6 +119,7 @@ const listedTrajectory = {
   reward: 1,
   outcome: 'trained',
   advantage: 0.9,
+  prompt_digest: '6f2c1a0d5b7e4c3f9a8d7e6b5c4d3e2f',
 };
 const serviceEvent = {
   id: '42',
@@ -429,6 +430,7 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
           trained_logprobs: [null, -0.42, -0.02],
         },
       ],
+      choices: [],
     },
   },
   listServiceEvents: { query: { after: '41', limit: 100 }, answer: page(serviceEvent), chunk: serviceEvent },

@@ -97,7 +97,8 @@ export const READ_OPERATIONS: readonly Operation[] = [
     scope: 'training',
     tag: 'Training',
     summary: 'Trajectories of a model, by reward if wished',
-    description: 'Those of its jobs and logs, without what they say.',
+    description:
+      'Those of its jobs and logs, without what they say. With `text`, those that say something; `prompt_digest` finds what became of the same prompt at other steps.',
     pathParameters: MODEL_ID,
     query: TrajectoryPageQuerySchema,
     answer: TrajectorySummaryPageSchema,
@@ -121,9 +122,9 @@ export const READ_OPERATIONS: readonly Operation[] = [
     paths: ['/v1/preview/trajectories/{trajectory_id}/tokens'],
     scope: 'training',
     tag: 'Training',
-    summary: 'The tokens of a trajectory as they were trained',
+    summary: 'The tokens of a trajectory as they were trained, or sampled',
     description:
-      'Ids, texts, log-probabilities of sampler and trainer, advantage and weight, for each gradient step that it was in. The service keeps them for the newest ones of each model (`--token-trace-megabytes`).',
+      'Ids, texts, log-probabilities of sampler and trainer, advantage and weight, for each gradient step that it was in. The service keeps them for the newest ones of each model (`--token-trace-megabytes`). Of those that were not trained there are the replies, as they were sampled.',
     pathParameters: TRAJECTORY_ID,
     answer: TrajectoryTokensSchema,
     faults: [...KEY, 'request.not_found'],

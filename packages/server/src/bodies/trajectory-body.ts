@@ -8,7 +8,7 @@ import {
   type SentTrajectoryGroup,
   type WireTrajectoryGroup,
 } from '@trainyard/protocol';
-import type { Blobs, GroupRewards } from '@trainyard/store';
+import type { Blobs, GroupPrompts, GroupRewards } from '@trainyard/store';
 
 import { toRecordLines } from '../choice-records/record-lines.ts';
 import { findWantedRecords, type FindRecords, type WantedRecords } from '../choice-records/wanted-records.ts';
@@ -17,6 +17,7 @@ import { isDeeperThan, MAX_JSON_DEPTH } from '../json/json-depth.ts';
 import { RequestError } from '../faults/request-error.ts';
 import { compileLargeBodyCheck } from '../faults/validation.ts';
 import { computeLogMetrics } from '../wire/training/log-metrics.ts';
+import { promptDigest } from '../wire/training/prompt-digest.ts';
 import { completeGroup, placeInBody, type PolicyNames } from '../wire/training/captured-exchanges.ts';
 import { TrajectoryFormatError } from '../wire/training/trajectory-format-error.ts';
 import { type GroupOptions, trajectoryGroupOf } from '../wire/training/trajectory-groups.ts';
@@ -62,6 +63,8 @@ export interface StoredGroups {
   numForeignExchanges: number;
   /** Rewards of the trajectories of each group. */
   rewards: GroupRewards;
+  /** Digests of their prompts. */
+  prompts: GroupPrompts;
 }
 
 /** A body with trajectory groups, parsed and valid by its schema, in this thread or in another. */
@@ -120,8 +123,10 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
     const { groups, numForeignExchanges } = completeGroups(this.#groups, policy);
     const { records, numUnknown } = find === null ? NO_RECORDS : await findWantedRecords(groups, find);
     if (checkVocabSize !== null) await checkGroups(groups, { vocabSize: checkVocabSize, records });
+    let prompts: GroupPrompts;
     try {
       await this.#blobs.putJsonLines(key, chain(toRecordLines(records), groups));
+      prompts = groups.map(({ trajectories }) => trajectories.map(promptDigest));
     } catch (error) {
       // The serialiser calls itself: out of stack is the one RangeError it has. Looking at every value beforehand would cost more than writing.
       if (!(error instanceof RangeError)) throw error;
@@ -129,7 +134,7 @@ export class ParsedTrajectoryBody<Kind extends TrajectoryBodyKind> implements Tr
     }
     const metrics = metricsSplit === null ? {} : computeLogMetrics(groups, metricsSplit);
     const rewards = groups.map(({ trajectories }) => trajectories.map(({ reward }) => Number(reward)));
-    return { metrics, numUnknownRecords: numUnknown, numForeignExchanges, rewards };
+    return { metrics, numUnknownRecords: numUnknown, numForeignExchanges, rewards, prompts };
   }
 
   discard(): void {

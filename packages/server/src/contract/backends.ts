@@ -27,6 +27,8 @@ export interface ModelInference {
   tokenize(input: TokenizeInput, options: { withTexts: boolean; signal: AbortSignal }): Promise<Tokenized>;
   /** Ids as text, control tokens included. @throws {BackendFailure} */
   detokenize(tokenIds: readonly number[], options: { signal: AbortSignal }): Promise<string>;
+  /** The text of each id by itself; pieces of a character read as U+FFFD. @throws {BackendFailure} */
+  tokenTexts(tokenIds: readonly number[], options: { signal: AbortSignal }): Promise<string[]>;
   tokenizerFacts(): TokenizerFacts;
   /** Null while the model is not in memory, and until its engine has reported for the first time. */
   stats(): EngineStats | null;

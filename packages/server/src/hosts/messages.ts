@@ -88,11 +88,13 @@ export type EngineHostCommand =
 /** Text to ids and back; answered by one `CodecReply` with the same id. */
 export type CodecCommand =
   | { kind: 'tokenize'; requestId: string; input: TokenizeInput; withTexts: boolean }
-  | { kind: 'detokenize'; requestId: string; tokenIds: readonly number[] };
+  | { kind: 'detokenize'; requestId: string; tokenIds: readonly number[] }
+  | { kind: 'token-texts'; requestId: string; tokenIds: readonly number[] };
 
 export type CodecReply =
   | { kind: 'tokenized'; requestId: string; tokenIds: number[]; texts: string[] | null }
   | { kind: 'detokenized'; requestId: string; text: string }
+  | { kind: 'token-texts'; requestId: string; texts: string[] }
   | ({ kind: 'codec-failed'; requestId: string } & EngineFailure);
 
 export type EngineHostMessage =

@@ -210,6 +210,15 @@ export class EmbeddedInference implements ModelHost {
     return reply.text;
   }
 
+  async tokenTexts(tokenIds: readonly number[], options: { signal: AbortSignal }): Promise<string[]> {
+    await this.#whenReady(options.signal);
+    const reply = await this.#codecCalls.run(
+      (requestId) => this.#host.send({ kind: 'token-texts', requestId, tokenIds }),
+      'token-texts',
+    );
+    return reply.texts;
+  }
+
   /** A host that is being started has nothing of it. */
   retire(digest: string): void {
     this.#host.send({ kind: 'retire', digest });
@@ -227,6 +236,7 @@ export class EmbeddedInference implements ModelHost {
     switch (message.kind) {
       case 'tokenized':
       case 'detokenized':
+      case 'token-texts':
       case 'codec-failed':
         this.#codecCalls.settle(message);
         break;

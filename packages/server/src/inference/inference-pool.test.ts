@@ -64,6 +64,10 @@ class ScriptedHost implements ModelHost {
     return Promise.resolve(this.id);
   }
 
+  tokenTexts(): Promise<string[]> {
+    return Promise.resolve([this.id]);
+  }
+
   tokenizerFacts() {
     return tokenizer;
   }

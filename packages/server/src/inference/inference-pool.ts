@@ -137,6 +137,8 @@ export class InferencePool implements InferenceBackend {
         this.#using(slot, options.signal, (host) => host.tokenize(input, options)),
       detokenize: (tokenIds, options): Promise<string> =>
         this.#using(slot, options.signal, (host) => host.detokenize(tokenIds, options)),
+      tokenTexts: (tokenIds, options): Promise<string[]> =>
+        this.#using(slot, options.signal, (host) => host.tokenTexts(tokenIds, options)),
     };
   }
 

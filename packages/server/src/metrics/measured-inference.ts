@@ -23,6 +23,7 @@ function measuredModel(inference: ModelInference, id: string, metrics: Inference
       metrics.measure(id, request, inference.generate(request, signal)),
     tokenize: (input, options) => inference.tokenize(input, options),
     detokenize: (tokenIds, options) => inference.detokenize(tokenIds, options),
+    tokenTexts: (tokenIds, options) => inference.tokenTexts(tokenIds, options),
     stats: () => inference.stats(),
     members: () => inference.members?.() ?? [],
   };

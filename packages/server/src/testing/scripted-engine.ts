@@ -80,6 +80,10 @@ export class ScriptedEngineInference implements InferenceBackend, ModelInference
     return asBackendCall(() => this.model.codec.detokenize(tokenIds));
   }
 
+  async tokenTexts(tokenIds: readonly number[]): Promise<string[]> {
+    return asBackendCall(() => this.model.codec.tokenTexts(tokenIds));
+  }
+
   retire(digest: string): void {
     this.model.engine.retire(digest);
   }

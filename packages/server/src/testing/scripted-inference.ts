@@ -61,6 +61,10 @@ export class ScriptedInference implements InferenceBackend, ModelInference {
     return tokenIds.map((id) => String.fromCodePoint(id)).join('');
   }
 
+  async tokenTexts(tokenIds: readonly number[]): Promise<string[]> {
+    return tokenIds.map((id) => `<${id}>`);
+  }
+
   /** When false, requests are refused before they are read. */
   hasRoom = true;
 

@@ -2,6 +2,7 @@ import type { Blobs } from '@trainyard/store';
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
 
 import { readRecordLine } from '../choice-records/record-lines.ts';
+import type { RecordedChoice } from '../wire/training/recorded-choice.ts';
 
 const NEWLINE = 0x0a;
 /** Records lie in front of the groups, and their lines begin so. */
@@ -25,6 +26,38 @@ export async function readStoredGroup(blobs: Blobs, key: string, index: number):
     next += 1;
   }
   return null;
+}
+
+/**
+ * The records that a job keeps in front of its groups.
+ *
+ * @param wanted ids; the others are not kept
+ * @throws {StoreError} `store.blob_missing` when the data are gone
+ */
+export async function readStoredRecords(
+  blobs: Blobs,
+  key: string,
+  wanted: ReadonlySet<string>,
+): Promise<Map<string, RecordedChoice>> {
+  const records = new Map<string, RecordedChoice>();
+  for await (const line of linesOf(await blobs.openJsonLines(key))) {
+    if (!startsWith(line, RECORD) || records.size === wanted.size) break;
+    const record = readRecordLine(JSON.parse(Buffer.concat(line).toString('utf8')) as object);
+    if (record === null) break;
+    if (wanted.has(record[0])) records.set(...record);
+  }
+  return records;
+}
+
+/** Groups of a job or log with their numbers, as text and unread, without the records in front of them. */
+export async function* readGroupLines(blobs: Blobs, key: string): AsyncGenerator<{ index: number; line: Buffer[] }> {
+  let index = 0;
+  for await (const line of linesOf(await blobs.openJsonLines(key))) {
+    // A group could begin so only where a client sent it so, and is then told by its trajectories.
+    if (startsWith(line, RECORD) && !Buffer.concat(line).includes('"trajectories"')) continue;
+    yield { index, line };
+    index += 1;
+  }
 }
 
 /** Lines in the pieces in which they came. */

@@ -34,6 +34,7 @@ import type {
 } from './records.ts';
 import type { FeedItem, FeedQuery, MetricSeries, Series, SeriesQuery, TrackedRunRecord } from './run.ts';
 import type {
+  GroupPrompts,
   GroupRewards,
   NewTokenTrace,
   TokenTrace,
@@ -86,7 +87,11 @@ export interface Store {
   listModels(query: OrderedPageQuery & { entityId?: string; project?: string }): Promise<Page<Model>>;
   /** Null when unknown. */
   getModelState(modelId: string): Promise<ModelState | null>;
-  /** Cancels the model's live jobs, each with a `training_failed` event, then deletes it and its checkpoints. Its jobs and events stay readable until `purgeExpired`. Null when unknown. */
+  /**
+   * Cancels the model's live jobs, each with a `training_failed` event, then deletes it and its checkpoints. From then on it is unknown everywhere, with its run
+   * and trajectories; their rows are removed in short transactions behind that one, the last of them before this resolves. Its jobs and events stay
+   * readable until `purgeExpired`. Null when unknown.
+   */
   deleteModel(modelId: string, completes?: CompletesWith<DeleteModelResult>): Promise<DeleteModelResult | null>;
 
   // checkpoints
@@ -408,6 +413,8 @@ export interface NewJob {
   maxLive?: number;
   /** Rewards of the trajectories that it learns from; default: it has none that could be listed. */
   rewards?: GroupRewards;
+  /** Of the same trajectories; default: not known. */
+  prompts?: GroupPrompts;
   /** Its weights are kept until the job ends, as by `keepReference`, when the model has that step already. */
   referenceStep?: number | null;
   /** Default: a random UUID. Give one to know the answer before the job exists. */
@@ -469,6 +476,8 @@ export interface NewLog extends LogCounts {
   metrics: Metrics;
   /** Rewards of its trajectories; default: none that could be listed. */
   rewards?: GroupRewards;
+  /** Of the same trajectories; default: not known. */
+  prompts?: GroupPrompts;
   completes?: IdempotentAnswer;
 }
 

@@ -3,6 +3,9 @@ import type { OrderedPageQuery } from './page.ts';
 /** Rewards of the trajectories of each group, in the order in which they were sent. */
 export type GroupRewards = readonly (readonly number[])[];
 
+/** Digests of the prompts of the same trajectories, of equal ones the same; null where there is no prompt. */
+export type GroupPrompts = readonly (readonly (string | null)[])[];
+
 /** The fate of a trajectory in its job. */
 export interface TrajectoryOutcome {
   /** `trained`, or why not. */
@@ -40,6 +43,8 @@ export interface TrajectorySummary extends TrajectoryPlace {
   /** Null of a log, and before the job has begun. */
   outcome: string | null;
   advantage: number | null;
+  /** Of the messages before its first reply, and its tools; null where there are none, and of trajectories from before there were digests. */
+  promptDigest: string | null;
 }
 
 export interface TrajectoryQuery extends OrderedPageQuery {
@@ -51,6 +56,7 @@ export interface TrajectoryQuery extends OrderedPageQuery {
   /** With a job or a log: of this group. */
   groupIndex?: number;
   outcome?: string;
+  promptDigest?: string;
   /** Default: in the order in which they came. */
   sort?: 'position' | 'reward';
 }

@@ -21,7 +21,8 @@ export async function enqueueJob(tables: Tables, input: NewJob, now: number): Pr
   await refuseWhenFull(tables, TRAINING_JOB_KINDS, modelId, maxLive);
   const job = await insertJob(tables, { ...input, entityId: model.entityId, turn: modelId }, now);
   const step = (await tables.checkpoints.latest(modelId))?.step ?? model.nextStep - 1;
-  await tables.trajectories.insert({ id: job.id, modelId, jobId: job.id, split: 'train', step }, input.rewards ?? []);
+  const set = { id: job.id, modelId, jobId: job.id, split: 'train', step };
+  await tables.trajectories.insert(set, input.rewards ?? [], input.prompts ?? []);
   const reference = await tables.checkpoints.get(modelId, referenceStep ?? -1);
   if (reference?.directoryKey != null) await tables.jobs.setReference(job.id, reference.directoryKey);
   if (input.completes !== undefined) await tables.idempotency.complete(input.completes);

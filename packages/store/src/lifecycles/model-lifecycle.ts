@@ -43,8 +43,7 @@ export async function deleteModel(tables: Tables, modelId: string, now: number):
     digests.push(deleted?.digest ?? null);
   }
   const exported = await tables.exports.deleteOfModel(modelId, now);
-  await tables.metrics.deleteOf(modelId);
-  await tables.trajectories.deleteOf(modelId);
+  // Nothing of its run is seen from here on; `sweepDeleted` removes the rows, which can be many.
   await tables.models.markDeleted(modelId, now);
   await tables.feed.add({ type: 'model_deleted', entityId: model.entityId, modelId }, now);
   const directoryKeys = await tables.checkpoints.unreferenced([...held, ...exported.flatMap(heldDirectories)]);
@@ -58,4 +57,14 @@ export async function deleteModel(tables: Tables, modelId: string, now: number):
     ],
     cancelledJobIds: cancelled.map((job) => job.id),
   };
+}
+
+/**
+ * Removes rows of the runs of deleted models, so many at most.
+ * @returns whether there may be more
+ */
+export async function sweepDeleted(tables: Tables, limit: number): Promise<boolean> {
+  const numPoints = await tables.metrics.deleteOfDeleted(limit);
+  if (numPoints >= limit) return true;
+  return (await tables.trajectories.deleteOfDeleted(limit - numPoints)) >= limit - numPoints;
 }

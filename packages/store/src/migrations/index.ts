@@ -14,6 +14,7 @@ import { ONE_QUEUE } from './0012-one-queue.ts';
 import { RUNS } from './0013-runs.ts';
 import { TRAJECTORIES } from './0014-trajectories.ts';
 import { TRACKERS } from './0015-trackers.ts';
+import { PROMPTS } from './0016-prompts.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -31,4 +32,5 @@ export const MIGRATIONS: readonly Migration[] = [
   RUNS,
   TRAJECTORIES,
   TRACKERS,
+  PROMPTS,
 ];

@@ -128,16 +128,18 @@ export class ModelTable {
     await this.#sql.run('update models set deleted_at = ? where id = ?', now, modelId);
   }
 
-  /** Removes the rows of models deleted before `before`, with everything that hangs on them. */
+  /** Removes the rows of models deleted before `before`, with everything that hangs on them; those with rows of a run stay until these are gone. */
   async purge(before: number): Promise<number> {
-    const doomed = 'select id from models where deleted_at < ?';
+    const isDoomed = `deleted_at < ? and not exists (select 1 from trajectory_sets s where s.model_id = models.id)
+      and not exists (select 1 from metric_series s where s.model_id = models.id)`;
+    const doomed = `select id from models where ${isDoomed}`;
     const jobs = `select id from jobs where model_id in (${doomed})`;
     await this.#sql.run(`delete from tracked_runs where model_id in (${doomed})`, before);
     await this.#sql.run(`delete from trajectory_logs where model_id in (${doomed})`, before);
     await this.#sql.run(`delete from checkpoints where model_id in (${doomed})`, before);
     await this.#sql.run(`delete from job_events where job_id in (${jobs})`, before);
     await this.#sql.run(`delete from jobs where model_id in (${doomed})`, before);
-    return await this.#sql.run('delete from models where deleted_at < ?', before);
+    return await this.#sql.run(`delete from models where ${isDoomed}`, before);
   }
 }
 

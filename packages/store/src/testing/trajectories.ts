@@ -64,11 +64,80 @@ export function trajectorySuite(makeHarness: MakeHarness): void {
         reward: 0.5,
         outcome: null,
         advantage: null,
+        promptDigest: null,
         blobKey: (await store.getJob(jobId))?.dataKey,
       });
       expect(await store.getTrajectory(`${logId}.0.0`)).toMatchObject({ jobId: null, logId, split: 'val' });
       for (const unknown of [`${jobId}.1.0`, `${jobId}.0.2`, jobId, '', 'x.0.0', `${jobId}.0.0.0`])
         expect(await store.getTrajectory(unknown)).toBeNull();
+    });
+
+    it('those of the same prompt are found over jobs, logs and steps', async () => {
+      const { id: modelId } = await addModel(store);
+      const add = async (rewards: number[][], prompts: (string | null)[][]) => {
+        const job = await store.enqueueJob({
+          modelId,
+          kind: 'rl',
+          config: {},
+          dataKey: `g/${numBlobs++}`,
+          rewards,
+          prompts,
+        });
+        return job?.id ?? '';
+      };
+      const first = await add([[1, 0], [0.5]], [['a', 'b'], ['a']]);
+      const { fencingToken } = await claim(store);
+      await store.finishJobSucceeded(first, fencingToken, { directoryKey: null, digest: null, metrics: {} });
+      const second = await add([[2], [3]], [[null], ['a']]);
+      expect(await ids({ modelId, promptDigest: 'a' })).toEqual([`${first}.0.0`, `${first}.1.0`, `${second}.1.0`]);
+      expect(await ids({ modelId, promptDigest: 'a', jobId: second })).toEqual([`${second}.1.0`]);
+      expect(await ids({ modelId, promptDigest: 'b' })).toEqual([`${first}.0.1`]);
+      expect(await ids({ modelId, promptDigest: 'none' })).toEqual([]);
+      expect(await store.getTrajectory(`${second}.0.0`)).toMatchObject({ promptDigest: null });
+      expect(await store.getTrajectory(`${second}.1.0`)).toMatchObject({ promptDigest: 'a' });
+    });
+
+    it('a model with many goes in parts, and is whole or gone to whoever looks meanwhile', async () => {
+      const { id: modelId } = await addModel(store);
+      const other = await addModel(store, 'other');
+      const rewards = Array.from({ length: 250 }, () => Array.from({ length: 10 }, (_, index) => index));
+      const jobId = await submit(modelId, rewards);
+      await submit(other.id, [[1]]);
+      await store.recordLog({
+        modelId,
+        split: 'val',
+        blobKey: 'logs/many',
+        metrics: { 'val/reward': 1 },
+        numGroups: 1,
+        numTrajectories: 1,
+        numExceptions: 0,
+      });
+      const seen = async () => [
+        (await store.listTrajectories({ modelId, limit: 1000 })).items.length,
+        (await store.listTrajectories({ modelId, jobId, limit: 1000 })).items.length,
+        (await store.listSeries(modelId)).length,
+        (await store.getTrajectory(`${jobId}.0.0`)) === null ? 0 : 1,
+      ];
+      expect(await seen()).toEqual([1000, 1000, 1, 1]);
+      let isOver = false;
+      const deleting = store.deleteModel(modelId).finally(() => (isOver = true));
+      let numLooks = 0;
+      let isGone = false;
+      while (!isOver) {
+        isGone ||= (await store.getModel(modelId)) === null;
+        const [listed, ofJob, numSeries, one] = await seen();
+        // Looks are several statements, so it may go between the first and the last of them, and never comes back.
+        if (isGone) expect([listed, ofJob, numSeries, one]).toEqual([0, 0, 0, 0]);
+        else expect([0, 1000]).toContain(listed);
+        numLooks += 1;
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      expect(await deleting).toMatchObject({ deletedRun: true });
+      expect(numLooks).toBeGreaterThan(0);
+      expect(await seen()).toEqual([0, 0, 0, 0]);
+      expect(await ids({ modelId: other.id })).toHaveLength(1);
+      clock.advance(8 * DAY_MS);
+      expect(await store.purgeExpired()).toMatchObject({ numModels: 1 });
     });
 
     it('by reward every one comes once, also where many have the same', async () => {

@@ -70,6 +70,7 @@ class TextHost {
         return;
       case 'tokenize':
       case 'detokenize':
+      case 'token-texts':
         void this.#runCodec(command).then(this.#line.send);
         return;
       case 'ping':
@@ -161,6 +162,9 @@ class TextHost {
     try {
       if (command.kind === 'detokenize') {
         return { kind: 'detokenized', requestId, text: codec.detokenize(command.tokenIds) };
+      }
+      if (command.kind === 'token-texts') {
+        return { kind: 'token-texts', requestId, texts: codec.tokenTexts(command.tokenIds) };
       }
       // A caller that left has no use for it, and its template is stopped in half a second anyway.
       const tokenIds = await codec.tokenize(command.input, NEVER);

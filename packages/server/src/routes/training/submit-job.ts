@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 import type { FastifyRequest } from 'fastify';
 import type { TrainingJobObject } from '@trainyard/protocol';
-import type { GroupRewards, Model, TrainingJob, TrainingJobConfig } from '@trainyard/store';
+import type { GroupPrompts, GroupRewards, Model, TrainingJob, TrainingJobConfig } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
 import type { Completes } from '../../answers/idempotency.ts';
@@ -41,10 +41,12 @@ export interface Submission {
   readonly dataPrefix: 'groups' | 'sft';
   /** A step that the settings name: its weights are kept from now on. */
   readonly referenceStep?: number | null;
-  /** Writes the job's data to the blob. @returns the settings that the row keeps, and the rewards of its trajectories */
-  readonly store: (
-    dataKey: string,
-  ) => Promise<{ readonly settings: { readonly ignoredKeys: string[] }; readonly rewards?: GroupRewards }>;
+  /** Writes the job's data to the blob. @returns the settings that the row keeps, and rewards and prompts of its trajectories */
+  readonly store: (dataKey: string) => Promise<{
+    readonly settings: { readonly ignoredKeys: string[] };
+    readonly rewards?: GroupRewards;
+    readonly prompts?: GroupPrompts;
+  }>;
 }
 
 /**
@@ -62,7 +64,7 @@ export async function submitJob(
   const dataKey = `${dataPrefix}/${id}`;
   try {
     await parts.store.announceKey(dataKey);
-    const { settings: config, rewards } = await store(dataKey);
+    const { settings: config, rewards, prompts } = await store(dataKey);
     const row = newJob({ id, model, kind, config: { ...config }, now: parts.clock() });
     const job = toJobObject(row, { started: null, numGradientSteps: 0, warnings: [] });
     const stored = completes(job);
@@ -73,6 +75,7 @@ export async function submitJob(
       config,
       dataKey,
       ...(rewards === undefined ? {} : { rewards }),
+      ...(prompts === undefined ? {} : { prompts }),
       keyId: callerOf(request).keyId,
       referenceStep,
       maxLive: MAX_LIVE_JOBS,

@@ -59,11 +59,11 @@ export function trainingJobRoutes(
     const config = readJobConfig(wireConfig, contextLength);
     await checkReferenceStep(store, model, config.resolved);
     const storeGroups = async (key: string) => {
-      const { numUnknownRecords, numForeignExchanges, rewards } = await body.store(
+      const { numUnknownRecords, numForeignExchanges, rewards, prompts } = await body.store(
         { key, policy: policyNames(model), checkVocabSize: vocabSize, metricsSplit: null },
         (ids) => store.findChoiceRecords(model.entityId, ids),
       );
-      return { settings: { ...config, numUnknownRecords, numForeignExchanges }, rewards };
+      return { settings: { ...config, numUnknownRecords, numForeignExchanges }, rewards, prompts };
     };
     const { klPenaltyReferenceStep: referenceStep } = config.resolved;
     const submission = { model, kind: 'rl', dataPrefix: 'groups', referenceStep, store: storeGroups } as const;

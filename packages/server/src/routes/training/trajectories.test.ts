@@ -133,6 +133,126 @@ test('without a trace there are no tokens, and the outcome says why', async () =
   });
 });
 
+test('of what was not trained the replies are told by their tokens: from the reply, its record, or whoever samples', async () => {
+  const modelId = await server.makeModel('sampled');
+  const entry = (id: number, bytes?: number[]) => ({ token: `token_id:${id}`, logprob: -id / 10, bytes });
+  const reply = (content: object[], extra = {}) => ({
+    finish_reason: 'stop',
+    index: 0,
+    message: { role: 'assistant', content: 'Hi' },
+    logprobs: { content },
+    ...extra,
+  });
+  const hello = { role: 'user', content: 'hello' };
+  const groups = [
+    {
+      trajectories: [
+        {
+          reward: 1,
+          messages_and_choices: [hello, reply([entry(7, [72]), entry(8, [0xff])])],
+          additional_histories: [{ messages_and_choices: [hello, reply([entry(9, [...Buffer.from('token_id:9')])])] }],
+        },
+        { reward: 1, messages_and_choices: [hello, { role: 'assistant', content: 'told, not sampled' }] },
+      ],
+    },
+  ];
+  const job = await server.request('POST', '/v1/preview/training-jobs', {
+    model_id: modelId,
+    trajectory_groups: groups,
+  });
+  const { id } = job.json<{ id: string }>();
+  const told = (await one(`${id}.0.0`, '/tokens')).json<TrajectoryTokens>();
+  expect(told.sequences).toEqual([]);
+  expect(told.choices).toEqual([
+    { history: 0, item: 1, token_ids: [7, 8], texts: ['H', '�'], sampled_logprobs: [-0.7, -0.8].map(Math.fround) },
+    { history: 1, item: 1, token_ids: [9], texts: ['<9>'], sampled_logprobs: [Math.fround(-0.9)] },
+  ]);
+  expect((await one(`${id}.0.1`, '/tokens')).json<TrajectoryTokens>().choices).toEqual([]);
+  await server.store.cancelJob(id, 'enough');
+  await server.store.expireTrajectories(Date.now() + 1000, 100);
+  expect((await one(`${id}.0.0`, '/tokens')).json<TrajectoryTokens>().choices).toEqual([]);
+});
+
+test('a log that cannot be read as training data has no tokens, and is told all the same', async () => {
+  const modelId = await server.makeModel('odd');
+  const odd = {
+    reward: 1,
+    messages_and_choices: [{ role: 'assistant', content: 'x', logprobs: { content: [{ token: 'x' }] } }],
+  };
+  await server.request('POST', `/v1/preview/models/${modelId}/log`, {
+    trajectory_groups: [{ trajectories: [odd] }],
+    split: 'val',
+  });
+  const [{ id } = { id: '' }] = (await list(modelId)).data;
+  expect((await one(id, '/tokens')).json<TrajectoryTokens>()).toMatchObject({ choices: [], sequences: [] });
+});
+
+test('what is said is searched page by page, and roles, ids and what was removed are not found', async () => {
+  const modelId = await server.makeModel('searched');
+  const group = (words: string[]) => ({ trajectories: words.map((word, index) => said(word, index)) });
+  const submit = async (groups: object[]) =>
+    (await server.request('POST', '/v1/preview/training-jobs', { model_id: modelId, trajectory_groups: groups })).json<{
+      id: string;
+    }>().id;
+  const first = await submit([group(['A "quoted" ship', 'boat']), group(['SHIP\nahead', 'raft'])]);
+  const second = await submit([group(['another ship', 'Schiff für Übung'])]);
+  const found = async (query: string) => (await list(modelId, `?${query}`)).data.map(({ id }) => id);
+  expect(await found('text=ship')).toEqual([`${first}.0.0`, `${first}.1.0`, `${second}.0.0`]);
+  expect(await found('text=ship&order=desc')).toEqual([`${second}.0.0`, `${first}.1.0`, `${first}.0.0`]);
+  expect(await found(`text=ship&job_id=${second}`)).toEqual([`${second}.0.0`]);
+  expect(await found(`text=${encodeURIComponent('"QUOTED"')}`)).toEqual([`${first}.0.0`]);
+  expect(await found(`text=${encodeURIComponent('ship\nahead')}`)).toEqual([`${first}.1.0`]);
+  expect(await found(`text=${encodeURIComponent('FÜR ü')}`)).toEqual([`${second}.0.1`]);
+  for (const nowhere of ['assistant', 'token_id', 'finish_reason', 'messages_and_choices'])
+    expect(await found(`text=${nowhere}`)).toEqual([]);
+  for (const order of ['asc', 'desc']) {
+    const seen: string[] = [];
+    for (let after = ''; ;) {
+      const page = await list(modelId, `?text=hello&limit=2&order=${order}${after}`);
+      seen.push(...page.data.map(({ id }) => id));
+      if (!page.has_more) break;
+      after = `&after=${page.last_id}`;
+    }
+    expect(new Set(seen).size).toBe(6);
+    expect(seen).toHaveLength(6);
+  }
+  expect((await list(modelId, '?text=quoted')).data[0]?.excerpt).toBe('A "quoted" ship');
+  const refused = await server.request('GET', `/v1/preview/models/${modelId}/trajectories?text=ship&sort=reward`);
+  expect([refused.statusCode, refused.json<ErrorBody>().error.message]).toEqual([
+    422,
+    expect.stringContaining('sort=reward'),
+  ]);
+  await server.store.cancelJob(first, 'enough');
+  await server.store.expireTrajectories(Date.now() + 1000, 100);
+  expect(await found('text=ship')).toEqual([`${second}.0.0`]);
+});
+
+test('trajectories of the same prompt have the same digest, whatever the order of its members, and are found by it', async () => {
+  const modelId = await server.makeModel('prompted');
+  const asked = (question: object, reward: number) => ({
+    reward,
+    messages_and_choices: [question, { role: 'assistant', content: String(reward) }],
+  });
+  const trajectories = [
+    asked({ role: 'user', content: 'one' }, 0),
+    asked({ content: 'one', role: 'user' }, 1),
+    asked({ role: 'user', content: 'two' }, 2),
+    { ...asked({ role: 'user', content: 'one' }, 3), tools: [{ type: 'function', function: { name: 'f' } }] },
+    { reward: 4, messages_and_choices: [{ role: 'assistant', content: 'unasked' }] },
+  ];
+  await server.request('POST', `/v1/preview/models/${modelId}/log`, {
+    trajectory_groups: [{ trajectories }],
+    split: 'val',
+  });
+  const { data } = await list(modelId);
+  const [one1, one2, two, withTools, unasked] = data.map(({ prompt_digest: digest }) => digest);
+  expect(one1).toMatch(/^[0-9a-f]{32}$/);
+  expect(one2).toBe(one1);
+  expect(new Set([one1, two, withTools, unasked]).size).toBe(4);
+  expect(unasked).toBeNull();
+  expect((await list(modelId, `?prompt_digest=${one1}`)).data.map(({ reward }) => reward)).toEqual([0, 1]);
+});
+
 async function claimed(jobId: string) {
   for (;;) {
     const job = await server.store.claimNextJob('test', 60_000);

@@ -46,7 +46,7 @@ export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts, bod
     const blobKey = `logs/${randomUUID()}`;
     const policy = policyNames(model);
     await store.announceKey(blobKey);
-    const { metrics, rewards } = await body.store(
+    const { metrics, rewards, prompts } = await body.store(
       { key: blobKey, policy, checkVocabSize: null, metricsSplit: split },
       null,
     );
@@ -58,6 +58,7 @@ export function trajectoryLogRoutes(app: FastifyInstance, parts: RouteParts, bod
         blobKey,
         metrics,
         rewards,
+        prompts,
         numGroups,
         numTrajectories,
         numExceptions,

@@ -4,6 +4,8 @@ import type { MetricSeries, Series, SeriesAxis, SeriesPoint, SeriesQuery } from 
 import type { Statements } from '../../contract/sql.ts';
 
 const MAX_POINTS = 10_000;
+const LIVE_MODEL = 'select id from models where id = ? and deleted_at is null';
+const DELETED_MODELS = 'select id from models where deleted_at is not null';
 
 /** Where on its axes a point lies. */
 export interface MetricPlace {
@@ -59,7 +61,7 @@ export class MetricTable {
     const rows = await this.#sql.all<SeriesRow>(
       `select s.name, s.num_points, p.value, p.step from metric_series s
        join metric_points p on p.series_id = s.id and p.position = s.num_points - 1
-       where s.model_id = ? order by s.name`,
+       where s.model_id = (${LIVE_MODEL}) order by s.name`,
       modelId,
     );
     return rows.map((row) => ({
@@ -79,7 +81,7 @@ export class MetricTable {
     for (const name of query.names) {
       const id = (
         await this.#sql.get<{ id: number }>(
-          'select id from metric_series where model_id = ? and name = ?',
+          `select id from metric_series where model_id = (${LIVE_MODEL}) and name = ?`,
           modelId,
           name,
         )
@@ -104,13 +106,20 @@ export class MetricTable {
     return series;
   }
 
-  /** All series of the model. */
-  async deleteOf(modelId: string): Promise<void> {
-    await this.#sql.run(
-      'delete from metric_points where series_id in (select id from metric_series where model_id = ?)',
-      modelId,
+  /**
+   * Removes rows of deleted models, so many at most: points first, then their series.
+   * @returns how many; fewer than asked for when there are no more
+   */
+  async deleteOfDeleted(limit: number): Promise<number> {
+    const series = `select id from metric_series where model_id in (${DELETED_MODELS})`;
+    const numPoints = await this.#sql.run(
+      `delete from metric_points where (series_id, position) in (
+         select series_id, position from metric_points where series_id in (${series}) limit ?)`,
+      limit,
     );
-    await this.#sql.run('delete from metric_series where model_id = ?', modelId);
+    if (numPoints >= limit) return numPoints;
+    const ids = `select id from metric_series where model_id in (${DELETED_MODELS}) limit ?`;
+    return numPoints + (await this.#sql.run(`delete from metric_series where id in (${ids})`, limit - numPoints));
   }
 }
 

@@ -3,6 +3,7 @@ import { StoreError } from '../../contract/errors.ts';
 import type { Page } from '../../contract/page.ts';
 import type { SqlParameter, Statements } from '../../contract/sql.ts';
 import type {
+  GroupPrompts,
   GroupRewards,
   NewTokenTrace,
   TokenTrace,
@@ -14,6 +15,8 @@ import type {
 
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 1000;
+const DELETED_IDS = 'select id from models where deleted_at is not null';
+const DELETED_POSITIONS = 'select position from models where deleted_at is not null';
 /** Rows of one statement: as many at a time cost a quarter of what each by itself does. */
 const ROWS_AT_A_TIME = 50;
 
@@ -38,13 +41,15 @@ type SummaryRow = {
   reward: number;
   outcome: string | null;
   advantage: number | null;
+  prompt_digest: string | null;
 };
 
 const COLUMNS =
-  't.position, s.id as set_id, s.model_id, s.job_id, s.split, s.step, t.group_index, t.trajectory_index, t.reward, t.outcome, t.advantage';
+  't.position, s.id as set_id, s.model_id, s.job_id, s.split, s.step, t.group_index, t.trajectory_index, t.reward, t.outcome, t.advantage, t.prompt_digest';
 const FROM = 'trajectories t join trajectory_sets s on s.position = t.set_position';
-const INSERT = 'insert into trajectories (set_position, model_position, group_index, trajectory_index, reward) values';
-const ROW = '(?, ?, ?, ?, ?)';
+const INSERT =
+  'insert into trajectories (set_position, model_position, group_index, trajectory_index, reward, prompt_digest) values';
+const ROW = '(?, ?, ?, ?, ?, ?)';
 
 /** Trajectories of jobs and logs, and traces of their tokens. */
 export class TrajectoryTable {
@@ -53,7 +58,7 @@ export class TrajectoryTable {
     this.#sql = sql;
   }
 
-  async insert(set: NewTrajectorySet, rewards: GroupRewards): Promise<void> {
+  async insert(set: NewTrajectorySet, rewards: GroupRewards, prompts: GroupPrompts): Promise<void> {
     if (!rewards.some((group) => group.length > 0)) return;
     const made = await this.#sql.get<{ position: number; model_position: number }>(
       `insert into trajectory_sets (id, model_id, job_id, split, step) values (?, ?, ?, ?, ?)
@@ -67,7 +72,10 @@ export class TrajectoryTable {
     if (made === undefined) throw new Error(`the trajectories of ${set.id} vanished`);
     const { position, model_position: modelPosition } = made;
     const rows = rewards.flatMap((group, groupIndex) =>
-      group.map((reward, index) => [position, modelPosition, groupIndex, index, finite(reward)]),
+      group.map((reward, index) => {
+        const digest = prompts[groupIndex]?.[index] ?? null;
+        return [position, modelPosition, groupIndex, index, finite(reward), digest];
+      }),
     );
     const whole = rows.length - (rows.length % ROWS_AT_A_TIME);
     for (let first = 0; first < whole; first += ROWS_AT_A_TIME)
@@ -142,8 +150,8 @@ export class TrajectoryTable {
     const place = placeOf(trajectoryId);
     if (place === null) return [];
     const rows = await this.#sql.all<{ gradient_step: number; trace: NodeJS.NonSharedUint8Array }>(
-      `select x.gradient_step, x.trace from ${FROM} join token_traces x on x.trajectory_position = t.position
-       where s.id = ? and t.group_index = ? and t.trajectory_index = ? order by x.position`,
+      `select x.gradient_step, x.trace from ${FROM} join models m on m.id = s.model_id join token_traces x on x.trajectory_position = t.position
+       where m.deleted_at is null and s.id = ? and t.group_index = ? and t.trajectory_index = ? order by x.position`,
       ...place,
     );
     return rows.map((row) => ({ gradientStep: row.gradient_step, trace: row.trace }));
@@ -222,12 +230,29 @@ export class TrajectoryTable {
     );
   }
 
-  /** Everything of the model. */
-  async deleteOf(modelId: string): Promise<void> {
-    const model = '(select position from models where id = ?)';
-    await this.#sql.run(`delete from token_traces where model_position = ${model}`, modelId);
-    await this.#sql.run(`delete from trajectories where model_position = ${model}`, modelId);
-    await this.#sql.run('delete from trajectory_sets where model_id = ?', modelId);
+  /**
+   * Removes rows of deleted models, so many at most: first what hangs on others.
+   * @returns how many; fewer than asked for when there are no more
+   */
+  async deleteOfDeleted(limit: number): Promise<number> {
+    const inTurn = [
+      ['token_traces', 'model_position'],
+      ['trajectories', 'model_position'],
+    ] as const;
+    let left = limit;
+    for (const [table, column] of inTurn) {
+      if (left <= 0) break;
+      left -= await this.#sql.run(
+        `delete from ${table} where position in (select position from ${table} where ${column} in (${DELETED_POSITIONS}) limit ?)`,
+        left,
+      );
+    }
+    if (left <= 0) return limit;
+    left -= await this.#sql.run(
+      `delete from trajectory_sets where position in (select position from trajectory_sets where model_id in (${DELETED_IDS}) limit ?)`,
+      left,
+    );
+    return limit - left;
   }
 
   async #setOf(jobId: string): Promise<number | undefined> {
@@ -255,13 +280,15 @@ function filterOf(query: TrajectoryQuery): { conditions: string[]; parameters: S
     parameters.push(query.modelId);
   } else {
     const ofSet = wanted.map(([condition]) => condition).join(' and ');
-    conditions.push(`t.set_position in (select position from trajectory_sets where model_id = ? and ${ofSet})`);
+    conditions.push(`t.set_position in (select position from trajectory_sets
+       where model_id = (select id from models where id = ? and deleted_at is null) and ${ofSet})`);
     parameters.push(query.modelId);
     for (const [condition, value] of wanted) if (condition.endsWith('?')) parameters.push(value!);
   }
   for (const [condition, value] of [
     ['t.group_index = ?', query.groupIndex],
     ['t.outcome = ?', query.outcome],
+    ['t.prompt_digest = ?', query.promptDigest],
   ] as const) {
     if (value === undefined) continue;
     conditions.push(condition);
@@ -297,5 +324,6 @@ function toSummary(row: SummaryRow): TrajectorySummary {
     reward: row.reward,
     outcome: row.outcome,
     advantage: row.advantage,
+    promptDigest: row.prompt_digest,
   };
 }

@@ -1,0 +1,50 @@
+import type { WireTrajectory } from '@trainyard/protocol';
+
+/** Characters shown on each side of what was found. */
+const MARGIN = 60;
+
+/** What is said in a trajectory, message by message: content, reasoning and calls of tools. Neither roles nor ids nor log-probabilities. */
+export function* spokenTexts(trajectory: WireTrajectory): Generator<string> {
+  for (const { messages_and_choices: items } of [trajectory, ...(trajectory.additional_histories ?? [])])
+    for (const item of items ?? []) yield* textsOf(messageOf(item));
+}
+
+/**
+ * What is said around the first place where it stands; null where it does not.
+ * @param needle in lower case
+ */
+export function excerptAround(trajectory: WireTrajectory, needle: string): string | null {
+  for (const text of spokenTexts(trajectory)) {
+    const at = text.toLowerCase().indexOf(needle);
+    if (at < 0) continue;
+    const start = Math.max(0, at - MARGIN);
+    const end = Math.min(text.length, at + needle.length + MARGIN);
+    const shown = text.slice(start, end).replaceAll(/\s+/g, ' ').trim();
+    return `${start > 0 ? '…' : ''}${shown}${end < text.length ? '…' : ''}`;
+  }
+  return null;
+}
+
+function messageOf(item: unknown): unknown {
+  return isObject(item) && isObject(item['message']) ? item['message'] : item;
+}
+
+function* textsOf(message: unknown): Generator<string> {
+  if (!isObject(message)) return;
+  const { content, reasoning, reasoning_content: older, refusal, tool_calls: calls } = message;
+  yield* stringsOf([reasoning ?? older, refusal]);
+  if (Array.isArray(content)) for (const part of content) yield* stringsOf(isObject(part) ? [part['text']] : [part]);
+  else yield* stringsOf([content]);
+  for (const call of Array.isArray(calls) ? calls : []) {
+    const called = isObject(call) && isObject(call['function']) ? call['function'] : {};
+    yield* stringsOf([called['name'], called['arguments']]);
+  }
+}
+
+function* stringsOf(values: readonly unknown[]): Generator<string> {
+  for (const value of values) if (typeof value === 'string' && value !== '') yield value;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
