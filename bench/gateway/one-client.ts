@@ -66,6 +66,7 @@ const instantModel: ModelInference = {
   stats: () => null,
   tokenize: async () => ({ tokenIds: [1, 2, 3], texts: null }),
   detokenize: async () => 'words',
+  tokenTexts: async () => [],
   async *generate(request) {
     const numTokens = request.maxTokens ?? 1;
     yield { kind: 'started', promptTokenIds: [1, 2, 3], cachedTokens: 0 };

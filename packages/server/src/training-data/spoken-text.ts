@@ -3,14 +3,14 @@ import type { WireTrajectory } from '@trainyard/protocol';
 /** Characters shown on each side of what was found. */
 const MARGIN = 60;
 
-/** What is said in a trajectory, message by message: content, reasoning and calls of tools. Neither roles nor ids nor log-probabilities. */
-export function* spokenTexts(trajectory: WireTrajectory): Generator<string> {
+/** Everything said in a trajectory, message by message: content, reasoning and calls of tools. Neither roles nor ids nor log-probabilities. */
+function* spokenTexts(trajectory: WireTrajectory): Generator<string> {
   for (const { messages_and_choices: items } of [trajectory, ...(trajectory.additional_histories ?? [])])
     for (const item of items ?? []) yield* textsOf(messageOf(item));
 }
 
 /**
- * What is said around the first place where it stands; null where it does not.
+ * The words around the first place where it stands; null where it does not.
  * @param needle in lower case
  */
 export function excerptAround(trajectory: WireTrajectory, needle: string): string | null {

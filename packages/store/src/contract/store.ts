@@ -413,7 +413,7 @@ export interface NewJob {
   maxLive?: number;
   /** Rewards of the trajectories that it learns from; default: it has none that could be listed. */
   rewards?: GroupRewards;
-  /** Of the same trajectories; default: not known. */
+  /** Digests of the prompts of the same trajectories; default: not known. */
   prompts?: GroupPrompts;
   /** Its weights are kept until the job ends, as by `keepReference`, when the model has that step already. */
   referenceStep?: number | null;
@@ -476,7 +476,7 @@ export interface NewLog extends LogCounts {
   metrics: Metrics;
   /** Rewards of its trajectories; default: none that could be listed. */
   rewards?: GroupRewards;
-  /** Of the same trajectories; default: not known. */
+  /** Digests of the prompts of the same trajectories; default: not known. */
   prompts?: GroupPrompts;
   completes?: IdempotentAnswer;
 }

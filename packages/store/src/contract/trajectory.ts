@@ -43,7 +43,7 @@ export interface TrajectorySummary extends TrajectoryPlace {
   /** Null of a log, and before the job has begun. */
   outcome: string | null;
   advantage: number | null;
-  /** Of the messages before its first reply, and its tools; null where there are none, and of trajectories from before there were digests. */
+  /** Digest of the messages before its first reply, and its tools; null where there are none, and of trajectories from before there were digests. */
   promptDigest: string | null;
 }
 
