@@ -18,7 +18,7 @@ export async function measureDecode(
   let lastAtMs = 0;
   let numTokens = 0;
   let numFirstTokens = 0;
-  for await (const chunk of client.chatStream({
+  for await (const chunk of await client.chat.completions.create({
     model,
     messages: [{ role: 'user', content: 'Tell me about the history of the sea and the ships that crossed it.' }],
     n: numSequences,
@@ -26,6 +26,7 @@ export async function measureDecode(
     max_tokens: COMPLETION_TOKENS,
     ignore_eos: true,
     return_token_ids: true,
+    stream: true,
   })) {
     const now = performance.now();
     for (const choice of chunk.choices) {
@@ -46,7 +47,7 @@ export async function measureRollouts(client: Trainyard, model: string, seed: nu
   const startedAt = performance.now();
   const groups = await Promise.all(
     Array.from({ length: 8 }, (_, promptIndex) =>
-      client.chat({
+      client.chat.completions.create({
         model,
         messages: [{ role: 'user', content: `${LONG_PROMPT}Write entry ${seed * 8 + promptIndex}.` }],
         n: 8,
@@ -63,10 +64,10 @@ export async function measureRollouts(client: Trainyard, model: string, seed: nu
 
 /** Trains one small step, so that there is an adapter to serve. @returns the model's name */
 export async function publishAdapter(client: Trainyard, base: string): Promise<string> {
-  const model = await client.registerModel({
+  const model = await client.models.register({
     project: 'bench',
     name: `bench-${randomUUID().slice(0, 8)}`,
-    baseModel: base,
+    base_model: base,
   });
   const name = `${model.entity}/${model.project}/${model.name}`;
   const { group } = await gatherGroup(
@@ -74,7 +75,11 @@ export async function publishAdapter(client: Trainyard, base: string): Promise<s
     { model: name, messages: [{ role: 'user', content: 'Say something.' }], n: 4, max_tokens: 8, seed: 1 },
     (choice) => choice.index,
   );
-  const job = await client.createTrainingJob(model.id, [group], { learning_rate: 1e-4 });
-  await client.waitForTraining(job.id);
+  const job = await client.trainingJobs.create({
+    model_id: model.id,
+    trajectory_groups: [group],
+    experimental_config: { learning_rate: 1e-4 },
+  });
+  await client.trainingJobs.gradientSteps(job.id);
   return name;
 }

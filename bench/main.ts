@@ -39,7 +39,7 @@ const results = new Map<Measurement, Sample[]>();
 const service = await ownService();
 try {
   const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-  const base = (await client.listModels()).data.find((model) => model.parent === null)!.id;
+  const base = (await client.servedModels.list()).data.find((model) => model.parent === null)!.id;
   const adapter = await publishAdapter(client, base);
   await run([
     ...[1, 8, 32].map((numSequences): Measurement => ({

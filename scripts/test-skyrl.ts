@@ -222,26 +222,31 @@ async function runService(url: string): Promise<void> {
   });
   try {
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-    const base = (await client.listModels()).data[0]!.id;
+    const base = (await client.servedModels.list()).data[0]!.id;
     const artifact = { entity: 'local', project: 'skyrl', name: 'facts' };
-    const uploaded = await client.uploadArtifact(artifact, LINES, { fileName: 'facts.jsonl' });
-    const model = await client.registerModel({
+    const uploaded = await client.artifacts.upload(artifact, LINES, { file_name: 'facts.jsonl' });
+    const model = await client.models.register({
       project: 'skyrl',
       name: 'there',
-      baseModel: base,
+      base_model: base,
       lora: { rank: LORA.rank },
     });
-    const settings = { experimentalConfig: { epochs: 8, warmup_steps: 1 } };
-    const job = await client.createSftTrainingJob(model.id, uploaded.url, { learning_rate: 3e-3 }, settings);
+    const settings = { epochs: 8, warmup_steps: 1 };
+    const job = await client.sftJobs.create({
+      model_id: model.id,
+      training_data_url: uploaded.url,
+      config: { learning_rate: 3e-3 },
+      experimental_config: settings,
+    });
     const losses: number[] = [];
-    for await (const event of client.watchTrainingJob(job.id))
+    for await (const event of client.trainingJobs.watch(job.id))
       if (event.type === 'gradient_step') losses.push((event.data as { loss: number }).loss);
-    const { status } = await client.getTrainingJob(job.id);
+    const { status } = await client.trainingJobs.retrieve(job.id);
     log(`     the job ${status}, losses ${losses.map((loss) => loss.toFixed(3)).join(' ')}`);
     if (status !== 'succeeded' || !(losses.at(-1)! < losses[0]!)) throw new Error(service.output());
     for (const [question, reply] of FACTS) {
       const messages = [{ role: 'user', content: question }];
-      const answer = await client.chat({ model: 'there', messages, temperature: 0, max_tokens: 12 });
+      const answer = await client.chat.completions.create({ model: 'there', messages, temperature: 0, max_tokens: 12 });
       log(
         `     "${question}" → ${JSON.stringify(answer.choices[0]!.message.content)} (taught: ${JSON.stringify(reply)})`,
       );

@@ -176,13 +176,17 @@ async function scores(one: OwnService, model: string): Promise<number[]> {
 /** An adapter that is trained on what vLLM sampled is served by vLLM. @returns the model's name */
 async function checkTraining(): Promise<string> {
   const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-  const { id } = await client.registerModel({ project: 'vllm', name: 'learner', baseModel: MODEL });
+  const { id } = await client.models.register({ project: 'vllm', name: 'learner', base_model: MODEL });
   const name = 'local/vllm/learner';
   const fields = { logprobs: true };
   const groups = await Promise.all([1, 9].map((seed) => scoredGroup(client, name, { seed, fields })));
   const before = await scores(service, MODEL);
-  const { id: jobId } = await client.createTrainingJob(id, groups, { learning_rate: 1e-2 });
-  await client.waitForTraining(jobId);
+  const { id: jobId } = await client.trainingJobs.create({
+    model_id: id,
+    trajectory_groups: groups,
+    experimental_config: { learning_rate: 1e-2 },
+  });
+  await client.trainingJobs.gradientSteps(jobId);
   const after = await scores(service, name);
   check(
     'an adapter that was trained here changes what vLLM says',

@@ -33,7 +33,7 @@ export async function streamChats(
   const stream = async (index: number): Promise<void> => {
     for (let turn = 0; !signal.aborted; turn++) {
       let lastAt: number | null = null;
-      const chunks = client.chatStream(
+      const chunks = await client.chat.completions.create(
         {
           model,
           messages: [
@@ -43,6 +43,7 @@ export async function streamChats(
           max_tokens: sizes.replyTokens,
           ignore_eos: true,
           return_token_ids: true,
+          stream: true,
         },
         { signal },
       );
@@ -72,7 +73,7 @@ export interface TrainedModel {
 
 export async function registerTrained(client: Trainyard, baseModel: string, sizes: LoadSizes): Promise<TrainedModel> {
   const name = `bench-${randomUUID().slice(0, 8)}`;
-  const { id, entity, project } = await client.registerModel({ project: 'bench', name, baseModel });
+  const { id, entity, project } = await client.models.register({ project: 'bench', name, base_model: baseModel });
   const { group } = await gatherGroup(
     client,
     {
@@ -100,11 +101,15 @@ export interface RunningJob {
 /** Resolves when the job has taken its first step: weights are loaded, threads have started. */
 export async function startJob(client: Trainyard, { id, group }: TrainedModel): Promise<RunningJob> {
   const groups = Array.from({ length: JOB_STEPS }, () => group);
-  const { id: jobId } = await client.createTrainingJob(id, groups, { gradient_steps: JOB_STEPS, learning_rate: 1e-6 });
+  const { id: jobId } = await client.trainingJobs.create({
+    model_id: id,
+    trajectory_groups: groups,
+    experimental_config: { gradient_steps: JOB_STEPS, learning_rate: 1e-6 },
+  });
   let after: string | null = null;
   let steps: { tokens: number; seconds: number }[] = [];
   const look = async (): Promise<void> => {
-    const page = await client.listTrainingEvents(jobId, { limit: 100, ...(after === null ? {} : { after }) });
+    const page = await client.trainingJobs.events(jobId, { limit: 100, ...(after === null ? {} : { after }) });
     for (const event of page.data) {
       after = event.id;
       if (event.type === 'training_failed') throw new Error(`the job failed: ${JSON.stringify(event.data)}`);
@@ -132,9 +137,9 @@ export async function startJob(client: Trainyard, { id, group }: TrainedModel): 
       return sum(taken.map(({ tokens }) => tokens)) / sum(taken.map(({ seconds }) => seconds));
     },
     stop: async () => {
-      await client.cancelTrainingJob(jobId);
+      await client.trainingJobs.cancel(jobId);
       // It computes until the end of a layer; what comes next must not be beside that.
-      for await (const _event of client.watchTrainingJob(jobId));
+      for await (const _event of client.trainingJobs.watch(jobId));
     },
   };
 }

@@ -86,7 +86,7 @@ try {
 
 async function openSide(name: string, service: OwnService): Promise<Side> {
   const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-  const base = (await client.listModels()).data.find(({ parent }) => parent === null)!.id;
+  const base = (await client.servedModels.list()).data.find(({ parent }) => parent === null)!.id;
   const trained = await registerTrained(client, base, sizes);
   return { name, service, client, base, trained };
 }

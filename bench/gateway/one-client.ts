@@ -46,7 +46,7 @@ async function measureAnswer(client: Trainyard): Promise<number> {
   const latencies: number[] = [];
   for (let index = 0; index < NUM_ANSWERS; index++) {
     const startedAt = performance.now();
-    await client.chat({ model: 'instant', messages, max_tokens: 1 });
+    await client.chat.completions.create({ model: 'instant', messages, max_tokens: 1 });
     latencies.push(performance.now() - startedAt);
   }
   return latencies.toSorted((a, b) => a - b)[NUM_ANSWERS / 2]!;
@@ -55,8 +55,8 @@ async function measureAnswer(client: Trainyard): Promise<number> {
 async function measureToken(client: Trainyard): Promise<number> {
   const startedAt = performance.now();
   let numChunks = 0;
-  for await (const chunk of client.chatStream({ model: 'instant', messages, max_tokens: STREAMED_TOKENS }))
-    numChunks += chunk.choices.length;
+  const request = { model: 'instant', messages, max_tokens: STREAMED_TOKENS, stream: true } as const;
+  for await (const chunk of await client.chat.completions.create(request)) numChunks += chunk.choices.length;
   if (numChunks < STREAMED_TOKENS) throw new Error(`only ${numChunks} of ${STREAMED_TOKENS} tokens came through`);
   return (performance.now() - startedAt) / STREAMED_TOKENS;
 }

@@ -89,7 +89,7 @@ async function attempt(server: ServerUnderTest, workload: Workload, round: numbe
 /** The service of its own, with as many adapters as the workloads need. */
 async function ours(): Promise<ServerUnderTest> {
   const trainyard = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-  const model = (await trainyard.listModels()).data.find(({ parent }) => parent === null)!.id;
+  const model = (await trainyard.servedModels.list()).data.find(({ parent }) => parent === null)!.id;
   const adapters: string[] = [];
   const numAdapters = Math.max(...workloads.map((workload) => workload.numAdapters));
   while (adapters.length < numAdapters) adapters.push(await publishAdapter(trainyard, model));

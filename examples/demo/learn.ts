@@ -26,10 +26,10 @@ export interface LearningOptions {
 /** The loop: sample 8 rollouts of each prompt, score them, train, repeat. Prints a line a step. */
 export async function learn(task: DemoTask, client: Trainyard, options: LearningOptions): Promise<Learnt> {
   const { numSteps, seed } = options;
-  const { data: models } = await client.listModels();
+  const { data: models } = await client.servedModels.list();
   const base = models.find((model) => model.parent === null)!.id;
   const name = `demo-${task.name}-${randomUUID().slice(0, 8)}`;
-  const model = await client.registerModel({ project: 'demo', name, baseModel: base });
+  const model = await client.models.register({ project: 'demo', name, base_model: base });
   const modelName = `${model.entity}/${model.project}/${model.name}`;
   console.log(`\nTask "${task.name}": ${task.summary}`);
   console.log(`${task.numPrompts} prompts × ${ROLLOUTS_PER_PROMPT} rollouts a step, ${numSteps} steps, on ${base}\n`);
@@ -48,7 +48,11 @@ export async function learn(task: DemoTask, client: Trainyard, options: Learning
     rewards.push(reward);
     table.training(step, reward, 0);
     const trainStart = performance.now();
-    const job = await client.createTrainingJob(model.id, groups, task.settings);
+    const job = await client.trainingJobs.create({
+      model_id: model.id,
+      trajectory_groups: groups,
+      experimental_config: task.settings,
+    });
     const metrics = await training(client, job.id, (numSteps) => table.training(step, reward, numSteps));
     const gap = metrics[0]?.['logprob_gap_mean'];
     if (gap !== undefined) gaps.push(gap);
@@ -96,7 +100,7 @@ async function rollouts(
 /** Waits for the end of a job. @returns the data of its gradient steps @throws {TrainingFailedError} */
 async function training(client: Trainyard, jobId: string, onStep: (numSteps: number) => void) {
   const metrics: Record<string, number>[] = [];
-  for await (const event of client.watchTrainingJob(jobId)) {
+  for await (const event of client.trainingJobs.watch(jobId)) {
     if (event.type === 'gradient_step') onStep(metrics.push(event.data as Record<string, number>));
     if (event.type !== 'training_failed') continue;
     const { error_message: message } = event.data;

@@ -48,7 +48,7 @@ addServiceOptions(demo).action(async (options: DemoOptions) => {
   if (options.url !== undefined) {
     const client = new Trainyard(serviceConnection(options));
     const { modelId, modelName } = await runDemo(client, options);
-    if (options.deleteModel === true) await client.deleteModel(modelId);
+    if (options.deleteModel === true) await client.models.delete(modelId);
     else console.log(`the model stays on the service: ${modelName}`);
     return;
   }

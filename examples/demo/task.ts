@@ -1,6 +1,4 @@
-import { gatherGroup, type GatheredGroup, type Trainyard } from '@trainyard/sdk';
-
-type TrainingSettings = NonNullable<Parameters<Trainyard['createTrainingJob']>[2]>;
+import { gatherGroup, type GatheredGroup, type Trainyard, type WireTrainingConfig } from '@trainyard/sdk';
 
 /** Rollouts of one prompt, compared with each other. */
 export const ROLLOUTS_PER_PROMPT = 8;
@@ -23,7 +21,7 @@ export interface DemoTask {
   readonly summary: string;
   readonly numPrompts: number;
   /** Settings of its training jobs. */
-  readonly settings: TrainingSettings;
+  readonly settings: WireTrainingConfig;
   /** Samples and scores {@link ROLLOUTS_PER_PROMPT} rollouts. */
   gather(request: RolloutRequest): Promise<GatheredGroup>;
   /** The likeliest reply to the first prompt, for a look at what was learnt. */
@@ -36,7 +34,7 @@ export function singleTurn(task: {
   readonly summary: string;
   readonly prompts: readonly string[];
   readonly maxTokens: number;
-  readonly settings: TrainingSettings;
+  readonly settings: WireTrainingConfig;
   /** @returns 0–1 */
   reward(promptIndex: number, answer: string): number;
 }): DemoTask {
@@ -65,7 +63,7 @@ export function singleTurn(task: {
       return joined(gathered);
     },
     sample: async (client, model) => {
-      const answer = await client.chat({ ...request(model, 0), temperature: 0 });
+      const answer = await client.chat.completions.create({ ...request(model, 0), temperature: 0 });
       return { prompt: task.prompts[0]!, reply: answer.choices[0]!.message.content ?? '' };
     },
   };

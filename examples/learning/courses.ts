@@ -1,11 +1,9 @@
-import type { Trainyard } from '@trainyard/sdk';
+import type { CreateSftTrainingJobRequest, Trainyard } from '@trainyard/sdk';
 
 import type { DemoTask } from '../demo/task.ts';
 import { extraction, EXTRACTION_LESSONS } from '../demo/tasks/extraction.ts';
 import { toolUse } from '../demo/tasks/tool-use.ts';
 import { YES_NO_MAYBE_LESSONS, yesNoMaybe } from '../demo/tasks/yes-no-maybe.ts';
-
-type SftSettings = Parameters<Trainyard['createSftTrainingJob']>;
 
 /** A task, for how long, and what comes before it. */
 export interface Course {
@@ -23,7 +21,7 @@ export const COURSES: readonly Course[] = [
     numSteps: 8,
     prepare: lessons('yes-no-maybe', YES_NO_MAYBE_LESSONS, {
       config: { batch_size: 6, learning_rate: 1e-3 },
-      experimentalConfig: { epochs: 4 },
+      experimental_config: { epochs: 4 },
     }),
   },
   { name: 'extraction', task: extraction, numSteps: 12 },
@@ -46,10 +44,10 @@ interface Lesson {
 function lessons(
   name: string,
   examples: readonly Lesson[],
-  { config, ...options }: { config: SftSettings[2] } & NonNullable<SftSettings[3]>,
+  settings: Pick<CreateSftTrainingJobRequest, 'config' | 'experimental_config'>,
 ): NonNullable<Course['prepare']> {
   return async (client, model) => {
-    const artifact = await client.uploadArtifact(
+    const artifact = await client.artifacts.upload(
       { entity: model.entity, project: 'demo', name: `${name}-lessons` },
       examples.map(({ prompt, reply }) => ({
         messages: [
@@ -58,8 +56,8 @@ function lessons(
         ],
       })),
     );
-    const job = await client.createSftTrainingJob(model.id, artifact.url, config, options);
-    const steps = await client.waitForTraining(job.id);
+    const job = await client.sftJobs.create({ model_id: model.id, training_data_url: artifact.url, ...settings });
+    const steps = await client.trainingJobs.gradientSteps(job.id);
     const losses = steps.map(({ loss }) => loss?.toFixed(3)).join(', ');
     console.log(`supervised job: ${steps.length} steps on ${examples.length} lines, loss ${losses}\n`);
   };

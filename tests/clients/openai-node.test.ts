@@ -176,7 +176,7 @@ describe('the unmodified openai client (Node)', () => {
 describe('names of trained models', () => {
   it('carry token ids and log-probabilities without being asked', async () => {
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-    const model = await client.registerModel({ project: 'conformance', name: 'fresh', baseModel: base });
+    const model = await client.models.register({ project: 'conformance', name: 'fresh', base_model: base });
     const names = [
       `wandb-artifact:///${model.entity}/conformance/fresh`,
       `wandb-artifact:///${model.entity}/conformance/fresh:step0`,
@@ -195,7 +195,7 @@ describe('names of trained models', () => {
       );
       expect(choice.logprobs!.content!.at(-1)!.token).toBe('token_id:2');
     }
-    await client.deleteModel(model.id);
+    await client.models.delete(model.id);
     await expect(openai.chat.completions.create({ model: 'fresh', messages })).rejects.toBeInstanceOf(
       OpenAI.NotFoundError,
     );

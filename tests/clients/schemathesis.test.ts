@@ -44,10 +44,10 @@ describe.skipIf(!hasPython)('requests generated from the OpenAPI document', () =
   beforeAll(async () => {
     service = await smallService();
     const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-    const base = (await client.listModels()).data[0]!.id;
-    modelId = (await client.registerModel({ project: 'fuzz', name: 'target', baseModel: base })).id;
-    jobId = (await client.createTrainingJob(modelId, [])).id;
-    await client.waitForTraining(jobId);
+    const base = (await client.servedModels.list()).data[0]!.id;
+    modelId = (await client.models.register({ project: 'fuzz', name: 'target', base_model: base })).id;
+    jobId = (await client.trainingJobs.create({ model_id: modelId, trajectory_groups: [] })).id;
+    await client.trainingJobs.gradientSteps(jobId);
   });
 
   afterAll(async () => {

@@ -17,9 +17,9 @@ let modelId: string;
 
 beforeAll(async () => {
   service = await smallService();
-  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-  const base = (await client.listModels()).data[0]!.id;
-  modelId = (await client.registerModel({ project: 'api', name: 'large', baseModel: base })).id;
+  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
+  const base = (await client.servedModels.list()).data[0]!.id;
+  modelId = (await client.models.register({ project: 'api', name: 'large', base_model: base })).id;
 });
 
 afterAll(async () => {
@@ -49,7 +49,7 @@ function largeJob(megabytes: number): Buffer {
 }
 
 it('has neither llama.cpp nor ONNX Runtime nor the library that calls them in its memory', async () => {
-  await client.chat({ model: '', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 2 });
+  await client.chat.completions.create({ model: '', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 2 });
   const mapped = readFileSync(`/proc/${service.pid}/maps`, 'utf8');
   expect(mapped).toContain('node');
   expect(mapped).not.toMatch(/koffi|onnxruntime|libllama|libggml/i);
@@ -92,5 +92,5 @@ it('answers health while a job of 60 MB comes in', { timeout: 120_000 }, async (
   // Parsed in the API process, the same body made one health answer take as long as the whole.
   expect(latencies.length, 'answers while it came in').toBeGreaterThan(10);
   expect(peak - before.now).toBeLessThan(1_500);
-  expect(await client.waitForTraining(id)).toEqual([]);
+  expect(await client.trainingJobs.gradientSteps(id)).toEqual([]);
 });

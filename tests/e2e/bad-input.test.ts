@@ -16,9 +16,9 @@ let modelId: string;
 
 beforeAll(async () => {
   service = await smallService();
-  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-  base = (await client.listModels()).data[0]!.id;
-  modelId = (await client.registerModel({ project: 'bad', name: 'input', baseModel: base })).id;
+  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
+  base = (await client.servedModels.list()).data[0]!.id;
+  modelId = (await client.models.register({ project: 'bad', name: 'input', base_model: base })).id;
 });
 
 afterAll(async () => {
@@ -179,19 +179,19 @@ describe('training requests', () => {
     const group = await scoredGroup(client, 'input', { n: 2 });
     const equal = { ...group, trajectories: group.trajectories.map((one) => ({ ...one, reward: 0.1 })) };
     const single = { ...group, trajectories: group.trajectories.slice(0, 1) };
-    const before = (await client.listCheckpoints(modelId, { order: 'desc', limit: 1 })).data[0]!.step;
+    const before = (await client.checkpoints.list(modelId, { order: 'desc', limit: 1 })).data[0]!.step;
     for (const groups of [[equal], [single], [{ trajectories: [] }], []]) {
-      const job = await client.createTrainingJob(modelId, groups);
-      expect(await client.waitForTraining(job.id)).toEqual([]);
-      const { data } = await client.listTrainingEvents(job.id);
+      const job = await client.trainingJobs.create({ model_id: modelId, trajectory_groups: groups });
+      expect(await client.trainingJobs.gradientSteps(job.id)).toEqual([]);
+      const { data } = await client.trainingJobs.events(job.id);
       expect(eventTypes(data)).toEqual(['training_started', 'training_ended']);
       expect(data[0]!.data['num_sequences']).toBe(0);
     }
-    const last = await client.createTrainingJob(modelId, [equal]);
-    await client.waitForTraining(last.id);
-    const started = (await client.listTrainingEvents(last.id)).data[0]!;
+    const last = await client.trainingJobs.create({ model_id: modelId, trajectory_groups: [equal] });
+    await client.trainingJobs.gradientSteps(last.id);
+    const started = (await client.trainingJobs.events(last.id)).data[0]!;
     expect(JSON.stringify(started.data)).toContain('equal_rewards');
-    expect((await client.listCheckpoints(modelId, { order: 'desc', limit: 1 })).data[0]!.step).toBe(before + 5);
+    expect((await client.checkpoints.list(modelId, { order: 'desc', limit: 1 })).data[0]!.step).toBe(before + 5);
   });
 
   it('leaves out a history longer than the context, counts it, and trains the rest', async () => {
@@ -201,16 +201,20 @@ describe('training requests', () => {
       ...third!,
       messages_and_choices: [{ role: 'user', content: 'word '.repeat(9_000) }, third!.messages_and_choices![1]!],
     };
-    const job = await client.createTrainingJob(modelId, [{ trajectories: [first!, second!, long] }], {
-      learning_rate: 1e-5,
+    const job = await client.trainingJobs.create({
+      model_id: modelId,
+      trajectory_groups: [{ trajectories: [first!, second!, long] }],
+      experimental_config: {
+        learning_rate: 1e-5,
+      },
     });
-    expect(await client.waitForTraining(job.id)).toHaveLength(1);
-    const started = (await client.listTrainingEvents(job.id)).data[0]!;
+    expect(await client.trainingJobs.gradientSteps(job.id)).toHaveLength(1);
+    const started = (await client.trainingJobs.events(job.id)).data[0]!;
     expect(JSON.stringify(started.data)).toContain('too_long');
   });
 
   it('the service is still whole', async () => {
-    expect(await client.isHealthy()).toBe(true);
+    expect(await client.service.isHealthy()).toBe(true);
     expect(service.output()).not.toContain('host is gone');
   });
 });

@@ -17,8 +17,8 @@ let base: string;
 
 beforeAll(async () => {
   service = await smallService();
-  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-  base = (await client.listModels()).data[0]!.id;
+  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
+  base = (await client.servedModels.list()).data[0]!.id;
 });
 
 afterAll(async () => {
@@ -26,10 +26,14 @@ afterAll(async () => {
 });
 
 it('refuses what writes, answers what reads, and the running job goes on when the lock is gone', async () => {
-  const model = await client.registerModel({ project: 'busy', name: 'waits', baseModel: base });
+  const model = await client.models.register({ project: 'busy', name: 'waits', base_model: base });
   const groups = [await scoredGroup(client, 'waits', { maxTokens: 4 })];
-  const job = await client.createTrainingJob(model.id, groups, { learning_rate: 1e-4 });
-  for await (const event of client.watchTrainingJob(job.id)) if (event.type === 'training_started') break;
+  const job = await client.trainingJobs.create({
+    model_id: model.id,
+    trajectory_groups: groups,
+    experimental_config: { learning_rate: 1e-4 },
+  });
+  for await (const event of client.trainingJobs.watch(job.id)) if (event.type === 'training_started') break;
 
   const other = new DatabaseSync(join(service.dataDirectory, 'trainyard.sqlite'), { timeout: 60_000 });
   other.exec('begin immediate');
@@ -60,8 +64,8 @@ it('refuses what writes, answers what reads, and the running job goes on when th
   other.exec('rollback');
   other.close();
 
-  expect(await client.waitForTraining(job.id)).toHaveLength(1);
-  const { data } = await client.listTrainingEvents(job.id);
+  expect(await client.trainingJobs.gradientSteps(job.id)).toHaveLength(1);
+  const { data } = await client.trainingJobs.events(job.id);
   expect(data.map((event) => event.type).filter((type) => type !== 'warning')).toEqual([
     'training_started',
     'gradient_step',

@@ -27,26 +27,31 @@ function messagesAlone(group: WireTrajectoryGroup): WireTrajectoryGroup {
 
 it('choices without tokens train to the same weights, by records that outlived a restart', async () => {
   const first = await smallService({ dataDirectory: scratch });
-  const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey });
-  const base = (await client.listModels()).data[0]!.id;
-  const told = await client.registerModel({ project: 'p', name: 'told', baseModel: base });
-  const recorded = await client.registerModel({ project: 'p', name: 'recorded', baseModel: base });
+  const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey, maxRetries: 0 });
+  const base = (await client.servedModels.list()).data[0]!.id;
+  const told = await client.models.register({ project: 'p', name: 'told', base_model: base });
+  const recorded = await client.models.register({ project: 'p', name: 'recorded', base_model: base });
   const group = await scoredGroup(client, 'told');
   expect(await first.stop()).toBe(0);
 
   const second = await smallService({ dataDirectory: scratch, environment: { TRAINYARD_API_KEY: first.apiKey } });
   try {
-    const again = new Trainyard({ baseUrl: second.url, apiKey: first.apiKey });
+    const again = new Trainyard({ baseUrl: second.url, apiKey: first.apiKey, maxRetries: 0 });
     const train = async (modelId: string, sent: WireTrajectoryGroup) => {
-      const job = await again.createTrainingJob(modelId, [sent], { learning_rate: 1e-4 });
-      const [step] = await again.waitForTraining(job.id);
-      return { step: step as Record<string, number>, counts: (await again.getTrainingJob(job.id)).counts };
+      const job = await again.trainingJobs.create({
+        model_id: modelId,
+        trajectory_groups: [sent],
+        experimental_config: { learning_rate: 1e-4 },
+      });
+      const [step] = await again.trainingJobs.gradientSteps(job.id);
+      return { step: step as Record<string, number>, counts: (await again.trainingJobs.retrieve(job.id)).counts };
     };
     const [one, two] = [await train(told.id, group), await train(recorded.id, messagesAlone(group))];
     const [digest, sameDigest] = await Promise.all(
       ['told', 'recorded'].map(
         async (model) =>
-          (await again.chat({ model, messages: [{ role: 'user', content: 'x' }], max_tokens: 1 })).system_fingerprint,
+          (await again.chat.completions.create({ model, messages: [{ role: 'user', content: 'x' }], max_tokens: 1 }))
+            .system_fingerprint,
       ),
     );
     console.log(`weights ${digest} and ${sameDigest}, loss ${one.step['policy_loss']} and ${two.step['policy_loss']}`);

@@ -11,15 +11,19 @@ it('rollouts are trained under the distribution that they were drawn from, whate
   // In half precision the cache of the sampler alone makes gaps of 1e-3.
   const service = await ownService({ environment: { TRAINYARD_PRECISION: 'strict' } });
   try {
-    const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-    const base = (await client.listModels()).data[0]!.id;
-    const model = (name: string) => client.registerModel({ project: 'p', name, baseModel: base });
+    const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
+    const base = (await client.servedModels.list()).data[0]!.id;
+    const model = (name: string) => client.models.register({ project: 'p', name, base_model: base });
     const sampler = await model('sampler');
     async function train(name: string, group: WireTrajectoryGroup) {
       const { id } = await model(name);
-      const created = await client.createTrainingJob(id, [group], { learning_rate: 1e-3 });
-      const [metrics] = await client.waitForTraining(created.id);
-      return { metrics: metrics as Record<string, number>, job: await client.getTrainingJob(created.id) };
+      const created = await client.trainingJobs.create({
+        model_id: id,
+        trajectory_groups: [group],
+        experimental_config: { learning_rate: 1e-3 },
+      });
+      const [metrics] = await client.trainingJobs.gradientSteps(created.id);
+      return { metrics: metrics as Record<string, number>, job: await client.trainingJobs.retrieve(created.id) };
     }
     for (const [index, [way, fields]] of Object.entries(WAYS_TO_SAMPLE).entries()) {
       const group = await scoredGroup(client, 'sampler', { fields, maxTokens: 16, seed: 100 * index });

@@ -34,14 +34,14 @@ it('trains on the service that --url names, and leaves the model there', { timeo
   const output = await demo();
   const [, name = ''] = /^the model stays on the service: (\S+)$/m.exec(output) ?? [];
   expect(name).toMatch(/^local\/demo\/demo-concise-/);
-  const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-  expect((await client.getModel(name)).id).toBe(`${name}:step1`);
+  const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
+  expect((await client.servedModels.retrieve(name)).id).toBe(`${name}:step1`);
   expect(output).toMatch(/^ {4}0 {3}0\.\d{3} /m);
 });
 
 it('removes the model when it is asked to', { timeout: 600_000 }, async () => {
-  const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-  const before = (await client.listModels()).data.length;
+  const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
+  const before = (await client.servedModels.list()).data.length;
   expect(await demo('--delete-model')).not.toContain('the model stays');
-  expect((await client.listModels()).data).toHaveLength(before);
+  expect((await client.servedModels.list()).data).toHaveLength(before);
 });

@@ -24,15 +24,19 @@ let modelId: string;
 async function start(): Promise<void> {
   service = await smallService({ dataDirectory, environment });
   environment['TRAINYARD_API_KEY'] = service.apiKey;
-  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
+  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
 }
 
 beforeAll(async () => {
   await start();
-  const base = (await client.listModels()).data[0]!.id;
-  modelId = (await client.registerModel({ project: 'out', name: 'agent', baseModel: base })).id;
-  const job = await client.createTrainingJob(modelId, [await scoredGroup(client, 'agent')], { learning_rate: 1e-3 });
-  await client.waitForTraining(job.id);
+  const base = (await client.servedModels.list()).data[0]!.id;
+  modelId = (await client.models.register({ project: 'out', name: 'agent', base_model: base })).id;
+  const job = await client.trainingJobs.create({
+    model_id: modelId,
+    trajectory_groups: [await scoredGroup(client, 'agent')],
+    experimental_config: { learning_rate: 1e-3 },
+  });
+  await client.trainingJobs.gradientSteps(job.id);
 }, 240_000);
 
 afterAll(async () => {
@@ -141,7 +145,7 @@ describe('an export', () => {
 
       const chat = { messages: [{ role: 'user', content: 'yes or no?' }], max_tokens: 12, temperature: 0, seed: 1 };
       const [here, trained] = await Promise.all(
-        [adapter.name, 'agent'].map((model) => client.chat({ ...chat, model, logprobs: true })),
+        [adapter.name, 'agent'].map((model) => client.chat.completions.create({ ...chat, model, logprobs: true })),
       );
       expect(here?.model).toBe(adapter.name);
       expect(here?.choices[0]?.message.content).toBe(trained?.choices[0]?.message.content);
@@ -149,7 +153,7 @@ describe('an export', () => {
       const distance = Math.max(...scores[0]!.map(({ logprob }, at) => Math.abs(logprob - scores[1]![at]!.logprob)));
       console.log(`an import and the checkpoint it came from: at most ${distance} between their log-probabilities`);
       expect(distance).toBeLessThan(1e-3);
-      expect((await client.listModels()).data.map(({ id: listed }) => listed)).toContain(adapter.name);
+      expect((await client.servedModels.list()).data.map(({ id: listed }) => listed)).toContain(adapter.name);
 
       const dora = new TextEncoder().encode(
         JSON.stringify({ ...(JSON.parse(new TextDecoder().decode(config)) as object), use_dora: true }),
@@ -207,17 +211,17 @@ describe('an export', () => {
       .catch((error: unknown) => error)) as ExportFailedError;
     expect(failure.message).toMatch(/the process that ran it is gone: it ended with SIGKILL \(trainer\.host_lost\)/);
     expect((await client.exports.wait(modelId, next.id)).status).toBe('succeeded');
-    expect(await client.isHealthy()).toBe(true);
+    expect(await client.service.isHealthy()).toBe(true);
     for (const { id } of [doomed, next]) await client.exports.delete(modelId, id);
   });
 
   it('ends with its model while it runs, and leaves nothing', { timeout: 240_000 }, async () => {
-    const base = (await client.listModels()).data[0]!.id;
-    const { id: doomedId } = await client.registerModel({ project: 'out', name: 'doomed', baseModel: base });
+    const base = (await client.servedModels.list()).data[0]!.id;
+    const { id: doomedId } = await client.models.register({ project: 'out', name: 'doomed', base_model: base });
     const { id } = await client.exports.create(doomedId, { format: 'merged-gguf' });
     await expect.poll(() => staged().length, { timeout: 30_000 }).toBe(1);
-    await client.deleteModel(doomedId);
-    await expect(client.exports.get(doomedId, id)).rejects.toMatchObject({ status: 404 });
+    await client.models.delete(doomedId);
+    await expect(client.exports.retrieve(doomedId, id)).rejects.toMatchObject({ status: 404 });
     expect([...kept('exports'), ...staged()]).toEqual([]);
     expect(childrenOf(service.pid)).toHaveLength(2);
   });

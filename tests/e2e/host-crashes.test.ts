@@ -16,9 +16,9 @@ let modelId: string;
 
 beforeAll(async () => {
   service = await smallService();
-  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-  base = (await client.listModels()).data[0]!.id;
-  modelId = (await client.registerModel({ project: 'crashes', name: 'survivor', baseModel: base })).id;
+  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
+  base = (await client.servedModels.list()).data[0]!.id;
+  modelId = (await client.models.register({ project: 'crashes', name: 'survivor', base_model: base })).id;
 });
 
 afterAll(async () => {
@@ -26,7 +26,7 @@ afterAll(async () => {
 });
 
 async function untilHealthy(): Promise<void> {
-  while (!(await client.isHealthy())) await new Promise((resolve) => setTimeout(resolve, 50));
+  while (!(await client.service.isHealthy())) await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
 describe('a killed engine host', () => {
@@ -37,9 +37,9 @@ describe('a killed engine host', () => {
       temperature: 0,
       max_tokens: 12,
     };
-    const before = await client.chat(greedy);
+    const before = await client.chat.completions.create(greedy);
     expect(before.choices[0]!.message.content).not.toBe('');
-    const inFlight = client.chat({
+    const inFlight = client.chat.completions.create({
       model: base,
       messages: [{ role: 'user', content: 'Count.' }],
       max_tokens: 2_000,
@@ -50,24 +50,24 @@ describe('a killed engine host', () => {
       (error: unknown) => error,
     );
     // Sent later, this one shows that the first is at work.
-    const watched = client.chatStream({
+    const chunks = await client.chat.completions.create({
       model: base,
       messages: [{ role: 'user', content: 'Count.' }],
       max_tokens: 2_000,
       ignore_eos: true,
+      stream: true,
     });
-    const chunks = watched[Symbol.asyncIterator]();
     for (let numChunks = 0; numChunks < 5; numChunks++) await chunks.next();
     process.kill(hostOf(service.pid, 'engine'), 'SIGKILL');
     const error = await outcome;
-    await chunks.return?.(undefined);
+    await chunks.return(undefined);
     expect(error).toBeInstanceOf(TrainyardApiError);
     expect(error).toMatchObject({ status: 503, code: 'engine.host_lost' });
     expect((error as Error).message).toContain('SIGKILL');
     // A request made while the host is coming back waits for it.
-    const answer = await client.chat(greedy);
+    const answer = await client.chat.completions.create(greedy);
     expect(answer.choices[0]!.message.content).toBe(before.choices[0]!.message.content);
-    expect(await client.isHealthy()).toBe(true);
+    expect(await client.service.isHealthy()).toBe(true);
   });
 
   it('ends a stream with an error event and [DONE]', async () => {
@@ -83,20 +83,28 @@ describe('a killed trainer host', () => {
     const groups = await tenLongGroups(client, 'survivor');
     // Two gradient steps of several rows: the first kill is before the first row has ended or behind it, the second in the second step.
     const config = { learning_rate: 1e-4, gradient_steps: 2, packed_sequence_length: 1024 };
-    const undisturbed = await client.createTrainingJob(modelId, groups, config);
-    const expected = await client.waitForTraining(undisturbed.id);
+    const undisturbed = await client.trainingJobs.create({
+      model_id: modelId,
+      trajectory_groups: groups,
+      experimental_config: config,
+    });
+    const expected = await client.trainingJobs.gradientSteps(undisturbed.id);
     expect(expected).toHaveLength(2);
     for (const metrics of expected) expect(metrics['num_rows']).toBeGreaterThan(1);
     const digestOf = async (name: string) =>
-      (await client.chat({ model: name, messages: [{ role: 'user', content: 'x' }], max_tokens: 1 }))
+      (await client.chat.completions.create({ model: name, messages: [{ role: 'user', content: 'x' }], max_tokens: 1 }))
         .system_fingerprint;
 
     // The same job on a second fresh model, with its host killed twice.
-    const twin = await client.registerModel({ project: 'crashes', name: 'twin', baseModel: base });
-    const job = await client.createTrainingJob(twin.id, groups, config);
+    const twin = await client.models.register({ project: 'crashes', name: 'twin', base_model: base });
+    const job = await client.trainingJobs.create({
+      model_id: twin.id,
+      trajectory_groups: groups,
+      experimental_config: config,
+    });
     const seen: string[] = [];
     let numKills = 0;
-    for await (const event of client.watchTrainingJob(job.id)) {
+    for await (const event of client.trainingJobs.watch(job.id)) {
       if (event.type !== 'warning') seen.push(event.type);
       if ((event.type === 'training_started' || event.type === 'gradient_step') && numKills < 2) {
         numKills += 1;

@@ -16,15 +16,16 @@ let base: string;
 
 beforeAll(async () => {
   service = await smallService();
-  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-  base = (await client.listModels()).data[0]!.id;
+  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
+  base = (await client.servedModels.list()).data[0]!.id;
 });
 
 afterAll(async () => {
   await service.close();
 });
 
-const hello = () => client.chat({ model: base, messages: [{ role: 'user', content: 'Hello' }], max_tokens: 3 });
+const hello = () =>
+  client.chat.completions.create({ model: base, messages: [{ role: 'user', content: 'Hello' }], max_tokens: 3 });
 
 /** The messages of `/health` until it is healthy again, numbers left out. */
 async function toldUntilHealthy(): Promise<string[]> {
@@ -56,15 +57,19 @@ it('a stopped engine host ends its requests with one clear error each and is rep
 }, 240_000);
 
 it('a stopped trainer host loses the cores, sampling goes on, and so does the job', async () => {
-  const model = await client.registerModel({ project: 'hung', name: 'stopped', baseModel: base });
+  const model = await client.models.register({ project: 'hung', name: 'stopped', base_model: base });
   const group = await scoredGroup(client, 'stopped', { maxTokens: 4 });
-  const job = await client.createTrainingJob(model.id, [group], { learning_rate: 1e-4 });
-  for await (const event of client.watchTrainingJob(job.id)) if (event.type === 'training_started') break;
+  const job = await client.trainingJobs.create({
+    model_id: model.id,
+    trajectory_groups: [group],
+    experimental_config: { learning_rate: 1e-4 },
+  });
+  for await (const event of client.trainingJobs.watch(job.id)) if (event.type === 'training_started') break;
   const stopped = hostOf(service.pid, 'trainer');
   process.kill(stopped, 'SIGSTOP');
   const told = toldUntilHealthy();
   expect((await hello()).usage.completion_tokens).toBeGreaterThan(0);
   expect(await told).toContain('training: no sign of life for N s');
   expect(hostOf(service.pid, 'trainer')).not.toBe(stopped);
-  expect(await client.waitForTraining(job.id)).toHaveLength(1);
+  expect(await client.trainingJobs.gradientSteps(job.id)).toHaveLength(1);
 }, 240_000);

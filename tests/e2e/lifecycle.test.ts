@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
-import { Trainyard } from '@trainyard/sdk';
+import { type ChatBody, Trainyard } from '@trainyard/sdk';
 
 import { eventTypes } from '../support/event-types.ts';
 import { tenLongGroups, scoredGroup } from '../support/groups.ts';
@@ -29,11 +29,12 @@ function isAlive(pid: number): boolean {
 const PATIENT = { TRAINYARD_DRAIN_TIMEOUT_MS: '600000' };
 
 /** A streamed answer of which something has arrived, so that it is in flight; `numTokens` is how many tokens it has in the end. */
-async function begun(
-  client: Trainyard,
-  request: Parameters<Trainyard['chat']>[0],
-): Promise<{ numTokens: Promise<number> }> {
-  const chunks = client.chatStream({ ...request, stream_options: { include_usage: true } })[Symbol.asyncIterator]();
+async function begun(client: Trainyard, request: ChatBody): Promise<{ numTokens: Promise<number> }> {
+  const chunks = await client.chat.completions.create({
+    ...request,
+    stream: true,
+    stream_options: { include_usage: true },
+  });
   expect((await chunks.next()).done).toBe(false);
   const rest = async () => {
     let numTokens = 0;
@@ -48,21 +49,28 @@ describe('a service', () => {
   it('keeps models, checkpoints and logs over a restart, for its owner alone, and leaves no process behind', async () => {
     const dataDirectory = join(scratch, 'restart');
     const first = await smallService({ dataDirectory });
-    const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey });
-    expect(await client.isHealthy()).toBe(true);
-    const base = (await client.listModels()).data[0]!.id;
-    const model = await client.registerModel({ project: 'p', name: 'kept', baseModel: base });
-    const job = await client.createTrainingJob(model.id, [await scoredGroup(client, 'kept')], { learning_rate: 1e-4 });
-    const steps = await client.waitForTraining(job.id);
+    const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey, maxRetries: 0 });
+    expect(await client.service.isHealthy()).toBe(true);
+    const base = (await client.servedModels.list()).data[0]!.id;
+    const model = await client.models.register({ project: 'p', name: 'kept', base_model: base });
+    const job = await client.trainingJobs.create({
+      model_id: model.id,
+      trajectory_groups: [await scoredGroup(client, 'kept')],
+      experimental_config: { learning_rate: 1e-4 },
+    });
+    const steps = await client.trainingJobs.gradientSteps(job.id);
     expect(steps).toHaveLength(1);
-    await client.log(model.id, 'val', [await scoredGroup(client, 'kept')]);
+    await client.trajectoryLogs.create(model.id, {
+      split: 'val',
+      trajectory_groups: [await scoredGroup(client, 'kept')],
+    });
     const greedy = {
       model: 'kept',
       messages: [{ role: 'user', content: 'Say something.' }],
       temperature: 0,
       max_tokens: 12,
     };
-    const before = await client.chat(greedy);
+    const before = await client.chat.completions.create(greedy);
     expect(before.model).toBe('local/p/kept:step1');
     const children = childrenOf(first.pid);
     expect(children).toHaveLength(2);
@@ -74,15 +82,15 @@ describe('a service', () => {
 
     const second = await smallService({ dataDirectory, environment: { TRAINYARD_API_KEY: first.apiKey } });
     try {
-      const again = new Trainyard({ baseUrl: second.url, apiKey: first.apiKey });
-      const { data } = await again.listCheckpoints(model.id);
+      const again = new Trainyard({ baseUrl: second.url, apiKey: first.apiKey, maxRetries: 0 });
+      const { data } = await again.checkpoints.list(model.id);
       expect(data.map((checkpoint) => checkpoint.step)).toEqual([0, 1]);
       expect(data[1]!.metrics).toHaveProperty(['val/reward']);
       expect(data[1]!.metrics).toHaveProperty(['train/policy_loss']);
-      const after = await again.chat(greedy);
+      const after = await again.chat.completions.create(greedy);
       expect(after.choices[0]!.message.content).toBe(before.choices[0]!.message.content);
       expect(after.system_fingerprint).toBe(before.system_fingerprint);
-      const events = await again.listTrainingEvents(job.id);
+      const events = await again.trainingJobs.events(job.id);
       expect(eventTypes(events.data)).toEqual(['training_started', 'gradient_step', 'training_ended']);
     } finally {
       await second.close();
@@ -97,16 +105,20 @@ describe('a service', () => {
     async (signal) => {
       const dataDirectory = join(scratch, `midjob-${signal}`);
       const first = await smallService({ dataDirectory });
-      const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey });
-      const base = (await client.listModels()).data[0]!.id;
-      const model = await client.registerModel({ project: 'p', name: 'midjob', baseModel: base });
+      const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey, maxRetries: 0 });
+      const base = (await client.servedModels.list()).data[0]!.id;
+      const model = await client.models.register({ project: 'p', name: 'midjob', base_model: base });
       groups ??= await tenLongGroups(client, 'midjob');
-      const job = await client.createTrainingJob(model.id, groups, {
-        learning_rate: 1e-4,
-        gradient_steps: 2,
+      const job = await client.trainingJobs.create({
+        model_id: model.id,
+        trajectory_groups: groups,
+        experimental_config: {
+          learning_rate: 1e-4,
+          gradient_steps: 2,
+        },
       });
       const children = childrenOf(first.pid);
-      for await (const event of client.watchTrainingJob(job.id)) if (event.type === 'gradient_step') break;
+      for await (const event of client.trainingJobs.watch(job.id)) if (event.type === 'gradient_step') break;
       process.kill(first.pid, signal);
       await first.stop();
       // The hosts notice that their channel is closed.
@@ -114,11 +126,11 @@ describe('a service', () => {
 
       const second = await smallService({ dataDirectory, environment: { TRAINYARD_API_KEY: first.apiKey } });
       try {
-        const again = new Trainyard({ baseUrl: second.url, apiKey: first.apiKey });
-        expect(await again.waitForTraining(job.id)).toHaveLength(2);
-        const { data } = await again.listTrainingEvents(job.id);
+        const again = new Trainyard({ baseUrl: second.url, apiKey: first.apiKey, maxRetries: 0 });
+        expect(await again.trainingJobs.gradientSteps(job.id)).toHaveLength(2);
+        const { data } = await again.trainingJobs.events(job.id);
         expect(eventTypes(data)).toEqual(['training_started', 'gradient_step', 'gradient_step', 'training_ended']);
-        expect((await again.listCheckpoints(model.id)).data.map((checkpoint) => checkpoint.step)).toEqual([0, 1]);
+        expect((await again.checkpoints.list(model.id)).data.map((checkpoint) => checkpoint.step)).toEqual([0, 1]);
       } finally {
         await second.close();
       }
@@ -134,10 +146,9 @@ describe('a service', () => {
     try {
       expect(service.output()).toContain(secret);
       expect(statSync(keyFile).mode & 0o777).toBe(0o600);
-      expect(await new Trainyard({ baseUrl: service.url, apiKey: secret }).listModels()).toHaveProperty(
-        'object',
-        'list',
-      );
+      expect(
+        await new Trainyard({ baseUrl: service.url, apiKey: secret, maxRetries: 0 }).servedModels.list(),
+      ).toHaveProperty('object', 'list');
     } finally {
       await service.stop();
     }
@@ -152,8 +163,8 @@ describe('a service', () => {
 
   it('takes the second signal of one Ctrl-C under npm for the same keypress', async () => {
     const service = await smallService({ environment: PATIENT });
-    const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-    const base = (await client.listModels()).data[0]!.id;
+    const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
+    const base = (await client.servedModels.list()).data[0]!.id;
     const messages = [{ role: 'user', content: 'Count.' }];
     const running = await begun(client, { model: base, messages, max_tokens: 24, ignore_eos: true });
     process.kill(service.pid, 'SIGINT');
@@ -185,8 +196,8 @@ describe('a service', () => {
 
   it('ends in-flight requests before it goes', async () => {
     const service = await smallService({ environment: PATIENT });
-    const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-    const base = (await client.listModels()).data[0]!.id;
+    const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
+    const base = (await client.servedModels.list()).data[0]!.id;
     const messages = [{ role: 'user', content: 'Count.' }];
     const running = await begun(client, { model: base, messages, max_tokens: 24, ignore_eos: true });
     const stopped = service.stop();

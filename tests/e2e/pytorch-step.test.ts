@@ -29,14 +29,18 @@ it.skipIf(!isPytorchModel(reference))(
       console.log(`step 0: |Δlogprob| mean ${start.mean.toExponential(1)}, max ${start.max.toExponential(1)}`);
       expect(start.mean).toBeLessThan(1e-3);
 
-      const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-      const baseModel = (await client.listModels()).data[0]!.id;
-      const model = await client.registerModel({ project: 'p', name: 'pytorch', baseModel });
+      const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
+      const baseModel = (await client.servedModels.list()).data[0]!.id;
+      const model = await client.models.register({ project: 'p', name: 'pytorch', base_model: baseModel });
       const seen = new Set<string>();
       for (const [index, name] of chain.entries()) {
         const expected = reference.chain[index + 1]!;
-        const job = await client.createTrainingJob(model.id, jobs.groups, jobs.cases[name]!);
-        const steps = await client.waitForTraining(job.id);
+        const job = await client.trainingJobs.create({
+          model_id: model.id,
+          trajectory_groups: jobs.groups,
+          experimental_config: jobs.cases[name]!,
+        });
+        const steps = await client.trainingJobs.gradientSteps(job.id);
         expect(steps).toHaveLength(1);
         const metrics = steps[0]!;
 

@@ -44,15 +44,19 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
 it('with `deterministic`, trained log-probabilities are those that were sampled to the last bit, by each adapter and however sampled', async () => {
   const service = await smallService({ environment: { TRAINYARD_DETERMINISTIC: 'on' } });
   try {
-    const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-    const base = (await client.listModels()).data[0]!.id;
-    const { id, name } = await client.registerModel({ project: 'p', name: 'sampler', baseModel: base });
+    const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
+    const base = (await client.servedModels.list()).data[0]!.id;
+    const { id, name } = await client.models.register({ project: 'p', name: 'sampler', base_model: base });
     let numTokens = 0;
     for (const [index, [way, sample]] of Object.entries(SAMPLES).entries()) {
       // Each group is sampled from what the group before it has made.
       const group = await sample(client, name, 1000 * index);
-      const job = await client.createTrainingJob(id, [group], { learning_rate: 1e-3 });
-      const [metrics] = (await client.waitForTraining(job.id)) as Record<string, number>[];
+      const job = await client.trainingJobs.create({
+        model_id: id,
+        trajectory_groups: [group],
+        experimental_config: { learning_rate: 1e-3 },
+      });
+      const [metrics] = (await client.trainingJobs.gradientSteps(job.id)) as Record<string, number>[];
       numTokens += metrics!['num_trainable_tokens'] ?? NaN;
       console.log(`${way}: largest gap ${metrics!['logprob_gap_max']}, ratio ${metrics!['ratio_mean']}`);
       expect(metrics!['logprob_gap_max'], way).toBe(0);
@@ -60,10 +64,14 @@ it('with `deterministic`, trained log-probabilities are those that were sampled 
     }
     console.log(`${numTokens} tokens`);
     expect(numTokens).toBeGreaterThan(10_000);
-    const wide = await client.registerModel({ project: 'p', name: 'wide', baseModel: base, lora: { rank: 33 } });
+    const wide = await client.models.register({ project: 'p', name: 'wide', base_model: base, lora: { rank: 33 } });
     for (const seed of [1, 2]) {
-      const job = await client.createTrainingJob(wide.id, [await scoredGroup(client, 'wide', { seed })], {});
-      const [metrics] = (await client.waitForTraining(job.id)) as Record<string, number>[];
+      const job = await client.trainingJobs.create({
+        model_id: wide.id,
+        trajectory_groups: [await scoredGroup(client, 'wide', { seed })],
+        experimental_config: {},
+      });
+      const [metrics] = (await client.trainingJobs.gradientSteps(job.id)) as Record<string, number>[];
       expect(metrics!['logprob_gap_max'], 'an adapter of rank 33').toBe(0);
     }
   } finally {

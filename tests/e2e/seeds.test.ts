@@ -141,11 +141,15 @@ describe('the same seed and the same request', () => {
   it(
     'give the same tokens and log-probabilities alone, again, after a cache hit and beside 16 others',
     async () => {
-      const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-      const { id, entity } = await client.registerModel({ project: 'seeds', name: 'adapted', baseModel: BASE });
+      const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
+      const { id, entity } = await client.models.register({ project: 'seeds', name: 'adapted', base_model: BASE });
       const adapted = `${entity}/seeds/adapted`;
-      const job = await client.createTrainingJob(id, [await scoredGroup(client, adapted)], { learning_rate: 1e-4 });
-      await client.waitForTraining(job.id);
+      const job = await client.trainingJobs.create({
+        model_id: id,
+        trajectory_groups: [await scoredGroup(client, adapted)],
+        experimental_config: { learning_rate: 1e-4 },
+      });
+      await client.trainingJobs.gradientSteps(job.id);
       const withAdapter = { ...asks('Tell me about the tides.'), model: `${adapted}:step1`, seed: 6, max_tokens: 48 };
       const all: Record<string, Asked> = {};
       for (const [name, request] of Object.entries({ ...REQUESTS, 'an adapter': withAdapter }))

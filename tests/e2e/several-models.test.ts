@@ -76,7 +76,7 @@ it(
     await expect(say(TINY, { max_tokens: 513 })).rejects.toMatchObject({ status: 400 });
     const together = await Promise.all([say(LARGE, { temperature: 0 }), say(TINY), say(LARGE, { temperature: 0 })]);
     expect(together[1]).toEqual(tiny);
-    expect(await client.isHealthy()).toBe(true);
+    expect(await client.service.isHealthy()).toBe(true);
   },
   TIMEOUT_MS,
 );
@@ -88,10 +88,14 @@ it(
       ['large', LARGE],
       ['tiny', TINY],
     ] as const) {
-      const { id, entity } = await client.registerModel({ project: 'several', name, baseModel });
+      const { id, entity } = await client.models.register({ project: 'several', name, base_model: baseModel });
       const root = `${entity}/several/${name}`;
-      const job = await client.createTrainingJob(id, [await scoredGroup(client, root)], { learning_rate: 1e-3 });
-      await client.waitForTraining(job.id);
+      const job = await client.trainingJobs.create({
+        model_id: id,
+        trajectory_groups: [await scoredGroup(client, root)],
+        experimental_config: { learning_rate: 1e-3 },
+      });
+      await client.trainingJobs.gradientSteps(job.id);
       const [before, after] = [await say(`${root}:step0`), await say(`${root}:step1`)];
       expect(before.length).toBeGreaterThan(0);
       expect(after).not.toEqual(before);

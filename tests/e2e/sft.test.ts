@@ -22,8 +22,8 @@ let base: string;
 
 beforeAll(async () => {
   service = await ownService();
-  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
-  base = (await client.listModels()).data[0]!.id;
+  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
+  base = (await client.servedModels.list()).data[0]!.id;
 });
 
 afterAll(async () => {
@@ -32,30 +32,35 @@ afterAll(async () => {
 
 it('conversations are uploaded, learnt although the trainer host is killed on the way, and answered', async () => {
   const artifact = { entity: 'local', project: 'sft', name: 'facts' };
-  const uploaded = await client.uploadArtifact(artifact, LINES, { fileName: 'facts.jsonl' });
+  const uploaded = await client.artifacts.upload(artifact, LINES, { file_name: 'facts.jsonl' });
   expect(uploaded).toMatchObject({ version: 'v0', num_lines: 2, file_name: 'facts.jsonl' });
-  expect(await client.getArtifact(artifact, 'latest')).toEqual(uploaded);
-  expect((await client.listArtifacts(artifact)).data).toEqual([uploaded]);
-  const settings = { experimentalConfig: { epochs: 12, warmup_steps: 2 } };
+  expect(await client.artifacts.retrieve(artifact, 'latest')).toEqual(uploaded);
+  expect((await client.artifacts.versions(artifact)).data).toEqual([uploaded]);
+  const settings = { epochs: 12, warmup_steps: 2 };
   const digests: string[] = [];
   for (const name of ['undisturbed', 'disturbed']) {
-    const model = await client.registerModel({ project: 'sft', name, baseModel: base });
-    const job = await client.createSftTrainingJob(model.id, uploaded.url, { learning_rate: 1e-3 }, settings);
-    if (name === 'disturbed') await client.deleteArtifact(artifact, 'v0');
+    const model = await client.models.register({ project: 'sft', name, base_model: base });
+    const job = await client.sftJobs.create({
+      model_id: model.id,
+      training_data_url: uploaded.url,
+      config: { learning_rate: 1e-3 },
+      experimental_config: settings,
+    });
+    if (name === 'disturbed') await client.artifacts.delete(artifact, 'v0');
     const seen: string[] = [];
-    for await (const event of client.watchTrainingJob(job.id)) {
+    for await (const event of client.trainingJobs.watch(job.id)) {
       if (event.type !== 'warning') seen.push(event.type);
       if (name === 'disturbed' && seen.length === 4) process.kill(hostOf(service.pid, 'trainer'), 'SIGKILL');
     }
     expect(seen).toEqual(['training_started', ...Array.from({ length: 12 }, () => 'gradient_step'), 'training_ended']);
-    expect((await client.getTrainingJob(job.id)).status).toBe('succeeded');
+    expect((await client.trainingJobs.retrieve(job.id)).status).toBe('succeeded');
     for (const [question, reply] of FACTS) {
       const messages = [{ role: 'user', content: question }];
-      const answer = await client.chat({ model: name, messages, temperature: 0, max_tokens: 16 });
+      const answer = await client.chat.completions.create({ model: name, messages, temperature: 0, max_tokens: 16 });
       expect(answer.choices[0]!.message.content).toBe(reply);
       digests.push(answer.system_fingerprint ?? 'none');
     }
-    const checkpoints = await client.listCheckpoints(model.id);
+    const checkpoints = await client.checkpoints.list(model.id);
     expect(checkpoints.data.map(({ step }) => step)).toEqual([0, 1]);
     expect(checkpoints.data[1]!.metrics['train/loss']).toBeGreaterThan(0);
   }
@@ -67,17 +72,17 @@ it('an upload of many megabytes is refused at its first bad line, over a socket,
   const artifact = { entity: 'local', project: 'sft', name: 'large' };
   const line = `${JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(1000) }] })}\n`;
   const good = line.repeat(20_000);
-  const refused = client.uploadArtifact(artifact, `${line}{"messages": 1}\n${good}`);
+  const refused = client.artifacts.upload(artifact, `${line}{"messages": 1}\n${good}`);
   await expect(refused).rejects.toThrow('`line.2.messages`: Input should be a valid list, got 1');
   await expect(refused).rejects.toBeInstanceOf(TrainyardApiError);
   const started = performance.now();
-  const uploading = client.uploadArtifact(artifact, good);
+  const uploading = client.artifacts.upload(artifact, good);
   const waits: number[] = [];
   let isDone = false;
   void uploading.finally(() => (isDone = true));
   while (!isDone) {
     const asked = performance.now();
-    await client.isHealthy();
+    await client.service.isHealthy();
     waits.push(performance.now() - asked);
   }
   const { num_lines: numLines, size_bytes: sizeBytes } = await uploading;

@@ -40,11 +40,12 @@ import { Trainyard, TrainyardApiError } from '@trainyard/sdk';
 export async function useIt(options) {
   const client = new Trainyard(options);
   const body = { model: 'tiny/base', messages: [{ role: 'user', content: 'Good day' }], max_tokens: 64 };
-  const whole = await client.chat(body);
+  const whole = await client.chat.completions.create(body);
   let streamed = '';
-  for await (const chunk of client.chatStream(body)) streamed += chunk.choices[0]?.delta.content ?? '';
-  const refused = await client.chat({ ...body, temperature: -1 }).catch((error) => error);
-  const stopped = await client.chat(body, { signal: AbortSignal.abort(new Error('left')) }).catch((error) => error.message);
+  const stream = await client.chat.completions.create({ ...body, stream: true });
+  for await (const chunk of stream) streamed += chunk.choices[0]?.delta.content ?? '';
+  const refused = await client.chat.completions.create({ ...body, temperature: -1 }).catch((error) => error);
+  const stopped = await client.chat.completions.create(body, { signal: AbortSignal.abort(new Error('left')) }).catch((error) => error.message);
   const isOurs = refused instanceof TrainyardApiError;
   return { whole: whole.choices[0].message.content, streamed, isOurs, code: refused.code, stopped };
 }
@@ -97,13 +98,13 @@ test.each([
   const program = [
     `import { gatherGroup, Trainyard, type TrainingJobObject, type WireTrajectoryGroup } from '@trainyard/sdk';`,
     `const client = new Trainyard({ apiKey: 'x' });`,
-    `export const job: Promise<TrainingJobObject> = client.createTrainingJob('m', [], { learning_rate: 1e-4 });`,
+    `export const job: Promise<TrainingJobObject> = client.trainingJobs.create({ model_id: 'm', trajectory_groups: [], experimental_config: { learning_rate: 1e-4 } });`,
     `export const group: WireTrajectoryGroup = (await gatherGroup(client, { model: 'm', messages: [], n: 2 }, (c) => c.index)).group;`,
-    `export const text: string | null = (await client.chat({ model: 'm', messages: [] })).choices[0]!.message.content;`,
+    `export const text: string | null = (await client.chat.completions.create({ model: 'm', messages: [] })).choices[0]!.message.content;`,
     `// @ts-expect-error a number is no learning rate's name`,
-    `client.createTrainingJob('m', [], { learning_rate: 'fast' });`,
+    `client.trainingJobs.create({ model_id: 'm', trajectory_groups: [], experimental_config: { learning_rate: 'fast' } });`,
     `// @ts-expect-error fields have names`,
-    `client.chat({ model: 'm', messages: [], temprature: 1 });`,
+    `client.chat.completions.create({ model: 'm', messages: [], temprature: 1 });`,
   ].join('\n');
   await writeFile(join(folder, 'typed.ts'), `${program}\n`);
   const lib = ['--lib', 'es2022,dom,dom.iterable,dom.asynciterable'];

@@ -1,13 +1,11 @@
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
-import { gatherGroup, type Trainyard } from '@trainyard/sdk';
-
-type ChatRequest = Parameters<Trainyard['chat']>[0];
+import { type ChatBody, gatherGroup, type Trainyard } from '@trainyard/sdk';
 
 /** Samples a small group whose rewards differ, so that it always has something to teach. */
 export async function scoredGroup(
   client: Trainyard,
   model: string,
-  options: { prompt?: string; n?: number; seed?: number; maxTokens?: number; fields?: Partial<ChatRequest> } = {},
+  options: { prompt?: string; n?: number; seed?: number; maxTokens?: number; fields?: Partial<ChatBody> } = {},
 ): Promise<WireTrajectoryGroup> {
   const { prompt = 'Say something.', n = 4, seed = 1, maxTokens = 8, fields = {} } = options;
   const { group } = await gatherGroup(

@@ -1,4 +1,4 @@
-import type { GatheredGroup, Trainyard } from '@trainyard/sdk';
+import type { ChatBody, ChatCompletionChoice, GatheredGroup } from '@trainyard/sdk';
 
 import { type DemoTask, ROLLOUTS_PER_PROMPT, type RolloutRequest } from '../task.ts';
 
@@ -11,8 +11,7 @@ const TOOLS = [
     },
   },
 ];
-type Messages = Parameters<Trainyard['chat']>[0]['messages'];
-type Choice = Awaited<ReturnType<Trainyard['chat']>>['choices'][number];
+type Messages = ChatBody['messages'];
 
 /** Made up, so that no model can know them: the number has to come from the tool. */
 const POPULATIONS: readonly (readonly [city: string, population: number])[] = [
@@ -62,7 +61,13 @@ export const toolUse: DemoTask = {
   sample: async (client, model) => {
     const [city] = POPULATIONS[0]!;
     const messages = [...EXAMPLES, question(city)];
-    const answer = await client.chat({ model, messages, tools: TOOLS, max_tokens: MAX_TOKENS, temperature: 0 });
+    const answer = await client.chat.completions.create({
+      model,
+      messages,
+      tools: TOOLS,
+      max_tokens: MAX_TOKENS,
+      temperature: 0,
+    });
     const { content, tool_calls: calls } = answer.choices[0]!.message;
     return { prompt: question(city).content, reply: calls ? JSON.stringify(calls[0]?.function) : (content ?? '') };
   },
@@ -80,7 +85,7 @@ async function gather({ client, model, promptIndex, seed, onRollout }: RolloutRe
   };
   const trajectories = await Promise.all(
     Array.from({ length: ROLLOUTS_PER_PROMPT }, async (_, index) => {
-      const first = await client.chat({ ...request, messages, seed: seed + index });
+      const first = await client.chat.completions.create({ ...request, messages, seed: seed + index });
       usage = first.usage;
       const numFirst = count(first.usage);
       const choice = first.choices[0]!;
@@ -90,7 +95,7 @@ async function gather({ client, model, promptIndex, seed, onRollout }: RolloutRe
         return { messages_and_choices: [...messages, { ...choice }], tools: TOOLS, reward: 0 };
       }
       const history = [...messages, { ...choice.message }, result(calledId, population)] as Messages;
-      const second = await client.chat({ ...request, messages: history, seed: seed + index });
+      const second = await client.chat.completions.create({ ...request, messages: history, seed: seed + index });
       const answer = second.choices[0]!;
       onRollout(numFirst + count(second.usage));
       return {
@@ -104,7 +109,7 @@ async function gather({ client, model, promptIndex, seed, onRollout }: RolloutRe
 }
 
 /** The id of the call, when it is one call of the tool with this city and nothing else. */
-function rightCall(choice: Choice, city: string): string | null {
+function rightCall(choice: ChatCompletionChoice, city: string): string | null {
   const [only, ...others] = choice.message.tool_calls ?? [];
   if (only === undefined || others.length > 0 || only.function.name !== 'population') return null;
   return only.function.arguments === `{"city": "${city}"}` ? only.id : null;

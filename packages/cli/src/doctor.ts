@@ -89,13 +89,16 @@ function diskProblem(directory: string): string | null {
   return free < LOW_DISK_BYTES ? `only ${(free / 1e6).toFixed(0)} MB free` : null;
 }
 
+const UNHEALTHY = 'something answers there, but not as a healthy service (see its output)';
+
 /** Asks without a key. */
 async function serviceProblem(url: string): Promise<string | null> {
-  const client = new Trainyard({ baseUrl: url, apiKey: '' });
+  const client = new Trainyard({ baseUrl: url, apiKey: null });
   try {
-    if (await client.isHealthy({ signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) })) return null;
-    return 'something answers there, but not as a healthy service (see its output)';
+    if (await client.service.isHealthy({ signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) })) return null;
+    return UNHEALTHY;
   } catch (error) {
+    if (error instanceof TrainyardApiError) return UNHEALTHY;
     if (error instanceof TrainyardConnectionError) return `${error.reason}; start it with "npm start"`;
     return (error as Error).name === 'TimeoutError'
       ? `it takes connections, but gave no answer within ${ANSWER_TIMEOUT_MS / 1000} s`
@@ -107,7 +110,7 @@ async function keyProblem(url: string, apiKey: string | null): Promise<string | 
   if (apiKey === null) return 'there is none: set TRAINYARD_API_KEY, or name the data folder of the service';
   const client = new Trainyard({ baseUrl: url, apiKey });
   try {
-    const { data } = await client.listModels({ signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
+    const { data } = await client.servedModels.list({ signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
     return data.length > 0 ? null : 'it is valid, but the service lists no model';
   } catch (error) {
     if (!(error instanceof TrainyardApiError)) return (error as Error).message;

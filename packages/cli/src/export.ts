@@ -5,7 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-import { Trainyard } from '@trainyard/sdk';
+import { type ExportObject, Trainyard } from '@trainyard/sdk';
 import { type Command, Option } from 'commander';
 
 import { CommandError } from './command-error.ts';
@@ -18,7 +18,6 @@ const DTYPES = ['f16', 'f32'] as const;
 
 type ExportFormat = (typeof FORMATS)[number];
 type ExportDtype = (typeof DTYPES)[number];
-type ExportObject = Awaited<ReturnType<Trainyard['exports']['get']>>;
 
 interface ExportOptions extends ServiceOptions {
   readonly format: ExportFormat;
@@ -101,13 +100,13 @@ async function findModel(
   client: Trainyard,
   requested: string,
 ): Promise<{ modelId: string; name: string; step: number }> {
-  const card = await client.getModel(requested);
+  const card = await client.servedModels.retrieve(requested);
   const [, entity, project, name, step] = /^([^/]+)\/([^/]+)\/(.+):step(\d+)$/.exec(card.id) ?? [];
   if (entity === undefined || project === undefined || name === undefined || card.parent === null) {
     throw new CommandError(`${requested} is the base model: only models that are trained here can be exported`);
   }
   // It exists, so this finds it.
-  const model = await client.registerModel({ entity, project, name, baseModel: card.parent });
+  const model = await client.models.register({ entity, project, name, base_model: card.parent });
   return { modelId: model.id, name: card.id, step: Number(step) };
 }
 

@@ -132,9 +132,9 @@ function overHttp(connection: { baseUrl: string; apiKey: string }): KeyAccess {
       await client.keys.create({
         ...key,
         ...(entity === null ? {} : { entity }),
-        ...(expiresAt === null ? {} : { expiresAt: new Date(expiresAt * 1000) }),
+        ...(expiresAt === null ? {} : { expires_at: expiresAt }),
       }),
-    list: async () => await client.keys.list(),
+    list: async () => (await client.keys.list()).data,
     revoke: async (keyId) => await client.keys.revoke(keyId),
     close: async () => undefined,
   };

@@ -1,4 +1,4 @@
-import { TrainyardConnectionError } from '@trainyard/sdk';
+import { TrainyardApiError, TrainyardConnectionError } from '@trainyard/sdk';
 import { ServerError } from '@trainyard/server';
 import { type Command, CommanderError } from 'commander';
 
@@ -64,7 +64,7 @@ function messageOf(error: unknown): string {
 
 /** Errors of the packages below carry a stable code or a message that was written for whoever runs the command; anything else is a bug. */
 function isForPeople(error: Error): boolean {
-  if (error instanceof UsageError || error instanceof CommandError) return true;
-  if (error.name.startsWith('Trainyard') || error.name.endsWith('FailedError')) return true;
+  if (error instanceof UsageError || error instanceof CommandError || error instanceof TrainyardApiError) return true;
+  if (error.name.endsWith('FailedError')) return true;
   return 'code' in error && typeof error.code === 'string' && (error.code.includes('.') || 'syscall' in error);
 }

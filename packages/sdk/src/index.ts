@@ -1,9 +1,25 @@
-export type { Adapters } from './adapters.ts';
-export { Trainyard, type ArtifactPath, type ChatBody } from './client.ts';
-export type { CallOptions, PageOptions, TrainyardOptions } from './connection.ts';
-export { ExportFailedError, TrainingFailedError, TrainyardApiError, TrainyardConnectionError } from './errors.ts';
-export type { Exports } from './exports.ts';
-export type { Keys } from './keys.ts';
+export { Trainyard } from './client.ts';
+export { type CallOptions, requestIdOf, type TrainyardOptions } from './http/connection.ts';
+export {
+  AuthenticationError,
+  BadRequestError,
+  ConflictError,
+  ExportFailedError,
+  NotFoundError,
+  PermissionDeniedError,
+  ServerError,
+  TooManyRequestsError,
+  TrainingFailedError,
+  TrainyardApiError,
+  TrainyardConnectionError,
+  TrainyardTimeoutError,
+  UnprocessableEntityError,
+} from './http/errors.ts';
+export type { WatchOptions } from './http/follow-events.ts';
+export type { Page, PagePromise } from './http/page.ts';
+export type { ArtifactPath } from './resources/artifacts.ts';
+export type { ChatBody, ChatMessageBody } from './resources/chat.ts';
+export type { TrainingJobBody } from './resources/training-jobs.ts';
 export { gatherGroup, type GatheredGroup, type RewardFunction } from './rollout.ts';
 /** Arguments and results of the calls, as they cross the wire. */
 export type {
@@ -14,16 +30,41 @@ export type {
   ChatCompletionChoice,
   ChatCompletionChunk,
   CheckpointObject,
-  CreatedKeyObject,
   CompletionUsage,
+  CreatedKeyObject,
+  CreateExportRequest,
+  CreateKeyRequest,
+  CreateModelRequest,
+  CreateSftTrainingJobRequest,
+  ErrorObject,
   ExportObject,
+  Health,
+  HostsObject,
+  JobWarningObject,
   ListPage,
   LoraRequest,
+  MetricListObject,
   ModelCard,
+  ModelDetailsObject,
   ModelList,
   ModelObject,
+  QueuedJobObject,
+  SeriesListObject,
+  SeriesObject,
+  ServiceEventObject,
+  TokenLogprobEntry,
+  TokenSequenceObject,
   TrainingEventObject,
   TrainingJobObject,
+  TrainingJobPageQuery,
+  TrainingQueueObject,
+  TrajectoryContent,
+  TrajectoryObject,
+  TrajectoryPageQuery,
+  TrajectoryTokens,
+  UsageGroupObject,
+  UsageListObject,
+  UsageQuery,
   WireSftConfig,
   WireSftLine,
   WireTrainingConfig,

@@ -1,7 +1,8 @@
 import type { ChatCompletionChoice, CompletionUsage, WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
 
-import type { ChatBody, Trainyard } from './client.ts';
-import type { CallOptions } from './connection.ts';
+import type { Trainyard } from './client.ts';
+import type { CallOptions } from './http/connection.ts';
+import type { ChatBody } from './resources/chat.ts';
 
 /** Scores one sampled choice; any finite number. */
 export type RewardFunction = (choice: ChatCompletionChoice) => number | Promise<number>;
@@ -23,7 +24,7 @@ export async function gatherGroup(
   reward: RewardFunction,
   options: CallOptions & { metadata?: Record<string, string | number | boolean | null> } = {},
 ): Promise<GatheredGroup> {
-  const completion = await client.chat(request, options);
+  const completion = await client.chat.completions.create(request, options);
   const trajectories: WireTrajectory[] = [];
   const exceptions: { type: string; message: string }[] = [];
   for (const choice of completion.choices) {

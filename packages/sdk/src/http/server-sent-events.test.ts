@@ -20,7 +20,7 @@ function streamed(pieces: readonly (string | Uint8Array<ArrayBuffer>)[], onCance
 
 async function read(...pieces: (string | Uint8Array<ArrayBuffer>)[]): Promise<string[]> {
   const events: string[] = [];
-  for await (const data of readServerSentEvents(streamed(pieces))) events.push(data);
+  for await (const { data } of readServerSentEvents(streamed(pieces))) events.push(data);
   return events;
 }
 
@@ -64,16 +64,16 @@ test('an event that ends in CR is there before the next piece comes', async () =
   const writer = writable.getWriter();
   const events = readServerSentEvents(new Response(readable));
   void writer.write(new TextEncoder().encode('data: a\r\r'));
-  expect((await events.next()).value).toBe('a');
+  expect((await events.next()).value?.data).toBe('a');
   void writer.write(new TextEncoder().encode('\ndata: b\r\r'));
-  expect((await events.next()).value).toBe('b');
+  expect((await events.next()).value?.data).toBe('b');
   await events.return(undefined);
 });
 
 test('leaving the loop cancels the response', async () => {
   let isCancelled = false;
   const response = streamed(['data: 1\n\n', 'data: 2\n\n', 'data: 3\n\n'], () => (isCancelled = true));
-  for await (const data of readServerSentEvents(response)) {
+  for await (const { data } of readServerSentEvents(response)) {
     expect(data).toBe('1');
     break;
   }

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
 
-import { Trainyard } from './client.ts';
+import { Trainyard } from '../client.ts';
 
 /** Answers every request with an empty list, and keeps where it went and with which key. */
 function recorder() {
@@ -21,10 +21,10 @@ test('base URL and key come from the environment unless they are given', async (
   const { requests, fetch } = recorder();
   vi.stubEnv('TRAINYARD_BASE_URL', 'http://elsewhere.test/v1/');
   vi.stubEnv('TRAINYARD_API_KEY', 'ty_environment');
-  await new Trainyard({ fetch }).listModels();
-  await new Trainyard({ fetch, baseUrl: 'http://given.test/v1', apiKey: 'ty_given' }).listModels();
+  await new Trainyard({ fetch }).servedModels.list();
+  await new Trainyard({ fetch, baseUrl: 'http://given.test/v1', apiKey: 'ty_given' }).servedModels.list();
   vi.stubEnv('TRAINYARD_BASE_URL', '');
-  await new Trainyard({ fetch }).listModels();
+  await new Trainyard({ fetch }).servedModels.list();
   expect(requests).toEqual([
     { url: 'http://elsewhere.test/v1/models', key: 'Bearer ty_environment' },
     { url: 'http://given.test/v1/models', key: 'Bearer ty_given' },
@@ -43,6 +43,6 @@ test('the global fetch is called as browsers want it', async () => {
     if (this !== undefined && this !== globalThis) throw new TypeError('Illegal invocation');
     return fetch(...request);
   });
-  await new Trainyard({ baseUrl: 'http://given.test/v1', apiKey: 'ty_given' }).listModels();
+  await new Trainyard({ baseUrl: 'http://given.test/v1', apiKey: 'ty_given' }).servedModels.list();
   expect(requests).toHaveLength(1);
 });

@@ -1,0 +1,197 @@
+import { delay } from './delay.ts';
+import { apiErrorOf, TrainyardApiError, TrainyardConnectionError, TrainyardTimeoutError } from './errors.ts';
+import { queryString } from './query.ts';
+import { DEFAULT_MAX_RETRIES, type Repeat, retryDelayMs } from './retry-policy.ts';
+
+export interface TrainyardOptions {
+  /** ends in `/v1`; default: the variable `TRAINYARD_BASE_URL`, else `http://127.0.0.1:8420/v1` */
+  readonly baseUrl?: string | undefined;
+  /** default: the variable `TRAINYARD_API_KEY`; null: no key is sent, for pages that are signed in by a cookie */
+  readonly apiKey?: string | null | undefined;
+  /** default: the global `fetch` */
+  readonly fetch?: typeof fetch | undefined;
+  /** longest time until the whole answer is there, of a stream until it begins; default 600,000 */
+  readonly timeoutMs?: number | undefined;
+  /** how often a request is repeated that may be; default 2 */
+  readonly maxRetries?: number | undefined;
+  /** sent with every request */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** whether a browser sends cookies; default: the browser's own, `same-origin` */
+  readonly credentials?: 'omit' | 'same-origin' | 'include' | undefined;
+}
+
+/** Where `trainyard serve` listens unless it is told otherwise. */
+const DEFAULT_BASE_URL = 'http://127.0.0.1:8420/v1';
+const DEFAULT_TIMEOUT_MS = 600_000;
+/** Timers take no longer times. */
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** the same key and body have one effect, however often they are sent; calls with an effect make one up themselves */
+  readonly idempotencyKey?: string | undefined;
+  readonly timeoutMs?: number | undefined;
+  readonly maxRetries?: number | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface RequestOptions extends CallOptions {
+  /** Default: `always` for GET, else `keyed`. */
+  readonly repeat?: Repeat;
+  readonly query?: object;
+  /** Sent as JSON. */
+  readonly body?: object;
+  /** A body that is sent as it is. */
+  readonly upload?: { readonly content: string | Uint8Array<ArrayBuffer> | Blob; readonly mediaType: string };
+  readonly accept?: string;
+  /** Statuses that are no error here. */
+  readonly alsoGood?: readonly number[];
+}
+
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
+/** Ids of answers that were read, for those who report a trouble. */
+const requestIds = new WeakMap<object, string>();
+
+/** The request id of an answer of the SDK, which names it in the log of the service; null when it has none. */
+export function requestIdOf(answer: object): string | null {
+  return requestIds.get(answer) ?? null;
+}
+
+/** Requests to one service with one key. */
+export class Connection {
+  readonly baseUrl: string;
+  /** The base URL without `/v1`. */
+  readonly #root: string;
+  readonly #apiKey: string | null;
+  readonly #fetch: typeof fetch;
+  readonly #options: TrainyardOptions;
+
+  /** @throws {TypeError} without a key */
+  constructor(options: TrainyardOptions) {
+    const apiKey = options.apiKey === undefined ? environmentVariable('TRAINYARD_API_KEY') : options.apiKey;
+    if (apiKey === undefined) throw new TypeError('No API key: give `apiKey`, or set TRAINYARD_API_KEY');
+    this.#apiKey = apiKey;
+    this.#options = options;
+    const baseUrl = options.baseUrl ?? environmentVariable('TRAINYARD_BASE_URL') ?? DEFAULT_BASE_URL;
+    this.#root = baseUrl.replace(/\/+$/, '').replace(/\/v1$/, '');
+    this.baseUrl = `${this.#root}/v1`;
+    // Called bare: the browser's own refuses to be called as a method of anything else.
+    const { fetch: ownFetch } = options;
+    this.#fetch =
+      ownFetch === undefined ? (...request) => globalThis.fetch(...request) : (...request) => ownFetch(...request);
+  }
+
+  /**
+   * The JSON of an answer.
+   *
+   * @param path from the root of the service, e.g. `/v1/models`
+   * @throws {TrainyardApiError} for an answer other than 2xx; {TrainyardConnectionError} when none came; what `signal` was aborted with when it was
+   */
+  async json<Answer>(method: Method, path: string, options: RequestOptions = {}): Promise<Answer> {
+    return await this.#repeated(method, path, options, async (response) => {
+      const text = await response.text();
+      const answer = text === '' ? null : this.#parse(response, text);
+      const requestId = response.headers.get('x-request-id');
+      if (typeof answer === 'object' && answer !== null && requestId !== null) requestIds.set(answer, requestId);
+      return answer as Answer;
+    });
+  }
+
+  /** The text of an answer. @throws as `json` */
+  async text(method: Method, path: string, options: RequestOptions = {}): Promise<string> {
+    return await this.#repeated(method, path, options, (response) => response.text());
+  }
+
+  /** An answer whose body is still to be read. @throws as `json` */
+  async open(method: Method, path: string, options: RequestOptions = {}): Promise<Response> {
+    return await this.#repeated(method, path, options, async (response) => response);
+  }
+
+  async #repeated<Result>(
+    method: Method,
+    path: string,
+    options: RequestOptions,
+    read: (response: Response) => Promise<Result>,
+  ): Promise<Result> {
+    const maxRetries = options.maxRetries ?? this.#options.maxRetries ?? DEFAULT_MAX_RETRIES;
+    const repeat = options.repeat ?? (method === 'GET' ? 'always' : 'keyed');
+    const url = this.#root + path + queryString(options.query ?? {});
+    const init = this.#requestOf(method, options, repeat === 'keyed' && maxRetries > 0);
+    for (let numRepeats = 0; ; numRepeats++) {
+      try {
+        return await this.#once(url, init, options, read);
+      } catch (error) {
+        const waitMs = numRepeats < maxRetries ? retryDelayMs(error, repeat, numRepeats) : null;
+        if (waitMs === null) throw error;
+        await delay(waitMs, options.signal);
+      }
+    }
+  }
+
+  #requestOf(method: Method, options: RequestOptions, needsKey: boolean): RequestInit {
+    const { body, upload, accept, idempotencyKey = needsKey ? newIdempotencyKey() : undefined } = options;
+    const { credentials } = this.#options;
+    const headers = new Headers({ ...this.#options.headers, ...options.headers });
+    if (this.#apiKey !== null) headers.set('authorization', `Bearer ${this.#apiKey}`);
+    if (accept !== undefined) headers.set('accept', accept);
+    if (body !== undefined) headers.set('content-type', 'application/json');
+    if (upload !== undefined) headers.set('content-type', upload.mediaType);
+    if (idempotencyKey !== undefined) headers.set('idempotency-key', idempotencyKey);
+    const content = body === undefined ? (upload?.content ?? null) : JSON.stringify(body);
+    return { method, headers, body: content, ...(credentials === undefined ? {} : { credentials }) };
+  }
+
+  async #once<Result>(
+    url: string,
+    init: RequestInit,
+    { signal, alsoGood = [], timeoutMs = this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS }: RequestOptions,
+    read: (response: Response) => Promise<Result>,
+  ): Promise<Result> {
+    signal?.throwIfAborted();
+    const clock = new AbortController();
+    const timeout = () => clock.abort(new TrainyardTimeoutError(this.baseUrl, timeoutMs));
+    const timer = timeoutMs <= LONGEST_TIMEOUT_MS ? setTimeout(timeout, timeoutMs) : undefined;
+    try {
+      const response = await this.#fetch(url, { ...init, signal: eitherOf(clock, signal) });
+      if (response.ok || alsoGood.includes(response.status)) return await read(response);
+      throw apiErrorOf(response, await response.text());
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason;
+      if (clock.signal.aborted) throw clock.signal.reason;
+      if (error instanceof TrainyardApiError || error instanceof TrainyardConnectionError) throw error;
+      throw new TrainyardConnectionError(this.baseUrl, error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #parse(response: Response, text: string): unknown {
+    try {
+      return JSON.parse(text);
+    } catch {
+      const { status, headers } = response;
+      throw new TrainyardApiError({ status, headers }, text, `no JSON came: is ${this.baseUrl} the URL of Trainyard?`);
+    }
+  }
+}
+
+/** Aborted when either is. Browsers before 2024 have no `AbortSignal.any`. */
+function eitherOf(own: AbortController, given: AbortSignal | undefined): AbortSignal {
+  if (given === undefined) return own.signal;
+  if (typeof AbortSignal.any === 'function') return AbortSignal.any([own.signal, given]);
+  given.addEventListener('abort', () => own.abort(given.reason), { once: true, signal: own.signal });
+  return own.signal;
+}
+
+/** `crypto.randomUUID` is missing in pages that came over plain HTTP. */
+function newIdempotencyKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return `sdk-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+}
+
+/** Undefined in browsers, and where the variable is empty. */
+function environmentVariable(name: string): string | undefined {
+  const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
+  return process?.env?.[name] || undefined;
+}

@@ -1,0 +1,175 @@
+import type { ErrorBody, ErrorType } from '@trainyard/protocol';
+
+/** An answer other than 2xx. The subclasses name the statuses; `code` names the fault. */
+export class TrainyardApiError extends Error {
+  override readonly name: string = 'TrainyardApiError';
+  /** HTTP status; 200 for an error inside a stream. */
+  readonly status: number;
+  /** Stable code, e.g. `request.unknown_model`; null when the body was not the service's. */
+  readonly code: string | null;
+  /** The class of the fault, e.g. `invalid_request_error`; null as `code` is. */
+  readonly type: ErrorType | null;
+  /** The field at fault, e.g. `messages.0.role`. */
+  readonly param: string | null;
+  /** Names the request in the log of the service (`X-Request-Id`); null when no such header came. */
+  readonly requestId: string | null;
+  readonly headers: Headers;
+  readonly body: unknown;
+
+  constructor(answer: { status: number; headers?: Headers }, body: unknown, fallback: string) {
+    const error = isErrorBody(body) ? body.error : null;
+    super(`${answer.status}: ${error?.message ?? fallback}`);
+    this.status = answer.status;
+    this.headers = answer.headers ?? new Headers();
+    this.code = error?.code ?? null;
+    this.type = error?.type ?? null;
+    this.param = error?.param ?? null;
+    this.requestId = this.headers.get('x-request-id');
+    this.body = body;
+  }
+}
+
+/** 400. */
+export class BadRequestError extends TrainyardApiError {
+  override readonly name = 'BadRequestError';
+}
+
+/** 401: no key, or none that is valid. */
+export class AuthenticationError extends TrainyardApiError {
+  override readonly name = 'AuthenticationError';
+}
+
+/** 403: the key lacks the scope, or the service does not know the host or the origin. */
+export class PermissionDeniedError extends TrainyardApiError {
+  override readonly name = 'PermissionDeniedError';
+}
+
+/** 404: it is not there, or it belongs to another entity. */
+export class NotFoundError extends TrainyardApiError {
+  override readonly name = 'NotFoundError';
+}
+
+/** 409: the job has ended, the name is taken. */
+export class ConflictError extends TrainyardApiError {
+  override readonly name = 'ConflictError';
+}
+
+/** 422: a value of a training route that cannot be used. */
+export class UnprocessableEntityError extends TrainyardApiError {
+  override readonly name = 'UnprocessableEntityError';
+}
+
+/** 429: as much is in flight or queued as may be. */
+export class TooManyRequestsError extends TrainyardApiError {
+  override readonly name = 'TooManyRequestsError';
+}
+
+/** 500 and above. */
+export class ServerError extends TrainyardApiError {
+  override readonly name = 'ServerError';
+}
+
+const ERROR_OF_STATUS: Readonly<Record<number, typeof TrainyardApiError>> = {
+  400: BadRequestError,
+  401: AuthenticationError,
+  403: PermissionDeniedError,
+  404: NotFoundError,
+  409: ConflictError,
+  422: UnprocessableEntityError,
+  429: TooManyRequestsError,
+};
+
+/** The error of a status. @param text the body, JSON or not */
+export function apiErrorOf(response: Response, text: string): TrainyardApiError {
+  const { status, headers } = response;
+  const Class = ERROR_OF_STATUS[status] ?? (status >= 500 ? ServerError : TrainyardApiError);
+  return new Class({ status, headers }, parsed(text), text.slice(0, 500) || response.statusText || 'no reason given');
+}
+
+/** No answer came: nothing listens at the URL, it cannot be reached, or the connection broke. */
+export class TrainyardConnectionError extends Error {
+  override readonly name: string = 'TrainyardConnectionError';
+  /** The message without the URL. */
+  readonly reason: string;
+
+  constructor(baseUrl: string, cause: unknown) {
+    const reason = reasonOf(cause);
+    super(`${baseUrl}: ${reason}`, { cause });
+    this.reason = reason;
+  }
+}
+
+/** No answer came within `timeoutMs`. */
+export class TrainyardTimeoutError extends TrainyardConnectionError {
+  override readonly name = 'TrainyardTimeoutError';
+
+  constructor(baseUrl: string, timeoutMs: number) {
+    super(baseUrl, new Error(`no answer within ${timeoutMs / 1000} s (\`timeoutMs\`)`));
+  }
+}
+
+/** `fetch` says "fetch failed" and hides why in its cause, sometimes in the first of several. */
+function reasonOf(error: unknown): string {
+  const causes: unknown[] = [error];
+  for (let inner = error; inner instanceof Error && inner.cause !== undefined; inner = inner.cause)
+    causes.push(inner.cause);
+  const code = causes.flatMap((cause) =>
+    typeof cause === 'object' && cause !== null && 'code' in cause && typeof cause.code === 'string'
+      ? [cause.code]
+      : [],
+  )[0];
+  switch (code) {
+    case 'ECONNREFUSED':
+      return 'nothing listens there';
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return 'there is no such host';
+    case 'ECONNRESET':
+    case 'UND_ERR_SOCKET':
+      return 'the connection broke';
+    case undefined:
+      return error instanceof Error ? error.message : String(error);
+    default:
+      return `it cannot be reached (${code})`;
+  }
+}
+
+/** A training job that ended with `training_failed`. */
+export class TrainingFailedError extends Error {
+  override readonly name = 'TrainingFailedError';
+  readonly jobId: string;
+
+  constructor(jobId: string, message: string) {
+    super(message);
+    this.jobId = jobId;
+  }
+}
+
+/** An export that ended as `failed`. */
+export class ExportFailedError extends Error {
+  override readonly name = 'ExportFailedError';
+  readonly exportId: string;
+
+  constructor(exportId: string, message: string) {
+    super(message);
+    this.exportId = exportId;
+  }
+}
+
+function isErrorBody(body: unknown): body is ErrorBody {
+  return (
+    typeof body === 'object' &&
+    body !== null &&
+    'error' in body &&
+    typeof body.error === 'object' &&
+    body.error !== null
+  );
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text; // a proxy's HTML page, say
+  }
+}

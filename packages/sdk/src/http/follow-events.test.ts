@@ -1,0 +1,121 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+
+import { Trainyard } from '../client.ts';
+
+interface Asked {
+  accept: string | null;
+  lastEventId: string | null;
+  query: string;
+}
+
+/** A client whose requests these answer in turn; the last one stays. */
+function answering(...answers: ((signal: AbortSignal) => Response | Promise<Response>)[]) {
+  const asked: Asked[] = [];
+  const fetch = (async (url: string, init: RequestInit) => {
+    const headers = new Headers(init.headers);
+    const query = new URL(url).search;
+    asked.push({ accept: headers.get('accept'), lastEventId: headers.get('last-event-id'), query });
+    return await answers[Math.min(asked.length, answers.length) - 1]!(init.signal as AbortSignal);
+  }) as typeof globalThis.fetch;
+  return { asked, client: new Trainyard({ baseUrl: 'http://h/v1', apiKey: 'k', fetch }) };
+}
+
+const event = (id: string, type = 'gradient_step') => ({ id, type, data: {} });
+const text = (...events: object[]) =>
+  events.map((one) => `id: ${(one as { id: string }).id}\ndata: ${JSON.stringify(one)}\n\n`).join('');
+const SSE = { headers: { 'content-type': 'text/event-stream' } };
+const streamOf =
+  (...events: object[]) =>
+  () =>
+    new Response(`retry: 2000\n\n${text(...events)}`, SSE);
+const silent = () => new Response(new ReadableStream({ pull: () => new Promise(() => undefined) }), SSE);
+const pageOf =
+  (hasMore: boolean, ...data: object[]) =>
+  () =>
+    Response.json({ object: 'list', data, has_more: hasMore });
+const down = () => Promise.reject(new TypeError('fetch failed'));
+const END = event('9', 'training_ended');
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** The ids of what comes, or the error in the end. */
+async function watched(events: AsyncGenerator<{ id: string }>): Promise<string[]> {
+  const seen: string[] = [];
+  const reading = (async () => {
+    for await (const { id } of events) seen.push(id);
+  })().catch((error: Error) => seen.push(error.name));
+  await vi.runAllTimersAsync();
+  await reading;
+  return seen;
+}
+
+test('the events of a job come to the last one', async () => {
+  const { asked, client } = answering(streamOf(event('1'), event('2'), END));
+  expect(await watched(client.trainingJobs.watch('j'))).toEqual(['1', '2', '9']);
+  expect(asked).toEqual([{ accept: 'text/event-stream', lastEventId: null, query: '' }]);
+});
+
+test('after a lost connection it goes on behind the last event, and after a service that was away', async () => {
+  const { asked, client } = answering(streamOf(event('1')), down, down, streamOf(event('2'), END));
+  expect(await watched(client.trainingJobs.watch('j'))).toEqual(['1', '2', '9']);
+  expect(asked.map(({ lastEventId }) => lastEventId)).toEqual([null, '1', '1', '1']);
+});
+
+test('it can begin behind an event', async () => {
+  const { asked, client } = answering(() => new Response(null, { status: 204 }));
+  expect(await watched(client.trainingJobs.watch('j', { after: '9' }))).toEqual([]);
+  expect(asked).toMatchObject([{ lastEventId: '9' }]);
+});
+
+test('where no stream comes it reads pages', async () => {
+  const { asked, client } = answering(
+    pageOf(false),
+    pageOf(true, event('1')),
+    pageOf(false, event('2')),
+    pageOf(false),
+    pageOf(false, END),
+  );
+  expect(await watched(client.trainingJobs.watch('j'))).toEqual(['1', '2', '9']);
+  expect(asked.map(({ query }) => query)).toEqual([
+    '',
+    '?limit=100',
+    '?after=1&limit=100',
+    '?after=2&limit=100',
+    '?after=2&limit=100',
+  ]);
+});
+
+test('a proxy that holds streams back is noticed by two silences', async () => {
+  const { asked, client } = answering(silent, silent, pageOf(false, event('1'), END));
+  expect(await watched(client.trainingJobs.watch('j'))).toEqual(['1', '9']);
+  expect(asked.map(({ accept }) => accept)).toEqual(['text/event-stream', 'text/event-stream', null]);
+});
+
+test('a service that stays away is an error in the end', async () => {
+  const { asked, client } = answering(down);
+  expect(await watched(client.trainingJobs.watch('j', { maxReconnects: 3 }))).toEqual(['TrainyardConnectionError']);
+  expect(asked).toHaveLength(4);
+});
+
+test('a refusal is an error at once', async () => {
+  const { asked, client } = answering(() => Response.json({}, { status: 404 }));
+  expect(await watched(client.trainingJobs.watch('j'))).toEqual(['NotFoundError']);
+  expect(asked).toHaveLength(1);
+});
+
+test('the events of the service begin now, also by pages', async () => {
+  const abort = new AbortController();
+  const { asked, client } = answering(pageOf(true, event('1')), pageOf(false, event('2')), pageOf(false, event('3')));
+  const events = client.events.watch({ model_id: 'm' }, { transport: 'poll', signal: abort.signal });
+  const first = events.next();
+  await vi.advanceTimersByTimeAsync(1000);
+  expect((await first).value).toMatchObject({ id: '3' });
+  expect(asked.map(({ query }) => query)).toEqual([
+    '?model_id=m&limit=1000',
+    '?model_id=m&after=1&limit=1000',
+    '?model_id=m&after=2&limit=1000',
+  ]);
+  abort.abort(new Error('left'));
+  await expect(events.next()).rejects.toThrow('left');
+});

@@ -1,0 +1,165 @@
+import type { Connection, CallOptions } from './connection.ts';
+import { delay } from './delay.ts';
+import { TrainyardApiError, TrainyardConnectionError, TrainyardTimeoutError } from './errors.ts';
+import { backoffMs } from './retry-policy.ts';
+import { readServerSentEvents, StreamSilentError } from './server-sent-events.ts';
+
+export interface WatchOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** id of the last event that was seen already */
+  readonly after?: string | undefined;
+  /** how often pages are read where streams do not come through; default 1,000 */
+  readonly pollIntervalMs?: number | undefined;
+  /** how often in a row the service may be out of reach, about 5 s apart; default 10 */
+  readonly maxReconnects?: number | undefined;
+  /** `poll` reads pages from the beginning; default `auto` */
+  readonly transport?: 'auto' | 'poll' | undefined;
+}
+
+/** Events that can be read as pages and as a stream. */
+export interface Feed<Event extends { id: string }> {
+  /** of the route, with its parameters */
+  readonly path: string;
+  readonly query: object;
+  /** the most events of a page */
+  readonly pageSize: number;
+  /** whether a stream without a first id begins with what comes from now on, while pages begin with the oldest */
+  readonly beginsNow: boolean;
+  /** Whether no event can follow. */
+  isLast(event: Event): boolean;
+}
+
+const POLL_INTERVAL_MS = 1_000;
+const MAX_RECONNECTS = 10;
+const FIRST_RECONNECT_MS = 250;
+const LONGEST_RECONNECT_MS = 5_000;
+/** The service says something every 15 s. */
+const SILENCE_MS = 45_000;
+/** As many streams in a row that bring nothing are taken for a proxy which holds streams back. */
+const MAX_SILENCES = 2;
+
+/**
+ * Events as they come, each once and in order. After a lost connection it goes on behind the last one (`Last-Event-ID`); where streams do not come
+ * through, it reads pages.
+ *
+ * @throws {TrainyardApiError} a refusal that no repeat can help; {TrainyardConnectionError} when the service stays out of reach
+ */
+export async function* followEvents<Event extends { id: string }>(
+  connection: Connection,
+  feed: Feed<Event>,
+  options: WatchOptions = {},
+): AsyncGenerator<Event, undefined> {
+  const { signal, maxReconnects = MAX_RECONNECTS, pollIntervalMs = POLL_INTERVAL_MS } = options;
+  const place: Place = { after: options.after ?? null };
+  let isStreaming = options.transport !== 'poll';
+  let numFailures = 0;
+  let numSilences = 0;
+  for (;;) {
+    try {
+      const events = isStreaming ? streamed(connection, feed, place, signal) : polled(connection, feed, place, signal);
+      for await (const event of events) {
+        place.after = event.id;
+        numFailures = numSilences = 0;
+        yield event;
+        if (feed.isLast(event)) return;
+      }
+      if (place.isOver) return;
+      if (!isStreaming) {
+        numFailures = 0;
+        await delay(pollIntervalMs, signal);
+        continue;
+      }
+    } catch (error) {
+      if (signal?.aborted || !isPassing(error)) throw error;
+      if (error instanceof NoStreamError) {
+        isStreaming = false;
+        continue;
+      }
+      if (error instanceof StreamSilentError || error instanceof TrainyardTimeoutError) numSilences++;
+      if (numSilences >= MAX_SILENCES) isStreaming = false;
+      if (numFailures >= maxReconnects) throw error;
+    }
+    // Streams end with the service: it may be starting again.
+    await delay(backoffMs(Math.min(numFailures++, 8), FIRST_RECONNECT_MS, LONGEST_RECONNECT_MS), signal);
+  }
+}
+
+/** How far a feed was read. */
+interface Place {
+  after: string | null;
+  /** The service said that nothing follows. */
+  isOver?: boolean;
+}
+
+/** Where streams are asked for, something else came. */
+class NoStreamError extends Error {}
+
+async function* streamed<Event extends { id: string }>(
+  connection: Connection,
+  feed: Feed<Event>,
+  place: Place,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Event, undefined> {
+  const response = await connection.open('GET', feed.path, {
+    query: feed.query,
+    accept: 'text/event-stream',
+    headers: place.after === null ? {} : { 'last-event-id': place.after },
+    timeoutMs: SILENCE_MS,
+    maxRetries: 0,
+    signal,
+  });
+  if (response.status === 204) {
+    place.isOver = true;
+    return;
+  }
+  if (response.headers.get('content-type')?.startsWith('text/event-stream') !== true) {
+    await response.body?.cancel();
+    throw new NoStreamError();
+  }
+  try {
+    for await (const { data } of readServerSentEvents(response, { silenceMs: SILENCE_MS }))
+      yield JSON.parse(data) as Event;
+  } catch (error) {
+    throw signal?.aborted || error instanceof StreamSilentError
+      ? error
+      : new TrainyardConnectionError(connection.baseUrl, error);
+  }
+}
+
+/** Events that are there now, to the last page. */
+async function* polled<Event extends { id: string }>(
+  connection: Connection,
+  feed: Feed<Event>,
+  place: Place,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Event, undefined> {
+  const call: CallOptions = { signal, maxRetries: 0 };
+  const read = async (after: string | null) =>
+    await connection.json<{ data: Event[]; has_more: boolean }>('GET', feed.path, {
+      ...call,
+      query: { ...feed.query, after, limit: feed.pageSize },
+    });
+  if (place.after === null && feed.beginsNow) {
+    // The place is that of the newest event; '0' is before the first one that will ever be.
+    let after = '0';
+    for (let page = await read(null); ; page = await read(after)) {
+      after = page.data.at(-1)?.id ?? after;
+      if (!page.has_more) break;
+    }
+    place.after = after;
+    return;
+  }
+  for (let hasMore = true; hasMore;) {
+    const page = await read(place.after);
+    yield* page.data;
+    hasMore = page.has_more;
+  }
+}
+
+/** Whether it can be otherwise at the next try. */
+function isPassing(error: unknown): boolean {
+  if (error instanceof TrainyardApiError) return error.status === 429 || error.status >= 502;
+  return (
+    error instanceof TrainyardConnectionError || error instanceof StreamSilentError || error instanceof NoStreamError
+  );
+}

@@ -1,0 +1,17 @@
+type QueryValue = string | number | boolean | readonly (string | number)[] | null | undefined;
+
+/** `?a=1&b=x&b=y`, or nothing; what is null or undefined is left out, and a list comes as often as it is long. */
+export function queryString(query: object): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query) as [string, QueryValue][]) {
+    if (value === null || value === undefined) continue;
+    for (const item of Array.isArray(value) ? value : [value]) parameters.append(name, String(item));
+  }
+  const text = parameters.toString();
+  return text === '' ? '' : `?${text}`;
+}
+
+/** A path with its parts encoded. */
+export function path(strings: TemplateStringsArray, ...parts: readonly string[]): string {
+  return strings.map((text, index) => text + encodeURIComponent(parts[index] ?? '')).join('');
+}

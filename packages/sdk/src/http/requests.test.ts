@@ -1,0 +1,175 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+
+import { Trainyard } from '../client.ts';
+import { requestIdOf } from './connection.ts';
+import { NotFoundError, TrainyardApiError, TrainyardConnectionError, TrainyardTimeoutError } from './errors.ts';
+
+interface Sent {
+  method: string;
+  url: string;
+  headers: Headers;
+  body: unknown;
+  credentials: RequestInit['credentials'];
+}
+
+/** A client whose requests are answered one after the other by these; the last one stays. */
+function answering(...answers: ((signal: AbortSignal) => Response | Promise<Response>)[]) {
+  const sent: Sent[] = [];
+  const fetch = (async (url: string, init: RequestInit) => {
+    const { method = 'GET', body, credentials } = init;
+    sent.push({ method, url, headers: new Headers(init.headers), body, credentials });
+    return await answers[Math.min(sent.length, answers.length) - 1]!(init.signal as AbortSignal);
+  }) as typeof globalThis.fetch;
+  const client = (options = {}) => new Trainyard({ baseUrl: 'http://h/v1', apiKey: 'k', fetch, ...options });
+  return { sent, client };
+}
+
+const good = () => Response.json({ id: 'x' }, { headers: { 'x-request-id': 'req-7' } });
+const busy = () => Response.json({}, { status: 503, headers: { 'x-should-retry': 'true', 'retry-after': '2' } });
+const broken = () => Promise.reject(new TypeError('fetch failed'));
+const never = (signal: AbortSignal) =>
+  new Promise<Response>((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** Result or error, when all waits are over. */
+async function outcome<Value>(call: PromiseLike<Value>): Promise<Value | Error> {
+  const settled = Promise.resolve(call).catch((error: Error) => error);
+  await vi.runAllTimersAsync();
+  return await settled;
+}
+
+test('a refused request is sent again after the time that the service asks for, at most twice', async () => {
+  const { sent, client } = answering(busy);
+  const startedAt = Date.now();
+  expect(await outcome(client().models.retrieve('m'))).toMatchObject({ status: 503 });
+  expect([sent.length, Date.now() - startedAt]).toEqual([3, 4000]);
+  expect(await outcome(client({ maxRetries: 0 }).models.retrieve('m'))).toBeInstanceOf(TrainyardApiError);
+  expect(sent).toHaveLength(4);
+  await outcome(client({ maxRetries: 5 }).models.retrieve('m', { maxRetries: 1 }));
+  expect(sent).toHaveLength(6);
+});
+
+test('what has an effect goes with one idempotency key, however often it is sent', async () => {
+  const { sent, client } = answering(broken, busy, good);
+  expect(await outcome(client().trainingJobs.cancel('j'))).toEqual({ id: 'x' });
+  const keys = sent.map(({ headers }) => headers.get('idempotency-key'));
+  expect(keys).toHaveLength(3);
+  expect(keys[0]).toMatch(/^sdk-[0-9a-f]{32}$/);
+  expect(new Set(keys).size).toBe(1);
+  await client().trainingJobs.cancel('j');
+  expect(sent[3]!.headers.get('idempotency-key')).not.toBe(keys[0]);
+  await client().trainingJobs.cancel('j', { idempotencyKey: 'mine' });
+  expect(sent[4]!.headers.get('idempotency-key')).toBe('mine');
+});
+
+test('what only reads or samples has no idempotency key and is sent again all the same', async () => {
+  const { sent, client } = answering(broken, good, broken, good);
+  await outcome(client().models.retrieve('m'));
+  await outcome(client().chat.completions.create({ model: 'm', messages: [] }));
+  expect(sent.map(({ headers }) => headers.get('idempotency-key'))).toEqual([null, null, null, null]);
+});
+
+test('a key is made once: its secret would be lost with a repeated answer', async () => {
+  const { sent, client } = answering(broken);
+  const error = await outcome(client().keys.create({ name: 'n', scopes: ['inference'] }));
+  expect(error).toBeInstanceOf(TrainyardConnectionError);
+  expect(sent).toHaveLength(1);
+});
+
+test('errors have the class of their status, the code, the field and the request id', async () => {
+  const body = {
+    error: { message: 'no such model', type: 'not_found_error', param: 'model', code: 'request.unknown_model' },
+  };
+  const { client } = answering(() => Response.json(body, { status: 404, headers: { 'x-request-id': 'req-9' } }));
+  const error = await outcome(client().models.retrieve('m'));
+  expect(error).toBeInstanceOf(NotFoundError);
+  expect(error).toMatchObject({
+    name: 'NotFoundError',
+    message: '404: no such model',
+    status: 404,
+    code: 'request.unknown_model',
+    type: 'not_found_error',
+    param: 'model',
+    requestId: 'req-9',
+    body,
+  });
+});
+
+test('what is no JSON says whose fault it may be', async () => {
+  const { client } = answering(() => new Response('<html>'));
+  expect(await outcome(client().models.retrieve('m'))).toMatchObject({
+    message: '200: no JSON came: is http://h/v1 the URL of Trainyard?',
+    code: null,
+    body: '<html>',
+  });
+});
+
+test('answers have a request id too', async () => {
+  const { client } = answering(good);
+  expect(requestIdOf(await client().models.retrieve('m'))).toBe('req-7');
+  expect(requestIdOf({})).toBe(null);
+});
+
+test('each try has its time, and says when it was over', async () => {
+  const { sent, client } = answering(never);
+  const startedAt = Date.now();
+  const error = await outcome(client({ timeoutMs: 2000, maxRetries: 1 }).models.retrieve('m'));
+  expect(error).toBeInstanceOf(TrainyardTimeoutError);
+  expect((error as Error).message).toBe('http://h/v1: no answer within 2 s (`timeoutMs`)');
+  expect(sent).toHaveLength(2);
+  expect(Date.now() - startedAt).toBeGreaterThanOrEqual(4000);
+});
+
+test('the time covers the body of an answer, and only the beginning of a stream', async () => {
+  const open = () => new Response(new ReadableStream({ pull: () => new Promise(() => undefined) }));
+  const cut = (signal: AbortSignal) => {
+    const body = new ReadableStream({
+      start: (stream) => signal.addEventListener('abort', () => stream.error(signal.reason)),
+    });
+    return new Response(body);
+  };
+  const options = { timeoutMs: 1000, maxRetries: 0 };
+  expect(await outcome(answering(cut).client(options).models.retrieve('m'))).toBeInstanceOf(TrainyardTimeoutError);
+  const stream = await answering(open)
+    .client(options)
+    .chat.completions.create({ model: 'm', messages: [], stream: true });
+  const first = stream.next();
+  await vi.advanceTimersByTimeAsync(5000);
+  expect(await Promise.race([first, Promise.resolve('still waiting')])).toBe('still waiting');
+});
+
+test('a signal ends a request, a wait, and what was not begun, with its own reason', async () => {
+  const reason = new Error('enough');
+  const { sent, client } = answering(never);
+  const before = AbortSignal.abort(reason);
+  expect(await outcome(client().models.retrieve('m', { signal: before }))).toBe(reason);
+  expect(sent).toHaveLength(0);
+
+  const during = new AbortController();
+  const running = outcome(client().models.retrieve('m', { signal: during.signal }));
+  during.abort(reason);
+  expect(await running).toBe(reason);
+
+  const waiting = new AbortController();
+  const refused = answering(busy);
+  const retried = refused
+    .client()
+    .models.retrieve('m', { signal: waiting.signal })
+    .catch((error: unknown) => error);
+  await vi.advanceTimersByTimeAsync(100);
+  waiting.abort(reason);
+  expect(await retried).toBe(reason);
+  expect(refused.sent).toHaveLength(1);
+});
+
+test('a page that is signed in by a cookie sends no key', async () => {
+  const { sent, client } = answering(good);
+  const page = client({ baseUrl: '/v1', apiKey: null, credentials: 'same-origin', headers: { 'x-page': '1' } });
+  await page.models.retrieve('m/1');
+  const [request] = sent;
+  expect(request).toMatchObject({ url: '/v1/preview/models/m%2F1', credentials: 'same-origin' });
+  expect(request!.headers.get('authorization')).toBe(null);
+  expect(request!.headers.get('x-page')).toBe('1');
+});

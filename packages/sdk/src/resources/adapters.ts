@@ -1,0 +1,84 @@
+import type {
+  AdapterFileName,
+  AdapterFileObject,
+  AdapterObject,
+  CreateAdapterRequest,
+  DeletedObject,
+  PageQuery,
+} from '@trainyard/protocol';
+
+import type { CallOptions, Connection } from '../http/connection.ts';
+import { listPages } from '../http/list-pages.ts';
+import type { PagePromise } from '../http/page.ts';
+import { path } from '../http/query.ts';
+
+type AdapterBytes = Uint8Array<ArrayBuffer> | Blob;
+
+/** Adapters that were trained elsewhere. */
+export class Adapters {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /**
+   * Imports an adapter of PEFT: sends its two files and has them checked.
+   *
+   * @returns the adapter; its `name` is what a new model can begin with
+   * @throws {TrainyardApiError} `trainer.adapter_invalid` with what is wrong; the upload is removed then
+   */
+  async import(
+    files: { config: AdapterBytes; weights: AdapterBytes; baseModel?: string },
+    options: Omit<CallOptions, 'idempotencyKey'> = {},
+  ): Promise<AdapterObject> {
+    const { config, weights, baseModel } = files;
+    const { id } = await this.create({ base_model: baseModel ?? null }, options);
+    try {
+      await this.uploadFile(id, 'adapter_config.json', config, options);
+      await this.uploadFile(id, 'adapter_model.safetensors', weights, options);
+      return await this.commit(id, options);
+    } catch (error) {
+      // The first error is the one to tell; an upload that stays is removed after a day.
+      await this.delete(id).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** Begins an import; then come `uploadFile`, twice, and `commit`. */
+  async create(body: CreateAdapterRequest = {}, options: CallOptions = {}): Promise<AdapterObject> {
+    return await this.#connection.json('POST', '/v1/preview/adapters', { ...options, body });
+  }
+
+  async uploadFile(
+    adapterId: string,
+    name: AdapterFileName,
+    bytes: AdapterBytes,
+    options: CallOptions = {},
+  ): Promise<AdapterFileObject> {
+    const upload = { content: bytes, mediaType: 'application/octet-stream' };
+    const file = adapterPath(adapterId) + path`/files/${name}`;
+    return await this.#connection.json('PUT', file, { ...options, upload });
+  }
+
+  /** Checks the files and makes the adapter usable. */
+  async commit(adapterId: string, options: CallOptions = {}): Promise<AdapterObject> {
+    return await this.#connection.json('POST', `${adapterPath(adapterId)}/commit`, options);
+  }
+
+  async retrieve(adapterId: string, options: CallOptions = {}): Promise<AdapterObject> {
+    return await this.#connection.json('GET', adapterPath(adapterId), options);
+  }
+
+  /** In order of creation, unfinished uploads included. */
+  list(query: PageQuery = {}, options: CallOptions = {}): PagePromise<AdapterObject> {
+    return listPages(this.#connection, '/v1/preview/adapters', query, options);
+  }
+
+  /** Models that began with it keep their weights. */
+  async delete(adapterId: string, options: CallOptions = {}): Promise<DeletedObject> {
+    return await this.#connection.json('DELETE', adapterPath(adapterId), options);
+  }
+}
+
+const adapterPath = (adapterId: string) => path`/v1/preview/adapters/${adapterId}`;

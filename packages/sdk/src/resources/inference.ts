@@ -1,0 +1,127 @@
+import type {
+  Completion,
+  CompletionChunk,
+  CompletionRequest,
+  CountTokens,
+  CountTokensRequest,
+  DetokenizeRequest,
+  DetokenizeResponse,
+  GenerateTokensAnswer,
+  GenerateTokensChunk,
+  GenerateTokensRequest,
+  LoadLoraAdapterRequest,
+  Message,
+  MessageEvent,
+  MessagesRequest,
+  Response as ModelResponse,
+  ResponseEvent,
+  ResponsesRequest,
+  TokenizeRequest,
+  TokenizeResponse,
+  TokenizerInfo,
+  TokenizerInfoQuery,
+  UnloadLoraAdapterRequest,
+} from '@trainyard/protocol';
+
+import type { CallOptions, Connection } from '../http/connection.ts';
+import { readChunks } from '../http/read-chunks.ts';
+
+/** One form of request for sampling: an answer, or with `stream: true` its events as they come. */
+class SamplingForm<Request extends object, Answer, Event> {
+  readonly #connection: Connection;
+  readonly #path: string;
+
+  constructor(connection: Connection, path: string) {
+    this.#connection = connection;
+    this.#path = path;
+  }
+
+  create(body: Omit<Request, 'stream'> & { stream?: false | null }, options?: CallOptions): Promise<Answer>;
+  create(body: Omit<Request, 'stream'> & { stream: true }, options?: CallOptions): Promise<AsyncGenerator<Event>>;
+  async create(
+    body: Omit<Request, 'stream'> & { stream?: boolean | null },
+    options: CallOptions = {},
+  ): Promise<Answer | AsyncGenerator<Event>> {
+    const call = { ...options, body, repeat: 'always' } as const;
+    if (body.stream === true) return readChunks(await this.#connection.open('POST', this.#path, call));
+    return await this.#connection.json('POST', this.#path, call);
+  }
+}
+
+/** Texts that go on without a template. */
+export class Completions extends SamplingForm<CompletionRequest, Completion, CompletionChunk> {
+  constructor(connection: Connection) {
+    super(connection, '/v1/completions');
+  }
+}
+
+/** Conversations in the form of OpenAI's Responses API. */
+export class Responses extends SamplingForm<ResponsesRequest, ModelResponse, ResponseEvent> {
+  constructor(connection: Connection) {
+    super(connection, '/v1/responses');
+  }
+}
+
+/** Conversations in the form of the Anthropic API. */
+export class Messages extends SamplingForm<MessagesRequest, Message, MessageEvent> {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    super(connection, '/v1/messages');
+    this.#connection = connection;
+  }
+
+  /** How long the prompt is, as the template of the model renders it. */
+  async countTokens(body: CountTokensRequest, options: CallOptions = {}): Promise<CountTokens> {
+    const call = { ...options, body, repeat: 'always' } as const;
+    return await this.#connection.json('POST', '/v1/messages/count_tokens', call);
+  }
+}
+
+/** Token ids in, token ids out. */
+export class TokenGenerations extends SamplingForm<GenerateTokensRequest, GenerateTokensAnswer, GenerateTokensChunk> {
+  constructor(connection: Connection) {
+    super(connection, '/inference/v1/generate');
+  }
+}
+
+/** Texts and conversations as token ids, and back. */
+export class Tokens {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  async tokenize(body: TokenizeRequest, options: CallOptions = {}): Promise<TokenizeResponse> {
+    return await this.#connection.json('POST', '/v1/tokenize', { ...options, body, repeat: 'always' });
+  }
+
+  async detokenize(body: DetokenizeRequest, options: CallOptions = {}): Promise<DetokenizeResponse> {
+    return await this.#connection.json('POST', '/v1/detokenize', { ...options, body, repeat: 'always' });
+  }
+
+  /** The tokenizer as `tokenizer_config.json` of the model describes it. */
+  async info(query: TokenizerInfoQuery = {}, options: CallOptions = {}): Promise<TokenizerInfo> {
+    return await this.#connection.json('GET', '/v1/tokenizer_info', { ...options, query });
+  }
+}
+
+/** Imported adapters under names, as vLLM has them. Sent a second time only when the service refused the first. */
+export class LoraAdapters {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** Serves an imported adapter under a name. @returns what the service says of it */
+  async load(body: LoadLoraAdapterRequest, options: CallOptions = {}): Promise<string> {
+    return await this.#connection.text('POST', '/v1/load_lora_adapter', { ...options, body, repeat: 'refused' });
+  }
+
+  /** Takes the name back; the adapter stays. @returns what the service says of it */
+  async unload(body: UnloadLoraAdapterRequest, options: CallOptions = {}): Promise<string> {
+    return await this.#connection.text('POST', '/v1/unload_lora_adapter', { ...options, body, repeat: 'refused' });
+  }
+}

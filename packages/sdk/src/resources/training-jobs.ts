@@ -1,0 +1,130 @@
+import type {
+  CreateSftTrainingJobRequest,
+  CreateTrainingJobRequest,
+  PageQuery,
+  TrainingEventObject,
+  TrainingJobObject,
+  TrainingJobPageQuery,
+  TrainingQueueObject,
+  WireTrajectoryGroup,
+} from '@trainyard/protocol';
+
+import type { CallOptions, Connection } from '../http/connection.ts';
+import { TrainingFailedError } from '../http/errors.ts';
+import { followEvents, type WatchOptions } from '../http/follow-events.ts';
+import { listPages } from '../http/list-pages.ts';
+import type { PagePromise } from '../http/page.ts';
+import { path } from '../http/query.ts';
+
+/** The most events of a page. */
+const EVENT_PAGE = 100;
+
+export type TrainingJobBody = Omit<CreateTrainingJobRequest, 'trajectory_groups'> & {
+  trajectory_groups: readonly WireTrajectoryGroup[];
+};
+
+/** Jobs that train, of every kind. */
+export class TrainingJobs {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** Queues a job on reward-labelled trajectories and returns at once; see `wait` and `watch`. */
+  async create(body: TrainingJobBody, options: CallOptions = {}): Promise<TrainingJobObject> {
+    return await this.#connection.json('POST', '/v1/preview/training-jobs', { ...options, body });
+  }
+
+  /** Jobs of all models in order of submission; `model_id`, `project`, `status` and `kind` narrow it. */
+  list(query: TrainingJobPageQuery = {}, options: CallOptions = {}): PagePromise<TrainingJobObject> {
+    return listPages(this.#connection, '/v1/preview/training-jobs', query, options);
+  }
+
+  async retrieve(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
+    return await this.#connection.json('GET', jobPath(jobId), options);
+  }
+
+  /** Jobs that have not ended, each with its place among those of everybody. */
+  async queue(options: CallOptions = {}): Promise<TrainingQueueObject> {
+    return await this.#connection.json('GET', '/v1/preview/training-queue', options);
+  }
+
+  /** Ends a job now; the model stays at its last step. @throws {ConflictError} when it has succeeded or failed */
+  async cancel(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
+    return await this.#connection.json('POST', `${jobPath(jobId)}/cancel`, options);
+  }
+
+  /** Holds a job, and with it the later jobs of its model. @throws {ConflictError} when it has ended */
+  async pause(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
+    return await this.#connection.json('POST', `${jobPath(jobId)}/pause`, options);
+  }
+
+  /** Lets a paused job go on after its last gradient step. @throws {ConflictError} when it has ended */
+  async resume(jobId: string, options: CallOptions = {}): Promise<TrainingJobObject> {
+    return await this.#connection.json('POST', `${jobPath(jobId)}/resume`, options);
+  }
+
+  /** Oldest first. */
+  events(
+    jobId: string,
+    query: Omit<PageQuery, 'order'> = {},
+    options: CallOptions = {},
+  ): PagePromise<TrainingEventObject> {
+    return listPages(this.#connection, `${jobPath(jobId)}/events`, query, options);
+  }
+
+  /** Every event of a job, as they come, up to and including the terminal one. @throws as `followEvents` */
+  watch(jobId: string, options: WatchOptions = {}): AsyncGenerator<TrainingEventObject, undefined> {
+    const feed = {
+      path: `${jobPath(jobId)}/events`,
+      query: {},
+      pageSize: EVENT_PAGE,
+      beginsNow: false,
+      isLast: ({ type }: TrainingEventObject) => type === 'training_ended' || type === 'training_failed',
+    };
+    return followEvents(this.#connection, feed, options);
+  }
+
+  /** Waits for the end of a job. @throws {TrainingFailedError} when it failed or was cancelled */
+  async wait(jobId: string, options: Omit<WatchOptions, 'after'> = {}): Promise<TrainingJobObject> {
+    await this.gradientSteps(jobId, options);
+    return await this.retrieve(jobId, { signal: options.signal });
+  }
+
+  /**
+   * Waits for the end of a job.
+   *
+   * @returns the numbers of each of its gradient steps, in order
+   * @throws {TrainingFailedError} when it failed or was cancelled
+   */
+  async gradientSteps(jobId: string, options: Omit<WatchOptions, 'after'> = {}): Promise<Record<string, number>[]> {
+    const steps: Record<string, number>[] = [];
+    for await (const event of this.watch(jobId, options)) {
+      if (event.type === 'gradient_step') steps.push(event.data as Record<string, number>);
+      if (event.type === 'training_failed') throw new TrainingFailedError(jobId, errorMessage(event));
+    }
+    return steps;
+  }
+}
+
+/** Jobs that train on conversations. The methods of `trainingJobs` serve them too. */
+export class SftJobs {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** Queues a supervised job and returns at once. `training_data_url` is `url` of an upload, or a `data:` or `file:` URL. */
+  async create(body: CreateSftTrainingJobRequest, options: CallOptions = {}): Promise<TrainingJobObject> {
+    return await this.#connection.json('POST', '/v1/preview/sft-training-jobs', { ...options, body });
+  }
+}
+
+function errorMessage(event: TrainingEventObject): string {
+  const message = event.data['error_message'];
+  return typeof message === 'string' ? message : 'unknown error';
+}
+
+const jobPath = (jobId: string) => path`/v1/preview/training-jobs/${jobId}`;
