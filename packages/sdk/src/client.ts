@@ -7,6 +7,7 @@ import { Completions, LoraAdapters, Messages, Responses, TokenGenerations, Token
 import { Keys } from './resources/keys.ts';
 import { Checkpoints, Models, ServedModels, TrajectoryLogs } from './resources/models.ts';
 import { Events, Hosts, Service, Usage } from './resources/service.ts';
+import { Sessions } from './resources/sessions.ts';
 import { SftJobs, TrainingJobs } from './resources/training-jobs.ts';
 import { Trajectories } from './resources/trajectories.ts';
 
@@ -41,6 +42,7 @@ export class Trainyard {
   readonly usage: Usage;
   readonly hosts: Hosts;
   readonly keys: Keys;
+  readonly sessions: Sessions;
   readonly service: Service;
 
   /** @throws {TypeError} without a key in the options or in `TRAINYARD_API_KEY` */
@@ -68,6 +70,7 @@ export class Trainyard {
     this.usage = new Usage(connection);
     this.hosts = new Hosts(connection);
     this.keys = new Keys(connection);
+    this.sessions = new Sessions(connection);
     this.service = new Service(connection);
   }
 
