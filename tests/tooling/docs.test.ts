@@ -1,26 +1,150 @@
-/** The pages say of each other what holds. */
+/** The pages say of each other what holds, and of the code. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, posix } from 'node:path';
 
-import { expect, test } from 'vitest';
+import { COMMANDS } from '@trainyard/cli';
+import { OPERATIONS } from '@trainyard/protocol';
+import { apiDocument } from '@trainyard/server';
+import { WARNING_CODES } from '@trainyard/trainer';
+import { describe, expect, test } from 'vitest';
 
+import { brokenLinks } from '../../scripts/docs/built-links.ts';
+import { siteContents } from '../../scripts/docs/contents.ts';
+import { writePages } from '../../scripts/docs/write-pages.ts';
+import { blocksOf, isKnownBlock, isRun } from '../support/doc-blocks.ts';
 import { REPOSITORY } from './support/run-script.ts';
 
 const PAGES = execFileSync('git', ['ls-files', '*.md'], { cwd: REPOSITORY, encoding: 'utf8' }).trim().split('\n');
+const SITE = siteContents(REPOSITORY).flatMap(({ pages }) => pages);
+const read = (path: string) => readFileSync(join(REPOSITORY, path), 'utf8');
+/** The places of a page that links can lead to, as GitHub and the site make them of headings. */
+const placesOf = (page: string) =>
+  [
+    ...read(page)
+      .replaceAll(/^```[\s\S]*?^```$/gm, '')
+      .matchAll(/^#{1,6} (.+)$/gm),
+  ].map(([, words = '']) =>
+    words
+      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(/\s/g, '-'),
+  );
 
 test('every decision has a number of its own', () => {
   const numbers = readdirSync(join(REPOSITORY, 'docs/decisions')).map((name) => name.slice(0, 4));
   expect(numbers.filter((number, index) => numbers.indexOf(number) !== index)).toEqual([]);
 });
 
-test('every link from one file to another leads there', () => {
-  expect(PAGES.length).toBeGreaterThan(20);
+describe('links between files', () => {
   const links = PAGES.flatMap((page) =>
-    [...readFileSync(join(REPOSITORY, page), 'utf8').matchAll(/\]\((?!\w+:|#)([^)#\s]+)[^)]*\)/g)].map(
-      ([, target = '']) => ({ page, target }),
-    ),
+    [...read(page).matchAll(/\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)/g)].map(([, target = '', place = '']) => ({
+      page,
+      target: target === '' ? page : posix.join(dirname(page), target),
+      place,
+    })),
   );
-  expect(links.length).toBeGreaterThan(30);
-  expect(links.filter(({ page, target }) => !existsSync(join(REPOSITORY, dirname(page), target)))).toEqual([]);
+
+  test('every one leads to a file', () => {
+    expect(PAGES.length).toBeGreaterThan(20);
+    expect(links.length).toBeGreaterThan(30);
+    expect(links.filter(({ target }) => !existsSync(join(REPOSITORY, target)))).toEqual([]);
+  });
+
+  test('every one with a place leads to a heading', () => {
+    const withPlace = links.filter(({ place, target }) => place !== '' && target.endsWith('.md'));
+    expect(withPlace.length).toBeGreaterThan(10);
+    expect(withPlace.filter(({ target, place }) => !placesOf(target).includes(place))).toEqual([]);
+  });
+});
+
+describe('the site', () => {
+  test('has every guide, every page of the reference, every decision and every example', () => {
+    const pages = new Set(SITE.map(({ file }) => file));
+    const expected = PAGES.filter((page) => /^docs\/(guide|reference|decisions)\/|^examples\//.test(page));
+    expect(expected.length).toBeGreaterThan(50);
+    expect(expected.filter((page) => !pages.has(page))).toEqual([]);
+  });
+
+  test('is made of pages that are there, with links to each other and a list for language models', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'trainyard-site-'));
+    try {
+      const pages = writePages(REPOSITORY, { site: folder, base: '/docs/' });
+      expect(pages.map(({ slug }) => slug)).toEqual(SITE.map(({ slug }) => slug));
+      expect(pages.filter(({ title, body }) => title === '' || body.trim() === '')).toEqual([]);
+      const index = readFileSync(join(folder, 'pages/index.md'), 'utf8');
+      expect(index).toMatch(/^---\ntitle: "Trainyard"\n---\n/);
+      expect(index).toContain('](/docs/guide/getting-started/)');
+      const concepts = readFileSync(join(folder, 'pages/guide/concepts.md'), 'utf8');
+      expect(concepts).toContain('](/docs/pictures/docs/guide/loop.svg)');
+      expect(existsSync(join(folder, 'public/pictures/docs/guide/loop.svg'))).toBe(true);
+      const list = readFileSync(join(folder, 'public/llms.txt'), 'utf8');
+      expect(pages.filter(({ title }) => !list.includes(`[${title}](/docs/`))).toEqual([]);
+      const whole = readFileSync(join(folder, 'public/llms-full.txt'), 'utf8');
+      expect(pages.filter(({ title }) => !whole.includes(`# ${title}\n`))).toEqual([]);
+      // Nothing is left that leads out of the site but whole addresses.
+      const left = pages.flatMap(({ slug, body }) =>
+        [...body.replaceAll(/^```[\s\S]*?^```$|`[^`\n]+`/gm, '').matchAll(/\]\((?!\w+:|#|\/docs\/)([^)]*)\)/g)].map(
+          ([whole]) => `${slug}: ${whole}`,
+        ),
+      );
+      expect(left).toEqual([]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  test('links of a built page that lead nowhere are found', () => {
+    expect(brokenLinks(join(REPOSITORY, 'tests/tooling/fixtures/built-site'))).toEqual([
+      '/: /missing/ is not there',
+      '/: /guide/ has no place #nowhere',
+      '/: relative.html is no path from the root',
+    ]);
+  });
+});
+
+test('every block of a page says by its language whether it is run', () => {
+  const blocks = SITE.flatMap(({ file, section }) =>
+    file === undefined || section !== undefined ? [] : blocksOf(file),
+  );
+  expect(blocks.filter(isRun).length).toBeGreaterThan(10);
+  const unknown = blocks.filter((block) => !isKnownBlock(block));
+  expect(unknown.map(({ page, line, language, mark }) => `${page}:${line} ${language} ${mark}`)).toEqual([]);
+});
+
+describe('pages about the code', () => {
+  test('the guide of the charts has a section for every warning, and for no other', () => {
+    const [, warnings = ''] = read('docs/guide/charts-and-warnings.md').split(/^## Warnings$/m);
+    const [part = ''] = warnings.split(/^## /m);
+    expect([...part.matchAll(/^### (.+)$/gm)].map(([, code]) => code)).toEqual([...WARNING_CODES]);
+  });
+
+  test('the page of the routes has every operation and every object', () => {
+    const text = SITE.find(({ slug }) => slug === 'reference/http')!.make!();
+    const calls = OPERATIONS.flatMap(({ method, paths }) =>
+      paths.map((path) => `### ${method.toUpperCase()} ${path}\n`),
+    );
+    expect(calls.filter((call) => !text.includes(call))).toEqual([]);
+    const names = Object.keys(apiDocument().components.schemas);
+    expect(names.filter((name) => !text.includes(`### ${name}\n`))).toEqual([]);
+  });
+
+  test('the page of the command line has every command with its options', () => {
+    const text = SITE.find(({ slug }) => slug === 'reference/command-line')!.make!();
+    const commands = COMMANDS.map((make) => make()).flatMap((command) => [command, ...command.commands]);
+    const expected = commands.flatMap((command) => [command.name(), ...command.options.map(({ long }) => long ?? '')]);
+    expect(expected.filter((word) => !text.includes(word))).toEqual([]);
+  });
+
+  test('the page of events has every type that the API names', () => {
+    const named = JSON.stringify(apiDocument().components.schemas['ServiceEvent']);
+    const types = [...named.matchAll(/`((?:model|checkpoint|checkpoints|log|job)_[a-z]+)`/g)];
+    expect(types.length).toBeGreaterThan(5);
+    const all = new Set([...types.map(([, type = '']) => type), 'training_started', 'gradient_step', 'warning']);
+    for (const type of ['training_ended', 'training_failed', 'job_ended', 'job_failed']) all.add(type);
+    const page = read('docs/reference/events.md');
+    expect([...all].filter((type) => !page.includes(`\`${type}\``))).toEqual([]);
+  });
 });

@@ -1,19 +1,16 @@
 /** The commands that the README tells people to paste are those that the service shows, and run unchanged in an empty folder. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { connectSnippets } from '@trainyard/server';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
+import { blocksOf } from '../support/doc-blocks.ts';
 import { scriptedService, type ScriptedServiceProcess } from '../support/scripted-service.ts';
-import { REPOSITORY, runProgram } from './support/run-script.ts';
+import { runProgram } from './support/run-script.ts';
 
-const README = readFileSync(join(REPOSITORY, 'README.md'), 'utf8');
-const BLOCKS = [...README.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(([, language = '', text = '']) => ({
-  language,
-  text,
-}));
+const BLOCKS = blocksOf('README.md');
 
 test('the README has the snippets that the service shows, to the byte', () => {
   const shown = connectSnippets({

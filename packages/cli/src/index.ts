@@ -1,3 +1,4 @@
+export { COMMANDS } from './commands.ts';
 export { UsageError } from './command-error.ts';
 export { newCommand } from './new-command.ts';
 export { runCommand } from './run-command.ts';

@@ -13,6 +13,7 @@ export {
 export { createServer } from './create-server.ts';
 export { dataPaths, findRunningService } from './data/data-directory.ts';
 export { connectSnippets } from './pages/snippets.ts';
+export { apiDocument } from './reference-page/api-document.ts';
 export { SERVICE_VERSION } from './service/service-version.ts';
 export { OfflineKeys } from './service/offline-keys.ts';
 export { ServerError, type ServerErrorCode } from './faults/server-error.ts';

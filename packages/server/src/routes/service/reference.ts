@@ -1,14 +1,12 @@
 import type { FastifyInstance } from 'fastify';
-import { openApiDocument } from '@trainyard/protocol';
 
-import { HTTP_FAULTS } from '../../faults/http-faults.ts';
 import { makePage, sendPage } from '../../pages/send-page.ts';
+import { apiDocument } from '../../reference-page/api-document.ts';
 import { renderReferencePage } from '../../reference-page/render-page.ts';
-import { SERVICE_VERSION } from '../../service/service-version.ts';
 
 /** GET /openapi.json and /docs: the API described by itself, for tools and for people. Both are made once, at start. */
 export function referenceRoutes(app: FastifyInstance): void {
-  const document = openApiDocument({ version: SERVICE_VERSION, faults: HTTP_FAULTS });
+  const document = apiDocument();
   const json = JSON.stringify(document);
   const page = makePage(renderReferencePage(document));
 

@@ -1,0 +1,99 @@
+import type { ChatBody, GatheredGroup } from '@trainyard/sdk';
+
+import { type DemoTask, ROLLOUTS_PER_PROMPT, type RolloutRequest } from '../task.ts';
+import { Board, type Outcome } from '../tic-tac-toe/board.ts';
+import { randomOpponent } from '../tic-tac-toe/random-opponent.ts';
+
+type Messages = ChatBody['messages'];
+
+/** Openings: where the opponent, who begins, has its first O. The model has X. */
+const OPENINGS = [1, 2, 3, 4, 5, 6, 7, 9];
+const MAX_TOKENS = 4;
+
+/** A legal move is worth something by itself, since without any there is no game to win; what a game is worth is the most. */
+const LEGAL_MOVE_REWARD = 0.08;
+const OUTCOME_REWARD: Record<Outcome, number> = { won: 1, drawn: 0.7, lost: 0.4 };
+
+const RULES = 'Tic-tac-toe. You are X. Squares are numbered 1 to 9. Answer with the number of a free square.';
+
+function turn(board: Board, isFirst: boolean) {
+  const free = `Free squares: ${board.freeSquares().join(' ')}\nYour move:`;
+  return { role: 'user' as const, content: `${isFirst ? `${RULES}\n\n` : ''}${board.text()}\n${free}` };
+}
+
+/** The first number in the reply, null when there is none. */
+function moveOf(reply: string): number | null {
+  const [digits] = /\d+/.exec(reply) ?? [];
+  return digits === undefined ? null : Number(digits);
+}
+
+/** A game of several turns: the opponent's moves are context, only the model's own are trained. */
+async function play({ client, model, promptIndex, seed, onRollout }: RolloutRequest) {
+  const board = new Board();
+  // All games of a group meet the same opponent, so that rewards differ by what the model did.
+  const opponent = randomOpponent(promptIndex);
+  board.place('O', OPENINGS[promptIndex]!);
+  const messages: Messages[number][] = [turn(board, true)];
+  const trajectory: object[] = [...messages];
+  let usage: GatheredGroup['usage'] | null = null;
+  let numTokens = 0;
+  let reward = 0;
+  for (;;) {
+    const answer = await client.chat.completions.create({
+      model,
+      messages,
+      max_tokens: MAX_TOKENS,
+      temperature: 1,
+      seed,
+    });
+    usage = answer.usage;
+    numTokens += usage.completion_tokens;
+    const choice = answer.choices[0]!;
+    trajectory.push({ ...choice });
+    const square = moveOf(choice.message.content ?? '');
+    if (square === null || !board.isFree(square)) break;
+    board.place('X', square);
+    reward += LEGAL_MOVE_REWARD;
+    if (board.outcome() === null) board.place('O', opponent(board.freeSquares()));
+    const outcome = board.outcome();
+    if (outcome !== null) {
+      reward = OUTCOME_REWARD[outcome];
+      break;
+    }
+    const next = turn(board, false);
+    messages.push({ role: 'assistant', content: choice.message.content ?? '' }, next);
+    trajectory.push(next);
+  }
+  onRollout(numTokens);
+  return {
+    trajectory: { messages_and_choices: trajectory, reward },
+    usage: { ...usage, completion_tokens: numTokens },
+  };
+}
+
+/** Several turns against an opponent that moves at random: first the model learns to make legal moves, then which ones win. */
+export const ticTacToe: DemoTask = {
+  name: 'tic-tac-toe',
+  summary: 'make legal moves, and win, against an opponent that moves at random',
+  numPrompts: OPENINGS.length,
+  settings: { learning_rate: 5e-4 },
+  gather: async (request) => {
+    const games = await Promise.all(
+      Array.from({ length: ROLLOUTS_PER_PROMPT }, (_, index) => play({ ...request, seed: request.seed + index })),
+    );
+    return {
+      group: { trajectories: games.map(({ trajectory }) => trajectory) } as GatheredGroup['group'],
+      usage: {
+        ...games[0]!.usage,
+        completion_tokens: games.reduce((sum, { usage }) => sum + usage.completion_tokens, 0),
+      },
+    };
+  },
+  sample: async (client, model) => {
+    const board = new Board();
+    board.place('O', OPENINGS[0]!);
+    const messages = [turn(board, true)];
+    const answer = await client.chat.completions.create({ model, messages, max_tokens: MAX_TOKENS, temperature: 0 });
+    return { prompt: messages[0]!.content, reply: answer.choices[0]!.message.content ?? '' };
+  },
+};

@@ -1,0 +1,16 @@
+/**
+ * Moves at random, the same way for the same seed and the same moves of the other side.
+ *
+ * @param seed any whole number
+ */
+export function randomOpponent(seed: number): (freeSquares: readonly number[]) => number {
+  let state = (seed * 2_654_435_761 + 1) >>> 0;
+  return (freeSquares) => {
+    // xorshift32 (Marsaglia 2003); 0 is its one fixed point.
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    state >>>= 0;
+    return freeSquares[state % freeSquares.length]!;
+  };
+}

@@ -1,0 +1,127 @@
+import type { ChatBody, ChatCompletionChoice, GatheredGroup } from '@trainyard/sdk';
+
+import { type DemoTask, ROLLOUTS_PER_PROMPT, type RolloutRequest } from './task.ts';
+
+type Messages = ChatBody['messages'];
+
+/** A function that the model may call. */
+type Tool = {
+  readonly type: 'function';
+  readonly function: { readonly name: string; readonly parameters: object };
+};
+
+/** A question that one call of the tool answers. */
+export interface ToolQuestion {
+  readonly text: string;
+  /** The arguments of the right call, as JSON with a blank behind each colon and comma: the way models of this family write them. */
+  readonly rightCall: string;
+  /** The tool's answer to that, which the reply has to contain. */
+  readonly result: string;
+  /** The reply of a conversation that is shown as an example. Default: the result. */
+  readonly reply?: string;
+}
+
+const MAX_TOKENS = 32;
+
+/**
+ * A task of two turns: call the tool with the right arguments (half of the reward), then answer with what it gave (the other half). The tool's
+ * answer is not the model's: it is context, never trained.
+ */
+export function toolTask(task: {
+  readonly name: string;
+  readonly summary: string;
+  readonly tool: Tool;
+  /** Conversations to imitate: without them a small model never calls anything, and there is nothing to reward. */
+  readonly examples: readonly ToolQuestion[];
+  readonly questions: readonly ToolQuestion[];
+  readonly settings: DemoTask['settings'];
+  /** Whether a call with other arguments than `rightCall` is as good. Default: none is. */
+  readonly isAsGood?: (callArguments: string, question: ToolQuestion) => boolean;
+}): DemoTask {
+  const { tool, questions } = task;
+  const tools = [tool];
+  const examples: Messages = task.examples.flatMap((example, index) => [
+    asked(example),
+    called(`call0000${index + 1}`, tool, example),
+    answered(`call0000${index + 1}`, example),
+    { role: 'assistant', content: example.reply ?? example.result },
+  ]);
+
+  /** The id of the call, when it is one right call of the tool and nothing else. */
+  function rightCallId(choice: ChatCompletionChoice, question: ToolQuestion): string | null {
+    const [only, ...others] = choice.message.tool_calls ?? [];
+    if (only === undefined || others.length > 0 || only.function.name !== tool.function.name) return null;
+    const { arguments: written } = only.function;
+    return written === question.rightCall || task.isAsGood?.(written, question) === true ? only.id : null;
+  }
+
+  async function rollout({ client, model, promptIndex, seed, onRollout }: RolloutRequest) {
+    const question = questions[promptIndex]!;
+    const messages: Messages = [...examples, asked(question)];
+    const request = { model, tools, max_tokens: MAX_TOKENS, temperature: 1, seed };
+    const first = await client.chat.completions.create({ ...request, messages });
+    const choice = first.choices[0]!;
+    const callId = rightCallId(choice, question);
+    if (callId === null) {
+      onRollout(first.usage.completion_tokens);
+      const trajectory = { messages_and_choices: [...messages, { ...choice }], tools, reward: 0 };
+      return { trajectory, usage: first.usage };
+    }
+    const history = [...messages, { ...choice.message }, answered(callId, question)] as Messages;
+    const second = await client.chat.completions.create({ ...request, messages: history });
+    const answer = second.choices[0]!;
+    const numTokens = first.usage.completion_tokens + second.usage.completion_tokens;
+    onRollout(numTokens);
+    const trajectory = {
+      messages_and_choices: [...messages, { ...choice }, answered(callId, question), { ...answer }],
+      tools,
+      reward: answer.message.content?.includes(question.result) === true ? 1 : 0.5,
+    };
+    return { trajectory, usage: { ...first.usage, completion_tokens: numTokens } };
+  }
+
+  return {
+    name: task.name,
+    summary: task.summary,
+    numPrompts: questions.length,
+    settings: task.settings,
+    gather: async (request) => {
+      const rollouts = await Promise.all(
+        Array.from({ length: ROLLOUTS_PER_PROMPT }, (_, index) => rollout({ ...request, seed: request.seed + index })),
+      );
+      return {
+        group: { trajectories: rollouts.map(({ trajectory }) => trajectory) } as GatheredGroup['group'],
+        usage: {
+          ...rollouts[0]!.usage,
+          completion_tokens: rollouts.reduce((sum, { usage }) => sum + usage.completion_tokens, 0),
+        },
+      };
+    },
+    sample: async (client, model) => {
+      const [question] = questions as readonly [ToolQuestion];
+      const messages = [...examples, asked(question)];
+      const answer = await client.chat.completions.create({
+        model,
+        messages,
+        tools,
+        max_tokens: MAX_TOKENS,
+        temperature: 0,
+      });
+      const { content, tool_calls: calls } = answer.choices[0]!.message;
+      return { prompt: question.text, reply: calls ? JSON.stringify(calls[0]?.function) : (content ?? '') };
+    },
+  };
+}
+
+function asked({ text }: ToolQuestion) {
+  return { role: 'user' as const, content: text };
+}
+
+function called(id: string, tool: Tool, { rightCall }: ToolQuestion) {
+  const call = { id, type: 'function' as const, function: { name: tool.function.name, arguments: rightCall } };
+  return { role: 'assistant' as const, content: '', tool_calls: [call] };
+}
+
+function answered(id: string, { result }: ToolQuestion) {
+  return { role: 'tool' as const, tool_call_id: id, content: result };
+}

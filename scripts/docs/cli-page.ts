@@ -1,0 +1,30 @@
+import { COMMANDS } from '@trainyard/cli';
+
+type Command = ReturnType<(typeof COMMANDS)[number]>;
+
+/** Columns of the help: as many as a page shows without scrolling. */
+const HELP_COLUMNS = 100;
+
+/** Every command with its help, as the program prints it. */
+export function cliPage(): string {
+  const commands = COMMANDS.map((make) => make());
+  const list = commands.map((command) => `| [\`${command.name()}\`](#${command.name()}) | ${command.summary()} |`);
+  return `# Command line
+
+\`npx trainyard COMMAND\` in the folder of the clone. This page is what \`--help\` prints.
+
+| command | what it does |
+|---|---|
+${list.join('\n')}
+
+${commands.map((command) => helpOf(command)).join('\n')}`;
+}
+
+function helpOf(command: Command, above: readonly string[] = [], depth = 2): string {
+  const name = [...above, command.name()];
+  const text = command.configureHelp({ helpWidth: HELP_COLUMNS }).helpInformation().trim();
+  const below = command.commands
+    .filter((child) => child.name() !== 'help')
+    .map((child) => helpOf(child, name, depth + 1));
+  return `${'#'.repeat(depth)} ${name.join(' ')}\n\n\`\`\`text\n${text}\n\`\`\`\n\n${below.join('\n')}`;
+}

@@ -1,0 +1,107 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { cliPage } from './cli-page.ts';
+import { httpPage } from './http-page.ts';
+
+/** A page of the site. */
+export interface SitePage {
+  /** Where it is on the site, without slashes at its ends. */
+  readonly slug: string;
+  /** The Markdown file of the repository that it is, as a path from its root. */
+  readonly file?: string;
+  /** Heading of the part of that file which the page is; default: all of it. */
+  readonly section?: string;
+  /** For a page that code makes: its Markdown, which begins with its title. */
+  readonly make?: () => string;
+}
+
+interface SiteSection {
+  readonly label: string;
+  readonly isCollapsed?: boolean;
+  readonly pages: readonly SitePage[];
+}
+
+const guide = (name: string): SitePage => ({ slug: `guide/${name}`, file: `docs/guide/${name}.md` });
+const reference = (name: string): SitePage => ({ slug: `reference/${name}`, file: `docs/reference/${name}.md` });
+
+/** Every page of the site, in its order. @param root the repository */
+export function siteContents(root: string): readonly SiteSection[] {
+  const decisions = readdirSync(join(root, 'docs/decisions')).toSorted();
+  return [
+    {
+      label: 'Start',
+      pages: [
+        { slug: 'index', file: 'docs/README.md' },
+        guide('getting-started'),
+        guide('concepts'),
+        { slug: 'learning', file: 'docs/learning.md' },
+      ],
+    },
+    {
+      label: 'Guides',
+      pages: [
+        guide('reward-design'),
+        guide('charts-and-warnings'),
+        guide('multi-turn'),
+        guide('tools'),
+        guide('checkpoints'),
+        guide('evaluation'),
+        guide('operations'),
+        guide('security'),
+        guide('scaling'),
+      ],
+    },
+    {
+      label: 'Moving here',
+      pages: [guide('from-art'), guide('from-tinker'), guide('from-openai-fine-tuning'), guide('from-wandb')],
+    },
+    {
+      label: 'Examples',
+      pages: [
+        { slug: 'examples', file: 'examples/README.md' },
+        ...['shaped-words', 'extraction', 'calculator', 'tic-tac-toe', 'sft-then-rl', 'verifiers'].map((name) => ({
+          slug: `examples/${name}`,
+          file: `examples/${name}/README.md`,
+        })),
+      ],
+    },
+    {
+      label: 'Reference',
+      pages: [
+        { slug: 'reference/http', make: httpPage },
+        { slug: 'reference/settings', file: 'README.md', section: 'Settings' },
+        { slug: 'reference/command-line', make: cliPage },
+        reference('errors'),
+        reference('events'),
+        reference('metrics'),
+        reference('chat-completions'),
+        reference('training-api'),
+        reference('read-api'),
+        reference('keys-and-network'),
+        reference('conformance'),
+        reference('vllm-suite'),
+        reference('licences'),
+      ],
+    },
+    {
+      label: 'Inside',
+      isCollapsed: true,
+      pages: [
+        { slug: 'inside/architecture', file: 'ARCHITECTURE.md' },
+        { slug: 'inside/contributing', file: 'CONTRIBUTING.md' },
+        { slug: 'inside/benchmarks', file: 'docs/benchmarks.md' },
+        { slug: 'inside/experiments', file: 'docs/experiments.md' },
+        { slug: 'inside/changelog', file: 'CHANGELOG.md' },
+      ],
+    },
+    {
+      label: 'Decisions',
+      isCollapsed: true,
+      pages: decisions.map((name) => ({
+        slug: `decisions/${name.replace(/\.md$/, '')}`,
+        file: `docs/decisions/${name}`,
+      })),
+    },
+  ];
+}

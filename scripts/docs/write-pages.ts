@@ -1,0 +1,52 @@
+import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+import { siteContents } from './contents.ts';
+import { llmsTexts } from './llms-texts.ts';
+import { address, renderPage, type RenderedPage } from './repository-page.ts';
+
+/**
+ * Writes what the site is built of: `pages/` (Markdown and the sidebar) and `public/` (pictures, `llms.txt`, `llms-full.txt`). Both are made anew; none of it
+ * is in the repository a second time.
+ *
+ * @param root the repository
+ * @param to `base`: path that the site is served under, begins and ends with a slash (`/`); `site`: folder that gets both (`site` of the repository)
+ * @returns the pages
+ * @throws {Error} when a page that the contents name is not there
+ */
+export function writePages(root: string, to: { base?: string; site?: string } = {}): readonly RenderedPage[] {
+  const { base = '/', site = join(root, 'site') } = to;
+  const [pagesFolder, publicFolder] = [join(site, 'pages'), join(site, 'public')];
+  for (const folder of [pagesFolder, publicFolder]) {
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder, { recursive: true });
+  }
+  const sections = siteContents(root);
+  const pages = sections.flatMap((section) => section.pages);
+  const rendered = pages.map((page) => renderPage(root, page, pages, base));
+  for (const { slug, title, body, pictures } of rendered) {
+    writeInto(pagesFolder, `${slug}.md`, `---\ntitle: ${JSON.stringify(title)}\n---\n\n${body.trim()}\n`);
+    for (const picture of pictures) {
+      mkdirSync(dirname(join(publicFolder, 'pictures', picture)), { recursive: true });
+      cpSync(join(root, picture), join(publicFolder, 'pictures', picture));
+    }
+  }
+  const sidebar = sections.map(({ label, isCollapsed = false, pages: own }) => ({
+    label,
+    collapsed: isCollapsed,
+    items: own.map(({ slug }) => ({
+      label: rendered.find((page) => page.slug === slug)!.title,
+      link: address('/', slug),
+    })),
+  }));
+  writeInto(pagesFolder, 'sidebar.json', JSON.stringify(sidebar, null, 2));
+  cpSync(join(root, 'site/favicon.svg'), join(publicFolder, 'favicon.svg'));
+  for (const [name, text] of Object.entries(llmsTexts(sections, rendered, base))) writeInto(publicFolder, name, text);
+  return rendered;
+}
+
+function writeInto(folder: string, name: string, text: string): void {
+  const path = join(folder, name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+}
