@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
-import { gatherGroup, type Trainyard } from '@trainyard/sdk';
+import type { Trainyard } from '@trainyard/sdk';
+import { gatherGroup } from '@trainyard/sdk/rollouts';
 
 const COMPLETION_TOKENS = 64;
 /** About 400 tokens; the eight prompts differ in their last sentence, as rollouts of one environment do. */

@@ -1,5 +1,5 @@
 /**
- * Builds the SDK and packs it: one JavaScript file and one file of types, without dependencies, checked by publint and arethetypeswrong. What it
+ * Builds the SDK and packs it: a JavaScript file and a file of types for each of its two entries, without dependencies, checked by publint and arethetypeswrong. What it
  * takes from other packages is in that file, and their licences are beside it.
  *
  *   npm run pack:sdk                      makes packages/sdk/dist/trainyard-sdk-<version>.tgz and prints its path
@@ -17,6 +17,29 @@ import { writeSdkDeclarations } from './lib/sdk-declarations.mjs';
 const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
 const SOURCE = join(ROOT, 'packages/sdk');
 const THIRD_PARTY_LICENCES = 'THIRD-PARTY-LICENCES.txt';
+
+/** The files, each with its source. */
+const ENTRIES = { index: 'index.ts', rollouts: 'rollouts/index.ts' };
+
+const BUNDLE = {
+  bundle: true,
+  format: 'esm',
+  platform: 'neutral',
+  // What Node.js 20 and browsers of 2023 understand.
+  target: 'es2022',
+  conditions: ['@trainyard/source'],
+  logLevel: 'error',
+  metafile: true,
+};
+
+/** The core is there once, in its own file. */
+const besideCore = {
+  name: 'beside-core',
+  /** @param {{ onResolve: (options: { filter: RegExp }, find: () => object) => void }} build */
+  setup(build) {
+    build.onResolve({ filter: /^\.\.\/index\.ts$/ }, () => ({ path: './index.js', external: true }));
+  },
+};
 
 /** @param {string} line */
 const log = (line) => void process.stderr.write(`pack-sdk: ${line}\n`);
@@ -41,20 +64,19 @@ try {
 async function build(folder, tools) {
   const manifest = JSON.parse(await readFile(join(SOURCE, 'package.json'), 'utf8'));
   const { name, version, description, license } = manifest;
-  const { metafile } = await tools('esbuild').build({
-    entryPoints: [join(SOURCE, 'src/index.ts')],
-    outfile: join(folder, 'index.js'),
-    bundle: true,
-    format: 'esm',
-    platform: 'neutral',
-    // What Node.js 20 and browsers of 2023 understand.
-    target: 'es2022',
-    conditions: ['@trainyard/source'],
-    logLevel: 'error',
-    metafile: true,
-  });
-  await writeFile(join(folder, THIRD_PARTY_LICENCES), await licencesOf(Object.keys(metafile.inputs)));
-  await writeSdkDeclarations(ROOT, join(folder, 'index.d.ts'), tools);
+  /** @type {Set<string>} */
+  const inputs = new Set();
+  for (const [file, source] of Object.entries(ENTRIES)) {
+    const { metafile } = await tools('esbuild').build({
+      ...BUNDLE,
+      entryPoints: [join(SOURCE, 'src', source)],
+      outfile: join(folder, `${file}.js`),
+      plugins: [besideCore],
+    });
+    for (const path of Object.keys(metafile.inputs)) inputs.add(path);
+  }
+  await writeFile(join(folder, THIRD_PARTY_LICENCES), await licencesOf([...inputs]));
+  await writeSdkDeclarations(ROOT, folder, ENTRIES, tools);
   const published = {
     name,
     version,
@@ -66,8 +88,12 @@ async function build(folder, tools) {
     // For resolvers that do not read "exports".
     main: './index.js',
     types: './index.d.ts',
-    exports: { '.': { types: './index.d.ts', default: './index.js' }, './package.json': './package.json' },
-    files: ['index.js', 'index.d.ts', THIRD_PARTY_LICENCES],
+    exports: {
+      '.': { types: './index.d.ts', default: './index.js' },
+      './rollouts': { types: './rollouts.d.ts', default: './rollouts.js' },
+      './package.json': './package.json',
+    },
+    files: [...Object.keys(ENTRIES).flatMap((file) => [`${file}.js`, `${file}.d.ts`]), THIRD_PARTY_LICENCES],
   };
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(published, null, 2)}\n`);
   await copyFile(join(SOURCE, 'README.md'), join(folder, 'README.md'));

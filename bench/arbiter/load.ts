@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
-import { gatherGroup, type Trainyard } from '@trainyard/sdk';
+import type { Trainyard } from '@trainyard/sdk';
+import { gatherGroup } from '@trainyard/sdk/rollouts';
 
 /** Sizes of what is sampled and trained. */
 export interface LoadSizes {

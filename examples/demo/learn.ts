@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
-import { type GatheredGroup, type Trainyard, TrainingFailedError } from '@trainyard/sdk';
+import { type Trainyard, TrainingFailedError } from '@trainyard/sdk';
+import type { GatheredGroup } from '@trainyard/sdk/rollouts';
 
 import { StepTable } from './step-table.ts';
 import { type DemoTask, ROLLOUTS_PER_PROMPT } from './task.ts';

@@ -1,4 +1,5 @@
-import { gatherGroup, type GatheredGroup, type Trainyard, type WireTrainingConfig } from '@trainyard/sdk';
+import type { Trainyard, WireTrainingConfig } from '@trainyard/sdk';
+import { gatherGroup, type GatheredGroup } from '@trainyard/sdk/rollouts';
 
 /** Rollouts of one prompt, compared with each other. */
 export const ROLLOUTS_PER_PROMPT = 8;

@@ -1,4 +1,5 @@
-import type { ChatBody, ChatCompletionChoice, GatheredGroup } from '@trainyard/sdk';
+import type { ChatBody, ChatCompletionChoice } from '@trainyard/sdk';
+import type { GatheredGroup } from '@trainyard/sdk/rollouts';
 
 import { type DemoTask, ROLLOUTS_PER_PROMPT, type RolloutRequest } from './task.ts';
 

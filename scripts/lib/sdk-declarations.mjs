@@ -3,22 +3,29 @@ import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /**
- * Writes the types of the SDK as one file without imports. The wire types are made from schemas by a library; its users need neither: each is
- * written out as what it comes to.
+ * Writes the types of the SDK as a file for each of its entries, which import nothing but each other. The wire types are made from schemas by a library; its
+ * users need neither: each is written out as what it comes to.
  *
  * @param {string} root the repository
- * @param {string} file where to
+ * @param {string} folder where to
+ * @param {Readonly<Record<string, string>>} entries sources by the names of the files
  * @param {NodeJS.Require} tools
  */
-export async function writeSdkDeclarations(root, file, tools) {
+export async function writeSdkDeclarations(root, folder, entries, tools) {
   const tsconfig = join(root, 'scripts/client-tools/tsconfig.json');
-  await bundle(join(root, 'packages/sdk/src/index.ts'), file, tsconfig, tools);
-  await writeFile(file, writeOut(file, tsconfig, tools));
-  // Once more, which leaves out what nothing names any longer.
-  await bundle(file, file, tsconfig, tools);
-  const imports = /^import .*/m.exec(await readFile(file, 'utf8'));
-  if (imports !== null) throw new Error(`the types of the SDK need another package: ${imports[0]}`);
+  for (const [name, source] of Object.entries(entries)) {
+    const file = join(folder, `${name}.d.ts`);
+    await bundle(join(root, 'packages/sdk/src', source), file, tsconfig, tools);
+    await writeFile(file, writeOut(file, tsconfig, tools));
+    // Once more, which leaves out what nothing names any longer.
+    await bundle(file, file, tsconfig, tools);
+    const imported = /^import .* from '(?!\.\/index\.js')(.*)'/m.exec(await readFile(file, 'utf8'));
+    if (imported !== null) throw new Error(`the types of the SDK need another package: ${imported[1]}`);
+  }
 }
+
+/** The core, as the other entries name it in their sources and in their types. */
+const CORE = new Set(['../index.ts', './index.js']);
 
 /** @param {string} input @param {string} output @param {string} tsconfig @param {NodeJS.Require} tools */
 async function bundle(input, output, tsconfig, tools) {
@@ -28,7 +35,13 @@ async function bundle(input, output, tsconfig, tools) {
   const onwarn = (/** @type {{ message: string }} */ { message }) => {
     throw new Error(`the types of the SDK: ${message}`);
   };
-  const built = await rollup({ input, plugins: [dts({ tsconfig, respectExternal: true })], onwarn });
+  // The core has its types in a file of its own: classes with private parts are the same only there.
+  const beside = {
+    name: 'beside-core',
+    /** @param {string} id */
+    resolveId: (id) => (CORE.has(id) ? { id: './index.js', external: true } : null),
+  };
+  const built = await rollup({ input, plugins: [beside, dts({ tsconfig, respectExternal: true })], onwarn });
   await built.write({ file: output, format: 'es' });
   await built.close();
 }

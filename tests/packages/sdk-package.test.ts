@@ -68,6 +68,8 @@ test('the tarball brings itself and nothing else', async () => {
     'index.d.ts',
     'index.js',
     'package.json',
+    'rollouts.d.ts',
+    'rollouts.js',
   ]);
   const text = await readFile(join(folder, 'node_modules/@trainyard/sdk/index.js'), 'utf8');
   expect(text).not.toMatch(/^import |require\(/m);
@@ -96,7 +98,8 @@ test.each([
   ['esnext', 'bundler'],
 ])('its types hold in a strict project (module %s, resolution %s)', async (module, moduleResolution) => {
   const program = [
-    `import { gatherGroup, Trainyard, type TrainingJobObject, type WireTrajectoryGroup } from '@trainyard/sdk';`,
+    `import { Trainyard, type TrainingJobObject, type WireTrajectoryGroup } from '@trainyard/sdk';
+import { gatherGroup } from '@trainyard/sdk/rollouts';`,
     `const client = new Trainyard({ apiKey: 'x' });`,
     `export const job: Promise<TrainingJobObject> = client.trainingJobs.create({ model_id: 'm', trajectory_groups: [], experimental_config: { learning_rate: 1e-4 } });`,
     `export const group: WireTrajectoryGroup = (await gatherGroup(client, { model: 'm', messages: [], n: 2 }, (c) => c.index)).group;`,

@@ -1,5 +1,6 @@
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
-import { type ChatBody, gatherGroup, type Trainyard } from '@trainyard/sdk';
+import type { ChatBody, Trainyard } from '@trainyard/sdk';
+import { gatherGroup } from '@trainyard/sdk/rollouts';
 
 /** Samples a small group whose rewards differ, so that it always has something to teach. */
 export async function scoredGroup(

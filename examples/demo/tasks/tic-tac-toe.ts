@@ -1,4 +1,5 @@
-import type { ChatBody, GatheredGroup } from '@trainyard/sdk';
+import type { ChatBody } from '@trainyard/sdk';
+import type { GatheredGroup } from '@trainyard/sdk/rollouts';
 
 import { type DemoTask, ROLLOUTS_PER_PROMPT, type RolloutRequest } from '../task.ts';
 import { Board, type Outcome } from '../tic-tac-toe/board.ts';

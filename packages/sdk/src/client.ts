@@ -19,6 +19,7 @@ import { Trajectories } from './resources/trajectories.ts';
  */
 export class Trainyard {
   readonly #connection: Connection;
+  readonly #options: TrainyardOptions;
   /** Names that `model` of a request for sampling can have. */
   readonly servedModels: ServedModels;
   readonly chat: Chat;
@@ -49,6 +50,7 @@ export class Trainyard {
   constructor(options: TrainyardOptions = {}) {
     const connection = new Connection(options);
     this.#connection = connection;
+    this.#options = options;
     this.servedModels = new ServedModels(connection);
     this.chat = new Chat(connection);
     this.completions = new Completions(connection);
@@ -72,6 +74,16 @@ export class Trainyard {
     this.keys = new Keys(connection);
     this.sessions = new Sessions(connection);
     this.service = new Service(connection);
+  }
+
+  /** `fetch` with the key and the headers of this client, for requests of other clients to the service. */
+  get fetch(): typeof fetch {
+    return (input, init) => this.#connection.fetch(input, init);
+  }
+
+  /** A client with other options; those that are not named stay. */
+  withOptions(options: TrainyardOptions): Trainyard {
+    return new Trainyard({ ...this.#options, ...options });
   }
 
   /** Ends in `/v1`. */

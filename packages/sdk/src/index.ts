@@ -20,7 +20,6 @@ export type { Page, PagePromise } from './http/page.ts';
 export type { ArtifactPath } from './resources/artifacts.ts';
 export type { ChatBody, ChatMessageBody } from './resources/chat.ts';
 export type { TrainingJobBody } from './resources/training-jobs.ts';
-export { gatherGroup, type GatheredGroup, type RewardFunction } from './rollout.ts';
 /** Arguments and results of the calls, as they cross the wire. */
 export type {
   AdapterObject,

@@ -82,6 +82,16 @@ export class Connection {
       ownFetch === undefined ? (...request) => globalThis.fetch(...request) : (...request) => ownFetch(...request);
   }
 
+  /** The same as the global one, but for the key and the headers of this connection, which take the place of those given. */
+  async fetch(input: Parameters<typeof fetch>[0], init: RequestInit = {}): Promise<Response> {
+    const headers = new Headers(init.headers ?? (input instanceof Request ? input.headers : {}));
+    for (const [name, value] of Object.entries(this.#options.headers ?? {})) headers.set(name, value);
+    if (this.#apiKey === null) headers.delete('authorization');
+    else headers.set('authorization', `Bearer ${this.#apiKey}`);
+    const { credentials } = this.#options;
+    return await this.#fetch(input, { ...init, headers, ...(credentials === undefined ? {} : { credentials }) });
+  }
+
   /**
    * The JSON of an answer.
    *

@@ -1,8 +1,12 @@
-import type { ChatCompletionChoice, CompletionUsage, WireTrajectory, WireTrajectoryGroup } from '@trainyard/protocol';
-
-import type { Trainyard } from './client.ts';
-import type { CallOptions } from './http/connection.ts';
-import type { ChatBody } from './resources/chat.ts';
+import type {
+  CallOptions,
+  ChatBody,
+  ChatCompletionChoice,
+  CompletionUsage,
+  Trainyard,
+  WireTrajectory,
+  WireTrajectoryGroup,
+} from '../index.ts';
 
 /** Scores one sampled choice; any finite number. */
 export type RewardFunction = (choice: ChatCompletionChoice) => number | Promise<number>;

@@ -1,0 +1,75 @@
+import {
+  type CheckpointObject,
+  type TrainingEventObject,
+  TrainingFailedError,
+  type TrainingJobObject,
+  type WireTrainingConfig,
+  type WireTrajectoryGroup,
+} from '../index.ts';
+import { gather, type GatherOptions, type GroupPlan, meanReward } from './gather.ts';
+import type { PolicyModel } from './policy-model.ts';
+
+export interface Trained {
+  readonly job: TrainingJobObject;
+  /** Step of the model that came of it. */
+  readonly step: number;
+  /** Numbers of each gradient step; empty when no group had anything to teach. */
+  readonly gradientSteps: readonly Record<string, number>[];
+}
+
+/**
+ * Trains a model on groups, and waits for it. What it warned of is in `job.warnings`, what became of each group in `job.group_outcomes`.
+ *
+ * @throws {TrainingFailedError} when the job failed or was cancelled; when `signal` is aborted the job goes on
+ */
+export async function train(
+  model: PolicyModel,
+  groups: readonly WireTrajectoryGroup[],
+  config: WireTrainingConfig = {},
+  options: { signal?: AbortSignal | undefined; onEvent?: (event: TrainingEventObject) => void } = {},
+): Promise<Trained> {
+  const { signal, onEvent } = options;
+  const { trainingJobs } = model.client;
+  const { id } = await trainingJobs.create(
+    { model_id: model.id, trajectory_groups: groups, experimental_config: config },
+    { signal },
+  );
+  const gradientSteps: Record<string, number>[] = [];
+  for await (const event of trainingJobs.watch(id, { signal })) {
+    onEvent?.(event);
+    if (event.type === 'gradient_step') gradientSteps.push(event.data as Record<string, number>);
+  }
+  const job = await trainingJobs.retrieve(id, { signal });
+  if (job.status !== 'succeeded') throw new TrainingFailedError(id, job.error_message ?? `the job is ${job.status}`);
+  return { job, step: (job.start_step ?? 0) + 1, gradientSteps };
+}
+
+export interface Evaluation {
+  /** Mean over all trajectories. */
+  readonly reward: number;
+  /** Step that was evaluated. */
+  readonly step: number;
+  readonly groups: readonly WireTrajectoryGroup[];
+}
+
+/**
+ * Plays rollouts that are not trained on, and keeps them under the name of their split: the latest checkpoint gets `<split>/reward` and the other means.
+ */
+export async function evaluate(
+  model: PolicyModel,
+  split: string,
+  plans: Iterable<GroupPlan>,
+  options: GatherOptions = {},
+): Promise<Evaluation> {
+  const { signal } = options;
+  const step = (await latest(model, signal)).step;
+  const groups = await gather(plans, options);
+  await model.client.trajectoryLogs.create(model.id, { split, trajectory_groups: groups }, { signal });
+  return { reward: meanReward(groups), step, groups };
+}
+
+async function latest(model: PolicyModel, signal: AbortSignal | undefined): Promise<CheckpointObject> {
+  const { data } = await model.client.checkpoints.list(model.id, { limit: 1, order: 'desc' }, { signal });
+  if (data[0] === undefined) throw new Error(`the model ${model.name} has no checkpoint: all of them were deleted`);
+  return data[0];
+}
