@@ -13,6 +13,8 @@ export interface ScriptedServiceProcess {
   stats(): Promise<{ numRequests: number; generatedTokens: number }>;
   /** Waits until no request is in flight. @returns tokens generated so far */
   settled(): Promise<number>;
+  /** The word that it printed behind that name before it listened; null when it did not. */
+  printed(name: string): string | null;
   close(): Promise<void>;
 }
 
@@ -20,10 +22,11 @@ export interface ScriptedServiceProcess {
  * The real HTTP server and engine in a process of their own, with a model whose replies follow from the prompt: it calls tools, reasons and writes
  * JSON when asked to. `packages/server/src/testing/scripted-main.ts` says what it answers to what.
  *
+ * @param args of `scripted-main.ts`
  * @throws when it ends before it listens, with what it printed
  */
-export async function scriptedService(): Promise<ScriptedServiceProcess> {
-  const child = spawn(process.execPath, ['--conditions=@trainyard/source', MAIN], { stdio: 'pipe' });
+export async function scriptedService(args: readonly string[] = []): Promise<ScriptedServiceProcess> {
+  const child = spawn(process.execPath, ['--conditions=@trainyard/source', MAIN, ...args], { stdio: 'pipe' });
   let output = '';
   const ready = Promise.withResolvers<{ url: string; apiKey: string }>();
   const collect = (text: string) => {
@@ -51,6 +54,7 @@ export async function scriptedService(): Promise<ScriptedServiceProcess> {
         await new Promise((settle) => setTimeout(settle, 10));
       }
     },
+    printed: (name) => new RegExp(`^${name} (\\S+)$`, 'm').exec(output)?.[1] ?? null,
     close: async () => {
       // Its standard input ends, and so does it.
       child.stdin.end();

@@ -2,11 +2,13 @@ import { useQuery } from '@tanstack/react-query';
 import { Redirect, Route, Switch } from 'wouter';
 
 import { sessionQuery } from './api/session.ts';
+import { ChatPage } from './chat/chat-page.tsx';
 import { ErrorBoundary } from './components/error-boundary.tsx';
 import { Fault } from './components/fault.tsx';
 import { Page } from './components/page.tsx';
 import { ModelPage } from './models/model-page.tsx';
 import { ModelsPage } from './models/models-page.tsx';
+import { RolloutPage } from './rollouts/rollout-page.tsx';
 import { Shell } from './shell/shell.tsx';
 import { SIGN_IN_PATH } from './shell/sign-in-code.ts';
 import { SignInPage } from './shell/sign-in-page.tsx';
@@ -32,6 +34,10 @@ export function App() {
           <Route path="/models/:modelId/:tab?">
             {({ modelId, tab }) => <ModelPage key={modelId} modelId={decodeURIComponent(modelId)} tab={tab} />}
           </Route>
+          <Route path="/rollouts/:rolloutId">
+            {({ rolloutId }) => <RolloutPage key={rolloutId} rolloutId={decodeURIComponent(rolloutId)} />}
+          </Route>
+          <Route path="/chat" component={ChatPage} />
           <Route path="/">
             <Redirect to="/models" replace />
           </Route>

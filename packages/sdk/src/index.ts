@@ -50,6 +50,7 @@ export type {
   ModelList,
   ModelObject,
   QueuedJobObject,
+  SampledChoiceObject,
   SeriesListObject,
   SeriesObject,
   ServiceEventObject,

@@ -15,7 +15,7 @@ export type {
   TrainingStartedData,
 } from './job/training-job.ts';
 export { ProgressFiles, type ProgressRecords } from './job/progress-records.ts';
-export { decodeTokenTrace, type ReadSequence } from './job/token-trace.ts';
+export { decodeTokenTrace, encodeTokenTrace, type ReadSequence, type TracedSequence } from './job/token-trace.ts';
 export { type EncodedTrace, TraceFiles, type TraceRecords } from './job/trace-records.ts';
 export { openTemplate, type OpenedTemplate } from './learner/open-template.ts';
 export { openTrainer, type Trainer } from './learner/open-trainer.ts';

@@ -7,6 +7,7 @@ import { Fault } from '../components/fault.tsx';
 import { Page } from '../components/page.tsx';
 import { ChartsTab } from './charts-tab.tsx';
 import { MODEL_TABS } from './model-tabs.ts';
+import { RolloutsTab } from '../rollouts/rollouts-tab.tsx';
 import { OverviewTab } from './overview-tab.tsx';
 
 /** One model: how it learns. */
@@ -39,7 +40,13 @@ export function ModelPage({ modelId, tab = '' }: { modelId: string; tab: string 
           </Link>
         ))}
       </nav>
-      {tab === 'charts' ? <ChartsTab model={model} /> : <OverviewTab model={model} />}
+      {tab === 'charts' ? (
+        <ChartsTab model={model} />
+      ) : tab === 'rollouts' ? (
+        <RolloutsTab model={model} />
+      ) : (
+        <OverviewTab model={model} />
+      )}
     </Page>
   );
 }

@@ -2,4 +2,5 @@
 export const MODEL_TABS = [
   { path: '', text: 'Overview' },
   { path: 'charts', text: 'Charts' },
+  { path: 'rollouts', text: 'Rollouts' },
 ] as const;

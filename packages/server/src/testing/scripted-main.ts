@@ -15,16 +15,28 @@
  * | with `essay` in it | text without an end |
  * | any other | a thought and a greeting |
  *
+ * With `--dashboard FOLDER` it has the built dashboard of that folder, and a model to look at; with `--rollouts N` a second one with so many.
+ *
  * Without thinking (`enable_thinking: false`) thoughts are left out. `GET /stats` tells how the engine is.
  */
+import { parseArgs } from 'node:util';
+
+import { readDashboard } from '../pages/dashboard-files.ts';
+import { fillDashboard } from './dashboard-sample.ts';
 import { ScriptedEngineInference } from './scripted-engine.ts';
 import { TestServer } from './test-server.ts';
 
+const { values } = parseArgs({
+  options: { dashboard: { type: 'string' }, rollouts: { type: 'string', default: '0' } },
+});
 const inference = await ScriptedEngineInference.open({ template: 'thinking', contextLength: 8192 });
 inference.model.sayText(replyTo);
-const server = await TestServer.startOn(inference);
+const dashboard = values.dashboard === undefined ? null : await readDashboard(values.dashboard);
+const server = await TestServer.startOn(inference, {}, null, { dashboard });
 server.app.get('/stats', { config: { scope: 'public' } }, () => inference.stats());
+const filled = dashboard === null ? null : await fillDashboard(server, { many: Number(values.rollouts) });
 const url = await server.app.listen({ port: 0, host: '127.0.0.1' });
+if (filled !== null) console.log(`MODEL ${filled.modelId}\nLARGE ${filled.largeId ?? '-'}`);
 console.log(`URL ${url}/v1\nKEY ${server.key}`);
 
 process.stdin.resume().once('end', () => void close());

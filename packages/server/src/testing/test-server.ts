@@ -103,7 +103,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     inference: Inference,
     limits: Partial<HttpLimits> = {},
     trainingDataDirectory: string | null = null,
-    settings: Pick<ServerParts, 'keepsChoiceRecords' | 'bodyBudgets' | 'maxLogprobs'> & {
+    settings: Pick<ServerParts, 'keepsChoiceRecords' | 'bodyBudgets' | 'maxLogprobs' | 'dashboard'> & {
       makeTracking?: (store: SqlStore) => RunTracking;
     } = {},
   ): Promise<TestServer<Inference>> {

@@ -1,0 +1,34 @@
+import { queryOptions } from '@tanstack/react-query';
+import type { ChatCompletionChunk } from '@trainyard/sdk';
+
+import { client } from './client.ts';
+
+/** Every name that can be asked: base models, trained models with their steps, adapters. */
+export const servedModelsQuery = queryOptions({
+  queryKey: ['models', 'served'],
+  queryFn: ({ signal }) => client.servedModels.list({ signal }),
+});
+
+/** The service's own description of its requests: the form of the chat is made of it. */
+export const chatSchemaQuery = queryOptions({
+  queryKey: ['openapi', 'chat'],
+  queryFn: async ({ signal }): Promise<unknown> => {
+    const response = await fetch('/openapi.json', { signal });
+    if (!response.ok) throw new Error(`The description of the API answered with status ${response.status}`);
+    return await response.json();
+  },
+  staleTime: Infinity,
+});
+
+/** Chunks of the replies to a request, as they come. @param body everything but `stream` */
+export async function streamChat(
+  body: Readonly<Record<string, unknown>> & { readonly model: string },
+  signal: AbortSignal,
+): Promise<AsyncIterable<ChatCompletionChunk>> {
+  // Fields are those of the form, which has its types from the service.
+  const whole = { ...body, stream: true } as unknown as Parameters<typeof client.chat.completions.create>[0] & {
+    stream: true;
+  };
+  // A stream that has begun lasts as long as it takes.
+  return await client.chat.completions.create(whole, { signal, timeoutMs: 600_000, maxRetries: 0 });
+}

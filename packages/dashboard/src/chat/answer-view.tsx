@@ -1,0 +1,131 @@
+import { useMemo } from 'react';
+
+import { Button } from '../components/button.tsx';
+import { Fault } from '../components/fault.tsx';
+import { StatusDot } from '../components/status-dot.tsx';
+import { TokenFacts, TokenLegend, TokenText } from '../tokens/token-text.tsx';
+import { formatProbability, surpriseLevel, visibleToken } from '../tokens/token-tone.ts';
+import type { Answer } from './chat-session.ts';
+import type { Reply, ReplyToken } from './reply.ts';
+
+type Continue = (tokens: readonly ReplyToken[], index: number, instead?: string) => void;
+
+/** The answer of one model, as text or by its tokens. @param onContinue null while it cannot go on from a token */
+export function AnswerView({
+  model,
+  answer: { replies, isStreaming, error },
+  hasTokens,
+  onContinue,
+}: {
+  model: string;
+  answer: Answer;
+  hasTokens: boolean;
+  onContinue: Continue | null;
+}) {
+  return (
+    <article className="answer" aria-label={`Answer of ${model}`} aria-busy={isStreaming}>
+      <header className="answer-head">
+        <strong>{model}</strong>
+        {isStreaming ? <StatusDot tone="live">answering</StatusDot> : null}
+      </header>
+      {replies.map((reply, index) => (
+        <ReplyView
+          key={index}
+          name={replies.length > 1 ? `Choice ${index + 1} of ${model}` : model}
+          reply={reply}
+          hasTokens={hasTokens}
+          // Only the first choice is what the conversation goes on with.
+          onContinue={index === 0 ? onContinue : null}
+        />
+      ))}
+      {error === null ? null : <Fault error={error} />}
+    </article>
+  );
+}
+
+function ReplyView({
+  name,
+  reply,
+  hasTokens,
+  onContinue,
+}: {
+  name: string;
+  reply: Reply;
+  hasTokens: boolean;
+  onContinue: Continue | null;
+}) {
+  const { content, reasoning, calls, tokens, finishReason } = reply;
+  const shown = useMemo(
+    () => tokens.map(({ text, logprob }) => ({ text, level: surpriseLevel(logprob), isContext: false })),
+    [tokens],
+  );
+  return (
+    <>
+      {hasTokens && tokens.length > 0 ? (
+        <>
+          <TokenText
+            label={`Tokens of ${name}`}
+            tokens={shown}
+            tone="surprise"
+            facts={(index) => <ReplyTokenFacts tokens={tokens} index={index} onContinue={onContinue} />}
+          />
+          <TokenLegend tone="surprise" words={['expected', 'surprising']} />
+        </>
+      ) : (
+        <>
+          {reasoning === '' ? null : <p className="answer-reasoning">{reasoning}</p>}
+          {content === '' ? null : <p className="answer-text">{content}</p>}
+        </>
+      )}
+      {calls.map((call, index) => (
+        <p key={index}>
+          <small className="soft">calls</small>{' '}
+          <code>
+            {call.name}({call.arguments})
+          </code>
+        </p>
+      ))}
+      {finishReason === null || finishReason === 'stop' ? null : (
+        <small className="soft">
+          {finishReason === 'length'
+            ? 'Cut off: it reached the most tokens.'
+            : `Ended: ${finishReason.replaceAll('_', ' ')}.`}
+        </small>
+      )}
+    </>
+  );
+}
+
+function ReplyTokenFacts({
+  tokens,
+  index,
+  onContinue,
+}: {
+  tokens: readonly ReplyToken[];
+  index: number;
+  onContinue: Continue | null;
+}) {
+  const token = tokens[index]!;
+  const others = token.alternatives.filter(({ text }) => text !== token.text);
+  return (
+    <>
+      <TokenFacts facts={[['probability', formatProbability(token.logprob)]]} />
+      <span className="alternatives" role="group" aria-label="What else was likely">
+        {others.map(({ text, logprob }) => (
+          <Button
+            key={text}
+            disabled={onContinue === null}
+            aria-label={`Go on with ${visibleToken(text)} instead, ${formatProbability(logprob)}`}
+            title="Go on with this instead"
+            onClick={() => onContinue?.(tokens, index, text)}
+          >
+            {visibleToken(text)} <span className="soft">{formatProbability(logprob)}</span>
+          </Button>
+        ))}
+        <Button disabled={onContinue === null} onClick={() => onContinue?.(tokens, index)}>
+          Go on from here
+        </Button>
+      </span>
+    </>
+  );
+}

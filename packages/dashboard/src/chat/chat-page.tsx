@@ -1,0 +1,199 @@
+import './chat-page.css';
+import { useQuery } from '@tanstack/react-query';
+import { type KeyboardEvent, useMemo, useState } from 'react';
+import { useSearchParams } from 'wouter';
+
+import { chatSchemaQuery, servedModelsQuery } from '../api/chat.ts';
+import { Button } from '../components/button.tsx';
+import { Empty } from '../components/empty.tsx';
+import { Fault } from '../components/fault.tsx';
+import { Page } from '../components/page.tsx';
+import { AnswerView } from './answer-view.tsx';
+import { chatFields, fieldValue } from './chat-fields.ts';
+import { messagesFor } from './chat-session.ts';
+import { FieldsForm } from './fields-form.tsx';
+import { SnippetDialog } from './snippet-dialog.tsx';
+import { chatBody, useChat } from './use-chat.ts';
+
+/** A chat with any model, or with two at once that answer the same. */
+export function ChatPage() {
+  const { data: served, error } = useQuery(servedModelsQuery);
+  const names = useMemo(() => served?.data.map(({ id }) => id) ?? [], [served]);
+  if (served === undefined) return <Page title="Chat">{error === null ? null : <Fault error={error} />}</Page>;
+  return <Chat names={names} />;
+}
+
+function Chat({ names }: { names: readonly string[] }) {
+  const [parameters, setParameters] = useSearchParams();
+  const chosen = parameters.getAll('model');
+  const models = chosen.length > 0 ? chosen.slice(0, 2) : [names.find((name) => name.includes(':')) ?? names[0] ?? ''];
+  const [system, setSystem] = useState('');
+  const [texts, setTexts] = useState<Readonly<Record<string, string>>>({});
+  const [input, setInput] = useState('');
+  const [isShowingTokens, setIsShowingTokens] = useState(true);
+  const schema = useQuery(chatSchemaQuery);
+  const form = useMemo(() => (schema.data === undefined ? [] : chatFields(schema.data)), [schema.data]);
+  const { fields, fault } = useMemo(() => {
+    try {
+      const values = form.map((field) => [field.name, fieldValue(field, texts[field.name] ?? '')] as const);
+      return { fields: Object.fromEntries(values.filter(([, value]) => value !== undefined)), fault: null };
+    } catch (error) {
+      return { fields: {}, fault: error as Error };
+    }
+  }, [form, texts]);
+  const { exchanges, isStreaming, send, continueFrom, stop, clear } = useChat({ models, system, fields });
+  const choose = (next: readonly string[]) =>
+    setParameters(new URLSearchParams(next.map((name) => ['model', name])), { replace: true });
+  const submit = () => {
+    if (input.trim() === '' || isStreaming || fault !== null) return;
+    send(input);
+    setInput('');
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
+    event.preventDefault();
+    submit();
+  };
+  const shownExchanges = exchanges.length === 0 ? [{ input: input || 'Hello', answers: [] }] : exchanges;
+  const body = chatBody(models[0]!, messagesFor(shownExchanges, shownExchanges.length - 1, 0, system), fields);
+  return (
+    <Page
+      title="Chat"
+      actions={
+        <>
+          <Button aria-pressed={isShowingTokens} onClick={() => setIsShowingTokens(!isShowingTokens)}>
+            Probabilities
+          </Button>
+          <SnippetDialog body={body} />
+          <Button disabled={exchanges.length === 0} onClick={clear}>
+            New chat
+          </Button>
+        </>
+      }
+    >
+      <div className="chat">
+        <div className="chat-main">
+          <div className="chat-models">
+            {models.map((model, side) => (
+              <ModelChoice
+                key={side}
+                label={models.length === 1 ? 'Model' : `Model ${side + 1}`}
+                model={model}
+                names={names}
+                onChoose={(name) => choose(models.map((other, place) => (place === side ? name : other)))}
+              />
+            ))}
+            {models.length === 1 ? (
+              <Button onClick={() => choose([models[0]!, firstOther(names, models[0]!)])}>Compare with another</Button>
+            ) : (
+              <Button look="quiet" onClick={() => choose([models[0]!])}>
+                One model only
+              </Button>
+            )}
+          </div>
+          {exchanges.length === 0 ? (
+            <Empty title="Ask something">
+              Every token of the answer shows how likely it was, and what else could have stood there. From each of them
+              you can go on in another way.
+            </Empty>
+          ) : (
+            <ol className="chat-exchanges" aria-label="Conversation">
+              {exchanges.map(({ input: asked, answers }, at) => (
+                <li key={at} className="chat-exchange">
+                  <p className="chat-input">
+                    <strong className="visually-hidden">You: </strong>
+                    {asked}
+                  </p>
+                  <div className="chat-answers" data-columns={models.length}>
+                    {models.map((model, side) => {
+                      const answer = answers[side];
+                      return answer === undefined || answer === null ? null : (
+                        <AnswerView
+                          key={side}
+                          model={model}
+                          answer={answer}
+                          hasTokens={isShowingTokens}
+                          onContinue={
+                            at < exchanges.length - 1 || isStreaming
+                              ? null
+                              : (tokens, index, instead) => continueFrom(side, tokens, index, instead)
+                          }
+                        />
+                      );
+                    })}
+                  </div>
+                </li>
+              ))}
+            </ol>
+          )}
+          <form
+            className="chat-composer"
+            onSubmit={(event) => {
+              event.preventDefault();
+              submit();
+            }}
+          >
+            <textarea
+              className="input"
+              aria-label="Message"
+              placeholder="Message (Enter sends, Shift+Enter begins a line)"
+              rows={3}
+              value={input}
+              onChange={({ target }) => setInput(target.value)}
+              onKeyDown={onKeyDown}
+            />
+            {isStreaming ? (
+              <Button look="danger" onClick={stop}>
+                Stop
+              </Button>
+            ) : (
+              <Button look="primary" type="submit" disabled={input.trim() === '' || fault !== null}>
+                Send
+              </Button>
+            )}
+          </form>
+        </div>
+        <aside className="chat-settings" aria-label="Settings of the request">
+          <label className="field">
+            System message
+            <textarea className="input" rows={3} value={system} onChange={({ target }) => setSystem(target.value)} />
+          </label>
+          {fault === null ? null : <Fault error={fault} />}
+          {schema.error === null ? null : <Fault error={schema.error} />}
+          <FieldsForm fields={form} texts={texts} onChange={(name, text) => setTexts({ ...texts, [name]: text })} />
+        </aside>
+      </div>
+    </Page>
+  );
+}
+
+function ModelChoice({
+  label,
+  model,
+  names,
+  onChoose,
+}: {
+  label: string;
+  model: string;
+  names: readonly string[];
+  onChoose: (name: string) => void;
+}) {
+  return (
+    <label className="field">
+      {label}
+      <select className="input" value={model} onChange={({ target }) => onChoose(target.value)}>
+        {[...new Set([model, ...names])].map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** Step 0 of the same model where it has one: what it was before it learnt. */
+function firstOther(names: readonly string[], model: string): string {
+  const bare = model.replace(/:step\d+$/, '');
+  return (
+    names.find((name) => name === `${bare}:step0` && name !== model) ?? names.find((name) => name !== model) ?? model
+  );
+}

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+
+import { type Exchange, messagesFor, NO_ANSWER, withAnswer } from './chat-session.ts';
+import { EMPTY_REPLY } from './reply.ts';
+
+const said = (content: string) => ({ replies: [{ ...EMPTY_REPLY, content }], isStreaming: false, error: null });
+const EXCHANGES: readonly Exchange[] = [
+  { input: 'one', answers: [said('a'), said('b')] },
+  { input: 'two', answers: [said(''), null] },
+  { input: 'three', answers: [] },
+];
+
+test('each model goes on with its own answers', () => {
+  expect(messagesFor(EXCHANGES, 2, 0, 'Be brief.')).toEqual([
+    { role: 'system', content: 'Be brief.' },
+    { role: 'user', content: 'one' },
+    { role: 'assistant', content: 'a' },
+    { role: 'user', content: 'two' },
+    { role: 'user', content: 'three' },
+  ]);
+  expect(messagesFor(EXCHANGES, 1, 1, ' ').map(({ content }) => content)).toEqual(['one', 'b', 'two']);
+});
+
+test('an answer changes at its place alone', () => {
+  const after = withAnswer(EXCHANGES, 1, 1, (before) => ({ ...before, isStreaming: false }));
+  expect(after[0]).toBe(EXCHANGES[0]);
+  expect(after[1]?.answers[0]).toBe(EXCHANGES[1]?.answers[0]);
+  expect(after[1]?.answers[1]).toEqual({ ...NO_ANSWER, isStreaming: false });
+});

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+
+import { snippet, SNIPPET_KINDS } from './snippets.ts';
+
+const BODY = {
+  model: 'local/demo/agent:step3',
+  messages: [{ role: 'user', content: `It's "quoted" \\ $HOME \`x\`\nüñ🦊 </script>` }],
+  temperature: 0.5,
+  top_k: 5,
+  seed: 1,
+  chat_template_kwargs: { enable_thinking: false },
+  stop: ['\n\n'],
+};
+
+test('no snippet has a key, and each has the address and streams', () => {
+  for (const { kind } of SNIPPET_KINDS) {
+    const text = snippet(kind, 'http://127.0.0.1:8420/v1', BODY);
+    expect(text).toContain('TRAINYARD_API_KEY');
+    expect(text).toContain('http://127.0.0.1:8420/v1');
+    expect(text).toMatch(/stream"?[:=] ?(true|True)/);
+  }
+});
+
+test('a shell hands the body of the request to curl as it is', () => {
+  const [, quoted = ''] = snippet('curl', 'http://127.0.0.1:1/v1', BODY).split('-d ');
+  // Within single quotes a shell changes nothing.
+  const parts = quoted.trim().split("'\\''");
+  expect(parts[0]?.startsWith("'") && parts.at(-1)?.endsWith("'")).toBe(true);
+  const text = parts.join("'").slice(1, -1);
+  expect(parts.join('').slice(1, -1)).not.toContain("'");
+  expect(JSON.parse(text)).toEqual({ ...BODY, stream: true });
+});
+
+test('fields that OpenAI does not have go another way in Python', () => {
+  const text = snippet('python', 'http://127.0.0.1:1/v1', BODY);
+  const [own = '', extra = ''] = text.split('extra_body=');
+  expect(own).toContain('temperature=0.5');
+  expect(own).toContain('stop=[');
+  expect(own).not.toContain('top_k');
+  expect(extra).toContain('"top_k": 5');
+  expect(extra).toContain('"enable_thinking": False');
+});

@@ -1,0 +1,109 @@
+import { useCallback, useEffect, useRef, useState } from 'react';
+
+import { streamChat } from '../api/chat.ts';
+import { type Exchange, messagesFor, NO_ANSWER, withAnswer } from './chat-session.ts';
+import { addChunk, EMPTY_REPLY, type Reply, type ReplyToken, textBefore } from './reply.ts';
+
+/** Chunks of so long are shown together: a page is not drawn anew for each token. */
+const FRAME_MS = 40;
+
+export interface ChatSettings {
+  /** One, or two that answer the same input. */
+  readonly models: readonly string[];
+  readonly system: string;
+  /** Fields of the request besides the conversation. */
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** The request that a model is asked with; snippets show the same. */
+export function chatBody(
+  model: string,
+  messages: readonly object[],
+  fields: ChatSettings['fields'],
+): Record<string, unknown> & { model: string } {
+  // Texts of tokens instead of ids, and what else was likely at each place: the page shows them.
+  return { model, messages, logprobs: true, top_logprobs: 5, return_tokens_as_token_ids: false, ...fields };
+}
+
+/** A conversation with one or two models. */
+export function useChat(settings: ChatSettings) {
+  const [exchanges, setExchanges] = useState<readonly Exchange[]>([]);
+  const running = useRef(new Set<AbortController>());
+  const latest = useRef({ settings, exchanges });
+  latest.current = { settings, exchanges };
+
+  const stop = useCallback(() => {
+    for (const controller of running.current) controller.abort();
+  }, []);
+  useEffect(() => stop, [stop]);
+
+  const run = async (at: number, side: number, body: ReturnType<typeof chatBody>, begun: readonly Reply[]) => {
+    const controller = new AbortController();
+    running.current.add(controller);
+    let replies = begun;
+    let drawnAt = 0;
+    const show = (isStreaming: boolean, error: unknown = null) =>
+      setExchanges((before) => withAnswer(before, at, side, () => ({ replies, isStreaming, error })));
+    show(true);
+    try {
+      for await (const chunk of await streamChat(body, controller.signal)) {
+        replies = addChunk(replies, chunk);
+        if (performance.now() - drawnAt < FRAME_MS) continue;
+        drawnAt = performance.now();
+        show(true);
+      }
+      show(false);
+    } catch (error) {
+      // Whoever stopped it knows why it ended.
+      if (controller.signal.aborted) {
+        replies = replies.map((reply) => ({ ...reply, finishReason: reply.finishReason ?? 'stopped by you' }));
+        show(false);
+      } else show(false, error);
+    } finally {
+      running.current.delete(controller);
+    }
+  };
+
+  const send = (input: string) => {
+    const { models, system, fields } = latest.current.settings;
+    const after = [...latest.current.exchanges, { input, answers: models.map(() => NO_ANSWER) }];
+    const at = after.length - 1;
+    setExchanges(after);
+    models.forEach((model, side) => {
+      void run(at, side, chatBody(model, messagesFor(after, at, side, system), fields), [EMPTY_REPLY]);
+    });
+  };
+
+  /** Samples the last answer of a model anew from behind a token, which may be another than was sampled. */
+  const continueFrom = (side: number, tokens: readonly ReplyToken[], index: number, instead?: string) => {
+    const { settings: now, exchanges: before } = latest.current;
+    const at = before.length - 1;
+    const model = now.models[side];
+    if (model === undefined || at < 0) return;
+    const kept = tokens.slice(0, index);
+    const chosen = tokens[index];
+    const last: ReplyToken[] =
+      chosen === undefined ? [] : instead === undefined ? [chosen] : [replaced(chosen, instead)];
+    const start = textBefore([...kept, ...last], kept.length + last.length);
+    const messages = [...messagesFor(before, at, side, now.system), { role: 'assistant', content: start }];
+    const body = {
+      ...chatBody(model, messages, now.fields),
+      continue_final_message: true,
+      add_generation_prompt: false,
+    };
+    void run(at, side, body, [{ ...EMPTY_REPLY, content: start, tokens: [...kept, ...last] }]);
+  };
+
+  const clear = () => {
+    stop();
+    setExchanges([]);
+  };
+
+  const isStreaming = exchanges.some(({ answers }) => answers.some((answer) => answer?.isStreaming === true));
+  return { exchanges, isStreaming, send, continueFrom, stop, clear };
+}
+
+function replaced(token: ReplyToken, text: string): ReplyToken {
+  const logprob = token.alternatives.find((other) => other.text === text)?.logprob ?? token.logprob;
+  return { ...token, text, logprob, bytes: [...new TextEncoder().encode(text)] };
+}

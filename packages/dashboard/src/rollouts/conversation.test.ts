@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest';
+
+import { conversationOf, finalReply, promptTurns } from './conversation.ts';
+
+const CONTENT = {
+  messages_and_choices: [
+    { role: 'system', content: 'Be brief.' },
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'Weather ' },
+        { type: 'text', text: 'in Rome?' },
+      ],
+    },
+    {
+      finish_reason: 'tool_calls',
+      index: 0,
+      token_ids: [1],
+      message: {
+        role: 'assistant',
+        content: null,
+        reasoning: 'I must look.',
+        tool_calls: [{ id: 'c', type: 'function', function: { name: 'weather', arguments: '{"city":"Rome"}' } }],
+      },
+    },
+    { role: 'tool', tool_call_id: 'c', content: '21' },
+    { role: 'assistant', content: 'It is 21.' },
+  ],
+  tools: [{ type: 'function', function: { name: 'weather' } }],
+  additional_histories: [{ messages_and_choices: [{ role: 'user', content: 'again' }] }],
+};
+
+test('messages and choices become turns, with what was thought and called', () => {
+  const [first, second] = conversationOf(CONTENT);
+  expect(first?.tools).toEqual(['weather']);
+  expect(first?.turns.map(({ role, content, isSampled }) => [role, content, isSampled])).toEqual([
+    ['system', 'Be brief.', false],
+    ['user', 'Weather in Rome?', false],
+    ['assistant', '', true],
+    ['tool', '21', false],
+    ['assistant', 'It is 21.', false],
+  ]);
+  expect(first?.turns[2]).toMatchObject({
+    reasoning: 'I must look.',
+    calls: [{ name: 'weather', arguments: '{"city":"Rome"}' }],
+    finishReason: 'tool_calls',
+    item: 2,
+  });
+  expect(second?.turns).toHaveLength(1);
+});
+
+test('the last reply and the prompt are told apart', () => {
+  const histories = conversationOf(CONTENT);
+  expect(finalReply(histories)).toBe('It is 21.');
+  expect(finalReply([{ turns: histories[0]!.turns.slice(0, 3), tools: [] }])).toBe('weather({"city":"Rome"})');
+  expect(promptTurns(histories).map(({ role }) => role)).toEqual(['system', 'user']);
+  expect(finalReply([])).toBe('');
+});
+
+test.each([[{}], [{ messages_and_choices: 'nonsense' }], [{ messages_and_choices: [null, 3, { message: {} }] }]])(
+  'what is not understood breaks nothing: %j',
+  (content) => expect(() => finalReply(conversationOf(content))).not.toThrow(),
+);

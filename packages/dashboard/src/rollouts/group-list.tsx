@@ -1,0 +1,93 @@
+import './group-list.css';
+import { useVirtualizer } from '@tanstack/react-virtual';
+import { useRef } from 'react';
+import { Link } from 'wouter';
+
+import { Button } from '../components/button.tsx';
+import { formatValue } from '../components/numbers.ts';
+import { StatusDot } from '../components/status-dot.tsx';
+import { outcomeWords } from './outcome-words.ts';
+import type { GroupOfRollouts } from './rollout-groups.ts';
+
+/** Chips of one group; the others are seen when it is opened. */
+const MAX_CHIPS = 24;
+
+/** Groups of a step, each with its rollouts side by side, the best first. Only those in sight are in the page. */
+export function GroupList({
+  groups,
+  onOpen,
+}: {
+  groups: readonly GroupOfRollouts[];
+  onOpen: (group: GroupOfRollouts) => void;
+}) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const virtual = useVirtualizer({
+    count: groups.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => 92,
+    overscan: 6,
+  });
+  return (
+    <div ref={scroller} className="group-list" role="region" aria-label="Groups" tabIndex={0}>
+      <ul style={{ height: virtual.getTotalSize() }}>
+        {virtual.getVirtualItems().map(({ index, start }) => {
+          const group = groups[index]!;
+          return (
+            <li
+              key={group.key}
+              ref={virtual.measureElement}
+              data-index={index}
+              style={{ transform: `translateY(${start}px)` }}
+            >
+              <GroupRow group={group} onOpen={onOpen} />
+            </li>
+          );
+        })}
+      </ul>
+    </div>
+  );
+}
+
+function GroupRow({ group, onOpen }: { group: GroupOfRollouts; onOpen: (group: GroupOfRollouts) => void }) {
+  const { number, rollouts, best, worst, mean, reason } = group;
+  const isLog = rollouts[0]?.job_id === null;
+  const spread = best - worst;
+  return (
+    <div className="group-row">
+      <div className="group-head">
+        <h2>Group {number}</h2>
+        <span className="soft">
+          {rollouts.length} rollouts, {formatValue(worst)} to {formatValue(best)}, mean {formatValue(mean)}
+        </span>
+        {reason === null ? null : (
+          <span title={outcomeWords(reason, isLog).long}>
+            <StatusDot
+              tone={outcomeWords(reason, isLog).tone}
+            >{`dropped: ${outcomeWords(reason, isLog).short}`}</StatusDot>
+          </span>
+        )}
+        <Button onClick={() => onOpen(group)} aria-label={`Group ${number} side by side`}>
+          Side by side
+        </Button>
+      </div>
+      <div className="group-chips">
+        {rollouts.slice(0, MAX_CHIPS).map((rollout) => (
+          <Link
+            key={rollout.id}
+            href={`/rollouts/${rollout.id}`}
+            className="reward-chip"
+            aria-label={`Rollout ${rollout.index} of group ${number}, reward ${formatValue(rollout.reward)}, ${outcomeWords(rollout.outcome, isLog).short}`}
+          >
+            <span>{formatValue(rollout.reward)}</span>
+            <span
+              className="reward-meter"
+              aria-hidden="true"
+              style={{ inlineSize: `${spread === 0 ? 100 : 8 + (92 * (rollout.reward - worst)) / spread}%` }}
+            />
+          </Link>
+        ))}
+        {rollouts.length > MAX_CHIPS ? <span className="soft">and {rollouts.length - MAX_CHIPS} more</span> : null}
+      </div>
+    </div>
+  );
+}

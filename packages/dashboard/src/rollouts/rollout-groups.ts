@@ -1,0 +1,40 @@
+import type { TrajectoryObject } from '@trainyard/sdk';
+
+/** The rollouts of one scenario: what a reward is judged against. */
+export interface GroupOfRollouts {
+  /** Made of a job or log and a number in it. */
+  readonly key: string;
+  readonly number: number;
+  /** By reward, the best first. */
+  readonly rollouts: readonly TrajectoryObject[];
+  readonly best: number;
+  readonly worst: number;
+  readonly mean: number;
+  /** Why nothing of it was trained; null where something was, or nothing is known. */
+  readonly reason: string | null;
+}
+
+/** In the order in which they came. */
+export function groupRollouts(rollouts: readonly TrajectoryObject[]): GroupOfRollouts[] {
+  const groups = new Map<string, TrajectoryObject[]>();
+  for (const rollout of rollouts) {
+    const key = `${rollout.job_id ?? rollout.log_id}.${rollout.group}`;
+    const members = groups.get(key);
+    if (members === undefined) groups.set(key, [rollout]);
+    else members.push(rollout);
+  }
+  return Array.from(groups, ([key, members]) => {
+    const byReward = members.toSorted((first, second) => second.reward - first.reward);
+    const outcomes = new Set(members.map(({ outcome }) => outcome));
+    const wasTrained = outcomes.has('trained') || outcomes.has('regularized');
+    return {
+      key,
+      number: members[0]!.group,
+      rollouts: byReward,
+      best: byReward[0]!.reward,
+      worst: byReward.at(-1)!.reward,
+      mean: members.reduce((sum, { reward }) => sum + reward, 0) / members.length,
+      reason: wasTrained ? null : ([...outcomes][0] ?? null),
+    };
+  });
+}

@@ -1,0 +1,74 @@
+import './rollout-list.css';
+import type { TrajectoryObject } from '@trainyard/sdk';
+import { useVirtualizer } from '@tanstack/react-virtual';
+import { useEffect, useRef } from 'react';
+import { Link } from 'wouter';
+
+import { formatCount, formatValue } from '../components/numbers.ts';
+import { StatusDot } from '../components/status-dot.tsx';
+import { outcomeWords } from './outcome-words.ts';
+
+const ROW_HEIGHT = 38;
+const ROW_HEIGHT_WITH_EXCERPT = 60;
+/** Rows from the end at which more are asked for. */
+const AHEAD = 300;
+
+/** Any number of rollouts, one a line; only those in sight are in the page. */
+export function RolloutList({
+  rollouts,
+  hasMore,
+  onEnd,
+}: {
+  rollouts: readonly TrajectoryObject[];
+  hasMore: boolean;
+  onEnd: () => void;
+}) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const hasExcerpts = rollouts.some(({ excerpt }) => excerpt !== undefined);
+  const height = hasExcerpts ? ROW_HEIGHT_WITH_EXCERPT : ROW_HEIGHT;
+  const virtual = useVirtualizer({
+    count: rollouts.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => height,
+    overscan: 16,
+  });
+  const items = virtual.getVirtualItems();
+  const last = items.at(-1)?.index ?? 0;
+  useEffect(() => {
+    if (hasMore && last >= rollouts.length - AHEAD) onEnd();
+  }, [hasMore, last, rollouts.length, onEnd]);
+  return (
+    <div className="rollout-list">
+      <p className="soft">
+        {formatCount(rollouts.length)}
+        {hasMore ? ' so far; more come while you scroll' : ' in all'}
+      </p>
+      <div ref={scroller} className="rollout-scroll" role="region" aria-label="Rollouts" tabIndex={0}>
+        <ul style={{ height: virtual.getTotalSize() }}>
+          {items.map(({ index, start }) => (
+            <li key={rollouts[index]!.id} style={{ height, transform: `translateY(${start}px)` }}>
+              <RolloutLine rollout={rollouts[index]!} />
+            </li>
+          ))}
+        </ul>
+      </div>
+    </div>
+  );
+}
+
+function RolloutLine({ rollout }: { rollout: TrajectoryObject }) {
+  const { id, step, split, group, index, reward, outcome, excerpt, job_id: job } = rollout;
+  const words = outcomeWords(outcome, job === null);
+  return (
+    <Link href={`/rollouts/${id}`} className="rollout-line">
+      <span className="rollout-reward">{formatValue(reward)}</span>
+      <span className="rollout-place">
+        step {step} · {split} · group {group} · #{index}
+      </span>
+      <span className="rollout-outcome">
+        <StatusDot tone={words.tone}>{words.short}</StatusDot>
+      </span>
+      {excerpt === undefined ? null : <span className="rollout-excerpt">{excerpt}</span>}
+    </Link>
+  );
+}

@@ -1,0 +1,120 @@
+import './rollout-page.css';
+import { useQuery } from '@tanstack/react-query';
+import type { TrajectoryContent } from '@trainyard/sdk';
+import { Link, useSearchParams } from 'wouter';
+
+import { rolloutQuery } from '../api/rollouts.ts';
+import { Fault } from '../components/fault.tsx';
+import { formatValue } from '../components/numbers.ts';
+import { Page } from '../components/page.tsx';
+import { StatusDot } from '../components/status-dot.tsx';
+import { conversationOf } from './conversation.ts';
+import { outcomeWords } from './outcome-words.ts';
+import { RolloutComparison } from './rollout-comparison.tsx';
+import { RolloutTokens } from './rollout-tokens.tsx';
+import { Turns } from './turns.tsx';
+
+const VIEWS = [
+  { name: '', text: 'Conversation' },
+  { name: 'tokens', text: 'Tokens' },
+  { name: 'compare', text: 'Same prompt at other steps' },
+] as const;
+
+/** One rollout: what was said, its tokens, and what became of its prompt at other steps. */
+export function RolloutPage({ rolloutId }: { rolloutId: string }) {
+  const { data: rollout, error } = useQuery(rolloutQuery(rolloutId));
+  const [parameters] = useSearchParams();
+  const view = parameters.get('view') ?? '';
+  if (rollout === undefined)
+    return (
+      <Page title="Rollout" path={<Link href="/models">Models</Link>}>
+        {error === null ? null : <Fault error={error} />}
+      </Page>
+    );
+  const words = outcomeWords(rollout.outcome, rollout.job_id === null);
+  const model = `/models/${encodeURIComponent(rollout.model_id)}`;
+  const ofStep = `${model}/rollouts?step=${rollout.step}&split=${encodeURIComponent(rollout.split)}`;
+  const group = `${rollout.job_id ?? rollout.log_id}.${rollout.group}`;
+  return (
+    <Page
+      title={`Rollout ${rollout.index} of group ${rollout.group}`}
+      path={
+        <>
+          <Link href="/models">Models</Link> / <Link href={model}>model</Link> /{' '}
+          <Link href={ofStep}>
+            step {rollout.step} ({rollout.split})
+          </Link>{' '}
+          / <Link href={`${ofStep}&group=${encodeURIComponent(group)}`}>group {rollout.group}</Link>
+        </>
+      }
+    >
+      <div className="rollout-facts">
+        <span>
+          Reward <strong>{formatValue(rollout.reward)}</strong>
+        </span>
+        {rollout.advantage === null ? null : (
+          <span>
+            Advantage <strong>{formatValue(rollout.advantage)}</strong>
+          </span>
+        )}
+        <StatusDot tone={words.tone}>{words.short}</StatusDot>
+        <span className="soft">{words.long}</span>
+      </div>
+      <nav className="tabs" aria-label="Of this rollout">
+        {VIEWS.map(({ name, text }) => (
+          <Link
+            key={name}
+            href={name === '' ? `/rollouts/${rolloutId}` : `/rollouts/${rolloutId}?view=${name}`}
+            aria-current={name === view ? 'page' : undefined}
+          >
+            {text}
+          </Link>
+        ))}
+      </nav>
+      {view === 'tokens' ? (
+        <RolloutTokens rollout={rollout} />
+      ) : view === 'compare' ? (
+        <RolloutComparison rollout={rollout} />
+      ) : (
+        <Conversation rollout={rollout} />
+      )}
+    </Page>
+  );
+}
+
+function Conversation({ rollout }: { rollout: TrajectoryContent }) {
+  if (rollout.content === null)
+    return <p className="soft">Its words were removed with old data (`--trajectory-days`).</p>;
+  const histories = conversationOf(rollout.content);
+  const metadata = rollout.content['metadata'];
+  const metrics = rollout.content['metrics'];
+  const facts = Object.entries({ ...(metadata as object), ...(metrics as object) });
+  return (
+    <>
+      {facts.length === 0 ? null : (
+        <dl className="rollout-metrics">
+          {facts.map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{String(value)}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+      {histories.map((history, index) => (
+        <section key={index} className="rollout-history" aria-label={`History ${index + 1}`}>
+          {histories.length > 1 ? <h2>History {index + 1}</h2> : null}
+          {history.tools.length === 0 ? null : (
+            <p className="soft">
+              Tools:{' '}
+              {history.tools.map((name) => (
+                <code key={name}>{name} </code>
+              ))}
+            </p>
+          )}
+          <Turns turns={history.turns} />
+        </section>
+      ))}
+    </>
+  );
+}

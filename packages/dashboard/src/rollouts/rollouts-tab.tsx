@@ -1,0 +1,258 @@
+import './rollouts-tab.css';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import type { ModelDetailsObject, TrajectoryObject } from '@trainyard/sdk';
+import { useEffect, useMemo } from 'react';
+import { useSearchParams } from 'wouter';
+
+import { seriesQuery } from '../api/models.ts';
+import { type RolloutFilter, rolloutPagesQuery } from '../api/rollouts.ts';
+import { Button } from '../components/button.tsx';
+import { Empty } from '../components/empty.tsx';
+import { Fault } from '../components/fault.tsx';
+import { formatCount, formatValue } from '../components/numbers.ts';
+import { GroupView } from './group-view.tsx';
+import { GroupList } from './group-list.tsx';
+import { RewardHistogram } from './reward-histogram.tsx';
+import { isInBin, rewardBins } from './reward-bins.ts';
+import { RolloutList } from './rollout-list.tsx';
+import { groupRollouts } from './rollout-groups.ts';
+import { SearchBox } from './search-box.tsx';
+import { StepPicker } from './step-picker.tsx';
+
+/** Rollouts that a step is shown with at most; a step has rarely more than some hundreds. */
+const MAX_SHOWN = 20_000;
+
+/** The rollouts of a model: those of one step by group, all of them as a list, or those that say something. */
+export function RolloutsTab({ model }: { model: ModelDetailsObject }) {
+  const [parameters] = useSearchParams();
+  const newestTrained = useInfiniteQuery(rolloutPagesQuery(model.id, { order: 'desc', split: 'train' }, 1));
+  const newest = useInfiniteQuery(rolloutPagesQuery(model.id, { order: 'desc' }, 1));
+  const first = newestTrained.data?.pages[0]?.data[0] ?? newest.data?.pages[0]?.data[0];
+  if (newest.error !== null && newest.data === undefined) return <Fault error={newest.error} />;
+  if (newest.data === undefined || newestTrained.data === undefined) return null;
+  if (first === undefined)
+    return (
+      <Empty title="No rollout was sent yet" command="npm run demo">
+        Rollouts appear here with the first training job or log of trajectories of this model.
+      </Empty>
+    );
+  const text = parameters.get('text') ?? '';
+  const isList = parameters.get('view') === 'all';
+  return (
+    <>
+      <RolloutControls model={model} newest={first} />
+      {text !== '' ? (
+        <Found modelId={model.id} text={text} />
+      ) : isList ? (
+        <AllRollouts modelId={model.id} />
+      ) : (
+        <StepRollouts model={model} newest={first} />
+      )}
+    </>
+  );
+}
+
+function RolloutControls({ model, newest }: { model: ModelDetailsObject; newest: TrajectoryObject }) {
+  const [parameters, setParameters] = useSearchParams();
+  const split = parameters.get('split') ?? newest.split;
+  const step = numberOf(parameters.get('step')) ?? newest.step;
+  const isList = parameters.get('view') === 'all';
+  const { data } = useQuery(seriesQuery(model.id, [`${split === 'train' ? 'train' : split}/reward`]));
+  const steps = (data?.data[0]?.first ?? []).map((first) => (split === 'train' ? Math.max(0, first - 1) : first));
+  const set = (changes: Record<string, string | null>) =>
+    setParameters((before) => {
+      const after = new URLSearchParams(before);
+      for (const [name, value] of Object.entries(changes)) {
+        if (value === null || value === '') after.delete(name);
+        else after.set(name, value);
+      }
+      return after;
+    });
+  return (
+    <div className="rollout-controls">
+      <div className="rollout-views" role="group" aria-label="Which rollouts">
+        <Button look="quiet" aria-pressed={!isList} onClick={() => set({ view: null, text: null })}>
+          One step
+        </Button>
+        <Button look="quiet" aria-pressed={isList} onClick={() => set({ view: 'all', text: null, group: null })}>
+          All steps
+        </Button>
+      </div>
+      {isList ? null : (
+        <StepPicker
+          step={step}
+          steps={steps}
+          newest={newest.step}
+          onStep={(next) => set({ step: String(next), split, group: null, from: null, text: null })}
+        />
+      )}
+      {isList ? null : (
+        <label className="inline-field">
+          Split
+          <select
+            className="input"
+            value={split}
+            onChange={({ target }) => set({ split: target.value, group: null, from: null, text: null })}
+          >
+            {[...new Set([split, newest.split, 'train', 'val', 'test'])].map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+      )}
+      <SearchBox text={parameters.get('text') ?? ''} onSearch={(text) => set({ text, group: null })} />
+    </div>
+  );
+}
+
+function StepRollouts({ model, newest }: { model: ModelDetailsObject; newest: TrajectoryObject }) {
+  const [parameters, setParameters] = useSearchParams();
+  const step = numberOf(parameters.get('step')) ?? newest.step;
+  const split = parameters.get('split') ?? newest.split;
+  const job = parameters.get('job');
+  const filter: RolloutFilter = { step, split, ...(job === null ? {} : { job_id: job }) };
+  const { rollouts, error, isComplete } = useAllPages(model.id, filter);
+  const bins = useMemo(() => rewardBins(rollouts.map(({ reward }) => reward)), [rollouts]);
+  const from = numberOf(parameters.get('from'));
+  const chosen = from === null ? -1 : bins.findIndex((bin) => bin.from === from);
+  const shown = useMemo(() => {
+    const bin = bins[chosen];
+    return bin === undefined
+      ? rollouts
+      : rollouts.filter(({ reward }) => isInBin(reward, bin, chosen === bins.length - 1));
+  }, [rollouts, bins, chosen]);
+  const groups = useMemo(() => groupRollouts(shown), [shown]);
+  const group = groups.find(({ key }) => key === parameters.get('group'));
+  const set = (name: string, value: string | null) =>
+    setParameters((before) => {
+      const after = new URLSearchParams(before);
+      if (value === null) after.delete(name);
+      else after.set(name, value);
+      return after;
+    });
+  if (error !== null) return <Fault error={error} />;
+  if (isComplete && rollouts.length === 0)
+    return (
+      <Empty title={`No rollout of step ${step} in ${split}`}>
+        Another step or another split may have some: the newest are of step {newest.step} in {newest.split}.
+      </Empty>
+    );
+  return (
+    <>
+      <section className="rollout-summary" aria-label="Rewards of this step">
+        <p>
+          Step <strong>{step}</strong> · <strong>{counted(rollouts.length, 'rollout')}</strong> in{' '}
+          {counted(groupRollouts(rollouts).length, 'group')}
+          {rollouts.length === 0 ? null : ` · mean reward ${formatValue(mean(rollouts))}`}
+          {isComplete ? null : ' · reading more …'}
+        </p>
+        <RewardHistogram
+          bins={bins}
+          chosen={chosen}
+          onChoose={(bin) => set('from', bin === null ? null : String(bin.from))}
+        />
+      </section>
+      {group === undefined ? (
+        <GroupList groups={groups} onOpen={({ key }) => set('group', key)} />
+      ) : (
+        <GroupView group={group} onClose={() => set('group', null)} />
+      )}
+    </>
+  );
+}
+
+function AllRollouts({ modelId }: { modelId: string }) {
+  const [parameters, setParameters] = useSearchParams();
+  const sort = parameters.get('sort') ?? 'newest';
+  const filter: RolloutFilter =
+    sort === 'newest' ? { order: 'desc' } : { sort: 'reward', order: sort === 'best' ? 'desc' : 'asc' };
+  const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
+    rolloutPagesQuery(modelId, filter),
+  );
+  const rollouts = useMemo(() => data?.pages.flatMap((page) => page.data) ?? [], [data]);
+  return (
+    <>
+      {error === null ? null : <Fault error={error} />}
+      <label className="inline-field">
+        Order
+        <select
+          className="input"
+          value={sort}
+          onChange={({ target }) =>
+            setParameters((before) => {
+              const after = new URLSearchParams(before);
+              after.set('sort', target.value);
+              return after;
+            })
+          }
+        >
+          <option value="newest">Newest first</option>
+          <option value="best">Highest reward first</option>
+          <option value="worst">Lowest reward first</option>
+        </select>
+      </label>
+      <RolloutList
+        rollouts={rollouts}
+        hasMore={hasNextPage}
+        onEnd={() => {
+          if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+        }}
+      />
+    </>
+  );
+}
+
+function Found({ modelId, text }: { modelId: string; text: string }) {
+  const { data, error, hasNextPage, isFetching, fetchNextPage } = useInfiniteQuery(
+    rolloutPagesQuery(modelId, { text, order: 'desc' }, 100),
+  );
+  const rollouts = useMemo(() => data?.pages.flatMap((page) => page.data) ?? [], [data]);
+  // A part of what was said is read at a time; the first finds are looked for until there are some.
+  const isEmpty = rollouts.length < 20;
+  useEffect(() => {
+    if (isEmpty && hasNextPage && !isFetching) void fetchNextPage();
+  }, [isEmpty, hasNextPage, isFetching, fetchNextPage]);
+  return (
+    <>
+      {error === null ? null : <Fault error={error} />}
+      <p role="status">
+        {isFetching
+          ? `Searching … ${formatCount(rollouts.length)} found so far`
+          : `${formatCount(rollouts.length)}${hasNextPage ? ' or more' : ''} rollouts say “${text}”`}
+      </p>
+      {rollouts.length === 0 ? null : (
+        <RolloutList
+          rollouts={rollouts}
+          hasMore={hasNextPage}
+          onEnd={() => {
+            if (hasNextPage && !isFetching) void fetchNextPage();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+/** All pages, one after the other. */
+function useAllPages(modelId: string, filter: RolloutFilter) {
+  const { data, error, hasNextPage, isFetching, fetchNextPage } = useInfiniteQuery(rolloutPagesQuery(modelId, filter));
+  const rollouts = useMemo(() => data?.pages.flatMap((page) => page.data) ?? [], [data]);
+  const wantsMore = hasNextPage && rollouts.length < MAX_SHOWN;
+  useEffect(() => {
+    if (wantsMore && !isFetching) void fetchNextPage();
+  }, [wantsMore, isFetching, fetchNextPage]);
+  return { rollouts, error: data === undefined ? error : null, isComplete: data !== undefined && !wantsMore };
+}
+
+function counted(number: number, noun: string): string {
+  return `${formatCount(number)} ${noun}${number === 1 ? '' : 's'}`;
+}
+
+function mean(rollouts: readonly TrajectoryObject[]): number {
+  return rollouts.reduce((sum, { reward }) => sum + reward, 0) / rollouts.length;
+}
+
+function numberOf(text: string | null): number | null {
+  const value = text === null || text === '' ? Number.NaN : Number(text);
+  return Number.isFinite(value) ? value : null;
+}

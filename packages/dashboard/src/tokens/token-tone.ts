@@ -1,0 +1,33 @@
+/** Strength of a colour from 0, none, to 4; its sign says which of two colours. */
+export type ToneLevel = -4 | -3 | -2 | -1 | 0 | 1 | 2 | 3 | 4;
+
+/** Probabilities below which a token is the less expected. */
+const SURPRISES = [0.8, 0.4, 0.1, 0.01] as const;
+
+/** How little a token was expected: 0 for one with a probability of 0.8 and more, 4 below 0.01. */
+export function surpriseLevel(logprob: number | null): ToneLevel {
+  if (logprob === null) return 0;
+  const probability = Math.exp(logprob);
+  return SURPRISES.filter((limit) => probability < limit).length as ToneLevel;
+}
+
+/** The level of a value that has a sign, against the largest of its kind. */
+export function signedLevel(value: number | null, largest: number): ToneLevel {
+  if (value === null || value === 0 || largest <= 0) return 0;
+  const level = Math.min(4, Math.ceil((Math.abs(value) / largest) * 4));
+  return (Math.sign(value) * level) as ToneLevel;
+}
+
+/** `37 %`, `0.2 %`, `3e-7` */
+export function formatProbability(logprob: number): string {
+  const percent = Math.exp(logprob) * 100;
+  if (percent >= 10) return `${percent.toFixed(0)} %`;
+  if (percent >= 0.01) return `${Number(percent.toPrecision(2))} %`;
+  return percent === 0 ? '0 %' : Math.exp(logprob).toExponential(0);
+}
+
+/** A token as it can be seen: blanks and line ends have signs of their own. */
+export function visibleToken(text: string): string {
+  if (text === '') return '∅';
+  return text.replaceAll('\n', '↵').replaceAll('\t', '⇥').replaceAll(' ', '␣');
+}
