@@ -34,7 +34,7 @@ interface ScrollReport {
   least: number;
 }
 
-/** As a person does who drags the bar: down, until the end is there. Runs in the page. */
+/** As a person does who drags the bar: down, until the end is there, 100 rows a frame. Runs in the page. */
 const SCROLL_THROUGH = `(async () => {
   const box = document.querySelector('.rollout-scroll');
   const frames = [];
@@ -43,6 +43,7 @@ const SCROLL_THROUGH = `(async () => {
   const frame = () => new Promise((settle) => requestAnimationFrame(settle));
   let before = await frame();
   let least = Infinity;
+  box.scrollTop = 0;
   for (;;) {
     box.scrollTop += 4000;
     const now = await frame();
@@ -217,13 +218,18 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
   test(`${NUM_ROLLOUTS} rollouts are scrolled through`, async () => {
     const page = await open(`/models/${largeId}/rollouts?view=all`);
     await page.getByText('so far; more come while you scroll').waitFor(WAIT);
-    const report = await page.evaluate<ScrollReport>(SCROLL_THROUGH);
-    console.log(
-      `${NUM_ROLLOUTS} rollouts: ${report.numFrames} frames, median ${report.median.toFixed(1)} ms, 95 % below ${report.p95.toFixed(1)} ms, ${report.numLong} long tasks`,
-    );
-    expect(report.inPage).toBeLessThan(120);
-    expect(report.least).toBeGreaterThan(0);
+    for (const when of ['while they come', 'when all are there']) {
+      const report = await page.evaluate<ScrollReport>(SCROLL_THROUGH);
+      console.log(
+        `${NUM_ROLLOUTS} rollouts, ${when}: ${report.numFrames} frames, median ${report.median.toFixed(1)} ms, 95 % below ${report.p95.toFixed(1)} ms, ${report.numLong} long tasks`,
+      );
+      expect(report.inPage).toBeLessThan(120);
+      expect(report.least).toBeGreaterThan(0);
+    }
     await page.getByText('100,000 in all').waitFor(WAIT);
+    await page.locator('.rollout-line').last().click();
+    await expect.poll(() => new URL(page.url()).pathname, WAIT).toMatch(/^\/rollouts\/.+/);
+    await page.getByText('Its words were removed').waitFor(WAIT);
   });
 
   test('two models answer one input, and what else was likely is a click away, also from the keyboard', async () => {

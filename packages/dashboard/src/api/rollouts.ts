@@ -9,10 +9,16 @@ const PAGE_SIZE = 1000;
 /** Which rollouts of a model; what is left out lets all through. */
 export type RolloutFilter = Omit<TrajectoryPageQuery, 'after' | 'limit'>;
 
-/** Rollouts of a model in pages, without what they say. */
-export function rolloutPagesQuery(modelId: string, filter: RolloutFilter, limit: number = PAGE_SIZE) {
+/**
+ * Rollouts of a model in pages, without what they say.
+ * @param options.isLive asked for again when something happens to the model. Default true; false for long lists, all of whose pages would come again
+ */
+export function rolloutPagesQuery(modelId: string, filter: RolloutFilter, { limit = PAGE_SIZE, isLive = true } = {}) {
   return infiniteQueryOptions({
-    queryKey: ['models', modelId, 'rollouts', filter, limit],
+    queryKey: [...(isLive ? ['models', modelId] : ['rollout-pages', modelId]), 'rollouts', filter, limit],
+    ...(isLive ? {} : { staleTime: Infinity }),
+    // Comparing thousands of rollouts with those of before takes longer than showing them.
+    structuralSharing: false,
     queryFn: ({ signal, pageParam }) =>
       client.trajectories.list(modelId, { ...filter, limit, ...pageParam }, { signal }),
     initialPageParam: {},

@@ -20,13 +20,15 @@ export function ChatPage() {
   const { data: served, error } = useQuery(servedModelsQuery);
   const names = useMemo(() => served?.data.map(({ id }) => id) ?? [], [served]);
   if (served === undefined) return <Page title="Chat">{error === null ? null : <Fault error={error} />}</Page>;
-  return <Chat names={names} />;
+  // A model that is trained here, where there is one.
+  const first = served.data.find(({ parent }) => parent !== null) ?? served.data[0];
+  return <Chat names={names} first={first?.id ?? ''} />;
 }
 
-function Chat({ names }: { names: readonly string[] }) {
+function Chat({ names, first }: { names: readonly string[]; first: string }) {
   const [parameters, setParameters] = useSearchParams();
   const chosen = parameters.getAll('model');
-  const models = chosen.length > 0 ? chosen.slice(0, 2) : [names.find((name) => name.includes(':')) ?? names[0] ?? ''];
+  const models = chosen.length > 0 ? chosen.slice(0, 2) : [first];
   const [system, setSystem] = useState('');
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>({});
   const [input, setInput] = useState('');

@@ -44,6 +44,16 @@ const WORDS: Readonly<Record<string, OutcomeWords>> = {
     long: 'It has more tokens than fit into a row of training. Shorter replies, or a larger `max_seq_length`, let it in.',
     tone: 'warn',
   },
+  no_trajectories: {
+    short: 'no rollouts',
+    long: 'Its group came without a rollout that could be trained.',
+    tone: 'warn',
+  },
+  exception: {
+    short: 'failed',
+    long: 'All rollouts of its group failed: the exceptions of the group say why.',
+    tone: 'bad',
+  },
   balanced_away: {
     short: 'left out for balance',
     long: 'With the balance of positive and negative advantages that the job asked for, nothing remained to train.',

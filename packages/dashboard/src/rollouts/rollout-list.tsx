@@ -1,8 +1,8 @@
 import './rollout-list.css';
 import type { TrajectoryObject } from '@trainyard/sdk';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useEffect, useRef } from 'react';
-import { Link } from 'wouter';
+import { memo, type MouseEvent, useEffect, useRef } from 'react';
+import { useLocation } from 'wouter';
 
 import { formatCount, formatValue } from '../components/numbers.ts';
 import { StatusDot } from '../components/status-dot.tsx';
@@ -24,7 +24,8 @@ export function RolloutList({
   onEnd: () => void;
 }) {
   const scroller = useRef<HTMLDivElement>(null);
-  const hasExcerpts = rollouts.some(({ excerpt }) => excerpt !== undefined);
+  const [, navigate] = useLocation();
+  const hasExcerpts = rollouts[0]?.excerpt !== undefined;
   const height = hasExcerpts ? ROW_HEIGHT_WITH_EXCERPT : ROW_HEIGHT;
   const virtual = useVirtualizer({
     count: rollouts.length,
@@ -44,7 +45,7 @@ export function RolloutList({
         {hasMore ? ' so far; more come while you scroll' : ' in all'}
       </p>
       <div ref={scroller} className="rollout-scroll" role="region" aria-label="Rollouts" tabIndex={0}>
-        <ul style={{ height: virtual.getTotalSize() }}>
+        <ul style={{ height: virtual.getTotalSize() }} onClick={(event) => follow(event, navigate)}>
           {items.map(({ index, start }) => (
             <li key={rollouts[index]!.id} style={{ height, transform: `translateY(${start}px)` }}>
               <RolloutLine rollout={rollouts[index]!} />
@@ -56,11 +57,19 @@ export function RolloutList({
   );
 }
 
-function RolloutLine({ rollout }: { rollout: TrajectoryObject }) {
+/** Links of rows that come and go by the dozen listen to nothing themselves. */
+function follow(event: MouseEvent, navigate: (href: string) => void): void {
+  const link = event.target instanceof Element ? event.target.closest<HTMLAnchorElement>('a[href]') : null;
+  if (link === null || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  navigate(new URL(link.href).pathname);
+}
+
+const RolloutLine = memo(function RolloutLine({ rollout }: { rollout: TrajectoryObject }) {
   const { id, step, split, group, index, reward, outcome, excerpt, job_id: job } = rollout;
   const words = outcomeWords(outcome, job === null);
   return (
-    <Link href={`/rollouts/${id}`} className="rollout-line">
+    <a href={`/rollouts/${id}`} className="rollout-line">
       <span className="rollout-reward">{formatValue(reward)}</span>
       <span className="rollout-place">
         step {step} · {split} · group {group} · #{index}
@@ -69,6 +78,6 @@ function RolloutLine({ rollout }: { rollout: TrajectoryObject }) {
         <StatusDot tone={words.tone}>{words.short}</StatusDot>
       </span>
       {excerpt === undefined ? null : <span className="rollout-excerpt">{excerpt}</span>}
-    </Link>
+    </a>
   );
-}
+});

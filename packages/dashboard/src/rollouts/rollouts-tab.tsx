@@ -25,8 +25,8 @@ const MAX_SHOWN = 20_000;
 /** The rollouts of a model: those of one step by group, all of them as a list, or those that say something. */
 export function RolloutsTab({ model }: { model: ModelDetailsObject }) {
   const [parameters] = useSearchParams();
-  const newestTrained = useInfiniteQuery(rolloutPagesQuery(model.id, { order: 'desc', split: 'train' }, 1));
-  const newest = useInfiniteQuery(rolloutPagesQuery(model.id, { order: 'desc' }, 1));
+  const newestTrained = useInfiniteQuery(rolloutPagesQuery(model.id, { order: 'desc', split: 'train' }, { limit: 1 }));
+  const newest = useInfiniteQuery(rolloutPagesQuery(model.id, { order: 'desc' }, { limit: 1 }));
   const first = newestTrained.data?.pages[0]?.data[0] ?? newest.data?.pages[0]?.data[0];
   if (newest.error !== null && newest.data === undefined) return <Fault error={newest.error} />;
   if (newest.data === undefined || newestTrained.data === undefined) return null;
@@ -167,7 +167,7 @@ function AllRollouts({ modelId }: { modelId: string }) {
   const filter: RolloutFilter =
     sort === 'newest' ? { order: 'desc' } : { sort: 'reward', order: sort === 'best' ? 'desc' : 'asc' };
   const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
-    rolloutPagesQuery(modelId, filter),
+    rolloutPagesQuery(modelId, filter, { isLive: false }),
   );
   const rollouts = useMemo(() => data?.pages.flatMap((page) => page.data) ?? [], [data]);
   return (
@@ -204,7 +204,7 @@ function AllRollouts({ modelId }: { modelId: string }) {
 
 function Found({ modelId, text }: { modelId: string; text: string }) {
   const { data, error, hasNextPage, isFetching, fetchNextPage } = useInfiniteQuery(
-    rolloutPagesQuery(modelId, { text, order: 'desc' }, 100),
+    rolloutPagesQuery(modelId, { text, order: 'desc' }, { limit: 100, isLive: false }),
   );
   const rollouts = useMemo(() => data?.pages.flatMap((page) => page.data) ?? [], [data]);
   // A part of what was said is read at a time; the first finds are looked for until there are some.

@@ -1,0 +1,18 @@
+/** Whatever can become of a rollout is told in plain words. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { expect, test } from 'vitest';
+
+const ROOT = join(import.meta.dirname, '../..');
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+
+test('every reason for which training leaves something out has its words in the dashboard', () => {
+  const [, union = ''] =
+    /export type DropReason =([^;]*);/.exec(read('packages/trainer/src/rollouts/sequence-report.ts')) ?? [];
+  const reasons = Array.from(union.matchAll(/'([a-z_]+)'/g), ([, reason]) => reason!);
+  expect(reasons.length).toBeGreaterThan(5);
+  const words = read('packages/dashboard/src/rollouts/outcome-words.ts');
+  const told = Array.from(words.matchAll(/^ {2}([a-z_]+): \{/gm), ([, reason]) => reason!);
+  expect(new Set(told)).toEqual(new Set([...reasons, 'trained', 'regularized']));
+});
