@@ -3,15 +3,17 @@
  *
  *   npm run demo
  *   npm run demo -- --task yes-no-maybe --steps 15 --seed 2
- *   npm run demo -- --url http://127.0.0.1:8420/v1      on a service that is running already
+ *   npm run demo -- --url http://HOST:PORT/v1      on a service elsewhere; one that runs here is found
  */
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 
 import {
   addServiceOptions,
+  modelPage,
   newCommand,
   runCommand,
+  runningServiceUrl,
   serviceConnection,
   type ServiceOptions,
   UsageError,
@@ -32,24 +34,24 @@ interface DemoOptions extends ServiceOptions {
   readonly seed: number;
   readonly plot?: string;
   readonly deleteModel?: true;
+  readonly own?: true;
 }
 
 const demo = newCommand('npm run demo --', 'learn a task over HTTP')
   .description(
-    'Learns a task over HTTP: samples 8 answers to each prompt, scores them, trains, repeats. Without --url it starts a service of its own, which is gone ' +
-      'afterwards; on a service that is running already the model stays there, unless --delete-model is given.',
+    'Learns a task over HTTP: samples 8 answers to each prompt, scores them, trains, repeats: on the service of --url, or the one that runs on the data folder, ' +
+      'where the model stays unless --delete-model is given; where none runs, on a service of its own, which is gone afterwards.',
   )
   .option('--task <NAME>', `${TASK_NAMES.join(', ')} (${TASK_NAMES[0]})`, taskOf)
   .option('--steps <N>', 'training jobs', (text) => wholeNumber('--steps', text, 1), 15)
   .option('--seed <N>', 'of the sampling', (text) => wholeNumber('--seed', text, Number.MIN_SAFE_INTEGER), 1)
   .option('--plot <FILE>', 'where the plot of the rewards goes (demo-reward-TASK-seedN.svg)')
-  .option('--delete-model', 'remove the model from that service at the end');
+  .option('--delete-model', 'remove the model from that service at the end')
+  .option('--own', 'on a service of its own, also where one is running');
 addServiceOptions(demo).action(async (options: DemoOptions) => {
-  if (options.url !== undefined) {
-    const client = new Trainyard(serviceConnection(options));
-    const { modelId, modelName } = await runDemo(client, options);
-    if (options.deleteModel === true) await client.models.delete(modelId);
-    else console.log(`the model stays on the service: ${modelName}`);
+  const url = options.own === true ? null : (options.url ?? runningServiceUrl(options));
+  if (url !== null) {
+    await runOnService(new Trainyard(serviceConnection({ ...options, url })), options);
     return;
   }
   const service = await ownService({ environment: { TRAINYARD_PRECISION: 'strict' } });
@@ -77,9 +79,29 @@ function wholeNumber(flag: string, text: string, minimum: number): number {
   throw new UsageError(`${flag} must be a whole number${range}, got ${text}`);
 }
 
-async function runDemo(client: Trainyard, { task = TASKS[0]!, steps: numSteps, seed, plot }: DemoOptions) {
+async function runOnService(client: Trainyard, options: DemoOptions): Promise<void> {
+  const { version } = await client.service.version();
+  console.log(`on the service at ${client.baseUrl}, Trainyard ${version}`);
+  const pageOf = (modelId: string) => modelPage(client.baseUrl.replace(/\/v1$/, ''), modelId);
+  const { modelId, modelName } = await runDemo(client, options, (id) => {
+    console.log(`watch it learn: ${pageOf(id)}   ("npx trainyard open" signs the browser in)\n`);
+  });
+  if (options.deleteModel === true) {
+    await client.models.delete(modelId);
+    return;
+  }
+  console.log(`the model stays on the service: ${modelName}`);
+  console.log(`look at it: ${pageOf(modelId)}`);
+  console.log(`talk with it: npx trainyard chat ${modelName}`);
+}
+
+async function runDemo(
+  client: Trainyard,
+  { task = TASKS[0]!, steps: numSteps, seed, plot }: DemoOptions,
+  onModel: (modelId: string) => void = () => undefined,
+) {
   const plotPath = resolve(plot ?? `demo-reward-${task.name}-seed${seed}.svg`);
-  const learnt = await learn(task, client, { numSteps, seed });
+  const learnt = await learn(task, client, { numSteps, seed, prepare: async ({ id }) => onModel(id) });
   const { rewards } = learnt;
   writeFileSync(plotPath, rewardPlot([rewards], `${task.name}, seed ${seed}: mean reward by step`));
   console.log(`\nreward plot: ${plotPath}`);

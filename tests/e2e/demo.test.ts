@@ -20,7 +20,7 @@ afterAll(async () => {
 });
 
 async function demo(...args: string[]): Promise<string> {
-  const own = ['--url', service.url, '--api-key', service.apiKey, '--steps', '1'];
+  const own = ['--api-key', service.apiKey, '--steps', '1'];
   const child = spawn(process.execPath, ['--conditions=@trainyard/source', MAIN, ...own, ...args], { cwd: scratch });
   let output = '';
   for (const stream of [child.stdout, child.stderr])
@@ -31,17 +31,25 @@ async function demo(...args: string[]): Promise<string> {
 }
 
 it('trains on the service that --url names, and leaves the model there', { timeout: 600_000 }, async () => {
-  const output = await demo();
+  const output = await demo('--url', service.url);
   const [, name = ''] = /^the model stays on the service: (\S+)$/m.exec(output) ?? [];
   expect(name).toMatch(/^local\/demo\/demo-concise-/);
   const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
   expect((await client.servedModels.retrieve(name)).id).toBe(`${name}:step1`);
+  const { id } = (await client.models.list().toArray(1))[0]!;
+  const page = `${service.url.replace(/\/v1$/, '')}/models/${id}`;
+  expect(output).toContain(`watch it learn: ${page} `);
+  expect(output).toContain(`look at it: ${page}\n`);
   expect(output).toMatch(/^ {4}0 {3}0\.\d{3} /m);
 });
 
-it('removes the model when it is asked to', { timeout: 600_000 }, async () => {
-  const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
-  const before = (await client.servedModels.list()).data.length;
-  expect(await demo('--delete-model')).not.toContain('the model stays');
-  expect((await client.servedModels.list()).data).toHaveLength(before);
-});
+it(
+  'finds the service that runs on the data folder, and removes the model when it is asked to',
+  { timeout: 600_000 },
+  async () => {
+    const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
+    const before = (await client.servedModels.list()).data.length;
+    expect(await demo('--data-dir', service.dataDirectory, '--delete-model')).not.toContain('the model stays');
+    expect((await client.servedModels.list()).data).toHaveLength(before);
+  },
+);

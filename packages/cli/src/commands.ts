@@ -1,9 +1,32 @@
 import type { Command } from 'commander';
 
-import { doctorCommand } from './doctor.ts';
-import { exportCommand } from './export.ts';
-import { keysCommand } from './keys.ts';
-import { serveCommand } from './serve.ts';
+import { chatCommand } from './commands/chat.ts';
+import { completionCommand } from './commands/completion.ts';
+import { exportCommand } from './commands/export.ts';
+import { importCommand } from './commands/import.ts';
+import { jobsCommand } from './commands/jobs.ts';
+import { keysCommand } from './commands/keys.ts';
+import { logsCommand } from './commands/logs.ts';
+import { modelsCommand } from './commands/models.ts';
+import { openCommand } from './commands/open.ts';
+import { sftCommand } from './commands/sft.ts';
+import { usageCommand } from './commands/usage.ts';
+import { doctorCommand } from './host/doctor.ts';
+import { serveCommand } from './host/serve.ts';
 
 /** Makes every command, in the order in which the help lists them. A new one is a file that exports such a function, and a line here. */
-export const COMMANDS: readonly (() => Command)[] = [serveCommand, doctorCommand, exportCommand, keysCommand];
+export const COMMANDS: readonly (() => Command)[] = [
+  serveCommand,
+  doctorCommand,
+  openCommand,
+  chatCommand,
+  modelsCommand,
+  jobsCommand,
+  logsCommand,
+  sftCommand,
+  exportCommand,
+  importCommand,
+  keysCommand,
+  usageCommand,
+  completionCommand,
+];

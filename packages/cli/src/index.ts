@@ -1,5 +1,11 @@
 export { COMMANDS } from './commands.ts';
-export { UsageError } from './command-error.ts';
-export { newCommand } from './new-command.ts';
-export { runCommand } from './run-command.ts';
-export { addServiceOptions, serviceConnection, type ServiceOptions } from './service-connection.ts';
+export { modelPage } from './commands/open.ts';
+export { UsageError } from './terminal/command-error.ts';
+export { newCommand } from './terminal/new-command.ts';
+export { runCommand } from './terminal/run-command.ts';
+export {
+  addServiceOptions,
+  runningServiceUrl,
+  serviceConnection,
+  type ServiceOptions,
+} from './terminal/service-connection.ts';

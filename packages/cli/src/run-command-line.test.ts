@@ -74,10 +74,15 @@ describe('the command line', () => {
     }
   });
 
-  test.each(['create', 'list', 'revoke'])('has a help for keys %s', async (name) => {
-    const { exitCode, output } = await trainyard('keys', name, '--help');
+  test.each([
+    ...['create', 'list', 'revoke'].map((name) => ['keys', name]),
+    ...['list', 'show', 'delete'].map((name) => ['models', name]),
+    ...['list', 'watch', 'cancel', 'pause', 'resume'].map((name) => ['jobs', name]),
+  ])('has a help with examples for %s %s', async (above, name) => {
+    const { exitCode, output } = await trainyard(above!, name!, '--help');
     expect(exitCode).toBe(0);
-    expect(output).toMatch(new RegExp(`^usage: trainyard keys ${name} `));
+    expect(output).toMatch(new RegExp(`^usage: trainyard ${above} ${name} `));
+    expect(output).toMatch(new RegExp(`^examples:\\n  .*trainyard ${above} ${name}`, 'm'));
     for (const flag of ['--json', '--url', '--api-key', '--data-dir']) expect(output).toContain(`  ${flag}`);
   });
 
@@ -115,11 +120,39 @@ describe('the command line', () => {
       "option '--dtype <TYPE>' argument 'f8' is invalid. Allowed choices are f16, f32.",
     ],
     [['export', 'agent', '--format', 'peft'], "required option '--output <FOLDER>' not specified"],
+    [['models'], 'one of its commands is needed: list, show, delete'],
+    [['models', 'list', 'x'], "too many arguments for 'list'"],
+    [['models', 'show'], "missing required argument 'MODEL'"],
+    [['jobs', 'watch', 'a', 'b'], "too many arguments for 'watch'"],
+    [
+      ['jobs', 'list', '--status', 'done'],
+      "option '--status <STATUS>' argument 'done' is invalid. Allowed choices are ",
+    ],
+    [['jobs', 'list', '--limit', '0'], '--limit must be a whole number from 1, got "0"'],
+    [['jobs', 'cancel'], "missing required argument 'JOB'"],
+    [['chat', '--set', 'hot'], '--set takes FIELD=VALUE such as temperature=0.7, got "hot"'],
+    [['sft', 'facts.jsonl'], "required option '--model <[PROJECT/]NAME>' not specified"],
+    [['sft', 'facts.jsonl', '--model', 'a/b/c'], '--model takes NAME or PROJECT/NAME, got "a/b/c"'],
+    [['sft', 'gone.jsonl', '--model', 'a'], 'the file gone.jsonl cannot be read'],
+    [['sft', 'facts.jsonl', '--model', 'a', '--epochs', 'few'], '--epochs must be a number above 0, got "few"'],
+    [['import'], "missing required argument 'FOLDER'"],
+    [['import', '.', '--as', 'a:b'], '--as takes NAME or PROJECT/NAME, got "a:b"'],
+    [['usage', '--by', 'hour'], '--by takes project, key, model, kind, day, got "hour"'],
+    [['usage', '--since', 'ever'], '--since must be such as 12h, 7d or 2027-01-31, got "ever"'],
+    [['logs', '--limit', '-1'], '--limit must be a whole number from 0, got "-1"'],
+    [['open', 'a', 'b'], "too many arguments for 'open'"],
+    [
+      ['completion', 'csh'],
+      "command-argument value 'csh' is invalid for argument 'SHELL'. Allowed choices are bash, zsh, fish.",
+    ],
   ])('a wrong command line is two lines and exit code 2: %j', async (args, says) => {
     const { exitCode, output } = await trainyard(...args);
     const [line, pointer, ...rest] = output.split('\n');
     expect(line).toContain(`trainyard: ${says}`);
-    const named = NAMES.includes(args[0]!) ? ` ${args[0]}` : '';
+    const words = NAMES.includes(args[0]!) ? [args[0]!] : [];
+    const below = COMMANDS.map((make) => make()).find((command) => command.name() === args[0])?.commands ?? [];
+    if (below.some((command) => command.name() === args[1])) words.push(args[1]!);
+    const named = words.map((word) => ` ${word}`).join('');
     // A setting is as wrong in the environment as on the command line.
     if (!says.startsWith('flag')) expect(pointer).toBe(`see "trainyard${named} --help"`);
     expect(rest.filter((text) => text !== '')).toEqual([]);
@@ -188,7 +221,9 @@ describe('with a service that refuses', () => {
     const output = await mkdtemp(join(folder, 'kept-'));
     const url = await answering(401, JSON.stringify({ error: { message: 'The API key is not valid' } }));
     const result = await trainyard('export', 'agent', '--format', 'peft', '--output', output, '--url', url);
-    expect(result.output).toBe('trainyard: 401: The API key is not valid\n');
+    expect(result.output).toBe(
+      'trainyard: 401: The API key is not valid; name another key with --api-key or TRAINYARD_API_KEY\n',
+    );
     expect(result.exitCode).toBe(1);
     expect(existsSync(output)).toBe(true);
   });

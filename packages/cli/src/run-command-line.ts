@@ -2,8 +2,8 @@ import { SERVICE_VERSION } from '@trainyard/server';
 import type { Command } from 'commander';
 
 import { COMMANDS } from './commands.ts';
-import { newCommand } from './new-command.ts';
-import { runCommand } from './run-command.ts';
+import { newCommand } from './terminal/new-command.ts';
+import { runCommand } from './terminal/run-command.ts';
 
 /** The `trainyard` command. @param args what follows its name @returns the exit code */
 export async function runCommandLine(args: readonly string[]): Promise<number> {

@@ -4,9 +4,17 @@ import { type ApiKeyObject, type CreatedKeyObject, Trainyard } from '@trainyard/
 import { findRunningService, OfflineKeys, resolveConfig, type ServiceConfig } from '@trainyard/server';
 import type { Command } from 'commander';
 
-import { CommandError, UsageError } from './command-error.ts';
-import { newCommand } from './new-command.ts';
-import { addServiceOptions, serviceConnection, type ServiceOptions } from './service-connection.ts';
+import { CommandError, UsageError } from '../terminal/command-error.ts';
+import { newCommand, withExamples } from '../terminal/new-command.ts';
+import { printJson } from '../terminal/print-json.ts';
+import { tableOf, widthOf } from '../terminal/table.ts';
+import { timeOf } from '../terminal/times.ts';
+import {
+  addServiceOptions,
+  type JsonOption,
+  serviceConnection,
+  type ServiceOptions,
+} from '../terminal/service-connection.ts';
 
 const SCOPES = ['inference', 'training', 'admin'] as const;
 type Scope = (typeof SCOPES)[number];
@@ -28,11 +36,9 @@ interface KeyAccess {
   close(): Promise<void>;
 }
 
-interface KeyOptions extends ServiceOptions {
-  readonly json?: true;
-}
+type KeyOptions = ServiceOptions & JsonOption;
 
-interface CreateOptions extends KeyOptions {
+interface CreateOptions extends ServiceOptions, JsonOption {
   readonly scopes?: Scope[];
   /** Unix seconds. */
   readonly expires?: number;
@@ -66,6 +72,10 @@ function createCommand(): Command {
       expiryOf(text, Date.now()),
     )
     .option('--entity <NAME>', 'whose key it is; another entity has models and jobs of its own (that of the service)');
+  withExamples(command, [
+    'KEY="$(trainyard keys create ci --scopes inference --expires 90d)"',
+    'trainyard keys create laptop --json',
+  ]);
   return addKeyOptions(command).action(async (name: string, options: CreateOptions) => {
     const { scopes = [...DEFAULT_SCOPES], expires: expiresAt = null, entity = null } = options;
     await withKeys(options, async (access) =>
@@ -75,11 +85,10 @@ function createCommand(): Command {
 }
 
 function listCommand(): Command {
-  return addKeyOptions(newCommand('list', 'list all keys, without their secrets')).action(
-    async (options: KeyOptions) => {
-      await withKeys(options, async (access) => printList(await access.list(), options.json === true));
-    },
-  );
+  const command = withExamples(newCommand('list', 'list all keys, without their secrets'), ['trainyard keys list']);
+  return addKeyOptions(command).action(async (options: KeyOptions) => {
+    await withKeys(options, async (access) => printList(await access.list(), options.json === true));
+  });
 }
 
 function revokeCommand(): Command {
@@ -87,13 +96,14 @@ function revokeCommand(): Command {
     'revoke',
     'end a key within a second, and with it the answers that it is being sent',
   ).argument('<KEY>', 'an id, or its beginning');
+  withExamples(command, ['trainyard keys revoke 3f2a']);
   return addKeyOptions(command).action(async (start: string, options: KeyOptions) => {
     await withKeys(options, async (access) => printRevoked(await revoke(access, start), options.json === true));
   });
 }
 
 function addKeyOptions(command: Command): Command {
-  return addServiceOptions(command.option('--json', 'what the API answers')).addHelpText('after', `\n${WHOSE_KEYS}`);
+  return addServiceOptions(command, 'what the API answers').addHelpText('after', `\n${WHOSE_KEYS}`);
 }
 
 async function withKeys(options: ServiceOptions, work: (access: KeyAccess) => Promise<void>): Promise<void> {
@@ -171,7 +181,7 @@ function expiryOf(text: string, nowMs: number): number {
 
 function printCreated(key: CreatedKeyObject, isJson: boolean): void {
   if (isJson) {
-    process.stdout.write(`${JSON.stringify(key, null, 2)}\n`);
+    printJson(key);
     return;
   }
   process.stderr.write(
@@ -181,16 +191,13 @@ function printCreated(key: CreatedKeyObject, isJson: boolean): void {
 }
 
 function printRevoked(key: ApiKeyObject, isJson: boolean): void {
-  process.stdout.write(
-    isJson
-      ? `${JSON.stringify(key, null, 2)}\n`
-      : `revoked ${key.id.slice(0, SHORT_ID_CHARACTERS)} "${key.name}" of ${key.entity}\n`,
-  );
+  if (isJson) printJson(key);
+  else process.stdout.write(`revoked ${key.id.slice(0, SHORT_ID_CHARACTERS)} "${key.name}" of ${key.entity}\n`);
 }
 
 function printList(list: readonly ApiKeyObject[], isJson: boolean): void {
   if (isJson) {
-    process.stdout.write(`${JSON.stringify(list, null, 2)}\n`);
+    printJson(list);
     return;
   }
   const rows = list.map((key) => [
@@ -202,15 +209,8 @@ function printList(list: readonly ApiKeyObject[], isJson: boolean): void {
     timeOf(key.created_at),
     stateOf(key),
   ]);
-  const table = [['id', 'name', 'entity', 'scopes', 'secret', 'made', 'state'], ...rows];
-  const widths = table[0]?.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0))) ?? [];
-  for (const row of table)
-    process.stdout.write(
-      `${row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd()}\n`,
-    );
+  const columns = ['id', 'name', 'entity', 'scopes', 'secret', 'made', 'state'].map((title) => ({ title }));
+  process.stdout.write(tableOf(columns, rows, widthOf(process.stdout)));
 }
 
 function stateOf(key: ApiKeyObject): string {
@@ -219,9 +219,4 @@ function stateOf(key: ApiKeyObject): string {
   return key.expires_at * 1000 <= Date.now()
     ? `expired ${timeOf(key.expires_at)}`
     : `valid until ${timeOf(key.expires_at)}`;
-}
-
-/** To the minute, UTC. */
-function timeOf(unixSeconds: number): string {
-  return `${new Date(unixSeconds * 1000).toISOString().slice(0, 16).replace('T', ' ')}Z`;
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 
-import { runCommandLine } from './run-command-line.ts';
+import { runCommandLine } from '../run-command-line.ts';
 
 let folder: string;
 beforeEach(async () => {

@@ -5,13 +5,20 @@ import { dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-import { type ExportObject, Trainyard } from '@trainyard/sdk';
+import type { ExportObject, Trainyard } from '@trainyard/sdk';
 import { type Command, Option } from 'commander';
 
-import { CommandError } from './command-error.ts';
-import { newCommand } from './new-command.ts';
-import { addServiceOptions, serviceConnection, type ServiceOptions } from './service-connection.ts';
-import { withProgress } from './with-progress.ts';
+import { CommandError } from '../terminal/command-error.ts';
+import { newCommand, withExamples } from '../terminal/new-command.ts';
+import { printJson } from '../terminal/print-json.ts';
+import { interruption } from '../terminal/interrupted.ts';
+import {
+  addServiceOptions,
+  type JsonOption,
+  serviceClient,
+  type ServiceOptions,
+} from '../terminal/service-connection.ts';
+import { withProgress } from '../terminal/with-progress.ts';
 
 const FORMATS = ['peft', 'gguf-adapter', 'merged-gguf', 'merged-safetensors'] as const;
 const DTYPES = ['f16', 'f32'] as const;
@@ -19,7 +26,7 @@ const DTYPES = ['f16', 'f32'] as const;
 type ExportFormat = (typeof FORMATS)[number];
 type ExportDtype = (typeof DTYPES)[number];
 
-interface ExportOptions extends ServiceOptions {
+interface ExportOptions extends ServiceOptions, JsonOption {
   readonly format: ExportFormat;
   readonly output: string;
   readonly dtype?: ExportDtype;
@@ -37,14 +44,18 @@ export function exportCommand(): Command {
     .requiredOption('--output <FOLDER>', 'where the files go; it must be empty or not exist yet')
     .addOption(new Option('--dtype <TYPE>', 'of merged weights (f16)').choices(DTYPES))
     .option('--keep', 'leave the export on the service, which holds a copy of the files');
-  return addServiceOptions(command).action(async (model: string, options: ExportOptions) => {
-    const client = new Trainyard(serviceConnection(options));
-    const output = resolve(options.output);
-    const interrupted = new AbortController();
-    for (const signal of ['SIGINT', 'SIGTERM'] as const)
-      process.once(signal, () => interrupted.abort(new CommandError('interrupted')));
-    await withEmptyFolder(output, () => exportTo(client, model, { ...options, output }, interrupted.signal));
-  });
+  withExamples(command, [
+    'trainyard export demo/short-answers --format peft --output ./adapter',
+    'trainyard export short-answers:step3 --format merged-gguf --output ./model --dtype f32',
+  ]);
+  return addServiceOptions(command, '{"export", "files": [{"name", "path", "size_bytes", "sha256"}]}').action(
+    async (model: string, options: ExportOptions) => {
+      const client = serviceClient(options);
+      const output = resolve(options.output);
+      const signal = interruption();
+      await withEmptyFolder(output, () => exportTo(client, model, { ...options, output }, signal));
+    },
+  );
 }
 
 /** A folder that was made for files which never came is removed again, with what came of them. */
@@ -68,9 +79,10 @@ async function removeMade(folder: string, firstMade: string): Promise<void> {
 async function exportTo(
   client: Trainyard,
   model: string,
-  { format, dtype, output, keep }: ExportOptions,
+  { format, dtype, output, keep, json }: ExportOptions,
   signal: AbortSignal,
 ): Promise<void> {
+  const isJson = json === true;
   const { modelId, name, step } = await findModel(client, model);
   const { id } = await client.exports.create(modelId, { format, step, dtype: dtype ?? null }, { signal });
   let isWhole = false;
@@ -78,11 +90,14 @@ async function exportTo(
     const finished = await withProgress(`exporting ${name} as ${format}`, () =>
       client.exports.wait(modelId, id, { signal }),
     );
+    const files: object[] = [];
     for (const file of finished.files) {
       const path = await withProgress(`fetching ${file.name}`, () => download(client, finished, file, output, signal));
-      process.stdout.write(`${(file.size_bytes / 1e6).toFixed(1).padStart(9)} MB  ${path}\n`);
+      files.push({ ...file, path });
+      if (!isJson) process.stdout.write(`${(file.size_bytes / 1e6).toFixed(1).padStart(9)} MB  ${path}\n`);
     }
-    process.stdout.write(parityLine(finished));
+    if (isJson) printJson({ export: finished, files });
+    else process.stdout.write(parityLine(finished));
     isWhole = true;
   } finally {
     // What went wrong first is what is told, also when the service has gone since.

@@ -14,3 +14,8 @@ export function newCommand(name: string, summary: string): Command {
     .configureOutput({ writeErr: () => undefined })
     .exitOverride();
 }
+
+/** Command lines below the help of a command. @returns the command */
+export function withExamples(command: Command, examples: readonly string[]): Command {
+  return command.addHelpText('after', `\nexamples:\n${examples.map((line) => `  ${line}`).join('\n')}`);
+}

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 
 import { serveCommand } from './serve.ts';
 
-const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
+const readme = readFileSync(new URL('../../../../README.md', import.meta.url), 'utf8');
 const section = readme.slice(readme.indexOf('## Settings'), readme.indexOf('## Packages'));
 const rows = [...section.matchAll(/^\| `(--[a-z-]+)` \| `([A-Z_]+)`[^|]* \| ([^|]+) \| (.+) \|$/gm)].map(
   ([, flag = '', variable = '', standard = '', text = '']) => ({ flag, variable, standard: standard.trim(), text }),

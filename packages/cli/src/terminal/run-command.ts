@@ -59,12 +59,22 @@ function exitCodeOf(error: unknown): number {
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof TrainyardConnectionError) return `${error.message}; "npm start" starts a service`;
+  if (error instanceof TrainyardApiError) return error.message + nextStepOf(error);
   return isForPeople(error) ? error.message : `${error.message} (unexpected; ${STACK_VARIABLE}=1 shows where)`;
+}
+
+/** Behind a refusal of the service, what to do about it; a refused value says so itself. */
+function nextStepOf({ status, code, requestId }: TrainyardApiError): string {
+  if (status === 401) return '; name another key with --api-key or TRAINYARD_API_KEY';
+  if (status === 403 && code === 'request.forbidden') return '; "trainyard keys create" makes a key with other scopes';
+  if (code === 'request.unknown_model') return '; "trainyard models list" lists those that are trained here';
+  if (status >= 500 && requestId !== null) return ` (request ${requestId} in the log of the service)`;
+  return '';
 }
 
 /** Errors of the packages below carry a stable code or a message that was written for whoever runs the command; anything else is a bug. */
 function isForPeople(error: Error): boolean {
-  if (error instanceof UsageError || error instanceof CommandError || error instanceof TrainyardApiError) return true;
+  if (error instanceof UsageError || error instanceof CommandError) return true;
   if (error.name.endsWith('FailedError')) return true;
   return 'code' in error && typeof error.code === 'string' && (error.code.includes('.') || 'syscall' in error);
 }

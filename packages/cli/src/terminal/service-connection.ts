@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 
-import { dataPaths, resolveConfig } from '@trainyard/server';
+import { Trainyard } from '@trainyard/sdk';
+import { dataPaths, findRunningService, resolveConfig } from '@trainyard/server';
 import type { Command } from 'commander';
 
 import { UsageError } from './command-error.ts';
@@ -12,8 +13,18 @@ export interface ServiceOptions {
   readonly dataDir?: string;
 }
 
-/** Adds the options of every command that talks to a running service. */
-export function addServiceOptions(command: Command): Command {
+/** Value of the option `--json`. */
+export interface JsonOption {
+  readonly json?: true;
+}
+
+/**
+ * Adds the options of every command that talks to a running service.
+ *
+ * @param json what `--json` prints instead; without words there is no such option
+ */
+export function addServiceOptions(command: Command, json?: string): Command {
+  if (json !== undefined) command.option('--json', `print JSON instead: ${json}`);
   return command
     .option('--url <URL>', SERVICE_URL_HELP)
     .option('--api-key <KEY>', 'of that service (TRAINYARD_API_KEY, or the one of a service on this machine)')
@@ -48,6 +59,20 @@ export function serviceConnection(options: ServiceOptions): ServiceConnection {
     throw new UsageError(`no key: use --api-key or set TRAINYARD_API_KEY (there is no ${keyFile})`);
   }
   return { baseUrl: checkedUrl(options.url ?? `http://${config.host}:${config.port}/v1`), apiKey };
+}
+
+/** A client of that service. What is passing is tried once more; whoever waits at a terminal is told soon. @throws as {@link serviceConnection} */
+export function serviceClient(options: ServiceOptions): Trainyard {
+  return new Trainyard({ ...serviceConnection(options), maxRetries: 1 });
+}
+
+/** The URL of the service that runs on the data folder; null when none does, or it is still starting. */
+export function runningServiceUrl({ dataDir }: ServiceOptions): string | null {
+  const flags = dataDir === undefined ? {} : { dataDir };
+  const running = findRunningService(
+    resolveConfig({ flags, environment: process.env, configPath: null }).dataDirectory,
+  );
+  return running === null || running.url === null ? null : `${running.url}/v1`;
 }
 
 /** The key of a service whose data folder this is; null when it has none. */

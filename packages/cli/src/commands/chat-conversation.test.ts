@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+
+import { Conversation, fieldOf } from './chat-conversation.ts';
+
+test('a request has the fields that were set, the system message and every turn', () => {
+  const conversation = new Conversation('m');
+  conversation.setSystem('Be brief.');
+  conversation.setField('temperature', 0.7);
+  conversation.ask('a');
+  conversation.answered('b');
+  conversation.ask('c');
+  expect(conversation.request()).toEqual({
+    model: 'm',
+    temperature: 0.7,
+    messages: [
+      { role: 'system', content: 'Be brief.' },
+      { role: 'user', content: 'a' },
+      { role: 'assistant', content: 'b' },
+      { role: 'user', content: 'c' },
+    ],
+  });
+});
+
+test('a question is taken back with its answer, and all begins again', () => {
+  const conversation = new Conversation('m');
+  expect(conversation.undo()).toBe(false);
+  conversation.ask('a');
+  conversation.answered('b');
+  conversation.ask('c');
+  conversation.answered('d');
+  expect(conversation.undo()).toBe(true);
+  expect(conversation.request().messages).toHaveLength(2);
+  conversation.reset();
+  expect(conversation.request().messages).toEqual([]);
+  expect(conversation.unsetField('temperature')).toBe(false);
+});
+
+test('values are JSON where they are some', () => {
+  expect(['0.7', 'true', '["a"]', 'medium', '"7"'].map(fieldOf)).toEqual([0.7, true, ['a'], 'medium', '7']);
+});

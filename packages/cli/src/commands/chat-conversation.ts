@@ -1,0 +1,76 @@
+import type { ChatBody } from '@trainyard/sdk';
+
+interface Turn {
+  readonly role: 'system' | 'user' | 'assistant';
+  readonly content: string;
+}
+
+/** A conversation with a model, and the fields that its requests have. */
+export class Conversation {
+  model: string;
+  #system: string | null = null;
+  #turns: Turn[] = [];
+  readonly #fields = new Map<string, unknown>();
+
+  constructor(model: string) {
+    this.model = model;
+  }
+
+  get numTurns(): number {
+    return this.#turns.length;
+  }
+
+  get system(): string | null {
+    return this.#system;
+  }
+
+  get fields(): ReadonlyMap<string, unknown> {
+    return this.#fields;
+  }
+
+  setSystem(text: string | null): void {
+    this.#system = text;
+  }
+
+  setField(name: string, value: unknown): void {
+    this.#fields.set(name, value);
+  }
+
+  /** @returns whether it was set */
+  unsetField(name: string): boolean {
+    return this.#fields.delete(name);
+  }
+
+  ask(content: string): void {
+    this.#turns.push({ role: 'user', content });
+  }
+
+  answered(content: string): void {
+    this.#turns.push({ role: 'assistant', content });
+  }
+
+  /** Takes the last question back, with its answer. @returns whether there was one */
+  undo(): boolean {
+    const last = this.#turns.findLastIndex(({ role }) => role === 'user');
+    if (last !== -1) this.#turns.length = last;
+    return last !== -1;
+  }
+
+  reset(): void {
+    this.#turns = [];
+  }
+
+  request(): ChatBody {
+    const system: Turn[] = this.#system === null ? [] : [{ role: 'system', content: this.#system }];
+    return { ...Object.fromEntries(this.#fields), model: this.model, messages: [...system, ...this.#turns] };
+  }
+}
+
+/** A value as it is written: JSON where it is some, else the text itself. */
+export function fieldOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,83 @@
+import { PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
+
+import { Trainyard } from '@trainyard/sdk';
+import { expect, test } from 'vitest';
+
+import { Conversation } from './chat-conversation.ts';
+import { talk } from './chat-session.ts';
+
+interface Asked {
+  readonly model: string;
+  readonly messages: readonly { role: string; content: string }[];
+  readonly [field: string]: unknown;
+}
+
+/** Says these lines to a model that answers `reply 1`, `reply 2` and so on; one that is asked for `refused` refuses. */
+async function session(...lines: string[]) {
+  const asked: Asked[] = [];
+  const fetch = (async (url: string, init: RequestInit) => {
+    if (url.endsWith('/models/other')) return Response.json({ id: 'local/p/other:step2' });
+    if (!url.endsWith('/chat/completions'))
+      return Response.json({ error: { message: 'no such model' } }, { status: 404 });
+    const body = JSON.parse(init.body as string) as Asked;
+    asked.push(body);
+    if (body.messages.at(-1)?.content === 'refused')
+      return Response.json({ error: { message: 'too hot' } }, { status: 400 });
+    const chunks = ['reply ', String(asked.length)].map((content) => ({ choices: [{ index: 0, delta: { content } }] }));
+    const events = [...chunks.map((chunk) => JSON.stringify(chunk)), '[DONE]'].map((data) => `data: ${data}\n\n`);
+    return new Response(events.join(''), { headers: { 'content-type': 'text/event-stream' } });
+  }) as typeof globalThis.fetch;
+  const client = new Trainyard({ baseUrl: 'http://h/v1', apiKey: 'k', fetch });
+  const [input, replies, output] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  input.end(lines.map((line) => `${line}\n`).join(''));
+  const texts = Promise.all([text(replies), text(output)]);
+  await talk(client, new Conversation('m'), { input, replies, output });
+  replies.end();
+  output.end();
+  const [said, told] = await texts;
+  return { asked, said, told };
+}
+
+test('each question is asked with what was said before, and replies are all that goes to stdout', async () => {
+  const { asked, said } = await session('a', '', 'b');
+  expect(said).toBe('reply 1\nreply 2\n');
+  expect(asked[1]!.messages.map(({ content }) => content)).toEqual(['a', 'reply 1', 'b']);
+});
+
+test('fields, the system message and the model are set on the way', async () => {
+  const { asked, told } = await session(
+    '/set temperature 0.7',
+    '/system Be brief.',
+    '/model other',
+    'a',
+    '/unset temperature',
+    'b',
+  );
+  expect(asked[0]).toMatchObject({ model: 'other', temperature: 0.7, stream: true });
+  expect(asked[0]!.messages[0]).toEqual({ role: 'system', content: 'Be brief.' });
+  expect(asked[1]).not.toHaveProperty('temperature');
+  for (const line of [
+    'temperature is 0.7',
+    'the system message is set',
+    'the model is local/p/other:step2',
+    'temperature has its default',
+  ])
+    expect(told).toContain(`${line}\n`);
+});
+
+test('a question is taken back, and what the service refuses was never asked', async () => {
+  const { asked, told } = await session('a', '/undo', 'refused', 'c', '/reset', 'd');
+  expect(told).toContain('400: too hot\n');
+  expect(asked.map(({ messages }) => messages.length)).toEqual([1, 1, 1, 1]);
+});
+
+test('it ends at /exit, and says what it does not know', async () => {
+  const { asked, told } = await session('/fly', '/set', '/model nobody', '/settings', '/help', '/exit', 'a');
+  expect(asked).toEqual([]);
+  expect(told).toContain('there is no /fly; /help lists what there is\n');
+  expect(told).toContain('say a field and its value');
+  expect(told).toContain('404: no such model\n');
+  expect(told).toContain('model m\n');
+  expect(told).toContain('/unset FIELD');
+});

@@ -1,0 +1,139 @@
+import { createInterface } from 'node:readline';
+
+import { type Trainyard, TrainyardApiError } from '@trainyard/sdk';
+
+import { oneLine } from '../terminal/table.ts';
+import { type Conversation, fieldOf } from './chat-conversation.ts';
+
+const HELP = `
+/set FIELD VALUE   a field of the requests, e.g. /set temperature 0.7
+/unset FIELD       its default again
+/settings          what is set
+/system TEXT       the first message; without a text none
+/model NAME        another model or step, e.g. /model demo/agent:step3
+/undo              takes the last question back
+/reset             begins again
+/exit              ends, as Ctrl-D does
+
+Ctrl-C stops a reply.
+`;
+
+/** Does what a line with a slash asks for. @returns what is said about it */
+type Handler = (conversation: Conversation, words: string, client: Trainyard) => string | Promise<string>;
+
+const HANDLERS: Readonly<Record<string, Handler>> = {
+  help: () => HELP.trim(),
+  set: (conversation, words) => {
+    const [, name, value] = /^(\w+)[\s=]+(.+)$/s.exec(words) ?? [];
+    if (name === undefined || value === undefined) return 'say a field and its value, e.g. /set temperature 0.7';
+    conversation.setField(name, fieldOf(value));
+    return `${name} is ${JSON.stringify(fieldOf(value))}`;
+  },
+  unset: (conversation, name) => (conversation.unsetField(name) ? `${name} has its default` : `${name} was not set`),
+  settings: (conversation) => {
+    const { model, system, fields } = conversation;
+    const lines = [`model ${model}`, ...(system === null ? [] : [`system ${JSON.stringify(system)}`])];
+    return [...lines, ...[...fields].map(([name, value]) => `${name} ${JSON.stringify(value)}`)].join('\n');
+  },
+  system: (conversation, text) => {
+    conversation.setSystem(text === '' ? null : text);
+    return text === '' ? 'there is no system message' : 'the system message is set';
+  },
+  model: async (conversation, name, client) => {
+    if (name === '') return `the model is ${conversation.model}`;
+    const { id } = await client.servedModels.retrieve(name);
+    conversation.model = name;
+    return `the model is ${id}`;
+  },
+  undo: (conversation) => (conversation.undo() ? 'the last question is taken back' : 'nothing was asked yet'),
+  reset: (conversation) => {
+    conversation.reset();
+    return 'the conversation begins again';
+  },
+};
+
+/** Where lines come from, and where replies and all else go. */
+export interface ChatStreams {
+  readonly input: NodeJS.ReadableStream;
+  readonly replies: NodeJS.WritableStream;
+  readonly output: NodeJS.WritableStream;
+}
+
+/** Talks until the end of the input or `/exit`. */
+export async function talk(
+  client: Trainyard,
+  conversation: Conversation,
+  { input, replies, output }: ChatStreams = { input: process.stdin, replies: process.stdout, output: process.stderr },
+): Promise<void> {
+  output.write(`${oneLine(conversation.model)}; /help for help, Ctrl-D ends\n`);
+  const completer = (line: string): [string[], string] => [
+    line.startsWith('/')
+      ? [...Object.keys(HANDLERS), 'exit'].map((name) => `/${name}`).filter((name) => name.startsWith(line))
+      : [],
+    line,
+  ];
+  const terminal = createInterface({ input, output, prompt: '> ', completer });
+  let reply: AbortController | null = null;
+  terminal.on('SIGINT', () => {
+    if (reply === null) terminal.close();
+    else reply.abort(new Error('stopped'));
+  });
+  // Lines that came before the end are still answered.
+  let isOpen = true;
+  terminal.once('close', () => (isOpen = false));
+  terminal.prompt();
+  for await (const line of terminal) {
+    const text = line.trim();
+    if (text === '/exit') break;
+    if (text !== '') {
+      reply = new AbortController();
+      try {
+        if (text.startsWith('/')) output.write(`${await handled(client, conversation, text)}\n`);
+        else await answer(client, conversation, text, { replies, signal: reply.signal });
+      } catch (error) {
+        // What the service refuses ends a question, not the conversation.
+        if (!(error instanceof TrainyardApiError)) throw error;
+        output.write(`${oneLine(error.message)}\n`);
+      } finally {
+        reply = null;
+      }
+    }
+    if (isOpen) terminal.prompt();
+  }
+  terminal.close();
+  output.write('\n');
+}
+
+async function handled(client: Trainyard, conversation: Conversation, line: string): Promise<string> {
+  const [, name = '', words = ''] = /^\/(\w*)\s*(.*)$/s.exec(line) ?? [];
+  const handler = Object.hasOwn(HANDLERS, name) ? HANDLERS[name] : undefined;
+  return handler === undefined
+    ? `there is no /${name}; /help lists what there is`
+    : await handler(conversation, words, client);
+}
+
+async function answer(
+  client: Trainyard,
+  conversation: Conversation,
+  text: string,
+  { replies, signal }: { replies: NodeJS.WritableStream; signal: AbortSignal },
+): Promise<void> {
+  conversation.ask(text);
+  let said = '';
+  try {
+    const stream = await client.chat.completions.create({ ...conversation.request(), stream: true }, { signal });
+    for await (const chunk of stream) {
+      const piece = chunk.choices[0]?.delta.content ?? '';
+      said += piece;
+      replies.write(piece);
+    }
+  } catch (error) {
+    // A reply that was stopped stays as far as it came.
+    if (!signal.aborted) {
+      conversation.undo();
+      throw error;
+    }
+  }
+  replies.write('\n');
+  conversation.answered(said);
+}

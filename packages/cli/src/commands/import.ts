@@ -1,0 +1,65 @@
+import { join } from 'node:path';
+
+import type { Command } from 'commander';
+
+import { UsageError } from '../terminal/command-error.ts';
+import { newCommand, withExamples } from '../terminal/new-command.ts';
+import { printJson } from '../terminal/print-json.ts';
+import {
+  addServiceOptions,
+  type JsonOption,
+  serviceClient,
+  type ServiceOptions,
+} from '../terminal/service-connection.ts';
+import { withProgress } from '../terminal/with-progress.ts';
+import { interruption } from '../terminal/interrupted.ts';
+import { openFile } from './open-file.ts';
+
+interface ImportOptions extends ServiceOptions, JsonOption {
+  readonly base?: string;
+  readonly as?: string;
+}
+
+/** `trainyard import`: an adapter of PEFT onto the service. */
+export function importCommand(): Command {
+  const command = newCommand('import', 'bring an adapter of PEFT onto the service')
+    .argument('<FOLDER>', 'with adapter_config.json and adapter_model.safetensors')
+    .option('--base <MODEL>', 'base model that it was trained on (the first one served)')
+    .option('--as <[PROJECT/]NAME>', 'also make a model that begins with it, to train on (project imports)');
+  withExamples(command, ['trainyard import ./adapter', 'trainyard import ./adapter --as demo/agent']);
+  return addServiceOptions(command, '{"adapter", "model"}; model is null without --as').action(
+    async (folder: string, options: ImportOptions) => {
+      const client = serviceClient(options);
+      const signal = interruption();
+      const target = options.as === undefined ? null : targetOf(options.as);
+      const files = {
+        config: await openFile(join(folder, 'adapter_config.json')),
+        weights: await openFile(join(folder, 'adapter_model.safetensors')),
+        ...(options.base === undefined ? {} : { baseModel: options.base }),
+      };
+      const adapter = await withProgress(`importing ${folder}`, () => client.adapters.import(files, { signal }));
+      const model =
+        target === null
+          ? null
+          : await client.models.create({
+              ...target,
+              base_model: adapter.base_model,
+              lora: { init_from: adapter.name },
+            });
+      if (options.json === true) {
+        printJson({ adapter, model });
+        return;
+      }
+      process.stdout.write(`imported ${adapter.name}\n`);
+      const name = model === null ? adapter.name : `${model.entity}/${model.project}/${model.name}`;
+      process.stdout.write(`talk with it: trainyard chat ${name}\n`);
+    },
+  );
+}
+
+function targetOf(text: string): { project: string; name: string } {
+  const parts = text.split('/');
+  if (parts.length > 2 || parts.some((part) => part === '') || text.includes(':'))
+    throw new UsageError(`--as takes NAME or PROJECT/NAME, got ${JSON.stringify(text)}`);
+  return parts.length === 1 ? { project: 'imports', name: text } : { project: parts[0]!, name: parts[1]! };
+}

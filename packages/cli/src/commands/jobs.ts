@@ -1,0 +1,153 @@
+import type { TrainingJobObject, TrainingJobPageQuery, Trainyard } from '@trainyard/sdk';
+import { type Command, Option } from 'commander';
+
+import { CommandError, UsageError } from '../terminal/command-error.ts';
+import { interruption } from '../terminal/interrupted.ts';
+import { newCommand, withExamples } from '../terminal/new-command.ts';
+import { printJson } from '../terminal/print-json.ts';
+import {
+  addServiceOptions,
+  type JsonOption,
+  serviceClient,
+  type ServiceOptions,
+} from '../terminal/service-connection.ts';
+import { tableOf, widthOf } from '../terminal/table.ts';
+import { agoOf, durationOf } from '../terminal/times.ts';
+import { findTrainedModel, fullNameOf } from './find-model.ts';
+import { watchJob } from './watch-job.ts';
+
+type JobOptions = ServiceOptions & JsonOption;
+
+interface ListOptions extends JobOptions {
+  readonly model?: string;
+  readonly project?: string;
+  readonly status?: NonNullable<TrainingJobPageQuery['status']>;
+  readonly kind?: NonNullable<TrainingJobPageQuery['kind']>;
+  readonly limit: number;
+}
+
+const STATUSES = ['queued', 'running', 'succeeded', 'failed', 'cancelled'] as const;
+/** So much of an id is shown; it is enough to name a job. */
+const SHORT_ID_CHARACTERS = 8;
+/** Among so many of the newest jobs a beginning of an id is looked for. */
+const MAX_SEARCHED = 1000;
+
+/** `trainyard jobs`: what trains, trained and is to train. */
+export function jobsCommand(): Command {
+  return newCommand('jobs', 'list, watch, cancel, pause and resume training jobs')
+    .addCommand(listCommand())
+    .addCommand(watchCommand())
+    .addCommand(controlCommand('cancel', 'end a job now; its model stays at its last step', 'cancelled'))
+    .addCommand(controlCommand('pause', 'hold a job, and with it the later jobs of its model', 'paused'))
+    .addCommand(controlCommand('resume', 'let a paused job go on after its last gradient step', 'resumed'));
+}
+
+function listCommand(): Command {
+  const command = newCommand('list', 'list jobs, the newest first')
+    .option('--model <MODEL>', 'only those of this model')
+    .option('--project <NAME>', 'only those of models of this project')
+    .addOption(new Option('--status <STATUS>', 'only those that are so now').choices(STATUSES))
+    .addOption(new Option('--kind <KIND>', 'only those of this kind').choices(['rl', 'sft']))
+    .option('--limit <N>', 'the most to list', limitOf, 20);
+  withExamples(command, ['trainyard jobs list --status running', "trainyard jobs list --json | jq '.[0].warnings'"]);
+  return addServiceOptions(command, 'an array of jobs, as the API has them').action(async (options: ListOptions) => {
+    const client = serviceClient(options);
+    const { model, project, status, kind, limit } = options;
+    const query: TrainingJobPageQuery = {
+      order: 'desc',
+      limit: Math.min(limit, 100),
+      ...(model === undefined ? {} : { model_id: (await findTrainedModel(client, model)).id }),
+      ...(project === undefined ? {} : { project }),
+      ...(status === undefined ? {} : { status }),
+      ...(kind === undefined ? {} : { kind }),
+    };
+    const jobs = await client.trainingJobs.list(query).toArray(limit);
+    if (options.json === true) printJson(jobs);
+    else if (jobs.length === 0) process.stdout.write('there is no such job\n');
+    else process.stdout.write(jobTable(jobs, await modelNames(client)));
+  });
+}
+
+async function modelNames(client: Trainyard): Promise<ReadonlyMap<string, string>> {
+  const models = await client.models.list({ limit: 100 }).toArray();
+  return new Map(models.map((model) => [model.id, fullNameOf(model)]));
+}
+
+function jobTable(jobs: readonly TrainingJobObject[], names: ReadonlyMap<string, string>): string {
+  const columns = [
+    { title: 'job' },
+    { title: 'kind' },
+    { title: 'status' },
+    { title: 'model' },
+    { title: 'from step', isNumber: true },
+    { title: 'gradient steps', isNumber: true },
+    { title: 'took', isNumber: true },
+    { title: 'submitted' },
+  ];
+  const rows = jobs.map((job) => [
+    job.id.slice(0, SHORT_ID_CHARACTERS),
+    job.kind,
+    job.is_paused ? 'paused' : `${job.status}${job.warnings.length === 0 ? '' : ` (${job.warnings.length} warnings)`}`,
+    names.get(job.model_id) ?? '(deleted)',
+    job.start_step === null ? '-' : String(job.start_step),
+    String(job.num_gradient_steps_done),
+    tookOf(job),
+    agoOf(job.created_at),
+  ]);
+  return tableOf(columns, rows, widthOf(process.stdout));
+}
+
+function tookOf({ started_at: begun, finished_at: ended }: TrainingJobObject): string {
+  if (begun === null) return '-';
+  return durationOf((ended ?? Date.now() / 1000) - begun);
+}
+
+function watchCommand(): Command {
+  const command = newCommand('watch', 'follow a job to its end')
+    .description('Follows a job to its end. It ends with exit code 1 when the job fails; Ctrl-C leaves the job alone.')
+    .argument('[JOB]', 'an id, or its beginning; the oldest job that has not ended when left out');
+  withExamples(command, ['trainyard jobs watch', 'trainyard jobs watch 3f2a --json']);
+  return addServiceOptions(command, 'the events of the job, one a line').action(
+    async (start: string | undefined, options: JobOptions) => {
+      const client = serviceClient(options);
+      const job = start === undefined ? await liveJob(client) : await findJob(client, start);
+      await watchJob(client, job, { isJson: options.json === true, signal: interruption() });
+    },
+  );
+}
+
+function controlCommand(verb: 'cancel' | 'pause' | 'resume', summary: string, done: string): Command {
+  const command = newCommand(verb, summary).argument('<JOB>', 'an id, or its beginning');
+  withExamples(command, [`trainyard jobs ${verb} 3f2a`]);
+  return addServiceOptions(command, 'the job').action(async (start: string, options: JobOptions) => {
+    const client = serviceClient(options);
+    const { id } = await findJob(client, start);
+    const job = await client.trainingJobs[verb](id);
+    if (options.json === true) printJson(job);
+    else process.stdout.write(`${done} the job ${job.id}\n`);
+  });
+}
+
+async function liveJob(client: Trainyard): Promise<TrainingJobObject> {
+  const [first] = (await client.trainingJobs.queue()).data;
+  if (first === undefined)
+    throw new CommandError('no job is queued or running; "trainyard jobs list" lists those that have ended');
+  return await client.trainingJobs.retrieve(first.id);
+}
+
+/** @throws {CommandError} when no job begins so, or several do */
+async function findJob(client: Trainyard, start: string): Promise<TrainingJobObject> {
+  const recent = await client.trainingJobs.list({ order: 'desc', limit: 100 }).toArray(MAX_SEARCHED);
+  const found = recent.filter(({ id }) => id.startsWith(start));
+  const [job] = found;
+  if (job === undefined) throw new CommandError(`there is no job ${start}; "trainyard jobs list" lists them`);
+  if (found.length > 1 && job.id !== start)
+    throw new CommandError(`${found.length} jobs begin with ${start}; say more of the id`);
+  return found.find(({ id }) => id === start) ?? job;
+}
+
+function limitOf(text: string): number {
+  const limit = Number(text);
+  if (Number.isSafeInteger(limit) && limit >= 1) return limit;
+  throw new UsageError(`--limit must be a whole number from 1, got ${JSON.stringify(text)}`);
+}

@@ -1,0 +1,152 @@
+import { createInterface } from 'node:readline/promises';
+
+import type { CheckpointObject, ModelDetailsObject } from '@trainyard/sdk';
+import type { Command } from 'commander';
+
+import { CommandError, UsageError } from '../terminal/command-error.ts';
+import { newCommand, withExamples } from '../terminal/new-command.ts';
+import { printJson } from '../terminal/print-json.ts';
+import {
+  addServiceOptions,
+  type JsonOption,
+  serviceClient,
+  type ServiceOptions,
+} from '../terminal/service-connection.ts';
+import { listingOf, oneLine, tableOf, widthOf } from '../terminal/table.ts';
+import { agoOf, timeOf } from '../terminal/times.ts';
+import { findTrainedModel, fullNameOf } from './find-model.ts';
+
+type ModelOptions = ServiceOptions & JsonOption;
+
+/** Metrics of a checkpoint that its row shows, in this order, where it has them. */
+const SHOWN_METRICS = [
+  'val/reward',
+  'train/reward',
+  'train/loss',
+  'train/policy_loss',
+  'train/entropy',
+  'train/kl_base',
+];
+
+/** `trainyard models`: what is trained on the service. */
+export function modelsCommand(): Command {
+  return newCommand('models', 'list, show and delete trained models')
+    .addCommand(listCommand())
+    .addCommand(showCommand())
+    .addCommand(deleteCommand());
+}
+
+function listCommand(): Command {
+  const command = newCommand('list', 'list trained models, the newest first').option('--project <NAME>', 'only these');
+  withExamples(command, ['trainyard models list', "trainyard models list --json | jq -r '.[].name'"]);
+  return addServiceOptions(command, 'an array of models, as the API has them').action(
+    async ({ project, ...options }: ModelOptions & { project?: string }) => {
+      const client = serviceClient(options);
+      const query = { order: 'desc', limit: 100, ...(project === undefined ? {} : { project }) } as const;
+      const models = await client.models.list(query).toArray();
+      if (options.json === true) printJson(models);
+      else if (models.length === 0)
+        process.stdout.write(
+          'no model is trained here yet; "npm run demo" trains one, "trainyard sft --help" tells another way\n',
+        );
+      else process.stdout.write(modelTable(models));
+    },
+  );
+}
+
+function modelTable(models: readonly ModelDetailsObject[]): string {
+  const columns = [
+    { title: 'model' },
+    { title: 'step', isNumber: true },
+    { title: 'reward', isNumber: true },
+    { title: 'jobs' },
+    { title: 'base model' },
+    { title: 'made' },
+  ];
+  const rows = models.map((model) => [
+    fullNameOf(model),
+    model.latest_step === null ? '-' : String(model.latest_step),
+    numberOf(model.metrics['train/reward']),
+    liveJobs(model),
+    model.base_model,
+    agoOf(model.created_at),
+  ]);
+  return tableOf(columns, rows, widthOf(process.stdout));
+}
+
+function liveJobs({ live_jobs: jobs }: ModelDetailsObject): string {
+  const parts = Object.entries(jobs).filter(([, count]) => count > 0);
+  return parts.length === 0 ? '-' : parts.map(([state, count]) => `${count} ${state}`).join(', ');
+}
+
+function showCommand(): Command {
+  const command = newCommand('show', 'show a model and its checkpoints').argument('<MODEL>', MODEL_HELP);
+  withExamples(command, ['trainyard models show demo/short-answers']);
+  return addServiceOptions(command, '{"model", "checkpoints"}').action(async (name: string, options: ModelOptions) => {
+    const client = serviceClient(options);
+    const model = await findTrainedModel(client, name);
+    const checkpoints = await client.checkpoints.list(model.id, { limit: 100 }).toArray();
+    if (options.json === true) printJson({ model, checkpoints });
+    else process.stdout.write(details(model) + checkpointTable(checkpoints));
+  });
+}
+
+function details(model: ModelDetailsObject): string {
+  const { lora } = model;
+  const entries: [string, string][] = [
+    ['model', fullNameOf(model)],
+    ['id', model.id],
+    ['base model', model.is_served ? model.base_model : `${model.base_model} (not served now)`],
+    ['adapter', `rank ${lora.rank}, alpha ${lora.alpha}, ${lora.targets.join(' ')}`],
+    ['made', timeOf(model.created_at)],
+    ['gradient steps', String(model.num_gradient_steps)],
+    ['jobs', liveJobs(model)],
+  ];
+  if (model.tracked_run?.url) entries.push(['tracked at', model.tracked_run.url]);
+  return `${listingOf(entries, widthOf(process.stdout))}\n`;
+}
+
+function checkpointTable(checkpoints: readonly CheckpointObject[]): string {
+  const names = SHOWN_METRICS.filter((name) => checkpoints.some(({ metrics }) => metrics[name] !== undefined));
+  const columns = [{ title: 'step', isNumber: true }, ...names.map((title) => ({ title, isNumber: true }))];
+  const rows = checkpoints.map(({ step, metrics }) => [String(step), ...names.map((name) => numberOf(metrics[name]))]);
+  return tableOf(columns, rows, widthOf(process.stdout));
+}
+
+function deleteCommand(): Command {
+  const command = newCommand('delete', 'delete a model with all its checkpoints')
+    .argument('<MODEL>', MODEL_HELP)
+    .option('-y, --yes', 'do not ask; needed where there is no terminal');
+  withExamples(command, [
+    'trainyard models delete demo/short-answers',
+    'trainyard models delete demo/short-answers --yes',
+  ]);
+  return addServiceOptions(command, 'what the API answers').action(
+    async (name: string, { yes, ...options }: ModelOptions & { yes?: true }) => {
+      const client = serviceClient(options);
+      const model = await findTrainedModel(client, name);
+      if (yes === undefined) await confirmDeletion(model);
+      const deleted = await client.models.delete(model.id);
+      if (options.json === true) printJson(deleted);
+      else
+        process.stdout.write(`deleted ${oneLine(fullNameOf(model))} with ${deleted.deleted_checkpoints} checkpoints\n`);
+    },
+  );
+}
+
+async function confirmDeletion(model: ModelDetailsObject): Promise<void> {
+  if (!process.stdin.isTTY || !process.stderr.isTTY) throw new UsageError('--yes is needed where nobody can be asked');
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const question = `delete ${oneLine(fullNameOf(model))} with ${model.num_checkpoints} checkpoints? [y/N] `;
+    if (!/^y(es)?$/i.test((await terminal.question(question)).trim())) throw new CommandError('nothing was deleted');
+  } finally {
+    terminal.close();
+  }
+}
+
+function numberOf(value: number | undefined): string {
+  return value === undefined ? '-' : value.toPrecision(4);
+}
+
+const MODEL_HELP = 'a name, with project and entity in front where needed, or an id';

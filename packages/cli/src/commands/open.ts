@@ -1,0 +1,58 @@
+import { spawn } from 'node:child_process';
+
+import type { Command } from 'commander';
+
+import { newCommand, withExamples } from '../terminal/new-command.ts';
+import { printJson } from '../terminal/print-json.ts';
+import {
+  addServiceOptions,
+  type JsonOption,
+  serviceClient,
+  type ServiceOptions,
+} from '../terminal/service-connection.ts';
+import { findTrainedModel } from './find-model.ts';
+
+/** By platform: what opens a link in the browser of whoever sits there. */
+const OPENERS: Readonly<Record<string, readonly [string, ...string[]]>> = {
+  darwin: ['open'],
+  linux: ['xdg-open'],
+  win32: ['explorer.exe'],
+};
+
+/** `trainyard open`: the dashboard, signed in. */
+export function openCommand(): Command {
+  const command = newCommand('open', 'open the dashboard in a browser, signed in')
+    .description(
+      'Prints a link that signs a browser in with the rights of the key, once and for 15 minutes, and opens it where this runs in a terminal. With a model it ' +
+        'prints the address of its page besides.',
+    )
+    .argument('[MODEL]', 'a name or an id')
+    .option('--print', 'only print the link');
+  withExamples(command, ['trainyard open', 'trainyard open demo/short-answers --print']);
+  return addServiceOptions(command, '{"url", "expires_at", "model_url"}').action(
+    async (name: string | undefined, options: ServiceOptions & JsonOption & { print?: true }) => {
+      const client = serviceClient(options);
+      const root = client.baseUrl.replace(/\/v1$/, '');
+      const modelUrl = name === undefined ? null : modelPage(root, (await findTrainedModel(client, name)).id);
+      const { path, expires_at: expiresAt } = await client.sessions.createLink();
+      const url = root + path;
+      if (options.json === true) printJson({ url, expires_at: expiresAt, model_url: modelUrl });
+      else process.stdout.write(modelUrl === null ? `${url}\n` : `${url}\n${modelUrl}\n`);
+      if (options.json === undefined && options.print === undefined && process.stdout.isTTY) openInBrowser(url);
+    },
+  );
+}
+
+/** The page of a model on the dashboard. @param root URL of the service without `/v1` */
+export function modelPage(root: string, modelId: string): string {
+  return `${root}/models/${encodeURIComponent(modelId)}`;
+}
+
+/** Where nothing opens links, the printed one has to do. */
+function openInBrowser(url: string): void {
+  const [program, ...args] = OPENERS[process.platform] ?? [];
+  if (program === undefined) return;
+  const child = spawn(program, [...args, url], { stdio: 'ignore', detached: true });
+  child.on('error', () => undefined);
+  child.unref();
+}

@@ -1,0 +1,108 @@
+import { basename } from 'node:path';
+
+import type { WireSftConfig } from '@trainyard/sdk';
+import type { Command } from 'commander';
+
+import { CommandError, UsageError } from '../terminal/command-error.ts';
+import { interruption } from '../terminal/interrupted.ts';
+import { newCommand, withExamples } from '../terminal/new-command.ts';
+import { printJson, printJsonLine } from '../terminal/print-json.ts';
+import {
+  addServiceOptions,
+  type JsonOption,
+  serviceClient,
+  type ServiceOptions,
+} from '../terminal/service-connection.ts';
+import { withProgress } from '../terminal/with-progress.ts';
+import { openFile } from './open-file.ts';
+import { watchJob } from './watch-job.ts';
+
+interface SftOptions extends ServiceOptions, JsonOption {
+  readonly model: string;
+  readonly base?: string;
+  readonly epochs?: number;
+  readonly batchSize?: number;
+  readonly learningRate?: number;
+  readonly wait: boolean;
+}
+
+/** `trainyard sft`: teaches a model by example. */
+export function sftCommand(): Command {
+  const command = newCommand('sft', 'train a model on conversations')
+    .description(
+      'Uploads conversations, finds or makes the model, trains it and follows the job. Ctrl-C leaves the job alone.',
+    )
+    .argument('<FILE>', 'JSON lines, each {"messages": [{"role", "content"}, …]}')
+    .requiredOption('--model <[PROJECT/]NAME>', 'the model to train; it is made when there is none (project sft)')
+    .option('--base <MODEL>', 'what a new model begins from (the first base model)')
+    .option('--epochs <N>', 'how often each conversation is seen (1)', positive('--epochs'))
+    .option('--batch-size <N>', 'conversations of a gradient step (as the service has it)', positive('--batch-size'))
+    .option('--learning-rate <X>', 'step size (as the service has it)', positive('--learning-rate'))
+    .option('--no-wait', 'end as soon as the job is queued');
+  withExamples(command, [
+    'trainyard sft facts.jsonl --model facts --epochs 3',
+    'trainyard sft facts.jsonl --model demo/facts --learning-rate 1e-3 --no-wait --json',
+  ]);
+  return addServiceOptions(command, 'the events of the job, one a line, then the job; with --no-wait the job').action(
+    async (file: string, options: SftOptions) => {
+      const client = serviceClient(options);
+      const signal = interruption();
+      const isJson = options.json === true;
+      const [project, name] = nameOf(options.model);
+      const content = await openFile(file);
+      const base = options.base ?? (await client.servedModels.list({ signal })).data[0]?.id;
+      if (base === undefined) throw new CommandError('the service serves no model; "trainyard doctor" looks why');
+      const model = await client.models.register({ project, name, base_model: base }, { signal });
+      const path = { entity: model.entity, project, name: artifactNameOf(file) };
+      const artifact = await withProgress(`sending ${basename(file)}`, () =>
+        client.artifacts.upload(path, content, {}, { signal }),
+      );
+      const config: WireSftConfig = {
+        ...(options.batchSize === undefined ? {} : { batch_size: options.batchSize }),
+        ...(options.learningRate === undefined ? {} : { learning_rate: options.learningRate }),
+      };
+      const job = await client.sftJobs.create(
+        {
+          model_id: model.id,
+          training_data_url: artifact.url,
+          config,
+          experimental_config: options.epochs === undefined ? {} : { epochs: options.epochs },
+        },
+        { signal },
+      );
+      if (!options.wait) {
+        if (isJson) printJson(job);
+        else process.stdout.write(`queued the job ${job.id}; "trainyard jobs watch ${job.id}" follows it\n`);
+        return;
+      }
+      if (!isJson) process.stdout.write(`${artifact.num_lines} conversations for ${model.entity}/${project}/${name}\n`);
+      const ended = await watchJob(client, job, { isJson, signal });
+      if (isJson) printJsonLine(ended);
+      else process.stdout.write(`talk with it: trainyard chat ${model.entity}/${project}/${name}\n`);
+    },
+  );
+}
+
+function nameOf(text: string): [project: string, name: string] {
+  const parts = text.split('/');
+  if (parts.length > 2 || parts.some((part) => part === '') || text.includes(':'))
+    throw new UsageError(`--model takes NAME or PROJECT/NAME, got ${JSON.stringify(text)}`);
+  return parts.length === 1 ? ['sft', text] : [parts[0]!, parts[1]!];
+}
+
+/** Signs that names cannot have: separators of names, and control characters. */
+const UNNAMED = /[/:@\p{Cc}]/gu;
+
+/** Under which the file is kept: its name, as far as names can have it. */
+function artifactNameOf(file: string): string {
+  const name = basename(file).replaceAll(UNNAMED, '-');
+  return name.replace(/\.jsonl?$/, '').slice(0, 128) || 'data';
+}
+
+function positive(flag: string): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (Number.isFinite(value) && value > 0) return value;
+    throw new UsageError(`${flag} must be a number above 0, got ${JSON.stringify(text)}`);
+  };
+}

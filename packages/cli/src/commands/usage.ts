@@ -1,0 +1,75 @@
+import type { UsageGroupObject, UsageQuery } from '@trainyard/sdk';
+import type { Command } from 'commander';
+
+import { UsageError } from '../terminal/command-error.ts';
+import { newCommand, withExamples } from '../terminal/new-command.ts';
+import { printJson } from '../terminal/print-json.ts';
+import {
+  addServiceOptions,
+  type JsonOption,
+  serviceClient,
+  type ServiceOptions,
+} from '../terminal/service-connection.ts';
+import { tableOf, widthOf } from '../terminal/table.ts';
+
+const PARTS = ['project', 'key', 'model', 'kind', 'day'] as const;
+type Part = (typeof PARTS)[number];
+const DEFAULT_PARTS: readonly Part[] = ['model', 'kind'];
+const UNIT_SECONDS: Readonly<Record<string, number>> = { h: 3_600, d: 86_400 };
+
+interface UsageOptions extends ServiceOptions, JsonOption {
+  readonly by?: readonly Part[];
+  /** Unix seconds. */
+  readonly since?: number;
+}
+
+/** `trainyard usage`: tokens that were sampled and trained. */
+export function usageCommand(): Command {
+  const command = newCommand('usage', 'tokens by project, key, model, kind and day')
+    .option('--by <LIST>', `${PARTS.join(',')}: what to tell apart (model,kind)`, partsOf)
+    .option('--since <WHEN>', '12h, 7d, or a date such as 2027-01-31 (30d)', sinceOf);
+  withExamples(command, ['trainyard usage', 'trainyard usage --by day,key --since 7d --json']);
+  return addServiceOptions(command, 'what the API answers').action(async (options: UsageOptions) => {
+    const client = serviceClient(options);
+    const by = options.by ?? DEFAULT_PARTS;
+    const query: UsageQuery = { by: [...by], ...(options.since === undefined ? {} : { from: options.since }) };
+    const usage = await client.usage.read(query);
+    if (options.json === true) printJson(usage);
+    else if (usage.data.length === 0) process.stdout.write('nothing was used in that time\n');
+    else process.stdout.write(usageTable(usage.data, by));
+    if (usage.has_more) process.stderr.write('there is more: ask for a shorter time, or by less\n');
+  });
+}
+
+function usageTable(groups: readonly UsageGroupObject[], parts: readonly Part[]): string {
+  const columns = [
+    ...parts.map((title) => ({ title })),
+    ...['requests', 'prompt tokens', 'sampled tokens'].map((title) => ({ title, isNumber: true })),
+  ];
+  const rows = groups.map((group) => [
+    ...parts.map((part) => labelOf(group, part)),
+    ...[group.num_requests, group.prompt_tokens, group.completion_tokens].map((count) => count.toLocaleString('en')),
+  ]);
+  return tableOf(columns, rows, widthOf(process.stdout));
+}
+
+function labelOf(group: UsageGroupObject, part: Part): string {
+  const label = part === 'key' ? (group.key_name ?? group.key_id) : group[part];
+  return label ?? '-';
+}
+
+function partsOf(text: string): Part[] {
+  return text.split(',').map((name) => {
+    const part = PARTS.find((known) => known === name.trim());
+    if (part === undefined) throw new UsageError(`--by takes ${PARTS.join(', ')}, got ${JSON.stringify(name)}`);
+    return part;
+  });
+}
+
+function sinceOf(text: string): number {
+  const [, count, unit = ''] = /^(\d{1,5})([hd])$/.exec(text) ?? [];
+  const seconds =
+    count === undefined ? Date.parse(text) / 1000 : Date.now() / 1000 - Number(count) * (UNIT_SECONDS[unit] ?? 0);
+  if (Number.isFinite(seconds) && seconds >= 0) return Math.floor(seconds);
+  throw new UsageError(`--since must be such as 12h, 7d or 2027-01-31, got ${JSON.stringify(text)}`);
+}

@@ -1,0 +1,112 @@
+import type { TrainingEventObject, TrainingJobObject, Trainyard } from '@trainyard/sdk';
+
+import { CommandError } from '../terminal/command-error.ts';
+import { printJsonLine } from '../terminal/print-json.ts';
+import { oneLine } from '../terminal/table.ts';
+import { durationOf, etaSeconds } from '../terminal/times.ts';
+
+/** Numbers of a gradient step that its line shows, by their names there. */
+const SHOWN: readonly (readonly [label: string, name: string])[] = [
+  ['loss', 'loss'],
+  ['loss', 'policy_loss'],
+  ['reward', 'reward'],
+  ['kl', 'kl_sampler'],
+  ['entropy', 'entropy'],
+  ['gap', 'logprob_gap_mean'],
+  ['grad', 'grad_norm'],
+];
+
+/**
+ * Prints the events of a job as they come: a line for each gradient step, with the time that is left at its pace, and warnings in plain words.
+ *
+ * @param options `isJson`: each event as a line of JSON instead
+ * @returns the job when it has succeeded
+ * @throws {CommandError} when it failed or was cancelled
+ */
+export async function watchJob(
+  client: Trainyard,
+  job: TrainingJobObject,
+  options: { isJson: boolean; signal: AbortSignal },
+): Promise<TrainingJobObject> {
+  const { isJson, signal } = options;
+  const say = (line: string) => void (isJson || process.stdout.write(`${line}\n`));
+  say(await begunLine(client, job));
+  let numAll: number | null = null;
+  let numDone = 0;
+  let sinceMs: number | null = null;
+  for await (const event of client.trainingJobs.watch(job.id, { signal })) {
+    if (isJson) printJsonLine(event);
+    switch (event.type) {
+      case 'training_started':
+        numAll = numberIn(event, 'num_sequences');
+        break;
+      case 'gradient_step': {
+        numDone += 1;
+        sinceMs ??= ((await client.trainingJobs.retrieve(job.id, { signal })).started_at ?? Infinity) * 1000;
+        say(stepLine(event, numDone, numAll, etaSeconds(numDone, numAll, sinceMs, Date.now())));
+        break;
+      }
+      case 'warning':
+        say(`warning: ${textIn(event, 'message')}\n         ${textIn(event, 'suggestion')}`);
+        break;
+      default:
+    }
+  }
+  const ended = await client.trainingJobs.retrieve(job.id, { signal });
+  if (ended.status !== 'succeeded')
+    throw new CommandError(
+      `the job ${job.id} ${ended.status === 'cancelled' ? 'was cancelled' : 'failed'}: ${oneLine(ended.error_message ?? 'no reason is known')}`,
+    );
+  say(endedLine(ended));
+  return ended;
+}
+
+async function begunLine(
+  client: Trainyard,
+  { id, kind, status, is_paused: isPaused }: TrainingJobObject,
+): Promise<string> {
+  if (isPaused) return `job ${id} (${kind}) is paused; "trainyard jobs resume ${id}" lets it go on`;
+  if (status !== 'queued') return `job ${id} (${kind}), ${status}`;
+  const place = (await client.trainingJobs.queue()).data.find((queued) => queued.id === id);
+  return `job ${id} (${kind}), queued${place === undefined || place.num_ahead === 0 ? '' : ` behind ${place.num_ahead}`}`;
+}
+
+function stepLine(event: TrainingEventObject, numDone: number, numAll: number | null, left: number | null): string {
+  const count = numAll === null ? String(numDone) : `${String(numDone).padStart(String(numAll).length)}/${numAll}`;
+  const numbers = SHOWN.flatMap(([label, name]) => {
+    const value = numberIn(event, name);
+    return value === null ? [] : [`${label} ${value.toPrecision(4)}`];
+  });
+  return [count, ...numbers, ...(left === null || numDone === numAll ? [] : [`${durationOf(left)} left`])].join('  ');
+}
+
+function endedLine({
+  start_step: start,
+  started_at: begun,
+  finished_at: ended,
+  group_outcomes: outcomes,
+}: TrainingJobObject): string {
+  const step = `done: the model is at step ${(start ?? 0) + 1}`;
+  const time = begun === null || ended === null ? '' : ` after ${durationOf(ended - begun)}`;
+  const dropped = new Map<string, number>();
+  for (const outcome of outcomes ?? [])
+    if (outcome !== 'trained') dropped.set(outcome, (dropped.get(outcome) ?? 0) + 1);
+  const reasons = [...dropped].map(([reason, count]) => `${count} ${reason}`);
+  const trained =
+    outcomes === null || outcomes.length === 0
+      ? ''
+      : `; ${outcomes.length - sum(dropped)} of ${outcomes.length} groups trained`;
+  return `${step}${time}${trained}${reasons.length === 0 ? '' : ` (${reasons.join(', ')})`}`;
+}
+
+const sum = (counts: ReadonlyMap<string, number>) => [...counts.values()].reduce((total, count) => total + count, 0);
+
+function numberIn({ data }: TrainingEventObject, name: string): number | null {
+  const value = data[name];
+  return typeof value === 'number' ? value : null;
+}
+
+function textIn({ data }: TrainingEventObject, name: string): string {
+  const value = data[name];
+  return oneLine(typeof value === 'string' ? value : '');
+}

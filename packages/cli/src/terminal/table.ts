@@ -1,0 +1,67 @@
+import { stripVTControlCharacters } from 'node:util';
+
+/** Between two columns. */
+const GAP = '  ';
+/** No column becomes narrower than this. */
+const LEAST_WIDTH = 6;
+
+export interface Column {
+  readonly title: string;
+  /** numbers stand at the right */
+  readonly isNumber?: boolean;
+}
+
+/**
+ * Rows below each other with their columns aligned. Where they do not fit into the width, the widest columns are cut, with `…` at the end.
+ *
+ * @param width in characters; `Infinity` cuts nothing
+ * @returns lines, the titles first, each with its line end
+ */
+export function tableOf(columns: readonly Column[], rows: readonly (readonly string[])[], width: number): string {
+  const cells = [columns.map(({ title }) => title), ...rows.map((row) => row.map(oneLine))];
+  const widths = fitted(
+    columns.map((_column, index) => Math.max(...cells.map((row) => row[index]?.length ?? 0))),
+    width - GAP.length * (columns.length - 1),
+  );
+  const line = (row: readonly string[]) =>
+    row
+      .map((cell, index) => {
+        const text = cut(cell, widths[index]!);
+        return columns[index]?.isNumber === true ? text.padStart(widths[index]!) : text.padEnd(widths[index]!);
+      })
+      .join(GAP)
+      .trimEnd();
+  return cells.map((row) => `${line(row)}\n`).join('');
+}
+
+/** `name  value` below each other. */
+export function listingOf(entries: readonly (readonly [name: string, value: string])[], width: number): string {
+  const nameWidth = Math.max(...entries.map(([name]) => name.length));
+  const rest = Math.max(LEAST_WIDTH, width - nameWidth - GAP.length);
+  return entries.map(([name, value]) => `${name.padEnd(nameWidth)}${GAP}${cut(oneLine(value), rest)}\n`).join('');
+}
+
+/** Characters that a terminal shows in a line; a file or a pipe takes whole lines. */
+export function widthOf(stream: NodeJS.WriteStream): number {
+  return stream.isTTY === true ? stream.columns || 80 : Infinity;
+}
+
+/** Names and messages come from others: no control character of theirs reaches the terminal. */
+export function oneLine(text: string): string {
+  return stripVTControlCharacters(text).replaceAll(/\p{Cc}+/gu, ' ');
+}
+
+function cut(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
+}
+
+/** Takes from the widest until all fit. */
+function fitted(widths: readonly number[], width: number): number[] {
+  const fit = [...widths];
+  for (let excess = fit.reduce((sum, one) => sum + one, 0) - width; excess > 0; excess--) {
+    const widest = fit.indexOf(Math.max(...fit));
+    if (fit[widest]! <= LEAST_WIDTH) break;
+    fit[widest]!--;
+  }
+  return fit;
+}

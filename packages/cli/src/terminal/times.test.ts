@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+
+import { agoOf, durationOf, etaSeconds, timeOf } from './times.ts';
+
+test.each([
+  [0, '0 s'],
+  [59.4, '59 s'],
+  [60, '1 min'],
+  [200, '3 min 20 s'],
+  [7500, '2 h 5 min'],
+  [273_600, '3 d 4 h'],
+])('%d seconds are %s', (seconds, text) => expect(durationOf(seconds)).toBe(text));
+
+test('a time that is past is told by its largest unit', () => {
+  expect(agoOf(1000, 1_000_500)).toBe('now');
+  expect(agoOf(1000, 8_500_000)).toBe('2 h ago');
+  expect(timeOf(0)).toBe('1970-01-01 00:00Z');
+});
+
+test('the rest takes as long as what is done', () => {
+  expect(etaSeconds(2, 8, 0, 10_000)).toBe(30);
+  expect(etaSeconds(8, 8, 0, 10_000)).toBe(0);
+  expect(etaSeconds(0, 8, 0, 10_000)).toBe(null);
+  expect(etaSeconds(3, null, 0, 10_000)).toBe(null);
+  expect(etaSeconds(3, 8, 11_000, 10_000)).toBe(null);
+});

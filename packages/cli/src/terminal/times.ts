@@ -1,0 +1,37 @@
+const MINUTE = 60;
+const HOUR = 3_600;
+const DAY = 86_400;
+
+/** `12 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`. */
+export function durationOf(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds));
+  const two = (big: number, unit: string, small: number, smallUnit: string) => {
+    const rest = Math.floor((whole % big) / small);
+    return `${Math.floor(whole / big)} ${unit}${rest === 0 ? '' : ` ${rest} ${smallUnit}`}`;
+  };
+  if (whole < MINUTE) return `${whole} s`;
+  if (whole < HOUR) return two(MINUTE, 'min', 1, 's');
+  return whole < DAY ? two(HOUR, 'h', MINUTE, 'min') : two(DAY, 'd', HOUR, 'h');
+}
+
+/** How long ago that was. @param unixSeconds of the clock of the service */
+export function agoOf(unixSeconds: number, nowMs = Date.now()): string {
+  const seconds = nowMs / 1000 - unixSeconds;
+  return seconds < 1 ? 'now' : `${durationOf(seconds).split(' ').slice(0, 2).join(' ')} ago`;
+}
+
+/** To the minute, UTC. */
+export function timeOf(unixSeconds: number): string {
+  return `${new Date(unixSeconds * 1000).toISOString().slice(0, 16).replace('T', ' ')}Z`;
+}
+
+/**
+ * How long the rest takes at the pace so far; null before there is one.
+ *
+ * @param sinceMs when the work began, `numDone` pieces of which are done
+ */
+export function etaSeconds(numDone: number, numAll: number | null, sinceMs: number, nowMs: number): number | null {
+  // Clocks of two machines may differ.
+  if (numAll === null || numDone === 0 || sinceMs > nowMs) return null;
+  return ((nowMs - sinceMs) / 1000 / numDone) * Math.max(0, numAll - numDone);
+}

@@ -1,0 +1,322 @@
+/** Every command of `trainyard` as a process, piped, against a real service: what it prints, as text and as JSON, and how it ends. */
+import { spawn } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+import { type ModelDetailsObject, type ServiceEventObject, Trainyard, type TrainingJobObject } from '@trainyard/sdk';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import type { OwnService } from '../../scripts/own-service.ts';
+import { tenLongGroups } from '../support/groups.ts';
+import { testModel } from '../support/model.ts';
+import { smallService } from '../support/small-service.ts';
+
+const MAIN = resolve(import.meta.dirname, '../../packages/cli/src/main.ts');
+const LINES = Array.from({ length: 4 }, (_, index) =>
+  JSON.stringify({
+    messages: [
+      { role: 'user', content: `Question ${index}` },
+      { role: 'assistant', content: `Answer ${index}` },
+    ],
+  }),
+);
+const ESCAPE = '\u001b';
+
+let folder: string;
+let service: OwnService;
+let client: Trainyard;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'trainyard-commands-'));
+  await writeFile(join(folder, 'facts.jsonl'), `${LINES.join('\n')}\n`);
+  service = await smallService();
+  client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey });
+}, 300_000);
+afterAll(async () => {
+  await service?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+interface Ended {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs the command to its end. @param input for its stdin, which is empty otherwise */
+async function trainyard(
+  args: readonly string[],
+  input = '',
+  environment: Record<string, string> = {},
+): Promise<Ended> {
+  const child = spawn(process.execPath, ['--conditions=@trainyard/source', MAIN, ...args], {
+    cwd: folder,
+    env: { ...process.env, TRAINYARD_API_KEY: service.apiKey, ...environment },
+  });
+  const ended: Ended = { code: null, stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (ended.stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (ended.stderr += text));
+  child.stdin.end(input);
+  ended.code = await new Promise((done) => child.once('close', done));
+  return ended;
+}
+
+/** The text that a command prints which ends well: nothing but text, since nobody looks. */
+async function printed(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await trainyard([...args, '--url', service.url]);
+  expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: expect.any(String) });
+  expect(stdout + stderr).not.toContain(ESCAPE);
+  return stdout;
+}
+const parsed = async <Value>(...args: string[]) => JSON.parse(await printed(...args, '--json')) as Value;
+const lines = (text: string) => text.trimEnd().split('\n');
+const jsonLines = (text: string) => lines(text).map((line) => JSON.parse(line) as Record<string, unknown>);
+
+describe('on a fresh service', { timeout: 300_000 }, () => {
+  it('lists say that there is nothing, and what to do', async () => {
+    expect(await printed('models', 'list')).toContain('no model is trained here yet');
+    expect(await printed('jobs', 'list')).toBe('there is no such job\n');
+    expect(await parsed('models', 'list')).toEqual([]);
+    const { code, stderr } = await trainyard(['jobs', 'watch', '--url', service.url]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('"trainyard jobs list" lists those that have ended')]);
+  });
+
+  it('sft uploads, trains and follows the job, with the time that is left', async () => {
+    const text = await printed(
+      'sft',
+      'facts.jsonl',
+      '--model',
+      'facts',
+      '--batch-size',
+      '1',
+      '--learning-rate',
+      '1e-4',
+    );
+    expect(text).toMatch(/^4 conversations for local\/sft\/facts$/m);
+    expect(text).toMatch(/^1\/4 {2}loss \d+\.\d+/m);
+    expect(text).toMatch(/^2\/4 .* \d+ s left$/m);
+    expect(text).toMatch(/^done: the model is at step 1 after /m);
+    expect(text).toMatch(/^talk with it: trainyard chat local\/sft\/facts$/m);
+    const json = jsonLines(await printed('sft', 'facts.jsonl', '--model', 'p/other', '--epochs', '2', '--json'));
+    expect(json.at(-2)).toMatchObject({ type: 'training_ended' });
+    expect(json.at(-1)).toMatchObject({ status: 'succeeded', kind: 'sft' });
+  });
+
+  it('models are listed, shown and deleted', async () => {
+    const [titles, newest] = lines(await printed('models', 'list'));
+    expect(titles).toMatch(/^model +step +reward +jobs +base model +made$/);
+    expect(newest).toMatch(/^local\/p\/other +1 +- +- +/);
+    expect(await parsed<ModelDetailsObject[]>('models', 'list', '--project', 'sft')).toMatchObject([{ name: 'facts' }]);
+    const shown = await printed('models', 'show', 'sft/facts');
+    expect(shown).toMatch(/^base model +HuggingFaceTB/m);
+    expect(shown).toMatch(/^step +train\/loss$/m);
+    expect(await parsed('models', 'show', 'facts')).toMatchObject({
+      model: { name: 'facts' },
+      checkpoints: [{ step: 0 }, { step: 1 }],
+    });
+
+    const asked = await trainyard(['models', 'delete', 'other', '--url', service.url]);
+    expect([asked.code, asked.stderr]).toEqual([
+      2,
+      expect.stringContaining('--yes is needed where nobody can be asked'),
+    ]);
+    expect(await printed('models', 'delete', 'other', '--yes')).toBe('deleted local/p/other with 2 checkpoints\n');
+    const gone = await trainyard(['models', 'show', 'other', '--url', service.url]);
+    expect([gone.code, gone.stderr]).toEqual([
+      1,
+      'trainyard: there is no trained model other; "trainyard models list" lists them\n',
+    ]);
+  });
+
+  it('jobs are listed, held, let go on, cancelled and watched', async () => {
+    const model = await client.models.register({
+      project: 'p',
+      name: 'long',
+      base_model: (await client.servedModels.list()).data[0]!.id,
+    });
+    const groups = await tenLongGroups(client, 'long');
+    const body = {
+      model_id: model.id,
+      trajectory_groups: groups,
+      experimental_config: { gradient_steps: 5, learning_rate: 1e-4 },
+    };
+    const { id } = await client.trainingJobs.create(body);
+    expect(await printed('jobs', 'pause', id.slice(0, 12))).toBe(`paused the job ${id}\n`);
+    expect(lines(await printed('jobs', 'list', '--model', 'long'))[1]).toMatch(
+      new RegExp(`^${id.slice(0, 8)} +rl +paused +local/p/long `),
+    );
+    expect(await parsed('jobs', 'resume', id)).toMatchObject({ id, is_paused: false });
+    const watched = await printed('jobs', 'watch', id);
+    expect(watched).toMatch(/^5\/5 {2}loss \S+ {2}reward 1\.500 {2}/m);
+    expect(watched).toMatch(/^done: the model is at step 1 .*10 of 10 groups trained$/m);
+    // What is over is told from the beginning, to the end.
+    const events = jsonLines(await printed('jobs', 'watch', id, '--json'));
+    expect(events.map(({ type }) => type)).toEqual(
+      expect.arrayContaining(['training_started', 'gradient_step', 'training_ended']),
+    );
+
+    const doomed = await client.trainingJobs.create(body);
+    await client.trainingJobs.pause(doomed.id);
+    expect(await printed('jobs', 'cancel', doomed.id)).toBe(`cancelled the job ${doomed.id}\n`);
+    const failed = await trainyard(['jobs', 'watch', doomed.id, '--url', service.url]);
+    expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining(`the job ${doomed.id} was cancelled`)]);
+    const late = await trainyard(['jobs', 'pause', doomed.id, '--url', service.url]);
+    expect([late.code, late.stderr]).toEqual([1, expect.stringMatching(/^trainyard: 409: /)]);
+    expect(await parsed<TrainingJobObject[]>('jobs', 'list', '--status', 'cancelled')).toMatchObject([
+      { id: doomed.id },
+    ]);
+    expect(lines(await printed('jobs', 'list', '--limit', '1'))).toHaveLength(2);
+    const none = await trainyard(['jobs', 'cancel', 'nonsense', '--url', service.url]);
+    expect([none.code, none.stderr]).toEqual([
+      1,
+      'trainyard: there is no job nonsense; "trainyard jobs list" lists them\n',
+    ]);
+  });
+
+  it('chat asks once, with -m and from stdin', async () => {
+    const once = ['chat', 'facts', '--set', 'max_tokens=4', '--set', 'temperature=0', '--url', service.url];
+    const said = await trainyard([...once, '-m', 'Question 1']);
+    expect(said).toMatchObject({ code: 0, stderr: '' });
+    expect(said.stdout.endsWith('\n')).toBe(true);
+    expect(await trainyard(once, 'Question 1\n')).toEqual(said);
+    const json = await trainyard([...once, '-m', 'Question 1', '--json']);
+    const answer = JSON.parse(json.stdout) as { choices: { message: { content: string } }[]; model: string };
+    expect(answer.model).toBe('local/sft/facts:step1');
+    expect(`${answer.choices[0]!.message.content}\n`).toBe(said.stdout);
+    const refused = await trainyard(['chat', '-m', 'x', '--set', 'temperature=-1', '--url', service.url]);
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(/^trainyard: 400: `temperature`: /)]);
+    const unknown = await trainyard(['chat', 'nobody', '-m', 'x', '--url', service.url]);
+    expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('"trainyard models list"')]);
+  });
+
+  it('usage tells tokens by what it is asked for', async () => {
+    const text = await printed('usage');
+    expect(lines(text)[0]).toMatch(/^model +kind +requests +prompt tokens +sampled tokens$/);
+    expect(text).toMatch(/^.* chat +\d+ /m);
+    expect(await parsed('usage', '--by', 'day,key', '--since', '1h')).toMatchObject({
+      data: [{ num_requests: expect.any(Number) }],
+    });
+    expect(await printed('usage', '--by', 'key')).toMatch(/^key +requests/);
+  });
+
+  it('logs tell what happened, and go on with what happens', async () => {
+    const text = await printed('logs', '--limit', '1000');
+    expect(text).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ {2}model_created +local\/sft\/facts/m);
+    expect(text).toMatch(/gradient_step +local\/p\/long {2}job .* reward 1\.5/);
+    expect(jsonLines(await printed('logs', '--model', 'facts', '--limit', '2', '--json'))).toHaveLength(2);
+    const child = spawn(
+      process.execPath,
+      ['--conditions=@trainyard/source', MAIN, 'logs', '--follow', '--limit', '1', '--json', '--url', service.url],
+      { env: { ...process.env, TRAINYARD_API_KEY: service.apiKey } },
+    );
+    let followed = '';
+    const arrived = (numLines: number) =>
+      new Promise<void>((done) => {
+        child.stdout.on('data', () => followed.trimEnd().split('\n').length >= numLines && done());
+      });
+    child.stdout.setEncoding('utf8').on('data', (part: string) => (followed += part));
+    await arrived(1);
+    const two = arrived(2);
+    await client.models.register({
+      project: 'p',
+      name: 'new',
+      base_model: (await client.servedModels.list()).data[0]!.id,
+    });
+    await two;
+    child.kill('SIGTERM');
+    await new Promise((done) => child.once('close', done));
+    const last = jsonLines(followed).at(-1) as unknown as ServiceEventObject;
+    expect(last).toMatchObject({ type: 'model_created' });
+  });
+
+  it('export writes files, and import brings them back', async () => {
+    const output = join(folder, 'adapter');
+    const exported = await parsed<{ files: { path: string }[]; export: object }>(
+      'export',
+      'facts',
+      '--format',
+      'peft',
+      '--output',
+      output,
+    );
+    expect((await readdir(output)).toSorted()).toEqual(
+      exported.files.map(({ path }) => path.split('/').at(-1)!).toSorted(),
+    );
+    const text = await printed('import', output, '--as', 'again');
+    expect(text).toMatch(/^imported adapter:\S+\ntalk with it: trainyard chat local\/imports\/again\n$/);
+    expect(await parsed('import', output)).toMatchObject({ adapter: { status: 'ready' }, model: null });
+    await mkdir(join(folder, 'empty'));
+    const empty = await trainyard(['import', join(folder, 'empty'), '--url', service.url]);
+    expect([empty.code, empty.stderr]).toEqual([2, expect.stringContaining('adapter_config.json cannot be read')]);
+  });
+
+  it('keys are made, listed and revoked', async () => {
+    const made = await parsed<{ id: string; secret: string }>('keys', 'create', 'ci', '--scopes', 'inference');
+    expect(await printed('keys', 'list')).toMatch(new RegExp(`^${made.id.slice(0, 8)} +ci `, 'm'));
+    const limited = { TRAINYARD_API_KEY: made.secret };
+    const forbidden = await trainyard(['models', 'list', '--url', service.url], '', limited);
+    expect([forbidden.code, forbidden.stderr]).toEqual([
+      1,
+      expect.stringMatching(/^trainyard: 403: .*"trainyard keys create"/),
+    ]);
+    expect(await parsed('keys', 'revoke', made.id)).toMatchObject({ id: made.id });
+    const unknown = await trainyard(['models', 'list', '--url', service.url], '', limited);
+    expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringMatching(/^trainyard: 401: .*--api-key/)]);
+  });
+
+  it('open prints a link that signs in, and the page of a model', async () => {
+    const { id } = await client.models
+      .list()
+      .toArray(1)
+      .then(([model]) => model!);
+    const [link, page] = lines(await printed('open', id));
+    const root = service.url.replace(/\/v1$/, '');
+    expect(link).toMatch(new RegExp(`^${root}/\\S+#\\S+$`));
+    expect(page).toBe(`${root}/models/${id}`);
+    expect((await fetch(new URL('/', link))).ok).toBe(true);
+    expect(await parsed('open')).toMatchObject({ url: expect.stringContaining('#'), model_url: null });
+  });
+
+  it('the doctor finds the service well', async () => {
+    const { checks } = JSON.parse((await trainyard(['doctor', '--json', '--url', service.url])).stdout) as {
+      checks: { name: string; problem: string | null }[];
+    };
+    expect(checks.find(({ name }) => name === 'service')?.problem).toBe(null);
+    expect(checks.find(({ name }) => name === 'key')?.problem).toBe(null);
+  });
+});
+
+it('a reader that has seen enough is no failure', async () => {
+  const child = spawn('bash', ['-c', `"$0" --conditions=@trainyard/source ${MAIN} --help | head -1`, process.execPath]);
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+  await new Promise((done) => child.once('close', done));
+  expect(lines(output)).toHaveLength(1);
+});
+
+it('serve tells in JSON where it is, and no secret', { timeout: 120_000 }, async () => {
+  const data = join(folder, 'served');
+  const child = spawn(
+    process.execPath,
+    ['--conditions=@trainyard/source', MAIN, 'serve', '--json', '--port', '0', '--data-dir', data],
+    {
+      env: { ...process.env, TRAINYARD_MODEL: testModel().small, TRAINYARD_API_KEY: 'a-secret-of-the-test' },
+    },
+  );
+  let output = '';
+  const ready = new Promise<void>((done) => {
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+      if (output.includes('\n')) done();
+    });
+  });
+  await Promise.race([ready, new Promise((done) => child.once('close', done))]);
+  child.kill('SIGTERM');
+  await new Promise((done) => child.once('close', done));
+  expect(JSON.parse(output)).toMatchObject({
+    url: expect.stringMatching(/^http:.*\/v1$/),
+    models: [expect.any(String)],
+  });
+  expect(output).not.toContain('a-secret-of-the-test');
+});
