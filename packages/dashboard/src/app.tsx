@@ -9,6 +9,11 @@ import { Page } from './components/page.tsx';
 import { ModelPage } from './models/model-page.tsx';
 import { ModelsPage } from './models/models-page.tsx';
 import { RolloutPage } from './rollouts/rollout-page.tsx';
+import { JobPage } from './jobs/job-page.tsx';
+import { JobsPage } from './jobs/jobs-page.tsx';
+import { KeysPage } from './keys/keys-page.tsx';
+import { SystemPage } from './system/system-page.tsx';
+import { UsagePage } from './usage/usage-page.tsx';
 import { Shell } from './shell/shell.tsx';
 import { SIGN_IN_PATH } from './shell/sign-in-code.ts';
 import { SignInPage } from './shell/sign-in-page.tsx';
@@ -38,6 +43,11 @@ export function App() {
             {({ rolloutId }) => <RolloutPage key={rolloutId} rolloutId={decodeURIComponent(rolloutId)} />}
           </Route>
           <Route path="/chat" component={ChatPage} />
+          <Route path="/jobs" component={JobsPage} />
+          <Route path="/jobs/:jobId">{({ jobId }) => <JobPage key={jobId} jobId={decodeURIComponent(jobId)} />}</Route>
+          <Route path="/usage" component={UsagePage} />
+          <Route path="/keys" component={KeysPage} />
+          <Route path="/system" component={SystemPage} />
           <Route path="/">
             <Redirect to="/models" replace />
           </Route>

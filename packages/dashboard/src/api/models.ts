@@ -4,6 +4,8 @@ import type { ListPage, MetricListObject, ModelDetailsObject, SeriesListObject }
 import { request } from './request.ts';
 
 const PAGE_SIZE = 100;
+/** A chart is no wider: neighbours beyond that become one, with the least and the most of them. */
+const MAX_POINTS = 500;
 
 function modelPath(modelId: string): string {
   return `/preview/models/${encodeURIComponent(modelId)}`;
@@ -53,7 +55,7 @@ export function seriesQuery(modelId: string, names: readonly string[], range: Se
     queryFn: ({ signal }) =>
       request<SeriesListObject>('GET', `${modelPath(modelId)}/series`, {
         signal,
-        query: { name: names, axis: range.axis, from: range.from, to: range.to, max_points: 1000 },
+        query: { name: names, axis: range.axis, from: range.from, to: range.to, max_points: MAX_POINTS },
       }),
     enabled: names.length > 0,
   });

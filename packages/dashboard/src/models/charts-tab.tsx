@@ -1,29 +1,39 @@
 import './charts-tab.css';
-import { useQuery } from '@tanstack/react-query';
+import { useQueries, useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import type { ModelDetailsObject } from '@trainyard/sdk';
 
-import { metricsQuery, seriesQuery } from '../api/models.ts';
-import { LineChart } from '../charts/line-chart.tsx';
-import { lineOf } from '../charts/series-lines.ts';
+import { metricsQuery, modelQuery } from '../api/models.ts';
+import { Empty } from '../components/empty.tsx';
 import { Fault } from '../components/fault.tsx';
+import { chartGroupsOf } from './chart-specs.ts';
+import { ChartToolbar } from './chart-toolbar.tsx';
+import { MetricChart } from './metric-chart.tsx';
+import { useChartView } from './use-chart-view.ts';
 
-/** Every metric over steps. */
+/** Every metric of a model over its steps, with up to three other models drawn over it. */
 export function ChartsTab({ model }: { model: ModelDetailsObject }) {
-  const { data: metrics } = useQuery(metricsQuery(model.id));
-  const names = useMemo(() => (metrics?.data ?? []).map(({ name }) => name).slice(0, 64), [metrics]);
-  const { data, error } = useQuery(seriesQuery(model.id, names));
+  const [view, setView] = useChartView();
+  const { data: metrics, error } = useQuery(metricsQuery(model.id));
+  const others = useQueries({ queries: view.withModels.map((id) => modelQuery(id)) });
+  const groups = useMemo(() => chartGroupsOf((metrics?.data ?? []).map(({ name }) => name)), [metrics]);
+  const models = [model, ...others.flatMap(({ data }) => data ?? [])];
+  if (metrics?.data.length === 0)
+    return <Empty title="No metric yet">They begin with the first gradient step of a training job.</Empty>;
   return (
     <>
       {error === null ? null : <Fault error={error} />}
-      <div className="chart-grid">
-        {data?.data.map((series) => (
-          <figure key={series.name}>
-            <figcaption>{series.name}</figcaption>
-            <LineChart label={series.name} lines={[lineOf(series, 1)]} syncKey="charts" />
-          </figure>
-        ))}
-      </div>
+      <ChartToolbar model={model} view={view} onChange={setView} />
+      {groups.map(({ title, charts }) => (
+        <section key={title} className="chart-group">
+          <h2>{title}</h2>
+          <div className="chart-grid">
+            {charts.map((spec) => (
+              <MetricChart key={spec.title} models={models} spec={spec} view={view} onView={setView} />
+            ))}
+          </div>
+        </section>
+      ))}
     </>
   );
 }

@@ -1,11 +1,14 @@
 import './model-page.css';
 import { useQuery } from '@tanstack/react-query';
+import type { ModelDetailsObject } from '@trainyard/sdk';
 import { Link } from 'wouter';
 
 import { modelQuery } from '../api/models.ts';
 import { Fault } from '../components/fault.tsx';
 import { Page } from '../components/page.tsx';
+import { JobTable } from '../jobs/job-table.tsx';
 import { ChartsTab } from './charts-tab.tsx';
+import { CheckpointsTab } from './checkpoints-tab.tsx';
 import { MODEL_TABS } from './model-tabs.ts';
 import { RolloutsTab } from '../rollouts/rollouts-tab.tsx';
 import { OverviewTab } from './overview-tab.tsx';
@@ -40,13 +43,22 @@ export function ModelPage({ modelId, tab = '' }: { modelId: string; tab: string 
           </Link>
         ))}
       </nav>
-      {tab === 'charts' ? (
-        <ChartsTab model={model} />
-      ) : tab === 'rollouts' ? (
-        <RolloutsTab model={model} />
-      ) : (
-        <OverviewTab model={model} />
-      )}
+      <ModelTab model={model} tab={tab} />
     </Page>
   );
+}
+
+function ModelTab({ model, tab }: { model: ModelDetailsObject; tab: string }) {
+  switch (tab) {
+    case 'charts':
+      return <ChartsTab model={model} />;
+    case 'rollouts':
+      return <RolloutsTab model={model} />;
+    case 'checkpoints':
+      return <CheckpointsTab model={model} />;
+    case 'jobs':
+      return <JobTable modelId={model.id} />;
+    default:
+      return <OverviewTab model={model} />;
+  }
 }

@@ -3,4 +3,6 @@ export const MODEL_TABS = [
   { path: '', text: 'Overview' },
   { path: 'charts', text: 'Charts' },
   { path: 'rollouts', text: 'Rollouts' },
+  { path: 'checkpoints', text: 'Checkpoints' },
+  { path: 'jobs', text: 'Jobs' },
 ] as const;

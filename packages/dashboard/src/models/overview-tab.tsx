@@ -1,19 +1,31 @@
+import './overview-tab.css';
 import { useQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
 import type { ModelDetailsObject } from '@trainyard/sdk';
 
-import { seriesQuery } from '../api/models.ts';
+import { metricsQuery, seriesQuery } from '../api/models.ts';
 import { Fault } from '../components/fault.tsx';
+import { LiveJobs } from '../jobs/live-jobs.tsx';
+import { LastRollouts } from './last-rollouts.tsx';
+import { ModelFacts } from './model-facts.tsx';
 import { RewardChart } from './reward-chart.tsx';
 
-const REWARD = ['train/reward', 'train/reward_std_dev', 'val/reward'];
-
-/** The first look: does it learn? */
+/** The first look: does it learn, and what does it say when it does well or badly? */
 export function OverviewTab({ model }: { model: ModelDetailsObject }) {
-  const { data, error } = useQuery(seriesQuery(model.id, REWARD));
+  const { data: metrics } = useQuery(metricsQuery(model.id));
+  const names = useMemo(() => {
+    const rewards = (metrics?.data ?? []).map(({ name }) => name).filter((name) => name.endsWith('/reward'));
+    return ['train/reward', 'train/reward_std_dev', ...rewards.filter((name) => name !== 'train/reward')].slice(0, 8);
+  }, [metrics]);
+  const { data, error } = useQuery({ ...seriesQuery(model.id, names), enabled: metrics !== undefined });
+  const reward = data?.data.find(({ name }) => name === 'train/reward');
   return (
     <>
       {error === null ? null : <Fault error={error} />}
-      {data === undefined ? null : <RewardChart series={data.data} />}
+      <ModelFacts model={model} reward={reward} />
+      <LiveJobs modelId={model.id} />
+      <RewardChart modelId={model.id} series={data?.data ?? []} />
+      <LastRollouts modelId={model.id} />
     </>
   );
 }

@@ -1,20 +1,36 @@
 import { useMemo } from 'react';
 import type { SeriesObject } from '@trainyard/sdk';
+import { useLocation } from 'wouter';
 
-import { LineChart } from '../charts/line-chart.tsx';
+import { ChartCard } from '../charts/chart-card.tsx';
+import type { ChartLine } from '../charts/chart-line.ts';
 import { lineOf, lineWithDeviation } from '../charts/series-lines.ts';
 import { Empty } from '../components/empty.tsx';
+import { rolloutsHref } from './rollouts-href.ts';
 
-/** The reward over steps, with the spread within groups around it, and that of the validation split. */
-export function RewardChart({ series }: { series: readonly SeriesObject[] }) {
-  const lines = useMemo(() => {
-    const of = (name: string) => series.find((one) => one.name === name && one.last.length > 0);
-    const [reward, deviation, val] = ['train/reward', 'train/reward_std_dev', 'val/reward'].map(of);
-    return [
-      ...(reward === undefined ? [] : [lineWithDeviation(reward, deviation, 1, 'reward')]),
-      ...(val === undefined ? [] : [lineOf(val, 2, 'val')]),
-    ];
-  }, [series]);
-  if (lines.length === 0) return <Empty title="No reward yet">The curve begins with the first training job.</Empty>;
-  return <LineChart label="Reward over steps" lines={lines} height={280} />;
+/** The reward over steps, with the spread within groups around it, and those of the splits that were logged. */
+export function RewardChart({ modelId, series }: { modelId: string; series: readonly SeriesObject[] }) {
+  const [, navigate] = useLocation();
+  const lines = useMemo(() => linesOf(series), [series]);
+  return (
+    <ChartCard
+      title="Reward"
+      xName="step"
+      lines={lines}
+      height={260}
+      empty={<Empty title="No reward yet">The curve begins with the first training job.</Empty>}
+      onPick={(step) => navigate(rolloutsHref(modelId, 'train/reward', step))}
+    />
+  );
+}
+
+function linesOf(all: readonly SeriesObject[]): ChartLine[] {
+  const series = all.filter(({ last }) => last.length > 0);
+  const reward = series.find(({ name }) => name === 'train/reward');
+  const deviation = series.find(({ name }) => name === 'train/reward_std_dev');
+  const splits = series.filter((one) => one !== reward && one !== deviation).slice(0, 3);
+  return [
+    ...(reward === undefined ? [] : [lineWithDeviation(reward, deviation, 1, 'reward')]),
+    ...splits.map((one, index) => lineOf(one, (index + 2) as ChartLine['color'], one.name.replace('/reward', ''))),
+  ];
 }

@@ -6,6 +6,7 @@ import { Link, useLocation } from 'wouter';
 import { useServiceEvents } from '../api/events.ts';
 import { signOut } from '../api/session.ts';
 import { Button } from '../components/button.tsx';
+import { Toasts } from '../components/toasts.tsx';
 import { NAV_LINKS } from './nav-links.ts';
 import { ThemeButton } from './theme-button.tsx';
 
@@ -58,7 +59,7 @@ export function Shell({
           </div>
         </div>
       </header>
-      {children}
+      <Toasts>{children}</Toasts>
     </div>
   );
 }

@@ -1,0 +1,59 @@
+import './chart-card.css';
+import { type ReactNode, useState } from 'react';
+
+import { Button } from '../components/button.tsx';
+import { ChartTable } from './chart-table.tsx';
+import { ChartValues } from './chart-values.tsx';
+import { download, toCsv } from './csv.ts';
+import { LineChart, type LineChartProps } from './line-chart.tsx';
+
+/** A chart with its name, the values under the pointer, its table and its numbers as a file. */
+export function ChartCard({
+  title,
+  help,
+  xName,
+  empty,
+  ...chart
+}: Omit<LineChartProps, 'label' | 'onHover'> & {
+  title: string;
+  help?: string | undefined;
+  /** Places are of this: `step`. */
+  xName: string;
+  /** Shown in place of a chart without lines. */
+  empty?: ReactNode;
+}) {
+  const [place, setPlace] = useState<number | null>(null);
+  const [isTable, setIsTable] = useState(false);
+  const { lines, height = 180 } = chart;
+  return (
+    <section className="chart-card" aria-label={title}>
+      <div className="chart-card-head">
+        <h3>{title}</h3>
+        <Button
+          look="quiet"
+          aria-pressed={isTable}
+          aria-label={`${title} as a table`}
+          onClick={() => setIsTable(!isTable)}
+        >
+          Table
+        </Button>
+        <Button
+          look="quiet"
+          aria-label={`${title} as CSV`}
+          onClick={() => download(`${title.replaceAll(/\W+/g, '-')}.csv`, toCsv(xName, lines))}
+        >
+          CSV
+        </Button>
+      </div>
+      {help === undefined ? null : <p className="chart-help">{help}</p>}
+      <ChartValues lines={lines} place={place} xName={xName} />
+      {lines.length === 0 ? (
+        <div style={{ minHeight: height }}>{empty}</div>
+      ) : isTable ? (
+        <ChartTable title={title} xName={xName} lines={lines} {...(chart.onPick ? { onPick: chart.onPick } : {})} />
+      ) : (
+        <LineChart {...chart} label={`${title} over ${xName}s; the table says the same`} onHover={setPlace} />
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,34 @@
+import { formatValue } from '../components/numbers.ts';
+import type { ChartLine } from './chart-line.ts';
+
+/** Each line with its value at a place; at the last one while no place is pointed at. */
+export function ChartValues({
+  lines,
+  place,
+  xName,
+}: {
+  lines: readonly ChartLine[];
+  place: number | null;
+  xName: string;
+}) {
+  const last = Math.max(...lines.flatMap(({ x }) => x.at(-1) ?? []));
+  const shown = place ?? (Number.isFinite(last) ? last : null);
+  if (shown === null) return null;
+  return (
+    <div className="chart-values">
+      <span>
+        {xName} {shown}
+      </span>
+      {lines.map((line) => (
+        <span key={line.name} data-color={line.color}>
+          {line.name} <b>{valueAt(line, shown)}</b>
+        </span>
+      ))}
+    </div>
+  );
+}
+
+function valueAt({ x, y }: ChartLine, place: number): string {
+  const index = x.indexOf(place);
+  return index < 0 ? '–' : formatValue(y[index]!);
+}

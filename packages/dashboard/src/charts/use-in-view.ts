@@ -1,0 +1,17 @@
+import { type RefObject, useEffect, useRef, useState } from 'react';
+
+/** Whether an element has come near the window. @returns a reference to put on it, and whether it has */
+export function useInView<Element_ extends Element>(): readonly [RefObject<Element_ | null>, boolean] {
+  const element = useRef<Element_>(null);
+  const [hasComeNear, setHasComeNear] = useState(false);
+  useEffect(() => {
+    if (element.current === null || hasComeNear) return;
+    const observer = new IntersectionObserver(
+      (entries) => entries.some(({ isIntersecting }) => isIntersecting) && setHasComeNear(true),
+      { rootMargin: '300px' },
+    );
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, [hasComeNear]);
+  return [element, hasComeNear];
+}

@@ -1,0 +1,23 @@
+import { type ComponentProps, useState } from 'react';
+
+import { Button, type ButtonLook } from './button.tsx';
+import { useToast } from './toasts.tsx';
+
+/** A button whose work takes a moment and may fail, which is said. */
+export function ActionButton({
+  onAct,
+  ...rest
+}: Omit<ComponentProps<'button'>, 'onClick'> & { look?: ButtonLook; onAct: () => Promise<void> }) {
+  const [isBusy, setIsBusy] = useState(false);
+  const toast = useToast();
+  async function act() {
+    setIsBusy(true);
+    try {
+      await onAct();
+    } catch (error) {
+      toast(error instanceof Error ? error.message : String(error), 'bad');
+    }
+    setIsBusy(false);
+  }
+  return <Button {...rest} disabled={isBusy} onClick={() => void act()} />;
+}

@@ -1,0 +1,61 @@
+import './menu.css';
+import { DropdownMenu } from 'radix-ui';
+import type { ReactNode } from 'react';
+
+import { Button, type ButtonLook } from './button.tsx';
+
+/** A button that opens a list of things to do; `MenuItem` and `MenuCheck` go into it. */
+export function Menu({
+  label,
+  name = label,
+  look = 'plain',
+  children,
+}: {
+  label: string;
+  name?: string;
+  look?: ButtonLook;
+  children: ReactNode;
+}) {
+  return (
+    <DropdownMenu.Root modal={false}>
+      <DropdownMenu.Trigger asChild>
+        <Button look={look} aria-label={name}>
+          {label} <span aria-hidden="true">▾</span>
+        </Button>
+      </DropdownMenu.Trigger>
+      <DropdownMenu.Portal>
+        <DropdownMenu.Content className="menu" align="end" sideOffset={4}>
+          {children}
+        </DropdownMenu.Content>
+      </DropdownMenu.Portal>
+    </DropdownMenu.Root>
+  );
+}
+
+export function MenuItem({ children, onSelect }: { children: ReactNode; onSelect: () => void }) {
+  return <DropdownMenu.Item onSelect={onSelect}>{children}</DropdownMenu.Item>;
+}
+
+/** One of several choices; the menu stays open for the next. */
+export function MenuCheck({
+  children,
+  isChecked,
+  isDisabled = false,
+  onChange,
+}: {
+  children: ReactNode;
+  isChecked: boolean;
+  isDisabled?: boolean;
+  onChange: (isChecked: boolean) => void;
+}) {
+  return (
+    <DropdownMenu.CheckboxItem
+      checked={isChecked}
+      disabled={isDisabled}
+      onCheckedChange={onChange}
+      onSelect={(event) => event.preventDefault()}
+    >
+      {children}
+    </DropdownMenu.CheckboxItem>
+  );
+}

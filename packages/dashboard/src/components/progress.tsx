@@ -1,0 +1,21 @@
+import './progress.css';
+
+/** How much of something is done, or used. @param value 0 to 1 */
+export function Progress({ label, value, text }: { label: string; value: number; text?: string }) {
+  const percent = Math.round(Math.min(1, Math.max(0, value)) * 1000) / 10;
+  return (
+    <div className="progress">
+      <div
+        className="progress-track"
+        role="progressbar"
+        aria-label={label}
+        aria-valuenow={percent}
+        aria-valuemin={0}
+        aria-valuemax={100}
+      >
+        <div style={{ width: `${percent}%` }} />
+      </div>
+      {text === undefined ? null : <small className="soft">{text}</small>}
+    </div>
+  );
+}

@@ -1,0 +1,27 @@
+import type { TrainingJobObject } from '@trainyard/sdk';
+
+import { controlJob } from '../api/jobs.ts';
+import { ActionButton } from '../components/action-button.tsx';
+import { ConfirmButton } from '../components/confirm-button.tsx';
+import { isLive } from './job-state.ts';
+
+/** Hold, go on, end; nothing for a job that has ended. */
+export function JobControls({ job }: { job: TrainingJobObject }) {
+  if (!isLive(job)) return null;
+  return (
+    <>
+      {job.is_paused ? (
+        <ActionButton onAct={() => controlJob(job.id, 'resume')}>Resume</ActionButton>
+      ) : (
+        <ActionButton onAct={() => controlJob(job.id, 'pause')}>Pause</ActionButton>
+      )}
+      <ConfirmButton
+        label="Cancel job"
+        look="danger"
+        question="Cancel this job?"
+        explanation="It ends now, and the model stays at its last step. What it trained so far is lost; a pause keeps it."
+        onConfirm={() => controlJob(job.id, 'cancel')}
+      />
+    </>
+  );
+}

@@ -1,0 +1,57 @@
+import type { TrainingEventObject } from '@trainyard/sdk';
+
+import { formatValue } from '../components/numbers.ts';
+
+/** Names of an event for people. */
+const WORDS: Readonly<Record<TrainingEventObject['type'], string>> = {
+  training_started: 'Started',
+  gradient_step: 'Gradient step',
+  warning: 'Warning',
+  training_ended: 'Ended',
+  training_failed: 'Failed',
+};
+
+/** The numbers of a gradient step that fit into a line. */
+const SHOWN = ['reward', 'policy_loss', 'loss', 'entropy', 'grad_norm', 'clip_fraction', 'tokens_per_second'];
+/** The newest of so many: a job may take a hundred thousand gradient steps. */
+const MAX_SHOWN = 200;
+
+/** Everything that happened in a job, the newest first. */
+export function JobEvents({ events }: { events: readonly TrainingEventObject[] }) {
+  if (events.length === 0) return <p className="soft">Nothing yet.</p>;
+  return (
+    <>
+      {events.length > MAX_SHOWN ? (
+        <p className="soft">
+          The newest {MAX_SHOWN} of {events.length}
+        </p>
+      ) : null}
+      <ol className="job-events" tabIndex={0} aria-label="Events" aria-live="off">
+        {events.slice(-MAX_SHOWN).map((event) => (
+          <li key={event.id} style={{ order: -events.indexOf(event) }}>
+            <span>{WORDS[event.type]}</span>
+            <span className="soft">{lineOf(event)}</span>
+          </li>
+        ))}
+      </ol>
+    </>
+  );
+}
+
+function lineOf({ type, data }: TrainingEventObject): string {
+  switch (type) {
+    case 'training_started':
+      return `${String(data['num_sequences'] ?? '?')} gradient steps to come`;
+    case 'warning':
+      return String(data['message']);
+    case 'training_failed':
+      return String(data['error_message']);
+    case 'training_ended':
+      return String(data['message'] ?? `${String(data['num_gradient_steps'])} gradient steps`);
+    case 'gradient_step':
+      return SHOWN.flatMap((name) => {
+        const value = data[name];
+        return typeof value === 'number' ? [`${name.replaceAll('_', ' ')} ${formatValue(value)}`] : [];
+      }).join(' · ');
+  }
+}

@@ -1,0 +1,98 @@
+import './jobs.css';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from 'wouter';
+
+import { jobQuery } from '../api/jobs.ts';
+import { useJobEvents } from '../api/job-events.ts';
+import { modelQuery } from '../api/models.ts';
+import { type Fact, Facts } from '../components/facts.tsx';
+import { Fault } from '../components/fault.tsx';
+import { Notice } from '../components/notice.tsx';
+import { formatDuration } from '../components/numbers.ts';
+import { Page } from '../components/page.tsx';
+import { StatusDot } from '../components/status-dot.tsx';
+import { Ago } from '../components/time.tsx';
+import { JobControls } from './job-controls.tsx';
+import { JobEvents } from './job-events.tsx';
+import { JobProgress } from './job-progress.tsx';
+import { jobState } from './job-state.ts';
+import { Warnings } from './warnings.tsx';
+
+/** One training job: how far it is, what became of its groups, and everything that happened. */
+export function JobPage({ jobId }: { jobId: string }) {
+  const events = useJobEvents(jobId);
+  const { data: job, error } = useQuery(jobQuery(jobId));
+  const { data: model } = useQuery({ ...modelQuery(job?.model_id ?? ''), enabled: job !== undefined });
+  const title = `Job ${jobId.slice(0, 8)}`;
+  if (job === undefined) return <Page title={title}>{error === null ? null : <Fault error={error} />}</Page>;
+  const state = jobState(job);
+  const facts: Fact[] = [
+    { name: 'State', value: <StatusDot tone={state.tone}>{state.text}</StatusDot> },
+    { name: 'Kind', value: job.kind === 'rl' ? 'reinforcement' : 'supervised' },
+    { name: 'Gradient steps', value: <JobProgress job={job} /> },
+    { name: 'Starts from step', value: job.start_step ?? '–' },
+    { name: 'Submitted', value: <Ago at={job.created_at} /> },
+    ...(job.started_at === null || job.finished_at === null
+      ? []
+      : [{ name: 'Took', value: formatDuration(job.finished_at - job.started_at) }]),
+  ];
+  return (
+    <Page
+      title={title}
+      path={
+        model === undefined ? (
+          <Link href="/jobs">Jobs</Link>
+        ) : (
+          <>
+            <Link href="/models">Models</Link> /{' '}
+            <Link href={`/models/${encodeURIComponent(model.id)}/jobs`}>{model.name}</Link>
+          </>
+        )
+      }
+      actions={<JobControls job={job} />}
+    >
+      <Facts facts={facts} />
+      {job.error_message === null ? null : <Notice tone="bad">{job.error_message}</Notice>}
+      <Warnings warnings={job.warnings} />
+      <div className="job-columns">
+        <section>
+          <h2>What happened</h2>
+          <JobEvents events={events} />
+        </section>
+        <section>
+          <h2>Groups</h2>
+          <Outcomes outcomes={job.group_outcomes} />
+          <h2>Settings</h2>
+          <dl className="config-list">
+            {Object.entries(job.config).map(([name, value]) => (
+              <div key={name} style={{ display: 'contents' }}>
+                <dt>{name}</dt>
+                <dd className="mono">{JSON.stringify(value)}</dd>
+              </div>
+            ))}
+          </dl>
+          {job.ignored_config_keys.length === 0 ? null : (
+            <p className="soft">Without effect: {job.ignored_config_keys.join(', ')}</p>
+          )}
+        </section>
+      </div>
+    </Page>
+  );
+}
+
+/** How many groups became of what; nothing before the job has begun. */
+function Outcomes({ outcomes }: { outcomes: readonly string[] | null }) {
+  if (outcomes === null) return <p className="soft">Known when it has begun.</p>;
+  const counts = new Map<string, number>();
+  for (const outcome of outcomes) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+  return (
+    <dl className="config-list">
+      {[...counts].map(([outcome, count]) => (
+        <div key={outcome} style={{ display: 'contents' }}>
+          <dt>{outcome.replaceAll('_', ' ')}</dt>
+          <dd>{count}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

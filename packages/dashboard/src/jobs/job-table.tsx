@@ -1,0 +1,70 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { useCallback } from 'react';
+import type { TrainingJobObject } from '@trainyard/sdk';
+import { Link } from 'wouter';
+
+import { jobsQuery } from '../api/jobs.ts';
+import { Empty } from '../components/empty.tsx';
+import { Fault } from '../components/fault.tsx';
+import { type LongColumn, LongTable } from '../components/long-table.tsx';
+import { formatDuration } from '../components/numbers.ts';
+import { StatusDot } from '../components/status-dot.tsx';
+import { Ago } from '../components/time.tsx';
+import { JobProgress } from './job-progress.tsx';
+import { jobState } from './job-state.ts';
+
+/** Training jobs, the newest first; of one model, or of all. */
+export function JobTable({ modelId }: { modelId: string | null }) {
+  const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(jobsQuery(modelId));
+  const jobs = data?.pages.flatMap((page) => page.data);
+  const more = useCallback(() => {
+    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  if (error !== null) return <Fault error={error} />;
+  if (jobs === undefined) return null;
+  if (jobs.length === 0)
+    return (
+      <Empty title="No training job yet" command="npm run demo">
+        A job is a set of scored rollouts that a model learns from. The demo makes some.
+      </Empty>
+    );
+  return (
+    <LongTable
+      caption="Training jobs"
+      columns={COLUMNS}
+      rows={jobs}
+      keyOf={({ id }) => id}
+      rowHeight={46}
+      onEnd={more}
+    />
+  );
+}
+
+const COLUMNS: readonly LongColumn<TrainingJobObject>[] = [
+  {
+    name: 'Job',
+    width: 'minmax(110px, 1fr)',
+    cell: ({ id }) => (
+      <Link className="mono" href={`/jobs/${encodeURIComponent(id)}`}>
+        {id.slice(0, 8)}
+      </Link>
+    ),
+  },
+  { name: 'Kind', width: '60px', cell: ({ kind }) => kind },
+  {
+    name: 'State',
+    width: '110px',
+    cell: (job) => <StatusDot tone={jobState(job).tone}>{jobState(job).text}</StatusDot>,
+  },
+  { name: 'Gradient steps', width: 'minmax(150px, 1.4fr)', cell: (job) => <JobProgress job={job} /> },
+  { name: 'Step', width: '60px', isNumber: true, cell: ({ start_step: step }) => step ?? '–' },
+  { name: 'Warnings', width: '80px', isNumber: true, cell: ({ warnings }) => warnings.length || '' },
+  {
+    name: 'Took',
+    width: '110px',
+    isNumber: true,
+    cell: ({ started_at: start, finished_at: end }) =>
+      start === null || end === null ? '–' : formatDuration(end - start),
+  },
+  { name: 'Submitted', width: '120px', cell: ({ created_at: at }) => <Ago at={at} /> },
+];

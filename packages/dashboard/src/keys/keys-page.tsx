@@ -1,0 +1,74 @@
+import './keys-page.css';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import type { ApiKeyObject } from '@trainyard/sdk';
+
+import { keysQuery, revokeKey } from '../api/keys.ts';
+import { Button } from '../components/button.tsx';
+import { ConfirmButton } from '../components/confirm-button.tsx';
+import { type Column, DataTable } from '../components/data-table.tsx';
+import { Fault } from '../components/fault.tsx';
+import { Page } from '../components/page.tsx';
+import { StatusDot } from '../components/status-dot.tsx';
+import { Ago } from '../components/time.tsx';
+import { NewKeyDialog } from './new-key-dialog.tsx';
+
+/** Who may use the service. */
+export function KeysPage() {
+  const { data, error } = useQuery(keysQuery);
+  const [isMaking, setIsMaking] = useState(false);
+  return (
+    <Page
+      title="Keys"
+      actions={
+        <Button look="primary" onClick={() => setIsMaking(true)} disabled={data === undefined}>
+          New key
+        </Button>
+      }
+    >
+      {error === null ? null : <Fault error={error} />}
+      {data === undefined ? null : (
+        <DataTable caption="Keys" columns={COLUMNS} rows={data.data.toReversed()} keyOf={({ id }) => id} />
+      )}
+      {isMaking ? <NewKeyDialog onClose={() => setIsMaking(false)} /> : null}
+    </Page>
+  );
+}
+
+const COLUMNS: readonly Column<ApiKeyObject>[] = [
+  {
+    name: 'Name',
+    cell: (key) => (
+      <>
+        <strong className="key-name">{key.name}</strong>
+        {key.is_service_key ? <small className="soft"> of the service</small> : null}
+      </>
+    ),
+  },
+  { name: 'Secret', cell: ({ hint }) => <code>{hint === null ? '…' : `${hint}…`}</code> },
+  { name: 'Entity', cell: ({ entity }) => entity },
+  { name: 'May', cell: ({ scopes }) => scopes.join(', ') },
+  { name: 'State', cell: (key) => <KeyState apiKey={key} /> },
+  { name: 'Made', cell: ({ created_at: at }) => <Ago at={at} /> },
+  {
+    name: '',
+    cell: ({ id, name, revoked_at: revokedAt }) =>
+      revokedAt === null ? (
+        <ConfirmButton
+          label="Revoke"
+          name={`Revoke ${name}`}
+          question={`Revoke ${name}?`}
+          explanation="Whoever uses it is refused from now on, and answers that it is being sent end. It cannot be made valid again."
+          onConfirm={() => revokeKey(id)}
+        />
+      ) : null,
+  },
+];
+
+function KeyState({ apiKey: { revoked_at: revokedAt, expires_at: expiresAt } }: { apiKey: ApiKeyObject }) {
+  if (revokedAt !== null) return <StatusDot tone="bad">revoked</StatusDot>;
+  if (expiresAt === null) return <StatusDot tone="good">valid</StatusDot>;
+  const date = new Date(expiresAt * 1000).toISOString().slice(0, 10);
+  if (expiresAt * 1000 <= Date.now()) return <StatusDot tone="bad">{`expired ${date}`}</StatusDot>;
+  return <StatusDot tone="good">{`until ${date}`}</StatusDot>;
+}

@@ -1,0 +1,104 @@
+import '../components/field.css';
+import { type FormEvent, useState } from 'react';
+import type { ApiKeyObject } from '@trainyard/sdk';
+
+import { createKey } from '../api/keys.ts';
+import { Button } from '../components/button.tsx';
+import { Command } from '../components/command.tsx';
+import { Dialog } from '../components/dialog.tsx';
+import { Fault } from '../components/fault.tsx';
+import { Notice } from '../components/notice.tsx';
+
+type KeyScope = ApiKeyObject['scopes'][number];
+
+const SCOPES: readonly { readonly scope: KeyScope; readonly text: string }[] = [
+  { scope: 'inference', text: 'sample from models' },
+  { scope: 'training', text: 'train models, and see what they learn' },
+  { scope: 'admin', text: 'everything, keys included' },
+];
+
+/** Makes a key, and shows its secret this once. */
+export function NewKeyDialog({ onClose }: { onClose: () => void }) {
+  const [secret, setSecret] = useState<string | null>(null);
+  return (
+    <Dialog title={secret === null ? 'New key' : 'The new key'} isOpen onClose={onClose}>
+      {secret === null ? (
+        <KeyForm onMade={setSecret} onClose={onClose} />
+      ) : (
+        <>
+          <Notice tone="warn">Copy it now: it is shown this once and kept nowhere.</Notice>
+          <Command text={secret} />
+          <div className="dialog-actions">
+            <Button look="primary" onClick={onClose}>
+              Done
+            </Button>
+          </div>
+        </>
+      )}
+    </Dialog>
+  );
+}
+
+function KeyForm({ onMade, onClose }: { onMade: (secret: string) => void; onClose: () => void }) {
+  const [name, setName] = useState('');
+  const [scopes, setScopes] = useState<readonly KeyScope[]>(['inference', 'training']);
+  const [until, setUntil] = useState('');
+  const [fault, setFault] = useState<unknown>(null);
+  const [isBusy, setIsBusy] = useState(false);
+
+  async function make() {
+    setIsBusy(true);
+    setFault(null);
+    try {
+      const expiresAt = until === '' ? null : Math.floor(Date.parse(`${until}T23:59:59`) / 1000);
+      const { secret } = await createKey({ name: name.trim(), scopes, expires_at: expiresAt });
+      onMade(secret ?? '');
+    } catch (error) {
+      setFault(error);
+      setIsBusy(false);
+    }
+  }
+
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    void make();
+  }
+
+  return (
+    <form className="key-form" onSubmit={submit}>
+      {fault === null ? null : <Fault error={fault} />}
+      <label className="field">
+        Name
+        <input className="input" value={name} required onChange={(event) => setName(event.target.value)} />
+      </label>
+      <fieldset>
+        <legend>It may</legend>
+        {SCOPES.map(({ scope, text }) => (
+          <label key={scope}>
+            <input
+              type="checkbox"
+              checked={scopes.includes(scope)}
+              onChange={(event) =>
+                setScopes(event.target.checked ? [...scopes, scope] : scopes.filter((other) => other !== scope))
+              }
+            />
+            <span>
+              {scope} <small className="soft">{text}</small>
+            </span>
+          </label>
+        ))}
+      </fieldset>
+      <label className="field">
+        Valid until
+        <input className="input" type="date" value={until} onChange={(event) => setUntil(event.target.value)} />
+        <small>Empty: for ever</small>
+      </label>
+      <div className="dialog-actions">
+        <Button onClick={onClose}>Not now</Button>
+        <Button look="primary" type="submit" disabled={isBusy || name.trim() === '' || scopes.length === 0}>
+          Make the key
+        </Button>
+      </div>
+    </form>
+  );
+}

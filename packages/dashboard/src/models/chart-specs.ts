@@ -1,0 +1,190 @@
+/** A chart of the page of a model: which metrics it draws, and how to read it. */
+export interface ChartSpec {
+  readonly title: string;
+  /** In the order of their colours, at most four; those that the model does not have are left out. */
+  readonly metrics: readonly { readonly name: string; readonly label: string }[];
+  /** Metric of the spread around the first one. */
+  readonly deviation?: string;
+  readonly help?: string;
+}
+
+export interface ChartGroup {
+  readonly title: string;
+  readonly charts: readonly ChartSpec[];
+}
+
+const one = (name: string, title: string, help?: string): ChartSpec => ({
+  title,
+  metrics: [{ name, label: title.toLowerCase() }],
+  ...(help === undefined ? {} : { help }),
+});
+
+/** Names as the reference of the training API has them. Metrics that are in none of these are drawn below. */
+const FIXED: readonly ChartGroup[] = [
+  {
+    title: 'Reward',
+    charts: [
+      {
+        title: 'Reward',
+        metrics: [{ name: 'train/reward', label: 'reward' }],
+        deviation: 'train/reward_std_dev',
+        help: 'Mean over the trajectories of a step; the area is the spread within groups.',
+      },
+      one(
+        'train/reward_std_dev',
+        'Spread within groups',
+        'Near 0 the groups teach nothing: all their rewards are equal.',
+      ),
+      one('train/exception_rate', 'Failed rollouts', 'Share of rollouts that ended in an exception.'),
+    ],
+  },
+  {
+    title: 'Loss and policy',
+    charts: [
+      {
+        title: 'Loss',
+        metrics: [
+          { name: 'train/policy_loss', label: 'policy' },
+          { name: 'train/loss', label: 'supervised' },
+        ],
+        help: 'Of a policy its height says little; watch the reward.',
+      },
+      one('train/entropy', 'Entropy', 'Nats a token. A fall towards 0 means that it says one thing only.'),
+      {
+        title: 'KL to the base model and the reference',
+        metrics: [
+          { name: 'train/kl_base', label: 'base' },
+          { name: 'train/kl_policy_ref', label: 'reference' },
+        ],
+        help: 'Nats a token. Above 1 from the base model, read some rollouts.',
+      },
+      {
+        title: 'Clip fraction',
+        metrics: [
+          { name: 'train/clip_fraction', label: 'all' },
+          { name: 'train/clip_fraction_low', label: 'low' },
+          { name: 'train/clip_fraction_high', label: 'high' },
+        ],
+        help: 'Share of tokens whose ratio is outside the bounds.',
+      },
+      {
+        title: 'Importance ratio',
+        metrics: [
+          { name: 'train/ratio_mean', label: 'mean' },
+          { name: 'train/ratio_max', label: 'max' },
+        ],
+      },
+      one('train/advantage_mean', 'Advantage', 'Near 0 where whole groups are in a step.'),
+    ],
+  },
+  {
+    title: 'Sampler against trainer',
+    charts: [
+      {
+        title: 'Log-probability gap',
+        metrics: [
+          { name: 'train/logprob_gap_mean', label: 'mean' },
+          { name: 'train/logprob_gap_p99', label: 'p99' },
+          { name: 'train/logprob_gap_max', label: 'max' },
+        ],
+        help: 'How far apart the two compute the same tokens. It should stay small and level.',
+      },
+      one(
+        'train/probs_corr',
+        'Correlation of probabilities',
+        'Above 0.99 on fresh rollouts; less means that tokens were lost.',
+      ),
+      {
+        title: 'KL to the sampler',
+        metrics: [
+          { name: 'train/kl_sampler', label: 'kl' },
+          { name: 'train/kl_sampler_k1', label: 'k1' },
+        ],
+      },
+      one('train/surprisal_excess', 'Surprisal excess', 'Below 0 the tokens were drawn sharper than the policy says.'),
+    ],
+  },
+  {
+    title: 'Optimiser and speed',
+    charts: [
+      one('train/grad_norm', 'Gradient norm', 'Before clipping.'),
+      one('train/learning_rate', 'Learning rate'),
+      one('train/tokens_per_second', 'Tokens a second'),
+      {
+        title: 'Seconds of a gradient step',
+        metrics: [
+          { name: 'train/seconds_forward', label: 'forward' },
+          { name: 'train/seconds_backward', label: 'backward' },
+          { name: 'train/seconds_precalculate', label: 'precalculate' },
+          { name: 'train/seconds_reference', label: 'reference' },
+        ],
+      },
+      one('train/peak_memory_mb', 'Peak memory', 'MB.'),
+      {
+        title: 'Trained tokens',
+        metrics: [
+          { name: 'train/num_trainable_tokens', label: 'trainable' },
+          { name: 'train/num_row_tokens', label: 'computed' },
+        ],
+      },
+    ],
+  },
+];
+
+const DROPPED = 'train/num_groups_dropped_';
+const MAX_METRICS = 4;
+
+/** The charts for a model that has these metrics; a chart of none of them is left out. */
+export function chartGroupsOf(names: readonly string[]): readonly ChartGroup[] {
+  const known = new Set(names);
+  const groups = [...withSplits(FIXED, names), groupsOfGroups(names)]
+    .map(({ title, charts }) => ({
+      title,
+      charts: charts
+        .map((chart) => ({ ...chart, metrics: chart.metrics.filter(({ name }) => known.has(name)) }))
+        .filter(({ metrics }) => metrics.length > 0),
+    }))
+    .filter(({ charts }) => charts.length > 0);
+  const drawn = new Set(
+    groups.flatMap(({ charts }) =>
+      charts.flatMap(({ metrics, deviation }) => [
+        ...metrics.map(({ name }) => name),
+        ...(deviation ? [deviation] : []),
+      ]),
+    ),
+  );
+  const others = names.filter((name) => !drawn.has(name)).map((name) => one(name, name));
+  return others.length === 0 ? groups : [...groups, { title: 'Everything else', charts: others }];
+}
+
+/** A split that was logged has a chart of its own beside the reward. */
+function withSplits([first, ...rest]: readonly ChartGroup[], names: readonly string[]): ChartGroup[] {
+  const splits = names.filter((name) => name.endsWith('/reward') && name !== 'train/reward');
+  const charts = splits.map((name) => one(name, `Reward of ${name.slice(0, -'/reward'.length)}`));
+  const [reward, ...others] = first!.charts;
+  return [{ title: first!.title, charts: [reward!, ...charts, ...others] }, ...rest];
+}
+
+/** Which groups taught something, and why the others did not. */
+function groupsOfGroups(names: readonly string[]): ChartGroup {
+  const reasons = names.filter((name) => name.startsWith(DROPPED));
+  const dropped = reasons.map((name) => ({ name, label: name.slice(DROPPED.length).replaceAll('_', ' ') }));
+  return {
+    title: 'Groups',
+    charts: [
+      {
+        title: 'Groups',
+        metrics: [
+          { name: 'train/num_groups_submitted', label: 'submitted' },
+          { name: 'train/num_groups_trainable', label: 'trained' },
+          { name: 'train/num_groups_regularized', label: 'regularized' },
+        ],
+      },
+      {
+        title: 'Groups dropped, by reason',
+        metrics: dropped.slice(0, MAX_METRICS),
+        help: 'Equal rewards teach nothing: pick scenarios that are neither always nor never solved.',
+      },
+    ],
+  };
+}

@@ -1,0 +1,86 @@
+import '../components/field.css';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import type { ModelDetailsObject } from '@trainyard/sdk';
+
+import { modelsQuery } from '../api/models.ts';
+import { Button } from '../components/button.tsx';
+import { Menu, MenuCheck } from '../components/menu.tsx';
+import { type ChartView, MAX_OTHER_MODELS } from './use-chart-view.ts';
+
+/** How the charts are drawn: smoothed, on a logarithmic axis, by which steps, beside which models. */
+export function ChartToolbar({
+  model,
+  view,
+  onChange,
+}: {
+  model: ModelDetailsObject;
+  view: ChartView;
+  onChange: (change: Partial<ChartView>) => void;
+}) {
+  return (
+    <div className="chart-toolbar" role="group" aria-label="How the charts are drawn">
+      <label>
+        Smooth
+        <input
+          type="range"
+          min={0}
+          max={0.98}
+          step={0.02}
+          value={view.smoothing}
+          onChange={(event) => onChange({ smoothing: Number(event.target.value) })}
+        />
+      </label>
+      <label>
+        <input type="checkbox" checked={view.isLog} onChange={(event) => onChange({ isLog: event.target.checked })} />
+        Logarithmic
+      </label>
+      <label>
+        Over
+        <select
+          className="input"
+          value={view.axis}
+          onChange={(event) => onChange({ axis: event.target.value as ChartView['axis'], from: null, to: null })}
+        >
+          <option value="step">steps</option>
+          <option value="gradient_step">gradient steps</option>
+        </select>
+      </label>
+      <CompareMenu model={model} view={view} onChange={onChange} />
+      {view.from === null && view.to === null ? null : (
+        <Button look="quiet" onClick={() => onChange({ from: null, to: null })}>
+          {view.from}–{view.to}: show all
+        </Button>
+      )}
+    </div>
+  );
+}
+
+function CompareMenu({
+  model,
+  view: { withModels },
+  onChange,
+}: {
+  model: ModelDetailsObject;
+  view: ChartView;
+  onChange: (change: Partial<ChartView>) => void;
+}) {
+  const { data } = useInfiniteQuery(modelsQuery);
+  const others = (data?.pages.flatMap((page) => page.data) ?? []).filter(({ id }) => id !== model.id);
+  if (others.length === 0) return null;
+  return (
+    <Menu label={withModels.length === 0 ? 'Compare' : `Compare (${withModels.length})`}>
+      {others.map(({ id, name, project }) => (
+        <MenuCheck
+          key={id}
+          isChecked={withModels.includes(id)}
+          isDisabled={!withModels.includes(id) && withModels.length >= MAX_OTHER_MODELS}
+          onChange={(isChecked) =>
+            onChange({ withModels: isChecked ? [...withModels, id] : withModels.filter((other) => other !== id) })
+          }
+        >
+          {project}/{name}
+        </MenuCheck>
+      ))}
+    </Menu>
+  );
+}

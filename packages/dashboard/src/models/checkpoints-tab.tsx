@@ -1,0 +1,104 @@
+import './checkpoints-tab.css';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { useCallback, useMemo } from 'react';
+import type { CheckpointObject, ModelDetailsObject } from '@trainyard/sdk';
+import { Link } from 'wouter';
+
+import { checkpointsQuery, deleteCheckpoint, EXPORT_FORMATS, exportCheckpoint } from '../api/checkpoints.ts';
+import { ConfirmButton } from '../components/confirm-button.tsx';
+import { Fault } from '../components/fault.tsx';
+import { type LongColumn, LongTable } from '../components/long-table.tsx';
+import { Menu, MenuItem } from '../components/menu.tsx';
+import { formatValue } from '../components/numbers.ts';
+import { useToast } from '../components/toasts.tsx';
+import { ExportTable } from './export-table.tsx';
+
+/** Metrics that have a column, where a checkpoint has them. */
+const SHOWN = ['train/reward', 'val/reward', 'train/policy_loss', 'train/loss', 'train/entropy', 'train/kl_base'];
+
+/** Every step of a model that is kept, with its metrics and what can be done with it. */
+export function CheckpointsTab({ model }: { model: ModelDetailsObject }) {
+  const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(checkpointsQuery(model.id));
+  const checkpoints = data?.pages.flatMap((page) => page.data) ?? [];
+  const more = useCallback(() => {
+    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  const names = SHOWN.filter((name) => checkpoints.some(({ metrics }) => metrics[name] !== undefined)).join(' ');
+  const columns = useMemo(() => columnsOf(model, names === '' ? [] : names.split(' ')), [model, names]);
+  return (
+    <>
+      {error === null ? null : <Fault error={error} />}
+      <LongTable
+        caption="Checkpoints"
+        columns={columns}
+        rows={checkpoints}
+        keyOf={({ step }) => step}
+        rowHeight={42}
+        onEnd={more}
+      />
+      <ExportTable modelId={model.id} />
+    </>
+  );
+}
+
+function columnsOf(model: ModelDetailsObject, names: readonly string[]): LongColumn<CheckpointObject>[] {
+  return [
+    {
+      name: 'Step',
+      width: '90px',
+      cell: ({ step }) => (
+        <>
+          {step}
+          {step === model.latest_step ? <small className="soft"> latest</small> : null}
+        </>
+      ),
+    },
+    ...names.map((name) => ({
+      name: name
+        .replace(/^train\//, '')
+        .replace('/reward', '')
+        .replaceAll('_', ' '),
+      width: 'minmax(80px, 1fr)',
+      isNumber: true,
+      cell: ({ metrics }: CheckpointObject) => {
+        const value = metrics[name];
+        return value === undefined ? '–' : formatValue(value);
+      },
+    })),
+    { name: '', width: 'minmax(250px, 2fr)', cell: ({ step }) => <CheckpointActions model={model} step={step} /> },
+  ];
+}
+
+function CheckpointActions({ model, step }: { model: ModelDetailsObject; step: number }) {
+  const toast = useToast();
+  const name = `${model.entity}/${model.project}/${model.name}:step${step}`;
+  return (
+    <span className="checkpoint-actions">
+      <Link className="button" data-look="quiet" href={`/chat?${new URLSearchParams({ model: name })}`}>
+        Chat
+      </Link>
+      <Menu label="Export" name={`Export step ${step}`} look="quiet">
+        {EXPORT_FORMATS.map(({ format, text }) => (
+          <MenuItem
+            key={format}
+            onSelect={() =>
+              void exportCheckpoint(model.id, step, format).then(
+                () => toast(`The export of step ${step} is queued`),
+                (error: Error) => toast(error.message, 'bad'),
+              )
+            }
+          >
+            {text}
+          </MenuItem>
+        ))}
+      </Menu>
+      <ConfirmButton
+        label="Delete"
+        name={`Delete step ${step}`}
+        question={`Delete step ${step}?`}
+        explanation="Its weights and files go, for good. Its metrics stay in the charts."
+        onConfirm={() => deleteCheckpoint(model.id, step)}
+      />
+    </span>
+  );
+}

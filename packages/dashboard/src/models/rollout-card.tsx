@@ -1,0 +1,37 @@
+import { useQuery } from '@tanstack/react-query';
+import type { TrajectoryObject } from '@trainyard/sdk';
+import { Link } from 'wouter';
+
+import { trajectoryQuery } from '../api/trajectories.ts';
+import { formatValue } from '../components/numbers.ts';
+import { spokenTurns } from './spoken-turns.ts';
+
+/** The words and the reward of one rollout, short. */
+export function RolloutCard({ title, trajectory }: { title: string; trajectory: TrajectoryObject }) {
+  const { data } = useQuery(trajectoryQuery(trajectory.id));
+  const turns = data === undefined ? null : spokenTurns(data.content);
+  return (
+    <article className="rollout-card">
+      <header>
+        <h3>{title}</h3>
+        <span className="soft">reward</span>
+        <b>{formatValue(trajectory.reward)}</b>
+        <Link href={`/rollouts/${encodeURIComponent(trajectory.id)}`} aria-label={`${title}: look closer`}>
+          Look closer
+        </Link>
+      </header>
+      {turns === null ? null : turns.length === 0 ? (
+        <p className="soft">Its words were removed with old data.</p>
+      ) : (
+        <dl className="rollout-words" tabIndex={0} aria-label={`Words of the ${title.toLowerCase()}`}>
+          {turns.map(({ role, text }, index) => (
+            <div key={index} data-role={role}>
+              <dt>{role}</dt>
+              <dd>{text}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+    </article>
+  );
+}

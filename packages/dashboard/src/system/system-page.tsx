@@ -1,0 +1,90 @@
+import './system-page.css';
+import { useQuery } from '@tanstack/react-query';
+import type { HostsObject } from '@trainyard/sdk';
+
+import { hostsQuery } from '../api/hosts.ts';
+import { queueQuery } from '../api/jobs.ts';
+import { Facts } from '../components/facts.tsx';
+import { Fault } from '../components/fault.tsx';
+import { formatCount } from '../components/numbers.ts';
+import { Page } from '../components/page.tsx';
+import { Progress } from '../components/progress.tsx';
+import { StatusDot } from '../components/status-dot.tsx';
+
+type Host = HostsObject['sampling']['hosts'][number];
+
+/** The parts of the service: what samples, what trains, what remembers. */
+export function SystemPage() {
+  const { data, error } = useQuery(hostsQuery);
+  const { data: queue } = useQuery(queueQuery);
+  return (
+    <Page title="System">
+      {error === null ? null : <Fault error={error} />}
+      {data === undefined ? null : (
+        <>
+          <Facts
+            facts={[
+              { name: 'Version', value: data.version },
+              { name: 'Sampling', value: <PartState trouble={data.sampling.trouble} /> },
+              { name: 'Training', value: <PartState trouble={data.training.trouble} /> },
+              { name: 'Store', value: <PartState trouble={data.store.trouble} /> },
+              ...(data.tracking === null
+                ? []
+                : [{ name: data.tracking.tracker, value: <PartState trouble={data.tracking.trouble} /> }]),
+              { name: 'Jobs that have not ended', value: queue?.data.length ?? '–' },
+            ]}
+          />
+          <div className="hosts">
+            {data.sampling.hosts.map((host) => (
+              <HostCard key={host.base_model} host={host} />
+            ))}
+          </div>
+          <p className="soft">
+            <a href="/docs">Every route of the API</a> · <a href="/openapi.json">OpenAPI document</a> ·{' '}
+            <a href="/metrics">Metrics for Prometheus</a>
+          </p>
+        </>
+      )}
+    </Page>
+  );
+}
+
+function PartState({ trouble }: { trouble: string | null }) {
+  return trouble === null ? (
+    <StatusDot tone="good">works</StatusDot>
+  ) : (
+    <>
+      <StatusDot tone="bad">trouble</StatusDot> <small>{trouble}</small>
+    </>
+  );
+}
+
+function HostCard({ host }: { host: Host }) {
+  const { kv_used_tokens: used, kv_cached_tokens: cached, kv_capacity_tokens: capacity } = host;
+  const hits = host.prompt_tokens === 0 ? null : host.prefix_hit_tokens / host.prompt_tokens;
+  return (
+    <section className="host" aria-label={host.base_model}>
+      <header>
+        <h2>{host.base_model}</h2>
+        <StatusDot tone={host.is_loaded ? 'good' : 'plain'}>{host.is_loaded ? 'in memory' : 'not in memory'}</StatusDot>
+      </header>
+      <Progress
+        label="KV cache in use"
+        value={capacity === 0 ? 0 : used / capacity}
+        text={`KV cache: ${formatCount(used)} of ${formatCount(capacity)} tokens, ${formatCount(cached)} kept for later`}
+      />
+      <Facts
+        facts={[
+          { name: 'Requests', value: formatCount(host.num_requests) },
+          { name: 'In the batch', value: formatCount(host.num_running) },
+          { name: 'Waiting', value: formatCount(host.num_waiting) },
+          { name: 'Adapters', value: formatCount(host.num_adapters) },
+          { name: 'Longest sequence', value: formatCount(host.max_model_len) },
+          { name: 'Preemptions', value: formatCount(host.num_preemptions) },
+          { name: 'Sampled', value: formatCount(host.generated_tokens) },
+          { name: 'Prefix hits', value: hits === null ? '–' : `${(hits * 100).toFixed(0)} %` },
+        ]}
+      />
+    </section>
+  );
+}

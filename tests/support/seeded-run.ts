@@ -1,0 +1,202 @@
+import { FolderBlobs, openSqliteStore } from '@trainyard/store';
+import { dataPaths } from '@trainyard/server';
+import { resolveTrainingConfig } from '@trainyard/trainer';
+
+const BASE_MODEL = 'HuggingFaceTB/SmolLM2-135M-Instruct';
+const MINUTE_MS = 60_000;
+
+/** A run as the service would have it after so many jobs, put straight into its store. */
+export interface SeededRun {
+  /** Folder of a service that does not run yet. */
+  readonly dataDirectory: string;
+  readonly name: string;
+  readonly project?: string;
+  /** Jobs, each with one gradient step and a checkpoint. */
+  readonly numSteps: number;
+  /** Groups of a job. */
+  readonly numGroups: number;
+  /** Trajectories of a group. */
+  readonly groupSize: number;
+  /** Each number gives another run. Default 1. */
+  readonly seed?: number;
+  /** Whether trajectories have words. Default true; without them a hundred thousand take seconds. */
+  readonly hasWords?: boolean;
+  /** Whether one more job is queued and paused. Default false. */
+  readonly hasPausedJob?: boolean;
+}
+
+/**
+ * Writes a run that learns: its reward rises and its entropy falls, a little noisily.
+ *
+ * @returns the id of its model
+ */
+export async function seedRun(run: SeededRun): Promise<string> {
+  const { dataDirectory, name, project = 'demo', numSteps, seed = 1, hasWords = true, hasPausedJob = false } = run;
+  const paths = dataPaths(dataDirectory);
+  let now = Date.now() - numSteps * 2 * MINUTE_MS;
+  const store = await openSqliteStore(paths.database, { clock: () => now });
+  const blobs = await FolderBlobs.open(paths.blobs);
+  const random = randomOf(seed);
+  try {
+    const entity = await store.ensureEntity('local');
+    const lora = { rank: 8, alpha: 16, targets: ['q_proj', 'v_proj'], initSeed: 0 };
+    const made = await store.createModel({ entityId: entity.id, project, name, baseModel: BASE_MODEL, lora });
+    const modelId = made.model.id;
+    const config = { resolved: resolveTrainingConfig({}), ignoredKeys: [] };
+    for (let step = 0; step < numSteps; step++) {
+      const progress = (step + 1) / numSteps;
+      const rewards = rewardsOf(run, progress, random);
+      const dataKey = `groups/${modelId}-${step}`;
+      if (hasWords) await blobs.putJsonLines(dataKey, groupsOf(rewards, step));
+      const job = await store.enqueueJob({ modelId, kind: 'rl', config, dataKey, rewards });
+      const claimed = (await store.claimNextJob('seed', MINUTE_MS))!;
+      now += 20_000;
+      await store.appendEvent(claimed.id, claimed.fencingToken, startedEvent(rewards));
+      now += 40_000;
+      const metrics = metricsOf(rewards, progress, random);
+      await store.appendEvent(claimed.id, claimed.fencingToken, {
+        type: 'gradient_step',
+        data: metrics,
+        dedupeKey: 'gradient_step:0',
+        metrics: Object.fromEntries(Object.entries(metrics).map(([key, value]) => [`train/${key}`, value])),
+      });
+      if (step === 0) await store.appendEvent(claimed.id, claimed.fencingToken, WARNING);
+      const ofCheckpoint = Object.fromEntries(Object.entries(metrics).map(([key, value]) => [`train/${key}`, value]));
+      await store.finishJobSucceeded(job!.id, claimed.fencingToken, {
+        directoryKey: null,
+        digest: null,
+        metrics: ofCheckpoint,
+        data: { num_gradient_steps: 1 },
+      });
+      if (step % 5 === 4) await logVal(step, progress);
+      now += MINUTE_MS;
+    }
+    if (hasPausedJob) {
+      const job = await store.enqueueJob({ modelId, kind: 'rl', config, dataKey: `groups/${modelId}-paused` });
+      await store.pauseJob(job!.id);
+    }
+    return modelId;
+
+    async function logVal(step: number, progress: number): Promise<void> {
+      const rewards = rewardsOf(run, Math.max(0, progress - 0.08), random);
+      const blobKey = `logs/${modelId}-${step}`;
+      if (hasWords) await blobs.putJsonLines(blobKey, groupsOf(rewards, step));
+      const flat = rewards.flat();
+      const counts = { numGroups: rewards.length, numTrajectories: flat.length, numExceptions: 0 };
+      const metrics = { 'val/reward': mean(flat) };
+      await store.recordLog({ modelId, split: 'val', blobKey, metrics, rewards, ...counts });
+    }
+  } finally {
+    await store.close();
+    await blobs.close();
+  }
+}
+
+const WARNING = {
+  type: 'warning',
+  data: {
+    code: 'learning_rate_low',
+    message: 'the learning rate 5e-6 is 264 times below what suits the model',
+    value: 5e-6,
+    suggestion: 'set `learning_rate` to about 1e-3',
+  },
+  dedupeKey: 'warning:learning_rate_low',
+};
+
+const PROMPTS = ['What is the capital of France?', 'Name a prime between 20 and 30.', 'Spell "train" backwards.'];
+const GOOD = ['Paris.', '23', 'niart'];
+const BAD = [
+  'There are many cities in France, and each of them has something to offer to whoever visits it.',
+  'A prime number is a number that is larger than one and has no divisors but one and itself, such as 25.',
+  'train train train',
+];
+
+function groupsOf(rewards: readonly (readonly number[])[], step: number): object[] {
+  return rewards.map((group, groupIndex) => {
+    const topic = (groupIndex + step) % PROMPTS.length;
+    const trajectories = group.map((reward) => ({
+      messages_and_choices: [
+        { role: 'system', content: 'Answer in as few words as you can.' },
+        { role: 'user', content: PROMPTS[topic] },
+        { role: 'assistant', content: reward > 0.5 ? GOOD[topic] : BAD[topic] },
+      ],
+      reward,
+      metrics: {},
+      metadata: {},
+    }));
+    return { trajectories };
+  });
+}
+
+function rewardsOf({ numGroups, groupSize }: SeededRun, progress: number, random: () => number): number[][] {
+  const level = 0.1 + 0.8 / (1 + Math.exp(-7 * (progress - 0.45)));
+  return Array.from({ length: numGroups }, () =>
+    Array.from({ length: groupSize }, () => {
+      const reward = level + (random() - 0.5) * 0.55;
+      return Math.round(Math.min(1, Math.max(0, reward)) * 100) / 100;
+    }),
+  );
+}
+
+function startedEvent(rewards: readonly (readonly number[])[]) {
+  const outcomes = rewards.map((group) => (new Set(group).size === 1 ? 'equal_rewards' : 'trained'));
+  return {
+    type: 'training_started',
+    data: { num_sequences: 1, num_groups_submitted: rewards.length, group_outcomes: outcomes },
+    dedupeKey: 'training_started',
+    outcomes: rewards.map((group, index) =>
+      group.map((reward) => ({ outcome: outcomes[index]!, advantage: reward - mean(group) })),
+    ),
+  };
+}
+
+function metricsOf(rewards: readonly (readonly number[])[], progress: number, random: () => number) {
+  const noise = (size: number) => (random() - 0.5) * size;
+  const flat = rewards.flat();
+  return {
+    reward: mean(flat),
+    reward_std_dev: mean(rewards.map((group) => deviation(group))),
+    policy_loss: -0.02 + noise(0.03),
+    entropy: 1.9 - 1.2 * progress + noise(0.1),
+    grad_norm: 0.4 + 0.5 * random(),
+    learning_rate: 2e-4,
+    kl_base: 0.35 * progress ** 1.5 + noise(0.01),
+    kl_sampler: 2e-5 + random() * 1e-5,
+    clip_fraction: 0.02 + 0.03 * random(),
+    ratio_mean: 1 + noise(0.004),
+    ratio_max: 1.2 + random() * 0.3,
+    logprob_gap_mean: 4e-6 + random() * 2e-6,
+    logprob_gap_p99: 2e-5 + random() * 1e-5,
+    logprob_gap_max: 9e-5 + random() * 5e-5,
+    probs_corr: 0.9999 - random() * 1e-4,
+    exception_rate: 0,
+    num_groups_submitted: rewards.length,
+    num_groups_trainable: rewards.length - Math.floor(progress * 2),
+    num_groups_dropped_equal_rewards: Math.floor(progress * 2),
+    num_trajectories: flat.length,
+    tokens_per_second: 420 + noise(60),
+    seconds_forward: 3 + random(),
+    seconds_backward: 6 + random(),
+    peak_memory_mb: 910 + noise(20),
+  };
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+}
+
+function deviation(values: readonly number[]): number {
+  const center = mean(values);
+  return Math.sqrt(mean(values.map((value) => (value - center) ** 2)));
+}
+
+/** Mulberry32: the same numbers on every machine. */
+function randomOf(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
