@@ -1,31 +1,24 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
-import type { CheckpointObject, ExportObject, ListPage } from '@trainyard/sdk';
+import type { ExportObject } from '@trainyard/sdk';
 
+import { client } from './client.ts';
 import { queryClient } from './query-client.ts';
-import { request } from './request.ts';
 
 const PAGE_SIZE = 100;
-
-function path(modelId: string, part: string): string {
-  return `/preview/models/${encodeURIComponent(modelId)}/${part}`;
-}
 
 /** Checkpoints of a model, the latest first. */
 export function checkpointsQuery(modelId: string) {
   return infiniteQueryOptions({
     queryKey: ['models', modelId, 'checkpoints'],
     queryFn: ({ signal, pageParam }) =>
-      request<ListPage<CheckpointObject>>('GET', path(modelId, 'checkpoints'), {
-        signal,
-        query: { limit: PAGE_SIZE, order: 'desc', after: pageParam },
-      }),
-    initialPageParam: null as string | null,
-    getNextPageParam: (page) => (page.has_more ? page.last_id : null),
+      client.checkpoints.list(modelId, { limit: PAGE_SIZE, order: 'desc', ...pageParam }, { signal }),
+    initialPageParam: {},
+    getNextPageParam: (page) => (page.has_more && page.last_id !== null ? { after: page.last_id } : null),
   });
 }
 
 export async function deleteCheckpoint(modelId: string, step: number): Promise<void> {
-  await request('DELETE', path(modelId, 'checkpoints'), { body: { steps: [step] } });
+  await client.checkpoints.delete(modelId, [step]);
   await queryClient.invalidateQueries({ queryKey: ['models', modelId] });
 }
 
@@ -36,8 +29,7 @@ const EXPORT_POLL_MS = 1_500;
 export function exportsQuery(modelId: string) {
   return queryOptions({
     queryKey: ['models', modelId, 'exports'],
-    queryFn: ({ signal }) =>
-      request<ListPage<ExportObject>>('GET', path(modelId, 'exports'), { signal, query: { limit: 50, order: 'desc' } }),
+    queryFn: ({ signal }) => client.exports.list(modelId, { limit: 50, order: 'desc' }, { signal }),
     refetchInterval: ({ state: { data } }) =>
       data?.data.some(({ status }) => status === 'queued' || status === 'running') === true ? EXPORT_POLL_MS : false,
   });
@@ -50,16 +42,17 @@ export const EXPORT_FORMATS: readonly { readonly format: ExportObject['format'];
 ];
 
 export async function exportCheckpoint(modelId: string, step: number, format: ExportObject['format']): Promise<void> {
-  await request('POST', path(modelId, 'exports'), { body: { step, format } });
+  await client.exports.create(modelId, { step, format });
   await queryClient.invalidateQueries({ queryKey: exportsQuery(modelId).queryKey });
 }
 
 export async function deleteExport(modelId: string, exportId: string): Promise<void> {
-  await request('DELETE', path(modelId, `exports/${encodeURIComponent(exportId)}`));
+  await client.exports.delete(modelId, exportId);
   await queryClient.invalidateQueries({ queryKey: exportsQuery(modelId).queryKey });
 }
 
-/** Where a browser downloads a file of an export from. */
+/** Where a browser downloads a file of an export from: it may have gigabytes, so it goes to the disk and not through the page. */
 export function exportFileUrl({ id, model_id: modelId }: ExportObject, name: string): string {
-  return `/v1${path(modelId, `exports/${encodeURIComponent(id)}/files/${encodeURIComponent(name)}`)}`;
+  const [model, one, file] = [modelId, id, name].map(encodeURIComponent);
+  return `${client.baseUrl}/preview/models/${model}/exports/${one}/files/${file}`;
 }

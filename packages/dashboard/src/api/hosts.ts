@@ -1,13 +1,12 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { HostsObject } from '@trainyard/sdk';
 
-import { request } from './request.ts';
+import { client } from './client.ts';
 
 const POLL_MS = 2_000;
 
 /** The parts of the service, as they are now. */
 export const hostsQuery = queryOptions({
   queryKey: ['hosts'],
-  queryFn: ({ signal }) => request<HostsObject>('GET', '/preview/hosts', { signal }),
+  queryFn: ({ signal }) => client.hosts.read({ signal }),
   refetchInterval: POLL_MS,
 });

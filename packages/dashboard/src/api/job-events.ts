@@ -1,8 +1,8 @@
 import { useEffect, useState } from 'react';
 import type { TrainingEventObject } from '@trainyard/sdk';
 
-/** Types that events of a training job have. */
-const TYPES = ['training_started', 'gradient_step', 'warning', 'training_ended', 'training_failed'] as const;
+import { client } from './client.ts';
+
 /** Events come in bursts; the list grows at most so often, ms. */
 const PAUSE_MS = 250;
 
@@ -10,6 +10,7 @@ const PAUSE_MS = 250;
 export function useJobEvents(jobId: string): readonly TrainingEventObject[] {
   const [events, setEvents] = useState<readonly TrainingEventObject[]>([]);
   useEffect(() => {
+    const stop = new AbortController();
     let fresh: TrainingEventObject[] = [];
     let timer: ReturnType<typeof setTimeout> | null = null;
     setEvents([]);
@@ -19,16 +20,16 @@ export function useJobEvents(jobId: string): readonly TrainingEventObject[] {
       fresh = [];
       setEvents((before) => [...before, ...added]);
     };
-    // A browser that lost the connection goes on behind the last event by itself.
-    const source = new EventSource(`/v1/preview/training-jobs/${encodeURIComponent(jobId)}/events`);
-    const take = (event: MessageEvent<string>) => {
-      fresh.push(JSON.parse(event.data) as TrainingEventObject);
-      timer ??= setTimeout(flush, PAUSE_MS);
-      if (event.type === 'training_ended' || event.type === 'training_failed') source.close();
+    const follow = async () => {
+      for await (const event of client.trainingJobs.watch(jobId, { signal: stop.signal })) {
+        fresh.push(event);
+        timer ??= setTimeout(flush, PAUSE_MS);
+      }
     };
-    for (const type of TYPES) source.addEventListener(type, take);
+    // A job that cannot be read says so by itself, at the top of its page.
+    void follow().catch(() => undefined);
     return () => {
-      source.close();
+      stop.abort();
       if (timer !== null) clearTimeout(timer);
     };
   }, [jobId]);

@@ -1,8 +1,7 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
-import type { ListPage, TrainingJobObject, TrainingQueueObject } from '@trainyard/sdk';
 
+import { client } from './client.ts';
 import { queryClient } from './query-client.ts';
-import { request } from './request.ts';
 
 const PAGE_SIZE = 50;
 
@@ -11,37 +10,33 @@ export function jobsQuery(modelId: string | null) {
   return infiniteQueryOptions({
     queryKey: ['jobs', 'list', modelId],
     queryFn: ({ signal, pageParam }) =>
-      request<ListPage<TrainingJobObject>>('GET', '/preview/training-jobs', {
-        signal,
-        query: { model_id: modelId, limit: PAGE_SIZE, order: 'desc', after: pageParam },
-      }),
-    initialPageParam: null as string | null,
-    getNextPageParam: (page) => (page.has_more ? page.last_id : null),
+      client.trainingJobs.list(
+        { limit: PAGE_SIZE, order: 'desc', ...(modelId === null ? {} : { model_id: modelId }), ...pageParam },
+        { signal },
+      ),
+    initialPageParam: {},
+    getNextPageParam: (page) => (page.has_more && page.last_id !== null ? { after: page.last_id } : null),
   });
 }
 
 export function jobQuery(jobId: string) {
   return queryOptions({
     queryKey: ['jobs', jobId],
-    queryFn: ({ signal }) =>
-      request<TrainingJobObject>('GET', `/preview/training-jobs/${encodeURIComponent(jobId)}`, { signal }),
+    queryFn: ({ signal }) => client.trainingJobs.retrieve(jobId, { signal }),
   });
 }
 
 /** Jobs that have not ended, each with its place among those of everybody. */
 export const queueQuery = queryOptions({
   queryKey: ['jobs', 'queue'],
-  queryFn: ({ signal }) => request<TrainingQueueObject>('GET', '/preview/training-queue', { signal }),
+  queryFn: ({ signal }) => client.trainingJobs.queue({ signal }),
 });
 
 export type JobControl = 'cancel' | 'pause' | 'resume';
 
-/** @throws {RequestFailure} 409 for a job that has ended */
+/** @throws {ConflictError} for a job that has ended */
 export async function controlJob(jobId: string, control: JobControl): Promise<void> {
-  const job = await request<TrainingJobObject>(
-    'POST',
-    `/preview/training-jobs/${encodeURIComponent(jobId)}/${control}`,
-  );
+  const job = await client.trainingJobs[control](jobId);
   queryClient.setQueryData(jobQuery(jobId).queryKey, job);
   await queryClient.invalidateQueries({ queryKey: ['jobs'] });
 }

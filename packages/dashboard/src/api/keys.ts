@@ -1,30 +1,23 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { ApiKeyObject, CreatedKeyObject } from '@trainyard/sdk';
+import type { CreatedKeyObject, CreateKeyRequest } from '@trainyard/sdk';
 
+import { client } from './client.ts';
 import { queryClient } from './query-client.ts';
-import { request } from './request.ts';
 
 /** Oldest first, revoked and expired ones included. */
 export const keysQuery = queryOptions({
   queryKey: ['keys'],
-  queryFn: ({ signal }) => request<{ data: readonly ApiKeyObject[] }>('GET', '/keys', { signal }),
+  queryFn: ({ signal }) => client.keys.list({ signal }),
 });
 
-export interface NewKey {
-  readonly name: string;
-  readonly scopes: readonly ApiKeyObject['scopes'][number][];
-  /** Unix seconds; null: never. */
-  readonly expires_at: number | null;
-}
-
 /** @returns the key with its secret, which is shown this once */
-export async function createKey(key: NewKey): Promise<CreatedKeyObject> {
-  const created = await request<CreatedKeyObject>('POST', '/keys', { body: key });
+export async function createKey(key: CreateKeyRequest): Promise<CreatedKeyObject> {
+  const created = await client.keys.create(key);
   await queryClient.invalidateQueries({ queryKey: keysQuery.queryKey });
   return created;
 }
 
 export async function revokeKey(keyId: string): Promise<void> {
-  await request('DELETE', `/keys/${encodeURIComponent(keyId)}`);
+  await client.keys.revoke(keyId);
   await queryClient.invalidateQueries({ queryKey: keysQuery.queryKey });
 }

@@ -1,21 +1,15 @@
 import { QueryCache, QueryClient } from '@tanstack/react-query';
+import { AuthenticationError } from '@trainyard/sdk';
 
-import { RequestFailure } from './request.ts';
-
-/** A refusal stays one; a service that could not be asked is asked again. */
-function shouldRetry(numFailures: number, error: Error): boolean {
-  return numFailures < 3 && error instanceof RequestFailure && (error.status === 0 || error.status >= 500);
-}
-
+/** Answers of the service, by what was asked. The client of the SDK tries again by itself what may be tried again. */
 export const queryClient: QueryClient = new QueryClient({
   defaultOptions: {
-    queries: { retry: shouldRetry, staleTime: 5_000, refetchOnWindowFocus: true },
+    queries: { retry: false, staleTime: 5_000, refetchOnWindowFocus: true, networkMode: 'always' },
   },
   queryCache: new QueryCache({
     onError: (error) => {
       // The session has ended meanwhile: who is signed in is asked again, and the sign-in page follows from the answer.
-      if (error instanceof RequestFailure && error.status === 401)
-        void queryClient.invalidateQueries({ queryKey: ['session'] });
+      if (error instanceof AuthenticationError) void queryClient.invalidateQueries({ queryKey: ['session'] });
     },
   }),
 });

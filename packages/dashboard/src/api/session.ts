@@ -1,25 +1,23 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { SessionObject } from '@trainyard/sdk';
 
+import { client } from './client.ts';
 import { queryClient } from './query-client.ts';
-import { request } from './request.ts';
 
 /** Who is signed in. */
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
-  queryFn: ({ signal }) => request<SessionObject>('GET', '/session', { signal }),
+  queryFn: ({ signal }) => client.sessions.retrieve({ signal }),
   staleTime: 60_000,
 });
 
-/** @param proof a key, or the code of a link @throws {RequestFailure} 401 when it is not valid */
+/** @param proof a key, or the code of a link @throws {AuthenticationError} when it is not valid */
 export async function signIn(proof: { key: string } | { code: string }): Promise<void> {
-  const session = await request<SessionObject>('POST', '/session', { body: proof });
-  become(session);
+  become(await client.sessions.create(proof));
 }
 
 export async function signOut(): Promise<void> {
-  const session = await request<SessionObject>('DELETE', '/session');
-  become(session);
+  become(await client.sessions.delete());
 }
 
 /** Answers that somebody else was given are forgotten. */

@@ -1,26 +1,13 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { ListPage, TrajectoryContent, TrajectoryObject } from '@trainyard/sdk';
+import type { TrajectoryPageQuery } from '@trainyard/sdk';
 
-import { request } from './request.ts';
+import { client } from './client.ts';
 
-/** Which trajectories of a model; what is left out lets all through. */
-export interface TrajectoryFilter {
-  readonly split?: string;
-  readonly step?: number;
-  readonly sort?: 'position' | 'reward';
-  readonly order?: 'asc' | 'desc';
-  readonly limit?: number;
-}
-
-/** The first page of them, without what they say. */
-export function trajectoriesQuery(modelId: string, filter: TrajectoryFilter) {
+/** The first page of the trajectories of a model that are so, without what they say. */
+export function trajectoriesQuery(modelId: string, filter: TrajectoryPageQuery) {
   return queryOptions({
     queryKey: ['models', modelId, 'trajectories', filter],
-    queryFn: ({ signal }) =>
-      request<ListPage<TrajectoryObject>>('GET', `/preview/models/${encodeURIComponent(modelId)}/trajectories`, {
-        signal,
-        query: { ...filter },
-      }),
+    queryFn: ({ signal }) => client.trajectories.list(modelId, filter, { signal }),
   });
 }
 
@@ -28,7 +15,6 @@ export function trajectoriesQuery(modelId: string, filter: TrajectoryFilter) {
 export function trajectoryQuery(trajectoryId: string) {
   return queryOptions({
     queryKey: ['trajectories', trajectoryId],
-    queryFn: ({ signal }) =>
-      request<TrajectoryContent>('GET', `/preview/trajectories/${encodeURIComponent(trajectoryId)}`, { signal }),
+    queryFn: ({ signal }) => client.trajectories.retrieve(trajectoryId, { signal }),
   });
 }

@@ -43,7 +43,7 @@ export function drawChart(element: HTMLElement, parts: ChartParts): uPlot {
       bands,
       legend: { show: false },
       padding: [8, 8, 0, 0],
-      scales: { x: { time: false }, y: { distr: isLog ? 3 : 1 } },
+      scales: { x: { time: false }, y: isLog ? { distr: 3 } : { range: rangeOf } },
       axes: [
         {
           ...axis,
@@ -74,6 +74,13 @@ export function drawChart(element: HTMLElement, parts: ChartParts): uPlot {
   );
   listen(chart, data, callbacks);
   return chart;
+}
+
+/** With a margin; a line that is level lies in the middle of a range of its own size. */
+function rangeOf(_chart: uPlot, min: number, max: number): uPlot.Range.MinMax {
+  if (min === max) return min === 0 ? [-0.5, 1] : [min - Math.abs(min) / 2, max + Math.abs(max) / 2];
+  const margin = (max - min) * 0.06;
+  return [min - margin, max + margin];
 }
 
 function placeOf(data: uPlot.AlignedData, index: number | null | undefined): number | null {

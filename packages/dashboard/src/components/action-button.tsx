@@ -1,6 +1,7 @@
 import { type ComponentProps, useState } from 'react';
 
 import { Button, type ButtonLook } from './button.tsx';
+import { faultText } from './fault.tsx';
 import { useToast } from './toasts.tsx';
 
 /** A button whose work takes a moment and may fail, which is said. */
@@ -15,7 +16,7 @@ export function ActionButton({
     try {
       await onAct();
     } catch (error) {
-      toast(error instanceof Error ? error.message : String(error), 'bad');
+      toast(faultText(error), 'bad');
     }
     setIsBusy(false);
   }

@@ -20,6 +20,7 @@ export function LongTable<Row>({
   rows,
   keyOf,
   rowHeight = 36,
+  minWidth = 0,
   onEnd,
 }: {
   caption: string;
@@ -27,6 +28,8 @@ export function LongTable<Row>({
   rows: readonly Row[];
   keyOf: (row: Row) => string | number;
   rowHeight?: number;
+  /** Below this width it scrolls sideways, px. */
+  minWidth?: number;
   /** Called when the last rows come into sight: there may be more to ask for. */
   onEnd?: () => void;
 }) {
@@ -56,7 +59,7 @@ export function LongTable<Row>({
       tabIndex={0}
       style={style}
     >
-      <div role="rowgroup">
+      <div role="rowgroup" className="long-table-top" style={{ minWidth }}>
         <div className="long-table-head" role="row" aria-rowindex={1}>
           {columns.map(({ name, isNumber }) => (
             <span key={name} role="columnheader" data-number={isNumber === true ? '' : undefined}>
@@ -65,7 +68,7 @@ export function LongTable<Row>({
           ))}
         </div>
       </div>
-      <div role="rowgroup" style={{ position: 'relative', height: virtual.getTotalSize() }}>
+      <div role="rowgroup" style={{ position: 'relative', minWidth, height: virtual.getTotalSize() }}>
         {items.map(({ index, start }) => {
           const row = rows[index]!;
           return (

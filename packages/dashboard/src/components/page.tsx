@@ -4,11 +4,13 @@ import { type ReactNode, useEffect } from 'react';
 /** A page: its name, the way to it, what can be done there, and its content. */
 export function Page({
   title,
+  subtitle,
   path,
   actions,
   children,
 }: {
   title: string;
+  subtitle?: string;
   path?: ReactNode;
   actions?: ReactNode;
   children: ReactNode;
@@ -21,7 +23,10 @@ export function Page({
       <header className="page-head">
         <div>
           {path === undefined ? null : <div className="page-path">{path}</div>}
-          <h1>{title}</h1>
+          <h1>
+            {title}
+            {subtitle === undefined ? null : <small>{subtitle}</small>}
+          </h1>
         </div>
         {actions === undefined ? null : <div className="page-actions">{actions}</div>}
       </header>

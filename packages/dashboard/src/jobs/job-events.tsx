@@ -41,17 +41,21 @@ export function JobEvents({ events }: { events: readonly TrainingEventObject[] }
 function lineOf({ type, data }: TrainingEventObject): string {
   switch (type) {
     case 'training_started':
-      return `${String(data['num_sequences'] ?? '?')} gradient steps to come`;
+      return `${steps(data['num_sequences'])} to come`;
     case 'warning':
       return String(data['message']);
     case 'training_failed':
       return String(data['error_message']);
     case 'training_ended':
-      return String(data['message'] ?? `${String(data['num_gradient_steps'])} gradient steps`);
+      return String(data['message'] ?? `after ${steps(data['num_gradient_steps'])}`);
     case 'gradient_step':
       return SHOWN.flatMap((name) => {
         const value = data[name];
         return typeof value === 'number' ? [`${name.replaceAll('_', ' ')} ${formatValue(value)}`] : [];
       }).join(' · ');
   }
+}
+
+function steps(count: unknown): string {
+  return count === 1 ? 'one gradient step' : `${String(count ?? '?')} gradient steps`;
 }

@@ -28,7 +28,7 @@ export function JobPage({ jobId }: { jobId: string }) {
   const state = jobState(job);
   const facts: Fact[] = [
     { name: 'State', value: <StatusDot tone={state.tone}>{state.text}</StatusDot> },
-    { name: 'Kind', value: job.kind === 'rl' ? 'reinforcement' : 'supervised' },
+    { name: 'Kind', value: job.kind === 'rl' ? 'rollouts' : 'conversations' },
     { name: 'Gradient steps', value: <JobProgress job={job} /> },
     { name: 'Starts from step', value: job.start_step ?? '–' },
     { name: 'Submitted', value: <Ago at={job.created_at} /> },

@@ -35,6 +35,7 @@ export function JobTable({ modelId }: { modelId: string | null }) {
       rows={jobs}
       keyOf={({ id }) => id}
       rowHeight={46}
+      minWidth={860}
       onEnd={more}
     />
   );

@@ -41,7 +41,7 @@ export function NewKeyDialog({ onClose }: { onClose: () => void }) {
 
 function KeyForm({ onMade, onClose }: { onMade: (secret: string) => void; onClose: () => void }) {
   const [name, setName] = useState('');
-  const [scopes, setScopes] = useState<readonly KeyScope[]>(['inference', 'training']);
+  const [scopes, setScopes] = useState<KeyScope[]>(['inference', 'training']);
   const [until, setUntil] = useState('');
   const [fault, setFault] = useState<unknown>(null);
   const [isBusy, setIsBusy] = useState(false);

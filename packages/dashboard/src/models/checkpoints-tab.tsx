@@ -6,7 +6,7 @@ import { Link } from 'wouter';
 
 import { checkpointsQuery, deleteCheckpoint, EXPORT_FORMATS, exportCheckpoint } from '../api/checkpoints.ts';
 import { ConfirmButton } from '../components/confirm-button.tsx';
-import { Fault } from '../components/fault.tsx';
+import { Fault, faultText } from '../components/fault.tsx';
 import { type LongColumn, LongTable } from '../components/long-table.tsx';
 import { Menu, MenuItem } from '../components/menu.tsx';
 import { formatValue } from '../components/numbers.ts';
@@ -34,6 +34,7 @@ export function CheckpointsTab({ model }: { model: ModelDetailsObject }) {
         rows={checkpoints}
         keyOf={({ step }) => step}
         rowHeight={42}
+        minWidth={420 + 90 * (names === '' ? 0 : names.split(' ').length)}
         onEnd={more}
       />
       <ExportTable modelId={model.id} />
@@ -54,18 +55,15 @@ function columnsOf(model: ModelDetailsObject, names: readonly string[]): LongCol
       ),
     },
     ...names.map((name) => ({
-      name: name
-        .replace(/^train\//, '')
-        .replace('/reward', '')
-        .replaceAll('_', ' '),
-      width: 'minmax(80px, 1fr)',
+      name: titleOf(name),
+      width: 'minmax(70px, 1fr)',
       isNumber: true,
       cell: ({ metrics }: CheckpointObject) => {
         const value = metrics[name];
         return value === undefined ? '–' : formatValue(value);
       },
     })),
-    { name: '', width: 'minmax(250px, 2fr)', cell: ({ step }) => <CheckpointActions model={model} step={step} /> },
+    { name: '', width: '270px', cell: ({ step }) => <CheckpointActions model={model} step={step} /> },
   ];
 }
 
@@ -84,7 +82,7 @@ function CheckpointActions({ model, step }: { model: ModelDetailsObject; step: n
             onSelect={() =>
               void exportCheckpoint(model.id, step, format).then(
                 () => toast(`The export of step ${step} is queued`),
-                (error: Error) => toast(error.message, 'bad'),
+                (error: unknown) => toast(faultText(error), 'bad'),
               )
             }
           >
@@ -101,4 +99,13 @@ function CheckpointActions({ model, step }: { model: ModelDetailsObject; step: n
       />
     </span>
   );
+}
+
+/** `train/kl_base` → `Kl base`, `val/reward` → `Val` */
+function titleOf(metric: string): string {
+  const words = metric
+    .replace(/^train\//, '')
+    .replace('/reward', '')
+    .replaceAll('_', ' ');
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }

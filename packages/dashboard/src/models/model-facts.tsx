@@ -28,7 +28,6 @@ export function ModelFacts({ model, reward }: { model: ModelDetailsObject; rewar
     { name: 'Gradient steps', value: formatCount(model.num_gradient_steps) },
     { name: 'Checkpoints', value: formatCount(model.num_checkpoints) },
     { name: 'LoRA', value: `rank ${model.lora.rank}` },
-    { name: 'Base model', value: model.base_model },
     { name: 'Made', value: <Ago at={model.created_at} /> },
   ];
   return <Facts facts={facts} />;

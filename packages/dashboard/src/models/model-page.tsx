@@ -9,6 +9,7 @@ import { Page } from '../components/page.tsx';
 import { JobTable } from '../jobs/job-table.tsx';
 import { ChartsTab } from './charts-tab.tsx';
 import { CheckpointsTab } from './checkpoints-tab.tsx';
+import { ModelActions } from './model-actions.tsx';
 import { MODEL_TABS } from './model-tabs.ts';
 import { RolloutsTab } from '../rollouts/rollouts-tab.tsx';
 import { OverviewTab } from './overview-tab.tsx';
@@ -26,6 +27,8 @@ export function ModelPage({ modelId, tab = '' }: { modelId: string; tab: string 
   return (
     <Page
       title={model.name}
+      subtitle={`on ${model.base_model}`}
+      actions={<ModelActions model={model} />}
       path={
         <>
           <Link href="/models">Models</Link> / {model.project}

@@ -17,7 +17,7 @@ export function RewardChart({ modelId, series }: { modelId: string; series: read
       title="Reward"
       xName="step"
       lines={lines}
-      height={260}
+      height={220}
       empty={<Empty title="No reward yet">The curve begins with the first training job.</Empty>}
       onPick={(step) => navigate(rolloutsHref(modelId, 'train/reward', step))}
     />

@@ -6,10 +6,15 @@ import { trajectoryQuery } from '../api/trajectories.ts';
 import { formatValue } from '../components/numbers.ts';
 import { spokenTurns } from './spoken-turns.ts';
 
-/** The words and the reward of one rollout, short. */
+/** The rest is one click away. */
+const NUM_SHOWN = 2;
+
+/** The last words and the reward of one rollout. */
 export function RolloutCard({ title, trajectory }: { title: string; trajectory: TrajectoryObject }) {
   const { data } = useQuery(trajectoryQuery(trajectory.id));
-  const turns = data === undefined ? null : spokenTurns(data.content);
+  const all = data === undefined ? null : spokenTurns(data.content);
+  const turns = all?.slice(-NUM_SHOWN) ?? null;
+  const numBefore = (all?.length ?? 0) - NUM_SHOWN;
   return (
     <article className="rollout-card">
       <header>
@@ -23,14 +28,21 @@ export function RolloutCard({ title, trajectory }: { title: string; trajectory: 
       {turns === null ? null : turns.length === 0 ? (
         <p className="soft">Its words were removed with old data.</p>
       ) : (
-        <dl className="rollout-words" tabIndex={0} aria-label={`Words of the ${title.toLowerCase()}`}>
-          {turns.map(({ role, text }, index) => (
-            <div key={index} data-role={role}>
-              <dt>{role}</dt>
-              <dd>{text}</dd>
-            </div>
-          ))}
-        </dl>
+        <>
+          {numBefore > 0 ? (
+            <small className="soft">
+              {numBefore} {numBefore === 1 ? 'message' : 'messages'} before
+            </small>
+          ) : null}
+          <dl className="rollout-words" tabIndex={0} aria-label={`Words of the ${title.toLowerCase()}`}>
+            {turns.map(({ role, text }, index) => (
+              <div key={index} data-role={role}>
+                <dt>{role}</dt>
+                <dd>{text}</dd>
+              </div>
+            ))}
+          </dl>
+        </>
       )}
     </article>
   );

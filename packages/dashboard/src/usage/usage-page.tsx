@@ -17,7 +17,7 @@ const SPANS = [7, 30, 90] as const;
 /** Tokens of the last days: by day, project, key and model. */
 export function UsagePage() {
   const [days, setDays] = useState<number>(30);
-  const { data, error } = useQuery(usageQuery(['day'], days));
+  const { data, error } = useQuery(usageQuery('day', days));
   return (
     <Page
       title="Usage"
@@ -62,9 +62,12 @@ function UsageTable({
   nameOf: (group: UsageGroupObject) => string;
   days: number;
 }) {
-  const { data } = useQuery(usageQuery([part], days));
+  const { data } = useQuery(usageQuery(part, days));
   const rows = (data?.data ?? []).toSorted((first, second) => tokensOf(second) - tokensOf(first));
-  const columns: Column<UsageGroupObject>[] = [{ name: title.slice(3), cell: (group) => nameOf(group) }, ...COUNTS];
+  const columns: Column<UsageGroupObject>[] = [
+    { name: title.slice(3, 4).toUpperCase() + title.slice(4), cell: (group) => nameOf(group) },
+    ...COUNTS,
+  ];
   return (
     <section className="usage-table">
       <h2>{title}</h2>

@@ -1,0 +1,33 @@
+import type { ModelDetailsObject } from '@trainyard/sdk';
+import { Link, useLocation } from 'wouter';
+
+import { deleteModel } from '../api/models.ts';
+import { ConfirmButton } from '../components/confirm-button.tsx';
+
+/** Things that one can do with a whole model. */
+export function ModelActions({ model }: { model: ModelDetailsObject }) {
+  const [, navigate] = useLocation();
+  const name = `${model.entity}/${model.project}/${model.name}`;
+  return (
+    <>
+      {model.tracked_run?.url == null ? null : (
+        <a className="button" href={model.tracked_run.url} rel="noreferrer">
+          In {model.tracked_run.tracker}
+        </a>
+      )}
+      <ConfirmButton
+        label="Delete"
+        name={`Delete ${model.name}`}
+        question={`Delete ${model.name}?`}
+        explanation="Its checkpoints, their files, its metrics and its rollouts go, for good; jobs that train it are cancelled."
+        onConfirm={async () => {
+          await deleteModel(model.id);
+          navigate('/models');
+        }}
+      />
+      <Link className="button" data-look="primary" href={`/chat?${new URLSearchParams({ model: name })}`}>
+        Chat
+      </Link>
+    </>
+  );
+}
