@@ -1,8 +1,8 @@
 import type { TrainingJobObject } from '@trainyard/sdk';
 
 import { controlJob } from '../api/jobs.ts';
-import { ActionButton } from '../components/action-button.tsx';
-import { ConfirmButton } from '../components/confirm-button.tsx';
+import { ActionButton } from '../components/actions/action-button.tsx';
+import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 import { isLive } from './job-state.ts';
 
 /** Hold, go on, end; nothing for a job that has ended. */

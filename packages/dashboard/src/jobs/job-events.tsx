@@ -43,11 +43,11 @@ function lineOf({ type, data }: TrainingEventObject): string {
     case 'training_started':
       return `${steps(data['num_sequences'])} to come`;
     case 'warning':
-      return String(data['message']);
+      return textOf(data['message']);
     case 'training_failed':
-      return String(data['error_message']);
+      return textOf(data['error_message']);
     case 'training_ended':
-      return String(data['message'] ?? `after ${steps(data['num_gradient_steps'])}`);
+      return textOf(data['message']) || `after ${steps(data['num_gradient_steps'])}`;
     case 'gradient_step':
       return SHOWN.flatMap((name) => {
         const value = data[name];
@@ -57,5 +57,9 @@ function lineOf({ type, data }: TrainingEventObject): string {
 }
 
 function steps(count: unknown): string {
-  return count === 1 ? 'one gradient step' : `${String(count ?? '?')} gradient steps`;
+  return count === 1 ? 'one gradient step' : `${typeof count === 'number' ? count : '?'} gradient steps`;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
 }

@@ -5,7 +5,7 @@ import type { ApiKeyObject } from '@trainyard/sdk';
 
 import { keysQuery, revokeKey } from '../api/keys.ts';
 import { Button } from '../components/button.tsx';
-import { ConfirmButton } from '../components/confirm-button.tsx';
+import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 import { type Column, DataTable } from '../components/data-table.tsx';
 import { Fault } from '../components/fault.tsx';
 import { Page } from '../components/page.tsx';

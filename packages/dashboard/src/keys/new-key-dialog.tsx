@@ -5,7 +5,7 @@ import type { ApiKeyObject } from '@trainyard/sdk';
 import { createKey } from '../api/keys.ts';
 import { Button } from '../components/button.tsx';
 import { Command } from '../components/command.tsx';
-import { Dialog } from '../components/dialog.tsx';
+import { Dialog } from '../components/actions/dialog.tsx';
 import { Fault } from '../components/fault.tsx';
 import { Notice } from '../components/notice.tsx';
 

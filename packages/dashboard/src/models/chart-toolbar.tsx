@@ -4,7 +4,7 @@ import type { ModelDetailsObject } from '@trainyard/sdk';
 
 import { modelsQuery } from '../api/models.ts';
 import { Button } from '../components/button.tsx';
-import { Menu, MenuCheck } from '../components/menu.tsx';
+import { Menu, MenuCheck } from '../components/actions/menu.tsx';
 import { type ChartView, MAX_OTHER_MODELS } from './use-chart-view.ts';
 
 /** How the charts are drawn: smoothed, on a logarithmic axis, by which steps, beside which models. */

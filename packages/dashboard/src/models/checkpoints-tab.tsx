@@ -5,12 +5,12 @@ import type { CheckpointObject, ModelDetailsObject } from '@trainyard/sdk';
 import { Link } from 'wouter';
 
 import { checkpointsQuery, deleteCheckpoint, EXPORT_FORMATS, exportCheckpoint } from '../api/checkpoints.ts';
-import { ConfirmButton } from '../components/confirm-button.tsx';
+import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 import { Fault, faultText } from '../components/fault.tsx';
 import { type LongColumn, LongTable } from '../components/long-table.tsx';
-import { Menu, MenuItem } from '../components/menu.tsx';
+import { Menu, MenuItem } from '../components/actions/menu.tsx';
 import { formatValue } from '../components/numbers.ts';
-import { useToast } from '../components/toasts.tsx';
+import { useToast } from '../components/actions/toasts.tsx';
 import { ExportTable } from './export-table.tsx';
 
 /** Metrics that have a column, where a checkpoint has them. */

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { ExportObject } from '@trainyard/sdk';
 
 import { deleteExport, exportFileUrl, exportsQuery } from '../api/checkpoints.ts';
-import { ConfirmButton } from '../components/confirm-button.tsx';
+import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 import { type Column, DataTable } from '../components/data-table.tsx';
 import { formatValue } from '../components/numbers.ts';
 import { StatusDot, type StatusTone } from '../components/status-dot.tsx';

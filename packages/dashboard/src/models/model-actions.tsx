@@ -2,7 +2,7 @@ import type { ModelDetailsObject } from '@trainyard/sdk';
 import { Link, useLocation } from 'wouter';
 
 import { deleteModel } from '../api/models.ts';
-import { ConfirmButton } from '../components/confirm-button.tsx';
+import { ConfirmButton } from '../components/actions/confirm-button.tsx';
 
 /** Things that one can do with a whole model. */
 export function ModelActions({ model }: { model: ModelDetailsObject }) {

@@ -16,7 +16,7 @@ export function spokenTurns(content: Readonly<Record<string, unknown>> | null): 
     const message = isRecord(entry) && isRecord(entry['message']) ? entry['message'] : entry;
     if (!isRecord(message)) return [];
     const text = [textOf(message['content']), ...callsOf(message['tool_calls'])].filter((part) => part !== '');
-    return [{ role: String(message['role'] ?? 'assistant'), text: text.join('\n') }];
+    return [{ role: typeof message['role'] === 'string' ? message['role'] : 'assistant', text: text.join('\n') }];
   });
 }
 

@@ -6,7 +6,7 @@ import { Link, useLocation } from 'wouter';
 import { useServiceEvents } from '../api/events.ts';
 import { signOut } from '../api/session.ts';
 import { Button } from '../components/button.tsx';
-import { Toasts } from '../components/toasts.tsx';
+import { Toasts } from '../components/actions/toasts.tsx';
 import { NAV_LINKS } from './nav-links.ts';
 import { ThemeButton } from './theme-button.tsx';
 

@@ -5,7 +5,18 @@ import { sendAsset, sendDashboard } from '../../pages/send-dashboard.ts';
 import type { RouteParts } from '../server-parts.ts';
 
 /** Addresses of the dashboard's pages; what they show, the page itself reads out of them. No route of the API begins like one. */
-const PAGES = ['/sign-in', '/models', '/models/*', '/rollouts/*', '/chat', '/jobs', '/jobs/*', '/usage', '/keys', '/system'];
+const PAGES = [
+  '/sign-in',
+  '/models',
+  '/models/*',
+  '/rollouts/*',
+  '/chat',
+  '/jobs',
+  '/jobs/*',
+  '/usage',
+  '/keys',
+  '/system',
+];
 
 /** GET of each page of the dashboard, and of its files; none where it was not built. */
 export function dashboardRoutes(app: FastifyInstance, { dashboard }: RouteParts): void {

@@ -1,8 +1,8 @@
 import { useState } from 'react';
 
-import { Button, type ButtonLook } from './button.tsx';
+import { Button, type ButtonLook } from '../button.tsx';
 import { Dialog } from './dialog.tsx';
-import { Fault } from './fault.tsx';
+import { Fault } from '../fault.tsx';
 
 /** A button whose work cannot be undone: it asks first, and says why the work failed. */
 export function ConfirmButton({

@@ -1,7 +1,7 @@
 import { type ComponentProps, useState } from 'react';
 
-import { Button, type ButtonLook } from './button.tsx';
-import { faultText } from './fault.tsx';
+import { Button, type ButtonLook } from '../button.tsx';
+import { faultText } from '../fault.tsx';
 import { useToast } from './toasts.tsx';
 
 /** A button whose work takes a moment and may fail, which is said. */

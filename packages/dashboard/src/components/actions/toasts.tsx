@@ -1,7 +1,7 @@
 import './toasts.css';
 import { createContext, type ReactNode, useCallback, useContext, useState } from 'react';
 
-import { Notice, type Tone } from './notice.tsx';
+import { Notice, type Tone } from '../notice.tsx';
 
 const SHOWN_MS = 6_000;
 

@@ -2,7 +2,7 @@ import './menu.css';
 import { DropdownMenu } from 'radix-ui';
 import type { ReactNode } from 'react';
 
-import { Button, type ButtonLook } from './button.tsx';
+import { Button, type ButtonLook } from '../button.tsx';
 
 /** A button that opens a list of things to do; `MenuItem` and `MenuCheck` go into it. */
 export function Menu({

@@ -1,0 +1,284 @@
+/** The dashboard of a real service in a real browser: every page of models, jobs, usage, keys and system, by mouse, by keyboard, wide, narrow, light and dark. */
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import type { OwnService } from '../../scripts/own-service.ts';
+import { hasBrowser, openBrowser } from '../support/browser.ts';
+import { seedRun } from '../support/seeded-run.ts';
+import { smallService } from '../support/small-service.ts';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const NUM_STEPS = 12;
+
+describe.skipIf(!hasBrowser())('the dashboard', () => {
+  let service: OwnService;
+  let browser: Browser;
+  let origin: string;
+  let modelId: string;
+
+  beforeAll(async () => {
+    const dataDirectory = mkdtempSync(join(tmpdir(), 'trainyard-dashboard-'));
+    const run = { dataDirectory, numSteps: NUM_STEPS, numGroups: 3, groupSize: 4 };
+    modelId = await seedRun({ ...run, name: 'short-answers', hasPausedJob: true });
+    await seedRun({ ...run, name: 'other', seed: 2 });
+    [service, browser] = await Promise.all([smallService({ dataDirectory }), openBrowser()]);
+    origin = new URL(service.url).origin;
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await service?.close();
+  });
+
+  const api = async (method: string, path: string, body?: object) =>
+    await fetch(service.url + path, {
+      method,
+      headers: { authorization: `Bearer ${service.apiKey}`, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+
+  /** A browser of its own, signed in by a link. @returns what its pages complained of too */
+  async function signedIn(options: Parameters<Browser['newContext']>[0] = {}) {
+    const { path } = (await (await api('POST', '/session-links')).json()) as { path: string };
+    const context = await browser.newContext({ reducedMotion: 'reduce', ...options });
+    const complaints = complaintsOf(context);
+    const page = await context.newPage();
+    await page.goto(origin + path);
+    await page.getByRole('navigation', { name: 'Pages' }).waitFor();
+    return { context, page, complaints };
+  }
+
+  /** Whatever the console says, and errors of pages; a request that ends with its page is none. */
+  function complaintsOf(context: BrowserContext): string[] {
+    const complaints: string[] = [];
+    context.on('console', (message) => {
+      // Chromium has advice about forms.
+      if (!message.text().includes('Password forms')) complaints.push(`${message.type()}: ${message.text()}`);
+    });
+    context.on('weberror', (error) => complaints.push(error.error().message));
+    return complaints;
+  }
+
+  /** Violations of the rules of axe, by their names with the elements. Run through the protocol: the page's policy lets no script in. */
+  async function axeViolations(page: Page): Promise<string[]> {
+    await page.evaluate(AXE);
+    const violations = (await page.evaluate('axe.run().then(({ violations }) => violations)')) as {
+      id: string;
+      nodes: { html: string; failureSummary: string }[];
+    }[];
+    return violations.flatMap(({ id, nodes }) =>
+      nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`),
+    );
+  }
+
+  const heading = (page: Page, name: string | RegExp) => page.getByRole('heading', { level: 1, name }).waitFor();
+
+  const pages = (): [path: string, heading: string, content: string][] => [
+    ['/models', 'Models', 'short-answers'],
+    [`/models/${modelId}`, 'short-answers', 'Best rollout'],
+    [`/models/${modelId}/charts`, 'short-answers', 'Log-probability gap'],
+    [`/models/${modelId}/checkpoints`, 'short-answers', 'latest'],
+    [`/models/${modelId}/jobs`, 'short-answers', 'succeeded'],
+    ['/jobs', 'Jobs', 'paused'],
+    ['/usage', 'Usage', 'Nothing was sampled'],
+    ['/keys', 'Keys', 'of the service'],
+    ['/system', 'System', 'KV cache'],
+  ];
+
+  test.each([
+    ['light', 1280],
+    ['dark', 1280],
+    ['light', 390],
+    ['dark', 390],
+  ] as const)(
+    'every page in %s at %i px: its content, nothing wider than the window, no violation of axe, a silent console',
+    async (colorScheme, width) => {
+      const { context, page, complaints } = await signedIn({ colorScheme, viewport: { width, height: 860 } });
+      for (const [path, name, content] of pages()) {
+        await page.goto(origin + path);
+        await heading(page, new RegExp(`^${name}`));
+        await page.getByText(content).first().waitFor();
+        const overflow = await page.evaluate('document.documentElement.scrollWidth - window.innerWidth');
+        expect(overflow, path).toBeLessThanOrEqual(0);
+        expect(await axeViolations(page), path).toEqual([]);
+      }
+      expect(complaints).toEqual([]);
+      await context.close();
+    },
+  );
+
+  test('a link signs in once, its code is in no address that stays, and signing out ends it in every tab', async () => {
+    const { path } = (await (await api('POST', '/session-links')).json()) as { path: string };
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(origin + path);
+    await heading(page, 'Models');
+    expect(page.url()).toBe(`${origin}/models`);
+    expect(await page.evaluate('document.cookie')).toBe('');
+    await page.goBack().catch(() => null);
+    expect(page.url()).not.toContain(path.split('#')[1]);
+
+    const stranger = await (await browser.newContext()).newPage();
+    await stranger.goto(origin + path);
+    await stranger.getByRole('alert').filter({ hasText: 'was used before' }).waitFor();
+
+    await page.goto(`${origin}/models`);
+    const second = await context.newPage();
+    await second.goto(`${origin}/keys`);
+    await heading(second, 'Keys');
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('button', { name: 'Sign in' }).waitFor();
+    await second.goto(`${origin}/keys`);
+    await second.getByRole('button', { name: 'Sign in' }).waitFor();
+    await context.close();
+  });
+
+  test('a page of another port reads and writes nothing with the session', async () => {
+    const { context, page } = await signedIn();
+    await page.route('http://localhost:9/*', (route) => route.fulfill({ contentType: 'text/html', body: 'hello' }));
+    await page.goto('http://localhost:9/');
+    const outcome = await page.evaluate(`fetch('${origin}/v1/session-links', { method: 'POST', credentials: 'include' })
+      .then(async (response) => [response.status, (await response.text()).includes('/sign-in#')], () => 'blocked')`);
+    expect(JSON.stringify(outcome)).not.toContain('true');
+    await context.close();
+  });
+
+  test('with the keyboard alone: sign in by a key, go to the keys, make one, revoke it', async () => {
+    const context = await browser.newContext();
+    const complaints = complaintsOf(context);
+    const page = await context.newPage();
+    await page.goto(`${origin}/keys`);
+    await page.getByLabel('API key').waitFor();
+    const press = async (...keys: string[]) => {
+      for (const key of keys) await page.keyboard.press(key);
+    };
+    await press('Tab');
+    await page.keyboard.type(service.apiKey);
+    await press('Enter');
+    await heading(page, 'Keys');
+    const focused = () => page.evaluate('document.activeElement.textContent');
+    const tabTo = async (text: string) => {
+      for (let count = 0; count < 40 && !String(await focused()).startsWith(text); count++) await press('Tab');
+      expect(await focused()).toContain(text);
+    };
+    await tabTo('New key');
+    await press('Enter');
+    await page.getByRole('dialog', { name: 'New key' }).waitFor();
+    await page.keyboard.type('by-keyboard');
+    await press('Enter');
+    await page.getByRole('dialog', { name: 'The new key' }).waitFor();
+    const secret = (await page.getByRole('region', { name: 'Command' }).textContent()) ?? '';
+    expect(secret).toMatch(/^ty-/);
+    await press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(await page.content()).not.toContain(secret);
+    await tabTo('Revoke');
+    await press('Enter');
+    await page.getByRole('dialog', { name: 'Revoke by-keyboard?' }).waitFor();
+    await tabTo('Revoke');
+    await press('Enter');
+    await page.getByText('revoked').waitFor();
+    expect(complaints.filter((line) => !line.includes('Password forms'))).toEqual([]);
+    await context.close();
+  });
+
+  test('a chart has a table that says the same, a file, and points that lead to their rollouts', async () => {
+    const { context, page, complaints } = await signedIn();
+    await page.goto(`${origin}/models/${modelId}`);
+    const { data } = (await (await api('GET', `/preview/models/${modelId}/series?name=train/reward`)).json()) as {
+      data: { mean: number[] }[];
+    };
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Reward as CSV' }).click();
+    const csv = readFileSync(await (await download).path(), 'utf8')
+      .trim()
+      .split('\n');
+    expect(csv[0]).toBe('step,reward,reward low,reward high,val');
+    expect(csv.slice(1).map((line) => Number(line.split(',')[1]))).toEqual(data[0]?.mean);
+
+    const chart = page.getByRole('img', { name: /^Reward over steps/ });
+    await chart.focus();
+    for (const key of ['ArrowLeft', 'ArrowLeft', 'Enter']) await page.keyboard.press(key);
+    await page.waitForURL(`**/models/${modelId}/rollouts?split=train&step=${NUM_STEPS - 2}`);
+
+    await page.goto(`${origin}/models/${modelId}`);
+    await page.getByRole('button', { name: 'Reward as a table' }).click();
+    const table = page.getByRole('table', { name: 'Reward' });
+    expect(await table.getByRole('row').count()).toBe(NUM_STEPS + 1);
+    await table.getByRole('button', { name: '5', exact: true }).click();
+    await page.waitForURL(`**/models/${modelId}/rollouts?split=train&step=4`);
+    expect(complaints).toEqual([]);
+    await context.close();
+  });
+
+  test('another model is drawn over it, smoothed and on a logarithm, and all of that is in the address', async () => {
+    const { context, page, complaints } = await signedIn();
+    await page.goto(`${origin}/models/${modelId}/charts`);
+    await page.getByRole('button', { name: 'Compare' }).click();
+    await page.getByRole('menuitemcheckbox', { name: 'demo/other' }).click();
+    await page.keyboard.press('Escape');
+    await page.getByRole('checkbox', { name: 'Logarithmic' }).check();
+    await page.getByRole('slider', { name: 'Smooth' }).fill('0.6');
+    const reward = page.getByRole('region', { name: 'Reward', exact: true });
+    await reward.getByText('other').waitFor();
+    const parameters = new URL(page.url()).searchParams;
+    expect([parameters.get('log'), parameters.get('smooth'), parameters.getAll('with').length]).toEqual([
+      '1',
+      '0.6',
+      1,
+    ]);
+    await page.reload();
+    await reward.getByText('other').waitFor();
+    expect(complaints).toEqual([]);
+    await context.close();
+  });
+
+  test('events change what is shown: a new model appears, a paused job that is resumed goes on', async () => {
+    const { context, page } = await signedIn();
+    await page.goto(`${origin}/models`);
+    await page.getByRole('link', { name: 'short-answers' }).waitFor();
+    const body = { project: 'demo', name: 'just-made', base_model: 'HuggingFaceTB/SmolLM2-135M-Instruct' };
+    await api('POST', '/preview/models', body);
+    await page.getByRole('link', { name: 'just-made' }).waitFor();
+
+    await page.goto(`${origin}/models/${modelId}`);
+    await page.getByRole('button', { name: 'Resume' }).click();
+    // Its data were never there, which its page says.
+    await page.getByRole('button', { name: 'Resume' }).waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: 'Jobs', exact: true }).last().click();
+    await page.getByText('failed').first().waitFor();
+    await context.close();
+  });
+
+  test('a checkpoint is deleted after a question', async () => {
+    const { context, page } = await signedIn();
+    await page.goto(`${origin}/models/${modelId}/checkpoints`);
+    await page.getByRole('button', { name: 'Delete step 3' }).click();
+    await page.getByRole('dialog', { name: 'Delete step 3?' }).getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('button', { name: 'Delete step 3' }).waitFor({ state: 'detached' });
+    expect(await page.getByRole('button', { name: 'Delete step 4' }).isVisible()).toBe(true);
+    await context.close();
+  });
+
+  test('its files are cached for ever and its page never is; unknown paths of the API stay JSON, and curl gets text', async () => {
+    const page = await fetch(`${origin}/models/anything/charts`, { headers: { accept: 'text/html' } });
+    expect(page.headers.get('cache-control')).toBe('no-store');
+    expect(page.headers.get('content-security-policy')).toMatch(
+      /^default-src 'none'; script-src 'self'; style-src 'self' 'nonce-/,
+    );
+    const html = await page.text();
+    expect(html).not.toMatch(/<script>|<style|https?:\/\/(?!www\.w3\.org)/);
+    const [script = ''] = /\/assets\/[\w-]+\.js/.exec(html) ?? [];
+    const asset = await fetch(origin + script);
+    expect(asset.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+    expect(asset.headers.get('content-encoding')).toBe('gzip');
+    expect((await fetch(`${origin}/assets/none.js`)).status).toBe(404);
+    const unknown = await fetch(`${origin}/v1/unknown`, { headers: { accept: 'text/html' } });
+    expect([unknown.status, unknown.headers.get('content-type')]).toEqual([404, 'application/json; charset=utf-8']);
+    expect((await fetch(`${origin}/`)).headers.get('content-type')).toBe('text/plain; charset=utf-8');
+  });
+});
