@@ -251,6 +251,7 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.getByRole('button', { name: 'Resume' }).waitFor({ state: 'detached' });
     await page.getByRole('link', { name: 'Jobs', exact: true }).last().click();
     await page.getByText('failed').first().waitFor();
+    expect(await page.getByText('paused').count()).toBe(0);
     await context.close();
   });
 
@@ -259,8 +260,13 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await page.goto(`${origin}/models/${modelId}/checkpoints`);
     await page.getByRole('button', { name: 'Delete step 3' }).click();
     await page.getByRole('dialog', { name: 'Delete step 3?' }).getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Delete step 4' }).waitFor();
     await page.getByRole('button', { name: 'Delete step 3' }).waitFor({ state: 'detached' });
-    expect(await page.getByRole('button', { name: 'Delete step 4' }).isVisible()).toBe(true);
+    const { data } = (await (await api('GET', `/preview/models/${modelId}/checkpoints?limit=100`)).json()) as {
+      data: { step: number }[];
+    };
+    expect(data.map(({ step }) => step)).not.toContain(3);
     await context.close();
   });
 

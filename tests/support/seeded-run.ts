@@ -41,6 +41,7 @@ export async function seedRun(run: SeededRun): Promise<string> {
     const entity = await store.ensureEntity('local');
     const lora = { rank: 8, alpha: 16, targets: ['q_proj', 'v_proj'], initSeed: 0 };
     const made = await store.createModel({ entityId: entity.id, project, name, baseModel: BASE_MODEL, lora });
+    if (!('model' in made)) throw new Error(`the model ${name} could not be made`);
     const modelId = made.model.id;
     const config = { resolved: resolveTrainingConfig({}), ignoredKeys: [] };
     for (let step = 0; step < numSteps; step++) {

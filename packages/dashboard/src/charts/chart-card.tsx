@@ -13,6 +13,7 @@ export function ChartCard({
   help,
   xName,
   empty,
+  level: Heading = 'h3',
   ...chart
 }: Omit<LineChartProps, 'label' | 'onHover'> & {
   title: string;
@@ -21,6 +22,8 @@ export function ChartCard({
   xName: string;
   /** Shown in place of a chart without lines. */
   empty?: ReactNode;
+  /** Where it stands in the page. Default `h3`: in a group of charts. */
+  level?: 'h2' | 'h3';
 }) {
   const [place, setPlace] = useState<number | null>(null);
   const [isTable, setIsTable] = useState(false);
@@ -28,7 +31,7 @@ export function ChartCard({
   return (
     <section className="chart-card" aria-label={title}>
       <div className="chart-card-head">
-        <h3>{title}</h3>
+        <Heading>{title}</Heading>
         <Button
           look="quiet"
           aria-pressed={isTable}

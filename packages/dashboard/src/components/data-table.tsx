@@ -5,6 +5,8 @@ export interface Column<Row> {
   readonly name: string;
   readonly cell: (row: Row) => ReactNode;
   readonly isNumber?: boolean;
+  /** Its name is for those who listen: the cells speak for themselves. */
+  readonly isNameHidden?: boolean;
 }
 
 /** Rows under columns; wide ones scroll in themselves. For thousands of rows there is `LongTable`. */
@@ -25,9 +27,9 @@ export function DataTable<Row>({
         <caption className="visually-hidden">{caption}</caption>
         <thead>
           <tr>
-            {columns.map(({ name, isNumber }) => (
+            {columns.map(({ name, isNumber, isNameHidden }) => (
               <th key={name} scope="col" className={isNumber ? 'number' : undefined}>
-                {name}
+                <span className={isNameHidden === true ? 'visually-hidden' : undefined}>{name}</span>
               </th>
             ))}
           </tr>

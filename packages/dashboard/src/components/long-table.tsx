@@ -8,6 +8,8 @@ export interface LongColumn<Row> {
   readonly width: string;
   readonly cell: (row: Row) => ReactNode;
   readonly isNumber?: boolean;
+  /** Its name is for those who listen: the cells speak for themselves. */
+  readonly isNameHidden?: boolean;
 }
 
 const HEAD_HEIGHT = 34;
@@ -61,9 +63,9 @@ export function LongTable<Row>({
     >
       <div role="rowgroup" className="long-table-top" style={{ minWidth }}>
         <div className="long-table-head" role="row" aria-rowindex={1}>
-          {columns.map(({ name, isNumber }) => (
+          {columns.map(({ name, isNumber, isNameHidden }) => (
             <span key={name} role="columnheader" data-number={isNumber === true ? '' : undefined}>
-              {name}
+              <span className={isNameHidden === true ? 'visually-hidden' : undefined}>{name}</span>
             </span>
           ))}
         </div>

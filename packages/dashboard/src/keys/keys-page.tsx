@@ -51,7 +51,8 @@ const COLUMNS: readonly Column<ApiKeyObject>[] = [
   { name: 'State', cell: (key) => <KeyState apiKey={key} /> },
   { name: 'Made', cell: ({ created_at: at }) => <Ago at={at} /> },
   {
-    name: '',
+    name: 'Actions',
+    isNameHidden: true,
     cell: ({ id, name, revoked_at: revokedAt }) =>
       revokedAt === null ? (
         <ConfirmButton

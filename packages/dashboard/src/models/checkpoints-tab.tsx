@@ -63,7 +63,12 @@ function columnsOf(model: ModelDetailsObject, names: readonly string[]): LongCol
         return value === undefined ? '–' : formatValue(value);
       },
     })),
-    { name: '', width: '270px', cell: ({ step }) => <CheckpointActions model={model} step={step} /> },
+    {
+      name: 'Actions',
+      isNameHidden: true,
+      width: '270px',
+      cell: ({ step }) => <CheckpointActions model={model} step={step} />,
+    },
   ];
 }
 

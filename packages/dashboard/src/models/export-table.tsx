@@ -61,7 +61,8 @@ const COLUMNS: readonly Column<ExportObject>[] = [
   },
   { name: 'Made', cell: ({ created_at: at }) => <Ago at={at} /> },
   {
-    name: '',
+    name: 'Actions',
+    isNameHidden: true,
     cell: ({ id, model_id: modelId }) => (
       <ConfirmButton
         label="Delete"

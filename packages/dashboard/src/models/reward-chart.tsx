@@ -15,6 +15,7 @@ export function RewardChart({ modelId, series }: { modelId: string; series: read
   return (
     <ChartCard
       title="Reward"
+      level="h2"
       xName="step"
       lines={lines}
       height={220}
