@@ -11,6 +11,8 @@ const MODEL_TESTS = '**/*.model.test.ts';
 const TORCH_TESTS = '**/*.torch.test.ts';
 /** They start a database server: a project that exists where there is one. `npm test` says so where there is none. */
 const POSTGRES_TESTS = '**/*.postgres.test.ts';
+/** They start a server of S3's interface: a project that exists where this variable says that there is one, as `npm run test:s3` does. */
+const S3_TESTS = '**/*.s3.test.ts';
 /** They start an MLflow server: a project that exists where this variable says that there is one, as `npm run test:mlflow` does. */
 const MLFLOW_TESTS = '**/*.mlflow.test.ts';
 const NEVER = ['**/node_modules/**', '**/fixtures/**'];
@@ -42,7 +44,7 @@ const STAGES: Project[][] = [
     {
       name: 'unit',
       include: ['packages/**/*.test.ts'],
-      exclude: [...NEVER, MODEL_TESTS, TORCH_TESTS, POSTGRES_TESTS, MLFLOW_TESTS, 'packages/native/**'],
+      exclude: [...NEVER, MODEL_TESTS, TORCH_TESTS, POSTGRES_TESTS, MLFLOW_TESTS, S3_TESTS, 'packages/native/**'],
       ...SHARED,
     },
     ...GUESTS.map(guestProject),
@@ -52,6 +54,9 @@ const STAGES: Project[][] = [
     ...(process.env['TRAINYARD_MLFLOW'] === undefined
       ? []
       : [{ name: 'mlflow', include: [MLFLOW_TESTS], exclude: NEVER, ...IN_PAIRS }]),
+    ...(process.env['TRAINYARD_S3_SERVER'] === undefined
+      ? []
+      : [{ name: 's3', include: [S3_TESTS], exclude: NEVER, ...IN_PAIRS }]),
     { name: 'native', include: ['packages/native/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...IN_PAIRS },
     { name: 'tests', include: ['tests/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...IN_PAIRS },
     { name: 'model', include: [MODEL_TESTS], exclude: NEVER, ...IN_PAIRS },

@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 
 import type { FastifyInstance } from 'fastify';
 
-import { FolderBlobs, openSqliteStore, removeOrphans, type Store } from '@trainyard/store';
+import { BUCKET_KEY_VARIABLES, openBlobs, openSqliteStore, removeOrphans, type Store } from '@trainyard/store';
 import { TINKER_PROFILES } from '@trainyard/tinker';
 
 import { ComputeArbiter, type ComputeSections } from './computing/compute-arbiter.ts';
@@ -91,7 +91,7 @@ export async function startService(
       },
     });
     cleanups.push(() => store.close());
-    const blobs = await FolderBlobs.open(paths.blobs);
+    const blobs = await openBlobs(config.bucket ?? { kind: 'folder', root: paths.blobs });
     cleanups.push(() => blobs.close());
     await store.recoverAfterRestart();
     await removeOrphans(store, blobs, BLOB_PREFIXES);
@@ -112,7 +112,7 @@ export async function startService(
     const remote = await remoteTrainer(config, log);
     const training = new EmbeddedTraining({
       host: {
-        blobsDirectory: paths.blobs,
+        blobs: blobs.location,
         workDirectory: paths.work,
         numThreads,
         allowsControlTokens,
@@ -120,6 +120,7 @@ export async function startService(
         remote,
       },
       remoteKey: config.trainer?.apiKey ?? null,
+      secrets: config.bucket === null ? {} : bucketKey(process.env),
       arbiter,
       ...behindSampling,
       log,
@@ -298,4 +299,13 @@ async function listen(server: { listen(options: object): Promise<string> }, conf
 /** A service that listens on every address is found on this one. */
 function urlOnThisMachine(url: string): string {
   return url.replace(/\/\/(?:0\.0\.0\.0|\[::\])(?=[:/]|$)/, '//127.0.0.1');
+}
+
+/** What the trainer's process needs of the environment to open a bucket. */
+function bucketKey(environment: NodeJS.ProcessEnv): Record<string, string> {
+  const known = BUCKET_KEY_VARIABLES.flatMap((name) => {
+    const value = environment[name];
+    return value === undefined ? [] : [[name, value]];
+  });
+  return Object.fromEntries(known) as Record<string, string>;
 }

@@ -1,7 +1,8 @@
-export type { Blobs, BlobSource } from './contract/blobs.ts';
+export type { BlobLocation, Blobs, BlobSource } from './contract/blobs.ts';
 export type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord, RecordedSampling } from './contract/choice-record.ts';
 export { StoreError, type StoreErrorCode } from './contract/errors.ts';
 export { FolderBlobs } from './blobs/folder-blobs.ts';
+export { BUCKET_KEY_VARIABLES, openBlobs } from './blobs/open-blobs.ts';
 export { isDamagedSecret } from './tables/key-secret.ts';
 export { removeOrphans } from './blobs/orphans.ts';
 export type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { type Blobs, FolderBlobs } from '@trainyard/store';
+import type { Blobs } from '@trainyard/store';
 
 import { RequestError } from '../faults/request-error.ts';
 import type { BodyIntake } from './body-intake.ts';
@@ -30,15 +30,13 @@ interface TrajectoryBodyParts {
 export class TrajectoryBodyReader {
   readonly #blobs: Blobs;
   readonly #intake: BodyIntake;
-  readonly #thread: BodyThread | null;
+  readonly #thread: BodyThread;
   readonly #budget: ByteBudget;
 
   constructor(parts: TrajectoryBodyParts) {
     this.#blobs = parts.blobs;
     this.#intake = parts.intake;
-    // Only blobs in a folder can be written from another thread.
-    this.#thread =
-      parts.blobs instanceof FolderBlobs ? new BodyThread({ blobsFolder: parts.blobs.root }, parts.log) : null;
+    this.#thread = new BodyThread({ blobs: parts.blobs.location }, parts.log);
     this.#budget = parts.bodyBudgets.uploads;
   }
 
@@ -74,12 +72,12 @@ export class TrajectoryBodyReader {
       if (next.done) return ParsedTrajectoryBody.parse(Buffer.concat(first), kind, this.#blobs);
       first.push(next.value);
       numBytes += next.value.length;
-      if (numBytes > INLINE_BYTES && this.#thread !== null) return await this.#thread.read(joined(first, chunks), kind);
+      if (numBytes > INLINE_BYTES) return await this.#thread.read(joined(first, chunks), kind);
     }
   }
 
   async close(): Promise<void> {
-    await this.#thread?.close();
+    await this.#thread.close();
   }
 }
 

@@ -32,7 +32,7 @@ test(
   { timeout: 60_000 },
   async () => {
     const lines: string[] = [];
-    const thread = new BodyThread({ blobsFolder: folder }, (line) => lines.push(line), 48);
+    const thread = new BodyThread({ blobs: blobs.location }, (line) => lines.push(line), 48);
     await expect(thread.read(piecesOf(200_000), 'log')).rejects.toMatchObject({
       code: 'request.body_too_large',
       message: expect.stringContaining('48 MB') as string,
@@ -52,7 +52,7 @@ test(
 );
 
 test('a discarded body makes room for the next, and cannot be stored any more', async () => {
-  const thread = new BodyThread({ blobsFolder: folder }, () => undefined);
+  const thread = new BodyThread({ blobs: blobs.location }, () => undefined);
   const first = await thread.read(piecesOf(2), 'log');
   const second = thread.read(piecesOf(5), 'log');
   first.discard();
@@ -65,7 +65,7 @@ test('a discarded body makes room for the next, and cannot be stored any more', 
 
 test('the thread leaves what the main thread is writing alone', async () => {
   const staged = await blobs.stageDirectory();
-  const thread = new BodyThread({ blobsFolder: folder }, () => undefined);
+  const thread = new BodyThread({ blobs: blobs.location }, () => undefined);
   (await thread.read(piecesOf(2), 'log')).discard();
   await thread.close();
   await blobs.commitDirectory(staged, 'checkpoints/a');

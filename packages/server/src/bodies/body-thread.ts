@@ -5,7 +5,7 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 
-import { FolderBlobs } from '@trainyard/store';
+import { openBlobs } from '@trainyard/store';
 
 import type { FindRecords } from '../choice-records/wanted-records.ts';
 import type { SampledTokens } from '../wire/training/recorded-choice.ts';
@@ -22,7 +22,7 @@ let asked: PromiseWithResolvers<ReadonlyMap<string, SampledTokens>> | null = nul
 
 const port = parentPort;
 if (port === null) throw new Error('the body thread is started by the service, not by hand');
-const blobs = await FolderBlobs.open((workerData as BodyThreadOptions).blobsFolder);
+const blobs = await openBlobs((workerData as BodyThreadOptions).blobs);
 port.on('message', (command: BodyThreadCommand) => {
   switch (command.kind) {
     case 'chunk':

@@ -1,12 +1,13 @@
 import type { ValidationItem } from '@trainyard/protocol';
+import type { BlobLocation } from '@trainyard/store';
 
 import type { SampledTokens } from '../wire/training/recorded-choice.ts';
 import type { BodySummary, StoredGroups, StoreGroupsOptions, TrajectoryBodyKind } from './trajectory-body.ts';
 
 /** Start options of the body thread. */
 export interface BodyThreadOptions {
-  /** Folder of the blobs. */
-  readonly blobsFolder: string;
+  /** Where they are written; the key of a bucket is in the environment. */
+  readonly blobs: BlobLocation;
 }
 
 export type BodyThreadCommand =

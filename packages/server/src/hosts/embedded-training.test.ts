@@ -38,7 +38,7 @@ beforeAll(async () => {
   await blobs.putJsonLines('groups/g', groups);
   training = new EmbeddedTraining({
     host: {
-      blobsDirectory: join(root, 'blobs'),
+      blobs: blobs.location,
       workDirectory: join(root, 'work'),
       numThreads: 1,
       allowsControlTokens: false,

@@ -55,6 +55,8 @@ export class EmbeddedTraining implements TrainingBackend {
     host: TrainerHostOptions;
     /** of `host.remote`; default: it asks for none */
     remoteKey?: string | null;
+    /** @see SupervisedHostOptions.secrets */
+    secrets?: Readonly<Record<string, string>>;
     arbiter: ComputeShares;
     share: number;
     niceness: number;
@@ -66,6 +68,7 @@ export class EmbeddedTraining implements TrainingBackend {
       name: 'trainer',
       modulePath: fileURLToPath(new URL('./trainer-host.ts', import.meta.url)),
       options: options.host,
+      secrets: options.secrets ?? {},
       onMessage: (message) => this.#onMessage(message),
       onLost: (reason) => this.#onLost(reason),
       log: options.log,

@@ -12,13 +12,14 @@ import type {
   TrainingConfig,
   TrainingResult,
 } from '@trainyard/trainer';
+import type { BlobLocation } from '@trainyard/store';
 import type { TinkerProfileName } from '@trainyard/tinker';
 
 import type { ServedModel } from './inference/opened-text.ts';
 
 export interface TrainerHostOptions {
-  /** root of the blobs that hold groups and checkpoints */
-  readonly blobsDirectory: string;
+  /** where groups and checkpoints are; the key of a bucket comes by the environment */
+  readonly blobs: BlobLocation;
   /** folder of the snapshots of running jobs */
   readonly workDirectory: string;
   readonly numThreads: number;

@@ -55,7 +55,7 @@ afterEach(async () => {
 async function trainingWith(options: Partial<TrainerHostOptions>): Promise<EmbeddedTraining> {
   const training = new EmbeddedTraining({
     host: {
-      blobsDirectory: join(root, 'blobs'),
+      blobs: blobs.location,
       workDirectory: join(root, 'work'),
       numThreads: 1,
       allowsControlTokens: false,

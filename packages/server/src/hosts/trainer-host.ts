@@ -6,7 +6,7 @@
  * is talked to from here.
  */
 import { ProgressFiles, runSftJob, runTrainingJob, TraceFiles, type TrainingParts } from '@trainyard/trainer';
-import { FolderBlobs } from '@trainyard/store';
+import { openBlobs } from '@trainyard/store';
 
 import { retryOf } from '../faults/retry-of.ts';
 import { readSftExamples } from '../training-data/sft-blob.ts';
@@ -22,7 +22,7 @@ const UNLOAD_AFTER_MS = 10 * 60_000;
 
 const options = hostOptions<TrainerHostOptions>();
 const { workDirectory } = options;
-const blobs = await openOrRefuse(() => FolderBlobs.open(options.blobsDirectory));
+const blobs = await openOrRefuse(() => openBlobs(options.blobs));
 const { send, lease } = connectHost<TrainerHostCommand, TrainerHostMessage>(onCommand);
 // Lanes of one thread each, and threads of ONNX Runtime that sleep between operators.
 lease.use = 'beside';

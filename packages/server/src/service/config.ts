@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 
 import { NAME_PATTERN, REQUEST_LIMITS } from '@trainyard/protocol';
+import type { BlobLocation } from '@trainyard/store';
 import { TINKER_PROFILES } from '@trainyard/tinker';
 
 import { ServerError } from '../faults/server-error.ts';
@@ -28,6 +29,8 @@ export interface ServiceConfig {
   readonly port: number;
   /** absolute path of the folder that holds the database, blobs and models; default `.trainyard` */
   readonly dataDirectory: string;
+  /** the bucket that blobs are in; default null: a folder of the data folder */
+  readonly bucket: Extract<BlobLocation, { kind: 's3' }> | null;
   /** the service's own admin key, in place of the one before; by default one is made up and shown once */
   readonly apiKey: string | null;
   /** owner of everything made without an explicit entity; default "local" */
@@ -140,6 +143,10 @@ const ORIGIN_LIST = /^(?:\*|localhost|https?:\/\/[^\s/,]+)(?:,(?:\*|localhost|ht
 const URL_PATTERN = /^https?:\/\/[^\s/?#]+(?:\/[^\s?#]*)?$/;
 const URL_FORM = 'an address with http:// or https://';
 
+/** A bucket, and what names of objects in it begin with: `https://s3.example.com/bucket/prefix`. */
+const BUCKET_PATTERN = /^https?:\/\/[^\s/?#@]+\/[^\s/?#]+(?:\/[^\s?#]*)?$/;
+const BUCKET_FORM = 'https://HOST/BUCKET or https://HOST/BUCKET/PREFIX';
+
 const ORIGIN_FORM = 'origins by commas, each with https:// or http:// and no path, or localhost, or *';
 
 /** One row a setting: where it comes from and what it must be. The flag is `--` and the kebab-case name. */
@@ -147,6 +154,14 @@ const SETTINGS = {
   host: { kind: 'string', environment: 'TRAINYARD_HOST' },
   port: { kind: 'integer', environment: 'TRAINYARD_PORT', min: 0, max: 65_535 },
   dataDir: { kind: 'string', environment: 'TRAINYARD_DATA_DIR' },
+  bucket: { kind: 'string', environment: 'TRAINYARD_BUCKET', pattern: BUCKET_PATTERN, form: BUCKET_FORM },
+  bucketRegion: { kind: 'string', environment: 'TRAINYARD_BUCKET_REGION', pattern: /^[\w-]+$/, form: 'a region' },
+  bucketCacheMegabytes: {
+    kind: 'integer',
+    environment: 'TRAINYARD_BUCKET_CACHE_MEGABYTES',
+    min: 64,
+    max: 1_073_741_824,
+  },
   // What fits an Authorization header, and a part of a model's name.
   apiKey: { kind: 'string', environment: 'TRAINYARD_API_KEY', pattern: /^[\x21-\x7e]+$/, isSecret: true },
   entity: { kind: 'string', environment: 'TRAINYARD_ENTITY', pattern: new RegExp(NAME_PATTERN, 'u') },
@@ -259,6 +274,16 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     toolParser: (text('toolParser') ?? 'auto') as ToolParser,
   });
   const models = withServers(local, vllmTexts(sources, file));
+  const bucketOf = (url: string | undefined): ServiceConfig['bucket'] =>
+    url === undefined
+      ? null
+      : {
+          kind: 's3',
+          url,
+          region: text('bucketRegion') ?? 'us-east-1',
+          cacheDirectory: join(dataDirectory, 'bucket-cache'),
+          cacheBytes: (number('bucketCacheMegabytes') ?? 20_000) * 1e6,
+        };
   const trainingDataDirectory = text('trainingDataDir');
   const adapterDirectory = text('vllmAdapterDir');
   const precision = (text('precision') ?? 'exact') as ServiceConfig['precision'];
@@ -282,6 +307,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     host: text('host') ?? '127.0.0.1',
     port: number('port') ?? 8420,
     dataDirectory,
+    bucket: bucketOf(text('bucket')),
     apiKey: text('apiKey') ?? null,
     entity: text('entity') ?? 'local',
     models,

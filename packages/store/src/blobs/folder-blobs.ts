@@ -1,25 +1,18 @@
-import { createReadStream } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
-import { dirname, join, relative, resolve, sep } from 'node:path';
-import { Readable } from 'node:stream';
-import { checkBlobKey } from './blob-key.ts';
-import type { Blobs, BlobSource } from '../contract/blobs.ts';
-import { syncPath, syncTree, writeDurably } from './durable-file.ts';
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import type { BlobLocation, Blobs } from '../contract/blobs.ts';
 import { StoreError } from '../contract/errors.ts';
+import { checkBlobKey } from './blob-key.ts';
+import { syncPath, syncTree, writeDurably } from './durable-file.ts';
+import { EncodedBlobs, keyOfFile } from './encoded-blobs.ts';
 import { fileFault, isMissing } from './file-fault.ts';
-import { parseJsonLines, toJsonLines } from './json-lines.ts';
 import { StagingArea } from './staging-area.ts';
-import { compress, decompress } from './zstd-stream.ts';
 
-// A suffix keeps keys apart: no key contains a dot, so `a` and `a/b` never want the same path.
-const RAW = '.bin';
-const JSON_VALUE = '.json.zst';
-const JSON_LINES = '.jsonl.zst';
 const DIRECTORY = '.dir';
 
 /** `Blobs` in a local folder: `files/<key>.<kind>`, `directories/<key>.dir/`, `staging/` for what is being written. */
-export class FolderBlobs implements Blobs {
-  readonly root: string;
+export class FolderBlobs extends EncodedBlobs implements Blobs {
+  readonly location: Extract<BlobLocation, { kind: 'folder' }>;
   readonly #files: string;
   readonly #directories: string;
   readonly #staging: StagingArea;
@@ -36,74 +29,54 @@ export class FolderBlobs implements Blobs {
   }
 
   private constructor(root: string, staging: StagingArea) {
-    this.root = root;
+    super();
+    this.location = { kind: 'folder', root };
     this.#files = join(root, 'files');
     this.#directories = join(root, 'directories');
     this.#staging = staging;
   }
 
-  async put(key: string, source: BlobSource, options: { signal?: AbortSignal } = {}): Promise<{ sizeBytes: number }> {
-    return this.#write(key, RAW, source instanceof Uint8Array ? [source] : source, options.signal);
+  protected async writeFile(
+    name: string,
+    chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+    signal?: AbortSignal,
+  ): Promise<{ sizeBytes: number }> {
+    const target = join(this.#files, name);
+    const temporary = this.#staging.freshPath();
+    try {
+      const sizeBytes = await writeDurably(temporary, chunks, signal);
+      await this.#makeParents(target);
+      await rename(temporary, target);
+      await syncPath(dirname(target));
+      return { sizeBytes };
+    } catch (error) {
+      await rm(temporary, { force: true });
+      throw fileFault(error, `blob ${keyOfFile(name)}`);
+    }
   }
 
-  async get(key: string): Promise<Uint8Array> {
-    return this.#read(key, RAW);
-  }
-
-  async localFile(key: string): Promise<string | null> {
-    const path = this.#filePath(key, RAW);
+  protected async localPath(name: string): Promise<string | null> {
+    const path = join(this.#files, name);
     return (await exists(path)) ? path : null;
   }
 
-  async putJson(key: string, value: unknown): Promise<{ sizeBytes: number }> {
-    return this.#write(key, JSON_VALUE, compress([Buffer.from(JSON.stringify(value))]));
+  protected async hasFile(name: string): Promise<boolean> {
+    return await exists(join(this.#files, name));
   }
 
-  async getJson(key: string): Promise<unknown> {
-    const chunks: Buffer[] = [];
-    for await (const chunk of decompress(await this.#read(key, JSON_VALUE), key)) chunks.push(chunk);
-    return JSON.parse(Buffer.concat(chunks).toString('utf8'));
-  }
-
-  async putJsonLines(
-    key: string,
-    values: Iterable<unknown> | AsyncIterable<unknown>,
-    options: { signal?: AbortSignal } = {},
-  ): Promise<{ sizeBytes: number }> {
-    return this.#write(key, JSON_LINES, compress(toJsonLines(values)), options.signal);
-  }
-
-  async *getJsonLines(key: string): AsyncGenerator<unknown> {
-    yield* parseJsonLines(await this.openJsonLines(key));
-  }
-
-  async openJsonLines(key: string): Promise<Readable> {
-    const path = this.#filePath(key, JSON_LINES);
-    if (!(await exists(path))) throw missing(key);
-    return Readable.from(decompress(createReadStream(path), key), { objectMode: false });
-  }
-
-  async has(key: string): Promise<boolean> {
-    for (const path of this.#filePaths(key)) if (await exists(path)) return true;
-    return false;
-  }
-
-  async remove(key: string): Promise<boolean> {
-    let isRemoved = false;
-    for (const path of this.#filePaths(key)) {
-      try {
-        await rm(path);
-        isRemoved = true;
-      } catch (error) {
-        if (!isMissing(error)) throw fileFault(error, `blob ${key}`);
-      }
+  protected async removeFile(name: string): Promise<boolean> {
+    try {
+      await rm(join(this.#files, name));
+      return true;
+    } catch (error) {
+      if (isMissing(error)) return false;
+      throw fileFault(error, `blob ${keyOfFile(name)}`);
     }
-    return isRemoved;
   }
 
   async listKeys(): Promise<string[]> {
     const keys = new Set<string>();
-    for await (const path of walk(this.#files, () => false)) keys.add(path.slice(0, path.indexOf('.')));
+    for await (const path of walk(this.#files, () => false)) keys.add(keyOfFile(path));
     return [...keys];
   }
 
@@ -119,7 +92,7 @@ export class FolderBlobs implements Blobs {
 
   async commitDirectory(staged: string, key: string): Promise<void> {
     const target = this.#directoryPath(key);
-    this.#checkStaged(staged);
+    this.#staging.check(staged);
     try {
       if (await exists(target))
         throw new StoreError('store.blob_exists', `directory ${key} exists already; directories are never replaced`);
@@ -139,7 +112,7 @@ export class FolderBlobs implements Blobs {
   }
 
   async discardDirectory(staged: string): Promise<void> {
-    this.#checkStaged(staged);
+    this.#staging.check(staged);
     await rm(staged, { recursive: true, force: true });
   }
 
@@ -172,35 +145,6 @@ export class FolderBlobs implements Blobs {
     await this.#staging.close();
   }
 
-  async #write(
-    key: string,
-    kind: string,
-    chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-    signal?: AbortSignal,
-  ): Promise<{ sizeBytes: number }> {
-    const target = this.#filePath(key, kind);
-    const temporary = this.#staging.freshPath();
-    try {
-      const sizeBytes = await writeDurably(temporary, chunks, signal);
-      await this.#makeParents(target);
-      await rename(temporary, target);
-      await syncPath(dirname(target));
-      return { sizeBytes };
-    } catch (error) {
-      await rm(temporary, { force: true });
-      throw fileFault(error, `blob ${key}`);
-    }
-  }
-
-  async #read(key: string, kind: string): Promise<Buffer> {
-    const path = this.#filePath(key, kind);
-    try {
-      return await readFile(path);
-    } catch (error) {
-      throw isMissing(error) ? missing(key) : fileFault(error, `blob ${key}`);
-    }
-  }
-
   /** Makes the folder of `target`; new names on the way are fsynced too, or a power cut could lose the whole branch. */
   async #makeParents(target: string): Promise<void> {
     const first = await mkdir(dirname(target), { recursive: true, mode: 0o700 });
@@ -208,24 +152,9 @@ export class FolderBlobs implements Blobs {
     for (let path = dirname(target); path.length >= first.length; path = dirname(path)) await syncPath(dirname(path));
   }
 
-  #filePath(key: string, kind: string): string {
-    checkBlobKey(key);
-    return join(this.#files, `${key}${kind}`);
-  }
-
-  #filePaths(key: string): string[] {
-    return [RAW, JSON_VALUE, JSON_LINES].map((kind) => this.#filePath(key, kind));
-  }
-
   #directoryPath(key: string): string {
     checkBlobKey(key);
     return join(this.#directories, `${key}${DIRECTORY}`);
-  }
-
-  #checkStaged(path: string): void {
-    const name = relative(this.#staging.path, resolve(path));
-    if (name === '' || name.startsWith('..') || name.includes(sep))
-      throw new StoreError('store.key_invalid', `${path} was not staged by this handle`);
   }
 }
 
@@ -246,8 +175,4 @@ async function exists(path: string): Promise<boolean> {
     if (isMissing(error)) return false;
     throw fileFault(error, path);
   }
-}
-
-function missing(key: string): StoreError {
-  return new StoreError('store.blob_missing', `there is no blob ${key}`);
 }

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { join } from 'node:path';
+import { join, relative, resolve, sep } from 'node:path';
 import { isMainThread, threadId } from 'node:worker_threads';
+import { StoreError } from '../contract/errors.ts';
 
 /** Names of the areas that this thread uses now. */
 const OWN_AREAS = new Set<string>();
@@ -34,6 +35,13 @@ export class StagingArea {
   /** A path in here that nothing uses yet. */
   freshPath(): string {
     return join(this.path, randomUUID());
+  }
+
+  /** @throws {StoreError} `store.key_invalid` unless the path was made by this area */
+  check(path: string): void {
+    const name = relative(this.path, resolve(path));
+    if (name === '' || name.startsWith('..') || name.includes(sep))
+      throw new StoreError('store.key_invalid', `${path} was not staged by this handle`);
   }
 
   async close(): Promise<void> {

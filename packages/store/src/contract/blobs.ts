@@ -1,5 +1,18 @@
 import type { Readable } from 'node:stream';
 
+/** Where blobs are, for another thread or process of this machine to open them too. It holds no key. */
+export type BlobLocation =
+  | { readonly kind: 'folder'; readonly root: string }
+  | {
+      readonly kind: 's3';
+      /** `https://HOST[:PORT]/BUCKET[/PREFIX]` */
+      readonly url: string;
+      readonly region: string;
+      /** A folder of this machine for what was read and written; processes may share it. */
+      readonly cacheDirectory: string;
+      readonly cacheBytes: number;
+    };
+
 /** Bytes to store: whole, or as they come. */
 export type BlobSource = Uint8Array | AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
@@ -12,11 +25,12 @@ export type BlobSource = Uint8Array | AsyncIterable<Uint8Array> | Iterable<Uint8
  * @throws {StoreError} `store.key_invalid`, `store.blob_missing`, `store.blob_corrupt`, `store.disk_full`, `store.unavailable`
  */
 export interface Blobs {
+  readonly location: BlobLocation;
   /** Stores raw bytes, replacing what was there. `sizeBytes` counts what lies on disk. */
   put(key: string, source: BlobSource, options?: { signal?: AbortSignal }): Promise<{ sizeBytes: number }>;
   /** The raw bytes from `put`. */
   get(key: string): Promise<Uint8Array>;
-  /** Local path of the raw bytes from `put`, or null. Valid until `remove`; a later `put` does not change what was opened before. */
+  /** Local path of the raw bytes from `put`, or null. Valid until `remove`, of a bucket for an hour; a later `put` does not change what was opened before. */
   localFile(key: string): Promise<string | null>;
   /** Stores one JSON value, zstd-compressed. */
   putJson(key: string, value: unknown): Promise<{ sizeBytes: number }>;
@@ -45,7 +59,7 @@ export interface Blobs {
   commitDirectory(staged: string, key: string): Promise<void>;
   /** Gives up a staged directory. */
   discardDirectory(staged: string): Promise<void>;
-  /** Local path of a committed directory, or null. Valid until `removeDirectory`. */
+  /** Local path of a committed directory, or null. Valid until `removeDirectory`, of a bucket for an hour. */
   localDirectory(key: string): Promise<string | null>;
   /** False when there was none. The key vanishes at once, the bytes follow. */
   removeDirectory(key: string): Promise<boolean>;

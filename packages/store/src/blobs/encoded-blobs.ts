@@ -1,0 +1,104 @@
+import { createReadStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import type { BlobSource } from '../contract/blobs.ts';
+import { StoreError } from '../contract/errors.ts';
+import { checkBlobKey } from './blob-key.ts';
+import { fileFault, isMissing } from './file-fault.ts';
+import { parseJsonLines, toJsonLines } from './json-lines.ts';
+import { compress, decompress } from './zstd-stream.ts';
+
+// A suffix keeps keys apart: no key contains a dot, so `a` and `a/b` never want the same name.
+const RAW = '.bin';
+const JSON_VALUE = '.json.zst';
+const JSON_LINES = '.jsonl.zst';
+
+/** The half of `Blobs` that is the same wherever bytes lie: keys become names of files, and values bytes. */
+export abstract class EncodedBlobs {
+  /** Writes a file whole or not at all. @param name `<key>.<kind>` */
+  protected abstract writeFile(
+    name: string,
+    chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+    signal?: AbortSignal,
+  ): Promise<{ sizeBytes: number }>;
+  /** A path of this machine where the file can be read, or null. */
+  protected abstract localPath(name: string): Promise<string | null>;
+  protected abstract hasFile(name: string): Promise<boolean>;
+  /** False when there was none. */
+  protected abstract removeFile(name: string): Promise<boolean>;
+
+  async put(key: string, source: BlobSource, options: { signal?: AbortSignal } = {}): Promise<{ sizeBytes: number }> {
+    return this.writeFile(fileName(key, RAW), source instanceof Uint8Array ? [source] : source, options.signal);
+  }
+
+  async get(key: string): Promise<Uint8Array> {
+    return this.#read(key, RAW);
+  }
+
+  async localFile(key: string): Promise<string | null> {
+    return this.localPath(fileName(key, RAW));
+  }
+
+  async putJson(key: string, value: unknown): Promise<{ sizeBytes: number }> {
+    return this.writeFile(fileName(key, JSON_VALUE), compress([Buffer.from(JSON.stringify(value))]));
+  }
+
+  async getJson(key: string): Promise<unknown> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of decompress(await this.#read(key, JSON_VALUE), key)) chunks.push(chunk);
+    return JSON.parse(Buffer.concat(chunks).toString('utf8'));
+  }
+
+  async putJsonLines(
+    key: string,
+    values: Iterable<unknown> | AsyncIterable<unknown>,
+    options: { signal?: AbortSignal } = {},
+  ): Promise<{ sizeBytes: number }> {
+    return this.writeFile(fileName(key, JSON_LINES), compress(toJsonLines(values)), options.signal);
+  }
+
+  async *getJsonLines(key: string): AsyncGenerator<unknown> {
+    yield* parseJsonLines(await this.openJsonLines(key));
+  }
+
+  async openJsonLines(key: string): Promise<Readable> {
+    const path = await this.localPath(fileName(key, JSON_LINES));
+    if (path === null) throw missing(key);
+    return Readable.from(decompress(createReadStream(path), key), { objectMode: false });
+  }
+
+  async has(key: string): Promise<boolean> {
+    for (const name of fileNames(key)) if (await this.hasFile(name)) return true;
+    return false;
+  }
+
+  async remove(key: string): Promise<boolean> {
+    let isRemoved = false;
+    for (const name of fileNames(key)) isRemoved = (await this.removeFile(name)) || isRemoved;
+    return isRemoved;
+  }
+
+  async #read(key: string, kind: string): Promise<Buffer> {
+    const path = await this.localPath(fileName(key, kind));
+    if (path === null) throw missing(key);
+    try {
+      return await readFile(path);
+    } catch (error) {
+      throw isMissing(error) ? missing(key) : fileFault(error, `blob ${key}`);
+    }
+  }
+}
+
+/** The key of a file's name. */
+export const keyOfFile = (name: string): string => name.slice(0, name.indexOf('.'));
+
+function fileName(key: string, kind: string): string {
+  checkBlobKey(key);
+  return `${key}${kind}`;
+}
+
+const fileNames = (key: string): string[] => [RAW, JSON_VALUE, JSON_LINES].map((kind) => fileName(key, kind));
+
+function missing(key: string): StoreError {
+  return new StoreError('store.blob_missing', `there is no blob ${key}`);
+}

@@ -1,0 +1,154 @@
+import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { fileFault, isMissing } from '../file-fault.ts';
+import { StagingArea } from '../staging-area.ts';
+
+export interface LocalCacheOptions {
+  readonly root: string;
+  /** What is kept at most, bytes; more while all of it was used within the last hour. */
+  readonly maxBytes: number;
+  /** Default: an hour. */
+  readonly keepsMs?: number;
+}
+
+const HOUR_MS = 3_600_000;
+/** A use is written down at most so often. */
+const TOUCH_MS = 60_000;
+
+/**
+ * Files and folders of this machine that can be had again from elsewhere, by names that never mean something else. Several processes may share one. What was used
+ * last goes last, and nothing that was used within an hour: whoever was given a path has that long to open it.
+ */
+export class LocalCache {
+  readonly staging: StagingArea;
+  readonly #kept: string;
+  readonly #maxBytes: number;
+  readonly #keepsMs: number;
+  readonly #touchedAt = new Map<string, number>();
+  /** As far as this process knows: counted when it opens and whenever it becomes too much. */
+  #bytes: number;
+
+  static async open({ root, maxBytes, keepsMs = HOUR_MS }: LocalCacheOptions): Promise<LocalCache> {
+    const path = resolve(root);
+    try {
+      const kept = join(path, 'kept');
+      await mkdir(kept, { recursive: true, mode: 0o700 });
+      const staging = await StagingArea.open(join(path, 'staging'));
+      const cache = new LocalCache({ staging, kept, maxBytes, keepsMs });
+      cache.#bytes = (await cache.#entries()).reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+      return cache;
+    } catch (error) {
+      throw fileFault(error, `blob cache ${path}`);
+    }
+  }
+
+  private constructor(options: { staging: StagingArea; kept: string; maxBytes: number; keepsMs: number }) {
+    this.staging = options.staging;
+    this.#kept = options.kept;
+    this.#maxBytes = options.maxBytes;
+    this.#keepsMs = options.keepsMs;
+    this.#bytes = 0;
+  }
+
+  /** The path of what has that name, or null. */
+  async find(name: string): Promise<string | null> {
+    const path = join(this.#kept, name);
+    const now = Date.now();
+    if (now - (this.#touchedAt.get(name) ?? 0) < TOUCH_MS) {
+      if (await exists(path)) return path;
+      this.#touchedAt.delete(name);
+      return null;
+    }
+    try {
+      await utimes(path, now / 1000, now / 1000);
+    } catch (error) {
+      if (isMissing(error)) return null;
+      throw fileFault(error, `blob cache ${name}`);
+    }
+    this.#touchedAt.set(name, now);
+    return path;
+  }
+
+  /** Takes a staged file or folder over. What has the name already stays, since it is the same. @returns its path */
+  async add(name: string, staged: string): Promise<string> {
+    const path = join(this.#kept, name);
+    try {
+      const sizeBytes = await sizeOf(staged);
+      try {
+        await rename(staged, path);
+        this.#bytes += sizeBytes;
+      } catch (error) {
+        if (!isTaken(error)) throw error;
+        await rm(staged, { recursive: true, force: true });
+      }
+      this.#touchedAt.delete(name);
+      await this.find(name);
+      if (this.#bytes > this.#maxBytes) await this.#makeRoom();
+      return path;
+    } catch (error) {
+      throw fileFault(error, `blob cache ${name}`);
+    }
+  }
+
+  async remove(name: string): Promise<void> {
+    const doomed = this.staging.freshPath();
+    this.#touchedAt.delete(name);
+    try {
+      await rename(join(this.#kept, name), doomed);
+    } catch (error) {
+      if (isMissing(error)) return;
+      throw fileFault(error, `blob cache ${name}`);
+    }
+    this.#bytes -= await sizeOf(doomed);
+    await rm(doomed, { recursive: true, force: true });
+  }
+
+  async close(): Promise<void> {
+    await this.staging.close();
+  }
+
+  async #makeRoom(): Promise<void> {
+    const entries = (await this.#entries()).toSorted((a, b) => a.usedAt - b.usedAt);
+    this.#bytes = entries.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    for (const { name, usedAt } of entries) {
+      if (this.#bytes <= this.#maxBytes || Date.now() - usedAt < this.#keepsMs) return;
+      await this.remove(name);
+    }
+  }
+
+  async #entries(): Promise<{ name: string; sizeBytes: number; usedAt: number }[]> {
+    const entries = [];
+    for (const name of await readdir(this.#kept)) {
+      const path = join(this.#kept, name);
+      try {
+        entries.push({ name, sizeBytes: await sizeOf(path), usedAt: (await stat(path)).mtimeMs });
+      } catch (error) {
+        // Another process makes room, too.
+        if (!isMissing(error)) throw error;
+      }
+    }
+    return entries;
+  }
+}
+
+/** Bytes of a file, or of all files of a folder. */
+async function sizeOf(path: string): Promise<number> {
+  const found = await stat(path);
+  if (!found.isDirectory()) return found.size;
+  let sum = 0;
+  for (const name of await readdir(path)) sum += await sizeOf(join(path, name));
+  return sum;
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
+  }
+}
+
+const isTaken = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && (error.code === 'ENOTEMPTY' || error.code === 'EEXIST');

@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { blobsSuite } from '../../testing/blobs.suite.ts';
+import { S3Blobs, type S3Location } from './s3-blobs.ts';
+import { CREDENTIALS, REGION, S3Server } from './s3-server.fixture.ts';
+import { type UnreliableNetwork, unreliableNetwork } from './unreliable-network.fixture.ts';
+
+let server: S3Server;
+let network: UnreliableNetwork;
+beforeAll(async () => {
+  const program = process.env['TRAINYARD_S3_SERVER'];
+  assert(program !== undefined, 'the project `s3` says where the server is');
+  server = await S3Server.start(program);
+  network = await unreliableNetwork(server.origin);
+});
+afterAll(async () => {
+  await network.close();
+  await server.stop();
+});
+
+for (const [name, originOf] of [
+  ['S3Blobs', () => server.origin],
+  ['S3Blobs, every fifth request meets a fault', () => network.origin],
+] as const) {
+  blobsSuite(name, async () => {
+    const { pathname } = new URL(await server.createBucket());
+    const folder = await mkdtemp(join(tmpdir(), 'trainyard-cache-'));
+    const handles: S3Blobs[] = [];
+    return {
+      async open() {
+        // As on several machines: each handle has a cache of its own.
+        const cacheDirectory = join(folder, String(handles.length));
+        const url = `${originOf()}${pathname}/some/prefix`;
+        const location: S3Location = { kind: 's3', url, region: REGION, cacheDirectory, cacheBytes: 1e9 };
+        handles.push(await S3Blobs.open(location, CREDENTIALS));
+        return handles.at(-1)!;
+      },
+      async destroy() {
+        for (const blobs of handles) await blobs.close();
+        await rm(folder, { recursive: true });
+      },
+    };
+  });
+}
+
+describe('S3Blobs in a bucket', () => {
+  let url: string;
+  let bucket: string;
+  let folder: string;
+  let second: S3Client;
+  let handles: S3Blobs[];
+  beforeEach(async () => {
+    url = await server.createBucket();
+    bucket = new URL(url).pathname.slice(1);
+    folder = await mkdtemp(join(tmpdir(), 'trainyard-cache-'));
+    second = new S3Client({ endpoint: server.origin, region: REGION, credentials: CREDENTIALS, forcePathStyle: true });
+    handles = [];
+  });
+  afterEach(async () => {
+    second.destroy();
+    for (const blobs of handles) await blobs.close();
+    await rm(folder, { recursive: true });
+  });
+
+  async function open(options: Partial<S3Location> & Parameters<typeof S3Blobs.open>[2] = {}): Promise<S3Blobs> {
+    const { abandonedAfterMs, cacheKeepsMs, ...rest } = options;
+    const cacheDirectory = join(folder, String(handles.length));
+    const location: S3Location = { kind: 's3', url, region: REGION, cacheDirectory, cacheBytes: 1e9, ...rest };
+    const limits = {
+      ...(abandonedAfterMs === undefined ? {} : { abandonedAfterMs }),
+      ...(cacheKeepsMs === undefined ? {} : { cacheKeepsMs }),
+    };
+    handles.push(await S3Blobs.open(location, CREDENTIALS, limits));
+    return handles.at(-1)!;
+  }
+
+  async function names(): Promise<string[]> {
+    const { Contents = [] } = await second.send(new ListObjectsV2Command({ Bucket: bucket }));
+    return Contents.map(({ Key }) => Key!);
+  }
+
+  async function stagedFolder(blobs: S3Blobs, content: Uint8Array): Promise<string> {
+    const staged = await blobs.stageDirectory();
+    await mkdir(join(staged, 'nested'));
+    await writeFile(join(staged, 'nested/weights'), content);
+    await writeFile(join(staged, 'empty'), '');
+    return staged;
+  }
+
+  it('objects of several parts are what another client reads, with their digest beside them', async () => {
+    const blobs = await open();
+    // Two parts and a bit.
+    const bytes = randomBytes(2 * 8 * 2 ** 20 + 5);
+    expect(await blobs.put('groups/large', bytes)).toEqual({ sizeBytes: bytes.length });
+    const object = await second.send(new GetObjectCommand({ Bucket: bucket, Key: 'files/groups/large.bin' }));
+    const read = Buffer.from(await object.Body!.transformToByteArray());
+    const sha256 = createHash('sha256').update(bytes).digest('hex');
+    expect(createHash('sha256').update(read).digest('hex')).toBe(sha256);
+    expect(object.Metadata).toEqual({ sha256 });
+    expect(Buffer.compare(Buffer.from(await (await open()).get('groups/large')), bytes)).toBe(0);
+  });
+
+  it('bytes that changed in the bucket are called corrupt, of files and of directories', async () => {
+    const blobs = await open();
+    await blobs.put('file', Buffer.from('as it was'));
+    await blobs.commitDirectory(await stagedFolder(blobs, Buffer.from('weights')), 'checkpoints/1');
+    const objects = await names();
+    const weights = objects.find((name) => name.endsWith('nested/weights'))!;
+    for (const [Key, Metadata] of [
+      ['files/file.bin', { sha256: createHash('sha256').update('as it was').digest('hex') }],
+      [weights, {}],
+    ] as const)
+      await second.send(new PutObjectCommand({ Bucket: bucket, Key, Body: 'as it is!', Metadata }));
+    const other = await open();
+    const corrupt = { code: 'store.blob_corrupt' };
+    await expect(other.get('file')).rejects.toMatchObject(corrupt);
+    await expect(other.localDirectory('checkpoints/1')).rejects.toMatchObject(corrupt);
+    // Where they were written they lie as they were.
+    expect(String(await readFile(join((await blobs.localDirectory('checkpoints/1'))!, 'nested/weights')))).toBe(
+      'weights',
+    );
+  });
+
+  it('a directory is there with its manifest, and what has none is taken away after its time', async () => {
+    const blobs = await open();
+    const leftover = 'directories/checkpoints/1.dir/00000000-0000-4000-8000-000000000000/weights';
+    await second.send(new PutObjectCommand({ Bucket: bucket, Key: leftover, Body: 'of a process that died' }));
+    expect(await blobs.localDirectory('checkpoints/1')).toBeNull();
+    expect(await blobs.listDirectories()).toEqual([]);
+    await blobs.commitDirectory(await stagedFolder(blobs, Buffer.from('weights')), 'checkpoints/1');
+    expect(await blobs.listDirectories()).toEqual(['checkpoints/1']);
+    expect(await names()).toContain(leftover);
+    const later = await open({ abandonedAfterMs: -1 });
+    expect(await later.listDirectories()).toEqual(['checkpoints/1']);
+    expect(await names()).not.toContain(leftover);
+    const path = (await later.localDirectory('checkpoints/1'))!;
+    expect((await readdir(path, { recursive: true })).toSorted()).toEqual(['empty', 'nested', 'nested/weights']);
+    expect(await later.removeDirectory('checkpoints/1')).toBe(true);
+    expect(await names()).toEqual([]);
+  });
+
+  it('lists more names than a page has', async () => {
+    const blobs = await open();
+    const keys = Array.from({ length: 1_100 }, (_, i) => `logs/${i}`);
+    for (let i = 0; i < keys.length; i += 50)
+      await Promise.all(keys.slice(i, i + 50).map((key) => blobs.put(key, Buffer.from(key))));
+    expect(new Set(await blobs.listKeys())).toEqual(new Set(keys));
+  });
+
+  it('the cache keeps what was used last, and what is gone from it is had again', async () => {
+    const cacheDirectory = join(folder, 'small');
+    const blobs = await open({ cacheDirectory, cacheBytes: 2_500, cacheKeepsMs: 0 });
+    for (const key of ['a', 'b', 'c', 'd']) await blobs.put(key, randomBytes(1_000));
+    expect((await readdir(join(cacheDirectory, 'kept'))).length).toBeLessThanOrEqual(2);
+    for (const key of ['a', 'b', 'c', 'd']) expect((await blobs.get(key)).length).toBe(1_000);
+    const keeping = await open({ cacheDirectory: join(folder, 'keeping'), cacheBytes: 2_500 });
+    for (const key of ['a', 'b', 'c', 'd']) await keeping.get(key);
+    expect((await readdir(join(folder, 'keeping/kept'))).length).toBe(4);
+  });
+
+  it('says what is wrong: the key, the bucket, the address', async () => {
+    const location: S3Location = {
+      kind: 's3',
+      url,
+      region: REGION,
+      cacheDirectory: join(folder, 'c'),
+      cacheBytes: 1e9,
+    };
+    const opened = (change: Partial<S3Location>, secretAccessKey = CREDENTIALS.secretAccessKey) =>
+      S3Blobs.open({ ...location, ...change }, { ...CREDENTIALS, secretAccessKey });
+    const unavailable = (words: string) =>
+      expect.objectContaining({ code: 'store.unavailable', message: expect.stringContaining(words) });
+    await expect(opened({}, 'another')).rejects.toEqual(unavailable('SignatureDoesNotMatch'));
+    await expect(opened({ url: `${server.origin}/no-such-bucket` })).rejects.toEqual(unavailable('NoSuchBucket'));
+    await expect(opened({ url: 'http://127.0.0.1:1/bucket' })).rejects.toEqual(unavailable('is not reached'));
+  });
+
+  it('an abort ends a put, and nothing is there', async () => {
+    const blobs = await open();
+    const controller = new AbortController();
+    const chunks = async function* () {
+      yield Buffer.alloc(1_000);
+      controller.abort(new Error('enough'));
+      yield Buffer.alloc(1_000);
+    };
+    await expect(blobs.put('file', chunks(), { signal: controller.signal })).rejects.toThrow('enough');
+    expect(await names()).toEqual([]);
+  });
+});
+
+it('the network did fail in every way', () => {
+  console.log(`faults: ${JSON.stringify(network.faults)}`);
+  expect(Object.values(network.faults).every((count) => count > 5)).toBe(true);
+});

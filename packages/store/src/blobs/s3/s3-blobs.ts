@@ -1,0 +1,304 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdir, open, readdir, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { BlobLocation, Blobs } from '../../contract/blobs.ts';
+import { StoreError } from '../../contract/errors.ts';
+import { checkBlobKey } from '../blob-key.ts';
+import { EncodedBlobs, keyOfFile } from '../encoded-blobs.ts';
+import { fileFault } from '../file-fault.ts';
+import { LocalCache } from './local-cache.ts';
+import { inParallel, S3Bucket, type S3Credentials } from './s3-bucket.ts';
+
+export type S3Location = Extract<BlobLocation, { kind: 's3' }>;
+
+/** What a directory consists of. It is written last, and only where there is none: with it the directory is there. */
+interface Manifest {
+  /** names the folder of this commit below the directory's key, and the directory in the cache */
+  readonly commit: string;
+  readonly files: readonly { readonly path: string; readonly sizeBytes: number; readonly sha256: string }[];
+}
+
+const FILES = 'files/';
+const DIRECTORIES = 'directories/';
+const MANIFEST = '.dir/manifest.json';
+const DAY_MS = 24 * 3_600_000;
+/** For how long a directory is taken to be there still: every request to an adapter asks. */
+const REMEMBERED_MS = 5_000;
+
+/**
+ * `Blobs` in a bucket of S3's interface: `files/<key>.<kind>`, `directories/<key>.dir/<commit>/<path>` and `…/manifest.json`. Whatever is read lies in a cache of
+ * this machine first, checked by its SHA-256, and so does what was written here.
+ *
+ * Paths are valid for an hour at least, and as long as they are asked for.
+ */
+export class S3Blobs extends EncodedBlobs implements Blobs {
+  readonly location: S3Location;
+  readonly #bucket: S3Bucket;
+  readonly #cache: LocalCache;
+  readonly #abandonedAfterMs: number;
+  /** Downloads on their way, by name in the cache. */
+  readonly #coming = new Map<string, Promise<string>>();
+  readonly #seen = new Map<string, { commit: string; at: number }>();
+
+  /**
+   * @param options.abandonedAfterMs files of a commit that has no manifest by then are left by a process that died; default a day
+   * @param options.cacheKeepsMs how long paths are valid; default an hour
+   * @throws {StoreError} `store.unavailable` when the bucket is not reached or refuses the key, or the cache cannot be used
+   */
+  static async open(
+    location: S3Location,
+    credentials: S3Credentials,
+    options: { readonly abandonedAfterMs?: number; readonly cacheKeepsMs?: number } = {},
+  ): Promise<S3Blobs> {
+    const bucket = new S3Bucket({ ...location, credentials });
+    await bucket.check();
+    const { abandonedAfterMs = DAY_MS, cacheKeepsMs } = options;
+    const { cacheDirectory: root, cacheBytes: maxBytes } = location;
+    const keepsMs = cacheKeepsMs === undefined ? {} : { keepsMs: cacheKeepsMs };
+    return new S3Blobs(location, bucket, await LocalCache.open({ root, maxBytes, ...keepsMs }), abandonedAfterMs);
+  }
+
+  private constructor(location: S3Location, bucket: S3Bucket, cache: LocalCache, abandonedAfterMs: number) {
+    super();
+    this.location = location;
+    this.#bucket = bucket;
+    this.#cache = cache;
+    this.#abandonedAfterMs = abandonedAfterMs;
+  }
+
+  protected async writeFile(
+    name: string,
+    chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+    signal?: AbortSignal,
+  ): Promise<{ sizeBytes: number }> {
+    const staged = this.#cache.staging.freshPath();
+    try {
+      const written = await writeHashed(staged, chunks, signal);
+      await this.#bucket.putFile(`${FILES}${name}`, staged, written, signal);
+      await this.#cache.add(written.sha256, staged);
+      return { sizeBytes: written.sizeBytes };
+    } catch (error) {
+      throw fileFault(error, `blob ${keyOfFile(name)}`);
+    } finally {
+      await rm(staged, { force: true });
+    }
+  }
+
+  protected async localPath(name: string): Promise<string | null> {
+    const object = await this.#bucket.head(`${FILES}${name}`);
+    if (object === null) return null;
+    const { sha256 } = object;
+    const cached = sha256 === null ? null : await this.#cache.find(sha256);
+    if (cached !== null) return cached;
+    const staged = this.#cache.staging.freshPath();
+    try {
+      const found = await this.#bucket.download(`${FILES}${name}`, staged);
+      return found === null ? null : await this.#cache.add(found.sha256, staged);
+    } catch (error) {
+      throw fileFault(error, `blob ${keyOfFile(name)}`);
+    } finally {
+      await rm(staged, { force: true });
+    }
+  }
+
+  protected async hasFile(name: string): Promise<boolean> {
+    return (await this.#bucket.head(`${FILES}${name}`)) !== null;
+  }
+
+  protected async removeFile(name: string): Promise<boolean> {
+    if (!(await this.hasFile(name))) return false;
+    await this.#bucket.delete(`${FILES}${name}`);
+    return true;
+  }
+
+  async listKeys(): Promise<string[]> {
+    const keys = new Set<string>();
+    for await (const { name } of this.#bucket.list(FILES)) keys.add(keyOfFile(name.slice(FILES.length)));
+    return [...keys];
+  }
+
+  async stageDirectory(): Promise<string> {
+    const path = this.#cache.staging.freshPath();
+    try {
+      await mkdir(path, { mode: 0o700 });
+    } catch (error) {
+      throw fileFault(error, 'staging a directory');
+    }
+    return path;
+  }
+
+  async commitDirectory(staged: string, key: string): Promise<void> {
+    const directory = directoryName(key);
+    this.#cache.staging.check(staged);
+    const commit = randomUUID();
+    const taken = () =>
+      new StoreError('store.blob_exists', `directory ${key} exists already; directories are never replaced`);
+    if ((await this.#manifest(key)) !== null) throw taken();
+    try {
+      const files = await inParallel(await filesBelow(staged), async (path) => {
+        const file = { path, ...(await hashOf(join(staged, path))) };
+        await this.#bucket.putFile(`${directory}/${commit}/${path}`, join(staged, path), file);
+        return file;
+      });
+      const manifest: Manifest = { commit, files };
+      const bytes = Buffer.from(JSON.stringify(manifest));
+      const isMine = await this.#bucket.put(manifestName(key), bytes, { isNew: true });
+      // An answer that was lost makes the next try meet what the first one wrote.
+      if (!isMine && (await this.#manifest(key))?.commit !== commit) throw taken();
+      this.#seen.set(key, { commit, at: Date.now() });
+      await this.#cache.add(commit, staged);
+    } catch (error) {
+      if ((await this.#manifest(key).catch(() => null))?.commit !== commit) await this.#removeCommit(key, commit);
+      throw fileFault(error, `directory ${key}`);
+    }
+  }
+
+  async discardDirectory(staged: string): Promise<void> {
+    this.#cache.staging.check(staged);
+    await rm(staged, { recursive: true, force: true });
+  }
+
+  async localDirectory(key: string): Promise<string | null> {
+    checkBlobKey(key);
+    const seen = this.#seen.get(key);
+    if (seen !== undefined && Date.now() - seen.at < REMEMBERED_MS) {
+      const cached = await this.#cache.find(seen.commit);
+      if (cached !== null) return cached;
+    }
+    const manifest = await this.#manifest(key);
+    if (manifest === null) {
+      this.#seen.delete(key);
+      return null;
+    }
+    const { commit } = manifest;
+    const path =
+      (await this.#cache.find(commit)) ?? (await this.#once(commit, () => this.#fetchDirectory(key, manifest)));
+    this.#seen.set(key, { commit, at: Date.now() });
+    return path;
+  }
+
+  async removeDirectory(key: string): Promise<boolean> {
+    const manifest = await this.#manifest(key);
+    this.#seen.delete(key);
+    if (manifest === null) return false;
+    await this.#bucket.delete(manifestName(key));
+    await this.#removeCommit(key, manifest.commit);
+    await this.#cache.remove(manifest.commit);
+    return true;
+  }
+
+  /** Takes away, too, what processes that died left of commits a day ago. */
+  async listDirectories(): Promise<string[]> {
+    const keys = new Set<string>();
+    const commits = new Map<string, { key: string; commit: string; modifiedAt: Date }>();
+    for await (const { name, modifiedAt } of this.#bucket.list(DIRECTORIES)) {
+      const [key, rest] = splitOnce(name.slice(DIRECTORIES.length), '.dir/');
+      const [commit, path] = splitOnce(rest, '/');
+      if (path === '') keys.add(key);
+      else commits.set(`${key}/${commit}`, { key, commit, modifiedAt });
+    }
+    const old = Date.now() - this.#abandonedAfterMs;
+    for (const { key, commit, modifiedAt } of commits.values()) {
+      if (modifiedAt.getTime() > old) continue;
+      const isKept = keys.has(key) && (await this.#manifest(key))?.commit === commit;
+      if (!isKept) await this.#removeCommit(key, commit);
+    }
+    return [...keys];
+  }
+
+  async close(): Promise<void> {
+    await this.#cache.close();
+  }
+
+  async #manifest(key: string): Promise<Manifest | null> {
+    const bytes = await this.#bucket.get(manifestName(key));
+    return bytes === null ? null : (JSON.parse(bytes.toString('utf8')) as Manifest);
+  }
+
+  async #fetchDirectory(key: string, { commit, files }: Manifest): Promise<string> {
+    const staged = await this.stageDirectory();
+    try {
+      await inParallel(files, async ({ path, sizeBytes, sha256 }) => {
+        const target = join(staged, path);
+        await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+        const found = await this.#bucket.download(`${directoryName(key)}/${commit}/${path}`, target);
+        if (found?.sha256 !== sha256 || found.sizeBytes !== sizeBytes)
+          throw new StoreError('store.blob_corrupt', `directory ${key}: ${path} is not what was put there`);
+      });
+      return await this.#cache.add(commit, staged);
+    } catch (error) {
+      throw fileFault(error, `directory ${key}`);
+    } finally {
+      await rm(staged, { recursive: true, force: true });
+    }
+  }
+
+  async #removeCommit(key: string, commit: string): Promise<void> {
+    for await (const { name } of this.#bucket.list(`${directoryName(key)}/${commit}/`)) await this.#bucket.delete(name);
+  }
+
+  /** Whoever asks for what is coming waits for it. */
+  async #once(name: string, fetchIt: () => Promise<string>): Promise<string> {
+    let coming = this.#coming.get(name);
+    if (coming === undefined) {
+      coming = fetchIt().finally(() => this.#coming.delete(name));
+      this.#coming.set(name, coming);
+    }
+    return await coming;
+  }
+}
+
+function directoryName(key: string): string {
+  checkBlobKey(key);
+  return `${DIRECTORIES}${key}.dir`;
+}
+
+function manifestName(key: string): string {
+  checkBlobKey(key);
+  return `${DIRECTORIES}${key}${MANIFEST}`;
+}
+
+function splitOnce(text: string, separator: string): [string, string] {
+  const at = text.indexOf(separator);
+  return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + separator.length)];
+}
+
+/** Paths of all files, joined by `/`. */
+async function filesBelow(root: string): Promise<string[]> {
+  const entries = await readdir(root, { withFileTypes: true, recursive: true });
+  const files = entries.filter((entry) => entry.isFile());
+  return files.map(({ parentPath, name }) =>
+    join(parentPath, name)
+      .slice(root.length + 1)
+      .replaceAll('\\', '/'),
+  );
+}
+
+async function hashOf(path: string): Promise<{ sizeBytes: number; sha256: string }> {
+  const hash = createHash('sha256');
+  let sizeBytes = 0;
+  await using file = await open(path, 'r');
+  for await (const chunk of file.createReadStream({ autoClose: false })) {
+    hash.update(chunk as Buffer);
+    sizeBytes += (chunk as Buffer).length;
+  }
+  return { sizeBytes, sha256: hash.digest('hex') };
+}
+
+async function writeHashed(
+  path: string,
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  signal?: AbortSignal,
+): Promise<{ sizeBytes: number; sha256: string }> {
+  const hash = createHash('sha256');
+  let sizeBytes = 0;
+  await using file = await open(path, 'wx', 0o600);
+  for await (const chunk of chunks) {
+    signal?.throwIfAborted();
+    hash.update(chunk);
+    for (let at = 0; at < chunk.byteLength;) at += (await file.write(chunk, at)).bytesWritten;
+    sizeBytes += chunk.byteLength;
+  }
+  signal?.throwIfAborted();
+  return { sizeBytes, sha256: hash.digest('hex') };
+}

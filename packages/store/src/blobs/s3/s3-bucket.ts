@@ -1,0 +1,291 @@
+import { createHash } from 'node:crypto';
+import { open } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { AwsClient } from 'aws4fetch';
+import { StoreError } from '../../contract/errors.ts';
+import { childrenOf, textOf } from './s3-xml.ts';
+
+export interface S3BucketOptions {
+  /** `https://HOST[:PORT]/BUCKET[/PREFIX]`: names of objects begin with the prefix */
+  readonly url: string;
+  readonly region: string;
+  readonly credentials: S3Credentials;
+}
+
+export interface S3Credentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string;
+}
+
+export interface S3Object {
+  readonly sizeBytes: number;
+  readonly etag: string;
+  /** Hexadecimal, as whoever wrote it said; null when it was not written by this class. */
+  readonly sha256: string | null;
+}
+
+export interface S3Entry {
+  readonly name: string;
+  readonly modifiedAt: Date;
+}
+
+/** Bytes of one request. Larger objects go up in parts, and come down in ranges. S3's least size of a part is 5 MiB. */
+const PART_BYTES = 8 * 2 ** 20;
+/** Parts of one object that are on their way at once. */
+const PARTS_AT_ONCE = 4;
+const SHA256_HEADER = 'x-amz-meta-sha256';
+/** Of a request whose fault may pass: a server that is busy or ends, a connection that breaks. In between 0.1 s, 0.2 s, … 1.6 s, and up to as much again by chance. */
+const MAX_TRIES = 6;
+const FIRST_PAUSE_MS = 100;
+/** A request carries 8 MiB at most: slower than 70 kB/s counts as hanging. */
+const REQUEST_TIMEOUT_MS = 120_000;
+
+/**
+ * Objects of a bucket, over the interface of S3: signed by aws4fetch, every body with its SHA-256, faults that may pass tried again.
+ *
+ * @throws {StoreError} `store.unavailable`, with what the server said, from every method; an abort as it is
+ */
+export class S3Bucket {
+  readonly #client: AwsClient;
+  readonly #url: string;
+  readonly #prefix: string;
+  readonly #name: string;
+
+  constructor({ url, region, credentials }: S3BucketOptions) {
+    const { origin, pathname } = new URL(url);
+    const [bucket = '', ...rest] = pathname.split('/').filter((part) => part !== '');
+    this.#url = `${origin}/${bucket}`;
+    this.#prefix = rest.map((part) => `${decodeURIComponent(part)}/`).join('');
+    this.#name = bucket;
+    this.#client = new AwsClient({ ...credentials, region, service: 's3', retries: 0 });
+  }
+
+  /** @throws {StoreError} `store.unavailable` when there is no such bucket, or the key is not one for it */
+  async check(): Promise<void> {
+    await this.#send({ method: 'GET', name: null, query: 'list-type=2&max-keys=1' });
+  }
+
+  /** Null when there is none. */
+  async head(name: string): Promise<S3Object | null> {
+    const response = await this.#send({ method: 'HEAD', name, also: [404] });
+    if (response.status === 404) return null;
+    const { headers } = response;
+    return {
+      sizeBytes: Number(headers.get('content-length')),
+      etag: headers.get('etag') ?? '',
+      sha256: headers.get(SHA256_HEADER),
+    };
+  }
+
+  /** A small object whole, or null when there is none. */
+  async get(name: string): Promise<Buffer | null> {
+    return await this.#body({ method: 'GET', name, also: [404] });
+  }
+
+  /** @returns false when `isNew` was asked for and the name is taken */
+  async put(
+    name: string,
+    bytes: Uint8Array,
+    options: { isNew?: boolean; signal?: AbortSignal } = {},
+  ): Promise<boolean> {
+    const { isNew = false, signal } = options;
+    const headers = { [SHA256_HEADER]: sha256Of(bytes), ...(isNew ? { 'if-none-match': '*' } : {}) };
+    // 409: another one is being written at this moment.
+    const also = isNew ? [409, 412] : [];
+    const { status } = await this.#send({ method: 'PUT', name, bytes, headers, also, signal });
+    return status === 200;
+  }
+
+  /** A file of this machine becomes an object, which is there when all of it is. */
+  async putFile(
+    name: string,
+    path: string,
+    { sizeBytes, sha256 }: { sizeBytes: number; sha256: string },
+    signal?: AbortSignal,
+  ) {
+    await using file = await open(path, 'r');
+    const read = async (start: number): Promise<Buffer> => {
+      const bytes = Buffer.allocUnsafe(Math.min(PART_BYTES, sizeBytes - start));
+      const { bytesRead } = await file.read(bytes, 0, bytes.length, start);
+      if (bytesRead !== bytes.length) throw new Error(`${path} became shorter while it was sent`);
+      return bytes;
+    };
+    const headers = { [SHA256_HEADER]: sha256 };
+    if (sizeBytes <= PART_BYTES) {
+      await this.#send({ method: 'PUT', name, bytes: await read(0), headers, signal });
+      return;
+    }
+    const begun = await this.#body({ method: 'POST', name, query: 'uploads=', headers, signal });
+    const uploadId = textOf(String(begun), 'UploadId');
+    if (uploadId === null) throw this.#fault('POST', name, 'gave no upload id');
+    const upload = `uploadId=${encodeURIComponent(uploadId)}`;
+    try {
+      const starts = Array.from({ length: Math.ceil(sizeBytes / PART_BYTES) }, (_, i) => i * PART_BYTES);
+      const etags = await inParallel(starts, async (start, i) => {
+        const part = { method: 'PUT', name, query: `partNumber=${i + 1}&${upload}`, bytes: await read(start), signal };
+        return (await this.#send(part)).headers.get('etag') ?? '';
+      });
+      const parts = etags.map((etag, i) => `<Part><PartNumber>${i + 1}</PartNumber><ETag>${etag}</ETag></Part>`);
+      const bytes = Buffer.from(`<CompleteMultipartUpload>${parts.join('')}</CompleteMultipartUpload>`);
+      // The one request whose failure may come behind a 200. Tried again after it had been done, the upload is gone: then the object is looked at.
+      const completed = await this.#body({ method: 'POST', name, query: upload, bytes, also: [404], signal });
+      const isThere = completed !== null && textOf(String(completed), 'ETag') !== null;
+      if (!isThere && (await this.head(name))?.sha256 !== sha256)
+        throw this.#fault('POST', name, textOf(String(completed), 'Message') ?? 'did not complete the upload');
+    } catch (error) {
+      await this.#send({ method: 'DELETE', name, query: upload, also: [404] }).catch(() => {});
+      throw error;
+    }
+  }
+
+  /**
+   * Writes an object to a new file of this machine.
+   *
+   * @returns its size and the SHA-256 of what came; null when there is no such object
+   * @throws {StoreError} `store.blob_corrupt` when that is not the object that was put
+   */
+  async download(name: string, path: string): Promise<{ sizeBytes: number; sha256: string } | null> {
+    for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
+      const object = await this.head(name);
+      if (object === null) return null;
+      const { sizeBytes, etag } = object;
+      await using file = await open(path, 'w', 0o600);
+      const hash = createHash('sha256');
+      let at = 0;
+      while (at < sizeBytes) {
+        const range = `bytes=${at}-${Math.min(sizeBytes, at + PART_BYTES) - 1}`;
+        // Ranges of one object: another one may be put in its place at any time.
+        const bytes = await this.#body({ method: 'GET', name, headers: { range, 'if-match': etag }, also: [404, 412] });
+        if (bytes === null || bytes.length === 0) break;
+        hash.update(bytes);
+        await file.write(bytes, 0, bytes.length, at);
+        at += bytes.length;
+      }
+      if (at < sizeBytes) continue;
+      const sha256 = hash.digest('hex');
+      if (at === sizeBytes && (object.sha256 === null || object.sha256 === sha256)) return { sizeBytes, sha256 };
+      throw new StoreError('store.blob_corrupt', `${this.#place(name)} is not what was put there: its SHA-256 differs`);
+    }
+    throw this.#fault('GET', name, 'gave another object each time');
+  }
+
+  /** Nothing happens when there is none. */
+  async delete(name: string): Promise<void> {
+    await this.#send({ method: 'DELETE', name, also: [404] });
+  }
+
+  /** Every object whose name begins so. */
+  async *list(prefix: string): AsyncGenerator<S3Entry> {
+    let token: string | null = null;
+    do {
+      const query = new URLSearchParams({ 'list-type': '2', prefix: `${this.#prefix}${prefix}` });
+      if (token !== null) query.set('continuation-token', token);
+      const page = String(
+        await this.#body({ method: 'GET', name: null, query: query.toString().replaceAll('+', '%20') }),
+      );
+      for (const entry of childrenOf(page, 'Contents')) {
+        const key = textOf(entry, 'Key') ?? '';
+        const modifiedAt = new Date(textOf(entry, 'LastModified') ?? 0);
+        yield { name: key.slice(this.#prefix.length), modifiedAt };
+      }
+      token = textOf(page, 'IsTruncated') === 'true' ? textOf(page, 'NextContinuationToken') : null;
+    } while (token !== null);
+  }
+
+  /** The body of an answer; null for the statuses of `also`. A connection that breaks within it is a fault that may pass. */
+  async #body(request: S3Request): Promise<Buffer | null> {
+    return await this.#tried(request, async (response) => {
+      const bytes = Buffer.from(await response.arrayBuffer());
+      return response.ok ? bytes : null;
+    });
+  }
+
+  async #send(request: S3Request): Promise<Response> {
+    return await this.#tried(request, async (response) => {
+      await response.arrayBuffer();
+      return response;
+    });
+  }
+
+  async #tried<Result>(request: S3Request, read: (response: Response) => Promise<Result>): Promise<Result> {
+    const { method, name, query, bytes, headers, also = [], signal } = request;
+    const object = name === null ? '' : `/${encodeURI(`${this.#prefix}${name}`)}`;
+    const url = `${this.#url}${object}${query === undefined ? '' : `?${query}`}`;
+    const signed = { ...headers, 'x-amz-content-sha256': bytes === undefined ? EMPTY_SHA256 : sha256Of(bytes) };
+    for (let attempt = 1; ; attempt++) {
+      signal?.throwIfAborted();
+      let said: string;
+      try {
+        // Signed anew: a signature ends after some minutes.
+        const prepared = await this.#client.sign(url, { method, headers: signed, ...(bytes ? { body: bytes } : {}) });
+        const limit = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+        const response = await fetch(prepared, { signal: signal ? AbortSignal.any([signal, limit]) : limit });
+        if (response.ok || also.includes(response.status)) return await read(response);
+        said = `answered ${response.status} ${faultOf(await response.text())}`.trimEnd();
+        if (response.status < 500 && response.status !== 429) throw this.#fault(method, name, said);
+      } catch (error) {
+        if (error instanceof StoreError || signal?.aborted === true) throw error;
+        said = `is not reached (${reasonOf(error)})`;
+      }
+      if (attempt === MAX_TRIES) throw this.#fault(method, name, `${said}, ${MAX_TRIES} times`);
+      await delay(FIRST_PAUSE_MS * 2 ** (attempt - 1) * (1 + Math.random()), undefined, signal ? { signal } : {});
+    }
+  }
+
+  #fault(method: string, name: string | null, said: string): StoreError {
+    return new StoreError('store.unavailable', `${method} of ${this.#place(name)}: the bucket ${said}`);
+  }
+
+  #place(name: string | null): string {
+    return `${this.#name}/${this.#prefix}${name ?? ''}`;
+  }
+}
+
+interface S3Request {
+  readonly method: string;
+  /** Null: the bucket itself. */
+  readonly name: string | null;
+  readonly query?: string;
+  readonly bytes?: Uint8Array;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Statuses that are answers too. */
+  readonly also?: readonly number[];
+  readonly signal?: AbortSignal | undefined;
+}
+
+export const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+const EMPTY_SHA256 = sha256Of(Buffer.alloc(0));
+
+function faultOf(body: string): string {
+  const [code, message] = [textOf(body, 'Code'), textOf(body, 'Message')];
+  return [code, message].filter((text) => text !== null).join(': ');
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? error.cause.message || error.message : error.message;
+}
+
+/** Results in the order of the items, a few at a time. The first failure ends it, once what has begun is over. */
+export async function inParallel<Item, Result>(
+  items: readonly Item[],
+  work: (item: Item, index: number) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = Array.from({ length: items.length });
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < items.length) {
+      const index = next++;
+      try {
+        results[index] = await work(items[index]!, index);
+      } catch (error) {
+        next = items.length;
+        throw error;
+      }
+    }
+  };
+  const ends = await Promise.allSettled(Array.from({ length: PARTS_AT_ONCE }, lane));
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
+  return results;
+}

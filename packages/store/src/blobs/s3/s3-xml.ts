@@ -1,0 +1,27 @@
+/**
+ * Reads the few elements of S3's answers that matter here: they have no attributes and no nesting of equal names, and are written by the server, so that cutting
+ * them out by name is all that it takes.
+ */
+
+/** Contents of every element of that name. */
+export function childrenOf(xml: string, name: string): string[] {
+  return Array.from(xml.matchAll(new RegExp(`<${name}>([\\s\\S]*?)</${name}>`, 'g')), ([, content]) => content!);
+}
+
+/** Text of the first element of that name, or null. */
+export function textOf(xml: string, name: string): string | null {
+  const [content] = childrenOf(xml, name);
+  return content === undefined ? null : unescape(content);
+}
+
+const NAMED: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
+
+function unescape(text: string): string {
+  return text.replaceAll(
+    /&(?:#x([0-9a-f]+)|#(\d+)|(\w+));/gi,
+    (whole, hex?: string, decimal?: string, name?: string) => {
+      if (name !== undefined) return NAMED[name] ?? whole;
+      return String.fromCodePoint(hex === undefined ? Number(decimal) : Number.parseInt(hex, 16));
+    },
+  );
+}
