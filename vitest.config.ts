@@ -58,7 +58,7 @@ const STAGES: Project[][] = [
       ? []
       : [{ name: 's3', include: [S3_TESTS], exclude: NEVER, ...IN_PAIRS }]),
     { name: 'native', include: ['packages/native/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...IN_PAIRS },
-    { name: 'tests', include: ['tests/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...IN_PAIRS },
+    { name: 'tests', include: ['tests/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS, S3_TESTS], ...IN_PAIRS },
     { name: 'model', include: [MODEL_TESTS], exclude: NEVER, ...IN_PAIRS },
   ],
   (await hasTorchEnvironment(import.meta.dirname)) ? [torchProject(torchEnvironment(import.meta.dirname).python)] : [],
