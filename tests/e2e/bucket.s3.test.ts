@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Trainyard } from '@trainyard/sdk';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { CREDENTIALS, REGION, S3Server } from '../../packages/store/src/blobs/s3/s3-server.fixture.ts';
+import { CREDENTIALS, REGION, S3Server } from '@trainyard/store/testing';
 import { scoredGroup, tenLongGroups } from '../support/groups.ts';
 import { smallService } from '../support/small-service.ts';
 

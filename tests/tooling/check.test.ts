@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { runScript } from './support/run-script.ts';
 import { SampleRepository } from './support/sample-repository.ts';
 
-const STEPS = ['format', 'prose', 'docstrings', 'lint', 'arrows', 'rooms', 'types', 'dead-code'];
+const STEPS = ['format', 'prose', 'docstrings', 'lint', 'arrows', 'rooms', 'types', 'dashboard', 'dead-code'];
 
 const INDEX = 'packages/tokenizer/src/index.ts';
 const useOfNative = `import { vocabSize } from '@trainyard/native';\n\nexport const lastTokenId = vocabSize - 1;\n`;
@@ -193,7 +193,7 @@ test('the steps after a failed one run all the same', async () => {
 test('an unknown step is refused', async () => {
   const { exitCode, output } = await runScript('scripts/check.mjs', ['typos']);
   expect(output).toContain(
-    'no step is called typos; there are format, prose, docstrings, lint, arrows, rooms, types, dead-code',
+    'no step is called typos; there are format, prose, docstrings, lint, arrows, rooms, types, dashboard, dead-code',
   );
   expect(exitCode).toBe(2);
 });

@@ -301,7 +301,7 @@ function urlOnThisMachine(url: string): string {
   return url.replace(/\/\/(?:0\.0\.0\.0|\[::\])(?=[:/]|$)/, '//127.0.0.1');
 }
 
-/** What the trainer's process needs of the environment to open a bucket. */
+/** Variables that the trainer's process opens a bucket with. */
 function bucketKey(environment: NodeJS.ProcessEnv): Record<string, string> {
   const known = BUCKET_KEY_VARIABLES.flatMap((name) => {
     const value = environment[name];

@@ -274,16 +274,6 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     toolParser: (text('toolParser') ?? 'auto') as ToolParser,
   });
   const models = withServers(local, vllmTexts(sources, file));
-  const bucketOf = (url: string | undefined): ServiceConfig['bucket'] =>
-    url === undefined
-      ? null
-      : {
-          kind: 's3',
-          url,
-          region: text('bucketRegion') ?? 'us-east-1',
-          cacheDirectory: join(dataDirectory, 'bucket-cache'),
-          cacheBytes: (number('bucketCacheMegabytes') ?? 20_000) * 1e6,
-        };
   const trainingDataDirectory = text('trainingDataDir');
   const adapterDirectory = text('vllmAdapterDir');
   const precision = (text('precision') ?? 'exact') as ServiceConfig['precision'];
@@ -307,7 +297,11 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     host: text('host') ?? '127.0.0.1',
     port: number('port') ?? 8420,
     dataDirectory,
-    bucket: bucketOf(text('bucket')),
+    bucket: resolveBucket(dataDirectory, {
+      bucket: text('bucket'),
+      bucketRegion: text('bucketRegion'),
+      bucketCacheMegabytes: number('bucketCacheMegabytes'),
+    }),
     apiKey: text('apiKey') ?? null,
     entity: text('entity') ?? 'local',
     models,
@@ -349,6 +343,29 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     bodyTimeoutMs: number('bodyTimeoutMs') ?? 600_000,
     minBodyRate: number('minBodyRate') ?? 500,
   });
+}
+
+function resolveBucket(
+  dataDirectory: string,
+  values: {
+    readonly bucket: string | undefined;
+    readonly bucketRegion: string | undefined;
+    readonly bucketCacheMegabytes: number | undefined;
+  },
+): ServiceConfig['bucket'] {
+  const { bucket: url, bucketRegion: region = 'us-east-1', bucketCacheMegabytes: megabytes = 20_000 } = values;
+  if (url !== undefined) {
+    const cacheDirectory = join(dataDirectory, 'bucket-cache');
+    return { kind: 's3', url, region, cacheDirectory, cacheBytes: megabytes * 1e6 };
+  }
+  for (const [name, value] of Object.entries(values)) {
+    if (value === undefined) continue;
+    throw new ServerError(
+      'server.config_invalid',
+      `${name} is ${value}, and there is no bucket: set it, or leave both`,
+    );
+  }
+  return null;
 }
 
 /** The servers as they were set, by the same order of sources as every setting. */

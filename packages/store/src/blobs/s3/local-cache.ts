@@ -5,7 +5,7 @@ import { StagingArea } from '../staging-area.ts';
 
 export interface LocalCacheOptions {
   readonly root: string;
-  /** What is kept at most, bytes; more while all of it was used within the last hour. */
+  /** Most bytes that are kept; more while all of it was used within the last hour. */
   readonly maxBytes: number;
   /** Default: an hour. */
   readonly keepsMs?: number;

@@ -7,7 +7,7 @@ import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } fr
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { blobsSuite } from '../../testing/blobs.suite.ts';
 import { S3Blobs, type S3Location } from './s3-blobs.ts';
-import { CREDENTIALS, REGION, S3Server } from './s3-server.fixture.ts';
+import { CREDENTIALS, REGION, S3Server } from '../../testing/s3-server.ts';
 import { type UnreliableNetwork, unreliableNetwork } from './unreliable-network.fixture.ts';
 
 let server: S3Server;

@@ -11,7 +11,7 @@ import { inParallel, S3Bucket, type S3Credentials } from './s3-bucket.ts';
 
 export type S3Location = Extract<BlobLocation, { kind: 's3' }>;
 
-/** What a directory consists of. It is written last, and only where there is none: with it the directory is there. */
+/** Files of a directory. It is written last, and only where there is none: with it the directory is there. */
 interface Manifest {
   /** names the folder of this commit below the directory's key, and the directory in the cache */
   readonly commit: string;

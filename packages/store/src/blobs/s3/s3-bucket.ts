@@ -35,7 +35,7 @@ const PART_BYTES = 8 * 2 ** 20;
 /** Parts of one object that are on their way at once. */
 const PARTS_AT_ONCE = 4;
 const SHA256_HEADER = 'x-amz-meta-sha256';
-/** Of a request whose fault may pass: a server that is busy or ends, a connection that breaks. In between 0.1 s, 0.2 s, … 1.6 s, and up to as much again by chance. */
+/** Tries of a request whose fault may pass: a server that is busy or ends, a connection that breaks. In between 0.1 s, 0.2 s, … 1.6 s, and up to as much again by chance. */
 const MAX_TRIES = 6;
 const FIRST_PAUSE_MS = 100;
 /** A request carries 8 MiB at most: slower than 70 kB/s counts as hanging. */
@@ -254,7 +254,7 @@ interface S3Request {
   readonly signal?: AbortSignal | undefined;
 }
 
-export const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 const EMPTY_SHA256 = sha256Of(Buffer.alloc(0));
 
 function faultOf(body: string): string {

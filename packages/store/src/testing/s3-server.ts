@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AwsClient } from 'aws4fetch';
-import type { S3Credentials } from './s3-bucket.ts';
+import type { S3Credentials } from '../blobs/s3/s3-bucket.ts';
 
 export const CREDENTIALS: S3Credentials = {
   accessKeyId: 'trainyard-tests',
