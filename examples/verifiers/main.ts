@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util';
 
 import { rewardPlot } from '../demo/reward-plot.ts';
 import { ownService } from '../../scripts/own-service.ts';
-import { verifiersEnvironment } from '../../scripts/lib/verifiers-environment.mjs';
+import { createPythonEnvironments, pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -24,7 +24,9 @@ const { values } = parseArgs({
 // Ctrl-C and the like end the example's own service too, which happens at exit.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 
-const python = await verifiersEnvironment((line) => console.error(line));
+const root = resolve(import.meta.dirname, '../..');
+await createPythonEnvironments(root, (line) => console.error(line), 'verifiers');
+const { python } = pythonEnvironment(root, 'verifiers');
 const service = await ownService();
 try {
   const { steps, seed } = values;

@@ -95,7 +95,7 @@ async def main() -> None:
     client = AsyncOpenAI(base_url=base_url, api_key=api_key)
     headers = {"Authorization": f"Bearer {api_key}"}
     async with httpx.AsyncClient(base_url=f"{base_url}/", headers=headers, timeout=600) as http:
-        base_model = next(model.id async for model in client.models.list() if model.parent is None)
+        base_model = await anext(model.id async for model in client.models.list() if model.parent is None)
         registered = await http.post(
             "preview/models",
             json={"project": "demo", "name": options.name, "base_model": base_model, "return_existing": True},

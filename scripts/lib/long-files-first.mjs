@@ -33,6 +33,8 @@ export const LONG_FILES = [
   'tests/e2e/packed-command.test.ts',
   'packages/store/src/drivers/postgres/postgres-store.postgres.test.ts',
   'tests/e2e/exports.test.ts',
+  'tests/e2e/examples.test.ts',
+  'tests/e2e/doc-blocks.test.ts',
   'tests/e2e/demo.test.ts',
   'tests/e2e/bench-serving.test.ts',
   'tests/e2e/constrained-rollouts.test.ts',

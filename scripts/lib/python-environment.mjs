@@ -9,7 +9,7 @@ import {
 } from './virtual-environment.mjs';
 
 /**
- * The virtual environments of the Python clients in tests/clients. Clients that ask for versions which exclude each other live in different ones.
+ * The virtual environments of the Python clients in tests/clients, and of an example. Clients that ask for versions which exclude each other live in different ones.
  * Options of pip beyond the requirements: code that is compiled when it is first imported makes the installation three times as fast.
  */
 const ENVIRONMENTS = {
@@ -21,6 +21,11 @@ const ENVIRONMENTS = {
   },
   generator: { requirements: 'requirements-generator.txt', size: '85 MB', pipOptions: ['--no-compile'] },
   tinker: { requirements: 'requirements-tinker.txt', size: '180 MB', pipOptions: ['--no-compile'] },
+  verifiers: {
+    requirements: '../../examples/verifiers/requirements.txt',
+    size: '450 MB',
+    pipOptions: ['--no-compile', '--no-deps', '--only-binary=:all:'],
+  },
   // Last: it wants a newer Python than the others, and where there is none the others are there all the same.
   'art-newest': {
     requirements: 'requirements-art-newest.txt',
@@ -30,7 +35,7 @@ const ENVIRONMENTS = {
   },
 };
 
-/** @typedef {keyof typeof ENVIRONMENTS} PythonEnvironmentName `art`: ART's training client, `art-newest`: its newest release; `clients`: everything that only samples; `generator`: makes a client from the OpenAPI document; `tinker`: the SDK of the Tinker protocol */
+/** @typedef {keyof typeof ENVIRONMENTS} PythonEnvironmentName `art`: ART's training client, `art-newest`: its newest release; `clients`: everything that only samples; `generator`: makes a client from the OpenAPI document; `tinker`: the SDK of the Tinker protocol; `verifiers`: examples/verifiers */
 
 /**
  * @param {string} root the repository
@@ -54,10 +59,11 @@ export async function hasPythonEnvironment(root, name) {
  * Creates what is missing.
  * @param {string} root
  * @param {(line: string) => void} log
+ * @param {PythonEnvironmentName} [only] default: all of them
  * @throws {Error} that says what is missing; the caller goes on without these tests
  */
-export async function createPythonEnvironments(root, log) {
-  for (const name of await missingEnvironments(root)) {
+export async function createPythonEnvironments(root, log, only) {
+  for (const name of await missingEnvironments(root, only)) {
     const environment = pythonEnvironment(root, name);
     const { size, pipOptions, minor } = { minor: OLDEST_MINOR, ...ENVIRONMENTS[name] };
     if ((await findPython(minor)) === null) {
@@ -66,7 +72,9 @@ export async function createPythonEnvironments(root, log) {
       );
       continue;
     }
-    log(`installing Python clients of tests/clients into ${environment.directory} (about ${size}, a minute)`);
+    log(
+      `installing Python packages of ${ENVIRONMENTS[name].requirements} into ${environment.directory} (about ${size}, a minute)`,
+    );
     await createVirtualEnvironment(environment, { pipOptions, minor });
   }
 }

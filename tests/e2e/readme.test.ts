@@ -1,5 +1,4 @@
 /** Every block of the README, and what the start prints, runs as it stands: in an empty folder, against a service that was started as the README says. */
-import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -10,12 +9,12 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
 import { ownService, type OwnService } from '../../scripts/own-service.ts';
 import { installedArtReleases } from '../support/art-client.ts';
+import { blocksOf } from '../support/doc-blocks.ts';
+import { runBlock } from '../support/run-block.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const README_PORT = 8420;
-const BLOCKS = [...readFileSync(join(ROOT, 'README.md'), 'utf8').matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(
-  ([, language = '', text = '']) => ({ language, text }),
-);
+const BLOCKS = blocksOf('README.md');
 /** Those whose commands have tests of their own: the start below, the demo in `demo.test.ts`. */
 const ELSEWHERE = ['npm start\n', 'npm run demo\n'];
 const TIMEOUT_MS = 600_000;
@@ -54,21 +53,8 @@ describe('the README', () => {
   /** Runs a text in a shell, in an empty folder unless told otherwise. */
   async function run(text: string, options: { cwd?: string; env?: Record<string, string> } = {}) {
     const cwd = options.cwd ?? mkdtempSync(join(scratch, 'empty-'));
-    const child = spawn('bash', ['-e', '-o', 'pipefail', '-c', atPort(text)], {
-      cwd,
-      env: {
-        ...process.env,
-        // The registry is asked only for what the cache of npm lacks.
-        npm_config_prefer_offline: 'true',
-        ...options.env,
-      },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    let output = '';
-    let errors = '';
-    child.stdout.setEncoding('utf8').on('data', (part: string) => (output += part));
-    child.stderr.setEncoding('utf8').on('data', (part: string) => (errors += part));
-    const code = await new Promise<number | null>((done) => child.once('close', done));
+    const block = { language: 'sh', mark: '', text, line: 0 };
+    const { code, output, errors } = await runBlock(block, { cwd, env: options.env ?? {}, edit: atPort });
     expect({ text, code, errors: code === 0 ? '' : errors + output }).toEqual({ text, code: 0, errors: '' });
     return { output, cwd };
   }

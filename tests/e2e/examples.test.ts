@@ -1,0 +1,79 @@
+/** Every example in short form: a step, on a model that is too small to learn anything. Their curves are those of real runs. */
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+
+import { afterAll, beforeAll, expect, it } from 'vitest';
+
+import { TASKS } from '../../examples/demo/tasks/index.ts';
+import { hasPythonEnvironment } from '../../scripts/lib/python-environment.mjs';
+import type { OwnService } from '../../scripts/own-service.ts';
+import { testModel } from '../support/model.ts';
+import { smallService } from '../support/small-service.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const TIMEOUT_MS = 600_000;
+const scratch = mkdtempSync(join(tmpdir(), 'trainyard-examples-'));
+const hasVerifiers = await hasPythonEnvironment(ROOT, 'verifiers');
+let service: OwnService;
+beforeAll(async () => void (service = await smallService()));
+afterAll(async () => {
+  await service?.close();
+  rmSync(scratch, { recursive: true });
+});
+
+/** Runs an example to its end. Where it starts a service of its own, that has the small model. @returns what it printed */
+async function example(name: string, ...args: string[]): Promise<string> {
+  const main = join(ROOT, 'examples', name, 'main.ts');
+  const { stdout } = await promisify(execFile)(process.execPath, ['--conditions=@trainyard/source', main, ...args], {
+    cwd: scratch,
+    env: { ...process.env, TRAINYARD_MODEL: testModel().small },
+    maxBuffer: 16e6,
+  });
+  return stdout;
+}
+
+it.each(TASKS.map(({ name }) => name))(
+  'the demo takes a step of %s',
+  async (task) => {
+    const where = ['--url', service.url, '--api-key', service.apiKey, '--delete-model'];
+    const output = await example('demo', '--task', task, '--steps', '1', '--plot', `${task}.svg`, ...where);
+    expect(output).toMatch(/^ {4}0 {3}0\.\d{3} /m);
+    expect(output).toMatch(/^mean reward 0\.\d{3} → 0\.\d{3} /m);
+    expect(readFileSync(join(scratch, `${task}.svg`), 'utf8')).toContain('<polyline');
+  },
+  TIMEOUT_MS,
+);
+
+it(
+  'lessons come first, rewards after',
+  async () => {
+    const output = await example(
+      'learning',
+      ...['--tasks', 'yes-no-maybe-after-sft', '--seeds', '1', '--steps', '1', '--out', scratch],
+    );
+    expect(output).toMatch(/^\| yes-no-maybe-after-sft \| 1 \| 1 \| 0\.\d{3} → 0\.\d{3} \|/m);
+    expect(existsSync(join(scratch, 'yes-no-maybe-after-sft.svg'))).toBe(true);
+  },
+  TIMEOUT_MS,
+);
+
+it(
+  'facts are taught by conversations',
+  async () => {
+    expect(await example('sft')).toMatch(/^loss (\d+\.\d\d ){11}\d+\.\d\d$/m);
+  },
+  TIMEOUT_MS,
+);
+
+it.skipIf(!hasVerifiers)(
+  'an environment of verifiers rolls out through its own client, and is trained',
+  async () => {
+    const output = await example('verifiers', '--steps', '1', '--plot', 'verifiers.svg');
+    expect(output.match(/^step \d reward [01]\.\d{3}$/gm)).toHaveLength(2);
+    expect(readFileSync(join(scratch, 'verifiers.svg'), 'utf8')).toContain('<polyline');
+  },
+  TIMEOUT_MS,
+);
