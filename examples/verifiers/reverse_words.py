@@ -114,6 +114,8 @@ async def main() -> None:
                             "max_tokens": 24,
                             "temperature": 1.0,
                             "seed": options.seed * 1_000_003 + step * 1_009 + rollout,
+                            # The library reads tokens of answers with log-probabilities, and those of trained models have them.
+                            "extra_body": {"return_token_ids": True},
                         },
                         use_tqdm=False,
                     )
