@@ -50,10 +50,8 @@ it.each(TASKS.map(({ name }) => name))(
 it(
   'lessons come first, rewards after',
   async () => {
-    const output = await example(
-      'learning',
-      ...['--tasks', 'yes-no-maybe-after-sft', '--seeds', '1', '--steps', '1', '--out', scratch],
-    );
+    const short = ['--seeds', '1', '--steps', '1', '--out', scratch];
+    const output = await example('learning', '--tasks', 'yes-no-maybe-after-sft', ...short);
     expect(output).toMatch(/^\| yes-no-maybe-after-sft \| 1 \| 1 \| 0\.\d{3} → 0\.\d{3} \|/m);
     expect(existsSync(join(scratch, 'yes-no-maybe-after-sft.svg'))).toBe(true);
   },
