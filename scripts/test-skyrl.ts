@@ -30,7 +30,7 @@ import {
   type TrajectoryGroup,
 } from '@trainyard/trainer';
 
-import { ensureHuggingFaceModel } from './lib/hugging-face-model.ts';
+import { ensureHuggingFaceModel } from './hugging-face-model.ts';
 import { ensureSkyrl, startSkyrl } from './lib/skyrl-server.mjs';
 import { prepareTestModel } from './lib/test-model.mjs';
 import { ownService } from './own-service.ts';

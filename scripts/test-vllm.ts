@@ -15,7 +15,7 @@ import OpenAI from 'openai';
 import { runArtClient, installedArtReleases } from '../tests/support/art-client.ts';
 import { scoredGroup } from '../tests/support/groups.ts';
 import { freePort } from './lib/free-port.mjs';
-import { ensureHuggingFaceModel } from './lib/hugging-face-model.ts';
+import { ensureHuggingFaceModel } from './hugging-face-model.ts';
 import { prepareTestModel } from './lib/test-model.mjs';
 import { installVllm, VllmProcess } from './lib/vllm-process.mjs';
 import { ownService, type OwnService } from './own-service.ts';
