@@ -46,7 +46,7 @@ export function chatFields(document: unknown): ChatField[] {
   if (properties === undefined) throw new Error('The service describes no fields of a chat request');
   const fields = Object.entries(properties)
     .filter(([name]) => !OF_THE_PAGE.has(name))
-    .map(([name, schema]) => ({ name, input: inputOf(schema), description: schema.description ?? '' }));
+    .map(([name, schema]) => ({ name, input: inputOf(schema), description: descriptionOf(schema) }));
   const place = ({ name }: ChatField) =>
     FIRST_FIELDS.includes(name) ? FIRST_FIELDS.indexOf(name) : FIRST_FIELDS.length;
   return fields.toSorted((first, second) => place(first) - place(second));
@@ -83,6 +83,12 @@ function chatSchema(document: unknown): JsonSchema {
   if (schema === undefined) throw new Error('The service describes no chat');
   const name = schema.$ref?.split('/').at(-1);
   return name === undefined ? schema : (components?.schemas?.[name] ?? {});
+}
+
+/** Where a field may be null, its value may be what is described. */
+function descriptionOf(schema: JsonSchema): string {
+  const described = [schema, ...alternatives(schema)].find(({ description }) => description !== undefined);
+  return described?.description ?? '';
 }
 
 function inputOf(schema: JsonSchema): FieldInput {
