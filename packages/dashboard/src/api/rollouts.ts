@@ -26,6 +26,14 @@ export function rolloutPagesQuery(modelId: string, filter: RolloutFilter, { limi
   });
 }
 
+/** The first page of the rollouts of a model that are so, without what they say. */
+export function firstRolloutsQuery(modelId: string, filter: TrajectoryPageQuery) {
+  return queryOptions({
+    queryKey: ['models', modelId, 'rollouts', 'first', filter],
+    queryFn: ({ signal }) => client.trajectories.list(modelId, filter, { signal }),
+  });
+}
+
 /** One rollout with what it says. */
 export function rolloutQuery(rolloutId: string) {
   return queryOptions({

@@ -2,20 +2,20 @@ import { useQuery } from '@tanstack/react-query';
 import type { TrajectoryObject } from '@trainyard/sdk';
 import { Link } from 'wouter';
 
-import { trajectoriesQuery } from '../api/trajectories.ts';
+import { firstRolloutsQuery } from '../api/rollouts.ts';
 import { RolloutCard } from './rollout-card.tsx';
 
 /** The best and the worst rollout of the last step that was trained. */
 export function LastRollouts({ modelId }: { modelId: string }) {
-  const newest = useQuery(trajectoriesQuery(modelId, { split: 'train', order: 'desc', limit: 1 })).data?.data[0];
+  const newest = useQuery(firstRolloutsQuery(modelId, { split: 'train', order: 'desc', limit: 1 })).data?.data[0];
   if (newest === undefined) return null;
   return <RolloutsOfStep modelId={modelId} step={newest.step} />;
 }
 
 function RolloutsOfStep({ modelId, step }: { modelId: string; step: number }) {
   const ofStep = { split: 'train', step, sort: 'reward', limit: 1 } as const;
-  const best = useQuery(trajectoriesQuery(modelId, { ...ofStep, order: 'desc' })).data?.data[0];
-  const worst = useQuery(trajectoriesQuery(modelId, { ...ofStep, order: 'asc' })).data?.data[0];
+  const best = useQuery(firstRolloutsQuery(modelId, { ...ofStep, order: 'desc' })).data?.data[0];
+  const worst = useQuery(firstRolloutsQuery(modelId, { ...ofStep, order: 'asc' })).data?.data[0];
   const shown: { title: string; trajectory: TrajectoryObject | undefined }[] = [
     { title: 'Best rollout', trajectory: best },
     { title: 'Worst rollout', trajectory: worst?.id === best?.id ? undefined : worst },

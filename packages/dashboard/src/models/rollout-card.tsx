@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { TrajectoryObject } from '@trainyard/sdk';
 import { Link } from 'wouter';
 
-import { trajectoryQuery } from '../api/trajectories.ts';
+import { rolloutQuery } from '../api/rollouts.ts';
 import { formatValue } from '../components/numbers.ts';
 import { spokenTurns } from './spoken-turns.ts';
 
@@ -11,7 +11,7 @@ const NUM_SHOWN = 2;
 
 /** The last words and the reward of one rollout. */
 export function RolloutCard({ title, trajectory }: { title: string; trajectory: TrajectoryObject }) {
-  const { data } = useQuery(trajectoryQuery(trajectory.id));
+  const { data } = useQuery(rolloutQuery(trajectory.id));
   const all = data === undefined ? null : spokenTurns(data.content);
   const turns = all?.slice(-NUM_SHOWN) ?? null;
   const numBefore = (all?.length ?? 0) - NUM_SHOWN;
