@@ -3,8 +3,7 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { APICallError, generateText, isStepCount, jsonSchema, Output, RetryError, streamText, tool } from 'ai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import type { OwnService } from '../../scripts/own-service.ts';
-import { smallService } from '../support/small-service.ts';
+import { ownService, type OwnService } from '../../scripts/own-service.ts';
 import { scriptedService, type ScriptedServiceProcess } from '../support/scripted-service.ts';
 
 const CITY_SCHEMA = jsonSchema<{ city: string }>({
@@ -159,7 +158,7 @@ describe('the unmodified ai package, on the real model', () => {
   let service: OwnService;
   let model: ReturnType<ReturnType<typeof provider>['chatModel']>;
   beforeAll(async () => {
-    service = await smallService();
+    service = await ownService();
     model = provider(service).chatModel('HuggingFaceTB/SmolLM2-135M-Instruct');
   });
   afterAll(async () => {

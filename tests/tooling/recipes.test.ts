@@ -69,7 +69,13 @@ describe('a recipe', () => {
 });
 
 describe('a package', () => {
-  const names = readdirSync(join(ROOT, 'packages'));
+  // The dashboard is bundled for browsers: no package imports it, and it exports nothing.
+  const names = readdirSync(join(ROOT, 'packages')).filter((name) => name !== 'dashboard');
+
+  test('that is bundled exports nothing, and is described', () => {
+    expect(JSON.parse(read('packages/dashboard/package.json'))).not.toHaveProperty('exports');
+    expect(existsSync(join(ROOT, 'packages/dashboard/README.md'))).toBe(true);
+  });
 
   test.each(names)('%s exports its index, and its testing/ where it has one', (name) => {
     const { exports } = JSON.parse(read(`packages/${name}/package.json`)) as { exports: Record<string, unknown> };
