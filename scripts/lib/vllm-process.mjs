@@ -91,11 +91,11 @@ export class VllmProcess {
     throw new Error(`vLLM was not ready within ${READY_WITHIN_MS / 1000} s: see ${logFile}`);
   }
 
-  /** It is healthy before it has computed anything, and what it computes first takes long. */
+  /** It is healthy before it has computed anything, and compiles for a minute at the first log-probabilities. */
   async #answers() {
     try {
       if (!(await fetch(`${this.url}/health`)).ok) return false;
-      const body = JSON.stringify({ model: 'base', prompt: [11, 12, 13], max_tokens: 2 });
+      const body = JSON.stringify({ model: 'base', prompt: [11, 12, 13], max_tokens: 2, logprobs: 1, top_k: 1 });
       const headers = { 'content-type': 'application/json' };
       return (await fetch(`${this.url}/v1/completions`, { method: 'POST', headers, body })).ok;
     } catch {

@@ -7,6 +7,7 @@ export { packTrie, type TinySequence } from './pack-trie.ts';
 export { plainLoss, plainTokenLosses } from './plain-loss.ts';
 export { policyModelSuite, type PolicyModelHarness } from './policy-model.suite.ts';
 export { randomizeAdapter } from './randomize-adapter.ts';
+export { seededRandom } from '../packing/random.ts';
 export { ScriptedLearner } from './scripted-learner.ts';
 export {
   randomSource,

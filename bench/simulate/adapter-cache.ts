@@ -1,0 +1,25 @@
+/** The adapters that one server holds; the least recently used one goes first. */
+export class AdapterCache {
+  readonly #capacity: number;
+  /** When each was or will be loaded, in order of use. */
+  readonly #readyAt = new Map<string, number>();
+  numHits = 0;
+  numMisses = 0;
+
+  /** @param capacity adapters, at least 1 */
+  constructor(capacity: number) {
+    this.#capacity = capacity;
+  }
+
+  /** @returns when it can be used: one that is being loaded is loaded once */
+  use(adapter: string, now: number, loadSeconds: number): number {
+    const known = this.#readyAt.get(adapter);
+    if (known === undefined) this.numMisses++;
+    else this.numHits++;
+    const readyAt = known ?? now + loadSeconds;
+    this.#readyAt.delete(adapter);
+    this.#readyAt.set(adapter, readyAt);
+    if (this.#readyAt.size > this.#capacity) this.#readyAt.delete(this.#readyAt.keys().next().value!);
+    return Math.max(now, readyAt);
+  }
+}

@@ -1,0 +1,131 @@
+import { AdapterCache } from './adapter-cache.ts';
+import type { EventQueue } from './event-queue.ts';
+import type { MeasuredTimes } from './measured-times.ts';
+import { RateClock } from './rate-clock.ts';
+
+/** Sequences behind one prompt, sampled together. */
+export interface Group {
+  /** Null: the base model. */
+  readonly adapter: string | null;
+  readonly numSequences: number;
+  readonly promptTokens: number;
+  readonly replyTokens: number;
+  /** Called with the seconds that it waited for its adapter and for room. */
+  readonly onDone: (waitSeconds: number) => void;
+}
+
+interface Waiting extends Group {
+  readonly since: number;
+}
+
+interface Running extends Group {
+  readonly waited: number;
+  /** Steps of the server after which its replies are complete. */
+  readonly endsAt: number;
+}
+
+export interface SamplingServerOptions {
+  readonly events: EventQueue;
+  readonly times: MeasuredTimes;
+  /** Sequences in a step, at most. */
+  readonly maxSequences: number;
+  readonly maxAdapters: number;
+}
+
+/** One server: every sequence in it gets a token in each step, and a step takes the longer the more there are. */
+export class SamplingServer {
+  readonly cache: AdapterCache;
+  readonly #options: SamplingServerOptions;
+  readonly #steps = new RateClock();
+  readonly #waiting: Waiting[] = [];
+  #running: Running[] = [];
+  #numRunning = 0;
+  #promptsUntil = 0;
+  #speed = 1;
+  /** Only the newest plan counts. */
+  #plan = 0;
+  #busySince: number | null = null;
+  #busySeconds = 0;
+  /** Sequences that are here, waiting or not. */
+  numSequences = 0;
+  onBusy: (isBusy: boolean) => void = () => {};
+
+  constructor(options: SamplingServerOptions) {
+    this.#options = options;
+    this.cache = new AdapterCache(options.maxAdapters);
+  }
+
+  get busySeconds(): number {
+    const { now } = this.#options.events;
+    return this.#busySeconds + (this.#busySince === null ? 0 : now - this.#busySince);
+  }
+
+  /** @param speed of what it has alone: less while something else computes on its machine */
+  setSpeed(speed: number): void {
+    this.#speed = speed;
+    this.#refresh();
+  }
+
+  submit(group: Group): void {
+    const { events, times } = this.#options;
+    const since = events.now;
+    this.numSequences += group.numSequences;
+    const readyAt = group.adapter === null ? since : this.cache.use(group.adapter, since, times.adapterSeconds);
+    events.plan(readyAt, () => {
+      this.#waiting.push({ ...group, since });
+      this.#admit();
+    });
+  }
+
+  #admit(): void {
+    const { events, times, maxSequences } = this.#options;
+    const { now } = events;
+    let hasRoom = true;
+    while (hasRoom && this.#waiting.length > 0) {
+      const [next] = this.#waiting as [Waiting];
+      hasRoom = this.#numRunning === 0 || this.#numRunning + next.numSequences <= maxSequences;
+      if (!hasRoom) break;
+      this.#waiting.shift();
+      this.#numRunning += next.numSequences;
+      this.#promptsUntil =
+        Math.max(this.#promptsUntil, now) + (next.promptTokens * times.promptTokenSeconds) / this.#speed;
+      const endsAt = this.#steps.valueAt(now) + next.replyTokens;
+      this.#running.push({ ...next, waited: now - next.since, endsAt });
+    }
+    this.#refresh();
+  }
+
+  /** The speed of now, and what happens next. */
+  #refresh(): void {
+    const { events, times } = this.#options;
+    const { now } = events;
+    this.#noteBusy(this.#running.length > 0, now);
+    const isPrompting = this.#promptsUntil > now;
+    const step = times.stepSeconds + times.sequenceSeconds * this.#numRunning;
+    this.#steps.setRate(now, isPrompting || this.#running.length === 0 ? 0 : this.#speed / step);
+    const plan = ++this.#plan;
+    const least = this.#running.reduce((smallest, { endsAt }) => Math.min(smallest, endsAt), Infinity);
+    if (isPrompting) events.plan(this.#promptsUntil, () => plan === this.#plan && this.#refresh());
+    else if (least < Infinity)
+      events.plan(this.#steps.timeOf(least, now), () => plan === this.#plan && this.#finish(least));
+  }
+
+  #finish(steps: number): void {
+    this.#steps.reach(this.#options.events.now, steps);
+    const ended = this.#running.filter(({ endsAt }) => endsAt <= steps);
+    this.#running = this.#running.filter(({ endsAt }) => endsAt > steps);
+    for (const { numSequences } of ended) {
+      this.#numRunning -= numSequences;
+      this.numSequences -= numSequences;
+    }
+    this.#admit();
+    for (const { onDone, waited } of ended) onDone(waited);
+  }
+
+  #noteBusy(isBusy: boolean, now: number): void {
+    if (isBusy === (this.#busySince !== null)) return;
+    if (this.#busySince !== null) this.#busySeconds += now - this.#busySince;
+    this.#busySince = isBusy ? now : null;
+    this.onBusy(isBusy);
+  }
+}
