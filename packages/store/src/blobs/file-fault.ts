@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import { StoreError } from '../contract/errors.ts';
 
 /** Translates a file system error for callers; errors without a system code (bugs, aborts, our own) come back as they are. */
@@ -25,4 +26,25 @@ export function fileFault(error: unknown, what: string): unknown {
 
 export function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+}
+
+/** Whether a rename met something in its way. */
+export function isTaken(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'ENOTEMPTY' || error.code === 'EEXIST');
+}
+
+export function directoryTaken(key: string, options?: ErrorOptions): StoreError {
+  const message = `directory ${key} exists already; directories are never replaced`;
+  return new StoreError('store.blob_exists', message, options);
+}
+
+/** @throws as {@link fileFault} translates it, when that cannot be said */
+export async function exists(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw fileFault(error, path);
+  }
 }

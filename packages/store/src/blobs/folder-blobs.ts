@@ -1,11 +1,10 @@
-import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { BlobLocation, Blobs } from '../contract/blobs.ts';
-import { StoreError } from '../contract/errors.ts';
 import { checkBlobKey } from './blob-key.ts';
 import { syncPath, syncTree, writeDurably } from './durable-file.ts';
 import { EncodedBlobs, keyOfFile } from './encoded-blobs.ts';
-import { fileFault, isMissing } from './file-fault.ts';
+import { directoryTaken, exists, fileFault, isMissing, isTaken } from './file-fault.ts';
 import { StagingArea } from './staging-area.ts';
 
 const DIRECTORY = '.dir';
@@ -94,19 +93,14 @@ export class FolderBlobs extends EncodedBlobs implements Blobs {
     const target = this.#directoryPath(key);
     this.#staging.check(staged);
     try {
-      if (await exists(target))
-        throw new StoreError('store.blob_exists', `directory ${key} exists already; directories are never replaced`);
+      if (await exists(target)) throw directoryTaken(key);
       await syncTree(staged);
       await this.#makeParents(target);
       await rename(staged, target);
       await syncPath(dirname(target));
     } catch (error) {
       // Lost a race for the key: rename does not replace a directory that has something in it.
-      if (error instanceof Error && 'code' in error && (error.code === 'ENOTEMPTY' || error.code === 'EEXIST')) {
-        throw new StoreError('store.blob_exists', `directory ${key} exists already; directories are never replaced`, {
-          cause: error,
-        });
-      }
+      if (isTaken(error)) throw directoryTaken(key, { cause: error });
       throw fileFault(error, `directory ${key}`);
     }
   }
@@ -164,15 +158,5 @@ async function* walk(root: string, isLeaf: (name: string) => boolean, below = ''
     const path = below === '' ? entry.name : `${below}/${entry.name}`;
     if (entry.isDirectory() && !isLeaf(entry.name)) yield* walk(root, isLeaf, path);
     else yield path;
-  }
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await stat(path);
-    return true;
-  } catch (error) {
-    if (isMissing(error)) return false;
-    throw fileFault(error, path);
   }
 }

@@ -1,6 +1,6 @@
 import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { fileFault, isMissing } from '../file-fault.ts';
+import { exists, fileFault, isMissing, isTaken } from '../file-fault.ts';
 import { StagingArea } from '../staging-area.ts';
 
 export interface LocalCacheOptions {
@@ -139,16 +139,3 @@ async function sizeOf(path: string): Promise<number> {
   for (const name of await readdir(path)) sum += await sizeOf(join(path, name));
   return sum;
 }
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await stat(path);
-    return true;
-  } catch (error) {
-    if (isMissing(error)) return false;
-    throw error;
-  }
-}
-
-const isTaken = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && (error.code === 'ENOTEMPTY' || error.code === 'EEXIST');

@@ -5,7 +5,7 @@ import type { BlobLocation, Blobs } from '../../contract/blobs.ts';
 import { StoreError } from '../../contract/errors.ts';
 import { checkBlobKey } from '../blob-key.ts';
 import { EncodedBlobs, keyOfFile } from '../encoded-blobs.ts';
-import { fileFault } from '../file-fault.ts';
+import { directoryTaken, fileFault } from '../file-fault.ts';
 import { LocalCache } from './local-cache.ts';
 import { inParallel, S3Bucket, type S3Credentials } from './s3-bucket.ts';
 
@@ -131,9 +131,7 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
     const directory = directoryName(key);
     this.#cache.staging.check(staged);
     const commit = randomUUID();
-    const taken = () =>
-      new StoreError('store.blob_exists', `directory ${key} exists already; directories are never replaced`);
-    if ((await this.#manifest(key)) !== null) throw taken();
+    if ((await this.#manifest(key)) !== null) throw directoryTaken(key);
     try {
       const files = await inParallel(await filesBelow(staged), async (path) => {
         const file = { path, ...(await hashOf(join(staged, path))) };
@@ -144,7 +142,7 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
       const bytes = Buffer.from(JSON.stringify(manifest));
       const isMine = await this.#bucket.put(manifestName(key), bytes, { isNew: true });
       // An answer that was lost makes the next try meet what the first one wrote.
-      if (!isMine && (await this.#manifest(key))?.commit !== commit) throw taken();
+      if (!isMine && (await this.#manifest(key))?.commit !== commit) throw directoryTaken(key);
       this.#seen.set(key, { commit, at: Date.now() });
       await this.#cache.add(commit, staged);
     } catch (error) {
