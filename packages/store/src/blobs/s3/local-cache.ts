@@ -25,8 +25,8 @@ export class LocalCache {
   readonly #maxBytes: number;
   readonly #keepsMs: number;
   readonly #touchedAt = new Map<string, number>();
-  /** As far as this process knows: counted when it opens and whenever it becomes too much. */
-  #bytes: number;
+  /** As far as this process knows: counted when it first adds something, and whenever it becomes too much. */
+  #bytes: number | null = null;
 
   static async open({ root, maxBytes, keepsMs = HOUR_MS }: LocalCacheOptions): Promise<LocalCache> {
     const path = resolve(root);
@@ -34,9 +34,7 @@ export class LocalCache {
       const kept = join(path, 'kept');
       await mkdir(kept, { recursive: true, mode: 0o700 });
       const staging = await StagingArea.open(join(path, 'staging'));
-      const cache = new LocalCache({ staging, kept, maxBytes, keepsMs });
-      cache.#bytes = (await cache.#entries()).reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-      return cache;
+      return new LocalCache({ staging, kept, maxBytes, keepsMs });
     } catch (error) {
       throw fileFault(error, `blob cache ${path}`);
     }
@@ -47,7 +45,6 @@ export class LocalCache {
     this.#kept = options.kept;
     this.#maxBytes = options.maxBytes;
     this.#keepsMs = options.keepsMs;
-    this.#bytes = 0;
   }
 
   /** The path of what has that name, or null. */
@@ -76,14 +73,14 @@ export class LocalCache {
       const sizeBytes = await sizeOf(staged);
       try {
         await rename(staged, path);
-        this.#bytes += sizeBytes;
+        this.#bytes = this.#bytes === null ? bytesOf(await this.#entries()) : this.#bytes + sizeBytes;
       } catch (error) {
         if (!isTaken(error)) throw error;
         await rm(staged, { recursive: true, force: true });
       }
       this.#touchedAt.delete(name);
       await this.find(name);
-      if (this.#bytes > this.#maxBytes) await this.#makeRoom();
+      if (this.#bytes !== null && this.#bytes > this.#maxBytes) await this.#makeRoom();
       return path;
     } catch (error) {
       throw fileFault(error, `blob cache ${name}`);
@@ -99,7 +96,7 @@ export class LocalCache {
       if (isMissing(error)) return;
       throw fileFault(error, `blob cache ${name}`);
     }
-    this.#bytes -= await sizeOf(doomed);
+    if (this.#bytes !== null) this.#bytes -= await sizeOf(doomed);
     await rm(doomed, { recursive: true, force: true });
   }
 
@@ -109,7 +106,7 @@ export class LocalCache {
 
   async #makeRoom(): Promise<void> {
     const entries = (await this.#entries()).toSorted((a, b) => a.usedAt - b.usedAt);
-    this.#bytes = entries.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    this.#bytes = bytesOf(entries);
     for (const { name, usedAt } of entries) {
       if (this.#bytes <= this.#maxBytes || Date.now() - usedAt < this.#keepsMs) return;
       await this.remove(name);
@@ -130,6 +127,9 @@ export class LocalCache {
     return entries;
   }
 }
+
+const bytesOf = (entries: readonly { readonly sizeBytes: number }[]): number =>
+  entries.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 
 /** Bytes of a file, or of all files of a folder. */
 async function sizeOf(path: string): Promise<number> {

@@ -92,7 +92,7 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
     if (cached !== null) return cached;
     const staged = this.#cache.staging.freshPath();
     try {
-      const found = await this.#bucket.download(`${FILES}${name}`, staged);
+      const found = await this.#bucket.download(`${FILES}${name}`, staged, object);
       return found === null ? null : await this.#cache.add(found.sha256, staged);
     } catch (error) {
       throw fileFault(error, `blob ${keyOfFile(name)}`);

@@ -142,12 +142,13 @@ export class S3Bucket {
   /**
    * Writes an object to a new file of this machine.
    *
+   * @param seen what `head` just said of it. Default: it is asked
    * @returns its size and the SHA-256 of what came; null when there is no such object
    * @throws {StoreError} `store.blob_corrupt` when that is not the object that was put
    */
-  async download(name: string, path: string): Promise<{ sizeBytes: number; sha256: string } | null> {
+  async download(name: string, path: string, seen?: S3Object): Promise<{ sizeBytes: number; sha256: string } | null> {
     for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
-      const object = await this.head(name);
+      const object = attempt === 0 && seen !== undefined ? seen : await this.head(name);
       if (object === null) return null;
       const { sizeBytes, etag } = object;
       await using file = await open(path, 'w', 0o600);
