@@ -4,7 +4,6 @@ import {
   type BackendModel,
   checkFeatures,
   checkPromptIds,
-  checkVocabulary,
   DEFAULT_SAMPLE,
   type EndTokens,
   EngineError,
@@ -25,7 +24,7 @@ import {
 import { AdapterFolders } from './adapter-folders.ts';
 import { memberOf, ServerPool } from './pool/server-pool.ts';
 import { poolKey } from './pool/pool-key.ts';
-import { compareScores } from './pool/reference-scores.ts';
+import { compareScores, requireVocabulary } from './pool/reference-scores.ts';
 import { type ServerFacts, UnusableServer } from './server/server-facts.ts';
 import { SERVER_TIMES, type ServerTimes, VllmServer } from './server/vllm-server.ts';
 import {
@@ -282,7 +281,7 @@ export class VllmBackend implements TokenBackend {
       );
     if (reference === null) return;
     const params = { tenant: 'reference', cacheSalt: null, adapter: null, priority: 0, numTop: 0 };
-    checkVocabulary(reference.tokenIds, facts.vocabSize);
+    requireVocabulary(reference, facts.vocabSize, name);
     const request = scoreRequest(facts.model, reference.tokenIds, params);
     for await (const scores of scored(server, request, reference.tokenIds, 0, server.life)) {
       const line = compareScores(

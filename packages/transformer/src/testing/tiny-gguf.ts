@@ -28,9 +28,17 @@ export const TINY_ARCHITECTURES: Readonly<Record<'llama' | 'qwen2' | 'qwen3', Ar
 export const TINY_CHAT_TEMPLATE =
   "{% for message in messages %}{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{% endfor %}";
 
+interface TinyOptions {
+  readonly isTied?: boolean;
+  /** Another one, other weights. Default 21. */
+  readonly seed?: number;
+}
+
 /** Writes a random model file that llama.cpp and the trainer read, vocabulary and chat template included. */
-export function writeTinyGguf(path: string, a: Architecture, options: { readonly isTied?: boolean } = {}): void {
-  const tensors = tinyTensors(a).filter(({ name }) => options.isTied !== true || name !== 'output.weight');
+export function writeTinyGguf(path: string, a: Architecture, options: TinyOptions = {}): void {
+  const tensors = tinyTensors(a, options.isTied, options.seed).filter(
+    ({ name }) => options.isTied !== true || name !== 'output.weight',
+  );
   writeGguf(path, { ...architectureMetadata(a), ...vocabularyMetadata() }, tensors);
 }
 
@@ -80,8 +88,8 @@ function byteToken(byte: number): string {
 }
 
 /** Random weights as the files of that architecture hold them; the interleaving of heads is whatever the numbers happen to mean. */
-export function tinyTensors(a: Architecture, isTied = false): GgufTensorData[] {
-  const weights = tinyWeights(a, randomSource(21));
+export function tinyTensors(a: Architecture, isTied = false, seed = 21): GgufTensorData[] {
+  const weights = tinyWeights(a, randomSource(seed));
   const vector = (name: string, data: Float32Array) => ({ name, dims: [data.length], data });
   return [
     { name: 'token_embd.weight', dims: [a.hiddenSize, a.vocabSize], data: weights.embedding },

@@ -7,6 +7,17 @@ const OTHER_MODEL = 0.5;
 /** Above this samples and the trainer's model visibly differ: other number formats. */
 const OTHER_NUMBERS = 0.05;
 
+const WHAT_TO_DO = 'serve the model of that file there, or set the file of the model that is served there';
+
+/** Before it is asked for tokens that it does not have. @throws {UnusableServer} */
+export function requireVocabulary({ tokenIds }: FixedScores, vocabSize: number, server: string): void {
+  const largest = Math.max(...tokenIds);
+  if (largest < vocabSize) return;
+  throw new UnusableServer(
+    `${server} serves another model than the file of the setting model: it has ${vocabSize} tokens, and the file has a token ${largest}; ${WHAT_TO_DO}`,
+  );
+}
+
 /** @returns a line for the log where it is the same model in other numbers, or null @throws {UnusableServer} */
 export function compareScores(
   reference: FixedScores,
@@ -16,7 +27,7 @@ export function compareScores(
   const { mean, words } = distanceOfScores(reference, scores);
   if (!(mean <= OTHER_MODEL))
     throw new UnusableServer(
-      `${server} serves another model than the file of the setting model: ${words} (at most ${OTHER_MODEL}); serve the model of that file there, or set the file of the model that is served there`,
+      `${server} serves another model than the file of the setting model: ${words} (at most ${OTHER_MODEL}); ${WHAT_TO_DO}`,
     );
   if (mean <= OTHER_NUMBERS) return null;
   return `${server}: ${words}: it computes with other numbers than the model file has, and training goes by the file`;

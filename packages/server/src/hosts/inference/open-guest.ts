@@ -62,7 +62,7 @@ async function standOn(
   if (tokens.vocabSize !== tokenizer.vocabSize) {
     await backend.close();
     throw new Error(
-      `the back end has ${tokens.vocabSize} tokens and the model file ${tokenizer.vocabSize}: they are not the same model`,
+      `the back end has ${tokens.vocabSize} tokens and the model file ${tokenizer.vocabSize}: they are not the same model; serve that of the file there, or set the file of that one`,
     );
   }
   const engine = new TextEngine({ ...text.prompt, tokens, constraints: text.constraints, policy });

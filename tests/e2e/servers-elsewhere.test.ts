@@ -1,0 +1,222 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { EmbeddedTokenBackend, TokenEngine } from '@trainyard/engine';
+import { ScriptedRunner } from '@trainyard/engine/testing';
+import { Trainyard } from '@trainyard/sdk';
+import { FakeTinkerServer, HOSTED_LIKE, SKYRL_0_4 } from '@trainyard/tinker/testing';
+import { OrtPolicyModel } from '@trainyard/trainer';
+import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/trainer/testing';
+import { FakeVllm, type FakeVllmOptions } from '@trainyard/vllm/testing';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+
+import { ownService, type OwnService } from '../../scripts/own-service.ts';
+
+/** The whole process, with servers elsewhere that will not do: what it says at its start, and how it ends. */
+const scratch = mkdtempSync(join(tmpdir(), 'trainyard-elsewhere-'));
+const modelPath = join(scratch, 'tiny.gguf');
+writeTinyGguf(modelPath, TINY_ARCHITECTURES.llama);
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+afterAll(() => rmSync(scratch, { recursive: true }));
+
+async function started(settings: Record<string, string>): Promise<OwnService> {
+  const service = await ownService({
+    environment: { TRAINYARD_MODEL: modelPath, TRAINYARD_MODEL_ID: 'tiny/llama', ...settings },
+  });
+  closing.push(() => service.close());
+  return service;
+}
+
+/** The exit code, and the line that says why; more lines than one of this command are a fault. */
+async function refusalOf(settings: Record<string, string>): Promise<{ code: number; line: string }> {
+  const failure: unknown = await started(settings).catch((error: unknown) => error);
+  if (!(failure instanceof Error)) throw new Error('the service has started');
+  const [head, ...output] = failure.message.split('\n');
+  const told = output.filter((line) => line.startsWith('trainyard: '));
+  if (told.length !== 1) throw new Error(failure.message);
+  expect(failure.message, 'no trace of a stack').not.toMatch(/\n\s+at /);
+  return { code: Number(/exit code (\d+)/.exec(head!)?.[1]), line: told[0]! };
+}
+
+async function listening(listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  closing.push(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Where nobody listens. */
+async function deserted(): Promise<string> {
+  const url = await listening(() => {});
+  await closing.pop()!();
+  return url;
+}
+
+const web: RequestListener = (_request, response) => void response.writeHead(200).end('<html>');
+/** Takes connections and says nothing. */
+const silence: RequestListener = () => {};
+
+describe('a vLLM server that will not do ends the start', () => {
+  async function vllm(options: Partial<FakeVllmOptions> = {}, vocabSize = 259): Promise<string> {
+    const ends = { eosTokenId: 258, endTokenIds: new Set([258]) };
+    const engine = new TokenEngine({ runner: new ScriptedRunner({ vocabSize }), ends });
+    const brain = new EmbeddedTokenBackend({ modelId: 'base', engine });
+    const fake = await FakeVllm.open({ brain, policy: 'fcfs', ...options });
+    closing.push(() => fake.close());
+    return fake.url;
+  }
+
+  it.each<[string, () => Promise<Record<string, string>>, RegExp]>([
+    [
+      'nobody answers',
+      async () => ({ TRAINYARD_VLLM: await deserted() }),
+      /127\.0\.0\.1:\d+ cannot be reached \(ECONNREFUSED\): start vLLM there, or correct the setting vllm$/,
+    ],
+    [
+      'what answers is something else',
+      async () => ({ TRAINYARD_VLLM: await listening(web) }),
+      /does not answer as vLLM does: it is no JSON/,
+    ],
+    [
+      'the key is wrong',
+      async () => ({ TRAINYARD_VLLM: await vllm({ apiKey: 'right' }), TRAINYARD_VLLM_KEY: 'wrong' }),
+      /answered 401: Unauthorized: give the key that it was started with \(--api-key\) as the setting vllm-key$/,
+    ],
+    [
+      'it is too old',
+      async () => ({ TRAINYARD_VLLM: await vllm({ version: '0.9.2' }) }),
+      /is vLLM 0\.9\.2, and 0\.10\.2 is the oldest that tells token ids: upgrade it$/,
+    ],
+    [
+      'it has not the base model that is named',
+      async () => ({ TRAINYARD_VLLM: await vllm(), TRAINYARD_VLLM_MODEL: 'other' }),
+      /does not serve other \(it has: base\): correct the setting vllm-model$/,
+    ],
+    [
+      'it schedules otherwise than is said',
+      async () => ({ TRAINYARD_VLLM: await vllm({ policy: 'priority' }) }),
+      /schedules by priority, and the setting vllm-scheduling-policy is fcfs: set that to priority$/,
+    ],
+    [
+      'its vocabulary is another',
+      async () => ({ TRAINYARD_VLLM: await vllm({}, 300), TRAINYARD_VLLM_CHECK: 'off' }),
+      /the back end has 300 tokens and the model file 259: they are not the same model; serve that of the file there, or set the file of that one$/,
+    ],
+    [
+      'its vocabulary is smaller',
+      async () => ({ TRAINYARD_VLLM: await vllm({}, 100) }),
+      /serves another model than the file of the setting model: it has 100 tokens, and the file has a token 257; serve the model/,
+    ],
+    [
+      'its base model is another',
+      async () => ({ TRAINYARD_VLLM: await vllm() }),
+      /serves another model than the file of the setting model: log-probabilities of 63 fixed tokens differ by .* nats .*; serve the model of that file there/,
+    ],
+    [
+      'it hangs',
+      async () => ({ TRAINYARD_VLLM: await listening(silence) }),
+      /did not answer \/health within 5000 ms: it may still be loading, or hang: wait until its \/health answers, or restart it$/,
+    ],
+  ])('when %s', async (_what, settings, words) => {
+    const { code, line } = await refusalOf(await settings());
+    expect(line).toMatch(words);
+    expect(code).toBe(1);
+  });
+});
+
+describe('a Tinker server', () => {
+  async function tinker(dialect = SKYRL_0_4): Promise<FakeTinkerServer> {
+    const server = await FakeTinkerServer.start(dialect);
+    closing.push(() => server.close());
+    return server;
+  }
+
+  it.each<[string, () => Promise<Record<string, string>>, RegExp]>([
+    [
+      'what answers is something else',
+      async () => ({ TRAINYARD_TRAINER_URL: await listening(web) }),
+      /is no Tinker server \(200 for \/api\/v1\/healthz\): --trainer-url is the address without \/api\/v1$/,
+    ],
+    [
+      'the key is wrong',
+      async () => ({
+        TRAINYARD_TRAINER_URL: (await tinker(HOSTED_LIKE)).url,
+        TRAINYARD_TRAINER_PROFILE: 'hosted',
+        TRAINYARD_TRAINER_KEY: 'tml-wrong',
+      }),
+      /refuses the key \(401\): set TRAINYARD_TRAINER_KEY to one that it knows$/,
+    ],
+    [
+      'it is of a version that nobody knows',
+      async () => {
+        const server = await tinker();
+        server.fault = ({ route }) => (route === 'forward_backward' ? { kind: 'status', status: 404 } : null);
+        return { TRAINYARD_TRAINER_URL: server.url };
+      },
+      /of a version that this service does not know \(404 for an empty forward_backward, expected 415 or 422\)$/,
+    ],
+    [
+      'it has not the base model that is named',
+      async () => ({ TRAINYARD_TRAINER_URL: (await tinker()).url, TRAINYARD_TRAINER_MODEL: 'other' }),
+      /does not have the base model other: correct --trainer-model; it has tiny\/llama$/,
+    ],
+  ])('ends the start when %s', async (_what, settings, words) => {
+    const { code, line } = await refusalOf(await settings());
+    expect(line).toMatch(words);
+    expect(code, 'a wrong setting').toBe(2);
+  });
+
+  it.each<[string, () => Promise<string>, RegExp]>([
+    ['is not there', deserted, /no Tinker server answers at \S+ \(ECONNREFUSED\): start it, or correct --trainer-url/],
+    [
+      'hangs',
+      () => listening(silence),
+      /takes connections and does not answer within 15 s: it hangs, or is no Tinker server/,
+    ],
+  ])('that %s is told at the start, which goes on', async (_what, url, words) => {
+    const service = await started({ TRAINYARD_TRAINER_URL: await url() });
+    const told = service
+      .output()
+      .split('\n')
+      .filter((line) => line.includes('; until then training jobs wait'));
+    expect(told).toEqual([expect.stringMatching(words)]);
+  });
+
+  it('with another base model fails the first job, with the distance and what to do', async () => {
+    const otherPath = join(scratch, 'other.gguf');
+    writeTinyGguf(otherPath, TINY_ARCHITECTURES.llama, { seed: 22 });
+    const lora = { rank: 8, alpha: 32, targets: ['q', 'k', 'v', 'o', 'gate', 'up', 'down'], initSeed: 1 } as const;
+    const other = await OrtPolicyModel.load({ modelPath: otherPath, lora, numThreads: 1 });
+    const server = await FakeTinkerServer.start(SKYRL_0_4, () => other);
+    closing.push(() => server.close());
+    const service = await started({ TRAINYARD_TRAINER_URL: server.url });
+    const client = new Trainyard({ baseUrl: service.url, apiKey: service.apiKey, maxRetries: 0 });
+    const model = await client.models.register({ project: 'p', name: 'learner', base_model: 'tiny/llama' });
+    const turn = (content: string) => ({
+      messages: [
+        { role: 'user', content: 'say it' },
+        { role: 'assistant', content },
+      ],
+    });
+    const uploaded = await client.artifacts.upload(
+      { entity: 'local', project: 'p', name: 'lines' },
+      [turn('yes'), turn('no')],
+      { file_name: 'lines.jsonl' },
+    );
+    const { id } = await client.sftJobs.create({ model_id: model.id, training_data_url: uploaded.url });
+    await expect.poll(async () => (await client.trainingJobs.retrieve(id)).status).toBe('failed');
+    const { data } = await client.trainingJobs.events(id);
+    expect(JSON.stringify(data.at(-1))).toMatch(
+      /another base model than the file of the setting model: log-probabilities of 63 fixed tokens differ by \S+ nats on average \(at most 0\.15 are rounding\); give both the same weights/,
+    );
+  });
+});
