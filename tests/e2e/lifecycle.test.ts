@@ -1,8 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { type IncomingMessage, request, type RequestOptions } from 'node:http';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 
 import { afterAll, describe, expect, it } from 'vitest';
 
@@ -23,6 +25,29 @@ function isAlive(pid: number): boolean {
   } catch {
     return false;
   }
+}
+
+/** A browser at the service: `localhost` and a port of its own are what its cookie is for. */
+const BROWSER = { host: 'localhost:8420', 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
+
+/** Signs in by a link. @returns the cookie as the browser sends it */
+async function signIn(url: string, code: string): Promise<string> {
+  const response = await send(`${url}/session`, { method: 'POST', headers: BROWSER }, JSON.stringify({ code }));
+  return String(response.headers['set-cookie']).split(';')[0]!;
+}
+
+/** The name of the key that a cookie stands for. */
+async function nameOfKey(url: string, cookie: string): Promise<string | null> {
+  const { body } = await send(`${url}/session`, { method: 'GET', headers: { ...BROWSER, cookie } });
+  return (JSON.parse(body) as { key: { name: string } | null }).key?.name ?? null;
+}
+
+/** A request with headers that `fetch` does not let through. */
+async function send(url: string, options: RequestOptions, body = '') {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    request(url, options, resolve).once('error', reject).end(body);
+  });
+  return { headers: response.headers, body: await text(response) };
 }
 
 /** However slow the machine is, what is in flight may end. */
@@ -46,7 +71,7 @@ async function begun(client: Trainyard, request: ChatBody): Promise<{ numTokens:
 }
 
 describe('a service', () => {
-  it('keeps models, checkpoints and logs over a restart, for its owner alone, and leaves no process behind', async () => {
+  it('keeps models, checkpoints, logs and signed-in browsers over a restart, for its owner alone, and leaves no process behind', async () => {
     const dataDirectory = join(scratch, 'restart');
     const first = await smallService({ dataDirectory });
     const client = new Trainyard({ baseUrl: first.url, apiKey: first.apiKey, maxRetries: 0 });
@@ -72,6 +97,9 @@ describe('a service', () => {
     };
     const before = await client.chat.completions.create(greedy);
     expect(before.model).toBe('local/p/kept:step1');
+    const link = await client.sessions.createLink();
+    const cookie = await signIn(first.url, link.path.split('#')[1]!);
+    expect(await nameOfKey(first.url, cookie)).toBe('admin');
     const children = childrenOf(first.pid);
     expect(children).toHaveLength(2);
     expect(await first.stop()).toBe(0);
@@ -85,6 +113,7 @@ describe('a service', () => {
       const again = new Trainyard({ baseUrl: second.url, apiKey: first.apiKey, maxRetries: 0 });
       const { data } = await again.checkpoints.list(model.id);
       expect(data.map((checkpoint) => checkpoint.step)).toEqual([0, 1]);
+      expect(await nameOfKey(second.url, cookie)).toBe('admin');
       expect(data[1]!.metrics).toHaveProperty(['val/reward']);
       expect(data[1]!.metrics).toHaveProperty(['train/policy_loss']);
       const after = await again.chat.completions.create(greedy);

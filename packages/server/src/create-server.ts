@@ -14,7 +14,6 @@ import { refuseForeignHosts } from './edge/host-check.ts';
 import { asContextExceeded, toErrorAnswer } from './faults/http-faults.ts';
 import { acceptJsonBodies } from './bodies/json-body.ts';
 import { KeyWatch } from './edge/key-watch.ts';
-import { Sessions } from './edge/sessions.ts';
 import { toLogLine } from './edge/log-line.ts';
 import { trackRequestEnds } from './edge/request-end.ts';
 import { BaseModels } from './contract/base-models.ts';
@@ -87,7 +86,6 @@ export function createServer(parts: ServerParts): FastifyInstance {
     trainingDataDirectory: null,
     tracking: null,
     metricsAccess: 'open',
-    sessions: new Sessions(parts.store, parts.clock ?? Date.now),
     dashboard: null,
     ...parts,
     inference: measuredInference(parts.inference, metrics.inference),
@@ -136,7 +134,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     done();
   });
   refuseRouteMisses(app);
-  requireKeys(app, routeParts, new KeyWatch(parts.store, routeParts.clock));
+  requireKeys(app, parts.store, new KeyWatch(parts.store, routeParts.clock));
   // At once and without its body: in a burst even reading what is refused takes its time from the others.
   app.addHook('onRequest', ({ routeOptions }, _reply, done) => {
     if (routeOptions.config.samples) parts.inference.checkRoom();

@@ -14,7 +14,6 @@ import { announceService, claimDataDirectory, dataPaths, instanceOf } from './da
 import { ServerError } from './faults/server-error.ts';
 import { toLogLine } from './edge/log-line.ts';
 import { ensureServiceKey, type ServiceKey } from './service/service-key.ts';
-import { Sessions } from './edge/sessions.ts';
 import { readDashboard } from './pages/dashboard-files.ts';
 import { linkPath } from './routes/service/session.ts';
 import { isLoopbackName, ownNames } from './edge/network-names.ts';
@@ -163,10 +162,8 @@ export async function startService(
     const tracking =
       config.tracker === null ? null : new RunMirror({ store, tracker: openTracker(config.tracker), log });
     const dashboard = dashboardDirectory === null ? null : await readDashboard(dashboardDirectory);
-    const sessions = new Sessions(store, Date.now);
     const server = createServer({
       store,
-      sessions,
       dashboard,
       tracking,
       blobs,
@@ -205,7 +202,7 @@ export async function startService(
       url,
       apiKey,
       keyFile: paths.keyFile,
-      signInUrl: dashboard === null ? null : await signInUrl(url, apiKey, { store, sessions }),
+      signInUrl: dashboard === null ? null : await signInUrl(url, apiKey, store),
       modelId: firstModel,
       modelIds: config.models.map(({ id }) => id),
       close: undo,
@@ -216,13 +213,9 @@ export async function startService(
   }
 }
 
-async function signInUrl(
-  url: string,
-  key: ServiceKey | null,
-  { store, sessions }: { store: Store; sessions: Sessions },
-): Promise<string | null> {
+async function signInUrl(url: string, key: ServiceKey | null, store: Store): Promise<string | null> {
   const caller = key === null ? null : await store.verifyKey(key.secret);
-  return caller === null ? null : urlOnThisMachine(url) + linkPath(sessions.makeLink(caller.keyId).code);
+  return caller === null ? null : urlOnThisMachine(url) + linkPath((await store.createSignInLink(caller.keyId)).secret);
 }
 
 function refuseMissingModels({ models }: ServiceConfig): void {

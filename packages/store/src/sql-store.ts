@@ -23,6 +23,8 @@ import type {
   ModelExport,
   ModelState,
   QueuedJob,
+  Session,
+  SignIn,
   TerminalEventType,
   TrainingJob,
   TrainingJobConfig,
@@ -150,7 +152,9 @@ export class SqlStore implements Store {
     return this.#write(async (tables) => {
       const { keys } = tables;
       const key = await keys.ensure(input, this.#clock());
-      return { ...key, numReplaced: key.isServiceKey ? await keys.revokeServiceKeysBut(key.id, this.#clock()) : 0 };
+      const numReplaced = key.isServiceKey ? await keys.revokeServiceKeysBut(key.id, this.#clock()) : 0;
+      if (numReplaced > 0) await tables.signIns.removeOfRevokedKeys();
+      return { ...key, numReplaced };
     });
   }
 
@@ -167,7 +171,41 @@ export class SqlStore implements Store {
   }
 
   async revokeKey(keyId: string): Promise<boolean> {
-    return this.#write((tables) => tables.keys.revoke(keyId, this.#clock()));
+    return this.#write(async (tables) => {
+      const isRevoked = await tables.keys.revoke(keyId, this.#clock());
+      if (isRevoked) await tables.signIns.removeOfRevokedKeys();
+      return isRevoked;
+    });
+  }
+
+  // browsers that are signed in
+  async openSession(keyId: string): Promise<SignIn> {
+    return this.#write((tables) => tables.signIns.create('session', keyId, this.#clock()));
+  }
+
+  async findSession(secret: string): Promise<Session | null> {
+    const { keys, signIns } = this.#tables;
+    const now = this.#clock();
+    const session = await signIns.find('session', secret, now);
+    const key = session === null ? null : await keys.get(session.keyId);
+    if (session === null || key === null || key.revokedAt !== null) return null;
+    const expiresAt = Math.min(session.expiresAt, key.expiresAt ?? Infinity);
+    return expiresAt > now ? { key, expiresAt } : null;
+  }
+
+  async closeSession(secret: string): Promise<void> {
+    await this.#write((tables) => tables.signIns.remove('session', secret));
+  }
+
+  async createSignInLink(keyId: string): Promise<SignIn> {
+    return this.#write((tables) => tables.signIns.create('link', keyId, this.#clock()));
+  }
+
+  async redeemSignInLink(secret: string): Promise<string | null> {
+    return this.#write(async ({ signIns }) => {
+      const link = await signIns.find('link', secret, this.#clock());
+      return link !== null && (await signIns.remove('link', secret)) ? link.keyId : null;
+    });
   }
 
   // models
@@ -613,6 +651,7 @@ export class SqlStore implements Store {
     await this.#sweepDeleted();
     return this.#write(async (tables) => {
       await this.#choiceRecords.purge(tables, now);
+      await tables.signIns.purge(now);
       await tables.announcedKeys.purge(now - ANNOUNCEMENT_LIFETIME_MS, now);
       await tables.feed.purge(now - FEED_LIFETIME_MS);
       await tables.exports.purge(now - DELETED_MODEL_LIFETIME_MS);

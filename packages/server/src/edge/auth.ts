@@ -4,7 +4,6 @@ import { type Caller, isDamagedSecret, type Store } from '@trainyard/store';
 
 import type { KeyWatch } from './key-watch.ts';
 import { refuseOtherPages, sessionTokenOf } from './session-cookie.ts';
-import type { Sessions } from './sessions.ts';
 import { RequestError } from '../faults/request-error.ts';
 import type { RouteScope } from '../faults/route-scope.ts';
 
@@ -35,11 +34,7 @@ declare module 'fastify' {
  *
  * A missing, malformed or unknown key → 401; a key without the route's scope → 403. The scope `admin` includes the others.
  */
-export function requireKeys(
-  app: FastifyInstance,
-  { store, sessions }: { store: Store; sessions: Sessions },
-  watch: KeyWatch,
-): void {
+export function requireKeys(app: FastifyInstance, store: Store, watch: KeyWatch): void {
   app.decorateRequest('caller', null);
   app.addHook('onRoute', (route) => {
     if (route.config?.scope === undefined)
@@ -49,7 +44,7 @@ export function requireKeys(
     const { scope } = request.routeOptions.config;
     // No scope: the request matches no route and will be answered 404 or 405.
     if (scope === undefined || scope === 'public') return;
-    const caller = (await sessionCaller(request, sessions)) ?? (await authenticate(request, store));
+    const caller = (await sessionCaller(request, store)) ?? (await authenticate(request, store));
     if (scope !== 'any' && !caller.scopes.includes(scope) && !caller.scopes.includes('admin')) {
       throw new RequestError(
         'request.forbidden',
@@ -62,12 +57,12 @@ export function requireKeys(
 }
 
 /** The key that a signed-in browser speaks for. Null when a key was sent, which comes first, and when nobody is signed in. */
-async function sessionCaller(request: FastifyRequest, sessions: Sessions): Promise<Caller | null> {
+async function sessionCaller(request: FastifyRequest, store: Store): Promise<Caller | null> {
   const { authorization, 'x-api-key': named } = request.headers;
   const token = authorization === undefined && named === undefined ? sessionTokenOf(request) : null;
   if (token === null) return null;
   refuseOtherPages(request);
-  const key = (await sessions.find(token))?.key;
+  const key = (await store.findSession(token))?.key;
   return key === undefined ? null : { keyId: key.id, entityId: key.entityId, entity: key.entity, scopes: key.scopes };
 }
 

@@ -3,7 +3,6 @@ import type { Blobs, Store } from '@trainyard/store';
 import type { BodyIntake } from '../bodies/body-intake.ts';
 import type { BodyBudgets } from '../bodies/byte-budget.ts';
 import type { ServiceMetrics } from '../metrics/service-metrics.ts';
-import type { Sessions } from '../edge/sessions.ts';
 import type { DashboardFiles } from '../pages/dashboard-files.ts';
 import type { MetricsAccess } from '../metrics/metrics-access.ts';
 import type { RunTracking } from '../tracking/run-mirror.ts';
@@ -43,8 +42,6 @@ export interface ServerParts {
   metrics?: ServiceMetrics;
   /** Who may read them. Default `open`. */
   metricsAccess?: MetricsAccess;
-  /** Who is signed in. Default: nobody yet. */
-  sessions?: Sessions;
   /** Pages for people at `/`. Default null: the page that says how to connect. */
   dashboard?: DashboardFiles | null;
   /** Names that `Host` may have beside the loopback ones; `.example.com` = all below it, `*` = all. Default: none. */
@@ -96,7 +93,6 @@ export interface RouteParts extends ServerParts {
   tracking: RunTracking | null;
   operatorEntity: string | null;
   metricsAccess: MetricsAccess;
-  sessions: Sessions;
   dashboard: DashboardFiles | null;
   allowedHosts: readonly string[];
   allowedOrigins: readonly string[];

@@ -26,6 +26,22 @@ export interface ApiKey {
   revokedAt: number | null;
 }
 
+/** In a browser something stands for a key: a session, or a link that begins one. */
+export type SignInKind = 'session' | 'link';
+
+/** A session or link as it is made; of its secret only the SHA-256 is stored. */
+export interface SignIn {
+  secret: string;
+  expiresAt: number;
+}
+
+/** A browser that is signed in, with the rights that its key has now. */
+export interface Session {
+  key: ApiKey;
+  /** Its own end, or that of its key. */
+  expiresAt: number;
+}
+
 /** Who a verified secret speaks for. */
 export interface Caller {
   keyId: string;

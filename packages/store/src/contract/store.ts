@@ -24,6 +24,8 @@ import type {
   ModelState,
   QueuedJob,
   Scope,
+  Session,
+  SignIn,
   TrainingJob,
   TrainingJobConfig,
   TrajectoryLog,
@@ -72,8 +74,19 @@ export interface Store {
   listKeys(entityId?: string): Promise<ApiKey[]>;
   /** Whatever its state. Null when unknown. */
   getKey(keyId: string): Promise<ApiKey | null>;
-  /** False when unknown or revoked before. */
+  /** Ends its sessions and links too. False when unknown or revoked before. */
   revokeKey(keyId: string): Promise<boolean>;
+
+  // browsers that are signed in
+  /** Signs a browser in for 30 days, with a secret of 256 random bits, which is returned here only. Of one key the newest 100 stay. */
+  openSession(keyId: string): Promise<SignIn>;
+  /** Null when it is unknown or has ended, or its key is not valid any more. */
+  findSession(secret: string): Promise<Session | null>;
+  closeSession(secret: string): Promise<void>;
+  /** Makes a link, which works once, for 15 minutes; as `openSession`. */
+  createSignInLink(keyId: string): Promise<SignIn>;
+  /** Uses a link up. @returns the id of its key; null when it was used, has expired or never was */
+  redeemSignInLink(secret: string): Promise<string | null>;
 
   // models
   /** Makes the model and its checkpoint of step 0, with the weights of `init` where given. Identity is (entity, project, name). */

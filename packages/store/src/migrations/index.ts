@@ -15,6 +15,7 @@ import { RUNS } from './0013-runs.ts';
 import { TRAJECTORIES } from './0014-trajectories.ts';
 import { TRACKERS } from './0015-trackers.ts';
 import { PROMPTS } from './0016-prompts.ts';
+import { SIGN_INS } from './0017-sign-ins.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -33,4 +34,5 @@ export const MIGRATIONS: readonly Migration[] = [
   TRAJECTORIES,
   TRACKERS,
   PROMPTS,
+  SIGN_INS,
 ];

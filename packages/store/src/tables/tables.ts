@@ -13,6 +13,7 @@ import { KeyTable } from './key-table.ts';
 import { LogTable } from './log-table.ts';
 import { MetricTable } from './runs/metric-table.ts';
 import { ModelTable } from './model-table.ts';
+import { SignInTable } from './sign-in-table.ts';
 import { TrajectoryTable } from './runs/trajectory-table.ts';
 import { TrackerTable } from './runs/tracker-table.ts';
 import { UsageTable } from './usage-table.ts';
@@ -35,6 +36,7 @@ export interface Tables {
   readonly adapters: AdapterTable;
   readonly choiceRecords: ChoiceRecordTable;
   readonly idempotency: IdempotencyTable;
+  readonly signIns: SignInTable;
   readonly usage: UsageTable;
 }
 
@@ -58,6 +60,7 @@ export function openTables(queries: Queries): Tables {
     adapters: new AdapterTable(sql),
     choiceRecords: new ChoiceRecordTable(sql),
     idempotency: new IdempotencyTable(sql),
+    signIns: new SignInTable(sql),
     usage: new UsageTable(sql),
   };
 }

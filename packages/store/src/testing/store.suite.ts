@@ -13,12 +13,14 @@ import { modelSuite } from './models.ts';
 import { pagingSuite } from './paging.ts';
 import { retentionSuite } from './retention.ts';
 import { runSuite } from './runs.ts';
+import { signInSuite } from './sign-ins.ts';
 import { severalProcessesSuite } from './several-processes.ts';
 
 /** The behaviour required of every `Store`, whatever lies beneath it. */
 export function storeSuite(name: string, makeHarness: MakeHarness): void {
   describe(`Store: ${name}`, () => {
     keySuite(makeHarness);
+    signInSuite(makeHarness);
     modelSuite(makeHarness);
     jobSuite(makeHarness);
     jobControlSuite(makeHarness);

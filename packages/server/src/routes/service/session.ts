@@ -5,10 +5,10 @@ import {
   type SessionLinkObject,
   type SessionObject,
 } from '@trainyard/protocol';
+import type { Session } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
 import { refuseOtherPages, sessionCookie, sessionTokenOf } from '../../edge/session-cookie.ts';
-import { type Session, SESSION_LIFETIME_MS } from '../../edge/sessions.ts';
 import { RequestError } from '../../faults/request-error.ts';
 import { toKeyObject } from '../../wire/key.ts';
 import type { RouteParts } from '../server-parts.ts';
@@ -22,7 +22,7 @@ const LINK_PATH = '/sign-in#';
  * GET, POST and DELETE /v1/session: who the page speaks for, sign in, sign out. POST /v1/session-links: a link that signs in once, with the rights of
  * the key that asks for it.
  */
-export function sessionRoutes(app: FastifyInstance, { store, sessions }: RouteParts): void {
+export function sessionRoutes(app: FastifyInstance, { store, clock }: RouteParts): void {
   const config = { scope: 'public' } as const;
 
   app.get('/v1/session', { config }, async (request, reply): Promise<SessionObject> => {
@@ -30,7 +30,7 @@ export function sessionRoutes(app: FastifyInstance, { store, sessions }: RoutePa
     const token = sessionTokenOf(request);
     if (token === null) return NOBODY;
     refuseOtherPages(request);
-    return toSessionObject(await sessions.find(token));
+    return toSessionObject(await store.findSession(token));
   });
 
   app.post<{ Body: CreateSessionRequest }>(
@@ -41,30 +41,30 @@ export function sessionRoutes(app: FastifyInstance, { store, sessions }: RoutePa
       noStore(reply);
       const keyId = await keyIdOf(request);
       const before = sessionTokenOf(request);
-      if (before !== null) sessions.close(before);
-      const { token } = sessions.open(keyId);
-      const session = await sessions.find(token);
+      if (before !== null) await store.closeSession(before);
+      const { secret, expiresAt } = await store.openSession(keyId);
+      const session = await store.findSession(secret);
       if (session === null) throw refused('The key was revoked or has expired');
-      reply.header('set-cookie', sessionCookie(request, token, Math.ceil(SESSION_LIFETIME_MS / 1000)));
+      reply.header('set-cookie', sessionCookie(request, secret, Math.ceil((expiresAt - clock()) / 1000)));
       return toSessionObject(session);
     },
   );
 
-  app.delete('/v1/session', { config }, (request, reply): SessionObject => {
+  app.delete('/v1/session', { config }, async (request, reply): Promise<SessionObject> => {
     const token = sessionTokenOf(request);
     if (token !== null) {
       refuseOtherPages(request);
-      sessions.close(token);
+      await store.closeSession(token);
       reply.header('set-cookie', sessionCookie(request, '', 0));
     }
     noStore(reply);
     return NOBODY;
   });
 
-  app.post('/v1/session-links', { config: { scope: 'any' } }, (request, reply): SessionLinkObject => {
+  app.post('/v1/session-links', { config: { scope: 'any' } }, async (request, reply): Promise<SessionLinkObject> => {
     noStore(reply);
-    const { code, expiresAt } = sessions.makeLink(callerOf(request).keyId);
-    return { object: 'session_link', path: linkPath(code), expires_at: Math.floor(expiresAt / 1000) };
+    const { secret, expiresAt } = await store.createSignInLink(callerOf(request).keyId);
+    return { object: 'session_link', path: linkPath(secret), expires_at: Math.floor(expiresAt / 1000) };
   });
 
   async function keyIdOf(request: FastifyRequest<{ Body: CreateSessionRequest }>): Promise<string> {
@@ -78,7 +78,7 @@ export function sessionRoutes(app: FastifyInstance, { store, sessions }: RoutePa
       if (caller !== null) return caller.keyId;
       throw refused('The API key is not valid: it is unknown, revoked or expired');
     }
-    const keyId = sessions.redeem(code!);
+    const keyId = await store.redeemSignInLink(code!);
     if (keyId !== null) return keyId;
     throw refused(
       'The sign-in link was used before, or is older than 15 minutes. "trainyard open" makes another one; a key works too',
