@@ -1,4 +1,4 @@
-import type { SchemaWords } from './schema-words.ts';
+import type { SchemaWords } from '../contract/schema-words.ts';
 
 /** One step of the schema. A published migration is never edited: the next change is a new file with the next number. */
 export interface Migration {

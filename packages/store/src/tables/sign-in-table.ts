@@ -37,7 +37,7 @@ export class SignInTable {
     return { secret, expiresAt };
   }
 
-  /** Of one that has not ended; its key may have. */
+  /** The key of one that has not ended; the key itself may have. */
   async find(kind: SignInKind, secret: string, now: number): Promise<{ keyId: string; expiresAt: number } | null> {
     const row = await this.#sql.get<{ key_id: string; expires_at: number }>(
       'select key_id, expires_at from sign_ins where secret_sha256 = ? and kind = ? and expires_at > ?',

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { StoreError } from '../../contract/errors.ts';
 import type { Migration } from '../../migrations/migration.ts';
-import { pendingStatements } from '../../migrations/pending-statements.ts';
+import { pendingStatements } from '../pending-statements.ts';
 import type { Queries, Sql, SqlParameter, SqlResult, SqlRow, TransactionOptions } from '../../contract/sql.ts';
 import { postgresFault } from './postgres-fault.ts';
 import { POSTGRES_WORDS } from './postgres-words.ts';

@@ -4,7 +4,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { StoreError } from '../../contract/errors.ts';
 import { LockQueue } from './lock-queue.ts';
 import type { Migration } from '../../migrations/migration.ts';
-import { pendingStatements } from '../../migrations/pending-statements.ts';
+import { pendingStatements } from '../pending-statements.ts';
 import type { Queries, Sql, SqlResult, SqlRow, SqlParameter, TransactionOptions } from '../../contract/sql.ts';
 import { sqliteFault } from './sqlite-fault.ts';
 import { SQLITE_WORDS } from './sqlite-words.ts';

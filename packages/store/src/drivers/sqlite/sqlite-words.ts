@@ -1,4 +1,4 @@
-import type { SchemaWords } from '../../migrations/schema-words.ts';
+import type { SchemaWords } from '../../contract/schema-words.ts';
 
 export const SQLITE_WORDS: SchemaWords = {
   position: 'integer primary key autoincrement',

@@ -1,7 +1,7 @@
 import { StoreError } from '../contract/errors.ts';
-import { MIGRATIONS } from './index.ts';
-import type { Migration } from './migration.ts';
-import type { SchemaWords } from './schema-words.ts';
+import { MIGRATIONS } from '../migrations/index.ts';
+import type { Migration } from '../migrations/migration.ts';
+import type { SchemaWords } from '../contract/schema-words.ts';
 
 /**
  * The statements that bring a database from its schema to the newest one.
