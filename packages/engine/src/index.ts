@@ -1,8 +1,7 @@
 export type { EngineLimits } from './batching/engine-limits.ts';
 export { openTokenEngine } from './serving/open-token-engine.ts';
 export type { CacheLimits } from './serving/cache-size.ts';
-export { ServedModel, type RunnerSizes } from './serving/served-model.ts';
-export type { ServedFileOptions } from './serving/served-file.ts';
+export { ServedModel, type RunnerSizes, type ServedModelOptions } from './serving/served-model.ts';
 export { inspectServedModel, type ModelMemory } from './serving/served-model-memory.ts';
 export type { OpenTokenEngineOptions } from './serving/open-token-engine.ts';
 export { LlamaRunner } from './runner/llama-runner.ts';

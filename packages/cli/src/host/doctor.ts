@@ -2,6 +2,7 @@ import { existsSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 import { Trainyard, TrainyardApiError, TrainyardConnectionError } from '@trainyard/sdk';
+import { bf16Support } from '@trainyard/server';
 import type { ServiceConfig } from '@trainyard/server';
 import type { Command } from 'commander';
 
@@ -17,7 +18,7 @@ const LOW_DISK_BYTES = 1e9;
 const ANSWER_TIMEOUT_MS = 3_000;
 
 interface Check {
-  readonly name: 'node' | 'model' | 'data_folder' | 'service' | 'key';
+  readonly name: 'node' | 'model' | 'data_folder' | 'precision' | 'service' | 'key';
   readonly subject: string;
   /** The fault and its remedy; null when all is well. */
   readonly problem: string | null;
@@ -71,6 +72,7 @@ async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Chec
     };
   }
   yield { name: 'data_folder', subject: `data folder ${dataDirectory}`, problem: diskProblem(dataDirectory) };
+  yield precisionCheck(config);
   const problem = await serviceProblem(url);
   yield { name: 'service', subject: `service at ${url}`, problem };
   // A service that does not answer says nothing about a key.
@@ -81,6 +83,22 @@ async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Chec
     subject: config.apiKey === null ? 'key of this machine' : 'key in the settings',
     problem: await keyProblem(url, apiKey),
   };
+}
+
+/** Where it is not asked for, it is said whether bf16 could be. */
+function precisionCheck(config: ServiceConfig): Check {
+  const { precision } = config;
+  const { processor, library } = bf16Support(config);
+  if (precision !== 'bf16') {
+    const hint =
+      processor === true ? ' (this processor has products of bf16: `npm run bf16`, then --precision bf16)' : '';
+    return { name: 'precision', subject: `precision ${precision}${hint}`, problem: null };
+  }
+  const problems = [
+    processor === false ? 'this processor has no products of bf16 (AVX512-BF16 or AMX)' : null,
+    library === false ? `there is no ${config.oneDnnPath}: run \`npm run bf16\`, or set TRAINYARD_ONEDNN` : null,
+  ].filter((problem) => problem !== null);
+  return { name: 'precision', subject: 'precision bf16', problem: problems.join('; ') || null };
 }
 
 function diskProblem(directory: string): string | null {

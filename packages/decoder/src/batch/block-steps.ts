@@ -16,6 +16,8 @@ export interface Attended {
 export interface BlockSteps {
   /** Sums that begin with a residual or with 0 need not be written anew. */
   readonly takesPlainSums: boolean;
+  /** Rows that are computed where so many are wanted: memory behind the rows is written up to there. */
+  computedRows(numRows: number): number;
   /** Before the first block: x → h. */
   begin(rows: BlockRows): void;
   /** h → q, k, v. @param rope cos and sin */
@@ -28,6 +30,8 @@ export interface BlockSteps {
   down(layer: number, rows: BlockRows): void;
   /** @param hidden [rows, H] @param logits [rows, V], written */
   head(hidden: Float32Array, logits: Float32Array): void;
+  /** Gives up what it has besides the weights. */
+  close(): void;
 }
 
 /** By the whole graphs. */
@@ -39,8 +43,13 @@ export class GraphSteps implements BlockSteps {
     this.#graphs = graphs;
   }
 
+  computedRows(numRows: number): number {
+    return numRows;
+  }
+
   begin({ x, h }: BlockRows): void {
-    this.#graphs.between.normalise(x, this.#graphs.vectors[0]!.attentionNorm, h);
+    const { between, vectors } = this.#graphs.parts;
+    between.normalise(x, vectors[0]!.attentionNorm, h);
   }
 
   attention(layer: number, { h, sums }: BlockRows, rope: Feeds, into: Attended): void {
@@ -61,6 +70,10 @@ export class GraphSteps implements BlockSteps {
 
   head(hidden: Float32Array, logits: Float32Array): void {
     this.#graphs.head.run(hidden, logits);
+  }
+
+  close(): void {
+    // It has the graphs alone.
   }
 }
 

@@ -1,4 +1,5 @@
 import { GgufFile } from '@trainyard/native';
+import type { Bf16Library } from '@trainyard/native';
 import { embedTokens, readArchitecture, ropeTables, UnsupportedModelError } from '@trainyard/transformer';
 import type { Architecture } from '@trainyard/transformer';
 import { AdapterProducts } from '../adapters/adapter-products.ts';
@@ -8,12 +9,15 @@ import type { PagedAttentionSizes } from '../attention/paged-attention.ts';
 import { KvFullError } from '../contract/errors.ts';
 import type { Feeds } from '../graphs/constant-graph.ts';
 import { DecoderGraphs } from '../graphs/decoder-graphs.ts';
+import type { DecoderParts } from '../graphs/decoder-parts.ts';
 import { FlatLogits } from '../logits/flat-logits.ts';
 import { DecoderMemory } from '../memory/decoder-memory.ts';
+import { Bf16Matrices } from '../products/bf16-matrices.ts';
 import { QuantisedProducts } from '../products/quantised-products.ts';
 import { QuantisedWeights } from '../products/quantised-weights.ts';
 import { ThreadTeam } from '../team/thread-team.ts';
 import { BlockRoom } from './block-rows.ts';
+import { Bf16Steps } from './bf16-steps.ts';
 import { GraphSteps } from './block-steps.ts';
 import type { BlockSteps } from './block-steps.ts';
 import { DecoderBatch } from './decoder-batch.ts';
@@ -26,6 +30,8 @@ export interface PagedDecoderOptions extends Pick<
   readonly batchTokens: number;
   /** Room for the factors of a batch's adapters, bytes; those that do not fit side by side take turns. Default 2 GiB, taken as it is touched. */
   readonly adapterBytes?: number;
+  /** Matrices in bf16, on this library. Default: in single precision, which trainer and sampler share. */
+  readonly bf16?: Bf16Library | null;
 }
 
 /** Most adapters of one batch: far more than cost anything. */
@@ -34,12 +40,15 @@ const DEFAULT_ADAPTER_BYTES = 2 ** 31;
 /** Logits that are kept room for between batches, rows. */
 const KEPT_LOGIT_ROWS = 64;
 
+/** The weights of a decoder. */
+export type DecoderWeights = DecoderGraphs | Bf16Matrices;
+
 /**
  * A decoder on the trainer's graphs: the same expressions, the same weights in single precision, the same library. Keys and values are float32 in pages. To the engine it
  * is a `ModelRunner`.
  *
  * A row gives the same bits whatever else is in its batch, wherever its pages lie and however many threads there are: ONNX Runtime sums a product by constants in one
- * order, and the kernels of attention, of adapters and of quantised weights go row by row.
+ * order, and the kernels of attention, of adapters and of quantised weights go row by row. With matrices in bf16 none of this is promised.
  */
 export class PagedDecoder {
   readonly vocabSize: number;
@@ -50,13 +59,15 @@ export class PagedDecoder {
   readonly adaptersPerBatch = ADAPTERS_PER_BATCH;
   readonly shareGranularity = 1;
   readonly #architecture: Architecture;
-  readonly #graphs: DecoderGraphs;
-  readonly #ownsGraphs: boolean;
+  readonly #weights: DecoderWeights;
+  readonly #parts: DecoderParts;
+  readonly #ownsWeights: boolean;
   readonly #attention: PagedAttention;
   readonly #adapters: AdapterProducts;
   readonly #team: ThreadTeam;
   readonly #room: BlockRoom;
-  readonly #byGraphs: GraphSteps;
+  /** For batches of any size. */
+  readonly #steps: BlockSteps;
   /** For batches of few rows; null where only the graphs compute. */
   #byQuantised: QuantisedSteps | null = null;
   readonly #k: Float32Array;
@@ -74,33 +85,37 @@ export class PagedDecoder {
     const architecture = readArchitecture(file);
     const trainedLength = Number(file.metadata.get(`${architecture.name}.context_length`) ?? Infinity);
     const contextLength = Math.min(trainedLength, options.capacityTokens);
-    const graphs = new DecoderGraphs(file, architecture, options.numThreads);
+    const { bf16 = null, numThreads } = options;
+    const weights =
+      bf16 === null ? new DecoderGraphs(file, architecture, numThreads) : new Bf16Matrices(file, architecture, bf16);
     try {
-      return new PagedDecoder(graphs, { ...options, contextLength, ownsGraphs: true, quantised: file });
+      const quantised = bf16 === null ? file : null;
+      return new PagedDecoder(weights, { ...options, contextLength, ownsWeights: true, quantised });
     } catch (error) {
-      graphs.close();
+      weights.close();
       throw error;
     }
   }
 
   /**
-   * @param graphs may serve several decoders, one at a time
-   * @param options.ownsGraphs they are closed with it. Default false
+   * @param weights may serve several decoders, one at a time
+   * @param options.ownsWeights they are closed with it. Default false
    * @param options.quantised the file, where batches of few rows are to read its weights as they are quantised. Default null: the graphs compute those, too
    * @throws {RangeError} when one layer's keys and values are more than a memory can hold
    */
   constructor(
-    graphs: DecoderGraphs,
-    options: PagedDecoderOptions & {
+    weights: DecoderWeights,
+    options: Omit<PagedDecoderOptions, 'bf16'> & {
       readonly contextLength: number;
-      readonly ownsGraphs?: boolean;
+      readonly ownsWeights?: boolean;
       readonly quantised?: GgufFile | null;
     },
   ) {
-    const { architecture } = graphs;
+    const { parts } = weights;
+    const { architecture } = parts;
     const { numHeads, numKvHeads, headSize, numLayers, vocabSize } = architecture;
     const { capacityTokens, contextLength, maxSequences, batchTokens, numThreads } = options;
-    const { ownsGraphs = false, quantised = null, adapterBytes = DEFAULT_ADAPTER_BYTES } = options;
+    const { ownsWeights = false, quantised = null, adapterBytes = DEFAULT_ADAPTER_BYTES } = options;
     this.#architecture = architecture;
     this.vocabSize = vocabSize;
     this.capacityTokens = capacityTokens;
@@ -120,26 +135,28 @@ export class PagedDecoder {
       numThreads,
     };
     this.#attention = new PagedAttention(sizes, team);
-    this.#graphs = graphs;
-    this.#ownsGraphs = ownsGraphs;
+    this.#weights = weights;
+    this.#parts = parts;
+    this.#ownsWeights = ownsWeights;
     this.#k = new Float32Array(batchTokens * numKvHeads * headSize);
     this.#v = new Float32Array(batchTokens * numKvHeads * headSize);
     this.#logits = new Float32Array(KEPT_LOGIT_ROWS * vocabSize);
     const quantisedBytes = quantised === null ? 0 : QuantisedWeights.bytesOf(quantised, architecture);
+    this.#steps = weights instanceof DecoderGraphs ? new GraphSteps(weights) : new Bf16Steps(weights, batchTokens);
+    const roomRows = this.#steps.computedRows(batchTokens);
     const ownBytes =
-      BlockRoom.bytesFor(architecture, batchTokens) +
+      BlockRoom.bytesFor(architecture, roomRows) +
       QuantisedSteps.bytesFor(architecture) +
       AdapterProducts.lowBytes(numThreads);
     const room = DecoderMemory.maxBytes - ownBytes;
     const readsQuantised = quantised !== null && quantisedBytes > 0 && quantisedBytes < room;
     const spare = readsQuantised ? room - quantisedBytes : room;
     const memory = new DecoderMemory(DecoderMemory.maxBytes - spare + Math.min(spare, adapterBytes));
-    this.#room = new BlockRoom(architecture, batchTokens, memory);
-    this.#byGraphs = new GraphSteps(graphs);
+    this.#room = new BlockRoom(architecture, roomRows, memory);
     this.#team = team;
     const products = new QuantisedProducts(memory.shared, team);
     const few = readsQuantised
-      ? new QuantisedSteps(graphs, new QuantisedWeights(quantised, architecture, memory), products, memory)
+      ? new QuantisedSteps(parts, new QuantisedWeights(quantised, architecture, memory), products, memory)
       : null;
     this.#adapters = new AdapterProducts(architecture, memory, { maxRows: batchTokens, maxBytes: adapterBytes }, team);
     if (few !== null && this.#givesSameBits(few)) this.#byQuantised = few;
@@ -156,7 +173,7 @@ export class PagedDecoder {
     this.#makeRoom(batch);
     this.#adapters.begin(adapters);
     const few = batch.length <= MAX_QUANTISED_ROWS ? this.#byQuantised : null;
-    return this.#compute(batch, few ?? this.#byGraphs);
+    return this.#compute(batch, few ?? this.#steps);
   }
 
   share(from: number, to: number, length: number): void {
@@ -176,7 +193,8 @@ export class PagedDecoder {
 
   close(): void {
     this.#attention.close();
-    if (this.#ownsGraphs) this.#graphs.close();
+    this.#steps.close();
+    if (this.#ownsWeights) this.#weights.close();
   }
 
   #compute(batch: DecoderBatch, steps: BlockSteps): FlatLogits {
@@ -194,8 +212,8 @@ export class PagedDecoder {
     const keyWidth = numKvHeads * headSize;
     const k = this.#k.subarray(0, length * keyWidth);
     const v = this.#v.subarray(0, length * keyWidth);
-    embedTokens(batch.tokens.subarray(0, length), this.#graphs.embedding, x.data);
-    this.#team.isAlert = steps !== this.#byGraphs;
+    embedTokens(batch.tokens.subarray(0, length), this.#parts.embedding, x.data);
+    this.#team.isAlert = steps !== this.#steps;
     try {
       steps.begin(rows);
       for (let layer = 0; layer < numLayers; layer++) {
@@ -265,7 +283,7 @@ export class PagedDecoder {
       this.forget(0, 0);
       return rows;
     };
-    const [expected, found] = [logitsOf(this.#byGraphs), logitsOf(few)];
+    const [expected, found] = [logitsOf(this.#steps), logitsOf(few)];
     return expected.every((row, i) => row.every((logit, id) => Object.is(logit, found[i]![id])));
   }
 
@@ -293,11 +311,9 @@ export class PagedDecoder {
     const { hiddenSize } = this.#architecture;
     const { numLogits } = batch;
     const size = numLogits * this.vocabSize;
-    if (
-      this.#logits.length < size ||
-      (numLogits <= KEPT_LOGIT_ROWS && this.#logits.length > KEPT_LOGIT_ROWS * this.vocabSize)
-    )
-      this.#logits = new Float32Array(Math.max(numLogits, KEPT_LOGIT_ROWS) * this.vocabSize);
+    const room = Math.max(steps.computedRows(numLogits), KEPT_LOGIT_ROWS) * this.vocabSize;
+    if (this.#logits.length < room || (numLogits <= KEPT_LOGIT_ROWS && this.#logits.length > room))
+      this.#logits = new Float32Array(room);
     if (numLogits > 0) {
       let to = 0;
       for (let row = 0; row < batch.length; row++) {
@@ -310,13 +326,13 @@ export class PagedDecoder {
       const logits = this.#logits.subarray(0, size);
       // Of many rows few may want logits.
       const few = numLogits <= MAX_QUANTISED_ROWS ? this.#byQuantised : null;
-      (steps === this.#byGraphs ? (few ?? steps) : steps).head(hidden, logits);
+      (steps === this.#steps ? (few ?? steps) : steps).head(hidden, logits);
     }
     return new FlatLogits(this.#logits, this.vocabSize);
   }
 
   #ropeFeeds(positions: Int32Array): Feeds {
-    const { cos, sin } = ropeTables(positions, this.#architecture, this.#graphs.ropeFactors);
+    const { cos, sin } = ropeTables(positions, this.#architecture, this.#parts.ropeFactors);
     const dims = [positions.length, this.#architecture.headSize / 2];
     return { cos: { data: cos, dims }, sin: { data: sin, dims } };
   }

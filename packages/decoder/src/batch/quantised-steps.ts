@@ -1,7 +1,8 @@
+import type { Architecture } from '@trainyard/transformer';
 import type { Feeds } from '../graphs/constant-graph.ts';
 import type { BetweenProducts } from '../graphs/between-products.ts';
-import type { DecoderGraphs } from '../graphs/decoder-graphs.ts';
-import { vectorsOfHeads } from '../graphs/decoder-graphs.ts';
+import type { DecoderParts } from '../graphs/decoder-parts.ts';
+import { vectorsOfHeads } from '../graphs/decoder-parts.ts';
 import type { DecoderMemory } from '../memory/decoder-memory.ts';
 import type { QuantisedProducts } from '../products/quantised-products.ts';
 import type { QuantisedWeights } from '../products/quantised-weights.ts';
@@ -18,7 +19,7 @@ export const MAX_QUANTISED_ROWS = 4;
  */
 export class QuantisedSteps implements BlockSteps {
   readonly takesPlainSums = false;
-  readonly #graphs: DecoderGraphs;
+  readonly #parts: DecoderParts;
   readonly #between: BetweenProducts;
   readonly #weights: QuantisedWeights;
   readonly #products: QuantisedProducts;
@@ -26,33 +27,37 @@ export class QuantisedSteps implements BlockSteps {
   readonly #logits: Float32Array;
 
   /** Float32 that it takes, bytes. */
-  static bytesFor({ hiddenSize, vocabSize }: DecoderGraphs['architecture']): number {
+  static bytesFor({ hiddenSize, vocabSize }: Architecture): number {
     return 4 * MAX_QUANTISED_ROWS * (hiddenSize + vocabSize) + 128;
   }
 
-  constructor(graphs: DecoderGraphs, weights: QuantisedWeights, products: QuantisedProducts, memory: DecoderMemory) {
-    const { hiddenSize, vocabSize } = graphs.architecture;
-    this.#graphs = graphs;
-    this.#between = graphs.between;
+  constructor(parts: DecoderParts, weights: QuantisedWeights, products: QuantisedProducts, memory: DecoderMemory) {
+    const { hiddenSize, vocabSize } = parts.architecture;
+    this.#parts = parts;
+    this.#between = parts.between;
     this.#weights = weights;
     this.#products = products;
     this.#hidden = memory.take(MAX_QUANTISED_ROWS * hiddenSize);
     this.#logits = memory.take(MAX_QUANTISED_ROWS * vocabSize);
   }
 
+  computedRows(numRows: number): number {
+    return numRows;
+  }
+
   begin({ x, h }: BlockRows): void {
-    this.#between.normalise(x, this.#graphs.vectors[0]!.attentionNorm, h);
+    this.#between.normalise(x, this.#parts.vectors[0]!.attentionNorm, h);
   }
 
   attention(layer: number, { h, sums: { qkv } }: BlockRows, rope: Feeds, into: Attended): void {
     this.#products.addProduct(h.data, this.#weights.layers[layer]!.qkv, qkv.data);
-    this.#between.rotation.run({ ...rope, ...vectorsOfHeads(this.#graphs.vectors[layer]!), qkv }, { ...into });
+    this.#between.rotation.run({ ...rope, ...vectorsOfHeads(this.#parts.vectors[layer]!), qkv }, { ...into });
   }
 
   output(layer: number, { o, x2, h, sums }: BlockRows): void {
     this.#products.addProduct(o.data, this.#weights.layers[layer]!.o, sums.o.data);
     x2.data.set(sums.o.data);
-    this.#between.normalise(x2, this.#graphs.vectors[layer]!.feedForwardNorm, h);
+    this.#between.normalise(x2, this.#parts.vectors[layer]!.feedForwardNorm, h);
   }
 
   feedForward(layer: number, { h, activated, sums: { gate, up } }: BlockRows): void {
@@ -65,17 +70,21 @@ export class QuantisedSteps implements BlockSteps {
   down(layer: number, { activated, x, h, sums: { down } }: BlockRows): void {
     this.#products.addProduct(activated.data, this.#weights.layers[layer]!.down, down.data);
     x.data.set(down.data);
-    const next = this.#graphs.vectors[layer + 1];
+    const next = this.#parts.vectors[layer + 1];
     if (next !== undefined) this.#between.normalise(x, next.attentionNorm, h);
   }
 
   head(hidden: Float32Array, logits: Float32Array): void {
-    const { hiddenSize } = this.#graphs.architecture;
+    const { hiddenSize } = this.#parts.architecture;
     const dims = [hidden.length / hiddenSize, hiddenSize] as const;
     const h: Rows = { data: this.#hidden.subarray(0, hidden.length), dims };
-    this.#between.normalise({ data: hidden, dims }, this.#graphs.outputNorm, h);
+    this.#between.normalise({ data: hidden, dims }, this.#parts.outputNorm, h);
     const result = this.#logits.subarray(0, logits.length).fill(0);
     this.#products.addProduct(h.data, this.#weights.head, result);
     logits.set(result);
+  }
+
+  close(): void {
+    // Weights and room are in the memory that all kernels share.
   }
 }

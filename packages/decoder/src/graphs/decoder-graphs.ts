@@ -1,20 +1,17 @@
 import { returnFreeMemory } from '@trainyard/native';
 import type { GgufFile } from '@trainyard/native';
 import {
-  biasName,
   BlockGraph,
-  headNormName,
   normName,
   PROJECTION_NAMES,
   projectionDims,
-  readBlockVectors,
   readProjection,
   weightName,
 } from '@trainyard/transformer';
-import type { Architecture, BlockVectors, ConstantTensor, Outputs, ProjectionName } from '@trainyard/transformer';
-import { BetweenProducts } from './between-products.ts';
+import type { Architecture, ConstantTensor, Outputs, ProjectionName } from '@trainyard/transformer';
 import { ConstantGraph, vector } from './constant-graph.ts';
 import { DecoderHead } from './decoder-head.ts';
+import { DecoderParts, vectorsOfHeads } from './decoder-parts.ts';
 
 /** A block as graphs, cut where attention goes and where adapters do. */
 export interface LayerGraphs {
@@ -36,27 +33,16 @@ export interface LayerGraphs {
  * They are in memory once, as float32.
  */
 export class DecoderGraphs {
-  readonly architecture: Architecture;
+  readonly parts: DecoderParts;
   readonly layers: readonly LayerGraphs[];
-  /** For few rows, and for the norm before the first block. */
-  readonly between: BetweenProducts;
   readonly head: DecoderHead;
-  /** By layer: norms and biases. */
-  readonly vectors: readonly BlockVectors[];
-  /** [H] */
-  readonly outputNorm: Float32Array;
-  /** [V, H] */
-  readonly embedding: Float32Array;
-  /** [D/2] or null. */
-  readonly ropeFactors: Float32Array | null;
 
   /** @param numThreads of one graph, the calling one included */
   constructor(file: Pick<GgufFile, 'tensors' | 'readF32'>, architecture: Architecture, numThreads: number) {
-    const { numLayers } = architecture;
-    this.architecture = architecture;
+    this.parts = new DecoderParts(file, architecture);
+    const { vectors } = this.parts;
     const graph = new BlockGraph(architecture, 'outside');
     const open = (outputs: Outputs, constants: Constants) => new ConstantGraph(outputs, constants, numThreads);
-    const vectors = Array.from({ length: numLayers }, (_, layer) => readBlockVectors(file, architecture, layer));
     // One after the other in the same memory: a session has its own copy of its weights.
     const matrices = PROJECTION_NAMES.map((projection): [ProjectionName, ConstantTensor] => {
       const { out, in: width } = projectionDims(architecture, projection);
@@ -78,31 +64,15 @@ export class DecoderGraphs {
         down: open(graph.downProduct(next === undefined), { ...weights, ...nextNorm }),
       };
     });
-    this.vectors = vectors;
-    this.between = new BetweenProducts(architecture);
-    this.embedding = file.readF32('token_embd.weight');
-    this.ropeFactors = file.tensors.has('rope_freqs.weight') ? file.readF32('rope_freqs.weight') : null;
-    const output = file.tensors.has('output.weight') ? file.readF32('output.weight') : this.embedding;
-    this.outputNorm = file.readF32('output_norm.weight');
-    this.head = new DecoderHead(output, this.outputNorm, architecture, numThreads);
+    this.head = new DecoderHead(this.parts.readHead(file), this.parts.outputNorm, architecture, numThreads);
     returnFreeMemory();
   }
 
   close(): void {
     for (const layer of this.layers) for (const graph of Object.values(layer) as ConstantGraph[]) graph.close();
-    this.between.close();
+    this.parts.close();
     this.head.close();
   }
 }
 
 type Constants = Record<string, ConstantTensor>;
-
-/** Biases of q, k and v, and norms of their heads, as graphs and their feeds name them. */
-export function vectorsOfHeads({ bias, headNorms }: BlockVectors): Constants {
-  return {
-    ...(bias === null ? {} : { [biasName]: vector(bias) }),
-    ...(headNorms === null
-      ? {}
-      : { [headNormName('q')]: vector(headNorms.q), [headNormName('k')]: vector(headNorms.k) }),
-  };
-}

@@ -10,16 +10,20 @@ export type Computation =
   { readonly runner: 'graphs' } | { readonly runner: 'llama'; readonly cachePrecision: 'f16' | 'f32' };
 
 /** How a model is computed, and from which file: by the graphs from the file as it is. */
-export type ServedFile = Computation & { readonly path: string };
+export type ServedFile = { readonly path: string } & (
+  | { readonly runner: 'graphs'; readonly matrices: 'f32' | 'bf16' }
+  | Extract<Computation, { readonly runner: 'llama' }>
+);
 
 export interface ServedFileOptions {
   /** GGUF file, any quantisation. */
   readonly modelPath: string;
   /**
    * `exact`: sampler and trainer are one code, wherever the graphs compute the model; else llama.cpp on half-precision weights, which agrees to 1e-3. `strict`: the
-   * same, else llama.cpp in single precision, weights, keys and values, which agrees to 1e-5. `fast`: llama.cpp on the file as it is.
+   * same, else llama.cpp in single precision, weights, keys and values, which agrees to 1e-5. `fast`: llama.cpp on the file as it is. `bf16`: the graphs, with
+   * matrices and what they are multiplied by in bf16, which agrees to 0.02 (docs/decisions/0034).
    */
-  readonly precision: 'exact' | 'strict' | 'fast';
+  readonly precision: 'exact' | 'strict' | 'fast' | 'bf16';
   /** Folder for a copy in another precision when the model's own folder cannot be written. */
   readonly cacheDirectory: string;
   readonly numThreads: number;
@@ -35,11 +39,19 @@ const EXACT_TYPES = { exact: new Set(['f32', 'f16', 'bf16']), strict: new Set(['
  * llama.cpp multiplies activations that it rounds to half precision where the processor has no better instruction, by single-precision ones never.
  *
  * @throws {NativeError} when the file is missing or malformed, or the copy cannot be written
+ * @throws {UnsupportedModelError} when a model that the graphs do not compute is to be computed in bf16
  */
 export function servedFile({ modelPath, precision, cacheDirectory, numThreads }: ServedFileOptions): ServedFile {
   if (precision === 'fast') return { runner: 'llama', path: modelPath, cachePrecision: 'f16' };
   using file = GgufFile.open(modelPath);
-  if (fitsGraphs(file)) return { runner: 'graphs', path: modelPath };
+  if (fitsGraphs(file)) {
+    return { runner: 'graphs', path: modelPath, matrices: precision === 'bf16' ? 'bf16' : 'f32' };
+  }
+  if (precision === 'bf16') {
+    throw new UnsupportedModelError(
+      `precision bf16 is for models that the trainer's graphs compute, and ${basename(modelPath)} is none: serve it with exact, strict or fast`,
+    );
+  }
   const cachePrecision = precision === 'strict' ? 'f32' : 'f16';
   const path = isExact(file, EXACT_TYPES[precision])
     ? modelPath

@@ -45,7 +45,7 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits): {
     vocabulary,
     contextLength: Math.min(trainedLength, contextLength),
     memory: {
-      weightBytes: served.runner === 'llama' ? statSync(served.path).size : graphWeightBytes(file),
+      weightBytes: served.runner === 'llama' ? statSync(served.path).size : graphWeightBytes(file, served.matrices),
       cacheBytes: sizeBytes,
       processBytes: RUNTIME_BYTES + vocabulary.vocabSize * LOGIT_BYTES_PER_TOKEN,
     },
@@ -53,13 +53,15 @@ export function inspectServedModel(options: ServedFileOptions & CacheLimits): {
 }
 
 /**
- * Every weight in single precision, and once more as they are quantised where batches of few rows read those; an embedding that is the head, too, is there twice: as it
- * is, and laid out for the product.
+ * In single precision every weight, and once more as they are quantised where batches of few rows read those; an embedding that is the head, too, is there twice:
+ * as it is, and laid out for the product. In bf16 all but the embedding in half of that.
  */
-function graphWeightBytes(file: GgufFile): number {
+function graphWeightBytes(file: GgufFile, matrices: 'f32' | 'bf16'): number {
   const { tensors } = file;
   const sizeOf = (name: string) => 4 * (tensors.get(name)?.dims ?? [0]).reduce((product, dim) => product * dim, 1);
-  const quantised = QuantisedWeights.bytesOf(file, readArchitecture(file));
-  const all = tensors.keys().reduce((sum, name) => sum + sizeOf(name), quantised);
-  return tensors.has('output.weight') ? all : all + sizeOf('token_embd.weight');
+  const embedding = sizeOf('token_embd.weight');
+  const head = tensors.has('output.weight') ? 0 : embedding;
+  const all = tensors.keys().reduce((sum, name) => sum + sizeOf(name), head);
+  if (matrices === 'bf16') return embedding + (all - embedding) / 2;
+  return all + QuantisedWeights.bytesOf(file, readArchitecture(file));
 }

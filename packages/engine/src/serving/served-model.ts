@@ -1,4 +1,4 @@
-import { GgufFile, LlamaModel } from '@trainyard/native';
+import { GgufFile, LlamaModel, openBf16Library } from '@trainyard/native';
 import { PagedDecoder } from '@trainyard/decoder';
 import { LlamaRunner } from '../runner/llama-runner.ts';
 import type { ModelRunner } from '../runner/model-runner.ts';
@@ -10,6 +10,11 @@ import type { ServedFile, ServedFileOptions } from './served-file.ts';
 /** Tokens of one batch: more than any step plans, so that it is never the limit. */
 const BATCH_TOKENS = 1024;
 
+export interface ServedModelOptions extends ServedFileOptions {
+  /** oneDNN, for precision `bf16`: the path of a file, or a name that the system finds. */
+  readonly oneDnnPath: string;
+}
+
 export interface RunnerSizes extends CacheLimits {
   readonly numThreads: number;
 }
@@ -19,14 +24,16 @@ export class ServedModel implements Disposable {
   /** Has weights only where llama.cpp computes the model. */
   readonly vocabulary: LlamaModel;
   readonly #file: ServedFile;
+  readonly #oneDnnPath: string;
 
   /** @throws {NativeError} when the file is missing, malformed, or no llama.cpp fits this machine */
-  static load(options: ServedFileOptions): ServedModel {
-    return new ServedModel(servedFile(options));
+  static load(options: ServedModelOptions): ServedModel {
+    return new ServedModel(servedFile(options), options.oneDnnPath);
   }
 
-  private constructor(file: ServedFile) {
+  private constructor(file: ServedFile, oneDnnPath: string) {
     this.#file = file;
+    this.#oneDnnPath = oneDnnPath;
     this.vocabulary = LlamaModel.load(file.path, { vocabOnly: file.runner === 'graphs' });
   }
 
@@ -35,13 +42,16 @@ export class ServedModel implements Disposable {
     return this.#file.runner === 'llama';
   }
 
-  /** The caller closes it, before this. */
+  /** The caller closes it, before this. @throws {NativeError} when products of bf16 are wanted, and the library or the processor has none */
   openRunner({ numThreads, ...limits }: RunnerSizes): ModelRunner {
     const served = this.#file;
     using file = GgufFile.open(served.path);
     const { capacityTokens } = cacheSize(served, file.metadata, limits);
     const sizes = { maxSequences: limits.maxSequences, numThreads, batchTokens: BATCH_TOKENS };
-    if (served.runner === 'graphs') return PagedDecoder.open(served.path, { ...sizes, capacityTokens });
+    if (served.runner === 'graphs') {
+      const bf16 = served.matrices === 'bf16' ? openBf16Library(this.#oneDnnPath, numThreads) : null;
+      return PagedDecoder.open(served.path, { ...sizes, capacityTokens, bf16 });
+    }
     const { cachePrecision } = served;
     return new LlamaRunner(this.vocabulary, { ...sizes, contextTokens: capacityTokens, cachePrecision });
   }

@@ -103,7 +103,7 @@ describe('resolveConfig', () => {
     [{ flags: { port: '' } }, 'flag --port must be a whole number'],
     [
       { environment: { TRAINYARD_PRECISION: 'half' } },
-      'environment variable TRAINYARD_PRECISION must be one of exact, strict, fast, got "half"',
+      'environment variable TRAINYARD_PRECISION must be one of exact, strict, fast, bf16, got "half"',
     ],
     [
       { environment: { TRAINYARD_ENTITY: 'team/alpha' } },

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 
@@ -41,8 +41,10 @@ export interface ServiceConfig {
   readonly vllm: VllmConfig;
   /** what base models may take in memory together, MB; default null: seven tenths of the machine's memory */
   readonly modelMemoryMegabytes: number | null;
-  /** @see ServedFileOptions; default `exact` */
-  readonly precision: 'exact' | 'strict' | 'fast';
+  /** @see ServedModelOptions; default `exact` */
+  readonly precision: 'exact' | 'strict' | 'fast' | 'bf16';
+  /** oneDNN, for `bf16`; default: the file that the bootstrap fetches into the data folder, else whatever the system has */
+  readonly oneDnnPath: string;
   /** training computes log-probabilities as sampling does, to the bit */
   readonly isDeterministic: boolean;
   /** threads of each host; default: all cores */
@@ -185,7 +187,8 @@ const SETTINGS = {
   },
   vllmCheck: { kind: 'string', environment: 'TRAINYARD_VLLM_CHECK', values: ['on', 'off'] },
   modelMemoryMegabytes: { kind: 'integer', environment: 'TRAINYARD_MODEL_MEMORY_MEGABYTES', min: 64, max: 16_777_216 },
-  precision: { kind: 'string', environment: 'TRAINYARD_PRECISION', values: ['exact', 'strict', 'fast'] },
+  precision: { kind: 'string', environment: 'TRAINYARD_PRECISION', values: ['exact', 'strict', 'fast', 'bf16'] },
+  onednn: { kind: 'string', environment: 'TRAINYARD_ONEDNN' },
   deterministic: { kind: 'string', environment: 'TRAINYARD_DETERMINISTIC', values: ['on', 'off'], isSwitch: true },
   threads: { kind: 'integer', environment: 'TRAINYARD_THREADS', min: 1, max: 512 },
   capacityTokens: { kind: 'integer', environment: 'TRAINYARD_CAPACITY_TOKENS', min: 256, max: 16_777_216 },
@@ -221,6 +224,9 @@ const SETTINGS = {
   bodyTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_BODY_TIMEOUT_MS', min: 1000, max: 86_400_000 },
   minBodyRate: { kind: 'integer', environment: 'TRAINYARD_MIN_BODY_RATE', min: 1, max: 1_000_000_000 },
 } as const satisfies Record<string, SettingRule>;
+
+/** oneDNN's shared library, by the name of its major version. */
+const ONEDNN_FILE = 'libdnnl.so.3';
 
 /** Whether the name of a setting alone, on the command line, means `on`. */
 export function isSwitch(name: SettingName): boolean {
@@ -278,10 +284,10 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
   const adapterDirectory = text('vllmAdapterDir');
   const precision = (text('precision') ?? 'exact') as ServiceConfig['precision'];
   const isDeterministic = text('deterministic') === 'on';
-  if (isDeterministic && precision === 'fast')
+  if (isDeterministic && (precision === 'fast' || precision === 'bf16'))
     throw new ServerError(
       'server.config_invalid',
-      'deterministic needs sampler and trainer to be one code: precision must be exact or strict, got fast',
+      `deterministic needs sampler and trainer to be one code: precision must be exact or strict, got ${precision}`,
     );
   const trainer = resolveTrainer(
     {
@@ -316,6 +322,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     },
     modelMemoryMegabytes: number('modelMemoryMegabytes') ?? null,
     precision,
+    oneDnnPath: text('onednn') ?? defaultOneDnnPath(dataDirectory),
     isDeterministic,
     numThreads: number('threads') ?? availableParallelism(),
     maxSequences: number('maxSequences') ?? 128,
@@ -343,6 +350,12 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     bodyTimeoutMs: number('bodyTimeoutMs') ?? 600_000,
     minBodyRate: number('minBodyRate') ?? 500,
   });
+}
+
+/** The library that the bootstrap fetches on request, else whatever the system finds by its name. */
+function defaultOneDnnPath(dataDirectory: string): string {
+  const fetched = join(dataDirectory, 'libraries', ONEDNN_FILE);
+  return existsSync(fetched) ? fetched : ONEDNN_FILE;
 }
 
 function resolveBucket(

@@ -93,6 +93,7 @@ function hostOptionsOf(model: ModelConfig, config: ServiceConfig, parts: Inferen
   return {
     modelPath: model.path,
     precision: config.precision,
+    oneDnnPath: config.oneDnnPath,
     cacheDirectory: parts.cacheDirectory,
     numThreads: config.numThreads,
     capacityTokens: model.capacityTokens,

@@ -23,7 +23,7 @@ export class RowDecoder {
   constructor(graphs: DecoderGraphs, numThreads: number) {
     this.#graphs = graphs;
     this.#numThreads = numThreads;
-    this.#drawn = new DrawnRows(graphs.architecture.vocabSize);
+    this.#drawn = new DrawnRows(graphs.parts.architecture.vocabSize);
   }
 
   /**

@@ -8,6 +8,7 @@ import type { DriverParts } from './token-driver.ts';
 export type EmbeddedDriverSettings = Pick<
   OpenEngineOptions,
   | 'precision'
+  | 'oneDnnPath'
   | 'cacheDirectory'
   | 'numThreads'
   | 'capacityTokens'
@@ -25,9 +26,9 @@ export async function openEmbeddedDriver(
   settings: EmbeddedDriverSettings,
   { modelId, modelPath, text, turns }: DriverParts,
 ): Promise<TokenBackend> {
-  const { precision, cacheDirectory, maxRequests, maxChoices, ...sizes } = settings;
+  const { precision, oneDnnPath, cacheDirectory, maxRequests, maxChoices, ...sizes } = settings;
   const { numThreads } = sizes;
-  const model = ServedModel.load({ modelPath, precision, cacheDirectory, numThreads });
+  const model = ServedModel.load({ modelPath, precision, oneDnnPath, cacheDirectory, numThreads });
   const { tokenizer } = text.prompt;
   const engine = openTokenEngine(model, {
     ...sizes,

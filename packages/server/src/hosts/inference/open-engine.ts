@@ -1,10 +1,10 @@
 import type { SchedulingPolicy } from '@trainyard/backend';
-import { openTokenEngine, ServedModel, type RunnerSizes, type ServedFileOptions } from '@trainyard/engine';
+import { openTokenEngine, ServedModel, type RunnerSizes, type ServedModelOptions } from '@trainyard/engine';
 import { openTextHalf, TextEngine, type TextHalfOptions } from '@trainyard/generation';
 
 import type { OpenedText } from './opened-text.ts';
 
-export interface OpenEngineOptions extends TextHalfOptions, ServedFileOptions, RunnerSizes {
+export interface OpenEngineOptions extends TextHalfOptions, ServedModelOptions, RunnerSizes {
   /** Requests in flight, running ones included. */
   readonly maxRequests: number;
   /** Choices of one request. Default: as many as run side by side. */

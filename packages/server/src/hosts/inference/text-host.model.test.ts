@@ -12,7 +12,14 @@ import { ComputeArbiter } from '../../computing/compute-arbiter.ts';
 import { EmbeddedInference, type InferenceHostOptions } from '../../inference/embedded-inference.ts';
 import { RequestRoom } from '../../inference/request-room.ts';
 
-const SETTINGS = { precision: 'exact', numThreads: 2, capacityTokens: 4096, maxSequences: 8, maxRequests: 8 } as const;
+const SETTINGS = {
+  precision: 'exact',
+  oneDnnPath: '',
+  numThreads: 2,
+  capacityTokens: 4096,
+  maxSequences: 8,
+  maxRequests: 8,
+} as const;
 let directory: string;
 let engineHost: EmbeddedInference;
 let textHost: EmbeddedInference;

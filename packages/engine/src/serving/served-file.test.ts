@@ -1,0 +1,23 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { TINY_ARCHITECTURES, writeTinyGguf } from '@trainyard/transformer/testing';
+import { afterAll, expect, test } from 'vitest';
+import { servedFile } from './served-file.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'served-file-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+test('bf16 is for models of the graphs, and refused for others', () => {
+  const [known, odd] = [join(directory, 'known.gguf'), join(directory, 'odd.gguf')];
+  writeTinyGguf(known, TINY_ARCHITECTURES.llama);
+  // Heads of a size that the kernels of attention have no vectors for.
+  writeTinyGguf(odd, { ...TINY_ARCHITECTURES.llama, headSize: 6, hiddenSize: 6 * TINY_ARCHITECTURES.llama.numHeads });
+  const served = (modelPath: string, precision: 'exact' | 'bf16') =>
+    servedFile({ modelPath, precision, cacheDirectory: directory, numThreads: 1 });
+  expect(served(known, 'bf16')).toEqual({ runner: 'graphs', path: known, matrices: 'bf16' });
+  expect(served(known, 'exact')).toEqual({ runner: 'graphs', path: known, matrices: 'f32' });
+  expect(() => served(odd, 'bf16')).toThrow(
+    "precision bf16 is for models that the trainer's graphs compute, and odd.gguf is none: serve it with exact, strict or fast",
+  );
+});

@@ -1,0 +1,91 @@
+/** Products against sums in double precision of the same rounded numbers: what is left is the order of sums in single precision. */
+import { afterAll, expect, test } from 'vitest';
+import { openBf16Library } from './bf16-library.ts';
+import { Bf16Product } from './bf16-product.ts';
+import { Bf16Rounding } from './bf16-rounding.ts';
+import { Bf16Weights } from './bf16-weights.ts';
+import type { Bf16Ending } from './matmul.ts';
+import { computedRows } from './row-primitives.ts';
+
+const library = openBf16Library(process.env['TRAINYARD_BF16_LIBRARY']!, 2);
+const closed: { close(): void }[] = [];
+afterAll(() => {
+  for (const one of closed) one.close();
+});
+const kept = <T extends { close(): void }>(one: T): T => {
+  closed.push(one);
+  return one;
+};
+
+let state = 1;
+/** -1 ≤ x < 1 */
+const random = (): number => {
+  state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+  return state / 2 ** 31 - 1;
+};
+const floats = (length: number): Float32Array => Float32Array.from({ length }, random);
+
+/** The nearest bf16, ties to even: the upper half of the bits. */
+function nearest(value: number): number {
+  const bits = new Uint32Array(Float32Array.of(value).buffer)[0]!;
+  const rounded = (bits + 0x7fff + ((bits >>> 16) & 1)) & 0xffff_0000;
+  return new Float32Array(Uint32Array.of(rounded).buffer)[0]!;
+}
+
+const ENDINGS: Readonly<Record<Bf16Ending, (product: number, y: number, factor: number) => number>> = {
+  plain: (product) => product,
+  added: (product, y) => y + product,
+  silu: (product, y) => (y + product) / (1 + Math.exp(-y - product)),
+  times: (product, y, factor) => (y + product) * factor,
+};
+
+test.each(Object.keys(ENDINGS) as Bf16Ending[])('%s', (ending) => {
+  let largest = 0;
+  for (const dims of [
+    { in: 576, out: 960 },
+    { in: 70, out: 33 },
+    { in: 1, out: 1 },
+  ]) {
+    const w = floats(dims.out * dims.in);
+    const weights = kept(new Bf16Weights(library, w, dims));
+    const product = kept(new Bf16Product(library, weights, ending));
+    const rounding = kept(new Bf16Rounding(library, dims.in));
+    for (const numRows of [1, 2, 5, 8, 17, 64, 65, 200]) {
+      const rows = computedRows(numRows);
+      const x = floats(rows * dims.in);
+      const rounded = new Uint16Array(new ArrayBuffer(2 * x.length));
+      rounding.run(x, rounded, numRows);
+      expect(rounded[0]! << 16).toBe(new Int32Array(Float32Array.of(nearest(x[0]!)).buffer)[0]);
+      const y = floats(rows * dims.out);
+      const factor = ending === 'times' ? floats(y.length) : null;
+      const before = y.slice();
+      product.run(weights, rounded, y, numRows, factor);
+      for (let row = 0; row < numRows; row += Math.max(1, numRows >> 2)) {
+        for (let column = 0; column < dims.out; column += 31) {
+          let sum = 0;
+          for (let i = 0; i < dims.in; i++) sum += nearest(x[row * dims.in + i]!) * nearest(w[column * dims.in + i]!);
+          const at = row * dims.out + column;
+          const expected = ENDINGS[ending](sum, before[at]!, factor?.[at] ?? 1);
+          largest = Math.max(largest, Math.abs(y[at]! - expected));
+        }
+      }
+    }
+  }
+  console.log(`${ending}: largest difference ${largest.toExponential(1)}`);
+  expect(largest).toBeLessThan(1e-4);
+});
+
+test('memory that is too small is refused, and weights that are closed', () => {
+  const dims = { in: 4, out: 3 };
+  const weights = new Bf16Weights(library, floats(12), dims);
+  const product = kept(new Bf16Product(library, weights, 'times'));
+  const x = new Uint16Array(new ArrayBuffer(2 * 4 * 8));
+  const run = (y: number, factor: Float32Array | null) => () => product.run(weights, x, new Float32Array(y), 5, factor);
+  expect(run(3 * 5, floats(24))).toThrow('no room for 8 rows');
+  expect(run(24, floats(15))).toThrow('no factors for 8 rows');
+  expect(run(24, null)).toThrow('a factor is for `times` alone');
+  expect(() => new Bf16Weights(library, floats(11), dims)).toThrow('a weight for each input');
+  run(24, floats(24))();
+  weights.close();
+  expect(run(24, floats(24))).toThrow('these weights are closed');
+});

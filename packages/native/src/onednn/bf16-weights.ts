@@ -1,0 +1,65 @@
+import assert from 'node:assert';
+import type { Bf16Library } from './bf16-library.ts';
+import { createMatmul } from './matmul.ts';
+import type { MatrixDims } from './matmul.ts';
+import {
+  ARGUMENT,
+  DATA_TYPE,
+  describeAnyLayout,
+  describeMatrix,
+  oneDnnLibrary,
+  weightsLayout,
+} from './onednn-library.ts';
+import type { Address, OneDnnLibrary } from './onednn-library.ts';
+import { Primitive } from './primitive.ts';
+
+/** The product whose favourite layout weights are put in; those of other numbers of rows read the same. */
+const TYPICAL_ROWS = 64;
+/** The library allocates. */
+const OWN_DATA = 0xffff_ffff_ffff_ffffn;
+
+/** Weights in bf16, rounded to the nearest, in the layout that the library computes by. */
+export class Bf16Weights {
+  readonly dims: MatrixDims;
+  readonly layout: Address;
+  readonly #library: OneDnnLibrary;
+  #memory: Address;
+
+  /** @param data [out, in], read while this is made */
+  constructor({ path }: Bf16Library, data: Float32Array, dims: MatrixDims) {
+    assert.equal(data.length, dims.out * dims.in, 'a weight for each input of each output');
+    const library = oneDnnLibrary(path);
+    this.#library = library;
+    this.dims = dims;
+    const any = describeAnyLayout(library, DATA_TYPE.bf16, [dims.in, dims.out]);
+    const plain = describeMatrix(library, DATA_TYPE.f32, [dims.in, dims.out], [1, dims.in]);
+    try {
+      const product = createMatmul(library, TYPICAL_ROWS, dims, any, 'plain');
+      this.layout = weightsLayout(library, product);
+      library.primitiveDescriptionDestroy(product);
+      this.#memory = library.made((out) => library.memoryCreate(out, this.layout, library.engine, OWN_DATA));
+      const reorder = library.made((out) =>
+        library.reorderCreate(out, plain, library.engine, this.layout, library.engine, 0n),
+      );
+      using primitive = new Primitive(library, reorder, [
+        [ARGUMENT.from, plain],
+        [ARGUMENT.to, this.layout],
+      ]);
+      primitive.run([data, this.#memory]);
+    } finally {
+      for (const description of [any, plain]) library.descriptionDestroy(description);
+    }
+  }
+
+  get memory(): Address {
+    assert(this.#memory !== 0n, 'these weights are closed');
+    return this.#memory;
+  }
+
+  close(): void {
+    if (this.#memory === 0n) return;
+    this.#library.memoryDestroy(this.#memory);
+    this.#library.descriptionDestroy(this.layout);
+    this.#memory = 0n;
+  }
+}

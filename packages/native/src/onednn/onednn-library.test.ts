@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest';
+import { openBf16Library } from './bf16-library.ts';
+
+const remedy = '`npm run bf16` fetches one, and TRAINYARD_ONEDNN names another';
+
+test('a library that is not there, or is another, is told with what to do', () => {
+  expect(() => openBf16Library('/nowhere/libdnnl.so.3', 1)).toThrow(
+    expect.objectContaining({
+      code: 'native.library_mismatch',
+      message: expect.stringMatching(/^cannot load oneDNN from \/nowhere\/libdnnl\.so\.3: .*npm run bf16/),
+    }),
+  );
+  // A library, and not this one: that of the running program.
+  expect(() => openBf16Library(process.execPath, 1)).toThrow(remedy);
+});

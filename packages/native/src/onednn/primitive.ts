@@ -1,0 +1,52 @@
+import { koffi } from '../binding/koffi.ts';
+import type { Address, OneDnnLibrary } from './onednn-library.ts';
+
+interface Argument {
+  readonly memory: Address;
+  /** Where its data lie; null until they are said, or where the memory has its own. */
+  data: ArrayBufferView | null;
+}
+
+/** Code that the library has compiled for matrices of certain shapes. It has a memory for each, whose data may lie elsewhere in each run. */
+export class Primitive implements Disposable {
+  readonly #library: OneDnnLibrary;
+  readonly #primitive: Address;
+  readonly #arguments: readonly Argument[];
+  readonly #args: BigUint64Array;
+
+  /** @param description given up here @param layouts of its matrices by number of the argument */
+  constructor(library: OneDnnLibrary, description: Address, layouts: readonly (readonly [number, Address])[]) {
+    this.#library = library;
+    try {
+      this.#primitive = library.made((out) => library.primitiveCreate(out, description));
+    } finally {
+      library.primitiveDescriptionDestroy(description);
+    }
+    this.#arguments = layouts.map(([, layout]) => ({
+      memory: library.made((out) => library.memoryCreate(out, layout, library.engine, 0n)),
+      data: null,
+    }));
+    this.#args = BigUint64Array.from(layouts.flatMap(([number], i) => [BigInt(number), this.#arguments[i]!.memory]));
+  }
+
+  /** Blocks until all is computed. @param data of each matrix, in the order of the layouts; an address where the library has them */
+  run(data: readonly (ArrayBufferView | Address)[]): void {
+    for (const [i, one] of data.entries()) {
+      const argument = this.#arguments[i]!;
+      if (typeof one === 'bigint') {
+        this.#args[2 * i + 1] = one;
+      } else if (argument.data?.buffer !== one.buffer || argument.data.byteOffset !== one.byteOffset) {
+        this.#library.check(this.#library.memorySetData(argument.memory, koffi().address(one)));
+        argument.data = one;
+      }
+    }
+    this.#library.check(
+      this.#library.execute(this.#primitive, this.#library.stream, this.#arguments.length, this.#args),
+    );
+  }
+
+  [Symbol.dispose](): void {
+    for (const { memory } of this.#arguments) this.#library.memoryDestroy(memory);
+    this.#library.primitiveDestroy(this.#primitive);
+  }
+}
