@@ -174,6 +174,8 @@ export interface BackendMember {
   readonly version: string | null;
   /** Choices in flight. */
   readonly numChoices: number;
+  /** The part of its KV cache that is in use, 0 to 1, as of the last look at it. Null where it does not say. */
+  readonly kvUse: number | null;
   readonly numAdapters: number;
   readonly numRequests: number;
   /** Requests that failed there by its fault. */

@@ -71,7 +71,12 @@ describe('a request', () => {
     for await (const output of pool.sample({ maxTokens: 200 })) if (output.kind === 'tokens') break;
     await expect.poll(() => pool.fake.numLeft).toBe(1);
     await expect.poll(() => pool.fake.numRunning).toBe(0);
-    expect((await pool.members())[0]).toMatchObject({ numChoices: 0, numRequests: 1, numFailures: 0 });
+    expect((await pool.members())[0]).toMatchObject({
+      numChoices: 0,
+      numRequests: 1,
+      numFailures: 0,
+      kvUse: 0.25,
+    });
   });
 
   test.each([

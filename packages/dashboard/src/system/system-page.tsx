@@ -1,3 +1,4 @@
+import '../components/card.css';
 import './system-page.css';
 import { useQuery } from '@tanstack/react-query';
 import type { HostsObject } from '@trainyard/sdk';
@@ -10,6 +11,7 @@ import { formatCount } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
 import { Progress } from '../components/progress.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
+import { PoolMembers } from './pool-members.tsx';
 
 type Host = HostsObject['sampling']['hosts'][number];
 
@@ -60,19 +62,23 @@ function PartState({ trouble }: { trouble: string | null }) {
 }
 
 function HostCard({ host }: { host: Host }) {
-  const { kv_used_tokens: used, kv_cached_tokens: cached, kv_capacity_tokens: capacity } = host;
   const hits = host.prompt_tokens === 0 ? null : host.prefix_hit_tokens / host.prompt_tokens;
+  const isElsewhere = host.members.length > 0;
   return (
-    <section className="host" aria-label={host.base_model}>
+    <section className="card host" aria-label={host.base_model}>
       <header>
         <h2>{host.base_model}</h2>
-        <StatusDot tone={host.is_loaded ? 'good' : 'plain'}>{host.is_loaded ? 'in memory' : 'not in memory'}</StatusDot>
+        {isElsewhere ? (
+          <span className="soft">
+            {host.members.length} vLLM server{host.members.length === 1 ? '' : 's'}
+          </span>
+        ) : (
+          <StatusDot tone={host.is_loaded ? 'good' : 'plain'}>
+            {host.is_loaded ? 'in memory' : 'not in memory'}
+          </StatusDot>
+        )}
       </header>
-      <Progress
-        label="KV cache in use"
-        value={capacity === 0 ? 0 : used / capacity}
-        text={`KV cache: ${formatCount(used)} of ${formatCount(capacity)} tokens, ${formatCount(cached)} kept for later`}
-      />
+      {isElsewhere ? <PoolMembers members={host.members} /> : <KvCache host={host} />}
       <Facts
         facts={[
           { name: 'Requests', value: formatCount(host.num_requests) },
@@ -86,5 +92,16 @@ function HostCard({ host }: { host: Host }) {
         ]}
       />
     </section>
+  );
+}
+
+function KvCache({ host }: { host: Host }) {
+  const { kv_used_tokens: used, kv_cached_tokens: cached, kv_capacity_tokens: capacity } = host;
+  return (
+    <Progress
+      label="KV cache in use"
+      value={capacity === 0 ? 0 : used / capacity}
+      text={`KV cache: ${formatCount(used)} of ${formatCount(capacity)} tokens, ${formatCount(cached)} kept for later`}
+    />
   );
 }

@@ -164,7 +164,8 @@ export const READ_OPERATIONS: readonly Operation[] = [
     scope: 'admin',
     tag: 'Service',
     summary: 'The hosts of the service, and how they are',
-    description: 'One that samples for each base model, with its KV cache; and how training and the store are.',
+    description:
+      'One that samples for each base model, with its KV cache and the vLLM servers where those sample; and how training and the store are.',
     answer: HostsSchema,
     faults: KEY,
   },

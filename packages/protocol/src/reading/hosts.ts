@@ -5,6 +5,28 @@ import { nullable } from '../shape/schema.ts';
 
 const Count = (description: string) => Type.Integer({ minimum: 0, description });
 
+const PoolMemberSchema = Type.Object(
+  {
+    url: Type.String({ description: 'Its address, without a path or a key.' }),
+    state: Type.Enum(['up', 'draining', 'down', 'unfit'], {
+      description:
+        '`up`: takes requests. `draining`: takes no new ones. `down`: not to be had. `unfit`: it answers, and is another model, say.',
+    }),
+    trouble: nullable(Type.String(), { description: 'Why it takes no requests, with what to do; null while it does.' }),
+    version: nullable(Type.String(), { description: 'Of vLLM; null: it does not say.' }),
+    num_choices: Count('Choices in flight there.'),
+    num_adapters: Count('Adapters that it was given.'),
+    kv_use: nullable(Type.Number({ minimum: 0, maximum: 1 }), {
+      description: 'Part of its KV cache in use, some seconds ago; null: it does not say.',
+    }),
+    num_requests: Count('Requests that it was sent, since the service started.'),
+    num_failures: Count('Of them, those that failed by its fault.'),
+    num_losses: Count('Times that it was lost.'),
+    generated_tokens: Count('Tokens that it sampled.'),
+  },
+  { title: 'PoolMember' },
+);
+
 const SamplingHostSchema = Type.Object(
   {
     base_model: Type.String(),
@@ -21,6 +43,9 @@ const SamplingHostSchema = Type.Object(
     prompt_tokens: Count('Prompt tokens of requests that began, since it was loaded.'),
     generated_tokens: Count('Tokens sampled, since it was loaded.'),
     prefix_hit_tokens: Count('Prompt tokens found in memory, since it was loaded.'),
+    members: Type.Array(PoolMemberSchema, {
+      description: 'The vLLM servers that sample; none where this machine does.',
+    }),
   },
   { title: 'SamplingHost' },
 );

@@ -5,13 +5,14 @@ import type { VllmServer } from '../server/vllm-server.ts';
 import { HashRing } from './hash-ring.ts';
 
 export function memberOf(server: VllmServer): BackendMember {
-  const { name, state, trouble, facts, numChoices, adapters, counts } = server;
+  const { name, state, trouble, facts, numChoices, kvUse, adapters, counts } = server;
   return {
     name,
     state,
     trouble,
     version: facts?.version ?? null,
     numChoices,
+    kvUse,
     numAdapters: adapters.size,
     numRequests: counts.requests,
     numFailures: counts.failures,

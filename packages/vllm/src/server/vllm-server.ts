@@ -1,5 +1,6 @@
 import { type BackendMember, EngineError } from '@trainyard/backend';
 import { HttpLine } from '../wire/http-line.ts';
+import { kvUseOf } from '../wire/kv-use.ts';
 import type { ServerAddress } from '../wire/server-address.ts';
 import { ServerFailure } from '../wire/server-failure.ts';
 import { LoadedAdapters } from './loaded-adapters.ts';
@@ -62,6 +63,7 @@ export class VllmServer {
   #facts: ServerFacts | null = null;
   #state: ServerState = 'down';
   #trouble: string | null = 'it was not asked yet';
+  #kvUse: number | null = null;
   #numFailures = 0;
   /** Aborted, with the reason, when it is lost. */
   #life = new AbortController();
@@ -94,6 +96,11 @@ export class VllmServer {
   /** Known once it has been up. */
   get facts(): ServerFacts | null {
     return this.#facts;
+  }
+
+  /** The part of its KV cache that is in use, 0 to 1, as of the last look at it; null where it does not say. */
+  get kvUse(): number | null {
+    return this.#kvUse;
   }
 
   /** Aborted when it is lost, or closed. */
@@ -146,7 +153,8 @@ export class VllmServer {
     const { signal } = this.#closing;
     if (signal.aborted) return;
     try {
-      await this.#askHealth();
+      const [, kvUse] = await Promise.all([this.#askHealth(), this.#askKvUse()]);
+      this.#kvUse = kvUse;
       this.#numFailures = 0;
       if (this.#state !== 'up') await this.#comeUp();
     } catch (error) {
@@ -173,6 +181,17 @@ export class VllmServer {
     }
   }
 
+  /** For people to see; nothing depends on it. */
+  async #askKvUse(): Promise<number | null> {
+    try {
+      const limits = { timeoutMs: this.times.healthMs, signal: this.#closing.signal };
+      return kvUseOf(await this.line.text('GET', '/metrics', null, limits));
+    } catch {
+      // It has no such route, or says below why it does not answer.
+      return null;
+    }
+  }
+
   async #comeUp(): Promise<void> {
     const { model, check, times } = this.#options;
     try {
@@ -191,6 +210,7 @@ export class VllmServer {
 
   #lose(why: UnusableServer): void {
     if (this.#state === 'up' || this.#state === 'draining') this.counts.losses++;
+    this.#kvUse = null;
     this.#become('down', why.message);
     this.#life.abort(new ServerFailure('lost', `${this.name} was lost`));
   }

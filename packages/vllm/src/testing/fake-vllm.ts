@@ -63,6 +63,8 @@ export class FakeVllm implements AsyncDisposable {
   readonly unknownFields = new Set<string>();
   /** Requests in flight. */
   numRunning = 0;
+  /** The part of its KV cache that it says is in use. */
+  kvUse = 0.25;
   /** Requests whose client left. */
   numLeft = 0;
   readonly #options: FakeVllmOptions;
@@ -145,6 +147,8 @@ export class FakeVllm implements AsyncDisposable {
     const { version = '0.32.0', hasDocument = true, tellsSettings = true, policy = 'priority' } = this.#options;
     const { loadsAdapters = true } = this.#options;
     if (route === 'GET /health') answerText(response, 200, '');
+    else if (route === 'GET /metrics')
+      answerText(response, 200, `vllm:kv_cache_usage_perc{engine="0",model_name="base"} ${this.kvUse}\n`);
     else if (route === 'GET /version' && version !== null) answerJson(response, { version });
     else if (route === 'GET /v1/models') answerJson(response, this.#models());
     else if (route === 'GET /openapi.json' && hasDocument) answerJson(response, openApi());

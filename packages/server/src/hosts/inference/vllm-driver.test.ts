@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 
 import { EmbeddedTokenBackend, TokenEngine } from '@trainyard/engine';
 import { ScriptedRunner } from '@trainyard/engine/testing';
-import type { ChatCompletion, ErrorBody } from '@trainyard/protocol';
+import type { ChatCompletion, ErrorBody, HostsObject } from '@trainyard/protocol';
 import { FakeVllm } from '@trainyard/vllm/testing';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 
@@ -112,6 +112,18 @@ test('a checkpoint is loaded on every server before it is sampled from', async (
     message: { content: 'I am trained.' },
   });
   for (const fake of fakes) expect([...fake.adapters.keys()]).toEqual(['a'.repeat(64)]);
+});
+
+test('the servers are told with what they do, to admins alone', async () => {
+  await reply();
+  expect((await server.request('GET', '/v1/preview/hosts')).statusCode).toBe(403);
+  const headers = { authorization: `Bearer ${await server.makeKey('acme', ['admin'])}` };
+  const answer = await server.request('GET', '/v1/preview/hosts', undefined, headers);
+  const [host] = answer.json<HostsObject>().sampling.hosts;
+  expect(host?.members.map(({ url }) => url)).toEqual(fakes.map(({ url }) => new URL(url).origin));
+  for (const member of host!.members)
+    expect(member).toMatchObject({ state: 'up', trouble: null, version: '0.32.0', num_choices: 0, kv_use: 0.25 });
+  expect(answer.body).not.toContain(KEY);
 });
 
 test('what vLLM cannot do is refused by its field, with the reason', async () => {

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import type { BackendMember } from '@trainyard/backend';
 import type { HostsObject } from '@trainyard/protocol';
 
 import type { BaseModel } from '../../contract/base-models.ts';
@@ -19,7 +20,8 @@ export function hostRoutes(
   }));
 
   function toHostObject({ id, contextLength }: BaseModel): HostsObject['sampling']['hosts'][number] {
-    const stats = inference.of(id).stats();
+    const model = inference.of(id);
+    const stats = model.stats();
     return {
       base_model: id,
       max_model_len: contextLength,
@@ -35,6 +37,23 @@ export function hostRoutes(
       prompt_tokens: stats?.promptTokens ?? 0,
       generated_tokens: stats?.generatedTokens ?? 0,
       prefix_hit_tokens: stats?.prefixHitTokens ?? 0,
+      members: (model.members?.() ?? []).map(toMemberObject),
     };
   }
+}
+
+function toMemberObject(member: BackendMember): HostsObject['sampling']['hosts'][number]['members'][number] {
+  return {
+    url: member.name,
+    state: member.state,
+    trouble: member.trouble,
+    version: member.version,
+    num_choices: member.numChoices,
+    num_adapters: member.numAdapters,
+    kv_use: member.kvUse,
+    num_requests: member.numRequests,
+    num_failures: member.numFailures,
+    num_losses: member.numLosses,
+    generated_tokens: member.numTokens,
+  };
 }

@@ -1,0 +1,40 @@
+import type { HostsObject } from '@trainyard/sdk';
+
+import { type Column, DataTable } from '../components/data-table.tsx';
+import { formatCount } from '../components/numbers.ts';
+import { StatusDot, type StatusTone } from '../components/status-dot.tsx';
+
+type Member = HostsObject['sampling']['hosts'][number]['members'][number];
+
+const TONES: Readonly<Record<Member['state'], StatusTone>> = {
+  up: 'good',
+  draining: 'warn',
+  down: 'bad',
+  unfit: 'bad',
+};
+
+/** The vLLM servers that sample from a base model, each with what it does now. */
+export function PoolMembers({ members }: { members: readonly Member[] }) {
+  return <DataTable caption="vLLM servers" columns={COLUMNS} rows={members} keyOf={({ url }) => url} />;
+}
+
+const COLUMNS: readonly Column<Member>[] = [
+  { name: 'Server', cell: ({ url }) => <code>{url}</code> },
+  {
+    name: 'State',
+    cell: ({ state, trouble }) => (
+      <>
+        <StatusDot tone={TONES[state]}>{state}</StatusDot>
+        {trouble === null ? null : <div className="soft">{trouble}</div>}
+      </>
+    ),
+  },
+  { name: 'vLLM', cell: ({ version }) => version ?? '–' },
+  { name: 'In flight', isNumber: true, cell: ({ num_choices: number }) => formatCount(number) },
+  { name: 'Adapters', isNumber: true, cell: ({ num_adapters: number }) => formatCount(number) },
+  { name: 'KV cache', isNumber: true, cell: ({ kv_use: use }) => (use === null ? '–' : `${(use * 100).toFixed(0)} %`) },
+  { name: 'Requests', isNumber: true, cell: ({ num_requests: number }) => formatCount(number) },
+  { name: 'Failed', isNumber: true, cell: ({ num_failures: number }) => formatCount(number) },
+  { name: 'Lost', isNumber: true, cell: ({ num_losses: number }) => formatCount(number) },
+  { name: 'Sampled', isNumber: true, cell: ({ generated_tokens: number }) => formatCount(number) },
+];

@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest';
+
+import { kvUseOf } from './kv-use.ts';
+
+const HELP = '# HELP vllm:kv_cache_usage_perc KV-cache usage. 1 means 100 percent usage.\n';
+
+test.each([
+  [`${HELP}# TYPE vllm:kv_cache_usage_perc gauge\nvllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.25\n`, 0.25],
+  ['vllm:gpu_cache_usage_perc{model_name="m"} 1.0\nvllm:num_requests_running 3.0\n', 1],
+  ['vllm:kv_cache_usage_perc{engine="0"} 0.5\nvllm:kv_cache_usage_perc{engine="1"} 2.5e-1\n', 0.375],
+  ['vllm:kv_cache_usage_perc 0\n', 0],
+  ['vllm:kv_cache_usage_perc NaN\n', null],
+  [HELP, null],
+  ['', null],
+])('%j says %j', (metrics, use) => {
+  expect(kvUseOf(metrics)).toBe(use);
+});
