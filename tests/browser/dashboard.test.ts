@@ -237,6 +237,53 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await context.close();
   });
 
+  test('charts show a part of the steps: dragged over, given by keyboard, and all of them again', async () => {
+    const { context, page, complaints } = await signedIn();
+    await page.goto(`${origin}/models/${modelId}/charts`);
+    const reward = page.getByRole('region', { name: 'Reward', exact: true });
+    const parts = () => {
+      const parameters = new URL(page.url()).searchParams;
+      return [parameters.get('from'), parameters.get('to')].map((place) => (place === null ? null : Number(place)));
+    };
+    const stepsOf = async () => {
+      await reward.getByRole('button', { name: 'Reward as a table' }).click();
+      const table = reward.getByRole('table');
+      await table.getByRole('row').nth(1).waitFor();
+      const steps = (await table.getByRole('button').allTextContents()).map(Number);
+      await reward.getByRole('button', { name: 'Reward as a table' }).click();
+      return steps.toReversed();
+    };
+    const all = Array.from({ length: NUM_STEPS }, (_, index) => index + 1);
+    await expect.poll(stepsOf).toEqual(all);
+    const { x, y, width, height } = (await reward.locator('.u-over').boundingBox())!;
+    await page.mouse.move(x + width * 0.3, y + height / 2);
+    await page.mouse.down();
+    await page.mouse.move(x + width * 0.8, y + height / 2, { steps: 5 });
+    await page.mouse.up();
+    await expect.poll(parts).not.toEqual([null, null]);
+    const [from, to] = parts() as [number, number];
+    expect(from).toBeGreaterThan(1);
+    expect(to).toBeLessThan(NUM_STEPS);
+    await expect.poll(stepsOf).toEqual(all.filter((step) => step >= from && step <= to));
+    expect(await page.getByLabel('From').inputValue()).toBe(String(from));
+
+    await reward.locator('.u-over').dblclick();
+    await expect.poll(parts).toEqual([null, null]);
+    await expect.poll(stepsOf).toEqual(all);
+
+    await page.getByLabel('From').focus();
+    await page.keyboard.type('4');
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('6');
+    await expect.poll(stepsOf).toEqual([4, 5, 6]);
+    await page.keyboard.press('Tab');
+    while ((await page.evaluate('document.activeElement.textContent')) !== 'Show all') await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await expect.poll(parts).toEqual([null, null]);
+    expect(complaints).toEqual([]);
+    await context.close();
+  });
+
   test('events change what is shown: a new model appears, a paused job that is resumed goes on', async () => {
     const { context, page } = await signedIn();
     await page.goto(`${origin}/models`);

@@ -1,3 +1,4 @@
+import '../components/card.css';
 import './chart-card.css';
 import { type ReactNode, useState } from 'react';
 
@@ -29,7 +30,7 @@ export function ChartCard({
   const [isTable, setIsTable] = useState(false);
   const { lines, height = 180 } = chart;
   return (
-    <section className="chart-card" aria-label={title}>
+    <section className="card chart-card" aria-label={title}>
       <div className="chart-card-head">
         <Heading>{title}</Heading>
         <Button

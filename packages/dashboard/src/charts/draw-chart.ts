@@ -5,6 +5,8 @@ import type { ChartLine } from './chart-line.ts';
 import { smooth } from './smooth.ts';
 import type { ThemeColors } from './theme-colors.ts';
 
+/** A second click within this time makes a double click, which is no pick, ms. */
+const DOUBLE_CLICK_MS = 250;
 /** The pointer may move so far, in pixels, and it was a click. */
 const CLICK_SLACK = 4;
 const FONT = '11px ui-sans-serif, system-ui, sans-serif';
@@ -98,12 +100,20 @@ function zoomTo(chart: uPlot, callbacks: ChartParts['callbacks']): void {
 
 function listen(chart: uPlot, data: uPlot.AlignedData, callbacks: ChartParts['callbacks']): void {
   let downAt = 0;
+  let pick: ReturnType<typeof setTimeout> | undefined;
   chart.over.addEventListener('mousedown', ({ clientX }) => (downAt = clientX));
   chart.over.addEventListener('click', ({ clientX }) => {
     const place = placeOf(data, chart.cursor.idx);
-    if (place !== null && Math.abs(clientX - downAt) <= CLICK_SLACK) callbacks.current.onPick?.(place);
+    if (place === null || Math.abs(clientX - downAt) > CLICK_SLACK) return;
+    clearTimeout(pick);
+    // A pick leads away: where a double click means something, it is waited for.
+    const waitMs = callbacks.current.onZoom === undefined ? 0 : DOUBLE_CLICK_MS;
+    pick = setTimeout(() => callbacks.current.onPick?.(place), waitMs);
   });
-  chart.over.addEventListener('dblclick', () => callbacks.current.onZoom?.(null));
+  chart.over.addEventListener('dblclick', () => {
+    clearTimeout(pick);
+    callbacks.current.onZoom?.(null);
+  });
 }
 
 /** Lines have places of their own: the chart has all of them, and gaps are bridged. */

@@ -45,13 +45,41 @@ export function ChartToolbar({
           <option value="gradient_step">gradient steps</option>
         </select>
       </label>
+      <PlaceInput label="From" place={view.from} onChange={(from) => onChange({ from })} />
+      <PlaceInput label="To" place={view.to} onChange={(to) => onChange({ to })} />
       <CompareMenu model={model} view={view} onChange={onChange} />
       {view.from === null && view.to === null ? null : (
         <Button look="quiet" onClick={() => onChange({ from: null, to: null })}>
-          {view.from}–{view.to}: show all
+          Show all
         </Button>
       )}
     </div>
+  );
+}
+
+/** One end of what the charts show: dragging over a chart sets both. */
+function PlaceInput({
+  label,
+  place,
+  onChange,
+}: {
+  label: string;
+  place: number | null;
+  onChange: (place: number | null) => void;
+}) {
+  return (
+    <label>
+      {label}
+      <input
+        className="input place-input"
+        type="number"
+        min={0}
+        step={1}
+        value={place ?? ''}
+        placeholder="all"
+        onChange={({ target }) => onChange(/^\d{1,15}$/.test(target.value) ? Number(target.value) : null)}
+      />
+    </label>
   );
 }
 
