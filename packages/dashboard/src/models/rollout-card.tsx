@@ -1,10 +1,11 @@
+import '../components/card.css';
 import { useQuery } from '@tanstack/react-query';
 import type { TrajectoryObject } from '@trainyard/sdk';
 import { Link } from 'wouter';
 
 import { rolloutQuery } from '../api/rollouts.ts';
 import { formatValue } from '../components/numbers.ts';
-import { spokenTurns } from './spoken-turns.ts';
+import { conversationOf, turnText } from '../rollouts/conversation.ts';
 
 /** The rest is one click away. */
 const NUM_SHOWN = 2;
@@ -12,11 +13,11 @@ const NUM_SHOWN = 2;
 /** The last words and the reward of one rollout. */
 export function RolloutCard({ title, trajectory }: { title: string; trajectory: TrajectoryObject }) {
   const { data } = useQuery(rolloutQuery(trajectory.id));
-  const all = data === undefined ? null : spokenTurns(data.content);
+  const all = data === undefined ? null : (conversationOf(data.content ?? {})[0]?.turns ?? []);
   const turns = all?.slice(-NUM_SHOWN) ?? null;
   const numBefore = (all?.length ?? 0) - NUM_SHOWN;
   return (
-    <article className="rollout-card">
+    <article className="card rollout-card">
       <header>
         <h3>{title}</h3>
         <span className="soft">reward</span>
@@ -35,10 +36,10 @@ export function RolloutCard({ title, trajectory }: { title: string; trajectory: 
             </small>
           ) : null}
           <dl className="rollout-words" tabIndex={0} aria-label={`Words of the ${title.toLowerCase()}`}>
-            {turns.map(({ role, text }, index) => (
-              <div key={index} data-role={role}>
-                <dt>{role}</dt>
-                <dd>{text}</dd>
+            {turns.map((turn) => (
+              <div key={turn.item} data-role={turn.role}>
+                <dt>{turn.role}</dt>
+                <dd>{turnText(turn)}</dd>
               </div>
             ))}
           </dl>

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { conversationOf, finalReply, promptTurns } from './conversation.ts';
+import { conversationOf, finalReply, promptTurns, turnText } from './conversation.ts';
 
 const CONTENT = {
   messages_and_choices: [
@@ -55,6 +55,19 @@ test('the last reply and the prompt are told apart', () => {
   expect(finalReply([{ turns: histories[0]!.turns.slice(0, 3), tools: [] }])).toBe('weather({"city":"Rome"})');
   expect(promptTurns(histories).map(({ role }) => role)).toEqual(['system', 'user']);
   expect(finalReply([])).toBe('');
+});
+
+test('what is not understood is shown as it was sent', () => {
+  const entries = [null, 3, 'words', { message: {} }, { role: 'user', content: { odd: 1 } }];
+  const [history] = conversationOf({ messages_and_choices: entries });
+  expect(history?.turns.map((turn) => [turn.role, turnText(turn)])).toEqual([
+    ['unknown', 'null'],
+    ['unknown', '3'],
+    ['unknown', '"words"'],
+    ['assistant', ''],
+    ['user', '{\n  "odd": 1\n}'],
+  ]);
+  expect(history?.turns.map(({ item }) => item)).toEqual([0, 1, 2, 3, 4]);
 });
 
 test.each([[{}], [{ messages_and_choices: 'nonsense' }], [{ messages_and_choices: [null, 3, { message: {} }] }]])(

@@ -43,9 +43,13 @@ export function conversationOf(content: Readonly<Record<string, unknown>>): Conv
 export function finalReply(histories: readonly ConversationHistory[]): string {
   const turns = histories.flatMap((history) => history.turns);
   const last = turns.findLast(({ role }) => role === 'assistant');
-  if (last === undefined) return '';
-  const calls = last.calls.map((call) => `${call.name}(${call.arguments})`);
-  return [last.content, ...calls].filter((text) => text !== '').join('\n');
+  return last === undefined ? '' : turnText(last);
+}
+
+/** What was said and called in one message, in one text. */
+export function turnText({ content, calls }: Turn): string {
+  const called = calls.map((call) => `${call.name}(${call.arguments})`);
+  return [content, ...called].filter((text) => text !== '').join('\n');
 }
 
 /** The messages of a prompt, until the model speaks. */
@@ -64,7 +68,7 @@ function turnOf(item: unknown, index: number): Turn {
     isObject(outer['logprobs']) || Array.isArray(outer['token_ids']) || typeof outer['record_id'] === 'string';
   return {
     role: typeof message['role'] === 'string' ? message['role'] : isChoice ? 'assistant' : 'unknown',
-    content: textOf(message['content'] ?? message['refusal']),
+    content: isObject(item) ? textOf(message['content'] ?? message['refusal']) : JSON.stringify(item),
     reasoning: textOf(message['reasoning'] ?? message['reasoning_content']),
     calls: (Array.isArray(calls) ? calls : []).map(callOf),
     isSampled: (isChoice || message['role'] === 'assistant') && hasTokens,

@@ -8,6 +8,7 @@ import { Fault } from '../components/fault.tsx';
 import { formatValue } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
+import { Words } from '../components/words.tsx';
 import { conversationOf } from './conversation.ts';
 import { outcomeWords } from './outcome-words.ts';
 import { RolloutComparison } from './rollout-comparison.tsx';
@@ -58,7 +59,9 @@ export function RolloutPage({ rolloutId }: { rolloutId: string }) {
           </span>
         )}
         <StatusDot tone={words.tone}>{words.short}</StatusDot>
-        <span className="soft">{words.long}</span>
+        <span className="soft">
+          <Words text={words.long} />
+        </span>
       </div>
       <nav className="tabs" aria-label="Of this rollout">
         {VIEWS.map(({ name, text }) => (
@@ -84,7 +87,11 @@ export function RolloutPage({ rolloutId }: { rolloutId: string }) {
 
 function Conversation({ rollout }: { rollout: TrajectoryContent }) {
   if (rollout.content === null)
-    return <p className="soft">Its words were removed with old data (`--trajectory-days`).</p>;
+    return (
+      <p className="soft">
+        Its words were removed with old data (<code>--trajectory-days</code>).
+      </p>
+    );
   const histories = conversationOf(rollout.content);
   const metadata = rollout.content['metadata'];
   const metrics = rollout.content['metrics'];

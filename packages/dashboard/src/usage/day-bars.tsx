@@ -1,3 +1,4 @@
+import '../components/card.css';
 import type { UsageGroupObject } from '@trainyard/sdk';
 
 import { formatCount } from '../components/numbers.ts';
@@ -17,7 +18,7 @@ export function DayBars({ groups, days }: { groups: readonly UsageGroupObject[];
   const sum = (pick: (day: (typeof shown)[number]) => number) =>
     formatCount(shown.reduce((total, day) => total + pick(day), 0));
   return (
-    <figure className="day-bars">
+    <figure className="card day-bars">
       <figcaption>
         <span data-part="prompt">Prompt {sum(({ prompt }) => prompt)}</span>
         <span data-part="completion">Completion {sum(({ completion }) => completion)}</span>
