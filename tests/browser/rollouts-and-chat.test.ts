@@ -256,6 +256,7 @@ describe.skipIf(!hasBrowser())('in Chromium', () => {
 
   test('an answer without an end is stopped, and fields are those of the service', async () => {
     const page = await open('/chat?model=tiny/base');
+    await page.getByLabel('max_tokens', { exact: true }).fill('');
     await page.getByLabel('Message', { exact: true }).fill('An essay');
     await page.getByRole('button', { name: 'Send' }).click();
     await page.getByRole('button', { name: 'Stop' }).click();

@@ -15,6 +15,12 @@ import { FieldsForm } from './fields-form.tsx';
 import { SnippetDialog } from './snippet-dialog.tsx';
 import { chatBody, useChat } from './use-chat.ts';
 
+/**
+ * Fields that are filled in at the start: the likeliest reply is what two models can be compared by, and a model that never ends is cut off. Both are seen in
+ * the form, and emptied there.
+ */
+const FIRST_TEXTS = { temperature: '0', max_tokens: '256' };
+
 /** A chat with any model, or with two at once that answer the same. */
 export function ChatPage() {
   const { data: served, error } = useQuery(servedModelsQuery);
@@ -30,7 +36,7 @@ function Chat({ names, first }: { names: readonly string[]; first: string }) {
   const chosen = parameters.getAll('model');
   const models = chosen.length > 0 ? chosen.slice(0, 2) : [first];
   const [system, setSystem] = useState('');
-  const [texts, setTexts] = useState<Readonly<Record<string, string>>>({});
+  const [texts, setTexts] = useState<Readonly<Record<string, string>>>(FIRST_TEXTS);
   const [input, setInput] = useState('');
   const [isShowingTokens, setIsShowingTokens] = useState(true);
   const schema = useQuery(chatSchemaQuery);

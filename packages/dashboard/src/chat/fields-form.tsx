@@ -1,5 +1,6 @@
 import { useState } from 'react';
 
+import { Words } from '../components/words.tsx';
 import { type ChatField, FIRST_FIELDS } from './chat-fields.ts';
 
 /** Fields of a request, as the service describes them; what is empty is left out, so the service's defaults hold. */
@@ -84,14 +85,22 @@ function FieldInputView({
           onChange={({ target }) => onChange(target.value)}
         />
       )}
-      <small id={shared['aria-describedby']}>{description}</small>
+      <small id={shared['aria-describedby']}>
+        <Words text={description} />
+      </small>
     </div>
   );
 }
 
 function placeholderOf(input: ChatField['input']): string | undefined {
   if (input.kind !== 'number') return undefined;
-  const { minimum, maximum } = input;
+  const minimum = sayable(input.minimum);
+  const maximum = sayable(input.maximum);
   if (minimum === null) return maximum === null ? undefined : `up to ${maximum}`;
-  return maximum === null || maximum > 1e6 ? `from ${minimum}` : `${minimum} to ${maximum}`;
+  return maximum === null ? `from ${minimum}` : `${minimum} to ${maximum}`;
+}
+
+/** A limit that somebody could reach. */
+function sayable(limit: number | null): number | null {
+  return limit === null || Math.abs(limit) > 1e6 ? null : limit;
 }

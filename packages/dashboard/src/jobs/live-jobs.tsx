@@ -1,3 +1,4 @@
+import '../components/card.css';
 import './jobs.css';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
@@ -19,7 +20,7 @@ export function LiveJobs({ modelId }: { modelId: string }) {
   return (
     <section className="live-jobs" aria-label="Jobs that have not ended">
       {live.toReversed().map((job) => (
-        <div key={job.id} className="live-job">
+        <div key={job.id} className="card live-job">
           <StatusDot tone={jobState(job).tone}>{jobState(job).text}</StatusDot>
           <JobProgress job={job} />
           <Link href={`/jobs/${encodeURIComponent(job.id)}`}>Look closer</Link>
@@ -28,7 +29,7 @@ export function LiveJobs({ modelId }: { modelId: string }) {
           </span>
         </div>
       ))}
-      <Warnings warnings={last.warnings} />
+      <Warnings warnings={last.warnings} isBrief />
     </section>
   );
 }

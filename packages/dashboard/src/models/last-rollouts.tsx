@@ -23,7 +23,7 @@ function RolloutsOfStep({ modelId, step }: { modelId: string; step: number }) {
   return (
     <section className="chart-group">
       <h2>
-        Rollouts of step {step}{' '}
+        Rollouts of step {step} <small className="soft">which step {step + 1} learns from</small>{' '}
         <Link href={`/models/${encodeURIComponent(modelId)}/rollouts?split=train&step=${step}`}>all of them</Link>
       </h2>
       <div className="rollout-pair">
