@@ -2,12 +2,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
+import { freePort } from '../../../../scripts/lib/free-port.mjs';
 import { mlflowHarness } from '../testing/mlflow-harness.ts';
 import { runTrackerSuite } from '../testing/run-tracker.suite.ts';
 
@@ -35,13 +34,3 @@ runTrackerSuite('MLflow', async () => {
     rmSync(directory, { recursive: true, force: true });
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
