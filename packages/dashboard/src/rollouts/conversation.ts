@@ -46,7 +46,7 @@ export function finalReply(histories: readonly ConversationHistory[]): string {
   return last === undefined ? '' : turnText(last);
 }
 
-/** What was said and called in one message, in one text. */
+/** One message in one text: what was said, then what was called. */
 export function turnText({ content, calls }: Turn): string {
   const called = calls.map((call) => `${call.name}(${call.arguments})`);
   return [content, ...called].filter((text) => text !== '').join('\n');

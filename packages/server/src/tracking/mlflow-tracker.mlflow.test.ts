@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { freePort } from '../../../../scripts/lib/free-port.mjs';
+import { freePort } from '@trainyard/store/testing';
+
 import { mlflowHarness } from '../testing/mlflow-harness.ts';
 import { runTrackerSuite } from '../testing/run-tracker.suite.ts';
 

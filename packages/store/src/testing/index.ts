@@ -1,5 +1,6 @@
 /** The suites that every database driver and every kind of blobs passes, and the shortest driver that does: `@trainyard/store/testing`. */
 export { type BlobsHarness, blobsSuite } from './blobs.suite.ts';
+export { freePort } from './free-port.ts';
 export { addJob, addModel, claim, ManualClock, type MakeHarness, type StoreHarness } from './harness.ts';
 export { MemoryDatabase, MemorySql } from './memory-sql.ts';
 export { CREDENTIALS, REGION, S3Server } from './s3-server.ts';

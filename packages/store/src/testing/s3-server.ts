@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AwsClient } from 'aws4fetch';
-import { freePort } from '../../../../scripts/lib/free-port.mjs';
+import { freePort } from './free-port.ts';
 import type { S3Credentials } from '../blobs/s3/s3-bucket.ts';
 
 export const CREDENTIALS: S3Credentials = {
