@@ -118,6 +118,7 @@ export function group(seed: number, shape: GroupShape): CreditedSequence[] {
     return {
       groupIndex: 0,
       trajectoryIndex,
+      sequenceIndex: 0,
       tokenIds,
       lossMask: Uint8Array.from(tokenIds, (_id, index) => Number(index >= Math.max(1, promptTokens))),
       oldLogprobs: new Float32Array(tokenIds.length).fill(-1),

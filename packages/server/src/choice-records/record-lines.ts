@@ -1,36 +1,54 @@
 import type { RecordedSampling } from '@trainyard/store';
 
 import type { RecordedChoice } from '../wire/training/recorded-choice.ts';
+import { SharedPrompts } from './shared-prompts.ts';
 
 /**
  * Records in a job's data: lines in front of its groups, which stay as they were sent. The job needs the store's records no more, and one that
- * several choices name is there once.
+ * several choices name is there once. Of a prompt a line has what the prompt of the line before does not begin with.
  */
 type RecordLine = { choice_record: string } & (
-  | { is_plain: true }
-  | {
-      prompt_token_ids: string;
+  | ({ is_plain: true } & Partial<PromptFields>)
+  | (PromptFields & {
       token_ids: string;
       logprobs: string;
       /** Null: plainly from the model's distribution; absent: not known. */
       sampling?: { settings: object; lost: string | null; drawn_logprobs?: string; kept_tokens?: string } | null;
-    }
+    })
 );
+
+interface PromptFields {
+  /** Ids that the prompt has from the line before; absent: none. */
+  prompt_shared?: number;
+  /** Those behind them. */
+  prompt_token_ids: string;
+}
 
 /** One line each: its arrays of 32-bit numbers as base64, in the byte order of the machine. */
 export function* toRecordLines(records: ReadonlyMap<string, RecordedChoice>): Generator<RecordLine> {
-  for (const [id, record] of records) yield { choice_record: id, ...fieldsOf(record) };
+  const prompts = new SharedPrompts();
+  for (const [id, record] of records) yield { choice_record: id, ...fieldsOf(record, prompts) };
 }
 
-function fieldsOf(record: RecordedChoice) {
-  if (record.kind === 'plain') return { is_plain: true as const };
-  const { promptTokenIds, tokenIds, logprobs, sampling } = record;
+function fieldsOf(record: RecordedChoice, prompts: SharedPrompts) {
+  if (record.kind === 'plain') {
+    const { promptTokenIds: prompt } = record;
+    return { is_plain: true as const, ...(prompt === undefined ? {} : promptFields(prompt, prompts)) };
+  }
+  const { tokenIds, logprobs, sampling } = record;
   return {
-    prompt_token_ids: toBase64(promptTokenIds),
+    ...promptFields(record.promptTokenIds, prompts),
     token_ids: toBase64(tokenIds),
     logprobs: toBase64(logprobs),
     ...(sampling === undefined ? {} : { sampling: sampling === null ? null : samplingFields(sampling) }),
   };
+}
+
+function promptFields(prompt: Int32Array, prompts: SharedPrompts): PromptFields {
+  const numShared = prompts.sharedLength(prompt);
+  prompts.keep(prompt);
+  const rest = toBase64(prompt.subarray(numShared));
+  return { ...(numShared > 0 ? { prompt_shared: numShared } : {}), prompt_token_ids: rest };
 }
 
 function samplingFields({ settings, lost, trace }: RecordedSampling) {
@@ -38,23 +56,42 @@ function samplingFields({ settings, lost, trace }: RecordedSampling) {
   return { settings, lost, ...arrays };
 }
 
-/** Null for a line that is a group. */
-export function readRecordLine(line: object): [id: string, record: RecordedChoice] | null {
-  // A group that a client sent always has trajectories.
-  if (!('choice_record' in line) || 'trajectories' in line) return null;
-  const record = line as RecordLine;
-  if ('is_plain' in record) return [record.choice_record, { kind: 'plain' }];
-  const { sampling } = record;
-  return [
-    record.choice_record,
-    {
-      kind: 'sampled',
-      promptTokenIds: new Int32Array(fromBase64(record.prompt_token_ids)),
-      tokenIds: new Int32Array(fromBase64(record.token_ids)),
-      logprobs: new Float32Array(fromBase64(record.logprobs)),
-      ...(sampling === undefined ? {} : { sampling: sampling === null ? null : readSampling(sampling) }),
-    },
-  ];
+/** Whether a line is a record: a group that a client sent always has trajectories. */
+export function isRecordLine(line: object): boolean {
+  return 'choice_record' in line && !('trajectories' in line);
+}
+
+/** Reads the lines of records, from the first one on. */
+export class RecordLineReader {
+  readonly #prompts = new SharedPrompts();
+
+  /** Null for a line that is a group. */
+  read(line: object): [id: string, record: RecordedChoice] | null {
+    if (!isRecordLine(line)) return null;
+    const record = line as RecordLine;
+    const id = record.choice_record;
+    if ('is_plain' in record) {
+      const { prompt_shared: numShared, prompt_token_ids: rest } = record;
+      // Where a service of before kept no prompt, the messages say what was before the choice.
+      const prompt = rest === undefined ? {} : { promptTokenIds: this.#prompt(numShared, rest) };
+      return [id, { kind: 'plain', ...prompt }];
+    }
+    const { sampling } = record;
+    return [
+      id,
+      {
+        kind: 'sampled',
+        promptTokenIds: this.#prompt(record.prompt_shared, record.prompt_token_ids),
+        tokenIds: new Int32Array(fromBase64(record.token_ids)),
+        logprobs: new Float32Array(fromBase64(record.logprobs)),
+        ...(sampling === undefined ? {} : { sampling: sampling === null ? null : readSampling(sampling) }),
+      },
+    ];
+  }
+
+  #prompt(numShared: number | undefined, rest: string): Int32Array {
+    return this.#prompts.keepBehind(numShared ?? 0, new Int32Array(fromBase64(rest)));
+  }
 }
 
 function readSampling({

@@ -86,11 +86,16 @@ describe.each([
     expect(data).toMatchObject({ num_unknown_records: 0 });
   });
 
-  test('takes what a choice carries itself; its record only says how it was drawn', async () => {
-    const { read, data } = await trained([{ ...choice, record_id: 'x-0' }, choice]);
+  test('takes what a choice carries itself; its record only says how it was drawn, and behind which prompt', async () => {
+    const behind = { ...choice, prompt_token_ids: [8] };
+    const { read, data } = await trained([{ ...choice, record_id: 'x-0' }, choice, behind]);
     const expected = { kind: 'choice', tokenIds: Int32Array.from(IDS), logprobs: LOGPROBS };
-    expect(read).toMatchObject([expected, { ...expected, sampling: null }]);
-    expect(read[0]).not.toHaveProperty('sampling');
+    expect(read).toMatchObject([
+      expected,
+      { ...expected, sampling: null, promptTokenIds: Int32Array.of(1, 2, 3) },
+      { ...expected, sampling: null, promptTokenIds: Int32Array.of(8) },
+    ]);
+    for (const field of ['sampling', 'promptTokenIds']) expect(read[0]).not.toHaveProperty(field);
     expect(data).toMatchObject({ num_unknown_records: 0 });
   });
 

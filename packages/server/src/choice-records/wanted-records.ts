@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
 
+import { SharedPrompts } from './shared-prompts.ts';
 import { hasTokensOf, namedRecord, type RecordedChoice, type SampledTokens } from '../wire/training/recorded-choice.ts';
 
 /** Those that are known, by id; the rest is unknown, expired or another entity's. */
@@ -19,7 +20,7 @@ export interface WantedRecords {
 
 /**
  * The records that choices name: those of choices without all of their own tokens and log-probabilities, which are trained by them, and of the
- * others what they say of how the tokens were drawn.
+ * others what they say of how the tokens were drawn and of the prompt that they were drawn behind.
  */
 export async function findWantedRecords(
   groups: readonly WireTrajectoryGroup[],
@@ -39,6 +40,7 @@ export async function findWantedRecords(
     }
   }
   const records = new Map<string, RecordedChoice>();
+  const prompts = new SharedPrompts();
   const isNeeded = new Set(needed);
   const ids = [...new Set([...isNeeded, ...complete.keys()])];
   for (let start = 0; start < ids.length; start += FOUND_AT_ONCE) {
@@ -46,7 +48,8 @@ export async function findWantedRecords(
       // Ids that a client changed were drawn in no way that the record knows of.
       if (!isNeeded.has(id) && !hasTokensOf(complete.get(id), record)) continue;
       const isPlain = !isNeeded.has(id) && record.sampling === null;
-      records.set(id, isPlain ? { kind: 'plain' } : { kind: 'sampled', ...record });
+      const promptTokenIds = prompts.keep(record.promptTokenIds);
+      records.set(id, isPlain ? { kind: 'plain', promptTokenIds } : { kind: 'sampled', ...record, promptTokenIds });
     }
     await nextTurn();
   }

@@ -15,6 +15,8 @@ export class JobMetrics {
   readonly #submitted: Counter;
   readonly #trainable: Counter;
   readonly #dropped: Counter<'reason'>;
+  readonly #branchedTurns: Counter;
+  readonly #branchTokens: Counter;
   readonly #warnings: Counter<'code'>;
   readonly #gap: Histogram;
   readonly #largestGap: Gauge;
@@ -30,6 +32,11 @@ export class JobMetrics {
     this.#submitted = counter('groups_submitted_total', 'Trajectory groups of jobs that began.');
     this.#trainable = counter('groups_trainable_total', 'Of them, those that are trained.');
     this.#dropped = counter('groups_dropped_total', 'Of them, those that are not, by reason.', ['reason']);
+    this.#branchedTurns = counter(
+      'branched_turns_total',
+      'Turns trained in a history of their own, as they were sampled behind other tokens than the turns before them.',
+    );
+    this.#branchTokens = counter('branch_tokens_total', 'Prompt tokens that are computed for these alone.');
     this.#warnings = counter('job_warnings_total', 'Warnings of jobs, by code.', ['code']);
     this.#gap = new Histogram({
       name: 'trainyard_logprob_gap',
@@ -52,6 +59,8 @@ export class JobMetrics {
     if (type === 'training_started') {
       this.#submitted.inc(countOf(values.get('num_groups_submitted')));
       this.#trainable.inc(countOf(values.get('num_groups_trainable')));
+      this.#branchedTurns.inc(countOf(values.get('num_branched_turns')));
+      this.#branchTokens.inc(countOf(values.get('num_branch_tokens')));
       for (const [reason, count] of Object.entries(values.get('dropped_groups') ?? {}))
         this.#dropped.inc({ reason }, countOf(count));
     } else if (type === 'gradient_step') {

@@ -1,7 +1,7 @@
 import type { Blobs } from '@trainyard/store';
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
 
-import { readRecordLine } from '../choice-records/record-lines.ts';
+import { isRecordLine, RecordLineReader } from '../choice-records/record-lines.ts';
 import type { RecordedChoice } from '../wire/training/recorded-choice.ts';
 
 const NEWLINE = 0x0a;
@@ -20,7 +20,7 @@ export async function readStoredGroup(blobs: Blobs, key: string, index: number):
     const isWanted = next === index;
     if (startsWith(line, RECORD)) {
       const value = JSON.parse(Buffer.concat(line).toString('utf8')) as object;
-      if (readRecordLine(value) !== null) continue;
+      if (isRecordLine(value)) continue;
       if (isWanted) return value as WireTrajectoryGroup;
     } else if (isWanted) return JSON.parse(Buffer.concat(line).toString('utf8')) as WireTrajectoryGroup;
     next += 1;
@@ -40,9 +40,10 @@ export async function readStoredRecords(
   wanted: ReadonlySet<string>,
 ): Promise<Map<string, RecordedChoice>> {
   const records = new Map<string, RecordedChoice>();
+  const reader = new RecordLineReader();
   for await (const line of linesOf(await blobs.openJsonLines(key))) {
     if (!startsWith(line, RECORD) || records.size === wanted.size) break;
-    const record = readRecordLine(JSON.parse(Buffer.concat(line).toString('utf8')) as object);
+    const record = reader.read(JSON.parse(Buffer.concat(line).toString('utf8')) as object);
     if (record === null) break;
     if (wanted.has(record[0])) records.set(...record);
   }

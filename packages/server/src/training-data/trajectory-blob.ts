@@ -2,7 +2,7 @@ import type { Blobs } from '@trainyard/store';
 import type { TrajectoryGroup } from '@trainyard/trainer';
 import type { WireTrajectoryGroup } from '@trainyard/protocol';
 
-import { readRecordLine } from '../choice-records/record-lines.ts';
+import { RecordLineReader } from '../choice-records/record-lines.ts';
 import type { RecordedChoice } from '../wire/training/recorded-choice.ts';
 import { trajectoryGroupOf } from '../wire/training/trajectory-groups.ts';
 
@@ -19,8 +19,9 @@ export async function readTrajectoryGroups(
 ): Promise<TrajectoryGroup[]> {
   const groups: TrajectoryGroup[] = [];
   const records = new Map<string, RecordedChoice>();
+  const reader = new RecordLineReader();
   for await (const line of blobs.getJsonLines(key)) {
-    const record = readRecordLine(line as object);
+    const record = reader.read(line as object);
     if (record !== null) records.set(...record);
     else groups.push(trajectoryGroupOf(line as WireTrajectoryGroup, groups.length, { ...options, records }));
   }

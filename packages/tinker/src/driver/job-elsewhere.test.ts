@@ -13,7 +13,7 @@ import {
   type TrainingConfigInput,
   type TrainingJob,
 } from '@trainyard/trainer';
-import { answer, BIGRAM_LORA, BigramPolicy, byteTemplate, group } from '@trainyard/trainer/testing';
+import { answer, BIGRAM_LORA, BigramPolicy, byteTemplate, group, twoTurns } from '@trainyard/trainer/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 import { TINKER_PROFILES } from '../profiles/tinker-profiles.ts';
@@ -33,6 +33,15 @@ afterEach(async () => {
 
 const GROUPS = ['one', 'two', 'three', 'four', 'five', 'six'].map((question) =>
   group(answer(1, `${question} yes`, question), answer(0, `${question} no`, question)),
+);
+
+// The second turn of half of them is in a history of its own.
+const BRANCHED = ['one', 'two', 'three'].map((question) =>
+  group(
+    twoTurns(1, [`${question} yes `, 'so'], question),
+    twoTurns(0, [`${question} no`, 'so'], question),
+    answer(0.2, 'perhaps', question),
+  ),
 );
 
 function job(config: TrainingConfigInput): TrainingJob {
@@ -94,6 +103,21 @@ test.each<[string, FakeDialect, 'skyrl' | 'hosted', TrainingConfigInput]>([
   expect(there.result.digest).toMatch(/^[0-9a-f]{64}$/);
   // The snapshot before the last one is gone on the server, too.
   expect(bench.server.seen.filter(({ route }) => /checkpoints\/weights\//.test(route)).length).toBeGreaterThan(0);
+});
+
+test('turns in histories of their own are trained there as here, each token once', async () => {
+  const profile = { ...TINKER_PROFILES.skyrl, alpha: BIGRAM_LORA.alpha, targetSets: [['q' as const]] };
+  bench = await TinkerBench.start(SKYRL_0_4, profile);
+  const versions = new LocalVersions(join(folder, 'here'));
+  const own = { ...job({ packedSequenceLength: 256, gradientSteps: 1 }), groups: BRANCHED };
+  const here = await run(new EmbeddedLearner({ policy: new BigramPolicy(), versions }), own);
+  const there = await run(await bench.learner(), own);
+  const numSampled = BRANCHED.flatMap(({ trajectories }) => trajectories)
+    .flatMap(({ histories }) => histories.flatMap(({ items }) => items))
+    .reduce((sum, item) => sum + (item.kind === 'choice' ? item.tokenIds.length : 0), 0);
+  expect(there.metrics[0]).toMatchObject({ num_branched_turns: 3, num_trainable_tokens: numSampled });
+  for (const key of SAME.filter((name) => name in here.metrics[0]!))
+    expect(Math.abs(there.metrics[0]![key]! - here.metrics[0]![key]!), key).toBeLessThan(2e-5);
 });
 
 test('a job whose server restarts in the middle goes on from its last step and ends as it would have', async () => {

@@ -14,23 +14,32 @@ export type HistoryItem = { kind: 'message'; message: TemplateMessage } | Choice
 interface OpenTurn {
   index: number; // of its item
   choice: ChoiceItem;
-  prompt: string; // shielded text in front of it
+  prompt: string | null; // shielded text in front of it; null while nobody needed it
+}
+
+/** The prompt that a choice is trained behind. */
+interface PlacedPrompt {
+  prompt: string | null; // shielded text; null where the ids are known
+  promptIds: Int32Array;
+  context: Int32Array | null; // those behind the sequence being built; null where it does not go on
 }
 
 /**
  * A conversation → the token sequences it trains.
  *
- * The prefix of a choice is the prompt inference used: the template's rendering of the messages before, generation prompt included.
- * Sampled ids stand as they are (mask 1, their log-probability); what the template writes between two choices is found by rendering
- * the conversation once more with a mark in place of the earlier choice, so nothing is ever searched for by its text. An end token the
- * template adds after one that was sampled is left out; after a choice cut by length the template's closing stays, untrained. What
- * follows the last choice is cut off.
+ * The prefix of a choice is the prompt inference used: its own ids where they are known, else the template's rendering of the messages
+ * before, generation prompt included. Sampled ids stand as they are (mask 1, their log-probability). An end token the template adds after
+ * one that was sampled is left out; after a choice cut by length the template's closing stays, untrained. What follows the last choice is
+ * cut off.
  *
- * One sequence holds the whole conversation as long as each prompt continues the one before. It ends, and the next turn starts its own
- * with its full prompt, where the template or the client rewrote an earlier turn (reasoning dropped, content edited): there the model
- * never saw the tokens it had sampled. The same goes for a turn that was cut into other tokens when it was rendered again, and for a tool
- * call that the template spells in its own way, if inference's own prompt is known: a choice is trained behind the very ids that it was
- * sampled after. Where that prompt is not known the sampled tokens stand for such a turn, once.
+ * One sequence holds the whole conversation as long as each prompt continues the one before, ids of the turn in between as they were
+ * sampled. It ends, and the next turn starts its own with its full prompt, a branch, where that is not so: the template or the client
+ * rewrote an earlier turn (reasoning dropped, blanks stripped, content edited, a tool call spelled in the template's way), or its text was
+ * cut into other tokens when it was written again. There the model never saw the tokens it had sampled.
+ *
+ * Where a prompt is not known, what the template writes between two choices is found by rendering the conversation once more with a mark
+ * in place of the earlier choice, so nothing is ever searched for by its text. Whether the text of that turn came back is known then, but
+ * not the tokens it was cut into: the sampled ones stand for them.
  *
  * @param options `templateVariables` come on top of `defaultTemplateVariables`; `addGenerationPrompt` has no effect
  * @returns empty when nothing is trainable
@@ -45,27 +54,36 @@ export function renderHistory(
   const messages = items.map(({ message }) => message);
   const templateVariables = { ...defaultTemplateVariables(template.source), ...options.templateVariables };
   const renderer = template.renderer(messages, { ...options, templateVariables });
+  const textBefore = (index: number) => renderer.render(messages.slice(0, index), true);
+  /** The prompt of a choice as the template writes it, and what of it stands behind the open turn; null where it does not continue that. */
+  const written = (index: number, open: OpenTurn | null): PlacedPrompt => {
+    const prompt = textBefore(index);
+    const promptIds = renderer.encode(prompt);
+    if (open === null) return { prompt, promptIds, context: null };
+    open.prompt ??= textBefore(open.index);
+    const between = textAfter({ ...open, prompt: open.prompt }, messages.slice(0, index), prompt, renderer, template);
+    if (between === null) return { prompt, promptIds, context: null };
+    return {
+      prompt,
+      promptIds,
+      context: withoutRepeatedEnd(renderer.encode(between), open.choice, template.tokenizer),
+    };
+  };
   const sequences: SequenceBuilder[] = [];
-  let sequence = new SequenceBuilder();
   let open: OpenTurn | null = null;
   for (const [index, choice] of items.entries()) {
     if (choice.kind !== 'choice' || choice.tokenIds.length === 0) continue;
     checkChoice(choice, index, template.tokenizer);
-    const prompt = renderer.render(messages.slice(0, index), true);
-    const promptIds = choice.promptTokenIds ?? renderer.encode(prompt);
-    const between: string | null =
-      open === null ? null : textAfter(open, messages.slice(0, index), prompt, renderer, template.tokenizer);
-    const context =
-      open === null || between === null
-        ? null
-        : withoutRepeatedEnd(renderer.encode(between), open.choice, template.tokenizer);
-    if (context !== null && (choice.promptTokenIds === undefined || sequence.becomes(promptIds, context))) {
-      sequence.addContext(context);
-    } else {
-      sequence = new SequenceBuilder();
+    const { promptTokenIds: known } = choice;
+    let sequence = sequences.at(-1);
+    const { prompt, promptIds, context }: PlacedPrompt =
+      known === undefined
+        ? written(index, open)
+        : { prompt: null, promptIds: known, context: sequence?.restOf(known) ?? null };
+    if (sequence === undefined || context === null) {
+      sequence = SequenceBuilder.behind(promptIds, sequences);
       sequences.push(sequence);
-      sequence.addContext(promptIds);
-    }
+    } else sequence.addContext(context);
     sequence.addChoice(choice, promptIds);
     open = { index, choice, prompt };
   }
@@ -77,11 +95,11 @@ export function renderHistory(
  * @returns null when it does not: the template changed what stands before the turn, or the turn itself
  */
 function textAfter(
-  open: OpenTurn,
+  open: OpenTurn & { prompt: string },
   messages: readonly TemplateMessage[],
   prompt: string,
   renderer: PromptRenderer,
-  tokenizer: Tokenizer,
+  { tokenizer }: ChatTemplate,
 ): string | null {
   const { tool_calls: _calls, reasoning: _reasoning, reasoning_content: _content, ...rest } = open.choice.message;
   const marked = renderOrNull(

@@ -95,8 +95,7 @@ describe('what is trained of a conversation', () => {
 
   test('a conversation that begins with the assistant, where the template puts a system message in front', () => {
     expect(render(TOOLLESS, [assistant('Welcome.'), user('hi'), assistant('yes')])).toEqual([
-      '‹system\nYou help.›\n‹assistant\n⟦Welcome.›⟧',
-      '‹system\nYou help.›\n‹assistant\nWelcome.›\n‹user\nhi›\n‹assistant\n⟦yes›⟧',
+      '‹system\nYou help.›\n‹assistant\n⟦Welcome.›⟧\n‹user\nhi›\n‹assistant\n⟦yes›⟧',
     ]);
   });
 

@@ -33,6 +33,11 @@ export interface TrainingSequence {
    * the prefix they have here: the same text cut into tokens differently, or a tool call that the template writes in its own way.
    */
   numDivergentPrompts: number;
+  /**
+   * A sequence that is not the first of its conversation is a branch: tokens of its first prompt behind what it shares with a sequence before
+   * it, which are computed for it alone. Null: it is the first.
+   */
+  numBranchTokens: number | null;
 }
 
 /** A training sequence being put together, turn by turn. */
@@ -42,20 +47,26 @@ export class SequenceBuilder {
   readonly #oldLogprobs: number[] = [];
   readonly #choices: { start: number; choice: ChoiceItem }[] = [];
   #numDivergentPrompts = 0;
+  #numBranchTokens: number | null = null;
+
+  /** @param others sequences of the conversation so far */
+  static behind(prompt: Int32Array, others: readonly SequenceBuilder[]): SequenceBuilder {
+    const builder = new SequenceBuilder();
+    builder.addContext(prompt);
+    if (others.length > 0)
+      builder.#numBranchTokens = prompt.length - Math.max(...others.map((other) => other.#sharedLength(prompt)));
+    return builder;
+  }
 
   /** Text of the template: context only. */
   addContext(tokenIds: Int32Array): void {
     for (const id of tokenIds) this.#add(id, 0, Number.NaN);
   }
 
-  /** Whether `prompt` is what stands here with `context` behind it. */
-  becomes(prompt: Int32Array, context: Int32Array): boolean {
+  /** The ids of `prompt` behind all that stands here; null where it does not begin so. */
+  restOf(prompt: Int32Array): Int32Array | null {
     const length = this.#tokenIds.length;
-    return (
-      prompt.length === length + context.length &&
-      this.#equals(prompt.subarray(0, length)) &&
-      context.every((id, index) => id === prompt[length + index])
-    );
+    return this.#sharedLength(prompt) === length ? prompt.subarray(length) : null;
   }
 
   /** @param inferencePrompt the ids the choice was sampled after, compared with what stands here */
@@ -74,6 +85,7 @@ export class SequenceBuilder {
       numChoices: this.#choices.length,
       choices: this.#choices,
       numDivergentPrompts: this.#numDivergentPrompts,
+      numBranchTokens: this.#numBranchTokens,
     };
   }
 
@@ -84,6 +96,14 @@ export class SequenceBuilder {
   }
 
   #equals(tokenIds: Int32Array): boolean {
-    return tokenIds.length === this.#tokenIds.length && tokenIds.every((id, index) => id === this.#tokenIds[index]);
+    return tokenIds.length === this.#tokenIds.length && this.#sharedLength(tokenIds) === tokenIds.length;
+  }
+
+  /** How many tokens both begin with. */
+  #sharedLength(tokenIds: Int32Array): number {
+    const most = Math.min(tokenIds.length, this.#tokenIds.length);
+    let length = 0;
+    while (length < most && tokenIds[length] === this.#tokenIds[length]) length += 1;
+    return length;
   }
 }

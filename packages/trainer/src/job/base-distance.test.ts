@@ -21,6 +21,7 @@ function row(promptLength: number, ids: readonly number[], logprobs = ids.map(()
   const sequence = {
     groupIndex: 0,
     trajectoryIndex: 0,
+    sequenceIndex: 0,
     tokenIds,
     lossMask: Uint8Array.from(tokenIds, (_, i) => Number(i >= promptLength)),
     oldLogprobs: Float32Array.from([...Array.from({ length: promptLength }, () => NaN), ...logprobs]),

@@ -16,6 +16,9 @@ export function jobMetrics(groups: readonly TrajectoryGroup[], report: SequenceR
     ...(report.numGroupsRegularized > 0 ? { num_groups_regularized: report.numGroupsRegularized } : {}),
     num_trajectories: report.numTrajectoriesSubmitted,
     num_trajectories_trainable: report.numTrajectoriesTrainable,
+    ...(report.numBranchedTurns > 0
+      ? { num_branched_turns: report.numBranchedTurns, num_branch_tokens: report.numBranchTokens }
+      : {}),
   };
   for (const [reason, count] of Object.entries(report.droppedGroups)) metrics[`num_groups_dropped_${reason}`] = count;
   if (report.numTrajectoriesSubmitted > 0) metrics['reward'] = moments(rewards.flat()).mean;
@@ -44,6 +47,8 @@ export function startedData(
     num_trajectories_trainable: report.numTrajectoriesTrainable,
     num_trajectories_regularized: report.numTrajectoriesRegularized,
     num_histories_trainable: report.numSequencesTrainable,
+    num_branched_turns: report.numBranchedTurns,
+    num_branch_tokens: report.numBranchTokens,
     num_trainable_tokens: report.numTrainableTokens,
     num_tokens_without_logprobs: report.numTokensWithoutLogprobs,
     num_turns_without_logprobs: report.numTurnsWithoutLogprobs,

@@ -200,7 +200,11 @@ describe('a job on the real model', () => {
     readCheckpoint(join(directory, 'second'), policy.lora);
     const trained: number[] = [];
     for (const [groupIndex, sequence] of sequences.entries()) {
-      const [row] = packRows([{ ...sequence, groupIndex, trajectoryIndex: 0, advantage: 1, weight: 1 }], 1024, 0);
+      const [row] = packRows(
+        [{ ...sequence, groupIndex, trajectoryIndex: 0, sequenceIndex: 0, advantage: 1, weight: 1 }],
+        1024,
+        0,
+      );
       trained.push(...(await policy.forward(row!.row)).logprobs);
     }
     const gap = meanDifference(served, trained);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { resolveTrainingConfig, type TrainingConfigInput } from '../config/training-config.ts';
 import { BIGRAM_LORA, BigramPolicy } from '../testing/bigram-policy.ts';
-import { answer, byteTemplate, group } from '../testing/chat-groups.ts';
+import { answer, byteTemplate, group, twoTurns } from '../testing/chat-groups.ts';
 import { localParts } from '../testing/local-parts.ts';
 import { ScriptedLearner } from '../testing/scripted-learner.ts';
 import { runTrainingJob } from './run-training-job.ts';
@@ -39,7 +39,11 @@ function job(config: TrainingConfigInput = {}): TrainingJob {
   };
 }
 
-async function run(overrides: Partial<TrainingParts> = {}, config: TrainingConfigInput = {}) {
+async function run(
+  overrides: Partial<TrainingParts> = {},
+  config: TrainingConfigInput = {},
+  own: Partial<TrainingJob> = {},
+) {
   const events: TrainerEvent[] = [];
   const parts = {
     ...localParts({ policy: new BigramPolicy() }),
@@ -49,7 +53,7 @@ async function run(overrides: Partial<TrainingParts> = {}, config: TrainingConfi
     emit: (event: TrainerEvent) => void events.push(event),
     ...overrides,
   };
-  await runTrainingJob(job(config), parts);
+  await runTrainingJob({ ...job(config), ...own }, parts);
   return events;
 }
 
@@ -94,6 +98,23 @@ it('each trained trajectory has its tokens, with what the sampler and the traine
     expect(sampledLogprobs.filter((value) => !Number.isNaN(value))).toHaveLength(trained.length);
     expect(Math.sign(advantage)).toBe(trajectoryIndex === 0 ? 1 : -1);
     expect(weight).toBeGreaterThan(0);
+  }
+});
+
+it('the turns of a trajectory are told in their order, in whichever of its histories they were trained', async () => {
+  const groups = [group(...[1, 0].map((reward) => twoTurns(reward, [`${reward} yes `, 'so'])))];
+  for (const seed of [1, 2, 3, 4]) {
+    const traces = tracesOf(await run({}, { gradientSteps: 1, packedSequenceLength: 256 }, { groups, seed }));
+    expect(traces).toHaveLength(2);
+    for (const { trajectoryIndex, sequences } of traces) {
+      const trained = sequences.map(({ tokenIds, trainedLogprobs }) =>
+        byteTemplate.tokenizer.decode(
+          tokenIds.filter((_, i) => !Number.isNaN(trainedLogprobs[i])),
+          { skipSpecial: true },
+        ),
+      );
+      expect(trained).toEqual([`${1 - trajectoryIndex} yes `, 'so']);
+    }
   }
 });
 

@@ -24,6 +24,7 @@ export interface TracedSequence {
 export interface TrajectoryTrace {
   readonly groupIndex: number;
   readonly trajectoryIndex: number;
+  /** In the order of their turns. */
   readonly sequences: readonly TracedSequence[];
 }
 
@@ -43,10 +44,11 @@ const SEQUENCE_HEADER_BYTES = 24;
  * @param logprobs of each row, [N] by its trained tokens
  */
 export function traceStep(rows: readonly TrainingRow[], logprobs: readonly Floats[]): TrajectoryTrace[] {
-  const traces = new Map<string, { groupIndex: number; trajectoryIndex: number; sequences: TracedSequence[] }>();
+  type Placed = { readonly sequenceIndex: number; readonly traced: TracedSequence };
+  const traces = new Map<string, { groupIndex: number; trajectoryIndex: number; placed: Placed[] }>();
   rows.forEach(({ members, sampledLogprobs, weights }, rowIndex) => {
     let at = 0;
-    for (const { groupIndex, trajectoryIndex, tokenIds, lossMask, advantage } of members) {
+    for (const { groupIndex, trajectoryIndex, sequenceIndex, tokenIds, lossMask, advantage } of members) {
       const sampled = new Float32Array(tokenIds.length).fill(Number.NaN);
       const trained = new Float32Array(tokenIds.length).fill(Number.NaN);
       const weight = weights[at] ?? 0;
@@ -57,12 +59,18 @@ export function traceStep(rows: readonly TrainingRow[], logprobs: readonly Float
         at += 1;
       }
       const key = `${groupIndex} ${trajectoryIndex}`;
-      const trace = traces.get(key) ?? { groupIndex, trajectoryIndex, sequences: [] };
+      const trace = traces.get(key) ?? { groupIndex, trajectoryIndex, placed: [] };
       traces.set(key, trace);
-      trace.sequences.push({ tokenIds, sampledLogprobs: sampled, trainedLogprobs: trained, advantage, weight });
+      const traced = { tokenIds, sampledLogprobs: sampled, trainedLogprobs: trained, advantage, weight };
+      trace.placed.push({ sequenceIndex, traced });
     }
   });
-  return [...traces.values()];
+  // Packing shuffles them.
+  const inOrder = (placed: readonly Placed[]) => placed.toSorted((a, b) => a.sequenceIndex - b.sequenceIndex);
+  return Array.from(traces.values(), ({ placed, ...place }) => ({
+    ...place,
+    sequences: inOrder(placed).map(({ traced }) => traced),
+  }));
 }
 
 /** @param tokenBytes of an id: they are kept with it, so that no vocabulary is needed to read them */

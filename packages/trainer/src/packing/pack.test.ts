@@ -24,6 +24,7 @@ const sequences = fc
         return {
           groupIndex,
           trajectoryIndex: index,
+          sequenceIndex: 0,
           tokenIds: Int32Array.from(tokens, ([token]) => token),
           lossMask,
           oldLogprobs: Float32Array.from(lossMask, (flag, i) => (flag ? -(index * 100 + i) : NaN)),
@@ -108,6 +109,7 @@ describe('packRows', () => {
     const twin = (advantage: number): CreditedSequence => ({
       groupIndex: 0,
       trajectoryIndex: 0,
+      sequenceIndex: 0,
       tokenIds: Int32Array.of(5, 6, 7),
       lossMask: Uint8Array.of(0, 0, 1),
       oldLogprobs: Float32Array.of(NaN, NaN, -1),
@@ -131,6 +133,7 @@ describe('packRows', () => {
       return {
         groupIndex: Math.floor(index / 8),
         trajectoryIndex: index % 8,
+        sequenceIndex: 0,
         tokenIds,
         lossMask,
         oldLogprobs: new Float32Array(70).fill(-1),
@@ -150,6 +153,7 @@ describe('packRows', () => {
     const input = {
       groupIndex: 0,
       trajectoryIndex: 0,
+      sequenceIndex: 0,
       tokenIds,
       lossMask,
       oldLogprobs: new Float32Array(32_768),

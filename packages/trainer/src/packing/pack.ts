@@ -10,6 +10,8 @@ export interface CreditedSequence {
   readonly groupIndex: number;
   /** Index of its trajectory in the group. */
   readonly trajectoryIndex: number;
+  /** Its place among the sequences of its trajectory. */
+  readonly sequenceIndex: number;
   /** [T] */
   readonly tokenIds: Int32Array;
   /** [T] 1 where a token is trained; never at 0, which nothing predicts. */

@@ -1,5 +1,5 @@
 import type { ChatTemplate, HistoryItem } from '@trainyard/tokenizer';
-import type { DriftCounts } from './sequence-report.ts';
+import type { HistoryDrift } from './sequence-report.ts';
 import type { History } from './trajectory.ts';
 
 /** Whether an item is an assistant turn that came without log-probabilities. */
@@ -12,11 +12,7 @@ export function isTurnWithoutLogprobs(item: HistoryItem): boolean {
  *
  * @param items The history as it is trained; `history` as it was sent.
  */
-export function driftOf(
-  template: ChatTemplate,
-  history: History,
-  items: readonly HistoryItem[],
-): Omit<DriftCounts, 'numDivergentPrompts'> {
+export function driftOf(template: ChatTemplate, history: History, items: readonly HistoryItem[]): HistoryDrift {
   const { endTokenIds } = template.tokenizer;
   const last = items.findLastIndex((item) => item.kind === 'choice' && item.tokenIds.length > 0);
   const sent = history.items.slice(0, last + 1);

@@ -33,10 +33,8 @@ export interface TrajectoryOutcome {
 
 export type DropCounts = Partial<Record<DropReason, number>>;
 
-/** How the trained histories differ from exactly what was sampled. */
-export interface DriftCounts {
-  /** Choices trained behind other prompt tokens than they were sampled after: the same text, cut or spelled differently. */
-  readonly numDivergentPrompts: number;
+/** How a history, as it is trained, differs from exactly what was sampled. */
+export interface HistoryDrift {
   /** Trained choices that end without an end token: cut by a length limit or a stop string. */
   readonly numTruncatedChoices: number;
   /** Assistant turns whose ids are not known, so that their text was tokenised again: as context, or trained where that is allowed. */
@@ -45,8 +43,8 @@ export interface DriftCounts {
   readonly numChoicesWithOtherText: number;
 }
 
-/** The fate of the submitted groups. */
-export interface SequenceReport extends DriftCounts {
+/** The fate of the submitted groups; of drift the sums over trained histories. */
+export interface SequenceReport extends HistoryDrift {
   readonly numGroupsSubmitted: number;
   readonly numGroupsTrainable: number;
   /** Groups that only the terms of the loss besides the rewards are fed by. */
@@ -57,6 +55,12 @@ export interface SequenceReport extends DriftCounts {
   readonly numTrajectoriesRegularized: number;
   /** Histories, or the parts of them that stand alone because an earlier turn was rewritten. */
   readonly numSequencesTrainable: number;
+  /** Trained turns that begin such a part: what was sampled before them is not what they were sampled behind. */
+  readonly numBranchedTurns: number;
+  /** Prompt tokens that are computed for these alone. */
+  readonly numBranchTokens: number;
+  /** Trained choices whose own prompt is not known, behind other tokens than the template gives for the messages before: the same text, cut or spelled differently. */
+  readonly numDivergentPrompts: number;
   readonly numTrainableTokens: number;
   /** Trainable tokens that came without a log-probability: trained at ratio 1. */
   readonly numTokensWithoutLogprobs: number;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { resolveTrainingConfig, type TrainingConfigInput } from '../config/training-config.ts';
 import { packRows } from '../packing/pack.ts';
-import { answer, byteTemplate, choice, END_TOKEN, group, message } from '../testing/chat-groups.ts';
+import { answer, byteTemplate, choice, END_TOKEN, group, message, twoTurns } from '../testing/chat-groups.ts';
 import { trainingSequences } from './training-sequences.ts';
 import type { TrajectoryGroup } from './trajectory.ts';
 import { validateGroups } from './validate-groups.ts';
@@ -75,6 +75,8 @@ describe('trainingSequences', () => {
       numSequencesTrainable: 2,
       numTrainableTokens: 4,
       numTokensWithoutLogprobs: 0,
+      numBranchedTurns: 0,
+      numBranchTokens: 0,
       numDivergentPrompts: 0,
       numTruncatedChoices: 0,
       numRetokenizedTurns: 0,
@@ -99,6 +101,44 @@ describe('trainingSequences', () => {
       packedSequenceLength: 60,
     });
     expect(sequences.map(({ advantage, weight }) => [advantage, weight])).toEqual([[-1, 1]]);
+  });
+
+  it('gives a turn that was sampled behind other tokens a history of its own, of the same credit', async () => {
+    const { sequences, report } = await prepare([group(twoTurns(1, ['yes  ', 'so']), answer(0, 'no'))]);
+    expect(sequences.map(({ tokenIds }) => byteTemplate.tokenizer.decode(tokenIds))).toEqual([
+      '<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\nyes  <|im_end|>',
+      '<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\nyes<|im_end|>\n' +
+        '<|im_start|>user\nand?<|im_end|>\n<|im_start|>assistant\nso<|im_end|>',
+      '<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\nno<|im_end|>',
+    ]);
+    expect(sequences.map(({ sequenceIndex, numTokens, numTrajectoryTokens }) => [sequenceIndex, numTokens, numTrajectoryTokens]))
+      .toEqual([[0, 6, 9], [1, 3, 9], [0, 3, 3]]); // prettier-ignore
+    expect(new Set(sequences.slice(0, 2).map(({ weight }) => weight)).size).toBe(1);
+    expect(new Set(sequences.slice(0, 2).map(({ advantage }) => advantage)).size).toBe(1);
+    // From `yes` on, which both have: the end, the next question, and the opening of the reply.
+    const alone = byteTemplate.tokenizer.encode('\nuser\nand?\nassistant\n').length + 4;
+    expect(report).toMatchObject({
+      numBranchedTurns: 1,
+      numBranchTokens: alone,
+      numSequencesTrainable: 3,
+      numTrainableTokens: 12,
+    });
+  });
+
+  it('leaves such a history out by itself where it is too long', async () => {
+    const { sequences, report } = await prepare([group(twoTurns(1, ['yes ', 'o'.repeat(60)]), answer(0, 'no'))], {
+      packedSequenceLength: 60,
+    });
+    expect(sequences.map(({ numTokens, numTrajectoryTokens }) => [numTokens, numTrajectoryTokens])).toEqual([
+      [5, 66],
+      [3, 3],
+    ]);
+    expect(report).toMatchObject({
+      numBranchedTurns: 0,
+      numTrajectoriesTrainable: 2,
+      droppedHistories: { too_long: 1 },
+      droppedTrajectories: {},
+    });
   });
 
   it('counts a trajectory without trainable tokens in the mean of its group', async () => {

@@ -8,7 +8,7 @@ import { TrainerError } from '../contract/errors.ts';
 import { rowLength } from '../packing/pack.ts';
 import {
   DropLedger,
-  type DriftCounts,
+  type HistoryDrift,
   type DropReason,
   type SequenceReport,
   type TrajectoryOutcome,
@@ -34,7 +34,7 @@ interface Candidate {
   /** False: it is here to be counted. */
   readonly isTrained: boolean;
   readonly sequences: readonly ReplayedSequence[];
-  readonly drift: readonly Omit<DriftCounts, 'numDivergentPrompts'>[];
+  readonly drift: readonly HistoryDrift[];
   /** Over all its histories, those dropped for their length included. */
   readonly numTrainedTokens: number;
 }
@@ -170,8 +170,9 @@ function credited(candidates: readonly Candidate[], config: TrainingConfig): Ste
   const advantages = scaledAdvantages(inputs, config);
   if (advantages === null) return null;
   const weights = trajectoryWeights(inputs);
-  return flat.map(({ candidate: { groupIndex, trajectoryIndex }, sequence }, i) => ({
+  return flat.map(({ candidate: { groupIndex, trajectoryIndex, sequences }, sequence }, i) => ({
     ...sequence,
+    sequenceIndex: sequences.indexOf(sequence),
     advantage: advantages[i]!,
     weight: weights![i]!,
     numTokens: inputs[i]!.numTokens,
@@ -198,7 +199,7 @@ function render(
   config: TrainingConfig,
   replays: ReplayLedger,
   where: string,
-): { sequences: ReplayedSequence[]; drift: Omit<DriftCounts, 'numDivergentPrompts'> } {
+): { sequences: ReplayedSequence[]; drift: HistoryDrift } {
   const prepared = history.items.map((item) => replays.prepare(item));
   const items = config.allowTrainingWithoutLogprobs ? prepared.map((item) => asChoice(template, item)) : prepared;
   try {
@@ -253,6 +254,8 @@ function reportOf(
   const trajectories = groups.flatMap((group) => group.trajectories);
   const items = trajectories.flatMap(({ histories }) => histories.flatMap((history) => history.items));
   const drift = trained.flatMap((candidate) => candidate.drift);
+  const rendered = trained.flatMap((candidate) => candidate.sequences);
+  const branches = rendered.flatMap(({ numBranchTokens }) => numBranchTokens ?? []);
   const fedGroups = new Set(trained.map(({ groupIndex }) => groupIndex));
   const learning = trained.filter(({ advantage }) => advantage !== 0);
   const trainedGroups = new Set(learning.map(({ groupIndex }) => groupIndex));
@@ -267,7 +270,9 @@ function reportOf(
     numTrainableTokens: sum(sequences.map(numTrained)),
     numTokensWithoutLogprobs: sum(sequences.map(numWithoutLogprobs)),
     numTurnsWithoutLogprobs: items.filter(isTurnWithoutLogprobs).length,
-    numDivergentPrompts: sum(trained.flatMap((one) => one.sequences.map((sequence) => sequence.numDivergentPrompts))),
+    numBranchedTurns: branches.length,
+    numBranchTokens: sum(branches),
+    numDivergentPrompts: sum(rendered.map(({ numDivergentPrompts }) => numDivergentPrompts)),
     numTruncatedChoices: sum(drift.map((one) => one.numTruncatedChoices)),
     numRetokenizedTurns: sum(drift.map((one) => one.numRetokenizedTurns)),
     numChoicesWithOtherText: sum(drift.map((one) => one.numChoicesWithOtherText)),

@@ -14,6 +14,7 @@ function sequence(groupIndex: number, trajectoryIndex: number, numTokens: number
   return {
     groupIndex,
     trajectoryIndex,
+    sequenceIndex: 0,
     tokenIds: Int32Array.from({ length }, (_, i) => 100 * groupIndex + 10 * trajectoryIndex + i),
     lossMask: Uint8Array.from({ length }, (_, i) => Number(i >= 2)),
     oldLogprobs: new Float32Array(length).fill(-1),

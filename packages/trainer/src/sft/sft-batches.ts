@@ -63,6 +63,7 @@ export function batchRows({ sequences }: SftBatch, config: SftConfig): TrainingR
     ...sequence,
     groupIndex: 0,
     trajectoryIndex: 0,
+    sequenceIndex: 0,
     advantage: 1,
     weight: 1,
   }));

@@ -36,3 +36,16 @@ export function answer(reward: number, content: string, question = 'hi'): Trajec
 export function group(...trajectories: Trajectory[]): TrajectoryGroup {
   return { trajectories, numExceptions: 0 };
 }
+
+/** Two questions and their answers, the second sampled behind a first one that had lost its last blanks: a history of its own. */
+export function twoTurns(reward: number, contents: readonly [string, string], question = 'hi'): Trajectory {
+  const [first, second] = contents;
+  const begin = [
+    message('user', question),
+    { ...choice(first), message: { role: 'assistant', content: first.trim() } },
+  ];
+  const before = [...begin, message('user', 'and?')];
+  const promptTokenIds = byteTemplate.render(before.map((item) => item.message)).tokenIds;
+  const answered = { ...choice(second), promptTokenIds } as HistoryItem;
+  return { reward, histories: [{ items: [...before, answered], tools: null }] };
+}

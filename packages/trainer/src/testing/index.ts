@@ -1,6 +1,6 @@
 /** Models and data with known answers, for tests of this package and of those that build on it. */
 export { BIGRAM_ARCHITECTURE, BIGRAM_LORA, BigramPolicy } from './bigram-policy.ts';
-export { answer, byteTemplate, choice, END_TOKEN, group, message } from './chat-groups.ts';
+export { answer, byteTemplate, choice, END_TOKEN, group, message, twoTurns } from './chat-groups.ts';
 export { learnerSessionSuite, type LearnerHarness } from './learner-session.suite.ts';
 export { localParts } from './local-parts.ts';
 export { packTrie, type TinySequence } from './pack-trie.ts';

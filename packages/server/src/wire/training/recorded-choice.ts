@@ -13,8 +13,13 @@ export interface SampledTokens {
   readonly sampling?: RecordedSampling | null;
 }
 
-/** A record as a job keeps it: whole, or of a choice that has its own tokens the mere fact that these were drawn plainly from the model. */
-export type RecordedChoice = ({ readonly kind: 'sampled' } & SampledTokens) | { readonly kind: 'plain' };
+/**
+ * A record as a job keeps it: whole, or of a choice that has its own tokens that these were drawn plainly from the model, and behind which prompt.
+ * Jobs of before did not keep the prompt of these.
+ */
+export type RecordedChoice =
+  | ({ readonly kind: 'sampled' } & SampledTokens)
+  | { readonly kind: 'plain'; readonly promptTokenIds?: Int32Array };
 
 /** Where a choice says something else than its record, and what the record says. */
 interface Contradiction {

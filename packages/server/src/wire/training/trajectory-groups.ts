@@ -122,9 +122,13 @@ function drawnAs(
 ): { sampling?: Drawn; promptTokenIds?: Int32Array } {
   const named = namedRecord(item);
   const record = named === null ? undefined : options.records?.get(named.id);
-  if (record?.kind === 'plain') return { sampling: null };
-  if (record === undefined || record.sampling === undefined || !hasTokensOf(item, record)) return {};
-  return { sampling: record.sampling as Drawn, promptTokenIds: record.promptTokenIds };
+  if (record === undefined || (record.kind === 'sampled' && !hasTokensOf(item, record))) return {};
+  const sampling = record.kind === 'plain' ? null : (record.sampling as Drawn | undefined);
+  const { promptTokenIds } = record;
+  return {
+    ...(sampling === undefined ? {} : { sampling }),
+    ...(promptTokenIds === undefined ? {} : { promptTokenIds }),
+  };
 }
 
 /** Reads a choice from its record where it lacks tokens or log-probabilities. Null when there is nothing to train on. */
