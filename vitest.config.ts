@@ -38,6 +38,9 @@ const IN_PAIRS = {
 /** As `packages/generation/src/testing/guests.ts` knows them. */
 const GUESTS = ['along', 'specs', 'little', 'vllm'];
 
+/** What of the service stands on the store once more, on the second database. */
+const ON_POSTGRES = ['routes', 'jobs', 'answers', 'choice-records', 'data', 'service', 'edge'];
+
 type Project = TestProjectInlineConfiguration['test'];
 
 /** Projects of one stage share its workers; one stage runs after the other. */
@@ -59,6 +62,7 @@ const STAGES: Project[][] = [
       ...SHARED,
     },
     ...GUESTS.map(guestProject),
+    ...servicePostgresProject(findPostgres(process.env)),
   ],
   [
     ...postgresProject(findPostgres(process.env)),
@@ -80,7 +84,7 @@ const STAGES: Project[][] = [
     {
       name: 'tests',
       include: ['tests/**/*.test.ts'],
-      exclude: [...NEVER, MODEL_TESTS, S3_TESTS, BF16_TESTS],
+      exclude: [...NEVER, MODEL_TESTS, POSTGRES_TESTS, S3_TESTS, BF16_TESTS],
       ...IN_PAIRS,
     },
     { name: 'model', include: [MODEL_TESTS], exclude: NEVER, ...IN_PAIRS },
@@ -104,6 +108,22 @@ function postgresProject(programs: string | null): Project[] {
   if (programs === null) return [];
   const env = { ...IN_PAIRS.env, TRAINYARD_POSTGRES: programs };
   return [{ name: 'postgres', include: [POSTGRES_TESTS], exclude: NEVER, ...IN_PAIRS, env }];
+}
+
+/** One server for all of its files, which `globalSetup` starts and ends. */
+function servicePostgresProject(programs: string | null): Project[] {
+  if (programs === null) return [];
+  process.env['TRAINYARD_POSTGRES_PROGRAMS'] = programs;
+  return [
+    {
+      name: 'service-postgres',
+      include: ON_POSTGRES.map((room) => `packages/server/src/${room}/**/*.test.ts`),
+      exclude: [...NEVER, MODEL_TESTS, MLFLOW_TESTS],
+      ...SHARED,
+      env: { TRAINYARD_TEST_STORE: 'postgres' },
+      globalSetup: ['packages/store/src/testing/postgres-setup.ts'],
+    },
+  ];
 }
 
 /** Its tests find Python where this variable says. PyTorch takes all cores. */

@@ -184,7 +184,14 @@ describe('with nothing listening', () => {
     const { exitCode, output } = await trainyard('doctor', '--json', '--url', url);
     const { ok, checks } = JSON.parse(output) as { ok: boolean; checks: { name: string; problem: string | null }[] };
     expect(ok).toBe(false);
-    expect(checks.map(({ name }) => name)).toEqual(['node', 'model', 'data_folder', 'precision', 'service']);
+    expect(checks.map(({ name }) => name)).toEqual([
+      'node',
+      'model',
+      'data_folder',
+      'database',
+      'precision',
+      'service',
+    ]);
     expect(checks.at(-1)?.problem).toContain('nothing listens there');
     expect(exitCode).toBe(1);
   });

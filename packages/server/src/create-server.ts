@@ -75,7 +75,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   const { log = () => undefined } = parts;
   const { metrics = new ServiceMetrics() } = parts;
   const routeParts: RouteParts = {
-    clock: Date.now,
+    clock: () => parts.store.now(),
     operatorEntity: null,
     allowedHosts: [],
     allowedOrigins: ['localhost'],

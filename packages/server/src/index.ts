@@ -16,6 +16,7 @@ export { dataPaths, findRunningService } from './data/data-directory.ts';
 export { connectSnippets } from './pages/snippets.ts';
 export { apiDocument } from './reference-page/api-document.ts';
 export { SERVICE_VERSION } from './service/service-version.ts';
+export { examineDatabase } from '@trainyard/store';
 export { OfflineKeys } from './service/offline-keys.ts';
 export { ServerError, type ServerErrorCode } from './faults/server-error.ts';
 export { startService, type RunningService, type ServiceExtras } from './start-service.ts';

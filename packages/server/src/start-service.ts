@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 
 import type { FastifyInstance } from 'fastify';
 
-import { BUCKET_KEY_VARIABLES, openBlobs, openSqliteStore, removeOrphans, type Store } from '@trainyard/store';
+import { BUCKET_KEY_VARIABLES, checkOwnBlobs, openBlobs, openStore, removeOrphans, type Store } from '@trainyard/store';
 import { TINKER_PROFILES } from '@trainyard/tinker';
 
 import { ComputeArbiter, type ComputeSections } from './computing/compute-arbiter.ts';
@@ -82,7 +82,7 @@ export async function startService(
   try {
     cleanups.push(claimDataDirectory(config.dataDirectory));
     const paths = dataPaths(config.dataDirectory);
-    const store = await openSqliteStore(paths.database, {
+    const store = await openStore(config.database, {
       instanceId: instanceOf(config.dataDirectory),
       choiceRecords: {
         lifetimeMs: config.choiceRecordHours * 3_600_000,
@@ -92,6 +92,7 @@ export async function startService(
     cleanups.push(() => store.close());
     const blobs = await openBlobs(config.bucket ?? { kind: 'folder', root: paths.blobs });
     cleanups.push(() => blobs.close());
+    await checkOwnBlobs(store, blobs);
     await store.recoverAfterRestart();
     await removeOrphans(store, blobs, BLOB_PREFIXES);
     const apiKey = await ensureServiceKey(store, config, { keyFile: paths.keyFile, log });
@@ -192,6 +193,8 @@ export async function startService(
     worker.start();
     exports.start();
     imports.start();
+    const workers = [worker, exports, imports];
+    cleanups.push(store.watchFeed(() => workers.forEach((each) => each.notify())));
     tracking?.start();
     cleanups.push(() => tracking?.stop());
     const upkeep = new Upkeep({ store, blobs, trajectoryDays: config.trajectoryDays, log });

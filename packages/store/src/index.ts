@@ -1,8 +1,10 @@
 export type { BlobLocation, Blobs, BlobSource } from './contract/blobs.ts';
 export type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord, RecordedSampling } from './contract/choice-record.ts';
 export { StoreError, type StoreErrorCode } from './contract/errors.ts';
+export { type DatabaseReport, examineDatabase } from './examine-database.ts';
 export { FolderBlobs } from './blobs/folder-blobs.ts';
 export { BUCKET_KEY_VARIABLES, openBlobs } from './blobs/open-blobs.ts';
+export { checkOwnBlobs } from './blobs/own-blobs.ts';
 export { isDamagedSecret } from './tables/key-secret.ts';
 export { removeOrphans } from './blobs/orphans.ts';
 export type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';
@@ -72,6 +74,7 @@ export type {
 } from './contract/trajectory.ts';
 export { isTrainingJob, TRAINING_JOB_KINDS } from './lifecycles/job-lifecycle.ts';
 export { openSqliteStore } from './open-sqlite-store.ts';
+export { openStore, type StoreLocation } from './open-store.ts';
 export { SqlStore, type SqlStoreOptions } from './sql-store.ts';
 export type {
   AddArtifactResult,

@@ -74,6 +74,7 @@ import {
   removeAdapters,
 } from './lifecycles/transfer-lifecycle.ts';
 import { ChoiceRecordBuffer } from './buffers/choice-record-buffer.ts';
+import { RequestsInProgress } from './buffers/requests-in-progress.ts';
 import type { Sql, TransactionOptions } from './contract/sql.ts';
 import {
   cancelJob,
@@ -107,7 +108,7 @@ const SWEPT_AT_ONCE = 500;
 const ANNOUNCEMENT_LIFETIME_MS = 24 * 3600 * 1000;
 
 export interface SqlStoreOptions {
-  /** Milliseconds since the epoch, default `Date.now`. */
+  /** Milliseconds since the epoch, default `Sql.now`. */
   clock?: () => number;
   /** See `Store.instanceId`. Default: a random UUID, which has no successor. */
   instanceId?: string;
@@ -124,15 +125,17 @@ export class SqlStore implements Store {
   readonly #tables: Tables;
   readonly #usage: UsageBuffer;
   readonly #choiceRecords: ChoiceRecordBuffer;
+  readonly #requests: RequestsInProgress;
 
   /** @param sql closed with the store */
-  constructor(sql: Sql, { clock = Date.now, instanceId = randomUUID(), choiceRecords }: SqlStoreOptions = {}) {
+  constructor(sql: Sql, { clock = () => sql.now, instanceId = randomUUID(), choiceRecords }: SqlStoreOptions = {}) {
     this.instanceId = instanceId;
     this.#sql = sql;
     this.#clock = clock;
     this.#tables = openTables(sql);
     this.#usage = new UsageBuffer(sql, clock);
     this.#choiceRecords = new ChoiceRecordBuffer(sql, clock, choiceRecords);
+    this.#requests = new RequestsInProgress(sql, clock, instanceId);
   }
 
   // entities and keys
@@ -329,16 +332,18 @@ export class SqlStore implements Store {
     workerId: string,
     leaseMs: number,
     kinds: readonly Kind[] = TRAINING_JOB_KINDS as readonly JobKind[] as readonly Kind[],
-    now: number = this.#clock(),
+    now?: number,
   ): Promise<ClaimedJob<JobOfKind<Kind>> | null> {
-    const claimed = await this.#write((tables) => claimNextJob(tables, workerId, leaseMs, kinds, now));
+    // What time it is is known in the transaction: the wait for it may be long, and the clock that of another machine.
+    const claimed = await this.#write((tables) => claimNextJob(tables, workerId, leaseMs, kinds, now ?? this.#clock()));
     return claimed as ClaimedJob<JobOfKind<Kind>> | null;
   }
 
-  async renewLease(jobId: string, fencingToken: number, leaseMs: number, now: number = this.#clock()): Promise<void> {
-    await this.#write(
-      async (tables) => await tables.jobs.extendLease((await tables.jobs.held(jobId, fencingToken)).id, now + leaseMs),
-    );
+  async renewLease(jobId: string, fencingToken: number, leaseMs: number, now?: number): Promise<void> {
+    await this.#write(async (tables) => {
+      const { id } = await tables.jobs.held(jobId, fencingToken);
+      await tables.jobs.extendLease(id, (now ?? this.#clock()) + leaseMs);
+    });
   }
 
   async releaseLease(jobId: string, fencingToken: number): Promise<void> {
@@ -595,15 +600,15 @@ export class SqlStore implements Store {
 
   // idempotency keys
   async beginIdempotent(request: { keyId: string; key: string; requestHash: string }): Promise<IdempotentState> {
-    return this.#write((tables) => tables.idempotency.begin(request, this.instanceId, this.#clock()));
+    return await this.#requests.begin(request);
   }
 
   async completeIdempotent(answer: IdempotentAnswer): Promise<void> {
-    await this.#write((tables) => tables.idempotency.complete(answer));
+    await this.#requests.complete(answer);
   }
 
   async abandonIdempotent(request: { keyId: string; key: string }): Promise<void> {
-    await this.#write((tables) => tables.idempotency.abandon(request));
+    await this.#requests.abandon(request);
   }
 
   // usage
@@ -701,6 +706,22 @@ export class SqlStore implements Store {
     return (await this.#tables.checkpoints.refersTo(key)) || (await this.#tables.logs.refersTo(key));
   }
 
+  async claimBlobs(id: string): Promise<string> {
+    return this.#write(async (tables) => await tables.blobPlaces.claim(id));
+  }
+
+  async blobsId(): Promise<string | null> {
+    return await this.#tables.blobPlaces.id();
+  }
+
+  watchFeed(wake: () => void): () => void {
+    return this.#sql.watchFeed(wake);
+  }
+
+  now(): number {
+    return this.#clock();
+  }
+
   trouble(): string | null {
     return this.#sql.trouble;
   }
@@ -711,6 +732,7 @@ export class SqlStore implements Store {
 
   /** Writes pending usage and records, and closes the database; a second call does nothing. */
   async close(): Promise<void> {
+    this.#requests.close();
     try {
       await this.#usage.flush();
       await this.#choiceRecords.flush();

@@ -2,8 +2,7 @@ import { existsSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 import { Trainyard, TrainyardApiError, TrainyardConnectionError } from '@trainyard/sdk';
-import { bf16Support } from '@trainyard/server';
-import type { ServiceConfig } from '@trainyard/server';
+import { bf16Support, examineDatabase, type ServiceConfig } from '@trainyard/server';
 import type { Command } from 'commander';
 
 import { ReportedError } from '../terminal/command-error.ts';
@@ -18,7 +17,7 @@ const LOW_DISK_BYTES = 1e9;
 const ANSWER_TIMEOUT_MS = 3_000;
 
 interface Check {
-  readonly name: 'node' | 'model' | 'data_folder' | 'precision' | 'service' | 'key';
+  readonly name: 'node' | 'model' | 'data_folder' | 'database' | 'precision' | 'service' | 'key';
   readonly subject: string;
   /** The fault and its remedy; null when all is well. */
   readonly problem: string | null;
@@ -72,6 +71,8 @@ async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Chec
     };
   }
   yield { name: 'data_folder', subject: `data folder ${dataDirectory}`, problem: diskProblem(dataDirectory) };
+  const database = await examineDatabase(config.database);
+  yield { name: 'database', subject: `database ${database.name}`, problem: database.problem };
   yield precisionCheck(config);
   const problem = await serviceProblem(url);
   yield { name: 'service', subject: `service at ${url}`, problem };

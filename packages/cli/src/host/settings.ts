@@ -64,6 +64,9 @@ const HELP = {
   metrics: 'who may read /metrics: auto, open, key or off (auto)',
   bodyTimeoutMs: 'how long the body of a request may take to come in (600000)',
   minBodyRate: 'slowest pace of a body, bytes a second over 20 s (500)',
+  database:
+    'PostgreSQL, postgres://USER@HOST:PORT/DATABASE; the password better in PGPASSWORD or PGPASSFILE (a file of the data folder)',
+  databaseConnections: 'connections to it at most (8)',
   bucket: 'bucket of S3 for checkpoints and trajectories, https://HOST/BUCKET[/PREFIX] (a folder of the data folder)',
   bucketRegion: 'its region (us-east-1)',
   bucketCacheMegabytes: 'what is kept of it on this machine, MB (20000)',

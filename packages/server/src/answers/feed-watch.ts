@@ -8,17 +8,22 @@ const LOOK_MS = 500;
  * somebody waits.
  */
 export class FeedWatch {
-  readonly #store: Pick<Store, 'lastFeedPosition'>;
+  readonly #store: Pick<Store, 'lastFeedPosition' | 'watchFeed'>;
   readonly #lookMs: number;
+  readonly #unwatch: () => void;
   #waiting = new Set<() => void>();
   #lastSeen: number | null = null;
   #numChanges = 0;
   #timer: NodeJS.Timeout | null = null;
+  #isLooking = false;
+  /** Told while it looked: what was told of may have come behind the look. */
+  #looksAgain = false;
   #isClosed = false;
 
-  constructor(store: Pick<Store, 'lastFeedPosition'>, lookMs: number = LOOK_MS) {
+  constructor(store: Pick<Store, 'lastFeedPosition' | 'watchFeed'>, lookMs: number = LOOK_MS) {
     this.#store = store;
     this.#lookMs = lookMs;
+    this.#unwatch = store.watchFeed(() => this.#lookNow());
   }
 
   get isClosed(): boolean {
@@ -38,7 +43,7 @@ export class FeedWatch {
     const timer = setTimeout(wake, timeoutMs);
     this.#waiting.add(wake);
     signal.addEventListener('abort', wake, { once: true });
-    this.#timer ??= setTimeout(() => void this.#look(), this.#lookMs);
+    this.#lookIn(this.#lookMs);
     await woken.promise;
     clearTimeout(timer);
     signal.removeEventListener('abort', wake);
@@ -48,11 +53,29 @@ export class FeedWatch {
   /** Ends every wait, and all that come. */
   close(): void {
     this.#isClosed = true;
+    this.#unwatch();
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#wakeAll();
   }
 
+  /** Told that something happened. */
+  #lookNow(): void {
+    if (this.#isLooking) this.#looksAgain = true;
+    if (this.#isLooking || this.#waiting.size === 0) return;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#lookIn(0);
+  }
+
+  #lookIn(ms: number): void {
+    if (this.#isClosed || this.#isLooking) return;
+    this.#timer ??= setTimeout(() => void this.#look(), ms);
+  }
+
   async #look(): Promise<void> {
+    this.#timer = null;
+    this.#isLooking = true;
+    this.#looksAgain = false;
     try {
       const last = await this.#store.lastFeedPosition();
       // At the first look nobody knows what came before it.
@@ -61,9 +84,8 @@ export class FeedWatch {
     } catch {
       // The store is busy: it is looked at again.
     }
-    this.#timer = null;
-    if (this.#isClosed) return;
-    if (this.#waiting.size > 0) this.#timer = setTimeout(() => void this.#look(), this.#lookMs);
+    this.#isLooking = false;
+    if (this.#waiting.size > 0) this.#lookIn(this.#looksAgain ? 0 : this.#lookMs);
     // Whoever waits next has looked by itself first.
     else this.#lastSeen = null;
   }

@@ -2,10 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { FolderBlobs, openSqliteStore, removeOrphans } from '@trainyard/store';
+import { FolderBlobs, removeOrphans } from '@trainyard/store';
 import { expect, onTestFinished, test, vi } from 'vitest';
 
 import { Upkeep, type UpkeepOptions } from './upkeep.ts';
+import { openTestStore } from '../testing/test-store.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -19,6 +20,7 @@ function fakeClock(): void {
 function fakes() {
   return {
     store: {
+      now: () => Date.now(),
       purgeExpired: vi.fn<UpkeepOptions['store']['purgeExpired']>(async () => ({ numModels: 0, numRequests: 0 })),
       expireTrajectories: vi.fn<UpkeepOptions['store']['expireTrajectories']>(async () => ({
         numJobs: 0,
@@ -98,7 +100,7 @@ test('a stop waits for the part in hand and leaves the rest', async () => {
 test('the files of ended jobs and of logs go when they are old; what a crash leaves of them goes at the next start', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'trainyard-upkeep-'));
   let daysAgo = 40;
-  const store = await openSqliteStore(join(directory, 'store.sqlite'), { clock: () => Date.now() - daysAgo * DAY_MS });
+  const store = await openTestStore(directory, { clock: () => Date.now() - daysAgo * DAY_MS });
   const blobs = await FolderBlobs.open(join(directory, 'blobs'));
   onTestFinished(async () => {
     await Promise.all([store.close(), blobs.close()]);

@@ -10,7 +10,7 @@ const TRAJECTORY_ROWS = 500;
 const USAGE_ROWS = 2_000;
 
 export interface UpkeepOptions {
-  readonly store: Pick<Store, 'purgeExpired' | 'expireTrajectories' | 'mergeUsage'>;
+  readonly store: Pick<Store, 'now' | 'purgeExpired' | 'expireTrajectories' | 'mergeUsage'>;
   readonly blobs: Pick<Blobs, 'remove'>;
   /** how long the data of ended jobs and logged trajectories are kept, days; 0: for ever */
   readonly trajectoryDays: number;
@@ -64,7 +64,7 @@ export class Upkeep {
 
   async #expireTrajectories(): Promise<void> {
     const { store, blobs, trajectoryDays, log } = this.#options;
-    const before = Date.now() - trajectoryDays * DAY_MS;
+    const before = store.now() - trajectoryDays * DAY_MS;
     await this.#inParts(async () => {
       // The rows first: a crash in between leaves files that no row names, which go at the next start.
       const { numJobs, numLogs, blobKeys } = await store.expireTrajectories(before, TRAJECTORY_ROWS);
@@ -80,7 +80,7 @@ export class Upkeep {
   }
 
   async #mergeUsage(): Promise<void> {
-    const before = Date.now() - USAGE_MERGED_AFTER_MS;
+    const before = this.#options.store.now() - USAGE_MERGED_AFTER_MS;
     await this.#inParts(async () => (await this.#options.store.mergeUsage(before, USAGE_ROWS)) > 0);
   }
 

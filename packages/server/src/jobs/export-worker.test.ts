@@ -2,13 +2,14 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { FolderBlobs, type ModelExport, openSqliteStore, type SqlStore, StoreError } from '@trainyard/store';
+import { FolderBlobs, type ModelExport, type SqlStore, StoreError } from '@trainyard/store';
 import type { ExportRequest, ExportResult, ImportedAdapter } from '@trainyard/trainer';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import type { TransferBackend } from '../hosts/embedded-transfers.ts';
 import { TransferError } from '../hosts/transfer-error.ts';
 import { ExportWorker } from './export-worker.ts';
+import { openTestStore } from '../testing/test-store.ts';
 
 const PARITY = {
   numTokens: 256,
@@ -47,7 +48,7 @@ const logged: string[] = [];
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'trainyard-exports-'));
-  store = await openSqliteStore(join(directory, 'store.sqlite'));
+  store = await openTestStore(directory);
   blobs = await FolderBlobs.open(join(directory, 'blobs'));
   transfers = new ScriptedTransfers();
   servedModel = 'base';
@@ -170,7 +171,7 @@ test('an export that another process deletes is stopped here', async () => {
   const { reached } = barrier();
   const { id } = await queue();
   await reached;
-  const other = await openSqliteStore(join(directory, 'store.sqlite'));
+  const other = await openTestStore(directory);
   await other.deleteExport(id);
   await other.close();
   await expect.poll(leftovers).toEqual([]);

@@ -2,13 +2,14 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { type Adapter, FolderBlobs, openSqliteStore, type SqlStore, StoreError } from '@trainyard/store';
+import { type Adapter, FolderBlobs, type SqlStore, StoreError } from '@trainyard/store';
 import type { ExportResult, ImportedAdapter, ImportRequest } from '@trainyard/trainer';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import type { TransferBackend } from '../hosts/embedded-transfers.ts';
 import { TransferError } from '../hosts/transfer-error.ts';
 import { ImportWorker } from './import-worker.ts';
+import { openTestStore } from '../testing/test-store.ts';
 
 /** Writes one file for each import, and does before it what the test says. */
 class ScriptedTransfers implements TransferBackend {
@@ -40,7 +41,7 @@ let adapter: Adapter;
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'trainyard-imports-'));
-  store = await openSqliteStore(join(directory, 'store.sqlite'));
+  store = await openTestStore(directory);
   blobs = await FolderBlobs.open(join(directory, 'blobs'));
   transfers = new ScriptedTransfers();
   imports = newWorker();
@@ -144,7 +145,7 @@ test('more imports than may wait are refused at once, and there is room again wh
 
 test('an import that another process runs is waited for, and fails here with the same words', async () => {
   await imports.stop();
-  const other = await openSqliteStore(join(directory, 'store.sqlite'));
+  const other = await openTestStore(directory);
   const there = newWorker(other);
   imports = newWorker();
   const invalid = new TransferError({ code: 'trainer.adapter_invalid', message: 'it has no tensors' });

@@ -44,6 +44,11 @@ export class ImportWorker implements AdapterImporter {
     this.#machine.start();
   }
 
+  /** Looks for work now rather than at the next poll. */
+  notify(): void {
+    this.#machine.notify();
+  }
+
   /** The import that runs goes back to the queue, and whoever waits is told. */
   async stop(): Promise<void> {
     const stopped = this.#machine.stop();

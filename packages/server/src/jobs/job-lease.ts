@@ -76,6 +76,13 @@ export class JobLease {
     this.#controller.abort(reason);
   }
 
+  /** Whether it holds still is looked at now rather than at the next time. */
+  lookNow(): void {
+    if (this.#lookTimer === null) return;
+    clearTimeout(this.#lookTimer);
+    void this.#look();
+  }
+
   /** No more renewals. */
   stop(): void {
     this.#isStopped = true;
@@ -127,6 +134,7 @@ export class JobLease {
   }
 
   async #look(): Promise<void> {
+    this.#lookTimer = null;
     try {
       if (!(await this.#options.isHeld()) && !this.#isStopped)
         this.abort(new StoreError('store.lease_lost', `${this.#options.name} was stopped, or another worker has it`));

@@ -80,9 +80,10 @@ export class JobMachine<Kind extends JobKind> {
     await stopped;
   }
 
-  /** Looks for work now rather than at the next poll. */
+  /** Looks for work now rather than at the next poll, and whether the job in hand is held still. */
   notify(): void {
     this.#loop.notify();
+    this.#current?.lease.lookNow();
   }
 
   get isStopping(): boolean {

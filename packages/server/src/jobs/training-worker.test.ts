@@ -2,23 +2,17 @@ import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import {
-  FolderBlobs,
-  type TrainingJob,
-  type Model,
-  openSqliteStore,
-  type SqlStore,
-  StoreError,
-} from '@trainyard/store';
+import { FolderBlobs, type TrainingJob, type Model, type SqlStore, StoreError } from '@trainyard/store';
+import { holdWriters } from '@trainyard/store/testing';
 import { DEFAULT_LORA_CONFIG, type TrainerEvent, type TrainingResult } from '@trainyard/trainer';
 
 import { type TrainingBackend, TrainingRunError } from '../hosts/embedded-training.ts';
 import type { TrainingJobRequest } from '../hosts/messages.ts';
 import { readJobConfig } from '../wire/training/training-config.ts';
 import { TrainingWorker } from './training-worker.ts';
+import { openTestStore, testDatabase } from '../testing/test-store.ts';
 
 /** Begins each job, then waits: a test ends it, or its signal does. */
 class ScriptedBackend implements TrainingBackend {
@@ -91,7 +85,7 @@ let worker: TrainingWorker;
 const logged: string[] = [];
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'worker-'));
-  store = await openSqliteStore(join(directory, 'db.sqlite'));
+  store = await openTestStore(directory);
   blobs = await FolderBlobs.open(join(directory, 'blobs'));
   logged.length = 0;
   startWorker();
@@ -122,7 +116,7 @@ async function restartWith(options: { busyTimeoutMs: number; leaseMs?: number; h
   const { busyTimeoutMs, ...lease } = options;
   await worker.stop();
   await store.close();
-  store = await openSqliteStore(join(directory, 'db.sqlite'), { busyTimeoutMs });
+  store = await openTestStore(directory, { busyTimeoutMs });
   startWorker(lease);
 }
 
@@ -259,26 +253,19 @@ test('a job may lose as many services as it likes while it gets on, and not many
 
 describe('a store that is busy or full', () => {
   /** Another process has the database's write lock until the result is called. */
-  function lockStore(): () => void {
-    const other = new DatabaseSync(join(directory, 'db.sqlite'));
-    other.exec('begin immediate');
-    return () => {
-      other.exec('rollback');
-      other.close();
-    };
-  }
+  const lockStore = async () => await holdWriters(await testDatabase(directory));
 
   test('for a part of the lease: the job writes everything once it can, in order', async () => {
     await restartWith({ busyTimeoutMs: 10 });
     const job = await submit(await newModel('one'));
     const { output } = await backend.begun();
-    const unlock = lockStore();
+    const unlock = await lockStore();
     backend.step(0);
     backend.step(1);
     await backend.succeed(output, { entropy: 2 });
     await until(async () => expect(logged.join()).toContain('waits'));
     expect(await status(job)).toBe('running');
-    unlock();
+    await unlock();
     await until(async () => expect(await status(job)).toBe('succeeded'));
     expect((await events(job)).map(({ type }) => type)).toEqual([
       'training_started',
@@ -295,11 +282,11 @@ describe('a store that is busy or full', () => {
     const workDirectory = workOf(await backend.begun());
     backend.step(0);
     await until(async () => expect(await events(job)).toHaveLength(2));
-    const unlock = lockStore();
+    const unlock = await lockStore();
     backend.step(1);
     await until(async () => expect(backend.isStopped).toBe(true));
     expect(existsSync(workDirectory)).toBe(true);
-    unlock();
+    await unlock();
     const again = await backend.begun();
     expect([again.jobId, workOf(again)]).toEqual([job.id, workDirectory]);
     for (const index of [0, 1]) backend.step(index);
@@ -445,7 +432,7 @@ describe('control', () => {
 
   test('a job that another process cancels or pauses is let go of long before the next renewal', async () => {
     await restartWith({ busyTimeoutMs: 5_000, leaseMs: 2_000_000_000, heartbeatMs: 1_000_000_000 });
-    const other = await openSqliteStore(join(directory, 'db.sqlite'));
+    const other = await openTestStore(directory);
     const model = await newModel('one');
     const [first, second] = [await submit(model), await submit(model)];
     expect((await backend.begun()).jobId).toBe(first.id);

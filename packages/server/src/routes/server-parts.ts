@@ -17,7 +17,7 @@ export interface ServerParts {
   training: TrainingQueue;
   exports: ExportQueue;
   imports: AdapterImporter;
-  /** Milliseconds since the epoch; default `Date.now`. */
+  /** Milliseconds since the epoch; default that of the store. */
   clock?: () => number;
   /** Receives one line for each failure that the client is told nothing about. Default: nothing is written. */
   log?: (line: string) => void;

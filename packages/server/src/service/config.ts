@@ -3,9 +3,10 @@ import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 
 import { NAME_PATTERN, REQUEST_LIMITS } from '@trainyard/protocol';
-import type { BlobLocation } from '@trainyard/store';
+import type { BlobLocation, StoreLocation } from '@trainyard/store';
 import { TINKER_PROFILES } from '@trainyard/tinker';
 
+import { dataPaths } from '../data/data-directory.ts';
 import { ServerError } from '../faults/server-error.ts';
 import { DEFAULT_MAX_LOGPROBS } from '../wire/logprob-limit.ts';
 import {
@@ -29,6 +30,8 @@ export interface ServiceConfig {
   readonly port: number;
   /** absolute path of the folder that holds the database, blobs and models; default `.trainyard` */
   readonly dataDirectory: string;
+  /** where the database is; default: a file of the data folder */
+  readonly database: StoreLocation;
   /** the bucket that blobs are in; default null: a folder of the data folder */
   readonly bucket: Extract<BlobLocation, { kind: 's3' }> | null;
   /** the service's own admin key, in place of the one before; by default one is made up and shown once */
@@ -145,6 +148,10 @@ const ORIGIN_LIST = /^(?:\*|localhost|https?:\/\/[^\s/,]+)(?:,(?:\*|localhost|ht
 const URL_PATTERN = /^https?:\/\/[^\s/?#]+(?:\/[^\s?#]*)?$/;
 const URL_FORM = 'an address with http:// or https://';
 
+const DATABASE_PATTERN = /^postgres(?:ql)?:\/\//;
+const DATABASE_FORM =
+  'postgres://USER@HOST:PORT/DATABASE (what is left out, and the password, may stand in the variables of libpq: PGHOST, PGPASSWORD, PGPASSFILE and so on)';
+
 /** A bucket, and what names of objects in it begin with: `https://s3.example.com/bucket/prefix`. */
 const BUCKET_PATTERN = /^https?:\/\/[^\s/?#@]+\/[^\s/?#]+(?:\/[^\s?#]*)?$/;
 const BUCKET_FORM = 'https://HOST/BUCKET or https://HOST/BUCKET/PREFIX';
@@ -156,6 +163,15 @@ const SETTINGS = {
   host: { kind: 'string', environment: 'TRAINYARD_HOST' },
   port: { kind: 'integer', environment: 'TRAINYARD_PORT', min: 0, max: 65_535 },
   dataDir: { kind: 'string', environment: 'TRAINYARD_DATA_DIR' },
+  // It may hold a password.
+  database: {
+    kind: 'string',
+    environment: 'TRAINYARD_DATABASE',
+    pattern: DATABASE_PATTERN,
+    form: DATABASE_FORM,
+    isSecret: true,
+  },
+  databaseConnections: { kind: 'integer', environment: 'TRAINYARD_DATABASE_CONNECTIONS', min: 2, max: 1_000 },
   bucket: { kind: 'string', environment: 'TRAINYARD_BUCKET', pattern: BUCKET_PATTERN, form: BUCKET_FORM },
   bucketRegion: { kind: 'string', environment: 'TRAINYARD_BUCKET_REGION', pattern: /^[\w-]+$/, form: 'a region' },
   bucketCacheMegabytes: {
@@ -303,6 +319,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     host: text('host') ?? '127.0.0.1',
     port: number('port') ?? 8420,
     dataDirectory,
+    database: resolveDatabase(dataDirectory, text('database'), number('databaseConnections')),
     bucket: resolveBucket(dataDirectory, {
       bucket: text('bucket'),
       bucketRegion: text('bucketRegion'),
@@ -356,6 +373,26 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
 function defaultOneDnnPath(dataDirectory: string): string {
   const fetched = join(dataDirectory, 'libraries', ONEDNN_FILE);
   return existsSync(fetched) ? fetched : ONEDNN_FILE;
+}
+
+function resolveDatabase(
+  dataDirectory: string,
+  url: string | undefined,
+  maxConnections: number | undefined,
+): StoreLocation {
+  if (url === undefined && maxConnections === undefined)
+    return { kind: 'sqlite', path: dataPaths(dataDirectory).database };
+  if (url === undefined)
+    throw new ServerError(
+      'server.config_invalid',
+      `databaseConnections is ${maxConnections}, and the database is a file: set database, or leave both`,
+    );
+  if (!URL.canParse(url))
+    throw new ServerError(
+      'server.config_invalid',
+      `database must be ${DATABASE_FORM}; characters like # and / in a password are written %23 and %2F`,
+    );
+  return { kind: 'postgres', url, maxConnections: maxConnections ?? 8 };
 }
 
 function resolveBucket(

@@ -1,7 +1,8 @@
 import type { ApiKeyObject, CreatedKeyObject } from '@trainyard/protocol';
-import { openSqliteStore, type Scope, type SqlStore } from '@trainyard/store';
+import { openStore, type Scope, type SqlStore } from '@trainyard/store';
 
-import { claimDataDirectory, dataPaths } from '../data/data-directory.ts';
+import type { ServiceConfig } from './config.ts';
+import { claimDataDirectory } from '../data/data-directory.ts';
 import { toKeyObject } from '../wire/key.ts';
 
 /** The keys of a data folder whose service is not running, as its API would answer them. */
@@ -16,10 +17,10 @@ export class OfflineKeys {
    * @param config `entity`: owner of keys that name none
    * @throws {ServerError} `server.data_directory_unusable`
    */
-  static async open(config: { dataDirectory: string; entity: string }): Promise<OfflineKeys> {
+  static async open(config: Pick<ServiceConfig, 'dataDirectory' | 'database' | 'entity'>): Promise<OfflineKeys> {
     const release = claimDataDirectory(config.dataDirectory);
     try {
-      return new OfflineKeys(await openSqliteStore(dataPaths(config.dataDirectory).database), release, config.entity);
+      return new OfflineKeys(await openStore(config.database), release, config.entity);
     } catch (error) {
       release();
       throw error;

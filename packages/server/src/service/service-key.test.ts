@@ -2,10 +2,11 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { openSqliteStore, type SqlStore } from '@trainyard/store';
+import type { SqlStore } from '@trainyard/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 import { ensureServiceKey } from './service-key.ts';
+import { openTestStore } from '../testing/test-store.ts';
 
 let folder: string;
 let keyFile: string;
@@ -14,7 +15,7 @@ let logged: string[];
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'trainyard-key-'));
   keyFile = join(folder, 'admin-key');
-  store = await openSqliteStore(join(folder, 'trainyard.sqlite'));
+  store = await openTestStore(folder);
   logged = [];
 });
 afterEach(async () => {

@@ -27,7 +27,7 @@ export async function ensureServiceKey(
   }
   const kept = existsSync(keyFile) ? readFileSync(keyFile, 'utf8').trim() : null;
   if (kept !== null && (await store.verifyKey(kept)) !== null) return { secret: kept, isNew: false };
-  const now = Date.now();
+  const now = store.now();
   const keys = await store.listKeys(entity.id);
   const isAdminLeft = keys.some(
     ({ scopes, revokedAt, expiresAt }) =>

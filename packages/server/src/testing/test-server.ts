@@ -5,14 +5,7 @@ import { join } from 'node:path';
 
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import type { ChatCompletionChunk, ErrorObject } from '@trainyard/protocol';
-import {
-  type Adapter,
-  FolderBlobs,
-  type ModelExport,
-  openSqliteStore,
-  type Scope,
-  type SqlStore,
-} from '@trainyard/store';
+import { type Adapter, FolderBlobs, type ModelExport, type Scope, type SqlStore } from '@trainyard/store';
 
 import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../contract/backends.ts';
 import { createServer } from '../create-server.ts';
@@ -21,6 +14,7 @@ import type { RunTracking } from '../tracking/run-mirror.ts';
 import { refuseUndocumentedAnswers } from './documented-answers.ts';
 import { noticeRefusal } from './guest-refusal.ts';
 import { ScriptedInference } from './scripted-inference.ts';
+import { openTestStore } from './test-store.ts';
 
 /** Remembers what the routes told the worker. */
 export class RecordingQueue implements TrainingQueue {
@@ -108,7 +102,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     } = {},
   ): Promise<TestServer<Inference>> {
     const directory = await mkdtemp(join(tmpdir(), 'trainyard-http-'));
-    const store = await openSqliteStore(join(directory, 'trainyard.db'));
+    const store = await openTestStore(directory);
     const blobs = await FolderBlobs.open(join(directory, 'blobs'));
     const { makeTracking, ...parts } = settings;
     const training = new RecordingQueue();
@@ -237,7 +231,10 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
   }
 
   async close(): Promise<void> {
+    // A client keeps its connection for the next request, for longer than a test lasts.
+    const closing = setInterval(() => this.app.server.closeIdleConnections(), 25);
     await this.app.close();
+    clearInterval(closing);
     await this.store.close();
     await this.blobs.close();
     await rm(this.#directory, { recursive: true, force: true });

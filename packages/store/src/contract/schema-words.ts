@@ -21,6 +21,8 @@ export interface SchemaWords {
   refuseInsert(what: { trigger: string; table: string; when: string; message: string }): string;
   /** Takes back `refuseInsert`. */
   dropRefusal(what: { trigger: string; table: string }): string;
+  /** Whoever inserts a row has other processes told when it is committed; nothing where a database tells nobody. */
+  tellInsert(what: { trigger: string; table: string }): string;
   /** Changes what a table is: `rebuild` makes it anew under its name, where `alter` cannot be said. Rows that point to it stay as they are. */
   reshape(ways: { rebuild: string; alter: string }): string;
 }

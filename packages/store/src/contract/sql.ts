@@ -42,6 +42,13 @@ export interface Sql extends Queries {
    * @throws {StoreError} `store.busy` when others keep the database for too long; after `store.unavailable` the commit may have happened
    */
   transaction<Result>(body: (queries: Queries) => Promise<Result>, options?: TransactionOptions): Promise<Result>;
+  /**
+   * Milliseconds since the epoch, by the clock that all go by who share the database: of another machine, where that has it. As of the beginning of the
+   * last transaction and what has passed since, so it can be read at any time.
+   */
+  readonly now: number;
+  /** See `Store.watchFeed`. */
+  watchFeed(wake: () => void): () => void;
   /** See `Store.trouble`. */
   readonly trouble: string | null;
   /** After the transaction in progress. A second call does nothing. What waits or comes later is refused with `store.closed`. */

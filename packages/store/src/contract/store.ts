@@ -144,7 +144,7 @@ export interface Store {
     kinds?: readonly Kind[],
     now?: number,
   ): Promise<ClaimedJob<JobOfKind<Kind>> | null>;
-  /** Heartbeat. @throws {StoreError} `store.lease_lost` */
+  /** Heartbeat: holds for `leaseMs` from `now` on, default the time of the write. @throws {StoreError} `store.lease_lost` */
   renewLease(jobId: string, fencingToken: number, leaseMs: number, now?: number): Promise<void>;
   /** Puts the job back to queued, in its old place, without counting the attempt (graceful shutdown). @throws {StoreError} `store.lease_lost` */
   releaseLease(jobId: string, fencingToken: number): Promise<void>;
@@ -340,6 +340,17 @@ export interface Store {
   isNamed(key: string): Promise<boolean>;
   /** The reason why the store cannot write, in words that name no file; null when nothing waits for long. */
   trouble(): string | null;
+  /**
+   * Calls `wake` soon after any process has added to the feed, where the database tells of it. It may come late, twice or never: it says when to look, and
+   * the feed says what there is. @returns ends it
+   */
+  watchFeed(wake: () => void): () => void;
+  /** Milliseconds since the epoch by the clock that everything here is written by: the database's, where that has one. */
+  now(): number;
+  /** The name of the blobs that belong to this database; null before `claimBlobs`. */
+  blobsId(): Promise<string | null>;
+  /** Names the blobs that belong to this database, once and for all. @returns the name that they have, another where somebody came first */
+  claimBlobs(id: string): Promise<string>;
   /** Resolves when the database answers. */
   ping(): Promise<void>;
   close(): Promise<void>;

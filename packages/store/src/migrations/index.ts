@@ -16,6 +16,7 @@ import { TRAJECTORIES } from './0014-trajectories.ts';
 import { TRACKERS } from './0015-trackers.ts';
 import { PROMPTS } from './0016-prompts.ts';
 import { SIGN_INS } from './0017-sign-ins.ts';
+import { SEVERAL_SERVICES } from './0018-several-services.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -35,4 +36,5 @@ export const MIGRATIONS: readonly Migration[] = [
   TRACKERS,
   PROMPTS,
   SIGN_INS,
+  SEVERAL_SERVICES,
 ];

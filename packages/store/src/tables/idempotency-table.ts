@@ -1,6 +1,8 @@
 import type { IdempotentAnswer, IdempotentState } from '../contract/store.ts';
 import type { Statements } from '../contract/sql.ts';
 
+type RequestRow = { request_hash: string; status: number | null; body: string | null; owner: string | null };
+
 const LIFETIME_MS = 24 * 3600 * 1000;
 
 /** One record for each `Idempotency-Key` in use: in progress until it has a status, then the answer to repeat. */
@@ -10,18 +12,20 @@ export class IdempotencyTable {
     this.#sql = sql;
   }
 
+  /** @param by `isAtIt` false: of what bears this owner's name as in progress, nothing is */
   async begin(
     { keyId, key, requestHash }: { keyId: string; key: string; requestHash: string },
-    owner: string,
+    by: { owner: string; isAtIt: boolean },
     now: number,
   ): Promise<IdempotentState> {
-    const record = await this.#sql.get<{ request_hash: string; status: number | null; body: string | null }>(
-      'select request_hash, status, body from idempotency_records where key_id = ? and key = ? and expires_at > ?',
+    const { owner } = by;
+    const record = await this.#sql.get<RequestRow>(
+      'select request_hash, status, body, owner from idempotency_records where key_id = ? and key = ? and expires_at > ?',
       keyId,
       key,
       now,
     );
-    if (record === undefined) {
+    if (record === undefined || (record.status === null && record.owner === owner && !by.isAtIt)) {
       await this.#sql.run(
         `insert into idempotency_records (key_id, key, request_hash, owner, created_at, expires_at) values (?, ?, ?, ?, ?, ?)
          on conflict (key_id, key) do update set request_hash = excluded.request_hash, owner = excluded.owner, status = null, body = null,
@@ -50,8 +54,14 @@ export class IdempotencyTable {
     );
   }
 
-  async abandon({ keyId, key }: { keyId: string; key: string }): Promise<void> {
-    await this.#sql.run('delete from idempotency_records where key_id = ? and key = ? and status is null', keyId, key);
+  /** Only what this owner began: another may have begun it meanwhile. */
+  async abandon({ keyId, key }: { keyId: string; key: string }, owner: string): Promise<void> {
+    await this.#sql.run(
+      'delete from idempotency_records where key_id = ? and key = ? and owner = ? and status is null',
+      keyId,
+      key,
+      owner,
+    );
   }
 
   /** Requests that this process had not answered, or that are from before they bore a name. */

@@ -1,6 +1,7 @@
 import { AnnouncedKeyTable } from './announced-key-table.ts';
 import { ArtifactTable } from './artifact-table.ts';
 import { AdapterTable } from './adapter-table.ts';
+import { BlobPlaceTable } from './blob-place-table.ts';
 import { ChoiceRecordTable } from './choice-record-table.ts';
 import { CheckpointTable } from './checkpoint-table.ts';
 import { type Queries, Statements } from '../contract/sql.ts';
@@ -22,6 +23,7 @@ import { UsageTable } from './usage-table.ts';
 export interface Tables {
   readonly announcedKeys: AnnouncedKeyTable;
   readonly artifacts: ArtifactTable;
+  readonly blobPlaces: BlobPlaceTable;
   readonly keys: KeyTable;
   readonly models: ModelTable;
   readonly checkpoints: CheckpointTable;
@@ -46,6 +48,7 @@ export function openTables(queries: Queries): Tables {
   return {
     announcedKeys: new AnnouncedKeyTable(sql),
     artifacts: new ArtifactTable(sql),
+    blobPlaces: new BlobPlaceTable(sql),
     keys: new KeyTable(sql),
     models: new ModelTable(sql),
     checkpoints: new CheckpointTable(sql),

@@ -2,7 +2,9 @@
 export { type BlobsHarness, blobsSuite } from './blobs.suite.ts';
 export { freePort } from './free-port.ts';
 export { addJob, addModel, claim, ManualClock, type MakeHarness, type StoreHarness } from './harness.ts';
+export { holdWriters } from './hold-writers.ts';
 export { MemoryDatabase, MemorySql } from './memory-sql.ts';
 export { CREDENTIALS, REGION, S3Server } from './s3-server.ts';
 export { type SqlHarness, sqlSuite } from './sql.suite.ts';
 export { storeSuite } from './store.suite.ts';
+export { createSchema, PostgresCluster, SERVER_VARIABLE } from './postgres-cluster.ts';

@@ -81,6 +81,14 @@ export class MemorySql implements Sql {
     });
   }
 
+  get now(): number {
+    return Date.now();
+  }
+
+  watchFeed(): () => void {
+    return () => undefined;
+  }
+
   async close(): Promise<void> {
     if (this.#isClosed) return;
     await this.#inTurn(async () => {});

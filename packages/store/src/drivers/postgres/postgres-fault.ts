@@ -3,26 +3,34 @@ import { StoreError, type StoreErrorCode } from '../../contract/errors.ts';
 type Known = { code: StoreErrorCode; what: string };
 
 const BUSY: Known = { code: 'store.busy', what: 'others have kept it for longer than a call waits' };
+const SLOW: Known = { code: 'store.busy', what: 'a statement took too long, and was ended' };
 const LOST: Known = { code: 'store.unavailable', what: 'the connection was lost or cannot be made' };
+const SILENT: Known = { code: 'store.unavailable', what: 'no answer came' };
 const REFUSED: Known = { code: 'store.constraint_violated', what: 'the schema refused the write' };
 
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
 const CODES: Readonly<Record<string, Known>> = {
-  '22021': REFUSED, // a character that text cannot hold: U+0000
+  '22021': REFUSED, // a character that text cannot hold
   '25006': { code: 'store.unavailable', what: 'it is read-only' },
   '53100': { code: 'store.disk_full', what: 'the disk is full; free some space and try again' },
   '53300': { code: 'store.unavailable', what: 'it has too many connections' },
+  '25P03': { code: 'store.unavailable', what: 'a transaction stood still for too long, and was ended' },
+  '40P01': BUSY,
+  '42501': { code: 'store.unavailable', what: 'its user lacks a right' },
+  '54000': REFUSED, // a value that is too long for an index
   '55P03': BUSY,
+  '57014': SLOW,
   XX001: { code: 'store.corrupt', what: 'it is damaged; restore it from a backup' },
   XX002: { code: 'store.corrupt', what: 'it is damaged; restore it from a backup' },
 };
 
-/** By the first two characters. `08`: connection, `23`: integrity, `28`: who may connect, `57`: the server goes, `58`: its system. */
+/** By the first two characters. `08`: connection, `23`: integrity, `28`: who may connect, `53`: memory, `57`: the server goes, `58`: its system. */
 const CLASSES: Readonly<Record<string, Known>> = {
   '08': LOST,
   '23': REFUSED,
   '28': { code: 'store.unavailable', what: 'it refuses this user' },
   '3D': { code: 'store.unavailable', what: 'it does not exist' },
+  '53': { code: 'store.unavailable', what: 'it lacks room' },
   '57': LOST,
   '58': { code: 'store.unavailable', what: 'reading or writing it failed' },
 };
@@ -38,7 +46,9 @@ export function postgresFault(error: unknown, database: string): unknown {
 
 function knownFault(error: Error): Known | null {
   if (error.message.startsWith('timeout exceeded when trying to connect')) return BUSY;
-  if (/^(Connection terminated|Client has encountered a connection error)/.test(error.message)) return LOST;
+  if (error.message === 'Query read timeout') return SILENT;
+  if (/^(Connection terminated|Client has encountered a connection error|Client was closed)/.test(error.message))
+    return LOST;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
   if ('syscall' in error) return LOST;
   return CODES[code] ?? (/^[0-9A-Z]{5}$/.test(code) ? (CLASSES[code.slice(0, 2)] ?? null) : null);

@@ -1,11 +1,17 @@
 import assert from 'node:assert/strict';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { FolderBlobs } from '../../blobs/folder-blobs.ts';
+import { examineDatabase } from '../../examine-database.ts';
+import { checkOwnBlobs } from '../../blobs/own-blobs.ts';
 import { MIGRATIONS } from '../../migrations/index.ts';
 import type { Queries } from '../../contract/sql.ts';
 import { BEFORE_ONE_QUEUE, expectOneQueue, fillBeforeOneQueue } from '../../testing/before-one-queue.ts';
 import { addJob, addModel, claim } from '../../testing/harness.ts';
 import { openPostgresStore } from '../../open-postgres-store.ts';
-import { PostgresCluster } from './postgres-cluster.fixture.ts';
+import { PostgresCluster } from '../../testing/postgres-cluster.ts';
 import { postgresFault } from './postgres-fault.ts';
 import { PostgresSql } from './postgres-sql.ts';
 
@@ -127,11 +133,105 @@ describe('a PostgreSQL database', () => {
       message: expect.not.stringContaining('secret'),
     });
     const store = await openPostgresStore(url);
-    await expect(store.ensureEntity('a\0b')).rejects.toMatchObject({ code: 'store.constraint_violated' });
     const lora = { rank: 1, alpha: 1, targets: [], initSeed: 0 };
     const unknown = { entityId: 'nobody', project: 'p', name: 'n', baseModel: 'b', lora };
     await expect(store.createModel(unknown)).rejects.toMatchObject({ code: 'store.constraint_violated' });
     await store.close();
+  });
+
+  it('what text cannot hold is replaced, and JSON keeps it', async () => {
+    const store = await openPostgresStore(url);
+    const entity = await store.ensureEntity('a\0b');
+    expect(entity.name).toBe('a\uFFFDb');
+    expect(await store.ensureEntity('a\0b')).toEqual(entity);
+    expect(await store.getModel('\0')).toBeNull();
+    const { id } = await addJob(store, (await addModel(store)).id);
+    const { fencingToken } = await claim(store);
+    await store.appendEvent(id, fencingToken, { type: 'warning', data: { text: 'a\0b\uD800' } });
+    await store.finishJobFailed(id, fencingToken, 'it said \0');
+    expect((await store.listEvents({ jobId: id }))?.items[0]?.data).toEqual({ text: 'a\0b\uD800' });
+    expect(await store.getJob(id)).toMatchObject({ errorMessage: 'it said \uFFFD' });
+    await store.close();
+  });
+
+  it('is looked at without being changed: an empty one, one that is up to date, a newer one', async () => {
+    const look = () => examineDatabase({ kind: 'postgres', url });
+    expect((await look()).problem).toBeNull();
+    const sql = await PostgresSql.open(url);
+    expect((await look()).problem).toBeNull();
+    await sql.query('update schema_version set version = 9999', []);
+    expect((await look()).problem).toContain('schema version 9999');
+    await sql.close();
+  });
+
+  it('leases and times go by the clock of the server, whatever this machine takes the time for', async () => {
+    const [early, late] = [await openPostgresStore(url), await openPostgresStore(url)];
+    const { id } = await addJob(early, (await addModel(early)).id);
+    const before = Date.now();
+    const wrong = vi.spyOn(Date, 'now').mockReturnValue(before + 3_600_000);
+    try {
+      const held = await claim(early, 'early', 1_000);
+      expect(Math.abs(held.lease.expiresAt - before - 1_000)).toBeLessThan(30_000);
+      expect(Math.abs(early.now() - before)).toBeLessThan(30_000);
+      await early.renewLease(id, held.fencingToken, 60_000);
+      wrong.mockReturnValue(before + 7_200_000);
+      expect(await late.claimNextJob('late', 60_000)).toBeNull();
+    } finally {
+      wrong.mockRestore();
+      for (const store of [early, late]) await store.close();
+    }
+  });
+
+  it('whoever watches the feed is woken by what others add, in this schema, and once more after a lost connection', async () => {
+    const elsewhere = await openPostgresStore(await cluster.createSchema());
+    const [one, two] = [await openPostgresStore(url), await openPostgresStore(url)];
+    let numWakes = 0;
+    const end = two.watchFeed(() => (numWakes += 1));
+    await expect.poll(() => numWakes).toBe(1);
+    const model = await addModel(one);
+    await expect.poll(() => numWakes).toBe(2);
+    await addModel(elsewhere);
+    await cluster.disconnectAll();
+    await expect.poll(() => numWakes).toBe(3);
+    await addJob(one, model.id);
+    await expect.poll(() => numWakes).toBe(4);
+    end();
+    await addJob(one, model.id);
+    await addJob(two, model.id);
+    for (const store of [one, two, elsewhere]) await store.close();
+    expect(numWakes).toBe(4);
+  });
+
+  it('a process that stands still in the middle of a transaction loses it, and others write', async () => {
+    const [still, other] = [await PostgresSql.open(url, { idleTransactionMs: 200 }), await PostgresSql.open(url)];
+    const written = Promise.withResolvers<void>();
+    const moved = Promise.withResolvers<void>();
+    const standing = still.transaction(async (queries) => {
+      await addEntity(queries, 'still');
+      written.resolve();
+      await moved.promise;
+      await addEntity(queries, 'more');
+    });
+    await written.promise;
+    await other.transaction((queries) => addEntity(queries, 'other'));
+    moved.resolve();
+    await expect(standing).rejects.toMatchObject({ code: 'store.unavailable' });
+    expect(await numEntities(still)).toBe(1);
+    for (const sql of [still, other]) await sql.close();
+  });
+
+  it('services that start together on an empty database and the same blobs agree; other blobs are refused', async () => {
+    const folders = await Promise.all([1, 2].map(() => mkdtemp(join(tmpdir(), 'trainyard-own-blobs-'))));
+    const [shared, others] = [await FolderBlobs.open(folders[0]!), await FolderBlobs.open(folders[1]!)];
+    const stores = await Promise.all([1, 2, 3].map(() => openPostgresStore(url)));
+    await Promise.all(stores.map((store) => checkOwnBlobs(store, shared)));
+    expect(await shared.listKeys()).toEqual([`places/${await stores[0]!.blobsId()}`]);
+    await expect(checkOwnBlobs(stores[0]!, others)).rejects.toMatchObject({
+      code: 'store.unavailable',
+      message: expect.stringContaining(folders[1]!),
+    });
+    for (const part of [...stores, shared, others]) await part.close();
+    for (const folder of folders) await rm(folder, { recursive: true });
   });
 
   it('the schema itself refuses a second terminal event, and anything after the first', async () => {
@@ -152,7 +252,38 @@ describe('a PostgreSQL database', () => {
   });
 });
 
+it('a server that goes away and comes back is told of meanwhile, and answers again', async () => {
+  const away = await PostgresCluster.start(process.env['TRAINYARD_POSTGRES']!);
+  try {
+    const url = await away.createSchema();
+    const store = await openPostgresStore(url);
+    let numWakes = 0;
+    store.watchFeed(() => (numWakes += 1));
+    await expect.poll(() => numWakes).toBe(1);
+    await away.goAway();
+    await expect(store.ensureEntity('local')).rejects.toMatchObject({ code: 'store.unavailable' });
+    expect(store.trouble()).toMatch(/^the database has not answered for \d+ s$/);
+    await expect(openPostgresStore(url)).rejects.toMatchObject({ code: 'store.unavailable' });
+    await away.comeBack();
+    await expect.poll(() => store.ensureEntity('local').catch(() => null)).toMatchObject({ name: 'local' });
+    expect(store.trouble()).toBeNull();
+    await expect.poll(() => numWakes).toBeGreaterThan(1);
+    await store.close();
+  } finally {
+    await away.stop();
+  }
+});
+
+it('an address that cannot be read is refused without being told', async () => {
+  await expect(openPostgresStore('postgres://u:se#cret@host/db')).rejects.toMatchObject({
+    code: 'store.unavailable',
+    message: expect.not.stringMatching(/se#?cret/),
+  });
+});
+
 it.each([
+  ['57014', 'store.busy'],
+  ['53200', 'store.unavailable'],
   ['53100', 'store.disk_full'],
   ['XX001', 'store.corrupt'],
   ['57P01', 'store.unavailable'],

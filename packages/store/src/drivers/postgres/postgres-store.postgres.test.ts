@@ -4,7 +4,7 @@ import type { SqlStore } from '../../sql-store.ts';
 import { sqlSuite } from '../../testing/sql.suite.ts';
 import { storeSuite } from '../../testing/store.suite.ts';
 import { openPostgresStore } from '../../open-postgres-store.ts';
-import { PostgresCluster } from './postgres-cluster.fixture.ts';
+import { PostgresCluster } from '../../testing/postgres-cluster.ts';
 import { PostgresSql } from './postgres-sql.ts';
 
 let cluster: PostgresCluster;

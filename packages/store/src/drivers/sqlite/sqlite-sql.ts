@@ -97,6 +97,16 @@ export class SqliteSql implements Sql {
     });
   }
 
+  /** The clock of this machine, as whoever opens the file is on it too. */
+  get now(): number {
+    return Date.now();
+  }
+
+  /** SQLite tells nobody: the feed has to be looked at. */
+  watchFeed(): () => void {
+    return () => undefined;
+  }
+
   /** See `Store.trouble`. */
   get trouble(): string | null {
     const waitedMs = this.#queue.waitedMs;

@@ -18,5 +18,6 @@ begin
 end;
 `,
   dropRefusal: ({ trigger }) => `drop trigger ${trigger};`,
+  tellInsert: () => '',
   reshape: ({ rebuild }) => rebuild,
 };

@@ -1,5 +1,6 @@
 // A PostgreSQL server for the tests, in a temporary folder and on a socket in it; it is ended with them.
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { chmodSync, chownSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -8,14 +9,17 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 
+/** Where the tests of a project find the server that `postgres-setup.ts` started for all of them. */
+export const SERVER_VARIABLE = 'TRAINYARD_TEST_DATABASE';
+
 const USER = 'trainyard';
 
 const SERVER_SETTINGS = { shared_buffers: '32MB', max_connections: '60', fsync: 'off' };
 
 export class PostgresCluster {
   readonly #directory: string;
-  readonly #server: ChildProcess;
-  #numSchemas = 0;
+  readonly #start: () => ChildProcess;
+  #server: ChildProcess;
 
   /** @param programs folder of `initdb` and `postgres` */
   static async start(programs: string): Promise<PostgresCluster> {
@@ -27,19 +31,21 @@ export class PostgresCluster {
     const settings = ['--auth=trust', '--encoding=UTF8', '--locale=C.UTF-8', '--no-sync'];
     const own = { cwd: directory, ...account };
     execFileSync(join(programs, 'initdb'), ['-D', data, '-U', USER, ...settings], { ...own, stdio: 'pipe' });
-    const server = spawn(
-      join(programs, 'postgres'),
-      ['-D', data, ...settingsOf({ listen_addresses: '', unix_socket_directories: directory, ...SERVER_SETTINGS })],
-      { ...own, stdio: ['ignore', 'ignore', 'pipe'] },
-    );
-    const cluster = new PostgresCluster(directory, server);
+    const start = () =>
+      spawn(
+        join(programs, 'postgres'),
+        ['-D', data, ...settingsOf({ listen_addresses: '', unix_socket_directories: directory, ...SERVER_SETTINGS })],
+        { ...own, stdio: ['ignore', 'ignore', 'pipe'] },
+      );
+    const cluster = new PostgresCluster(directory, start);
     await cluster.#isReady();
     return cluster;
   }
 
-  private constructor(directory: string, server: ChildProcess) {
+  private constructor(directory: string, start: () => ChildProcess) {
     this.#directory = directory;
-    this.#server = server;
+    this.#start = start;
+    this.#server = start();
   }
 
   /**
@@ -47,14 +53,13 @@ export class PostgresCluster {
    * @returns its address
    */
   async createSchema(): Promise<string> {
-    const name = `test_${++this.#numSchemas}`;
-    await this.#administrate(async (client) => void (await client.query(`create schema ${name}`)));
-    return `${this.#url}&options=${encodeURIComponent(`-c search_path=${name}`)}`;
+    return await createSchema(this.url);
   }
 
   /** Ends every connection, as a server that restarts does. */
   async disconnectAll(): Promise<void> {
-    await this.#administrate(
+    await administrate(
+      this.url,
       async (client) =>
         void (await client.query(
           'select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()',
@@ -62,14 +67,26 @@ export class PostgresCluster {
     );
   }
 
-  async stop(): Promise<void> {
+  /** The server ends, and keeps its data. */
+  async goAway(): Promise<void> {
     const ended = new Promise((resolve) => this.#server.once('exit', resolve));
     this.#server.kill('SIGINT'); // fast: it does not wait for its clients
     await ended;
+  }
+
+  /** It runs again, on the same data and at the same address. */
+  async comeBack(): Promise<void> {
+    this.#server = this.#start();
+    await this.#isReady();
+  }
+
+  async stop(): Promise<void> {
+    await this.goAway();
     await rm(this.#directory, { recursive: true, force: true });
   }
 
-  get #url(): string {
+  /** The database that schemas are made in, for another process to do so too. */
+  get url(): string {
     return `postgresql://${USER}@localhost/postgres?host=${encodeURIComponent(this.#directory)}`;
   }
 
@@ -79,24 +96,35 @@ export class PostgresCluster {
     for (;;) {
       assert(this.#server.exitCode === null, `the server ended: ${words}`);
       try {
-        await this.#administrate(async () => {});
+        await administrate(this.url, async () => {});
         return;
       } catch {
         await sleep(50);
       }
     }
   }
+}
 
-  async #administrate(work: (client: pg.Client) => Promise<void>): Promise<void> {
-    const client = new pg.Client({ connectionString: this.#url });
-    // `disconnectAll` of another test file's cluster cannot reach it; its own end is awaited.
-    client.on('error', () => {});
-    await client.connect();
-    try {
-      await work(client);
-    } finally {
-      await client.end();
-    }
+/**
+ * A fresh empty schema of the database at that address.
+ * @param url of a `PostgresCluster`
+ * @returns its address
+ */
+export async function createSchema(url: string): Promise<string> {
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  await administrate(url, async (client) => void (await client.query(`create schema ${name}`)));
+  return `${url}&options=${encodeURIComponent(`-c search_path=${name}`)}`;
+}
+
+async function administrate(url: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  // `disconnectAll` of another test file's cluster cannot reach it; its own end is awaited.
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    await work(client);
+  } finally {
+    await client.end();
   }
 }
 

@@ -1,0 +1,27 @@
+import { join } from 'node:path';
+
+import { openStore, type SqlStore, type SqlStoreOptions, type StoreLocation } from '@trainyard/store';
+import { createSchema, SERVER_VARIABLE } from '@trainyard/store/testing';
+
+/** Says that tests are to run on PostgreSQL; their project says where it is, see `servicePostgresProject`. */
+const STORE_VARIABLE = 'TRAINYARD_TEST_STORE';
+
+const schemas = new Map<string, Promise<string>>();
+
+/** The database of a folder: a file in it, or a schema of its own where the tests are to run on PostgreSQL. */
+export async function testDatabase(directory: string): Promise<StoreLocation> {
+  if (process.env[STORE_VARIABLE] !== 'postgres') return { kind: 'sqlite', path: join(directory, 'trainyard.sqlite') };
+  const server = process.env[SERVER_VARIABLE];
+  if (server === undefined) throw new Error(`${SERVER_VARIABLE} does not say where the database is`);
+  let url = schemas.get(directory);
+  if (url === undefined) schemas.set(directory, (url = createSchema(server)));
+  return { kind: 'postgres', url: await url, maxConnections: 4 };
+}
+
+/** A store on {@link testDatabase}: the same one, each time. */
+export async function openTestStore(
+  directory: string,
+  options: SqlStoreOptions & { busyTimeoutMs?: number } = {},
+): Promise<SqlStore> {
+  return await openStore(await testDatabase(directory), options);
+}

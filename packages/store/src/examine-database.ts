@@ -1,0 +1,43 @@
+import { existsSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { StoreError } from './contract/errors.ts';
+import { sqliteFault } from './drivers/sqlite/sqlite-fault.ts';
+import { MIGRATIONS } from './migrations/index.ts';
+import type { StoreLocation } from './open-store.ts';
+
+/** The result of a look at a database. */
+export interface DatabaseReport {
+  /** As messages call it; without a password. */
+  readonly name: string;
+  /** The fault and its remedy; null when all is well, also where there is nothing yet that a start would not make. */
+  readonly problem: string | null;
+}
+
+/** Looks at a database, also beside a service that uses it, and changes nothing. */
+export async function examineDatabase(location: StoreLocation): Promise<DatabaseReport> {
+  if (location.kind === 'sqlite') return { name: location.path, problem: fileProblem(location.path) };
+  const { databaseName, PostgresSql } = await import('./drivers/postgres/postgres-sql.ts');
+  try {
+    return { name: databaseName(location.url), problem: versionProblem(await PostgresSql.versionOf(location.url)) };
+  } catch (error) {
+    const problem = error instanceof StoreError ? error.message : String(error);
+    return { name: URL.canParse(location.url) ? databaseName(location.url) : 'PostgreSQL', problem };
+  }
+}
+
+function fileProblem(path: string): string | null {
+  if (!existsSync(path)) return null;
+  try {
+    using connection = new DatabaseSync(path, { readOnly: true, timeout: 2_000 });
+    const damage = connection.prepare('pragma quick_check(1)').get()?.['quick_check'];
+    if (damage !== 'ok') return `it is damaged; restore it from a backup (${String(damage)})`;
+    return versionProblem(Number(connection.prepare('pragma user_version').get()?.['user_version']));
+  } catch (error) {
+    return (sqliteFault(error, path) as Error).message;
+  }
+}
+
+function versionProblem(version: number): string | null {
+  const newest = MIGRATIONS.length;
+  return version <= newest ? null : `it has schema version ${version}, this release knows up to ${newest}`;
+}

@@ -1,0 +1,29 @@
+import type { SqlStore, SqlStoreOptions } from './sql-store.ts';
+import type { SqliteOptions } from './drivers/sqlite/sqlite-sql.ts';
+import { openSqliteStore } from './open-sqlite-store.ts';
+
+/** Where a database is. */
+export type StoreLocation =
+  | { readonly kind: 'sqlite'; readonly path: string }
+  | {
+      readonly kind: 'postgres';
+      /** `postgres://USER:PASSWORD@HOST:PORT/DATABASE`; what is left out comes from the variables of libpq */
+      readonly url: string;
+      /** connections of this process at most, default 8; one more listens */
+      readonly maxConnections?: number;
+    };
+
+/**
+ * `Store` in that database, which is brought up to date.
+ * @throws {StoreError} `store.corrupt`, `store.schema_newer`, `store.unavailable`, `store.busy`, `store.disk_full`
+ */
+export async function openStore(
+  location: StoreLocation,
+  options: SqlStoreOptions & Pick<SqliteOptions, 'busyTimeoutMs'> = {},
+): Promise<SqlStore> {
+  if (location.kind === 'sqlite') return await openSqliteStore(location.path, options);
+  // Its client is loaded by those who have such a database.
+  const { openPostgresStore } = await import('./open-postgres-store.ts');
+  const { url, maxConnections } = location;
+  return await openPostgresStore(url, { ...options, ...(maxConnections === undefined ? {} : { maxConnections }) });
+}
