@@ -42,6 +42,8 @@ export function chatCommand(): Command {
       if (text === null && options.json === true) throw new UsageError('--json needs -m, or text on stdin');
       const client = serviceClient(options);
       const conversation = new Conversation(name ?? (await baseModel(client)));
+      // Before a first question is thought of.
+      if (text === null && name !== undefined) await client.servedModels.retrieve(name);
       if (options.system !== undefined) conversation.setSystem(options.system);
       for (const [field, value] of options.set ?? []) conversation.setField(field, value);
       if (text === null) await talk(client, conversation);

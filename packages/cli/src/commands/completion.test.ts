@@ -40,6 +40,29 @@ test.each(SHELLS.filter((shell) => spawnSync(shell, ['--version']).error === und
   },
 );
 
+test('for another shell there is all of it as JSON; neither and both are no request', async () => {
+  let text = '';
+  const spy = vi.spyOn(process.stdout, 'write').mockImplementation((part) => (text += String(part)) !== '');
+  await runCommandLine(['completion', '--json']);
+  spy.mockRestore();
+  const words = JSON.parse(text) as { path: string[]; commands: { name: string }[]; options: { flag: string }[] }[];
+  const list = words.find(({ path }) => path.join(' ') === 'trainyard jobs list');
+  expect(list?.options).toContainEqual({
+    flag: '--status',
+    summary: expect.any(String),
+    takesValue: true,
+    choices: expect.arrayContaining(['running']),
+  });
+  expect(words[0]?.commands.map(({ name }) => name)).toContain('completion');
+  for (const args of [[], ['zsh', '--json']]) {
+    let refusal = '';
+    const errors = vi.spyOn(process.stderr, 'write').mockImplementation((part) => (refusal += String(part)) !== '');
+    expect(await runCommandLine(['completion', ...args])).toBe(2);
+    errors.mockRestore();
+    expect(refusal).toContain('completion takes a shell (bash, zsh, fish), or --json for another one');
+  }
+});
+
 test.each([
   [['trainyard', 'mo'], ['models']],
   [['trainyard', 'jobs', 'p'], ['pause']],

@@ -1,6 +1,9 @@
 import { Argument, type Command } from 'commander';
 
+import { UsageError } from '../terminal/command-error.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
+import { printJson } from '../terminal/print-json.ts';
+import type { JsonOption } from '../terminal/service-connection.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
 type Shell = (typeof SHELLS)[number];
@@ -15,15 +18,21 @@ interface Words {
 /** `trainyard completion`: what a shell needs to complete the others. */
 export function completionCommand(): Command {
   const command = newCommand('completion', 'print what makes a shell complete this command')
-    .addArgument(new Argument('<SHELL>', 'whose completions').choices(SHELLS))
-    .action((shell: Shell) => {
+    .addArgument(new Argument('[SHELL]', 'whose completions').choices(SHELLS))
+    .option('--json', 'for other shells, print JSON instead: [{"path", "commands", "options"}], one a command')
+    .action((shell: Shell | undefined, { json: isJson }: JsonOption) => {
+      if ((shell === undefined) === (isJson === undefined))
+        throw new UsageError(`completion takes a shell (${SHELLS.join(', ')}), or --json for another one`);
       const program = command.parent;
-      if (program !== null) process.stdout.write(SCRIPTS[shell](wordsOf(program)));
+      if (program === null) return;
+      if (shell === undefined) printJson(wordsOf(program));
+      else process.stdout.write(SCRIPTS[shell](wordsOf(program)));
     });
   return withExamples(command, [
     'source <(trainyard completion bash)                              # in ~/.bashrc',
     'source <(trainyard completion zsh)                               # in ~/.zshrc, behind compinit',
     'trainyard completion fish > ~/.config/fish/completions/trainyard.fish',
+    'trainyard completion --json | jq \'.[].path | join(" ")\'',
   ]);
 }
 
