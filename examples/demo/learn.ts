@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
-import { type Trainyard, TrainingFailedError } from '@trainyard/sdk';
-import type { GatheredGroup } from '@trainyard/sdk/rollouts';
+import type { Trainyard, WireTrajectory } from '@trainyard/sdk';
+import { gather, group, meanReward, PolicyModel, train } from '@trainyard/sdk/rollouts';
 
 import { StepTable } from './step-table.ts';
 import { type DemoTask, ROLLOUTS_PER_PROMPT } from './task.ts';
@@ -30,87 +30,63 @@ export async function learn(task: DemoTask, client: Trainyard, options: Learning
   const { data: models } = await client.servedModels.list();
   const base = models.find((model) => model.parent === null)!.id;
   const name = `demo-${task.name}-${randomUUID().slice(0, 8)}`;
-  const model = await client.models.register({ project: 'demo', name, base_model: base });
-  const modelName = `${model.entity}/${model.project}/${model.name}`;
+  const made = await client.models.register({ project: 'demo', name, base_model: base });
+  const model = new PolicyModel(client, made);
   console.log(`\nTask "${task.name}": ${task.summary}`);
   console.log(`${task.numPrompts} prompts × ${ROLLOUTS_PER_PROMPT} rollouts a step, ${numSteps} steps, on ${base}\n`);
-  await options.prepare?.(model);
+  await options.prepare?.(made);
 
   const rewards: number[] = [];
   const gaps: number[] = [];
   const table = new StepTable(numSteps);
   const startedAt = performance.now();
   for (let step = 0; step < numSteps; step++) {
-    const rolloutStart = performance.now();
-    const gathered = await rollouts(task, client, modelName, seed, step, table);
-    const groups = gathered.map(({ group }) => group);
-    const rolloutSeconds = (performance.now() - rolloutStart) / 1000;
-    const reward = meanReward(groups);
+    const sampled = await sampleStep(task, model, seed, step, table);
+    const reward = meanReward(sampled.groups);
     rewards.push(reward);
     table.training(step, reward, 0);
     const trainStart = performance.now();
-    const job = await client.trainingJobs.create({
-      model_id: model.id,
-      trajectory_groups: groups,
-      experimental_config: task.settings,
+    let numGradientSteps = 0;
+    const { gradientSteps } = await train(model, sampled.groups, task.settings, {
+      onEvent: ({ type }) => {
+        if (type === 'gradient_step') table.training(step, reward, ++numGradientSteps);
+      },
     });
-    const metrics = await training(client, job.id, (numSteps) => table.training(step, reward, numSteps));
-    const gap = metrics[0]?.['logprob_gap_mean'];
+    const gap = gradientSteps[0]?.['logprob_gap_mean'];
     if (gap !== undefined) gaps.push(gap);
-    const seconds = { rollout: rolloutSeconds, training: (performance.now() - trainStart) / 1000 };
-    table.row({
-      step,
-      reward,
-      metrics,
-      numTokens: gathered.reduce((sum, { usage }) => sum + usage.completion_tokens, 0),
-      seconds,
-    });
+    const seconds = { rollout: sampled.seconds, training: (performance.now() - trainStart) / 1000 };
+    table.row({ step, reward, metrics: gradientSteps, numTokens: sampled.numTokens, seconds });
   }
-  const final = await rollouts(task, client, modelName, seed, numSteps, table);
-  rewards.push(meanReward(final.map(({ group }) => group)));
+  const last = await sampleStep(task, model, seed, numSteps, table);
+  rewards.push(meanReward(last.groups));
   const seconds = (performance.now() - startedAt) / 1000;
   table.end(rewards.at(-1)!, seconds);
-  return { modelName, modelId: model.id, rewards, gaps, seconds };
+  return { modelName: model.name, modelId: model.id, rewards, gaps, seconds };
 }
 
-async function rollouts(
-  task: DemoTask,
-  client: Trainyard,
-  model: string,
-  seed: number,
-  step: number,
-  table: StepTable,
-): Promise<GatheredGroup[]> {
+/** The rollouts of a step, all at once. */
+async function sampleStep(task: DemoTask, model: PolicyModel, seed: number, step: number, table: StepTable) {
   const numRollouts = task.numPrompts * ROLLOUTS_PER_PROMPT;
-  const stepSeed = seed * 1_000_003 + step * 1_009;
+  const startedAt = performance.now();
+  let numTokens = 0;
   table.beginSampling(step, numRollouts);
-  return await Promise.all(
-    Array.from({ length: task.numPrompts }, (_, promptIndex) =>
-      task.gather({
-        client,
-        model,
-        promptIndex,
-        // Seeds of neighbouring prompts must not overlap: rollout i samples with seed + i.
-        seed: stepSeed + promptIndex * ROLLOUTS_PER_PROMPT,
-        onRollout: (numTokens) => table.rolloutDone(step, numRollouts, numTokens),
-      }),
-    ),
+  const plans = Array.from({ length: task.numPrompts }, (_, promptIndex) =>
+    group(ROLLOUTS_PER_PROMPT, async (index) => {
+      // Seeds of neighbouring prompts must not overlap.
+      const rolloutSeed = seed * 1_000_003 + step * 1_009 + promptIndex * ROLLOUTS_PER_PROMPT + index;
+      const trajectory = await model.rollout((rollout) => task.play(rollout, promptIndex, rolloutSeed));
+      const numSampled = numSampledTokens(trajectory);
+      numTokens += numSampled;
+      table.rolloutDone(step, numRollouts, numSampled);
+      return trajectory;
+    }),
   );
+  const groups = await gather(plans, { concurrency: numRollouts });
+  return { groups, numTokens, seconds: (performance.now() - startedAt) / 1000 };
 }
 
-/** Waits for the end of a job. @returns the data of its gradient steps @throws {TrainingFailedError} */
-async function training(client: Trainyard, jobId: string, onStep: (numSteps: number) => void) {
-  const metrics: Record<string, number>[] = [];
-  for await (const event of client.trainingJobs.watch(jobId)) {
-    if (event.type === 'gradient_step') onStep(metrics.push(event.data as Record<string, number>));
-    if (event.type !== 'training_failed') continue;
-    const { error_message: message } = event.data;
-    throw new TrainingFailedError(jobId, typeof message === 'string' ? message : 'unknown error');
-  }
-  return metrics;
-}
-
-function meanReward(groups: readonly { trajectories: readonly { reward?: number | boolean }[] }[]): number {
-  const rewards = groups.flatMap((group) => group.trajectories.map((trajectory) => Number(trajectory.reward)));
-  return rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length;
+/** Choices are kept with the ids of their tokens. */
+function numSampledTokens({ messages_and_choices: items = [] }: WireTrajectory): number {
+  const ids = items.map((item) => (item as { token_ids?: readonly number[] }).token_ids ?? []);
+  return ids.reduce((sum, { length }) => sum + length, 0);
 }

@@ -1,7 +1,7 @@
 import type { ChatBody, ChatCompletionChoice } from '@trainyard/sdk';
-import type { GatheredGroup } from '@trainyard/sdk/rollouts';
+import type { Rollout } from '@trainyard/sdk/rollouts';
 
-import { type DemoTask, ROLLOUTS_PER_PROMPT, type RolloutRequest } from './task.ts';
+import type { DemoTask } from './task.ts';
 
 type Messages = ChatBody['messages'];
 
@@ -56,29 +56,17 @@ export function toolTask(task: {
     return written === question.rightCall || task.isAsGood?.(written, question) === true ? only.id : null;
   }
 
-  async function rollout({ client, model, promptIndex, seed, onRollout }: RolloutRequest) {
+  async function play({ client, model }: Rollout, promptIndex: number, seed: number): Promise<number> {
     const question = questions[promptIndex]!;
     const messages: Messages = [...examples, asked(question)];
     const request = { model, tools, max_tokens: MAX_TOKENS, temperature: 1, seed };
     const first = await client.chat.completions.create({ ...request, messages });
     const choice = first.choices[0]!;
     const callId = rightCallId(choice, question);
-    if (callId === null) {
-      onRollout(first.usage.completion_tokens);
-      const trajectory = { messages_and_choices: [...messages, { ...choice }], tools, reward: 0 };
-      return { trajectory, usage: first.usage };
-    }
+    if (callId === null) return 0;
     const history = [...messages, { ...choice.message }, answered(callId, question)] as Messages;
     const second = await client.chat.completions.create({ ...request, messages: history });
-    const answer = second.choices[0]!;
-    const numTokens = first.usage.completion_tokens + second.usage.completion_tokens;
-    onRollout(numTokens);
-    const trajectory = {
-      messages_and_choices: [...messages, { ...choice }, answered(callId, question), { ...answer }],
-      tools,
-      reward: answer.message.content?.includes(question.result) === true ? 1 : 0.5,
-    };
-    return { trajectory, usage: { ...first.usage, completion_tokens: numTokens } };
+    return second.choices[0]!.message.content?.includes(question.result) === true ? 1 : 0.5;
   }
 
   return {
@@ -86,18 +74,7 @@ export function toolTask(task: {
     summary: task.summary,
     numPrompts: questions.length,
     settings: task.settings,
-    gather: async (request) => {
-      const rollouts = await Promise.all(
-        Array.from({ length: ROLLOUTS_PER_PROMPT }, (_, index) => rollout({ ...request, seed: request.seed + index })),
-      );
-      return {
-        group: { trajectories: rollouts.map(({ trajectory }) => trajectory) } as GatheredGroup['group'],
-        usage: {
-          ...rollouts[0]!.usage,
-          completion_tokens: rollouts.reduce((sum, { usage }) => sum + usage.completion_tokens, 0),
-        },
-      };
-    },
+    play,
     sample: async (client, model) => {
       const [question] = questions as readonly [ToolQuestion];
       const messages = [...examples, asked(question)];

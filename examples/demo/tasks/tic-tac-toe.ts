@@ -1,7 +1,7 @@
 import type { ChatBody } from '@trainyard/sdk';
-import type { GatheredGroup } from '@trainyard/sdk/rollouts';
+import type { Rollout } from '@trainyard/sdk/rollouts';
 
-import { type DemoTask, ROLLOUTS_PER_PROMPT, type RolloutRequest } from '../task.ts';
+import type { DemoTask } from '../task.ts';
 import { Board, type Outcome } from '../tic-tac-toe/board.ts';
 import { randomOpponent } from '../tic-tac-toe/random-opponent.ts';
 
@@ -29,47 +29,26 @@ function moveOf(reply: string): number | null {
 }
 
 /** A game of several turns: the opponent's moves are context, only the model's own are trained. */
-async function play({ client, model, promptIndex, seed, onRollout }: RolloutRequest) {
+async function play({ client, model }: Rollout, promptIndex: number, seed: number): Promise<number> {
   const board = new Board();
   // All games of a group meet the same opponent, so that rewards differ by what the model did.
   const opponent = randomOpponent(promptIndex);
   board.place('O', OPENINGS[promptIndex]!);
   const messages: Messages[number][] = [turn(board, true)];
-  const trajectory: object[] = [...messages];
-  let usage: GatheredGroup['usage'] | null = null;
-  let numTokens = 0;
+  const request = { model, messages, max_tokens: MAX_TOKENS, temperature: 1, seed };
   let reward = 0;
   for (;;) {
-    const answer = await client.chat.completions.create({
-      model,
-      messages,
-      max_tokens: MAX_TOKENS,
-      temperature: 1,
-      seed,
-    });
-    usage = answer.usage;
-    numTokens += usage.completion_tokens;
-    const choice = answer.choices[0]!;
-    trajectory.push({ ...choice });
-    const square = moveOf(choice.message.content ?? '');
-    if (square === null || !board.isFree(square)) break;
+    const answer = await client.chat.completions.create(request);
+    const said = answer.choices[0]!.message.content ?? '';
+    const square = moveOf(said);
+    if (square === null || !board.isFree(square)) return reward;
     board.place('X', square);
     reward += LEGAL_MOVE_REWARD;
     if (board.outcome() === null) board.place('O', opponent(board.freeSquares()));
     const outcome = board.outcome();
-    if (outcome !== null) {
-      reward = OUTCOME_REWARD[outcome];
-      break;
-    }
-    const next = turn(board, false);
-    messages.push({ role: 'assistant', content: choice.message.content ?? '' }, next);
-    trajectory.push(next);
+    if (outcome !== null) return OUTCOME_REWARD[outcome];
+    messages.push({ role: 'assistant', content: said }, turn(board, false));
   }
-  onRollout(numTokens);
-  return {
-    trajectory: { messages_and_choices: trajectory, reward },
-    usage: { ...usage, completion_tokens: numTokens },
-  };
 }
 
 /** Several turns against an opponent that moves at random: first the model learns to make legal moves, then which ones win. */
@@ -78,18 +57,7 @@ export const ticTacToe: DemoTask = {
   summary: 'make legal moves, and win, against an opponent that moves at random',
   numPrompts: OPENINGS.length,
   settings: { learning_rate: 5e-4 },
-  gather: async (request) => {
-    const games = await Promise.all(
-      Array.from({ length: ROLLOUTS_PER_PROMPT }, (_, index) => play({ ...request, seed: request.seed + index })),
-    );
-    return {
-      group: { trajectories: games.map(({ trajectory }) => trajectory) } as GatheredGroup['group'],
-      usage: {
-        ...games[0]!.usage,
-        completion_tokens: games.reduce((sum, { usage }) => sum + usage.completion_tokens, 0),
-      },
-    };
-  },
+  play,
   sample: async (client, model) => {
     const board = new Board();
     board.place('O', OPENINGS[0]!);
