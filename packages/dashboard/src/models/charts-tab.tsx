@@ -19,7 +19,11 @@ export function ChartsTab({ model }: { model: ModelDetailsObject }) {
   const groups = useMemo(() => chartGroupsOf((metrics?.data ?? []).map(({ name }) => name)), [metrics]);
   const models = [model, ...others.flatMap(({ data }) => data ?? [])];
   if (metrics?.data.length === 0)
-    return <Empty title="No metric yet">They begin with the first gradient step of a training job.</Empty>;
+    return (
+      <Empty title="No metric yet" command={`npx trainyard sft FILE --model ${model.project}/${model.name}`}>
+        They begin with the first gradient step of a training job.
+      </Empty>
+    );
   return (
     <>
       {error === null ? null : <Fault error={error} />}

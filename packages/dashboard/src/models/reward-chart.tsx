@@ -19,7 +19,11 @@ export function RewardChart({ modelId, series }: { modelId: string; series: read
       xName="step"
       lines={lines}
       height={220}
-      empty={<Empty title="No reward yet">The curve begins with the first training job.</Empty>}
+      empty={
+        <Empty title="No reward yet" command="npm run demo">
+          The curve begins with the first training job on rollouts. The demo shows how a program makes one.
+        </Empty>
+      }
       onPick={(step) => navigate(rolloutsHref(modelId, 'train/reward', step))}
     />
   );
