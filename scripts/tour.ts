@@ -5,7 +5,8 @@
  *   npm run tour -- --pictures docs/guide         and takes the pictures of the guide
  *   npm run tour -- --steps 3                     a shorter demo
  *
- * It ends with 1 where a step does not show what the guide says. Takes five to ten minutes and a network for the packages and the model.
+ * It ends with 1 where a step does not show what the guide says; times are printed, with what else the machine did. Needs a network for the packages and the
+ * model.
  */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +16,7 @@ import { parseArgs } from 'node:util';
 import type { Page } from 'playwright-core';
 
 import { openBrowser } from '../tests/support/browser.ts';
-import { machineLine } from '../bench/machine.ts';
+import { machineLine, otherCores, sampleCpu } from '../bench/machine.ts';
 import { Terminal } from './tour/terminal.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -23,7 +24,6 @@ const ROOT = resolve(import.meta.dirname, '..');
 const MAX_PICTURE_BYTES = 150_000;
 /** Patience with the machine, ms. */
 const WAIT = { timeout: 600_000 };
-const LIMIT_SECONDS = 600;
 
 const { values } = parseArgs({
   options: {
@@ -39,14 +39,23 @@ const scratch = mkdtempSync(join(tmpdir(), 'trainyard-tour-'));
 const clone = join(scratch, 'trainyard');
 const startedAt = performance.now();
 let stepStartedAt = startedAt;
+let stepStartedCpu = sampleCpu();
+const startedCpu = stepStartedCpu;
 /** Running commands, the last one started at the end. */
 const open: Terminal[] = [];
 
 function done(step: string): void {
   const now = performance.now();
   const seconds = (from: number) => `${((now - from) / 1000).toFixed(1)} s`.padStart(8);
-  console.log(`${seconds(stepStartedAt)} ${seconds(startedAt)}   ${step}`);
+  const cpu = sampleCpu();
+  console.log(`${seconds(stepStartedAt)} ${seconds(startedAt)} ${coresOf(stepStartedCpu, cpu)}   ${step}`);
   stepStartedAt = now;
+  stepStartedCpu = cpu;
+}
+
+/** Cores that others used meanwhile: what is slow may be theirs. */
+function coresOf(before: typeof startedCpu, after: typeof startedCpu): string {
+  return (otherCores(before, after)?.toFixed(1) ?? '?').padStart(7);
 }
 
 /** @param height of what is shown, px; default: the window's */
@@ -76,7 +85,7 @@ const browser = await openBrowser();
 process.once('SIGINT', () => process.exit(130));
 try {
   console.log(machineLine());
-  console.log('    step    total');
+  console.log('    step    total  others');
   await Terminal.run(`git clone --quiet --depth 1 "file://${ROOT}" trainyard`, scratch);
   done('git clone');
 
@@ -142,8 +151,9 @@ try {
   done(`npx trainyard export writes ${files.join(', ')}`);
 
   const total = (performance.now() - startedAt) / 1000;
-  console.log(`${(total / 60).toFixed(1)} minutes in all`);
-  if (total > LIMIT_SECONDS) throw new Error(`that is more than ${LIMIT_SECONDS / 60} minutes`);
+  console.log(
+    `${(total / 60).toFixed(1)} minutes in all; others used ${coresOf(startedCpu, sampleCpu()).trim()} cores`,
+  );
 } finally {
   await browser.close();
   for (const terminal of open.toReversed()) await terminal.interrupt();

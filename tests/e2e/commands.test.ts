@@ -277,6 +277,16 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
     expect(await parsed('open')).toMatchObject({ url: expect.stringContaining('#'), model_url: null });
   });
 
+  it('finds the service that runs on the data folder, wherever it listens', async () => {
+    const { code, stdout } = await trainyard(['models', 'list', '--json'], '', {
+      TRAINYARD_DATA_DIR: service.dataDirectory,
+    });
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual(await parsed('models', 'list'));
+    const doctor = await trainyard(['doctor', '--json', '--data-dir', service.dataDirectory]);
+    expect(doctor.stdout).toContain(service.url);
+  });
+
   it('the doctor finds the service well', async () => {
     const { checks } = JSON.parse((await trainyard(['doctor', '--json', '--url', service.url])).stdout) as {
       checks: { name: string; problem: string | null }[];

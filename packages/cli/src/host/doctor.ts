@@ -8,7 +8,7 @@ import type { Command } from 'commander';
 import { ReportedError } from '../terminal/command-error.ts';
 import { printJson } from '../terminal/print-json.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
-import { checkedUrl, keyOnThisMachine, SERVICE_URL_HELP } from '../terminal/service-connection.ts';
+import { keyOnThisMachine, SERVICE_URL_HELP, serviceUrl } from '../terminal/service-connection.ts';
 import { addSettingOptions, type SettingOptions, settingsOf } from './settings.ts';
 
 /** Free space below which a training run may not fit: a checkpoint with its optimizer takes about 40 MB. */
@@ -41,7 +41,7 @@ export function doctorCommand(): Command {
 /** @throws {ReportedError} when a check found something */
 async function examineAndPrint({ json: isJson, url: namedUrl, ...settings }: DoctorOptions): Promise<void> {
   const config = settingsOf(settings);
-  const url = checkedUrl(namedUrl ?? `http://${config.host}:${config.port}/v1`);
+  const url = serviceUrl(namedUrl, config);
   const checks: Check[] = [];
   for await (const check of examine(config, url)) {
     checks.push(check);

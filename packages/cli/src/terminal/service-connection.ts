@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 
 import { Trainyard } from '@trainyard/sdk';
-import { dataPaths, findRunningService, resolveConfig } from '@trainyard/server';
+import { dataPaths, findRunningService, resolveConfig, type ServiceConfig } from '@trainyard/server';
 import type { Command } from 'commander';
 
 import { UsageError } from './command-error.ts';
@@ -32,7 +32,8 @@ export function addServiceOptions(command: Command, json?: string): Command {
 }
 
 /** Words for an option that names a service. */
-export const SERVICE_URL_HELP = 'of the service (http://127.0.0.1:8420/v1, or what host and port are set to)';
+export const SERVICE_URL_HELP =
+  'of the service (the one that runs on the data folder; else http://127.0.0.1:8420/v1, or what host and port are set to)';
 
 export interface ServiceConnection {
   /** ends in `/v1` */
@@ -58,7 +59,7 @@ export function serviceConnection(options: ServiceOptions): ServiceConnection {
     const { keyFile } = dataPaths(config.dataDirectory);
     throw new UsageError(`no key: use --api-key or set TRAINYARD_API_KEY (there is no ${keyFile})`);
   }
-  return { baseUrl: checkedUrl(options.url ?? `http://${config.host}:${config.port}/v1`), apiKey };
+  return { baseUrl: serviceUrl(options.url, config), apiKey };
 }
 
 /** A client of that service. What is passing is tried once more; whoever waits at a terminal is told soon. @throws as {@link serviceConnection} */
@@ -66,12 +67,19 @@ export function serviceClient(options: ServiceOptions): Trainyard {
   return new Trainyard({ ...serviceConnection(options), maxRetries: 1 });
 }
 
+/** The URL of the service that is meant: named, or running on the data folder, or where the settings would have one. @throws {UsageError} */
+export function serviceUrl(named: string | undefined, config: ServiceConfig): string {
+  return checkedUrl(named ?? urlOnFolder(config) ?? `http://${config.host}:${config.port}/v1`);
+}
+
 /** The URL of the service that runs on the data folder; null when none does, or it is still starting. */
 export function runningServiceUrl({ dataDir }: ServiceOptions): string | null {
   const flags = dataDir === undefined ? {} : { dataDir };
-  const running = findRunningService(
-    resolveConfig({ flags, environment: process.env, configPath: null }).dataDirectory,
-  );
+  return urlOnFolder(resolveConfig({ flags, environment: process.env, configPath: null }));
+}
+
+function urlOnFolder({ dataDirectory }: ServiceConfig): string | null {
+  const running = findRunningService(dataDirectory);
   return running === null || running.url === null ? null : `${running.url}/v1`;
 }
 
@@ -82,7 +90,7 @@ export function keyOnThisMachine(dataDirectory: string): string | null {
 }
 
 /** The URL of the API; one without a path gets `/v1`. @throws {UsageError} */
-export function checkedUrl(text: string): string {
+function checkedUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !/^https?:$/.test(url.protocol))
     throw new UsageError(`--url must be an http or https URL such as http://127.0.0.1:8420/v1, got ${text}`);
