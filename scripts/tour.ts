@@ -127,6 +127,16 @@ try {
   await picture(page, 'learnt');
   done(`the demo ends: mean reward ${before} → ${after}`);
 
+  await page.getByRole('link', { name: 'Charts' }).click();
+  await page.getByRole('region', { name: 'Log-probability gap' }).getByRole('img').waitFor();
+  await picture(page, 'charts');
+  await page.getByRole('link', { name: 'Rollouts', exact: true }).click();
+  await page
+    .getByRole('button', { name: /^\d+ rollouts, reward/ })
+    .first()
+    .waitFor();
+  await picture(page, 'rollouts', 640);
+  await page.getByRole('link', { name: 'Overview' }).click();
   const best = page.getByRole('article').filter({ hasText: 'Best rollout' });
   const worst = page.getByRole('article').filter({ hasText: 'Worst rollout' });
   const rewards = await Promise.all([best, worst].map(async (card) => Number(await card.locator('b').innerText())));
