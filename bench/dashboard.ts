@@ -2,7 +2,8 @@
  * Scrolls the dashboard through a long run:   npm run bench:dashboard   (some minutes; `-- --steps 1000` is a tenth of it)
  *
  * 10,000 steps of ten trajectories each are put straight into the store. Then Chromium scrolls the checkpoints, the jobs, the rollouts and the charts to their
- * ends, screen by screen. A task of more than 50 ms is a long one: three frames at 60 a second are lost then.
+ * ends, screen by screen. A frame is due every 16.7 ms; a task of more than 50 ms is a long one: three frames are lost then. First paint is Chromium's first
+ * contentful paint of a page that is opened anew, its files in the browser's cache.
  */
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,9 +13,23 @@ import { parseArgs } from 'node:util';
 import { openBrowser } from '../tests/support/browser.ts';
 import { seedRun } from '../tests/support/seeded-run.ts';
 import { smallService } from '../tests/support/small-service.ts';
-import { machineLine } from './machine.ts';
+import { machineLine, otherCores, sampleCpu } from './machine.ts';
+import { markdownTable } from './markdown-table.ts';
+import { median, percentile } from './percentile.ts';
 
 const NUM_WHEELS = 200;
+const HEAD = [
+  'page',
+  'first paint',
+  'there after',
+  'long tasks at opening',
+  'median frame',
+  '95 % of frames',
+  'long tasks',
+  'longest',
+  'cores of others',
+];
+const ms = (value: number) => value.toFixed(value < 100 ? 1 : 0);
 
 const { values } = parseArgs({ options: { steps: { type: 'string', default: '10000' } } });
 const numSteps = Number(values.steps);
@@ -30,28 +45,53 @@ try {
   const page = await browser.newPage({ viewport: { width: 1280, height: 860 } });
   await page.addInitScript(`
     window.longTasks = [];
+    window.frameTimes = [];
     new PerformanceObserver((list) => {
       for (const { duration } of list.getEntries()) window.longTasks.push(duration);
     }).observe({ type: 'longtask', buffered: true });
+    let before = null;
+    const tick = (now) => {
+      if (before !== null) window.frameTimes.push(now - before);
+      before = now;
+      requestAnimationFrame(tick);
+    };
+    requestAnimationFrame(tick);
   `);
   await page.goto(link);
   await page.getByRole('navigation', { name: 'Pages' }).waitFor();
-  for (const part of ['', 'checkpoints', 'jobs', 'rollouts', 'charts']) {
+  const rows: string[][] = [];
+  for (const part of ['', 'checkpoints', 'jobs', 'rollouts', 'rollouts?view=all', 'charts']) {
+    const startedCpu = sampleCpu();
     const startedMs = performance.now();
     await page.goto(`${origin}/models/${modelId}/${part}`);
     await page.getByRole('heading', { level: 1 }).waitFor();
     const openMs = performance.now() - startedMs;
+    const paintMs = (await page.evaluate(
+      `performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN`,
+    )) as number;
     const atOpening = (await page.evaluate('window.longTasks.splice(0)')) as number[];
     await page.mouse.move(700, 500);
+    await page.evaluate('window.frameTimes.splice(0)');
     for (let wheel = 0; wheel < NUM_WHEELS; wheel++) {
       await page.mouse.wheel(0, 600);
       await page.evaluate('new Promise((settle) => requestAnimationFrame(settle))');
     }
+    const frames = (await page.evaluate('window.frameTimes.splice(0)')) as number[];
     const tasks = (await page.evaluate('window.longTasks.splice(0)')) as number[];
-    console.log(
-      `${(part || 'overview').padEnd(12)} long tasks while scrolling ${NUM_WHEELS} screens: ${tasks.length}, longest ${Math.max(0, ...tasks).toFixed(0)} ms; at opening ${atOpening.length}, there after ${openMs.toFixed(0)} ms`,
-    );
+    rows.push([
+      part || 'overview',
+      ms(paintMs),
+      ms(openMs),
+      String(atOpening.length),
+      ms(median(frames)),
+      ms(percentile(frames, 0.95)),
+      String(tasks.length),
+      ms(Math.max(0, ...tasks)),
+      otherCores(startedCpu, sampleCpu())?.toFixed(1) ?? '?',
+    ]);
   }
+  console.log(`scrolled ${NUM_WHEELS} screens of 600 px each; times in ms`);
+  console.log(markdownTable(HEAD, rows));
 } finally {
   await browser.close();
   await service.close();
