@@ -47,6 +47,8 @@ describe('blocks of the pages', () => {
       const env = {
         TRAINYARD_API_KEY: service.apiKey,
         URL: service.url,
+        // Where commands find it.
+        TRAINYARD_DATA_DIR: service.dataDirectory,
         AUTH: `Authorization: Bearer ${service.apiKey}`,
         HF_HUB_OFFLINE: '1',
         PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env['PATH']}`,
