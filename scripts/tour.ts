@@ -82,7 +82,10 @@ async function ask(page: Page, text: string): Promise<string[]> {
 }
 
 const browser = await openBrowser();
-process.once('SIGINT', () => process.exit(130));
+process.once(
+  'SIGINT',
+  () => void Promise.all(open.map((terminal) => terminal.interrupt())).then(() => process.exit(130)),
+);
 try {
   console.log(machineLine());
   console.log('    step    total  others');
@@ -128,7 +131,7 @@ try {
   done(`the demo ends: mean reward ${before} → ${after}`);
 
   await page.getByRole('link', { name: 'Charts' }).click();
-  await page.getByRole('region', { name: 'Log-probability gap' }).getByRole('img').waitFor();
+  await page.getByRole('img', { name: /^Reward over steps/ }).waitFor();
   await picture(page, 'charts');
   await page.getByRole('link', { name: 'Rollouts', exact: true }).click();
   await page
