@@ -9,7 +9,7 @@ import { createVirtualEnvironment, isVirtualEnvironmentCurrent, virtualEnvironme
 const START_TIMEOUT_MS = 300_000;
 
 /** @param {string} root the repository */
-function skyrlEnvironment(root) {
+export function skyrlEnvironment(root) {
   return virtualEnvironment(join(root, '.cache/venv-skyrl'), join(root, 'tests/skyrl/requirements.txt'));
 }
 
@@ -25,12 +25,17 @@ export async function ensureSkyrl(root, log) {
 }
 
 /**
+ * SkyRL, its engine included: `kill` is SIGKILL; paused, it computes nothing and answers nothing until `resume`.
+ * @typedef {{ url: string, port: number, pid: number, logPath: string, stop: () => Promise<void>, kill: () => Promise<void>, pause: () => void, resume: () => void }} SkyrlServer
+ */
+
+/**
  * Starts SkyRL on this machine's CPU.
  *
  * @param {string} root the repository
  * @param {{ modelFolder: string, workFolder: string, maxRank: number, port?: number, numThreads?: number }} options `modelFolder` in the format of Hugging Face; `workFolder` gets its database,
  *   checkpoints and log, and one that has them is gone on with; `port`: any free one unless given; `numThreads`: of XLA, 1 unless given
- * @returns {Promise<{ url: string, port: number, pid: number, logPath: string, stop: () => Promise<void>, kill: () => Promise<void> }>} `kill` is SIGKILL
+ * @returns {Promise<SkyrlServer>}
  * @throws when it does not answer within five minutes
  */
 export async function startSkyrl(root, { modelFolder, workFolder, maxRank, port: given, numThreads = 1 }) {
@@ -68,6 +73,8 @@ export async function startSkyrl(root, { modelFolder, workFolder, maxRank, port:
         PATH: `${dirname(python)}:${process.env['PATH']}`,
         HF_HUB_OFFLINE: '1',
         UV_OFFLINE: '1',
+        // What Python compiles is kept, whatever the environment says: without it each start takes a minute more.
+        PYTHONDONTWRITEBYTECODE: '',
         JAX_PLATFORMS: 'cpu',
         XLA_FLAGS: `--xla_cpu_multi_thread_eigen=${numThreads > 1} intra_op_parallelism_threads=${numThreads}`,
         JAX_COMPILATION_CACHE_DIR: join(root, '.cache/jax-compiled'),
@@ -91,7 +98,10 @@ export async function startSkyrl(root, { modelFolder, workFolder, maxRank, port:
     await exited;
     process.off('exit', killAtExit);
   };
+  const pause = () => signal('SIGSTOP');
+  const resume = () => signal('SIGCONT');
   const stop = async () => {
+    resume();
     signal('SIGTERM');
     await Promise.race([exited, delay(10_000)]);
     await kill();
@@ -105,7 +115,7 @@ export async function startSkyrl(root, { modelFolder, workFolder, maxRank, port:
     }
     await delay(500);
   }
-  return { url, port, pid: child.pid ?? 0, logPath, stop, kill };
+  return { url, port, pid: child.pid ?? 0, logPath, stop, kill, pause, resume };
 }
 
 /** @param {string} url */

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { join, resolve } from 'node:path';
 
-import { decodePassResult, encodePass } from '@trainyard/tinker/testing';
+import { decodePassResult, encodePass, FakeTinkerServer, HOSTED_LIKE, SKYRL_0_4 } from '@trainyard/tinker/testing';
 import { describe, expect, it } from 'vitest';
 
 import { hasPythonEnvironment, pythonEnvironment } from '../../scripts/lib/python-environment.mjs';
@@ -78,4 +78,42 @@ describe.skipIf(!hasPython)('the generated classes of the Tinker SDK', () => {
       });
     },
   );
+});
+
+interface Life {
+  models: string[];
+  info: string;
+  forward: number[];
+  backward: number[];
+  step: string[];
+  after: number[];
+  saved: string;
+  refused: { kind: string; status: number; told: string };
+}
+
+describe.skipIf(!hasPython)('the client of the Tinker SDK', () => {
+  it.each([
+    { dialect: SKYRL_0_4, norm: 'skyrl.ai/grad_norm' },
+    { dialect: HOSTED_LIKE, norm: 'grad_norm:mean' },
+  ])('trains on the fake server of $dialect.name, and sees a refusal as one', async ({ dialect, norm }) => {
+    const server = await FakeTinkerServer.start(dialect);
+    try {
+      const script = join(import.meta.dirname, 'tinker_session.py');
+      const args = [script, server.url, dialect.key ?? 'tml-any'];
+      const child = spawn(pythonEnvironment(ROOT, 'tinker').python, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+      const life = JSON.parse(/^REPORT (.*)$/m.exec(await text(child.stdout))![1]!) as Life;
+      expect(life).toMatchObject({ models: ['tiny/llama'], info: 'tiny/llama' });
+      expect(life.forward).toHaveLength(4);
+      expect(life.backward).toEqual(life.forward);
+      expect(life.step).toContain(norm);
+      const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);
+      expect(sum(life.after)).toBeGreaterThan(sum(life.forward));
+      expect(life.saved).toMatch(/^tinker:\/\/[^/]+\/weights\/first$/);
+      // Not a broken connection, for which the SDK takes a 400 without a length.
+      expect(life.refused).toMatchObject({ kind: 'BadRequestError', status: 400 });
+      expect(life.refused.told).toContain('LoadWeights is not permitted with seq_id 6');
+    } finally {
+      await server.close();
+    }
+  });
 });

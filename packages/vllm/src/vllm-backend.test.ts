@@ -322,6 +322,22 @@ describe('at the start', () => {
     expect(message).toMatch(/did not answer \/health within 30 ms: it may still be loading/);
   });
 
+  test('a server that hangs at the scores that it is compared by', async () => {
+    const brain = openBrain();
+    const sample = brain.sample.bind(brain);
+    brain.sample = async function* (ids, params, signal) {
+      if (params.promptLogprobs !== null) await new Promise(() => {});
+      return yield* sample(ids, params, signal);
+    };
+    await using pool = await FakePool.open({
+      fake: { brain },
+      backend: { reference: { tokenIds: PROMPT, logprobs: PROMPT.map(() => -1) } },
+    });
+    pool.times.computeMs = 3_000;
+    const { message } = await failureOf(pool.backend.start());
+    expect(message).toMatch(/did not answer \/v1\/completions within 3000 ms: it may still be loading, or hang/);
+  });
+
   test('what is no vLLM', async () => {
     const missing = { kind: 'answer', status: 404, body: '<html>not here</html>' } as const;
     await using pool = await FakePool.open();

@@ -283,14 +283,11 @@ export class VllmBackend implements TokenBackend {
     const params = { tenant: 'reference', cacheSalt: null, adapter: null, priority: 0, numTop: 0 };
     requireVocabulary(reference, facts.vocabSize, name);
     const request = scoreRequest(facts.model, reference.tokenIds, params);
-    for await (const scores of scored(server, request, reference.tokenIds, 0, server.life)) {
-      const line = compareScores(
-        reference,
-        scores.map((entries) => entries?.[0]?.logprob ?? null),
-        name,
-      );
-      if (line !== null) log(`vLLM: ${line}`);
-    }
+    const limits = { timeoutMs: server.times.computeMs, signal: server.life };
+    const text = await server.line.text('POST', '/v1/completions', JSON.stringify(request), limits);
+    const scores = readPromptScores(text, reference.tokenIds, 0).map((entries) => entries?.[0]?.logprob ?? null);
+    const line = compareScores(reference, scores, name);
+    if (line !== null) log(`vLLM: ${line}`);
   }
 
   #stepOf({ index, tokenIds, logprobs, finishReason, stopReason }: ChoiceTokens, params: SampleParams): SampledTokens {

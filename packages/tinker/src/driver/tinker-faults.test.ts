@@ -110,8 +110,11 @@ test('after a restart of the server a new session goes on from the last saved ve
   expect(await logprobsOf(next)).toEqual(expected);
 });
 
-test('a session that the server ended is lost, and another one goes on', async () => {
-  bench = await TinkerBench.start(SKYRL_0_4, skyrl);
+test.each([
+  { dialect: SKYRL_0_4, profile: skyrl, status: 404 },
+  { dialect: HOSTED_LIKE, profile: hosted, status: 410 },
+])('a session that $dialect.name ended is lost, and another one goes on', async ({ dialect, profile, status }) => {
+  bench = await TinkerBench.start(dialect, profile);
   const clock = instantClock();
   const trainer = await bench.open({ clock, operationTimeoutMs: 1e9 });
   const session = await bench.learnerOf(trainer);
@@ -121,7 +124,7 @@ test('a session that the server ended is lost, and another one goes on', async (
   clock.beat();
   await expect
     .poll(async () => await logprobsOf(session).catch((error: TrainerError) => error.message))
-    .toContain('has ended the session (410)');
+    .toContain(`has ended the session (${status})`);
   await session.load('start', { jobKind: 'rl' });
   expect(await logprobsOf(session)).not.toEqual([]);
 });
@@ -144,6 +147,31 @@ test('a lost answer of a server without memory is not asked for again: the step 
   await session.load('start', { jobKind: 'rl' });
   await train(session, 1);
 });
+
+test.each(['save_weights', 'save_weights_for_sampler', 'load_weights'])(
+  'a lost answer to %s loses the session of a server that refuses a repeat of it, and the job goes on',
+  async (lost) => {
+    bench = await TinkerBench.start(SKYRL_0_4, skyrl);
+    const session = await bench.learner();
+    await session.load(null, { jobKind: 'rl' });
+    await train(session, 1);
+    await session.save('after one', { isServed: false });
+    const expected = await logprobsOf(session);
+    const { server } = bench;
+    let numLost = 0;
+    server.fault = ({ route }) => (route === lost && numLost++ === 0 ? { kind: 'lostReply' } : null);
+    const failing =
+      lost === 'load_weights'
+        ? session.load('after one', { jobKind: 'rl' })
+        : session.save('after two', { isServed: true });
+    await expect(failing).rejects.toMatchObject({ code: 'trainer.host_lost', retry: 'resume' });
+    expect(numLost).toBe(1);
+    const next = await bench.learner();
+    await next.load('after one', { jobKind: 'rl' });
+    expect(next.numSteps).toBe(1);
+    expect(await logprobsOf(next)).toEqual(expected);
+  },
+);
 
 test('every model is unloaded: at the end, after a failure, and by the next life after a crash', async () => {
   bench = await TinkerBench.start(SKYRL_0_4, skyrl);

@@ -35,8 +35,11 @@ async function over(
   };
 }
 
-/** Every kind of fault that a driver must not let through, each now and then. */
-function chaos(seed: number): (request: SeenRequest) => Fault | null {
+/**
+ * Every kind of fault that a driver must not let through, each now and then.
+ * @param remembered routes of which a server answers a repeat as before; of the others none is lost, since none is sent twice
+ */
+function chaos(seed: number, remembered: RegExp): (request: SeenRequest) => Fault | null {
   const random = randomSource(seed);
   const faults: readonly Fault[] = [
     { kind: 'status', status: 429 },
@@ -52,7 +55,10 @@ function chaos(seed: number): (request: SeenRequest) => Fault | null {
     if (!isPoll && !/^(?:forward|optim|save|load)/.test(route)) return null;
     const at = Math.floor(((random() + 1) / 2) * faults.length * 3);
     const fault = faults[at] ?? null;
-    return fault !== null && (isPoll || (fault.kind !== 'pending' && fault.kind !== 'announced')) ? fault : null;
+    if (fault === null || isPoll) return fault;
+    if (fault.kind === 'pending' || fault.kind === 'announced') return null;
+    const wasRefused = fault.kind === 'status' && fault.status === 429;
+    return wasRefused || remembered.test(route) ? fault : null;
   };
 }
 
@@ -62,8 +68,8 @@ learnerSessionSuite('Tinker, SkyRL 0.4.0', () => over(SKYRL_0_4, skyrl));
 learnerSessionSuite('Tinker, SkyRL 0.3.0', () => over(SKYRL_0_3, skyrl));
 learnerSessionSuite('Tinker, hosted', () => over(HOSTED_LIKE, hosted));
 learnerSessionSuite('Tinker, JSON', () => over(JSON_LIKE, fireworks));
-learnerSessionSuite('Tinker, SkyRL 0.4.0 with faults', () => over(SKYRL_0_4, skyrl, chaos(5)));
-learnerSessionSuite('Tinker, hosted with faults', () => over(HOSTED_LIKE, hosted, chaos(6)));
+learnerSessionSuite('Tinker, SkyRL 0.4.0 with faults', () => over(SKYRL_0_4, skyrl, chaos(5, /^(?:forward|optim)/)));
+learnerSessionSuite('Tinker, hosted with faults', () => over(HOSTED_LIKE, hosted, chaos(6, /^/)));
 learnerSessionSuite('Tinker, a transformer', overTransformer);
 
 const LORA: LoraConfig = { rank: 3, alpha: 32, targets: LINEAR_NAMES, initSeed: 1 };

@@ -6,6 +6,6 @@ export const FIREWORKS: TinkerProfile = {
   ...HOSTED,
   name: 'fireworks',
   wire: 'json',
-  remembersRequests: false,
+  remembers: 'nothing',
   keyPrefix: null,
 };

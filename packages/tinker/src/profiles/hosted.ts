@@ -6,7 +6,7 @@ export const HOSTED: TinkerProfile = {
   wire: 'protobuf',
   recipe: 'weights',
   clipping: 'step',
-  remembersRequests: true,
+  remembers: 'everything',
   alpha: 32,
   targetSets: LAYER_GROUPS,
   gradNormMetrics: ['grad_norm:mean', 'grad_norm', 'unclipped_grad_l2:mean'],

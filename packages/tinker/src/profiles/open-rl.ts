@@ -6,7 +6,7 @@ export const OPEN_RL: TinkerProfile = {
   ...HOSTED,
   name: 'open-rl',
   wire: 'json',
-  remembersRequests: false,
+  remembers: 'nothing',
   keyPrefix: null,
   refusal: 'it has no routes for checkpoints, so that no job could be gone on from and no adapter comes back',
 };

@@ -6,8 +6,8 @@ export const SKYRL: TinkerProfile = {
   wire: 'probe',
   recipe: 'meanAdvantages',
   clipping: 'measured',
-  // From 0.4 on; the JSON of 0.3 means that it does not.
-  remembersRequests: true,
+  // From 0.4 on; the JSON of 0.3 means that it does not. A load that comes again is refused, since it is no longer the first request of its model.
+  remembers: 'gradients',
   alpha: 32,
   targetSets: [ALL_LAYERS],
   gradNormMetrics: ['skyrl.ai/grad_norm'],

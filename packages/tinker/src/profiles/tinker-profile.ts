@@ -20,8 +20,8 @@ export interface TinkerProfile {
    * copy of the model before, and the gradient comes clipped. `server`: by its own configuration, whatever is asked for.
    */
   readonly clipping: 'step' | 'measured' | 'server';
-  /** Whether a request with a number that it has had is answered as that one was; where not, nothing is sent twice. */
-  readonly remembersRequests: boolean;
+  /** Which requests are answered as before when their number comes again: all, passes and steps alone, or none. Others are never sent twice. */
+  readonly remembers: 'everything' | 'gradients' | 'nothing';
   /** The only alpha of its adapters; null: any. */
   readonly alpha: number | null;
   /** The sets of layers that its adapters can have. */

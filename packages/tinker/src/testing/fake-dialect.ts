@@ -7,7 +7,10 @@ export interface FakeDialect {
   readonly clips: boolean;
   /** Operations run as they come, or by their numbers. */
   readonly order: 'arrival' | 'number';
-  readonly remembersRequests: boolean;
+  /** Operations that are answered as before when their number comes again: all, passes and steps alone, or none. */
+  readonly remembers: 'everything' | 'gradients' | 'nothing';
+  /** Whether answers have SkyRL's form. */
+  readonly isSkyrl: boolean;
   /** A failed operation: a 400 with its detail, or a 200 with its error and category. */
   readonly failures: 'status' | 'category';
   /** A poll without a result yet: 408, or `try_again`. */
@@ -31,7 +34,8 @@ export const SKYRL_0_4: FakeDialect = {
   gradients: 'mean',
   clips: false,
   order: 'arrival',
-  remembersRequests: true,
+  remembers: 'gradients',
+  isSkyrl: true,
   failures: 'status',
   pending: 'timeout',
   modelIds: 'acknowledged',
@@ -45,7 +49,7 @@ export const SKYRL_0_4: FakeDialect = {
 };
 
 /** SkyRL 0.3.0: JSON, and no memory of what it was sent. */
-export const SKYRL_0_3: FakeDialect = { ...SKYRL_0_4, name: 'SkyRL 0.3.0', wire: 'json', remembersRequests: false };
+export const SKYRL_0_3: FakeDialect = { ...SKYRL_0_4, name: 'SkyRL 0.3.0', wire: 'json', remembers: 'nothing' };
 
 /** The hosted service, as its SDK of 0.25 and later takes it to be. */
 export const HOSTED_LIKE: FakeDialect = {
@@ -54,7 +58,8 @@ export const HOSTED_LIKE: FakeDialect = {
   gradients: 'sum',
   clips: true,
   order: 'number',
-  remembersRequests: true,
+  remembers: 'everything',
+  isSkyrl: false,
   failures: 'category',
   pending: 'tryAgain',
   modelIds: 'resulting',
@@ -72,7 +77,7 @@ export const JSON_LIKE: FakeDialect = {
   ...HOSTED_LIKE,
   name: 'JSON',
   wire: 'json',
-  remembersRequests: false,
+  remembers: 'nothing',
   hasTokens: false,
   hasClientConfig: false,
 };

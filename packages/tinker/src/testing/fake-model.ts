@@ -47,7 +47,8 @@ export class FakeModel {
       maxGradNorm: clips ? params.grad_clip_norm : Infinity,
     });
     const { gradNormMetric } = this.#dialect;
-    return gradNormMetric === null ? {} : { [gradNormMetric]: gradNorm! };
+    const rate = this.#dialect.isSkyrl ? { 'skyrl.ai/learning_rate': params.learning_rate } : {};
+    return { ...(gradNormMetric === null ? {} : { [gradNormMetric]: gradNorm! }), ...rate };
   }
 
   async close(): Promise<void> {

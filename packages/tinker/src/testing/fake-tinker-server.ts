@@ -1,5 +1,5 @@
 import { strict as assert } from 'node:assert';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -17,6 +17,18 @@ import { BigramPolicy, randomSource, TINY_ARCHITECTURE, tinyWeights } from '@tra
 
 import type { FakeDialect } from './fake-dialect.ts';
 import { FakeModel } from './fake-model.ts';
+import {
+  type Answer,
+  done,
+  failed,
+  json,
+  type OperationResult,
+  parsedOr,
+  refuseCall,
+  send,
+  token,
+} from './fake-answers.ts';
+import { PROTOBUF_TYPE } from '../transport/tinker-http.ts';
 import { fakeArchive } from './fake-tar.ts';
 import { passOutputJson, passOutputProto, readPassJson, readPassProto, type ReceivedPass } from './server-wire.ts';
 
@@ -48,11 +60,6 @@ interface Operation {
   readonly result: Promise<OperationResult>;
 }
 
-type OperationResult =
-  | { readonly kind: 'json'; readonly value: object }
-  | { readonly kind: 'pass'; readonly protobuf: Uint8Array; readonly value: object }
-  | { readonly kind: 'failed'; readonly message: string };
-
 /** Makes the model of a server with an adapter of that shape. */
 export type FakePolicy = (lora: LoraConfig) => TrainablePolicy;
 
@@ -66,6 +73,8 @@ export function tinyPolicy(): FakePolicy {
 }
 
 const MODEL_NAME = 'tiny/llama';
+const BARE_NAME =
+  "Invalid checkpoint identifier. Expected format 'weights/<name>' (training weights) or 'sampler_weights/<name>' (sampler weights), where <name> is a single path segment.";
 /** A poll without a result is held this long. */
 const POLL_MS = 20;
 
@@ -89,7 +98,11 @@ export class FakeTinkerServer {
   /** Models that are loaded. */
   #loaded = new Map<string, FakeModel>();
   /** Every model that there was. */
-  #known = new Set<string>();
+  #known = new Map<string, { readonly name: string; readonly rank: number }>();
+  /** Operations that each had. */
+  #used = new Map<string, number>();
+  /** Names of checkpoints that were asked for: `<model>/<kind>/<name>`. */
+  #saved = new Set<string>();
   #operations = new Map<string, Operation>();
   /** By model and number. */
   #numbered = new Map<string, Operation>();
@@ -146,42 +159,34 @@ export class FakeTinkerServer {
     const bytes = Buffer.concat(chunks);
     const route = request.url!.replace(/^\/api\/v1\//, '');
     const isProtobuf = request.headers['content-type'] === 'application/x-protobuf';
-    const body: unknown = isProtobuf
-      ? readPassProto(bytes)
-      : bytes.length > 0
-        ? JSON.parse(bytes.toString('utf8'))
-        : null;
+    const body = isProtobuf ? readPassProto(bytes) : parsedOr(bytes, null);
     const seen = { route, body, headers: request.headers };
     this.seen.push(seen);
     const fault = this.fault(seen);
     if (fault?.kind === 'silence') return;
-    if (fault?.kind === 'status') {
-      respond(response, fault.status, { detail: 'the server is busy' });
-      return;
-    }
+    if (fault?.kind === 'status') return send(response, json({ detail: 'the server is busy' }, fault.status));
     try {
       if (fault?.kind === 'twice') await this.#answer(request, { route, body, bytes, isProtobuf, fault: null });
       const answer = await this.#answer(request, { route, body, bytes, isProtobuf, fault });
       if (fault?.kind === 'lostReply') return void response.destroy();
-      response.writeHead(answer.status, { 'content-type': answer.type ?? 'application/json', ...answer.headers });
-      response.end(answer.body);
+      send(response, answer);
     } catch (error) {
-      respond(response, 500, { detail: String(error) });
+      send(response, json({ detail: String(error) }, 500));
     }
   }
 
   async #answer(request: IncomingMessage, call: Call): Promise<Answer> {
     const { route } = call;
     const { dialect } = this;
-    const refusal = this.#refuseKey(request, route);
-    if (refusal !== null) return refusal;
     const [first = '', ...rest] = route.split('?')[0]!.split('/');
+    const refusal = this.#refuseKey(request, route) ?? refuseCall(request, first, call);
+    if (refusal !== null) return refusal;
     switch (first) {
       case 'healthz':
         return json({ status: 'ok' });
       case 'client':
         return dialect.hasClientConfig && rest[0] === 'config'
-          ? json({ pjwt_auth_enabled: dialect.hasTokens, unknown_flag: 1 })
+          ? json({ pjwt_auth_enabled: dialect.hasTokens, ...(dialect.isSkyrl ? {} : { unknown_flag: 1 }) })
           : json({ detail: 'Not Found' }, 404);
       case 'auth':
         return json({ jwt: token() });
@@ -190,14 +195,20 @@ export class FakeTinkerServer {
       case 'create_session': {
         const id = this.#id('session_');
         this.#sessions.add(id);
-        return json({ type: 'create_session', session_id: id, info_message: null });
+        const messages = { info_message: null, warning_message: null, error_message: null };
+        return json({ type: 'create_session', ...messages, session_id: id });
       }
       case 'session_heartbeat': {
         const { session_id: id } = call.body as { session_id: string };
-        return this.#sessions.has(id) ? json({ type: 'session_heartbeat' }) : json({ detail: 'Session ended' }, 410);
+        if (this.#sessions.has(id)) return json({ type: 'session_heartbeat' });
+        return dialect.isSkyrl ? json({ detail: 'Session not found' }, 404) : json({ detail: 'Session ended' }, 410);
       }
       case 'sessions':
-        return json({});
+        return dialect.isSkyrl ? json({ detail: 'Not Found' }, 404) : json({});
+      case 'telemetry':
+        return json({ status: 'accepted' });
+      case 'get_info':
+        return this.#info((call.body as { model_id: string }).model_id);
       case 'create_model':
         return await this.#createModel(call.body as Record<string, unknown>);
       case 'unload_model':
@@ -231,20 +242,36 @@ export class FakeTinkerServer {
   async #createModel(body: Record<string, unknown>): Promise<Answer> {
     if (!this.#sessions.has(body['session_id'] as string)) return json({ detail: 'Session not found' }, 404);
     const { rank, seed } = body['lora_config'] as { rank: number; seed: number };
-    const isHosted = this.dialect.modelIds === 'resulting';
+    const { dialect } = this;
+    const isHosted = dialect.modelIds === 'resulting';
     const id = isHosted ? `${String(body['session_id'])}:train:${String(body['model_seq_id'])}` : this.#id('model_');
-    this.#known.add(id);
+    const model = { name: body['base_model'] as string, rank };
+    this.#known.set(id, model);
     const operation = this.#enqueue(null, '', async () => {
-      if (this.#loaded.size >= this.dialect.slots)
-        return failed(`Maximum number of LoRA adapters (${this.dialect.slots}) reached`);
+      if (this.#loaded.size >= dialect.slots)
+        return failed(`Maximum number of LoRA adapters (${dialect.slots}) reached`);
       const lora = { rank, alpha: 32, targets: ['q', 'k', 'v', 'o', 'gate', 'up', 'down'], initSeed: seed } as const;
       const policy = this.#policyOf(lora);
       const learner = new EmbeddedLearner({ policy, versions: new LocalVersions(this.#root) });
       await learner.load(null, { jobKind: 'rl' });
-      this.#loaded.set(id, new FakeModel(policy, learner, this.dialect));
-      return { kind: 'json', value: { type: 'create_model', model_id: id } };
+      this.#loaded.set(id, new FakeModel(policy, learner, dialect));
+      const layers = { train_attn: true, train_mlp: true, train_unembed: false };
+      return dialect.isSkyrl
+        ? done({ model_id: id, base_model: this.models[0], lora_config: { rank, alpha: 32, seed, ...layers } })
+        : done({ type: 'create_model', model_id: id });
     });
-    return json({ request_id: operation.requestId, ...(isHosted ? {} : { model_id: id, status: 'created' }) });
+    const early = { model_id: id, base_model: model.name, lora_config: { rank, seed }, status: 'created' };
+    return json({ ...(isHosted ? {} : early), request_id: operation.requestId });
+  }
+
+  #info(id: string): Answer {
+    const model = this.#known.get(id);
+    if (model === undefined) return json({ detail: 'Model not found' }, 404);
+    const { name, rank } = model;
+    if (!this.dialect.isSkyrl)
+      return json({ type: 'get_info', model_id: id, model_data: { model_name: name }, is_lora: true, lora_rank: rank });
+    const data = { base_model: name, lora_config: { rank, seed: null }, model_name: name };
+    return json({ model_id: id, status: 'created', model_data: data });
   }
 
   async #unload({ model_id: id }: { model_id: string }): Promise<Answer> {
@@ -252,19 +279,21 @@ export class FakeTinkerServer {
     const operation = this.#enqueue(null, '', async () => {
       await this.#loaded.get(id)?.close();
       this.#loaded.delete(id);
-      return { kind: 'json', value: { type: 'unload_model' } };
+      return done({ model_id: id, status: 'unloaded', type: 'unload_model' });
     });
-    return json({ request_id: operation.requestId });
+    return json({ request_id: operation.requestId, model_id: id });
   }
 
   #pass(call: Call, route: string): Answer {
-    const { dialect } = this;
-    if (dialect.wire === 'protobuf' && !call.isProtobuf) return json({ detail: 'only protobuf' }, 415);
-    if (dialect.wire === 'json' && call.isProtobuf) return json({ detail: 'Internal Server Error' }, 500);
-    if (dialect.wire === 'protobuf' && route === 'forward') return json({ detail: 'Not Found' }, 404);
-    if (dialect.wire === 'json' && !('model_id' in (call.body as object))) return json({ detail: 'missing' }, 422);
+    const { wire } = this.dialect;
+    if (wire === 'protobuf' && route === 'forward') return json({ detail: 'Not Found' }, 404);
+    if (wire === 'protobuf' && !call.isProtobuf)
+      return json({ detail: `forward_backward requires a ${PROTOBUF_TYPE} body (tinker SDK >= 0.25.0)` }, 415);
+    if (wire === 'json' && call.isProtobuf) return json({ detail: 'Internal Server Error' }, 500);
+    if (wire === 'json' && !('model_id' in (call.body as object))) return json({ detail: 'missing' }, 422);
     const pass = call.isProtobuf ? (call.body as ReceivedPass) : readPassJson(call.body);
-    return this.#numberedOperation(pass.modelId, pass.seqId, call.bytes.toString('base64'), async (model) => {
+    const place = { modelId: pass.modelId, seqId: pass.seqId, isRemembered: this.dialect.remembers !== 'nothing' };
+    return this.#numberedOperation(place, call.bytes.toString('base64'), async (model) => {
       const output = await model.pass(pass);
       this.executed.push(pass.isForwardOnly ? 'forward' : `forward_backward:${pass.lossName}`);
       return { kind: 'pass', protobuf: passOutputProto(output), value: passOutputJson(output) };
@@ -273,57 +302,100 @@ export class FakeTinkerServer {
 
   #modelOperation(call: Call, route: string): Answer {
     const body = call.body as { model_id: string; seq_id: number } & Record<string, unknown>;
-    const { model_id: id } = body;
-    if (!this.#known.has(id)) return json({ detail: 'Model not found' }, 404);
+    const { model_id: id, seq_id: seqId } = body;
+    const { dialect } = this;
     const path = body['path'] as string;
-    if (route === 'load_weights' && body.seq_id !== 1)
-      return json({ detail: `LoadWeights is not permitted with seq_id ${body.seq_id}` }, 400);
-    return this.#numberedOperation(id, body.seq_id, JSON.stringify(body), async (model) => {
+    const isRemembered =
+      dialect.remembers === 'everything' || (dialect.remembers === 'gradients' && route === 'optim_step');
+    const refusal = this.#isRepeat(id, seqId, isRemembered) ? null : this.#refuseOperation(route, id, seqId, path);
+    if (refusal !== null) return refusal;
+    return this.#numberedOperation({ modelId: id, seqId, isRemembered, route }, JSON.stringify(body), async (model) => {
       this.executed.push(route);
       switch (route) {
         case 'optim_step':
-          return { kind: 'json', value: { metrics: await model.step(body['adam_params'] as never) } };
+          return done({ metrics: await model.step(body['adam_params'] as never) });
         case 'save_weights':
           await model.learner.save(`${id}/weights/${path}`, { isServed: false });
-          return { kind: 'json', value: { type: route, path: `tinker://${id}/weights/${path}` } };
+          return done({ path: `tinker://${id}/weights/${path}`, type: route });
         case 'save_weights_for_sampler': {
           await model.learner.save(`${id}/sampler_weights/${path}`);
-          const middle = this.dialect.samplerPath === 'short' ? '' : 'sampler_weights/';
-          return { kind: 'json', value: { type: route, path: `tinker://${id}/${middle}${path}` } };
+          const middle = dialect.samplerPath === 'short' ? '' : 'sampler_weights/';
+          return done({ path: `tinker://${id}/${middle}${path}`, type: route, sampling_session_id: null });
         }
         case 'load_weights':
           await model.learner.load(path.replace('tinker://', ''), {
             jobKind: 'rl',
             withFreshOptimizer: body['optimizer'] !== true,
           });
-          return { kind: 'json', value: { type: route, path } };
+          return done(dialect.isSkyrl ? { type: route } : { type: route, path });
         default:
           throw new Error(route);
       }
     });
   }
 
+  /** Looks at an operation before it has its place. @returns null: it is taken */
+  #refuseOperation(route: string, id: string, seqId: number, path: string): Answer | null {
+    if (!this.#isTaken(route, id)) return json({ detail: 'Model not found' }, 404);
+    if (route === 'load_weights') {
+      // A model whose first operation it is not.
+      if ((this.#used.get(id) ?? 0) > 0)
+        return json({ detail: `LoadWeights is not permitted with seq_id ${seqId}` }, 400);
+      const [, owner, name] = /^tinker:\/\/([^/]+)\/weights\/([^/]+)$/.exec(path) ?? [];
+      if (owner === undefined)
+        return json({ detail: 'request.path must be in format tinker://source_model_id/weights/checkpoint_id' }, 400);
+      if (this.dialect.isSkyrl && !this.#saved.has(`${owner}/weights/${name}`))
+        return json({ detail: `Checkpoint not found: ${owner}/${name}` }, 404);
+    }
+    if (route.startsWith('save_weights')) {
+      const checkpoint = `${id}/${route === 'save_weights' ? 'weights' : 'sampler_weights'}/${path}`;
+      if (this.dialect.isSkyrl && this.#saved.has(checkpoint))
+        return json({ detail: `Checkpoint '${path}' already exists for model '${id}'` }, 409);
+      this.#saved.add(checkpoint);
+    }
+    return null;
+  }
+
+  /** SkyRL takes a state to save of a model that it does not know, and fails at it later. */
+  #isTaken(route: string, modelId: string): boolean {
+    return this.#known.has(modelId) || (this.dialect.isSkyrl && route === 'save_weights');
+  }
+
+  #isRepeat(modelId: string, seqId: number, isRemembered: boolean): boolean {
+    return isRemembered && this.#numbered.has(`${modelId} ${seqId}`);
+  }
+
   /** The operation of a model, in its turn. */
   #numberedOperation(
-    modelId: string,
-    seqId: number,
+    {
+      modelId,
+      seqId,
+      isRemembered,
+      route = '',
+    }: { modelId: string; seqId: number; isRemembered: boolean; route?: string },
     body: string,
     run: (model: FakeModel) => Promise<OperationResult>,
   ): Answer {
-    if (!this.#known.has(modelId)) return json({ detail: 'Model not found' }, 404);
+    if (!this.#isTaken(route, modelId)) return json({ detail: 'Model not found' }, 404);
     const key = `${modelId} ${seqId}`;
-    const known = this.#numbered.get(key);
-    if (this.dialect.remembersRequests && known !== undefined) {
+    const known = isRemembered ? this.#numbered.get(key) : undefined;
+    if (known !== undefined) {
       if (known.body !== body) return json({ detail: 'Training request sequence number was reused' }, 409);
-      return json({ request_id: known.requestId });
+      return this.#acknowledged(known, modelId);
     }
+    this.#used.set(modelId, (this.#used.get(modelId) ?? 0) + 1);
     const operation = this.#enqueue(this.dialect.order === 'number' ? { modelId, seqId } : null, body, async () => {
       const model = this.#loaded.get(modelId);
-      if (model === undefined) return failed(`Model ${modelId} not loaded`);
+      if (model === undefined) return failed(`Model ${modelId} not loaded (likely stale request from previous server)`);
       return await run(model);
     });
-    this.#numbered.set(key, operation);
-    return json({ request_id: operation.requestId, model_id: modelId });
+    if (isRemembered) this.#numbered.set(key, operation);
+    return this.#acknowledged(operation, modelId);
+  }
+
+  #acknowledged({ requestId }: Operation, modelId: string): Answer {
+    if (!this.dialect.isSkyrl) return json({ request_id: requestId, model_id: modelId });
+    return json({ future_id: requestId, status: 'pending', request_id: requestId });
   }
 
   #enqueue(
@@ -389,28 +461,34 @@ export class FakeTinkerServer {
     if (this.#announced.has(id) && metadata !== false)
       return json({ status: 'complete_metadata', response_payload_size: 1 });
     if (result.kind === 'json') return json(result.value);
-    const wantsProtobuf = request.headers.accept === 'application/x-protobuf';
+    // SkyRL does so whatever is asked for.
+    const wantsProtobuf = dialect.isSkyrl || request.headers.accept === PROTOBUF_TYPE;
     if (dialect.wire === 'protobuf' && wantsProtobuf)
-      return { status: 200, type: 'application/x-protobuf', body: result.protobuf };
+      return { status: 200, type: PROTOBUF_TYPE, body: result.protobuf };
     return json(result.value);
   }
 
-  #checkpoint(request: IncomingMessage, [runId, , ...rest]: string[]): Answer {
-    const last = rest.at(-1)!;
+  #checkpoint(request: IncomingMessage, [runId = '', , ...rest]: string[]): Answer {
+    const { isSkyrl, archiveName } = this.dialect;
+    const missing = (name: string): Answer => json({ detail: `Checkpoint not found: ${runId}/${name}` }, 404);
     if (request.method === 'DELETE') {
-      const path = join(this.#root, runId!, ...rest);
-      rmSync(path, { recursive: true, force: true });
+      if (rest.length < 2) return json({ detail: BARE_NAME }, 400);
+      const checkpoint = [runId, ...rest].join('/');
+      if (isSkyrl && !this.#saved.has(checkpoint)) return missing(rest[1]!);
+      this.#saved.delete(checkpoint);
+      rmSync(join(this.#root, checkpoint), { recursive: true, force: true });
       return { status: 204, body: new Uint8Array(0) };
     }
+    const last = rest.at(-1)!;
     const name = rest.at(-2)!;
-    const expected = this.dialect.archiveName === 'bare' ? 2 : 3;
+    const isWanted = rest.length === (archiveName === 'bare' || last === 'download' ? 2 : 3);
+    if (!isWanted) return isSkyrl ? json({ detail: 'Method Not Allowed' }, 405) : json({ detail: 'Not Found' }, 404);
+    if (isSkyrl && !this.#saved.has(`${runId}/sampler_weights/${name}`)) return missing(name);
     if (last === 'archive') {
-      if (rest.length !== expected) return json({ detail: 'Not Found' }, 404);
       const location = `${this.url}/api/v1/training_runs/${runId}/checkpoints/${name}/download`;
-      return { status: 302, headers: { location }, body: new Uint8Array(0) };
+      return { status: 302, type: null, headers: { location }, body: new Uint8Array(0) };
     }
-    const folder = join(this.#root, runId!, 'sampler_weights', name);
-    mkdirSync(folder, { recursive: true });
+    const folder = join(this.#root, runId, 'sampler_weights', name);
     const config = JSON.parse(readFileSync(join(folder, 'adapter_config.json'), 'utf8')) as object;
     const files = {
       'adapter_config.json': Buffer.from(JSON.stringify({ ...config, target_modules: null })),
@@ -430,31 +508,4 @@ interface Call {
   readonly bytes: Buffer;
   readonly isProtobuf: boolean;
   readonly fault: Fault | null;
-}
-
-interface Answer {
-  readonly status: number;
-  readonly type?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body: Uint8Array | string;
-}
-
-function json(value: object, status = 200): Answer {
-  return { status, body: JSON.stringify(value) };
-}
-
-function respond(response: ServerResponse, status: number, value: object): void {
-  response.writeHead(status, { 'content-type': 'application/json' });
-  response.end(JSON.stringify(value));
-}
-
-function failed(message: string): OperationResult {
-  return { kind: 'failed', message };
-}
-
-/** Shaped like a JWT that lasts an hour. */
-function token(): string {
-  const now = Math.floor(Date.now() / 1000);
-  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-  return `${part({ alg: 'none' })}.${part({ iat: now, exp: now + 3600 })}.signature`;
 }

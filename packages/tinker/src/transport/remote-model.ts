@@ -180,7 +180,7 @@ export class RemoteModel {
     const body = isProtobuf ? encodePass(request) : passBody(request);
     const kind = isForwardOnly ? 'Forward' : 'ForwardBackward';
     // Log-probabilities may be computed twice; a gradient that gathers twice is another one.
-    const canRepeat = isForwardOnly || facts.profile.remembersRequests;
+    const canRepeat = isForwardOnly || facts.profile.remembers !== 'nothing';
     const wait = await this.#submit(route, body, { kind, canRepeat, isProtobuf, signal });
     return async () => {
       const result = await wait();
@@ -198,7 +198,8 @@ export class RemoteModel {
     signal: AbortSignal | undefined,
   ): Promise<() => Promise<unknown>> {
     const numbered = { model_id: this.id, seq_id: this.#nextSeqId(), ...body };
-    const canRepeat = this.#parts.facts.profile.remembersRequests;
+    const { remembers } = this.#parts.facts.profile;
+    const canRepeat = remembers === 'everything' || (remembers === 'gradients' && route === 'optim_step');
     const wait = await this.#submit(route, numbered, { kind, canRepeat, isProtobuf: false, signal });
     return async () => {
       const result = await wait();

@@ -26,11 +26,11 @@ const contact = (options: Partial<ContactOptions> = {}) =>
   });
 
 test.each([
-  [SKYRL_0_4, 'skyrl', 'protobuf', true],
-  [SKYRL_0_3, 'skyrl', 'json', false],
-  [HOSTED_LIKE, 'hosted', 'protobuf', true],
-  [HOSTED_LIKE, 'miles', 'protobuf', true],
-  [JSON_LIKE, 'fireworks', 'json', false],
+  [SKYRL_0_4, 'skyrl', 'protobuf', 'gradients'],
+  [SKYRL_0_3, 'skyrl', 'json', 'nothing'],
+  [HOSTED_LIKE, 'hosted', 'protobuf', 'everything'],
+  [HOSTED_LIKE, 'miles', 'protobuf', 'everything'],
+  [JSON_LIKE, 'fireworks', 'json', 'nothing'],
 ] as const)('$0.name is known by how it answers, with the profile %s', async (dialect, profile, wire, remembers) => {
   const other = await FakeTinkerServer.start(dialect);
   try {
@@ -39,7 +39,7 @@ test.each([
       wire,
       baseModel: 'tiny/llama',
       maxDatums: 1024,
-      profile: { remembersRequests: remembers },
+      profile: { remembers },
     });
     expect(facts.http.url).toBe(other.url);
     expect(other.executed).toEqual([]);

@@ -67,7 +67,7 @@ export async function contactServer(options: ContactOptions): Promise<ServerFact
   return {
     http,
     wire,
-    profile: wire === 'json' ? { ...profile, remembersRequests: false } : profile,
+    profile: wire === 'json' ? { ...profile, remembers: 'nothing' } : profile,
     baseModel: name,
     maxTokens,
     maxDatums: positive(flags['fwdbwd_max_chunk_len'], 1024),

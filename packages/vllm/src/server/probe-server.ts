@@ -8,6 +8,8 @@ export interface ProbeOptions {
   readonly model: string | null;
   /** How long each question may take, ms. */
   readonly timeoutMs: number;
+  /** The same for one that computes, ms. */
+  readonly computeMs: number;
   readonly signal: AbortSignal;
 }
 
@@ -126,7 +128,8 @@ interface Draw {
 /** Three draws among one token each: log-probabilities of the distribution that is drawn from are all 0. */
 async function sampleGreedily(line: HttpLine, model: string, options: ProbeOptions): Promise<readonly Draw[]> {
   const body = { ...probeBody(model), max_tokens: 3, ignore_eos: true, temperature: 1, top_k: 1, logprobs: 1 };
-  const text = await ask(line, 'POST', '/v1/completions', JSON.stringify(body), options);
+  const computing = { ...options, timeoutMs: options.computeMs };
+  const text = await ask(line, 'POST', '/v1/completions', JSON.stringify(body), computing);
   const [choice] = readCompletion(text, { numTop: 1, ids: null });
   return choice?.logprobs ?? [];
 }

@@ -11,8 +11,10 @@ import { type ServerFacts, UnusableServer } from './server-facts.ts';
 export interface ServerTimes {
   /** Connection. */
   readonly connectMs: number;
-  /** Answer to a question that needs no sampling to speak of. */
+  /** Answer to a question that needs no computation. */
   readonly answerMs: number;
+  /** Answer to a question that computes a few tokens. */
+  readonly computeMs: number;
   /** Load of an adapter. */
   readonly loadMs: number;
   /** Between two looks at its health. */
@@ -24,12 +26,14 @@ export interface ServerTimes {
 }
 
 /**
- * A look at its health that is not answered within 5 s, twice, counts as its loss. Questions that compute wait behind what a server has to do: after a restart
- * of this service that may be much, so they are given two minutes.
+ * A look at its health that is not answered within 5 s, twice, counts as its loss. Questions that compute wait behind what a server has to do, which may be much
+ * after a restart of this service; and a server that was just started compiles at its first log-probabilities (on two cores of an AMD EPYC: 6 s with what an earlier
+ * life compiled, a minute without). So those alone are given two minutes.
  */
 export const SERVER_TIMES: ServerTimes = {
   connectMs: 5_000,
-  answerMs: 120_000,
+  answerMs: 30_000,
+  computeMs: 120_000,
   loadMs: 120_000,
   healthEveryMs: 5_000,
   healthMs: 5_000,
@@ -195,7 +199,8 @@ export class VllmServer {
   async #comeUp(): Promise<void> {
     const { model, check, times } = this.#options;
     try {
-      const facts = await probeServer(this.line, { model, timeoutMs: times.answerMs, signal: this.#closing.signal });
+      const { answerMs: timeoutMs, computeMs } = times;
+      const facts = await probeServer(this.line, { model, timeoutMs, computeMs, signal: this.#closing.signal });
       // It may have been started anew: what it had is gone, or is found to be there.
       if (this.#state === 'down') this.adapters.forgetAll();
       if (this.#life.signal.aborted) this.#life = new AbortController();

@@ -10,6 +10,7 @@ import { openBrain } from './open-brain.ts';
 const LONG: ServerTimes = {
   connectMs: 60_000,
   answerMs: 60_000,
+  computeMs: 60_000,
   loadMs: 60_000,
   healthEveryMs: 3_600_000,
   healthMs: 60_000,

@@ -23,6 +23,7 @@ const log: string[] = [];
 const TIMES = {
   connectMs: 60_000,
   answerMs: 60_000,
+  computeMs: 60_000,
   loadMs: 60_000,
   healthEveryMs: 60_000,
   healthMs: 60_000,
