@@ -140,6 +140,56 @@ test('a prompt may hold what PostgreSQL cannot, and its choice is trained', asyn
   }
 });
 
+/** `trainyard` with these arguments. @returns what it printed; its exit code has to be 0 */
+function trainyard(...args: string[]): string {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['--conditions=@trainyard/source', MAIN, ...args], {
+    encoding: 'utf8',
+    env: { ...process.env, TRAINYARD_MODEL: import.meta.filename },
+  });
+  assert.equal(status, 0, stderr);
+  assert(!(stdout + stderr).includes(PASSWORD));
+  return stdout;
+}
+
+test('a backup made beside the service, and the moved database, serve the same tokens from a folder', async () => {
+  const url = environment['TRAINYARD_DATABASE']!;
+  const backup = join(folder, 'backup');
+  const ask = async ({ url: baseUrl, apiKey }: { url: string; apiKey: string }) => {
+    const { choices, model } = await new Trainyard({ baseUrl, apiKey }).chat.completions.create({
+      model: 'local/pg/agent',
+      messages: [{ role: 'user', content: 'Say something.' }],
+      max_tokens: 12,
+      seed: 5,
+      logprobs: true,
+    });
+    return { model, message: choices[0]!.message, logprobs: choices[0]!.logprobs };
+  };
+  const service = await smallService({ dataDirectory, environment });
+  const expected = await ask(service).finally(() => {
+    const made = trainyard('backup', backup, '--data-dir', dataDirectory, '--database', url);
+    expect(made).toMatch(/^\d+ rows \(digest [0-9a-f]{64}\) and \d+ files of blobs/);
+    return service.stop();
+  });
+  expect(expected.model).toBe('local/pg/agent:step1');
+
+  const [restored, moved] = [join(folder, 'restored'), join(folder, 'moved')];
+  trainyard('restore', backup, '--data-dir', restored);
+  // Its connections end some seconds behind it.
+  const move = () => trainyard('db', 'move', '--from', url, '--to', moved, '--json', ...blobs);
+  const blobs = ['--blobs-from', dataDirectory, '--blobs-to', moved];
+  const report = JSON.parse(move()) as { digest: string; tables: object[]; files: { number: number } };
+  expect(report.digest).toMatch(/^[0-9a-f]{64}$/);
+  expect(report.files.number).toBeGreaterThan(5);
+  for (const place of [restored, moved]) {
+    const again = await smallService({ dataDirectory: place, environment: { TRAINYARD_API_KEY: service.apiKey } });
+    try {
+      expect(await ask(again)).toEqual(expected);
+    } finally {
+      await again.stop();
+    }
+  }
+}, 400_000);
+
 test('a service that has other blobs than the database, or finds no database, says so in a line and ends', async () => {
   const other = smallService({ dataDirectory: join(folder, 'other'), environment });
   await expect(other).rejects.toThrow(/the blobs in .*other\/blobs are not those of this database/);

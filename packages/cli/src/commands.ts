@@ -11,6 +11,8 @@ import { modelsCommand } from './commands/models.ts';
 import { openCommand } from './commands/open.ts';
 import { sftCommand } from './commands/sft.ts';
 import { usageCommand } from './commands/usage.ts';
+import { backupCommand, restoreCommand } from './host/backup.ts';
+import { dbCommand } from './host/db.ts';
 import { doctorCommand } from './host/doctor.ts';
 import { serveCommand } from './host/serve.ts';
 
@@ -28,5 +30,8 @@ export const COMMANDS: readonly (() => Command)[] = [
   importCommand,
   keysCommand,
   usageCommand,
+  backupCommand,
+  restoreCommand,
+  dbCommand,
   completionCommand,
 ];

@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from './contract/errors.ts';
 import { sqliteFault } from './drivers/sqlite/sqlite-fault.ts';
 import { MIGRATIONS } from './migrations/index.ts';
-import type { StoreLocation } from './open-store.ts';
+import type { StoreLocation } from './contract/store-location.ts';
 
 /** The result of a look at a database. */
 export interface DatabaseReport {

@@ -74,7 +74,12 @@ export type {
 } from './contract/trajectory.ts';
 export { isTrainingJob, TRAINING_JOB_KINDS } from './lifecycles/job-lifecycle.ts';
 export { openSqliteStore } from './open-sqlite-store.ts';
-export { openStore, type StoreLocation } from './open-store.ts';
+export type { StoreLocation } from './contract/store-location.ts';
+export { openStore } from './open-store.ts';
+export { type BackupManifest, checkBackup, makeBackup, restoreBackup } from './moving/backup.ts';
+export { type BlobDigest, copyBlobs } from './moving/copy-blobs.ts';
+export { copyDatabase } from './moving/copy-database.ts';
+export { digestOf, type TableDigest } from './moving/table-digest.ts';
 export { SqlStore, type SqlStoreOptions } from './sql-store.ts';
 export type {
   AddArtifactResult,

@@ -1,17 +1,7 @@
 import type { SqlStore, SqlStoreOptions } from './sql-store.ts';
+import type { StoreLocation } from './contract/store-location.ts';
 import type { SqliteOptions } from './drivers/sqlite/sqlite-sql.ts';
 import { openSqliteStore } from './open-sqlite-store.ts';
-
-/** Where a database is. */
-export type StoreLocation =
-  | { readonly kind: 'sqlite'; readonly path: string }
-  | {
-      readonly kind: 'postgres';
-      /** `postgres://USER:PASSWORD@HOST:PORT/DATABASE`; what is left out comes from the variables of libpq */
-      readonly url: string;
-      /** connections of this process at most, default 8; one more listens */
-      readonly maxConnections?: number;
-    };
 
 /**
  * `Store` in that database, which is brought up to date.

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { Readable } from 'node:stream';
-import type { BlobSource } from '../contract/blobs.ts';
+import type { BlobKind, BlobSource } from '../contract/blobs.ts';
 import { StoreError } from '../contract/errors.ts';
 import { checkBlobKey } from './blob-key.ts';
 import { fileFault, isMissing } from './file-fault.ts';
@@ -9,9 +9,10 @@ import { parseJsonLines, toJsonLines } from './json-lines.ts';
 import { compress, decompress } from './zstd-stream.ts';
 
 // A suffix keeps keys apart: no key contains a dot, so `a` and `a/b` never want the same name.
-const RAW = '.bin';
-const JSON_VALUE = '.json.zst';
-const JSON_LINES = '.jsonl.zst';
+const RAW: BlobKind = 'bin';
+const JSON_VALUE: BlobKind = 'json.zst';
+const JSON_LINES: BlobKind = 'jsonl.zst';
+const KINDS = [RAW, JSON_VALUE, JSON_LINES];
 
 /** The half of `Blobs` that is the same wherever bytes lie: keys become names of files, and values bytes. */
 export abstract class EncodedBlobs {
@@ -67,6 +68,19 @@ export abstract class EncodedBlobs {
     return Readable.from(decompress(createReadStream(path), key), { objectMode: false });
   }
 
+  async rawFiles(key: string): Promise<{ kind: BlobKind; path: string }[]> {
+    const files = [];
+    for (const kind of KINDS) {
+      const path = await this.localPath(fileName(key, kind));
+      if (path !== null) files.push({ kind, path });
+    }
+    return files;
+  }
+
+  async putRaw(key: string, kind: BlobKind, source: BlobSource): Promise<{ sizeBytes: number }> {
+    return this.writeFile(fileName(key, kind), source instanceof Uint8Array ? [source] : source);
+  }
+
   async has(key: string): Promise<boolean> {
     for (const name of fileNames(key)) if (await this.hasFile(name)) return true;
     return false;
@@ -78,7 +92,7 @@ export abstract class EncodedBlobs {
     return isRemoved;
   }
 
-  async #read(key: string, kind: string): Promise<Buffer> {
+  async #read(key: string, kind: BlobKind): Promise<Buffer> {
     const path = await this.localPath(fileName(key, kind));
     if (path === null) throw missing(key);
     try {
@@ -92,12 +106,12 @@ export abstract class EncodedBlobs {
 /** The key of a file's name. */
 export const keyOfFile = (name: string): string => name.slice(0, name.indexOf('.'));
 
-function fileName(key: string, kind: string): string {
+function fileName(key: string, kind: BlobKind): string {
   checkBlobKey(key);
-  return `${key}${kind}`;
+  return `${key}.${kind}`;
 }
 
-const fileNames = (key: string): string[] => [RAW, JSON_VALUE, JSON_LINES].map((kind) => fileName(key, kind));
+const fileNames = (key: string): string[] => KINDS.map((kind) => fileName(key, kind));
 
 function missing(key: string): StoreError {
   return new StoreError('store.blob_missing', `there is no blob ${key}`);

@@ -9,14 +9,16 @@ export const BUCKET_KEY_VARIABLES = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY
 
 /**
  * @param environment where the key of a bucket is read
+ * @param options `cacheKeepsMs`: how long paths of a bucket's files are valid; default an hour
  * @throws {StoreError} `store.unavailable`
  */
 export async function openBlobs(
   location: BlobLocation,
   environment: Readonly<Record<string, string | undefined>> = process.env,
+  options: { readonly cacheKeepsMs?: number } = {},
 ): Promise<Blobs> {
   if (location.kind === 'folder') return await FolderBlobs.open(location.root);
-  return await S3Blobs.open(location, bucketKey(environment));
+  return await S3Blobs.open(location, bucketKey(environment), options);
 }
 
 function bucketKey(environment: Readonly<Record<string, string | undefined>>): S3Credentials {

@@ -13,6 +13,9 @@ export type BlobLocation =
       readonly cacheBytes: number;
     };
 
+/** How a file lies there: raw bytes, one JSON value, or one a line, the last two compressed. */
+export type BlobKind = 'bin' | 'json.zst' | 'jsonl.zst';
+
 /** Bytes to store: whole, or as they come. */
 export type BlobSource = Uint8Array | AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
@@ -44,6 +47,10 @@ export interface Blobs {
   getJsonLines(key: string): AsyncIterable<unknown>;
   /** The JSON lines as plain UTF-8 text. */
   openJsonLines(key: string): Promise<Readable>;
+  /** The files of a key as they lie there, for a copy to other blobs: paths valid as those of `localFile`. Empty when there are none. */
+  rawFiles(key: string): Promise<{ kind: BlobKind; path: string }[]>;
+  /** Stores a file as `rawFiles` gave it. */
+  putRaw(key: string, kind: BlobKind, source: BlobSource): Promise<{ sizeBytes: number }>;
   has(key: string): Promise<boolean>;
   /** False when there was none. */
   remove(key: string): Promise<boolean>;

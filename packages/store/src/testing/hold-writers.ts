@@ -1,7 +1,7 @@
 import type { Sql } from '../contract/sql.ts';
 import { PostgresSql } from '../drivers/postgres/postgres-sql.ts';
 import { SqliteSql } from '../drivers/sqlite/sqlite-sql.ts';
-import type { StoreLocation } from '../open-store.ts';
+import type { StoreLocation } from '../contract/store-location.ts';
 
 /** Another process begins to write, and lets nobody else until the result is called. */
 export async function holdWriters(location: StoreLocation): Promise<() => Promise<void>> {

@@ -1,10 +1,11 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdir, open, readdir, rm } from 'node:fs/promises';
+import { mkdir, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { BlobLocation, Blobs } from '../../contract/blobs.ts';
 import { StoreError } from '../../contract/errors.ts';
 import { checkBlobKey } from '../blob-key.ts';
 import { EncodedBlobs, keyOfFile } from '../encoded-blobs.ts';
+import { filesBelow, hashOf } from '../file-hash.ts';
 import { directoryTaken, fileFault } from '../file-fault.ts';
 import { LocalCache } from './local-cache.ts';
 import { inParallel, S3Bucket, type S3Credentials } from './s3-bucket.ts';
@@ -259,28 +260,6 @@ function manifestName(key: string): string {
 function splitOnce(text: string, separator: string): [string, string] {
   const at = text.indexOf(separator);
   return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + separator.length)];
-}
-
-/** Paths of all files, joined by `/`. */
-async function filesBelow(root: string): Promise<string[]> {
-  const entries = await readdir(root, { withFileTypes: true, recursive: true });
-  const files = entries.filter((entry) => entry.isFile());
-  return files.map(({ parentPath, name }) =>
-    join(parentPath, name)
-      .slice(root.length + 1)
-      .replaceAll('\\', '/'),
-  );
-}
-
-async function hashOf(path: string): Promise<{ sizeBytes: number; sha256: string }> {
-  const hash = createHash('sha256');
-  let sizeBytes = 0;
-  await using file = await open(path, 'r');
-  for await (const chunk of file.createReadStream({ autoClose: false })) {
-    hash.update(chunk as Buffer);
-    sizeBytes += (chunk as Buffer).length;
-  }
-  return { sizeBytes, sha256: hash.digest('hex') };
 }
 
 async function writeHashed(

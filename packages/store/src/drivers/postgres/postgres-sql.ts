@@ -12,7 +12,7 @@ const BYTEA_OID = 17;
 /** A connection takes its time, however little a call may wait for others. */
 const MIN_CONNECT_MS = 1_000;
 /** Names the one lock of a database that its writers take in turn, among the advisory locks of others: "trainyrd" as a number. */
-const WRITER_LOCK = '8390876161197568612';
+export const WRITER_LOCK = '8390876161197568612';
 /** A wait that is worth telling: other writers are done in milliseconds. */
 const NOTICEABLE_WAIT_MS = 1_000;
 /** Statements take milliseconds. One that takes so long is ended by the server, and what it held is free for others. */
@@ -312,14 +312,16 @@ export function databaseName(url: string): string {
   }
 }
 
-const typeParser = ((oid: number, format?: 'text') => {
+/** Values as the tables know them, for whoever reads with a connection of its own. */
+export const typeParser = ((oid: number, format?: 'text') => {
   if (oid === INT8_OID) return Number;
   const parser = pg.types.getTypeParser(oid, format);
   // Bytes alone in memory of their own, where numbers of any size can be read from them.
   return oid === BYTEA_OID ? (value: string) => Uint8Array.from(parser(value) as Buffer) : parser;
 }) as typeof pg.types.getTypeParser;
 
-function asText(parameter: SqlParameter): SqlParameter {
+/** A parameter as it can be stored. */
+export function asText(parameter: SqlParameter): SqlParameter {
   return typeof parameter === 'string' && parameter.includes('\0') ? parameter.replaceAll('\0', '\uFFFD') : parameter;
 }
 

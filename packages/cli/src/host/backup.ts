@@ -1,0 +1,57 @@
+import { backUpData, restoreData } from '@trainyard/server';
+import type { Command } from 'commander';
+
+import { interruption } from '../terminal/interrupted.ts';
+import { newCommand, withExamples } from '../terminal/new-command.ts';
+import { printJson } from '../terminal/print-json.ts';
+import type { JsonOption } from '../terminal/service-connection.ts';
+import { addSettingOptions, type SettingOptions, settingsOf } from './settings.ts';
+
+type BackupOptions = SettingOptions & JsonOption;
+type Manifest = Awaited<ReturnType<typeof backUpData>>;
+
+const JSON_HELP = 'one JSON object: {"folder", "madeAt", "digest", "rows", "files", "bytes"}';
+
+/** `trainyard backup`: the data of a service as a folder. */
+export function backupCommand(): Command {
+  const backup = newCommand('backup', "write the service's data to a new folder, also while it runs")
+    .description(
+      'Writes the database as it is at one moment, and the checkpoints, exports, uploads and trajectories that it names, into a new folder. ' +
+        'Models, snapshots of running jobs and the key file are not part of it.',
+    )
+    .argument('<FOLDER>', 'a folder that is not there yet')
+    .option('--json', JSON_HELP);
+  withExamples(backup, ['trainyard backup /backups/monday', 'trainyard backup ./copy --database postgres://']);
+  return addSettingOptions(backup).action(async (folder: string, { json, ...settings }: BackupOptions) => {
+    // Whatever it writes is its owner's alone.
+    process.umask(0o077);
+    const manifest = await backUpData(settingsOf(settings), folder, { signal: interruption() });
+    report(folder, manifest, json === true, 'written to');
+  });
+}
+
+/** `trainyard restore`: the way back. */
+export function restoreCommand(): Command {
+  const restore = newCommand('restore', 'put a backup into an empty data folder or database')
+    .description('Checks the whole of a backup first, and reads what it has written again.')
+    .argument('<FOLDER>', 'that "trainyard backup" wrote')
+    .option('--json', JSON_HELP);
+  withExamples(restore, [
+    'trainyard restore /backups/monday --data-dir ./restored',
+    'trainyard restore /backups/monday --database postgres:// --bucket https://s3.example/bucket',
+  ]);
+  return addSettingOptions(restore).action(async (folder: string, { json, ...settings }: BackupOptions) => {
+    process.umask(0o077);
+    const manifest = await restoreData(settingsOf(settings), folder, { signal: interruption() });
+    report(folder, manifest, json === true, 'restored from');
+  });
+}
+
+function report(folder: string, { madeAt, digest, tables, files }: Manifest, isJson: boolean, done: string): void {
+  const rows = tables.reduce((sum, { numRows }) => sum + numRows, 0);
+  const bytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  if (isJson) return printJson({ folder, madeAt, digest, rows, files: files.length, bytes });
+  process.stdout.write(
+    `${rows} rows (digest ${digest}) and ${files.length} files of blobs (${(bytes / 1e6).toFixed(1)} MB) ${done} ${folder}, made at ${madeAt}\n`,
+  );
+}

@@ -1,0 +1,62 @@
+import { digestOf, moveData, type TableDigest } from '@trainyard/server';
+import type { Command } from 'commander';
+
+import { UsageError } from '../terminal/command-error.ts';
+import { interruption } from '../terminal/interrupted.ts';
+import { newCommand, withExamples } from '../terminal/new-command.ts';
+import { printJson } from '../terminal/print-json.ts';
+import { tableOf, widthOf } from '../terminal/table.ts';
+
+interface MoveOptions {
+  readonly from: string;
+  readonly to: string;
+  readonly blobsFrom?: string;
+  readonly blobsTo?: string;
+  readonly bucketRegion: string;
+  readonly json?: true;
+}
+
+/** `trainyard db`: the database itself. */
+export function dbCommand(): Command {
+  return newCommand('db', 'copy the database between a data folder and PostgreSQL').addCommand(moveCommand());
+}
+
+function moveCommand(): Command {
+  const move = newCommand('move', 'copy it into an empty one, and compare every row')
+    .description(
+      'Copies a database into an empty one, reads it again there, and prints how many rows each table has and their digest. The source stays as it is. ' +
+        'No service may run on either. All of it is there in the end, or nothing.',
+    )
+    .requiredOption('--from <PLACE>', 'a data folder, or postgres://USER@HOST:PORT/DATABASE')
+    .requiredOption('--to <PLACE>', 'the same, empty')
+    .option('--blobs-from <PLACE>', 'copies blobs too: from this data folder or https://HOST/BUCKET[/PREFIX]')
+    .option('--blobs-to <PLACE>', 'and where to')
+    .option('--bucket-region <REGION>', 'region of the bucket', 'us-east-1')
+    .option('--json', 'one JSON object: {"digest", "tables": [{"table", "numRows", "digest"}], "files"}');
+  withExamples(move, [
+    'trainyard db move --from .trainyard --to postgres://trainyard@db.example/trainyard',
+    'trainyard db move --from .trainyard --to postgres:// --blobs-from .trainyard --blobs-to https://s3.example/bucket',
+  ]);
+  return move.action(async ({ from, to, blobsFrom, blobsTo, bucketRegion, json }: MoveOptions) => {
+    if ((blobsFrom === undefined) !== (blobsTo === undefined))
+      throw new UsageError('--blobs-from and --blobs-to belong together');
+    const blobs =
+      blobsFrom === undefined || blobsTo === undefined ? null : { from: blobsFrom, to: blobsTo, region: bucketRegion };
+    const { tables, files } = await moveData({ from, to, blobs }, { signal: interruption() });
+    const sizeBytes = files.reduce((sum, file) => sum + file.sizeBytes, 0);
+    if (json === true) printJson({ digest: digestOf(tables), tables, files: { number: files.length, sizeBytes } });
+    else printReport(tables, files.length, sizeBytes);
+  });
+}
+
+function printReport(tables: readonly TableDigest[], numFiles: number, sizeBytes: number): void {
+  const columns = [{ title: 'table' }, { title: 'rows', isNumber: true }, { title: 'digest' }];
+  const lines = tables.map(({ table, numRows, digest }) => [table, String(numRows), digest.slice(0, 16)]);
+  process.stdout.write(tableOf(columns, lines, widthOf(process.stdout)));
+  const rows = tables.reduce((sum, { numRows }) => sum + numRows, 0);
+  process.stdout.write(`\n${rows} rows, digest ${digestOf(tables)}, the same in both\n`);
+  if (numFiles > 0)
+    process.stdout.write(
+      `${numFiles} files of blobs, ${(sizeBytes / 1e6).toFixed(1)} MB, each checked by its SHA-256\n`,
+    );
+}

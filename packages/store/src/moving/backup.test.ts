@@ -1,0 +1,152 @@
+import { appendFile, cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { beforeEach, expect, test } from 'vitest';
+import { FolderBlobs } from '../blobs/folder-blobs.ts';
+import { checkOwnBlobs } from '../blobs/own-blobs.ts';
+import type { Blobs } from '../contract/blobs.ts';
+import type { StoreLocation } from '../contract/store-location.ts';
+import { openStore } from '../open-store.ts';
+import type { SqlStore } from '../sql-store.ts';
+import { fillStore } from '../testing/filled-store.ts';
+import { checkBackup, makeBackup, restoreBackup } from './backup.ts';
+import { digestBlobs } from './copy-blobs.ts';
+import { copyDatabase, digestDatabase } from './copy-database.ts';
+import { digestOf } from './table-digest.ts';
+import { TABLE_NAMES } from './table-names.ts';
+
+let folder: string;
+let database: StoreLocation;
+let store: SqlStore;
+let blobs: FolderBlobs;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'trainyard-backup-'));
+  database = { kind: 'sqlite', path: join(folder, 'trainyard.sqlite') };
+  store = await openStore(database);
+  blobs = await FolderBlobs.open(join(folder, 'blobs'));
+  await checkOwnBlobs(store, blobs);
+  await fillStore(store);
+  const { blobKeys, directoryKeys } = await store.listReferencedKeys();
+  for (const key of directoryKeys) await addDirectory(key);
+  for (const key of blobKeys) if (!(await blobs.has(key))) await blobs.putJsonLines(key, [{ key }]);
+  return async () => {
+    await store.close();
+    await blobs.close();
+    await rm(folder, { recursive: true });
+  };
+});
+
+async function addDirectory(key: string): Promise<void> {
+  const staged = await blobs.stageDirectory();
+  await mkdir(join(staged, 'below'));
+  for (const name of ['weights.bin', 'below/config.json']) await writeFile(join(staged, name), `${name} of ${key}`);
+  await blobs.commitDirectory(staged, key);
+}
+
+test('every table of the schema is copied', () => {
+  const sql = new DatabaseSync((database as { path: string }).path, { readOnly: true });
+  const rows = sql.prepare(`select name from sqlite_schema where type = 'table' and name not like 'sqlite_%'`).all();
+  sql.close();
+  expect(new Set(rows.map(({ name }) => name))).toEqual(new Set(TABLE_NAMES));
+});
+
+test('a backup of a store in use has its rows and the blobs that they name, and nothing else; it comes back whole', async () => {
+  await blobs.putJson('groups/nobodys', 1);
+  const backup = join(folder, 'backup');
+  const manifest = await makeBackup({ database, blobs }, backup);
+  expect(manifest.digest).toBe(digestOf(await digestDatabase(database)));
+  expect(manifest.files.map(({ name }) => name)).toContain('directories/checkpoints/1/below/config.json');
+  expect(manifest.files.map(({ name }) => name)).not.toContain('files/groups/nobodys.json.zst');
+  expect((await readdir(backup)).toSorted()).toEqual(['backup.json', 'blobs', 'trainyard.sqlite']);
+  expect(await checkBackup(backup)).toEqual(manifest);
+
+  const restored: StoreLocation = { kind: 'sqlite', path: join(folder, 'restored.sqlite') };
+  const other = await FolderBlobs.open(join(folder, 'other'));
+  await restoreBackup(backup, { database: restored, blobs: other });
+  expect(await digestBlobs(other)).toEqual(manifest.files);
+  const again = await openStore(restored);
+  await checkOwnBlobs(again, other);
+  expect(await again.listReferencedKeys()).toEqual(await store.listReferencedKeys());
+  for (const each of [again, other]) await each.close();
+  await expect(makeBackup({ database, blobs }, backup)).rejects.toThrow('it is there already');
+});
+
+test('what a service removes between the look at the database and the copy is not in the next look', async () => {
+  const model = (await store.listModels({})).items[0]!;
+  let isRemoved = false;
+  const leaving = new Proxy<Blobs>(blobs, {
+    get: (target, name) => {
+      if (name === 'rawFiles' && !isRemoved) {
+        isRemoved = true;
+        return async (key: string) => {
+          const { directoryKeys } = (await store.deleteModel(model.id))!;
+          for (const gone of directoryKeys) await blobs.removeDirectory(gone);
+          return await target.rawFiles(key);
+        };
+      }
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+  const backup = join(folder, 'backup');
+  const manifest = await makeBackup({ database, blobs: leaving }, backup);
+  expect(manifest.files.map(({ name }) => name).filter((name) => name.includes('checkpoints/1'))).toEqual([]);
+  expect(await checkBackup(backup)).toEqual(manifest);
+});
+
+test('a database that names what is not there makes no backup', async () => {
+  await blobs.removeDirectory('checkpoints/1');
+  await expect(makeBackup({ database, blobs }, join(folder, 'backup'))).rejects.toMatchObject({
+    code: 'store.blob_missing',
+  });
+  await expect(checkBackup(join(folder, 'backup'))).rejects.toThrow('is no whole backup');
+});
+
+test('damage to a backup is found before anything is restored', async () => {
+  const whole = join(folder, 'backup');
+  await makeBackup({ database, blobs }, whole);
+  const damages: [how: (copy: string) => Promise<unknown>, code: string][] = [
+    [(copy) => appendFile(join(copy, 'blobs/directories/checkpoints/1.dir/weights.bin'), 'x'), 'store.blob_corrupt'],
+    [(copy) => rm(join(copy, 'blobs/files/groups'), { recursive: true }), 'store.blob_corrupt'],
+    [
+      async (copy) => {
+        const sql = new DatabaseSync(join(copy, 'trainyard.sqlite'));
+        sql.exec(`update entities set name = 'another'`);
+        sql.close();
+      },
+      'store.corrupt',
+    ],
+    [(copy) => rm(join(copy, 'backup.json')), 'store.unavailable'],
+  ];
+  for (const [index, [damage, code]] of damages.entries()) {
+    const copy = join(folder, `copy-${index}`);
+    await cp(whole, copy, { recursive: true });
+    await damage(copy);
+    const target: StoreLocation = { kind: 'sqlite', path: join(folder, 'target.sqlite') };
+    const other = await FolderBlobs.open(join(folder, 'target-blobs'));
+    await expect(restoreBackup(copy, { database: target, blobs: other })).rejects.toMatchObject({ code });
+    expect(await other.listKeys()).toEqual([]);
+    await other.close();
+    await expect(readFile(target.path)).rejects.toMatchObject({ code: 'ENOENT' });
+  }
+});
+
+test('a restore that was interrupted behind the blobs goes on with them', async () => {
+  const backup = join(folder, 'backup');
+  const { files } = await makeBackup({ database, blobs }, backup);
+  const other = await FolderBlobs.open(join(folder, 'other'));
+  const taken: StoreLocation = { kind: 'sqlite', path: join(folder, 'taken.sqlite') };
+  await copyDatabase(database, taken, { isAlone: false });
+  await expect(restoreBackup(backup, { database: taken, blobs: other })).rejects.toThrow('is not empty');
+  const free: StoreLocation = { kind: 'sqlite', path: join(folder, 'free.sqlite') };
+  await restoreBackup(backup, { database: free, blobs: other });
+  expect(await digestBlobs(other)).toEqual(files);
+  await other.removeDirectory('checkpoints/1');
+  const staged = await other.stageDirectory();
+  await other.commitDirectory(staged, 'checkpoints/1');
+  await expect(restoreBackup(backup, { database: free, blobs: other })).rejects.toMatchObject({
+    code: 'store.blob_exists',
+  });
+  await other.close();
+});

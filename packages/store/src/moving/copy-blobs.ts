@@ -1,0 +1,133 @@
+import { createReadStream } from 'node:fs';
+import { cp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { filesBelow, hashOf } from '../blobs/file-hash.ts';
+import type { Blobs } from '../contract/blobs.ts';
+import { StoreError } from '../contract/errors.ts';
+
+/** A file of blobs: its key, and its kind or its path in the directory. */
+export interface BlobDigest {
+  /** `files/<key>.<kind>` or `directories/<key>/<path>` */
+  readonly name: string;
+  readonly sizeBytes: number;
+  readonly sha256: string;
+}
+
+/** Keys of files and of directories. */
+export interface BlobKeys {
+  readonly blobKeys: readonly string[];
+  readonly directoryKeys: readonly string[];
+}
+
+export interface CopyBlobsOptions {
+  /** Which ones; default: all. */
+  readonly keys?: BlobKeys;
+  /** The target once more, for reading what lies there: of a bucket with a cache of its own, which holds nothing yet. Default: the target. */
+  readonly readBack?: Blobs;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Copies blobs, and reads each again where it was put. What is there already is compared instead, so a copy that was interrupted can go on.
+ *
+ * @returns the copied files, in order of their names; and the keys that the source does not have
+ * @throws {StoreError} `store.blob_exists` when the target has something else under a key; `store.blob_corrupt` when it did not keep what was written
+ */
+export async function copyBlobs(
+  from: Blobs,
+  to: Blobs,
+  { keys, readBack = to, signal }: CopyBlobsOptions = {},
+): Promise<{ files: BlobDigest[]; missing: string[] }> {
+  const { blobKeys, directoryKeys } = keys ?? (await allKeys(from));
+  const files: BlobDigest[] = [];
+  const missing: string[] = [];
+  for (const key of blobKeys) {
+    signal?.throwIfAborted();
+    const copied = await copyFiles(key, from, to, readBack);
+    if (copied.length === 0) missing.push(key);
+    files.push(...copied);
+  }
+  for (const key of directoryKeys) {
+    signal?.throwIfAborted();
+    const copied = await copyDirectory(key, from, to, readBack);
+    if (copied === null) missing.push(key);
+    else files.push(...copied);
+  }
+  return { files: files.toSorted((one, two) => (one.name < two.name ? -1 : 1)), missing };
+}
+
+/** Every file of blobs, in order of their names. */
+export async function digestBlobs(blobs: Blobs): Promise<BlobDigest[]> {
+  const { blobKeys, directoryKeys } = await allKeys(blobs);
+  const files: BlobDigest[] = [];
+  for (const key of blobKeys) files.push(...(await filesOf(key, blobs)));
+  for (const key of directoryKeys) files.push(...((await directoryOf(key, blobs)) ?? []));
+  return files.toSorted((one, two) => (one.name < two.name ? -1 : 1));
+}
+
+async function allKeys(blobs: Blobs): Promise<BlobKeys> {
+  return { blobKeys: await blobs.listKeys(), directoryKeys: await blobs.listDirectories() };
+}
+
+async function filesOf(key: string, blobs: Blobs): Promise<BlobDigest[]> {
+  const files = await blobs.rawFiles(key);
+  return await Promise.all(
+    files.map(async ({ kind, path }) => ({ name: `files/${key}.${kind}`, ...(await hashOf(path)) })),
+  );
+}
+
+async function directoryOf(key: string, blobs: Blobs): Promise<BlobDigest[] | null> {
+  const root = await blobs.localDirectory(key);
+  if (root === null) return null;
+  const paths = (await filesBelow(root)).toSorted();
+  return await Promise.all(
+    paths.map(async (path) => ({ name: `directories/${key}/${path}`, ...(await hashOf(join(root, path))) })),
+  );
+}
+
+async function copyFiles(key: string, from: Blobs, to: Blobs, readBack: Blobs): Promise<BlobDigest[]> {
+  const wanted = await filesOf(key, from);
+  const there = await filesOf(key, to);
+  if (there.length > 0) {
+    if (!areEqual(wanted, there)) throw taken(key);
+  } else {
+    for (const { kind, path } of await from.rawFiles(key)) await to.putRaw(key, kind, createReadStream(path));
+  }
+  refuseOthers(key, wanted, await filesOf(key, readBack));
+  return wanted;
+}
+
+/** @returns null when there is none */
+async function copyDirectory(key: string, from: Blobs, to: Blobs, readBack: Blobs): Promise<BlobDigest[] | null> {
+  const wanted = await directoryOf(key, from);
+  const root = await from.localDirectory(key);
+  if (wanted === null || root === null) return null;
+  const there = await directoryOf(key, to);
+  if (there !== null && !areEqual(wanted, there)) throw taken(key);
+  if (there === null) {
+    const staged = await to.stageDirectory();
+    try {
+      await cp(root, staged, { recursive: true });
+      await to.commitDirectory(staged, key);
+    } catch (error) {
+      await rm(staged, { recursive: true, force: true });
+      throw error;
+    }
+  }
+  refuseOthers(key, wanted, (await directoryOf(key, readBack)) ?? []);
+  return wanted;
+}
+
+function areEqual(one: readonly BlobDigest[], two: readonly BlobDigest[]): boolean {
+  const text = (files: readonly BlobDigest[]) => files.map(({ name, sha256 }) => `${name} ${sha256}\n`).join('');
+  return text(one) === text(two);
+}
+
+function refuseOthers(key: string, wanted: readonly BlobDigest[], found: readonly BlobDigest[]): void {
+  if (areEqual(wanted, found)) return;
+  throw new StoreError('store.blob_corrupt', `the target did not keep ${key} as it was written`);
+}
+
+function taken(key: string): StoreError {
+  return new StoreError('store.blob_exists', `the target has something else under ${key}`);
+}

@@ -1,0 +1,30 @@
+/** Every table, those before that others point to. The version of the schema is no row of any. */
+export const TABLE_NAMES = [
+  'entities',
+  'api_keys',
+  'sign_ins',
+  'models',
+  'jobs',
+  'checkpoints',
+  'job_events',
+  'trajectory_logs',
+  'artifacts',
+  'exports',
+  'adapters',
+  'answer_records',
+  'choice_records',
+  'idempotency_records',
+  'usage',
+  'announced_keys',
+  'metric_series',
+  'metric_points',
+  'feed',
+  'trajectory_sets',
+  'trajectories',
+  'token_traces',
+  'tracker_positions',
+  'tracked_runs',
+  'blob_places',
+] as const;
+
+export type TableName = (typeof TABLE_NAMES)[number];

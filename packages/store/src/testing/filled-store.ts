@@ -1,0 +1,106 @@
+import type { Store } from '../contract/store.ts';
+import { ALL_SCOPES, addJob, addModel, claim, claimExport, importAdapter, LORA, train } from './harness.ts';
+
+/** Something in every table: numbers at their limits, bytes, text of every plane, rows that were deleted. */
+export async function fillStore(store: Store): Promise<void> {
+  const { id: entityId } = await store.ensureEntity('local');
+  const key = await store.createKey({ entityId, name: 'laptop 🚂 ä', scopes: ALL_SCOPES, expiresAt: 2 ** 52 });
+  await store.openSession(key.id);
+  const model = await addModel(store);
+  await train(store, model.id, 'checkpoints/1', {
+    'train/loss': 0.1 + 0.2,
+    'train/tiny': 5e-324,
+    'train/large': 1e300,
+  });
+
+  const trajectories = { rewards: [[1, -0.1], [1e-17]], prompts: [['d1', 'd2'], [null]] };
+  await store.enqueueJob({
+    modelId: model.id,
+    kind: 'rl',
+    config: { text: 'a\0b\ud800' },
+    dataKey: 'groups/1',
+    ...trajectories,
+  });
+  const { id, fencingToken } = await claim(store);
+  await store.appendEvent(id, fencingToken, {
+    type: 'gradient_step',
+    data: { loss: 1e-7 },
+    dedupeKey: 'gradient_step:0',
+    metrics: { 'train/loss': 1 / 3 },
+    outcomes: [
+      [
+        { outcome: 'trained', advantage: 1 / 7 },
+        { outcome: 'trained', advantage: -1 / 7 },
+      ],
+      [{ outcome: 'equal_rewards', advantage: null }],
+    ],
+    traces: {
+      gradientStep: 0,
+      traces: [{ groupIndex: 0, trajectoryIndex: 1, trace: Uint8Array.of(0, 1, 255, 10) }],
+      maxBytes: 1e9,
+    },
+  });
+  const counts = { numGroups: 1, numTrajectories: 1, numExceptions: 0 };
+  await store.recordLog({
+    modelId: model.id,
+    split: 'val',
+    blobKey: 'logs/1',
+    ...counts,
+    metrics: { 'val/reward': 0.25 },
+    rewards: [[0.25]],
+  });
+  await store.addArtifact({
+    entityId,
+    project: 'demo',
+    name: 'data',
+    fileName: 'd.jsonl',
+    blobKey: 'artifacts/1',
+    digest: 'd',
+    sizeBytes: 2 ** 40,
+    numLines: 1,
+  });
+  await store.createExport({ modelId: model.id, step: 1, format: 'peft', dtype: 'f32' });
+  const held = await claimExport(store);
+  await store.finishExport(held.id, held.fencingToken, {
+    directoryKey: 'exports/1',
+    files: [],
+    parity: { meanDifference: 1e-3 },
+  });
+  const adapter = await store.createAdapter({
+    entityId,
+    baseModel: 'base',
+    configKey: 'uploads/c',
+    weightsKey: 'uploads/w',
+  });
+  await importAdapter(store, adapter.id, { lora: LORA, directoryKey: 'adapters/1', digest: 'd' });
+  await store.recordChoice({
+    answerId: 'answer',
+    choiceIndex: 0,
+    entityId,
+    modelId: model.id,
+    step: 1,
+    digest: null,
+    promptTokenIds: Int32Array.of(1, 2 ** 31 - 1),
+    tokenIds: Int32Array.of(2),
+    logprobs: Float32Array.of(-1.5),
+  });
+  await store.beginIdempotent({ keyId: key.id, key: 'once', requestHash: 'h' });
+  await store.completeIdempotent({ keyId: key.id, key: 'once', status: 200, body: '{"text":"\\u0000"}' });
+  await store.recordUsage({
+    keyId: key.id,
+    entityId,
+    project: null,
+    model: 'm',
+    kind: 'chat',
+    promptTokens: 1,
+    completionTokens: 2,
+  });
+  await store.announceKey('checkpoints/coming');
+  await store.setTrackedRun('mlflow', model.id, { id: 'r', url: null, numGradientSteps: 1 });
+  await store.advanceTracker('mlflow', 3, new Map());
+  await store.claimBlobs('the-blobs');
+  // What was deleted stays as a row, or has left a number that is not used again.
+  const gone = await addModel(store, 'gone');
+  await addJob(store, gone.id);
+  await store.deleteModel(gone.id);
+}
