@@ -7,7 +7,7 @@ import {
   type NewChoiceRecord,
 } from '../contract/choice-record.ts';
 import type { Queries, Sql } from '../contract/sql.ts';
-import { choiceSizeOf } from '../tables/choice-record-table.ts';
+import { choiceSizeOf } from '../tables/choice-records/choice-record-table.ts';
 import { openTables, type Tables } from '../tables/tables.ts';
 
 /** How long after a write that failed the next one is tried. */

@@ -2,7 +2,7 @@ import { AnnouncedKeyTable } from './announced-key-table.ts';
 import { ArtifactTable } from './artifact-table.ts';
 import { AdapterTable } from './adapter-table.ts';
 import { BlobPlaceTable } from './blob-place-table.ts';
-import { ChoiceRecordTable } from './choice-record-table.ts';
+import { ChoiceRecordTable } from './choice-records/choice-record-table.ts';
 import { CheckpointTable } from './checkpoint-table.ts';
 import { type Queries, Statements } from '../contract/sql.ts';
 import { EventTable } from './event-table.ts';

@@ -77,6 +77,15 @@ export function choiceRecordSuite(makeHarness: MakeHarness): void {
       ]);
     });
 
+    it('have long prompts, which come back and count as what they take', async () => {
+      const promptTokenIds = Int32Array.from({ length: 20_000 }, (_, index) => (index * 31) % 1000);
+      const small = await harness.open({ clock: clock.read, choiceRecords: { maxBytes: 80_000 } });
+      const ids: string[] = [];
+      for (let index = 0; index < 2; index += 1) ids.push(await small.recordChoice(sampled({ promptTokenIds })));
+      const found = await small.findChoiceRecords(model.entityId, ids);
+      expect([...found.values()].map((record) => record.promptTokenIds)).toEqual([promptTokenIds, promptTokenIds]);
+    });
+
     it('of one answer share it, each with its own tokens', async () => {
       const answerId = crypto.randomUUID();
       const ids = await Promise.all(

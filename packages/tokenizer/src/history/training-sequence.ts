@@ -53,8 +53,13 @@ export class SequenceBuilder {
   static behind(prompt: Int32Array, others: readonly SequenceBuilder[]): SequenceBuilder {
     const builder = new SequenceBuilder();
     builder.addContext(prompt);
-    if (others.length > 0)
-      builder.#numBranchTokens = prompt.length - Math.max(...others.map((other) => other.#sharedLength(prompt)));
+    if (others.length === 0) return builder;
+    // The latest share the most as a rule; one that shares more has the next token too.
+    const longest = others.reduceRight((most, other) => {
+      const mayShareMore = other.#tokenIds.length > most && other.#tokenIds[most] === prompt[most];
+      return mayShareMore ? Math.max(most, other.#sharedLength(prompt)) : most;
+    }, 0);
+    builder.#numBranchTokens = prompt.length - longest;
     return builder;
   }
 

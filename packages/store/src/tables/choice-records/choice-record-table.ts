@@ -3,8 +3,9 @@ import {
   type NewChoiceRecord,
   parseChoiceRecordId,
   type RecordedSampling,
-} from '../contract/choice-record.ts';
-import type { Statements } from '../contract/sql.ts';
+} from '../../contract/choice-record.ts';
+import type { Statements } from '../../contract/sql.ts';
+import { packPromptIds, unpackPromptIds } from './prompt-ids.ts';
 
 /** Bytes of an answer besides its arrays: ids, digest, index entries, and what is left over in pages. */
 const ROW_BYTES = 900;
@@ -38,7 +39,8 @@ export class ChoiceRecordTable {
   async insert(input: NewChoiceRecord, createdAt: number): Promise<number> {
     const choiceBytes = choiceSizeOf(input);
     const trace = input.sampling?.trace ?? null;
-    const wholeBytes = ROW_BYTES + input.promptTokenIds.byteLength + choiceBytes;
+    const prompt = packPromptIds(input.promptTokenIds);
+    const wholeBytes = ROW_BYTES + prompt.byteLength + choiceBytes;
     const isNewAnswer = await this.#sql.run(
       `insert into answer_records (id, entity_id, model_id, step, digest, created_at, size_bytes, prompt_token_ids)
        values (?, ?, ?, ?, ?, ?, ?, ?) on conflict (id) do nothing`,
@@ -49,7 +51,7 @@ export class ChoiceRecordTable {
       input.digest,
       createdAt,
       wholeBytes,
-      bytesOf(input.promptTokenIds),
+      prompt,
     );
     const isNewChoice = await this.#sql.run(
       `insert into choice_records
@@ -92,7 +94,7 @@ export class ChoiceRecordTable {
       step: row.step,
       digest: row.digest,
       createdAt: row.created_at,
-      promptTokenIds: new Int32Array(bufferOf(row.prompt_token_ids)),
+      promptTokenIds: unpackPromptIds(row.prompt_token_ids),
       tokenIds: new Int32Array(bufferOf(row.token_ids)),
       logprobs: new Float32Array(bufferOf(row.logprobs)),
       ...samplingOf(row),
