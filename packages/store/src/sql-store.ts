@@ -25,6 +25,7 @@ import type {
   QueuedJob,
   Session,
   SignIn,
+  SignInKind,
   TerminalEventType,
   TrainingJob,
   TrainingJobConfig,
@@ -197,7 +198,7 @@ export class SqlStore implements Store {
   }
 
   async closeSession(secret: string): Promise<void> {
-    await this.#write((tables) => tables.signIns.remove('session', secret));
+    if (await this.#hasSignIn('session', secret)) await this.#write(({ signIns }) => signIns.remove('session', secret));
   }
 
   async createSignInLink(keyId: string): Promise<SignIn> {
@@ -205,10 +206,16 @@ export class SqlStore implements Store {
   }
 
   async redeemSignInLink(secret: string): Promise<string | null> {
+    if (!(await this.#hasSignIn('link', secret))) return null;
     return this.#write(async ({ signIns }) => {
       const link = await signIns.find('link', secret, this.#clock());
       return link !== null && (await signIns.remove('link', secret)) ? link.keyId : null;
     });
+  }
+
+  /** Asked before anything is written: whoever makes secrets up has no key, and keeps nobody from writing. */
+  async #hasSignIn(kind: SignInKind, secret: string): Promise<boolean> {
+    return (await this.#tables.signIns.find(kind, secret, this.#clock())) !== null;
   }
 
   // models

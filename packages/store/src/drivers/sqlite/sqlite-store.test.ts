@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { expect, it } from 'vitest';
 import { sqlSuite } from '../../testing/sql.suite.ts';
 import { storeSuite } from '../../testing/store.suite.ts';
 import { openSqliteStore } from '../../open-sqlite-store.ts';
@@ -37,4 +38,19 @@ storeSuite('SQLite', async () => {
       await rm(directory, { recursive: true });
     },
   };
+});
+
+it('a sign-in that somebody made up is refused without a turn among those who write', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'trainyard-sign-ins-'));
+  const path = join(directory, 'store.sqlite');
+  const store = await openSqliteStore(path);
+  const writer = new SqliteSql(path);
+  await writer.transaction(async () => {
+    expect(await store.redeemSignInLink('made up')).toBeNull();
+    await store.closeSession('made up');
+    expect(await store.findSession('made up')).toBeNull();
+  });
+  await writer.close();
+  await store.close();
+  await rm(directory, { recursive: true });
 });
