@@ -1,40 +1,33 @@
-import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 
 import type { FastifyInstance } from 'fastify';
 
-import { BUCKET_KEY_VARIABLES, checkOwnBlobs, openBlobs, openStore, removeOrphans, type Store } from '@trainyard/store';
+import type { Store } from '@trainyard/store';
 import { TINKER_PROFILES } from '@trainyard/tinker';
 
 import { ComputeArbiter, type ComputeSections } from './computing/compute-arbiter.ts';
 import { nicenessOfShare } from './computing/niceness.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { createServer } from './create-server.ts';
-import { announceService, claimDataDirectory, dataPaths, instanceOf } from './data/data-directory.ts';
+import { announceService, dataPaths } from './data/data-directory.ts';
 import { ServerError } from './faults/server-error.ts';
 import { toLogLine } from './edge/log-line.ts';
 import { ensureServiceKey, type ServiceKey } from './service/service-key.ts';
 import { readDashboard } from './pages/dashboard-files.ts';
 import { linkPath } from './routes/service/session.ts';
 import { isLoopbackName, ownNames } from './edge/network-names.ts';
-import type { BaseModelPaths } from './jobs/base-model-path.ts';
 import { BaseScores } from './inference/base-scores.ts';
 import { scoreInChild } from './inference/score-in-child.ts';
-import { ExportWorker } from './jobs/export-worker.ts';
-import { ImportWorker } from './jobs/import-worker.ts';
-import { EmbeddedTransfers } from './hosts/embedded-transfers.ts';
+import { jobWorkersElsewhere, openJobWorkers, type JobWorkers } from './service/job-workers.ts';
+import { refuseMissingModels } from './service/model-settings.ts';
+import { openData } from './service/open-data.ts';
 import { openInference } from './service/open-inference.ts';
-import { remoteTrainer } from './service/remote-trainer.ts';
-import { EmbeddedTraining } from './hosts/embedded-training.ts';
-import { TrainingWorker } from './jobs/training-worker.ts';
 import { RunMirror } from './tracking/run-mirror.ts';
 import { openTracker } from './tracking/tracker-drivers.ts';
 import { Upkeep } from './data/upkeep.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
 import type { MetricsAccess } from './metrics/metrics-access.ts';
 
-/** Prefixes of the blobs that this service writes; a crash between a blob and its row leaves an orphan. */
-const BLOB_PREFIXES = ['checkpoints/', 'groups/', 'logs/', 'sft/', 'artifacts/', 'exports/', 'adapters/', 'uploads/'];
 /** How often a drain looks for connections that have had their answer. */
 const DRAIN_POLL_MS = 25;
 
@@ -74,92 +67,42 @@ export async function startService(
 ): Promise<RunningService> {
   const log = (line: string) => logRaw(toLogLine(line));
   refuseOpenNetwork(config);
-  refuseMissingModels(config);
+  refuseMissingModels(config.models);
   const cleanups: (() => unknown)[] = [];
   const undo = async () => {
     for (const cleanup of cleanups.reverse()) await cleanup();
   };
   try {
-    cleanups.push(claimDataDirectory(config.dataDirectory));
+    const { store, blobs } = await openData(config, cleanups);
     const paths = dataPaths(config.dataDirectory);
-    const store = await openStore(config.database, {
-      instanceId: instanceOf(config.dataDirectory),
-      choiceRecords: {
-        lifetimeMs: config.choiceRecordHours * 3_600_000,
-        maxBytes: config.choiceRecordMegabytes * 1_000_000,
-      },
-    });
-    cleanups.push(() => store.close());
-    const blobs = await openBlobs(config.bucket ?? { kind: 'folder', root: paths.blobs });
-    cleanups.push(() => blobs.close());
-    await checkOwnBlobs(store, blobs);
-    await store.recoverAfterRestart();
-    await removeOrphans(store, blobs, BLOB_PREFIXES);
     const apiKey = await ensureServiceKey(store, config, { keyFile: paths.keyFile, log });
 
-    const { numThreads, isDeterministic, engineShare } = config;
-    const behindSampling = { share: 1 - engineShare, niceness: nicenessOfShare(1 - engineShare) };
-    // One answer for both, or training would render other prompts than those that were sampled from.
-    const allowsControlTokens = config.specialTokens === 'control';
+    const { numThreads, engineShare, role } = config;
     const scores = new BaseScores((modelPath) => scoreInChild({ modelPath, numThreads }, log));
     const inference = await openInference(config, {
       scores,
       cacheDirectory: paths.models,
       cores: arbiter.section('inference', engineShare),
-      niceness: nicenessOfShare(engineShare),
+      niceness: role === 'all' ? nicenessOfShare(engineShare) : 0,
       log,
     });
-    const remote = await remoteTrainer(config, log);
-    const training = new EmbeddedTraining({
-      host: {
-        blobs: blobs.location,
-        workDirectory: paths.work,
-        numThreads,
-        allowsControlTokens,
-        isDeterministic,
-        remote,
-      },
-      remoteKey: config.trainer?.apiKey ?? null,
-      secrets: config.bucket === null ? {} : bucketKey(process.env),
-      arbiter,
-      ...behindSampling,
-      log,
-    });
-    // Undone in reverse: drain, stop the worker, end the hosts, and with them the requests that outlasted the drain.
+    // Undone in reverse: drain, stop the workers, end the hosts, and with them the requests that outlasted the drain.
     let http: ClosingServer | null = null;
+    let workers: JobWorkers | null = null;
     cleanups.push(() => http?.finish());
-    cleanups.push(() => Promise.all([inference.close(), training.close()]));
-    await Promise.all([inference.start(), training.start()]);
-
+    cleanups.push(() => Promise.all([inference.close(), workers?.close()]));
     const metrics = new ServiceMetrics();
-    const modelPaths: BaseModelPaths = (id) => inference.pathOf(id);
-    const firstModel = config.models[0]?.id ?? '';
-    const worker = new TrainingWorker({
-      store,
-      blobs,
-      backend: training,
-      modelPaths,
-      workDirectory: paths.work,
-      maxTraceBytes: config.tokenTraceMegabytes * 1_000_000,
-      elsewhere: remote === null ? null : { baseModel: firstModel, scores: () => scores.of(config.models[0]!.path) },
-      metrics: metrics.jobs,
-      log,
-    });
-    const transfers = new EmbeddedTransfers({ host: { numThreads }, arbiter, ...behindSampling, log });
-    const exports = new ExportWorker({
-      store,
-      blobs,
-      backend: transfers,
-      modelPaths,
-      log,
-    });
-    const imports = new ImportWorker({
-      store,
-      blobs,
-      backend: transfers,
-      modelPaths,
-      log,
-    });
+    const parts = { store, blobs, modelPaths: (id: string) => inference.pathOf(id), log };
+    const opening =
+      role === 'api'
+        ? jobWorkersElsewhere(parts)
+        : openJobWorkers(config, { ...parts, arbiter, scores, metrics: metrics.jobs });
+    // Both settle before anything is undone.
+    const [started, opened] = await Promise.allSettled([inference.start(), opening]);
+    if (opened.status === 'rejected') throw opened.reason;
+    workers = opened.value;
+    if (started.status === 'rejected') throw started.reason;
+    const { training, exports, imports } = workers;
     const tracking =
       config.tracker === null ? null : new RunMirror({ store, tracker: openTracker(config.tracker), log });
     const dashboard = dashboardDirectory === null ? null : await readDashboard(dashboardDirectory);
@@ -169,14 +112,14 @@ export async function startService(
       tracking,
       blobs,
       inference,
-      training: worker,
+      training,
       exports,
       imports,
       log,
       maxLogprobs: config.maxLogprobs,
       hasReasoningContent: config.reasoningContent === 'on',
       keepsChoiceRecords: config.choiceRecords === 'on',
-      loraAlpha: remote === null ? null : TINKER_PROFILES[remote.profile].alpha,
+      loraAlpha: config.trainer === null ? null : TINKER_PROFILES[config.trainer.profile].alpha,
       trainingDataDirectory: config.trainingDataDirectory,
       operatorEntity: config.entity,
       metrics,
@@ -185,16 +128,13 @@ export async function startService(
       allowedOrigins: config.allowedOrigins,
       limits: { bodyTimeoutMs: config.bodyTimeoutMs, minBodyBytesPerSecond: config.minBodyRate },
     });
-    cleanups.push(() => Promise.all([worker.stop(), exports.stop(), imports.stop()]));
+    cleanups.push(() => workers?.stop());
     const url = await listen(server, config);
     announceService(config.dataDirectory, urlOnThisMachine(url));
     http = new ClosingServer(server);
     cleanups.push(() => http?.drain(config.drainTimeoutMs));
-    worker.start();
-    exports.start();
-    imports.start();
-    const workers = [worker, exports, imports];
-    cleanups.push(store.watchFeed(() => workers.forEach((each) => each.notify())));
+    workers.run();
+    cleanups.push(store.watchFeed(() => workers?.notify()));
     tracking?.start();
     cleanups.push(() => tracking?.stop());
     const upkeep = new Upkeep({ store, blobs, trajectoryDays: config.trajectoryDays, log });
@@ -206,7 +146,7 @@ export async function startService(
       apiKey,
       keyFile: paths.keyFile,
       signInUrl: dashboard === null ? null : await signInUrl(url, apiKey, store),
-      modelId: firstModel,
+      modelId: config.models[0]?.id ?? '',
       modelIds: config.models.map(({ id }) => id),
       close: undo,
     };
@@ -219,15 +159,6 @@ export async function startService(
 async function signInUrl(url: string, key: ServiceKey | null, store: Store): Promise<string | null> {
   const caller = key === null ? null : await store.verifyKey(key.secret);
   return caller === null ? null : urlOnThisMachine(url) + linkPath((await store.createSignInLink(caller.keyId)).secret);
-}
-
-function refuseMissingModels({ models }: ServiceConfig): void {
-  const missing = models.find(({ path }) => !existsSync(path));
-  if (missing === undefined) return;
-  throw new ServerError(
-    'server.model_missing',
-    `the model file ${missing.path} does not exist; "npm start" fetches the default model, or set TRAINYARD_MODEL to a GGUF file`,
-  );
 }
 
 /** Keys and prompts would go over the network in the clear: that is for whoever starts the service to decide. */
@@ -295,13 +226,4 @@ async function listen(server: { listen(options: object): Promise<string> }, conf
 /** A service that listens on every address is found on this one. */
 function urlOnThisMachine(url: string): string {
   return url.replace(/\/\/(?:0\.0\.0\.0|\[::\])(?=[:/]|$)/, '//127.0.0.1');
-}
-
-/** Variables that the trainer's process opens a bucket with. */
-function bucketKey(environment: NodeJS.ProcessEnv): Record<string, string> {
-  const known = BUCKET_KEY_VARIABLES.flatMap((name) => {
-    const value = environment[name];
-    return value === undefined ? [] : [[name, value]];
-  });
-  return Object.fromEntries(known) as Record<string, string>;
 }

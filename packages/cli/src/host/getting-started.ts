@@ -43,7 +43,7 @@ Pages     ${url}/docs (every route)`;
 }
 
 /** The first one is meant where a request names none. */
-function modelLines([first, ...others]: readonly string[]): string {
+export function modelLines([first, ...others]: readonly string[]): string {
   return [`Model     ${first}`, ...others.map((id) => `          ${id}`)].join('\n');
 }
 

@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { dataPaths, type RunningService, type ServiceConfig, startService } from '@trainyard/server';
+import { dataPaths, type RunningService, type ServiceConfig, startService, startTrainer } from '@trainyard/server';
 import type { Command } from 'commander';
 
 import { DEFAULT_MODEL, ensureModel, hubSource, wheelSource } from '../../../../scripts/lib/model-source.mjs';
 import { printJsonLine } from '../terminal/print-json.ts';
-import { gettingStarted } from './getting-started.ts';
+import { gettingStarted, modelLines } from './getting-started.ts';
 import { newCommand, withExamples } from '../terminal/new-command.ts';
 import type { JsonOption } from '../terminal/service-connection.ts';
 import { addSettingOptions, type SettingOptions, settingsOf } from './settings.ts';
@@ -31,6 +31,7 @@ async function runService(config: ServiceConfig, isJson: boolean): Promise<void>
   process.umask(0o077);
   await fetchDefaultModel(config);
   const startedAt = performance.now();
+  if (config.role === 'trainer') return await runTrainer(config, isJson, startedAt);
   const service = await startService(config, (line) => process.stderr.write(`${line}\n`), {
     dashboardDirectory: existsSync(DASHBOARD) ? DASHBOARD : null,
   });
@@ -39,6 +40,19 @@ async function runService(config: ServiceConfig, isJson: boolean): Promise<void>
   await endSignal();
   process.stderr.write('\nfinishing running requests (press Ctrl-C again to stop at once)\n');
   await service.close();
+}
+
+/** It has no address: jobs come from the database. */
+async function runTrainer(config: ServiceConfig, isJson: boolean, startedAt: number): Promise<void> {
+  const trainer = await startTrainer(config, (line) => process.stderr.write(`${line}\n`));
+  if (isJson) printJsonLine({ role: 'trainer', models: trainer.modelIds });
+  else {
+    const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+    process.stdout.write(`\nTrainyard's trainer is ready in ${seconds} s\n${modelLines(trainer.modelIds)}\n`);
+  }
+  await endSignal();
+  process.stderr.write('\nputting the running job back into the queue (press Ctrl-C again to stop at once)\n');
+  await trainer.close();
 }
 
 /** No secret: the key is in its file. */

@@ -11,6 +11,7 @@ import type { Command } from 'commander';
 
 /** The `--help` line of each setting; a setting without a line does not compile. */
 const HELP = {
+  role: 'api = HTTP and sampling alone; trainer = jobs alone, without a port; both need a database that they share (all)',
   host: 'address to listen on (127.0.0.1)',
   port: 'TCP port, 0 = any free one (8420)',
   dataDir: 'folder for the database, checkpoints and models (.trainyard)',

@@ -31,12 +31,24 @@ describe('resolveConfig', () => {
     expect(resolveConfig(none).dataDirectory).toBe(join(process.cwd(), '.trainyard'));
   });
 
+  it('has parts of a service only where they can meet', () => {
+    const database = 'postgres://u@db/x';
+    for (const role of ['api', 'trainer'] as const) {
+      expect(resolveConfig({ ...none, flags: { role, database } }).role).toBe(role);
+      expect(() => resolveConfig({ ...none, flags: { role } })).toThrow(
+        `role ${role} is a part of a service whose other parts are elsewhere: it needs the database that they share, set database to postgres://…`,
+      );
+    }
+    expect(resolveConfig(none).role).toBe('all');
+  });
+
   it('has sampler and trainer equal to the bit where both are one code', () => {
     const config = (flags: Record<string, string>) => resolveConfig({ ...none, flags });
     expect(config({ deterministic: 'on', precision: 'strict' }).isDeterministic).toBe(true);
     expect(() => config({ deterministic: 'on', precision: 'fast' })).toThrow(
       'precision must be exact or strict, got fast',
     );
+    expect(() => config({ deterministic: 'on', precision: 'bf16' })).toThrow('got bf16');
   });
 
   it('reads vLLM servers by model', () => {

@@ -23,7 +23,12 @@ import { resolveTrainer, type TrainerConfig } from './trainer-settings.ts';
 import { withServers } from './vllm-servers.ts';
 
 /** Everything the service can be told, resolved once. */
+/** The work of one process of a service: HTTP and sampling, jobs, or both. */
+export type Role = 'all' | 'api' | 'trainer';
+
 export interface ServiceConfig {
+  /** default `all`; the others work together on a database that they share */
+  readonly role: Role;
   /** address to listen on; default 127.0.0.1 */
   readonly host: string;
   /** TCP port, 0 = any free one; default 8420 */
@@ -160,6 +165,7 @@ const ORIGIN_FORM = 'origins by commas, each with https:// or http:// and no pat
 
 /** One row a setting: where it comes from and what it must be. The flag is `--` and the kebab-case name. */
 const SETTINGS = {
+  role: { kind: 'string', environment: 'TRAINYARD_ROLE', values: ['all', 'api', 'trainer'] },
   host: { kind: 'string', environment: 'TRAINYARD_HOST' },
   port: { kind: 'integer', environment: 'TRAINYARD_PORT', min: 0, max: 65_535 },
   dataDir: { kind: 'string', environment: 'TRAINYARD_DATA_DIR' },
@@ -315,11 +321,15 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     },
     isDeterministic,
   );
+  const role = (text('role') ?? 'all') as Role;
+  const database = resolveDatabase(dataDirectory, text('database'), number('databaseConnections'));
+  refuseLoneRole(role, database);
   return Object.freeze({
+    role,
     host: text('host') ?? '127.0.0.1',
     port: number('port') ?? 8420,
     dataDirectory,
-    database: resolveDatabase(dataDirectory, text('database'), number('databaseConnections')),
+    database,
     bucket: resolveBucket(dataDirectory, {
       bucket: text('bucket'),
       bucketRegion: text('bucketRegion'),
@@ -373,6 +383,15 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
 function defaultOneDnnPath(dataDirectory: string): string {
   const fetched = join(dataDirectory, 'libraries', ONEDNN_FILE);
   return existsSync(fetched) ? fetched : ONEDNN_FILE;
+}
+
+/** A file has one service. */
+function refuseLoneRole(role: Role, database: StoreLocation): void {
+  if (role === 'all' || database.kind === 'postgres') return;
+  throw new ServerError(
+    'server.config_invalid',
+    `role ${role} is a part of a service whose other parts are elsewhere: it needs the database that they share, set database to postgres://…`,
+  );
 }
 
 function resolveDatabase(

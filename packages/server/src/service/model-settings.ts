@@ -150,6 +150,16 @@ function modelIdOf(path: string): string {
   return (path.split('/').at(-1) ?? path).replace(/\.gguf$/i, '');
 }
 
+/** @throws {ServerError} `server.model_missing` */
+export function refuseMissingModels(models: readonly ModelConfig[]): void {
+  const missing = models.find(({ path }) => !existsSync(path));
+  if (missing === undefined) return;
+  throw new ServerError(
+    'server.model_missing',
+    `the model file ${missing.path} does not exist; "npm start" fetches the default model, or set TRAINYARD_MODEL to a GGUF file`,
+  );
+}
+
 function invalid(message: string): ServerError {
   return new ServerError('server.config_invalid', message);
 }

@@ -8,6 +8,7 @@ import type { BaseScores } from '../inference/base-scores.ts';
 import { InferencePool, type PoolModel } from '../inference/inference-pool.ts';
 import { inspectInChild } from '../inference/inspect-in-child.ts';
 import { defaultBudget, inMegabytes, totalBytes } from '../inference/model-memory.ts';
+import type { BaseModelPaths } from '../jobs/base-model-path.ts';
 import { RequestRoom } from '../inference/request-room.ts';
 import type { ServiceConfig } from './config.ts';
 import type { ModelConfig } from './model-settings.ts';
@@ -61,6 +62,27 @@ export async function openInference(config: ServiceConfig, parts: InferenceParts
   });
 }
 
+/**
+ * The files that jobs train on: those that are sampled from, also where no sampler runs in this process.
+ *
+ * @throws {ServerError} for a file that cannot be read
+ */
+export async function servedPaths(
+  config: ServiceConfig,
+  parts: Pick<InferenceParts, 'cacheDirectory' | 'log'>,
+): Promise<BaseModelPaths> {
+  const paths = new Map<string, string>();
+  // One after the other: a copy in another precision takes all cores and twice the memory of its file.
+  for (const model of config.models) {
+    const isElsewhere = model.vllmUrls.length > 0;
+    const { path } = isElsewhere
+      ? model
+      : (await inspectInChild(hostOptionsOf(model, config, parts), parts.log)).served;
+    paths.set(model.id, path);
+  }
+  return (id) => paths.get(id) ?? null;
+}
+
 /** @throws {ServerError} for a file that cannot be read */
 async function openVllmOptions(
   model: ModelConfig,
@@ -89,7 +111,11 @@ function textOptionsOf(model: ModelConfig, config: ServiceConfig) {
   };
 }
 
-function hostOptionsOf(model: ModelConfig, config: ServiceConfig, parts: InferenceParts): OpenEngineOptions {
+function hostOptionsOf(
+  model: ModelConfig,
+  config: ServiceConfig,
+  parts: Pick<InferenceParts, 'cacheDirectory'>,
+): OpenEngineOptions {
   return {
     modelPath: model.path,
     precision: config.precision,

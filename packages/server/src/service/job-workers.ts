@@ -1,0 +1,132 @@
+import { BUCKET_KEY_VARIABLES, type Blobs, type Store } from '@trainyard/store';
+
+import type { ComputeShares } from '../computing/compute-arbiter.ts';
+import { nicenessOfShare } from '../computing/niceness.ts';
+import type { AdapterImporter, ExportQueue, TrainingQueue } from '../contract/backends.ts';
+import { dataPaths } from '../data/data-directory.ts';
+import { EmbeddedTraining } from '../hosts/embedded-training.ts';
+import { EmbeddedTransfers, type TransferBackend } from '../hosts/embedded-transfers.ts';
+import type { BaseScores } from '../inference/base-scores.ts';
+import type { BaseModelPaths } from '../jobs/base-model-path.ts';
+import { ExportWorker } from '../jobs/export-worker.ts';
+import { ImportWorker } from '../jobs/import-worker.ts';
+import { TrainingWorker } from '../jobs/training-worker.ts';
+import type { JobMetrics } from '../metrics/job-metrics.ts';
+import type { ServiceConfig } from './config.ts';
+import { remoteTrainer } from './remote-trainer.ts';
+
+/** Whoever sees jobs to their end, as HTTP knows them: workers of this process, or of others on the same database. */
+export interface JobWorkers {
+  readonly training: TrainingQueue;
+  readonly exports: ExportQueue;
+  readonly imports: AdapterImporter;
+  /** Takes jobs from now on. */
+  run(): void;
+  /** Something in the database changed: look for work now. */
+  notify(): void;
+  /** Takes no more jobs, and puts those in hand back into the queue. */
+  stop(): Promise<void>;
+  /** Ends the hosts. */
+  close(): Promise<void>;
+}
+
+interface JobWorkerParts {
+  readonly store: Store;
+  readonly blobs: Blobs;
+  readonly modelPaths: BaseModelPaths;
+  readonly log: (line: string) => void;
+}
+
+/** Workers of every kind of job, in this process and in hosts of its own, which are started. */
+export async function openJobWorkers(
+  config: ServiceConfig,
+  parts: JobWorkerParts & {
+    readonly arbiter: ComputeShares;
+    readonly scores: BaseScores;
+    readonly metrics: JobMetrics;
+  },
+): Promise<JobWorkers> {
+  const { store, blobs, modelPaths, arbiter, scores, metrics, log } = parts;
+  const { numThreads, isDeterministic, engineShare, models } = config;
+  const { work: workDirectory } = dataPaths(config.dataDirectory);
+  // A process that only works on jobs has nobody to stand behind.
+  const behind = { share: 1 - engineShare, niceness: nicenessOfShare(1 - engineShare) };
+  const computing = { arbiter, log, ...(config.role === 'all' ? behind : { share: 1, niceness: 0 }) };
+  const remote = await remoteTrainer(config, log);
+  const backend = new EmbeddedTraining({
+    host: {
+      blobs: blobs.location,
+      workDirectory,
+      numThreads,
+      // As prompts are rendered that are sampled from.
+      allowsControlTokens: config.specialTokens === 'control',
+      isDeterministic,
+      remote,
+    },
+    remoteKey: config.trainer?.apiKey ?? null,
+    secrets: config.bucket === null ? {} : bucketKey(process.env),
+    ...computing,
+  });
+  const [first] = models;
+  const training = new TrainingWorker({
+    store,
+    blobs,
+    backend,
+    modelPaths,
+    workDirectory,
+    maxTraceBytes: config.tokenTraceMegabytes * 1_000_000,
+    elsewhere:
+      remote === null || first === undefined ? null : { baseModel: first.id, scores: () => scores.of(first.path) },
+    metrics,
+    log,
+  });
+  const transfers = new EmbeddedTransfers({ host: { numThreads }, ...computing });
+  const exports = new ExportWorker({ store, blobs, backend: transfers, modelPaths, log });
+  const imports = new ImportWorker({ store, blobs, backend: transfers, modelPaths, log });
+  const workers = [training, exports, imports];
+  try {
+    await backend.start();
+  } catch (error) {
+    await backend.close();
+    throw error;
+  }
+  return {
+    training,
+    exports,
+    imports,
+    run: () => workers.forEach((worker) => worker.start()),
+    notify: () => workers.forEach((worker) => worker.notify()),
+    stop: async () => void (await Promise.all(workers.map((worker) => worker.stop()))),
+    close: () => backend.close(),
+  };
+}
+
+/** Jobs that other processes take from the database: they are queued and waited for here, and nothing of them runs. */
+export function jobWorkersElsewhere(parts: JobWorkerParts): JobWorkers {
+  // Never started: it queues imports and waits for their rows.
+  const imports = new ImportWorker({ ...parts, backend: NO_TRANSFERS });
+  return {
+    // Its owner hears of a job that was stopped from the database, and looks twice a second besides.
+    training: { notify: () => undefined, stopJob: async () => undefined, trouble: () => null },
+    exports: { notify: () => undefined, cancelExport: () => undefined, cancelModel: () => undefined },
+    imports,
+    run: () => undefined,
+    notify: () => undefined,
+    stop: () => imports.stop(),
+    close: async () => undefined,
+  };
+}
+
+const NO_TRANSFERS: TransferBackend = {
+  exportCheckpoint: () => Promise.reject(new Error('exports are not run here')),
+  importAdapter: () => Promise.reject(new Error('imports are not run here')),
+};
+
+/** Variables that the trainer's process opens a bucket with. */
+function bucketKey(environment: NodeJS.ProcessEnv): Record<string, string> {
+  const known = BUCKET_KEY_VARIABLES.flatMap((name) => {
+    const value = environment[name];
+    return value === undefined ? [] : [[name, value]];
+  });
+  return Object.fromEntries(known) as Record<string, string>;
+}
