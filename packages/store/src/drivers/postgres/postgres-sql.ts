@@ -10,9 +10,12 @@ import { POSTGRES_WORDS } from './postgres-words.ts';
 const INT8_OID = 20;
 const BYTEA_OID = 17;
 /** A connection takes its time, however little a call may wait for others. */
-const MIN_CONNECT_MS = 1_000;
-/** Names the one lock of a database that its writers take in turn, among the advisory locks of others: "trainyrd" as a number. */
-export const WRITER_LOCK = '8390876161197568612';
+const MIN_CONNECT_MS = 5_000;
+/**
+ * Names the one lock that writers take in turn, among the advisory locks of others: "trainyrd" as a number, and the schema, since such locks are those of a
+ * whole database, in which several services may each have a schema of their own.
+ */
+export const WRITER_LOCK = `hashtextextended(coalesce(current_schema(), ''), 8390876161197568612)`;
 /** A wait that is worth telling: other writers are done in milliseconds. */
 const NOTICEABLE_WAIT_MS = 1_000;
 /** Statements take milliseconds. One that takes so long is ended by the server, and what it held is free for others. */
