@@ -3,6 +3,7 @@
  *
  *   npm run test:together               installs vLLM and SkyRL (12 GB in .cache) where they are missing, then about a quarter of an hour
  *   npm run test:together -- --steps 3  fewer steps: the kills are in steps 2 (vLLM), 3 (SkyRL) and 4 (the service)
+ *   npm run test:together -- --small    on two layers of the model, which say nothing sensible: a step takes seconds
  *
  * Then the same model goes on under the other pairings of what samples and what trains, by settings alone, a step each. No step is lost or doubled: by what the
  * service says (steps, events, digests, usage), by what the client got, and by what SkyRL's own database has.
@@ -53,7 +54,9 @@ interface Pairing {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-const { values } = parseArgs({ options: { steps: { type: 'string', default: '5' } } });
+const { values } = parseArgs({
+  options: { steps: { type: 'string', default: '5' }, small: { type: 'boolean', default: false } },
+});
 const numSteps = Number(values.steps);
 const startedAt = performance.now();
 const log = (line: string): void =>
@@ -67,8 +70,9 @@ function check(what: string, isOk: boolean, found: unknown = ''): void {
 const [release] = (await installedArtReleases()).toReversed();
 if (release === undefined)
   throw new Error('ART’s client is not installed: "node scripts/bootstrap.mjs --python" does that');
-const { TRAINYARD_TEST_MODEL: modelPath } = prepareTestModel(ROOT, process.env, log);
-const modelFolder = join(ROOT, '.cache/vllm-model');
+const models = prepareTestModel(ROOT, process.env, log);
+const modelPath = values.small ? models.TRAINYARD_TEST_MODEL_SMALL : models.TRAINYARD_TEST_MODEL;
+const modelFolder = join(ROOT, values.small ? '.cache/vllm-small-model' : '.cache/vllm-model');
 await ensureHuggingFaceModel(modelPath, MODEL, modelFolder, log);
 const folder = mkdtempSync(join(tmpdir(), 'trainyard-together-'));
 const dataDirectory = join(folder, 'data');
