@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
+import type { WireChoice } from '@trainyard/protocol';
 import { Trainyard } from '@trainyard/sdk';
 
 import type { OwnService } from '../../scripts/own-service.ts';
@@ -197,9 +198,14 @@ describe('training requests', () => {
   it('leaves out a history longer than the context, counts it, and trains the rest', async () => {
     const group = await scoredGroup(client, 'input', { n: 3 });
     const [first, second, third] = group.trajectories;
+    const turn = third!.messages_and_choices![1] as WireChoice;
     const long = {
       ...third!,
-      messages_and_choices: [{ role: 'user', content: 'word '.repeat(9_000) }, third!.messages_and_choices![1]!],
+      // Without its record: a choice that names one is trained behind the prompt that it was sampled behind, whatever the messages say.
+      messages_and_choices: [
+        { role: 'user', content: 'word '.repeat(9_000) },
+        { ...turn, record_id: undefined, prompt_token_ids: undefined },
+      ],
     };
     const job = await client.trainingJobs.create({
       model_id: modelId,
