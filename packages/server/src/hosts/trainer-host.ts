@@ -5,17 +5,14 @@
  * the learner that it drives are both in here, so that no log-probability leaves the process; unless the learner is on a server elsewhere, which
  * is talked to from here.
  */
-import { ProgressFiles, runSftJob, runTrainingJob, TraceFiles, type TrainingParts } from '@trainyard/trainer';
 import { openBlobs } from '@trainyard/store';
 
 import { retryOf } from '../faults/retry-of.ts';
-import { readSftExamples } from '../training-data/sft-blob.ts';
-import { readTrajectoryGroups } from '../training-data/trajectory-blob.ts';
 import { connectHost, failureOf, hostOptions, openOrRefuse } from './host-main.ts';
 import { IdleRelease } from '../computing/idle-release.ts';
 import { EmbeddedLearners, type JobLearners, RemoteLearners } from './job-learners.ts';
-import { JobVersions } from './job-versions.ts';
 import type { TrainerHostCommand, TrainerHostMessage, TrainerHostOptions, TrainingJobRequest } from './messages.ts';
+import { trainJob } from './train-job.ts';
 
 /** The weights of the default model take 0.7 GB as f32: given back when nothing was trained for this long. */
 const UNLOAD_AFTER_MS = 10 * 60_000;
@@ -58,7 +55,14 @@ function onCommand(command: TrainerHostCommand): void {
 async function runAndReport(job: TrainingJobRequest, remoteKey: string | null): Promise<void> {
   const signal = running.get(job.jobId)?.signal ?? AbortSignal.abort();
   try {
-    const result = await run(job, remoteKey, signal);
+    const result = await trainJob(job, {
+      blobs,
+      workDirectory,
+      learners,
+      remoteKey,
+      signal,
+      emit: (event) => send({ kind: 'trainer-event', jobId: job.jobId, event }),
+    });
     send({ kind: 'job-done', jobId: job.jobId, result });
   } catch (error) {
     const failure = failureOf(error);
@@ -74,31 +78,4 @@ async function runAndReport(job: TrainingJobRequest, remoteKey: string | null): 
     lease.giveBack();
     weights.end();
   }
-}
-
-async function run(job: TrainingJobRequest, remoteKey: string | null, signal: AbortSignal) {
-  signal.throwIfAborted();
-  const versions = new JobVersions(blobs, { ...job, workDirectory });
-  const opened = await learners.open(job, { versions, remoteKey });
-  try {
-    return await train(job, {
-      learner: opened.learner,
-      template: opened.template,
-      progress: new ProgressFiles(workDirectory),
-      ...(job.keepsTraces ? { traces: new TraceFiles(workDirectory) } : {}),
-      signal,
-      emit: (event) => send({ kind: 'trainer-event', jobId: job.jobId, event }),
-    });
-  } finally {
-    await opened.end();
-  }
-}
-
-async function train(job: TrainingJobRequest, parts: TrainingParts) {
-  if (job.kind === 'sft') return await runSftJob({ ...job, examples: readSftExamples(blobs, job.dataKey) }, parts);
-  const groups = await readTrajectoryGroups(blobs, job.dataKey, {
-    keepsBareIds: job.config.allowTrainingWithoutLogprobs,
-  });
-  parts.signal.throwIfAborted();
-  return await runTrainingJob({ ...job, groups }, parts);
 }

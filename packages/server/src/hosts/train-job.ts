@@ -1,0 +1,45 @@
+import { ProgressFiles, runSftJob, runTrainingJob, TraceFiles, type TrainingParts } from '@trainyard/trainer';
+import type { Blobs } from '@trainyard/store';
+
+import { readSftExamples } from '../training-data/sft-blob.ts';
+import { readTrajectoryGroups } from '../training-data/trajectory-blob.ts';
+import type { JobLearners } from './job-learners.ts';
+import { JobVersions } from './job-versions.ts';
+import type { TrainingJobRequest } from './messages.ts';
+
+export interface TrainJobParts extends Pick<TrainingParts, 'signal' | 'emit'> {
+  readonly blobs: Blobs;
+  /** folder of the snapshots of running jobs */
+  readonly workDirectory: string;
+  readonly learners: JobLearners;
+  readonly remoteKey: string | null;
+}
+
+/** Runs one job, from its blobs to the blobs of its version, with the loop of training over a learner that is opened for it. */
+export async function trainJob(job: TrainingJobRequest, parts: TrainJobParts) {
+  const { blobs, workDirectory, learners, remoteKey, signal, emit } = parts;
+  signal.throwIfAborted();
+  const versions = new JobVersions(blobs, { ...job, workDirectory });
+  const opened = await learners.open(job, { versions, remoteKey });
+  try {
+    return await train(job, blobs, {
+      learner: opened.learner,
+      template: opened.template,
+      progress: new ProgressFiles(workDirectory),
+      ...(job.keepsTraces ? { traces: new TraceFiles(workDirectory) } : {}),
+      signal,
+      emit,
+    });
+  } finally {
+    await opened.end();
+  }
+}
+
+async function train(job: TrainingJobRequest, blobs: Blobs, parts: TrainingParts) {
+  if (job.kind === 'sft') return await runSftJob({ ...job, examples: readSftExamples(blobs, job.dataKey) }, parts);
+  const groups = await readTrajectoryGroups(blobs, job.dataKey, {
+    keepsBareIds: job.config.allowTrainingWithoutLogprobs,
+  });
+  parts.signal.throwIfAborted();
+  return await runTrainingJob({ ...job, groups }, parts);
+}
