@@ -25,6 +25,7 @@ import { openInference } from './service/open-inference.ts';
 import { RunMirror } from './tracking/run-mirror.ts';
 import { openTracker } from './tracking/tracker-drivers.ts';
 import { Upkeep } from './data/upkeep.ts';
+import { registerTrainer } from './members/register-trainer.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
 import type { MetricsAccess } from './metrics/metrics-access.ts';
 
@@ -133,6 +134,10 @@ export async function startService(
     announceService(config.dataDirectory, urlOnThisMachine(url));
     http = new ClosingServer(server);
     cleanups.push(() => http?.drain(config.drainTimeoutMs));
+    const modelIds = config.models.map(({ id }) => id);
+    // A file has one service, and nobody to be told.
+    if (role === 'all' && config.database.kind === 'postgres')
+      cleanups.push(await registerTrainer({ ...parts, modelIds }));
     workers.run();
     cleanups.push(store.watchFeed(() => workers?.notify()));
     tracking?.start();
@@ -147,7 +152,7 @@ export async function startService(
       keyFile: paths.keyFile,
       signInUrl: dashboard === null ? null : await signInUrl(url, apiKey, store),
       modelId: config.models[0]?.id ?? '',
-      modelIds: config.models.map(({ id }) => id),
+      modelIds,
       close: undo,
     };
   } catch (error) {

@@ -3,6 +3,7 @@ import { dataPaths } from './data/data-directory.ts';
 import { toLogLine } from './edge/log-line.ts';
 import { BaseScores } from './inference/base-scores.ts';
 import { scoreInChild } from './inference/score-in-child.ts';
+import { registerTrainer } from './members/register-trainer.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { openJobWorkers } from './service/job-workers.ts';
@@ -33,10 +34,12 @@ export async function startTrainer(config: ServiceConfig, logRaw: (line: string)
   try {
     const { store, blobs } = await openData(config, cleanups);
     const { numThreads } = config;
+    const modelIds = config.models.map(({ id }) => id);
+    const modelPaths = await servedPaths(config, { cacheDirectory: dataPaths(config.dataDirectory).models, log });
     const workers = await openJobWorkers(config, {
       store,
       blobs,
-      modelPaths: await servedPaths(config, { cacheDirectory: dataPaths(config.dataDirectory).models, log }),
+      modelPaths,
       arbiter: new ComputeArbiter(),
       scores: new BaseScores((modelPath) => scoreInChild({ modelPath, numThreads }, log)),
       metrics: new ServiceMetrics().jobs,
@@ -44,9 +47,10 @@ export async function startTrainer(config: ServiceConfig, logRaw: (line: string)
     });
     cleanups.push(() => workers.close());
     cleanups.push(() => workers.stop());
+    cleanups.push(await registerTrainer({ store, modelIds, modelPaths, log }));
     workers.run();
     cleanups.push(store.watchFeed(() => workers.notify()));
-    return { modelIds: config.models.map(({ id }) => id), close: undo };
+    return { modelIds, close: undo };
   } catch (error) {
     await undo();
     throw error;

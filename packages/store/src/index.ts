@@ -7,6 +7,7 @@ export { BUCKET_KEY_VARIABLES, openBlobs } from './blobs/open-blobs.ts';
 export { checkOwnBlobs } from './blobs/own-blobs.ts';
 export { isDamagedSecret } from './tables/key-secret.ts';
 export { removeOrphans } from './blobs/orphans.ts';
+export type { Member, MemberFacts, MemberModel, MemberRole, NewMember } from './contract/member.ts';
 export type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';
 export type {
   Adapter,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord } from './contract/choice-record.ts';
+import type { Member, MemberFacts, MemberRole, NewMember } from './contract/member.ts';
 import type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';
 import type { FeedItem, FeedQuery, MetricSeries, Series, SeriesQuery, TrackedRunRecord } from './contract/run.ts';
 import type {
@@ -107,6 +108,8 @@ const FEED_LIFETIME_MS = DELETED_MODEL_LIFETIME_MS;
 const SWEPT_AT_ONCE = 500;
 /** Files are named moments after they are written; whoever has not done it by then will not. */
 const ANNOUNCEMENT_LIFETIME_MS = 24 * 3600 * 1000;
+/** It is said again and again, and need not wait for the disk. */
+const HEARTBEAT: TransactionOptions = { isDurable: false };
 
 export interface SqlStoreOptions {
   /** Milliseconds since the epoch, default `Sql.now`. */
@@ -648,6 +651,27 @@ export class SqlStore implements Store {
     return this.#choiceRecords.find(entityId, recordIds);
   }
 
+  // parts of a service
+  async registerMember(member: NewMember, leaseMs: number): Promise<void> {
+    // After a power failure it says so anew.
+    await this.#write(({ members }) => members.put(this.instanceId, member, leaseMs, this.#clock()), HEARTBEAT);
+  }
+
+  async renewMember(role: MemberRole, facts: MemberFacts, leaseMs: number): Promise<boolean> {
+    return this.#write(
+      ({ members }) => members.renew(this.instanceId, role, facts, this.#clock() + leaseMs),
+      HEARTBEAT,
+    );
+  }
+
+  async listMembers(): Promise<Member[]> {
+    return await this.#tables.members.list(this.#clock());
+  }
+
+  async removeMember(role: MemberRole): Promise<void> {
+    await this.#write(({ members }) => members.remove(this.instanceId, role), HEARTBEAT);
+  }
+
   // upkeep
   async recoverAfterRestart(): Promise<{ numJobs: number; numRequests: number }> {
     return this.#write(async (tables) => {
@@ -664,6 +688,7 @@ export class SqlStore implements Store {
     return this.#write(async (tables) => {
       await this.#choiceRecords.purge(tables, now);
       await tables.signIns.purge(now);
+      await tables.members.purge(now);
       await tables.announcedKeys.purge(now - ANNOUNCEMENT_LIFETIME_MS, now);
       await tables.feed.purge(now - FEED_LIFETIME_MS);
       await tables.exports.purge(now - DELETED_MODEL_LIFETIME_MS);

@@ -1,4 +1,5 @@
 import type { ChoiceRecord, NewChoiceRecord } from './choice-record.ts';
+import type { Member, MemberFacts, MemberRole, NewMember } from './member.ts';
 import type { OrderedPageQuery, Page, PageQuery } from './page.ts';
 import type {
   Adapter,
@@ -305,6 +306,22 @@ export interface Store {
   /** Those of the entity that are known and not expired, by id. Writes the buffer first. */
   findChoiceRecords(entityId: string, recordIds: readonly string[]): Promise<Map<string, ChoiceRecord>>;
 
+  // parts of a service
+  /**
+   * Says that this process has begun to do that work, for so long as it says it again. One row for each of its roles: what a run before it left is
+   * replaced. Whoever watches the feed is told.
+   */
+  registerMember(member: NewMember, leaseMs: number): Promise<void>;
+  /**
+   * Heartbeat of a member of this process: holds for `leaseMs` from now on, by the clock of the store.
+   * @returns false when it is not registered any more: its lease ended, and the row was removed
+   */
+  renewMember(role: MemberRole, facts: MemberFacts, leaseMs: number): Promise<boolean>;
+  /** Those whose lease has not ended, of all processes, by role and id. */
+  listMembers(): Promise<Member[]>;
+  /** The orderly end of a member of this process. */
+  removeMember(role: MemberRole): Promise<void>;
+
   // upkeep
   /**
    * Once, before the process takes requests: whatever the run before it left open (`instanceId`) is put back, and nothing of others.
@@ -312,7 +329,7 @@ export interface Store {
    * files that were announced and not named become orphans. What an instance left that never comes back goes by its leases, and by age.
    */
   recoverAfterRestart(): Promise<{ numJobs: number; numRequests: number }>;
-  /** Removes expired idempotency records and records of choices, and the remains of models deleted more than a week ago. */
+  /** Removes expired idempotency records, records of choices and members, and the remains of models deleted more than a week ago. */
   purgeExpired(now?: number): Promise<{ numModels: number; numRequests: number }>;
   /**
    * Marks the data of up to `limit` jobs that ended, and of as many logs that were recorded, before that time as removed; their rows stay.
@@ -341,7 +358,7 @@ export interface Store {
   /** The reason why the store cannot write, in words that name no file; null when nothing waits for long. */
   trouble(): string | null;
   /**
-   * Calls `wake` soon after any process has added to the feed, where the database tells of it. It may come late, twice or never: it says when to look, and
+   * Calls `wake` soon after any process has added to the feed or registered, where the database tells of it. It may come late, twice or never: it says when to look, and
    * the feed says what there is. @returns ends it
    */
   watchFeed(wake: () => void): () => void;

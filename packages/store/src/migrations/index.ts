@@ -1,22 +1,23 @@
 import type { Migration } from './migration.ts';
-import { INITIAL } from './0001-initial.ts';
-import { JOB_CONTROL } from './0002-job-control.ts';
-import { ARTIFACTS } from './0003-artifacts.ts';
-import { EXPORTS } from './0004-exports.ts';
-import { CHOICE_RECORDS } from './0005-choice-records.ts';
-import { KEY_CONTROL } from './0006-key-control.ts';
-import { CHOICE_SAMPLING } from './0007-choice-sampling.ts';
-import { RETENTION } from './0008-retention.ts';
-import { SHARING } from './0009-sharing.ts';
-import { OWNERS } from './0010-owners.ts';
-import { DATA_KEY } from './0011-data-key.ts';
-import { ONE_QUEUE } from './0012-one-queue.ts';
-import { RUNS } from './0013-runs.ts';
-import { TRAJECTORIES } from './0014-trajectories.ts';
-import { TRACKERS } from './0015-trackers.ts';
-import { PROMPTS } from './0016-prompts.ts';
-import { SIGN_INS } from './0017-sign-ins.ts';
-import { SEVERAL_SERVICES } from './0018-several-services.ts';
+import { INITIAL } from './0001-0018/0001-initial.ts';
+import { JOB_CONTROL } from './0001-0018/0002-job-control.ts';
+import { ARTIFACTS } from './0001-0018/0003-artifacts.ts';
+import { EXPORTS } from './0001-0018/0004-exports.ts';
+import { CHOICE_RECORDS } from './0001-0018/0005-choice-records.ts';
+import { KEY_CONTROL } from './0001-0018/0006-key-control.ts';
+import { CHOICE_SAMPLING } from './0001-0018/0007-choice-sampling.ts';
+import { RETENTION } from './0001-0018/0008-retention.ts';
+import { SHARING } from './0001-0018/0009-sharing.ts';
+import { OWNERS } from './0001-0018/0010-owners.ts';
+import { DATA_KEY } from './0001-0018/0011-data-key.ts';
+import { ONE_QUEUE } from './0001-0018/0012-one-queue.ts';
+import { RUNS } from './0001-0018/0013-runs.ts';
+import { TRAJECTORIES } from './0001-0018/0014-trajectories.ts';
+import { TRACKERS } from './0001-0018/0015-trackers.ts';
+import { PROMPTS } from './0001-0018/0016-prompts.ts';
+import { SIGN_INS } from './0001-0018/0017-sign-ins.ts';
+import { SEVERAL_SERVICES } from './0001-0018/0018-several-services.ts';
+import { MEMBERS } from './0019-members.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -37,4 +38,5 @@ export const MIGRATIONS: readonly Migration[] = [
   PROMPTS,
   SIGN_INS,
   SEVERAL_SERVICES,
+  MEMBERS,
 ];

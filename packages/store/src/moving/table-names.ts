@@ -25,6 +25,7 @@ export const TABLE_NAMES = [
   'tracker_positions',
   'tracked_runs',
   'blob_places',
+  'members',
 ] as const;
 
 export type TableName = (typeof TABLE_NAMES)[number];

@@ -12,6 +12,7 @@ import { IdempotencyTable } from './idempotency-table.ts';
 import { JobTable } from './job-table.ts';
 import { KeyTable } from './key-table.ts';
 import { LogTable } from './log-table.ts';
+import { MemberTable } from './member-table.ts';
 import { MetricTable } from './runs/metric-table.ts';
 import { ModelTable } from './model-table.ts';
 import { SignInTable } from './sign-in-table.ts';
@@ -30,6 +31,7 @@ export interface Tables {
   readonly jobs: JobTable;
   readonly events: EventTable;
   readonly logs: LogTable;
+  readonly members: MemberTable;
   readonly metrics: MetricTable;
   readonly feed: FeedTable;
   readonly trajectories: TrajectoryTable;
@@ -55,6 +57,7 @@ export function openTables(queries: Queries): Tables {
     jobs: new JobTable(sql),
     events: new EventTable(sql, feed),
     logs: new LogTable(sql),
+    members: new MemberTable(sql),
     metrics: new MetricTable(sql),
     feed,
     trajectories: new TrajectoryTable(sql),

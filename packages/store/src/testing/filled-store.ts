@@ -99,6 +99,18 @@ export async function fillStore(store: Store): Promise<void> {
   await store.setTrackedRun('mlflow', model.id, { id: 'r', url: null, numGradientSteps: 1 });
   await store.advanceTracker('mlflow', 3, new Map());
   await store.claimBlobs('the-blobs');
+  await store.registerMember(
+    {
+      role: 'trainer',
+      url: null,
+      version: '0.0.0',
+      baseModels: [{ id: 'base', fileDigest: null, vocabSize: 3 }],
+      capacity: 1,
+      adapterDigests: [],
+      isDraining: false,
+    },
+    30_000,
+  );
   // What was deleted stays as a row, or has left a number that is not used again.
   const gone = await addModel(store, 'gone');
   await addJob(store, gone.id);

@@ -9,6 +9,7 @@ import { jobControlSuite } from './job-control.ts';
 import { jobKindSuite } from './job-kinds.ts';
 import { jobSuite } from './jobs.ts';
 import { keySuite } from './keys.ts';
+import { memberSuite } from './members.ts';
 import { modelSuite } from './models.ts';
 import { pagingSuite } from './paging.ts';
 import { retentionSuite } from './retention.ts';
@@ -34,5 +35,6 @@ export function storeSuite(name: string, makeHarness: MakeHarness): void {
     runSuite(makeHarness);
     trajectorySuite(makeHarness);
     severalProcessesSuite(makeHarness);
+    memberSuite(makeHarness);
   });
 }

@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts';
+import type { Migration } from '../migration.ts';
 
 /**
  * Several services on one database: whichever adds to the feed has the others told, where a database can tell. `blob_places` names the blobs that

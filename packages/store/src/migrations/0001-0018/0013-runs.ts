@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts';
+import type { Migration } from '../migration.ts';
 
 /**
  * Every model has a run: what was measured while it learnt, a series a metric, a point a gradient step or a log. Positions of a series count from

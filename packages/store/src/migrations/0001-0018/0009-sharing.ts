@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts';
+import type { Migration } from '../migration.ts';
 
 /** The hours of usage are told apart by words that other databases have too. */
 export const SHARING: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts';
+import type { Migration } from '../migration.ts';
 
 /**
  * How a choice was drawn: JSON of what changed the distribution ('null' = nothing; null = not known), and what it takes to compute it again:

@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts';
+import type { Migration } from '../migration.ts';
 
 /**
  * Keys that expire, and the beginning of a secret to know it by. One key is the service's own: the first admin key, made up or configured.

@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts';
+import type { Migration } from '../migration.ts';
 
 /**
  * Trajectories as a list: a set for each job and each log that has some, a row for each of them, and what they say lies in the blob of the job or

@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts';
+import type { Migration } from '../migration.ts';
 
 /**
  * Sampled choices by id, kept for a day or so. Token ids and log-probabilities are arrays of 32-bit numbers in the byte order of the machine;

@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts';
+import type { Migration } from '../migration.ts';
 
 /**
  * Jobs can be paused, models can begin at another model's checkpoint, and a job's reference weights stay while it lives.

@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts';
+import type { Migration } from '../migration.ts';
 
 /** Which trajectories answer the same prompt, of whatever job, log and step. Those from before have none: their words may be gone. */
 export const PROMPTS: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts';
+import type { Migration } from '../migration.ts';
 
 /**
  * Ended jobs do not grow for ever: training data and logged trajectories go after a while (their rows stay), and usage becomes one row an hour

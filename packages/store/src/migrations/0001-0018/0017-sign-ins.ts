@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts';
+import type { Migration } from '../migration.ts';
 
 /** Browsers that are signed in, and links that sign one in. Of a secret there is its SHA-256. */
 export const SIGN_INS: Migration = {

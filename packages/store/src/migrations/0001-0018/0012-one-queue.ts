@@ -1,5 +1,5 @@
-import type { Migration } from './migration.ts';
-import type { SchemaWords } from '../contract/schema-words.ts';
+import type { Migration } from '../migration.ts';
+import type { SchemaWords } from '../../contract/schema-words.ts';
 
 /** Every column that jobs had before, in this order. */
 const JOB_COLUMNS = `position, id, model_id, kind, status, config, data_key, key_id, lease_owner, lease_expires_at, fencing_token, num_attempts,

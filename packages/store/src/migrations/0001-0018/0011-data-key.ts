@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts';
+import type { Migration } from '../migration.ts';
 
 /** Data of a job are not always groups. */
 export const DATA_KEY: Migration = {

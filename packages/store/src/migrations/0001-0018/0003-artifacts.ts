@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts';
+import type { Migration } from '../migration.ts';
 
 /** Uploaded files by name and version. A deleted version stays as a tombstone, so that its number is never given to another. */
 export const ARTIFACTS: Migration = {

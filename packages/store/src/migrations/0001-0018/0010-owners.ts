@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts';
+import type { Migration } from '../migration.ts';
 
 /**
  * Several processes on one database: what one of them holds bears its name, so that no other takes it for left over from a crash. Exports have

@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts';
+import type { Migration } from '../migration.ts';
 
 /** Trackers outside: how far in the feed each was told, and what it calls the runs that it has. */
 export const TRACKERS: Migration = {

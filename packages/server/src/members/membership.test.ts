@@ -1,0 +1,115 @@
+import { createHash } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { type MemberFacts, SqlStore, StoreError } from '@trainyard/store';
+import { MemoryDatabase, MemorySql } from '@trainyard/store/testing';
+import { expect, onTestFinished, test, vi } from 'vitest';
+
+import { Membership } from './membership.ts';
+import { ModelDigests } from './model-digests.ts';
+import { registerTrainer } from './register-trainer.ts';
+
+const FACTS: MemberFacts = { baseModels: [], capacity: 4, adapterDigests: [], isDraining: false };
+
+function memoryStore(): SqlStore {
+  const store = new SqlStore(new MemorySql(new MemoryDatabase()), { clock: () => Date.now(), instanceId: 'me' });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+function fakeClock(): void {
+  vi.useFakeTimers({ now: Date.UTC(2026, 0, 1) });
+  onTestFinished(() => void vi.useRealTimers());
+}
+
+test('a member is there until its orderly end, with what was true at the last heartbeat', async () => {
+  fakeClock();
+  const store = memoryStore();
+  let facts = FACTS;
+  const membership = new Membership({ store, role: 'engine', url: 'http://e', facts: () => facts, log: () => {} });
+  await membership.open();
+  for (let heartbeat = 0; heartbeat < 10; heartbeat++) {
+    await vi.advanceTimersByTimeAsync(8_000);
+    expect(await store.listMembers()).toMatchObject([{ id: 'me', role: 'engine', url: 'http://e', ...FACTS }]);
+  }
+  facts = { ...FACTS, isDraining: true };
+  await membership.tell();
+  expect(await store.listMembers()).toMatchObject([facts]);
+  await membership.close();
+  expect(await store.listMembers()).toEqual([]);
+  await membership.tell();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(await store.listMembers()).toEqual([]);
+});
+
+test('while the database is gone the lease ends; with its return the member is there again, and the log has a line of each', async () => {
+  fakeClock();
+  const store = memoryStore();
+  const logged: string[] = [];
+  const membership = new Membership({
+    store,
+    role: 'engine',
+    url: null,
+    facts: () => FACTS,
+    log: (line) => logged.push(line),
+  });
+  await membership.open();
+  const gone = vi
+    .spyOn(store, 'renewMember')
+    .mockRejectedValue(new StoreError('store.unavailable', 'the database is gone'));
+  await vi.advanceTimersByTimeAsync(40_000);
+  expect(await store.listMembers()).toEqual([]);
+  await store.purgeExpired();
+  gone.mockRestore();
+  await vi.advanceTimersByTimeAsync(8_000);
+  expect(await store.listMembers()).toMatchObject([{ role: 'engine' }]);
+  expect(logged).toEqual([
+    'this engine cannot renew its lease for now: the database is gone',
+    'this engine is registered again',
+  ]);
+  await membership.close();
+});
+
+test('a trainer says which files it trains on, with their digests as soon as it has read them', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'trainyard-member-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const path = join(folder, 'base.gguf');
+  const bytes = Buffer.alloc(3_000_000, 7);
+  await writeFile(path, bytes);
+  const store = memoryStore();
+  const leave = await registerTrainer({
+    store,
+    modelIds: ['base', 'elsewhere'],
+    modelPaths: (id) => (id === 'base' ? path : null),
+    log: () => {},
+  });
+  const fileDigest = createHash('sha256').update(bytes).digest('hex');
+  await vi.waitFor(async () =>
+    expect(await store.listMembers()).toMatchObject([
+      {
+        role: 'trainer',
+        url: null,
+        capacity: 1,
+        baseModels: [
+          { id: 'base', fileDigest },
+          { id: 'elsewhere', fileDigest: null },
+        ],
+      },
+    ]),
+  );
+  await leave();
+  expect(await store.listMembers()).toEqual([]);
+});
+
+test('a file that cannot be read has no digest, and a close waits for no file', async () => {
+  const logged: string[] = [];
+  const digests = new ModelDigests((line) => logged.push(line));
+  expect(digests.of('/nowhere/base.gguf', () => {})).toBeNull();
+  await vi.waitFor(() => expect(logged).toHaveLength(1));
+  expect(logged[0]).toContain('the digest of /nowhere/base.gguf stays unknown');
+  expect(digests.of('/dev/zero', () => {})).toBeNull();
+  await digests.close();
+  expect(logged).toHaveLength(1);
+});

@@ -1,0 +1,53 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+
+/** Read at a time, and the pause behind it: whoever answers requests beside this comes first. */
+const CHUNK_BYTES = 1 << 20;
+const PAUSE_MS = 2;
+
+/**
+ * SHA-256 of model files, each read once, whole, in the background: a file of 100 GB takes minutes, and nobody waits for it.
+ *
+ * @param log receives a line for a file that cannot be read, whose digest stays unknown
+ */
+export class ModelDigests {
+  readonly #digests = new Map<string, string | null>();
+  readonly #log: (line: string) => void;
+  readonly #end = new AbortController();
+  #reading: Promise<void> = Promise.resolve();
+
+  constructor(log: (line: string) => void) {
+    this.#log = log;
+  }
+
+  /** Hexadecimal; null until it is known, which the first call begins to find out. @param onKnown called once, for the first call of a path */
+  of(path: string, onKnown: () => void): string | null {
+    const known = this.#digests.get(path);
+    if (known !== undefined) return known;
+    this.#digests.set(path, null);
+    this.#reading = this.#reading.then(() => this.#read(path, onKnown));
+    return null;
+  }
+
+  /** Reads no further. */
+  async close(): Promise<void> {
+    this.#end.abort();
+    await this.#reading;
+  }
+
+  async #read(path: string, onKnown: () => void): Promise<void> {
+    const { signal } = this.#end;
+    try {
+      const hash = createHash('sha256');
+      for await (const chunk of createReadStream(path, { highWaterMark: CHUNK_BYTES, signal })) {
+        hash.update(chunk as Buffer);
+        await pause(PAUSE_MS, undefined, { signal });
+      }
+      this.#digests.set(path, hash.digest('hex'));
+      onKnown();
+    } catch (error) {
+      if (!signal.aborted) this.#log(`the digest of ${path} stays unknown: ${(error as Error).message}`);
+    }
+  }
+}

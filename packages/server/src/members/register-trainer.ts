@@ -1,0 +1,52 @@
+import type { Store } from '@trainyard/store';
+
+import type { BaseModelPaths } from '../jobs/base-model-path.ts';
+import { Membership } from './membership.ts';
+import { ModelDigests } from './model-digests.ts';
+
+/** A trainer runs one job after the other. */
+const JOBS_AT_A_TIME = 1;
+
+interface TrainerParts {
+  readonly store: Store;
+  /** ids of the base models whose jobs it takes */
+  readonly modelIds: readonly string[];
+  readonly modelPaths: BaseModelPaths;
+  readonly log: (line: string) => void;
+}
+
+/**
+ * Says in the database that this process trains, until it is closed. It opens no port: whoever wants something of a trainer queues a job.
+ *
+ * @returns says that it does not any more
+ * @throws {StoreError}
+ */
+export async function registerTrainer({
+  store,
+  modelIds,
+  modelPaths,
+  log,
+}: TrainerParts): Promise<() => Promise<void>> {
+  const digests = new ModelDigests(log);
+  const digestOf = (id: string): string | null => {
+    const path = modelPaths(id);
+    return path === null ? null : digests.of(path, () => void membership.tell());
+  };
+  const membership = new Membership({
+    store,
+    role: 'trainer',
+    url: null,
+    facts: () => ({
+      baseModels: modelIds.map((id) => ({ id, fileDigest: digestOf(id), vocabSize: null })),
+      capacity: JOBS_AT_A_TIME,
+      adapterDigests: [],
+      isDraining: false,
+    }),
+    log,
+  });
+  await membership.open();
+  return async () => {
+    await digests.close();
+    await membership.close();
+  };
+}

@@ -1,0 +1,20 @@
+import type { Migration } from './migration.ts';
+
+/** The parts of a service that are alive, each under a lease. Whoever comes is told to the others, where a database can tell. */
+export const MEMBERS: Migration = {
+  version: 19,
+  name: 'members',
+  sql: (words) => `
+create table members (
+  id text not null,
+  role text not null,
+  url text,
+  version text not null,
+  facts text not null,
+  started_at ${words.integer} not null,
+  lease_expires_at ${words.integer} not null,
+  primary key (id, role)
+)${words.sortedTableEnd};
+${words.tellInsert({ trigger: 'members_are_told', table: 'members' })}
+`,
+};

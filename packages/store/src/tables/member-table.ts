@@ -1,0 +1,72 @@
+import type { Member, MemberFacts, MemberRole, NewMember } from '../contract/member.ts';
+import type { Statements } from '../contract/sql.ts';
+
+/** The parts of a service that are alive, one row for each role of a process. */
+export class MemberTable {
+  readonly #sql: Statements;
+  constructor(sql: Statements) {
+    this.#sql = sql;
+  }
+
+  /** Takes the place of the row that a run before it left. */
+  async put(id: string, { role, url, version, ...facts }: NewMember, leaseMs: number, now: number): Promise<void> {
+    await this.#sql.run(
+      `insert into members (id, role, url, version, facts, started_at, lease_expires_at) values (?, ?, ?, ?, ?, ?, ?)
+       on conflict (id, role) do update set url = excluded.url, version = excluded.version, facts = excluded.facts,
+         started_at = excluded.started_at, lease_expires_at = excluded.lease_expires_at`,
+      id,
+      role,
+      url,
+      version,
+      JSON.stringify(facts),
+      now,
+      now + leaseMs,
+    );
+  }
+
+  /** @returns whether there is such a row */
+  async renew(id: string, role: MemberRole, facts: MemberFacts, expiresAt: number): Promise<boolean> {
+    const statement = 'update members set facts = ?, lease_expires_at = ? where id = ? and role = ?';
+    return (await this.#sql.run(statement, JSON.stringify(facts), expiresAt, id, role)) > 0;
+  }
+
+  /** By role, then in order of their ids. */
+  async list(now: number): Promise<Member[]> {
+    const rows = await this.#sql.all<MemberRow>(
+      'select * from members where lease_expires_at > ? order by role, id',
+      now,
+    );
+    return rows.map(toMember);
+  }
+
+  async remove(id: string, role: MemberRole): Promise<void> {
+    await this.#sql.run('delete from members where id = ? and role = ?', id, role);
+  }
+
+  async purge(now: number): Promise<void> {
+    await this.#sql.run('delete from members where lease_expires_at <= ?', now);
+  }
+}
+
+type MemberRow = {
+  id: string;
+  role: MemberRole;
+  url: string | null;
+  version: string;
+  facts: string;
+  started_at: number;
+  lease_expires_at: number;
+};
+
+function toMember(row: MemberRow): Member {
+  const facts: MemberFacts = JSON.parse(row.facts);
+  return {
+    id: row.id,
+    role: row.role,
+    url: row.url,
+    version: row.version,
+    ...facts,
+    startedAt: row.started_at,
+    leaseExpiresAt: row.lease_expires_at,
+  };
+}
