@@ -91,6 +91,9 @@ try {
   const both = await runPairing(pairing('vLLM samples, SkyRL trains', { ...sampler, ...trainer }), numSteps, KILLS);
   await checkRecords(both.model_id, numSteps);
   checkServer(numSteps);
+  turns.take('both');
+  // It was stopped while the last step was trained.
+  await untilSampled();
   const there = await scores(numSteps);
   log(
     `${numSteps} steps with all their checks: load ${loadavg()
@@ -100,6 +103,7 @@ try {
 
   await runPairing(pairing('this machine samples, SkyRL trains', trainer), 1);
   checkServer(numSteps + 1);
+  turns.take('both');
   const here = await scores(numSteps);
   const mean = here.reduce((sum, logprob, at) => sum + Math.abs(logprob - there[at]!), 0) / here.length;
   check(`step ${numSteps} says the same here and there: ${mean.toFixed(4)} nats`, mean < MEAN_TOLERANCE, mean);
@@ -345,7 +349,6 @@ async function scores(step: number): Promise<number[]> {
     prompt_logprobs: 0,
   });
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
-  turns.take('both');
   const answer = await fetch(`${url}/completions`, { method: 'POST', headers, body });
   if (!answer.ok) throw new Error(await answer.text());
   type Place = Record<string, { logprob: number }> | null;

@@ -138,9 +138,11 @@ export class ServiceMetrics {
       help,
       labelNames: ['model_name', 'server'],
       registers: [this.#registry],
-      collect: () => {
-        gauge.reset();
+      collect: async () => {
         const { inference } = this.#sources ?? {};
+        // They are as of the last look at its health: this one, which all gauges of a scrape share.
+        await inference?.trouble();
+        gauge.reset();
         for (const { id: model_name } of inference?.models ?? [])
           for (const member of inference?.of(model_name).members?.() ?? [])
             gauge.set({ model_name, server: member.name }, read(member));

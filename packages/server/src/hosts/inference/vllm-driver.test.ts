@@ -155,13 +155,22 @@ test('one that breaks in the middle ends that answer with an error, and nothing 
 });
 
 test('each server has its figures, and the key is in no argument', async () => {
-  await server.request('GET', '/health');
   const text = await metrics();
   for (const { url } of fakes) {
     expect(text).toContain(`trainyard_server_up{model_name="${MODEL}",server="${url}"`);
     expect(text).toMatch(new RegExp(`trainyard_server_tokens_total\\{[^}]*server="${url}"`));
   }
   expect(text).not.toContain(KEY);
+});
+
+test('a look at the figures shows what they are then, and not what they were at the look before', async () => {
+  const numRequests = async (): Promise<number> => {
+    const lines = (await metrics()).matchAll(/^trainyard_server_requests_total\{.*\} (\d+)$/gm);
+    return Array.from(lines, ([, count]) => Number(count)).reduce((sum, count) => sum + count, 0);
+  };
+  const before = await numRequests();
+  await reply();
+  expect(await numRequests()).toBe(before + 1);
 });
 
 test('without a server that can be used the service does not start, and says why', async () => {
