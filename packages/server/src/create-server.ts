@@ -14,8 +14,9 @@ import { refuseForeignHosts } from './edge/host-check.ts';
 import { asContextExceeded, toErrorAnswer } from './faults/http-faults.ts';
 import { acceptJsonBodies } from './bodies/json-body.ts';
 import { KeyWatch } from './edge/key-watch.ts';
-import { toLogLine } from './edge/log-line.ts';
 import { trackRequestEnds } from './edge/request-end.ts';
+import { tellFault, traceRequests } from './tracing/request-spans.ts';
+import { traceIdOf } from './tracing/trace-parent.ts';
 import { BaseModels } from './contract/base-models.ts';
 import { measuredInference } from './metrics/measured-inference.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
@@ -85,12 +86,13 @@ export function createServer(parts: ServerParts): FastifyInstance {
     loraAlpha: null,
     trainingDataDirectory: null,
     tracking: null,
+    tracing: null,
     metricsAccess: 'open',
     dashboard: null,
     ...parts,
     inference: measuredInference(parts.inference, metrics.inference),
     baseModels: new BaseModels(() => parts.inference.models),
-    log: (line) => log(toLogLine(line)),
+    log,
     limits,
     intake: new BodyIntake({
       windowBytes: Math.round((limits.minBodyBytesPerSecond * limits.bodyWindowMs) / 1000),
@@ -119,6 +121,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     },
   });
   trackRequestEnds(app);
+  traceRequests(app, routeParts.tracing);
   app.decorateRequest('baseModel', null);
   app.setValidatorCompiler(compileValidator);
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply, routeParts));
@@ -203,6 +206,7 @@ function sendError(
     : translated;
   const { scope, fieldNames, toErrorForm = (body: object) => body } = request.routeOptions.config;
   const answer = toErrorAnswer(fault, scope, fieldNames);
+  tellFault(request, answer.body.error.code);
   // Kept open, the connection takes the rest of a body in whose length is known, and the client reads this answer instead of a reset.
   if (isOf(error, 'request.body_too_large') && request.headers['content-length'] !== undefined)
     reply.removeHeader('connection');
@@ -210,6 +214,7 @@ function sendError(
   if (answer.isInternal && !reply.raw.destroyed)
     log(
       `request ${request.id} (${request.method} ${request.routeOptions.url ?? 'unknown'}) failed: ${fault instanceof Error ? (fault.stack ?? fault.message) : String(fault)}`,
+      { level: 'error', requestId: request.id, traceId: traceIdOf(request) },
     );
   return reply
     .code(answer.status)

@@ -15,6 +15,7 @@ export { createServer } from './create-server.ts';
 export { dataPaths, findRunningService } from './data/data-directory.ts';
 export { connectSnippets } from './pages/snippets.ts';
 export { apiDocument } from './reference-page/api-document.ts';
+export { serviceLog } from './service/service-log.ts';
 export { SERVICE_VERSION } from './service/service-version.ts';
 export { digestOf, examineDatabase, type TableDigest } from '@trainyard/store';
 export { backUpData, moveData, restoreData } from './service/data-moves.ts';

@@ -9,9 +9,8 @@ import { ComputeArbiter, type ComputeSections } from './computing/compute-arbite
 import { nicenessOfShare } from './computing/niceness.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { createServer } from './create-server.ts';
-import { announceService, dataPaths } from './data/data-directory.ts';
+import { announceService, dataPaths, instanceOf } from './data/data-directory.ts';
 import { ServerError } from './faults/server-error.ts';
-import { toLogLine } from './edge/log-line.ts';
 import { ensureServiceKey, type ServiceKey } from './service/service-key.ts';
 import { readDashboard } from './pages/dashboard-files.ts';
 import { linkPath } from './routes/service/session.ts';
@@ -21,6 +20,9 @@ import { scoreInChild } from './inference/score-in-child.ts';
 import { jobWorkersElsewhere, openJobWorkers, type JobWorkers } from './service/job-workers.ts';
 import { refuseMissingModels } from './service/model-settings.ts';
 import { openData } from './service/open-data.ts';
+import { serviceLog } from './service/service-log.ts';
+import { SERVICE_VERSION } from './service/service-version.ts';
+import { openTracing } from './tracing/open-tracing.ts';
 import { openInference } from './service/open-inference.ts';
 import { RunMirror } from './tracking/run-mirror.ts';
 import { openTracker } from './tracking/tracker-drivers.ts';
@@ -66,7 +68,7 @@ export async function startService(
   logRaw: (line: string) => void,
   { arbiter = new ComputeArbiter(), dashboardDirectory = null }: ServiceExtras = {},
 ): Promise<RunningService> {
-  const log = (line: string) => logRaw(toLogLine(line));
+  const log = serviceLog(config, logRaw);
   refuseOpenNetwork(config);
   refuseMissingModels(config.models);
   const cleanups: (() => unknown)[] = [];
@@ -75,6 +77,13 @@ export async function startService(
   };
   try {
     const { store, blobs } = await openData(config, cleanups);
+    const tracing = await openTracing({
+      serviceVersion: SERVICE_VERSION,
+      role: config.role,
+      instance: instanceOf(config.dataDirectory),
+      log,
+    });
+    cleanups.push(() => tracing?.close());
     const paths = dataPaths(config.dataDirectory);
     const apiKey = await ensureServiceKey(store, config, { keyFile: paths.keyFile, log });
 
@@ -97,7 +106,7 @@ export async function startService(
     const opening =
       role === 'api'
         ? jobWorkersElsewhere(parts)
-        : openJobWorkers(config, { ...parts, arbiter, scores, metrics: metrics.jobs });
+        : openJobWorkers(config, { ...parts, arbiter, scores, metrics: metrics.jobs, tracing });
     // Both settle before anything is undone.
     const [started, opened] = await Promise.allSettled([inference.start(), opening]);
     if (opened.status === 'rejected') throw opened.reason;
@@ -111,6 +120,7 @@ export async function startService(
       store,
       dashboard,
       tracking,
+      tracing,
       blobs,
       inference,
       training,

@@ -1,6 +1,5 @@
 import { ComputeArbiter } from './computing/compute-arbiter.ts';
-import { dataPaths } from './data/data-directory.ts';
-import { toLogLine } from './edge/log-line.ts';
+import { dataPaths, instanceOf } from './data/data-directory.ts';
 import { BaseScores } from './inference/base-scores.ts';
 import { scoreInChild } from './inference/score-in-child.ts';
 import { registerTrainer } from './members/register-trainer.ts';
@@ -9,6 +8,9 @@ import type { ServiceConfig } from './service/config.ts';
 import { openJobWorkers } from './service/job-workers.ts';
 import { refuseMissingModels } from './service/model-settings.ts';
 import { openData } from './service/open-data.ts';
+import { serviceLog } from './service/service-log.ts';
+import { SERVICE_VERSION } from './service/service-version.ts';
+import { openTracing } from './tracing/open-tracing.ts';
 import { servedPaths } from './service/open-inference.ts';
 
 export interface RunningTrainer {
@@ -25,7 +27,7 @@ export interface RunningTrainer {
  * @throws {ServerError} with a message for the person who runs it: missing or corrupt model, folder in use …
  */
 export async function startTrainer(config: ServiceConfig, logRaw: (line: string) => void): Promise<RunningTrainer> {
-  const log = (line: string) => logRaw(toLogLine(line));
+  const log = serviceLog(config, logRaw);
   refuseMissingModels(config.models);
   const cleanups: (() => unknown)[] = [];
   const undo = async () => {
@@ -33,6 +35,13 @@ export async function startTrainer(config: ServiceConfig, logRaw: (line: string)
   };
   try {
     const { store, blobs } = await openData(config, cleanups);
+    const tracing = await openTracing({
+      serviceVersion: SERVICE_VERSION,
+      role: config.role,
+      instance: instanceOf(config.dataDirectory),
+      log,
+    });
+    cleanups.push(() => tracing?.close());
     const { numThreads } = config;
     const modelIds = config.models.map(({ id }) => id);
     const modelPaths = await servedPaths(config, { cacheDirectory: dataPaths(config.dataDirectory).models, log });
@@ -43,6 +52,7 @@ export async function startTrainer(config: ServiceConfig, logRaw: (line: string)
       arbiter: new ComputeArbiter(),
       scores: new BaseScores((modelPath) => scoreInChild({ modelPath, numThreads }, log)),
       metrics: new ServiceMetrics().jobs,
+      tracing,
       log,
     });
     cleanups.push(() => workers.close());

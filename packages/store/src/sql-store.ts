@@ -379,7 +379,7 @@ export class SqlStore implements Store {
         this.#clock(),
       );
       if (event.type === 'gradient_step' && !appended.isDuplicate)
-        await gradientStepTaken(tables, held, event.metrics ?? {}, this.#clock());
+        await gradientStepTaken(tables, held, event, this.#clock());
       if (event.outcomes !== undefined && !appended.isDuplicate)
         await tables.trajectories.setOutcomes(jobId, event.outcomes);
       if (event.traces !== undefined && !appended.isDuplicate) {

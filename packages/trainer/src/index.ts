@@ -8,6 +8,7 @@ export {
 export type { History, Trajectory, TrajectoryGroup } from './rollouts/trajectory.ts';
 export type {
   JobBase,
+  TakenStep,
   TrainerEvent,
   TrainingJob,
   TrainingParts,

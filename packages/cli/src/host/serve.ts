@@ -1,7 +1,14 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { dataPaths, type RunningService, type ServiceConfig, startService, startTrainer } from '@trainyard/server';
+import {
+  dataPaths,
+  type RunningService,
+  type ServiceConfig,
+  serviceLog,
+  startService,
+  startTrainer,
+} from '@trainyard/server';
 import type { Command } from 'commander';
 
 import { DEFAULT_MODEL, ensureModel, hubSource, wheelSource } from '../../../../scripts/lib/model-source.mjs';
@@ -32,27 +39,37 @@ async function runService(config: ServiceConfig, isJson: boolean): Promise<void>
   await fetchDefaultModel(config);
   const startedAt = performance.now();
   if (config.role === 'trainer') return await runTrainer(config, isJson, startedAt);
-  const service = await startService(config, (line) => process.stderr.write(`${line}\n`), {
+  const service = await startService(config, writeLine, {
     dashboardDirectory: existsSync(DASHBOARD) ? DASHBOARD : null,
   });
   if (isJson) printJsonLine(readyLine(service));
   else process.stdout.write(gettingStarted(service, (performance.now() - startedAt) / 1000));
   await endSignal();
-  process.stderr.write('\nfinishing running requests (press Ctrl-C again to stop at once)\n');
+  tellEnd(config, 'finishing running requests');
   await service.close();
 }
 
 /** It has no address: jobs come from the database. */
 async function runTrainer(config: ServiceConfig, isJson: boolean, startedAt: number): Promise<void> {
-  const trainer = await startTrainer(config, (line) => process.stderr.write(`${line}\n`));
+  const trainer = await startTrainer(config, writeLine);
   if (isJson) printJsonLine({ role: 'trainer', models: trainer.modelIds });
   else {
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
     process.stdout.write(`\nTrainyard's trainer is ready in ${seconds} s\n${modelLines(trainer.modelIds)}\n`);
   }
   await endSignal();
-  process.stderr.write('\nputting the running job back into the queue (press Ctrl-C again to stop at once)\n');
+  tellEnd(config, 'putting the running job back into the queue');
   await trainer.close();
+}
+
+function writeLine(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
+function tellEnd(config: ServiceConfig, what: string): void {
+  if (config.logFormat === 'json') serviceLog(config, writeLine)(what);
+  // Behind the terminal's `^C`.
+  else writeLine(`\n${what} (press Ctrl-C again to stop at once)`);
 }
 
 /** No secret: the key is in its file. */

@@ -62,16 +62,21 @@ export function claimDataDirectory(dataDirectory: string): () => void {
  * successor's to take up, and nobody else's. Made with the folder; whoever copies a folder to serve on both removes the file `instance` from the copy.
  */
 export function instanceOf(dataDirectory: string): string {
-  const path = join(dataDirectory, INSTANCE_FILE);
+  const kept = readInstance(dataDirectory);
+  if (kept !== null) return kept;
+  const id = randomUUID();
+  writeFileSync(join(dataDirectory, INSTANCE_FILE), `${id}\n`, { mode: 0o600 });
+  return id;
+}
+
+/** The same; null while it has none. */
+export function readInstance(dataDirectory: string): string | null {
   try {
-    const kept = readFileSync(path, 'utf8').trim();
-    if (kept !== '') return kept;
+    return readFileSync(join(dataDirectory, INSTANCE_FILE), 'utf8').trim() || null;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    return null;
   }
-  const id = randomUUID();
-  writeFileSync(path, `${id}\n`, { mode: 0o600 });
-  return id;
 }
 
 function removeStaleLock(lockPath: string, dataDirectory: string): void {

@@ -1,4 +1,4 @@
-import type { ClaimedJob, NewEvent } from '@trainyard/store';
+import type { ClaimedJob, NewEvent, NewStepUsage } from '@trainyard/store';
 import type { TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
 export interface WireEvent {
@@ -7,6 +7,8 @@ export interface WireEvent {
   dedupeKey: string;
   /** Points of the model's run; a gradient step has them. */
   metrics?: Record<string, number>;
+  /** The tokens that the job's key is charged with; a gradient step has them. */
+  usage?: NewStepUsage;
   /** The fate of each trajectory; the start of a job on rollouts has them. */
   outcomes?: NonNullable<NewEvent['outcomes']>;
 }
@@ -32,12 +34,20 @@ export function wireEvent(event: TrainerEvent, job: ClaimedJob): WireEvent {
         data: event.metrics,
         dedupeKey: `gradient_step:${event.index}`,
         metrics: trainMetrics(event.metrics),
+        usage: stepUsage(event.index, event.metrics),
       };
     case 'warning':
       return { type: 'warning', data: event.warning, dedupeKey: `warning:${event.warning.code}` };
     default:
       return event satisfies never;
   }
+}
+
+/** Trained tokens are those that the loss is of; the others of their sequences are what they stand behind. */
+function stepUsage(index: number, metrics: Readonly<Record<string, number>>): NewStepUsage {
+  const { num_trainable_tokens: trained = 0 } = metrics;
+  const all = metrics['num_sequence_tokens'] ?? metrics['num_tokens'] ?? trained;
+  return { numRequests: index === 0 ? 1 : 0, promptTokens: Math.max(0, all - trained), completionTokens: trained };
 }
 
 /** Metrics of training under their full names. */

@@ -1,5 +1,6 @@
 import { StoreError } from '@trainyard/store';
 import { clientFailure } from '../faults/http-faults.ts';
+import type { Log } from '../logging/log.ts';
 import { isPassing } from '../faults/passing-fault.ts';
 
 /** How soon a worker lets go of a job that somebody cancelled or paused, or that another worker has, in whatever process. */
@@ -20,7 +21,7 @@ export interface JobLeaseOptions {
   readonly heartbeatMs: number;
   /** time between two looks whether it holds still, default 500 ms */
   readonly lookMs?: number;
-  readonly log: (line: string) => void;
+  readonly log: Log;
   /** monotonic milliseconds, default `performance.now` */
   readonly now?: () => number;
 }
@@ -63,7 +64,7 @@ export class JobLease {
 
   /** The job cannot get on, which is told and logged once. */
   waitFor(error: Error): void {
-    if (this.#waitsFor === null) this.#options.log(`${this.#options.name} waits: ${error.message}`);
+    if (this.#waitsFor === null) this.#options.log(`${this.#options.name} waits: ${error.message}`, { level: 'warn' });
     this.#waitsFor = error;
   }
 

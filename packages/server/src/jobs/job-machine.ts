@@ -2,6 +2,11 @@ import { type ClaimedJob, type JobKind, type JobOfKind, type Store, StoreError }
 
 import { JobLease } from './job-lease.ts';
 import { isPassing } from '../faults/passing-fault.ts';
+import { clientFailure } from '../faults/http-faults.ts';
+import { type Log, logOf } from '../logging/log.ts';
+import { JobTrace } from '../tracing/job-trace.ts';
+import type { Tracing } from '../tracing/tracing.ts';
+import { aboutJob } from './about-job.ts';
 import { WorkLoop } from './work-loop.ts';
 
 /** A worker that misses two heartbeats is taken for dead. */
@@ -24,7 +29,7 @@ export interface JobWork<Kind extends JobKind> {
   /** One that was in flight at so many ends of the whole service is taken to be the reason. */
   readonly maxAttempts: number;
   /** Sees it through to its end in the store. It stops soon after the lease's signal aborts. */
-  run(job: HeldJob<Kind>, lease: JobLease): Promise<void>;
+  run(job: HeldJob<Kind>, lease: JobLease, trace: JobTrace | null): Promise<void>;
   /** The error of a job that went down with the service too often. */
   lostTooOften(job: HeldJob<Kind>): Error;
   /** Ends it in the store as failed. Done again when the store is busy or full. */
@@ -38,7 +43,9 @@ export interface JobWork<Kind extends JobKind> {
 export interface JobMachineOptions<Kind extends JobKind> {
   readonly store: Pick<Store, 'instanceId' | 'claimNextJob' | 'getJob' | 'renewLease' | 'releaseLease'>;
   readonly work: JobWork<Kind>;
-  readonly log: (line: string) => void;
+  readonly log: Log;
+  /** Makes a trace of each job. Default null: nobody asked for traces. */
+  readonly tracing?: Tracing | null;
   /** how long a claim holds without a renewal, default 30 s */
   readonly leaseMs?: number;
   /** time between two renewals, default 10 s */
@@ -105,7 +112,9 @@ export class JobMachine<Kind extends JobKind> {
   }
 
   async #see(job: HeldJob<Kind>): Promise<void> {
-    const { store, work, log, leaseMs = LEASE_MS, heartbeatMs = HEARTBEAT_MS } = this.#options;
+    const { store, work, tracing = null, leaseMs = LEASE_MS, heartbeatMs = HEARTBEAT_MS } = this.#options;
+    const log = logOf(this.#options.log, aboutJob(job, tracing));
+    const trace = tracing === null ? null : new JobTrace(tracing, job, job.fencingToken);
     const lease = new JobLease({
       name: `${work.noun} ${job.id}`,
       renew: (ms) => store.renewLease(job.id, job.fencingToken, ms),
@@ -118,9 +127,10 @@ export class JobMachine<Kind extends JobKind> {
     this.#current = { job, lease, ended: ended.promise };
     try {
       if (job.numAttempts > work.maxAttempts) throw work.lostTooOften(job);
-      await work.run(job, lease);
+      await work.run(job, lease, trace);
+      trace?.end('succeeded');
     } catch (error) {
-      if (await this.#goesOnLater(job, error, lease)) return;
+      if (await this.#goesOnLater(job, error, { lease, trace })) return;
     } finally {
       lease.stop();
       this.#current = null;
@@ -130,11 +140,16 @@ export class JobMachine<Kind extends JobKind> {
   }
 
   /** Settles a job that did not end well. @returns whether somebody goes on with it */
-  async #goesOnLater(job: HeldJob<Kind>, error: unknown, lease: JobLease): Promise<boolean> {
+  async #goesOnLater(
+    job: HeldJob<Kind>,
+    error: unknown,
+    { lease, trace }: { readonly lease: JobLease; readonly trace: JobTrace | null },
+  ): Promise<boolean> {
     const { work } = this.#options;
     if (!lease.signal.aborted && !isLostLease(error)) {
       try {
         await lease.insist(() => work.fail(job, error));
+        trace?.end('failed', clientFailure(error).code);
         return false;
       } catch (failure) {
         if (!lease.signal.aborted && !isLostLease(failure)) throw failure;
@@ -143,8 +158,9 @@ export class JobMachine<Kind extends JobKind> {
     lease.stop();
     // Whoever cancelled, paused or claimed it has taken the claim away; otherwise it is still ours to give back.
     await this.#eventually(() => this.#release(job));
-    if (this.isStopping) return true;
-    return (await this.#eventually(() => work.leave(job))) ?? true;
+    const isLive = this.isStopping || ((await this.#eventually(() => work.leave(job))) ?? true);
+    trace?.end(isLive ? null : 'stopped');
+    return isLive;
   }
 
   /** Without effect when the claim does not hold any more. */

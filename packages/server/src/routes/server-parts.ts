@@ -7,6 +7,8 @@ import type { DashboardFiles } from '../pages/dashboard-files.ts';
 import type { MetricsAccess } from '../metrics/metrics-access.ts';
 import type { RunTracking } from '../tracking/run-mirror.ts';
 import type { BaseModels } from '../contract/base-models.ts';
+import type { Log } from '../logging/log.ts';
+import type { Tracing } from '../tracing/tracing.ts';
 import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../contract/backends.ts';
 
 /** Everything the HTTP side of the service is made of. */
@@ -20,7 +22,7 @@ export interface ServerParts {
   /** Milliseconds since the epoch; default that of the store. */
   clock?: () => number;
   /** Receives one line for each failure that the client is told nothing about. Default: nothing is written. */
-  log?: (line: string) => void;
+  log?: Log;
   limits?: Partial<HttpLimits>;
   /** Default: budgets made of the limits. */
   bodyBudgets?: BodyBudgets;
@@ -36,6 +38,8 @@ export interface ServerParts {
   trainingDataDirectory?: string | null;
   /** Where runs are told too. Default null: nowhere else. */
   tracking?: RunTracking | null;
+  /** Makes spans of requests. Default null: nobody asked for traces. */
+  tracing?: Tracing | null;
   /** Entity whose admins have the keys of all entities. Default null: each has its own only. */
   operatorEntity?: string | null;
   /** The source of `GET /metrics`. Default: fresh metrics, without any job. */
@@ -80,7 +84,7 @@ export const DEFAULT_HTTP_LIMITS: HttpLimits = {
 export interface RouteParts extends ServerParts {
   baseModels: BaseModels;
   clock: () => number;
-  log: (line: string) => void;
+  log: Log;
   limits: HttpLimits;
   /** Reads every body. */
   intake: BodyIntake;
@@ -91,6 +95,7 @@ export interface RouteParts extends ServerParts {
   loraAlpha: number | null;
   trainingDataDirectory: string | null;
   tracking: RunTracking | null;
+  tracing: Tracing | null;
   operatorEntity: string | null;
   metricsAccess: MetricsAccess;
   dashboard: DashboardFiles | null;

@@ -8,6 +8,7 @@ import { TINKER_PROFILES } from '@trainyard/tinker';
 
 import { dataPaths } from '../data/data-directory.ts';
 import { ServerError } from '../faults/server-error.ts';
+import type { LogFormat } from '../logging/open-log.ts';
 import { DEFAULT_MAX_LOGPROBS } from '../wire/logprob-limit.ts';
 import {
   type ModelConfig,
@@ -101,6 +102,8 @@ export interface ServiceConfig {
   readonly allowNetwork: 'on' | 'off';
   /** who may read `/metrics`: `auto` (default) = anybody where the address is loopback, else keys of the scope `admin`; `open`; `key`; `off` */
   readonly metrics: 'auto' | 'open' | 'key' | 'off';
+  /** lines of the log: `text` (default) for people, `json` an object a line */
+  readonly logFormat: LogFormat;
   /** how long a request's body may take to come in, ms; default 600 000 */
   readonly bodyTimeoutMs: number;
   /** slowest pace of a body, bytes a second over 20 s; default 500 */
@@ -243,6 +246,7 @@ const SETTINGS = {
   allowedOrigins: { kind: 'string', environment: 'TRAINYARD_ALLOWED_ORIGINS', pattern: ORIGIN_LIST, form: ORIGIN_FORM },
   allowNetwork: { kind: 'string', environment: 'TRAINYARD_ALLOW_NETWORK', values: ['on', 'off'], isSwitch: true },
   metrics: { kind: 'string', environment: 'TRAINYARD_METRICS', values: ['auto', 'open', 'key', 'off'] },
+  logFormat: { kind: 'string', environment: 'TRAINYARD_LOG_FORMAT', values: ['text', 'json'] },
   bodyTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_BODY_TIMEOUT_MS', min: 1000, max: 86_400_000 },
   minBodyRate: { kind: 'integer', environment: 'TRAINYARD_MIN_BODY_RATE', min: 1, max: 1_000_000_000 },
 } as const satisfies Record<string, SettingRule>;
@@ -374,6 +378,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     allowedOrigins: (text('allowedOrigins') ?? 'localhost').split(','),
     allowNetwork: (text('allowNetwork') ?? 'off') as 'on' | 'off',
     metrics: (text('metrics') ?? 'auto') as ServiceConfig['metrics'],
+    logFormat: (text('logFormat') ?? 'text') as LogFormat,
     bodyTimeoutMs: number('bodyTimeoutMs') ?? 600_000,
     minBodyRate: number('minBodyRate') ?? 500,
   });

@@ -11,6 +11,8 @@ import type { BaseModelPaths } from '../jobs/base-model-path.ts';
 import { ExportWorker } from '../jobs/export-worker.ts';
 import { ImportWorker } from '../jobs/import-worker.ts';
 import { TrainingWorker } from '../jobs/training-worker.ts';
+import type { Log } from '../logging/log.ts';
+import type { Tracing } from '../tracing/tracing.ts';
 import type { JobMetrics } from '../metrics/job-metrics.ts';
 import type { ServiceConfig } from './config.ts';
 import { remoteTrainer } from './remote-trainer.ts';
@@ -34,7 +36,7 @@ interface JobWorkerParts {
   readonly store: Store;
   readonly blobs: Blobs;
   readonly modelPaths: BaseModelPaths;
-  readonly log: (line: string) => void;
+  readonly log: Log;
 }
 
 /** Workers of every kind of job, in this process and in hosts of its own, which are started. */
@@ -44,9 +46,11 @@ export async function openJobWorkers(
     readonly arbiter: ComputeShares;
     readonly scores: BaseScores;
     readonly metrics: JobMetrics;
+    /** Default null: nobody asked for traces. */
+    readonly tracing?: Tracing | null;
   },
 ): Promise<JobWorkers> {
-  const { store, blobs, modelPaths, arbiter, scores, metrics, log } = parts;
+  const { store, blobs, modelPaths, arbiter, scores, metrics, tracing = null, log } = parts;
   const { numThreads, isDeterministic, engineShare, models } = config;
   const { work: workDirectory } = dataPaths(config.dataDirectory);
   // A process that only works on jobs has nobody to stand behind.
@@ -78,6 +82,7 @@ export async function openJobWorkers(
     elsewhere:
       remote === null || first === undefined ? null : { baseModel: first.id, scores: () => scores.of(first.path) },
     metrics,
+    tracing,
     log,
   });
   const transfers = new EmbeddedTransfers({ host: { numThreads }, ...computing });

@@ -9,6 +9,7 @@ import { type Adapter, FolderBlobs, type ModelExport, type Scope, type SqlStore 
 
 import type { AdapterImporter, ExportQueue, InferenceBackend, TrainingQueue } from '../contract/backends.ts';
 import { createServer } from '../create-server.ts';
+import { openLog } from '../logging/open-log.ts';
 import type { HttpLimits, ServerParts } from '../routes/server-parts.ts';
 import type { RunTracking } from '../tracking/run-mirror.ts';
 import { refuseUndocumentedAnswers } from './documented-answers.ts';
@@ -97,7 +98,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     inference: Inference,
     limits: Partial<HttpLimits> = {},
     trainingDataDirectory: string | null = null,
-    settings: Pick<ServerParts, 'keepsChoiceRecords' | 'bodyBudgets' | 'maxLogprobs' | 'dashboard'> & {
+    settings: Pick<ServerParts, 'keepsChoiceRecords' | 'bodyBudgets' | 'maxLogprobs' | 'dashboard' | 'tracing'> & {
       makeTracking?: (store: SqlStore) => RunTracking;
     } = {},
   ): Promise<TestServer<Inference>> {
@@ -116,7 +117,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
       exports: transfers,
       imports: transfers,
       limits,
-      log: (line) => void logged.push(line),
+      log: openLog({ format: 'text', role: 'all', instance: () => null }, (line) => logged.push(line)),
       trainingDataDirectory,
       ...parts,
       tracking: makeTracking?.(store) ?? null,

@@ -136,6 +136,16 @@ export interface JobStart {
   digest: string | null;
 }
 
+/** The request that made a job, as whoever works on the job tells of it; null: there was none, or it did not say. */
+export interface JobOrigin {
+  /** Its `X-Request-Id`. */
+  readonly requestId: string | null;
+  /** Its span, in the form of the header `traceparent`. */
+  readonly traceParent: string | null;
+  /** The project that its usage is attributed to. */
+  readonly project: string | null;
+}
+
 interface AnyJob {
   id: string;
   entityId: string;
@@ -150,6 +160,7 @@ interface AnyJob {
   config: Record<string, unknown>;
   /** API key that submitted the job. */
   keyId: string | null;
+  origin: JobOrigin;
   /** Null unless running. */
   lease: Lease | null;
   /** Null before the first claim, and when the model had no checkpoint left then. */

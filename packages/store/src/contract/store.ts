@@ -15,6 +15,7 @@ import type {
   ImportJob,
   JobEventType,
   JobKind,
+  JobOrigin,
   JobOfKind,
   JobStatus,
   LogCounts,
@@ -450,6 +451,8 @@ export interface NewJob {
   config: object;
   dataKey: string;
   keyId?: string | null;
+  /** Default: no request is known. */
+  origin?: JobOrigin;
   /** How many jobs may train the model or wait for it, this one included; default: any number. */
   maxLive?: number;
   /** Rewards of the trajectories that it learns from; default: it has none that could be listed. */
@@ -483,8 +486,20 @@ export interface NewEvent {
   metrics?: Metrics;
   /** The fate of each submitted trajectory, by group; as `metrics` written once. */
   outcomes?: readonly (readonly TrajectoryOutcome[])[];
+  /** The tokens that the job's key is charged with, as `metrics` written once; without effect for a job without a key. */
+  usage?: NewStepUsage;
   /** The tokens of that gradient step of the job; as `metrics` written once. */
   traces?: { gradientStep: number; traces: readonly NewTokenTrace[]; maxBytes: number };
+}
+
+/** A gradient step as usage of the kind `training`. */
+export interface NewStepUsage {
+  /** 1 for the first step of a job, 0 for the others: a job is one request. */
+  readonly numRequests: 0 | 1;
+  /** Tokens that the trained ones stand behind. */
+  readonly promptTokens: number;
+  /** Trained tokens. */
+  readonly completionTokens: number;
 }
 
 export interface JobOutcome {

@@ -1,8 +1,15 @@
 // The moves of a job that touch several tables: queued → running → succeeded | failed | cancelled. Each runs inside one transaction.
 import assert from 'node:assert/strict';
 import { StoreError } from '../contract/errors.ts';
-import type { Checkpoint, ClaimedJob, Job, JobKind, Metrics, TrainingJob } from '../contract/records.ts';
-import type { CancelJobResult, FinishedJob, JobControlResult, JobOutcome, NewJob } from '../contract/store.ts';
+import type { Checkpoint, ClaimedJob, Job, JobKind, Model, TrainingJob } from '../contract/records.ts';
+import type {
+  CancelJobResult,
+  FinishedJob,
+  JobControlResult,
+  JobOutcome,
+  NewEvent,
+  NewJob,
+} from '../contract/store.ts';
 import type { FeedType } from '../contract/run.ts';
 import type { JobInput } from '../tables/job-table.ts';
 import type { Tables } from '../tables/tables.ts';
@@ -73,12 +80,27 @@ export async function claimNextJob(
   return { ...job, start };
 }
 
-/** The rest of what a new `gradient_step` event says: the job gets on, and its run has a point of each metric. */
-export async function gradientStepTaken(tables: Tables, job: Job, metrics: Metrics, now: number): Promise<void> {
+/** The rest of what a new `gradient_step` event says: the job gets on, its key has used the tokens, and its run has a point of each metric. */
+export async function gradientStepTaken(
+  tables: Tables,
+  job: Job,
+  { metrics = {}, usage }: Pick<NewEvent, 'metrics' | 'usage'>,
+  now: number,
+): Promise<void> {
   await tables.jobs.forgetEarlierAttempts(job.id);
   if (job.modelId === null) return;
+  const { keyId, entityId, origin } = job;
+  if (usage !== undefined && keyId !== null) {
+    const model = fullName(await tables.models.get(job.modelId));
+    await tables.usage.insert({ ...usage, keyId, entityId, project: origin.project, model, kind: 'training' }, now);
+  }
   const gradientStep = await tables.models.countGradientStep(job.modelId);
   await tables.metrics.append(job.modelId, metrics, { step: (job.start?.step ?? 0) + 1, gradientStep }, now);
+}
+
+function fullName(model: Model | null): string {
+  assert(model !== null, 'a live job has a model: deleting the model ends its jobs');
+  return `${model.entity}/${model.project}/${model.name}`;
 }
 
 /** @throws {StoreError} `store.lease_lost` */

@@ -18,6 +18,7 @@ import { PROMPTS } from './0001-0018/0016-prompts.ts';
 import { SIGN_INS } from './0001-0018/0017-sign-ins.ts';
 import { SEVERAL_SERVICES } from './0001-0018/0018-several-services.ts';
 import { MEMBERS } from './0019-members.ts';
+import { JOB_ORIGIN } from './0020-job-origin.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -39,4 +40,5 @@ export const MIGRATIONS: readonly Migration[] = [
   SIGN_INS,
   SEVERAL_SERVICES,
   MEMBERS,
+  JOB_ORIGIN,
 ];

@@ -1,7 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { StoreError } from '../contract/errors.ts';
 import type { OrderedPageQuery, Page } from '../contract/page.ts';
-import type { ClaimedJob, Job, JobKind, JobStart, JobStatus, QueuedJob, TrainingJob } from '../contract/records.ts';
+import type {
+  ClaimedJob,
+  Job,
+  JobKind,
+  JobOrigin,
+  JobStart,
+  JobStatus,
+  QueuedJob,
+  TrainingJob,
+} from '../contract/records.ts';
 import type { Statements } from '../contract/sql.ts';
 import type { JobFilter } from '../contract/store.ts';
 import { parseObject } from './json-column.ts';
@@ -19,6 +28,9 @@ type JobRow = {
   config: string;
   data_key: string | null;
   key_id: string | null;
+  request_id: string | null;
+  trace_parent: string | null;
+  usage_project: string | null;
   lease_owner: string | null;
   lease_expires_at: number | null;
   fencing_token: number;
@@ -48,6 +60,8 @@ export interface JobInput {
   config: object;
   dataKey: string | null;
   keyId?: string | null;
+  /** Default: no request is known. */
+  origin?: JobOrigin;
   start?: JobStart;
 }
 
@@ -62,10 +76,10 @@ export class JobTable {
   }
 
   async insert(input: JobInput, now: number): Promise<Job> {
-    const { id = randomUUID(), start } = input;
+    const { id = randomUUID(), start, origin } = input;
     await this.#sql.run(
-      `insert into jobs (id, entity_id, model_id, turn, kind, status, config, data_key, key_id, created_at)
-       values (?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?)`,
+      `insert into jobs (id, entity_id, model_id, turn, kind, status, config, data_key, key_id, request_id, trace_parent, usage_project, created_at)
+       values (?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?)`,
       id,
       input.entityId,
       input.modelId,
@@ -74,6 +88,9 @@ export class JobTable {
       JSON.stringify(input.config),
       input.dataKey,
       input.keyId ?? null,
+      origin?.requestId ?? null,
+      origin?.traceParent ?? null,
+      origin?.project ?? null,
       now,
     );
     if (start !== undefined) await this.setStart(id, start);
@@ -320,6 +337,7 @@ function toJob(row: JobRow): Job {
     config: parseObject(row.config),
     dataKey: row.data_key,
     keyId: row.key_id,
+    origin: { requestId: row.request_id, traceParent: row.trace_parent, project: row.usage_project },
     lease: isHeld
       ? { owner: row.lease_owner ?? '', fencingToken: row.fencing_token, expiresAt: row.lease_expires_at ?? 0 }
       : null,

@@ -57,6 +57,54 @@ export function jobSuite(makeHarness: MakeHarness): void {
       ]);
     });
 
+    it('a job remembers the request that made it, and its gradient steps are charged to that key, each once', async () => {
+      const model = await addModel(store);
+      const origin = { requestId: 'r', traceParent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`, project: 'team' };
+      const job = { modelId: model.id, kind: 'rl' as const, config: {}, dataKey: 'groups/a', keyId: 'k', origin };
+      const made = await store.enqueueJob(job);
+      expect(made?.origin).toEqual(origin);
+      const first = await claim(store);
+      expect(first.origin).toEqual(origin);
+      const step = (index: number) => ({
+        type: 'gradient_step',
+        data: {},
+        dedupeKey: `gradient_step:${index}`,
+        usage: { numRequests: index === 0 ? (1 as const) : (0 as const), promptTokens: 30, completionTokens: 10 },
+      });
+      await store.appendEvent(first.id, first.fencingToken, step(0));
+      // The worker dies, and the next one tells the step once more before it takes its own.
+      clock.advance(60_000);
+      const second = await claim(store);
+      expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
+      await store.appendEvent(second.id, second.fencingToken, step(0));
+      await expect(store.appendEvent(first.id, first.fencingToken, step(1))).rejects.toMatchObject({
+        code: 'store.lease_lost',
+      });
+      await store.appendEvent(second.id, second.fencingToken, step(1));
+      const from = 0;
+      const to = clock.read() + 1;
+      const group = (by: Parameters<Store['groupUsage']>[0]['by']) =>
+        store.groupUsage({ entityId: model.entityId, by, from, to, limit: 10 });
+      expect(await group(['key', 'project', 'model', 'kind'])).toEqual([
+        {
+          keyId: 'k',
+          project: 'team',
+          model: `${model.entity}/${model.project}/${model.name}`,
+          kind: 'training',
+          numRequests: 1,
+          promptTokens: 60,
+          completionTokens: 20,
+        },
+      ]);
+      // One without a key is charged to nobody.
+      await store.finishJobSucceeded(second.id, second.fencingToken, outcome);
+      await addJob(store, model.id);
+      const third = await claim(store);
+      expect(third.origin).toEqual({ requestId: null, traceParent: null, project: null });
+      await store.appendEvent(third.id, third.fencingToken, step(0));
+      expect(await group([])).toMatchObject([{ completionTokens: 20 }]);
+    });
+
     it('a job never begins before it was made, nor ends before it began, when the clock is set back', async () => {
       const model = await addModel(store);
       for (const ends of ['succeeded', 'failed', 'cancelled'] as const) {

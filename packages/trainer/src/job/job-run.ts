@@ -6,7 +6,7 @@ import { meanMetrics } from './job-statistics.ts';
 import type { LearnerSession } from '../learner/learner-session.ts';
 import type { JobKind } from '../optimizer/adamw.ts';
 import { resumeSnapshot, writeSnapshot } from './snapshot.ts';
-import type { JobBase, TrainingParts, TrainingResult } from './training-job.ts';
+import type { JobBase, TakenStep, TrainingParts, TrainingResult } from './training-job.ts';
 
 /**
  * @throws {TrainerError} whatever `run` throws: `trainer.cancelled` when the signal was aborted, `trainer.internal` for anything without a
@@ -71,18 +71,23 @@ export interface StepPlan {
  */
 export async function runSteps(job: JobBase, parts: TrainingParts, plan: StepPlan): Promise<TrainingResult> {
   const { learner, signal, traces } = parts;
-  const emit = (index: number, metrics: Readonly<Record<string, number>>) => {
+  const emit = (index: number, metrics: Readonly<Record<string, number>>, taken?: TakenStep) => {
     const kept = traces?.read(job.snapshots, index) ?? [];
-    parts.emit({ kind: 'gradient_step', index, metrics, ...(kept.length > 0 ? { traces: kept } : {}) });
+    const ofTheStep = { ...(kept.length > 0 ? { traces: kept } : {}), ...(taken === undefined ? {} : { taken }) };
+    parts.emit({ kind: 'gradient_step', index, metrics, ...ofTheStep });
   };
   const { numSteps, fingerprint, jobKind } = plan;
   const stepMetrics = [...((await resumeSnapshot(job, parts, { fingerprint, jobKind })) ?? [])];
   stepMetrics.forEach((metrics, index) => emit(index, metrics));
   for (let index = stepMetrics.length; index < numSteps; index++) {
+    const begun = performance.now();
     const metrics = await plan.step(index);
+    const computed = performance.now();
     stepMetrics.push(metrics);
-    if (stepMetrics.length < numSteps) await writeSnapshot(job, parts, { fingerprint, stepMetrics });
-    emit(index, metrics);
+    const isLast = stepMetrics.length === numSteps;
+    const written = isLast ? null : await writeSnapshot(job, parts, { fingerprint, stepMetrics });
+    const snapshot = written && { ...written, seconds: (performance.now() - computed) / 1000 };
+    emit(index, metrics, { seconds: (computed - begun) / 1000, snapshot });
   }
   signal.throwIfAborted();
   const metrics = meanMetrics(stepMetrics);

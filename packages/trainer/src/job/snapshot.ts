@@ -13,17 +13,19 @@ type StepMetrics = Readonly<Record<string, number>>;
 /**
  * @param fingerprint What identifies the job: a snapshot of another one is not gone on from.
  * @param stepMetrics Metrics of each finished gradient step, in order, as they are reported.
+ * @returns its size, null where the learner does not tell it
  * @throws {TrainerError} `trainer.disk_full`
  */
 export async function writeSnapshot(
   { snapshots }: Pick<JobBase, 'snapshots'>,
   { learner, progress }: SnapshotParts,
   { fingerprint, stepMetrics }: { fingerprint: string; stepMetrics: readonly StepMetrics[] },
-): Promise<void> {
+): Promise<{ sizeBytes: number | null }> {
   const former = readRecord(await progress.read(snapshots));
-  const { name } = await learner.save(`${snapshots}/step-${stepMetrics.length}`, { isServed: false });
+  const { name, sizeBytes = null } = await learner.save(`${snapshots}/step-${stepMetrics.length}`, { isServed: false });
   await progress.write(snapshots, { fingerprint, version: name, stepMetrics });
   if (former !== null && former.version !== name) await learner.discard(former.version);
+  return { sizeBytes };
 }
 
 /**

@@ -66,8 +66,17 @@ export type TrainerEvent =
       readonly metrics: Readonly<Record<string, number>>;
       /** Tokens of its trajectories, where they are kept. */
       readonly traces?: readonly EncodedTrace[];
+      /** How long it took; absent for a step of an earlier life, which is told once more. */
+      readonly taken?: TakenStep;
     }
   | { readonly kind: 'warning'; readonly warning: JobWarning };
+
+/** Wall times of a step that was taken just now. */
+export interface TakenStep {
+  readonly seconds: number;
+  /** Null behind the last step, whose weights are the version that the job makes; `sizeBytes` null where the learner does not tell it. */
+  readonly snapshot: { readonly seconds: number; readonly sizeBytes: number | null } | null;
+}
 
 /** Counts, drops by reason, and what became of each group, under the names of the wire so that it is passed on as it is. */
 export type TrainingStartedData = Readonly<

@@ -1,4 +1,6 @@
 import { strict as assert } from 'node:assert';
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { LINEAR_NAMES, type LoraConfig } from '@trainyard/transformer';
 import {
   checkpointDigest,
@@ -145,12 +147,12 @@ export class EmbeddedLearner implements LearnerSession {
     { isServed = true, metrics = {} }: { isServed?: boolean; metrics?: Readonly<Record<string, number>> } = {},
   ): Promise<AdapterVersion> {
     const { lora, architecture } = this.#policy;
-    const digest = await this.#versions.write(name, (directory) =>
-      isServed
+    return await this.#versions.write(name, (directory) => {
+      const digest = isServed
         ? writeCheckpointFiles(directory, lora, architecture, this.#optimizer, metrics)
-        : writeTrainingState(directory, lora, this.#optimizer),
-    );
-    return { name, digest };
+        : writeTrainingState(directory, lora, this.#optimizer);
+      return { name, digest, sizeBytes: sizeOf(directory) };
+    });
   }
 
   async find(name: string): Promise<AdapterVersion | null> {
@@ -229,4 +231,8 @@ export class EmbeddedLearner implements LearnerSession {
 /** The model writes the next row over its results. */
 function owned({ logprobs, entropies }: ForwardResult): RowForward {
   return { logprobs: logprobs.slice(), entropies: entropies.slice() };
+}
+
+function sizeOf(directory: string): number {
+  return readdirSync(directory).reduce((total, name) => total + statSync(join(directory, name)).size, 0);
 }

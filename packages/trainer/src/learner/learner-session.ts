@@ -76,6 +76,8 @@ export interface AdapterVersion {
    * learner elsewhere, which has not seen its weights.
    */
   readonly digest: string | null;
+  /** Bytes that `save` wrote; absent where the learner does not tell it. */
+  readonly sizeBytes?: number;
 }
 
 /** Measures of an optimizer step. */

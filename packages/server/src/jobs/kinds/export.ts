@@ -6,6 +6,8 @@ import type { ExportFormat, ExportRequest, ExportResult, LoraConfig, MergedType 
 import type { TransferBackend } from '../../hosts/embedded-transfers.ts';
 import { clientFailure, JobFault } from '../../faults/http-faults.ts';
 import { nameFile } from '../../data/remove-unless-named.ts';
+import type { Log } from '../../logging/log.ts';
+import { aboutJob } from '../about-job.ts';
 import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
 import type { JobLease } from '../job-lease.ts';
 import type { JobWork } from '../job-machine.ts';
@@ -17,7 +19,7 @@ export interface ExportJobsOptions {
   readonly blobs: Blobs;
   readonly backend: TransferBackend;
   readonly modelPaths: BaseModelPaths;
-  readonly log: (line: string) => void;
+  readonly log: Log;
 }
 
 /**
@@ -55,7 +57,8 @@ export class ExportJobs implements JobWork<'export'> {
   async fail(job: HeldExport, error: unknown): Promise<void> {
     const { store, blobs, log } = this.#options;
     const { code, message } = clientFailure(error);
-    log(`export ${job.id} failed (${code}): ${error instanceof Error ? error.message : String(error)}`);
+    const reason = error instanceof Error ? error.message : String(error);
+    log(`export ${job.id} failed (${code}): ${reason}`, { ...aboutJob(job), level: 'error' });
     const errorMessage = `${error instanceof StoreError ? 'the files cannot be kept' : message} (${code})`;
     const { directoryKeys } = await store.finishJobFailed(job.id, job.fencingToken, errorMessage);
     for (const key of directoryKeys) await blobs.removeDirectory(key);

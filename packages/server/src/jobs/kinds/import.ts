@@ -6,6 +6,8 @@ import { nameFile } from '../../data/remove-unless-named.ts';
 import { clientFailure, JobFault } from '../../faults/http-faults.ts';
 import { RequestError } from '../../faults/request-error.ts';
 import type { TransferBackend } from '../../hosts/embedded-transfers.ts';
+import type { Log } from '../../logging/log.ts';
+import { aboutJob } from '../about-job.ts';
 import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
 import type { JobLease } from '../job-lease.ts';
 import type { JobWork } from '../job-machine.ts';
@@ -17,7 +19,7 @@ export interface ImportJobsOptions {
   readonly blobs: Blobs;
   readonly backend: TransferBackend;
   readonly modelPaths: BaseModelPaths;
-  readonly log: (line: string) => void;
+  readonly log: Log;
 }
 
 /** Who waits for imports in this process. */
@@ -65,7 +67,8 @@ export class ImportJobs implements JobWork<'import'> {
   async fail(job: HeldImport, error: unknown): Promise<void> {
     const { store, log } = this.#options;
     const { code, message } = clientFailure(error);
-    log(`import ${job.id} failed (${code}): ${error instanceof Error ? error.message : String(error)}`);
+    const reason = error instanceof Error ? error.message : String(error);
+    log(`import ${job.id} failed (${code}): ${reason}`, { ...aboutJob(job), level: 'error' });
     // Before the row says so, or who looks at it between the two would not know the error itself.
     this.#audience.fails(job.id, error);
     await store.finishJobFailed(job.id, job.fencingToken, `${message} (${code})`, { code, message });

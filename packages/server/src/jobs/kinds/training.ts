@@ -20,6 +20,10 @@ import type { TrainingJobConfig, TrainingJobRequest } from '../../hosts/messages
 import { clientFailure, JobFault } from '../../faults/http-faults.ts';
 import type { JobMetrics } from '../../metrics/job-metrics.ts';
 import { nameFile } from '../../data/remove-unless-named.ts';
+import { type Log, logOf } from '../../logging/log.ts';
+import type { JobTrace } from '../../tracing/job-trace.ts';
+import type { Tracing } from '../../tracing/tracing.ts';
+import { aboutJob } from '../about-job.ts';
 import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
 import { endData, startedLine, trainMetrics, wireEvent } from '../job-events.ts';
 import type { JobLease } from '../job-lease.ts';
@@ -46,9 +50,11 @@ export interface TrainingJobsOptions {
   readonly maxTraceBytes?: number;
   /** A trainer elsewhere, for the base model that it has. Default: this machine trains all of them. */
   readonly elsewhere?: TrainerElsewhere | null;
+  /** Makes a trace of each job. Default null: nobody asked for traces. */
+  readonly tracing?: Tracing | null;
   /** Count what jobs do. Default: nothing is counted. */
   readonly metrics?: JobMetrics;
-  readonly log: (line: string) => void;
+  readonly log: Log;
 }
 
 export interface TrainerElsewhere {
@@ -87,27 +93,31 @@ export class TrainingJobs implements JobWork<Objective> {
   }
 
   /** Its learner goes on from the last snapshot, which lies in the work folder while the job lives. */
-  async run(job: ClaimedJob, lease: JobLease): Promise<void> {
+  async run(job: ClaimedJob, lease: JobLease, trace: JobTrace | null): Promise<void> {
     const request = await lease.insist(() => this.#requestFor(job));
     await lease.insist(() => this.#options.store.announceKey(request.output));
-    const result = await this.#train(job, request, lease);
-    await this.#finish(job, result, request.output, lease);
+    const result = await this.#train(job, request, { lease, trace });
+    const step = await this.#finish(job, result, request.output, lease);
+    if (step !== null) trace?.checkpointCommitted(step);
     this.#options.metrics?.end(job, 'succeeded');
   }
 
   async fail(job: ClaimedJob, error: unknown): Promise<void> {
-    const { store, log } = this.#options;
+    const { store } = this.#options;
     const { code, message } = clientFailure(error);
-    log(`job ${job.id} failed (${code}): ${error instanceof Error ? error.message : String(error)}`);
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#logOf(job)(`job ${job.id} failed (${code}): ${reason}`, { level: 'error' });
     const { directoryKeys } = await store.finishJobFailed(job.id, job.fencingToken, `${message} (${code})`);
     this.#options.metrics?.end(job, 'failed');
     await this.#removeDirectories(directoryKeys);
   }
 
   async leave(job: ClaimedJob): Promise<boolean> {
-    const { store, metrics, log } = this.#options;
+    const { store, metrics } = this.#options;
     const now = await store.getJob(job.id);
-    log(`job ${job.id}: left in the state ${now === null ? 'deleted' : now.pausedAt === null ? now.status : 'paused'}`);
+    this.#logOf(job)(
+      `job ${job.id}: left in the state ${now === null ? 'deleted' : now.pausedAt === null ? now.status : 'paused'}`,
+    );
     const isLive = now !== null && now.finishedAt === null;
     if (!isLive) metrics?.end(job, 'stopped');
     return isLive;
@@ -149,9 +159,9 @@ export class TrainingJobs implements JobWork<Objective> {
   }
 
   /** Trains; a version that was committed before it was known to fail goes. */
-  async #train(job: ClaimedJob, request: TrainingJobRequest, lease: JobLease): Promise<TrainingResult> {
+  async #train(job: ClaimedJob, request: TrainingJobRequest, held: HeldBy): Promise<TrainingResult> {
     try {
-      return await this.#run(job, request, lease);
+      return await this.#run(job, request, held);
     } catch (error) {
       await this.#removeDirectories([request.output]);
       throw error;
@@ -159,14 +169,15 @@ export class TrainingJobs implements JobWork<Objective> {
   }
 
   /** Runs the job, again from its last snapshot when its learner is lost or the disk is full. */
-  async #run(job: ClaimedJob, request: TrainingJobRequest, lease: JobLease): Promise<TrainingResult> {
-    const { store, backend, log } = this.#options;
+  async #run(job: ClaimedJob, request: TrainingJobRequest, { lease, trace }: HeldBy): Promise<TrainingResult> {
+    const { store, backend } = this.#options;
+    const log = this.#logOf(job);
     let written: Promise<unknown> = Promise.resolve();
     let numFinishedSteps = 0;
     let numLosses = 0;
     const onEvent = (event: TrainerEvent) => {
       const line = startedLine(event, job);
-      if (line !== null) log(line);
+      if (line !== null) log(line, { level: 'warn' });
       lease.goOn();
       if (event.kind === 'gradient_step' && event.index >= numFinishedSteps) {
         numFinishedSteps = event.index + 1;
@@ -175,6 +186,8 @@ export class TrainingJobs implements JobWork<Objective> {
       const row = wireEvent(event, job);
       const traces = tracesOf(event, this.#maxTraceBytes);
       this.#options.metrics?.see(job, row);
+      if (event.kind === 'gradient_step' && event.taken !== undefined)
+        trace?.stepTaken(event.index, event.taken, event.metrics);
       written = written.then(() =>
         lease.insist(() => store.appendEvent(job.id, job.fencingToken, { ...row, ...traces })),
       );
@@ -205,26 +218,34 @@ export class TrainingJobs implements JobWork<Objective> {
             message: `the trainer host died ${numLosses} times in a row on this job without finishing a gradient step: ${message}`,
           });
         }
-        log(`job ${job.id}: ${message}; it goes on after gradient step ${numFinishedSteps}`);
+        log(`job ${job.id}: ${message}; it goes on after gradient step ${numFinishedSteps}`, { level: 'warn' });
       }
     }
   }
 
-  async #finish(job: ClaimedJob, result: TrainingResult, key: string, lease: JobLease): Promise<void> {
-    const { store, blobs, log } = this.#options;
+  /** @returns the step of the checkpoint; null when it ended so, though the store said otherwise */
+  async #finish(job: ClaimedJob, result: TrainingResult, key: string, lease: JobLease): Promise<number | null> {
+    const { store, blobs } = this.#options;
+    const log = this.#logOf(job);
     const metrics = trainMetrics(result.metrics);
     const data = endData(result);
     const finish = (directoryKey: string | null) =>
       store.finishJobSucceeded(job.id, job.fencingToken, { directoryKey, digest: result.digest, metrics, data });
     const insist: typeof lease.insist = (work) => lease.insist(work);
     if (result.digest === null) {
-      await this.#removeDirectories((await insist(() => finish(null))).directoryKeys);
-      return;
+      const { directoryKeys, checkpoint } = await insist(() => finish(null));
+      await this.#removeDirectories(directoryKeys);
+      return checkpoint.step;
     }
     const file = { key, kind: 'directory' } as const;
     const finished = await nameFile({ store, blobs, log }, file, () => finish(key), insist);
     // Null: it ended so, though the store said otherwise. What it left is removed at the next start.
     await this.#removeDirectories(finished?.directoryKeys ?? []);
+    return finished?.checkpoint.step ?? null;
+  }
+
+  #logOf(job: ClaimedJob): Log {
+    return logOf(this.#options.log, aboutJob(job, this.#options.tracing));
   }
 
   /** Removes directories of a job that has ended: one that cannot be removed is garbage until the next start and nothing worse. */
@@ -235,6 +256,12 @@ export class TrainingJobs implements JobWork<Objective> {
         .catch((error: unknown) => this.#options.log(`the directory ${key} stays on disk: ${String(error)}`));
     }
   }
+}
+
+/** By whom, and how it is told of. */
+interface HeldBy {
+  readonly lease: JobLease;
+  readonly trace: JobTrace | null;
 }
 
 /** The tokens that a gradient step tells. */

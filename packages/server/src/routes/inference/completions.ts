@@ -22,7 +22,7 @@ export function completionRoutes(app: FastifyInstance, parts: RouteParts): void 
   app.post<{ Body: CompletionRequest }>(
     '/v1/completions',
     {
-      config: { scope: 'inference', samples: true },
+      config: { scope: 'inference', samples: true, genAiOperation: 'text_completion' },
       bodyLimit: parts.limits.chatBodyBytes,
       schema: { body: CompletionRequestSchema },
       preValidation: async (request) => {

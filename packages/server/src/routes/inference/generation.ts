@@ -12,6 +12,9 @@ import { sendEventStream } from '../../answers/sse.ts';
 import { type AnswerIdentity, fingerprintOf } from '../../wire/chat/chat-answer.ts';
 import type { TokenMeter } from '../../streams/chat-events.ts';
 import type { RequestContext } from '../../wire/sampling-request.ts';
+import { tracedModel } from '../../tracing/generation-span.ts';
+import { tellFault } from '../../tracing/request-spans.ts';
+import { traceIdOf } from '../../tracing/trace-parent.ts';
 import { requestedModel } from './requested-model.ts';
 
 /** Shared by chat and text completions between HTTP and the engine. */
@@ -28,7 +31,7 @@ export interface AdmittedModel {
 /** @param idPrefix of the answer's id, such as `chatcmpl-` */
 export async function admitModel(
   request: FastifyRequest,
-  body: { model?: string | null | undefined; request_id?: string | undefined },
+  body: { model?: string | null | undefined; request_id?: string | undefined; stream?: boolean | null | undefined },
   idPrefix: string,
   parts: RouteParts,
 ): Promise<AdmittedModel> {
@@ -38,9 +41,10 @@ export async function admitModel(
   if (adapter === 'missing')
     throw new RequestError('request.unknown_model', `The model \`${body.model}\` was deleted`, { param: 'model' });
   const requestId = request.headers['x-request-id'] === undefined ? (body.request_id ?? request.id) : request.id;
+  const id = `${idPrefix}${requestId}`;
   return {
     model,
-    inference: parts.inference.of(model.base.id),
+    inference: tracedInference(request, parts, { model, id, isStream: body.stream === true }),
     // The namespace of the prefix cache is the tenant's: nobody can measure what another tenant has asked.
     context: {
       tenant: caller.entityId,
@@ -51,12 +55,24 @@ export async function admitModel(
       priority: priorityOf(request),
     },
     identity: {
-      id: `${idPrefix}${requestId}`,
+      id,
       created: Math.floor(parts.clock() / 1000),
       model: model.name,
       fingerprint: fingerprintOf(model),
     },
   };
+}
+
+/** The back end of the request, whose work is a part of its trace. */
+function tracedInference(
+  { span, routeOptions }: FastifyRequest,
+  { inference, tracing }: RouteParts,
+  { model, id, isStream }: { model: ResolvedModel; id: string; isStream: boolean },
+): ModelInference {
+  const ofModel = inference.of(model.base.id);
+  if (tracing === null || span === null) return ofModel;
+  const { genAiOperation: operation = 'chat' } = routeOptions.config;
+  return tracedModel(ofModel, tracing, { parent: span, operation, model: model.name, responseId: id, isStream });
 }
 
 /** @throws {RequestError} `request.invalid` */
@@ -134,7 +150,14 @@ export async function sendChunks(
     isNamed: form.isNamed,
     toErrorEvent: (error) => {
       const answer = toErrorAnswer(error, 'inference', reply.request.routeOptions.config.fieldNames);
-      if (answer.isInternal) parts.log(`request ${reply.request.id} failed in its stream: ${describe(error)}`);
+      const { request } = reply;
+      tellFault(request, answer.body.error.code);
+      if (answer.isInternal)
+        parts.log(`request ${request.id} failed in its stream: ${describe(error)}`, {
+          level: 'error',
+          requestId: request.id,
+          traceId: traceIdOf(request),
+        });
       return form.toErrorEvent(answer.body);
     },
   });

@@ -26,7 +26,12 @@ export function tokenGenerationRoutes(app: FastifyInstance, parts: RouteParts): 
   app.post<{ Body: GenerateTokensRequest }>(
     '/inference/v1/generate',
     {
-      config: { scope: 'inference', samples: true, fieldNames: TOKEN_GENERATION_NAMES },
+      config: {
+        scope: 'inference',
+        samples: true,
+        genAiOperation: 'text_completion',
+        fieldNames: TOKEN_GENERATION_NAMES,
+      },
       bodyLimit: parts.limits.chatBodyBytes,
       schema: { body: GenerateTokensRequestSchema },
       preValidation: async (request) => {

@@ -17,6 +17,7 @@ import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { toJobObject } from '../../wire/training/training-job.ts';
 import { removeFiles } from '../files.ts';
+import { traceJobStopped } from '../../tracing/job-trace.ts';
 import { notFound, ownedJob, ownedModel } from '../owned.ts';
 
 /** The message of a cancelled job's end. */
@@ -71,6 +72,8 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
         if (result.job.status === 'cancelled') return result.job;
         throw ended(result.job, 'cancelled');
       }
+      // Whoever works on it ends its trace.
+      if (job.lease === null) traceJobStopped(parts.tracing, job);
       letGo(job.id);
       await removeFiles(parts, result);
       return result.job;

@@ -1,0 +1,154 @@
+import { type Attributes, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import type { EngineEvent, GenerateRequest } from '@trainyard/generation';
+
+import type { ModelInference } from '../contract/backends.ts';
+import type { Tracing } from './tracing.ts';
+
+/** The names of the conventions for generative AI; a chat is told by them wherever it is answered. */
+export type GenAiOperation = 'chat' | 'text_completion';
+
+export interface GenerationAbout {
+  /** The request of which it is a part. */
+  readonly parent: Span;
+  readonly operation: GenAiOperation;
+  /** The model's full name, as it was resolved. */
+  readonly model: string;
+  /** The answer's id. */
+  readonly responseId: string;
+  readonly isStream: boolean;
+}
+
+/**
+ * The same model, each of whose generations is a span `chat <model>`: what was asked for, what came of it, how many tokens, and how long each part took.
+ * Never any text.
+ *
+ * @see https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/ for `gen_ai.*`; those of latencies are vLLM's
+ */
+export function tracedModel(inference: ModelInference, tracing: Tracing, about: GenerationAbout): ModelInference {
+  return {
+    tokenizerFacts: () => inference.tokenizerFacts(),
+    generate: (request, signal) => tracedEvents(inference.generate(request, signal), request, tracing, about),
+    tokenize: (input, options) => inference.tokenize(input, options),
+    detokenize: (tokenIds, options) => inference.detokenize(tokenIds, options),
+    tokenTexts: (tokenIds, options) => inference.tokenTexts(tokenIds, options),
+    stats: () => inference.stats(),
+    members: () => inference.members?.() ?? [],
+  };
+}
+
+async function* tracedEvents(
+  events: AsyncIterable<EngineEvent>,
+  request: GenerateRequest,
+  { tracer }: Tracing,
+  about: GenerationAbout,
+): AsyncGenerator<EngineEvent> {
+  const span = tracer.startSpan(
+    `${about.operation} ${about.model}`,
+    { kind: SpanKind.INTERNAL, attributes: { ...aboutAttributes(about), ...requestAttributes(request) } },
+    trace.setSpan(ROOT_CONTEXT, about.parent),
+  );
+  const generation = new GenerationSpan(span, request.n);
+  try {
+    for await (const event of events) {
+      generation.see(event);
+      yield event;
+    }
+  } finally {
+    generation.end();
+  }
+}
+
+function aboutAttributes({ operation, model, responseId, isStream }: GenerationAbout): Attributes {
+  return {
+    'gen_ai.operation.name': operation,
+    'gen_ai.provider.name': 'trainyard',
+    'gen_ai.request.model': model,
+    'gen_ai.request.stream': isStream,
+    'gen_ai.response.id': responseId,
+    'gen_ai.response.model': model,
+  };
+}
+
+function requestAttributes({ n, maxTokens, sampling }: GenerateRequest): Attributes {
+  const { temperature, topP, topK, frequencyPenalty, presencePenalty, seed } = sampling;
+  return {
+    'gen_ai.request.temperature': temperature,
+    'gen_ai.request.top_p': topP,
+    'gen_ai.request.frequency_penalty': frequencyPenalty,
+    'gen_ai.request.presence_penalty': presencePenalty,
+    // Absent is all of them.
+    ...(topK > 0 ? { 'gen_ai.request.top_k': topK } : {}),
+    ...(maxTokens === null ? {} : { 'gen_ai.request.max_tokens': maxTokens }),
+    ...(n === 1 ? {} : { 'gen_ai.request.choice.count': n }),
+    ...(seed === null ? {} : { 'gen_ai.request.seed': Number(seed) }),
+  };
+}
+
+/** Times in seconds of a monotonic clock. */
+const now = () => performance.now() / 1000;
+
+/** One generation, as its events tell it. */
+class GenerationSpan {
+  readonly #span: Span;
+  readonly #begunAt = now();
+  /** By choice; one that has not ended was left, or went down with the request. */
+  readonly #finishReasons: string[];
+  #startedAt: number | null = null;
+  #firstTokenAt: number | null = null;
+  #numSampled = 0;
+
+  constructor(span: Span, numChoices: number) {
+    this.#span = span;
+    this.#finishReasons = Array.from({ length: numChoices }, () => 'abort');
+  }
+
+  see(event: EngineEvent): void {
+    const span = this.#span;
+    switch (event.kind) {
+      case 'started':
+        this.#startedAt = now();
+        span.addEvent('admitted');
+        span.setAttribute('gen_ai.latency.time_in_queue', this.#startedAt - this.#begunAt);
+        span.setAttribute('gen_ai.usage.input_tokens', event.promptTokenIds.length);
+        span.setAttribute('gen_ai.usage.cache_read.input_tokens', event.cachedTokens);
+        break;
+      case 'delta':
+        this.#sampled(event.tokenIds.length);
+        break;
+      case 'finished':
+        this.#sampled(event.tokenIds.length);
+        this.#finishReasons[event.index] = event.finishReason;
+        break;
+      case 'failed':
+        this.#finishReasons.fill('error');
+        span.setAttribute('error.type', event.code);
+        span.setStatus({ code: SpanStatusCode.ERROR });
+        break;
+      default:
+        break;
+    }
+  }
+
+  end(): void {
+    const span = this.#span;
+    span.setAttribute('gen_ai.response.finish_reasons', this.#finishReasons);
+    span.setAttribute('gen_ai.usage.output_tokens', this.#numSampled);
+    span.setAttribute('gen_ai.latency.e2e', now() - this.#begunAt);
+    if (this.#firstTokenAt !== null)
+      span.setAttribute('gen_ai.latency.time_in_model_decode', now() - this.#firstTokenAt);
+    span.end();
+  }
+
+  #sampled(numTokens: number): void {
+    if (numTokens === 0) return;
+    this.#numSampled += numTokens;
+    if (this.#firstTokenAt !== null) return;
+    this.#firstTokenAt = now();
+    const sinceBegin = this.#firstTokenAt - this.#begunAt;
+    this.#span.addEvent('first token');
+    this.#span.setAttribute('gen_ai.response.time_to_first_chunk', sinceBegin);
+    this.#span.setAttribute('gen_ai.latency.time_to_first_token', sinceBegin);
+    if (this.#startedAt !== null)
+      this.#span.setAttribute('gen_ai.latency.time_in_model_prefill', this.#firstTokenAt - this.#startedAt);
+  }
+}

@@ -1,0 +1,12 @@
+import type { Migration } from './migration.ts';
+
+/** The request that made a job, for logs, traces and usage on whichever machine works on it. */
+export const JOB_ORIGIN: Migration = {
+  version: 20,
+  name: 'job-origin',
+  sql: () => `
+alter table jobs add column request_id text;
+alter table jobs add column trace_parent text;
+alter table jobs add column usage_project text;
+`,
+};
