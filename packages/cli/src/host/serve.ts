@@ -52,7 +52,7 @@ async function runService(config: ServiceConfig, isJson: boolean): Promise<void>
 /** It has no address: jobs come from the database. */
 async function runTrainer(config: ServiceConfig, isJson: boolean, startedAt: number): Promise<void> {
   const trainer = await startTrainer(config, writeLine);
-  if (isJson) printJsonLine({ role: 'trainer', models: trainer.modelIds });
+  if (isJson) printJsonLine({ role: 'trainer', models: trainer.modelIds, metrics_url: trainer.metricsUrl });
   else {
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
     process.stdout.write(`\nTrainyard's trainer is ready in ${seconds} s\n${modelLines(trainer.modelIds)}\n`);

@@ -13,7 +13,7 @@ import { ImportWorker } from '../jobs/import-worker.ts';
 import { TrainingWorker } from '../jobs/training-worker.ts';
 import type { Log } from '../logging/log.ts';
 import type { Tracing } from '../tracing/tracing.ts';
-import type { JobMetrics } from '../metrics/job-metrics.ts';
+import type { ServiceMetrics } from '../metrics/service-metrics.ts';
 import type { ServiceConfig } from './config.ts';
 import { remoteTrainer } from './remote-trainer.ts';
 
@@ -45,7 +45,7 @@ export async function openJobWorkers(
   parts: JobWorkerParts & {
     readonly arbiter: ComputeShares;
     readonly scores: BaseScores;
-    readonly metrics: JobMetrics;
+    readonly metrics: Pick<ServiceMetrics, 'jobs' | 'data'>;
     /** Default null: nobody asked for traces. */
     readonly tracing?: Tracing | null;
   },
@@ -69,6 +69,7 @@ export async function openJobWorkers(
     },
     remoteKey: config.trainer?.apiKey ?? null,
     secrets: config.bucket === null ? {} : bucketKey(process.env),
+    onBucketRequest: metrics.data.sawRequest,
     ...computing,
   });
   const [first] = models;
@@ -81,7 +82,7 @@ export async function openJobWorkers(
     maxTraceBytes: config.tokenTraceMegabytes * 1_000_000,
     elsewhere:
       remote === null || first === undefined ? null : { baseModel: first.id, scores: () => scores.of(first.path) },
-    metrics,
+    metrics: metrics.jobs,
     tracing,
     log,
   });
