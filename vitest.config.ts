@@ -62,6 +62,7 @@ const STAGES: Project[][] = [
       ...SHARED,
     },
     ...GUESTS.map(guestProject),
+    behindPortProject(),
     ...servicePostgresProject(findPostgres(process.env)),
   ],
   [
@@ -100,6 +101,17 @@ function guestProject(guest: string): Project {
     exclude: NEVER,
     ...SHARED,
     env: { TRAINYARD_TEST_GUEST: guest },
+  };
+}
+
+/** The behaviour of the whole service once more, with what samples behind a port, as on another machine: see `packages/server/src/testing/behind-port.ts`. */
+function behindPortProject(): Project {
+  return {
+    name: 'engine-port',
+    include: ['packages/server/src/behaviour/*.test.ts'],
+    exclude: NEVER,
+    ...SHARED,
+    env: { TRAINYARD_TEST_ENGINE: 'port' },
   };
 }
 

@@ -72,7 +72,7 @@ async function end(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<
 }
 
 test('two of HTTP and one that trains are one service; a trainer that dies is followed by another', async () => {
-  const environment = { TRAINYARD_DATABASE: database, TRAINYARD_ROLE: 'api' };
+  const environment = { TRAINYARD_DATABASE: database, TRAINYARD_ROLE: 'api,engine' };
   const first = await smallService({ dataDirectory: dataFolder('one'), environment });
   const { apiKey } = first;
   const second = await smallService({

@@ -8,6 +8,8 @@ export { asEngineError, EngineError, fromFailure, toFailure } from './errors.ts'
 export type { EngineErrorCode, EngineFailure } from './errors.ts';
 export { distanceOfScores } from './fixed-scores.ts';
 export type { FixedScores } from './fixed-scores.ts';
+export { HashRing } from './pool/hash-ring.ts';
+export type { RingMember } from './pool/hash-ring.ts';
 export type { LocalTokens, SampleLimits, TokenSubmission } from './local-tokens.ts';
 export type { ChoiceConstraint, ChoiceText, Finish, RequestText, StopVerdict, TokenEnding } from './request-text.ts';
 export type {

@@ -91,7 +91,10 @@ export function createServer(parts: ServerParts): FastifyInstance {
     dashboard: null,
     ...parts,
     inference: measuredInference(parts.inference, metrics.inference),
-    baseModels: new BaseModels(() => parts.inference.models),
+    baseModels: new BaseModels(
+      () => parts.inference.models,
+      (id) => parts.inference.absence?.(id) ?? null,
+    ),
     log,
     limits,
     intake: new BodyIntake({

@@ -21,5 +21,6 @@ export { digestOf, examineDatabase, type TableDigest } from '@trainyard/store';
 export { backUpData, moveData, restoreData } from './service/data-moves.ts';
 export { OfflineKeys } from './service/offline-keys.ts';
 export { ServerError, type ServerErrorCode } from './faults/server-error.ts';
-export { startTrainer, type RunningTrainer } from './start-trainer.ts';
+export { startParts, type RunningParts } from './start-parts.ts';
+export { does, needsModelFiles } from './service/role.ts';
 export { startService, type RunningService, type ServiceExtras } from './start-service.ts';

@@ -1,3 +1,5 @@
+import { isIP } from 'node:net';
+
 import type { FastifyInstance } from 'fastify';
 
 import type { Store } from '@trainyard/store';
@@ -8,25 +10,27 @@ import { nicenessOfShare } from './computing/niceness.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { createServer } from './create-server.ts';
 import { announceService, dataPaths, instanceOf } from './data/data-directory.ts';
+import { ServerError } from './faults/server-error.ts';
 import { ensureServiceKey, type ServiceKey } from './service/service-key.ts';
 import { readDashboard } from './pages/dashboard-files.ts';
 import { linkPath } from './routes/service/session.ts';
-import { ownNames } from './edge/network-names.ts';
+import { isLoopbackName, ownNames } from './edge/network-names.ts';
 import { BaseScores } from './inference/base-scores.ts';
 import { scoreInChild } from './inference/score-in-child.ts';
 import { jobWorkersElsewhere, openJobWorkers, type JobWorkers } from './service/job-workers.ts';
-import { listen, metricsAccess, refuseOpenNetwork } from './service/listen.ts';
 import { refuseMissingModels } from './service/model-settings.ts';
 import { openData } from './service/open-data.ts';
 import { serviceLog } from './service/service-log.ts';
 import { SERVICE_VERSION } from './service/service-version.ts';
 import { openTracing } from './tracing/open-tracing.ts';
-import { openInference } from './service/open-inference.ts';
+import { openSampling } from './engines/open-sampling.ts';
+import { does, needsModelFiles } from './service/role.ts';
 import { RunMirror } from './tracking/run-mirror.ts';
 import { openTracker } from './tracking/tracker-drivers.ts';
 import { Upkeep } from './data/upkeep.ts';
 import { registerTrainer } from './members/register-trainer.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
+import type { MetricsAccess } from './metrics/metrics-access.ts';
 
 /** How often a drain looks for connections that have had their answer. */
 const DRAIN_POLL_MS = 25;
@@ -46,9 +50,7 @@ export interface RunningService {
   readonly keyFile: string;
   /** opens the dashboard signed in with that key, once, for 15 minutes; null without a dashboard, or without that key */
   readonly signInUrl: string | null;
-  /** the base model that is meant where a request names none */
-  readonly modelId: string;
-  /** all base models that are served, that one first */
+  /** all base models that are served, the one first that is meant where a request names none; none while no engine is there */
   readonly modelIds: readonly string[];
   /** Stops taking requests, lets those in flight end, puts the running job back into the queue, and ends all hosts. */
   close(): Promise<void>;
@@ -66,15 +68,14 @@ export async function startService(
   { arbiter = new ComputeArbiter(), dashboardDirectory = null }: ServiceExtras = {},
 ): Promise<RunningService> {
   const log = serviceLog(config, logRaw);
-  refuseOpenNetwork(config, config);
-  refuseMissingModels(config.models);
+  refuseOpenNetwork(config);
+  if (needsModelFiles(config.role)) refuseMissingModels(config.models);
   const cleanups: (() => unknown)[] = [];
   const undo = async () => {
     for (const cleanup of cleanups.reverse()) await cleanup();
   };
   try {
-    const metrics = new ServiceMetrics(config.role);
-    const { store, blobs } = await openData(config, cleanups, metrics.data);
+    const { store, blobs } = await openData(config, cleanups);
     const tracing = await openTracing({
       serviceVersion: SERVICE_VERSION,
       role: config.role,
@@ -86,12 +87,14 @@ export async function startService(
     const apiKey = await ensureServiceKey(store, config, { keyFile: paths.keyFile, log });
 
     const { numThreads, engineShare, role } = config;
+    const trains = does(role, 'trainer');
     const scores = new BaseScores((modelPath) => scoreInChild({ modelPath, numThreads }, log));
-    const inference = await openInference(config, {
+    const { inference, modelPaths } = await openSampling(config, {
+      store,
       scores,
       cacheDirectory: paths.models,
       cores: arbiter.section('inference', engineShare),
-      niceness: role === 'all' ? nicenessOfShare(engineShare) : 0,
+      niceness: trains ? nicenessOfShare(engineShare) : 0,
       log,
     });
     // Undone in reverse: drain, stop the workers, end the hosts, and with them the requests that outlasted the drain.
@@ -99,11 +102,11 @@ export async function startService(
     let workers: JobWorkers | null = null;
     cleanups.push(() => http?.finish());
     cleanups.push(() => Promise.all([inference.close(), workers?.close()]));
-    const parts = { store, blobs, modelPaths: (id: string) => inference.pathOf(id), log };
-    const opening =
-      role === 'api'
-        ? jobWorkersElsewhere(parts)
-        : openJobWorkers(config, { ...parts, arbiter, scores, metrics, tracing });
+    const metrics = new ServiceMetrics();
+    const parts = { store, blobs, modelPaths, log };
+    const opening = trains
+      ? openJobWorkers(config, { ...parts, arbiter, scores, metrics: metrics.jobs, tracing })
+      : jobWorkersElsewhere(parts);
     // Both settle before anything is undone.
     const [started, opened] = await Promise.allSettled([inference.start(), opening]);
     if (opened.status === 'rejected') throw opened.reason;
@@ -131,7 +134,7 @@ export async function startService(
       trainingDataDirectory: config.trainingDataDirectory,
       operatorEntity: config.entity,
       metrics,
-      metricsAccess: metricsAccess(config, config),
+      metricsAccess: metricsAccess(config),
       allowedHosts: [...ownNames(config.host), ...config.allowedHosts],
       allowedOrigins: config.allowedOrigins,
       limits: { bodyTimeoutMs: config.bodyTimeoutMs, minBodyBytesPerSecond: config.minBodyRate },
@@ -141,10 +144,9 @@ export async function startService(
     announceService(config.dataDirectory, urlOnThisMachine(url));
     http = new ClosingServer(server);
     cleanups.push(() => http?.drain(config.drainTimeoutMs));
-    const modelIds = config.models.map(({ id }) => id);
     // A file has one service, and nobody to be told.
-    if (role === 'all' && config.database.kind === 'postgres')
-      cleanups.push(await registerTrainer({ ...parts, modelIds }));
+    if (trains && config.database.kind === 'postgres')
+      cleanups.push(await registerTrainer({ ...parts, modelIds: config.models.map(({ id }) => id) }));
     workers.run();
     cleanups.push(store.watchFeed(() => workers?.notify()));
     tracking?.start();
@@ -158,8 +160,7 @@ export async function startService(
       apiKey,
       keyFile: paths.keyFile,
       signInUrl: dashboard === null ? null : await signInUrl(url, apiKey, store),
-      modelId: config.models[0]?.id ?? '',
-      modelIds,
+      modelIds: inference.models.map(({ id }) => id),
       close: undo,
     };
   } catch (error) {
@@ -171,6 +172,20 @@ export async function startService(
 async function signInUrl(url: string, key: ServiceKey | null, store: Store): Promise<string | null> {
   const caller = key === null ? null : await store.verifyKey(key.secret);
   return caller === null ? null : urlOnThisMachine(url) + linkPath((await store.createSignInLink(caller.keyId)).secret);
+}
+
+/** Keys and prompts would go over the network in the clear: that is for whoever starts the service to decide. */
+function refuseOpenNetwork({ host, allowNetwork }: ServiceConfig): void {
+  if (isLoopbackName(host) || allowNetwork === 'on') return;
+  throw new ServerError(
+    'server.config_invalid',
+    `listening on ${host} shows the API to other machines without TLS: add --allow-network, or keep 127.0.0.1 and put a proxy with TLS in front (its name goes into --allowed-hosts)`,
+  );
+}
+
+function metricsAccess({ metrics, host }: ServiceConfig): MetricsAccess {
+  if (metrics !== 'auto') return metrics;
+  return isLoopbackName(host) ? 'open' : 'key';
 }
 
 /** The end of the HTTP side: no new connections, then the answers in flight, then whatever is left. */
@@ -198,6 +213,26 @@ class ClosingServer {
     this.#closed ??= this.#server.close();
     this.#server.server.closeAllConnections();
     await this.#closed;
+  }
+}
+
+async function listen(server: { listen(options: object): Promise<string> }, config: ServiceConfig): Promise<string> {
+  try {
+    // Rollouts come in bursts of thousands of connections, and clients give up on connecting after 5 seconds.
+    const url = await server.listen({ host: config.host, port: config.port, backlog: 65_535 });
+    return isIP(config.host) === 0 ? url.replace(/\/\/[^:]+:/, `//${config.host}:`) : url;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EADDRINUSE') {
+      throw new ServerError(
+        'server.port_in_use',
+        `port ${config.port} on ${config.host} is in use; stop what runs there or set TRAINYARD_PORT`,
+      );
+    }
+    throw new ServerError(
+      'server.config_invalid',
+      `cannot listen on ${config.host}:${config.port}: ${(error as Error).message}`,
+    );
   }
 }
 

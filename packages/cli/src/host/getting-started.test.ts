@@ -9,7 +9,6 @@ import { gettingStarted } from './getting-started.ts';
 
 const service = {
   url: 'http://127.0.0.1:8420',
-  modelId: 'owner/model',
   modelIds: ['owner/model'],
   keyFile: '/data/admin-key',
   signInUrl: null,

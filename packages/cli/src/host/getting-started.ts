@@ -8,7 +8,7 @@ const PRINTED = ['curl', 'openai-node'];
  * pasted into a shell as it is.
  */
 export function gettingStarted(
-  { url, apiKey, keyFile, signInUrl, modelId, modelIds }: Omit<RunningService, 'close'>,
+  { url, apiKey, keyFile, signInUrl, modelIds }: Omit<RunningService, 'close'>,
   seconds: number,
 ): string {
   const keyLine =
@@ -18,7 +18,9 @@ export function gettingStarted(
         ? `API key   ${apiKey.secret}   (shown once; also in ${keyFile}, readable by you alone)`
         : `API key   in ${keyFile}`;
   const key = apiKey === null ? quoted('the key of the first start') : `"$(cat ${quoted(keyFile)})"`;
-  const snippets = connectSnippets({ baseUrl: `${url}/v1`, modelId }).filter(({ id }) => PRINTED.includes(id));
+  const snippets = connectSnippets({ baseUrl: `${url}/v1`, modelId: modelIds[0] ?? 'MODEL' }).filter(({ id }) =>
+    PRINTED.includes(id),
+  );
   return `
 Trainyard is ready in ${seconds.toFixed(1)} s
 URL       ${url}/v1
@@ -44,6 +46,7 @@ Pages     ${url}/docs (every route)`;
 
 /** The first one is meant where a request names none. */
 export function modelLines([first, ...others]: readonly string[]): string {
+  if (first === undefined) return 'Model     none yet: no engine takes requests (trainyard serve --role engine)';
   return [`Model     ${first}`, ...others.map((id) => `          ${id}`)].join('\n');
 }
 

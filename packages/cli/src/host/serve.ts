@@ -3,11 +3,13 @@ import { join } from 'node:path';
 
 import {
   dataPaths,
+  does,
+  needsModelFiles,
   type RunningService,
   type ServiceConfig,
   serviceLog,
+  startParts,
   startService,
-  startTrainer,
 } from '@trainyard/server';
 import type { Command } from 'commander';
 
@@ -38,7 +40,7 @@ async function runService(config: ServiceConfig, isJson: boolean): Promise<void>
   process.umask(0o077);
   await fetchDefaultModel(config);
   const startedAt = performance.now();
-  if (config.role === 'trainer') return await runTrainer(config, isJson, startedAt);
+  if (!does(config.role, 'api')) return await runParts(config, isJson, startedAt);
   const service = await startService(config, writeLine, {
     dashboardDirectory: existsSync(DASHBOARD) ? DASHBOARD : null,
   });
@@ -49,18 +51,29 @@ async function runService(config: ServiceConfig, isJson: boolean): Promise<void>
   await service.close();
 }
 
-/** It has no address: jobs come from the database. */
-async function runTrainer(config: ServiceConfig, isJson: boolean, startedAt: number): Promise<void> {
-  const trainer = await startTrainer(config, writeLine);
-  if (isJson) printJsonLine({ role: 'trainer', models: trainer.modelIds, metrics_url: trainer.metricsUrl });
+/** Parts without HTTP for clients: an engine, a trainer, or both. A trainer has no address, since jobs come from the database. */
+async function runParts(config: ServiceConfig, isJson: boolean, startedAt: number): Promise<void> {
+  const { role } = config;
+  const parts = await startParts(config, writeLine);
+  const { engineUrl, modelIds } = parts;
+  if (isJson) printJsonLine({ role, ...(engineUrl === null ? {} : { engine_url: engineUrl }), models: modelIds });
   else {
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-    process.stdout.write(`\nTrainyard's trainer is ready in ${seconds} s\n${modelLines(trainer.modelIds)}\n`);
+    const name = role.replace(',', ' and ');
+    const address =
+      engineUrl === null ? '' : `Engine    ${engineUrl} (for API processes, see TRAINYARD_ENGINE_SECRET)\n`;
+    process.stdout.write(`\nTrainyard's ${name} is ready in ${seconds} s\n${address}${modelLines(modelIds)}\n`);
   }
   await endSignal();
-  tellEnd(config, 'putting the running job back into the queue');
-  await trainer.close();
+  tellEnd(config, ENDING[role] ?? 'finishing running requests');
+  await parts.close();
 }
+
+/** By role, what the end of a process waits for. */
+const ENDING: Partial<Record<ServiceConfig['role'], string>> = {
+  trainer: 'putting the running job back into the queue',
+  'engine,trainer': 'finishing running requests, putting the running job back into the queue',
+};
 
 function writeLine(line: string): void {
   process.stderr.write(`${line}\n`);
@@ -79,7 +92,8 @@ function readyLine({ url, signInUrl, keyFile, modelIds }: RunningService): objec
 }
 
 /** The first start of a service that was not set up by `npm start`. */
-async function fetchDefaultModel({ models, dataDirectory }: ServiceConfig): Promise<void> {
+async function fetchDefaultModel({ models, dataDirectory, role }: ServiceConfig): Promise<void> {
+  if (!needsModelFiles(role)) return;
   const { models: directory } = dataPaths(dataDirectory);
   const modelPath = join(directory, DEFAULT_MODEL.fileName);
   if (existsSync(modelPath) || !models.some(({ path }) => path === modelPath)) return;

@@ -11,7 +11,8 @@ import type { Command } from 'commander';
 
 /** The `--help` line of each setting; a setting without a line does not compile. */
 const HELP = {
-  role: 'api = HTTP and sampling alone; trainer = jobs alone, without a port; both need a database that they share (all)',
+  role: 'all, or some of api, engine, trainer by commas: api = HTTP, engine = sampling for others behind a port, trainer = jobs without a port; they need a database that they share (all)',
+  engineUrl: 'where API processes reach the engine of this process (the address that it listens on)',
   host: 'address to listen on (127.0.0.1)',
   port: 'TCP port, 0 = any free one (8420)',
   dataDir: 'folder for the database, checkpoints and models (.trainyard)',
@@ -63,7 +64,6 @@ const HELP = {
     'origins whose pages may read answers, by commas; localhost = pages of this machine, * = all (localhost)',
   allowNetwork: 'allows an address that other machines reach, without TLS (off)',
   metrics: 'who may read /metrics: auto, open, key or off (auto)',
-  metricsListen: 'PORT or HOST:PORT where role trainer answers /metrics and /health (nowhere)',
   logFormat: 'text = lines for people; json = an object a line (text)',
   bodyTimeoutMs: 'how long the body of a request may take to come in (600000)',
   minBodyRate: 'slowest pace of a body, bytes a second over 20 s (500)',

@@ -1,8 +1,8 @@
 /** Section 16 of the reference for chat completions, vector by vector: what is sent, what vLLM answers, what this service answers. */
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import type { GenerateRequest } from '@trainyard/generation';
 import type { ErrorBody, ValidationItem } from '@trainyard/protocol';
 
+import type { InferenceRequest } from '../contract/backends.ts';
 import { test } from '../testing/behaviour-test.ts';
 import { ScriptedEngineInference } from '../testing/scripted-engine.ts';
 import { TestServer } from '../testing/test-server.ts';
@@ -23,7 +23,7 @@ const invalid = (param: string) => ({ status: 400, param, isListed: true });
 const conflict = (param: string | null) => ({ status: 400, param, isListed: false });
 type Refusal = ReturnType<typeof conflict>;
 /** The effect of an accepted request on what the engine is asked. */
-type Effect = readonly [read: (request: GenerateRequest) => unknown, expected: unknown];
+type Effect = readonly [read: (request: InferenceRequest) => unknown, expected: unknown];
 type Vector = readonly [fields: Record<string, unknown>, reference: string, ours: Refusal | Effect];
 const isRefusal = (ours: Refusal | Effect): ours is Refusal => 'status' in ours;
 
@@ -136,7 +136,7 @@ const VECTORS: readonly Vector[] = [
 ];
 
 /** All that differs between two requests but their ids, their seeds' absence included. */
-function essence({ requestId: _id, ...request }: GenerateRequest): unknown {
+function essence({ requestId: _id, ...request }: InferenceRequest): unknown {
   return request;
 }
 

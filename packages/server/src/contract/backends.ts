@@ -1,9 +1,10 @@
 import { join } from 'node:path';
 
-import type { AdapterRef, BackendMember, EngineStats } from '@trainyard/backend';
+import type { BackendMember, EngineStats } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 import type { Adapter, Blobs } from '@trainyard/store';
 
+import type { RequestError } from '../faults/request-error.ts';
 import type { BaseModel } from './base-models.ts';
 import type { ResolvedModel } from './model-names.ts';
 
@@ -16,13 +17,26 @@ export interface Tokenized {
   texts: string[] | null;
 }
 
+/** One immutable adapter version: `digest` is its identity, `directoryKey` its folder among the blobs. */
+export interface ServedAdapter {
+  readonly digest: string;
+  readonly directoryKey: string;
+  /** Its file for llama.cpp on this machine; null where this process needs none, since what samples is elsewhere. */
+  readonly path: string | null;
+}
+
+/** A request whose adapter can be found on any machine of the service. */
+export interface InferenceRequest extends Omit<GenerateRequest, 'adapter'> {
+  readonly adapter: ServedAdapter | null;
+}
+
 /** Sampling from one base model and from what is trained on it. */
 export interface ModelInference {
   /**
    * Events of one request, ending in exactly one `completed` or `failed`. Nothing is produced ahead of a reader that stopped
    * pulling beyond a small buffer; leaving the loop, or aborting the signal, ends the request and frees its cache.
    */
-  generate(request: GenerateRequest, signal: AbortSignal): AsyncIterable<EngineEvent>;
+  generate(request: InferenceRequest, signal: AbortSignal): AsyncIterable<EngineEvent>;
   /** Text, or a conversation, as ids. @throws {BackendFailure} */
   tokenize(input: TokenizeInput, options: { withTexts: boolean; signal: AbortSignal }): Promise<Tokenized>;
   /** Ids as text, control tokens included. @throws {BackendFailure} */
@@ -36,10 +50,14 @@ export interface ModelInference {
   members?(): readonly BackendMember[];
 }
 
-/** The seam between HTTP and whatever samples: engine hosts on this machine, or other servers. */
+/** The seam between HTTP and whatever samples: engine hosts on this machine, engines on others, or other servers. */
 export interface InferenceBackend {
-  /** At least one, the default one first; known once it has started. */
+  /** The default one first; known once it has started. At least one, unless `absence` says why there is none. */
   readonly models: readonly BaseModel[];
+  /** Where engines come and go: why that base model is not there now, or, of null, any at all; null when it is none of this service. */
+  absence?(id: string | null): RequestError | null;
+  /** The files of adapters are read elsewhere: none of them is looked for in this process. Default false. */
+  readonly isElsewhere?: boolean;
   /** @param id of one of `models` */
   of(id: string): ModelInference;
   /** Before anything of a request is read. @throws {BackendFailure} `engine.overloaded` when as many are in flight as may be, over all models */
@@ -90,12 +108,25 @@ export interface AdapterImporter {
 const ADAPTER_FILE = 'adapter.gguf';
 
 /**
- * The adapter file of a resolved model, or null for the untouched base model. Null digest means no file is read.
+ * The adapter of a resolved model, or null for the untouched base model. Null digest means no file is read.
  *
+ * @param isElsewhere see {@link InferenceBackend.isElsewhere}
  * @returns `'missing'` when the checkpoint's directory is gone: it was deleted after the name was resolved
  */
-export async function findAdapter(blobs: Blobs, model: ResolvedModel): Promise<AdapterRef | null | 'missing'> {
+export async function findAdapter(
+  blobs: Blobs,
+  model: ResolvedModel,
+  { isElsewhere = false }: Pick<InferenceBackend, 'isElsewhere'>,
+): Promise<ServedAdapter | null | 'missing'> {
   if (model.kind === 'base' || model.directoryKey === null || model.digest === null) return null;
-  const directory = await blobs.localDirectory(model.directoryKey);
-  return directory === null ? 'missing' : { digest: model.digest, path: join(directory, ADAPTER_FILE) };
+  const { digest, directoryKey } = model;
+  if (isElsewhere) return { digest, directoryKey, path: null };
+  const path = await adapterPath(blobs, directoryKey);
+  return path === null ? 'missing' : { digest, directoryKey, path };
+}
+
+/** The file for llama.cpp of an adapter on this machine; null when its folder is gone. */
+export async function adapterPath(blobs: Blobs, directoryKey: string): Promise<string | null> {
+  const directory = await blobs.localDirectory(directoryKey);
+  return directory === null ? null : join(directory, ADAPTER_FILE);
 }

@@ -12,31 +12,43 @@ export interface BaseModel {
 /** The base models that are served: whoever asks what a name or a record stands on asks here. */
 export class BaseModels {
   readonly #served: () => readonly BaseModel[];
+  readonly #absence: (id: string | null) => RequestError | null;
 
-  /** @param served at least one; known once the service has started */
-  constructor(served: () => readonly BaseModel[]) {
+  /**
+   * @param served known once the service has started
+   * @param absence why one is not there that may come, see `InferenceBackend.absence`; default: none may come
+   */
+  constructor(served: () => readonly BaseModel[], absence: (id: string | null) => RequestError | null = () => null) {
     this.#served = served;
+    this.#absence = absence;
   }
 
   get all(): readonly BaseModel[] {
     return this.#served();
   }
 
-  /** The one that is meant where none is named. */
+  /** The one that is meant where none is named. @throws {RequestError} `server.unavailable` while none is there */
   get default(): BaseModel {
     const [first] = this.#served();
-    if (first === undefined) throw new Error('no base model is served');
-    return first;
+    if (first !== undefined) return first;
+    throw this.#absence(null) ?? new Error('no base model is served');
+  }
+
+  /** @throws {RequestError} `server.unavailable` for one that is not there now, and may come */
+  refuseAbsent(id: string): void {
+    const absence = this.#absence(id);
+    if (absence !== null) throw absence;
   }
 
   find(id: string): BaseModel | null {
     return this.#served().find((model) => model.id === id) ?? null;
   }
 
-  /** @throws {RequestError} `request.unknown_model`, for the field `base_model` */
+  /** @throws {RequestError} `request.unknown_model`, for the field `base_model`; `server.unavailable` while it is not there */
   named(id: string): BaseModel {
     const found = this.find(id);
     if (found !== null) return found;
+    this.refuseAbsent(id);
     throw new RequestError(
       'request.unknown_model',
       `The base model \`${id}\` is not served here; known: ${this.#ids()}`,
@@ -48,11 +60,12 @@ export class BaseModels {
    * The base model of a trained model.
    *
    * @param field what named it; `name` as it was named
-   * @throws {RequestError} `request.conflict` when that is not served: its adapters fit no other weights
+   * @throws {RequestError} `request.conflict` when that is not served: its adapters fit no other weights; `server.unavailable` while it is not there
    */
   under(model: Pick<Model, 'baseModel'>, { field, name }: { field: string; name?: string }): BaseModel {
     const found = this.find(model.baseModel);
     if (found !== null) return found;
+    this.refuseAbsent(model.baseModel);
     const subject = name === undefined ? 'The model' : `The model \`${name}\``;
     throw new RequestError(
       'request.conflict',

@@ -51,7 +51,7 @@ interface ModelName {
  *
  * @param entity name of the caller's entity, `entityId` its id; what belongs to others is unknown
  * @throws {RequestError} `request.unknown_model` (also for a deleted step), `request.ambiguous_model` for a bare name that
- *   several projects have, `request.conflict` when its base model is not the one served, and for an adapter that is not committed yet
+ *   several projects have, `server.unavailable` while its base model is not there, `request.conflict` when its base model is not the one served, and for an adapter that is not committed yet
  */
 export async function resolveModelName(
   store: Store,
@@ -63,7 +63,11 @@ export async function resolveModelName(
   if (isAdapterName(requested)) return await atAdapter(store, { requested, entityId, baseModels });
   const parsed = parseModelName(requested);
   const model = parsed && (await findModel(store, parsed, entity, requested));
-  if (!parsed || !model) throw unknownModel(requested);
+  if (!parsed || !model) {
+    // It may be the name of a base model whose engine is not there.
+    baseModels.refuseAbsent(requested);
+    throw unknownModel(requested);
+  }
   const base = baseModels.under(model, { field: 'model', name: requested });
   const checkpoint =
     parsed.step === null ? await store.latestCheckpoint(model.id) : await store.getCheckpoint(model.id, parsed.step);

@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 
 import type { BackendMember, EngineStats } from '@trainyard/backend';
-import type { EngineEvent, GenerateRequest, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
+import type { EngineEvent, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
 
-import type { Tokenized } from '../contract/backends.ts';
+import { withAdapterFile } from '../contract/adapter-file.ts';
+import type { InferenceRequest, Tokenized } from '../contract/backends.ts';
 import type { ComputeShares } from '../computing/compute-arbiter.ts';
 import { BackendFailure } from '../faults/backend-failure.ts';
 import { ComputingHost } from '../hosts/computing-host.ts';
@@ -134,7 +135,7 @@ export class EmbeddedInference implements ModelHost {
   }
 
   /** Every stream ends in exactly one `completed` or `failed` event; leaving the loop early aborts the request. */
-  async *generate(request: GenerateRequest, signal: AbortSignal): AsyncGenerator<EngineEvent> {
+  async *generate(request: InferenceRequest, signal: AbortSignal): AsyncGenerator<EngineEvent> {
     this.#numGenerating += 1;
     try {
       const opened = await this.#open(request, signal);
@@ -159,7 +160,7 @@ export class EmbeddedInference implements ModelHost {
   }
 
   /** Hands the request to the host. @returns why it could not be, as its only event */
-  async #open(request: GenerateRequest, signal: AbortSignal): Promise<OpenStream | EngineEvent> {
+  async #open(request: InferenceRequest, signal: AbortSignal): Promise<OpenStream | EngineEvent> {
     // Ids that clients choose may collide; inside, each request has its own.
     const requestId = randomUUID();
     try {
@@ -171,7 +172,7 @@ export class EmbeddedInference implements ModelHost {
     if (refusal !== null) return failed('engine.overloaded', refusal);
     const events = new EventStream((isPaused) => this.#host.send({ kind: 'pause', requestId, isPaused }));
     const leave = () => this.#leave(requestId, events);
-    if (signal.aborted || !this.#host.send({ kind: 'generate', request: { ...request, requestId } })) {
+    if (signal.aborted || !this.#host.send({ kind: 'generate', request: { ...withAdapterFile(request), requestId } })) {
       const code = signal.aborted ? 'engine.aborted' : 'engine.host_lost';
       return failed(code, 'the request did not reach the inference engine');
     }

@@ -1,6 +1,6 @@
-import type { GenerateRequest } from '@trainyard/generation';
 import { beforeEach, expect, test } from 'vitest';
 
+import type { InferenceRequest } from '../contract/backends.ts';
 import type { Tokenized } from '../contract/backends.ts';
 import type { ServedModel } from '../hosts/inference/opened-text.ts';
 import { replies } from '../testing/scripted-inference.ts';
@@ -45,7 +45,7 @@ class ScriptedHost implements ModelHost {
     return this.numRunning === 0;
   }
 
-  async *generate(request: GenerateRequest): AsyncGenerator<never> {
+  async *generate(request: InferenceRequest): AsyncGenerator<never> {
     this.numRunning += 1;
     try {
       await this.gate;
@@ -121,7 +121,7 @@ async function poolOf(
   return pool;
 }
 
-const request = (n = 1) => ({ n, logprobs: null }) as unknown as GenerateRequest;
+const request = (n = 1) => ({ n, logprobs: null }) as unknown as InferenceRequest;
 /** The text of a reply. */
 async function ask(pool: InferencePool, id: string, signal = NEVER): Promise<string> {
   let text = '';

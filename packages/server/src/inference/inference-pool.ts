@@ -1,7 +1,7 @@
-import type { EngineEvent, GenerateRequest, TokenizeInput } from '@trainyard/generation';
+import type { EngineEvent, TokenizeInput } from '@trainyard/generation';
 
 import type { BaseModel } from '../contract/base-models.ts';
-import type { InferenceBackend, ModelInference, Tokenized, Trouble } from '../contract/backends.ts';
+import type { InferenceBackend, InferenceRequest, ModelInference, Tokenized, Trouble } from '../contract/backends.ts';
 import { BackendFailure } from '../faults/backend-failure.ts';
 import { RequestError } from '../faults/request-error.ts';
 import type { ServedModel } from '../hosts/inference/opened-text.ts';
@@ -142,13 +142,13 @@ export class InferencePool implements InferenceBackend {
     };
   }
 
-  #generate(slot: Slot, request: GenerateRequest, signal: AbortSignal): AsyncIterable<EngineEvent> {
+  #generate(slot: Slot, request: InferenceRequest, signal: AbortSignal): AsyncIterable<EngineEvent> {
     if (slot.state !== 'ready' || slot.host === null) return this.#generateLoaded(slot, request, signal);
     slot.lastUse = this.#numUses++;
     return slot.host.generate(request, signal);
   }
 
-  async *#generateLoaded(slot: Slot, request: GenerateRequest, signal: AbortSignal): AsyncGenerator<EngineEvent> {
+  async *#generateLoaded(slot: Slot, request: InferenceRequest, signal: AbortSignal): AsyncGenerator<EngineEvent> {
     const { room } = this.#options;
     const { refusal } = room;
     if (refusal !== null) throw new BackendFailure('engine.overloaded', refusal, null);

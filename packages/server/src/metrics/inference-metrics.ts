@@ -1,5 +1,7 @@
-import type { EngineEvent, GenerateRequest } from '@trainyard/generation';
+import type { EngineEvent } from '@trainyard/generation';
 import { Counter, Histogram, type Registry } from 'prom-client';
+
+import type { InferenceRequest } from '../contract/backends.ts';
 
 /** The label that vLLM gives the name of the served model. */
 const MODEL = 'model_name';
@@ -88,7 +90,7 @@ export class InferenceMetrics {
    */
   async *measure(
     model: string,
-    request: GenerateRequest,
+    request: InferenceRequest,
     events: AsyncIterable<EngineEvent>,
   ): AsyncGenerator<EngineEvent> {
     const labels = { [MODEL]: model };

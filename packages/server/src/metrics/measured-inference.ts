@@ -1,6 +1,6 @@
-import type { EngineEvent, GenerateRequest } from '@trainyard/generation';
+import type { EngineEvent } from '@trainyard/generation';
 
-import type { InferenceBackend, ModelInference } from '../contract/backends.ts';
+import type { InferenceBackend, InferenceRequest, ModelInference } from '../contract/backends.ts';
 import type { InferenceMetrics } from './inference-metrics.ts';
 
 /** The same back end, whose requests are counted and timed. */
@@ -9,6 +9,10 @@ export function measuredInference(inference: InferenceBackend, metrics: Inferenc
     get models() {
       return inference.models;
     },
+    get isElsewhere() {
+      return inference.isElsewhere === true;
+    },
+    absence: (id) => inference.absence?.(id) ?? null,
     of: (id) => measuredModel(inference.of(id), id, metrics),
     checkRoom: () => inference.checkRoom(),
     retire: (digest) => inference.retire(digest),
@@ -19,7 +23,7 @@ export function measuredInference(inference: InferenceBackend, metrics: Inferenc
 function measuredModel(inference: ModelInference, id: string, metrics: InferenceMetrics): ModelInference {
   return {
     tokenizerFacts: () => inference.tokenizerFacts(),
-    generate: (request: GenerateRequest, signal: AbortSignal): AsyncIterable<EngineEvent> =>
+    generate: (request: InferenceRequest, signal: AbortSignal): AsyncIterable<EngineEvent> =>
       metrics.measure(id, request, inference.generate(request, signal)),
     tokenize: (input, options) => inference.tokenize(input, options),
     detokenize: (tokenIds, options) => inference.detokenize(tokenIds, options),

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { resolveConfig } from './config.ts';
+import { resolveConfig, SETTING_NAMES } from './config.ts';
 
 const none = { flags: {}, environment: {}, configPath: null };
 
@@ -33,13 +33,33 @@ describe('resolveConfig', () => {
 
   it('has parts of a service only where they can meet', () => {
     const database = 'postgres://u@db/x';
-    for (const role of ['api', 'trainer'] as const) {
-      expect(resolveConfig({ ...none, flags: { role, database } }).role).toBe(role);
+    const environment = { TRAINYARD_ENGINE_SECRET: 's'.repeat(32) };
+    for (const role of ['api', 'engine', 'trainer', 'api,engine', 'api,trainer', 'engine,trainer'] as const) {
+      const config = resolveConfig({ ...none, environment, flags: { role, database } });
+      expect(config.role).toBe(role);
+      const meets = role === 'api' || role === 'engine' || role === 'api,trainer' || role === 'engine,trainer';
+      expect(config.engineSecret).toBe(meets ? 's'.repeat(32) : null);
       expect(() => resolveConfig({ ...none, flags: { role } })).toThrow(
         `role ${role} is a part of a service whose other parts are elsewhere: it needs the database that they share, set database to postgres://…`,
       );
     }
     expect(resolveConfig(none).role).toBe('all');
+    const roleOf = (role: string) => resolveConfig({ ...none, environment, flags: { role, database } }).role;
+    expect([roleOf('trainer,api,engine'), roleOf('engine,api')]).toEqual(['all', 'api,engine']);
+    for (const role of ['apis', 'api,', 'all,api', ','])
+      expect(() => roleOf(role)).toThrow('must be all, or some of api, engine, trainer by commas');
+  });
+
+  it('takes the secret of engines from the environment alone, and asks for one that is long', () => {
+    const flags = { database: 'postgres://u@db/x' };
+    const refusal = (role: string, secret?: string) => () =>
+      resolveConfig({ ...none, flags: { ...flags, role }, environment: { TRAINYARD_ENGINE_SECRET: secret } });
+    expect(refusal('engine')).toThrow('role engine opens a port to others, and the environment variable');
+    expect(refusal('api')).toThrow('role api asks engines elsewhere (role api,engine samples in this process)');
+    const short = 'a short secret';
+    expect(refusal('engine', short)).toThrow('has 14 characters');
+    expect(refusal('engine', short)).not.toThrow(short);
+    expect(SETTING_NAMES).not.toContain('engineSecret');
   });
 
   it('has sampler and trainer equal to the bit where both are one code', () => {

@@ -20,15 +20,14 @@ import {
   TOOL_PARSERS,
   type ToolParser,
 } from './model-settings.ts';
+import { readEngineSecret } from './engine-secret.ts';
+import { does, readRole, type Role, ROLE_FORM } from './role.ts';
 import { resolveTrainer, type TrainerConfig } from './trainer-settings.ts';
 import { withServers } from './vllm-servers.ts';
 
 /** Everything the service can be told, resolved once. */
-/** The work of one process of a service: HTTP and sampling, jobs, or both. */
-export type Role = 'all' | 'api' | 'trainer';
-
 export interface ServiceConfig {
-  /** default `all`; the others work together on a database that they share */
+  /** the work of this process; default `all`: the others work together on a database that they share */
   readonly role: Role;
   /** address to listen on; default 127.0.0.1 */
   readonly host: string;
@@ -44,6 +43,12 @@ export interface ServiceConfig {
   readonly apiKey: string | null;
   /** owner of everything made without an explicit entity; default "local" */
   readonly entity: string;
+  /** where API processes reach the engine of this one; default null: by the address that it listens on */
+  readonly engineUrl: string | null;
+  /** what engines and those who ask them show each other; null for a process that does neither */
+  readonly engineSecret: string | null;
+  /** id of the first base model, as it was set: of a process without model files the one that is meant where a request names none */
+  readonly modelId: string | null;
   /** base models that are served, at least one; the first is meant where a request names none. Default: the SmolLM2 file in the data folder */
   readonly models: readonly ModelConfig[];
   /** vLLM servers that sample, for the models whose `vllmUrls` name them */
@@ -102,8 +107,6 @@ export interface ServiceConfig {
   readonly allowNetwork: 'on' | 'off';
   /** who may read `/metrics`: `auto` (default) = anybody where the address is loopback, else keys of the scope `admin`; `open`; `key`; `off` */
   readonly metrics: 'auto' | 'open' | 'key' | 'off';
-  /** where a process without other HTTP answers `/metrics` and `/health`; default null: nowhere */
-  readonly metricsListen: { readonly host: string; readonly port: number } | null;
   /** lines of the log: `text` (default) for people, `json` an object a line */
   readonly logFormat: LogFormat;
   /** how long a request's body may take to come in, ms; default 600 000 */
@@ -139,7 +142,8 @@ interface SettingRule {
   max?: number;
   values?: readonly string[];
   pattern?: RegExp;
-  /** what `pattern` is in words */
+  isValid?: (text: string) => boolean;
+  /** what `pattern`, or what `isValid` takes, is in words */
   form?: string;
   /** on the command line the name alone means `on` */
   isSwitch?: boolean;
@@ -166,14 +170,12 @@ const DATABASE_FORM =
 const BUCKET_PATTERN = /^https?:\/\/[^\s/?#@]+\/[^\s/?#]+(?:\/[^\s?#]*)?$/;
 const BUCKET_FORM = 'https://HOST/BUCKET or https://HOST/BUCKET/PREFIX';
 
-/** `9100`, `10.0.0.7:9100`, `[::1]:9100`. */
-const METRICS_LISTEN = /^(?:(\[[0-9a-fA-F:.]+\]|[\w.-]+):)?(\d{1,5})$/;
-
 const ORIGIN_FORM = 'origins by commas, each with https:// or http:// and no path, or localhost, or *';
 
 /** One row a setting: where it comes from and what it must be. The flag is `--` and the kebab-case name. */
 const SETTINGS = {
-  role: { kind: 'string', environment: 'TRAINYARD_ROLE', values: ['all', 'api', 'trainer'] },
+  role: { kind: 'string', environment: 'TRAINYARD_ROLE', isValid: (text) => readRole(text) !== null, form: ROLE_FORM },
+  engineUrl: { kind: 'string', environment: 'TRAINYARD_ENGINE_URL', pattern: URL_PATTERN, form: URL_FORM },
   host: { kind: 'string', environment: 'TRAINYARD_HOST' },
   port: { kind: 'integer', environment: 'TRAINYARD_PORT', min: 0, max: 65_535 },
   dataDir: { kind: 'string', environment: 'TRAINYARD_DATA_DIR' },
@@ -251,12 +253,6 @@ const SETTINGS = {
   allowedOrigins: { kind: 'string', environment: 'TRAINYARD_ALLOWED_ORIGINS', pattern: ORIGIN_LIST, form: ORIGIN_FORM },
   allowNetwork: { kind: 'string', environment: 'TRAINYARD_ALLOW_NETWORK', values: ['on', 'off'], isSwitch: true },
   metrics: { kind: 'string', environment: 'TRAINYARD_METRICS', values: ['auto', 'open', 'key', 'off'] },
-  metricsListen: {
-    kind: 'string',
-    environment: 'TRAINYARD_METRICS_LISTEN',
-    pattern: METRICS_LISTEN,
-    form: 'PORT or HOST:PORT',
-  },
   logFormat: { kind: 'string', environment: 'TRAINYARD_LOG_FORMAT', values: ['text', 'json'] },
   bodyTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_BODY_TIMEOUT_MS', min: 1000, max: 86_400_000 },
   minBodyRate: { kind: 'integer', environment: 'TRAINYARD_MIN_BODY_RATE', min: 1, max: 1_000_000_000 },
@@ -336,9 +332,11 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     },
     isDeterministic,
   );
-  const role = (text('role') ?? 'all') as Role;
+  const role = readRole(text('role') ?? 'all') ?? 'all';
   const database = resolveDatabase(dataDirectory, text('database'), number('databaseConnections'));
   refuseLoneRole(role, database);
+  refuseIdleServers(role, models);
+  const engineSecret = readEngineSecret(role, sources.environment);
   return Object.freeze({
     role,
     host: text('host') ?? '127.0.0.1',
@@ -352,6 +350,9 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     }),
     apiKey: text('apiKey') ?? null,
     entity: text('entity') ?? 'local',
+    engineUrl: text('engineUrl') ?? null,
+    engineSecret,
+    modelId: text('modelId') ?? null,
     models,
     vllm: {
       apiKey: text('vllmKey') ?? null,
@@ -389,7 +390,6 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     allowedOrigins: (text('allowedOrigins') ?? 'localhost').split(','),
     allowNetwork: (text('allowNetwork') ?? 'off') as 'on' | 'off',
     metrics: (text('metrics') ?? 'auto') as ServiceConfig['metrics'],
-    metricsListen: resolveMetricsListen(role, text('metricsListen')),
     logFormat: (text('logFormat') ?? 'text') as LogFormat,
     bodyTimeoutMs: number('bodyTimeoutMs') ?? 600_000,
     minBodyRate: number('minBodyRate') ?? 500,
@@ -411,13 +411,13 @@ function refuseLoneRole(role: Role, database: StoreLocation): void {
   );
 }
 
-function resolveMetricsListen(role: Role, text: string | undefined): ServiceConfig['metricsListen'] {
-  if (text === undefined) return null;
-  const [, host = '127.0.0.1', port] = METRICS_LISTEN.exec(text) ?? [];
-  const refuse = (why: string) => new ServerError('server.config_invalid', `metricsListen is ${text}, ${why}`);
-  if (role !== 'trainer') throw refuse(`and role ${role} answers /metrics where it answers all else: leave it`);
-  if (Number(port) > 65_535) throw refuse('and ports end at 65535');
-  return { host: host.replaceAll(/[[\]]/g, ''), port: Number(port) };
+/** Servers that nobody in this process would ask. */
+function refuseIdleServers(role: Role, models: readonly ModelConfig[]): void {
+  if (does(role, 'engine') || !does(role, 'api') || models.every(({ vllmUrls }) => vllmUrls.length === 0)) return;
+  throw new ServerError(
+    'server.config_invalid',
+    `vllm belongs to the role engine, and this is ${role}: give it to an engine, or make this role ${role.replace('api', 'api,engine')}`,
+  );
 }
 
 function resolveDatabase(
@@ -537,8 +537,8 @@ function checked(name: SettingName, value: unknown, source: string): string | nu
     if (typeof value !== 'string' || value === '') throw refuse('a non-empty string');
     if (setting.values !== undefined && !setting.values.includes(value))
       throw refuse(`one of ${setting.values.join(', ')}`);
-    if (setting.pattern?.test(value) === false)
-      throw refuse(setting.form ?? `text of the form ${setting.pattern.source}`);
+    if (setting.pattern?.test(value) === false || setting.isValid?.(value) === false)
+      throw refuse(setting.form ?? `text of the form ${setting.pattern?.source}`);
     return value;
   }
   const numeric = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;

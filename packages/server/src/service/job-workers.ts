@@ -13,8 +13,9 @@ import { ImportWorker } from '../jobs/import-worker.ts';
 import { TrainingWorker } from '../jobs/training-worker.ts';
 import type { Log } from '../logging/log.ts';
 import type { Tracing } from '../tracing/tracing.ts';
-import type { ServiceMetrics } from '../metrics/service-metrics.ts';
+import type { JobMetrics } from '../metrics/job-metrics.ts';
 import type { ServiceConfig } from './config.ts';
+import { sharesCores } from './role.ts';
 import { remoteTrainer } from './remote-trainer.ts';
 
 /** Whoever sees jobs to their end, as HTTP knows them: workers of this process, or of others on the same database. */
@@ -45,7 +46,7 @@ export async function openJobWorkers(
   parts: JobWorkerParts & {
     readonly arbiter: ComputeShares;
     readonly scores: BaseScores;
-    readonly metrics: Pick<ServiceMetrics, 'jobs' | 'data'>;
+    readonly metrics: JobMetrics;
     /** Default null: nobody asked for traces. */
     readonly tracing?: Tracing | null;
   },
@@ -55,7 +56,7 @@ export async function openJobWorkers(
   const { work: workDirectory } = dataPaths(config.dataDirectory);
   // A process that only works on jobs has nobody to stand behind.
   const behind = { share: 1 - engineShare, niceness: nicenessOfShare(1 - engineShare) };
-  const computing = { arbiter, log, ...(config.role === 'all' ? behind : { share: 1, niceness: 0 }) };
+  const computing = { arbiter, log, ...(sharesCores(config.role) ? behind : { share: 1, niceness: 0 }) };
   const remote = await remoteTrainer(config, log);
   const backend = new EmbeddedTraining({
     host: {
@@ -69,7 +70,6 @@ export async function openJobWorkers(
     },
     remoteKey: config.trainer?.apiKey ?? null,
     secrets: config.bucket === null ? {} : bucketKey(process.env),
-    onBucketRequest: metrics.data.sawRequest,
     ...computing,
   });
   const [first] = models;
@@ -82,7 +82,7 @@ export async function openJobWorkers(
     maxTraceBytes: config.tokenTraceMegabytes * 1_000_000,
     elsewhere:
       remote === null || first === undefined ? null : { baseModel: first.id, scores: () => scores.of(first.path) },
-    metrics: metrics.jobs,
+    metrics,
     tracing,
     log,
   });

@@ -1,6 +1,6 @@
-import type { EngineEvent, GenerateRequest } from '@trainyard/generation';
+import type { EngineEvent } from '@trainyard/generation';
 
-import type { ModelInference } from '../contract/backends.ts';
+import type { InferenceRequest, ModelInference } from '../contract/backends.ts';
 import { type ParamOrigins, toBackendFailure } from '../faults/backend-failure.ts';
 
 /** Tokens of a request so far; right at every moment, also when the client leaves in the middle. */
@@ -61,7 +61,7 @@ export interface GenerationOptions {
  */
 export async function openGeneration(
   inference: ModelInference,
-  request: GenerateRequest,
+  request: InferenceRequest,
   signal: AbortSignal,
   meter: TokenMeter,
   options: GenerationOptions = {},

@@ -1,6 +1,7 @@
-import { DEFAULT_CHAT_PROMPT, DEFAULT_GENERATE, type GenerateRequest } from '@trainyard/generation';
+import { DEFAULT_CHAT_PROMPT, DEFAULT_GENERATE } from '@trainyard/generation';
 import type { ChatCompletion, ChatCompletionChunk } from '@trainyard/protocol';
 
+import type { InferenceRequest } from '../contract/backends.ts';
 import { toOrderedJson } from '../json/ordered-json.ts';
 import { collectAnswer } from '../wire/chat/chat-answer.ts';
 import { toChunks } from '../wire/chat/chat-chunks.ts';
@@ -89,8 +90,9 @@ function refuse(fault: string | null | undefined, text: string): void {
   if (fault) throw new Error(`${fault}\n${text}`);
 }
 
-export const SCRIPTED_REQUEST: GenerateRequest = {
+export const SCRIPTED_REQUEST: InferenceRequest = {
   ...DEFAULT_GENERATE,
+  adapter: null,
   requestId: 'scripted',
   tenant: 'acme',
   prompt: { ...DEFAULT_CHAT_PROMPT, messages: [] },

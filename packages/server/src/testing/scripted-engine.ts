@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import { EngineError, type EngineStats } from '@trainyard/backend';
-import { type EngineEvent, type GenerateRequest, type TokenizeInput, type TokenizerFacts } from '@trainyard/generation';
+import { type EngineEvent, type TokenizeInput, type TokenizerFacts } from '@trainyard/generation';
 import { openScriptedEngine, type ScriptedEngine, type ScriptedEngineOptions } from '@trainyard/generation/testing';
 
-import type { InferenceBackend, ModelInference, Tokenized } from '../contract/backends.ts';
+import type { InferenceBackend, InferenceRequest, ModelInference, Tokenized } from '../contract/backends.ts';
+import { withAdapterFile } from '../contract/adapter-file.ts';
 import { toBackendFailure } from '../faults/backend-failure.ts';
 import { GUEST } from './guest-refusal.ts';
 
@@ -20,7 +21,7 @@ import { GUEST } from './guest-refusal.ts';
  */
 export class ScriptedEngineInference implements InferenceBackend, ModelInference {
   readonly models: InferenceBackend['models'];
-  readonly requests: GenerateRequest[] = [];
+  readonly requests: InferenceRequest[] = [];
   readonly model: ScriptedEngine;
   #isStepping = false;
 
@@ -39,7 +40,7 @@ export class ScriptedEngineInference implements InferenceBackend, ModelInference
     return this;
   }
 
-  async *generate(request: GenerateRequest, signal: AbortSignal): AsyncGenerator<EngineEvent> {
+  async *generate(request: InferenceRequest, signal: AbortSignal): AsyncGenerator<EngineEvent> {
     this.requests.push(request);
     const { engine } = this.model;
     const requestId = randomUUID();
@@ -50,7 +51,7 @@ export class ScriptedEngineInference implements InferenceBackend, ModelInference
       this.#wake();
     };
     signal.addEventListener('abort', abort, { once: true });
-    this.model.submit({ ...request, requestId }, (event) => {
+    this.model.submit({ ...withAdapterFile(request), requestId }, (event) => {
       events.push(event);
       arrived.resolve();
     });
@@ -101,7 +102,7 @@ export class ScriptedEngineInference implements InferenceBackend, ModelInference
     return this.model.engine.stats();
   }
 
-  get lastRequest(): GenerateRequest {
+  get lastRequest(): InferenceRequest {
     const request = this.requests.at(-1);
     if (!request) throw new Error('no request has arrived');
     return request;

@@ -1,14 +1,14 @@
 import type { EngineErrorCode, FinishReason, TokenLogprob } from '@trainyard/backend';
-import type { EngineEvent, GenerateRequest, TokenizeInput } from '@trainyard/generation';
+import type { EngineEvent, TokenizeInput } from '@trainyard/generation';
 
-import type { InferenceBackend, ModelInference, Tokenized } from '../contract/backends.ts';
+import type { InferenceBackend, InferenceRequest, ModelInference, Tokenized } from '../contract/backends.ts';
 import type { BaseModel } from '../contract/base-models.ts';
 import { BackendFailure } from '../faults/backend-failure.ts';
 import type { CompletedEvent, ParsedReply, ReplyDelta } from '../streams/chat-events.ts';
 
 /** The behaviour of the backend for one request. */
 export type Script = (
-  request: GenerateRequest,
+  request: InferenceRequest,
   signal: AbortSignal,
 ) => AsyncIterable<EngineEvent> | Iterable<EngineEvent>;
 
@@ -16,7 +16,7 @@ export type Script = (
 export class ScriptedInference implements InferenceBackend, ModelInference {
   readonly models: readonly [BaseModel];
   readonly tokenizerFacts = () => ({ chatTemplate: '{{ messages }}', bosTokenId: 97, eosTokenId: 98, addsBos: false });
-  readonly requests: GenerateRequest[] = [];
+  readonly requests: InferenceRequest[] = [];
   script: Script = (request) => replies(request, [{ ids: [5, 6], text: 'hi' }]);
   lastTokenized: TokenizeInput | null = null;
   healthy = true;
@@ -32,7 +32,7 @@ export class ScriptedInference implements InferenceBackend, ModelInference {
     return this;
   }
 
-  async *generate(request: GenerateRequest, signal: AbortSignal): AsyncGenerator<EngineEvent> {
+  async *generate(request: InferenceRequest, signal: AbortSignal): AsyncGenerator<EngineEvent> {
     this.requests.push(request);
     try {
       for await (const event of this.script(request, signal)) {
@@ -87,7 +87,7 @@ export class ScriptedInference implements InferenceBackend, ModelInference {
     return null;
   }
 
-  get lastRequest(): GenerateRequest {
+  get lastRequest(): InferenceRequest {
     const request = this.requests.at(-1);
     if (!request) throw new Error('no request has arrived');
     return request;
@@ -119,7 +119,7 @@ export interface ScriptedEnd {
  * tokens cached.
  */
 export function* replies(
-  request: Pick<GenerateRequest, 'n' | 'logprobs' | 'tracesSampling'>,
+  request: Pick<InferenceRequest, 'n' | 'logprobs' | 'tracesSampling'>,
   steps: readonly ScriptedStep[],
   end: ScriptedEnd = {},
 ): Generator<EngineEvent> {
@@ -159,7 +159,7 @@ export function failure(code: EngineErrorCode, message: string, param: string | 
 }
 
 /** Token i has logprob −i/10 and the text `<i>`; the sampled one comes first in `top`, then 0, 1, 2 … */
-function scriptedLogprobs(request: Pick<GenerateRequest, 'logprobs'>, ids: readonly number[]): TokenLogprob[] | null {
+function scriptedLogprobs(request: Pick<InferenceRequest, 'logprobs'>, ids: readonly number[]): TokenLogprob[] | null {
   if (request.logprobs === null) return null;
   const entry = (id: number) => ({ id, logprob: -id / 10, bytes: [60, 48 + (id % 10), 62], text: `<${id}>` });
   const mostLikely = Array.from({ length: 30 }, (_, rank) => rank);

@@ -12,6 +12,7 @@ import { createServer } from '../create-server.ts';
 import { openLog } from '../logging/open-log.ts';
 import type { HttpLimits, ServerParts } from '../routes/server-parts.ts';
 import type { RunTracking } from '../tracking/run-mirror.ts';
+import { behindPort, IS_BEHIND_PORT } from './behind-port.ts';
 import { refuseUndocumentedAnswers } from './documented-answers.ts';
 import { noticeRefusal } from './guest-refusal.ts';
 import { ScriptedInference } from './scripted-inference.ts';
@@ -67,6 +68,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
   readonly key: string;
   readonly logged: string[];
   readonly #directory: string;
+  readonly #closeInference: () => Promise<void>;
 
   private constructor(
     parts: Pick<
@@ -74,6 +76,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
       'app' | 'store' | 'blobs' | 'inference' | 'training' | 'transfers' | 'key' | 'logged'
     > & {
       directory: string;
+      closeInference: () => Promise<void>;
     },
   ) {
     this.app = parts.app;
@@ -85,6 +88,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     this.key = parts.key;
     this.logged = parts.logged;
     this.#directory = parts.directory;
+    this.#closeInference = parts.closeInference;
   }
 
   static async start(
@@ -109,10 +113,11 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     const training = new RecordingQueue();
     const transfers = new RecordingTransfers();
     const logged: string[] = [];
+    const behind = IS_BEHIND_PORT ? await behindPort(inference) : { inference, close: async () => undefined };
     const app = createServer({
       store,
       blobs,
-      inference,
+      inference: behind.inference,
       training,
       exports: transfers,
       imports: transfers,
@@ -124,7 +129,19 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     });
     refuseUndocumentedAnswers(app);
     const key = await makeKey(store, 'acme', ['inference', 'training']);
-    return new TestServer({ app, store, blobs, inference, training, transfers, key, logged, directory });
+    const closeInference = behind.close;
+    return new TestServer({
+      app,
+      store,
+      blobs,
+      inference,
+      training,
+      transfers,
+      key,
+      logged,
+      directory,
+      closeInference,
+    });
   }
 
   /** Its runs are told to a tracker too. */
@@ -236,6 +253,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     const closing = setInterval(() => this.app.server.closeIdleConnections(), 25);
     await this.app.close();
     clearInterval(closing);
+    await this.#closeInference();
     await this.store.close();
     await this.blobs.close();
     await rm(this.#directory, { recursive: true, force: true });

@@ -1,7 +1,7 @@
 import { type Attributes, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
-import type { EngineEvent, GenerateRequest } from '@trainyard/generation';
+import type { EngineEvent } from '@trainyard/generation';
 
-import type { ModelInference } from '../contract/backends.ts';
+import type { InferenceRequest, ModelInference } from '../contract/backends.ts';
 import type { Tracing } from './tracing.ts';
 
 /** The names of the conventions for generative AI; a chat is told by them wherever it is answered. */
@@ -38,7 +38,7 @@ export function tracedModel(inference: ModelInference, tracing: Tracing, about: 
 
 async function* tracedEvents(
   events: AsyncIterable<EngineEvent>,
-  request: GenerateRequest,
+  request: InferenceRequest,
   { tracer }: Tracing,
   about: GenerationAbout,
 ): AsyncGenerator<EngineEvent> {
@@ -69,7 +69,7 @@ function aboutAttributes({ operation, model, responseId, isStream }: GenerationA
   };
 }
 
-function requestAttributes({ n, maxTokens, sampling }: GenerateRequest): Attributes {
+function requestAttributes({ n, maxTokens, sampling }: InferenceRequest): Attributes {
   const { temperature, topP, topK, frequencyPenalty, presencePenalty, seed } = sampling;
   return {
     'gen_ai.request.temperature': temperature,

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import type { AdapterRef } from '@trainyard/backend';
-import type { GenerateRequest, Prompt } from '@trainyard/generation';
+import type { Prompt } from '@trainyard/generation';
 import {
   type ChatCompletionRequest,
   type CompletionRequest,
@@ -13,6 +12,7 @@ import {
   refusedField,
 } from '@trainyard/protocol';
 
+import type { InferenceRequest, ServedAdapter } from '../contract/backends.ts';
 import { RequestError } from '../faults/request-error.ts';
 import { conflict, named, type SharedField, unsupported } from './conflict.ts';
 import { checkReplyEntries, type LogprobLimits } from './logprob-limit.ts';
@@ -42,7 +42,7 @@ export interface RequestedTokens {
 export interface RequestContext extends LogprobLimits {
   /** The namespace of the prefix cache. */
   tenant: string;
-  adapter: AdapterRef | null;
+  adapter: ServedAdapter | null;
   contextLength: number;
   /** From the header `X-Vllm-Priority`, which wins over the body's; null = not sent. */
   priority: number | null;
@@ -109,7 +109,7 @@ export function toGenerateRequest(
     /** Prompts of the request. Default 1. */
     numPrompts?: number;
   },
-): GenerateRequest {
+): InferenceRequest {
   const { contextLength, vocabSize } = context;
   const { maxTokens } = own;
   if (maxTokens !== null && maxTokens.value > contextLength)

@@ -1,8 +1,7 @@
-import { type BackendMember, EngineError } from '@trainyard/backend';
+import { type BackendMember, EngineError, HashRing } from '@trainyard/backend';
 import { ServerFailure } from '../wire/server-failure.ts';
 import { UnusableServer } from '../server/server-facts.ts';
 import type { VllmServer } from '../server/vllm-server.ts';
-import { HashRing } from './hash-ring.ts';
 
 export function memberOf(server: VllmServer): BackendMember {
   const { name, state, trouble, facts, numChoices, kvUse, adapters, counts } = server;

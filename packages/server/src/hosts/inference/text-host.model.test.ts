@@ -3,10 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { DEFAULT_CHAT_PROMPT, DEFAULT_GENERATE, type GenerateRequest } from '@trainyard/generation';
+import { DEFAULT_CHAT_PROMPT, DEFAULT_GENERATE } from '@trainyard/generation';
 import { DEFAULT_SAMPLING } from '@trainyard/protocol/fields';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
+import type { InferenceRequest } from '../../contract/backends.ts';
 import { testModel } from '../../../../../tests/support/model.ts';
 import { ComputeArbiter } from '../../computing/compute-arbiter.ts';
 import { EmbeddedInference, type InferenceHostOptions } from '../../inference/embedded-inference.ts';
@@ -51,8 +52,9 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-const request = (options: Partial<GenerateRequest>): GenerateRequest => ({
+const request = (options: Partial<InferenceRequest>): InferenceRequest => ({
   ...DEFAULT_GENERATE,
+  adapter: null,
   requestId: 'any',
   tenant: 'acme',
   prompt: { ...DEFAULT_CHAT_PROMPT, messages: [{ role: 'user', content: 'Name three colours.' }] },
@@ -63,7 +65,7 @@ const request = (options: Partial<GenerateRequest>): GenerateRequest => ({
 });
 
 /** Ids, text, log-probabilities and end of each choice, and the usage but for what happened to be in the cache. */
-async function told(inference: EmbeddedInference, options: Partial<GenerateRequest>) {
+async function told(inference: EmbeddedInference, options: Partial<InferenceRequest>) {
   const choices = new Map<number, { ids: number[]; text: string; logprobs: unknown[]; end: unknown }>();
   for await (const event of inference.generate(request(options), new AbortController().signal)) {
     if (event.kind === 'failed') return event;
@@ -86,7 +88,7 @@ test('both hosts serve the same model', () => {
   expect(textHost.servedModel).toEqual(engineHost.servedModel);
 });
 
-test.each<[string, Partial<GenerateRequest>]>([
+test.each<[string, Partial<InferenceRequest>]>([
   ['a draw', {}],
   ['choices', { n: 3 }],
   ['greedy choices', { sampling: { ...DEFAULT_SAMPLING, temperature: 0 } }],

@@ -1,8 +1,9 @@
 import type { PromptLogprob } from '@trainyard/backend';
-import type { EngineEvent, GenerateRequest } from '@trainyard/generation';
+import type { EngineEvent } from '@trainyard/generation';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Completion, CompletionChunk, CompletionLogprobs } from '@trainyard/protocol';
 
+import type { InferenceRequest } from '../../contract/backends.ts';
 import { replies } from '../../testing/scripted-inference.ts';
 import { readEvents, TestServer } from '../../testing/test-server.ts';
 
@@ -23,7 +24,7 @@ const face = (id: number) => {
 };
 const LIKELIEST = [900, 7, 50];
 
-function* scored(request: GenerateRequest): Generator<EngineEvent> {
+function* scored(request: InferenceRequest): Generator<EngineEvent> {
   const ids = request.prompt.kind === 'tokens' ? request.prompt.tokenIds : [];
   const { promptLogprobs: numTop, promptLogprobsFirst } = request;
   const [, ...rest] = replies(request, [{ ids: [5], text: '<5>' }]);

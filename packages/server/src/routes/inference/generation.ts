@@ -37,7 +37,7 @@ export async function admitModel(
 ): Promise<AdmittedModel> {
   const caller = callerOf(request);
   const model = await requestedModel(request, body.model, parts);
-  const adapter = await findAdapter(parts.blobs, model);
+  const adapter = await findAdapter(parts.blobs, model, parts.inference);
   if (adapter === 'missing')
     throw new RequestError('request.unknown_model', `The model \`${body.model}\` was deleted`, { param: 'model' });
   const requestId = request.headers['x-request-id'] === undefined ? (body.request_id ?? request.id) : request.id;

@@ -18,7 +18,7 @@ export function homeRoutes(app: FastifyInstance, parts: RouteParts): void {
       state: await stateOf(app),
       baseUrl,
       modelIds,
-      snippets: connectSnippets({ baseUrl, modelId: parts.baseModels.default.id }),
+      snippets: connectSnippets({ baseUrl, modelId: modelIds[0] ?? 'MODEL' }),
     };
     reply.header('vary', 'accept').header('cache-control', 'no-store');
     if (request.headers.accept?.includes('text/html')) {

@@ -1,6 +1,6 @@
-import type { GenerateRequest } from '@trainyard/generation';
 import { type ChatCompletionRequest, messageFaults, quoting } from '@trainyard/protocol';
 
+import type { InferenceRequest } from '../../contract/backends.ts';
 import type { ResolvedModel } from '../../contract/model-names.ts';
 import { RequestError } from '../../faults/request-error.ts';
 import { conflict, named } from '../conflict.ts';
@@ -137,7 +137,7 @@ export function toChatGenerateRequest(
   body: ChatCompletionRequest,
   context: RequestContext,
   format: AnswerFormat,
-): GenerateRequest {
+): InferenceRequest {
   checkPromptSize(body.messages, context.contextLength);
   const request = toGenerateRequest(body, context, {
     form: 'chat',

@@ -1,7 +1,7 @@
-import type { GenerateRequest } from '@trainyard/generation';
 import { type CompletionRequest, quoting, REQUEST_LIMITS } from '@trainyard/protocol';
 
 import type { CompletionPrompt } from './completion-prompts.ts';
+import type { InferenceRequest } from '../../contract/backends.ts';
 import { conflict, named, unsupported } from '../conflict.ts';
 import { countedEntries } from '../logprob-limit.ts';
 import {
@@ -103,7 +103,7 @@ export function toCompletionRequests(
   prompts: readonly CompletionPrompt[],
   context: RequestContext,
   format: CompletionFormat,
-): GenerateRequest[] {
+): InferenceRequest[] {
   // One more than asked for: the sampled token takes a place only where it is not among the most likely.
   const numTop = typeof body.logprobs === 'number' ? countedEntries('logprobs', body.logprobs, context) : null;
   const logprobs = numTop === null ? null : Math.min(numTop + 1, context.vocabSize);

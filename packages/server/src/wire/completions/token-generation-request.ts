@@ -1,4 +1,3 @@
-import type { GenerateRequest } from '@trainyard/generation';
 import {
   type CompletionRequest,
   type GenerateTokensRequest,
@@ -7,6 +6,7 @@ import {
 } from '@trainyard/protocol';
 
 import type { CompletionPrompt } from './completion-prompts.ts';
+import type { InferenceRequest } from '../../contract/backends.ts';
 import { conflict, type FormNames } from '../conflict.ts';
 import { refuseOtherFields } from '../refuse-other-fields.ts';
 import { countedEntries } from '../logprob-limit.ts';
@@ -72,7 +72,7 @@ export function toTokenGeneration(
   body: CompletionRequest,
   { tokenIds }: CompletionPrompt,
   context: RequestContext,
-): GenerateRequest {
+): InferenceRequest {
   const request = toGenerateRequest(body, context, {
     form: 'completion',
     prompt: { kind: 'tokens', tokenIds },

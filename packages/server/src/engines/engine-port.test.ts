@@ -1,0 +1,472 @@
+/** Engines behind ports, and who asks them: what either does when the other is slow, gone, wrong or hostile. */
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect, createServer, Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { DEFAULT_GENERATE, type EngineEvent } from '@trainyard/generation';
+import { FolderBlobs } from '@trainyard/store';
+import { expect, onTestFinished, test, vi } from 'vitest';
+
+import type { InferenceRequest } from '../contract/backends.ts';
+import { engineMember, MemberList, openEngines, openPort, TEST_SECRET } from '../testing/behind-port.ts';
+import { failure, replies, ScriptedInference } from '../testing/scripted-inference.ts';
+import type { EngineTimes } from './pool/engine-link.ts';
+import { AdapterFiles } from './port/adapter-files.ts';
+import { EngineSecret } from './wire/engine-secret.ts';
+import {
+  ENGINE_PATHS,
+  ENGINE_PROTOCOL,
+  MAX_REQUEST_BYTES,
+  PROTOCOL_HEADER,
+  SIGNATURE_HEADER,
+} from './wire/engine-wire.ts';
+import { sign, signHello } from './wire/signature.ts';
+
+const BASE = 'tiny/base';
+const NEVER = new AbortController().signal;
+/** So that what is gone is found out while a test waits. */
+const QUICK: EngineTimes = { lookMs: 50, answerMs: 200, lostMs: 600 };
+
+const request = (options: Partial<InferenceRequest> = {}): InferenceRequest => ({
+  ...DEFAULT_GENERATE,
+  requestId: 'r',
+  tenant: 't',
+  prompt: { kind: 'text', text: 'hello', addSpecialTokens: false },
+  adapter: null,
+  ...options,
+});
+
+async function engine(options: Parameters<typeof openPort>[1] = {}) {
+  const inference = new ScriptedInference();
+  const { port, url } = await openPort(inference, options);
+  onTestFinished(() => port.close());
+  return { inference, port, url };
+}
+
+async function asking(urls: readonly string[], options: Parameters<typeof openEngines>[1] = {}) {
+  const members = new MemberList(urls.map((url) => engineMember(url)));
+  const engines = await openEngines(members, options);
+  onTestFinished(() => engines.close());
+  return { engines, members };
+}
+
+async function all(events: AsyncIterable<EngineEvent>): Promise<EngineEvent[]> {
+  const read: EngineEvent[] = [];
+  for await (const event of events) read.push(event);
+  return read;
+}
+
+function last(events: readonly EngineEvent[]): EngineEvent | undefined {
+  return events.at(-1);
+}
+
+test('what is asked and answered is as in one process', async () => {
+  const { inference, url } = await engine();
+  const { engines } = await asking([url]);
+  expect(engines.models).toEqual(inference.models);
+  const model = engines.of(BASE);
+  expect(model.tokenizerFacts()).toEqual(inference.tokenizerFacts());
+  const events = await all(model.generate(request({ n: 2, logprobs: 3 }), NEVER));
+  // As text: JSON knows no −0, here as in every answer.
+  expect(JSON.stringify(events)).toBe(
+    JSON.stringify(await all(inference.generate(request({ n: 2, logprobs: 3 }), NEVER))),
+  );
+  const input = { kind: 'text', text: 'ab', addSpecialTokens: true } as const;
+  expect(await model.tokenize(input, { withTexts: true, signal: NEVER })).toEqual({
+    tokenIds: [1, 97, 98],
+    texts: ['\u0001', 'a', 'b'],
+  });
+  expect(await model.detokenize([97], { signal: NEVER })).toBe('a');
+  expect(await model.tokenTexts([97], { signal: NEVER })).toEqual(['<97>']);
+  await expect(model.detokenize([9999], { signal: NEVER })).rejects.toMatchObject({
+    name: 'BackendFailure',
+    code: 'engine.invalid_request',
+    param: 'tokens',
+  });
+  engines.retire('d'.repeat(64));
+  await vi.waitFor(() => expect(inference.retired).toEqual(['d'.repeat(64)]));
+  expect(engines.trouble()).toBeNull();
+});
+
+test('a reader that stops pulling stops the engine, and leaving ends the request there', async () => {
+  const { inference, url } = await engine();
+  const text = 'x'.repeat(100_000);
+  inference.script = async function* (_request, signal) {
+    yield { kind: 'started', promptTokenIds: [], cachedTokens: 0 };
+    while (!signal.aborted) yield { kind: 'delta', index: 0, text, tokenIds: [1], logprobs: null };
+  };
+  const { engines } = await asking([url]);
+  const events = engines.of(BASE).generate(request(), NEVER)[Symbol.asyncIterator]();
+  for (let count = 0; count < 10; count++) await events.next();
+  let pulled = 0;
+  // What the sockets of the system hold is a few megabytes; without an end of it this goes on for ever.
+  await vi.waitFor(
+    () => {
+      const isStill = inference.numPulled === pulled;
+      pulled = inference.numPulled;
+      expect(isStill).toBe(true);
+    },
+    { interval: 300, timeout: 30_000 },
+  );
+  expect(pulled).toBeLessThan(400);
+  expect(inference.numEnded).toBe(0);
+  await events.return?.();
+  await vi.waitFor(() => expect(inference.numEnded).toBe(1));
+});
+
+test('an aborted request is ended there, and here with one event', async () => {
+  const { inference, url } = await engine();
+  inference.script = async function* (_request, signal) {
+    yield { kind: 'started', promptTokenIds: [], cachedTokens: 0 };
+    await once(signal, 'abort');
+  };
+  const { engines } = await asking([url]);
+  const end = new AbortController();
+  const events = engines.of(BASE).generate(request(), end.signal)[Symbol.asyncIterator]();
+  await events.next();
+  end.abort();
+  expect((await events.next()).value).toMatchObject({ kind: 'failed', code: 'engine.aborted' });
+  await vi.waitFor(() => expect(inference.numEnded).toBe(1));
+});
+
+test('an engine that goes in the middle of a stream ends it; the next request goes to another', async () => {
+  const engines = [await engine(), await engine()];
+  for (const { inference } of engines)
+    inference.script = async function* (asked, signal) {
+      if (asked.requestId === 'short') return yield* replies(asked, []);
+      yield { kind: 'started', promptTokenIds: [], cachedTokens: 0 };
+      await once(signal, 'abort');
+    };
+  const { engines: pool } = await asking(engines.map(({ url }) => url));
+  const events = pool.of(BASE).generate(request(), NEVER)[Symbol.asyncIterator]();
+  await events.next();
+  const first = engines.find(({ inference }) => inference.requests.length === 1)!;
+  const second = engines.find((one) => one !== first)!;
+  await first.port.close();
+  expect((await events.next()).value).toMatchObject({
+    kind: 'failed',
+    code: 'engine.host_lost',
+    message: 'the inference engine stopped while this request ran; try again',
+  });
+  expect((await events.next()).done).toBe(true);
+  expect(last(await all(pool.of(BASE).generate(request({ requestId: 'short' }), NEVER)))?.kind).toBe('completed');
+  expect(second.inference.requests).toHaveLength(1);
+  expect(
+    pool
+      .of(BASE)
+      .members?.()
+      .map(({ state }) => state)
+      .toSorted(),
+  ).toEqual(['down', 'up']);
+  expect(pool.trouble()).toBeNull();
+});
+
+test('an engine that stands still is lost when it has not answered for long, and what it has in hand with it', async () => {
+  const { inference, url } = await engine();
+  inference.script = async function* (_request, signal) {
+    yield { kind: 'started', promptTokenIds: [], cachedTokens: 0 };
+    await once(signal, 'abort');
+  };
+  // Between the two stands what a network may do: from some moment on it swallows everything.
+  const sockets = new Set<Socket>();
+  let isSwallowing = false;
+  const network = createServer((near) => {
+    const far = new Socket().connect(Number(new URL(url).port), '127.0.0.1');
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(from);
+      from.on('data', (bytes) => void (isSwallowing || to.write(bytes))).on('error', () => undefined);
+      from.on('close', () => isSwallowing || to.destroy());
+    }
+  });
+  network.listen(0, '127.0.0.1');
+  await once(network, 'listening');
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    network.close();
+  });
+  const { port } = network.address() as { port: number };
+  const { engines } = await asking([`http://127.0.0.1:${port}`], { times: QUICK });
+  const events = engines.of(BASE).generate(request(), NEVER)[Symbol.asyncIterator]();
+  await events.next();
+  isSwallowing = true;
+  expect((await events.next()).value).toMatchObject({ kind: 'failed', code: 'engine.host_lost' });
+  expect(engines.trouble()).toBe(`no engine takes requests for ${BASE}`);
+  expect(last(await all(engines.of(BASE).generate(request(), NEVER)))).toMatchObject({ code: 'engine.host_lost' });
+});
+
+test('one that is full is passed over; when all are, that is what is said', async () => {
+  const engines = [await engine(), await engine()];
+  for (const { inference } of engines) inference.script = () => [failure('engine.overloaded', 'at most 2 requests')];
+  const { engines: pool } = await asking(engines.map(({ url }) => url));
+  expect(await all(pool.of(BASE).generate(request(), NEVER))).toMatchObject([{ code: 'engine.overloaded' }]);
+  expect(engines.map(({ inference }) => inference.requests.length)).toEqual([1, 1]);
+  engines[1]!.inference.script = (asked) => replies(asked, []);
+  expect(last(await all(pool.of(BASE).generate(request(), NEVER)))?.kind).toBe('completed');
+});
+
+test('one that drains takes nothing new and ends what it has', async () => {
+  const { inference, port, url } = await engine();
+  const go = Promise.withResolvers<void>();
+  inference.script = async function* (asked) {
+    yield { kind: 'started', promptTokenIds: [], cachedTokens: 0 };
+    await go.promise;
+    yield* [...replies(asked, [])].slice(1);
+  };
+  const { engines } = await asking([url]);
+  const events = engines.of(BASE).generate(request(), NEVER)[Symbol.asyncIterator]();
+  await events.next();
+  const drained = port.drain(60_000);
+  expect(await all(engines.of(BASE).generate(request(), NEVER))).toMatchObject([
+    { code: 'engine.host_lost', message: `no engine takes requests for ${BASE} now; try again` },
+  ]);
+  go.resolve();
+  expect((await events.next()).value).toMatchObject({ kind: 'finished' });
+  expect((await events.next()).value).toMatchObject({ kind: 'completed' });
+  await drained;
+});
+
+test('requests that have a beginning in common meet, and those of others are spread', async () => {
+  const engines = [await engine(), await engine(), await engine()];
+  const { engines: pool } = await asking(engines.map(({ url }) => url));
+  const model = pool.of(BASE);
+  for (let conversation = 0; conversation < 12; conversation++) {
+    const before = engines.map(({ inference }) => inference.requests.length);
+    const head = { role: 'user', content: `scenario ${conversation}` } as const;
+    const turns = [[head], [head], [head, { role: 'assistant', content: 'yes' }, { role: 'user', content: 'and?' }]];
+    for (const messages of turns) {
+      const prompt = {
+        kind: 'chat',
+        messages,
+        tools: null,
+        templateVariables: {},
+        rendersAsTraining: false,
+        addGenerationPrompt: true,
+        continueFinalMessage: false,
+        addSpecialTokens: false,
+        chatTemplate: null,
+      } as const;
+      await all(model.generate(request({ prompt }), NEVER));
+    }
+    const taken = engines.map(({ inference }, index) => inference.requests.length - before[index]!);
+    expect(taken.toSorted((a, b) => a - b)).toEqual([0, 0, 3]);
+  }
+  for (const { inference } of engines) expect(inference.requests.length).toBeGreaterThan(0);
+});
+
+test('engines that are not alike do not stand beside each other: the older one counts', async () => {
+  const inferences = [
+    new ScriptedInference(),
+    new ScriptedInference({ id: BASE, contextLength: 256, vocabSize: 1000 }),
+  ];
+  const members = [];
+  for (const [index, inference] of inferences.entries()) {
+    const { port, url } = await openPort(inference);
+    onTestFinished(() => port.close());
+    members.push(engineMember(url, { startedAt: index }));
+  }
+  const logged: string[] = [];
+  const engines = await openEngines(new MemberList(members), { log: (line) => logged.push(line) });
+  onTestFinished(() => engines.close());
+  expect(engines.models).toEqual(inferences[0]!.models);
+  for (let count = 0; count < 8; count++)
+    await all(
+      engines
+        .of(BASE)
+        .generate(request({ prompt: { kind: 'text', text: `${count}`, addSpecialTokens: false } }), NEVER),
+    );
+  expect(inferences.map(({ requests }) => requests.length)).toEqual([8, 0]);
+  expect(logged.filter((line) => line.includes('another context length'))).toHaveLength(1);
+});
+
+test('files that differ are seen by their digests', async () => {
+  const engines = [await engine(), await engine()];
+  const members = engines.map(({ url }, index) =>
+    engineMember(url, { startedAt: index, baseModels: [{ id: BASE, fileDigest: `${index}`, vocabSize: 1000 }] }),
+  );
+  const logged: string[] = [];
+  const pool = await openEngines(new MemberList(members), { log: (line) => logged.push(line) });
+  onTestFinished(() => pool.close());
+  expect(logged.join('\n')).toContain('with other weights than');
+});
+
+test('while there is none that is said with when to ask again, and one that comes is found', async () => {
+  const { engines, members } = await asking([], { defaultModel: BASE });
+  expect(engines.models).toEqual([]);
+  expect(engines.trouble()).toBe('no engine is there');
+  for (const id of [null, BASE])
+    expect(engines.absence(id)).toMatchObject({ code: 'server.unavailable', headers: { 'retry-after': '5' } });
+  expect(engines.absence('other')).toBeNull();
+  const { url } = await engine();
+  members.set([engineMember(url)]);
+  await vi.waitFor(() => expect(engines.models).toHaveLength(1));
+  expect(engines.absence(BASE)).toBeNull();
+  // A base model of which a trainer knows may come; one of which nobody has heard may not.
+  members.set([
+    engineMember(url),
+    engineMember('t', { role: 'trainer', url: null, baseModels: [{ id: 'large', fileDigest: null, vocabSize: null }] }),
+  ]);
+  await vi.waitFor(() => expect(engines.absence('large')).not.toBeNull());
+});
+
+test('an engine that is started anew on its port is asked again, with a new session', async () => {
+  const { port, url } = await engine();
+  const { engines } = await asking([url], { times: QUICK });
+  expect(last(await all(engines.of(BASE).generate(request(), NEVER)))?.kind).toBe('completed');
+  await port.close();
+  const next = await engine({ port: Number(new URL(url).port) });
+  await vi.waitFor(async () =>
+    expect(last(await all(engines.of(BASE).generate(request(), NEVER)))?.kind).toBe('completed'),
+  );
+  expect(next.inference.requests.length).toBeGreaterThan(0);
+});
+
+test('limits of requests in flight hold on this side too', async () => {
+  const { inference, url } = await engine();
+  inference.script = async function* (_request, signal) {
+    yield { kind: 'started', promptTokenIds: [], cachedTokens: 0 };
+    await once(signal, 'abort');
+  };
+  const { engines } = await asking([url], { maxRequests: 1 });
+  const events = engines.of(BASE).generate(request(), NEVER)[Symbol.asyncIterator]();
+  await events.next();
+  expect(() => engines.checkRoom()).toThrow('at most 1 requests may be in flight');
+  expect(await all(engines.of(BASE).generate(request(), NEVER))).toMatchObject([{ code: 'engine.overloaded' }]);
+  await events.return?.();
+  engines.checkRoom();
+});
+
+test('an adapter is found by its key and compared with its digest', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'trainyard-adapters-'));
+  const blobs = await FolderBlobs.open(directory);
+  onTestFinished(async () => {
+    await blobs.close();
+    await rm(directory, { recursive: true });
+  });
+  const staged = await blobs.stageDirectory();
+  await writeFile(join(staged, 'adapter_model.safetensors'), 'weights');
+  await writeFile(join(staged, 'adapter.gguf'), 'the same');
+  await blobs.commitDirectory(staged, 'checkpoints/1');
+  const digest = createHash('sha256').update('weights').digest('hex');
+  const logged: string[] = [];
+  const { inference, url } = await engine({ adapters: new AdapterFiles(blobs), log: (line) => logged.push(line) });
+  const { engines } = await asking([url]);
+  const ask = (adapter: { digest: string; directoryKey: string }) =>
+    all(engines.of(BASE).generate(request({ adapter: { ...adapter, path: null } }), NEVER));
+  await ask({ digest, directoryKey: 'checkpoints/1' });
+  const path = join((await blobs.localDirectory('checkpoints/1'))!, 'adapter.gguf');
+  expect(inference.lastRequest.adapter).toEqual({ digest, directoryKey: 'checkpoints/1', path });
+  const wrong = { code: 'engine.adapter_unreadable' };
+  await expect(ask({ digest: 'b'.repeat(64), directoryKey: 'checkpoints/1' })).rejects.toMatchObject(wrong);
+  await expect(ask({ digest, directoryKey: 'checkpoints/2' })).rejects.toMatchObject(wrong);
+  expect(inference.requests).toHaveLength(1);
+  expect(logged).toHaveLength(2);
+});
+
+test('whoever has another secret is told nothing, and what to do stands in the log of who asks', async () => {
+  const { inference, url } = await engine();
+  const logged: string[] = [];
+  const secret = new EngineSecret('another secret of more than 32 characters');
+  const { engines } = await asking([url], { secret, log: (line) => logged.push(line) });
+  expect(engines.models).toEqual([]);
+  expect(logged.join('\n')).toContain('does not take the secret: give both processes the same TRAINYARD_ENGINE_SECRET');
+  expect(inference.requests).toEqual([]);
+});
+
+async function post(url: string, path: string, body: string, headers: Record<string, string> = {}) {
+  const answer = await fetch(`${url}${path}`, { method: 'POST', body, headers });
+  return { status: answer.status, text: await answer.text() };
+}
+
+async function session(url: string): Promise<string> {
+  const random = `${Math.random()}`.replace('.', '').padEnd(16, 'r');
+  const headers = { [SIGNATURE_HEADER]: signHello(TEST_SECRET, random), [PROTOCOL_HEADER]: ENGINE_PROTOCOL };
+  const { text } = await post(url, ENGINE_PATHS.hello, '{}', headers);
+  return (JSON.parse(text) as { session: string }).session;
+}
+
+test('a port says nothing to whoever has no secret, whatever is asked', async () => {
+  const { url } = await engine();
+  for (const path of ['/', '/health', '/v1/models', ...Object.values(ENGINE_PATHS)]) {
+    expect(await post(url, path, '{}')).toEqual({ status: 401, text: '' });
+    const headers = { [SIGNATURE_HEADER]: 'a.1.b.c', [PROTOCOL_HEADER]: 'x' };
+    expect(await post(url, path, '{}', headers)).toEqual({ status: 401, text: '' });
+  }
+});
+
+test('what was heard cannot be said again, nor with another body, and not for another path', async () => {
+  const { inference, url } = await engine();
+  const id = await session(url);
+  const body = JSON.stringify({ digest: 'd'.repeat(64) });
+  const header = sign(TEST_SECRET, { path: ENGINE_PATHS.retire, session: id, count: 1, body });
+  const headers = { [SIGNATURE_HEADER]: header };
+  expect((await post(url, ENGINE_PATHS.retire, body.replace('d', 'e'), headers)).status).toBe(401);
+  const other = sign(TEST_SECRET, { path: ENGINE_PATHS.retire, session: id, count: 2, body });
+  expect((await post(url, ENGINE_PATHS.retire, body, { [SIGNATURE_HEADER]: other })).status).toBe(200);
+  expect((await post(url, ENGINE_PATHS.retire, body, { [SIGNATURE_HEADER]: other })).status).toBe(440);
+  expect((await post(url, ENGINE_PATHS.state, body, { [SIGNATURE_HEADER]: other })).status).toBe(401);
+  expect(inference.retired).toHaveLength(1);
+});
+
+test('a peer of another release is told which, in one line', async () => {
+  const { url } = await engine();
+  const headers = { [SIGNATURE_HEADER]: signHello(TEST_SECRET, 'r'.repeat(24)), [PROTOCOL_HEADER]: '0-other' };
+  const { status, text } = await post(url, ENGINE_PATHS.hello, '{}', headers);
+  expect(status).toBe(426);
+  expect(JSON.parse(text)).toEqual({ protocol: ENGINE_PROTOCOL, version: expect.any(String) });
+});
+
+test('bodies that are none are refused, and the port goes on', async () => {
+  const { inference, url } = await engine();
+  const id = await session(url);
+  let count = 0;
+  const ask = async (path: (typeof ENGINE_PATHS)[keyof typeof ENGINE_PATHS], body: string, more = {}) =>
+    (
+      await post(url, path, body, {
+        [SIGNATURE_HEADER]: sign(TEST_SECRET, { path, session: id, count: ++count, body }),
+        ...more,
+      })
+    ).status;
+  for (const body of ['', '{', '[]', 'null', '{}', '{"model":"tiny/base","request":{}}'])
+    expect(await ask(ENGINE_PATHS.generate, body)).toBe(400);
+  expect(await ask(ENGINE_PATHS.detokenize, '{"model":"elsewhere","tokenIds":[1]}')).toBe(400);
+  expect(await ask(ENGINE_PATHS.tokenize, 'x'.repeat(1000))).toBe(400);
+  expect(inference.requests).toEqual([]);
+  expect(await ask(ENGINE_PATHS.state, '{}')).toBe(200);
+  const tooLong = await rawHead(url, id, ++count);
+  expect(tooLong).toContain('413');
+  expect(await ask(ENGINE_PATHS.state, '{}')).toBe(200);
+});
+
+/** The answer to a head that promises a body above the limit, of which nothing comes. */
+async function rawHead(url: string, id: string, count: number): Promise<string> {
+  const path = ENGINE_PATHS.generate;
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  const signature = sign(TEST_SECRET, { path, session: id, count, body: '' });
+  socket.write(
+    `POST ${path} HTTP/1.1\r\nhost: x\r\n${SIGNATURE_HEADER}: ${signature}\r\ncontent-length: ${MAX_REQUEST_BYTES + 1}\r\n\r\n`,
+  );
+  let text = '';
+  for await (const piece of socket) text += String(piece);
+  return text;
+}
+
+test('an engine that makes no sense is asked no more, and what it says reaches no client', async () => {
+  const nonsense = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.on('data', () => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nno JSON'));
+  });
+  nonsense.listen(0, '127.0.0.1');
+  await once(nonsense, 'listening');
+  onTestFinished(() => void nonsense.close());
+  const { port } = nonsense.address() as { port: number };
+  const logged: string[] = [];
+  const { engines } = await asking([`http://127.0.0.1:${port}`], { log: (line) => logged.push(line) });
+  expect(engines.trouble()).toBe('no engine is there');
+  expect(logged[0]).toContain('makes no sense');
+});

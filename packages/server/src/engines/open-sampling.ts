@@ -1,0 +1,45 @@
+import type { Store } from '@trainyard/store';
+
+import type { ComputeShares } from '../computing/compute-arbiter.ts';
+import type { InferenceBackend } from '../contract/backends.ts';
+import { EnginesElsewhere } from './pool/engines-elsewhere.ts';
+import type { BaseScores } from '../inference/base-scores.ts';
+import { RequestRoom } from '../inference/request-room.ts';
+import type { BaseModelPaths } from '../jobs/base-model-path.ts';
+import type { ServiceConfig } from '../service/config.ts';
+import { EngineSecret } from './wire/engine-secret.ts';
+import { openInference, servedPaths } from '../service/open-inference.ts';
+import { does } from '../service/role.ts';
+
+interface SamplingParts {
+  readonly store: Store;
+  readonly cacheDirectory: string;
+  readonly cores: ComputeShares;
+  readonly niceness: number;
+  readonly scores: BaseScores;
+  readonly log: (line: string) => void;
+}
+
+/** Whatever samples for HTTP, and the files that jobs of this process train on. */
+export interface Sampling {
+  readonly inference: InferenceBackend & { start(): Promise<void>; close(): Promise<void> };
+  readonly modelPaths: BaseModelPaths;
+}
+
+/**
+ * Opens what samples for HTTP, not started: hosts of this process, or engines elsewhere.
+ *
+ * @throws {ServerError} for a model file that cannot be read
+ */
+export async function openSampling(config: ServiceConfig, { store, ...parts }: SamplingParts): Promise<Sampling> {
+  const { role, engineSecret, maxRequests, modelId: defaultModel } = config;
+  if (does(role, 'engine')) {
+    const inference = await openInference(config, parts);
+    return { inference, modelPaths: (id) => inference.pathOf(id) };
+  }
+  if (engineSecret === null) throw new Error('engines elsewhere are asked with a secret');
+  const secret = new EngineSecret(engineSecret);
+  const room = new RequestRoom(maxRequests);
+  const inference = new EnginesElsewhere({ store, secret, room, defaultModel, log: parts.log });
+  return { inference, modelPaths: does(role, 'trainer') ? await servedPaths(config, parts) : () => null };
+}

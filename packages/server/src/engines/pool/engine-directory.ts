@@ -1,0 +1,171 @@
+import { HashRing } from '@trainyard/backend';
+import type { Member, Store } from '@trainyard/store';
+
+import type { EngineSecret } from '../wire/engine-secret.ts';
+import type { EngineModelFacts } from '../wire/engine-wire.ts';
+import { EngineLink, type EngineTimes } from './engine-link.ts';
+
+/** Engines register once and renew; whoever comes is told of, and this finds what was not. */
+const LIST_MS = 5_000;
+
+export interface EngineDirectoryOptions {
+  readonly store: Pick<Store, 'listMembers' | 'watchFeed'>;
+  readonly secret: EngineSecret;
+  readonly times: EngineTimes;
+  readonly log: (line: string) => void;
+}
+
+/** The engines of one base model: those that are alike. */
+interface ModelEngines {
+  readonly facts: EngineModelFacts;
+  readonly ring: HashRing<EngineLink>;
+}
+
+/**
+ * The engines that are registered, looked at every two seconds. What they say of a base model stays known when they go: it comes back the same. Engines of one base model
+ * are alike in all that requests are checked by and answered with; the one that is there for longest says what that is.
+ */
+export class EngineDirectory {
+  readonly #options: EngineDirectoryOptions;
+  readonly #links = new Map<string, EngineLink>();
+  readonly #models = new Map<string, ModelEngines>();
+  /** Base models that somebody registered, whether or not an engine has them. */
+  #registered: ReadonlySet<string> = new Set();
+  /** Lines that were logged, by link and model: each difference once. */
+  readonly #told = new Set<string>();
+  #timers: NodeJS.Timeout[] = [];
+  #unwatch: () => void = () => undefined;
+  #listing: Promise<void> = Promise.resolve();
+  #isClosed = false;
+
+  constructor(options: EngineDirectoryOptions) {
+    this.#options = options;
+  }
+
+  /** Settles when each engine that is registered was looked at once. @throws {StoreError} */
+  async start(): Promise<void> {
+    const { store, times } = this.#options;
+    await this.#list();
+    this.#timers = [
+      setInterval(() => void this.refresh(), LIST_MS).unref(),
+      setInterval(() => void this.#lookAtAll(), times.lookMs).unref(),
+    ];
+    this.#unwatch = store.watchFeed(() => void this.refresh());
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#unwatch();
+    for (const timer of this.#timers) clearInterval(timer);
+    for (const link of this.#links.values()) link.close();
+  }
+
+  get links(): readonly EngineLink[] {
+    return [...this.#links.values()];
+  }
+
+  /** Facts of every base model that an engine has, or had. */
+  get facts(): readonly EngineModelFacts[] {
+    return Array.from(this.#models.values(), ({ facts }) => facts);
+  }
+
+  factsOf(id: string): EngineModelFacts | null {
+    return this.#models.get(id)?.facts ?? null;
+  }
+
+  isRegistered(id: string): boolean {
+    return this.#registered.has(id);
+  }
+
+  /** Those of a base model that are alike and take requests. */
+  openLinks(id: string): readonly EngineLink[] {
+    const known = this.#models.get(id);
+    return known === undefined ? [] : this.links.filter((link) => this.#fits(link, known.facts));
+  }
+
+  /** The engine for a key, or null when none is left that was not tried. */
+  pick(id: string, key: string, numChoices: number, tried: ReadonlySet<EngineLink>): EngineLink | null {
+    const known = this.#models.get(id);
+    if (known === undefined) return null;
+    const isOpen = (link: EngineLink) => !tried.has(link) && this.#fits(link, known.facts);
+    return known.ring.pick(key, isOpen, numChoices);
+  }
+
+  /** Reads the table again, as soon as it can be read. Settles when it was tried. */
+  refresh(): Promise<void> {
+    this.#listing = this.#listing.then(async () => {
+      try {
+        if (!this.#isClosed) await this.#list();
+      } catch {
+        // What is known goes on while the database does not answer.
+      }
+    });
+    return this.#listing;
+  }
+
+  /** After something went wrong with it. */
+  async lookAgain(link: EngineLink): Promise<void> {
+    await link.look();
+    this.#settle();
+  }
+
+  async #list(): Promise<void> {
+    const { store, secret, times, log } = this.#options;
+    const members = await store.listMembers();
+    this.#registered = new Set(members.flatMap(({ baseModels }) => baseModels.map(({ id }) => id)));
+    const engines = new Map<string, Member>();
+    for (const member of members) if (member.role === 'engine' && member.url !== null) engines.set(member.url, member);
+    const added: EngineLink[] = [];
+    for (const [url, member] of engines) {
+      const link = this.#links.get(url);
+      if (link !== undefined) link.member = member;
+      else added.push(new EngineLink({ url, member, secret, times, log }));
+    }
+    for (const link of added) this.#links.set(link.name, link);
+    for (const link of this.links) {
+      // One whose lease has ended, and that answers, cannot write to the database for now.
+      if (engines.has(link.name) || link.isThere) continue;
+      this.#links.delete(link.name);
+      link.close();
+    }
+    await Promise.all(added.map((link) => link.look()));
+    this.#settle();
+  }
+
+  async #lookAtAll(): Promise<void> {
+    await Promise.all(this.links.map((link) => link.look()));
+    this.#settle();
+  }
+
+  /** Facts that the engines say of each base model, and who of them is alike. */
+  #settle(): void {
+    const byAge = this.links
+      .filter(({ isThere }) => isThere)
+      .toSorted((a, b) => a.member.startedAt - b.member.startedAt || (a.name < b.name ? -1 : 1));
+    const ids = new Set(byAge.flatMap(({ models }) => models.map(({ facts }) => facts.id)));
+    for (const id of ids) {
+      const oldest = byAge.find((link) => link.modelOf(id) !== null);
+      const facts = oldest?.modelOf(id)?.facts;
+      if (oldest === undefined || facts === undefined) continue;
+      const having = this.links.filter((link) => link.modelOf(id) !== null);
+      for (const link of having) this.#tellDifference(link, oldest, facts);
+      this.#models.set(id, { facts, ring: new HashRing(having.filter((link) => !isOther(link, oldest, facts))) });
+    }
+  }
+
+  #fits(link: EngineLink, { id }: EngineModelFacts): boolean {
+    return link.isUp && link.modelOf(id) !== null;
+  }
+
+  #tellDifference(link: EngineLink, oldest: EngineLink, facts: EngineModelFacts): void {
+    const difference = link.differenceFrom(oldest, facts);
+    const line = `${link.name} has the base model ${facts.id} with ${difference} than ${oldest.name}: it gets no requests for it; start both with the same file and settings`;
+    if (difference === null || this.#told.has(line)) return;
+    this.#told.add(line);
+    this.#options.log(line);
+  }
+}
+
+function isOther(link: EngineLink, oldest: EngineLink, facts: EngineModelFacts): boolean {
+  return link.differenceFrom(oldest, facts) !== null;
+}

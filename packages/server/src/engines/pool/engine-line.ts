@@ -1,0 +1,237 @@
+import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+
+import type { EngineEvent } from '@trainyard/generation';
+
+import { SERVICE_VERSION } from '../../service/service-version.ts';
+import { type EngineSecret, nonce } from '../wire/engine-secret.ts';
+import {
+  ENGINE_PATHS,
+  ENGINE_PROTOCOL,
+  type EnginePath,
+  type HelloAnswer,
+  MAX_EVENT_BYTES,
+  PROTOCOL_HEADER,
+  SIGNATURE_HEADER,
+  STATUS,
+} from '../wire/engine-wire.ts';
+import { jsonLines } from '../wire/json-lines.ts';
+import { isProof, sign, signHello } from '../wire/signature.ts';
+import { readEvent } from '../wire/wire-events.ts';
+import { fromWireFault, type WireFault } from '../wire/wire-fault.ts';
+import { deadlineAfter } from './deadline.ts';
+import { EngineFault } from './engine-fault.ts';
+
+/** How long a connection may take. */
+const CONNECT_MS = 3_000;
+/** An idle connection is left before the engine leaves it, after 65 s. */
+const IDLE_MS = 30_000;
+const MAX_IDLE_CONNECTIONS = 256;
+const MAX_ANSWER_BYTES = 256_000_000;
+/** No connection was made. */
+const NOT_CONNECTED: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+]);
+
+interface Session {
+  readonly id: string;
+  count: number;
+}
+
+/**
+ * Requests to one engine, each signed. They have no time limits but those of their signals: a request may wait in the engine's queue for as long as it takes. What is
+ * thrown is an {@link EngineFault}; what the back end there threw (`BackendFailure`, `RequestError`); or the signal's reason.
+ */
+export class EngineLine {
+  /** Its address, for messages. */
+  readonly name: string;
+  readonly #secret: EngineSecret;
+  readonly #agent: HttpAgent;
+  readonly #open: typeof httpRequest;
+  /** Null until it has said hello, and again when the engine does not know it any more. */
+  #session: Promise<Session> | null = null;
+
+  /** @param url an origin; what requests ask for stands below it */
+  constructor(url: string, secret: EngineSecret) {
+    this.name = url.replace(/\/+$/, '');
+    this.#secret = secret;
+    const options = {
+      keepAlive: true,
+      scheduling: 'lifo',
+      maxFreeSockets: MAX_IDLE_CONNECTIONS,
+      timeout: IDLE_MS,
+    } as const;
+    const isSecure = url.startsWith('https:');
+    this.#agent = isSecure ? new HttpsAgent(options) : new HttpAgent(options);
+    this.#open = isSecure ? httpsRequest : httpRequest;
+  }
+
+  /** Drops what is open. */
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  /** The answer to one call. */
+  async call<Answer>(path: EnginePath, body: object, signal: AbortSignal): Promise<Answer> {
+    try {
+      const answer = await this.#ask(path, JSON.stringify(body), signal);
+      return await this.#readAnswer<Answer>(answer);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw this.#faultOf(error);
+    }
+  }
+
+  /** The events of one request to sample; leaving the loop ends it there. @param text as `generateText` makes it */
+  async *generate(text: string, signal: AbortSignal): AsyncGenerator<EngineEvent, void, undefined> {
+    let answer: IncomingMessage | null = null;
+    let isEnded = false;
+    try {
+      answer = await this.#ask(ENGINE_PATHS.generate, text, signal);
+      for await (const line of jsonLines(answer, MAX_EVENT_BYTES)) {
+        const event = readEvent(line);
+        isEnded = event.kind === 'completed' || event.kind === 'failed';
+        yield event;
+      }
+      if (!isEnded) throw new EngineFault('lost', `${this.name} broke off a stream`);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw this.#faultOf(error);
+    } finally {
+      // The end of the connection is the end of the request. One whose last event was read has nothing else to say, and its connection is used again.
+      if (!isEnded) answer?.destroy();
+      else answer?.resume();
+    }
+  }
+
+  /** The head of an answer of 200. A session that the engine does not know any more is begun anew, once. */
+  async #ask(path: EnginePath, body: string, signal: AbortSignal): Promise<IncomingMessage> {
+    for (let isAgain = false; ; isAgain = true) {
+      const session = (this.#session ??= this.#hello());
+      let opened: Session;
+      try {
+        opened = await session;
+      } catch (error) {
+        if (this.#session === session) this.#session = null;
+        throw error;
+      }
+      opened.count += 1;
+      const signature = sign(this.#secret, { path, session: opened.id, count: opened.count, body });
+      const answer = await this.#send(path, body, { [SIGNATURE_HEADER]: signature }, signal);
+      if (answer.statusCode === 200) return answer;
+      if (answer.statusCode === STATUS.unknownSession && !isAgain) {
+        answer.resume();
+        if (this.#session === session) this.#session = null;
+        continue;
+      }
+      throw await this.#refusalOf(answer);
+    }
+  }
+
+  /** One for all who wait: whose signal ends it must not end it for the others, so it has none. */
+  async #hello(): Promise<Session> {
+    const random = nonce();
+    const headers = { [SIGNATURE_HEADER]: signHello(this.#secret, random), [PROTOCOL_HEADER]: ENGINE_PROTOCOL };
+    const limit = deadlineAfter(CONNECT_MS);
+    try {
+      const answer = await this.#send(ENGINE_PATHS.hello, '{}', headers, limit.signal);
+      if (answer.statusCode !== 200) throw await this.#refusalOf(answer);
+      const { session, proof } = await this.#readAnswer<HelloAnswer>(answer);
+      if (isProof(this.#secret, proof, random, session)) return { id: session, count: 0 };
+      throw new EngineFault('unfit', `${this.name} does not show that it has the secret (TRAINYARD_ENGINE_SECRET)`);
+    } catch (error) {
+      if (limit.signal.aborted) throw new EngineFault('hangs', `${this.name} said no hello within ${CONNECT_MS} ms`);
+      throw this.#faultOf(error);
+    } finally {
+      limit.cancel();
+    }
+  }
+
+  async #send(
+    path: EnginePath,
+    body: string,
+    headers: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<IncomingMessage> {
+    signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const length = String(Buffer.byteLength(body));
+    const request = this.#open(
+      `${this.name}${path}`,
+      {
+        method: 'POST',
+        agent: this.#agent,
+        signal,
+        headers: { ...headers, 'content-type': 'application/json', 'content-length': length },
+      },
+      resolve,
+    );
+    request.once('error', reject);
+    request.once('socket', (socket) => {
+      if (!socket.connecting) return;
+      const late = () =>
+        request.destroy(new EngineFault('unreachable', `${this.name} took no connection within ${CONNECT_MS} ms`));
+      const timer = setTimeout(late, CONNECT_MS);
+      const settle = (): void => clearTimeout(timer);
+      socket.once('connect', settle).once('close', settle);
+    });
+    request.end(body);
+    return await promise;
+  }
+
+  async #refusalOf(answer: IncomingMessage): Promise<Error> {
+    const status = answer.statusCode ?? 0;
+    const text = await readText(answer);
+    switch (status) {
+      case STATUS.refused:
+        return fromWireFault(JSON.parse(text) as WireFault);
+      case STATUS.draining:
+        return new EngineFault('draining', `${this.name} takes no new requests`);
+      case STATUS.unauthorised:
+        return new EngineFault(
+          'unfit',
+          `${this.name} does not take the secret: give both processes the same TRAINYARD_ENGINE_SECRET`,
+        );
+      case STATUS.otherProtocol: {
+        const { protocol, version } = JSON.parse(text) as HelloAnswer;
+        return new EngineFault(
+          'unfit',
+          `${this.name} is release ${version} and speaks protocol ${protocol}, this is ${SERVICE_VERSION} with ${ENGINE_PROTOCOL}: run the same release everywhere`,
+        );
+      }
+      default:
+        return new EngineFault('failed', `${this.name} answered ${status} ${text.slice(0, 200)}`);
+    }
+  }
+
+  async #readAnswer<Answer>(answer: IncomingMessage): Promise<Answer> {
+    return JSON.parse(await readText(answer)) as Answer;
+  }
+
+  #faultOf(error: unknown): Error {
+    if (error instanceof SyntaxError || error instanceof RangeError)
+      return new EngineFault('unfit', `${this.name} makes no sense: ${error.message}`, { cause: error });
+    const code = (error as NodeJS.ErrnoException).code;
+    // Errors of ours have codes too, which are none of the system.
+    if (!(error instanceof Error) || error instanceof EngineFault || 'param' in error) return error as Error;
+    const why = code ?? error.message;
+    return NOT_CONNECTED.has(why)
+      ? new EngineFault('unreachable', `${this.name} cannot be reached (${why})`, { cause: error })
+      : new EngineFault('lost', `${this.name} broke off (${why})`, { cause: error });
+  }
+}
+
+async function readText(answer: IncomingMessage): Promise<string> {
+  const pieces: Buffer[] = [];
+  let numBytes = 0;
+  for await (const piece of answer as AsyncIterable<Buffer>) {
+    numBytes += piece.length;
+    if (numBytes > MAX_ANSWER_BYTES) throw new RangeError(`an answer has more than ${MAX_ANSWER_BYTES} bytes`);
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString();
+}

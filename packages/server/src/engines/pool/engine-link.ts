@@ -1,0 +1,190 @@
+import { isDeepStrictEqual } from 'node:util';
+
+import type { BackendMember, RingMember } from '@trainyard/backend';
+import type { EngineEvent } from '@trainyard/generation';
+import type { Member } from '@trainyard/store';
+
+import type { EngineSecret } from '../wire/engine-secret.ts';
+import { ENGINE_PATHS, type EngineModelFacts, type EngineModelState, type EngineState } from '../wire/engine-wire.ts';
+import { deadlineAfter } from './deadline.ts';
+import { EngineFault } from './engine-fault.ts';
+import { EngineLine } from './engine-line.ts';
+
+export interface EngineTimes {
+  /** between two looks at an engine, ms */
+  readonly lookMs: number;
+  /** how long a look may take */
+  readonly answerMs: number;
+  /** without an answered look for so long, an engine is lost, and with it what it has in hand */
+  readonly lostMs: number;
+}
+
+/** A process that stands still, or whose network swallows packets, is found out by looks; one that dies by its connections. */
+export const ENGINE_TIMES: EngineTimes = { lookMs: 2_000, answerMs: 3_000, lostMs: 15_000 };
+
+/** Looks in vain after which an engine gets no new requests. */
+const SILENT_LOOKS = 2;
+
+/** One engine elsewhere, as of the last look at it. */
+export class EngineLink implements RingMember {
+  /** Its address. */
+  readonly name: string;
+  readonly line: EngineLine;
+  /** as it is registered; the newest that is known */
+  member: Member;
+  numChoices = 0;
+  readonly counts = { requests: 0, failures: 0, losses: 0, tokens: 0 };
+  readonly #times: EngineTimes;
+  readonly #log: (line: string) => void;
+  #state: EngineState | null = null;
+  #trouble: string | null = 'it was not looked at yet';
+  #isUnfit = false;
+  /** Looks in a row that were not answered in time. */
+  #numSilent = 0;
+  #answeredAt = performance.now();
+  /** Aborted when it is lost; another one follows. */
+  #life = new AbortController();
+
+  constructor(options: {
+    url: string;
+    member: Member;
+    secret: EngineSecret;
+    times: EngineTimes;
+    log: (line: string) => void;
+  }) {
+    this.name = options.url;
+    this.member = options.member;
+    this.#times = options.times;
+    this.#log = options.log;
+    this.line = new EngineLine(options.url, options.secret);
+  }
+
+  /** Ends with the engine: what is asked of it meanwhile. */
+  get life(): AbortSignal {
+    return this.#life.signal;
+  }
+
+  /** Takes requests. */
+  get isUp(): boolean {
+    return this.#trouble === null && this.#state?.isDraining === false;
+  }
+
+  /** Answers looks, whether or not it takes requests. */
+  get isThere(): boolean {
+    return this.#trouble === null;
+  }
+
+  /** Trouble that it says of itself: a part of it that is being started again, say. */
+  get ownTrouble(): string | null {
+    return this.#state?.trouble ?? null;
+  }
+
+  /** Base models that it has; none before the first look. */
+  get models(): readonly EngineModelState[] {
+    return this.#state?.models ?? [];
+  }
+
+  modelOf(id: string): EngineModelState | null {
+    return this.models.find(({ facts }) => facts.id === id) ?? null;
+  }
+
+  /** Why it cannot stand beside an engine with these facts, or null. */
+  differenceFrom(other: EngineLink, facts: EngineModelFacts): string | null {
+    const own = this.modelOf(facts.id)?.facts;
+    if (own === undefined) return null;
+    for (const name of ['vocabSize', 'contextLength', 'tokenizer'] as const)
+      if (!isDeepStrictEqual(own[name], facts[name])) return `another ${NAMES[name]}`;
+    const [digest, others] = [this, other].map(({ member }) => digestOf(member, facts.id));
+    return digest !== null && others !== null && digest !== others ? 'other weights' : null;
+  }
+
+  asMember(): BackendMember {
+    return {
+      name: this.name,
+      state: this.isUp ? 'up' : this.isThere ? 'draining' : this.#isUnfit ? 'unfit' : 'down',
+      trouble: this.#trouble ?? this.ownTrouble,
+      version: this.#state?.version ?? this.member.version,
+      numChoices: this.numChoices,
+      kvUse: kvUseOf(this.models),
+      numAdapters: this.models.reduce((sum, { stats }) => sum + (stats?.numAdapters ?? 0), 0),
+      numRequests: this.counts.requests,
+      numFailures: this.counts.failures,
+      numLosses: this.counts.losses,
+      numTokens: this.counts.tokens,
+    };
+  }
+
+  /** Asks it how it is. */
+  async look(): Promise<void> {
+    const { answerMs, lostMs } = this.#times;
+    const limit = deadlineAfter(answerMs);
+    try {
+      const state = await this.line.call<EngineState>(ENGINE_PATHS.state, {}, limit.signal);
+      if (this.#trouble !== null)
+        this.#log(`the engine ${this.name} ${state.isDraining ? 'is ending' : 'takes requests'}`);
+      this.#state = state;
+      this.#trouble = null;
+      this.#isUnfit = false;
+      this.#numSilent = 0;
+      this.#answeredAt = performance.now();
+    } catch (error) {
+      const isSilent = limit.signal.aborted;
+      // One answer that is late is no sign of anything, on a machine that computes.
+      if (!isSilent || ++this.#numSilent >= SILENT_LOOKS)
+        this.suspect(isSilent ? new EngineFault('hangs', `${this.name} did not answer within ${answerMs} ms`) : error);
+      if (performance.now() - this.#answeredAt >= lostMs) this.#lose();
+    } finally {
+      limit.cancel();
+    }
+  }
+
+  /** Something was asked of it in vain: it gets no new requests until it answers a look. */
+  suspect(error: unknown): void {
+    const { message } = error as Error;
+    if (this.#trouble !== message) this.#log(`no requests for an engine: ${message}`);
+    this.#trouble = message;
+    this.#isUnfit = error instanceof EngineFault && error.kind === 'unfit';
+  }
+
+  /** Its events of one request; see `EngineLine.generate`. */
+  async *generate(text: string, numChoices: number, signal: AbortSignal): AsyncGenerator<EngineEvent, void, undefined> {
+    this.numChoices += numChoices;
+    this.counts.requests += 1;
+    const { life } = this;
+    try {
+      for await (const event of this.line.generate(text, AbortSignal.any([signal, life]))) {
+        if (event.kind === 'delta' || event.kind === 'finished') this.counts.tokens += event.tokenIds.length;
+        yield event;
+      }
+    } finally {
+      this.numChoices -= numChoices;
+    }
+  }
+
+  close(): void {
+    this.#life.abort(new EngineFault('lost', `${this.name} is not asked any more`));
+    this.line.close();
+  }
+
+  #lose(): void {
+    const { lostMs } = this.#times;
+    this.#life.abort(new EngineFault('hangs', `${this.name} did not answer for ${Math.round(lostMs / 1000)} s`));
+    this.#life = new AbortController();
+  }
+}
+
+const NAMES = {
+  vocabSize: 'vocabulary',
+  contextLength: 'context length',
+  tokenizer: 'chat template or tokenizer',
+} as const;
+
+function digestOf(member: Member, id: string): string | null {
+  return member.baseModels.find((model) => model.id === id)?.fileDigest ?? null;
+}
+
+function kvUseOf(models: readonly EngineModelState[]): number | null {
+  const known = models.flatMap(({ stats }) => (stats === null ? [] : [stats]));
+  const capacity = known.reduce((sum, { capacityTokens }) => sum + capacityTokens, 0);
+  return capacity === 0 ? null : known.reduce((sum, { usedTokens }) => sum + usedTokens, 0) / capacity;
+}

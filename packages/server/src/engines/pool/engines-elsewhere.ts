@@ -1,0 +1,236 @@
+import type { BackendMember, EngineStats } from '@trainyard/backend';
+import type { EngineEvent, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
+import type { Store } from '@trainyard/store';
+
+import type { InferenceBackend, InferenceRequest, ModelInference, Tokenized } from '../../contract/backends.ts';
+import type { BaseModel } from '../../contract/base-models.ts';
+import { BackendFailure } from '../../faults/backend-failure.ts';
+import { RequestError } from '../../faults/request-error.ts';
+import type { RequestRoom } from '../../inference/request-room.ts';
+import type { EngineSecret } from '../wire/engine-secret.ts';
+import {
+  ENGINE_PATHS,
+  type EnginePath,
+  type RetireCall,
+  type TokenizeCall,
+  type TokensCall,
+} from '../wire/engine-wire.ts';
+import { generateText } from '../wire/wire-request.ts';
+import { EngineDirectory } from './engine-directory.ts';
+import { EngineFault } from './engine-fault.ts';
+import { ENGINE_TIMES, type EngineLink, type EngineTimes } from './engine-link.ts';
+import { routeKey } from './route-key.ts';
+
+/** A request whose connection breaks may be what broke the engine: it is tried on one more, and on no third. */
+const MAX_LOSSES = 2;
+/** Seconds after which a client that found no engine may ask again. */
+const RETRY_AFTER = '5';
+/** How long an engine may take to hear that an adapter is not needed any more. */
+const RETIRE_MS = 5_000;
+
+export interface EnginesElsewhereOptions {
+  readonly store: Pick<Store, 'listMembers' | 'watchFeed'>;
+  readonly secret: EngineSecret;
+  /** of the requests that this process has in flight */
+  readonly room: RequestRoom;
+  /** the base model that is meant where a request names none; null: the first that an engine has */
+  readonly defaultModel: string | null;
+  readonly log: (line: string) => void;
+  /** default {@link ENGINE_TIMES} */
+  readonly times?: EngineTimes;
+}
+
+/**
+ * Engines on other machines, found by the database that all share. A request goes to the one that its key says (`routeKey`), so that what has a beginning in common finds it
+ * in memory there; and to another only as long as nothing of its answer has come.
+ */
+export class EnginesElsewhere implements InferenceBackend {
+  readonly isElsewhere = true;
+  readonly #options: EnginesElsewhereOptions;
+  readonly #engines: EngineDirectory;
+  readonly #inferences = new Map<string, ModelInference>();
+
+  constructor(options: EnginesElsewhereOptions) {
+    this.#options = options;
+    const { store, secret, times = ENGINE_TIMES, log } = options;
+    this.#engines = new EngineDirectory({ store, secret, times, log });
+  }
+
+  /** Looks for engines. That there is none is no failure: they may come. @throws {StoreError} */
+  async start(): Promise<void> {
+    await this.#engines.start();
+    if (!this.#engines.links.some(({ isUp }) => isUp))
+      this.#options.log('no engine takes requests yet: start one with --role engine and this database');
+  }
+
+  async close(): Promise<void> {
+    this.#engines.close();
+  }
+
+  get models(): readonly BaseModel[] {
+    const { defaultModel } = this.#options;
+    const models = this.#engines.facts.map(({ id, contextLength, vocabSize }) => ({ id, contextLength, vocabSize }));
+    return models.toSorted((a, b) => Number(b.id === defaultModel) - Number(a.id === defaultModel));
+  }
+
+  absence(id: string | null): RequestError | null {
+    const { defaultModel } = this.#options;
+    const isExpected = id === null || id === defaultModel || this.#engines.isRegistered(id);
+    if (!isExpected || (id !== null && this.#engines.factsOf(id) !== null)) return null;
+    const subject = id === null ? 'any base model' : `the base model \`${id}\``;
+    return new RequestError('server.unavailable', `No engine with ${subject} is there now; try again`, {
+      param: 'model',
+      headers: { 'retry-after': RETRY_AFTER },
+    });
+  }
+
+  checkRoom(): void {
+    const { refusal } = this.#options.room;
+    if (refusal !== null) throw new BackendFailure('engine.overloaded', refusal, null);
+  }
+
+  /** An engine that does not hear of it forgets the adapter by itself, when others need the room. */
+  retire(digest: string): void {
+    const call: RetireCall = { digest };
+    for (const { line } of this.#engines.links)
+      line.call(ENGINE_PATHS.retire, call, AbortSignal.timeout(RETIRE_MS)).catch(() => undefined);
+  }
+
+  trouble(): string | null {
+    const { facts } = this.#engines;
+    if (facts.length === 0) return 'no engine is there';
+    const reasons = facts.flatMap(({ id }) => {
+      const links = this.#engines.openLinks(id);
+      if (links.length === 0) return [`no engine takes requests for ${id}`];
+      return links.every(({ ownTrouble }) => ownTrouble !== null) ? [links[0]!.ownTrouble!] : [];
+    });
+    return reasons.length === 0 ? null : [...new Set(reasons)].join('; ');
+  }
+
+  of(id: string): ModelInference {
+    let inference = this.#inferences.get(id);
+    if (inference === undefined) this.#inferences.set(id, (inference = this.#inferenceOf(id)));
+    return inference;
+  }
+
+  #inferenceOf(id: string): ModelInference {
+    return {
+      generate: (request, signal) => this.#generate(id, request, signal),
+      tokenize: async (input: TokenizeInput, { withTexts, signal }): Promise<Tokenized> =>
+        await this.#call<Tokenized, TokenizeCall>(id, ENGINE_PATHS.tokenize, { model: id, input, withTexts }, signal),
+      detokenize: async (tokenIds, { signal }): Promise<string> => {
+        const call: TokensCall = { model: id, tokenIds };
+        return (await this.#call<{ text: string }>(id, ENGINE_PATHS.detokenize, call, signal)).text;
+      },
+      tokenTexts: async (tokenIds, { signal }): Promise<string[]> => {
+        const call: TokensCall = { model: id, tokenIds };
+        return (await this.#call<{ texts: string[] }>(id, ENGINE_PATHS.tokenTexts, call, signal)).texts;
+      },
+      tokenizerFacts: (): TokenizerFacts => {
+        const facts = this.#engines.factsOf(id);
+        if (facts === null) throw new Error(`no engine has had the base model ${id}`);
+        return facts.tokenizer;
+      },
+      stats: () => this.#statsOf(id),
+      members: (): readonly BackendMember[] =>
+        this.#engines.links.filter((link) => link.modelOf(id) !== null).map((link) => link.asMember()),
+    };
+  }
+
+  async *#generate(id: string, request: InferenceRequest, signal: AbortSignal): AsyncGenerator<EngineEvent> {
+    const { room } = this.#options;
+    if (room.refusal !== null) return yield failed('engine.overloaded', room.refusal);
+    room.numInFlight += 1;
+    try {
+      yield* this.#tryEngines(id, request, signal);
+    } finally {
+      room.numInFlight -= 1;
+    }
+  }
+
+  async *#tryEngines(id: string, request: InferenceRequest, signal: AbortSignal): AsyncGenerator<EngineEvent> {
+    const text = generateText({ model: id, request });
+    const key = routeKey(request);
+    const tried = new Set<EngineLink>();
+    let last: EngineEvent | null = null;
+    for (let numLosses = 0; numLosses < MAX_LOSSES;) {
+      if (signal.aborted) return yield failed('engine.aborted', 'the request was given up');
+      const link = this.#engines.pick(id, key, request.n, tried);
+      if (link === null)
+        return yield last ?? failed('engine.host_lost', `no engine takes requests for ${id} now; try again`);
+      tried.add(link);
+      let hasBegun = false;
+      try {
+        for await (const event of link.generate(text, request.n, signal)) {
+          // Another engine may have room, or stand.
+          if (!hasBegun && isRefusalOfEngine(event)) {
+            last = event;
+            break;
+          }
+          hasBegun = true;
+          yield event;
+        }
+        if (hasBegun) return;
+      } catch (error) {
+        if (signal.aborted) return yield failed('engine.aborted', 'the request was given up');
+        if (!(error instanceof EngineFault)) throw error;
+        this.#onFault(link, error);
+        // What was never taken was not lost.
+        if (error.kind === 'draining' || error.kind === 'unreachable') continue;
+        if (error.kind === 'lost' || error.kind === 'hangs') numLosses += 1;
+        last = failed('engine.host_lost', 'the inference engine stopped while this request ran; try again');
+        if (hasBegun) break;
+      }
+    }
+    if (last !== null) yield last;
+  }
+
+  /** On one engine, and on another where that is gone: nothing of it is said twice. */
+  async #call<Answer, Call extends object = object>(
+    id: string,
+    path: EnginePath,
+    call: Call,
+    signal: AbortSignal,
+  ): Promise<Answer> {
+    const tried = new Set<EngineLink>();
+    for (;;) {
+      signal.throwIfAborted();
+      const link = this.#engines.pick(id, path, 1, tried);
+      if (link === null || tried.size >= MAX_LOSSES)
+        throw new BackendFailure('engine.host_lost', `no engine takes requests for ${id} now; try again`, null);
+      tried.add(link);
+      try {
+        return await link.line.call<Answer>(path, call, AbortSignal.any([signal, link.life]));
+      } catch (error) {
+        if (signal.aborted || !(error instanceof EngineFault)) throw error;
+        this.#onFault(link, error);
+      }
+    }
+  }
+
+  #onFault(link: EngineLink, fault: EngineFault): void {
+    if (fault.kind === 'draining') return void this.#engines.lookAgain(link);
+    link.counts[fault.kind === 'failed' || fault.kind === 'unfit' ? 'failures' : 'losses'] += 1;
+    link.suspect(fault);
+    void this.#engines.lookAgain(link);
+  }
+
+  /** All that are there, added up. */
+  #statsOf(id: string): EngineStats | null {
+    const all = this.#engines.links.flatMap((link) => (link.isThere ? [link.modelOf(id)?.stats ?? []].flat() : []));
+    const [first, ...others] = all;
+    if (first === undefined) return null;
+    const sum = { ...first };
+    for (const stats of others) for (const name of Object.keys(sum) as (keyof EngineStats)[]) sum[name] += stats[name];
+    return sum;
+  }
+}
+
+/** It is about the engine, and not about the request. */
+function isRefusalOfEngine(event: EngineEvent): boolean {
+  return event.kind === 'failed' && (event.code === 'engine.overloaded' || event.code === 'engine.host_lost');
+}
+
+function failed(code: 'engine.host_lost' | 'engine.aborted' | 'engine.overloaded', message: string): EngineEvent {
+  return { kind: 'failed', code, message, param: null };
+}

@@ -1,0 +1,37 @@
+import { createHash } from 'node:crypto';
+
+import type { InferenceRequest } from '../../contract/backends.ts';
+
+/** Characters of a part of a prompt, and ids of one, that decide where it goes. */
+const HEAD_CHARACTERS = 1_024;
+const HEAD_TOKENS = 64;
+
+/**
+ * Requests that would find each other's cache have the same key: adapter, namespace and the head of the prompt, which the choices of a group and the turns of a
+ * conversation have in common.
+ */
+export function routeKey({ adapter, tenant, cacheSalt, prompt }: InferenceRequest): string {
+  const parts = [adapter?.digest ?? null, tenant, cacheSalt, headOf(prompt)];
+  return createHash('sha256').update(JSON.stringify(parts)).digest('base64url');
+}
+
+function headOf(prompt: InferenceRequest['prompt']): unknown {
+  switch (prompt.kind) {
+    case 'tokens':
+      return prompt.tokenIds.slice(0, HEAD_TOKENS);
+    case 'text':
+      return prompt.text.slice(0, HEAD_CHARACTERS);
+    case 'chat': {
+      // A conversation goes on behind the first thing that its user said.
+      const first = prompt.messages.findIndex(({ role }) => role === 'user');
+      const messages = prompt.messages.slice(0, first + 1);
+      return [head(prompt.tools), ...messages.map(({ role, content }) => [role, head(content)])];
+    }
+    default:
+      return prompt satisfies never;
+  }
+}
+
+function head(content: unknown): string {
+  return (typeof content === 'string' ? content : (JSON.stringify(content) ?? '')).slice(0, HEAD_CHARACTERS);
+}

@@ -1,0 +1,86 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+import type { Blobs } from '@trainyard/store';
+
+import { adapterPath, type InferenceRequest } from '../../contract/backends.ts';
+import { BackendFailure } from '../../faults/backend-failure.ts';
+
+/** A digest is that of this file of a checkpoint's folder. */
+const WEIGHTS_FILE = 'adapter_model.safetensors';
+/** Adapters of which it is remembered that their files are theirs. */
+const MAX_CHECKED = 10_000;
+/** Adapters that others are told of. */
+const MAX_TOLD = 64;
+
+/**
+ * The files of adapters, by the keys that requests name: fetched by this machine's own blobs, and compared with their digest when they are used for the
+ * first time.
+ */
+export class AdapterFiles {
+  readonly #blobs: Blobs;
+  /** By key, the digest that its files have, or the look at them that goes on. */
+  readonly #digests = new Map<string, Promise<string>>();
+  /** The one that was used last is the last. */
+  readonly #used = new Set<string>();
+
+  constructor(blobs: Blobs) {
+    this.#blobs = blobs;
+  }
+
+  /** Digests of the adapters that were used last, the newest at the end. */
+  get digests(): readonly string[] {
+    return [...this.#used];
+  }
+
+  /** Nobody needs it any more. */
+  retire(digest: string): void {
+    this.#used.delete(digest);
+  }
+
+  /** The request, with the file on this machine. @throws {BackendFailure} `engine.adapter_unreadable`; {StoreError} */
+  async find(request: InferenceRequest): Promise<InferenceRequest> {
+    const { adapter } = request;
+    if (adapter === null) return request;
+    const { digest, directoryKey } = adapter;
+    const path = await adapterPath(this.#blobs, directoryKey);
+    if (path === null) throw unreadable(`the files of the adapter ${digest} are gone`);
+    const found = await this.#digestOf(directoryKey, path);
+    if (found !== digest) throw unreadable(`the files of the adapter ${digest} have the digest ${found}`);
+    this.#use(digest);
+    return { ...request, adapter: { digest, directoryKey, path } };
+  }
+
+  #use(digest: string): void {
+    this.#used.delete(digest);
+    this.#used.add(digest);
+    const [oldest] = this.#used;
+    if (this.#used.size > MAX_TOLD && oldest !== undefined) this.#used.delete(oldest);
+  }
+
+  #digestOf(directoryKey: string, path: string): Promise<string> {
+    const known = this.#digests.get(directoryKey);
+    if (known !== undefined) return known;
+    const digest = digestOfFile(join(dirname(path), WEIGHTS_FILE));
+    this.#digests.set(directoryKey, digest);
+    digest.catch(() => this.#digests.delete(directoryKey));
+    const [oldest] = this.#digests.keys();
+    if (this.#digests.size > MAX_CHECKED && oldest !== undefined) this.#digests.delete(oldest);
+    return digest;
+  }
+}
+
+async function digestOfFile(path: string): Promise<string> {
+  try {
+    const hash = createHash('sha256');
+    for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) hash.update(chunk as Buffer);
+    return hash.digest('hex');
+  } catch (error) {
+    throw unreadable(`the weights of an adapter cannot be read: ${(error as Error).message}`);
+  }
+}
+
+function unreadable(message: string): BackendFailure {
+  return new BackendFailure('engine.adapter_unreadable', message, null);
+}

@@ -1,0 +1,265 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+import type { InferenceBackend, ModelInference } from '../../contract/backends.ts';
+import { ServerError } from '../../faults/server-error.ts';
+import { SERVICE_VERSION } from '../../service/service-version.ts';
+import { type EngineSecret } from '../wire/engine-secret.ts';
+import {
+  ENGINE_PATHS,
+  ENGINE_PROTOCOL,
+  type EngineState,
+  type HelloAnswer,
+  PROTOCOL_HEADER,
+  type RetireCall,
+  SIGNATURE_HEADER,
+  STATUS,
+  type TokenizeCall,
+  type TokensCall,
+} from '../wire/engine-wire.ts';
+import { proofOf, readHello, readSignature } from '../wire/signature.ts';
+import { toWireFault } from '../wire/wire-fault.ts';
+import { readGenerate, recordOf } from '../wire/wire-request.ts';
+import type { AdapterFiles } from './adapter-files.ts';
+import { EventWriter } from './event-writer.ts';
+import { readBody, Refusal } from './read-body.ts';
+import { Sessions } from './sessions.ts';
+
+/** A head comes at once, a body within a minute: whoever needs longer holds connections. */
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 60_000;
+/** Longer than who asks keeps an idle connection: a request must not cross with its end. */
+const KEEP_ALIVE_MS = 65_000;
+const DRAIN_POLL_MS = 25;
+
+export interface EnginePortOptions {
+  readonly inference: InferenceBackend;
+  /** Finds the files of adapters. */
+  readonly adapters: Pick<AdapterFiles, 'find' | 'retire'>;
+  readonly secret: EngineSecret;
+  readonly host: string;
+  /** 0 = any free one */
+  readonly port: number;
+  readonly log: (line: string) => void;
+}
+
+type Answer = (body: unknown, signal: AbortSignal, response: ServerResponse) => Promise<object | null>;
+
+/**
+ * A port to what samples in this process, for API processes on other machines: `engine-wire.ts` says what is asked and answered. Who cannot show the secret
+ * gets 401 and nothing else, whatever was asked. A stream is as long as its connection: its end is the request's, and a reader that is slow slows it down.
+ */
+export class EnginePort {
+  readonly #options: EnginePortOptions;
+  readonly #server: Server;
+  readonly #sessions = new Sessions();
+  readonly #answers: ReadonlyMap<string, Answer>;
+  #numStreams = 0;
+  #isDraining = false;
+
+  /** Listens. @throws {ServerError} `server.port_in_use`, `server.config_invalid` */
+  static async listen(options: EnginePortOptions): Promise<EnginePort> {
+    const port = new EnginePort(options);
+    await port.#listen();
+    return port;
+  }
+
+  private constructor(options: EnginePortOptions) {
+    this.#options = options;
+    this.#answers = new Map<string, Answer>([
+      [ENGINE_PATHS.state, async () => await this.#state()],
+      [ENGINE_PATHS.generate, (body, signal, response) => this.#generate(body, signal, response)],
+      [ENGINE_PATHS.tokenize, (body, signal) => this.#tokenize(body as TokenizeCall, signal)],
+      [
+        ENGINE_PATHS.detokenize,
+        async (body, signal) => {
+          const { model, tokenIds } = body as TokensCall;
+          return { text: await this.#of(model).detokenize(tokenIds, { signal }) };
+        },
+      ],
+      [
+        ENGINE_PATHS.tokenTexts,
+        async (body, signal) => {
+          const { model, tokenIds } = body as TokensCall;
+          return { texts: await this.#of(model).tokenTexts(tokenIds, { signal }) };
+        },
+      ],
+      [
+        ENGINE_PATHS.retire,
+        async (body) => {
+          const { digest } = body as RetireCall;
+          options.inference.retire(digest);
+          options.adapters.retire(digest);
+          return {};
+        },
+      ],
+    ]);
+    this.#server = createServer(
+      { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_MS },
+      (request, response) => void this.#onRequest(request, response),
+    );
+  }
+
+  /** The port it listens on. */
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
+  /** Takes no new requests to sample from now on, and waits for those in hand, for so long at most. */
+  async drain(timeoutMs: number): Promise<void> {
+    this.#isDraining = true;
+    const deadline = performance.now() + timeoutMs;
+    while (this.#numStreams > 0 && performance.now() < deadline)
+      await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
+  }
+
+  /** Ends whatever goes on. */
+  async close(): Promise<void> {
+    this.#isDraining = true;
+    const closed = new Promise((resolve) => this.#server.close(resolve));
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #listen(): Promise<void> {
+    const { host, port } = this.#options;
+    const listening = Promise.withResolvers<void>();
+    this.#server.once('error', listening.reject);
+    // Rollouts come in bursts of thousands of connections.
+    this.#server.listen({ host, port, backlog: 65_535 }, listening.resolve);
+    try {
+      await listening.promise;
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      throw code === 'EADDRINUSE'
+        ? new ServerError(
+            'server.port_in_use',
+            `port ${port} on ${host} is in use; stop what runs there or set TRAINYARD_PORT`,
+          )
+        : new ServerError('server.config_invalid', `cannot listen on ${host}:${port}: ${message}`);
+    }
+  }
+
+  async #onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    // A connection that breaks is an end like any other.
+    response.on('error', () => undefined);
+    const left = new AbortController();
+    response.once('close', () => left.abort(new Error('the connection was closed')));
+    try {
+      const answer = await this.#answer(request, response, left.signal);
+      if (answer !== null) sendJson(response, 200, answer);
+    } catch (error) {
+      this.#refuse(response, error, left.signal);
+    }
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<object | null> {
+    const { secret } = this.#options;
+    const path = request.url ?? '';
+    const header = request.headers[SIGNATURE_HEADER];
+    if (typeof header !== 'string') throw new Refusal(STATUS.unauthorised, 'no signature');
+    if (path === ENGINE_PATHS.hello) return this.#hello(readHello(secret, header), request.headers[PROTOCOL_HEADER]);
+    const signature = readSignature(secret, path, header);
+    if (signature === null) throw new Refusal(STATUS.unauthorised, 'no signature of this secret');
+    if (!this.#sessions.use(signature)) throw new Refusal(STATUS.unknownSession, 'the session is unknown');
+    const body = recordOf(await readBody(request, signature.digest), 'the body');
+    const answer = this.#answers.get(path);
+    if (answer === undefined) throw new Refusal(STATUS.unknownPath, 'there is no such path');
+    return await answer(body, signal, response);
+  }
+
+  #hello(random: string | null, protocol: string | string[] | undefined): HelloAnswer {
+    if (random === null) throw new Refusal(STATUS.unauthorised, 'no signature of this secret');
+    if (protocol !== ENGINE_PROTOCOL) throw new Refusal(STATUS.otherProtocol, 'another protocol');
+    const session = this.#sessions.open();
+    const proof = proofOf(this.#options.secret, random, session);
+    return { protocol: ENGINE_PROTOCOL, version: SERVICE_VERSION, session, proof };
+  }
+
+  async #state(): Promise<EngineState> {
+    const { inference } = this.#options;
+    const trouble = await inference.trouble();
+    const models = inference.models.map((model) => {
+      const own = inference.of(model.id);
+      const facts = { ...model, tokenizer: own.tokenizerFacts() };
+      return { facts, stats: own.stats(), members: own.members?.() ?? [] };
+    });
+    return { version: SERVICE_VERSION, isDraining: this.#isDraining, trouble, models };
+  }
+
+  async #generate(body: unknown, signal: AbortSignal, response: ServerResponse): Promise<null> {
+    if (this.#isDraining) throw new Refusal(STATUS.draining, 'this engine takes no new requests');
+    const { model, request } = readGenerate(body);
+    const inference = this.#of(model);
+    this.#numStreams += 1;
+    try {
+      const events = inference.generate(await this.#options.adapters.find(request), signal)[Symbol.asyncIterator]();
+      try {
+        // What is refused before its first event is no stream.
+        let next = await events.next();
+        response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+        const writer = new EventWriter(response);
+        for (; next.done !== true; next = await events.next()) await writer.push(next.value);
+        writer.end();
+      } finally {
+        await events.return?.();
+      }
+    } finally {
+      this.#numStreams -= 1;
+    }
+    return null;
+  }
+
+  async #tokenize({ model, input, withTexts }: TokenizeCall, signal: AbortSignal): Promise<object> {
+    return await this.#of(model).tokenize(input, { withTexts, signal });
+  }
+
+  #of(model: string): ModelInference {
+    const { inference } = this.#options;
+    if (inference.models.some(({ id }) => id === model)) return inference.of(model);
+    throw new Refusal(STATUS.malformed, `the base model ${model} is not here`);
+  }
+
+  #refuse(response: ServerResponse, error: unknown, signal: AbortSignal): void {
+    // Nobody is left to read it, or what came of it is cut off in the middle.
+    if (signal.aborted || response.headersSent) {
+      if (!signal.aborted) this.#options.log(`a stream of this engine broke: ${describe(error)}`);
+      response.destroy();
+      return;
+    }
+    if (error instanceof Refusal) return sendRefusal(response, error);
+    if (error instanceof TypeError) return sendRefusal(response, new Refusal(STATUS.malformed, error.message));
+    const fault = toWireFault(error);
+    // Of a client's fault the client is told; of this machine's the log.
+    if (fault === null || fault.code === 'engine.adapter_unreadable')
+      this.#options.log(`a request to this engine failed: ${describe(error)}`);
+    if (fault === null) sendJson(response, STATUS.failed, {});
+    else sendJson(response, STATUS.refused, fault);
+  }
+}
+
+function sendRefusal(response: ServerResponse, { status, message }: Refusal): void {
+  // Whatever else the connection has to say is not read.
+  response.setHeader('connection', 'close');
+  if (status === STATUS.unauthorised) return sendText(response, status, '');
+  if (status === STATUS.otherProtocol)
+    return sendJson(response, status, { protocol: ENGINE_PROTOCOL, version: SERVICE_VERSION });
+  sendJson(response, status, { message });
+}
+
+function sendJson(response: ServerResponse, status: number, body: object): void {
+  sendText(response, status, JSON.stringify(body));
+}
+
+function sendText(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
+  response.end(text);
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

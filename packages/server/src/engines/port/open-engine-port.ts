@@ -1,0 +1,88 @@
+import type { Blobs, Store } from '@trainyard/store';
+
+import type { InferenceBackend } from '../../contract/backends.ts';
+import { isLoopbackName } from '../../edge/network-names.ts';
+import { ServerError } from '../../faults/server-error.ts';
+import type { BaseModelPaths } from '../../jobs/base-model-path.ts';
+import { EngineSecret } from '../wire/engine-secret.ts';
+import { AdapterFiles } from './adapter-files.ts';
+import { EnginePort } from './engine-port.ts';
+import { registerEngine } from './register-engine.ts';
+
+/** Names that mean every address of a machine, and none to others. */
+const EVERY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
+
+interface EnginePortSettings {
+  readonly host: string;
+  readonly port: number;
+  /** where others reach it; null: by the address that it listens on */
+  readonly engineUrl: string | null;
+  readonly engineSecret: string | null;
+  readonly allowNetwork: 'on' | 'off';
+  readonly maxRequests: number;
+  readonly drainTimeoutMs: number;
+}
+
+interface EnginePortParts {
+  readonly store: Store;
+  readonly blobs: Blobs;
+  /** started */
+  readonly inference: InferenceBackend;
+  readonly modelPaths: BaseModelPaths;
+  readonly log: (line: string) => void;
+}
+
+export interface OpenEnginePort {
+  /** where others reach it */
+  readonly url: string;
+  /** Takes no more requests, lets those in hand end, and says in the database that it is gone. */
+  close(): Promise<void>;
+}
+
+/** @throws {ServerError} `server.config_invalid` for an address that others cannot or may not reach */
+export function refuseUnreachable({ host, engineUrl, allowNetwork }: EnginePortSettings): void {
+  if (!isLoopbackName(host) && allowNetwork !== 'on')
+    throw new ServerError(
+      'server.config_invalid',
+      `listening on ${host} sends prompts and replies in the clear: add --allow-network where the network is private, or keep 127.0.0.1, put a proxy with TLS in front and give its address as --engine-url`,
+    );
+  if (engineUrl === null && EVERY_ADDRESS.has(host))
+    throw new ServerError(
+      'server.config_invalid',
+      `an engine on ${host} does not know where others reach it: give its address as --engine-url, such as http://10.0.0.7:8420`,
+    );
+}
+
+/**
+ * Opens a port to what samples here, and registers it.
+ * @throws {ServerError} `server.port_in_use`, `server.config_invalid`; {StoreError}
+ */
+export async function openEnginePort(settings: EnginePortSettings, parts: EnginePortParts): Promise<OpenEnginePort> {
+  const { host, engineUrl, engineSecret, maxRequests: capacity, drainTimeoutMs } = settings;
+  if (engineSecret === null) throw new Error('an engine opens no port without a secret');
+  refuseUnreachable(settings);
+  const adapters = new AdapterFiles(parts.blobs);
+  const port = await EnginePort.listen({
+    ...parts,
+    adapters,
+    secret: new EngineSecret(engineSecret),
+    host,
+    port: settings.port,
+  });
+  const url = engineUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port.port}`;
+  try {
+    const registered = await registerEngine({ ...parts, adapters, port, url, capacity });
+    return {
+      url,
+      close: async () => {
+        const drained = port.drain(drainTimeoutMs);
+        await Promise.all([registered.membership.tell(), drained]);
+        await registered.close();
+        await port.close();
+      },
+    };
+  } catch (error) {
+    await port.close();
+    throw error;
+  }
+}

@@ -1,0 +1,32 @@
+import type { IncomingMessage } from 'node:http';
+
+import { digestOfBody } from '../wire/engine-secret.ts';
+import { MAX_REQUEST_BYTES, STATUS } from '../wire/engine-wire.ts';
+
+/** A request that is answered with a status and nothing else. */
+export class Refusal extends Error {
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/**
+ * The JSON of a request, which has the digest that was signed.
+ * @throws {Refusal}
+ */
+export async function readBody(request: IncomingMessage, digest: string): Promise<unknown> {
+  const length = Number(request.headers['content-length'] ?? Number.NaN);
+  if (!Number.isSafeInteger(length)) throw new Refusal(STATUS.malformed, 'a body says its length');
+  if (length > MAX_REQUEST_BYTES) throw new Refusal(STATUS.tooLarge, `a body has at most ${MAX_REQUEST_BYTES} bytes`);
+  const pieces: Buffer[] = [];
+  for await (const piece of request as AsyncIterable<Buffer>) pieces.push(piece);
+  const bytes = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+  if (digestOfBody(bytes) !== digest) throw new Refusal(STATUS.unauthorised, 'the body is not the one that was signed');
+  try {
+    return JSON.parse(bytes.toString());
+  } catch (error) {
+    throw new Refusal(STATUS.malformed, (error as Error).message);
+  }
+}

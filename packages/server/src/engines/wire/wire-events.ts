@@ -1,0 +1,34 @@
+import type { EngineEvent } from '@trainyard/generation';
+
+type Finished = Extract<EngineEvent, { kind: 'finished' }>;
+type Trace = NonNullable<NonNullable<Finished['sampling']>['trace']>;
+
+/** One event as a line of JSON. The arrays of a trace are bytes there; all numbers come back to the bit, but −0 as 0, as in every answer. */
+export function eventLine(event: EngineEvent): string {
+  const trace = event.kind === 'finished' ? event.sampling?.trace : null;
+  if (trace === null || trace === undefined) return `${JSON.stringify(event)}\n`;
+  const { logprobs, kept } = trace;
+  const asText = { logprobs: base64(logprobs), kept: base64(kept) };
+  return `${JSON.stringify({ ...event, sampling: { ...(event as Finished).sampling, trace: asText } })}\n`;
+}
+
+/** @throws {SyntaxError} for what is no event */
+export function readEvent(line: string): EngineEvent {
+  const event: unknown = JSON.parse(line);
+  if (typeof event !== 'object' || event === null || !('kind' in event)) throw new SyntaxError('a line is no event');
+  const read = event as EngineEvent;
+  if (read.kind !== 'finished' || read.sampling === null || read.sampling === undefined) return read;
+  const { trace } = read.sampling as unknown as { trace: { logprobs: string; kept: string } | null };
+  if (trace === null) return read;
+  return { ...read, sampling: { ...read.sampling, trace: readTrace(trace) } };
+}
+
+function readTrace({ logprobs, kept }: { logprobs: string; kept: string }): Trace {
+  // A copy of its own: a Float32Array must begin at a multiple of four.
+  const bytes = Uint8Array.from(Buffer.from(logprobs, 'base64'));
+  return { logprobs: new Float32Array(bytes.buffer), kept: Uint8Array.from(Buffer.from(kept, 'base64')) };
+}
+
+function base64({ buffer, byteOffset, byteLength }: Float32Array | Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('base64');
+}

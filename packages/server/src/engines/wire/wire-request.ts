@@ -1,0 +1,74 @@
+import { DEFAULT_GENERATE } from '@trainyard/generation';
+
+import type { InferenceRequest } from '../../contract/backends.ts';
+
+/** A request to sample. Of its adapter there are digest and key: paths mean nothing on another machine. */
+export interface GenerateCall {
+  readonly model: string;
+  readonly request: InferenceRequest;
+}
+
+/** As JSON, which has no whole numbers of 64 bits: the seed is text. */
+export function generateText({ model, request }: GenerateCall): string {
+  const { sampling, adapter } = request;
+  return JSON.stringify({
+    model,
+    request: {
+      ...request,
+      sampling: { ...sampling, seed: sampling.seed?.toString() ?? null },
+      adapter: adapter === null ? null : { digest: adapter.digest, directoryKey: adapter.directoryKey },
+    },
+  });
+}
+
+/** Fields of every request, and how JSON shows each of them. */
+const FIELDS = Object.entries(DEFAULT_GENERATE as Readonly<Record<string, unknown>>);
+const TEXT_FIELDS = ['requestId', 'tenant'] as const;
+const PROMPT_KINDS: ReadonlySet<unknown> = new Set(['chat', 'text', 'tokens']);
+
+/**
+ * The other way round. Who may ask is trusted with the values, which are checked where requests of this machine are; a body that is no
+ * request at all must not get so far.
+ *
+ * @throws {TypeError} in words for the log of whoever asked
+ */
+export function readGenerate(body: unknown): GenerateCall {
+  const { model, request } = recordOf(body, 'the body');
+  if (typeof model !== 'string') throw new TypeError('model must be text');
+  const fields = recordOf(request, 'request');
+  for (const name of TEXT_FIELDS) if (typeof fields[name] !== 'string') throw new TypeError(`${name} must be text`);
+  for (const [name, standard] of FIELDS) {
+    if (!(name in fields)) throw new TypeError(`${name} is missing`);
+    const value = fields[name];
+    if (standard !== null && value !== null && typeof value !== typeof standard)
+      throw new TypeError(`${name} must be a ${typeof standard}, got a ${typeof value}`);
+    if (Array.isArray(standard) && !Array.isArray(value)) throw new TypeError(`${name} must be a list`);
+  }
+  if (!PROMPT_KINDS.has(recordOf(fields['prompt'], 'prompt')['kind']))
+    throw new TypeError('prompt is of no known kind');
+  const { seed, ...sampling } = recordOf(fields['sampling'], 'sampling');
+  if (seed !== null && (typeof seed !== 'string' || !/^-?\d{1,20}$/.test(seed)))
+    throw new TypeError('the seed must be digits');
+  return {
+    model,
+    request: {
+      ...(fields as unknown as InferenceRequest),
+      sampling: { ...(sampling as unknown as InferenceRequest['sampling']), seed: seed === null ? null : BigInt(seed) },
+      adapter: fields['adapter'] === null ? null : readAdapter(recordOf(fields['adapter'], 'adapter')),
+    },
+  };
+}
+
+function readAdapter({ digest, directoryKey }: Readonly<Record<string, unknown>>): InferenceRequest['adapter'] {
+  if (typeof digest !== 'string' || !/^[0-9a-f]{64}$/.test(digest))
+    throw new TypeError('adapter.digest must be 64 digits');
+  if (typeof directoryKey !== 'string') throw new TypeError('adapter.directoryKey must be text');
+  return { digest, directoryKey, path: null };
+}
+
+/** @throws {TypeError} */
+export function recordOf(value: unknown, what: string): Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new TypeError(`${what} must be an object`);
+  return value as Readonly<Record<string, unknown>>;
+}

@@ -1,0 +1,26 @@
+import { ServerError } from '../faults/server-error.ts';
+import { does, type Role } from './role.ts';
+
+/** Where the secret stands that the processes of a service share: never on a command line, which others on the machine read. */
+const VARIABLE = 'TRAINYARD_ENGINE_SECRET';
+
+/** Below this many characters it could be found out from one request that somebody heard. */
+const MIN_CHARACTERS = 32;
+
+/**
+ * The secret that engines and those who ask them show each other; null for a process that does neither.
+ *
+ * @throws {ServerError} `server.config_invalid` for one that needs it, without the value in the message
+ */
+export function readEngineSecret(role: Role, environment: Readonly<Record<string, string | undefined>>): string | null {
+  if (does(role, 'api') === does(role, 'engine')) return null;
+  const value = environment[VARIABLE] ?? '';
+  if (value.length >= MIN_CHARACTERS) return value;
+  const why = does(role, 'engine')
+    ? 'opens a port to others'
+    : `asks engines elsewhere (role ${role.replace('api', 'api,engine')} samples in this process)`;
+  throw new ServerError(
+    'server.config_invalid',
+    `role ${role} ${why}, and the environment variable ${VARIABLE} ${value === '' ? 'is not set' : `has ${value.length} characters`}: give all processes of the service the same ${MIN_CHARACTERS} characters or more, such as "openssl rand -hex 32" prints`,
+  );
+}

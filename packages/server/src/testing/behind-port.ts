@@ -1,0 +1,113 @@
+import type { Member } from '@trainyard/store';
+
+import type { InferenceBackend } from '../contract/backends.ts';
+import { EnginesElsewhere } from '../engines/pool/engines-elsewhere.ts';
+import type { EngineTimes } from '../engines/pool/engine-link.ts';
+import { EnginePort, type EnginePortOptions } from '../engines/port/engine-port.ts';
+import { EngineSecret } from '../engines/wire/engine-secret.ts';
+import { RequestRoom } from '../inference/request-room.ts';
+
+/** Says that what samples in tests stands behind a port, as on another machine. */
+export const IS_BEHIND_PORT = process.env['TRAINYARD_TEST_ENGINE'] === 'port';
+
+export const TEST_SECRET = new EngineSecret('a secret of tests that has more than 32 characters');
+
+/** A member as it would be registered. */
+export function engineMember(url: string, member: Partial<Member> = {}): Member {
+  return {
+    id: url,
+    role: 'engine',
+    url,
+    version: '0.0.0',
+    startedAt: 0,
+    leaseExpiresAt: 0,
+    baseModels: [],
+    capacity: null,
+    adapterDigests: [],
+    isDraining: false,
+    ...member,
+  };
+}
+
+/** Engines that are registered, in place of a table of them. */
+export class MemberList {
+  members: readonly Member[];
+  #wake: () => void = () => undefined;
+
+  constructor(members: readonly Member[]) {
+    this.members = members;
+  }
+
+  async listMembers(): Promise<Member[]> {
+    return [...this.members];
+  }
+
+  watchFeed(wake: () => void): () => void {
+    this.#wake = wake;
+    return () => undefined;
+  }
+
+  /** Somebody came or went, and everybody is told. */
+  set(members: readonly Member[]): void {
+    this.members = members;
+    this.#wake();
+  }
+}
+
+/** For a model that reads no files: its adapters are their keys. */
+const NO_FILES: EnginePortOptions['adapters'] = {
+  find: async (request) => {
+    const { adapter } = request;
+    return adapter === null ? request : { ...request, adapter: { ...adapter, path: adapter.directoryKey } };
+  },
+  retire: () => undefined,
+};
+
+/** A port of the loopback interface with that back end behind it. */
+export async function openPort(
+  inference: InferenceBackend,
+  options: Partial<Pick<EnginePortOptions, 'adapters' | 'secret' | 'log' | 'port'>> = {},
+): Promise<{ port: EnginePort; url: string }> {
+  const { adapters = NO_FILES, secret = TEST_SECRET, port: number = 0, log = () => undefined } = options;
+  const port = await EnginePort.listen({ inference, adapters, secret, host: '127.0.0.1', port: number, log });
+  return { port, url: `http://127.0.0.1:${port.port}` };
+}
+
+/** The same back end, asked over a port of its own. */
+export async function behindPort(
+  inference: InferenceBackend,
+): Promise<{ inference: InferenceBackend; close: () => Promise<void> }> {
+  const { port, url } = await openPort(inference);
+  const engines = await openEngines(new MemberList([engineMember(url)]));
+  return {
+    inference: engines,
+    close: async () => {
+      await engines.close();
+      await port.close();
+    },
+  };
+}
+
+/** The side that asks, started. */
+export async function openEngines(
+  store: MemberList,
+  options: {
+    secret?: EngineSecret;
+    maxRequests?: number;
+    times?: EngineTimes;
+    defaultModel?: string | null;
+    log?: (line: string) => void;
+  } = {},
+): Promise<EnginesElsewhere> {
+  const { secret = TEST_SECRET, maxRequests = 10_000, defaultModel = null, log = () => undefined, ...others } = options;
+  const engines = new EnginesElsewhere({
+    store,
+    secret,
+    room: new RequestRoom(maxRequests),
+    defaultModel,
+    log,
+    ...others,
+  });
+  await engines.start();
+  return engines;
+}
