@@ -1,39 +1,49 @@
+import type { Store } from '@trainyard/store';
+
 import { ComputeArbiter } from './computing/compute-arbiter.ts';
 import { nicenessOfShare } from './computing/niceness.ts';
+import type { InferenceBackend, TrainingQueue } from './contract/backends.ts';
+import { does } from './contract/role.ts';
 import { dataPaths, instanceOf } from './data/data-directory.ts';
 import { openEnginePort, refuseUnreachable } from './engines/port/open-engine-port.ts';
+import { ownNames } from './edge/network-names.ts';
 import { BaseScores } from './inference/base-scores.ts';
 import { scoreInChild } from './inference/score-in-child.ts';
 import { registerTrainer } from './members/register-trainer.ts';
+import { queueFigures } from './metrics/queue-figures.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { openJobWorkers } from './service/job-workers.ts';
+import { listen, metricsAccess, refuseOpenNetwork } from './service/listen.ts';
+import { createMetricsServer } from './service/metrics-server.ts';
 import { refuseMissingModels } from './service/model-settings.ts';
 import { openData } from './service/open-data.ts';
 import { serviceLog } from './service/service-log.ts';
 import { SERVICE_VERSION } from './service/service-version.ts';
 import { openTracing } from './tracing/open-tracing.ts';
 import { openInference, servedPaths } from './service/open-inference.ts';
-import { does } from './service/role.ts';
 
 export interface RunningParts {
   /** where API processes reach the engine; null: it samples for nobody */
   readonly engineUrl: string | null;
   /** the base models that it samples from, or whose jobs it takes */
   readonly modelIds: readonly string[];
+  /** e.g. `http://127.0.0.1:9100/metrics`; null where they are not asked for */
+  readonly metricsUrl: string | null;
   /** Lets requests in flight end, puts the running job back into the queue, and ends all hosts. */
   close(): Promise<void>;
 }
 
 /**
- * Parts of a service that stand behind its HTTP: an engine, whose port processes with HTTP ask; a trainer, which opens no port and takes jobs from the
- * database; or both on the cores of one machine.
+ * Parts of a service that stand behind its HTTP: an engine, whose port processes with HTTP ask; a trainer, which opens no port but that of its metrics and takes
+ * jobs from the database; or both on the cores of one machine.
  *
  * @param logRaw receives one line per thing worth knowing; never a secret
  * @throws {ServerError} with a message for the person who runs it: missing or corrupt model, folder in use …
  */
 export async function startParts(config: ServiceConfig, logRaw: (line: string) => void): Promise<RunningParts> {
   const log = serviceLog(config, logRaw);
+  const metrics = new ServiceMetrics(config.role);
   const [samples, trains] = [does(config.role, 'engine'), does(config.role, 'trainer')];
   if (samples) refuseUnreachable(config);
   refuseMissingModels(config.models);
@@ -42,7 +52,7 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
     for (const cleanup of cleanups.reverse()) await cleanup();
   };
   try {
-    const { store, blobs } = await openData(config, cleanups);
+    const { store, blobs } = await openData(config, cleanups, metrics.data);
     const tracing = await openTracing({
       serviceVersion: SERVICE_VERSION,
       role: config.role,
@@ -69,20 +79,58 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
     const modelPaths =
       inference === null ? await servedPaths(config, { cacheDirectory, log }) : (id: string) => inference.pathOf(id);
     const parts = { store, blobs, modelPaths, log };
+    let training: Pick<TrainingQueue, 'trouble'> | null = null;
     if (trains) {
-      const metrics = new ServiceMetrics().jobs;
       const workers = await openJobWorkers(config, { ...parts, arbiter, scores, metrics, tracing });
+      ({ training } = workers);
       cleanups.push(() => workers.close());
       cleanups.push(() => workers.stop());
       cleanups.push(await registerTrainer({ ...parts, modelIds }));
       workers.run();
       cleanups.push(store.watchFeed(() => workers.notify()));
     }
+    metrics.sources = {
+      ...(inference === null ? {} : { inference }),
+      training: training ?? { trouble: () => null },
+      queue: () => queueFigures(store),
+    };
+    const metricsUrl = await openMetrics(config, { store, metrics, inference, training }, cleanups);
     const port = inference === null ? null : await openEnginePort(config, { ...parts, inference });
     cleanups.push(() => port?.close());
-    return { engineUrl: port?.url ?? null, modelIds, close: undo };
+    return { engineUrl: port?.url ?? null, modelIds, metricsUrl, close: undo };
   } catch (error) {
     await undo();
     throw error;
   }
+}
+
+/** @returns the address of the metrics; null where none is set */
+async function openMetrics(
+  config: ServiceConfig,
+  parts: {
+    store: Store;
+    metrics: ServiceMetrics;
+    inference: Pick<InferenceBackend, 'trouble'> | null;
+    training: Pick<TrainingQueue, 'trouble'> | null;
+  },
+  cleanups: (() => unknown)[],
+): Promise<string | null> {
+  const { metricsListen: address, allowedHosts } = config;
+  if (address === null) return null;
+  refuseOpenNetwork(address, config);
+  const { store, metrics, inference, training } = parts;
+  const access = metricsAccess(address, config);
+  const server = createMetricsServer({
+    store,
+    metrics,
+    access,
+    troubles: {
+      ...(inference === null ? {} : { inference: () => inference.trouble() }),
+      ...(training === null ? {} : { training: () => training.trouble() }),
+      store: () => store.trouble(),
+    },
+    allowedHosts: [...ownNames(address.host), ...allowedHosts],
+  });
+  cleanups.push(() => server.close());
+  return `${await listen(server, address, '--metrics-listen')}/metrics`;
 }

@@ -1,5 +1,3 @@
-import { isIP } from 'node:net';
-
 import type { FastifyInstance } from 'fastify';
 
 import type { Store } from '@trainyard/store';
@@ -10,27 +8,26 @@ import { nicenessOfShare } from './computing/niceness.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { createServer } from './create-server.ts';
 import { announceService, dataPaths, instanceOf } from './data/data-directory.ts';
-import { ServerError } from './faults/server-error.ts';
 import { ensureServiceKey, type ServiceKey } from './service/service-key.ts';
 import { readDashboard } from './pages/dashboard-files.ts';
 import { linkPath } from './routes/service/session.ts';
-import { isLoopbackName, ownNames } from './edge/network-names.ts';
+import { ownNames } from './edge/network-names.ts';
 import { BaseScores } from './inference/base-scores.ts';
 import { scoreInChild } from './inference/score-in-child.ts';
 import { jobWorkersElsewhere, openJobWorkers, type JobWorkers } from './service/job-workers.ts';
+import { listen, metricsAccess, refuseOpenNetwork } from './service/listen.ts';
 import { refuseMissingModels } from './service/model-settings.ts';
 import { openData } from './service/open-data.ts';
 import { serviceLog } from './service/service-log.ts';
 import { SERVICE_VERSION } from './service/service-version.ts';
 import { openTracing } from './tracing/open-tracing.ts';
 import { openSampling } from './engines/open-sampling.ts';
-import { does, needsModelFiles } from './service/role.ts';
+import { does, needsModelFiles } from './contract/role.ts';
 import { RunMirror } from './tracking/run-mirror.ts';
 import { openTracker } from './tracking/tracker-drivers.ts';
 import { Upkeep } from './data/upkeep.ts';
 import { registerTrainer } from './members/register-trainer.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
-import type { MetricsAccess } from './metrics/metrics-access.ts';
 
 /** How often a drain looks for connections that have had their answer. */
 const DRAIN_POLL_MS = 25;
@@ -68,14 +65,15 @@ export async function startService(
   { arbiter = new ComputeArbiter(), dashboardDirectory = null }: ServiceExtras = {},
 ): Promise<RunningService> {
   const log = serviceLog(config, logRaw);
-  refuseOpenNetwork(config);
+  refuseOpenNetwork(config, config);
   if (needsModelFiles(config.role)) refuseMissingModels(config.models);
   const cleanups: (() => unknown)[] = [];
   const undo = async () => {
     for (const cleanup of cleanups.reverse()) await cleanup();
   };
   try {
-    const { store, blobs } = await openData(config, cleanups);
+    const metrics = new ServiceMetrics(config.role);
+    const { store, blobs } = await openData(config, cleanups, metrics.data);
     const tracing = await openTracing({
       serviceVersion: SERVICE_VERSION,
       role: config.role,
@@ -102,10 +100,9 @@ export async function startService(
     let workers: JobWorkers | null = null;
     cleanups.push(() => http?.finish());
     cleanups.push(() => Promise.all([inference.close(), workers?.close()]));
-    const metrics = new ServiceMetrics();
     const parts = { store, blobs, modelPaths, log };
     const opening = trains
-      ? openJobWorkers(config, { ...parts, arbiter, scores, metrics: metrics.jobs, tracing })
+      ? openJobWorkers(config, { ...parts, arbiter, scores, metrics, tracing })
       : jobWorkersElsewhere(parts);
     // Both settle before anything is undone.
     const [started, opened] = await Promise.allSettled([inference.start(), opening]);
@@ -134,7 +131,7 @@ export async function startService(
       trainingDataDirectory: config.trainingDataDirectory,
       operatorEntity: config.entity,
       metrics,
-      metricsAccess: metricsAccess(config),
+      metricsAccess: metricsAccess(config, config),
       allowedHosts: [...ownNames(config.host), ...config.allowedHosts],
       allowedOrigins: config.allowedOrigins,
       limits: { bodyTimeoutMs: config.bodyTimeoutMs, minBodyBytesPerSecond: config.minBodyRate },
@@ -174,20 +171,6 @@ async function signInUrl(url: string, key: ServiceKey | null, store: Store): Pro
   return caller === null ? null : urlOnThisMachine(url) + linkPath((await store.createSignInLink(caller.keyId)).secret);
 }
 
-/** Keys and prompts would go over the network in the clear: that is for whoever starts the service to decide. */
-function refuseOpenNetwork({ host, allowNetwork }: ServiceConfig): void {
-  if (isLoopbackName(host) || allowNetwork === 'on') return;
-  throw new ServerError(
-    'server.config_invalid',
-    `listening on ${host} shows the API to other machines without TLS: add --allow-network, or keep 127.0.0.1 and put a proxy with TLS in front (its name goes into --allowed-hosts)`,
-  );
-}
-
-function metricsAccess({ metrics, host }: ServiceConfig): MetricsAccess {
-  if (metrics !== 'auto') return metrics;
-  return isLoopbackName(host) ? 'open' : 'key';
-}
-
 /** The end of the HTTP side: no new connections, then the answers in flight, then whatever is left. */
 class ClosingServer {
   readonly #server: FastifyInstance;
@@ -213,26 +196,6 @@ class ClosingServer {
     this.#closed ??= this.#server.close();
     this.#server.server.closeAllConnections();
     await this.#closed;
-  }
-}
-
-async function listen(server: { listen(options: object): Promise<string> }, config: ServiceConfig): Promise<string> {
-  try {
-    // Rollouts come in bursts of thousands of connections, and clients give up on connecting after 5 seconds.
-    const url = await server.listen({ host: config.host, port: config.port, backlog: 65_535 });
-    return isIP(config.host) === 0 ? url.replace(/\/\/[^:]+:/, `//${config.host}:`) : url;
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EADDRINUSE') {
-      throw new ServerError(
-        'server.port_in_use',
-        `port ${config.port} on ${config.host} is in use; stop what runs there or set TRAINYARD_PORT`,
-      );
-    }
-    throw new ServerError(
-      'server.config_invalid',
-      `cannot listen on ${config.host}:${config.port}: ${(error as Error).message}`,
-    );
   }
 }
 

@@ -4,6 +4,8 @@ export { StoreError, type StoreErrorCode } from './contract/errors.ts';
 export { type DatabaseReport, examineDatabase } from './examine-database.ts';
 export { FolderBlobs } from './blobs/folder-blobs.ts';
 export { BUCKET_KEY_VARIABLES, openBlobs } from './blobs/open-blobs.ts';
+export type { BucketRequest } from './blobs/s3/s3-bucket.ts';
+export type { DatabaseCall } from './drivers/measured-sql.ts';
 export { checkOwnBlobs } from './blobs/own-blobs.ts';
 export { isDamagedSecret } from './tables/key-secret.ts';
 export { removeOrphans } from './blobs/orphans.ts';

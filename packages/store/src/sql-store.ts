@@ -91,6 +91,7 @@ import {
   TRAINING_JOB_KINDS,
 } from './lifecycles/job-lifecycle.ts';
 import { createModel, deleteModel, sweepDeleted } from './lifecycles/model-lifecycle.ts';
+import { type DatabaseCall, MeasuredSql } from './drivers/measured-sql.ts';
 import { openTables, type Tables } from './tables/tables.ts';
 import { UsageBuffer } from './buffers/usage-buffer.ts';
 
@@ -116,6 +117,8 @@ export interface SqlStoreOptions {
   clock?: () => number;
   /** See `Store.instanceId`. Default: a random UUID, which has no successor. */
   instanceId?: string;
+  /** Told of each call of the database. Default: nobody is. */
+  onCall?: (call: DatabaseCall) => void;
   /** How long records of sampled choices are kept, and how many bytes of them. */
   choiceRecords?: Partial<ChoiceRecordLimits>;
 }
@@ -131,8 +134,10 @@ export class SqlStore implements Store {
   readonly #choiceRecords: ChoiceRecordBuffer;
   readonly #requests: RequestsInProgress;
 
-  /** @param sql closed with the store */
-  constructor(sql: Sql, { clock = () => sql.now, instanceId = randomUUID(), choiceRecords }: SqlStoreOptions = {}) {
+  /** @param database closed with the store */
+  constructor(database: Sql, options: SqlStoreOptions = {}) {
+    const { clock = () => database.now, instanceId = randomUUID(), onCall, choiceRecords } = options;
+    const sql = onCall === undefined ? database : new MeasuredSql(database, onCall);
     this.instanceId = instanceId;
     this.#sql = sql;
     this.#clock = clock;

@@ -51,12 +51,12 @@ async function runService(config: ServiceConfig, isJson: boolean): Promise<void>
   await service.close();
 }
 
-/** Parts without HTTP for clients: an engine, a trainer, or both. A trainer has no address, since jobs come from the database. */
+/** Parts without HTTP for clients: an engine, a trainer, or both. Jobs have no address, since they come from the database. */
 async function runParts(config: ServiceConfig, isJson: boolean, startedAt: number): Promise<void> {
   const { role } = config;
   const parts = await startParts(config, writeLine);
-  const { engineUrl, modelIds } = parts;
-  if (isJson) printJsonLine({ role, ...(engineUrl === null ? {} : { engine_url: engineUrl }), models: modelIds });
+  const { engineUrl, modelIds, metricsUrl } = parts;
+  if (isJson) printJsonLine({ role, engine_url: engineUrl, models: modelIds, metrics_url: metricsUrl });
   else {
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
     const name = role.replace(',', ' and ');

@@ -64,6 +64,7 @@ const HELP = {
     'origins whose pages may read answers, by commas; localhost = pages of this machine, * = all (localhost)',
   allowNetwork: 'allows an address that other machines reach, without TLS (off)',
   metrics: 'who may read /metrics: auto, open, key or off (auto)',
+  metricsListen: 'PORT or HOST:PORT where a process of role engine or trainer answers /metrics and /health (nowhere)',
   logFormat: 'text = lines for people; json = an object a line (text)',
   bodyTimeoutMs: 'how long the body of a request may take to come in (600000)',
   minBodyRate: 'slowest pace of a body, bytes a second over 20 s (500)',

@@ -9,7 +9,7 @@ import type { BaseModelPaths } from '../jobs/base-model-path.ts';
 import type { ServiceConfig } from '../service/config.ts';
 import { EngineSecret } from './wire/engine-secret.ts';
 import { openInference, servedPaths } from '../service/open-inference.ts';
-import { does } from '../service/role.ts';
+import { does } from '../contract/role.ts';
 
 interface SamplingParts {
   readonly store: Store;

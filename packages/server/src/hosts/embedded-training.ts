@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 
+import type { BucketRequest } from '@trainyard/store';
 import type { Retry, TrainerEvent, TrainingResult } from '@trainyard/trainer';
 
 import type { ComputeShares } from '../computing/compute-arbiter.ts';
@@ -49,6 +50,7 @@ export class EmbeddedTraining implements TrainingBackend {
   readonly #host: SupervisedHost<TrainerHostCommand, TrainerHostMessage>;
   readonly #remoteKey: string | null;
   readonly #log: (line: string) => void;
+  readonly #onBucketRequest: (request: BucketRequest) => void;
   readonly #runs = new Map<string, JobRun>();
 
   constructor(options: {
@@ -60,8 +62,11 @@ export class EmbeddedTraining implements TrainingBackend {
     arbiter: ComputeShares;
     share: number;
     niceness: number;
+    /** told of each request of the host to the bucket; default: nobody is */
+    onBucketRequest?: (request: BucketRequest) => void;
     log: (line: string) => void;
   }) {
+    this.#onBucketRequest = options.onBucketRequest ?? (() => undefined);
     this.#remoteKey = options.remoteKey ?? null;
     this.#log = options.log;
     this.#host = new ComputingHost<TrainerHostCommand, TrainerHostMessage>({
@@ -121,6 +126,9 @@ export class EmbeddedTraining implements TrainingBackend {
         break;
       case 'log':
         this.#log(message.line);
+        break;
+      case 'bucket-request':
+        this.#onBucketRequest(message.request);
         break;
       case 'trainer-event':
         this.#runs.get(message.jobId)?.onEvent(message.event);

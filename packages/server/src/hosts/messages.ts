@@ -12,7 +12,7 @@ import type {
   TrainingConfig,
   TrainingResult,
 } from '@trainyard/trainer';
-import type { BlobLocation } from '@trainyard/store';
+import type { BlobLocation, BucketRequest } from '@trainyard/store';
 import type { TinkerProfileName } from '@trainyard/tinker';
 
 import type { ServedModel } from './inference/opened-text.ts';
@@ -118,6 +118,7 @@ export type TrainerHostMessage =
   | { kind: 'ready' }
   | { kind: 'fatal'; failure: HostFailure }
   | { kind: 'trainer-event'; jobId: string; event: TrainerEvent }
+  | { kind: 'bucket-request'; request: BucketRequest }
   | { kind: 'log'; line: string }
   | { kind: 'job-done'; jobId: string; result: TrainingResult }
   | { kind: 'job-failed'; jobId: string; failure: RunFailure };

@@ -5,7 +5,7 @@
  * the learner that it drives are both in here, so that no log-probability leaves the process; unless the learner is on a server elsewhere, which
  * is talked to from here.
  */
-import { openBlobs } from '@trainyard/store';
+import { type BucketRequest, openBlobs } from '@trainyard/store';
 
 import { retryOf } from '../faults/retry-of.ts';
 import { connectHost, failureOf, hostOptions, openOrRefuse } from './host-main.ts';
@@ -19,8 +19,13 @@ const UNLOAD_AFTER_MS = 10 * 60_000;
 
 const options = hostOptions<TrainerHostOptions>();
 const { workDirectory } = options;
-const blobs = await openOrRefuse(() => openBlobs(options.blobs));
+// Nobody listens before there is something to say it with.
+let tellRequest: (request: BucketRequest) => void = () => undefined;
+const blobs = await openOrRefuse(() =>
+  openBlobs(options.blobs, process.env, { onRequest: (request) => tellRequest(request) }),
+);
 const { send, lease } = connectHost<TrainerHostCommand, TrainerHostMessage>(onCommand);
+tellRequest = (request) => send({ kind: 'bucket-request', request });
 // Lanes of one thread each, and threads of ONNX Runtime that sleep between operators.
 lease.use = 'beside';
 const running = new Map<string, AbortController>();

@@ -21,6 +21,8 @@ export interface JobLeaseOptions {
   readonly heartbeatMs: number;
   /** time between two looks whether it holds still, default 500 ms */
   readonly lookMs?: number;
+  /** Told of each other try of a write. Default: nobody is. */
+  readonly onRetry?: () => void;
   readonly log: Log;
   /** monotonic milliseconds, default `performance.now` */
   readonly now?: () => number;
@@ -110,6 +112,7 @@ export class JobLease {
         this.waitFor(error as Error);
       }
       await this.pause();
+      this.#options.onRetry?.();
     }
   }
 

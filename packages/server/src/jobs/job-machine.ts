@@ -5,6 +5,7 @@ import { isPassing } from '../faults/passing-fault.ts';
 import { clientFailure } from '../faults/http-faults.ts';
 import { type Log, logOf } from '../logging/log.ts';
 import { JobTrace } from '../tracing/job-trace.ts';
+import type { JobMetrics } from '../metrics/job-metrics.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import { aboutJob } from './about-job.ts';
 import { WorkLoop } from './work-loop.ts';
@@ -46,6 +47,8 @@ export interface JobMachineOptions<Kind extends JobKind> {
   readonly log: Log;
   /** Makes a trace of each job. Default null: nobody asked for traces. */
   readonly tracing?: Tracing | null;
+  /** Count what becomes of jobs. Default: nothing is counted. */
+  readonly metrics?: JobMetrics;
   /** how long a claim holds without a renewal, default 30 s */
   readonly leaseMs?: number;
   /** time between two renewals, default 10 s */
@@ -114,6 +117,8 @@ export class JobMachine<Kind extends JobKind> {
   async #see(job: HeldJob<Kind>): Promise<void> {
     const { store, work, tracing = null, leaseMs = LEASE_MS, heartbeatMs = HEARTBEAT_MS } = this.#options;
     const log = logOf(this.#options.log, aboutJob(job, tracing));
+    const { metrics } = this.#options;
+    metrics?.claimed(job.kind);
     const trace = tracing === null ? null : new JobTrace(tracing, job, job.fencingToken);
     const lease = new JobLease({
       name: `${work.noun} ${job.id}`,
@@ -121,6 +126,7 @@ export class JobMachine<Kind extends JobKind> {
       isHeld: async () => (await store.getJob(job.id))?.lease?.fencingToken === job.fencingToken,
       leaseMs,
       heartbeatMs,
+      onRetry: () => metrics?.retried(),
       log,
     });
     const ended = Promise.withResolvers<void>();
@@ -160,7 +166,15 @@ export class JobMachine<Kind extends JobKind> {
     await this.#eventually(() => this.#release(job));
     const isLive = this.isStopping || ((await this.#eventually(() => work.leave(job))) ?? true);
     trace?.end(isLive ? null : 'stopped');
+    if (isLive && isLostLease(lease.signal.reason ?? error) && !(await this.#isPaused(job)))
+      this.#options.metrics?.leaseLost(job.kind);
     return isLive;
+  }
+
+  /** Whoever pauses a job takes its lease, which is no loss. */
+  async #isPaused({ id }: HeldJob<Kind>): Promise<boolean> {
+    const now = await this.#options.store.getJob(id).catch(() => null);
+    return now !== null && now.pausedAt !== null;
   }
 
   /** Without effect when the claim does not hold any more. */

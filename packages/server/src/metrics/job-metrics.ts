@@ -1,3 +1,4 @@
+import type { TakenStep } from '@trainyard/trainer';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 /** An event of a job, as clients read it. */
@@ -10,8 +11,15 @@ interface JobEvent {
 
 /** Counters of jobs since the start of the service. */
 export class JobMetrics {
+  readonly #claims: Counter<'kind'>;
+  readonly #lostLeases: Counter<'kind'>;
+  readonly #retries: Counter;
   readonly #ends: Counter<'kind' | 'outcome'>;
   readonly #steps: Counter<'kind'>;
+  readonly #trainedTokens: Counter<'kind'>;
+  readonly #stepSeconds: Counter<'part'>;
+  readonly #snapshotSeconds: Histogram;
+  readonly #snapshotBytes: Counter;
   readonly #submitted: Counter;
   readonly #trainable: Counter;
   readonly #dropped: Counter<'reason'>;
@@ -27,8 +35,27 @@ export class JobMetrics {
     const registers = [registry];
     const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
       new Counter<Label>({ name: `trainyard_${name}`, help, labelNames, registers });
+    this.#claims = counter('jobs_claimed_total', 'Jobs that this process took from the queue, by kind.', ['kind']);
+    this.#lostLeases = counter(
+      'leases_lost_total',
+      'Jobs in hand that others could take, as their lease was not renewed.',
+      ['kind'],
+    );
+    this.#retries = counter(
+      'job_write_retries_total',
+      'Writes of jobs that were tried again, as the store did not take them.',
+    );
     this.#ends = counter('jobs_ended_total', 'Training jobs that ended.', ['kind', 'outcome']);
     this.#steps = counter('gradient_steps_total', 'Updates of weights.', ['kind']);
+    this.#trainedTokens = counter('trained_tokens_total', 'Tokens that gradient steps were of.', ['kind']);
+    this.#stepSeconds = counter('gradient_step_seconds_total', 'Time of gradient steps, by where it went.', ['part']);
+    this.#snapshotSeconds = new Histogram({
+      name: 'trainyard_snapshot_seconds',
+      help: 'Writing a snapshot of a running job.',
+      buckets: [0.05, 0.2, 0.5, 1, 2, 5, 10, 30],
+      registers,
+    });
+    this.#snapshotBytes = counter('snapshot_bytes_total', 'Bytes of these snapshots.');
     this.#submitted = counter('groups_submitted_total', 'Trajectory groups of jobs that began.');
     this.#trainable = counter('groups_trainable_total', 'Of them, those that are trained.');
     this.#dropped = counter('groups_dropped_total', 'Of them, those that are not, by reason.', ['reason']);
@@ -51,6 +78,32 @@ export class JobMetrics {
     });
   }
 
+  claimed(kind: string): void {
+    this.#claims.inc({ kind });
+  }
+
+  leaseLost(kind: string): void {
+    this.#lostLeases.inc({ kind });
+  }
+
+  retried(): void {
+    this.#retries.inc();
+  }
+
+  /** A step that was taken just now, in this process; one that is told again is not. */
+  stepTaken({ kind }: { kind: string }, { snapshot }: TakenStep, metrics: Readonly<Record<string, number>>): void {
+    this.#steps.inc({ kind });
+    this.#trainedTokens.inc({ kind }, countOf(metrics['num_trainable_tokens']));
+    for (const [name, seconds] of Object.entries(metrics)) {
+      const part = PARTS[name];
+      if (part !== undefined) this.#stepSeconds.inc({ part }, countOf(seconds));
+    }
+    if (snapshot === null) return;
+    this.#stepSeconds.inc({ part: 'snapshot' }, snapshot.seconds);
+    this.#snapshotSeconds.observe(snapshot.seconds);
+    this.#snapshotBytes.inc(snapshot.sizeBytes ?? 0);
+  }
+
   see(job: { id: string; kind: string }, { type, data, dedupeKey }: JobEvent): void {
     const seen = this.#seen.get(job.id) ?? new Set();
     if (seen.has(dedupeKey)) return;
@@ -64,7 +117,6 @@ export class JobMetrics {
       for (const [reason, count] of Object.entries(values.get('dropped_groups') ?? {}))
         this.#dropped.inc({ reason }, countOf(count));
     } else if (type === 'gradient_step') {
-      this.#steps.inc({ kind: job.kind });
       const [mean, max] = [values.get('logprob_gap_mean'), values.get('logprob_gap_max')];
       if (typeof mean === 'number') this.#gap.observe(mean);
       if (typeof max === 'number') this.#largestGap.set(max);
@@ -77,6 +129,14 @@ export class JobMetrics {
     this.#ends.inc({ kind: job.kind, outcome });
   }
 }
+
+/** By the metric of a step. */
+const PARTS: Readonly<Record<string, string>> = {
+  seconds_forward: 'forward',
+  seconds_backward: 'backward',
+  seconds_optimizer: 'optimizer',
+  seconds_reference: 'reference',
+};
 
 function countOf(value: unknown): number {
   return typeof value === 'number' && value > 0 ? value : 0;

@@ -2,35 +2,45 @@ import type { BackendMember, EngineStats } from '@trainyard/backend';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 import type { InferenceBackend, TrainingQueue, Trouble } from '../contract/backends.ts';
+import { does, type Role } from '../contract/role.ts';
 import { InferenceMetrics } from './inference-metrics.ts';
+import { DataMetrics } from './data-metrics.ts';
 import { JobMetrics } from './job-metrics.ts';
+import type { QueueFigures } from './queue-figures.ts';
 
 /** Sources that are read on each scrape. */
 export interface MetricSources {
-  inference: Pick<InferenceBackend, 'models' | 'of' | 'trouble'>;
+  /** Absent where nothing samples. */
+  inference?: Pick<InferenceBackend, 'models' | 'of' | 'trouble' | 'isElsewhere'>;
   training: Pick<TrainingQueue, 'trouble'>;
-  /** Jobs that wait for the trainer, and those it has. */
-  countJobs: () => Promise<{ queued: number; running: number }>;
+  queue: () => Promise<QueueFigures>;
 }
 
 /**
  * Counts and timings for Prometheus: vLLM's names for sampling, so that its dashboards read them, `trainyard_` ones for the rest.
  *
  * Labels hold no name that a tenant chose: `model_name` is the base model, `handler` the route. What is not of one base model has no `model_name` where several
- * are served.
+ * are served. All can be added over the processes of a service, but what is of the queue: that is in the database, and the same wherever it is read.
  */
 export class ServiceMetrics {
   readonly inference: InferenceMetrics;
   readonly jobs: JobMetrics;
+  readonly data: DataMetrics;
   readonly #registry = new Registry();
   readonly #requests: Counter<'handler' | 'method' | 'status'>;
   readonly #durations: Histogram<'handler' | 'method'>;
   #sources: MetricSources | null = null;
+  #looking: Promise<QueueFigures | null> | null = null;
 
-  constructor() {
-    const registers = [this.#registry];
-    this.inference = new InferenceMetrics(this.#registry);
-    this.jobs = new JobMetrics(this.#registry);
+  /** @param role of the process: it tells only what it does. Default `all` */
+  constructor(role: Role = 'all') {
+    // Others are counted into nothing.
+    const told = (isTold: boolean) => (isTold ? this.#registry : new Registry());
+    const [ofSampling, ofTraining] = [told(role !== 'trainer'), told(does(role, 'trainer'))];
+    const registers = [ofSampling];
+    this.inference = new InferenceMetrics(ofSampling);
+    this.jobs = new JobMetrics(ofTraining);
+    this.data = new DataMetrics(this.#registry);
     this.#requests = new Counter({
       name: 'http_requests_total',
       help: 'Requests by route, method and status.',
@@ -44,7 +54,9 @@ export class ServiceMetrics {
       buckets: [0.005, 0.02, 0.1, 0.5, 1, 2.5, 10, 60, 600],
       registers,
     });
-    this.#addSnapshots();
+    this.#addSampling(ofSampling);
+    this.#addTraining(ofTraining);
+    this.#addQueue();
   }
 
   readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
@@ -52,10 +64,11 @@ export class ServiceMetrics {
   /** Where snapshots come from; without, they are left out. */
   set sources(sources: MetricSources) {
     this.#sources = sources;
-    const ids = sources.inference.models.map(({ id }) => id);
+    const ids = sources.inference?.models.map(({ id }) => id) ?? [];
     for (const id of ids) this.inference.add(id);
     // Dashboards that choose by the name find all of a service with one model.
-    this.#registry.setDefaultLabels({ ...(ids.length === 1 ? { model_name: ids[0] } : {}), engine: '0' });
+    if (sources.inference !== undefined)
+      this.#registry.setDefaultLabels({ ...(ids.length === 1 ? { model_name: ids[0] } : {}), engine: '0' });
   }
 
   /** @param handler the route's pattern, never the path: paths hold names and ids */
@@ -69,47 +82,93 @@ export class ServiceMetrics {
     return this.#registry.metrics();
   }
 
-  #addSnapshots(): void {
-    this.#gauge('vllm:num_requests_running', 'Choices in the batch.', ({ numRunning }) => numRunning);
-    this.#gauge('vllm:num_requests_waiting', 'Choices that wait for room.', ({ numWaiting }) => numWaiting);
-    this.#gauge('vllm:kv_cache_usage_perc', 'Used part of the KV cache, 0 to 1.', usedPart);
-    this.#total('vllm:prompt_tokens_total', 'Prompt tokens of requests that began.', (stats) => stats.promptTokens);
-    this.#total('vllm:generation_tokens_total', 'Tokens sampled.', (stats) => stats.generatedTokens);
-    this.#total('vllm:num_preemptions_total', 'Choices that gave their room back.', (stats) => stats.numPreemptions);
+  #addSampling(registry: Registry): void {
+    this.#gauge(registry, 'vllm:num_requests_running', 'Choices in the batch.', ({ numRunning }) => numRunning);
+    this.#gauge(registry, 'vllm:num_requests_waiting', 'Choices that wait for room.', ({ numWaiting }) => numWaiting);
+    this.#gauge(registry, 'vllm:kv_cache_usage_perc', 'Used part of the KV cache, 0 to 1.', usedPart);
     this.#total(
+      registry,
+      'vllm:prompt_tokens_total',
+      'Prompt tokens of requests that began.',
+      (stats) => stats.promptTokens,
+    );
+    this.#total(registry, 'vllm:generation_tokens_total', 'Tokens sampled.', (stats) => stats.generatedTokens);
+    this.#total(
+      registry,
+      'vllm:num_preemptions_total',
+      'Choices that gave their room back.',
+      (stats) => stats.numPreemptions,
+    );
+    this.#total(
+      registry,
       'vllm:prefix_cache_queries_total',
       'Prompt tokens looked for in memory.',
       (stats) => stats.prefixQueryTokens,
     );
-    this.#total('vllm:prefix_cache_hits_total', 'Prompt tokens found in memory.', (stats) => stats.prefixHitTokens);
-    this.#gauge('trainyard_engine_requests', 'Requests in the engine, of all choices.', (stats) => stats.numRequests);
-    this.#gauge('trainyard_engine_adapters', 'Adapters in memory.', (stats) => stats.numAdapters);
-    this.#total('trainyard_engine_steps_total', 'Steps of the engine.', (stats) => stats.numSteps);
-    this.#up('trainyard_inference_up', '1 while sampling works.', () => this.#sources?.inference);
-    this.#up('trainyard_training_up', '1 while training works.', () => this.#sources?.training);
-    for (const [name, help, read] of MEMBER_FIGURES) this.#memberFigure(name, help, read);
+    this.#total(
+      registry,
+      'vllm:prefix_cache_hits_total',
+      'Prompt tokens found in memory.',
+      (stats) => stats.prefixHitTokens,
+    );
+    this.#gauge(
+      registry,
+      'trainyard_engine_requests',
+      'Requests in the engine, of all choices.',
+      (stats) => stats.numRequests,
+    );
+    this.#gauge(registry, 'trainyard_engine_adapters', 'Adapters in memory.', (stats) => stats.numAdapters);
+    this.#total(registry, 'trainyard_engine_steps_total', 'Steps of the engine.', (stats) => stats.numSteps);
+    this.#up(registry, 'trainyard_inference_up', '1 while sampling works.', () => this.#sources?.inference);
+    for (const [name, help, read] of MEMBER_FIGURES) this.#memberFigure(registry, name, help, read);
+  }
+
+  #addTraining(registry: Registry): void {
+    this.#up(registry, 'trainyard_training_up', '1 while training works.', () => this.#sources?.training);
+  }
+
+  #addQueue(): void {
+    const registers = [this.#registry];
     const jobs = new Gauge({
       name: 'trainyard_jobs',
-      help: 'Training jobs that have not ended, by status.',
+      help: 'Training jobs that have not ended, by status; of the database, so the same in every process.',
       labelNames: ['status'],
-      registers: [this.#registry],
+      registers,
       collect: async () => {
-        const counts = await this.#sources?.countJobs();
+        const figures = await this.#figures();
         jobs.reset();
-        if (counts === undefined) return;
-        jobs.set({ status: 'queued' }, counts.queued);
-        jobs.set({ status: 'running' }, counts.running);
+        if (figures === null) return;
+        jobs.set({ status: 'queued' }, figures.queued);
+        jobs.set({ status: 'running' }, figures.running);
+      },
+    });
+    const age = new Gauge({
+      name: 'trainyard_oldest_queued_job_seconds',
+      help: 'How long the one that has waited longest has, 0 when none waits; as trainyard_jobs.',
+      registers,
+      collect: async () => {
+        const figures = await this.#figures();
+        age.reset();
+        if (figures !== null) age.set(figures.oldestSeconds);
       },
     });
   }
 
+  /** One look at the database for a scrape. Null while it does not answer: the rest is told all the same. */
+  async #figures(): Promise<QueueFigures | null> {
+    this.#looking ??= Promise.resolve(this.#sources?.queue() ?? null)
+      .catch(() => null)
+      .finally(() => (this.#looking = null));
+    return await this.#looking;
+  }
+
   /** By base model; 0 while it is not in memory. */
-  #gauge(name: string, help: string, read: (stats: EngineStats) => number): void {
+  #gauge(registry: Registry, name: string, help: string, read: (stats: EngineStats) => number): void {
     const gauge = new Gauge({
       name,
       help,
       labelNames: ['model_name'],
-      registers: [this.#registry],
+      registers: [registry],
       collect: () => {
         gauge.reset();
         for (const [model_name, stats] of this.#stats()) gauge.set({ model_name }, stats === null ? 0 : read(stats));
@@ -118,12 +177,12 @@ export class ServiceMetrics {
   }
 
   /** A total that somebody else counts, by base model; it begins again with them. */
-  #total(name: string, help: string, read: (stats: EngineStats) => number): void {
+  #total(registry: Registry, name: string, help: string, read: (stats: EngineStats) => number): void {
     const counter = new Counter({
       name,
       help,
       labelNames: ['model_name'],
-      registers: [this.#registry],
+      registers: [registry],
       collect: () => {
         counter.reset();
         for (const [model_name, stats] of this.#stats()) counter.inc({ model_name }, stats === null ? 0 : read(stats));
@@ -132,12 +191,12 @@ export class ServiceMetrics {
   }
 
   /** By base model and server, where servers elsewhere sample. */
-  #memberFigure(name: string, help: string, read: (member: BackendMember) => number): void {
+  #memberFigure(registry: Registry, name: string, help: string, read: (member: BackendMember) => number): void {
     const gauge = new Gauge({
       name,
       help,
       labelNames: ['model_name', 'server'],
-      registers: [this.#registry],
+      registers: [registry],
       collect: async () => {
         const { inference } = this.#sources ?? {};
         // They are as of the last look at its health: this one, which all gauges of a scrape share.
@@ -153,14 +212,16 @@ export class ServiceMetrics {
   #stats(): [model: string, stats: EngineStats | null][] {
     if (this.#sources === null) return [];
     const { inference } = this.#sources;
-    return inference.models.map(({ id }) => [id, inference.of(id).stats()]);
+    // Engines elsewhere tell theirs themselves: two API processes that ask the same ones would tell it twice.
+    if (inference?.isElsewhere === true) return [];
+    return (inference?.models ?? []).map(({ id }) => [id, inference?.of(id).stats() ?? null]);
   }
 
-  #up(name: string, help: string, part: () => { trouble(): Trouble } | undefined): void {
+  #up(registry: Registry, name: string, help: string, part: () => { trouble(): Trouble } | undefined): void {
     const gauge = new Gauge({
       name,
       help,
-      registers: [this.#registry],
+      registers: [registry],
       collect: async () => {
         const source = part();
         gauge.set(source !== undefined && (await source.trouble()) === null ? 1 : 0);

@@ -21,7 +21,7 @@ import {
   type ToolParser,
 } from './model-settings.ts';
 import { readEngineSecret } from './engine-secret.ts';
-import { does, readRole, type Role, ROLE_FORM } from './role.ts';
+import { does, readRole, type Role, ROLE_FORM } from '../contract/role.ts';
 import { resolveTrainer, type TrainerConfig } from './trainer-settings.ts';
 import { withServers } from './vllm-servers.ts';
 
@@ -107,6 +107,8 @@ export interface ServiceConfig {
   readonly allowNetwork: 'on' | 'off';
   /** who may read `/metrics`: `auto` (default) = anybody where the address is loopback, else keys of the scope `admin`; `open`; `key`; `off` */
   readonly metrics: 'auto' | 'open' | 'key' | 'off';
+  /** where a process without other HTTP answers `/metrics` and `/health`; default null: nowhere */
+  readonly metricsListen: { readonly host: string; readonly port: number } | null;
   /** lines of the log: `text` (default) for people, `json` an object a line */
   readonly logFormat: LogFormat;
   /** how long a request's body may take to come in, ms; default 600 000 */
@@ -169,6 +171,9 @@ const DATABASE_FORM =
 /** A bucket, and what names of objects in it begin with: `https://s3.example.com/bucket/prefix`. */
 const BUCKET_PATTERN = /^https?:\/\/[^\s/?#@]+\/[^\s/?#]+(?:\/[^\s?#]*)?$/;
 const BUCKET_FORM = 'https://HOST/BUCKET or https://HOST/BUCKET/PREFIX';
+
+/** `9100`, `10.0.0.7:9100`, `[::1]:9100`. */
+const METRICS_LISTEN = /^(?:(\[[0-9a-fA-F:.]+\]|[\w.-]+):)?(\d{1,5})$/;
 
 const ORIGIN_FORM = 'origins by commas, each with https:// or http:// and no path, or localhost, or *';
 
@@ -253,6 +258,12 @@ const SETTINGS = {
   allowedOrigins: { kind: 'string', environment: 'TRAINYARD_ALLOWED_ORIGINS', pattern: ORIGIN_LIST, form: ORIGIN_FORM },
   allowNetwork: { kind: 'string', environment: 'TRAINYARD_ALLOW_NETWORK', values: ['on', 'off'], isSwitch: true },
   metrics: { kind: 'string', environment: 'TRAINYARD_METRICS', values: ['auto', 'open', 'key', 'off'] },
+  metricsListen: {
+    kind: 'string',
+    environment: 'TRAINYARD_METRICS_LISTEN',
+    pattern: METRICS_LISTEN,
+    form: 'PORT or HOST:PORT',
+  },
   logFormat: { kind: 'string', environment: 'TRAINYARD_LOG_FORMAT', values: ['text', 'json'] },
   bodyTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_BODY_TIMEOUT_MS', min: 1000, max: 86_400_000 },
   minBodyRate: { kind: 'integer', environment: 'TRAINYARD_MIN_BODY_RATE', min: 1, max: 1_000_000_000 },
@@ -390,6 +401,7 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     allowedOrigins: (text('allowedOrigins') ?? 'localhost').split(','),
     allowNetwork: (text('allowNetwork') ?? 'off') as 'on' | 'off',
     metrics: (text('metrics') ?? 'auto') as ServiceConfig['metrics'],
+    metricsListen: resolveMetricsListen(role, text('metricsListen')),
     logFormat: (text('logFormat') ?? 'text') as LogFormat,
     bodyTimeoutMs: number('bodyTimeoutMs') ?? 600_000,
     minBodyRate: number('minBodyRate') ?? 500,
@@ -409,6 +421,15 @@ function refuseLoneRole(role: Role, database: StoreLocation): void {
     'server.config_invalid',
     `role ${role} is a part of a service whose other parts are elsewhere: it needs the database that they share, set database to postgres://…`,
   );
+}
+
+function resolveMetricsListen(role: Role, text: string | undefined): ServiceConfig['metricsListen'] {
+  if (text === undefined) return null;
+  const [, host = '127.0.0.1', port] = METRICS_LISTEN.exec(text) ?? [];
+  const refuse = (why: string) => new ServerError('server.config_invalid', `metricsListen is ${text}, ${why}`);
+  if (does(role, 'api')) throw refuse(`and role ${role} answers /metrics where it answers all else: leave it`);
+  if (Number(port) > 65_535) throw refuse('and ports end at 65535');
+  return { host: host.replaceAll(/[[\]]/g, ''), port: Number(port) };
 }
 
 /** Servers that nobody in this process would ask. */

@@ -13,9 +13,9 @@ import { ImportWorker } from '../jobs/import-worker.ts';
 import { TrainingWorker } from '../jobs/training-worker.ts';
 import type { Log } from '../logging/log.ts';
 import type { Tracing } from '../tracing/tracing.ts';
-import type { JobMetrics } from '../metrics/job-metrics.ts';
+import type { ServiceMetrics } from '../metrics/service-metrics.ts';
 import type { ServiceConfig } from './config.ts';
-import { sharesCores } from './role.ts';
+import { sharesCores } from '../contract/role.ts';
 import { remoteTrainer } from './remote-trainer.ts';
 
 /** Whoever sees jobs to their end, as HTTP knows them: workers of this process, or of others on the same database. */
@@ -46,7 +46,7 @@ export async function openJobWorkers(
   parts: JobWorkerParts & {
     readonly arbiter: ComputeShares;
     readonly scores: BaseScores;
-    readonly metrics: JobMetrics;
+    readonly metrics: Pick<ServiceMetrics, 'jobs' | 'data'>;
     /** Default null: nobody asked for traces. */
     readonly tracing?: Tracing | null;
   },
@@ -70,6 +70,7 @@ export async function openJobWorkers(
     },
     remoteKey: config.trainer?.apiKey ?? null,
     secrets: config.bucket === null ? {} : bucketKey(process.env),
+    onBucketRequest: metrics.data.sawRequest,
     ...computing,
   });
   const [first] = models;
@@ -82,7 +83,7 @@ export async function openJobWorkers(
     maxTraceBytes: config.tokenTraceMegabytes * 1_000_000,
     elsewhere:
       remote === null || first === undefined ? null : { baseModel: first.id, scores: () => scores.of(first.path) },
-    metrics,
+    metrics: metrics.jobs,
     tracing,
     log,
   });

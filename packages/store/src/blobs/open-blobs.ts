@@ -2,20 +2,20 @@ import type { BlobLocation, Blobs } from '../contract/blobs.ts';
 import { StoreError } from '../contract/errors.ts';
 import { FolderBlobs } from './folder-blobs.ts';
 import { S3Blobs } from './s3/s3-blobs.ts';
-import type { S3Credentials } from './s3/s3-bucket.ts';
+import type { BucketRequest, S3Credentials } from './s3/s3-bucket.ts';
 
 /** Variables with the key of a bucket, as every client of S3 knows them. */
 export const BUCKET_KEY_VARIABLES = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'] as const;
 
 /**
  * @param environment where the key of a bucket is read
- * @param options `cacheKeepsMs`: how long paths of a bucket's files are valid; default an hour
+ * @param options `cacheKeepsMs`: how long paths of a bucket's files are valid; default an hour. `onRequest`: told of each request to a bucket
  * @throws {StoreError} `store.unavailable`
  */
 export async function openBlobs(
   location: BlobLocation,
   environment: Readonly<Record<string, string | undefined>> = process.env,
-  options: { readonly cacheKeepsMs?: number } = {},
+  options: { readonly cacheKeepsMs?: number; readonly onRequest?: (request: BucketRequest) => void } = {},
 ): Promise<Blobs> {
   if (location.kind === 'folder') return await FolderBlobs.open(location.root);
   return await S3Blobs.open(location, bucketKey(environment), options);

@@ -186,8 +186,10 @@ export class TrainingJobs implements JobWork<Objective> {
       const row = wireEvent(event, job);
       const traces = tracesOf(event, this.#maxTraceBytes);
       this.#options.metrics?.see(job, row);
-      if (event.kind === 'gradient_step' && event.taken !== undefined)
+      if (event.kind === 'gradient_step' && event.taken !== undefined) {
+        this.#options.metrics?.stepTaken(job, event.taken, event.metrics);
         trace?.stepTaken(event.index, event.taken, event.metrics);
+      }
       written = written.then(() =>
         lease.insist(() => store.appendEvent(job.id, job.fencingToken, { ...row, ...traces })),
       );

@@ -83,6 +83,14 @@ test('jobs are counted: the queue, steps, dropped groups by reason, the gap', as
     metrics.jobs.see(job, { type: 'training_started', data: started, dedupeKey: 'training_started' });
     metrics.jobs.see(job, { type: 'gradient_step', data: step, dedupeKey: `gradient_step:${run}` });
   }
+  const snapshot = { seconds: 0.5, sizeBytes: 1000 };
+  const parts = { seconds_forward: 2, seconds_backward: 3, num_trainable_tokens: 12, loss: 1 };
+  metrics.jobs.stepTaken(job, { seconds: 6, snapshot }, parts);
+  metrics.jobs.stepTaken(job, { seconds: 6, snapshot: null }, parts);
+  metrics.jobs.claimed('rl');
+  metrics.jobs.leaseLost('rl');
+  metrics.data.sawCall({ kind: 'transaction', outcome: 'store.busy', seconds: 1, roundTrips: 4 });
+  metrics.data.sawRequest({ method: 'PUT', outcome: 'ok', isRetry: true, bytesSent: 8, bytesReceived: 0 });
   metrics.jobs.see(job, { type: 'warning', data: { code: 'rate' }, dedupeKey: 'warning:rate' });
   metrics.jobs.end(job, 'succeeded');
   const text = await read(app);
@@ -90,6 +98,17 @@ test('jobs are counted: the queue, steps, dropped groups by reason, the gap', as
   expect(valueOf(text, 'trainyard_groups_submitted_total')).toBe(5);
   expect(valueOf(text, 'trainyard_groups_dropped_total', 'reason="equal_rewards"')).toBe(2);
   expect(valueOf(text, 'trainyard_gradient_steps_total', 'kind="rl"')).toBe(2);
+  expect(valueOf(text, 'trainyard_trained_tokens_total', 'kind="rl"')).toBe(24);
+  expect(valueOf(text, 'trainyard_gradient_step_seconds_total', 'part="backward"')).toBe(6);
+  expect(valueOf(text, 'trainyard_gradient_step_seconds_total', 'part="snapshot"')).toBe(0.5);
+  expect(valueOf(text, 'trainyard_snapshot_bytes_total')).toBe(1000);
+  expect(valueOf(text, 'trainyard_snapshot_seconds_count')).toBe(1);
+  expect(valueOf(text, 'trainyard_jobs_claimed_total', 'kind="rl"')).toBe(1);
+  expect(valueOf(text, 'trainyard_leases_lost_total', 'kind="rl"')).toBe(1);
+  expect(valueOf(text, 'trainyard_database_calls_total', 'outcome="store.busy"')).toBe(1);
+  expect(valueOf(text, 'trainyard_database_round_trips_total')).toBe(4);
+  expect(valueOf(text, 'trainyard_bucket_retries_total', 'method="PUT"')).toBe(1);
+  expect(valueOf(text, 'trainyard_bucket_bytes_total', 'direction="sent"')).toBe(8);
   expect(valueOf(text, 'trainyard_logprob_gap_count')).toBe(2);
   expect(valueOf(text, 'trainyard_logprob_gap_max')).toBe(0.02);
   expect(valueOf(text, 'trainyard_job_warnings_total', 'code="rate"')).toBe(1);

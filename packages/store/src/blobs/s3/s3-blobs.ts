@@ -8,7 +8,7 @@ import { EncodedBlobs, keyOfFile } from '../encoded-blobs.ts';
 import { filesBelow, hashOf } from '../file-hash.ts';
 import { directoryTaken, fileFault } from '../file-fault.ts';
 import { LocalCache } from './local-cache.ts';
-import { inParallel, S3Bucket, type S3Credentials } from './s3-bucket.ts';
+import { type BucketRequest, inParallel, S3Bucket, type S3Credentials } from './s3-bucket.ts';
 
 export type S3Location = Extract<BlobLocation, { kind: 's3' }>;
 
@@ -49,11 +49,15 @@ export class S3Blobs extends EncodedBlobs implements Blobs {
   static async open(
     location: S3Location,
     credentials: S3Credentials,
-    options: { readonly abandonedAfterMs?: number; readonly cacheKeepsMs?: number } = {},
+    options: {
+      readonly abandonedAfterMs?: number;
+      readonly cacheKeepsMs?: number;
+      readonly onRequest?: (request: BucketRequest) => void;
+    } = {},
   ): Promise<S3Blobs> {
-    const bucket = new S3Bucket({ ...location, credentials });
+    const { abandonedAfterMs = DAY_MS, cacheKeepsMs, onRequest } = options;
+    const bucket = new S3Bucket({ ...location, credentials, ...(onRequest && { onRequest }) });
     await bucket.check();
-    const { abandonedAfterMs = DAY_MS, cacheKeepsMs } = options;
     const { cacheDirectory: root, cacheBytes: maxBytes } = location;
     const keepsMs = cacheKeepsMs === undefined ? {} : { keepsMs: cacheKeepsMs };
     return new S3Blobs(location, bucket, await LocalCache.open({ root, maxBytes, ...keepsMs }), abandonedAfterMs);

@@ -10,6 +10,21 @@ export interface S3BucketOptions {
   readonly url: string;
   readonly region: string;
   readonly credentials: S3Credentials;
+  /** Told of each request when it is over. Default: nobody is. */
+  readonly onRequest?: (request: BucketRequest) => void;
+}
+
+/** One request to the bucket, by whoever watches how it is. */
+export interface BucketRequest {
+  readonly method: string;
+  /** `ok`, the status of a refusal, or `unreachable`. */
+  readonly outcome: string;
+  /** It is another try of one that failed. */
+  readonly isRetry: boolean;
+  /** Bytes of its body. */
+  readonly bytesSent: number;
+  /** Bytes of the answer, as the server says; 0 where it does not. */
+  readonly bytesReceived: number;
 }
 
 export interface S3Credentials {
@@ -51,8 +66,10 @@ export class S3Bucket {
   readonly #url: string;
   readonly #prefix: string;
   readonly #name: string;
+  readonly #onRequest: (request: BucketRequest) => void;
 
-  constructor({ url, region, credentials }: S3BucketOptions) {
+  constructor({ url, region, credentials, onRequest = () => undefined }: S3BucketOptions) {
+    this.#onRequest = onRequest;
     const { origin, pathname } = new URL(url);
     const [bucket = '', ...rest] = pathname.split('/').filter((part) => part !== '');
     this.#url = `${origin}/${bucket}`;
@@ -217,16 +234,27 @@ export class S3Bucket {
     for (let attempt = 1; ; attempt++) {
       signal?.throwIfAborted();
       let said: string;
+      let isTold = false;
+      const tell = (outcome: string, response: Response | null) => {
+        // A body that breaks off belongs to a request that was told.
+        if (isTold) return;
+        isTold = true;
+        const bytesReceived = method === 'HEAD' ? 0 : Number(response?.headers.get('content-length') ?? 0);
+        this.#onRequest({ method, outcome, isRetry: attempt > 1, bytesSent: bytes?.length ?? 0, bytesReceived });
+      };
       try {
         // Signed anew: a signature ends after some minutes.
         const prepared = await this.#client.sign(url, { method, headers: signed, ...(bytes ? { body: bytes } : {}) });
         const limit = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
         const response = await fetch(prepared, { signal: signal ? AbortSignal.any([signal, limit]) : limit });
-        if (response.ok || also.includes(response.status)) return await read(response);
+        const isAnswer = response.ok || also.includes(response.status);
+        tell(isAnswer ? 'ok' : String(response.status), response);
+        if (isAnswer) return await read(response);
         said = `answered ${response.status} ${faultOf(await response.text())}`.trimEnd();
         if (response.status < 500 && response.status !== 429) throw this.#fault(method, name, said);
       } catch (error) {
         if (error instanceof StoreError || signal?.aborted === true) throw error;
+        tell('unreachable', null);
         said = `is not reached (${reasonOf(error)})`;
       }
       if (attempt === MAX_TRIES) throw this.#fault(method, name, `${said}, ${MAX_TRIES} times`);

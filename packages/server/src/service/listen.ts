@@ -1,0 +1,54 @@
+import { isIP } from 'node:net';
+
+import type { FastifyInstance } from 'fastify';
+
+import { isLoopbackName } from '../edge/network-names.ts';
+import { ServerError } from '../faults/server-error.ts';
+import type { MetricsAccess } from '../metrics/metrics-access.ts';
+import type { ServiceConfig } from './config.ts';
+
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/**
+ * @param portSetting where another port is set, for the message
+ * @returns the address as others write it
+ * @throws {ServerError} `server.port_in_use`, `server.config_invalid`
+ */
+export async function listen(
+  server: Pick<FastifyInstance, 'listen'>,
+  { host, port }: Address,
+  portSetting = 'TRAINYARD_PORT',
+): Promise<string> {
+  try {
+    // Rollouts come in bursts of thousands of connections, and clients give up on connecting after 5 seconds.
+    const url = await server.listen({ host, port, backlog: 65_535 });
+    return isIP(host) === 0 ? url.replace(/\/\/[^:]+:/, `//${host}:`) : url;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EADDRINUSE') {
+      throw new ServerError(
+        'server.port_in_use',
+        `port ${port} on ${host} is in use; stop what runs there or set ${portSetting}`,
+      );
+    }
+    throw new ServerError('server.config_invalid', `cannot listen on ${host}:${port}: ${(error as Error).message}`);
+  }
+}
+
+/** Keys and prompts would go over the network in the clear: that is for whoever starts the service to decide. @throws {ServerError} */
+export function refuseOpenNetwork({ host }: Pick<Address, 'host'>, { allowNetwork }: ServiceConfig): void {
+  if (isLoopbackName(host) || allowNetwork === 'on') return;
+  throw new ServerError(
+    'server.config_invalid',
+    `listening on ${host} shows the API to other machines without TLS: add --allow-network, or keep 127.0.0.1 and put a proxy with TLS in front (its name goes into --allowed-hosts)`,
+  );
+}
+
+/** Who may read the metrics at that address. */
+export function metricsAccess({ host }: Pick<Address, 'host'>, { metrics }: ServiceConfig): MetricsAccess {
+  if (metrics !== 'auto') return metrics;
+  return isLoopbackName(host) ? 'open' : 'key';
+}

@@ -1,0 +1,51 @@
+import Fastify, { type FastifyInstance } from 'fastify';
+import type { Health } from '@trainyard/protocol';
+import type { Store } from '@trainyard/store';
+
+import type { Trouble } from '../contract/backends.ts';
+import { requireKeys } from '../edge/auth.ts';
+import { refuseForeignHosts } from '../edge/host-check.ts';
+import { KeyWatch } from '../edge/key-watch.ts';
+import { trackRequestEnds } from '../edge/request-end.ts';
+import { RequestError } from '../faults/request-error.ts';
+import { toErrorAnswer } from '../faults/http-faults.ts';
+import type { MetricsAccess } from '../metrics/metrics-access.ts';
+import type { ServiceMetrics } from '../metrics/service-metrics.ts';
+
+export interface MetricsServerParts {
+  readonly store: Store;
+  readonly metrics: ServiceMetrics;
+  readonly access: MetricsAccess;
+  /** By the name that `/health` has for each part. */
+  readonly troubles: Readonly<Partial<Record<Health['reasons'][number]['part'], () => Trouble>>>;
+  /** Names that `Host` may have beside the loopback ones. */
+  readonly allowedHosts: readonly string[];
+}
+
+/** `/metrics` and `/health` of a process that has no other HTTP: protected as those of one that has. It does not listen yet. */
+export function createMetricsServer(parts: MetricsServerParts): FastifyInstance {
+  const { store, metrics, access, troubles, allowedHosts } = parts;
+  const app = Fastify({ routerOptions: { ignoreTrailingSlash: true } });
+  trackRequestEnds(app);
+  app.setNotFoundHandler(() => {
+    throw new RequestError('request.not_found', 'Here are /metrics and /health alone');
+  });
+  app.setErrorHandler((error, _request, reply) => {
+    const answer = toErrorAnswer(error, undefined);
+    return reply.code(answer.status).headers(answer.headers).send(answer.body);
+  });
+  refuseForeignHosts(app, allowedHosts);
+  requireKeys(app, store, new KeyWatch(store, () => store.now()));
+  app.get('/metrics', { config: { scope: access === 'key' ? 'admin' : 'public' } }, async (_request, reply) => {
+    if (access === 'off')
+      throw new RequestError('request.not_found', 'The metrics are off: the setting is `--metrics`');
+    return await reply.type(metrics.contentType).send(await metrics.text());
+  });
+  app.get('/health', { config: { scope: 'public' } }, async (): Promise<Health> => {
+    const asked = Object.entries(troubles) as [keyof typeof troubles, () => Trouble][];
+    const answers = await Promise.all(asked.map(async ([part, trouble]) => ({ part, reason: await trouble() })));
+    const reasons = answers.flatMap(({ part, reason }) => (reason === null ? [] : [{ part, reason }]));
+    return { status: reasons.length === 0 ? 'healthy' : 'degraded', reasons };
+  });
+  return app;
+}

@@ -1,0 +1,82 @@
+import { StoreError } from '../contract/errors.ts';
+import type { Queries, Sql, SqlParameter, SqlResult, SqlRow, TransactionOptions } from '../contract/sql.ts';
+
+/** One call of the database, by whoever watches how it is. */
+export interface DatabaseCall {
+  /** A single statement, or a write transaction of several. */
+  readonly kind: 'query' | 'transaction';
+  /** `ok`, or the code of the `StoreError`; `error` for what a transaction's body threw. */
+  readonly outcome: string;
+  /** The wait for other writers included. */
+  readonly seconds: number;
+  /** Messages there and back: each statement, and of a transaction its beginning and its end. */
+  readonly roundTrips: number;
+}
+
+/** The same database, of which each call is told. */
+export class MeasuredSql implements Sql {
+  readonly #sql: Sql;
+  readonly #tell: (call: DatabaseCall) => void;
+
+  constructor(sql: Sql, tell: (call: DatabaseCall) => void) {
+    this.#sql = sql;
+    this.#tell = tell;
+  }
+
+  query<Row extends SqlRow>(statement: string, parameters: readonly SqlParameter[]): Promise<SqlResult<Row>> {
+    return this.#measure(
+      'query',
+      () => 1,
+      () => this.#sql.query<Row>(statement, parameters),
+    );
+  }
+
+  transaction<Result>(body: (queries: Queries) => Promise<Result>, options?: TransactionOptions): Promise<Result> {
+    let roundTrips = 2;
+    const counted = (queries: Queries) =>
+      body({
+        query: (statement, parameters) => {
+          roundTrips += 1;
+          return queries.query(statement, parameters);
+        },
+      });
+    return this.#measure(
+      'transaction',
+      () => roundTrips,
+      () => this.#sql.transaction(counted, options),
+    );
+  }
+
+  get now(): number {
+    return this.#sql.now;
+  }
+
+  watchFeed(wake: () => void): () => void {
+    return this.#sql.watchFeed(wake);
+  }
+
+  get trouble(): string | null {
+    return this.#sql.trouble;
+  }
+
+  close(): Promise<void> {
+    return this.#sql.close();
+  }
+
+  async #measure<Result>(
+    kind: DatabaseCall['kind'],
+    roundTrips: () => number,
+    work: () => Promise<Result>,
+  ): Promise<Result> {
+    const begun = performance.now();
+    let outcome = 'ok';
+    try {
+      return await work();
+    } catch (error) {
+      outcome = error instanceof StoreError ? error.code : 'error';
+      throw error;
+    } finally {
+      this.#tell({ kind, outcome, seconds: (performance.now() - begun) / 1000, roundTrips: roundTrips() });
+    }
+  }
+}
