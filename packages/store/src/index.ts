@@ -4,6 +4,7 @@ export { StoreError, type StoreErrorCode } from './contract/errors.ts';
 export { type DatabaseReport, examineDatabase } from './examine-database.ts';
 export { FolderBlobs } from './blobs/folder-blobs.ts';
 export { BUCKET_KEY_VARIABLES, openBlobs } from './blobs/open-blobs.ts';
+export { type AskEngine, clusterFindings, type Finding } from './examining/cluster-findings.ts';
 export type { BucketRequest } from './blobs/s3/s3-bucket.ts';
 export type { DatabaseCall } from './drivers/measured-sql.ts';
 export { checkOwnBlobs } from './blobs/own-blobs.ts';

@@ -2,7 +2,15 @@ import { existsSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 import { Trainyard, TrainyardApiError, TrainyardConnectionError } from '@trainyard/sdk';
-import { bf16Support, examineDatabase, type ServiceConfig } from '@trainyard/server';
+import {
+  bf16Support,
+  does,
+  examineCluster,
+  examineDatabase,
+  type Finding,
+  needsModelFiles,
+  type ServiceConfig,
+} from '@trainyard/server';
 import type { Command } from 'commander';
 
 import { ReportedError } from '../terminal/command-error.ts';
@@ -16,13 +24,6 @@ const LOW_DISK_BYTES = 1e9;
 /** How long the service may take for one answer. */
 const ANSWER_TIMEOUT_MS = 3_000;
 
-interface Check {
-  readonly name: 'node' | 'model' | 'data_folder' | 'database' | 'precision' | 'service' | 'key';
-  readonly subject: string;
-  /** The fault and its remedy; null when all is well. */
-  readonly problem: string | null;
-}
-
 interface DoctorOptions extends SettingOptions {
   readonly json?: true;
   readonly url?: string;
@@ -31,10 +32,16 @@ interface DoctorOptions extends SettingOptions {
 /** `trainyard doctor`: says what works here and what does not. */
 export function doctorCommand(): Command {
   const doctor = newCommand('doctor', 'check this machine and a running service')
-    .description('Prints a line for each check, and ends with exit code 1 when one of them found something.')
+    .description(
+      'Prints a line for each check, and ends with exit code 1 when one of them found something. With --database postgres://… also what the processes of a service share, and each of them.',
+    )
     .option('--json', 'one JSON object instead: {"ok": …, "checks": [{"name", "subject", "problem"}]}')
     .option('--url <URL>', SERVICE_URL_HELP);
-  withExamples(doctor, ['trainyard doctor', "trainyard doctor --json | jq '.checks[] | select(.problem)'"]);
+  withExamples(doctor, [
+    'trainyard doctor',
+    "trainyard doctor --json | jq '.checks[] | select(.problem)'",
+    'trainyard doctor --database postgres://trainyard@db.internal/trainyard --bucket https://s3.internal/trainyard',
+  ]);
   return addSettingOptions(doctor).action(examineAndPrint);
 }
 
@@ -42,7 +49,7 @@ export function doctorCommand(): Command {
 async function examineAndPrint({ json: isJson, url: namedUrl, ...settings }: DoctorOptions): Promise<void> {
   const config = settingsOf(settings);
   const url = serviceUrl(namedUrl, config);
-  const checks: Check[] = [];
+  const checks: Finding[] = [];
   for await (const check of examine(config, url)) {
     checks.push(check);
     if (isJson === undefined) process.stdout.write(lineOf(check));
@@ -52,18 +59,18 @@ async function examineAndPrint({ json: isJson, url: namedUrl, ...settings }: Doc
   if (!isOk) throw new ReportedError('a check found something');
 }
 
-function lineOf({ subject, problem }: Check): string {
+function lineOf({ subject, problem }: Finding): string {
   return problem === null ? `ok   ${subject}\n` : `BAD  ${subject}: ${problem}\n`;
 }
 
-async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Check> {
+async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Finding> {
   const { models, dataDirectory } = config;
   yield {
     name: 'node',
     subject: `Node ${process.version}`,
     problem: Number(process.versions.node.split('.')[0]) >= 24 ? null : 'Node 24 or newer is needed',
   };
-  for (const { path } of models) {
+  for (const { path } of needsModelFiles(config.role) ? models : []) {
     yield {
       name: 'model',
       subject: `model file ${path}`,
@@ -73,7 +80,11 @@ async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Chec
   yield { name: 'data_folder', subject: `data folder ${dataDirectory}`, problem: diskProblem(dataDirectory) };
   const database = await examineDatabase(config.database);
   yield { name: 'database', subject: `database ${database.name}`, problem: database.problem };
+  // One that does not answer says nothing about the rest.
+  if (database.problem === null) yield* examineCluster(config);
   yield precisionCheck(config);
+  // A process without it has no address to ask.
+  if (!does(config.role, 'api')) return;
   const problem = await serviceProblem(url);
   yield { name: 'service', subject: `service at ${url}`, problem };
   // A service that does not answer says nothing about a key.
@@ -87,7 +98,7 @@ async function* examine(config: ServiceConfig, url: string): AsyncGenerator<Chec
 }
 
 /** Where it is not asked for, it is said whether bf16 could be. */
-function precisionCheck(config: ServiceConfig): Check {
+function precisionCheck(config: ServiceConfig): Finding {
   const { precision } = config;
   const { processor, library } = bf16Support(config);
   if (precision !== 'bf16') {

@@ -7,6 +7,12 @@ const VARIABLE = 'TRAINYARD_ENGINE_SECRET';
 /** Below this many characters it could be found out from one request that somebody heard. */
 const MIN_CHARACTERS = 32;
 
+/** The secret of the environment, whatever the role; null where there is none that would do. */
+export function engineSecretOf(environment: Readonly<Record<string, string | undefined>>): string | null {
+  const value = environment[VARIABLE] ?? '';
+  return value.length >= MIN_CHARACTERS ? value : null;
+}
+
 /**
  * The secret that engines and those who ask them show each other; null for a process that does neither.
  *
@@ -14,8 +20,9 @@ const MIN_CHARACTERS = 32;
  */
 export function readEngineSecret(role: Role, environment: Readonly<Record<string, string | undefined>>): string | null {
   if (does(role, 'api') === does(role, 'engine')) return null;
+  const known = engineSecretOf(environment);
+  if (known !== null) return known;
   const value = environment[VARIABLE] ?? '';
-  if (value.length >= MIN_CHARACTERS) return value;
   const why = does(role, 'engine')
     ? 'opens a port to others'
     : `asks engines elsewhere (role ${role.replace('api', 'api,engine')} samples in this process)`;

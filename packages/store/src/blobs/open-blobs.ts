@@ -21,7 +21,8 @@ export async function openBlobs(
   return await S3Blobs.open(location, bucketKey(environment), options);
 }
 
-function bucketKey(environment: Readonly<Record<string, string | undefined>>): S3Credentials {
+/** @throws {StoreError} `store.unavailable` when it is missing */
+export function bucketKey(environment: Readonly<Record<string, string | undefined>>): S3Credentials {
   const [accessKeyId, secretAccessKey, sessionToken] = BUCKET_KEY_VARIABLES.map((name) => environment[name] ?? '');
   if (!accessKeyId || !secretAccessKey)
     throw new StoreError(

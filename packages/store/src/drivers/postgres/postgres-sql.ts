@@ -91,12 +91,24 @@ export class PostgresSql implements Sql {
    * @throws {StoreError} when it cannot be reached, takes no writes, or is in another encoding
    */
   static async versionOf(url: string): Promise<number> {
-    const sql = new PostgresSql(url, { maxConnections: 1 });
-    try {
-      await sql.#refuseUnfit();
+    return await PostgresSql.look(url, async (sql) => {
       const { rows } = await sql.query<{ found: string | null }>(`select to_regclass('schema_version') as found`, []);
       if (rows[0]?.found == null) return 0;
       return (await sql.query<{ version: number }>('select version from schema_version', [])).rows[0]?.version ?? 0;
+    });
+  }
+
+  /**
+   * Reads from a database without bringing it up to date.
+   * @param read gets the time by the server's clock too
+   * @throws {StoreError} as {@link versionOf}
+   */
+  static async look<Result>(url: string, read: (queries: Queries, now: number) => Promise<Result>): Promise<Result> {
+    const sql = new PostgresSql(url, { maxConnections: 1 });
+    try {
+      await sql.#refuseUnfit();
+      const { rows } = await sql.query<{ now: number }>(NOW, []);
+      return await read(sql, rows[0]?.now ?? Date.now());
     } finally {
       await sql.close();
     }

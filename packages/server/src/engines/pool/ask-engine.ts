@@ -1,0 +1,27 @@
+import { EngineSecret } from '../wire/engine-secret.ts';
+import { ENGINE_PATHS, type EngineState } from '../wire/engine-wire.ts';
+import { EngineLine } from './engine-line.ts';
+
+/** How long an engine may take for one answer, the first greeting included. */
+const ANSWER_MS = 3_000;
+
+/**
+ * Asks one engine how it is, as API processes do.
+ * @param secret null: there is none at hand
+ * @returns the fault and its remedy; null when it answers, knows the secret and is well
+ */
+export async function askEngine(url: string, secret: string | null): Promise<string | null> {
+  if (secret === null) return 'it is not asked without the secret: set TRAINYARD_ENGINE_SECRET as its process has it';
+  const line = new EngineLine(url, new EngineSecret(secret));
+  const limit = AbortSignal.timeout(ANSWER_MS);
+  try {
+    const { trouble } = await line.call<EngineState>(ENGINE_PATHS.state, {}, limit);
+    return trouble === null ? null : `it answers, and is in trouble: ${trouble}`;
+  } catch (error) {
+    if (limit.aborted)
+      return `it did not answer within ${ANSWER_MS / 1000} s: look at the network between here and there`;
+    return `${(error as Error).message}: look at its log, its --engine-url and its secret`;
+  } finally {
+    line.close();
+  }
+}

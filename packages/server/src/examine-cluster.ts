@@ -1,0 +1,19 @@
+import { clusterFindings, type Finding } from '@trainyard/store';
+
+import { dataPaths } from './data/data-directory.ts';
+import type { ServiceConfig } from './service/config.ts';
+import { askEngine } from './engines/pool/ask-engine.ts';
+import { engineSecretOf } from './service/engine-secret.ts';
+import { SERVICE_VERSION } from './service/service-version.ts';
+
+/** Looks at what the processes of a service share, and at them; see `clusterFindings`. Call it for a database that answers. */
+export function examineCluster(
+  config: Pick<ServiceConfig, 'database' | 'bucket' | 'dataDirectory'>,
+): AsyncGenerator<Finding> {
+  return clusterFindings({
+    database: config.database,
+    blobs: config.bucket ?? { kind: 'folder', root: dataPaths(config.dataDirectory).blobs },
+    version: SERVICE_VERSION,
+    askEngine: ({ url }) => askEngine(url, engineSecretOf(process.env)),
+  });
+}

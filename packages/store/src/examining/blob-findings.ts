@@ -1,0 +1,68 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+
+import { bucketKey } from '../blobs/open-blobs.ts';
+import { FolderBlobs } from '../blobs/folder-blobs.ts';
+import { S3Bucket } from '../blobs/s3/s3-bucket.ts';
+import type { BlobLocation } from '../contract/blobs.ts';
+import { StoreError } from '../contract/errors.ts';
+import type { Finding } from './finding.ts';
+
+/** Objects that a look leaves behind where it was cut off; nothing reads them. */
+const PROBES = 'probes';
+
+/**
+ * Writes a small object, reads it, tries to write another one in its place, and removes it.
+ * @param environment where the key of a bucket is read
+ */
+export async function* blobFindings(
+  location: BlobLocation,
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): AsyncGenerator<Finding> {
+  if (location.kind === 'folder') {
+    // Before the first start there is none, and a look makes nothing.
+    if (existsSync(location.root)) yield await found(`blobs in ${location.root}`, () => tryFolder(location.root));
+    return;
+  }
+  const { host, pathname } = new URL(location.url);
+  yield await found(`bucket ${host}${pathname}`, async () => {
+    const { url, region } = location;
+    return await tryBucket(new S3Bucket({ url, region, credentials: bucketKey(environment) }));
+  });
+}
+
+async function found(subject: string, attempt: () => Promise<string | null>): Promise<Finding> {
+  try {
+    return { name: 'blobs', subject, problem: await attempt() };
+  } catch (error) {
+    return { name: 'blobs', subject, problem: error instanceof StoreError ? error.message : String(error) };
+  }
+}
+
+async function tryFolder(root: string): Promise<string | null> {
+  const blobs = await FolderBlobs.open(root);
+  const [key, bytes] = [`${PROBES}/${randomUUID()}`, Buffer.from(randomUUID())];
+  try {
+    await blobs.put(key, bytes);
+    const isSame = Buffer.from(await blobs.get(key)).equals(bytes);
+    await blobs.remove(key);
+    return isSame ? null : 'what is read there is not what was written: look at the disk';
+  } finally {
+    await blobs.close();
+  }
+}
+
+async function tryBucket(bucket: S3Bucket): Promise<string | null> {
+  const [name, bytes] = [`${PROBES}/${randomUUID()}`, Buffer.from(randomUUID())];
+  await bucket.check();
+  if (!(await bucket.put(name, bytes, { isNew: true }))) return 'a new name is taken there: look at its settings';
+  try {
+    if ((await bucket.get(name))?.equals(bytes) !== true) return 'what is read there is not what was written';
+    const isReplaced = await bucket.put(name, Buffer.from('another'), { isNew: true });
+    if (isReplaced)
+      return 'it replaces an object in spite of If-None-Match: *, so two processes could commit one checkpoint: use a server that heeds it';
+  } finally {
+    await bucket.delete(name);
+  }
+  return (await bucket.head(name)) === null ? null : 'what is removed there stays: its key may not delete?';
+}

@@ -1,0 +1,41 @@
+import type { BlobLocation } from '../contract/blobs.ts';
+import type { StoreLocation } from '../contract/store-location.ts';
+import { blobFindings } from './blob-findings.ts';
+import type { Finding } from './finding.ts';
+import type { AskEngine } from './member-findings.ts';
+
+export type { AskEngine, Finding };
+
+export interface ClusterParts {
+  readonly database: StoreLocation;
+  readonly blobs: BlobLocation;
+  /** Release of this program. */
+  readonly version: string;
+  /** Default: engines are not asked. */
+  readonly askEngine?: AskEngine;
+}
+
+/**
+ * Looks at a database that {@link examineDatabase} found well, at the blobs, and at the processes that share both, one finding each, also beside services that
+ * use them. Nothing is changed but for a small object that is written and removed.
+ */
+export async function* clusterFindings(parts: ClusterParts): AsyncGenerator<Finding> {
+  const { database, blobs } = parts;
+  if (database.kind === 'sqlite') return yield* blobFindings(blobs);
+  // Its client is loaded by those who have such a database.
+  const { postgresFindings } = await import('./postgres-findings.ts');
+  yield* untilLost(postgresFindings(database.url));
+  yield* blobFindings(blobs);
+  const { memberFindings } = await import('./member-findings.ts');
+  yield* untilLost(memberFindings(database.url, parts));
+}
+
+/** A database that goes away in the middle is one more finding. */
+async function* untilLost(findings: AsyncGenerator<Finding>): AsyncGenerator<Finding> {
+  try {
+    yield* findings;
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    yield { name: 'database_lost', subject: 'the database, in the middle of this', problem };
+  }
+}

@@ -1,0 +1,98 @@
+import { Statements } from '../contract/sql.ts';
+import type { Member } from '../contract/member.ts';
+import { PostgresSql } from '../drivers/postgres/postgres-sql.ts';
+import { MIGRATIONS } from '../migrations/index.ts';
+import { MemberTable } from '../tables/member-table.ts';
+import type { Finding } from './finding.ts';
+
+/** Where an engine is asked whether it answers; with what it is asked is the caller's. @returns the fault, null when it does */
+export type AskEngine = (engine: Member & { readonly url: string }) => Promise<string | null>;
+
+/**
+ * The processes that share a database, as it knows them: a line each, and what does not fit together. Reads only.
+ * @param version of this release
+ * @param askEngine default: engines are not asked
+ */
+export async function* memberFindings(
+  url: string,
+  { version, askEngine }: { readonly version: string; readonly askEngine?: AskEngine },
+): AsyncGenerator<Finding> {
+  // One of another release has other tables.
+  if ((await PostgresSql.versionOf(url)) !== MIGRATIONS.length) return;
+  const { members, waiting, now } = await PostgresSql.look(url, async (sql, clock) => ({
+    members: await new MemberTable(new Statements(sql)).list(clock),
+    waiting: await waitingJobs(new Statements(sql)),
+    now: clock,
+  }));
+  for (const member of members) yield { name: 'member', subject: lineOf(member, now), problem: null };
+  if (members.length > 0) {
+    yield { name: 'members_versions', subject: 'releases of the members', problem: versionProblem(members, version) };
+    yield { name: 'members_models', subject: 'base models of the members', problem: digestProblem(members) };
+  }
+  for (const member of members) {
+    if (member.role !== 'engine' || member.url === null || askEngine === undefined) continue;
+    const problem = await askEngine({ ...member, url: member.url });
+    yield { name: 'member_reached', subject: `engine at ${member.url}`, problem };
+  }
+  const trained = new Set(
+    members.filter(({ role }) => role === 'trainer').flatMap(({ baseModels }) => baseModels.map(({ id }) => id)),
+  );
+  yield {
+    name: 'waiting_jobs',
+    subject: 'jobs that wait',
+    problem: waitingProblem(
+      waiting.filter(({ base_model: baseModel }) => !trained.has(baseModel)),
+      now,
+    ),
+  };
+}
+
+type Waiting = { base_model: string; num_jobs: number; since: number };
+
+function waitingJobs(sql: Statements): Promise<Waiting[]> {
+  return sql.all<Waiting>(
+    `select m.base_model as base_model, count(*) as num_jobs, min(j.created_at) as since
+     from jobs j join models m on m.id = j.model_id
+     where j.status = 'queued' and j.paused_at is null group by m.base_model order by m.base_model`,
+  );
+}
+
+function lineOf(member: Member, now: number): string {
+  const { id, role, url, version, leaseExpiresAt, baseModels, isDraining } = member;
+  const models = baseModels.map(
+    (model) => model.id + (model.fileDigest === null ? '' : ` (sha256 ${model.fileDigest.slice(0, 12)}…)`),
+  );
+  return [
+    `${role} ${id.slice(0, 8)}${url === null ? '' : ` at ${url}`}`,
+    `release ${version}`,
+    `lease for ${Math.max(0, (leaseExpiresAt - now) / 1000).toFixed(0)} s`,
+    models.length === 0 ? 'no base model' : models.join(', '),
+    ...(isDraining ? ['it is ending'] : []),
+  ].join(', ');
+}
+
+function versionProblem(members: readonly Member[], version: string): string | null {
+  const versions = [...new Set([...members.map((member) => member.version), version])].toSorted();
+  if (versions.length === 1) return null;
+  return `there are ${versions.join(' and ')} (this one is ${version}): fine in the middle of an update, which ends with all of them on one`;
+}
+
+function digestProblem(members: readonly Member[]): string | null {
+  const digests = new Map<string, Set<string>>();
+  for (const { id, fileDigest } of members.flatMap(({ baseModels }) => baseModels)) {
+    if (fileDigest === null) continue;
+    digests.set(id, (digests.get(id) ?? new Set()).add(fileDigest));
+  }
+  const mixed = [...digests].filter(([, files]) => files.size > 1).map(([id]) => id);
+  if (mixed.length === 0) return null;
+  return `${mixed.join(', ')} is not the same file everywhere: what one trains does not fit what another samples; give all of them the same file`;
+}
+
+function waitingProblem(waiting: readonly Waiting[], now: number): string | null {
+  if (waiting.length === 0) return null;
+  const words = waiting.map(
+    ({ base_model: model, num_jobs: number, since }) =>
+      `${number} for ${model}, the oldest for ${Math.max(0, (now - since) / 1000).toFixed(0)} s`,
+  );
+  return `no trainer has their base model (${words.join('; ')}): start one with --role trainer and that --model`;
+}

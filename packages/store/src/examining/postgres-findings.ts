@@ -1,0 +1,125 @@
+import { randomInt } from 'node:crypto';
+
+import pg from 'pg';
+
+import { PostgresSql } from '../drivers/postgres/postgres-sql.ts';
+import { MIGRATIONS } from '../migrations/index.ts';
+import type { Finding } from './finding.ts';
+
+/** How long one question may take. */
+const TIMEOUT_MS = 5_000;
+/** A notification takes a round trip. */
+const NOTIFICATION_MS = 3_000;
+/** Questions of which the quickest tells the round trip. */
+const NUM_ROUND_TRIPS = 5;
+/** Leases go by the database's clock; a bucket refuses signatures that are a quarter of an hour off, and logs of several machines are read side by side. */
+const MAX_CLOCK_SECONDS = 30;
+
+/**
+ * Looks at a database that answers, as several processes need it: how quick it is, what version it has, whose clock is right, and whether connections hear of one
+ * another. Changes nothing.
+ */
+export async function* postgresFindings(url: string): AsyncGenerator<Finding> {
+  const [one, two] = [await connect(url), await connect(url)];
+  try {
+    yield await aboutServer(one, url);
+    yield await aboutClock(one);
+    yield await aboutLocks(one, two);
+    yield await aboutNotifications(one, two);
+  } finally {
+    for (const client of [one, two]) client.end().catch(() => undefined);
+  }
+}
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'trainyard doctor',
+    connectionTimeoutMillis: TIMEOUT_MS,
+    query_timeout: TIMEOUT_MS,
+  });
+  // A connection that is lost fails the question that is asked of it.
+  client.on('error', () => undefined);
+  await client.connect();
+  return client;
+}
+
+async function aboutServer(client: pg.Client, url: string): Promise<Finding> {
+  const { rows } = await client.query<{ version: string }>(`select current_setting('server_version') as version`);
+  const times: number[] = [];
+  for (let i = 0; i < NUM_ROUND_TRIPS; i++) {
+    const begun = performance.now();
+    await client.query('select 1');
+    times.push(performance.now() - begun);
+  }
+  const major = Number(rows[0]?.version.split('.')[0]);
+  const schema = await PostgresSql.versionOf(url);
+  const schemaWords =
+    schema === 0
+      ? 'no schema yet'
+      : `schema ${schema} of ${MIGRATIONS.length}${schema < MIGRATIONS.length ? ', which the next start brings up to date' : ''}`;
+  return {
+    name: 'database_server',
+    subject: `PostgreSQL ${rows[0]?.version}, round trip ${Math.min(...times).toFixed(1)} ms, ${schemaWords}`,
+    problem: major >= 13 ? null : 'PostgreSQL 13 or newer is needed: upgrade the server',
+  };
+}
+
+async function aboutClock(client: pg.Client): Promise<Finding> {
+  const begun = Date.now();
+  const { rows } = await client.query<{ now: string }>('select extract(epoch from clock_timestamp()) as now');
+  const ended = Date.now();
+  const seconds = ((begun + ended) / 2 - 1000 * Number(rows[0]?.now)) / 1000;
+  const apart = `${Math.abs(seconds).toFixed(1)} s ${seconds < 0 ? 'behind' : 'ahead of'}`;
+  return {
+    name: 'database_clock',
+    subject: `the clock of this machine, ${apart} the database's`,
+    problem:
+      Math.abs(seconds) <= MAX_CLOCK_SECONDS
+        ? null
+        : 'keep both with NTP: leases go by the database alone, but times in logs and signatures of a bucket do not',
+  };
+}
+
+/** Writers take turns by such locks, wherever they are. */
+async function aboutLocks(one: pg.Client, two: pg.Client): Promise<Finding> {
+  const key = randomInt(2 ** 31);
+  const tried = async () => {
+    const { rows } = await two.query<{ got: boolean }>(`select pg_try_advisory_xact_lock(${key}) as got`);
+    return rows[0]?.got === true;
+  };
+  await one.query('begin');
+  await one.query(`select pg_advisory_xact_lock(${key})`);
+  const isKept = !(await tried());
+  await one.query('rollback');
+  const isFree = await tried();
+  return {
+    name: 'database_locks',
+    subject: 'locks between connections',
+    problem:
+      isKept && isFree
+        ? null
+        : 'a lock of one connection does not keep another out: the address leads to several servers; name one primary',
+  };
+}
+
+async function aboutNotifications(one: pg.Client, two: pg.Client): Promise<Finding> {
+  const channel = `trainyard_doctor_${randomInt(2 ** 31)}`;
+  const heard = Promise.withResolvers<boolean>();
+  one.on('notification', (notification) => {
+    if (notification.channel === channel) heard.resolve(true);
+  });
+  const timer = setTimeout(() => heard.resolve(false), NOTIFICATION_MS);
+  await one.query(`listen ${channel}`);
+  await two.query(`notify ${channel}`);
+  const isHeard = await heard.promise;
+  clearTimeout(timer);
+  await one.query(`unlisten ${channel}`);
+  return {
+    name: 'database_notifications',
+    subject: 'notifications between connections',
+    problem: isHeard
+      ? null
+      : "none came: a pooler that shares connections by transaction is in between? Everything works, by looking twice a second; name the server's own address, or a pooler in session mode, to have it at once",
+  };
+}
