@@ -130,7 +130,7 @@ function servicePostgresProject(programs: string | null): Project[] {
     {
       name: 'service-postgres',
       include: ON_POSTGRES.map((room) => `packages/server/src/${room}/**/*.test.ts`),
-      exclude: [...NEVER, MODEL_TESTS, MLFLOW_TESTS],
+      exclude: [...NEVER, MODEL_TESTS, MLFLOW_TESTS, POSTGRES_TESTS],
       ...SHARED,
       env: { TRAINYARD_TEST_STORE: 'postgres' },
       globalSetup: ['packages/store/src/testing/postgres-setup.ts'],

@@ -93,4 +93,4 @@ const instantBackend: InferenceBackend = {
   trouble: () => null,
 };
 
-const idleQueue = { notify: () => undefined, stopJob: async () => undefined, trouble: () => null };
+const idleQueue = { baseModels: null, notify: () => undefined, stopJob: async () => undefined, trouble: () => null };

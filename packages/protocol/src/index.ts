@@ -195,6 +195,7 @@ export {
   type TrainingEventObject,
   type TrainingEventType,
   type JobWarningObject,
+  type WaitingForObject,
   type TrainingJobObject,
 } from './training/preview.ts';
 export {

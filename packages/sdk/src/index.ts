@@ -42,6 +42,7 @@ export type {
   Health,
   HostsObject,
   JobWarningObject,
+  WaitingForObject,
   ListPage,
   LoraRequest,
   MetricListObject,

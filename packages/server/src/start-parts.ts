@@ -85,7 +85,7 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
       ({ training } = workers);
       cleanups.push(() => workers.close());
       cleanups.push(() => workers.stop());
-      cleanups.push(await registerTrainer({ ...parts, modelIds }));
+      cleanups.push(await registerTrainer({ ...parts, modelIds: workers.training.baseModels ?? [] }));
       workers.run();
       cleanups.push(store.watchFeed(() => workers.notify()));
     }

@@ -143,7 +143,7 @@ export async function startService(
     cleanups.push(() => http?.drain(config.drainTimeoutMs));
     // A file has one service, and nobody to be told.
     if (trains && config.database.kind === 'postgres')
-      cleanups.push(await registerTrainer({ ...parts, modelIds: config.models.map(({ id }) => id) }));
+      cleanups.push(await registerTrainer({ ...parts, modelIds: training.baseModels ?? [] }));
     workers.run();
     cleanups.push(store.watchFeed(() => workers?.notify()));
     tracking?.start();

@@ -30,6 +30,7 @@ export type {
   JobKind,
   JobOfKind,
   JobOrigin,
+  JobSnapshot,
   JobStart,
   JobStatus,
   Lease,
@@ -77,7 +78,7 @@ export type {
   TrajectoryRecord,
   TrajectorySummary,
 } from './contract/trajectory.ts';
-export { isTrainingJob, TRAINING_JOB_KINDS } from './lifecycles/job-lifecycle.ts';
+export { isTrainingJob, TRAINING_JOB_KINDS, snapshotsOf } from './lifecycles/job-lifecycle.ts';
 export { openSqliteStore } from './open-sqlite-store.ts';
 export type { StoreLocation } from './contract/store-location.ts';
 export { openStore } from './open-store.ts';

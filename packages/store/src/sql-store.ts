@@ -19,6 +19,7 @@ import type {
   JobEventType,
   JobKind,
   JobOfKind,
+  JobSnapshot,
   Metrics,
   Model,
   ModelExport,
@@ -86,6 +87,7 @@ import {
   finishJobSucceeded,
   gradientStepTaken,
   keepReference,
+  keepSnapshot,
   pauseJob,
   resumeJob,
   TRAINING_JOB_KINDS,
@@ -347,10 +349,12 @@ export class SqlStore implements Store {
     workerId: string,
     leaseMs: number,
     kinds: readonly Kind[] = TRAINING_JOB_KINDS as readonly JobKind[] as readonly Kind[],
-    now?: number,
+    baseModels: readonly string[] | null = null,
   ): Promise<ClaimedJob<JobOfKind<Kind>> | null> {
     // What time it is is known in the transaction: the wait for it may be long, and the clock that of another machine.
-    const claimed = await this.#write((tables) => claimNextJob(tables, workerId, leaseMs, kinds, now ?? this.#clock()));
+    const claimed = await this.#write((tables) =>
+      claimNextJob(tables, workerId, leaseMs, { kinds, baseModels }, this.#clock()),
+    );
     return claimed as ClaimedJob<JobOfKind<Kind>> | null;
   }
 
@@ -431,6 +435,10 @@ export class SqlStore implements Store {
     step: number,
   ): Promise<{ directoryKey: string | null } | null> {
     return this.#write((tables) => keepReference(tables, jobId, fencingToken, step));
+  }
+
+  async keepSnapshot(jobId: string, fencingToken: number, snapshot: JobSnapshot): Promise<{ replacedKeys: string[] }> {
+    return this.#write((tables) => keepSnapshot(tables, jobId, fencingToken, snapshot));
   }
 
   async countEvents(jobId: string, type: JobEventType): Promise<number> {

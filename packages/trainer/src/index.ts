@@ -16,6 +16,7 @@ export type {
   TrainingStartedData,
 } from './job/training-job.ts';
 export { ProgressFiles, type ProgressRecords } from './job/progress-records.ts';
+export { linkSnapshot, placeSnapshot } from './job/snapshot-folder.ts';
 export { decodeTokenTrace, encodeTokenTrace, type ReadSequence, type TracedSequence } from './job/token-trace.ts';
 export { type EncodedTrace, TraceFiles, type TraceRecords } from './job/trace-records.ts';
 export { openTemplate, type OpenedTemplate } from './learner/open-template.ts';

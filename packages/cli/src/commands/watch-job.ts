@@ -63,10 +63,11 @@ export async function watchJob(
 
 async function begunLine(
   client: Trainyard,
-  { id, kind, status, is_paused: isPaused }: TrainingJobObject,
+  { id, kind, status, is_paused: isPaused, waiting_for: waitingFor }: TrainingJobObject,
 ): Promise<string> {
   if (isPaused) return `job ${id} (${kind}) is paused; "trainyard jobs resume ${id}" lets it go on`;
   if (status !== 'queued') return `job ${id} (${kind}), ${status}`;
+  if (waitingFor?.code === 'base_model') return `job ${id} (${kind}) waits: ${waitingFor.message}`;
   const place = (await client.trainingJobs.queue()).data.find((queued) => queued.id === id);
   return `job ${id} (${kind}), queued${place === undefined || place.num_ahead === 0 ? '' : ` behind ${place.num_ahead}`}`;
 }

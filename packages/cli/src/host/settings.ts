@@ -57,6 +57,8 @@ const HELP = {
   tracker: 'tell the runs of all models to a tracker too: mlflow:http://HOST:PORT (none)',
   tokenTraceMegabytes:
     'how much of the trained tokens is kept to look at, MB a model; the oldest go first; 0 = nothing (64)',
+  snapshotSteps:
+    'gradient steps between two copies of a running job in the blobs, for another machine to go on from; 0 = none (5 on PostgreSQL, else 0)',
   schedulingPolicy: 'priority = lower priorities first; fcfs = in order of arrival (priority)',
   drainTimeoutMs: 'how long a shutdown waits for running requests (20000)',
   allowedHosts: 'names that Host may have beside those of this machine, by commas; .example.com = all below it (none)',

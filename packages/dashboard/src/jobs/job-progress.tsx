@@ -21,8 +21,10 @@ export function JobProgress({ job }: { job: TrainingJobObject }) {
       ? [`${done} of ${total ?? '?'}`, ...(left === null ? [] : [`about ${formatDuration(left)} left`])].join(' · ')
       : job.is_paused
         ? `held after ${done}`
-        : ahead === undefined || ahead === 0
-          ? 'next in the queue'
-          : `${ahead} ahead of it`;
+        : job.waiting_for?.code === 'base_model'
+          ? job.waiting_for.message
+          : ahead === undefined || ahead === 0
+            ? 'next in the queue'
+            : `${ahead} ahead of it`;
   return <Progress label="Gradient steps done" value={total === null || total === 0 ? 0 : done / total} text={text} />;
 }

@@ -94,6 +94,7 @@ const job = {
   kind: 'rl',
   status: 'running',
   is_paused: false,
+  waiting_for: null,
   created_at: CREATED,
   started_at: CREATED + 1,
   finished_at: null,
@@ -343,7 +344,15 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
     path: { job_id: JOB_ID },
     answer: { ...job, status: 'cancelled', finished_at: CREATED + 5, error_message: 'The job was cancelled' },
   },
-  pauseTrainingJob: { path: { job_id: JOB_ID }, answer: { ...job, status: 'queued', is_paused: true } },
+  pauseTrainingJob: {
+    path: { job_id: JOB_ID },
+    answer: {
+      ...job,
+      status: 'queued',
+      is_paused: true,
+      waiting_for: { code: 'resume', message: 'it is paused until somebody resumes it' },
+    },
+  },
   resumeTrainingJob: { path: { job_id: JOB_ID }, answer: { ...job, status: 'queued' } },
   listTrainingEvents: {
     path: { job_id: JOB_ID },

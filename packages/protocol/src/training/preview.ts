@@ -123,6 +123,18 @@ export type JobWarningObject = Static<typeof JobWarningSchema>;
 
 const UnixSecondsOrNull = (description: string) => nullable(Type.Integer(), { description });
 
+const WaitingForSchema = Type.Object(
+  {
+    code: Type.Enum(['turn', 'resume', 'base_model'], {
+      description:
+        '`turn`: jobs before it, of its model or of others; `resume`: it is paused; `base_model`: no trainer that runs now was given its base model.',
+    }),
+    message: Type.String(),
+  },
+  { title: 'WaitingFor', description: 'What a job in the queue waits for.' },
+);
+export type WaitingForObject = Static<typeof WaitingForSchema>;
+
 export const TrainingJobSchema = Type.Object(
   {
     id: Type.String(),
@@ -132,6 +144,7 @@ export const TrainingJobSchema = Type.Object(
     is_paused: Type.Boolean({
       description: 'A paused job is queued and waits for its resume; later jobs of its model wait for it.',
     }),
+    waiting_for: nullable(WaitingForSchema, { description: 'Null while it runs, and when it has ended.' }),
     created_at: Type.Integer({ description: 'Unix seconds.' }),
     started_at: UnixSecondsOrNull('Unix seconds of the first start; null before it.'),
     finished_at: UnixSecondsOrNull('Unix seconds; null before the end.'),

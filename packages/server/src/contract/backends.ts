@@ -72,6 +72,8 @@ export interface InferenceBackend {
 
 /** The seam between HTTP and the worker that runs training jobs. */
 export interface TrainingQueue {
+  /** Ids of the base models whose jobs this process takes; null: of any. */
+  readonly baseModels: readonly string[] | null;
   /** A job was enqueued: look for work now rather than at the next poll. */
   notify(): void;
   /**

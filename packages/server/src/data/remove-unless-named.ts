@@ -7,8 +7,8 @@ export interface NamedFile {
 }
 
 interface Parts {
-  readonly store: Store;
-  readonly blobs: Blobs;
+  readonly store: Pick<Store, 'isNamed'>;
+  readonly blobs: Pick<Blobs, 'remove' | 'removeDirectory'>;
   readonly log: (line: string) => void;
 }
 

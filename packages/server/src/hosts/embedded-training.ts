@@ -41,6 +41,14 @@ export interface TrainingBackend {
     job: TrainingJobRequest,
     options: { signal: AbortSignal; onEvent: (event: TrainerEvent) => void },
   ): Promise<TrainingResult>;
+  /**
+   * Makes a directory of the blobs of the newest snapshot of a job that runs, or did last. The job goes on meanwhile.
+   *
+   * @param snapshots as the job's request has it
+   * @returns gradient steps behind it; null when there is no snapshot yet
+   * @throws {TrainingRunError} nothing has the key then, or what has it is an orphan
+   */
+  copySnapshot(snapshots: string, directoryKey: string): Promise<number | null>;
   /** Why it does not work as it should, in words that name no file; null when all is well. */
   trouble(): string | null;
 }
@@ -52,6 +60,8 @@ export class EmbeddedTraining implements TrainingBackend {
   readonly #log: (line: string) => void;
   readonly #onBucketRequest: (request: BucketRequest) => void;
   readonly #runs = new Map<string, JobRun>();
+  /** by the key of the directory */
+  readonly #copies = new Map<string, PromiseWithResolvers<number | null>>();
 
   constructor(options: {
     host: TrainerHostOptions;
@@ -120,6 +130,18 @@ export class EmbeddedTraining implements TrainingBackend {
     }
   }
 
+  async copySnapshot(snapshots: string, directoryKey: string): Promise<number | null> {
+    const settled = Promise.withResolvers<number | null>();
+    this.#copies.set(directoryKey, settled);
+    try {
+      const isSent = this.#host.send({ kind: 'copy-snapshot', snapshots, directoryKey });
+      if (!isSent) throw new TrainingRunError(hostLost('it could not be reached'));
+      return await settled.promise;
+    } finally {
+      this.#copies.delete(directoryKey);
+    }
+  }
+
   #onMessage(message: TrainerHostMessage): void {
     switch (message.kind) {
       case 'ready':
@@ -132,6 +154,12 @@ export class EmbeddedTraining implements TrainingBackend {
         break;
       case 'trainer-event':
         this.#runs.get(message.jobId)?.onEvent(message.event);
+        break;
+      case 'snapshot-copied':
+        this.#copies.get(message.directoryKey)?.resolve(message.numGradientSteps);
+        break;
+      case 'snapshot-failed':
+        this.#copies.get(message.directoryKey)?.reject(new TrainingRunError({ ...message.failure, retry: 'wait' }));
         break;
       case 'job-done':
         this.#runs.get(message.jobId)?.settled.resolve(message.result);
@@ -147,7 +175,8 @@ export class EmbeddedTraining implements TrainingBackend {
   }
 
   #onLost(reason: string): void {
-    for (const run of this.#runs.values()) run.settled.reject(new TrainingRunError(hostLost(reason)));
+    for (const settled of [...this.#copies.values(), ...Array.from(this.#runs.values(), (run) => run.settled)])
+      settled.reject(new TrainingRunError(hostLost(reason)));
   }
 }
 

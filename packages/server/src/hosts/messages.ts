@@ -12,7 +12,7 @@ import type {
   TrainingConfig,
   TrainingResult,
 } from '@trainyard/trainer';
-import type { BlobLocation, BucketRequest } from '@trainyard/store';
+import type { BlobLocation, BucketRequest, JobSnapshot } from '@trainyard/store';
 import type { TinkerProfileName } from '@trainyard/tinker';
 
 import type { ServedModel } from './inference/opened-text.ts';
@@ -60,6 +60,8 @@ export type TrainingJobRequest = TrainingJobConfig &
     /** key of the KL reference; null = the base model; absent = the job has none */
     readonly referenceFrom?: string | null;
     readonly seed: number;
+    /** how far it got on another machine; null: nowhere, as far as the blobs know */
+    readonly snapshot: JobSnapshot | null;
     /** the tokens of each gradient step are told with it; of rollouts only */
     readonly keepsTraces: boolean;
     /** the base model as it is sampled from, for a server elsewhere to be compared with; null or absent: nothing to compare with */
@@ -109,8 +111,16 @@ export type EngineHostMessage =
   /** everything one engine step produced, in order */
   | { kind: 'engine-events'; events: [requestId: string, event: EngineEvent][]; stats: EngineStats };
 
+/** The newest snapshot of a job is to become a directory of the blobs. */
+export interface SnapshotCopyOrder {
+  /** as `JobBase.snapshots` */
+  readonly snapshots: string;
+  readonly directoryKey: string;
+}
+
 export type TrainerHostCommand =
   | { kind: 'run-job'; job: TrainingJobRequest; remoteKey: string | null }
+  | ({ kind: 'copy-snapshot' } & SnapshotCopyOrder)
   | { kind: 'cancel-job'; jobId: string }
   | { kind: 'shutdown' };
 
@@ -119,6 +129,8 @@ export type TrainerHostMessage =
   | { kind: 'fatal'; failure: HostFailure }
   | { kind: 'trainer-event'; jobId: string; event: TrainerEvent }
   | { kind: 'bucket-request'; request: BucketRequest }
+  | { kind: 'snapshot-copied'; directoryKey: string; numGradientSteps: number | null }
+  | { kind: 'snapshot-failed'; directoryKey: string; failure: HostFailure }
   | { kind: 'log'; line: string }
   | { kind: 'job-done'; jobId: string; result: TrainingResult }
   | { kind: 'job-failed'; jobId: string; failure: RunFailure };

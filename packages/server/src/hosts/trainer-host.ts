@@ -11,8 +11,15 @@ import { retryOf } from '../faults/retry-of.ts';
 import { connectHost, failureOf, hostOptions, openOrRefuse } from './host-main.ts';
 import { IdleRelease } from '../computing/idle-release.ts';
 import { EmbeddedLearners, type JobLearners, RemoteLearners } from './job-learners.ts';
-import type { TrainerHostCommand, TrainerHostMessage, TrainerHostOptions, TrainingJobRequest } from './messages.ts';
+import type {
+  SnapshotCopyOrder,
+  TrainerHostCommand,
+  TrainerHostMessage,
+  TrainerHostOptions,
+  TrainingJobRequest,
+} from './messages.ts';
 import { trainJob } from './train-job.ts';
+import { SnapshotCopier } from './training/snapshot-copier.ts';
 
 /** The weights of the default model take 0.7 GB as f32: given back when nothing was trained for this long. */
 const UNLOAD_AFTER_MS = 10 * 60_000;
@@ -28,6 +35,7 @@ const { send, lease } = connectHost<TrainerHostCommand, TrainerHostMessage>(onCo
 tellRequest = (request) => send({ kind: 'bucket-request', request });
 // Lanes of one thread each, and threads of ONNX Runtime that sleep between operators.
 lease.use = 'beside';
+const copier = new SnapshotCopier(blobs, workDirectory);
 const running = new Map<string, AbortController>();
 let queue: Promise<void> = Promise.resolve();
 const learners: JobLearners =
@@ -45,6 +53,9 @@ function onCommand(command: TrainerHostCommand): void {
       weights.begin();
       queue = queue.then(() => runAndReport(command.job, command.remoteKey));
       break;
+    case 'copy-snapshot':
+      void copyAndReport(command);
+      break;
     case 'cancel-job':
       running.get(command.jobId)?.abort(new DOMException('the job was cancelled', 'AbortError'));
       break;
@@ -57,6 +68,15 @@ function onCommand(command: TrainerHostCommand): void {
   }
 }
 
+/** While the job goes on: it waits for nothing of this. */
+async function copyAndReport({ directoryKey, snapshots }: SnapshotCopyOrder): Promise<void> {
+  try {
+    send({ kind: 'snapshot-copied', directoryKey, numGradientSteps: await copier.copy(snapshots, directoryKey) });
+  } catch (error) {
+    send({ kind: 'snapshot-failed', directoryKey, failure: failureOf(error) });
+  }
+}
+
 async function runAndReport(job: TrainingJobRequest, remoteKey: string | null): Promise<void> {
   const signal = running.get(job.jobId)?.signal ?? AbortSignal.abort();
   try {
@@ -66,6 +86,7 @@ async function runAndReport(job: TrainingJobRequest, remoteKey: string | null): 
       learners,
       remoteKey,
       signal,
+      log: (line) => send({ kind: 'log', line }),
       emit: (event) => send({ kind: 'trainer-event', jobId: job.jobId, event }),
     });
     send({ kind: 'job-done', jobId: job.jobId, result });

@@ -1,5 +1,5 @@
 import type { ExportQueue } from '../contract/backends.ts';
-import { JobMachine } from './job-machine.ts';
+import { JobMachine, type JobMachineOptions } from './job-machine.ts';
 import { ExportJobs, type ExportJobsOptions } from './kinds/export.ts';
 
 const DELETED = 'the export was deleted';
@@ -8,9 +8,8 @@ const DELETED = 'the export was deleted';
 export class ExportWorker implements ExportQueue {
   readonly #machine: JobMachine<'export'>;
 
-  constructor(options: ExportJobsOptions) {
-    const { store, log } = options;
-    this.#machine = new JobMachine({ store, work: new ExportJobs(options), log });
+  constructor(options: ExportJobsOptions & Pick<JobMachineOptions<'export'>, 'baseModels'>) {
+    this.#machine = new JobMachine({ ...options, work: new ExportJobs(options) });
   }
 
   start(): void {

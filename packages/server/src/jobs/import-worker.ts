@@ -3,7 +3,7 @@ import { type Adapter, type Job, StoreError } from '@trainyard/store';
 import type { AdapterImporter } from '../contract/backends.ts';
 import { HTTP_FAULTS, JobFault, type FaultCode } from '../faults/http-faults.ts';
 import { RequestError } from '../faults/request-error.ts';
-import { JobMachine } from './job-machine.ts';
+import { JobMachine, type JobMachineOptions } from './job-machine.ts';
 import { ImportJobs, type ImportJobsOptions, uploadedFiles } from './kinds/import.ts';
 
 /** Imports that are queued or run, of all processes, and requests that wait for one here: each takes seconds, and holds its request open. */
@@ -27,9 +27,8 @@ export class ImportWorker implements AdapterImporter {
   readonly #waiting = new Map<string, Waiting>();
   #numRequests = 0;
 
-  constructor(options: ImportJobsOptions) {
+  constructor(options: ImportJobsOptions & Pick<JobMachineOptions<'import'>, 'baseModels'>) {
     this.#options = options;
-    const { store, log } = options;
     const audience = {
       fails: (jobId: string, error: unknown) => {
         const waiting = this.#waiting.get(jobId);
@@ -37,7 +36,7 @@ export class ImportWorker implements AdapterImporter {
       },
       ended: (jobId: string) => this.#waiting.get(jobId)?.told.resolve(),
     };
-    this.#machine = new JobMachine({ store, work: new ImportJobs(options, audience), log });
+    this.#machine = new JobMachine({ ...options, work: new ImportJobs(options, audience) });
   }
 
   start(): void {

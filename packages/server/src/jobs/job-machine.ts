@@ -44,6 +44,8 @@ export interface JobWork<Kind extends JobKind> {
 export interface JobMachineOptions<Kind extends JobKind> {
   readonly store: Pick<Store, 'instanceId' | 'claimNextJob' | 'getJob' | 'renewLease' | 'releaseLease'>;
   readonly work: JobWork<Kind>;
+  /** ids of the base models whose files are here; jobs that need another stay in the queue. Default: all are */
+  readonly baseModels?: readonly string[];
   readonly log: Log;
   /** Makes a trace of each job. Default null: nobody asked for traces. */
   readonly tracing?: Tracing | null;
@@ -66,12 +68,12 @@ export class JobMachine<Kind extends JobKind> {
 
   constructor(options: JobMachineOptions<Kind>) {
     this.#options = options;
-    const { store, work, leaseMs = LEASE_MS, log } = options;
+    const { store, work, baseModels, leaseMs = LEASE_MS, log } = options;
     this.#loop = new WorkLoop({
       name: `${work.noun} worker`,
       pollMs: work.pollMs,
       workOnce: async () => {
-        const job = await store.claimNextJob(store.instanceId, leaseMs, work.kinds);
+        const job = await store.claimNextJob(store.instanceId, leaseMs, work.kinds, baseModels);
         if (job !== null) await this.#see(job);
         return job !== null;
       },

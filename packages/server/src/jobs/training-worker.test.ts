@@ -11,7 +11,7 @@ import { DEFAULT_LORA_CONFIG, type TrainerEvent, type TrainingResult } from '@tr
 import { type TrainingBackend, TrainingRunError } from '../hosts/embedded-training.ts';
 import type { TrainingJobRequest } from '../hosts/messages.ts';
 import { readJobConfig } from '../wire/training/training-config.ts';
-import { TrainingWorker } from './training-worker.ts';
+import { TrainingWorker, type TrainingWorkerOptions } from './training-worker.ts';
 import { openTestStore, testDatabase } from '../testing/test-store.ts';
 
 /** Begins each job, then waits: a test ends it, or its signal does. */
@@ -50,6 +50,11 @@ class ScriptedBackend implements TrainingBackend {
     return job;
   }
 
+  /** Says how many steps the job takes. */
+  start(numGradientSteps: number): void {
+    this.#running?.onEvent({ kind: 'training_started', numGradientSteps, data: {} });
+  }
+
   step(index: number): void {
     const traces = [{ groupIndex: 0, trajectoryIndex: 1, trace: Uint8Array.of(index, 7) }];
     this.#running?.onEvent({ kind: 'gradient_step', index, metrics: { policy_loss: index }, traces });
@@ -70,6 +75,16 @@ class ScriptedBackend implements TrainingBackend {
 
   fail(error: Error): void {
     this.#running?.ended.reject(error);
+  }
+
+  /** Snapshots that were asked for, by the keys of their directories. */
+  readonly copies: string[] = [];
+  copy: (directoryKey: string) => Promise<number | null> = async () => null;
+
+  async copySnapshot(snapshots: string, directoryKey: string): Promise<number | null> {
+    if (snapshots !== this.requests.at(-1)?.snapshots) throw new Error(`${snapshots} does not run`);
+    this.copies.push(directoryKey);
+    return await this.copy(directoryKey);
   }
 
   trouble(): null {
@@ -97,16 +112,17 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
-function startWorker(lease: { leaseMs?: number; heartbeatMs?: number } = {}): void {
+function startWorker(options: Partial<TrainingWorkerOptions> = {}): void {
   backend = new ScriptedBackend();
   worker = new TrainingWorker({
     store,
     blobs,
     backend,
-    modelPaths: (id) => (id === 'gone' ? null : `/${id}.gguf`),
+    modelPaths: (id) => `/${id}.gguf`,
+    baseModels: ['base', 'second'],
     workDirectory: join(directory, 'work'),
     log: (line) => logged.push(line),
-    ...lease,
+    ...options,
   });
   worker.start();
 }
@@ -186,18 +202,96 @@ test('a job shows what it ignores and drops in its start, and what it did in its
   expect((await store.latestCheckpoint(job.modelId))?.metrics).toEqual({ 'train/entropy': 2 });
 });
 
-test('each job trains on the base model of its own model, and one whose base is not served any more fails', async () => {
+test('each job trains on the base model of its own model, and one whose base model is not here stays in the queue', async () => {
+  const lost = await submit(await newModel('three', undefined, 'gone'));
   for (const baseModel of ['base', 'second']) {
     await submit(await newModel(baseModel, undefined, baseModel));
     const { modelPath, output } = await backend.begun();
     expect(modelPath).toBe(`/${baseModel}.gguf`);
     await backend.succeed(output);
   }
-  const lost = await submit(await newModel('three', undefined, 'gone'));
-  await until(async () => expect(await status(lost)).toBe('failed'));
-  expect((await store.getJob(lost.id))?.errorMessage).toBe(
-    'the model is based on gone, which is not served now (trainer.config_invalid)',
-  );
+  expect(await store.getJob(lost.id)).toMatchObject({ status: 'queued', numAttempts: 0, startedAt: null });
+  await worker.stop();
+  startWorker({ baseModels: ['gone'] });
+  const { modelPath, output } = await backend.begun();
+  expect(modelPath).toBe('/gone.gguf');
+  await backend.succeed(output);
+  await until(async () => expect(await status(lost)).toBe('succeeded'));
+});
+
+describe('snapshots in the blobs', () => {
+  /** As `copySnapshot` of a host, with as many steps as were told. */
+  const copies = (numSteps: () => number) => async (key: string) => {
+    await backend.commit(key);
+    return numSteps();
+  };
+  const snapshots = async () => (await blobs.listDirectories()).filter((key) => key.startsWith('snapshots/'));
+
+  test('a worker that takes the job over goes on from the newest one, which goes with the end of the job', async () => {
+    await worker.stop();
+    startWorker({ snapshotSteps: 2 });
+    const job = await submit(await newModel('one'));
+    expect((await backend.begun()).snapshot).toBeNull();
+    let numSteps = 0;
+    backend.copy = copies(() => numSteps);
+    backend.start(9);
+    for (; numSteps < 3; numSteps++) backend.step(numSteps);
+    await until(async () => expect(await snapshots()).toHaveLength(1));
+    await until(async () => expect((await store.getJob(job.id))?.snapshot?.numGradientSteps).toBe(3));
+    expect(await snapshots()).toEqual(backend.copies);
+
+    // Its machine is gone, and with it whatever it would say.
+    const [named] = backend.copies;
+    const dead = worker;
+    await store.recoverAfterRestart();
+    startWorker({ snapshotSteps: 2 });
+    const again = await backend.begun();
+    expect(again.snapshot).toEqual({ directoryKey: named, numGradientSteps: 3 });
+    await dead.stop();
+    expect(await snapshots()).toEqual([named]);
+    await backend.succeed(again.output);
+    await until(async () => expect(await status(job)).toBe('succeeded'));
+    await until(async () => expect(await snapshots()).toEqual([]));
+  });
+
+  test('a service that is asked to end leaves the newest one behind', async () => {
+    await worker.stop();
+    startWorker({ snapshotSteps: 100 });
+    const job = await submit(await newModel('one'));
+    await backend.begun();
+    backend.start(9);
+    backend.copy = copies(() => 2);
+    for (const index of [0, 1]) backend.step(index);
+    await until(async () => expect(await events(job)).toHaveLength(3));
+    await worker.stop();
+    expect(await store.getJob(job.id)).toMatchObject({
+      status: 'queued',
+      snapshot: { directoryKey: backend.copies[0], numGradientSteps: 2 },
+    });
+    expect(await snapshots()).toEqual(backend.copies);
+  });
+
+  test('a job that is cancelled while one is on its way leaves none', async () => {
+    await worker.stop();
+    startWorker({ snapshotSteps: 1 });
+    const job = await submit(await newModel('one'));
+    await backend.begun();
+    const open = Promise.withResolvers<void>();
+    backend.copy = async (key) => {
+      await open.promise;
+      return await copies(() => 1)(key);
+    };
+    backend.start(9);
+    backend.step(0);
+    await until(async () => expect(backend.copies).toHaveLength(1));
+    await store.cancelJob(job.id, 'enough');
+    await worker.stopJob(job.id);
+    open.resolve();
+    const removed = vi.spyOn(blobs, 'removeDirectory');
+    await until(async () => expect(removed.mock.calls).toEqual([[backend.copies[0]]]));
+    await until(async () => expect(await snapshots()).toEqual([]));
+    expect(logged.join()).not.toContain('snapshot');
+  });
 });
 
 test('a job in which nothing could be trained succeeds, and says so', async () => {

@@ -6,7 +6,7 @@ import { TrainingJobs, type TrainingJobsOptions } from './kinds/training.ts';
 import { removeEnded, removeIfEnded } from './snapshot-folders.ts';
 
 export type TrainingWorkerOptions = TrainingJobsOptions &
-  Pick<JobMachineOptions<TrainingJobConfig>, 'leaseMs' | 'heartbeatMs'>;
+  Pick<JobMachineOptions<TrainingJobConfig>, 'baseModels' | 'leaseMs' | 'heartbeatMs'>;
 
 /** Runs queued training jobs, one after the other. */
 export class TrainingWorker implements TrainingQueue {
@@ -16,6 +16,10 @@ export class TrainingWorker implements TrainingQueue {
   constructor(options: TrainingWorkerOptions) {
     this.#options = options;
     this.#machine = new JobMachine({ ...options, work: new TrainingJobs(options) });
+  }
+
+  get baseModels(): readonly string[] | null {
+    return this.#options.baseModels ?? null;
   }
 
   start(): void {

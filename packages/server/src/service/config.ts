@@ -87,6 +87,8 @@ export interface ServiceConfig {
   readonly choiceRecordMegabytes: number;
   /** how long the data of ended jobs and logged trajectories are kept, days; 0: for ever; default 30 */
   readonly trajectoryDays: number;
+  /** gradient steps between two copies of a running job's snapshots in the blobs; 0: none is made. Default 5 on a database that services share, else 0 */
+  readonly snapshotSteps: number;
   /** where runs are told besides the store, `mlflow:http://…`; null: nowhere */
   readonly tracker: string | null;
   /** how much of the tokens of training is kept for each model, MB; the oldest go first; 0: nothing */
@@ -246,6 +248,7 @@ const SETTINGS = {
   // It may hold a password.
   tracker: { kind: 'string', environment: 'TRAINYARD_TRACKER', isSecret: true },
   tokenTraceMegabytes: { kind: 'integer', environment: 'TRAINYARD_TOKEN_TRACE_MEGABYTES', min: 0, max: 65_536 },
+  snapshotSteps: { kind: 'integer', environment: 'TRAINYARD_SNAPSHOT_STEPS', min: 0, max: 1_000_000 },
   schedulingPolicy: { kind: 'string', environment: 'TRAINYARD_SCHEDULING_POLICY', values: ['priority', 'fcfs'] },
   drainTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_DRAIN_TIMEOUT_MS', min: 0, max: 3_600_000 },
   trainingDataDir: { kind: 'string', environment: 'TRAINYARD_TRAINING_DATA_DIR' },
@@ -268,6 +271,9 @@ const SETTINGS = {
   bodyTimeoutMs: { kind: 'integer', environment: 'TRAINYARD_BODY_TIMEOUT_MS', min: 1000, max: 86_400_000 },
   minBodyRate: { kind: 'integer', environment: 'TRAINYARD_MIN_BODY_RATE', min: 1, max: 1_000_000_000 },
 } as const satisfies Record<string, SettingRule>;
+
+/** Copies take less than two hundredths of the time of the steps between them. */
+const SNAPSHOT_STEPS = 5;
 
 /** oneDNN's shared library, by the name of its major version. */
 const ONEDNN_FILE = 'libdnnl.so.3';
@@ -393,6 +399,8 @@ export function resolveConfig(sources: ConfigSources): ServiceConfig {
     trajectoryDays: number('trajectoryDays') ?? 30,
     tracker: text('tracker') ?? null,
     tokenTraceMegabytes: number('tokenTraceMegabytes') ?? 64,
+    // A database in a file goes with the machine that it is on.
+    snapshotSteps: number('snapshotSteps') ?? (database.kind === 'postgres' ? SNAPSHOT_STEPS : 0),
     schedulingPolicy: (text('schedulingPolicy') ?? 'priority') as 'priority' | 'fcfs',
     drainTimeoutMs: number('drainTimeoutMs') ?? 20_000,
     trainingDataDirectory: trainingDataDirectory === undefined ? null : resolve(trainingDataDirectory),

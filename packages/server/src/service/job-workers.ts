@@ -74,22 +74,26 @@ export async function openJobWorkers(
     ...computing,
   });
   const [first] = models;
+  const baseModels = models.map(({ id }) => id);
+  const isElsewhere = remote !== null && first !== undefined;
   const training = new TrainingWorker({
     store,
     blobs,
     backend,
     modelPaths,
+    // What trains elsewhere has one base model.
+    baseModels: isElsewhere ? [first.id] : baseModels,
     workDirectory,
     maxTraceBytes: config.tokenTraceMegabytes * 1_000_000,
-    elsewhere:
-      remote === null || first === undefined ? null : { baseModel: first.id, scores: () => scores.of(first.path) },
+    snapshotSteps: config.snapshotSteps,
+    elsewhere: isElsewhere ? { baseModel: first.id, scores: () => scores.of(first.path) } : null,
     metrics: metrics.jobs,
     tracing,
     log,
   });
   const transfers = new EmbeddedTransfers({ host: { numThreads }, ...computing });
-  const exports = new ExportWorker({ store, blobs, backend: transfers, modelPaths, log });
-  const imports = new ImportWorker({ store, blobs, backend: transfers, modelPaths, log });
+  const exports = new ExportWorker({ store, blobs, backend: transfers, modelPaths, baseModels, log });
+  const imports = new ImportWorker({ store, blobs, backend: transfers, modelPaths, baseModels, log });
   const workers = [training, exports, imports];
   try {
     await backend.start();
@@ -114,7 +118,7 @@ export function jobWorkersElsewhere(parts: JobWorkerParts): JobWorkers {
   const imports = new ImportWorker({ ...parts, backend: NO_TRANSFERS });
   return {
     // Its owner hears of a job that was stopped from the database, and looks twice a second besides.
-    training: { notify: () => undefined, stopJob: async () => undefined, trouble: () => null },
+    training: { baseModels: [], notify: () => undefined, stopJob: async () => undefined, trouble: () => null },
     exports: { notify: () => undefined, cancelExport: () => undefined, cancelModel: () => undefined },
     imports,
     run: () => undefined,

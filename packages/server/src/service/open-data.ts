@@ -5,7 +5,17 @@ import { claimDataDirectory, dataPaths, instanceOf } from '../data/data-director
 import type { ServiceConfig } from './config.ts';
 
 /** Prefixes of the blobs that services write; a crash between a blob and its row leaves an orphan. */
-const BLOB_PREFIXES = ['checkpoints/', 'groups/', 'logs/', 'sft/', 'artifacts/', 'exports/', 'adapters/', 'uploads/'];
+const BLOB_PREFIXES = [
+  'checkpoints/',
+  'groups/',
+  'logs/',
+  'sft/',
+  'artifacts/',
+  'exports/',
+  'adapters/',
+  'uploads/',
+  'snapshots/',
+];
 
 /** All that outlives a process. */
 export interface ServiceData {

@@ -20,6 +20,7 @@ import { openTestStore } from './test-store.ts';
 
 /** Remembers what the routes told the worker. */
 export class RecordingQueue implements TrainingQueue {
+  baseModels: readonly string[] | null = null;
   numNotified = 0;
   readonly stopped: string[] = [];
   healthy = true;
@@ -69,6 +70,8 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
   readonly logged: string[];
   readonly #directory: string;
   readonly #closeInference: () => Promise<void>;
+  /** The directory is another one's. */
+  readonly #isGuest: boolean;
 
   private constructor(
     parts: Pick<
@@ -77,6 +80,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     > & {
       directory: string;
       closeInference: () => Promise<void>;
+      isGuest: boolean;
     },
   ) {
     this.app = parts.app;
@@ -89,6 +93,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     this.logged = parts.logged;
     this.#directory = parts.directory;
     this.#closeInference = parts.closeInference;
+    this.#isGuest = parts.isGuest;
   }
 
   static async start(
@@ -104,12 +109,14 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     trainingDataDirectory: string | null = null,
     settings: Pick<ServerParts, 'keepsChoiceRecords' | 'bodyBudgets' | 'maxLogprobs' | 'dashboard' | 'tracing'> & {
       makeTracking?: (store: SqlStore) => RunTracking;
+      /** Shared with another one. Default: nothing, and all of it goes with it. */
+      shared?: { readonly directory: string; readonly key: string; readonly instanceId: string };
     } = {},
   ): Promise<TestServer<Inference>> {
-    const directory = await mkdtemp(join(tmpdir(), 'trainyard-http-'));
-    const store = await openTestStore(directory);
+    const { makeTracking, shared, ...parts } = settings;
+    const directory = shared?.directory ?? (await mkdtemp(join(tmpdir(), 'trainyard-http-')));
+    const store = await openTestStore(directory, shared === undefined ? {} : { instanceId: shared.instanceId });
     const blobs = await FolderBlobs.open(join(directory, 'blobs'));
-    const { makeTracking, ...parts } = settings;
     const training = new RecordingQueue();
     const transfers = new RecordingTransfers();
     const logged: string[] = [];
@@ -128,7 +135,8 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
       tracking: makeTracking?.(store) ?? null,
     });
     refuseUndocumentedAnswers(app);
-    const key = await makeKey(store, 'acme', ['inference', 'training']);
+    const key = shared?.key ?? (await makeKey(store, 'acme', ['inference', 'training']));
+    const isGuest = shared !== undefined;
     const closeInference = behind.close;
     return new TestServer({
       app,
@@ -140,8 +148,15 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
       key,
       logged,
       directory,
+      isGuest,
       closeInference,
     });
+  }
+
+  /** Another process of the same service, which shares its database, its blobs and its keys. Closed before this one. */
+  async beside(instanceId: string): Promise<TestServer> {
+    const shared = { directory: this.#directory, key: this.key, instanceId };
+    return TestServer.startOn(new ScriptedInference(), {}, null, { shared });
   }
 
   /** Its runs are told to a tracker too. */
@@ -256,7 +271,7 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     await this.#closeInference();
     await this.store.close();
     await this.blobs.close();
-    await rm(this.#directory, { recursive: true, force: true });
+    if (!this.#isGuest) await rm(this.#directory, { recursive: true, force: true });
   }
 }
 

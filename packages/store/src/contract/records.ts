@@ -146,6 +146,13 @@ export interface JobOrigin {
   readonly project: string | null;
 }
 
+/** A job as far as it has got, in the blobs: whoever claims it next goes on from there, on whatever machine. */
+export interface JobSnapshot {
+  directoryKey: string;
+  /** Gradient steps behind it; each of them was told as an event before. */
+  numGradientSteps: number;
+}
+
 interface AnyJob {
   id: string;
   entityId: string;
@@ -154,6 +161,8 @@ interface AnyJob {
   pausedAt: number | null;
   /** Jobs of one turn run one after the other: those that train a model, and by itself each export and whatever imports one adapter. */
   turn: string;
+  /** The base model that it needs the files of; claims go by it. */
+  baseModel: string;
   /** Submission order over all kinds. */
   position: number;
   /** As given to `enqueueJob`. */
@@ -165,6 +174,8 @@ interface AnyJob {
   lease: Lease | null;
   /** Null before the first claim, and when the model had no checkpoint left then. */
   start: JobStart | null;
+  /** The newest that was kept; its directory goes with the end of the job. Only training has them. */
+  snapshot: JobSnapshot | null;
   /** Claims that were not given back by `releaseLease` or a pause, since the last new gradient step; above 1 the job has lost a worker. */
   numAttempts: number;
   /** Set when failed or cancelled. */

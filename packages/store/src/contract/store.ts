@@ -17,6 +17,7 @@ import type {
   JobKind,
   JobOrigin,
   JobOfKind,
+  JobSnapshot,
   JobStatus,
   LogCounts,
   LoraShape,
@@ -138,13 +139,13 @@ export interface Store {
    * no earlier live job; a paused job is live. Sets the `start` of a training job at the first claim. Null when there is nothing to do.
    *
    * @param kinds default: those that train
-   * @param now default: the clock of the store
+   * @param baseModels jobs that need the files of another are left to others; default: of any base model
    */
   claimNextJob<Kind extends JobKind = TrainingJobConfig>(
     workerId: string,
     leaseMs: number,
     kinds?: readonly Kind[],
-    now?: number,
+    baseModels?: readonly string[],
   ): Promise<ClaimedJob<JobOfKind<Kind>> | null>;
   /** Heartbeat: holds for `leaseMs` from `now` on, default the time of the write. @throws {StoreError} `store.lease_lost` */
   renewLease(jobId: string, fencingToken: number, leaseMs: number, now?: number): Promise<void>;
@@ -180,6 +181,13 @@ export interface Store {
    * @throws {StoreError} `store.lease_lost`
    */
   keepReference(jobId: string, fencingToken: number, step: number): Promise<{ directoryKey: string | null } | null>;
+  /**
+   * Names the directory, which is in the blobs by now, as the newest snapshot of the job, until the job ends.
+   * @param snapshot its key begins with `snapshotsOf(jobId)` (asserted), and was announced
+   * @returns the directory that it takes the place of, and others of the job that were announced and never named, for the caller to remove
+   * @throws {StoreError} `store.lease_lost`
+   */
+  keepSnapshot(jobId: string, fencingToken: number, snapshot: JobSnapshot): Promise<{ replacedKeys: string[] }>;
   /** How many events of that type the job has. */
   countEvents(jobId: string, type: JobEventType): Promise<number>;
   /** Oldest first, of one type where it is given. Null when the job is unknown. */
@@ -514,7 +522,7 @@ export interface JobOutcome {
 
 export interface FinishedJob {
   job: Job;
-  /** Directories that nothing refers to any more: a start whose checkpoint was deleted while the job ran. */
+  /** Directories that nothing refers to any more: its snapshot, and a start whose checkpoint was deleted while the job ran. */
   directoryKeys: string[];
 }
 

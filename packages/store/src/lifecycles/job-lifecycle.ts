@@ -1,7 +1,7 @@
 // The moves of a job that touch several tables: queued → running → succeeded | failed | cancelled. Each runs inside one transaction.
 import assert from 'node:assert/strict';
 import { StoreError } from '../contract/errors.ts';
-import type { Checkpoint, ClaimedJob, Job, JobKind, Model, TrainingJob } from '../contract/records.ts';
+import type { Checkpoint, ClaimedJob, Job, JobKind, JobSnapshot, Model, TrainingJob } from '../contract/records.ts';
 import type {
   CancelJobResult,
   FinishedJob,
@@ -26,7 +26,11 @@ export async function enqueueJob(tables: Tables, input: NewJob, now: number): Pr
   const model = await tables.models.get(modelId);
   if (model === null) return null;
   await refuseWhenFull(tables, TRAINING_JOB_KINDS, modelId, maxLive);
-  const job = await insertJob(tables, { ...input, entityId: model.entityId, turn: modelId }, now);
+  const job = await insertJob(
+    tables,
+    { ...input, entityId: model.entityId, turn: modelId, baseModel: model.baseModel },
+    now,
+  );
   const step = (await tables.checkpoints.latest(modelId))?.step ?? model.nextStep - 1;
   const set = { id: job.id, modelId, jobId: job.id, split: 'train', step };
   await tables.trajectories.insert(set, input.rewards ?? [], input.prompts ?? []);
@@ -64,10 +68,10 @@ export async function claimNextJob(
   tables: Tables,
   workerId: string,
   leaseMs: number,
-  kinds: readonly JobKind[],
+  wanted: { kinds: readonly JobKind[]; baseModels: readonly string[] | null },
   now: number,
 ): Promise<ClaimedJob<Job> | null> {
-  const job = await tables.jobs.claim(workerId, now + leaseMs, kinds, now);
+  const job = await tables.jobs.claim(workerId, now + leaseMs, wanted, now);
   if (job !== null) await tell(tables, 'job_started', job, now);
   // A job taken over from another worker keeps its start, or its resumed steps would belong to other weights.
   if (job === null || job.start !== null || !isTrainingJob(job)) return job;
@@ -203,6 +207,31 @@ export async function keepReference(
   return checkpoint;
 }
 
+/** @throws {StoreError} `store.lease_lost` */
+export async function keepSnapshot(
+  tables: Tables,
+  jobId: string,
+  fencingToken: number,
+  snapshot: JobSnapshot,
+): Promise<{ replacedKeys: string[] }> {
+  const held = await tables.jobs.held(jobId, fencingToken);
+  assert(isTrainingJob(held), 'only training has snapshots');
+  assert(snapshot.directoryKey.startsWith(snapshotsOf(jobId)), 'its key says whose it is');
+  await tables.jobs.setSnapshot(jobId, snapshot);
+  const former = [held.snapshot?.directoryKey ?? null, ...(await tables.announcedKeys.take(snapshotsOf(jobId)))];
+  return { replacedKeys: await tables.checkpoints.unreferenced(former) };
+}
+
+/** Prefix of the keys of a job's snapshots: what was announced under it and never named is found when another is, or the job ends. */
+export const snapshotsOf = (jobId: string): string => `snapshots/${jobId}/`;
+
+/** Directories that nobody but the job needs, which has ended: what it starts from, what it compares with, and how far it got. */
+export async function directoriesOf(tables: Tables, { id, start, snapshot }: Job): Promise<(string | null)[]> {
+  const reference = await tables.jobs.referenceOf(id);
+  const copied = await tables.announcedKeys.take(snapshotsOf(id));
+  return [start?.directoryKey ?? null, reference, snapshot?.directoryKey ?? null, ...copied];
+}
+
 /** Cancels whatever of the model is queued or running. */
 export async function cancelLiveJobs(tables: Tables, modelId: string, reason: string, now: number): Promise<Job[]> {
   const cancelled: Job[] = [];
@@ -224,6 +253,5 @@ async function endWithFailure(
 }
 
 async function finished(tables: Tables, job: Job): Promise<FinishedJob> {
-  const keys = [job.start?.directoryKey ?? null, await tables.jobs.referenceOf(job.id)];
-  return { job, directoryKeys: await tables.checkpoints.unreferenced(keys) };
+  return { job, directoryKeys: await tables.checkpoints.unreferenced(await directoriesOf(tables, job)) };
 }

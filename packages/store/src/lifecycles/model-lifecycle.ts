@@ -1,7 +1,7 @@
 // How a model comes and goes, with everything that hangs on it. Each runs inside one transaction.
 import type { CreateModelResult, DeleteModelResult, NewModel, NewWarmStart } from '../contract/store.ts';
 import { heldDirectories } from './transfer-lifecycle.ts';
-import { cancelLiveJobs } from './job-lifecycle.ts';
+import { cancelLiveJobs, directoriesOf } from './job-lifecycle.ts';
 import type { Tables } from '../tables/tables.ts';
 
 export async function createModel(tables: Tables, input: NewModel, now: number): Promise<CreateModelResult> {
@@ -35,7 +35,7 @@ export async function deleteModel(tables: Tables, modelId: string, now: number):
   // Of exports too, which read what they start from.
   const held: (string | null)[] = [];
   const digests: (string | null)[] = [];
-  for (const job of cancelled) held.push(job.start?.directoryKey ?? null, await tables.jobs.referenceOf(job.id));
+  for (const job of cancelled) held.push(...(await directoriesOf(tables, job)));
   const steps = await tables.checkpoints.listSteps(modelId);
   for (const step of steps) {
     const deleted = await tables.checkpoints.delete(modelId, step, now);

@@ -11,9 +11,9 @@ export async function createExport(tables: Tables, input: NewExport, now: number
   const checkpoint = model === null ? null : await tables.checkpoints.get(modelId, input.step);
   if (model === null || checkpoint === null) return null;
   await refuseWhenFull(tables, ['export'], modelId, maxLive);
-  const { entityId } = model;
+  const { entityId, baseModel } = model;
   const { step, directoryKey, digest } = checkpoint;
-  const job = { id, entityId, modelId, turn: id, kind: 'export', config: {}, dataKey: null } as const;
+  const job = { id, entityId, modelId, turn: id, kind: 'export', baseModel, config: {}, dataKey: null } as const;
   await insertJob(tables, { ...job, start: { step, directoryKey, digest } }, now);
   const created = await tables.exports.insert({ id, modelId, format, dtype });
   if (input.completes !== undefined) await tables.idempotency.complete(input.completes);
@@ -62,9 +62,9 @@ export async function enqueueImport(
   const [live] = await tables.jobs.listLiveOfTurn(adapterId);
   if (live !== undefined) return live as ImportJob;
   await refuseWhenFull(tables, ['import'], null, maxLive);
-  const { entityId } = adapter;
-  const input = { entityId, modelId: null, turn: adapterId, kind: 'import', config: {}, dataKey: null } as const;
-  return (await insertJob(tables, input, now)) as ImportJob;
+  const { entityId, baseModel } = adapter;
+  const job = { entityId, modelId: null, turn: adapterId, kind: 'import', baseModel } as const;
+  return (await insertJob(tables, { ...job, config: {}, dataKey: null }, now)) as ImportJob;
 }
 
 /** @throws {StoreError} `store.lease_lost` */

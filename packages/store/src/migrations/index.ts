@@ -19,6 +19,7 @@ import { SIGN_INS } from './0001-0018/0017-sign-ins.ts';
 import { SEVERAL_SERVICES } from './0001-0018/0018-several-services.ts';
 import { MEMBERS } from './0019-members.ts';
 import { JOB_ORIGIN } from './0020-job-origin.ts';
+import { MOVING_JOBS } from './0021-moving-jobs.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -41,4 +42,5 @@ export const MIGRATIONS: readonly Migration[] = [
   SEVERAL_SERVICES,
   MEMBERS,
   JOB_ORIGIN,
+  MOVING_JOBS,
 ];

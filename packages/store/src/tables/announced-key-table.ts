@@ -21,6 +21,13 @@ export class AnnouncedKeyTable {
     return (await this.#sql.all<{ key: string }>('select key from announced_keys')).map((row) => row.key);
   }
 
+  /** Forgets those that begin so, and says which they were. @param prefix without `%` and `_` */
+  async take(prefix: string): Promise<string[]> {
+    const rows = await this.#sql.all<{ key: string }>('select key from announced_keys where key like ?', `${prefix}%`);
+    if (rows.length > 0) await this.#sql.run('delete from announced_keys where key like ?', `${prefix}%`);
+    return rows.map(({ key }) => key);
+  }
+
   async removeOf(owner: string): Promise<void> {
     await this.#sql.run('delete from announced_keys where owner = ?', owner);
   }

@@ -15,11 +15,12 @@ type CheckpointRow = {
   created_at: number;
 };
 
-/** Directories of checkpoints, of what live jobs and exports read, of exports and of imported adapters. */
+/** Directories of checkpoints, of what live jobs and exports read and of how far jobs got, of exports and of imported adapters. */
 const REFERENCES = `
   select artifact_key as key from checkpoints
   union all select start_artifact_key from jobs where status in ('queued', 'running')
   union all select reference_artifact_key from jobs where status in ('queued', 'running')
+  union all select snapshot_key from jobs where status in ('queued', 'running')
   union all select artifact_key from exports
   union all select artifact_key from adapters`;
 
@@ -115,7 +116,7 @@ export class CheckpointTable {
     return checkpoint;
   }
 
-  /** Filters these keys for those that nothing refers to any more: no checkpoint, live job (start or reference), export or adapter; without duplicates. */
+  /** Filters these keys for those that nothing refers to any more: no checkpoint, live job (start, reference or snapshot), export or adapter; without duplicates. */
   async unreferenced(directoryKeys: Iterable<string | null>): Promise<string[]> {
     const free: string[] = [];
     for (const key of new Set(directoryKeys)) if (key !== null && !(await this.refersTo(key))) free.push(key);

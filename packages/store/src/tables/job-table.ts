@@ -6,6 +6,7 @@ import type {
   Job,
   JobKind,
   JobOrigin,
+  JobSnapshot,
   JobStart,
   JobStatus,
   QueuedJob,
@@ -41,6 +42,9 @@ type JobRow = {
   error_message: string | null;
   paused_at: number | null;
   reference_artifact_key: string | null;
+  base_model: string;
+  snapshot_key: string | null;
+  snapshot_steps: number | null;
   created_at: number;
   started_at: number | null;
   finished_at: number | null;
@@ -57,6 +61,7 @@ export interface JobInput {
   modelId: string | null;
   turn: string;
   kind: JobKind;
+  baseModel: string;
   config: object;
   dataKey: string | null;
   keyId?: string | null;
@@ -78,13 +83,14 @@ export class JobTable {
   async insert(input: JobInput, now: number): Promise<Job> {
     const { id = randomUUID(), start, origin } = input;
     await this.#sql.run(
-      `insert into jobs (id, entity_id, model_id, turn, kind, status, config, data_key, key_id, request_id, trace_parent, usage_project, created_at)
-       values (?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?)`,
+      `insert into jobs (id, entity_id, model_id, turn, kind, base_model, status, config, data_key, key_id, request_id, trace_parent, usage_project, created_at)
+       values (?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?)`,
       id,
       input.entityId,
       input.modelId,
       input.turn,
       input.kind,
+      input.baseModel,
       JSON.stringify(input.config),
       input.dataKey,
       input.keyId ?? null,
@@ -185,22 +191,23 @@ export class JobTable {
     return row?.count ?? 0;
   }
 
-  /** Takes the next job that may run; the caller sets its start when it has none. */
+  /** Takes the next job that may run; the caller sets its start when it has none. @param baseModels null: of any */
   async claim(
     workerId: string,
     expiresAt: number,
-    kinds: readonly JobKind[],
+    { kinds, baseModels }: { kinds: readonly JobKind[]; baseModels: readonly string[] | null },
     now: number,
   ): Promise<ClaimedJob<Job> | null> {
     const next = await this.#sql.get<{ id: string; created_at: number }>(
       `select j.id, j.created_at from jobs j
-       where j.kind in (${marks(kinds)})
+       where j.kind in (${marks(kinds)})${baseModels === null ? '' : ` and j.base_model in (${marks(baseModels)})`}
          and ((j.status = 'queued' and j.paused_at is null) or (j.status = 'running' and j.lease_expires_at <= ?))
          and not exists (
            select 1 from jobs earlier
            where earlier.turn = j.turn and earlier.position < j.position and earlier.status in ('queued', 'running'))
        order by j.position limit 1`,
       ...kinds,
+      ...(baseModels ?? []),
       now,
     );
     if (next === undefined) return null;
@@ -272,6 +279,15 @@ export class JobTable {
     return await this.#existing(jobId);
   }
 
+  async setSnapshot(jobId: string, { directoryKey, numGradientSteps }: JobSnapshot): Promise<void> {
+    await this.#sql.run(
+      'update jobs set snapshot_key = ?, snapshot_steps = ? where id = ?',
+      directoryKey,
+      numGradientSteps,
+      jobId,
+    );
+  }
+
   async setReference(jobId: string, directoryKey: string): Promise<void> {
     await this.#sql.run('update jobs set reference_artifact_key = ? where id = ?', directoryKey, jobId);
   }
@@ -330,6 +346,7 @@ function toJob(row: JobRow): Job {
     entityId: row.entity_id,
     modelId: row.model_id,
     turn: row.turn,
+    baseModel: row.base_model,
     kind: row.kind,
     status: row.status,
     pausedAt: row.paused_at,
@@ -345,6 +362,8 @@ function toJob(row: JobRow): Job {
       row.start_step === null
         ? null
         : { step: row.start_step, directoryKey: row.start_artifact_key, digest: row.start_digest },
+    snapshot:
+      row.snapshot_key === null ? null : { directoryKey: row.snapshot_key, numGradientSteps: row.snapshot_steps ?? 0 },
     numAttempts: row.num_attempts,
     errorMessage: row.error_message,
     createdAt: row.created_at,

@@ -103,6 +103,16 @@ export function jobKindSuite(makeHarness: MakeHarness): void {
       expect(new Set(claims.map((job) => job?.id))).toEqual(new Set([second.id, undefined]));
     });
 
+    it('is claimed by those alone who have its base model', async () => {
+      const job = await tested.enqueue(one);
+      expect(job.baseModel).toBe('base');
+      const among = (...baseModels: string[]) => two.claimNextJob('w', LEASE_MS, [tested.kind], baseModels);
+      expect(await among()).toBeNull();
+      expect(await among('another', 'base-2')).toBeNull();
+      expect(await one.getJob(job.id)).toMatchObject({ status: 'queued', numAttempts: 0 });
+      expect(await among('another', 'base')).toMatchObject({ id: job.id, baseModel: 'base' });
+    });
+
     it('is taken again when its heartbeat is lost, and the first to have it can write nothing more', async () => {
       await tested.enqueue(one);
       const stale = await claimed(one);

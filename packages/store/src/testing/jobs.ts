@@ -105,6 +105,53 @@ export function jobSuite(makeHarness: MakeHarness): void {
       expect(await group([])).toMatchObject([{ completionTokens: 20 }]);
     });
 
+    it('a running job keeps its newest snapshot until it ends, also for who claims it next', async () => {
+      const { id: modelId } = await addModel(store);
+      const { id } = await addJob(store, modelId);
+      const first = await claim(store, 'worker-a', 1000);
+      expect(first.snapshot).toBeNull();
+      const key = (name: string) => `snapshots/${id}/${name}`;
+      const kept = (held: { fencingToken: number }, directoryKey: string, numGradientSteps: number) =>
+        store.keepSnapshot(id, held.fencingToken, { directoryKey: key(directoryKey), numGradientSteps });
+      expect(await kept(first, 'a', 5)).toEqual({ replacedKeys: [] });
+      expect(await kept(first, 'a', 5)).toEqual({ replacedKeys: [] });
+      for (const name of ['lost', 'b']) await store.announceKey(key(name));
+      await store.announceKey('snapshots/of-another/a');
+      expect(await kept(first, 'b', 10)).toEqual({ replacedKeys: [key('a'), key('lost')] });
+      expect(await store.isNamed(key('a'))).toBe(false);
+      expect((await store.listReferencedKeys()).directoryKeys).toEqual([key('b')]);
+
+      clock.advance(1000);
+      const second = await claim(store, 'worker-b');
+      expect(second.snapshot).toEqual({ directoryKey: key('b'), numGradientSteps: 10 });
+      await expect(kept(first, 'late', 15)).rejects.toMatchObject({ code: 'store.lease_lost' });
+      expect(await store.isNamed(key('late'))).toBe(false);
+      await store.pauseJob(id);
+      await store.resumeJob(id);
+      const third = await claim(store);
+      expect(third.snapshot).toEqual({ directoryKey: key('b'), numGradientSteps: 10 });
+      await store.announceKey(key('unfinished'));
+      const { directoryKeys } = await store.finishJobSucceeded(id, third.fencingToken, outcome);
+      expect(directoryKeys).toEqual([key('b'), key('unfinished')]);
+      expect(await store.listAnnouncedKeys()).toEqual(['snapshots/of-another/a']);
+      expect(await store.isNamed(key('b'))).toBe(false);
+    });
+
+    it.each(['fails', 'is cancelled', 'loses its model'])('the snapshot of a job that %s goes with it', async (how) => {
+      const { id: modelId } = await addModel(store);
+      const { id } = await addJob(store, modelId);
+      const { fencingToken } = await claim(store);
+      const directoryKey = `snapshots/${id}/a`;
+      await store.keepSnapshot(id, fencingToken, { directoryKey, numGradientSteps: 5 });
+      const ended = {
+        fails: () => store.finishJobFailed(id, fencingToken, 'no reason'),
+        'is cancelled': () => store.cancelJob(id, 'no reason'),
+        'loses its model': () => store.deleteModel(modelId),
+      }[how]!;
+      expect(await ended()).toMatchObject({ directoryKeys: [directoryKey] });
+      expect(await store.isNamed(directoryKey)).toBe(false);
+    });
+
     it('a job never begins before it was made, nor ends before it began, when the clock is set back', async () => {
       const model = await addModel(store);
       for (const ends of ['succeeded', 'failed', 'cancelled'] as const) {

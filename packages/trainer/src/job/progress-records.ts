@@ -10,6 +10,9 @@ export interface ProgressRecords {
   write(name: string, record: object): Promise<void>;
 }
 
+/** The file of a record. */
+export const PROGRESS_FILE = 'progress.json';
+
 /** Records in files: `progress.json` in the directory of the name. */
 export class ProgressFiles implements ProgressRecords {
   readonly #root: string;
@@ -20,6 +23,11 @@ export class ProgressFiles implements ProgressRecords {
   }
 
   async read(name: string): Promise<unknown> {
+    return this.readNow(name);
+  }
+
+  /** As `read`, in one go. */
+  readNow(name: string): unknown {
     try {
       return JSON.parse(readFileSync(this.#path(name), 'utf8')) as unknown;
     } catch (error) {
@@ -35,6 +43,6 @@ export class ProgressFiles implements ProgressRecords {
   }
 
   #path(name: string): string {
-    return join(this.#root, name, 'progress.json');
+    return join(this.#root, name, PROGRESS_FILE);
   }
 }

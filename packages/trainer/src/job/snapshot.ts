@@ -21,7 +21,7 @@ export async function writeSnapshot(
   { learner, progress }: SnapshotParts,
   { fingerprint, stepMetrics }: { fingerprint: string; stepMetrics: readonly StepMetrics[] },
 ): Promise<{ sizeBytes: number | null }> {
-  const former = readRecord(await progress.read(snapshots));
+  const former = readProgress(await progress.read(snapshots));
   const { name, sizeBytes = null } = await learner.save(`${snapshots}/step-${stepMetrics.length}`, { isServed: false });
   await progress.write(snapshots, { fingerprint, version: name, stepMetrics });
   if (former !== null && former.version !== name) await learner.discard(former.version);
@@ -39,7 +39,7 @@ export async function resumeSnapshot(
   { learner, progress }: SnapshotParts,
   { fingerprint, jobKind }: { fingerprint: string; jobKind: JobKind },
 ): Promise<readonly StepMetrics[] | null> {
-  const record = readRecord(await progress.read(snapshots));
+  const record = readProgress(await progress.read(snapshots));
   if (record === null || record.fingerprint !== fingerprint) return null;
   try {
     await learner.load(record.version, { jobKind });
@@ -50,13 +50,15 @@ export async function resumeSnapshot(
   }
 }
 
-interface ProgressRecord {
+/** How far a job got, and the version with the learner as it was then. */
+export interface ProgressRecord {
   readonly fingerprint: string;
   readonly version: string;
   readonly stepMetrics: readonly StepMetrics[];
 }
 
-function readRecord(value: unknown): ProgressRecord | null {
+/** Null for anything else than such a record. */
+export function readProgress(value: unknown): ProgressRecord | null {
   const isRecord =
     typeof value === 'object' &&
     value !== null &&

@@ -27,6 +27,7 @@ import { aboutJob } from '../about-job.ts';
 import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
 import { endData, startedLine, trainMetrics, wireEvent } from '../job-events.ts';
 import type { JobLease } from '../job-lease.ts';
+import { SnapshotCopies } from '../snapshot-copies.ts';
 import type { JobWork } from '../job-machine.ts';
 import { jobWeights } from '../job-weights.ts';
 import { retryOf } from '../../faults/retry-of.ts';
@@ -37,6 +38,8 @@ import { sftJob } from './sft.ts';
 const DISK_PAUSE_MS = 10_000;
 /** A host that dies this often in a row without finishing a gradient step in between will not finish this job. */
 const MAX_LOSSES_WITHOUT_PROGRESS = 3;
+/** How long a service that ends takes for the copy of a last snapshot. */
+const LAST_COPY_MS = 8_000;
 const DEFAULT_MAX_TRACE_BYTES = 64_000_000;
 
 export interface TrainingJobsOptions {
@@ -48,6 +51,8 @@ export interface TrainingJobsOptions {
   readonly workDirectory: string;
   /** How much of their tokens is kept for each model, bytes; the oldest go first. 0: nothing is. Default 64 MB. */
   readonly maxTraceBytes?: number;
+  /** Gradient steps between two copies of a job's snapshots in the blobs; 0 (default): none is made, and the job goes on where its work folder is. */
+  readonly snapshotSteps?: number;
   /** A trainer elsewhere, for the base model that it has. Default: this machine trains all of them. */
   readonly elsewhere?: TrainerElsewhere | null;
   /** Makes a trace of each job. Default null: nobody asked for traces. */
@@ -142,6 +147,7 @@ export class TrainingJobs implements JobWork<Objective> {
       output: `checkpoints/${randomUUID()}`,
       // The order of rows differs from step to step and is the same when a step is trained again.
       seed: job.start?.step ?? 0,
+      snapshot: job.snapshot,
       keepsTraces: job.kind === 'rl' && this.#maxTraceBytes > 0,
       baseScores: await this.#baseScores(model),
     };
@@ -170,8 +176,18 @@ export class TrainingJobs implements JobWork<Objective> {
 
   /** Runs the job, again from its last snapshot when its learner is lost or the disk is full. */
   async #run(job: ClaimedJob, request: TrainingJobRequest, { lease, trace }: HeldBy): Promise<TrainingResult> {
-    const { store, backend } = this.#options;
+    const { store, blobs, backend, elsewhere = null, snapshotSteps = 0 } = this.#options;
     const log = this.#logOf(job);
+    const copies = new SnapshotCopies({
+      store,
+      blobs,
+      job,
+      // The state behind a snapshot of a trainer elsewhere is there, and goes with the next snapshot.
+      everySteps: elsewhere === null ? snapshotSteps : 0,
+      copy: (directoryKey) => backend.copySnapshot(request.snapshots, directoryKey),
+      log,
+    });
+    let numSteps = 0;
     let written: Promise<unknown> = Promise.resolve();
     let numFinishedSteps = 0;
     let numLosses = 0;
@@ -179,6 +195,7 @@ export class TrainingJobs implements JobWork<Objective> {
       const line = startedLine(event, job);
       if (line !== null) log(line, { level: 'warn' });
       lease.goOn();
+      if (event.kind === 'training_started') numSteps = event.numGradientSteps;
       if (event.kind === 'gradient_step' && event.index >= numFinishedSteps) {
         numFinishedSteps = event.index + 1;
         numLosses = 0;
@@ -193,35 +210,44 @@ export class TrainingJobs implements JobWork<Objective> {
       written = written.then(() =>
         lease.insist(() => store.appendEvent(job.id, job.fencingToken, { ...row, ...traces })),
       );
+      if (event.kind === 'gradient_step') {
+        const numTold = event.index + 1;
+        written = written.then(() => copies.stepTold(numTold, numTold === numSteps));
+      }
       // A failed write ends the run; the rejection itself is awaited below.
       written.catch((error: unknown) => lease.abort(error));
     };
-    for (;;) {
-      try {
-        const result = await backend.run(request, { signal: lease.signal, onEvent });
-        await written;
-        return result;
-      } catch (error) {
-        await written;
-        lease.signal.throwIfAborted();
-        const retry = error instanceof TrainingRunError ? error.retry : retryOf(error);
-        if (retry === 'never') throw error;
-        const { message } = error as Error;
-        if (retry === 'wait') {
-          lease.waitFor(error as Error);
-          await lease.pause(DISK_PAUSE_MS);
-          continue;
+    try {
+      for (;;) {
+        try {
+          const result = await backend.run(request, { signal: lease.signal, onEvent });
+          await written;
+          return result;
+        } catch (error) {
+          await written;
+          if (isGivenBack(lease.signal)) await copies.last(LAST_COPY_MS);
+          lease.signal.throwIfAborted();
+          const retry = error instanceof TrainingRunError ? error.retry : retryOf(error);
+          if (retry === 'never') throw error;
+          const { message } = error as Error;
+          if (retry === 'wait') {
+            lease.waitFor(error as Error);
+            await lease.pause(DISK_PAUSE_MS);
+            continue;
+          }
+          numLosses += 1;
+          if (numLosses >= MAX_LOSSES_WITHOUT_PROGRESS) {
+            throw new TrainingRunError({
+              code: 'trainer.host_lost',
+              retry: 'never',
+              message: `the trainer host died ${numLosses} times in a row on this job without finishing a gradient step: ${message}`,
+            });
+          }
+          log(`job ${job.id}: ${message}; it goes on after gradient step ${numFinishedSteps}`, { level: 'warn' });
         }
-        numLosses += 1;
-        if (numLosses >= MAX_LOSSES_WITHOUT_PROGRESS) {
-          throw new TrainingRunError({
-            code: 'trainer.host_lost',
-            retry: 'never',
-            message: `the trainer host died ${numLosses} times in a row on this job without finishing a gradient step: ${message}`,
-          });
-        }
-        log(`job ${job.id}: ${message}; it goes on after gradient step ${numFinishedSteps}`, { level: 'warn' });
       }
+    } finally {
+      copies.end();
     }
   }
 
@@ -264,6 +290,11 @@ export class TrainingJobs implements JobWork<Objective> {
 interface HeldBy {
   readonly lease: JobLease;
   readonly trace: JobTrace | null;
+}
+
+/** The service ends, and its hold on the job with it; until then it holds. */
+function isGivenBack({ aborted, reason }: AbortSignal): boolean {
+  return aborted && reason instanceof DOMException;
 }
 
 /** The tokens that a gradient step tells. */

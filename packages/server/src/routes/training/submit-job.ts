@@ -9,6 +9,7 @@ import type { Completes } from '../../answers/idempotency.ts';
 import { removeUnlessNamed } from '../../data/remove-unless-named.ts';
 import type { BaseModel } from '../../contract/base-models.ts';
 import type { RouteParts } from '../server-parts.ts';
+import { trainedBaseModels, waitingFor } from './waiting-for.ts';
 import { toJobObject } from '../../wire/training/training-job.ts';
 import { refusedWhenFull } from '../full-queue.ts';
 import { notFound, ownedModel } from '../owned.ts';
@@ -67,7 +68,13 @@ export async function submitJob(
     await parts.store.announceKey(dataKey);
     const { settings: config, rewards, prompts } = await store(dataKey);
     const row = newJob({ id, model, kind, config: { ...config }, now: parts.clock() });
-    const job = toJobObject(row, { started: null, numGradientSteps: 0, warnings: [] });
+    const trained = await trainedBaseModels(parts);
+    const job = toJobObject(row, {
+      started: null,
+      numGradientSteps: 0,
+      warnings: [],
+      waitingFor: waitingFor(row, trained),
+    });
     const stored = completes(job);
     const enqueuing = parts.store.enqueueJob({
       id,
@@ -113,6 +120,7 @@ function newJob(input: {
     id: input.id,
     modelId: input.model.id,
     turn: input.model.id,
+    baseModel: input.model.baseModel,
     entityId: input.model.entityId,
     kind: input.kind,
     status: 'queued',
@@ -124,6 +132,7 @@ function newJob(input: {
     origin: { requestId: null, traceParent: null, project: null },
     lease: null,
     start: null,
+    snapshot: null,
     numAttempts: 0,
     errorMessage: null,
     createdAt: input.now,

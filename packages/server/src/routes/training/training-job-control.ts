@@ -19,6 +19,7 @@ import { toJobObject } from '../../wire/training/training-job.ts';
 import { removeFiles } from '../files.ts';
 import { traceJobStopped } from '../../tracing/job-trace.ts';
 import { notFound, ownedJob, ownedModel } from '../owned.ts';
+import { type TrainedBaseModels, trainedBaseModels, waitingFor } from './waiting-for.ts';
 
 /** The message of a cancelled job's end. */
 const CANCELLED = 'the job was cancelled by a client (trainer.cancelled)';
@@ -33,7 +34,7 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
   type JobRoute = { Params: { job_id: string } };
 
   app.get<JobRoute>('/v1/preview/training-jobs/:job_id', { config: { scope: 'training' } }, async (request) =>
-    describe(parts, await ownedJob(request, parts, request.params.job_id)),
+    describe(parts, await ownedJob(request, parts, request.params.job_id), await trainedBaseModels(parts)),
   );
 
   app.get<{ Params: { model_id: string }; Querystring: PageQuery }>(
@@ -42,7 +43,8 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
     async (request): Promise<ListPage<TrainingJobObject>> => {
       const model = await ownedModel(request, parts, request.params.model_id);
       const { items, hasMore } = await store.listJobs({ ...request.query, modelId: model.id });
-      const described = await Promise.all(items.map((job) => describe(parts, job)));
+      const trained = await trainedBaseModels(parts);
+      const described = await Promise.all(items.map((job) => describe(parts, job, trained)));
       return toListPage({ items: described, hasMore }, (job) => job);
     },
   );
@@ -55,7 +57,8 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
       const { entityId } = callerOf(request);
       const ofModel = modelId === undefined ? {} : { modelId };
       const { items, hasMore } = await store.listJobs({ ...query, ...ofModel, entityId });
-      const described = await Promise.all(items.map((job) => describe(parts, job)));
+      const trained = await trainedBaseModels(parts);
+      const described = await Promise.all(items.map((job) => describe(parts, job, trained)));
       return toListPage({ items: described, hasMore }, (job) => job);
     },
   );
@@ -97,14 +100,22 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
       { config: { scope: 'training' } },
       (request: FastifyRequest<JobRoute>, reply) =>
         answerOnce(store, request, reply, async () =>
-          describe(parts, await act(await ownedJob(request, parts, request.params.job_id))),
+          describe(
+            parts,
+            await act(await ownedJob(request, parts, request.params.job_id)),
+            await trainedBaseModels(parts),
+          ),
         ),
     );
   }
 }
 
 /** The job with what its events add. */
-async function describe(parts: Pick<RouteParts, 'store'>, job: TrainingJob): Promise<TrainingJobObject> {
+async function describe(
+  parts: Pick<RouteParts, 'store'>,
+  job: TrainingJob,
+  trained: TrainedBaseModels,
+): Promise<TrainingJobObject> {
   const { store } = parts;
   const first = job.startedAt === null ? null : await store.listEvents({ jobId: job.id, limit: 1 });
   const started = first?.items.find((event) => event.type === 'training_started')?.data ?? null;
@@ -113,6 +124,7 @@ async function describe(parts: Pick<RouteParts, 'store'>, job: TrainingJob): Pro
   return toJobObject(job, {
     started,
     numGradientSteps,
+    waitingFor: waitingFor(job, trained),
     warnings: warnings?.items.map(({ data }) => data as JobWarningObject) ?? [],
   });
 }

@@ -1,4 +1,4 @@
-import type { JobWarningObject, TrainingJobObject } from '@trainyard/protocol';
+import type { JobWarningObject, TrainingJobObject, WaitingForObject } from '@trainyard/protocol';
 import type { TrainingJob } from '@trainyard/store';
 import { referenceStep, type TrainingConfig } from '@trainyard/trainer';
 
@@ -10,6 +10,7 @@ export interface JobProgress {
   started: Readonly<Record<string, unknown>> | null;
   numGradientSteps: number;
   warnings: readonly JobWarningObject[];
+  waitingFor: WaitingForObject | null;
 }
 
 /** A job as clients read it. */
@@ -22,6 +23,7 @@ export function toJobObject(job: TrainingJob, progress: JobProgress): TrainingJo
     kind: job.kind,
     status: job.status,
     is_paused: job.pausedAt !== null,
+    waiting_for: progress.waitingFor,
     created_at: toSeconds(job.createdAt),
     started_at: job.startedAt === null ? null : toSeconds(job.startedAt),
     finished_at: job.finishedAt === null ? null : toSeconds(job.finishedAt),

@@ -1,0 +1,75 @@
+import { copyFile, link, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { type Blobs, type JobSnapshot, StoreError } from '@trainyard/store';
+import { linkSnapshot, placeSnapshot, TrainerError } from '@trainyard/trainer';
+
+/** Below the folder of a job's snapshots. */
+const OUTGOING = 'outgoing';
+
+/** Takes the snapshots of running jobs from this machine to the blobs, and from there to this machine. */
+export class SnapshotCopier {
+  readonly #blobs: Blobs;
+  readonly #workDirectory: string;
+
+  /** @param workDirectory folder of the snapshots of running jobs */
+  constructor(blobs: Blobs, workDirectory: string) {
+    this.#blobs = blobs;
+    this.#workDirectory = workDirectory;
+  }
+
+  /**
+   * Makes a directory of the blobs of the newest snapshot that the job has at this moment. The job may go on meanwhile, but no second copy of its
+   * snapshots may begin.
+   *
+   * @returns gradient steps behind it; null when there is none yet
+   * @throws {StoreError}
+   */
+  async copy(snapshots: string, directoryKey: string): Promise<number | null> {
+    const outgoing = join(this.#workDirectory, snapshots, OUTGOING);
+    const numGradientSteps = linkSnapshot({ workDirectory: this.#workDirectory, snapshots }, outgoing);
+    if (numGradientSteps === null) return null;
+    try {
+      const staged = await this.#blobs.stageDirectory();
+      try {
+        for (const name of await readdir(outgoing)) await linkOrCopy(join(outgoing, name), join(staged, name));
+        await this.#blobs.commitDirectory(staged, directoryKey);
+      } finally {
+        await this.#blobs.discardDirectory(staged);
+      }
+    } finally {
+      await rm(outgoing, { recursive: true, force: true });
+    }
+    return numGradientSteps;
+  }
+
+  /**
+   * Brings a snapshot here, unless the job has got as far on this machine. One that is gone or damaged is told, and the job does without.
+   *
+   * @returns what is worth a line in the log; null when nothing is
+   * @throws {StoreError} while the blobs are not to be had; {TrainerError} `trainer.disk_full`
+   */
+  async bring(snapshots: string, { directoryKey, numGradientSteps }: JobSnapshot): Promise<string | null> {
+    try {
+      const source = await this.#blobs.localDirectory(directoryKey);
+      if (source === null) return 'its snapshot in the blobs is gone, and it begins without';
+      const isNeeded = await placeSnapshot(source, { workDirectory: this.#workDirectory, snapshots });
+      return isNeeded ? `it goes on after gradient step ${numGradientSteps}, from its snapshot in the blobs` : null;
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      return `its snapshot in the blobs is damaged, and it begins without: ${error.message}`;
+    }
+  }
+}
+
+function isDamage(error: unknown): error is StoreError | TrainerError {
+  return (
+    (error instanceof StoreError && (error.code === 'store.blob_corrupt' || error.code === 'store.blob_missing')) ||
+    (error instanceof TrainerError && error.code === 'trainer.checkpoint_unreadable')
+  );
+}
+
+/** Blobs may lie on another file system. */
+async function linkOrCopy(from: string, to: string): Promise<void> {
+  await link(from, to).catch(() => copyFile(from, to));
+}

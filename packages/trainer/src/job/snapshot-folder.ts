@@ -1,0 +1,91 @@
+/**
+ * A job's newest snapshot as one folder, to be taken elsewhere and gone on from there: the files of its version and, beside them, the record that
+ * names it.
+ */
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { TrainerError } from '../contract/errors.ts';
+import { LocalVersions } from '../learner/version-folders.ts';
+import { PROGRESS_FILE, ProgressFiles } from './progress-records.ts';
+import { type ProgressRecord, readProgress } from './snapshot.ts';
+
+/** Where the snapshots of a job lie on this machine. */
+export interface SnapshotPlace {
+  /** Names of records and versions are relative to it. */
+  readonly workDirectory: string;
+  /** As `JobBase.snapshots`. */
+  readonly snapshots: string;
+}
+
+/**
+ * Makes the folder `target` of the newest snapshot, in one go: nothing that the job does meanwhile shows in it. Its files are those of the snapshot
+ * (hard links, where the file system has them), and stay when that one goes.
+ *
+ * @returns gradient steps behind it; null when the job has no snapshot yet
+ */
+export function linkSnapshot({ workDirectory, snapshots }: SnapshotPlace, target: string): number | null {
+  const record = readProgress(new ProgressFiles(workDirectory).readNow(snapshots));
+  if (record === null) return null;
+  rmSync(target, { recursive: true, force: true });
+  mkdirSync(target, { recursive: true });
+  const version = join(workDirectory, record.version);
+  for (const name of readdirSync(version)) linkOrCopy(join(version, name), join(target, name));
+  linkOrCopy(join(workDirectory, snapshots, PROGRESS_FILE), join(target, PROGRESS_FILE));
+  return record.stepMetrics.length;
+}
+
+/**
+ * Makes the snapshot in the folder `source`, which `linkSnapshot` filled, the newest one of its job here, unless the job has got as far here.
+ *
+ * @returns whether it was needed
+ * @throws {TrainerError} `trainer.checkpoint_unreadable` when it is none of this job, `trainer.disk_full`
+ */
+export async function placeSnapshot(source: string, { workDirectory, snapshots }: SnapshotPlace): Promise<boolean> {
+  const progress = new ProgressFiles(workDirectory);
+  const brought = readProgress(new ProgressFiles(source).readNow(''));
+  if (!brought?.version.startsWith(`${snapshots}/`)) {
+    throw new TrainerError('trainer.checkpoint_unreadable', `${source} holds no snapshot of the job`);
+  }
+  const own = readProgress(progress.readNow(snapshots));
+  if (own !== null && isAtLeast(own, brought) && existsSync(join(workDirectory, own.version))) return false;
+  const versions = new LocalVersions(workDirectory);
+  await versions.write(brought.version, (directory) => {
+    const names = readdirSync(source).filter((name) => name !== PROGRESS_FILE);
+    for (const name of names) copyDurably(join(source, name), join(directory, name));
+  });
+  await progress.write(snapshots, brought);
+  if (own !== null && own.version !== brought.version) await versions.remove(own.version);
+  return true;
+}
+
+function isAtLeast(own: ProgressRecord, other: ProgressRecord): boolean {
+  return own.stepMetrics.length >= other.stepMetrics.length;
+}
+
+function linkOrCopy(from: string, to: string): void {
+  try {
+    linkSync(from, to);
+  } catch {
+    copyFileSync(from, to); // a file system without hard links; any other fault shows here, too
+  }
+}
+
+function copyDurably(from: string, to: string): void {
+  copyFileSync(from, to);
+  const descriptor = openSync(to, 'r+');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
