@@ -4,6 +4,7 @@
  *   npm run bench:gateway                              100 and 500 streamed requests a second, three rounds of 10 s each
  *   npm run bench:gateway -- --rate 500 --rounds 5     one rate
  *   npm run bench:gateway -- --against FOLDER --without-litellm     another checkout of ours beside this one
+ *   npm run bench:gateway -- --engine-port --without-litellm     what samples behind a port beside what samples in hosts of the service
  *   npm run bench:gateway -- --short                   the smallest run that reaches everything, whose figures mean nothing
  *
  * Rounds are interleaved, and each target gets requests at the same random times. bench/README.md says what "added" is.
@@ -23,6 +24,7 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '3' },
     seconds: { type: 'string', default: '10' },
     against: { type: 'string' },
+    'engine-port': { type: 'boolean', default: false },
     'without-litellm': { type: 'boolean', default: false },
     'litellm-workers': { type: 'string', default: '2' },
     short: { type: 'boolean', default: false },
@@ -50,7 +52,9 @@ try {
   const stub = await start(startModule('stub', 'bench/gateway/stub-server.ts'));
   const ours = await start(startModule('ours', OURS));
   const targets: Target[] = [stub, ours];
-  if (values.against !== undefined) targets.push(await start(startModule('other', OURS, resolve(values.against))));
+  if (values['engine-port']) targets.push(await start(startModule('engine port', OURS, { args: ['--behind-port'] })));
+  if (values.against !== undefined)
+    targets.push(await start(startModule('other', OURS, { root: resolve(values.against) })));
   if (!values['without-litellm']) targets.push(await start(startLitellm(stub, Number(values['litellm-workers']))));
   for (const target of targets) await warmUp(target, values.short ? 20 : WARMUP_REQUESTS, WARMUP_SECONDS);
   console.log(

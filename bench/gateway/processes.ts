@@ -23,10 +23,18 @@ export interface Started extends Target {
 }
 
 /** Starts a module of ours, of this checkout or another, that prints `URL` and `KEY`, and ends with its standard input. */
-export async function startModule(name: string, path: string, root = ROOT): Promise<Started> {
-  const child = spawn(process.execPath, ['--conditions=@trainyard/source', ...profiling(name), join(root, path)], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
+export async function startModule(
+  name: string,
+  path: string,
+  { root = ROOT, args = [] }: { root?: string; args?: readonly string[] } = {},
+): Promise<Started> {
+  const child = spawn(
+    process.execPath,
+    ['--conditions=@trainyard/source', ...profiling(name), join(root, path), ...args],
+    {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    },
+  );
   const exited = once(child, 'exit');
   let output = '';
   for await (const part of child.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 
 import { runProgram } from '../tooling/support/run-script.ts';
 
-test('the gateway bench gets every answer, of the stub and through the service, and prints figures for both', async () => {
-  const args = ['--short', '--without-litellm', '--max-wait', '0'];
+test('the gateway bench gets every answer, of the stub and through the service, also where an engine behind a port answers, and prints figures for all', async () => {
+  const args = ['--short', '--engine-port', '--without-litellm', '--max-wait', '0'];
   const { exitCode, output } = await runProgram(process.execPath, [
     '--conditions=@trainyard/source',
     'bench/gateway/main.ts',
@@ -12,7 +12,7 @@ test('the gateway bench gets every answer, of the stub and through the service, 
   expect(exitCode, output).toBe(0);
   const heads = output.split('\n').filter((line) => line.startsWith('| through '));
   expect(heads).toHaveLength(1);
-  for (const name of ['stub', 'ours']) {
+  for (const name of ['stub', 'ours', 'engine port']) {
     const line = output.split('\n').find((row) => row.startsWith(`| ${name} `)) ?? '';
     const cells = line.split('|').slice(2, -1).map(Number);
     expect(cells.every(Number.isFinite), output).toBe(true);

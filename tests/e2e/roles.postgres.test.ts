@@ -59,7 +59,7 @@ async function trainer(name: string): Promise<ChildProcess> {
   );
   trainers.add(child);
   for await (const line of createInterface(child.stdout!)) {
-    expect(JSON.parse(line)).toEqual({ role: 'trainer', models: [BASE] });
+    expect(JSON.parse(line)).toMatchObject({ role: 'trainer', models: [BASE] });
     return child;
   }
   throw new Error('the trainer ended before it was ready');

@@ -1,53 +1,35 @@
 /**
  * A service of its own process over a back end that answers at once, for whoever measures what the service itself costs:
  *
- *   node --conditions=@trainyard/source packages/server/src/testing/instant-main.ts
+ *   node --conditions=@trainyard/source packages/server/src/testing/instant-main.ts [--behind-port]
  *
  * All but sampling is the real thing: HTTP, keys, checks, the store, the text host in a process of its own with its templates and tokens. It listens on a free
  * port of the loopback interface, prints `URL <…>/v1` and `KEY <…>`, and ends when its standard input does. The model `instant` says `word word …`, a token a
- * byte, up to `max_tokens`.
+ * byte, up to `max_tokens`. `--behind-port`: in another process, which is asked over its port, as an engine on another machine.
  */
+import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 import { FolderBlobs, openSqliteStore } from '@trainyard/store';
 
-import { ComputeArbiter } from '../computing/compute-arbiter.ts';
 import { createServer } from '../create-server.ts';
-import { EmbeddedInference } from '../inference/embedded-inference.ts';
-import { InferencePool } from '../inference/inference-pool.ts';
-import { RequestRoom } from '../inference/request-room.ts';
+import { engineMember, MemberList, openEngines } from './behind-port.ts';
+import { MAX_REQUESTS, openInstantPool } from './instant-pool.ts';
 import { RecordingQueue, RecordingTransfers } from './test-server.ts';
-
-const MODEL = 'instant';
-/** The service's default. */
-const MAX_REQUESTS = 2048;
 
 const directory = await mkdtemp(join(tmpdir(), 'trainyard-instant-'));
 const store = await openSqliteStore(join(directory, 'trainyard.db'));
 const blobs = await FolderBlobs.open(join(directory, 'blobs'));
-const room = new RequestRoom(MAX_REQUESTS);
 const log = (line: string) => console.error(line);
-const inference = new InferencePool({
-  models: [{ id: MODEL, served: null, bytes: 1 }],
-  open: (_id, onIdle) =>
-    new EmbeddedInference({
-      name: 'text',
-      host: { modelId: MODEL, modelPath: '', maxRequests: MAX_REQUESTS, driver: { name: 'instant', settings: null } },
-      modulePath: fileURLToPath(new URL('./instant-host.ts', import.meta.url)),
-      room,
-      onIdle,
-      arbiter: new ComputeArbiter(),
-      share: 1,
-      log,
-    }),
-  budgetBytes: 1,
-  room,
-  log,
-});
-await inference.start();
+const engine = process.argv.includes('--behind-port') ? await startEngine() : null;
+const inference =
+  engine === null
+    ? await openInstantPool(log)
+    : await openEngines(new MemberList([engineMember(engine.url)]), { maxRequests: MAX_REQUESTS, log });
 const transfers = new RecordingTransfers();
 const app = createServer({
   store,
@@ -68,8 +50,24 @@ process.stdin.resume().once('end', () => void close());
 async function close(): Promise<void> {
   await app.close();
   await inference.close();
+  await engine?.stop();
   await store.close();
   await blobs.close();
   await rm(directory, { recursive: true, force: true });
   process.exit(0);
+}
+
+async function startEngine(): Promise<{ url: string; stop(): Promise<void> }> {
+  const path = fileURLToPath(new URL('./instant-engine.ts', import.meta.url));
+  const child = spawn(process.execPath, [...process.execArgv, path], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const stop = async () => {
+    child.stdin.end();
+    await ended;
+  };
+  for await (const line of createInterface(child.stdout)) {
+    const [, url] = /^ENGINE (\S+)$/.exec(line) ?? [];
+    if (url !== undefined) return { url, stop };
+  }
+  throw new Error('the engine ended before it was ready');
 }

@@ -1,0 +1,34 @@
+import { fileURLToPath } from 'node:url';
+
+import { ComputeArbiter } from '../computing/compute-arbiter.ts';
+import { EmbeddedInference } from '../inference/embedded-inference.ts';
+import { InferencePool } from '../inference/inference-pool.ts';
+import { RequestRoom } from '../inference/request-room.ts';
+
+const MODEL = 'instant';
+/** The service's default. */
+export const MAX_REQUESTS = 2048;
+
+/** The model `instant` in a text host of its own, started: see `instant-host.ts`. */
+export async function openInstantPool(log: (line: string) => void): Promise<InferencePool> {
+  const room = new RequestRoom(MAX_REQUESTS);
+  const inference = new InferencePool({
+    models: [{ id: MODEL, served: null, bytes: 1 }],
+    open: (_id, onIdle) =>
+      new EmbeddedInference({
+        name: 'text',
+        host: { modelId: MODEL, modelPath: '', maxRequests: MAX_REQUESTS, driver: { name: 'instant', settings: null } },
+        modulePath: fileURLToPath(new URL('./instant-host.ts', import.meta.url)),
+        room,
+        onIdle,
+        arbiter: new ComputeArbiter(),
+        share: 1,
+        log,
+      }),
+    budgetBytes: 1,
+    room,
+    log,
+  });
+  await inference.start();
+  return inference;
+}

@@ -1,0 +1,79 @@
+/** Processes of one service, each with a data folder of its own, on one database and the same blobs. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+
+import type { OwnService } from '../../scripts/own-service.ts';
+import { testModel } from './model.ts';
+import { smallService } from './small-service.ts';
+
+const MAIN = resolve(import.meta.dirname, '../../packages/cli/src/main.ts');
+const BASE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
+
+/** A process without HTTP for clients. */
+export interface ServicePart {
+  readonly pid: number;
+  /** null: it is no engine */
+  readonly engineUrl: string | null;
+  end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null>;
+}
+
+export class ServiceParts {
+  readonly #folder = mkdtempSync(join(tmpdir(), 'trainyard-parts-'));
+  readonly #environment: Record<string, string>;
+  readonly #children = new Set<ChildProcess>();
+  readonly #services = new Set<OwnService>();
+  #numFolders = 0;
+
+  constructor(environment: { database: string; secret: string; more?: Record<string, string> }) {
+    const { database, secret, more = {} } = environment;
+    this.#environment = { TRAINYARD_DATABASE: database, TRAINYARD_ENGINE_SECRET: secret, ...more };
+  }
+
+  /** One that answers HTTP; it has no model file. */
+  async api(environment: Record<string, string> = {}): Promise<OwnService> {
+    const own = { TRAINYARD_ROLE: 'api', TRAINYARD_MODEL: '/nowhere.gguf', ...this.#environment, ...environment };
+    const service = await smallService({ dataDirectory: this.#dataFolder(), environment: own });
+    this.#services.add(service);
+    return service;
+  }
+
+  async part(role: 'engine' | 'trainer' | 'engine,trainer'): Promise<ServicePart> {
+    const flags = ['--json', '--role', role, '--port', '0', '--data-dir', this.#dataFolder()];
+    const child = spawn(process.execPath, ['--conditions=@trainyard/source', MAIN, 'serve', ...flags], {
+      env: { ...process.env, TRAINYARD_MODEL: testModel().small, TRAINYARD_MODEL_ID: BASE, ...this.#environment },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    this.#children.add(child);
+    for await (const line of createInterface(child.stdout)) {
+      const ready = JSON.parse(line) as { role: string; engine_url?: string | null };
+      if (ready.role !== role) throw new Error(`a process of role ${role} says ${line}`);
+      const end = async (signal: 'SIGTERM' | 'SIGKILL') => {
+        this.#children.delete(child);
+        child.kill(signal);
+        if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+        return child.exitCode;
+      };
+      return { pid: child.pid!, engineUrl: ready.engine_url ?? null, end };
+    }
+    throw new Error(`the process of role ${role} ended before it was ready`);
+  }
+
+  async close(): Promise<void> {
+    for (const child of this.#children) child.kill('SIGKILL');
+    await Promise.all([...this.#services].map((service) => service.stop()));
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  /** Its blobs are those of all parts, as a file system that machines share would have them. */
+  #dataFolder(): string {
+    const [blobs, own] = [join(this.#folder, 'blobs'), join(this.#folder, `${this.#numFolders++}`)];
+    mkdirSync(blobs, { recursive: true });
+    mkdirSync(own);
+    symlinkSync(blobs, join(own, 'blobs'));
+    return own;
+  }
+}
