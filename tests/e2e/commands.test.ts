@@ -191,7 +191,7 @@ describe('on a fresh service', { timeout: 300_000 }, () => {
 
   it('usage tells tokens by what it is asked for', async () => {
     const text = await printed('usage');
-    expect(lines(text)[0]).toMatch(/^model +kind +requests +prompt tokens +sampled tokens$/);
+    expect(lines(text)[0]).toMatch(/^model +kind +requests +prompt tokens +completion tokens$/);
     expect(text).toMatch(/^.* chat +\d+ /m);
     expect(await parsed('usage', '--by', 'day,key', '--since', '1h')).toMatchObject({
       data: [{ num_requests: expect.any(Number) }],

@@ -5,7 +5,8 @@ const ROOT = resolve(import.meta.dirname, '../..');
 
 /**
  * A block of code of a Markdown page. Convention: `sh`, `ts` and `python` are run, in the order of their page, in one folder; a block that is not run says
- * `illustration` behind its language; `python art` runs with the ART client. Everything else (`json`, `text`, `ini`, without a language) is output.
+ * `illustration` behind its language; `python art` runs with the ART client, `sh cluster`
+ * beside PostgreSQL (`operations.postgres.test.ts`). Everything else (`json`, `text`, `ini`, without a language) is output.
  */
 export interface DocBlock {
   /** from the root of the repository */
@@ -21,7 +22,7 @@ export interface DocBlock {
 
 const RUN = ['sh', 'ts', 'python'];
 const OUTPUT = ['', 'json', 'text', 'ini', 'diff'];
-const MARKS = ['', 'illustration', 'art'];
+const MARKS = ['', 'illustration', 'art', 'cluster'];
 
 /** @param page path from the root of the repository */
 export function blocksOf(page: string): DocBlock[] {
@@ -46,5 +47,5 @@ export function isKnownBlock({ language, mark }: DocBlock): boolean {
 
 /** Whether it is to be run, by the convention. */
 export function isRun({ language, mark }: DocBlock): boolean {
-  return RUN.includes(language) && mark !== 'illustration';
+  return RUN.includes(language) && mark !== 'illustration' && mark !== 'cluster';
 }

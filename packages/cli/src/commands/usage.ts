@@ -44,7 +44,7 @@ export function usageCommand(): Command {
 function usageTable(groups: readonly UsageGroupObject[], parts: readonly Part[]): string {
   const columns = [
     ...parts.map((title) => ({ title })),
-    ...['requests', 'prompt tokens', 'sampled tokens'].map((title) => ({ title, isNumber: true })),
+    ...['requests', 'prompt tokens', 'completion tokens'].map((title) => ({ title, isNumber: true })),
   ];
   const rows = groups.map((group) => [
     ...parts.map((part) => labelOf(group, part)),

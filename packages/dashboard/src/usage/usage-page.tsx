@@ -29,8 +29,8 @@ export function UsagePage() {
     >
       {error === null ? null : <Fault error={error} />}
       {data === undefined ? null : data.data.length === 0 ? (
-        <Empty title="Nothing was sampled in these days" command="npm run demo">
-          Every request counts its tokens here, for its key and its project.
+        <Empty title="Nothing was sampled or trained in these days" command="npm run demo">
+          Every request and every training job counts its tokens here, for its key and its project.
         </Empty>
       ) : (
         <>

@@ -28,9 +28,9 @@ const UsageGroupSchema = Type.Object(
     model: Type.Optional(Type.String()),
     kind: Type.Optional(Type.Enum(['chat', 'completion', 'training'])),
     day: Type.Optional(Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$', description: 'YYYY-MM-DD, UTC.' })),
-    num_requests: Type.Integer({ minimum: 0 }),
-    prompt_tokens: Type.Integer({ minimum: 0 }),
-    completion_tokens: Type.Integer({ minimum: 0 }),
+    num_requests: Type.Integer({ minimum: 0, description: 'A job that trains is one.' }),
+    prompt_tokens: Type.Integer({ minimum: 0, description: 'Of training: tokens that the trained ones stand behind.' }),
+    completion_tokens: Type.Integer({ minimum: 0, description: 'Sampled; of training, trained.' }),
   },
   { title: 'UsageGroup', description: 'It has those parts that were asked for.' },
 );

@@ -197,7 +197,9 @@ test('a job shows what it ignores and drops in its start, and what it did in its
     { type: 'training_ended', data: { num_gradient_steps: 2 } },
   ]);
   expect(logged).toEqual([
+    `job ${job.id}: begins, claim 1`,
     `job ${job.id}: settings without effect: plot_tensors, newer; 1 of 3 groups are trained, dropped: {"too_long":2}`,
+    `job ${job.id}: succeeded, step 1`,
   ]);
   expect((await store.latestCheckpoint(job.modelId))?.metrics).toEqual({ 'train/entropy': 2 });
 });

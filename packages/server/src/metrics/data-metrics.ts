@@ -34,6 +34,9 @@ export class DataMetrics {
     this.#bytes = counter('bucket_bytes_total', 'Bytes of bodies that came from the bucket and went there.', [
       'direction',
     ]);
+    // An increase is seen from a zero on, and not from nothing.
+    for (const kind of ['query', 'transaction'])
+      for (const outcome of ['ok', 'store.busy', 'store.unavailable']) this.#calls.inc({ kind, outcome }, 0);
   }
 
   readonly sawCall = ({ kind, outcome, seconds, roundTrips }: DatabaseCall): void => {

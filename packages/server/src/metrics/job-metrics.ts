@@ -1,3 +1,4 @@
+import { TRAINING_JOB_KINDS } from '@trainyard/store';
 import type { TakenStep } from '@trainyard/trainer';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
@@ -76,6 +77,21 @@ export class JobMetrics {
       help: 'The largest single one of the latest gradient step.',
       registers,
     });
+    this.#tellZeros();
+  }
+
+  /** An increase is seen from a zero on, and not from nothing. */
+  #tellZeros(): void {
+    for (const kind of TRAINING_JOB_KINDS)
+      for (const outcome of ['succeeded', 'failed', 'stopped']) this.#ends.inc({ kind, outcome }, 0);
+    for (const kind of [...TRAINING_JOB_KINDS, 'export', 'import']) {
+      this.#claims.inc({ kind }, 0);
+      this.#lostLeases.inc({ kind }, 0);
+    }
+    for (const kind of TRAINING_JOB_KINDS) {
+      this.#steps.inc({ kind }, 0);
+      this.#trainedTokens.inc({ kind }, 0);
+    }
   }
 
   claimed(kind: string): void {

@@ -11,7 +11,9 @@ export interface GenerationAbout {
   /** The request of which it is a part. */
   readonly parent: Span;
   readonly operation: GenAiOperation;
-  /** The model's full name, as it was resolved. */
+  /** The model's name as it was asked for. */
+  readonly requested: string;
+  /** Its full name, as it was resolved. */
   readonly model: string;
   /** The answer's id. */
   readonly responseId: string;
@@ -43,7 +45,7 @@ async function* tracedEvents(
   about: GenerationAbout,
 ): AsyncGenerator<EngineEvent> {
   const span = tracer.startSpan(
-    `${about.operation} ${about.model}`,
+    `${about.operation} ${about.requested}`,
     { kind: SpanKind.INTERNAL, attributes: { ...aboutAttributes(about), ...requestAttributes(request) } },
     trace.setSpan(ROOT_CONTEXT, about.parent),
   );
@@ -58,11 +60,11 @@ async function* tracedEvents(
   }
 }
 
-function aboutAttributes({ operation, model, responseId, isStream }: GenerationAbout): Attributes {
+function aboutAttributes({ operation, requested, model, responseId, isStream }: GenerationAbout): Attributes {
   return {
     'gen_ai.operation.name': operation,
     'gen_ai.provider.name': 'trainyard',
-    'gen_ai.request.model': model,
+    'gen_ai.request.model': requested,
     'gen_ai.request.stream': isStream,
     'gen_ai.response.id': responseId,
     'gen_ai.response.model': model,

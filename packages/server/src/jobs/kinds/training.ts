@@ -99,10 +99,13 @@ export class TrainingJobs implements JobWork<Objective> {
 
   /** Its learner goes on from the last snapshot, which lies in the work folder while the job lives. */
   async run(job: ClaimedJob, lease: JobLease, trace: JobTrace | null): Promise<void> {
+    const log = this.#logOf(job);
+    log(`job ${job.id}: begins, claim ${job.fencingToken}`);
     const request = await lease.insist(() => this.#requestFor(job));
     await lease.insist(() => this.#options.store.announceKey(request.output));
     const result = await this.#train(job, request, { lease, trace });
     const step = await this.#finish(job, result, request.output, lease);
+    log(`job ${job.id}: succeeded${step === null ? '' : `, step ${step}`}`);
     if (step !== null) trace?.checkpointCommitted(step);
     this.#options.metrics?.end(job, 'succeeded');
   }

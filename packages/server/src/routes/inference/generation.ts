@@ -44,7 +44,12 @@ export async function admitModel(
   const id = `${idPrefix}${requestId}`;
   return {
     model,
-    inference: tracedInference(request, parts, { model, id, isStream: body.stream === true }),
+    inference: tracedInference(request, parts, {
+      model,
+      asked: body.model ?? null,
+      id,
+      isStream: body.stream === true,
+    }),
     // The namespace of the prefix cache is the tenant's: nobody can measure what another tenant has asked.
     context: {
       tenant: caller.entityId,
@@ -67,12 +72,14 @@ export async function admitModel(
 function tracedInference(
   { span, routeOptions }: FastifyRequest,
   { inference, tracing }: RouteParts,
-  { model, id, isStream }: { model: ResolvedModel; id: string; isStream: boolean },
+  { model, asked, id, isStream }: { model: ResolvedModel; asked: string | null; id: string; isStream: boolean },
 ): ModelInference {
   const ofModel = inference.of(model.base.id);
   if (tracing === null || span === null) return ofModel;
   const { genAiOperation: operation = 'chat' } = routeOptions.config;
-  return tracedModel(ofModel, tracing, { parent: span, operation, model: model.name, responseId: id, isStream });
+  const requested = asked ?? model.base.id;
+  const about = { parent: span, operation, requested, model: model.name, responseId: id, isStream };
+  return tracedModel(ofModel, tracing, about);
 }
 
 /** @throws {RequestError} `request.invalid` */

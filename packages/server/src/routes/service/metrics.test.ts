@@ -105,7 +105,7 @@ test('jobs are counted: the queue, steps, dropped groups by reason, the gap', as
   expect(valueOf(text, 'trainyard_snapshot_seconds_count')).toBe(1);
   expect(valueOf(text, 'trainyard_jobs_claimed_total', 'kind="rl"')).toBe(1);
   expect(valueOf(text, 'trainyard_leases_lost_total', 'kind="rl"')).toBe(1);
-  expect(valueOf(text, 'trainyard_database_calls_total', 'outcome="store.busy"')).toBe(1);
+  expect(valueOf(text, 'trainyard_database_calls_total', 'kind="transaction",outcome="store.busy"')).toBe(1);
   expect(valueOf(text, 'trainyard_database_round_trips_total')).toBe(4);
   expect(valueOf(text, 'trainyard_bucket_retries_total', 'method="PUT"')).toBe(1);
   expect(valueOf(text, 'trainyard_bucket_bytes_total', 'direction="sent"')).toBe(8);
