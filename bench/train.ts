@@ -2,21 +2,29 @@
  * The training step against PyTorch and peft on this machine:   npm run bench:train   (about 10 minutes)
  *
  * Both sides take turns on the same sequences with the same weights, two threads each; what counts is the ratio within a round, since other
- * processes make both slower. `--long` adds rows that have to fit into memory.
+ * processes make both slower. `--long` adds rows that have to fit into memory. Where "npm run bf16" has fetched its library, ours is measured in bf16 too.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { GraphTiming } from '@trainyard/trainer';
 import { measureProductRate } from '@trainyard/transformer';
 
+import { libraryDirectory, ONEDNN } from '../scripts/lib/model-source.mjs';
 import { defaultModelPath } from '../scripts/own-service.ts';
 import { writeBaseWeights } from './base-weights.ts';
 import { machineLine, otherCores, sampleCpu, waitUntilQuiet } from './machine.ts';
 import { openTorchTraining, type TorchMode, type TorchTraining } from './torch-training.ts';
-import { group, numTokens, openTrainingBench, type GroupShape } from './training.ts';
+import {
+  group,
+  numTokens,
+  openBf16Policy,
+  openTrainingBench,
+  type GroupShape,
+  type TrainingBench,
+} from './training.ts';
 import { median } from './percentile.ts';
 
 const { values } = parseArgs({
@@ -64,6 +72,8 @@ try {
   const f32 = await open('float32');
   const bf16 = await open('bfloat16');
   const ours = await openTrainingBench();
+  const oneDnnPath = process.env['TRAINYARD_ONEDNN'] ?? join(libraryDirectory(process.env, root), ONEDNN.fileName);
+  const rounded = existsSync(oneDnnPath) ? await openTrainingBench(openBf16Policy(oneDnnPath)) : null;
   let torchPeakBytes = 0;
   const torchSide = (name: string, torch: TorchTraining, mode: TorchMode): Side => ({
     name: `PyTorch ${torch.version} ${name}`,
@@ -86,6 +96,7 @@ try {
         return { seconds: total, logprobs };
       },
     },
+    ...(rounded === null ? [] : [roundedSide(rounded)]),
     torchSide('f32, packed by hand', f32, 'packed'),
     torchSide('bf16, packed by hand', bf16, 'packed'),
     torchSide('f32, one row each', f32, 'separate'),
@@ -140,9 +151,21 @@ try {
     }
   }
   ours.close();
+  rounded?.close();
 } finally {
   for (const torch of torches) torch.close();
   rmSync(directory, { recursive: true });
+}
+
+function roundedSide(bench: TrainingBench): Side {
+  return {
+    name: 'ours bf16, packed',
+    isForGroups: false,
+    step: async (seed, shape) => {
+      const { total, logprobs } = await bench.step([group(seed, shape)]);
+      return { seconds: total, logprobs };
+    },
+  };
 }
 
 function printComparison(

@@ -1,4 +1,6 @@
+import { GgufFile, openBf16Library } from '@trainyard/native';
 import {
+  Bf16BlockMatrices,
   DEFAULT_LORA_CONFIG,
   EmbeddedLearner,
   LocalVersions,
@@ -10,6 +12,8 @@ import {
   type GraphTiming,
   type TrainablePolicy,
 } from '@trainyard/trainer';
+
+import { readArchitecture, readWeightsBesideMatrices } from '@trainyard/transformer';
 
 import { defaultModelPath } from '../scripts/own-service.ts';
 
@@ -40,6 +44,21 @@ export interface TrainingBench {
   /** Graph runs since the last call. */
   takeRuns(): readonly GraphTiming[];
   close(): void;
+}
+
+/** A policy with matrices in bf16, by that oneDNN. */
+export function openBf16Policy(oneDnnPath: string): TrainablePolicy {
+  using file = GgufFile.open(defaultModelPath());
+  const architecture = readArchitecture(file);
+  const bf16 = new Bf16BlockMatrices(file, architecture, openBf16Library(oneDnnPath, 1));
+  const weights = readWeightsBesideMatrices(file, architecture);
+  const policy = new OrtPolicyModel(architecture, weights, { lora: DEFAULT_LORA_CONFIG, numThreads: 2, bf16 });
+  const close = policy.close.bind(policy);
+  policy.close = () => {
+    close();
+    bf16.close();
+  };
+  return policy;
 }
 
 /** The trainer alone, in this process: no service, no arbiter. @param policy default: an ordinary one, whose graph runs are told */

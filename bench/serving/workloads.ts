@@ -73,6 +73,7 @@ const FEW_TOKENS = 8;
 /** In the order of the table. */
 export function workloadsOf(sizes: Sizes): Workload[] {
   const { numTokens, numChats, numGroups, groupSize, promptTokens, numConversations, numTurns } = sizes;
+  const mostAdapters = Math.max(...sizes.numAdapters);
   const chats = (server: ServerUnderTest, count: number, seed: number, tokens: number, modelOf: ModelOf): Task[] =>
     range(count).map((index) =>
       chat(server, {
@@ -173,6 +174,16 @@ export function workloadsOf(sizes: Sizes): Workload[] {
           chats(server, 8 * count, seed, numTokens / 2, (index) => adapterOf(server, index % count)),
         ),
     })),
+    {
+      name: 'one adapter for as many',
+      how: `${8 * mostAdapters} chats at once under one adapter: what ${mostAdapters} adapters are compared with`,
+      numAdapters: 1,
+      run: (server, seed) =>
+        inTurns(
+          8 * mostAdapters,
+          chats(server, 8 * mostAdapters, seed, numTokens / 2, () => adapterOf(server, 0)),
+        ),
+    },
     ...sizes.numSequences.map((count): Workload => ({
       name: `${count} sequence${count === 1 ? '' : 's'}`,
       how: `${count} chat${count === 1 ? '' : 's'} at once, ${numTokens} tokens each`,

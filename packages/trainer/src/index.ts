@@ -20,7 +20,8 @@ export { linkSnapshot, placeSnapshot } from './job/snapshot-folder.ts';
 export { decodeTokenTrace, encodeTokenTrace, type ReadSequence, type TracedSequence } from './job/token-trace.ts';
 export { type EncodedTrace, TraceFiles, type TraceRecords } from './job/trace-records.ts';
 export { openTemplate, type OpenedTemplate } from './learner/open-template.ts';
-export { openTrainer, type Trainer } from './learner/open-trainer.ts';
+export { Bf16BlockMatrices } from './lanes/bf16-matrices.ts';
+export { openTrainer, requireBf16, type Trainer } from './learner/open-trainer.ts';
 export { EmbeddedLearner, type EmbeddedLearnerOptions } from './learner/embedded-learner.ts';
 export { LocalVersions, type VersionFolders } from './learner/version-folders.ts';
 export type {

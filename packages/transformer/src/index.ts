@@ -14,6 +14,7 @@ export {
   readBlockVectors,
   readProjection,
   readWeights,
+  readWeightsBesideMatrices,
   wideMatrices,
   type BlockVectors,
   type BlockWeights,
@@ -47,6 +48,7 @@ export {
   normName,
   sumName,
   type AdapterLayout,
+  type ProductLayout,
   weightName,
   type Outputs,
 } from './blocks/block-graph.ts';
@@ -65,6 +67,7 @@ export {
   log,
   matmul,
   mul,
+  product,
   reduceMax,
   reduceSum,
   reshape,
@@ -91,6 +94,7 @@ export {
   type OnnxNode,
   type OnnxTensorType,
 } from './graph/onnx-writer.ts';
+export { CutSession, type OutsideProducts } from './graph/cut-session.ts';
 export { measureProductRate } from './graph/product-rate.ts';
 export {
   float32,

@@ -1,6 +1,6 @@
 import assert from 'node:assert';
 import type { Bf16Library } from './bf16-library.ts';
-import type { Bf16Weights } from './bf16-weights.ts';
+import type { Bf16Matrix } from './bf16-weights.ts';
 import { createMatmul } from './matmul.ts';
 import type { Bf16Ending, MatrixDims } from './matmul.ts';
 import { ARGUMENT, DATA_TYPE, describeMatrix, oneDnnLibrary, postOperand } from './onednn-library.ts';
@@ -16,7 +16,7 @@ export class Bf16Product {
   readonly #primitives: RowPrimitives;
 
   /** @param example weights of the shape that all will have; open as long as this is */
-  constructor({ path }: Bf16Library, example: Bf16Weights, ending: Bf16Ending) {
+  constructor({ path }: Bf16Library, example: Bf16Matrix, ending: Bf16Ending) {
     const library = oneDnnLibrary(path);
     this.#dims = example.dims;
     this.#ending = ending;
@@ -28,13 +28,7 @@ export class Bf16Product {
    * @param x [numRows, in] and @param y [numRows, out], with room for {@link computedRows}: what lies behind the rows is computed too, and means nothing
    * @param factor as y; for the ending `times`, and for no other
    */
-  run(
-    weights: Bf16Weights,
-    x: Uint16Array,
-    y: Float32Array,
-    numRows: number,
-    factor: Float32Array | null = null,
-  ): void {
+  run(weights: Bf16Matrix, x: Uint16Array, y: Float32Array, numRows: number, factor: Float32Array | null = null): void {
     const rows = computedRows(numRows);
     const { out, in: inner } = this.#dims;
     assert(weights.dims.out === out && weights.dims.in === inner, 'weights of another shape');

@@ -18,21 +18,41 @@ const TYPICAL_ROWS = 64;
 /** The library allocates. */
 const OWN_DATA = 0xffff_ffff_ffff_ffffn;
 
+/** Weights that a product reads. */
+export interface Bf16Matrix {
+  readonly dims: MatrixDims;
+  readonly layout: Address;
+  readonly memory: Address;
+}
+
+/** Where weights lie in this process, for its other threads; valid as long as they are open. */
+export interface Bf16Place {
+  readonly dims: MatrixDims;
+  readonly layout: Address;
+  readonly data: Address;
+}
+
 /** Weights in bf16, rounded to the nearest, in the layout that the library computes by. */
-export class Bf16Weights {
+export class Bf16Weights implements Bf16Matrix {
   readonly dims: MatrixDims;
   readonly layout: Address;
   readonly #library: OneDnnLibrary;
   #memory: Address;
 
-  /** @param data [out, in], read while this is made */
-  constructor({ path }: Bf16Library, data: Float32Array, dims: MatrixDims) {
+  /** @param data [out, in], or [in, out] when they are transposed; read while this is made */
+  constructor(
+    { path }: Bf16Library,
+    data: Float32Array,
+    dims: MatrixDims,
+    { isTransposed = false }: { readonly isTransposed?: boolean } = {},
+  ) {
     assert.equal(data.length, dims.out * dims.in, 'a weight for each input of each output');
     const library = oneDnnLibrary(path);
     this.#library = library;
     this.dims = dims;
     const any = describeAnyLayout(library, DATA_TYPE.bf16, [dims.in, dims.out]);
-    const plain = describeMatrix(library, DATA_TYPE.f32, [dims.in, dims.out], [1, dims.in]);
+    const strides = isTransposed ? ([dims.out, 1] as const) : ([1, dims.in] as const);
+    const plain = describeMatrix(library, DATA_TYPE.f32, [dims.in, dims.out], strides);
     try {
       const product = createMatmul(library, TYPICAL_ROWS, dims, any, 'plain');
       this.layout = weightsLayout(library, product);
@@ -56,10 +76,43 @@ export class Bf16Weights {
     return this.#memory;
   }
 
+  get place(): Bf16Place {
+    const data = this.#library.made((out) => this.#library.memoryGetData(this.memory, out));
+    return { dims: this.dims, layout: this.layout, data };
+  }
+
   close(): void {
     if (this.#memory === 0n) return;
     this.#library.memoryDestroy(this.#memory);
     this.#library.descriptionDestroy(this.layout);
+    this.#memory = 0n;
+  }
+}
+
+/** Weights of another thread. */
+export class BorrowedBf16Weights implements Bf16Matrix {
+  readonly dims: MatrixDims;
+  readonly layout: Address;
+  readonly #library: OneDnnLibrary;
+  #memory: Address;
+
+  constructor({ path }: Bf16Library, { dims, layout, data }: Bf16Place) {
+    const library = oneDnnLibrary(path);
+    this.#library = library;
+    this.dims = dims;
+    this.layout = layout;
+    this.#memory = library.made((out) => library.memoryCreate(out, layout, library.engine, data));
+  }
+
+  get memory(): Address {
+    assert(this.#memory !== 0n, 'these weights were given back');
+    return this.#memory;
+  }
+
+  /** Before those that they are of. */
+  close(): void {
+    if (this.#memory === 0n) return;
+    this.#library.memoryDestroy(this.#memory);
     this.#memory = 0n;
   }
 }

@@ -123,6 +123,10 @@ function bindOneDnn(path: string) {
       'int',
       ['void *', address, address, address],
     ),
+    memoryGetData: bind<(memory: Address, out: OutAddress) => number>('dnnl_memory_get_data_handle', 'int', [
+      address,
+      'void *',
+    ]),
     memorySetData: bind<(memory: Address, data: Address) => number>('dnnl_memory_set_data_handle', 'int', [
       address,
       address,

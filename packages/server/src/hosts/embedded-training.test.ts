@@ -43,6 +43,7 @@ beforeAll(async () => {
       numThreads: 1,
       allowsControlTokens: false,
       isDeterministic: false,
+      oneDnnPath: null,
       remote: null,
     },
     arbiter: new ComputeArbiter(),

@@ -27,6 +27,8 @@ export interface TrainerHostOptions {
   readonly allowsControlTokens: boolean;
   /** log-probabilities are the sampler's to the bit */
   readonly isDeterministic: boolean;
+  /** matrices are in bf16, multiplied by that oneDNN; null: in single precision */
+  readonly oneDnnPath: string | null;
   /** the server that trains in place of this machine; null: none */
   readonly remote: RemoteTrainerOptions | null;
 }

@@ -60,6 +60,7 @@ async function trainingWith(options: Partial<TrainerHostOptions>): Promise<Embed
       numThreads: 1,
       allowsControlTokens: false,
       isDeterministic: false,
+      oneDnnPath: null,
       remote: null,
       ...options,
     },

@@ -6,6 +6,7 @@
  * is talked to from here.
  */
 import { type BucketRequest, openBlobs } from '@trainyard/store';
+import { requireBf16 } from '@trainyard/trainer';
 
 import { retryOf } from '../faults/retry-of.ts';
 import { connectHost, failureOf, hostOptions, openOrRefuse } from './host-main.ts';
@@ -25,7 +26,8 @@ import { SnapshotCopier } from './training/snapshot-copier.ts';
 const UNLOAD_AFTER_MS = 10 * 60_000;
 
 const options = hostOptions<TrainerHostOptions>();
-const { workDirectory } = options;
+const { workDirectory, oneDnnPath } = options;
+if (oneDnnPath !== null && options.remote === null) await openOrRefuse(() => requireBf16(oneDnnPath));
 // Nobody listens before there is something to say it with.
 let tellRequest: (request: BucketRequest) => void = () => undefined;
 const blobs = await openOrRefuse(() =>

@@ -52,7 +52,7 @@ export async function openJobWorkers(
   },
 ): Promise<JobWorkers> {
   const { store, blobs, modelPaths, arbiter, scores, metrics, tracing = null, log } = parts;
-  const { numThreads, isDeterministic, engineShare, models } = config;
+  const { numThreads, isDeterministic, precision, oneDnnPath, engineShare, models } = config;
   const { work: workDirectory } = dataPaths(config.dataDirectory);
   // A process that only works on jobs has nobody to stand behind.
   const behind = { share: 1 - engineShare, niceness: nicenessOfShare(1 - engineShare) };
@@ -66,6 +66,7 @@ export async function openJobWorkers(
       // As prompts are rendered that are sampled from.
       allowsControlTokens: config.specialTokens === 'control',
       isDeterministic,
+      oneDnnPath: precision === 'bf16' ? oneDnnPath : null,
       remote,
     },
     remoteKey: config.trainer?.apiKey ?? null,

@@ -120,8 +120,10 @@ export class BlockAdapter {
       const joint = this.#joint.get(name);
       if (joint !== undefined) arrays[adapterName(name, 'a')] = joint;
       for (const projection of INPUTS[name]) {
-        const { data, rows, width } = weights.matrices[projection];
-        arrays[weightName(projection)] = { data, dims: [rows, width] };
+        const { data, rows, columns, width } = weights.matrices[projection];
+        // Without weights there is `b` alone, which the graphs take as an input of its own.
+        if (columns > 0) arrays[weightName(projection)] = { data, dims: [rows, width] };
+        else if (width > 0) arrays[adapterName(projection, 'b')] = { data, dims: [rows, width] };
       }
     }
     if (weights.bias !== null) arrays[biasName] = vector(weights.bias);

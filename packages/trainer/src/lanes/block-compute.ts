@@ -4,6 +4,7 @@ import {
   floats,
   gradientName,
   linearDims,
+  type OutsideProducts,
   type Scratch,
   type Tensor,
   type Tensors,
@@ -21,6 +22,7 @@ export class BlockCompute {
   readonly #run: RunGraph;
   readonly #scratch: Scratch;
   readonly #parameters: BlockParameters;
+  readonly #products: OutsideProducts | null;
   readonly #hiddenSize: number;
   readonly #feedForwardSize: number;
   readonly #headSize: number;
@@ -28,9 +30,16 @@ export class BlockCompute {
   readonly #keyWidth: number;
   readonly #keyHeads: number;
 
-  /** @param scratch of the thread, shared by its blocks */
-  constructor(architecture: Architecture, parameters: BlockParameters, run: RunGraph, scratch: Scratch) {
+  /** @param products by the block's weights, where they are computed outside of graphs @param scratch of the thread, shared by its blocks */
+  constructor(
+    architecture: Architecture,
+    parameters: BlockParameters,
+    products: OutsideProducts | null,
+    run: RunGraph,
+    scratch: Scratch,
+  ) {
     this.#run = run;
+    this.#products = products;
     this.#scratch = scratch;
     this.#parameters = parameters;
     this.#hiddenSize = architecture.hiddenSize;
@@ -43,16 +52,21 @@ export class BlockCompute {
 
   attentionInput(range: TokenRange, tables: RowTables, x: Float32Array, into: BlockIntermediates): void {
     const feeds = { ...this.#attentionInputFeeds(range, tables), x: rowsOf(x, this.#hiddenSize, range) };
-    this.#run('attentionInput', feeds, {
-      q: rowsOf(into.q, this.#queryWidth, range, (rows) => [1, rows, this.#queryWidth]),
-      k: rowsOf(into.k, this.#keyWidth, range, (rows) => [1, rows, this.#keyWidth]),
-      v: rowsOf(into.v, this.#keyWidth, range),
-    });
+    this.#run(
+      'attentionInput',
+      feeds,
+      {
+        q: rowsOf(into.q, this.#queryWidth, range, (rows) => [1, rows, this.#queryWidth]),
+        k: rowsOf(into.k, this.#keyWidth, range, (rows) => [1, rows, this.#keyWidth]),
+        v: rowsOf(into.v, this.#keyWidth, range),
+      },
+      this.#products,
+    );
   }
 
   attention(block: AttentionBlock, { q, k, v, o }: BlockIntermediates): void {
     const feeds = { ...this.#attentionFeeds(block), q: this.#queries(q, block), k: this.#keys(k), v: this.#keys(v) };
-    this.#run('attention', feeds, { o: this.#queries(o, block) });
+    this.#run('attention', feeds, { o: this.#queries(o, block) }, null);
   }
 
   /** Writes y, what backward starts from, or both, as the graph's name tells. */
@@ -68,10 +82,15 @@ export class BlockCompute {
       x: rowsOf(x, this.#hiddenSize, range),
       o: rowsOf(block.o, this.#queryWidth, range),
     };
-    this.#run(graph, feeds, {
-      ...(graph === 'recomputingOutput' ? {} : { y: rowsOf(y, this.#hiddenSize, range) }),
-      ...(graph === 'output' ? {} : this.#outputViews(block, range)),
-    });
+    this.#run(
+      graph,
+      feeds,
+      {
+        ...(graph === 'recomputingOutput' ? {} : { y: rowsOf(y, this.#hiddenSize, range) }),
+        ...(graph === 'output' ? {} : this.#outputViews(block, range)),
+      },
+      this.#products,
+    );
   }
 
   /** ∂y → ∂o, ∂x of the residual path; adds the gradients of the adapters of o, gate, up, down. */
@@ -114,11 +133,16 @@ export class BlockCompute {
       [gradientName('o')]: this.#queries(gradients.dO, block),
     };
     const [dk, dv] = ['dk', 'dv'].map((name) => this.#scratch.take(name, block.keys.length * this.#keyWidth));
-    this.#run('attentionBackward', feeds, {
-      [gradientName('q')]: this.#queries(gradients.dq, block),
-      [gradientName('k')]: this.#keys(dk!),
-      [gradientName('v')]: this.#keys(dv!),
-    });
+    this.#run(
+      'attentionBackward',
+      feeds,
+      {
+        [gradientName('q')]: this.#queries(gradients.dq, block),
+        [gradientName('k')]: this.#keys(dk!),
+        [gradientName('v')]: this.#keys(dv!),
+      },
+      null,
+    );
     addRows(into.dk, dk!, block.keys, this.#keyWidth);
     addRows(into.dv, dv!, block.keys, this.#keyWidth);
   }
@@ -162,7 +186,7 @@ export class BlockCompute {
     const places = Object.entries(adapter).map(
       ([name, { dims }]) => [name, float32(this.#scratch.take(name, dims[0]! * dims[1]!), dims)] as const,
     );
-    const outputs = this.#run(graph, feeds, { ...results, ...Object.fromEntries(places) });
+    const outputs = this.#run(graph, feeds, { ...results, ...Object.fromEntries(places) }, this.#products);
     for (const [name, { data: sum }] of Object.entries(adapter)) {
       const part = outputs[name];
       if (part === undefined) continue;

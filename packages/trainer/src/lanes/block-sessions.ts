@@ -1,9 +1,13 @@
+import assert from 'node:assert/strict';
 import {
   type Architecture,
   BlockGraph,
+  CutSession,
   GraphSession,
   headGraph,
   type LoraConfig,
+  type OutsideProducts,
+  type ProductLayout,
   type Tensors,
   type Value,
 } from '@trainyard/transformer';
@@ -26,18 +30,36 @@ export type GraphName =
   | 'attentionInputBackward'
   | 'firstAttentionInputBackward';
 
-/** Runs a graph; outputs that are not among `results` are allocated. */
-export type RunGraph = (graph: GraphName, feeds: Tensors, results: Tensors) => Tensors;
+/**
+ * Runs a graph; outputs that are not among `results` are allocated, and with products outside overwritten by the next run.
+ *
+ * @param outside products by frozen weights, where they are computed outside of graphs
+ */
+export type RunGraph = (graph: GraphName, feeds: Tensors, results: Tensors, outside: OutsideProducts | null) => Tensors;
+
+/** The results of a run, and what it computed. */
+interface GraphRun {
+  readonly outputs: Tensors;
+  /** Floating-point operations of its matrix products. */
+  readonly flops: number;
+}
+
+/** Those without frozen weights. */
+const ATTENTION: ReadonlySet<GraphName> = new Set(['attention', 'attentionBackward']);
 
 /** Sessions for one architecture, shared by all its layers: weights are fed. Each is created when first needed. */
 export class ModelSessions {
   readonly #graphs: Record<GraphName, () => Readonly<Record<string, Value>>>;
   readonly #numThreads: number;
-  readonly #sessions = new Map<GraphName, GraphSession>();
+  readonly #products: ProductLayout;
+  readonly #sessions = new Map<GraphName, GraphSession | CutSession>();
 
-  constructor(architecture: Architecture, lora: LoraConfig, numThreads: number) {
-    const graph = new BlockGraph(architecture, lora);
+  constructor(architecture: Architecture, lora: LoraConfig, numThreads: number, products: ProductLayout) {
+    const graph = new BlockGraph(architecture, lora, products);
+    const head = (direction: boolean, entropy: boolean, replay: boolean) =>
+      headGraph(architecture, { direction, entropy, replay, products });
     this.#numThreads = numThreads;
+    this.#products = products;
     this.#graphs = {
       attentionInput: () => graph.attentionInput(),
       attention: () => graph.attention(),
@@ -47,12 +69,12 @@ export class ModelSessions {
         const { x2, gate, up } = graph.output();
         return { x2, gate, up };
       },
-      head: () => headGraph(architecture, { direction: false, entropy: false, replay: false }),
-      directionHead: () => headGraph(architecture, { direction: true, entropy: false, replay: false }),
-      entropyHead: () => headGraph(architecture, { direction: true, entropy: true, replay: false }),
-      replayHead: () => headGraph(architecture, { direction: false, entropy: false, replay: true }),
-      replayDirectionHead: () => headGraph(architecture, { direction: true, entropy: false, replay: true }),
-      replayEntropyHead: () => headGraph(architecture, { direction: true, entropy: true, replay: true }),
+      head: () => head(false, false, false),
+      directionHead: () => head(true, false, false),
+      entropyHead: () => head(true, true, false),
+      replayHead: () => head(false, false, true),
+      replayDirectionHead: () => head(true, false, true),
+      replayEntropyHead: () => head(true, true, true),
       outputBackward: () => graph.outputBackward(),
       attentionBackward: () => graph.attentionBackward(),
       attentionInputBackward: () => graph.attentionInputBackward(true),
@@ -60,10 +82,18 @@ export class ModelSessions {
     };
   }
 
-  get(name: GraphName): GraphSession {
+  run(name: GraphName, feeds: Tensors, results: Tensors, outside: OutsideProducts | null): GraphRun {
+    const session = this.#get(name);
+    if (session instanceof GraphSession) return { outputs: session.run(feeds, results), flops: session.flops(feeds) };
+    assert(outside !== null, `${name} has products that are computed outside`);
+    return { outputs: session.run(feeds, results, outside), flops: session.flopsOfRun };
+  }
+
+  #get(name: GraphName): GraphSession | CutSession {
     let session = this.#sessions.get(name);
     if (session === undefined) {
-      session = new GraphSession(this.#graphs[name](), {
+      const hasOutside = this.#products === 'outside' && !ATTENTION.has(name);
+      session = new (hasOutside ? CutSession : GraphSession)(this.#graphs[name](), {
         numThreads: this.#numThreads,
         savedAsInputs: name === 'outputBackward',
       });

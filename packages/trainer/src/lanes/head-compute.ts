@@ -1,4 +1,6 @@
 import { type Architecture, float32, type Scratch } from '@trainyard/transformer';
+import { roundToBf16 } from './bf16-rounding.ts';
+import type { VocabularyProducts } from './bf16-products.ts';
 import type { GraphName, RunGraph } from './block-sessions.ts';
 import { ReplayReader, type RowReplay } from '../model/row-replay.ts';
 import type { TokenRange } from '../model/token-range.ts';
@@ -42,21 +44,25 @@ export class HeadCompute {
   readonly #architecture: Architecture;
   readonly #norm: Float32Array;
   readonly #vocabulary: Float32Array;
+  readonly #products: VocabularyProducts | null;
   readonly #run: RunGraph;
   readonly #scratch: Scratch;
   /** [rows, H] normalised hidden states of the range that was computed last. */
   #rows: { readonly targets: TokenRange; readonly h: Float32Array } | null = null;
   #replay: { readonly of: RowReplay; readonly reader: ReplayReader } | null = null;
 
+  /** @param products by the vocabulary in bf16; null: in single precision */
   constructor(
     architecture: Architecture,
     weights: { readonly outputNorm: Float32Array; readonly vocabulary: Float32Array },
+    products: VocabularyProducts | null,
     run: RunGraph,
     scratch: Scratch,
   ) {
     this.#architecture = architecture;
     this.#norm = weights.outputNorm;
     this.#vocabulary = weights.vocabulary;
+    this.#products = products;
     this.#run = run;
     this.#scratch = scratch;
   }
@@ -93,6 +99,7 @@ export class HeadCompute {
       product: this.#scratch.take('head.product', buffers.entropyDirection === null ? 0 : numRows * hiddenSize),
     };
     const { h } = this.#rows;
+    const outside = this.#products?.of(columns) ?? null;
     const feeds = {
       h: float32(h, [numRows, hiddenSize]),
       vocabulary: float32(vocabulary, [columns.end - columns.start, hiddenSize]),
@@ -101,12 +108,13 @@ export class HeadCompute {
     const isReplayed = replay?.touches(targets) === true;
     if (isReplayed) Object.assign(feeds, this.#adjustments(replay, targets, columns, h));
     const dims = [numRows, hiddenSize];
-    this.#run(headGraphOf(buffers, isReplayed), feeds, {
+    const results = {
       logPartition: float32(part.logPartition, [numRows, 1]),
       meanLogit: float32(part.meanLogit, [numRows, 1]),
       mean: float32(part.mean, dims),
       product: float32(part.product, dims),
-    });
+    };
+    this.#run(headGraphOf(buffers, isReplayed), feeds, results, outside);
     join(into, targets, part);
   }
 
@@ -126,7 +134,7 @@ export class HeadCompute {
     const replay = this.#replayOf(buffers);
     for (let i = range.start; i < range.end; i++) {
       const row = i - range.start;
-      const target = rowOf(this.#vocabulary, targets[i]!, hiddenSize);
+      const target = this.#vocabularyRow(targets[i]!);
       const meanLogit = sum!.meanLogit[row]!;
       const logit = dot(rowOf(h, row, hiddenSize), target);
       const { scale, offset } = replay?.of(i, targets[i]!, logit) ?? { scale: 1, offset: 0 };
@@ -157,8 +165,7 @@ export class HeadCompute {
     const dims = [targets.end - targets.start, columns.end - columns.start] as const;
     const scale = this.#scratch.take('head.scale', dims[0] * dims[1]);
     const offset = this.#scratch.take('head.offset', dims[0] * dims[1]);
-    const logitOf = (row: number, id: number) =>
-      dot(rowOf(h, row, hiddenSize), rowOf(this.#vocabulary, id, hiddenSize));
+    const logitOf = (row: number, id: number) => dot(rowOf(h, row, hiddenSize), this.#vocabularyRow(id));
     replay.fill(targets, columns, logitOf, scale, offset);
     return { scale: float32(scale, dims), offset: float32(offset, dims) };
   }
@@ -182,7 +189,15 @@ export class HeadCompute {
       const into = rowOf(h, i - targets.start, hiddenSize);
       for (let j = 0; j < hiddenSize; j++) into[j] = x[j]! * r * this.#norm[j]!;
     }
+    // What products round, logits of single tokens are computed from, too.
+    if (this.#products !== null) roundToBf16(h, h);
     return h;
+  }
+
+  /** As products read it. */
+  #vocabularyRow(id: number): Float32Array {
+    const row = rowOf(this.#vocabulary, id, this.#architecture.hiddenSize);
+    return this.#products === null ? row : roundToBf16(row, new Float32Array(row.length));
   }
 
   /** 1 / √(mean(x²) + ε) */

@@ -1,6 +1,8 @@
 import { type Architecture, type LoraConfig, Scratch } from '@trainyard/transformer';
 import type { BlockIntermediates, GradientBuffers } from './activations.ts';
 import type { AdapterGradients, BlockParameters } from './block-adapter.ts';
+import type { Bf16Places } from './bf16-matrices.ts';
+import { laneProducts, type LaneProducts } from './bf16-products.ts';
 import { BlockCompute } from './block-compute.ts';
 import type { GraphName, RunGraph } from './block-sessions.ts';
 import { ModelSessions } from './block-sessions.ts';
@@ -22,6 +24,8 @@ export interface LaneSetup {
   readonly outputNorm: Float32Array;
   /** [V, H] */
   readonly vocabulary: Float32Array;
+  /** The matrices of the blocks, which have none besides then; null: they have them in single precision. */
+  readonly bf16: Bf16Places | null;
 }
 
 /** A lane's work during one pass over a row. All of it but the share is shared memory. */
@@ -59,6 +63,8 @@ export class LaneCompute {
   readonly #scratch = new Scratch();
   readonly #blocks: readonly BlockCompute[];
   readonly #head: HeadCompute;
+  /** By matrices in bf16; null: the graphs multiply. */
+  readonly #products: LaneProducts | null;
   #pass: LanePass | null = null;
   #queries: Readonly<Record<'queries' | 'sourceQueries', readonly AttentionBlock[]>> = {
     queries: [],
@@ -67,12 +73,15 @@ export class LaneCompute {
   #timings: GraphTiming[] = [];
 
   constructor(setup: LaneSetup) {
-    const { architecture, lora, numThreads } = setup;
-    this.#sessions = new ModelSessions(architecture, lora, numThreads);
-    this.#blocks = setup.blocks.map(
-      (parameters) => new BlockCompute(architecture, parameters, this.#run, this.#scratch),
-    );
-    this.#head = new HeadCompute(architecture, setup, this.#run, this.#scratch);
+    const { architecture, lora, numThreads, bf16, vocabulary } = setup;
+    const { hiddenSize } = architecture;
+    this.#products = bf16 === null ? null : laneProducts(bf16, { data: vocabulary, hiddenSize }, numThreads);
+    this.#sessions = new ModelSessions(architecture, lora, numThreads, bf16 === null ? 'inside' : 'outside');
+    this.#blocks = setup.blocks.map((parameters, layer) => {
+      const products = this.#products?.blocks[layer] ?? null;
+      return new BlockCompute(architecture, parameters, products, this.#run, this.#scratch);
+    });
+    this.#head = new HeadCompute(architecture, setup, this.#products?.vocabulary ?? null, this.#run, this.#scratch);
   }
 
   begin(pass: LanePass): void {
@@ -100,6 +109,7 @@ export class LaneCompute {
     this.#pass = null;
     this.#scratch.clear();
     this.#sessions.close();
+    this.#products?.close();
   }
 
   /** A step's work over the lane's parts of the row, in pieces between which the cores may change hands. */
@@ -173,11 +183,10 @@ export class LaneCompute {
     return [clear, ...blocks.map((queries) => () => block.attentionBackward(queries, own, gradients, into))];
   }
 
-  readonly #run: RunGraph = (graph, feeds, results) => {
-    const session = this.#sessions.get(graph);
+  readonly #run: RunGraph = (graph, feeds, results, outside) => {
     const started = performance.now();
-    const outputs = session.run(feeds, results);
-    this.#timings.push({ graph, milliseconds: performance.now() - started, flops: session.flops(feeds) });
+    const { outputs, flops } = this.#sessions.run(graph, feeds, results, outside);
+    this.#timings.push({ graph, milliseconds: performance.now() - started, flops });
     return outputs;
   };
 }

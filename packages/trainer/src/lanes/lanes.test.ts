@@ -49,6 +49,7 @@ test.each([
         numThreads: 1,
         blocks: [],
         outputNorm: new Float32Array(0),
+        bf16: null,
         vocabulary: new Float32Array(0),
       },
       2,

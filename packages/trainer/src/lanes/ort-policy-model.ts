@@ -15,6 +15,7 @@ import { TrainerError } from '../contract/errors.ts';
 import type { GradientBuffers } from './activations.ts';
 import { Activations } from './activations.ts';
 import type { AdapterGradients } from './block-adapter.ts';
+import type { Bf16BlockMatrices } from './bf16-matrices.ts';
 import { BlockAdapter } from './block-adapter.ts';
 import type { GraphTiming } from './lane-compute.ts';
 import type { LaneStep } from './lane-schedule.ts';
@@ -40,6 +41,11 @@ export interface OrtPolicyModelOptions extends Partial<RowPlanOptions> {
   readonly lora?: LoraConfig;
   /** Threads that compute. Default 2. */
   readonly numThreads?: number;
+  /**
+   * Matrices of the blocks, with weights read by `readWeightsBesideMatrices`: they, the vocabulary, and what both are multiplied by are in bf16 then, and all else in single
+   * precision. Open as long as this is. Default: single precision.
+   */
+  readonly bf16?: Bf16BlockMatrices;
   /** Memory budget of activations kept for backward; layers that do not fit are computed again. Default 2 GiB. */
   readonly memoryBudgetBytes?: number;
   /** Memory for its passes, for policies of which one at a time computes. Default: its own. */
@@ -68,7 +74,7 @@ interface KeptForward {
   readonly adapterGradients: readonly (readonly AdapterGradients[])[];
 }
 
-/** A language model on ONNX Runtime: small graphs run layer by layer, weights fed, float32 throughout. */
+/** A language model on ONNX Runtime: small graphs run layer by layer, weights fed, float32 throughout unless its matrices are in bf16. */
 export class OrtPolicyModel implements PolicyModel {
   readonly architecture: Architecture;
   readonly lora: LoraParameters;
@@ -101,6 +107,7 @@ export class OrtPolicyModel implements PolicyModel {
         blocks: weights.blocks.map((block, layer) => this.#adapters[layer]!.parameters(block)),
         outputNorm: weights.outputNorm,
         vocabulary: weights.output,
+        bf16: options.bf16?.places ?? null,
       },
       numLanes,
     );
@@ -109,6 +116,7 @@ export class OrtPolicyModel implements PolicyModel {
     this.#planOptions = {
       chunkTokens: options.chunkTokens ?? DEFAULT_CHUNK_TOKENS,
       queryBlockTokens: options.queryBlockTokens ?? DEFAULT_QUERY_BLOCK_TOKENS,
+      hasFixedVocabularyParts: options.bf16 !== undefined,
     };
   }
 

@@ -37,6 +37,8 @@ export interface RowPlanOptions {
   readonly chunkTokens: number;
   /** At most so many queries an attention run takes: more waste less on launches and more on masked scores. */
   readonly queryBlockTokens: number;
+  /** Whether the parts of the vocabulary are the same for any number of trained tokens: then each is laid out once. Default false. */
+  readonly hasFixedVocabularyParts?: boolean;
 }
 
 // A piece takes about as long as this many floating-point operations: 40 ms of one thread at 100 GF/s.
@@ -79,7 +81,8 @@ export function planRow(
   const blocksOf = (range: TokenRange) => queryBlocks(row.parents, ends, range, blockTokens);
   const sources = spans(row.sources, MAX_SPAN_GAP);
   const targets = equalPieces(row.targets.length, numLanes);
-  const vocabulary = vocabularyParts(row.targets.length, architecture.vocabSize, numLanes);
+  const { hasFixedVocabularyParts: hasFixedParts = false } = options;
+  const vocabulary = vocabularyParts(row.targets.length, architecture.vocabSize, numLanes, hasFixedParts);
   const lanes = laneRanges(costs, numLanes).map((range, lane): LaneShare => {
     const own = clipped(sources, range);
     const queries = blocksOf(range);
@@ -126,10 +129,16 @@ function laneRanges(costs: Float64Array, numLanes: number): TokenRange[] {
 }
 
 /** Each lane's parts of the vocabulary, for every range of trained tokens. Parts are as many for each lane where there are enough columns. */
-function vocabularyParts(numTargets: number, vocabSize: number, numLanes: number): LaneShare['vocabulary'][] {
+function vocabularyParts(
+  numTargets: number,
+  vocabSize: number,
+  numLanes: number,
+  hasFixedParts: boolean,
+): LaneShare['vocabulary'][] {
   const lanes = Array.from({ length: numLanes }, (): LaneShare['vocabulary'][number][] => []);
   for (const targets of ranges({ start: 0, end: numTargets }, HEAD_ROWS)) {
-    const most = Math.max(MIN_COLUMNS, Math.floor(MATRIX_BYTES / (4 * (targets.end - targets.start))));
+    const numRows = hasFixedParts ? HEAD_ROWS : targets.end - targets.start;
+    const most = Math.max(MIN_COLUMNS, Math.floor(MATRIX_BYTES / (4 * numRows)));
     const numParts = numLanes * Math.ceil(vocabSize / (numLanes * most));
     // An odd number of cache lines: rows a multiple of 4 KiB apart fall on the same few places of the cache, which cost a third of the speed.
     const width = 16 * (2 * Math.ceil(Math.ceil(vocabSize / numParts) / 32) + 1);

@@ -1,8 +1,16 @@
 import { DecoderGraphs } from '@trainyard/decoder';
-import { GgufFile } from '@trainyard/native';
+import { GgufFile, openBf16Library } from '@trainyard/native';
 import type { ChatTemplate } from '@trainyard/tokenizer';
-import { type Architecture, type LoraConfig, type ModelWeights, readWeights, Workspace } from '@trainyard/transformer';
+import {
+  type Architecture,
+  type LoraConfig,
+  type ModelWeights,
+  readWeights,
+  readWeightsBesideMatrices,
+  Workspace,
+} from '@trainyard/transformer';
 import { DeterministicPolicy } from '../deterministic/deterministic-policy.ts';
+import { Bf16BlockMatrices } from '../lanes/bf16-matrices.ts';
 import { OrtPolicyModel } from '../lanes/ort-policy-model.ts';
 import type { ComputeGate, TrainablePolicy } from '../model/policy-model.ts';
 import { EmbeddedLearner } from './embedded-learner.ts';
@@ -29,7 +37,7 @@ export interface Trainer {
  * Reads a GGUF model file: weights as float32, vocabulary and chat template.
  *
  * @param options `numThreads` that compute; `isDeterministic`: log-probabilities are the sampler's to the bit, for a pass of its graphs over each row and the weights once
- *   more in memory (default false); `allowsControlTokens` as the sampler has it, or prompts are not those that were sampled from.
+ *   more in memory (default false); `oneDnnPath`: matrices and what they are multiplied by are in bf16, by that library (default null: single precision); `allowsControlTokens` as the sampler has it, or prompts are not those that were sampled from.
  * @throws {TrainerError} `trainer.architecture_unsupported`; {NativeError} `native.gguf_malformed`, `native.model_unreadable`;
  *   {TokenizerError} `tokenizer.no_template`, `tokenizer.unknown_vocabulary`
  */
@@ -38,9 +46,10 @@ export async function openTrainer(options: {
   readonly numThreads: number;
   readonly allowsControlTokens?: boolean;
   readonly isDeterministic?: boolean;
+  readonly oneDnnPath?: string | null;
 }): Promise<Trainer> {
-  const { modelPath, numThreads, isDeterministic = false } = options;
-  const weights = weightsOf(modelPath);
+  const { modelPath, numThreads, isDeterministic = false, oneDnnPath = null } = options;
+  const { weights, bf16 } = readModel(modelPath, oneDnnPath);
   const opened = openTemplate(options);
   const { template, architecture } = opened;
   let current: TrainablePolicy | null = null;
@@ -48,7 +57,8 @@ export async function openTrainer(options: {
   const workspace = new Workspace();
   const policy = async (lora: LoraConfig): Promise<TrainablePolicy> => {
     current?.close();
-    const own = new OrtPolicyModel(architecture, weights, { lora, numThreads, workspace });
+    const matrices = bf16 === null ? {} : { bf16 };
+    const own = new OrtPolicyModel(architecture, weights, { lora, numThreads, workspace, ...matrices });
     if (isDeterministic) graphs ??= decoderGraphs(modelPath, architecture, numThreads);
     current = graphs === null ? own : new DeterministicPolicy(own, graphs, numThreads);
     return current;
@@ -63,6 +73,7 @@ export async function openTrainer(options: {
       current = null;
       graphs?.close();
       graphs = null;
+      bf16?.close();
       workspace.clear();
       opened.close();
     },
@@ -70,9 +81,28 @@ export async function openTrainer(options: {
 }
 
 /** First of all: what cannot be trained is refused before anything else is read. */
-function weightsOf(modelPath: string): ModelWeights {
+/**
+ * For a process that will train in bf16: before the first model is read.
+ *
+ * @throws {NativeError} as `openBf16Library`
+ */
+export function requireBf16(oneDnnPath: string): void {
+  openBf16Library(oneDnnPath, 1);
+}
+
+function readModel(
+  modelPath: string,
+  oneDnnPath: string | null,
+): { readonly weights: ModelWeights; readonly bf16: Bf16BlockMatrices | null } {
   using file = GgufFile.open(modelPath);
-  return readWeights(file, trainableArchitecture(file));
+  const architecture = trainableArchitecture(file);
+  if (oneDnnPath === null) return { weights: readWeights(file, architecture), bf16: null };
+  // A thread has its own library, and computes by itself: lanes are the threads of a pass.
+  const library = openBf16Library(oneDnnPath, 1);
+  return {
+    weights: readWeightsBesideMatrices(file, architecture),
+    bf16: new Bf16BlockMatrices(file, architecture, library),
+  };
 }
 
 function decoderGraphs(modelPath: string, architecture: Architecture, numThreads: number): DecoderGraphs {

@@ -18,6 +18,7 @@ import {
   input,
   matmul,
   mul,
+  product,
   reduceSum,
   reshape,
   rmsNorm,
@@ -61,14 +62,19 @@ interface Projected {
  */
 export type AdapterLayout = LoraConfig | 'outside';
 
+/** Who multiplies by frozen weights: the graphs, which are fed them, or whoever runs a `CutSession`; `b` of an adapter is an input of its own then. */
+export type ProductLayout = 'inside' | 'outside';
+
 /** Builds the expressions of one architecture. */
 export class BlockGraph {
   readonly #architecture: Architecture;
   readonly #adapters: AdapterLayout;
+  readonly #products: ProductLayout;
 
-  constructor(architecture: Architecture, adapters: AdapterLayout) {
+  constructor(architecture: Architecture, adapters: AdapterLayout, products: ProductLayout = 'inside') {
     this.#architecture = architecture;
     this.#adapters = adapters;
+    this.#products = products;
   }
 
   /** x [T, H], cos and sin [T, D/2] → q [1, T, heads·D], k [1, T, kvHeads·D], v [T, kvHeads·D]. */
@@ -267,18 +273,33 @@ export class BlockGraph {
       : this.#projectExtended(x, of, onto, lowWidth(of, this.#adapters));
   }
 
-  /** One product for weights and adapter: [x | x · aᵀ] · [W | scale · b]ᵀ. */
+  /** One product for weights and adapter, [x | x · aᵀ] · [W | scale · b]ᵀ, unless those by weights are computed outside. */
   #projectExtended(x: Value, of: InputName, onto: Value | null, numLow: number): Projected {
     const a = numLow === 0 ? null : input(adapterName(of, 'a'), [numLow, x.shape.at(-1)!]);
     const low = a === null ? null : matmul(x, a, { transposeB: true });
     const extended = low === null ? x : concat([x, low]);
     const outputs = INPUTS[of].map((projection) => {
-      const dims = projectionDims(this.#architecture, projection);
-      const weight = input(weightName(projection), [dims.out, dims.in + numLow]);
-      const y = matmul(extended, weight, { transposeB: true });
+      const y =
+        this.#products === 'inside'
+          ? this.#fedProduct(extended, projection, numLow)
+          : this.#outside(x, low, projection);
       return [projection, onto === null ? y : add(onto, y)] as const;
     });
     return { of, outputs: Object.fromEntries(outputs), adapter: a === null || low === null ? null : { a, low } };
+  }
+
+  #fedProduct(extended: Value, projection: ProjectionName, numLow: number): Value {
+    const dims = projectionDims(this.#architecture, projection);
+    const weight = input(weightName(projection), [dims.out, dims.in + numLow]);
+    return matmul(extended, weight, { transposeB: true });
+  }
+
+  #outside(x: Value, low: Value | null, projection: ProjectionName): Value {
+    const dims = projectionDims(this.#architecture, projection);
+    const y = product(x, projection, dims);
+    if (low === null) return y;
+    const b = input(adapterName(projection, 'b'), [dims.out, low.shape.at(-1)!]);
+    return add(y, matmul(low, b, { transposeB: true }));
   }
 
   /** Each product is added to what `sum` says. */
@@ -286,8 +307,8 @@ export class BlockGraph {
     const outputs = INPUTS[of].map((projection) => {
       const dims = projectionDims(this.#architecture, projection);
       const weight = input(weightName(projection), [dims.out, dims.in]);
-      const product = matmul(x, weight, { transposeB: true });
-      return [projection, add(input(sumName(projection), product.shape), product)] as const;
+      const y = matmul(x, weight, { transposeB: true });
+      return [projection, add(input(sumName(projection), y.shape), y)] as const;
     });
     return { of, outputs: Object.fromEntries(outputs), adapter: null };
   }

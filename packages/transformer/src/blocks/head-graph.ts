@@ -1,6 +1,9 @@
 import type { Value } from '../graph/graph.ts';
-import { add, input, log, matmul, mul, reduceMax, reshape, softmax, sub } from '../graph/graph.ts';
+import { add, input, log, matmul, mul, product, reduceMax, reshape, softmax, sub } from '../graph/graph.ts';
 import type { Architecture } from '../model/architecture.ts';
+import type { ProductLayout } from './block-graph.ts';
+
+const VOCABULARY = 'vocabulary';
 
 /**
  * Builds the graph of one vocabulary part's contribution to the distribution of the next token.
@@ -10,17 +13,24 @@ import type { Architecture } from '../model/architecture.ts';
  *
  * With `replay` a logit is h · vocabulary · scale + offset, both [N, C], and the vocabulary of mean and product is scaled, too: what they are
  * for is the derivative by h.
+ *
+ * With `products` outside there is no input `vocabulary`: it is the matrix of that name, [C, H].
  */
 export function headGraph(
   architecture: Architecture,
-  options: { direction: boolean; entropy: boolean; replay: boolean },
+  options: { direction: boolean; entropy: boolean; replay: boolean; products?: ProductLayout },
 ): Record<string, Value> {
   const { hiddenSize } = architecture;
   const h = input('h', ['N', hiddenSize]);
-  const vocabulary = input('vocabulary', ['C', hiddenSize]);
+  const dims = { out: 'C', in: hiddenSize } as const;
+  const isOutside = options.products === 'outside';
+  const byVocabulary = (x: Value) =>
+    isOutside ? product(x, VOCABULARY, dims, true) : matmul(x, input(VOCABULARY, [dims.out, dims.in]));
+  const byTransposed = (x: Value) =>
+    isOutside ? product(x, VOCABULARY, dims) : matmul(x, input(VOCABULARY, [dims.out, dims.in]), { transposeB: true });
   const scale = options.replay ? input('scale', ['N', 'C']) : null;
   const scaled = (x: Value) => (scale === null ? x : mul(x, scale));
-  const products = scaled(matmul(h, vocabulary, { transposeB: true }));
+  const products = scaled(byTransposed(h));
   const logits = options.replay ? add(products, input('offset', ['N', 'C'])) : products;
   const probabilities = softmax(logits);
   // log Σ exp(logit) = max logit - log(max probability).
@@ -29,7 +39,7 @@ export function headGraph(
   const row = (value: Value) => reshape(value, ['N', 1, 'C']);
   const meanLogit = reshape(matmul(row(probabilities), row(logits), { transposeB: true }), ['N', 1]);
   if (!options.direction) return { logPartition, meanLogit };
-  const mean = matmul(scaled(probabilities), vocabulary);
+  const mean = byVocabulary(scaled(probabilities));
   if (!options.entropy) return { logPartition, meanLogit, mean };
-  return { logPartition, meanLogit, mean, product: matmul(scaled(mul(probabilities, logits)), vocabulary) };
+  return { logPartition, meanLogit, mean, product: byVocabulary(scaled(mul(probabilities, logits))) };
 }

@@ -12,6 +12,7 @@ import {
   inverseRms,
   matmul,
   mul,
+  product,
   reduceSum,
   reshape,
   rope,
@@ -118,6 +119,8 @@ function vectorJacobianProduct(node: Value, index: number, dy: Value): Value {
         ? matmul(dy, a, { transposeA: true, transposeB: transposeA, scale })
         : matmul(a, dy, { transposeA: !transposeA, scale });
     }
+    case 'product':
+      return product(dy, operation.matrix, operation.dims, !operation.isTransposed);
     case 'transpose':
       return transpose(
         dy,

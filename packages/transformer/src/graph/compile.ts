@@ -196,6 +196,10 @@ class Emitter {
           ? this.node('Gemm', inputs, attributes)
           : this.node('FusedMatMul', inputs, attributes, { domain: 'com.microsoft' });
       }
+      case 'product':
+        throw new assert.AssertionError({
+          message: `the product by ${operation.matrix} is computed outside of graphs`,
+        });
       case 'transpose':
         return this.node('Transpose', inputs, { perm: { ints: operation.permutation } });
       case 'reshape':

@@ -19,9 +19,16 @@ export type Operation =
   | { readonly kind: 'rmsNorm'; readonly epsilon: number }
   | { readonly kind: 'slice'; readonly start: number; readonly end: number }
   | { readonly kind: 'matmul'; readonly transposeA: boolean; readonly transposeB: boolean; readonly scale: number }
+  | { readonly kind: 'product'; readonly matrix: string; readonly isTransposed: boolean; readonly dims: ProductDims }
   | { readonly kind: 'transpose'; readonly permutation: readonly number[] }
   | { readonly kind: 'reshape' }
   | { readonly kind: 'reduceSum' | 'reduceMax'; readonly axes: readonly number[] };
+
+/** A matrix [out, in]. */
+export interface ProductDims {
+  readonly out: Dim;
+  readonly in: Dim;
+}
 
 export interface Value {
   readonly operation: Operation;
@@ -111,6 +118,21 @@ export function matmul(
   );
   assert.deepEqual(a.shape.slice(0, -2), b.shape.slice(0, -2), 'matmul: leading axes differ');
   return value({ kind: 'matmul', transposeA, transposeB, scale }, [a, b], [...a.shape.slice(0, -2), m, n]);
+}
+
+/**
+ * x · Wᵀ, or x · W when it is transposed, by a matrix that no graph has: whoever runs a `CutSession` computes it.
+ *
+ * @param x [rows, in], or [rows, out] when it is transposed
+ */
+export function product(x: Value, matrix: string, dims: ProductDims, isTransposed = false): Value {
+  const [from, to] = isTransposed ? [dims.out, dims.in] : [dims.in, dims.out];
+  assert.deepEqual(
+    x.shape.slice(1),
+    [from],
+    `product by ${matrix}: [${x.shape.join()}] has another width than ${from}`,
+  );
+  return value({ kind: 'product', matrix, isTransposed, dims }, [x], [x.shape[0]!, to]);
 }
 
 export function transpose(x: Value, permutation: readonly number[]): Value {

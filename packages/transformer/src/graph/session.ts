@@ -58,6 +58,11 @@ export class GraphSession {
     return outputs;
   }
 
+  /** Shape of an output with these feeds. */
+  dimsOf(output: string, feeds: Tensors): readonly number[] {
+    return this.#outputShapes.get(output)!.map((dim) => this.#size(dim, feeds));
+  }
+
   #fresh(shape: Shape, feeds: Tensors): Tensor {
     const dims = shape.map((dim) => this.#size(dim, feeds));
     return float32(new Float32Array(dims.reduce((product, dim) => product * dim, 1)), dims);

@@ -54,10 +54,15 @@ export class WideMatrix {
   #data: Float32Array;
   #extra: number;
 
-  /** @param parts Stacked below each other, `columns` wide each. */
-  constructor(columns: number, parts: readonly Float32Array[], extra: number) {
+  /** @param parts Stacked below each other, `columns` wide each. @param rows default: those of the parts */
+  constructor(
+    columns: number,
+    parts: readonly Float32Array[],
+    extra: number,
+    rows = parts.reduce((sum, part) => sum + part.length, 0) / columns,
+  ) {
     this.columns = columns;
-    this.rows = parts.reduce((sum, part) => sum + part.length, 0) / columns;
+    this.rows = rows;
     this.#extra = extra;
     this.#data = sharedFloats(this.rows * this.width);
     let row = 0;
@@ -65,6 +70,11 @@ export class WideMatrix {
       for (let from = 0; from < part.length; from += columns)
         this.#data.set(part.subarray(from, from + columns), row++ * this.width);
     }
+  }
+
+  /** The room alone: for weights that lie elsewhere. */
+  static withoutWeights(rows: number, extra: number): WideMatrix {
+    return new WideMatrix(0, [], extra, rows);
   }
 
   /** [rows, width] */

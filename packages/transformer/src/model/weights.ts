@@ -52,13 +52,39 @@ export function readWeights(
   architecture: Architecture,
   lora: LoraConfig = DEFAULT_LORA_CONFIG,
 ): ModelWeights {
+  return readModel(file, architecture, (layer) =>
+    wideMatrices(architecture, lora, (linear) => readLinear(file, architecture, layer, linear)),
+  );
+}
+
+/** As {@link readWeights}, but for the matrices of blocks: these have room for an adapter alone. */
+export function readWeightsBesideMatrices(
+  file: Pick<GgufFile, 'tensors' | 'readF32'>,
+  architecture: Architecture,
+): ModelWeights {
+  const matrices = PROJECTION_NAMES.map((projection) => {
+    const { out } = projectionDims(architecture, projection);
+    return [projection, () => WideMatrix.withoutWeights(out, 0)] as const;
+  });
+  return readModel(
+    file,
+    architecture,
+    () => Object.fromEntries(matrices.map(([projection, make]) => [projection, make()])) as BlockWeights['matrices'],
+  );
+}
+
+function readModel(
+  file: Pick<GgufFile, 'tensors' | 'readF32'>,
+  architecture: Architecture,
+  matricesOf: (layer: number) => BlockWeights['matrices'],
+): ModelWeights {
   const embedding = shared(file.readF32('token_embd.weight'));
   const optional = (name: string) => (file.tensors.has(name) ? file.readF32(name) : null);
   return {
     embedding,
     blocks: Array.from({ length: architecture.numLayers }, (_, layer) => ({
       ...readBlockVectors(file, architecture, layer),
-      matrices: wideMatrices(architecture, lora, (linear) => readLinear(file, architecture, layer, linear)),
+      matrices: matricesOf(layer),
     })),
     outputNorm: file.readF32('output_norm.weight'),
     output: file.tensors.has('output.weight') ? shared(file.readF32('output.weight')) : embedding,

@@ -1,0 +1,192 @@
+import {
+  type Bf16Library,
+  type Bf16Matrix,
+  Bf16Product,
+  Bf16Rounding,
+  Bf16Weights,
+  BorrowedBf16Weights,
+  computedRows,
+  openBf16Library,
+} from '@trainyard/native';
+import { floats, type OutsideProducts, type ProjectionName, type Tensor } from '@trainyard/transformer';
+import type { TokenRange } from '../model/token-range.ts';
+import type { Bf16Places, MatrixPlaces } from './bf16-matrices.ts';
+
+/** One thread's products of bf16: what it has compiled, and memory for what is multiplied. */
+export class Bf16Multiplier {
+  readonly library: Bf16Library;
+  /** By shape. */
+  readonly #products = new Map<string, Bf16Product>();
+  /** By width. */
+  readonly #roundings = new Map<number, Bf16Rounding>();
+  #rounded = new Uint16Array(0);
+  /** For rows behind which memory ends. */
+  #copied = new Float32Array(0);
+
+  constructor(libraryPath: string, numThreads: number) {
+    this.library = openBf16Library(libraryPath, numThreads);
+  }
+
+  /** into ← x · Wᵀ, x rounded to bf16. @param x [rows, in] @param into [rows, out], with room for `computedRows` */
+  multiply(weights: Bf16Matrix, x: Tensor, into: Float32Array): void {
+    const { dims } = weights;
+    const numRows = x.dims[0]!;
+    const size = computedRows(numRows) * dims.in;
+    if (this.#rounded.length < size) this.#rounded = new Uint16Array(new ArrayBuffer(2 * size));
+    this.#roundingOf(dims.in).run(this.#withRoom(floats(x), size), this.#rounded, numRows);
+    this.#productOf(weights).run(weights, this.#rounded, into, numRows);
+  }
+
+  close(): void {
+    for (const one of [...this.#products.values(), ...this.#roundings.values()]) one.close();
+    this.#products.clear();
+    this.#roundings.clear();
+  }
+
+  #withRoom(x: Float32Array, size: number): Float32Array {
+    // Rows behind these are rounded too, and mean nothing.
+    if (x.byteOffset + 4 * size <= x.buffer.byteLength) return new Float32Array(x.buffer, x.byteOffset, size);
+    if (this.#copied.length < size) this.#copied = new Float32Array(new ArrayBuffer(4 * size));
+    this.#copied.set(x);
+    return this.#copied;
+  }
+
+  #productOf(weights: Bf16Matrix): Bf16Product {
+    const shape = `${weights.dims.out} ${weights.dims.in}`;
+    let product = this.#products.get(shape);
+    if (product === undefined) {
+      product = new Bf16Product(this.library, weights, 'plain');
+      this.#products.set(shape, product);
+    }
+    return product;
+  }
+
+  #roundingOf(width: number): Bf16Rounding {
+    let rounding = this.#roundings.get(width);
+    if (rounding === undefined) {
+      rounding = new Bf16Rounding(this.library, width);
+      this.#roundings.set(width, rounding);
+    }
+    return rounding;
+  }
+}
+
+/** Products by matrices of certain names. */
+abstract class NamedProducts implements OutsideProducts {
+  readonly #multiplier: Bf16Multiplier;
+
+  constructor(multiplier: Bf16Multiplier) {
+    this.#multiplier = multiplier;
+  }
+
+  protected abstract matrixOf(name: string, isTransposed: boolean): Bf16Matrix;
+
+  widthOf(matrix: string, isTransposed: boolean): number {
+    return this.matrixOf(matrix, isTransposed).dims.out;
+  }
+
+  computedRows(numRows: number): number {
+    return computedRows(numRows);
+  }
+
+  multiply(matrix: string, isTransposed: boolean, x: Tensor, into: Float32Array): void {
+    this.#multiplier.multiply(this.matrixOf(matrix, isTransposed), x, into);
+  }
+}
+
+/** By the matrices of a block, which lie in memory of all threads. */
+export class BlockProducts extends NamedProducts {
+  readonly #matrices: ReadonlyMap<string, readonly [forward: BorrowedBf16Weights, backward: BorrowedBf16Weights]>;
+
+  constructor(multiplier: Bf16Multiplier, places: Readonly<Record<ProjectionName, MatrixPlaces>>) {
+    super(multiplier);
+    const borrow = (place: MatrixPlaces['forward']) => new BorrowedBf16Weights(multiplier.library, place);
+    this.#matrices = new Map(
+      Object.entries(places).map(([name, { forward, backward }]) => [name, [borrow(forward), borrow(backward)]]),
+    );
+  }
+
+  close(): void {
+    for (const both of this.#matrices.values()) for (const weights of both) weights.close();
+  }
+
+  protected override matrixOf(name: string, isTransposed: boolean): Bf16Matrix {
+    return this.#matrices.get(name)![isTransposed ? 1 : 0];
+  }
+}
+
+/** By parts of the vocabulary, which only the lane that computes them has. They are rounded at their first use. */
+export class VocabularyProducts {
+  readonly #multiplier: Bf16Multiplier;
+  /** [V, H] */
+  readonly #vocabulary: Float32Array;
+  readonly #hiddenSize: number;
+  /** By first column. */
+  readonly #parts = new Map<number, PartProducts>();
+
+  constructor(multiplier: Bf16Multiplier, vocabulary: Float32Array, hiddenSize: number) {
+    this.#multiplier = multiplier;
+    this.#vocabulary = vocabulary;
+    this.#hiddenSize = hiddenSize;
+  }
+
+  /** @param columns the same end for the same start, always */
+  of({ start, end }: TokenRange): OutsideProducts {
+    let part = this.#parts.get(start);
+    if (part === undefined) {
+      const data = this.#vocabulary.subarray(start * this.#hiddenSize, end * this.#hiddenSize);
+      part = new PartProducts(this.#multiplier, data, end - start, this.#hiddenSize);
+      this.#parts.set(start, part);
+    }
+    return part;
+  }
+
+  close(): void {
+    for (const part of this.#parts.values()) part.close();
+    this.#parts.clear();
+  }
+}
+
+class PartProducts extends NamedProducts {
+  readonly #forward: Bf16Weights;
+  readonly #backward: Bf16Weights;
+
+  constructor(multiplier: Bf16Multiplier, data: Float32Array, numColumns: number, hiddenSize: number) {
+    super(multiplier);
+    this.#forward = new Bf16Weights(multiplier.library, data, { out: numColumns, in: hiddenSize });
+    const transposed = { out: hiddenSize, in: numColumns };
+    this.#backward = new Bf16Weights(multiplier.library, data, transposed, { isTransposed: true });
+  }
+
+  close(): void {
+    this.#forward.close();
+    this.#backward.close();
+  }
+
+  protected override matrixOf(_name: string, isTransposed: boolean): Bf16Matrix {
+    return isTransposed ? this.#backward : this.#forward;
+  }
+}
+
+/** All products of a lane. */
+export interface LaneProducts {
+  readonly blocks: readonly BlockProducts[];
+  readonly vocabulary: VocabularyProducts;
+  close(): void;
+}
+
+export function laneProducts(
+  { libraryPath, blocks: places }: Bf16Places,
+  vocabulary: { readonly data: Float32Array; readonly hiddenSize: number },
+  numThreads: number,
+): LaneProducts {
+  const multiplier = new Bf16Multiplier(libraryPath, numThreads);
+  const blocks = places.map((place) => new BlockProducts(multiplier, place));
+  const parts = new VocabularyProducts(multiplier, vocabulary.data, vocabulary.hiddenSize);
+  const close = () => {
+    multiplier.close();
+    parts.close();
+    for (const block of blocks) block.close();
+  };
+  return { blocks, vocabulary: parts, close };
+}

@@ -1,0 +1,10 @@
+/** To the nearest bf16, of two as near the even one, as oneDNN rounds. @param into may be the same */
+export function roundToBf16(values: Float32Array, into: Float32Array): Float32Array {
+  into.set(values);
+  const bits = new Uint32Array(into.buffer, into.byteOffset, into.length);
+  for (let i = 0; i < bits.length; i++) {
+    const value = bits[i]!;
+    bits[i] = (value + 0x7fff + ((value >>> 16) & 1)) & 0xffff_0000;
+  }
+  return into;
+}
