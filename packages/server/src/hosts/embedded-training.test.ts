@@ -65,6 +65,7 @@ const base = (id: string, overrides: Partial<TrainingJobRequest> = {}) => ({
   lora: { ...DEFAULT_LORA_CONFIG, rank: 2 },
   startFrom: null,
   snapshots: id,
+  snapshot: null,
   output: `checkpoints/${id}`,
   seed: 0,
   ...overrides,

@@ -90,6 +90,7 @@ const sft = (id: string, overrides: Partial<TrainingJobRequest> = {}) =>
     lora: LORA,
     startFrom: null,
     snapshots: id,
+    snapshot: null,
     output: `checkpoints/${id}`,
     seed: 0,
     kind: 'sft',

@@ -223,7 +223,7 @@ export function learnerSessionSuite(name: string, makeHarness: () => Promise<Lea
       await session.step(ADAM);
       const second = await session.save(later);
       expect(second.digest).not.toBe(first.digest);
-      expect(await session.find(one)).toEqual(first);
+      expect(await session.find(one)).toEqual(named);
       expect((await session.save(one)).digest).toBe(second.digest);
       expect(await (await harness.open()).find(one)).toEqual({ name: one, digest: second.digest });
       await session.discard(one);
