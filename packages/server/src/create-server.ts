@@ -14,6 +14,7 @@ import { refuseForeignHosts } from './edge/host-check.ts';
 import { asContextExceeded, toErrorAnswer } from './faults/http-faults.ts';
 import { acceptJsonBodies } from './bodies/json-body.ts';
 import { KeyWatch } from './edge/key-watch.ts';
+import { REQUEST_ID } from './edge/request-id.ts';
 import { trackRequestEnds } from './edge/request-end.ts';
 import { tellFault, traceRequests } from './tracing/request-spans.ts';
 import { traceIdOf } from './tracing/trace-parent.ts';
@@ -62,9 +63,6 @@ const MAX_PATH_PART_CHARACTERS = maxHeaderSize;
 
 /** So many of the largest JSON bodies may be coming in or be of requests in flight; others wait for a minute at most. */
 const BODIES_AT_A_TIME = 32;
-
-/** Request ids that clients may choose: they are sent back and logged, so they are short and printable. */
-const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
 
 /**
  * The HTTP side of the service, from its parts. It does not listen: `listen` or `inject` is the caller's.

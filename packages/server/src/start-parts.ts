@@ -95,7 +95,7 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
       queue: () => queueFigures(store),
     };
     const metricsUrl = await openMetrics(config, { store, metrics, inference, training }, cleanups);
-    const port = inference === null ? null : await openEnginePort(config, { ...parts, inference });
+    const port = inference === null ? null : await openEnginePort(config, { ...parts, inference, tracing });
     cleanups.push(() => port?.close());
     return { engineUrl: port?.url ?? null, modelIds, metricsUrl, close: undo };
   } catch (error) {

@@ -18,6 +18,7 @@ import type {
   JobEvent,
   JobEventType,
   JobKind,
+  JobOrigin,
   JobOfKind,
   JobSnapshot,
   Metrics,
@@ -594,8 +595,11 @@ export class SqlStore implements Store {
     return await this.#tables.adapters.list(query);
   }
 
-  async enqueueImport(adapterId: string, { maxLive }: { maxLive?: number } = {}): Promise<ImportJob | null> {
-    return this.#write((tables) => enqueueImport(tables, adapterId, maxLive, this.#clock()));
+  async enqueueImport(
+    adapterId: string,
+    options: { maxLive?: number; origin?: JobOrigin } = {},
+  ): Promise<ImportJob | null> {
+    return this.#write((tables) => enqueueImport(tables, adapterId, options, this.#clock()));
   }
 
   async finishImport(

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 
 import type { BackendMember, EngineStats } from '@trainyard/backend';
 import type { EngineEvent, GenerateRequest, TokenizeInput, TokenizerFacts } from '@trainyard/generation';
-import type { Adapter, Blobs } from '@trainyard/store';
+import type { Adapter, Blobs, JobOrigin } from '@trainyard/store';
 
 import type { RequestError } from '../faults/request-error.ts';
 import type { BaseModel } from './base-models.ts';
@@ -28,6 +28,16 @@ export interface ServedAdapter {
 /** A request whose adapter can be found on any machine of the service. */
 export interface InferenceRequest extends Omit<GenerateRequest, 'adapter'> {
   readonly adapter: ServedAdapter | null;
+  /** The client's request, for the log and the traces of an engine on another machine; absent for one of this. */
+  readonly origin?: RequestOrigin;
+}
+
+/** A client's request, as other machines tell of it. */
+export interface RequestOrigin {
+  /** Its `X-Request-Id`. */
+  readonly requestId: string;
+  /** The span that what they do is a part of, in the form of the header `traceparent`; null: none. */
+  readonly traceParent: string | null;
 }
 
 /** Sampling from one base model and from what is trained on it. */
@@ -48,6 +58,19 @@ export interface ModelInference {
   stats(): EngineStats | null;
   /** The servers that sample, as of the last look at them; none where the engine of this machine does. */
   members?(): readonly BackendMember[];
+}
+
+/** The same model, whose generations go another way. */
+export function withGenerate(inference: ModelInference, generate: ModelInference['generate']): ModelInference {
+  return {
+    generate,
+    tokenize: (input, options) => inference.tokenize(input, options),
+    detokenize: (tokenIds, options) => inference.detokenize(tokenIds, options),
+    tokenTexts: (tokenIds, options) => inference.tokenTexts(tokenIds, options),
+    tokenizerFacts: () => inference.tokenizerFacts(),
+    stats: () => inference.stats(),
+    members: () => inference.members?.() ?? [],
+  };
 }
 
 /** The seam between HTTP and whatever samples: engine hosts on this machine, engines on others, or other servers. */
@@ -101,7 +124,7 @@ export interface AdapterImporter {
    * @throws {RequestError} for a missing file or adapter; {TransferError} with what is wrong with the files; {JobFault} with the same words
    *   when another process found it
    */
-  commit(adapter: Adapter): Promise<Adapter>;
+  commit(adapter: Adapter, origin?: JobOrigin): Promise<Adapter>;
   /** Stops the import of an adapter that was deleted, if it runs here; resolves when nothing reads its files any more. */
   cancelAdapter(adapterId: string): Promise<void> | void;
 }

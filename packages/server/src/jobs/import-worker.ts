@@ -1,4 +1,4 @@
-import { type Adapter, type Job, StoreError } from '@trainyard/store';
+import { type Adapter, type Job, type JobOrigin, StoreError } from '@trainyard/store';
 
 import type { AdapterImporter } from '../contract/backends.ts';
 import { HTTP_FAULTS, JobFault, type FaultCode } from '../faults/http-faults.ts';
@@ -56,7 +56,7 @@ export class ImportWorker implements AdapterImporter {
   }
 
   /** @throws {RequestError} `request.too_many` when too many wait already */
-  async commit(adapter: Adapter): Promise<Adapter> {
+  async commit(adapter: Adapter, origin?: JobOrigin): Promise<Adapter> {
     const { store, blobs } = this.#options;
     if (this.#numRequests >= MAX_IMPORTS) throw tooMany();
     this.#numRequests += 1;
@@ -70,7 +70,10 @@ export class ImportWorker implements AdapterImporter {
         if ((await store.getAdapter(adapter.id)) === null) return gone(adapter);
         throw error;
       }
-      const job = await store.enqueueImport(adapter.id, { maxLive: MAX_IMPORTS });
+      const job = await store.enqueueImport(adapter.id, {
+        maxLive: MAX_IMPORTS,
+        ...(origin && { origin }),
+      });
       if (job !== null) await this.#ended(job.id);
       return (await store.getAdapter(adapter.id)) ?? gone(adapter);
     } catch (error) {

@@ -1,6 +1,4 @@
-import type { EngineEvent } from '@trainyard/generation';
-
-import type { InferenceBackend, InferenceRequest, ModelInference } from '../contract/backends.ts';
+import { type InferenceBackend, type ModelInference, withGenerate } from '../contract/backends.ts';
 import type { InferenceMetrics } from './inference-metrics.ts';
 
 /** The same back end, whose requests are counted and timed. */
@@ -21,14 +19,7 @@ export function measuredInference(inference: InferenceBackend, metrics: Inferenc
 }
 
 function measuredModel(inference: ModelInference, id: string, metrics: InferenceMetrics): ModelInference {
-  return {
-    tokenizerFacts: () => inference.tokenizerFacts(),
-    generate: (request: InferenceRequest, signal: AbortSignal): AsyncIterable<EngineEvent> =>
-      metrics.measure(id, request, inference.generate(request, signal)),
-    tokenize: (input, options) => inference.tokenize(input, options),
-    detokenize: (tokenIds, options) => inference.detokenize(tokenIds, options),
-    tokenTexts: (tokenIds, options) => inference.tokenTexts(tokenIds, options),
-    stats: () => inference.stats(),
-    members: () => inference.members?.() ?? [],
-  };
+  return withGenerate(inference, (request, signal) =>
+    metrics.measure(id, request, inference.generate(request, signal)),
+  );
 }

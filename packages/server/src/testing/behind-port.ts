@@ -66,10 +66,16 @@ const NO_FILES: EnginePortOptions['adapters'] = {
 /** A port of the loopback interface with that back end behind it. */
 export async function openPort(
   inference: InferenceBackend,
-  options: Partial<Pick<EnginePortOptions, 'adapters' | 'secret' | 'log' | 'port'>> = {},
+  options: Partial<Pick<EnginePortOptions, 'adapters' | 'secret' | 'log' | 'port' | 'tracing'>> = {},
 ): Promise<{ port: EnginePort; url: string }> {
-  const { adapters = NO_FILES, secret = TEST_SECRET, port: number = 0, log = () => undefined } = options;
-  const port = await EnginePort.listen({ inference, adapters, secret, host: '127.0.0.1', port: number, log });
+  const {
+    adapters = NO_FILES,
+    secret = TEST_SECRET,
+    port: number = 0,
+    log = () => undefined,
+    tracing = null,
+  } = options;
+  const port = await EnginePort.listen({ inference, adapters, secret, host: '127.0.0.1', port: number, tracing, log });
   return { port, url: `http://127.0.0.1:${port.port}` };
 }
 

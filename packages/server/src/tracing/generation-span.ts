@@ -1,7 +1,8 @@
 import { type Attributes, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { EngineEvent } from '@trainyard/generation';
 
-import type { InferenceRequest, ModelInference } from '../contract/backends.ts';
+import { type InferenceRequest, type ModelInference, withGenerate } from '../contract/backends.ts';
+import { toTraceParent } from './trace-parent.ts';
 import type { Tracing } from './tracing.ts';
 
 /** The names of the conventions for generative AI; a chat is told by them wherever it is answered. */
@@ -18,6 +19,8 @@ export interface GenerationAbout {
   /** The answer's id. */
   readonly responseId: string;
   readonly isStream: boolean;
+  /** The request's id, for an engine on another machine; null: this one samples. */
+  readonly tellsRequestId: string | null;
 }
 
 /**
@@ -27,31 +30,24 @@ export interface GenerationAbout {
  * @see https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/ for `gen_ai.*`; those of latencies are vLLM's
  */
 export function tracedModel(inference: ModelInference, tracing: Tracing, about: GenerationAbout): ModelInference {
-  return {
-    tokenizerFacts: () => inference.tokenizerFacts(),
-    generate: (request, signal) => tracedEvents(inference.generate(request, signal), request, tracing, about),
-    tokenize: (input, options) => inference.tokenize(input, options),
-    detokenize: (tokenIds, options) => inference.detokenize(tokenIds, options),
-    tokenTexts: (tokenIds, options) => inference.tokenTexts(tokenIds, options),
-    stats: () => inference.stats(),
-    members: () => inference.members?.() ?? [],
-  };
+  return withGenerate(inference, (request, signal) => tracedEvents(inference, request, { signal, tracing, about }));
 }
 
 async function* tracedEvents(
-  events: AsyncIterable<EngineEvent>,
+  inference: ModelInference,
   request: InferenceRequest,
-  { tracer }: Tracing,
-  about: GenerationAbout,
+  { signal, tracing, about }: { signal: AbortSignal; tracing: Tracing; about: GenerationAbout },
 ): AsyncGenerator<EngineEvent> {
-  const span = tracer.startSpan(
+  const span = tracing.tracer.startSpan(
     `${about.operation} ${about.requested}`,
     { kind: SpanKind.INTERNAL, attributes: { ...aboutAttributes(about), ...requestAttributes(request) } },
     trace.setSpan(ROOT_CONTEXT, about.parent),
   );
+  const { tellsRequestId: requestId } = about;
+  const told = requestId === null ? {} : { origin: { requestId, traceParent: toTraceParent(span.spanContext()) } };
   const generation = new GenerationSpan(span, request.n);
   try {
-    for await (const event of events) {
+    for await (const event of inference.generate({ ...request, ...told }, signal)) {
       generation.see(event);
       yield event;
     }

@@ -5,7 +5,7 @@ import type { FastifyRequest } from 'fastify';
 const TRACE_PARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
 /** The span in the form of a `traceparent`, for a row or a header. */
-function toTraceParent({ traceId, spanId, traceFlags }: SpanContext): string {
+export function toTraceParent({ traceId, spanId, traceFlags }: SpanContext): string {
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
 }
 

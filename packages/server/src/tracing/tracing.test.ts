@@ -1,7 +1,8 @@
 import * as conventions from '@opentelemetry/semantic-conventions/incubating';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 
 import type { LogFields } from '../logging/log.ts';
+import { engineMember, MemberList, openEngines, openPort } from '../testing/behind-port.ts';
 import { OtlpReceiver, type ReceivedSpan } from '../testing/otlp-receiver.ts';
 import { failure, replies, ScriptedInference } from '../testing/scripted-inference.ts';
 import { TestServer } from '../testing/test-server.ts';
@@ -283,6 +284,53 @@ describe('a job', () => {
     trace.end('succeeded');
     await sent(tracing);
     expect(receiver.spans).toEqual([]);
+  });
+});
+
+describe('an engine on another machine', () => {
+  async function behind(tracing: Tracing | null) {
+    const inference = new ScriptedInference();
+    const log = (line: string, fields?: LogFields) => void logged.push([line, fields]);
+    const { port, url } = await openPort(inference, { tracing, log });
+    const engines = await openEngines(new MemberList([engineMember(url)]));
+    const server = await TestServer.startOn(engines, {}, null, { tracing });
+    onTestFinished(async () => {
+      await server.close();
+      await engines.close();
+      await port.close();
+    });
+    return { inference, server };
+  }
+  const headers = { traceparent: `00-${CLIENT.trace}-${CLIENT.span}-01`, 'x-request-id': 'r-3' };
+  const body = { messages: [{ role: 'user', content: PROMPT }] };
+
+  test('works for the generation that asks it, and its span has the tokens alone', async () => {
+    const tracing = await open();
+    const { inference, server } = await behind(tracing);
+    expect((await server.chat(body, headers)).statusCode).toBe(200);
+    expect(inference.lastRequest).not.toHaveProperty('origin');
+    await sent(tracing);
+    const chat = receiver.only('chat tiny/base');
+    const engine = receiver.only('engine');
+    expect(engine).toMatchObject({ traceId: CLIENT.trace, parentSpanId: chat.spanId, kind: 2, status: 0 });
+    expect(engine.attributes).toEqual({ 'trainyard.base_model': 'tiny/base', 'trainyard.request.id': 'r-3' });
+  });
+
+  test("logs what fails there with the id of the client's request, with traces and without", async () => {
+    const tracing = await open();
+    for (const told of [tracing, null]) {
+      const { inference, server } = await behind(told);
+      inference.script = () => {
+        throw new Error('a bug of the engine');
+      };
+      expect((await server.chat(body, headers)).statusCode).toBeGreaterThanOrEqual(500);
+    }
+    await sent(tracing);
+    const failures = logged.filter(([line]) => line.includes('a bug of the engine'));
+    expect(failures.length).toBeGreaterThanOrEqual(2);
+    for (const [, fields] of failures)
+      expect(fields).toEqual({ level: 'error', requestId: 'r-3', traceId: CLIENT.trace });
+    for (const engine of receiver.named('engine')) expect(engine.status).toBe(2);
   });
 });
 

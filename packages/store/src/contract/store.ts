@@ -263,7 +263,7 @@ export interface Store {
    * @param maxLive of all imports
    * @throws {StoreError} `store.queue_full`
    */
-  enqueueImport(adapterId: string, options?: { maxLive?: number }): Promise<ImportJob | null>;
+  enqueueImport(adapterId: string, options?: { maxLive?: number; origin?: JobOrigin }): Promise<ImportJob | null>;
   /** One transaction: the adapter is committed, `job_ended`, status. The caller removes `blobKeys` afterwards. @throws {StoreError} `store.lease_lost` */
   finishImport(
     jobId: string,
@@ -574,6 +574,8 @@ export interface NewExport {
   maxLive?: number;
   /** Default: a random UUID. */
   id?: string;
+  /** Default: no request is known. */
+  origin?: JobOrigin;
   completes?: IdempotentAnswer;
 }
 

@@ -1,12 +1,12 @@
 // What goes out and comes in, where it touches several tables. Each runs inside one transaction.
 import { randomUUID } from 'node:crypto';
-import type { Adapter, ImportJob, ModelExport } from '../contract/records.ts';
+import type { Adapter, ImportJob, JobOrigin, ModelExport } from '../contract/records.ts';
 import type { CommittedAdapter, ExportOutcome, FinishedExport, NewExport, RemovedAdapters } from '../contract/store.ts';
 import type { Tables } from '../tables/tables.ts';
 import { cancelJob, endSucceeded, insertJob, refuseWhenFull } from './job-lifecycle.ts';
 
 export async function createExport(tables: Tables, input: NewExport, now: number): Promise<ModelExport | null> {
-  const { id = randomUUID(), modelId, format, dtype, maxLive } = input;
+  const { id = randomUUID(), modelId, format, dtype, maxLive, origin } = input;
   const model = await tables.models.get(modelId);
   const checkpoint = model === null ? null : await tables.checkpoints.get(modelId, input.step);
   if (model === null || checkpoint === null) return null;
@@ -14,7 +14,8 @@ export async function createExport(tables: Tables, input: NewExport, now: number
   const { entityId, baseModel } = model;
   const { step, directoryKey, digest } = checkpoint;
   const job = { id, entityId, modelId, turn: id, kind: 'export', baseModel, config: {}, dataKey: null } as const;
-  await insertJob(tables, { ...job, start: { step, directoryKey, digest } }, now);
+  const start = { step, directoryKey, digest };
+  await insertJob(tables, { ...job, start, ...(origin && { origin }) }, now);
   const created = await tables.exports.insert({ id, modelId, format, dtype });
   if (input.completes !== undefined) await tables.idempotency.complete(input.completes);
   return created;
@@ -54,7 +55,7 @@ export function heldDirectories({ directoryKey, sourceDirectoryKey, finishedAt }
 export async function enqueueImport(
   tables: Tables,
   adapterId: string,
-  maxLive: number | undefined,
+  { maxLive, origin }: { maxLive?: number; origin?: JobOrigin },
   now: number,
 ): Promise<ImportJob | null> {
   const adapter = await tables.adapters.get(adapterId);
@@ -64,7 +65,7 @@ export async function enqueueImport(
   await refuseWhenFull(tables, ['import'], null, maxLive);
   const { entityId, baseModel } = adapter;
   const job = { entityId, modelId: null, turn: adapterId, kind: 'import', baseModel } as const;
-  return (await insertJob(tables, { ...job, config: {}, dataKey: null }, now)) as ImportJob;
+  return (await insertJob(tables, { ...job, config: {}, dataKey: null, ...(origin && { origin }) }, now)) as ImportJob;
 }
 
 /** @throws {StoreError} `store.lease_lost` */

@@ -103,6 +103,9 @@ export function jobSuite(makeHarness: MakeHarness): void {
       expect(third.origin).toEqual({ requestId: null, traceParent: null, project: null });
       await store.appendEvent(third.id, third.fencingToken, step(0));
       expect(await group([])).toMatchObject([{ completionTokens: 20 }]);
+      // As jobs of other kinds do, which are charged to nobody.
+      await store.createExport({ modelId: model.id, step: 1, format: 'gguf', dtype: 'f16', origin });
+      expect((await claimExport(store)).origin).toEqual(origin);
     });
 
     it('a running job keeps its newest snapshot until it ends, also for who claims it next', async () => {

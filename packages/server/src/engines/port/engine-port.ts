@@ -2,6 +2,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 
 import type { InferenceBackend, ModelInference } from '../../contract/backends.ts';
+import type { Log, LogFields } from '../../logging/log.ts';
+import { startEngineSpan, tellEngineFault } from '../../tracing/engine-span.ts';
+import { readTraceParent } from '../../tracing/trace-parent.ts';
+import type { Tracing } from '../../tracing/tracing.ts';
 import { ServerError } from '../../faults/server-error.ts';
 import { SERVICE_VERSION } from '../../service/service-version.ts';
 import { type EngineSecret } from '../wire/engine-secret.ts';
@@ -40,7 +44,9 @@ export interface EnginePortOptions {
   readonly host: string;
   /** 0 = any free one */
   readonly port: number;
-  readonly log: (line: string) => void;
+  /** Makes a span of each request to sample. Default null: nobody asked for traces. */
+  readonly tracing?: Tracing | null;
+  readonly log: Log;
 }
 
 type Answer = (body: unknown, signal: AbortSignal, response: ServerResponse) => Promise<object | null>;
@@ -54,6 +60,8 @@ export class EnginePort {
   readonly #server: Server;
   readonly #sessions = new Sessions();
   readonly #answers: ReadonlyMap<string, Answer>;
+  /** Fields of the log's lines about a request to sample. */
+  readonly #about = new WeakMap<ServerResponse, LogFields>();
   #numStreams = 0;
   #isDraining = false;
 
@@ -194,10 +202,16 @@ export class EnginePort {
   async #generate(body: unknown, signal: AbortSignal, response: ServerResponse): Promise<null> {
     if (this.#isDraining) throw new Refusal(STATUS.draining, 'this engine takes no new requests');
     const { model, request } = readGenerate(body);
+    const { origin, ...plain } = request;
+    this.#about.set(response, {
+      requestId: origin?.requestId ?? null,
+      traceId: readTraceParent(origin?.traceParent ?? null)?.traceId ?? null,
+    });
     const inference = this.#of(model);
+    const span = startEngineSpan(this.#options.tracing ?? null, model, origin);
     this.#numStreams += 1;
     try {
-      const events = inference.generate(await this.#options.adapters.find(request), signal)[Symbol.asyncIterator]();
+      const events = inference.generate(await this.#options.adapters.find(plain), signal)[Symbol.asyncIterator]();
       try {
         // What is refused before its first event is no stream.
         let next = await events.next();
@@ -208,7 +222,11 @@ export class EnginePort {
       } finally {
         await events.return?.();
       }
+    } catch (error) {
+      if (!signal.aborted) tellEngineFault(span, error);
+      throw error;
     } finally {
+      span?.end();
       this.#numStreams -= 1;
     }
     return null;
@@ -225,9 +243,10 @@ export class EnginePort {
   }
 
   #refuse(response: ServerResponse, error: unknown, signal: AbortSignal): void {
+    const about: LogFields = { ...this.#about.get(response), level: 'error' };
     // Nobody is left to read it, or what came of it is cut off in the middle.
     if (signal.aborted || response.headersSent) {
-      if (!signal.aborted) this.#options.log(`a stream of this engine broke: ${describe(error)}`);
+      if (!signal.aborted) this.#options.log(`a stream of this engine broke: ${describe(error)}`, about);
       response.destroy();
       return;
     }
@@ -236,7 +255,7 @@ export class EnginePort {
     const fault = toWireFault(error);
     // Of a client's fault the client is told; of this machine's the log.
     if (fault === null || fault.code === 'engine.adapter_unreadable')
-      this.#options.log(`a request to this engine failed: ${describe(error)}`);
+      this.#options.log(`a request to this engine failed: ${describe(error)}`, about);
     if (fault === null) sendJson(response, STATUS.failed, {});
     else sendJson(response, STATUS.refused, fault);
   }

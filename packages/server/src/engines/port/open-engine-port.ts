@@ -3,6 +3,8 @@ import type { Blobs, Store } from '@trainyard/store';
 import type { InferenceBackend } from '../../contract/backends.ts';
 import { isLoopbackName } from '../../edge/network-names.ts';
 import { ServerError } from '../../faults/server-error.ts';
+import type { Log } from '../../logging/log.ts';
+import type { Tracing } from '../../tracing/tracing.ts';
 import type { BaseModelPaths } from '../../jobs/base-model-path.ts';
 import { EngineSecret } from '../wire/engine-secret.ts';
 import { AdapterFiles } from './adapter-files.ts';
@@ -29,7 +31,9 @@ interface EnginePortParts {
   /** started */
   readonly inference: InferenceBackend;
   readonly modelPaths: BaseModelPaths;
-  readonly log: (line: string) => void;
+  /** Default null: nobody asked for traces. */
+  readonly tracing?: Tracing | null;
+  readonly log: Log;
 }
 
 export interface OpenEnginePort {

@@ -1,6 +1,8 @@
 import { DEFAULT_GENERATE } from '@trainyard/generation';
 
-import type { InferenceRequest } from '../../contract/backends.ts';
+import type { InferenceRequest, RequestOrigin } from '../../contract/backends.ts';
+import { REQUEST_ID } from '../../edge/request-id.ts';
+import { readTraceParent } from '../../tracing/trace-parent.ts';
 
 /** A request to sample. Of its adapter there are digest and key: paths mean nothing on another machine. */
 export interface GenerateCall {
@@ -49,14 +51,25 @@ export function readGenerate(body: unknown): GenerateCall {
   const { seed, ...sampling } = recordOf(fields['sampling'], 'sampling');
   if (seed !== null && (typeof seed !== 'string' || !/^-?\d{1,20}$/.test(seed)))
     throw new TypeError('the seed must be digits');
+  const { origin } = fields;
   return {
     model,
     request: {
       ...(fields as unknown as InferenceRequest),
+      ...(origin === undefined ? {} : { origin: readOrigin(recordOf(origin, 'origin')) }),
       sampling: { ...(sampling as unknown as InferenceRequest['sampling']), seed: seed === null ? null : BigInt(seed) },
       adapter: fields['adapter'] === null ? null : readAdapter(recordOf(fields['adapter'], 'adapter')),
     },
   };
+}
+
+/** It goes into the log. */
+function readOrigin({ requestId, traceParent }: Readonly<Record<string, unknown>>): RequestOrigin {
+  if (typeof requestId !== 'string' || !REQUEST_ID.test(requestId))
+    throw new TypeError('origin.requestId must be printable');
+  if (traceParent !== null && (typeof traceParent !== 'string' || readTraceParent(traceParent) === null))
+    throw new TypeError('origin.traceParent must be that of a span');
+  return { requestId, traceParent };
 }
 
 function readAdapter({ digest, directoryKey }: Readonly<Record<string, unknown>>): InferenceRequest['adapter'] {

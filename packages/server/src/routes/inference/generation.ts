@@ -3,7 +3,7 @@ import type { ErrorBody } from '@trainyard/protocol';
 import type { UsageKind } from '@trainyard/store';
 
 import { callerOf, projectOf } from '../../edge/auth.ts';
-import { findAdapter, type ModelInference } from '../../contract/backends.ts';
+import { findAdapter, type ModelInference, withGenerate } from '../../contract/backends.ts';
 import { toErrorAnswer } from '../../faults/http-faults.ts';
 import type { ResolvedModel } from '../../contract/model-names.ts';
 import { RequestError } from '../../faults/request-error.ts';
@@ -14,7 +14,7 @@ import type { TokenMeter } from '../../streams/chat-events.ts';
 import type { RequestContext } from '../../wire/sampling-request.ts';
 import { tracedModel } from '../../tracing/generation-span.ts';
 import { tellFault } from '../../tracing/request-spans.ts';
-import { traceIdOf } from '../../tracing/trace-parent.ts';
+import { traceIdOf, traceParentOf } from '../../tracing/trace-parent.ts';
 import { requestedModel } from './requested-model.ts';
 
 /** Shared by chat and text completions between HTTP and the engine. */
@@ -70,16 +70,24 @@ export async function admitModel(
 
 /** The back end of the request, whose work is a part of its trace. */
 function tracedInference(
-  { span, routeOptions }: FastifyRequest,
+  request: FastifyRequest,
   { inference, tracing }: RouteParts,
   { model, asked, id, isStream }: { model: ResolvedModel; asked: string | null; id: string; isStream: boolean },
 ): ModelInference {
+  const { span, routeOptions } = request;
   const ofModel = inference.of(model.base.id);
-  if (tracing === null || span === null) return ofModel;
+  const tellsRequestId = inference.isElsewhere === true ? request.id : null;
+  if (tracing === null || span === null) return tellsRequestId === null ? ofModel : toldModel(ofModel, request);
   const { genAiOperation: operation = 'chat' } = routeOptions.config;
   const requested = asked ?? model.base.id;
-  const about = { parent: span, operation, requested, model: model.name, responseId: id, isStream };
+  const about = { parent: span, operation, requested, model: model.name, responseId: id, isStream, tellsRequestId };
   return tracedModel(ofModel, tracing, about);
+}
+
+/** The same model on other machines, which are told of the request that they work for. */
+function toldModel(inference: ModelInference, request: FastifyRequest): ModelInference {
+  const origin = { requestId: request.id, traceParent: traceParentOf(request) };
+  return withGenerate(inference, (asked, signal) => inference.generate({ ...asked, origin }, signal));
 }
 
 /** @throws {RequestError} `request.invalid` */

@@ -25,6 +25,7 @@ import type { RouteParts } from '../server-parts.ts';
 import { toTargets } from '../../wire/training/lora.ts';
 import { removeFiles } from '../files.ts';
 import { retireAdapters } from './retire-adapters.ts';
+import { originOf } from '../job-origin.ts';
 import { notFound, ownedAdapter } from '../owned.ts';
 
 /** Uploads of an entity that are not committed: each may hold half a gigabyte. */
@@ -102,7 +103,7 @@ export function adapterRoutes(app: FastifyInstance, parts: RouteParts): void {
       // A crash behind the effect costs nothing: committing what is committed answers the same.
       answerOnce(store, request, reply, async (): Promise<AdapterObject> => {
         const adapter = await ownedAdapter(request, parts, request.params.adapter_id);
-        return toAdapterObject(adapter.upload === null ? adapter : await imports.commit(adapter));
+        return toAdapterObject(adapter.upload === null ? adapter : await imports.commit(adapter, originOf(request)));
       }),
   );
 

@@ -26,6 +26,7 @@ import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { removeFiles } from '../files.ts';
 import { refusedWhenFull } from '../full-queue.ts';
+import { originOf } from '../job-origin.ts';
 import { notFound, ownedExport, ownedModel } from '../owned.ts';
 
 /** Queued and running exports of one model: each holds a copy of the model on disk while it runs. */
@@ -74,6 +75,7 @@ export function exportRoutes(app: FastifyInstance, parts: RouteParts): void {
             format,
             dtype,
             maxLive: MAX_LIVE_EXPORTS,
+            origin: originOf(request),
             ...(answer ? { completes: answer } : {}),
           }),
           `${MAX_LIVE_EXPORTS} exports of this model are queued or running, which is the limit; wait for one to end`,

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 
 import type { FastifyRequest } from 'fastify';
 import type { TrainingJobObject } from '@trainyard/protocol';
-import type { GroupPrompts, GroupRewards, JobOrigin, Model, TrainingJob, TrainingJobConfig } from '@trainyard/store';
+import type { GroupPrompts, GroupRewards, Model, TrainingJob, TrainingJobConfig } from '@trainyard/store';
 
-import { callerOf, projectOf } from '../../edge/auth.ts';
+import { callerOf } from '../../edge/auth.ts';
 import type { Completes } from '../../answers/idempotency.ts';
 import { removeUnlessNamed } from '../../data/remove-unless-named.ts';
 import type { BaseModel } from '../../contract/base-models.ts';
@@ -13,7 +13,7 @@ import { trainedBaseModels, waitingFor } from './waiting-for.ts';
 import { toJobObject } from '../../wire/training/training-job.ts';
 import { refusedWhenFull } from '../full-queue.ts';
 import { notFound, ownedModel } from '../owned.ts';
-import { traceParentOf } from '../../tracing/trace-parent.ts';
+import { originOf } from '../job-origin.ts';
 import { beginningIsGone } from './warm-start.ts';
 
 /** Queued and running jobs of one model: each keeps its data until it ends. */
@@ -101,11 +101,6 @@ export async function submitJob(
     await removeUnlessNamed(parts, { key: dataKey, kind: 'blob' }, error);
     throw error;
   }
-}
-
-/** The request as the job that it makes remembers it. */
-function originOf(request: FastifyRequest): JobOrigin {
-  return { requestId: request.id, traceParent: traceParentOf(request), project: projectOf(request) };
 }
 
 /** The row as it will be, for an answer that is known before the job exists. */
