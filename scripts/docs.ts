@@ -29,7 +29,8 @@ if (!/^\/(.*\/)?$/.test(values.base)) {
 
 if (!existsSync(join(SITE, 'node_modules/astro'))) {
   console.error('docs: installing what builds the site into site/node_modules (about 190 MB)');
-  await npm(SITE, ['ci', '--ignore-scripts', '--no-audit', '--no-fund']);
+  // Not `ci`: it wants every platform's packages in the lock file, which has those that could be had when it was made.
+  await npm(SITE, ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund']);
 }
 const pages = writePages(ROOT, { base: values.base });
 if (values.watch) {
