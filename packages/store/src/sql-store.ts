@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { StoreError } from './contract/errors.ts';
 import type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord } from './contract/choice-record.ts';
 import type { Member, MemberFacts, MemberRole, NewMember } from './contract/member.ts';
 import type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';
@@ -581,6 +582,9 @@ export class SqlStore implements Store {
   // imported adapters
   async createAdapter(input: NewAdapter): Promise<Adapter> {
     return this.#write(async (tables) => {
+      const { entityId, maxOpen = Infinity } = input;
+      const numOpen = maxOpen === Infinity ? 0 : await tables.adapters.countUploads(entityId);
+      if (numOpen >= maxOpen) throw new StoreError('store.queue_full', `${numOpen} uploads of adapters are open`);
       const adapter = await tables.adapters.insert(input, this.#clock());
       await this.#complete(tables, input.completes);
       return adapter;

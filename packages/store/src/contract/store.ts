@@ -253,7 +253,7 @@ export interface Store {
   deleteExport(exportId: string, completes?: IdempotentAnswer): Promise<{ directoryKeys: string[] } | null>;
 
   // imported adapters
-  /** Begins an upload. */
+  /** Begins an upload. @throws {StoreError} `store.queue_full` */
   createAdapter(input: NewAdapter): Promise<Adapter>;
   getAdapter(adapterId: string): Promise<Adapter | null>;
   /** In order of creation, unfinished uploads included. */
@@ -597,6 +597,8 @@ export interface NewAdapter {
   baseModel: string;
   configKey: string;
   weightsKey: string;
+  /** How many uploads of the entity may be open, this one included; default: any number. */
+  maxOpen?: number;
   /** Default: a random UUID. */
   id?: string;
   completes?: IdempotentAnswer;

@@ -65,6 +65,15 @@ export class AdapterTable {
     );
   }
 
+  /** Uploads of the entity that were not committed. */
+  async countUploads(entityId: string): Promise<number> {
+    const row = await this.#sql.get<{ count: number }>(
+      'select count(*) as count from adapters where entity_id = ? and committed_at is null and deleted_at is null',
+      entityId,
+    );
+    return row?.count ?? 0;
+  }
+
   /** Uploads of the entity that began before `before` and were not committed. */
   async listUploads(entityId: string, before: number): Promise<Adapter[]> {
     return (

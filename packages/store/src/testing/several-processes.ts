@@ -49,6 +49,29 @@ export function severalProcessesSuite(makeHarness: MakeHarness): void {
       expect((await claimExport(two, MINUTE_MS)).id).toBe(exports[1]!.id);
     });
 
+    it('limits are those of all processes together, also at the same time', async () => {
+      const { id: modelId, entityId } = await addModel(one);
+      const uploads = (index: number) => ({ configKey: `uploads/${index}/c`, weightsKey: `uploads/${index}/w` });
+      const attempts: Record<string, (store: Store, index: number) => Promise<unknown>> = {
+        'training jobs of a model': (store, index) =>
+          store.enqueueJob({ modelId, kind: 'rl', config: {}, dataKey: `groups/${index}`, maxLive: 5 }),
+        'exports of a model': (store) =>
+          store.createExport({ modelId, step: 0, format: 'peft', dtype: 'f32', maxLive: 5 }),
+        'uploads of an entity': (store, index) =>
+          store.createAdapter({ entityId, baseModel: 'base', ...uploads(index), maxOpen: 5 }),
+      };
+      for (const [what, attempt] of Object.entries(attempts)) {
+        const tried = Array.from({ length: 12 }, (_, index) => attempt(index % 2 === 0 ? one : two, index));
+        const outcomes = (await Promise.allSettled(tried)).map((outcome) =>
+          outcome.status === 'fulfilled' ? 'taken' : (outcome.reason as { code: string }).code,
+        );
+        expect(outcomes.toSorted(), what).toEqual([
+          ...Array.from({ length: 7 }, () => 'store.queue_full'),
+          ...Array.from({ length: 5 }, () => 'taken'),
+        ]);
+      }
+    });
+
     it('what one is about to name is no orphan to the other; what nobody names is, and what one left behind', async () => {
       const directory = await mkdtemp(join(tmpdir(), 'trainyard-orphans-'));
       const blobs = await FolderBlobs.open(directory);

@@ -19,13 +19,14 @@ import type { Adapter } from '@trainyard/store';
 import { callerOf } from '../../edge/auth.ts';
 import { adapterName } from '../../exports/resolve-imported-adapter.ts';
 import { answerOnce, answerUploadOnce } from '../../answers/idempotency.ts';
-import { toListPage, walkPages } from '../../answers/paging.ts';
+import { toListPage } from '../../answers/paging.ts';
 import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
 import { toTargets } from '../../wire/training/lora.ts';
 import { removeFiles } from '../files.ts';
 import { retireAdapters } from './retire-adapters.ts';
 import { originOf } from '../job-origin.ts';
+import { refusedWhenFull } from '../full-queue.ts';
 import { notFound, ownedAdapter } from '../owned.ts';
 
 /** Uploads of an entity that are not committed: each may hold half a gigabyte. */
@@ -46,7 +47,6 @@ export function adapterRoutes(app: FastifyInstance, parts: RouteParts): void {
         const { id: baseModel } = baseModels.named(request.body.base_model ?? baseModels.default.id);
         const { entityId } = callerOf(request);
         await removeFiles(parts, await store.expireAdapterUploads(entityId, clock() - UPLOAD_LIFETIME_MS));
-        await refuseTooManyUploads(entityId);
         const id = randomUUID();
         const begun: AdapterObject = {
           id,
@@ -59,7 +59,11 @@ export function adapterRoutes(app: FastifyInstance, parts: RouteParts): void {
         };
         const answer = completes(begun);
         const keys = { configKey: `uploads/${id}/config`, weightsKey: `uploads/${id}/weights` };
-        await store.createAdapter({ id, entityId, baseModel, ...keys, ...(answer ? { completes: answer } : {}) });
+        const upload = { id, entityId, baseModel, ...keys, maxOpen: MAX_OPEN_UPLOADS };
+        await refusedWhenFull(
+          store.createAdapter({ ...upload, ...(answer ? { completes: answer } : {}) }),
+          `${MAX_OPEN_UPLOADS} uploads of adapters are open, which is the limit; commit or delete one`,
+        );
         return begun;
       }),
   );
@@ -108,18 +112,6 @@ export function adapterRoutes(app: FastifyInstance, parts: RouteParts): void {
   );
 
   uploadRoute(app, parts, path);
-
-  async function refuseTooManyUploads(entityId: string): Promise<void> {
-    let numOpen = 0;
-    for await (const { upload } of walkPages((page) => store.listAdapters({ ...page, entityId }))) {
-      if (upload !== null) numOpen += 1;
-    }
-    if (numOpen < MAX_OPEN_UPLOADS) return;
-    throw new RequestError(
-      'request.too_many',
-      `${numOpen} uploads of adapters are open, and ${MAX_OPEN_UPLOADS} may be; commit or delete one`,
-    );
-  }
 }
 
 /** The body goes to disk as it comes, whatever media type it claims: `curl -T` sends none. */
