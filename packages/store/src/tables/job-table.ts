@@ -198,6 +198,7 @@ export class JobTable {
     { kinds, baseModels }: { kinds: readonly JobKind[]; baseModels: readonly string[] | null },
     now: number,
   ): Promise<ClaimedJob<Job> | null> {
+    if (baseModels?.length === 0) return null;
     const next = await this.#sql.get<{ id: string; created_at: number }>(
       `select j.id, j.created_at from jobs j
        where j.kind in (${marks(kinds)})${baseModels === null ? '' : ` and j.base_model in (${marks(baseModels)})`}

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { ErrorBody, ListPage, TrainingJobObject } from '@trainyard/protocol';
 
 import { TestServer } from '../../testing/test-server.ts';
@@ -109,6 +109,47 @@ describe('a training job', () => {
       expect((await act(id, 'resume')).json()).toMatchObject({ status: 'queued', is_paused: false });
     expect(server.training.numNotified).toBe(numNotified + 2);
     await act(id, 'cancel');
+  });
+
+  test('says what it waits for: a trainer with its base model, its turn, or somebody who resumes it', async () => {
+    server.training.baseModels = [];
+    onTestFinished(() => void (server.training.baseModels = null));
+    const made = await submit(await newModel());
+    const waits = async () => (await get(made.id)).waiting_for?.code ?? null;
+    expect(made.waiting_for).toEqual({
+      code: 'base_model',
+      message: 'no trainer that runs now was given its base model tiny/base; it begins once one is (--model)',
+    });
+    expect(await waits()).toBe('base_model');
+    const trainer = (id: string, isDraining = false) => ({
+      role: 'trainer' as const,
+      url: null,
+      version: '1',
+      baseModels: [{ id, fileDigest: null, vocabSize: null }],
+      capacity: 1,
+      adapterDigests: [],
+      isDraining,
+    });
+    const { store } = server;
+    await store.registerMember(trainer('another/base'), 60_000);
+    expect(await waits()).toBe('base_model');
+    await store.registerMember({ ...trainer('tiny/base'), role: 'engine' }, 60_000);
+    expect(await waits()).toBe('base_model');
+    await store.registerMember(trainer('tiny/base'), 60_000);
+    expect(await waits()).toBe('turn');
+    await store.registerMember(trainer('tiny/base', true), 60_000);
+    expect(await waits()).toBe('base_model');
+    server.training.baseModels = ['tiny/base'];
+    expect(await waits()).toBe('turn');
+    await act(made.id, 'pause');
+    expect(await waits()).toBe('resume');
+    await act(made.id, 'resume');
+    const held = await store.claimNextJob('test', 60_000, ['rl'], ['tiny/base']);
+    expect(await waits()).toBe(held?.id === made.id ? null : 'turn');
+    await act(made.id, 'cancel');
+    expect(await waits()).toBeNull();
+    await store.removeMember('trainer');
+    await store.removeMember('engine');
   });
 
   test('ends when it is cancelled, with one event that says so; again changes nothing', async () => {
