@@ -62,8 +62,8 @@ export type TrainingJobRequest = TrainingJobConfig &
     /** key of the KL reference; null = the base model; absent = the job has none */
     readonly referenceFrom?: string | null;
     readonly seed: number;
-    /** how far it got on another machine; null: nowhere, as far as the blobs know */
-    readonly snapshot: JobSnapshot | null;
+    /** how far it got on another machine; null or absent: nowhere, as far as the blobs know */
+    readonly snapshot?: JobSnapshot | null;
     /** the tokens of each gradient step are told with it; of rollouts only */
     readonly keepsTraces: boolean;
     /** the base model as it is sampled from, for a server elsewhere to be compared with; null or absent: nothing to compare with */

@@ -14,17 +14,18 @@ export interface TrainJobParts extends Pick<TrainingParts, 'signal' | 'emit'> {
   readonly workDirectory: string;
   readonly learners: JobLearners;
   readonly remoteKey: string | null;
-  /** Receives a line for whoever runs the service. */
-  readonly log: (line: string) => void;
+  /** Receives a line for whoever runs the service. Default: nobody does. */
+  readonly log?: (line: string) => void;
 }
 
 /** Runs one job, from its blobs to the blobs of its version, with the loop of training over a learner that is opened for it. */
 export async function trainJob(job: TrainingJobRequest, parts: TrainJobParts) {
   const { blobs, workDirectory, learners, remoteKey, signal, emit, log } = parts;
   signal.throwIfAborted();
-  if (job.snapshot !== null) {
-    const line = await new SnapshotCopier(blobs, workDirectory).bring(job.snapshots, job.snapshot);
-    if (line !== null) log(`job ${job.jobId}: ${line}`);
+  const { snapshot = null } = job;
+  if (snapshot !== null) {
+    const line = await new SnapshotCopier(blobs, workDirectory).bring(job.snapshots, snapshot);
+    if (line !== null) log?.(`job ${job.jobId}: ${line}`);
     signal.throwIfAborted();
   }
   const versions = new JobVersions(blobs, { ...job, workDirectory });

@@ -256,6 +256,22 @@ describe('snapshots in the blobs', () => {
     await until(async () => expect(await snapshots()).toEqual([]));
   });
 
+  test('the folder of a job that was lost, and ended elsewhere, goes with the end of another', async () => {
+    const lost = await submit(await newModel('one'));
+    const { snapshots: name } = await backend.begun();
+    const folder = join(directory, 'work', name);
+    await store.releaseLease(lost.id, (await store.getJob(lost.id))!.lease!.fencingToken);
+    const elsewhere = (await store.claimNextJob('another', 60_000))!;
+    await until(async () => expect(backend.isStopped).toBe(true));
+    const other = await submit(await newModel('two'));
+    const { output } = await backend.begun();
+    expect(existsSync(folder)).toBe(true);
+    await store.finishJobFailed(elsewhere.id, elsewhere.fencingToken, 'no reason');
+    await backend.succeed(output);
+    await until(async () => expect(await status(other)).toBe('succeeded'));
+    await until(async () => expect(existsSync(folder)).toBe(false));
+  });
+
   test('a service that is asked to end leaves the newest one behind', async () => {
     await worker.stop();
     startWorker({ snapshotSteps: 100 });

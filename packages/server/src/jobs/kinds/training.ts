@@ -28,6 +28,7 @@ import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
 import { endData, startedLine, trainMetrics, wireEvent } from '../job-events.ts';
 import type { JobLease } from '../job-lease.ts';
 import { SnapshotCopies } from '../snapshot-copies.ts';
+import { removeEnded } from '../snapshot-folders.ts';
 import type { JobWork } from '../job-machine.ts';
 import { jobWeights } from '../job-weights.ts';
 import { retryOf } from '../../faults/retry-of.ts';
@@ -132,7 +133,10 @@ export class TrainingJobs implements JobWork<Objective> {
   }
 
   async clear({ id }: ClaimedJob): Promise<void> {
-    await rm(join(this.#options.workDirectory, id), { recursive: true, force: true });
+    const { store, workDirectory, log } = this.#options;
+    await rm(join(workDirectory, id), { recursive: true, force: true });
+    // Of jobs that this machine lost, and that another has ended since.
+    await removeEnded(store, workDirectory).catch((error: unknown) => log(`old snapshots stay: ${String(error)}`));
   }
 
   async #requestFor(job: ClaimedJob): Promise<TrainingJobRequest> {
