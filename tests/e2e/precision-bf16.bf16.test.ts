@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+
 import { expect, it } from 'vitest';
 
 import { Trainyard } from '@trainyard/sdk';
@@ -5,6 +8,7 @@ import { Trainyard } from '@trainyard/sdk';
 import { ownService } from '../../scripts/own-service.ts';
 import { scoredGroup } from '../support/groups.ts';
 import { testModel } from '../support/model.ts';
+import { hostOf } from '../support/processes.ts';
 
 it('a service in bf16 samples, trains on what it has sampled, tells the gap, and serves what it has trained', async () => {
   const service = await ownService({
@@ -34,6 +38,10 @@ it('a service in bf16 samples, trains on what it has sampled, tells the gap, and
       expect(metrics!['logprob_gap_mean']).toBeGreaterThan(1e-3);
       expect(metrics!['logprob_gap_mean']).toBeLessThan(0.05);
     }
+    // Both sides compute with it.
+    const library = basename(process.env['TRAINYARD_BF16_LIBRARY']!);
+    for (const host of ['engine', 'trainer'] as const)
+      expect(readFileSync(`/proc/${hostOf(service.pid, host)}/maps`, 'utf8')).toContain(library);
   } finally {
     await service.stop();
   }

@@ -16,7 +16,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { ComputeArbiter } from '../computing/compute-arbiter.ts';
 import { EmbeddedTraining } from './embedded-training.ts';
-import type { TrainingJobRequest } from './messages.ts';
+import type { TrainerHostOptions, TrainingJobRequest } from './messages.ts';
 
 // A real trainer host, on a random model with a vocabulary of bytes.
 let root: string;
@@ -36,7 +36,11 @@ beforeAll(async () => {
   const trajectory = (content: string, reward: number) => ({ messages_and_choices: turn(content).messages, reward });
   const groups = ['a', 'b'].map((word) => ({ trajectories: [trajectory(`${word} yes`, 1), trajectory(word, 0)] }));
   await blobs.putJsonLines('groups/g', groups);
-  training = new EmbeddedTraining({
+  training = trainingWith({});
+  await training.start();
+});
+function trainingWith(options: Partial<TrainerHostOptions>): EmbeddedTraining {
+  return new EmbeddedTraining({
     host: {
       blobs: blobs.location,
       workDirectory: join(root, 'work'),
@@ -45,14 +49,14 @@ beforeAll(async () => {
       isDeterministic: false,
       oneDnnPath: null,
       remote: null,
+      ...options,
     },
     arbiter: new ComputeArbiter(),
     niceness: 0,
     share: 1,
     log: () => {},
   });
-  await training.start();
-});
+}
 afterAll(async () => {
   await training.close();
   await blobs.close();
@@ -128,4 +132,10 @@ test('what cannot be done comes back with its code and with what a retry is wort
   const missing = run(sft('missing', { startFrom: 'checkpoints/none' }));
   await expect(missing).rejects.toMatchObject({ code: 'trainer.checkpoint_unreadable', retry: 'never' });
   expect(await blobs.localDirectory('checkpoints/missing')).toBe(null);
+});
+
+test('what is to multiply in bf16 is asked for at the start, not by the first job', async () => {
+  const without = trainingWith({ oneDnnPath: '/nowhere/libdnnl.so.3' });
+  await expect(without.start()).rejects.toThrow(/cannot start: cannot load oneDNN from \/nowhere\/libdnnl\.so\.3/);
+  await without.close();
 });
