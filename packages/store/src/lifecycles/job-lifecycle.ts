@@ -14,6 +14,9 @@ import type { FeedType } from '../contract/run.ts';
 import type { JobInput } from '../tables/job-table.ts';
 import type { Tables } from '../tables/tables.ts';
 
+/** Keys of snapshots of all jobs begin with it. */
+export const SNAPSHOTS = 'snapshots/';
+
 /** Whose steps a model takes. */
 export const TRAINING_JOB_KINDS = ['rl', 'sft'] as const;
 
@@ -223,7 +226,7 @@ export async function keepSnapshot(
 }
 
 /** Prefix of the keys of a job's snapshots: what was announced under it and never named is found when another is, or the job ends. */
-export const snapshotsOf = (jobId: string): string => `snapshots/${jobId}/`;
+export const snapshotsOf = (jobId: string): string => `${SNAPSHOTS}${jobId}/`;
 
 /** Directories that nobody but the job needs, which has ended: what it starts from, what it compares with, and how far it got. */
 export async function directoriesOf(tables: Tables, { id, start, snapshot }: Job): Promise<(string | null)[]> {

@@ -10,6 +10,8 @@ import type { StoreLocation } from '../contract/store-location.ts';
 import { openStore } from '../open-store.ts';
 import type { SqlStore } from '../sql-store.ts';
 import { fillStore } from '../testing/filled-store.ts';
+import { addJob, addModel, claim } from '../testing/harness.ts';
+import { snapshotsOf } from '../lifecycles/job-lifecycle.ts';
 import { checkBackup, makeBackup, restoreBackup } from './backup.ts';
 import { digestBlobs } from './copy-blobs.ts';
 import { copyDatabase, digestDatabase } from './copy-database.ts';
@@ -70,6 +72,23 @@ test('a backup of a store in use has its rows and the blobs that they name, and 
   expect(await again.listReferencedKeys()).toEqual(await store.listReferencedKeys());
   for (const each of [again, other]) await each.close();
   await expect(makeBackup({ database, blobs }, backup)).rejects.toThrow('it is there already');
+});
+
+test('snapshots of running jobs, of which the next may come at any moment, are in no backup', async () => {
+  const model = await addModel(store, 'trained-now');
+  const { dataKey } = await addJob(store, model.id);
+  await blobs.putJsonLines(dataKey, [{ key: dataKey }]);
+  const job = await claim(store);
+  const directoryKey = `${snapshotsOf(job.id)}1`;
+  await addDirectory(directoryKey);
+  await store.keepSnapshot(job.id, job.fencingToken, { directoryKey, numGradientSteps: 5 });
+  const snapshots = (manifest: { files: readonly { name: string }[] }) =>
+    manifest.files.filter(({ name }) => name.includes('snapshots'));
+  expect(snapshots(await makeBackup({ database, blobs }, join(folder, 'before')))).toEqual([]);
+  await blobs.removeDirectory(directoryKey);
+  const backup = join(folder, 'after');
+  expect(snapshots(await makeBackup({ database, blobs }, backup))).toEqual([]);
+  await checkBackup(backup);
 });
 
 test('what a service removes between the look at the database and the copy is not in the next look', async () => {

@@ -9,6 +9,7 @@ import { StoreError } from '../contract/errors.ts';
 import type { StoreLocation } from '../contract/store-location.ts';
 import { SqliteSql } from '../drivers/sqlite/sqlite-sql.ts';
 import { openTables } from '../tables/tables.ts';
+import { SNAPSHOTS } from '../lifecycles/job-lifecycle.ts';
 import { type BlobDigest, type BlobKeys, copyBlobs, digestBlobs } from './copy-blobs.ts';
 import { copyDatabase, digestDatabase } from './copy-database.ts';
 import { digestOf, type TableDigest } from './table-digest.ts';
@@ -161,8 +162,10 @@ async function namedKeys(path: string): Promise<BlobKeys> {
     const { checkpoints, logs, blobPlaces } = openTables(sql);
     const place = await blobPlaces.id();
     const places = place === null ? [] : [placeKey(place)];
+    // Of a running job another takes the place of its snapshot every few steps; without one it begins at its checkpoint.
+    const directoryKeys = (await checkpoints.listDirectoryKeys()).filter((key) => !key.startsWith(SNAPSHOTS));
     return {
-      directoryKeys: await checkpoints.listDirectoryKeys(),
+      directoryKeys,
       blobKeys: [...(await logs.listBlobKeys()), ...places],
     };
   } finally {
