@@ -26,6 +26,7 @@ import { does, needsModelFiles } from './contract/role.ts';
 import { RunMirror } from './tracking/run-mirror.ts';
 import { openTracker } from './tracking/tracker-drivers.ts';
 import { Upkeep } from './data/upkeep.ts';
+import { registerApi } from './members/register-api.ts';
 import { registerTrainer } from './members/register-trainer.ts';
 import { ServiceMetrics } from './metrics/service-metrics.ts';
 
@@ -142,8 +143,10 @@ export async function startService(
     http = new ClosingServer(server);
     cleanups.push(() => http?.drain(config.drainTimeoutMs));
     // A file has one service, and nobody to be told.
-    if (trains && config.database.kind === 'postgres')
-      cleanups.push(await registerTrainer({ ...parts, modelIds: training.baseModels ?? [] }));
+    if (config.database.kind === 'postgres') {
+      cleanups.push(await registerApi({ store, url, capacity: config.maxRequests, log }));
+      if (trains) cleanups.push(await registerTrainer({ ...parts, modelIds: training.baseModels ?? [] }));
+    }
     workers.run();
     cleanups.push(store.watchFeed(() => workers?.notify()));
     tracking?.start();

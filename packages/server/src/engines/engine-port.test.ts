@@ -200,6 +200,30 @@ test('an engine that stands still is lost when it has not answered for long, and
   expect(last(await all(engines.of(BASE).generate(request(), NEVER)))).toMatchObject({ code: 'engine.host_lost' });
 });
 
+test('a stream that breaks takes its engine from nobody: a look tells that it is there', async () => {
+  const { inference, url } = await engine();
+  const { engines } = await asking([url]);
+  inference.script = async function* () {
+    yield { kind: 'started', promptTokenIds: [], cachedTokens: 0 };
+    throw new Error('a bug');
+  };
+  expect(last(await all(engines.of(BASE).generate(request(), NEVER)))).toMatchObject({ code: 'engine.host_lost' });
+  inference.script = (asked) => replies(asked, []);
+  expect(last(await all(engines.of(BASE).generate(request(), NEVER)))?.kind).toBe('completed');
+});
+
+test('what makes one engine fail is not tried on the others', async () => {
+  const parts = [await engine(), await engine()];
+  for (const { inference } of parts)
+    inference.script = () => {
+      throw new Error('a bug');
+    };
+  const { engines } = await asking(parts.map(({ url }) => url));
+  expect(await all(engines.of(BASE).generate(request(), NEVER))).toMatchObject([{ code: 'engine.internal' }]);
+  expect(parts.map(({ inference }) => inference.requests.length).toSorted((a, b) => a - b)).toEqual([0, 1]);
+  expect(engines.trouble()).toBeNull();
+});
+
 test('one that is full is passed over; when all are, that is what is said', async () => {
   const engines = [await engine(), await engine()];
   for (const { inference } of engines) inference.script = () => [failure('engine.overloaded', 'at most 2 requests')];

@@ -33,6 +33,8 @@ export class EngineDirectory {
   #registered: ReadonlySet<string> = new Set();
   /** Lines that were logged, by link and model: each difference once. */
   readonly #told = new Set<string>();
+  /** Looks that go on besides those by the clock. */
+  readonly #looks = new Set<Promise<void>>();
   #timers: NodeJS.Timeout[] = [];
   #unwatch: () => void = () => undefined;
   #listing: Promise<void> = Promise.resolve();
@@ -104,9 +106,17 @@ export class EngineDirectory {
   }
 
   /** After something went wrong with it. */
-  async lookAgain(link: EngineLink): Promise<void> {
-    await link.look();
-    this.#settle();
+  lookAgain(link: EngineLink): void {
+    const look = link.look().then(() => {
+      this.#settle();
+      this.#looks.delete(look);
+    });
+    this.#looks.add(look);
+  }
+
+  /** Settles when those were looked at with which something went wrong: what broke one stream is mostly there all the same. */
+  async whenLookedAgain(): Promise<void> {
+    await Promise.all(this.#looks);
   }
 
   async #list(): Promise<void> {

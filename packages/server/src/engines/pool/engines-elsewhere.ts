@@ -4,7 +4,7 @@ import type { Store } from '@trainyard/store';
 
 import type { InferenceBackend, InferenceRequest, ModelInference, Tokenized } from '../../contract/backends.ts';
 import type { BaseModel } from '../../contract/base-models.ts';
-import { BackendFailure } from '../../faults/backend-failure.ts';
+import { BackendFailure, toBackendFailure } from '../../faults/backend-failure.ts';
 import { RequestError } from '../../faults/request-error.ts';
 import type { RequestRoom } from '../../inference/request-room.ts';
 import type { EngineSecret } from '../wire/engine-secret.ts';
@@ -155,7 +155,7 @@ export class EnginesElsewhere implements InferenceBackend {
     let last: EngineEvent | null = null;
     for (let numLosses = 0; numLosses < MAX_LOSSES;) {
       if (signal.aborted) return yield failed('engine.aborted', 'the request was given up');
-      const link = this.#engines.pick(id, key, request.n, tried);
+      const link = await this.#pick(id, key, request.n, tried);
       if (link === null)
         return yield last ?? failed('engine.host_lost', `no engine takes requests for ${id} now; try again`);
       tried.add(link);
@@ -174,10 +174,12 @@ export class EnginesElsewhere implements InferenceBackend {
       } catch (error) {
         if (signal.aborted) return yield failed('engine.aborted', 'the request was given up');
         if (!(error instanceof EngineFault)) throw error;
+        // It said so itself; what is wrong is with this request, and would be so elsewhere.
+        if (error.kind === 'failed') return yield this.#onFailed(link, error);
         this.#onFault(link, error);
         // What was never taken was not lost.
         if (error.kind === 'draining' || error.kind === 'unreachable') continue;
-        if (error.kind === 'lost' || error.kind === 'hangs') numLosses += 1;
+        numLosses += 1;
         last = failed('engine.host_lost', 'the inference engine stopped while this request ran; try again');
         if (hasBegun) break;
       }
@@ -195,7 +197,7 @@ export class EnginesElsewhere implements InferenceBackend {
     const tried = new Set<EngineLink>();
     for (;;) {
       signal.throwIfAborted();
-      const link = this.#engines.pick(id, path, 1, tried);
+      const link = await this.#pick(id, path, 1, tried);
       if (link === null || tried.size >= MAX_LOSSES)
         throw new BackendFailure('engine.host_lost', `no engine takes requests for ${id} now; try again`, null);
       tried.add(link);
@@ -203,16 +205,32 @@ export class EnginesElsewhere implements InferenceBackend {
         return await link.line.call<Answer>(path, call, AbortSignal.any([signal, link.life]));
       } catch (error) {
         if (signal.aborted || !(error instanceof EngineFault)) throw error;
+        if (error.kind === 'failed') throw toBackendFailure(this.#onFailed(link, error));
         this.#onFault(link, error);
       }
     }
   }
 
+  /** The engine for a key; null when none is left. One that is suspected may be there a moment later. */
+  async #pick(id: string, key: string, numChoices: number, tried: ReadonlySet<EngineLink>): Promise<EngineLink | null> {
+    const link = this.#engines.pick(id, key, numChoices, tried);
+    if (link !== null) return link;
+    await this.#engines.whenLookedAgain();
+    return this.#engines.pick(id, key, numChoices, tried);
+  }
+
+  #onFailed(link: EngineLink, fault: EngineFault): Extract<EngineEvent, { kind: 'failed' }> {
+    link.counts.failures += 1;
+    this.#options.log(`a request failed: ${fault.message}`);
+    return failed('engine.internal', 'the engine failed; its log says why');
+  }
+
   #onFault(link: EngineLink, fault: EngineFault): void {
-    if (fault.kind === 'draining') return void this.#engines.lookAgain(link);
-    link.counts[fault.kind === 'failed' || fault.kind === 'unfit' ? 'failures' : 'losses'] += 1;
-    link.suspect(fault);
-    void this.#engines.lookAgain(link);
+    if (fault.kind !== 'draining') {
+      link.counts[fault.kind === 'unfit' ? 'failures' : 'losses'] += 1;
+      link.suspect(fault);
+    }
+    this.#engines.lookAgain(link);
   }
 
   /** All that are there, added up. */
@@ -231,6 +249,9 @@ function isRefusalOfEngine(event: EngineEvent): boolean {
   return event.kind === 'failed' && (event.code === 'engine.overloaded' || event.code === 'engine.host_lost');
 }
 
-function failed(code: 'engine.host_lost' | 'engine.aborted' | 'engine.overloaded', message: string): EngineEvent {
+function failed(
+  code: 'engine.host_lost' | 'engine.aborted' | 'engine.overloaded' | 'engine.internal',
+  message: string,
+): Extract<EngineEvent, { kind: 'failed' }> {
   return { kind: 'failed', code, message, param: null };
 }

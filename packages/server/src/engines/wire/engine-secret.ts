@@ -1,21 +1,21 @@
-import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, hash, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /**
  * The secret that engines and those who ask them share. It never crosses the network: what does is a code over the request that only
  * who has it can make (HMAC-SHA-256), and each can be used once.
  */
 export class EngineSecret {
-  readonly #key: Buffer;
+  /** As an object of its own: from bytes it would be made anew for each code, which takes five times as long as the code. */
+  readonly #key: KeyObject;
 
   constructor(value: string) {
-    this.#key = createHash('sha256').update(value).digest();
+    this.#key = createSecretKey(hash('sha256', value, 'buffer'));
   }
 
   /** The code over these parts; a part that ends elsewhere is another one. */
   codeOf(...parts: readonly string[]): string {
-    const hmac = createHmac('sha256', this.#key);
-    for (const part of parts) hmac.update(`${Buffer.byteLength(part)}:`).update(part);
-    return hmac.digest('base64url');
+    const text = parts.map((part) => `${part.length}:${part}`).join('');
+    return createHmac('sha256', this.#key).update(text).digest('base64url');
   }
 
   /** Takes as long whatever is wrong with the code. */
@@ -32,5 +32,5 @@ export function nonce(): string {
 
 /** A body, as its code goes over it. */
 export function digestOfBody(body: string | Uint8Array): string {
-  return createHash('sha256').update(body).digest('base64url');
+  return hash('sha256', body, 'base64url');
 }

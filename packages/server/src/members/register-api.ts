@@ -1,0 +1,25 @@
+import type { Store } from '@trainyard/store';
+
+import { Membership } from './membership.ts';
+
+interface ApiParts {
+  readonly store: Store;
+  /** where it answers */
+  readonly url: string;
+  /** requests to sample that it has in flight at most */
+  readonly capacity: number;
+  readonly log: (line: string) => void;
+}
+
+/**
+ * Says in the database that this process answers HTTP, until it is closed: for whoever looks at a service, since nobody is sent here.
+ *
+ * @returns says that it does not any more
+ * @throws {StoreError}
+ */
+export async function registerApi({ store, url, capacity, log }: ApiParts): Promise<() => Promise<void>> {
+  const facts = () => ({ baseModels: [], capacity, adapterDigests: [], isDraining: false });
+  const membership = new Membership({ store, role: 'api', url, facts, log });
+  await membership.open();
+  return () => membership.close();
+}
