@@ -72,8 +72,9 @@ function start(queue: ScriptedQueue, ...jobs: Held[]): JobMachine<'export'> {
   return machine;
 }
 
+const origin = { requestId: null, traceParent: null, project: null };
 const job = (id: string, numAttempts = 1) =>
-  ({ id, kind: 'export', numAttempts, lease: LEASE, fencingToken: 1 }) as ClaimedJob<ExportJob>;
+  ({ id, kind: 'export', numAttempts, lease: LEASE, fencingToken: 1, origin }) as ClaimedJob<ExportJob>;
 const lines = (queue: ScriptedQueue) => queue.log.filter((line) => !line.startsWith('renew'));
 
 /** Ends when the signal does, with its reason. */

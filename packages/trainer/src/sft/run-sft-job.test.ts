@@ -137,7 +137,11 @@ describe('runSftJob', () => {
       const resumed = parts();
       const result = await runSftJob(job(settings, { name }), resumed);
       expect(result.digest).toBe(expected.digest);
-      expect(resumed.events.slice(0, events.length - 1)).toEqual(events.slice(0, -1));
+      // Told once more, and not taken.
+      const again = events
+        .slice(0, -1)
+        .map((event) => (event.kind === 'gradient_step' ? { ...event, taken: undefined } : event));
+      expect(resumed.events.slice(0, events.length - 1)).toEqual(again);
       expect(withoutTimes(resumed.events)).toEqual(withoutTimes(whole.events));
     }
   });

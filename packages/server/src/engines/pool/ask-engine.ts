@@ -20,7 +20,7 @@ export async function askEngine(url: string, secret: string | null): Promise<str
   } catch (error) {
     if (limit.aborted)
       return `it did not answer within ${ANSWER_MS / 1000} s: look at the network between here and there`;
-    return `${(error as Error).message}: look at its log, its --engine-url and its secret`;
+    return `${(error as Error).message} (its log and its --engine-url may say more)`;
   } finally {
     line.close();
   }
