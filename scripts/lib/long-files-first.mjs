@@ -32,6 +32,7 @@ export const LONG_FILES = [
   'tests/e2e/hung-hosts.test.ts',
   'tests/e2e/packed-command.test.ts',
   'packages/store/src/drivers/postgres/postgres-store.postgres.test.ts',
+  'tests/e2e/moving-jobs.postgres.test.ts',
   'tests/e2e/exports.test.ts',
   'tests/e2e/examples.test.ts',
   'tests/e2e/doc-blocks.test.ts',
