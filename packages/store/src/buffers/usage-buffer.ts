@@ -1,3 +1,4 @@
+import { StoreError } from '../contract/errors.ts';
 import type { Usage } from '../contract/records.ts';
 import type { Queries, Sql } from '../contract/sql.ts';
 import { openTables } from '../tables/tables.ts';
@@ -70,7 +71,8 @@ export class UsageBuffer {
     try {
       this.#rows = await this.#sql.transaction((queries) => this.#insert(queries, batch, now), { isDurable: false });
     } catch (error) {
-      for (const sum of batch.values()) this.#addUp(sum);
+      // Of a closed database there is no next time.
+      if (!isClosed(error)) for (const sum of batch.values()) this.#addUp(sum);
       throw error;
     } finally {
       tried.resolve();
@@ -94,4 +96,8 @@ export class UsageBuffer {
     // Nobody waits for this write: when it fails the sums are pending still, and the next one reports it.
     this.flush().catch(() => undefined);
   }
+}
+
+function isClosed(error: unknown): boolean {
+  return error instanceof StoreError && error.code === 'store.closed';
 }
