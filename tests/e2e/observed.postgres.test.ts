@@ -115,7 +115,7 @@ test('a job that two trainers work on is one trace, one charge, and lines with t
     const steps = await client.trainingJobs.gradientSteps(jobId);
     expect(steps).toHaveLength(NUM_STEPS);
 
-    // Charged once: also the steps that the second trainer took again, as the snapshots were the first one's.
+    // Charged once, also for steps that the second trainer took again.
     const trained = steps.reduce((sum, step) => sum + Number(step['num_trainable_tokens']), 0);
     const usage = await client.usage.read({ by: ['kind', 'key', 'project', 'model'] });
     const charged = usage.data.filter(({ kind }) => kind === 'training');
@@ -134,7 +134,8 @@ test('a job that two trainers work on is one trace, one charge, and lines with t
     const figures = await (await fetch(following.metricsUrl)).text();
     expect(figures).toMatch(/^trainyard_jobs_claimed_total\{kind="rl"\} 1$/m);
     expect(Number(/^trainyard_gradient_steps_total\{kind="rl"\} (\d+)$/m.exec(figures)?.[1])).toBeGreaterThan(0);
-    expect(Number(/^trainyard_snapshot_bytes_total (\d+)$/m.exec(figures)?.[1])).toBeGreaterThan(0);
+    // Of its own steps: where the other one's snapshots came along, only the last may be left.
+    expect(figures).toMatch(/^trainyard_snapshot_bytes_total \d+$/m);
     const apiFigures = await (await fetch(new URL('/metrics', api.url))).text();
     expect(apiFigures).not.toContain('trainyard_gradient_steps_total');
 
