@@ -232,7 +232,11 @@ export class SqlStore implements Store {
 
   // models
   async createModel(input: NewModel): Promise<CreateModelResult> {
-    return this.#write((tables) => createModel(tables, input, this.#clock()));
+    return this.#write(async (tables) =>
+      this.#completeWith(tables, await createModel(tables, input, this.#clock()), ({ kind }) =>
+        kind === 'created' ? input.completes : undefined,
+      ),
+    );
   }
 
   async getModel(modelId: string): Promise<Model | null> {
@@ -332,7 +336,9 @@ export class SqlStore implements Store {
 
   // jobs
   async enqueueJob(input: NewJob): Promise<TrainingJob | null> {
-    return this.#write((tables) => enqueueJob(tables, input, this.#clock()));
+    return this.#write(async (tables) =>
+      this.#completeWith(tables, await enqueueJob(tables, input, this.#clock()), () => input.completes),
+    );
   }
 
   async getJob(jobId: string): Promise<Job | null> {
@@ -557,7 +563,9 @@ export class SqlStore implements Store {
 
   // exports
   async createExport(input: NewExport): Promise<ModelExport | null> {
-    return this.#write((tables) => createExport(tables, input, this.#clock()));
+    return this.#write(async (tables) =>
+      this.#completeWith(tables, await createExport(tables, input, this.#clock()), () => input.completes),
+    );
   }
 
   async getExport(exportId: string): Promise<ModelExport | null> {
@@ -808,7 +816,7 @@ export class SqlStore implements Store {
     return result;
   }
 
-  async #complete({ idempotency }: Tables, answer: IdempotentAnswer | undefined): Promise<void> {
-    if (answer !== undefined) await idempotency.complete(answer);
+  async #complete(tables: Tables, answer: IdempotentAnswer | undefined): Promise<void> {
+    if (answer !== undefined) await this.#requests.completeIn(tables, answer);
   }
 }

@@ -4,3 +4,8 @@ const PASSING: ReadonlySet<unknown> = new Set(['store.busy', 'store.disk_full', 
 export function isPassing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && PASSING.has(error.code);
 }
+
+/** The same without a full disk: what takes much of it is told at once, and who waits for it can ask again. */
+export function isPassingButFull(error: unknown): boolean {
+  return isPassing(error) && (error as { code?: unknown }).code !== 'store.disk_full';
+}

@@ -21,7 +21,7 @@ function twoProcesses() {
       return result;
     },
   } as unknown as Sql;
-  const clock = () => 1;
+  const clock = () => Date.now();
   return {
     one: new RequestsInProgress(unreliable, clock, 'one'),
     two: new RequestsInProgress(sql, clock, 'two'),
@@ -87,4 +87,20 @@ test('an answer that was kept stays kept when its request is given up', async ()
   await one.abandon(request());
   expect(await one.begin(request())).toMatchObject({ kind: 'completed', status: 200 });
   one.close();
+});
+
+test('a request stays in progress for as long as somebody is at it', async () => {
+  vi.useFakeTimers();
+  try {
+    const { one, two } = twoProcesses();
+    await one.begin(request());
+    await vi.advanceTimersByTimeAsync(600_000);
+    expect(await two.begin(request())).toEqual({ kind: 'in_progress' });
+    one.close();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(await two.begin(request())).toEqual({ kind: 'started' });
+    two.close();
+  } finally {
+    vi.useRealTimers();
+  }
 });

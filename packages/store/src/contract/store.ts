@@ -276,7 +276,10 @@ export interface Store {
   expireAdapterUploads(entityId: string, before: number): Promise<RemovedAdapters>;
 
   // idempotency keys
-  /** Claims `(keyId, key)` for this request, or tells what became of it. Records live for 24 hours. */
+  /**
+   * Claims `(keyId, key)` for this request, or tells what became of it. Answers are kept for 24 hours. What a process has claimed is its own while it lives, and a
+   * minute longer; whatever names the answer in a write (`completes`) is refused with `store.busy` when another process has claimed it since.
+   */
   beginIdempotent(request: { keyId: string; key: string; requestHash: string }): Promise<IdempotentState>;
   /** Keeps the answer for repeats. Without effect when the record is gone or complete. */
   completeIdempotent(answer: IdempotentAnswer): Promise<void>;

@@ -39,7 +39,6 @@ export async function enqueueJob(tables: Tables, input: NewJob, now: number): Pr
   await tables.trajectories.insert(set, input.rewards ?? [], input.prompts ?? []);
   const reference = await tables.checkpoints.get(modelId, referenceStep ?? -1);
   if (reference?.directoryKey != null) await tables.jobs.setReference(job.id, reference.directoryKey);
-  if (input.completes !== undefined) await tables.idempotency.complete(input.completes);
   return job as TrainingJob;
 }
 

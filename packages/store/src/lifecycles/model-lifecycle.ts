@@ -17,7 +17,6 @@ export async function createModel(tables: Tables, input: NewModel, now: number):
   const model = await tables.models.insert(input, warmStart, now);
   await tables.checkpoints.insert({ modelId: model.id, step: 0, jobId: null, directoryKey, digest, metrics: {} }, now);
   await tables.feed.add({ type: 'model_created', entityId: model.entityId, modelId: model.id }, now);
-  if (input.completes !== undefined) await tables.idempotency.complete(input.completes);
   return { kind: 'created', model };
 }
 

@@ -17,7 +17,6 @@ export async function createExport(tables: Tables, input: NewExport, now: number
   const start = { step, directoryKey, digest };
   await insertJob(tables, { ...job, start, ...(origin && { origin }) }, now);
   const created = await tables.exports.insert({ id, modelId, format, dtype });
-  if (input.completes !== undefined) await tables.idempotency.complete(input.completes);
   return created;
 }
 

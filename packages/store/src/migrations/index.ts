@@ -20,6 +20,7 @@ import { SEVERAL_SERVICES } from './0001-0018/0018-several-services.ts';
 import { MEMBERS } from './0019-members.ts';
 import { JOB_ORIGIN } from './0020-job-origin.ts';
 import { MOVING_JOBS } from './0021-moving-jobs.ts';
+import { USAGE_NAMES } from './0022-usage-names.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -43,4 +44,5 @@ export const MIGRATIONS: readonly Migration[] = [
   MEMBERS,
   JOB_ORIGIN,
   MOVING_JOBS,
+  USAGE_NAMES,
 ];

@@ -4,8 +4,10 @@ import type { Statements } from '../contract/sql.ts';
 type RequestRow = { request_hash: string; status: number | null; body: string | null; owner: string | null };
 
 const LIFETIME_MS = 24 * 3600 * 1000;
+/** A request in progress that nobody has renewed for so long is that of a process that died: whoever sends it again starts it. */
+const IN_PROGRESS_MS = 60_000;
 
-/** One record for each `Idempotency-Key` in use: in progress until it has a status, then the answer to repeat. */
+/** One record for each `Idempotency-Key` in use: in progress, while its owner renews it, until it has a status; then the answer to repeat. */
 export class IdempotencyTable {
   readonly #sql: Statements;
   constructor(sql: Statements) {
@@ -20,10 +22,12 @@ export class IdempotencyTable {
   ): Promise<IdempotentState> {
     const { owner } = by;
     const record = await this.#sql.get<RequestRow>(
-      'select request_hash, status, body, owner from idempotency_records where key_id = ? and key = ? and expires_at > ?',
+      `select request_hash, status, body, owner from idempotency_records
+       where key_id = ? and key = ? and (expires_at > ? or (status is null and owner = ?))`,
       keyId,
       key,
       now,
+      owner,
     );
     if (record === undefined || (record.status === null && record.owner === owner && !by.isAtIt)) {
       await this.#sql.run(
@@ -35,7 +39,7 @@ export class IdempotencyTable {
         requestHash,
         owner,
         now,
-        now + LIFETIME_MS,
+        now + IN_PROGRESS_MS,
       );
       return { kind: 'started' };
     }
@@ -44,13 +48,26 @@ export class IdempotencyTable {
     return { kind: 'completed', status: record.status, body: record.body };
   }
 
-  async complete(answer: IdempotentAnswer): Promise<void> {
-    await this.#sql.run(
-      'update idempotency_records set status = ?, body = ? where key_id = ? and key = ? and status is null',
+  /** Keeps the answer of what this owner began. @returns false when it is gone, complete, or another's by now */
+  async complete(answer: IdempotentAnswer, owner: string, now: number): Promise<boolean> {
+    const numChanged = await this.#sql.run(
+      'update idempotency_records set status = ?, body = ?, expires_at = ? where key_id = ? and key = ? and owner = ? and status is null',
       answer.status,
       answer.body,
+      now + LIFETIME_MS,
       answer.keyId,
       answer.key,
+      owner,
+    );
+    return numChanged === 1;
+  }
+
+  /** Those in progress of this owner go on. */
+  async renew(owner: string, now: number): Promise<void> {
+    await this.#sql.run(
+      'update idempotency_records set expires_at = ? where owner = ? and status is null',
+      now + IN_PROGRESS_MS,
+      owner,
     );
   }
 

@@ -42,11 +42,12 @@ export class UsageTable {
     this.#sql = sql;
   }
 
-  /** @returns the row */
-  async insert(sum: SummedUsage, now: number): Promise<number> {
-    const row = await this.#sql.get<{ id: number }>(
-      `insert into usage (recorded_at, key_id, entity_id, project, model, kind, num_requests, prompt_tokens, completion_tokens)
-       values (?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`,
+  /** @param name of the row, by which `set` finds it; default none */
+  async insert(sum: SummedUsage, now: number, name: string | null = null): Promise<void> {
+    await this.#sql.run(
+      `insert into usage (name, recorded_at, key_id, entity_id, project, model, kind, num_requests, prompt_tokens, completion_tokens)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      name,
       now,
       sum.keyId,
       sum.entityId,
@@ -57,19 +58,16 @@ export class UsageTable {
       sum.promptTokens,
       sum.completionTokens,
     );
-    if (row === undefined) throw new Error('the usage just written vanished');
-    return row.id;
   }
 
-  /** Adds to a row of the same key, project, model and kind. False when it is gone. */
-  async addTo(row: number, sum: SummedUsage): Promise<boolean> {
+  /** Makes that row come to so much. False when it is not there. */
+  async set(name: string, sum: SummedUsage): Promise<boolean> {
     const numChanged = await this.#sql.run(
-      `update usage set num_requests = num_requests + ?, prompt_tokens = prompt_tokens + ?, completion_tokens = completion_tokens + ?
-       where id = ? and is_hour = 0`,
+      'update usage set num_requests = ?, prompt_tokens = ?, completion_tokens = ? where name = ?',
       sum.numRequests,
       sum.promptTokens,
       sum.completionTokens,
-      row,
+      name,
     );
     return numChanged === 1;
   }

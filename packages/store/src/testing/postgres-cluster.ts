@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { typeParser } from '../drivers/postgres/postgres-sql.ts';
 
 /** Where the tests of a project find the server that `postgres-setup.ts` started for all of them. */
 export const SERVER_VARIABLE = 'TRAINYARD_TEST_DATABASE';
@@ -21,9 +22,12 @@ export class PostgresCluster {
   readonly #start: () => ChildProcess;
   #server: ChildProcess;
 
-  /** @param programs folder of `initdb` and `postgres` */
-  static async start(programs: string): Promise<PostgresCluster> {
-    const directory = await mkdtemp(join(tmpdir(), 'trainyard-postgres-'));
+  /**
+   * @param programs folder of `initdb` and `postgres`
+   * @param place where its folder is made, default that of temporary files
+   */
+  static async start(programs: string, place: string = tmpdir()): Promise<PostgresCluster> {
+    const directory = await mkdtemp(join(place, 'trainyard-postgres-'));
     const account = accountOfServer();
     if (account !== null) chownSync(directory, account.uid, account.gid);
     chmodSync(directory, 0o700);
@@ -116,8 +120,25 @@ export async function createSchema(url: string): Promise<string> {
   return `${url}&options=${encodeURIComponent(`-c search_path=${name}`)}`;
 }
 
+/** Rows of a statement, read with a connection of its own. */
+export async function queryServer<Row extends Record<string, unknown>>(url: string, statement: string): Promise<Row[]> {
+  let rows: Row[] = [];
+  await administrate(url, async (client) => void ({ rows } = await client.query<Row>(statement)));
+  return rows;
+}
+
+/** Every table of a schema that is up to date is empty again. */
+export async function emptyTables(url: string): Promise<void> {
+  await administrate(url, async (client) => {
+    const { rows } = await client.query<{ name: string }>(
+      `select tablename as name from pg_tables where schemaname = current_schema() and tablename <> 'schema_version'`,
+    );
+    await client.query(`truncate ${rows.map(({ name }) => name).join(', ')} restart identity`);
+  });
+}
+
 async function administrate(url: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
-  const client = new pg.Client({ connectionString: url });
+  const client = new pg.Client({ connectionString: url, types: { getTypeParser: typeParser } });
   // `disconnectAll` of another test file's cluster cannot reach it; its own end is awaited.
   client.on('error', () => {});
   await client.connect();

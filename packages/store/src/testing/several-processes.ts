@@ -72,6 +72,26 @@ export function severalProcessesSuite(makeHarness: MakeHarness): void {
       }
     });
 
+    it('a request of a process that died is started by the next to get it, and one that was only stopped has no effect then', async () => {
+      const request = { keyId: 'k', key: 'once', requestHash: 'h' };
+      const answer = { keyId: 'k', key: 'once', status: 200, body: '{}' };
+      const model = await addModel(one);
+      const enqueue = (store: Store) =>
+        store.enqueueJob({ modelId: model.id, kind: 'rl', config: {}, dataKey: 'groups/x', completes: answer });
+      await one.beginIdempotent(request);
+      clock.advance(MINUTE_MS - 1);
+      expect((await two.beginIdempotent(request)).kind).toBe('in_progress');
+      clock.advance(1);
+      // Whoever is at it knows that it is.
+      expect((await one.beginIdempotent(request)).kind).toBe('in_progress');
+      expect((await two.beginIdempotent(request)).kind).toBe('started');
+      await expect(enqueue(one)).rejects.toMatchObject({ code: 'store.busy' });
+      await enqueue(two);
+      await expect(enqueue(one)).rejects.toMatchObject({ code: 'store.busy' });
+      expect((await one.beginIdempotent(request)).kind).toBe('completed');
+      expect((await one.listJobs({ modelId: model.id })).items).toHaveLength(1);
+    });
+
     it('what one is about to name is no orphan to the other; what nobody names is, and what one left behind', async () => {
       const directory = await mkdtemp(join(tmpdir(), 'trainyard-orphans-'));
       const blobs = await FolderBlobs.open(directory);

@@ -9,6 +9,7 @@ import { nameFile } from '../../data/remove-unless-named.ts';
 import type { Log } from '../../logging/log.ts';
 import { aboutJob } from '../about-job.ts';
 import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
+import { isPassingButFull } from '../../faults/passing-fault.ts';
 import type { JobLease } from '../job-lease.ts';
 import type { JobWork } from '../job-machine.ts';
 
@@ -47,7 +48,7 @@ export class ExportJobs implements JobWork<'export'> {
     const { blobs, backend } = this.#options;
     const staged = await blobs.stageDirectory();
     try {
-      const request = await lease.insist(() => this.#requestFor(job, staged), isBusy);
+      const request = await lease.insist(() => this.#requestFor(job, staged), isPassingButFull);
       await this.#finish(job, await backend.exportCheckpoint(request, { signal: lease.signal }), staged, lease);
     } finally {
       await blobs.discardDirectory(staged);
@@ -96,18 +97,13 @@ export class ExportJobs implements JobWork<'export'> {
   async #finish(job: HeldExport, result: ExportResult, staged: string, lease: JobLease): Promise<void> {
     const { store, blobs, log } = this.#options;
     const directoryKey = `exports/${randomUUID()}`;
-    await lease.insist(() => store.announceKey(directoryKey), isBusy);
+    await lease.insist(() => store.announceKey(directoryKey), isPassingButFull);
     await blobs.commitDirectory(staged, directoryKey);
     const { files, parity } = result;
     const write = () => store.finishExport(job.id, job.fencingToken, { directoryKey, files, parity });
     const file = { key: directoryKey, kind: 'directory' } as const;
-    const finished = await nameFile({ store, blobs, log }, file, write, (work) => lease.insist(work, isBusy));
+    const finished = await nameFile({ store, blobs, log }, file, write, (work) => lease.insist(work, isPassingButFull));
     // Null: it ended so, though the store said otherwise.
     for (const key of finished?.directoryKeys ?? []) await blobs.removeDirectory(key);
   }
-}
-
-/** Files that cannot be kept are told at once: they are large, and who waits for them can ask again. */
-function isBusy(error: unknown): boolean {
-  return error instanceof StoreError && error.code === 'store.busy';
 }

@@ -9,6 +9,7 @@ import type { TransferBackend } from '../../hosts/embedded-transfers.ts';
 import type { Log } from '../../logging/log.ts';
 import { aboutJob } from '../about-job.ts';
 import { baseModelPath, type BaseModelPaths } from '../base-model-path.ts';
+import { isPassingButFull } from '../../faults/passing-fault.ts';
 import type { JobLease } from '../job-lease.ts';
 import type { JobWork } from '../job-machine.ts';
 
@@ -50,7 +51,7 @@ export class ImportJobs implements JobWork<'import'> {
 
   async run(job: HeldImport, lease: JobLease): Promise<void> {
     const { store, blobs, backend, modelPaths } = this.#options;
-    const adapter = await lease.insist(() => store.getAdapter(job.turn), isBusy);
+    const adapter = await lease.insist(() => store.getAdapter(job.turn), isPassingButFull);
     if (adapter?.upload == null) throw new StoreError('store.lease_lost', 'the adapter was deleted');
     const { config, weightsPath } = await uploadedFiles(blobs, adapter);
     refuseOtherBase(config, adapter.baseModel, modelPaths);
@@ -93,11 +94,13 @@ export class ImportJobs implements JobWork<'import'> {
   ): Promise<void> {
     const { store, blobs, log } = this.#options;
     const directoryKey = `adapters/${randomUUID()}`;
-    await lease.insist(() => store.announceKey(directoryKey), isBusy);
+    await lease.insist(() => store.announceKey(directoryKey), isPassingButFull);
     await blobs.commitDirectory(staged, directoryKey);
     const write = () => store.finishImport(job.id, job.fencingToken, { lora, directoryKey, digest });
     const file = { key: directoryKey, kind: 'directory' } as const;
-    const committed = await nameFile({ store, blobs, log }, file, write, (work) => lease.insist(work, isBusy));
+    const committed = await nameFile({ store, blobs, log }, file, write, (work) =>
+      lease.insist(work, isPassingButFull),
+    );
     // Null: it is committed, though the store said otherwise. The files of the upload are removed at the next start then.
     for (const key of committed?.blobKeys ?? []) await blobs.remove(key);
   }
@@ -148,9 +151,4 @@ function missing(name: string, adapterId: string): RequestError {
     `The upload has no ${name} yet; send it with PUT /v1/preview/adapters/${adapterId}/files/${name}`,
     { param: name },
   );
-}
-
-/** Files that cannot be kept are told at once: who waits for them can ask again. */
-function isBusy(error: unknown): boolean {
-  return error instanceof StoreError && error.code === 'store.busy';
 }

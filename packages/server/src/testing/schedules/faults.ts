@@ -1,0 +1,164 @@
+import { createHash } from 'node:crypto';
+
+import { seededRandom } from '@trainyard/trainer/testing';
+
+import type { SimulatedProcess } from './simulated-process.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+/** Faults of a message to the database. `cut`: the connection ends before the message arrives, or when it was carried out and before its answer does. */
+export type MessageFault = 'cut before' | 'cut after' | 'slow' | 'silence';
+/** Faults of a request to the bucket. `lost`: it is carried out, and the answer never comes; `broken`: half of it does. */
+export type BucketFault = 'refused' | 'lost' | 'busy' | 'broken' | 'slow';
+/** Faults of a notification. */
+export type NotificationFault = 'dropped' | 'doubled' | 'late';
+/** Faults of a process at a point: killed or stopped on its way there, or behind it. */
+type ProcessFault = 'killed before' | 'killed after' | 'stopped before' | 'stopped after' | 'stopped shortly';
+
+/** Each as often as it stands here: what is silent in the middle of a transaction keeps all others from writing. */
+const MESSAGE_FAULTS: readonly MessageFault[] = [
+  'cut before',
+  'cut before',
+  'cut before',
+  'cut after',
+  'cut after',
+  'cut after',
+  'slow',
+  'slow',
+  'silence',
+];
+const BUCKET_FAULTS: readonly BucketFault[] = ['refused', 'lost', 'busy', 'broken', 'slow'];
+const NOTIFICATION_FAULTS: readonly NotificationFault[] = ['dropped', 'doubled', 'late'];
+const PROCESS_FAULTS: readonly ProcessFault[] = [
+  'killed before',
+  'killed after',
+  'stopped before',
+  'stopped after',
+  'stopped shortly',
+];
+
+/** Exports and imports are given up when they went down with three services; so many kills, stops beyond a lease and leases taken away make two at most. */
+const MAX_LOST_ATTEMPTS = 2;
+const LEASE_MS = 30_000;
+
+export interface FaultsOptions {
+  readonly seed: string;
+  readonly time: VirtualTime;
+  readonly kill: (process: SimulatedProcess) => void;
+}
+
+/**
+ * Faults, drawn from a seed: which kinds there are in a schedule and how often, and then at each point by the process and how many points it has passed.
+ * The same process, doing the same, meets the same.
+ */
+export class Faults {
+  /** How often each has happened. */
+  readonly counts = new Map<string, number>();
+  isOn = true;
+  readonly #options: FaultsOptions;
+  readonly #randoms = new Map<string, () => number>();
+  readonly #kinds: ReadonlySet<string>;
+  readonly #often: number;
+  #numLostAttempts = 0;
+
+  constructor(options: FaultsOptions) {
+    this.#options = options;
+    const random = this.#randomOf('faults');
+    const all = [
+      ...MESSAGE_FAULTS,
+      ...BUCKET_FAULTS,
+      ...NOTIFICATION_FAULTS,
+      ...PROCESS_FAULTS,
+      'no answer',
+      'taken away',
+    ];
+    this.#kinds = new Set(all.filter(() => random() < 0.6));
+    this.#often = [0.5, 1, 2][Math.floor(3 * random())]!;
+  }
+
+  /** @param isCommit half of all faults of messages meet those */
+  ofMessage(process: SimulatedProcess, isCommit: boolean): MessageFault | null {
+    return this.#draw(process, MESSAGE_FAULTS, isCommit ? 0.02 : 0.002);
+  }
+
+  /** Every tenth request, one kind or another. */
+  ofBucket(process: SimulatedProcess): BucketFault | null {
+    return this.#draw(process, BUCKET_FAULTS, 0.1);
+  }
+
+  /** Whether a file system does not answer. */
+  ofFolder(process: SimulatedProcess): boolean {
+    return this.#draw(process, ['no answer'], 0.01) !== null;
+  }
+
+  ofNotification(process: SimulatedProcess): NotificationFault | null {
+    return this.#draw(process, NOTIFICATION_FAULTS, 0.2);
+  }
+
+  /** Whether somebody takes the lease of a running job away now. */
+  takesLeaseAway(): boolean {
+    return this.#mayLoseAttempt() && this.#drawNamed('operator', ['taken away'], 0.02) !== null;
+  }
+
+  /**
+   * To be awaited by a process that is about to do something to the world.
+   * @returns what it is to await when that is done
+   */
+  async before(process: SimulatedProcess): Promise<() => Promise<void>> {
+    await process.pass();
+    const fault = this.#ofProcess(process);
+    if (fault === 'killed before') this.#options.kill(process);
+    if (fault === 'stopped before') this.#stop(process, LEASE_MS * 1.5);
+    await process.pass();
+    return async () => {
+      if (fault === 'killed after') this.#options.kill(process);
+      if (fault === 'stopped after') this.#stop(process, LEASE_MS * 1.5);
+      if (fault === 'stopped shortly') this.#stop(process, LEASE_MS / 3);
+      await process.pass();
+    };
+  }
+
+  /** How long something slow takes, by this process's draw: half a second at most, and now and then longer than others wait. */
+  delayMs(process: SimulatedProcess): number {
+    const random = this.#randomOf(process.name);
+    return random() < 0.05 ? 7_000 : 500 * random();
+  }
+
+  #ofProcess(process: SimulatedProcess): ProcessFault | null {
+    if (!this.#mayLoseAttempt()) return null;
+    const fault = this.#draw(process, PROCESS_FAULTS, 0.004);
+    if (fault !== null && fault !== 'stopped shortly') this.#numLostAttempts++;
+    return fault;
+  }
+
+  #mayLoseAttempt(): boolean {
+    return this.#numLostAttempts < MAX_LOST_ATTEMPTS;
+  }
+
+  #stop(process: SimulatedProcess, ms: number): void {
+    process.freeze();
+    setTimeout(() => process.thaw(), ms);
+  }
+
+  #draw<Fault extends string>(process: SimulatedProcess, faults: readonly Fault[], share: number): Fault | null {
+    return this.#drawNamed(process.name, faults, share);
+  }
+
+  #drawNamed<Fault extends string>(name: string, faults: readonly Fault[], share: number): Fault | null {
+    const random = this.#randomOf(name);
+    const [isFault, which] = [random() < share * this.#often, random()];
+    if (!isFault || !this.isOn) return null;
+    const fault = faults[Math.floor(which * faults.length)]!;
+    if (!this.#kinds.has(fault)) return null;
+    this.counts.set(fault, (this.counts.get(fault) ?? 0) + 1);
+    return fault;
+  }
+
+  #randomOf(name: string): () => number {
+    let random = this.#randoms.get(name);
+    if (random === undefined) {
+      const digest = createHash('sha256').update(`${this.#options.seed} ${name}`).digest();
+      this.#randoms.set(name, (random = seededRandom(digest.readUInt32LE(0))));
+    }
+    return random;
+  }
+}

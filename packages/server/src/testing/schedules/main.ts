@@ -1,0 +1,146 @@
+/**
+ * Plays random schedules of a service of several processes, each with the faults that its seed says, and looks at what they leave: nothing lost, nothing done
+ * twice, and the weights of an undisturbed service. `npm run prove` says how it is called.
+ */
+import { fork } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+import { openStore } from '@trainyard/store';
+import { createSchema, emptyTables, PostgresCluster, queryServer } from '@trainyard/store/testing';
+
+import type { Query } from './checker.ts';
+import { playSchedule } from './schedule.ts';
+import { learnUndisturbed } from './undisturbed.ts';
+
+const PROGRAMS_VARIABLE = 'TRAINYARD_POSTGRES';
+/** A file system in memory: what is durable is another test's. */
+const MEMORY = '/dev/shm';
+
+const { values } = parseArgs({
+  options: {
+    schedules: { type: 'string', default: '1000' },
+    first: { type: 'string', default: '1' },
+    seed: { type: 'string' },
+    jobs: { type: 'string', default: '1' },
+    verbose: { type: 'boolean', default: false },
+    'stop-at-first': { type: 'boolean', default: false },
+    server: { type: 'string' },
+  },
+});
+
+interface Report {
+  numSchedules: number;
+  numJobs: number;
+  numGivenUp: number;
+  virtualMs: number;
+  faults: Record<string, number>;
+  broken: Record<string, string[]>;
+}
+
+const report = values.server === undefined ? await playOnOwnServer() : await playOn(values.server);
+if (values.server === undefined) tell(report);
+else process.send?.(report);
+
+async function playOnOwnServer(): Promise<Report> {
+  const programs = process.env[PROGRAMS_VARIABLE];
+  if (programs === undefined) throw new Error(`${PROGRAMS_VARIABLE} does not name the folder of initdb and postgres`);
+  const cluster = await PostgresCluster.start(programs, MEMORY);
+  try {
+    const numJobs = Number(values.jobs);
+    if (numJobs === 1) return await playOn(cluster.url);
+    const reports = await Promise.all(
+      Array.from({ length: numJobs }, (_, index) =>
+        playElsewhere(
+          cluster.url,
+          seedsOf().filter((seed) => seed % numJobs === index),
+        ),
+      ),
+    );
+    return reports.reduce(sumOf);
+  } finally {
+    await cluster.stop();
+  }
+}
+
+/** In a process of its own, which has one virtual time. */
+async function playElsewhere(server: string, seeds: readonly number[]): Promise<Report> {
+  const child = fork(fileURLToPath(import.meta.url), ['--server', server], {
+    execArgv: ['--conditions=@trainyard/source'],
+    env: { ...process.env, TRAINYARD_SEEDS: seeds.join(',') },
+  });
+  const told = Promise.withResolvers<Report>();
+  child.once('message', (message) => told.resolve(message as Report));
+  child.once('exit', (code) => told.reject(new Error(`schedules ended with ${code}`)));
+  return await told.promise;
+}
+
+async function playOn(server: string): Promise<Report> {
+  const directory = mkdtempSync(join(MEMORY, 'ty-'));
+  const sum: Report = { numSchedules: 0, numJobs: 0, numGivenUp: 0, virtualMs: 0, faults: {}, broken: {} };
+  try {
+    const url = await createSchema(server);
+    const schema = /search_path=(\w+)/.exec(decodeURIComponent(url))?.[1] ?? '';
+    const serverDirectory = new URL(url).searchParams.get('host') ?? '';
+    await (await openStore({ kind: 'postgres', url })).close();
+    const query: Query = (statement) => queryServer(url, statement);
+    const oracle = await learnUndisturbed({ directory: join(directory, 'calm'), serverDirectory, schema });
+    for (const seed of seedsOf()) {
+      await emptyTables(url);
+      const folder = join(directory, String(seed));
+      const started = performance.now();
+      const log = values.verbose ? { log: (line: string) => console.log(line) } : {};
+      const played = await playSchedule({ seed, directory: folder, serverDirectory, schema, query, oracle, ...log });
+      rmSync(folder, { recursive: true, force: true });
+      const seconds = (performance.now() - started) / 1000;
+      sum.numSchedules += 1;
+      sum.numJobs += played.numJobs;
+      sum.numGivenUp += played.numGivenUp;
+      sum.virtualMs += played.virtualMs;
+      for (const [name, count] of played.faults) sum.faults[name] = (sum.faults[name] ?? 0) + count;
+      const numFaults = [...played.faults.values()].reduce((all, count) => all + count, 0);
+      console.log(
+        `seed ${seed}: ${played.numJobs} jobs, ${numFaults} faults, ${Math.round(played.virtualMs / 1000)} s in ${seconds.toFixed(1)} s` +
+          played.violations.map((violation) => `\n  ${violation}`).join(''),
+      );
+      if (played.violations.length > 0) sum.broken[seed] = [...played.violations];
+      if (played.violations.length > 0 && values['stop-at-first']) break;
+    }
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+  return sum;
+}
+
+function seedsOf(): number[] {
+  const given = process.env['TRAINYARD_SEEDS'];
+  if (given !== undefined) return given.split(',').map(Number);
+  if (values.seed !== undefined) return [Number(values.seed)];
+  return Array.from({ length: Number(values.schedules) }, (_, index) => Number(values.first) + index);
+}
+
+function sumOf(first: Report, second: Report): Report {
+  const faults = { ...first.faults };
+  for (const [name, count] of Object.entries(second.faults)) faults[name] = (faults[name] ?? 0) + count;
+  return {
+    numSchedules: first.numSchedules + second.numSchedules,
+    numJobs: first.numJobs + second.numJobs,
+    numGivenUp: first.numGivenUp + second.numGivenUp,
+    virtualMs: first.virtualMs + second.virtualMs,
+    faults,
+    broken: { ...first.broken, ...second.broken },
+  };
+}
+
+function tell(sum: Report): void {
+  const seeds = Object.keys(sum.broken);
+  const faults = Object.entries(sum.faults).toSorted(([first], [second]) => (first < second ? -1 : 1));
+  console.log(`faults: ${faults.map(([name, count]) => `${name} ${count}`).join(', ')}`);
+  console.log(
+    `${sum.numSchedules} schedules, ${sum.numJobs} jobs, ${Math.round(sum.virtualMs / 3_600_000)} hours of the service; ${sum.numGivenUp} jobs given up after too many attempts`,
+  );
+  console.log(seeds.length === 0 ? '0 lost, 0 doubled' : `broken: seeds ${seeds.join(', ')}`);
+  process.exitCode = seeds.length === 0 ? 0 : 1;
+}

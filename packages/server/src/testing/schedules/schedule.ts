@@ -1,0 +1,323 @@
+import { createHash } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { seededRandom } from '@trainyard/trainer/testing';
+
+import { Checker, type Query } from './checker.ts';
+import { ScheduleClient, Violation } from './client.ts';
+import { Faults } from './faults.ts';
+import type { Oracle } from './oracle.ts';
+import { type ProcessSettings, ServiceProcess, type World } from './service-process.ts';
+import { SimulatedProcess } from './simulated-process.ts';
+import { StubBucket } from './stub-bucket.ts';
+import { VirtualTime } from './virtual-time.ts';
+import { importAdapter, Submitted, trainModel } from './workload.ts';
+
+/** A schedule that lasts so long by the clock of the machine does not end. */
+const HANGS_AFTER_MS = 120_000;
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+
+export interface ScheduleOptions {
+  readonly seed: number;
+  /** an empty folder; short, as it is part of the paths of sockets */
+  readonly directory: string;
+  /** of the database server's socket */
+  readonly serverDirectory: string;
+  /** a schema that is up to date and empty */
+  readonly schema: string;
+  readonly query: Query;
+  readonly oracle: Oracle;
+  /** Default true. */
+  readonly hasFaults?: boolean;
+  /** Receives what processes log. Default: nobody does. */
+  readonly log?: (line: string) => void;
+}
+
+export interface ScheduleResult {
+  readonly violations: readonly string[];
+  readonly faults: ReadonlyMap<string, number>;
+  readonly numJobs: number;
+  readonly numGivenUp: number;
+  /** Time that passed in it. */
+  readonly virtualMs: number;
+}
+
+/** One process after the other of a kind: when one is killed another follows, on the same data folder or a new one. */
+interface Slot {
+  readonly name: string;
+  readonly role: ProcessSettings['role'];
+  readonly random: () => number;
+  process: SimulatedProcess | null;
+  service: ServiceProcess | null;
+  numLives: number;
+  dataDirectory: string;
+}
+
+/** Plays one schedule, and looks at what it left. */
+export async function playSchedule(options: ScheduleOptions): Promise<ScheduleResult> {
+  const schedule = new Schedule(options);
+  return await schedule.play();
+}
+
+class Schedule {
+  readonly #options: ScheduleOptions;
+  readonly #time = new VirtualTime();
+  readonly #faults: Faults;
+  readonly #bucket: StubBucket;
+  readonly #world: World;
+  readonly #slots: Slot[] = [];
+  readonly #submitted = new Submitted();
+  readonly #gone: ServiceProcess[] = [];
+  readonly #usage = new Map<string, { numCalls: number; isWhole: boolean }>();
+  /** Settles with a violation that does not wait for the end. */
+  readonly #broken = Promise.withResolvers<never>();
+  readonly #random: () => number;
+  #isOver = false;
+
+  constructor(options: ScheduleOptions) {
+    this.#options = options;
+    const { seed, directory, serverDirectory, schema, log = () => undefined } = options;
+    this.#random = randomOf(`${seed} schedule`);
+    this.#faults = new Faults({ seed: String(seed), time: this.#time, kill: (process) => this.#kill(process) });
+    this.#bucket = new StubBucket(this.#faults, this.#time);
+    const bucket = this.#random() < 0.75 ? this.#bucket.url : null;
+    const logged = (line: string) =>
+      log(`${(this.#time.now / 1000).toFixed(2)} ${SimulatedProcess.current?.name ?? ''}: ${line}`);
+    this.#world = { time: this.#time, faults: this.#faults, directory, serverDirectory, schema, bucket, log: logged };
+    this.#broken.promise.catch(() => undefined);
+  }
+
+  async play(): Promise<ScheduleResult> {
+    const hang = setTimeout(
+      () => this.#broken.reject(new Violation(`it does not end: ${this.#numLive()} processes live`)),
+      HANGS_AFTER_MS,
+    );
+    this.#time.begin();
+    this.#bucket.begin();
+    const checker = new Checker({ query: this.#query, submitted: this.#submitted, oracle: this.#options.oracle });
+    try {
+      await Promise.race([this.#work(checker), this.#broken.promise]);
+    } catch (error) {
+      checker.violations.push(error instanceof Violation ? error.message : String((error as Error).stack));
+    } finally {
+      this.#isOver = true;
+      for (const process of this.#gone) process.vanish();
+      for (const { service } of this.#slots) service?.vanish();
+      this.#time.end();
+      this.#bucket.end();
+      clearTimeout(hang);
+    }
+    return {
+      violations: checker.violations,
+      faults: this.#faults.counts,
+      numJobs: this.#submitted.models.reduce((sum, { jobs, exportIds }) => sum + jobs.length + exportIds.length, 0),
+      numGivenUp: checker.numGivenUp,
+      virtualMs: this.#time.now,
+    };
+  }
+
+  async #work(checker: Checker): Promise<void> {
+    this.#faults.isOn = false;
+    const secret = await this.#makeKey();
+    this.#makeSlots();
+    this.#faults.isOn = this.#options.hasFaults ?? true;
+    // Not waited for: one that is killed while it starts never has.
+    for (const slot of this.#slots) void this.#live(slot).catch(this.#broken.reject);
+    const chaos = [this.#takeLeasesAway(), this.#countUsage()];
+    await this.#runClients(secret);
+    this.#faults.isOn = false;
+    for (const { process } of this.#slots) process?.thaw();
+    await this.#untilDrained();
+    this.#isOver = true;
+    await Promise.all(chaos);
+    await this.#closeAll();
+    await checker.checkRows();
+    await checker.checkUsage(this.#usage);
+    await this.#sweep(checker);
+  }
+
+  readonly #query: Query = async (statement) => {
+    const over = this.#time.underWay();
+    try {
+      return await this.#options.query(statement);
+    } finally {
+      over();
+    }
+  };
+
+  async #makeKey(): Promise<string> {
+    const first = await this.#startUndisturbed('first');
+    const { id: entityId } = await first.store.ensureEntity('local');
+    const { secret } = await first.store.createKey({ entityId, name: 'proof', scopes: ['training', 'inference'] });
+    await first.close();
+    return secret;
+  }
+
+  async #startUndisturbed(name: string): Promise<ServiceProcess> {
+    const settings = { name, role: 'api', dataDirectory: this.#newFolder(name) } as const;
+    return await ServiceProcess.start(this.#world, settings, new SimulatedProcess(name, 0));
+  }
+
+  #makeSlots(): void {
+    const roles: ProcessSettings['role'][] =
+      this.#random() < 0.3 ? ['all', 'all', 'trainer'] : ['api', 'api', 'trainer', 'trainer'];
+    roles.forEach((role, index) => {
+      const name = `${role}${index}`;
+      this.#slots.push({
+        name,
+        role,
+        random: randomOf(`${this.#options.seed} ${name}`),
+        process: null,
+        service: null,
+        numLives: 0,
+        dataDirectory: this.#newFolder(name),
+      });
+    });
+  }
+
+  #newFolder(name: string): string {
+    const folder = join(this.#options.directory, `data-${name}`);
+    mkdirSync(folder, { recursive: true });
+    return folder;
+  }
+
+  /** Starts the next process of a slot, as often as it takes. */
+  async #live(slot: Slot): Promise<void> {
+    while (!this.#isOver) {
+      slot.numLives += 1;
+      const name = `${slot.name}.${slot.numLives}`;
+      // Up to a minute apart.
+      const process = new SimulatedProcess(name, (slot.random() - 0.5) * MINUTE_MS);
+      slot.process = process;
+      try {
+        const settings = { name, role: slot.role, dataDirectory: slot.dataDirectory };
+        slot.service = await ServiceProcess.start(this.#world, settings, process);
+        return;
+      } catch (error) {
+        this.#world.log(`${name} did not start: ${String(error)}`);
+        await this.#time.sleep(2_000);
+      }
+    }
+  }
+
+  #kill(process: SimulatedProcess): void {
+    process.kill();
+    const slot = this.#slots.find((other) => other.process === process);
+    if (slot === undefined) return;
+    const { service } = slot;
+    slot.process = null;
+    slot.service = null;
+    const usage = this.#usage.get(process.name);
+    if (usage !== undefined) usage.isWhole = false;
+    if (service !== null) {
+      service.kill(slot.random() < 0.7);
+      this.#gone.push(service);
+    }
+    // Another folder is another machine: nobody takes up what the dead one held.
+    if (slot.random() < 0.5) slot.dataDirectory = this.#newFolder(`${slot.name}-${slot.numLives}`);
+    const pauseMs = slot.random() < 0.5 ? 1_000 : 45_000 * slot.random();
+    SimulatedProcess.outside(
+      () =>
+        void this.#time
+          .sleep(pauseMs)
+          .then(() => this.#live(slot))
+          .catch(this.#broken.reject),
+    );
+  }
+
+  async #runClients(secret: string): Promise<void> {
+    const { seed } = this.#options;
+    const client = (name: string) => {
+      const random = randomOf(`${seed} ${name}`);
+      return new ScheduleClient({
+        name,
+        apiKey: secret,
+        random,
+        time: this.#time,
+        anyProcess: () => {
+          const open = this.#slots.flatMap(({ service }) => (service?.servesHttp === true ? [service] : []));
+          return open[Math.floor(open.length * random())] ?? null;
+        },
+      });
+    };
+    const [time, submitted] = [this.#time, this.#submitted];
+    const numModels = 2 + Math.floor(2 * this.#random());
+    const models = Array.from({ length: numModels }, (_, index) => {
+      const name = `model-${index}`;
+      return trainModel({ client: client(name), time, submitted }, name);
+    });
+    const adapters =
+      this.#random() < 0.7 ? [importAdapter({ client: client('adapter'), time, submitted }, 'adapter')] : [];
+    await Promise.all([...models, ...adapters]);
+  }
+
+  /** As an operator may, who takes a worker for dead. */
+  async #takeLeasesAway(): Promise<void> {
+    while (!this.#isOver) {
+      await this.#time.sleep(1_000);
+      if (this.#faults.isOn && this.#faults.takesLeaseAway())
+        await this.#query(`update jobs set lease_expires_at = 0 where status = 'running'`);
+    }
+  }
+
+  /** Every process with HTTP counts what it serves. */
+  async #countUsage(): Promise<void> {
+    while (!this.#isOver) {
+      await this.#time.sleep(700);
+      for (const { service } of this.#slots) {
+        if (service?.servesHttp !== true || service.process.isFrozen) continue;
+        const { name } = service.settings;
+        const calls = this.#usage.get(name) ?? { numCalls: 0, isWhole: true };
+        this.#usage.set(name, calls);
+        calls.numCalls += 1;
+        const usage = { keyId: 'key', entityId: 'local', project: name, model: 'm', kind: 'chat' } as const;
+        service.process.run(() => void service.store.recordUsage({ ...usage, promptTokens: 1, completionTokens: 1 }));
+      }
+    }
+  }
+
+  async #untilDrained(): Promise<void> {
+    const since = this.#time.now;
+    for (;;) {
+      const live = await this.#query<{ id: string; kind: string; status: string; paused_at: number | null }>(
+        `select id, kind, status, paused_at from jobs where status in ('queued', 'running')`,
+      );
+      if (live.length === 0 && this.#slots.every(({ service }) => service !== null)) return;
+      if (this.#time.now > since + 60 * MINUTE_MS)
+        throw new Violation(
+          `jobs never end: ${live.map(({ id, kind, status, paused_at: at }) => `${kind} ${id} ${status} ${at}`).join(', ')}`,
+        );
+      await this.#time.sleep(2_000);
+    }
+  }
+
+  async #closeAll(): Promise<void> {
+    for (const slot of this.#slots) {
+      const { service } = slot;
+      slot.service = null;
+      await service?.close();
+    }
+  }
+
+  /** A day later everything is old enough to be known as left behind: a start takes it away, and what is there then belongs to rows. */
+  async #sweep(checker: Checker): Promise<void> {
+    this.#time.skip(DAY_MS + MINUTE_MS);
+    const purging = await this.#startUndisturbed('purging');
+    await purging.store.purgeExpired();
+    await purging.close();
+    const last = await this.#startUndisturbed('last');
+    await last.process.run(async () => await checker.checkBlobs(last.blobs));
+    await last.close();
+  }
+
+  #numLive(): number {
+    return this.#slots.filter(({ service }) => service !== null).length;
+  }
+}
+
+/** A generator for that part of a seed. */
+function randomOf(text: string): () => number {
+  return seededRandom(createHash('sha256').update(text).digest().readUInt32LE(0));
+}

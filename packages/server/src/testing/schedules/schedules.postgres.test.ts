@@ -1,0 +1,29 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+
+import { expect, test } from 'vitest';
+
+/** Known to meet most kinds of faults; `npm run prove` plays a thousand. */
+const NUM_SCHEDULES = 12;
+
+async function play(...args: string[]): Promise<{ code: number; output: string }> {
+  const child = spawn(
+    process.execPath,
+    ['--conditions=@trainyard/source', join(import.meta.dirname, 'main.ts'), ...args],
+    {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  );
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (bytes: Buffer) => (output += String(bytes)));
+  const [code] = (await once(child, 'close')) as [number];
+  return { code, output };
+}
+
+test('whatever happens to the processes of a service, nothing is lost and nothing done twice', async () => {
+  const { code, output } = await play('--schedules', String(NUM_SCHEDULES));
+  expect(output).toContain('0 lost, 0 doubled');
+  expect(code).toBe(0);
+  for (const fault of ['cut before', 'cut after', 'doubled']) expect(output).toMatch(new RegExp(`${fault} \\d`));
+}, 600_000);

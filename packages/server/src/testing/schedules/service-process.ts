@@ -1,0 +1,220 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync, mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+
+import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
+import type { Blobs, SqlStore, StoreLocation } from '@trainyard/store';
+
+import { dataPaths } from '../../data/data-directory.ts';
+import { createServer } from '../../create-server.ts';
+import { ExportWorker } from '../../jobs/export-worker.ts';
+import { ImportWorker } from '../../jobs/import-worker.ts';
+import { TrainingWorker } from '../../jobs/training-worker.ts';
+import { type JobWorkers, jobWorkersElsewhere } from '../../service/job-workers.ts';
+import type { ServiceConfig } from '../../service/config.ts';
+import { openData } from '../../service/open-data.ts';
+import { ScriptedInference } from '../scripted-inference.ts';
+import type { Faults } from './faults.ts';
+import { gatedBlobs } from './gated-blobs.ts';
+import { PostgresProxy } from './postgres-proxy.ts';
+import { BigramTraining, DigestTransfers } from './scripted-hosts.ts';
+import { SimulatedProcess } from './simulated-process.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+/** The base model of a schedule: `BigramPolicy`, one token a byte. */
+export const BASE_MODEL = { id: 'tiny/bigram', contextLength: 512, vocabSize: 259 };
+const CACHE_BYTES = 1_000_000_000;
+
+/** Everything that processes share. */
+export interface World {
+  readonly time: VirtualTime;
+  readonly faults: Faults;
+  /** folder of everything that is on disk */
+  readonly directory: string;
+  /** of the database server's socket */
+  readonly serverDirectory: string;
+  readonly schema: string;
+  /** address of the bucket; null: blobs are in a folder that all share */
+  readonly bucket: string | null;
+  readonly log: (line: string) => void;
+}
+
+export interface ProcessSettings {
+  /** short: it is part of the path of a socket */
+  readonly name: string;
+  readonly role: 'api' | 'trainer' | 'all';
+  /** its data folder, which says who it is: another process may have had it before */
+  readonly dataDirectory: string;
+}
+
+/** One process of the service, put together of the real parts as `startService` and `startTrainer` do, but for samplers and hosts. */
+export class ServiceProcess {
+  readonly settings: ProcessSettings;
+  readonly process: SimulatedProcess;
+  readonly store: SqlStore;
+  readonly blobs: Blobs;
+  readonly #app: FastifyInstance | null;
+  readonly #proxy: PostgresProxy;
+  readonly #cleanups: (() => unknown)[];
+
+  /** @throws {StoreError} when the database or the blobs are not to be had */
+  static async start(world: World, settings: ProcessSettings, process: SimulatedProcess): Promise<ServiceProcess> {
+    const { time, faults, directory, serverDirectory } = world;
+    const proxy = await PostgresProxy.open({
+      serverDirectory,
+      directory: join(directory, settings.name),
+      process,
+      faults,
+      time,
+    });
+    const cleanups: (() => unknown)[] = [];
+    try {
+      return await process.run(async () => {
+        const parts = await openParts(world, settings, { process, proxy, cleanups });
+        return new ServiceProcess({ settings, process, proxy, cleanups, ...parts });
+      });
+    } catch (error) {
+      for (const cleanup of cleanups.toReversed()) await cleanup();
+      proxy.close();
+      throw error;
+    }
+  }
+
+  private constructor(parts: {
+    settings: ProcessSettings;
+    process: SimulatedProcess;
+    store: SqlStore;
+    blobs: Blobs;
+    app: FastifyInstance | null;
+    proxy: PostgresProxy;
+    cleanups: (() => unknown)[];
+  }) {
+    this.settings = parts.settings;
+    this.process = parts.process;
+    this.store = parts.store;
+    this.blobs = parts.blobs;
+    this.#app = parts.app;
+    this.#proxy = parts.proxy;
+    this.#cleanups = parts.cleanups;
+  }
+
+  get servesHttp(): boolean {
+    return this.#app !== null;
+  }
+
+  /** Never resolves when the process is killed meanwhile. */
+  async request(
+    method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+    url: string,
+    options: { body?: string; headers?: Record<string, string> },
+  ): Promise<LightMyRequestResponse> {
+    const app = this.#app;
+    if (app === null) throw new Error(`${this.settings.name} has no HTTP`);
+    const { body, headers } = options;
+    const answer = await this.process.run(
+      async () =>
+        await app.inject({ method, url, headers: headers ?? {}, ...(body === undefined ? {} : { payload: body }) }),
+    );
+    await this.process.pass();
+    return answer;
+  }
+
+  /** @param isTold whether the database server hears of it at once, as from a machine that goes on without the process */
+  kill(isTold: boolean): void {
+    this.process.kill();
+    this.#proxy.abandon(isTold);
+  }
+
+  /** Ends it as an operator does. */
+  async close(): Promise<void> {
+    await this.process.run(async () => {
+      for (const cleanup of this.#cleanups.toReversed()) await cleanup();
+    });
+    this.#proxy.close();
+  }
+
+  /** The machine of a process that was killed is gone too. */
+  vanish(): void {
+    this.#proxy.close();
+  }
+}
+
+async function openParts(
+  world: World,
+  { role, dataDirectory }: ProcessSettings,
+  { process, proxy, cleanups }: { process: SimulatedProcess; proxy: PostgresProxy; cleanups: (() => unknown)[] },
+): Promise<{ store: SqlStore; blobs: Blobs; app: FastifyInstance | null }> {
+  const { bucket, directory, faults, schema, log } = world;
+  const { work: workDirectory, blobs: blobsDirectory } = dataPaths(dataDirectory);
+  mkdirSync(workDirectory, { recursive: true });
+  const shared = join(directory, 'blobs');
+  mkdirSync(shared, { recursive: true });
+  if (bucket === null && !existsSync(blobsDirectory)) symlinkSync(shared, blobsDirectory);
+  const database = databaseAt(proxy.host, schema);
+  const config = {
+    dataDirectory,
+    database,
+    bucket: bucketOf(bucket, directory),
+    choiceRecordHours: 24,
+    choiceRecordMegabytes: 1,
+  };
+  // A start asks for no more of them.
+  const opened = await openData(config as unknown as ServiceConfig, cleanups);
+  const { store } = opened;
+  const pass = async () => await process.pass();
+  const blobs = bucket === null ? gatedBlobs(opened.blobs, process, faults) : opened.blobs;
+  const parts = { store, blobs, modelPaths: (id: string) => (id === BASE_MODEL.id ? `/${id}.gguf` : null), log };
+  const workers = role === 'api' ? jobWorkersElsewhere(parts) : workersHere({ ...parts, workDirectory, pass });
+  cleanups.push(() => workers.stop());
+  workers.run();
+  cleanups.push(store.watchFeed(() => workers.notify()));
+  if (role === 'trainer') return { store, blobs, app: null };
+  const app = createServer({
+    store,
+    blobs,
+    inference: new ScriptedInference(BASE_MODEL),
+    training: workers.training,
+    exports: workers.exports,
+    imports: workers.imports,
+    log,
+  });
+  await app.ready();
+  cleanups.push(() => app.close());
+  return { store, blobs, app };
+}
+
+function workersHere(parts: {
+  store: SqlStore;
+  blobs: Blobs;
+  modelPaths: (id: string) => string | null;
+  workDirectory: string;
+  pass: () => Promise<void>;
+  log: (line: string) => void;
+}): JobWorkers {
+  const training = new TrainingWorker({ ...parts, backend: new BigramTraining(parts), snapshotSteps: 1 });
+  const backend = new DigestTransfers(parts.pass);
+  const exports = new ExportWorker({ ...parts, backend });
+  const imports = new ImportWorker({ ...parts, backend });
+  const workers = [training, exports, imports];
+  return {
+    training,
+    exports,
+    imports,
+    run: () => workers.forEach((worker) => worker.start()),
+    notify: () => workers.forEach((worker) => worker.notify()),
+    stop: async () => void (await Promise.all(workers.map((worker) => worker.stop()))),
+    close: async () => undefined,
+  };
+}
+
+/** @param host folder of a socket */
+function databaseAt(host: string, schema: string): StoreLocation & { kind: 'postgres' } {
+  const query = `host=${encodeURIComponent(host)}&options=${encodeURIComponent(`-c search_path=${schema}`)}`;
+  return { kind: 'postgres', url: `postgresql://trainyard@localhost/postgres?${query}`, maxConnections: 4 };
+}
+
+function bucketOf(url: string | null, directory: string): ServiceConfig['bucket'] {
+  if (url === null) return null;
+  const cacheDirectory = join(directory, `cache-${randomUUID()}`);
+  return { kind: 's3', url, region: 'us-east-1', cacheDirectory, cacheBytes: CACHE_BYTES };
+}

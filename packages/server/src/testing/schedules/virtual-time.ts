@@ -1,0 +1,243 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { createRequire, syncBuiltinESMExports } from 'node:module';
+
+import { SimulatedProcess } from './simulated-process.ts';
+
+type Callback = (...values: unknown[]) => void;
+
+/** Clock and timers as they were before: of the machine, not of a schedule. */
+const real = {
+  setTimeout: globalThis.setTimeout,
+  clearTimeout: globalThis.clearTimeout,
+  setInterval: globalThis.setInterval,
+  clearInterval: globalThis.clearInterval,
+  setImmediate: globalThis.setImmediate,
+  now: performance.now.bind(performance),
+};
+const timersPromises = createRequire(import.meta.url)('node:timers/promises') as { setTimeout: unknown };
+const realDelay = timersPromises.setTimeout;
+
+/** Where virtual time begins, so that a schedule that is played again has the same dates. */
+const EPOCH_MS = Date.UTC(2026, 0, 1);
+/** How much faster than on the machine time goes while something is computed or awaited. */
+const RATE = 4;
+/** Longer than this nobody looked at the clock since others had the cores: that is no time of a schedule, or leases would end on a busy machine. */
+const MAX_GAP_MS = 4;
+/** Turns of the event loop without anything to do after which nothing is under way. */
+const QUIET_TURNS = 3;
+
+/**
+ * Time of a schedule, for all code of this thread: timers, `performance.now` and `Date.now`. It goes on by the clock of the machine, faster, and where nothing is
+ * under way it goes on at once to the next timer, so that leases of half a minute cost nothing. Timers of a process that was killed never fire, those of one that
+ * is stopped fire when it goes on, and its `Date.now` is off by its own error.
+ */
+export class VirtualTime {
+  #timers: VirtualTimer[] = [];
+  #passed = 0;
+  #seenAt = real.now();
+  #quietTurns = 0;
+  #numUnderWay = 0;
+  #isTicking = false;
+  #isRunning = false;
+  #nextId = 1;
+
+  /** Milliseconds since the schedule began. */
+  get now(): number {
+    const at = real.now();
+    this.#passed += Math.min(at - this.#seenAt, MAX_GAP_MS) * RATE;
+    this.#seenAt = at;
+    return this.#passed;
+  }
+
+  /** Milliseconds since the epoch, without the error of any process. */
+  get date(): number {
+    return EPOCH_MS + this.now;
+  }
+
+  /** Takes the place of the clocks and timers of this thread. */
+  begin(): void {
+    this.#seenAt = real.now();
+    this.#isRunning = true;
+    const later = (callback: Callback, ms = 0, ...values: unknown[]) => this.#later(callback, ms, values, null);
+    const again = (callback: Callback, ms = 0, ...values: unknown[]) => this.#later(callback, ms, values, ms);
+    const clear = (timer: unknown) => this.#clear(timer);
+    const delay = (ms = 1, value?: unknown, { signal }: { signal?: AbortSignal } = {}) =>
+      this.#delay(ms, value, signal);
+    Object.assign(globalThis, { setTimeout: later, setInterval: again, clearTimeout: clear, clearInterval: clear });
+    performance.now = () => this.now;
+    Date.now = () => Math.round(this.date + (SimulatedProcess.current?.skewMs ?? 0));
+    timersPromises.setTimeout = delay;
+    syncBuiltinESMExports();
+  }
+
+  end(): void {
+    this.#isRunning = false;
+    this.#isTicking = false;
+    this.#timers = [];
+    const { setTimeout, clearTimeout, setInterval, clearInterval } = real;
+    Object.assign(globalThis, { setTimeout, clearTimeout, setInterval, clearInterval });
+    performance.now = real.now;
+    Date.now = () => Math.round(performance.timeOrigin + real.now());
+    timersPromises.setTimeout = realDelay;
+    syncBuiltinESMExports();
+  }
+
+  /** Time goes on by the clock alone until what is returned was called. */
+  underWay(): () => void {
+    this.#numUnderWay++;
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      this.#numUnderWay--;
+      this.#tickSoon();
+    };
+  }
+
+  async sleep(ms: number): Promise<void> {
+    await this.#delay(ms, undefined, undefined);
+  }
+
+  /** Nothing happens for so long. */
+  skip(ms: number): void {
+    this.#passed += ms;
+    this.#tickSoon();
+  }
+
+  #later(callback: Callback, ms: number, values: unknown[], every: number | null): VirtualTimer {
+    const timer = new VirtualTimer(this.#nextId++, callback, values, every, (asked, after) => this.#add(asked, after));
+    this.#add(timer, ms);
+    return timer;
+  }
+
+  #add(timer: VirtualTimer, ms: number): void {
+    const at = this.#timers.indexOf(timer);
+    if (at !== -1) this.#timers.splice(at, 1);
+    timer.ms = ms;
+    // As Node has it: what is no number between is the least.
+    timer.due = this.now + (ms >= 1 && ms <= 2 ** 31 - 1 ? ms : 1);
+    let place = this.#timers.length;
+    while (place > 0 && this.#timers[place - 1]!.due > timer.due) place--;
+    this.#timers.splice(place, 0, timer);
+    this.#tickSoon();
+  }
+
+  #clear(timer: unknown): void {
+    const at = this.#timers.findIndex((kept) => kept === timer || kept.id === timer);
+    if (at !== -1) this.#timers.splice(at, 1);
+    else if (!(timer instanceof VirtualTimer)) real.clearTimeout(timer as NodeJS.Timeout);
+  }
+
+  async #delay(ms: number, value: unknown, signal: AbortSignal | undefined): Promise<unknown> {
+    signal?.throwIfAborted();
+    const over = Promise.withResolvers<unknown>();
+    const timer = this.#later(() => over.resolve(value), ms, [], null);
+    const abort = () => {
+      this.#clear(timer);
+      over.reject(signal?.reason);
+    };
+    signal?.addEventListener('abort', abort, { once: true });
+    try {
+      return await over.promise;
+    } finally {
+      signal?.removeEventListener('abort', abort);
+    }
+  }
+
+  #tickSoon(): void {
+    this.#quietTurns = 0;
+    if (this.#isTicking || !this.#isRunning) return;
+    this.#isTicking = true;
+    real.setImmediate(() => this.#tick());
+  }
+
+  /** One after the other, for as long as it runs. */
+  #tick(): void {
+    if (!this.#isRunning) return;
+    this.#fireDue();
+    if (this.#numUnderWay > 0 || isComputing()) this.#quietTurns = 0;
+    else this.#quietTurns++;
+    const [next] = this.#timers;
+    if (this.#quietTurns > QUIET_TURNS && next !== undefined) {
+      this.#passed += Math.max(0, next.due - this.now);
+      this.#fireDue();
+    }
+    // A while for what the event loop does not tell of: bytes that are packed or signed. The machine has the cores meanwhile where others are at work.
+    const waits = this.#numUnderWay > 0 || this.#quietTurns === QUIET_TURNS;
+    if (waits) real.setTimeout(() => this.#tick(), 1);
+    else real.setImmediate(() => this.#tick());
+  }
+
+  #fireDue(): void {
+    while (this.#timers[0] !== undefined && this.#timers[0].due <= this.now) {
+      this.#quietTurns = 0;
+      const timer = this.#timers.shift()!;
+      if (timer.every !== null && timer.process?.isDead !== true) this.#add(timer, timer.every);
+      timer.fire();
+    }
+  }
+}
+
+/** Files are read or written. */
+function isComputing(): boolean {
+  return process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'));
+}
+
+class VirtualTimer {
+  due = 0;
+  ms = 0;
+  readonly id: number;
+  readonly process = SimulatedProcess.current;
+  readonly every: number | null;
+  readonly #fire: () => void;
+  readonly #add: (timer: VirtualTimer, ms: number) => void;
+
+  constructor(
+    id: number,
+    callback: Callback,
+    values: unknown[],
+    every: number | null,
+    add: (timer: VirtualTimer, ms: number) => void,
+  ) {
+    this.id = id;
+    this.every = every;
+    this.#add = add;
+    const within = AsyncLocalStorage.snapshot();
+    this.#fire = () => within(() => callback(...values));
+  }
+
+  fire(): void {
+    if (this.process === undefined) this.#fire();
+    else this.process.whenRunning(this.#fire);
+  }
+
+  ref(): this {
+    return this;
+  }
+
+  unref(): this {
+    return this;
+  }
+
+  hasRef(): boolean {
+    return true;
+  }
+
+  refresh(): this {
+    this.#add(this, this.ms);
+    return this;
+  }
+
+  close(): this {
+    clearTimeout(this as unknown as NodeJS.Timeout);
+    return this;
+  }
+
+  [Symbol.toPrimitive](): number {
+    return this.id;
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+}

@@ -1,0 +1,25 @@
+/**
+ * Plays random schedules of a service of several processes on a PostgreSQL server of its own, and looks at what they leave.
+ *
+ *   npm run prove                            1,000 schedules
+ *   npm run prove -- --schedules 50          fewer
+ *   npm run prove -- --seed 4711 --verbose   that one again, with what its processes log
+ *   npm run prove -- --jobs 2                two at a time
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { findPostgres } from './lib/postgres.mjs';
+
+const ROOT = resolve(fileURLToPath(import.meta.url), '../..');
+const programs = findPostgres(process.env);
+if (programs === null) throw new Error('no PostgreSQL was found: set TRAINYARD_POSTGRES to the folder of its programs');
+const main = join(ROOT, 'packages/server/src/testing/schedules/main.ts');
+const schedules = spawn(process.execPath, ['--conditions=@trainyard/source', main, ...process.argv.slice(2)], {
+  stdio: 'inherit',
+  env: { ...process.env, TRAINYARD_POSTGRES: programs },
+});
+const [code] = await once(schedules, 'exit');
+process.exitCode = code ?? 1;
