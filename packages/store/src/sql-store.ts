@@ -646,8 +646,8 @@ export class SqlStore implements Store {
     await this.#requests.complete(answer);
   }
 
-  async abandonIdempotent(request: { keyId: string; key: string }): Promise<void> {
-    await this.#requests.abandon(request);
+  async abandonIdempotent(request: { keyId: string; key: string }): Promise<boolean> {
+    return await this.#requests.abandon(request);
   }
 
   // usage

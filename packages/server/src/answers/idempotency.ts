@@ -42,7 +42,8 @@ export async function answerOnce(
   try {
     return await finish(store, identity, reply, await act(completesOf(identity)));
   } catch (error) {
-    await store.abandonIdempotent(identity);
+    const taken = await giveUp(store, request, identity);
+    if (taken !== null) return sendAgain(reply, taken);
     throw error;
   }
 }
@@ -70,7 +71,8 @@ export async function answerUploadOnce(
     // Refused before its content was looked at: it may have been fit for its first request.
     if (content.state === 'unread') await content.skip();
     if (content.earlier !== null) return sendAgain(reply, content.earlier);
-    if (content.state === 'begun') await store.abandonIdempotent(identity);
+    const taken = content.state === 'begun' ? await giveUp(store, request, identity) : null;
+    if (taken !== null) return sendAgain(reply, taken);
     throw error;
   }
 }
@@ -139,6 +141,20 @@ async function begin(store: Store, request: FastifyRequest, identity: Identity):
     default:
       return state satisfies never;
   }
+}
+
+/**
+ * After a failure. A process that was stopped for longer than others wait finds that one of them has answered: what failed here is what they have done, and
+ * theirs is the answer.
+ *
+ * @returns that answer; null when this request has failed and its key is free
+ */
+async function giveUp(store: Store, request: FastifyRequest, identity: Identity): Promise<Answered | null> {
+  if (await store.abandonIdempotent(identity)) return null;
+  const taken = await begin(store, request, identity);
+  // Nobody has it.
+  if (taken === null) await store.abandonIdempotent(identity);
+  return taken;
 }
 
 function completesOf(identity: Identity): Completes {

@@ -1,5 +1,5 @@
 /** Two processes of HTTP on one database: it does not matter which one of them a client meets. */
-import type { ChatCompletion, ErrorBody, TrainingJobObject, UsageListObject } from '@trainyard/protocol';
+import type { AdapterObject, ChatCompletion, ErrorBody, TrainingJobObject, UsageListObject } from '@trainyard/protocol';
 import type { LightMyRequestResponse } from 'fastify';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
@@ -84,4 +84,23 @@ test('tokens that both sampled are one sum, whoever is asked', async () => {
     const all = (await usage())!;
     expect(all.prompt_tokens + all.completion_tokens).toBe(expected);
   }
+});
+
+test('who was stopped for too long gives the answer of who took the request up, not that of its own late look', async () => {
+  const { id } = (await one.request('POST', '/v1/preview/adapters', { base_model: null })).json<AdapterObject>();
+  const url = `/v1/preview/adapters/${id}`;
+  const send = (server: TestServer) => server.request('DELETE', url, undefined, { 'idempotency-key': 'late' });
+  const { deleteAdapter } = one.store;
+  let taken: LightMyRequestResponse | undefined;
+  one.store.deleteAdapter = async (adapterId, completes) => {
+    // As a minute without a renewal has it: the claim counts no more.
+    await one.store.abandonIdempotent(completes!);
+    taken = await send(two);
+    return await deleteAdapter.call(one.store, adapterId, completes);
+  };
+  const late = await send(one);
+  expect(taken?.statusCode).toBe(200);
+  expect([late.statusCode, late.body]).toEqual([200, taken?.body]);
+  expect(late.headers['idempotent-replayed']).toBe('true');
+  expect((await one.request('DELETE', url)).statusCode).toBe(404);
 });

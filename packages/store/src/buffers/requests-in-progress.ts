@@ -75,10 +75,14 @@ export class RequestsInProgress {
     );
   }
 
-  /** The key is free again, as soon as the database takes it; for this process at once. */
-  async abandon(request: Identity): Promise<void> {
+  /**
+   * The key is free again, as soon as the database takes it; for this process at once.
+   *
+   * @returns false when it is known not to be this process's any more: another may have answered it
+   */
+  async abandon(request: Identity): Promise<boolean> {
     this.#live.delete(idOf(request));
-    await this.#setFree(request);
+    return await this.#setFree(request);
   }
 
   close(): void {
@@ -107,15 +111,17 @@ export class RequestsInProgress {
     if (this.#live.size > 0) this.#renewLater();
   }
 
-  async #setFree(request: Identity): Promise<void> {
+  async #setFree(request: Identity): Promise<boolean> {
     try {
-      await this.#sql.transaction(async (queries) => {
+      return await this.#sql.transaction(async (queries) => {
         // It may have come again meanwhile.
-        if (!this.#live.has(idOf(request))) await openTables(queries).idempotency.abandon(request, this.#owner);
+        if (this.#live.has(idOf(request))) return false;
+        return await openTables(queries).idempotency.abandon(request, this.#owner);
       });
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       this.#setFreeLater(request);
+      return true;
     }
   }
 

@@ -283,8 +283,12 @@ export interface Store {
   beginIdempotent(request: { keyId: string; key: string; requestHash: string }): Promise<IdempotentState>;
   /** Keeps the answer for repeats. Without effect when the record is gone or complete. */
   completeIdempotent(answer: IdempotentAnswer): Promise<void>;
-  /** Frees the key after a failure that had no effect, so that a repeat is tried again. A complete record stays. */
-  abandonIdempotent(request: { keyId: string; key: string }): Promise<void>;
+  /**
+   * Frees the key after a failure that had no effect, so that a repeat is tried again. A complete record stays.
+   *
+   * @returns false when the request is known not to be this process's any more: it was answered, or another process has taken it up
+   */
+  abandonIdempotent(request: { keyId: string; key: string }): Promise<boolean>;
 
   // usage
   /**

@@ -71,14 +71,15 @@ export class IdempotencyTable {
     );
   }
 
-  /** Only what this owner began: another may have begun it meanwhile. */
-  async abandon({ keyId, key }: { keyId: string; key: string }, owner: string): Promise<void> {
-    await this.#sql.run(
+  /** Only what this owner began: another may have begun it meanwhile. @returns whether it was this owner's */
+  async abandon({ keyId, key }: { keyId: string; key: string }, owner: string): Promise<boolean> {
+    const numChanged = await this.#sql.run(
       'delete from idempotency_records where key_id = ? and key = ? and owner = ? and status is null',
       keyId,
       key,
       owner,
     );
+    return numChanged === 1;
   }
 
   /** Requests that this process had not answered, or that are from before they bore a name. */
