@@ -41,8 +41,11 @@ interface Report {
 }
 
 const report = values.server === undefined ? await playOnOwnServer() : await playOn(values.server);
-if (values.server === undefined) tell(report);
-else process.send?.(report);
+// Killed processes have cleaned nothing up: what they hold keeps this one alive.
+if (values.server === undefined) {
+  tell(report);
+  process.exit();
+} else process.send?.(report, undefined, undefined, () => process.exit());
 
 async function playOnOwnServer(): Promise<Report> {
   const programs = process.env[PROGRAMS_VARIABLE];
