@@ -42,7 +42,7 @@ export async function answerOnce(
   try {
     return await finish(store, identity, reply, await act(completesOf(identity)));
   } catch (error) {
-    const taken = await giveUp(store, request, identity);
+    const taken = await giveUp(store, request, identity, error);
     if (taken !== null) return sendAgain(reply, taken);
     throw error;
   }
@@ -71,7 +71,7 @@ export async function answerUploadOnce(
     // Refused before its content was looked at: it may have been fit for its first request.
     if (content.state === 'unread') await content.skip();
     if (content.earlier !== null) return sendAgain(reply, content.earlier);
-    const taken = content.state === 'begun' ? await giveUp(store, request, identity) : null;
+    const taken = content.state === 'begun' ? await giveUp(store, request, identity, error) : null;
     if (taken !== null) return sendAgain(reply, taken);
     throw error;
   }
@@ -144,13 +144,19 @@ async function begin(store: Store, request: FastifyRequest, identity: Identity):
 }
 
 /**
- * After a failure. A process that was stopped for longer than others wait finds that one of them has answered: what failed here is what they have done, and
- * theirs is the answer.
+ * After a failure. A process that was stopped for longer than others wait finds that one of them has answered: where it refuses what they have done, such as to
+ * delete what they have deleted, theirs is the answer.
  *
- * @returns that answer; null when this request has failed and its key is free
+ * @returns that answer; null when this request has failed
  */
-async function giveUp(store: Store, request: FastifyRequest, identity: Identity): Promise<Answered | null> {
-  if (await store.abandonIdempotent(identity)) return null;
+async function giveUp(
+  store: Store,
+  request: FastifyRequest,
+  identity: Identity,
+  error: unknown,
+): Promise<Answered | null> {
+  const isOurs = await store.abandonIdempotent(identity);
+  if (isOurs || !(error instanceof RequestError)) return null;
   const taken = await begin(store, request, identity);
   // Nobody has it.
   if (taken === null) await store.abandonIdempotent(identity);

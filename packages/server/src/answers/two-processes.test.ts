@@ -90,13 +90,13 @@ test('who was stopped for too long gives the answer of who took the request up, 
   const { id } = (await one.request('POST', '/v1/preview/adapters', { base_model: null })).json<AdapterObject>();
   const url = `/v1/preview/adapters/${id}`;
   const send = (server: TestServer) => server.request('DELETE', url, undefined, { 'idempotency-key': 'late' });
-  const { deleteAdapter } = one.store;
+  const deleteAdapter = one.store.deleteAdapter.bind(one.store);
   let taken: LightMyRequestResponse | undefined;
   one.store.deleteAdapter = async (adapterId, completes) => {
     // As a minute without a renewal has it: the claim counts no more.
     await one.store.abandonIdempotent(completes!);
     taken = await send(two);
-    return await deleteAdapter.call(one.store, adapterId, completes);
+    return await deleteAdapter(adapterId, completes);
   };
   const late = await send(one);
   expect(taken?.statusCode).toBe(200);
