@@ -1,8 +1,6 @@
-import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import type { Blobs } from '@trainyard/store';
+import { type Blobs, hashOf } from '@trainyard/store';
 
 import { adapterPath, type InferenceRequest } from '../../contract/backends.ts';
 import { BackendFailure } from '../../faults/backend-failure.ts';
@@ -73,9 +71,7 @@ export class AdapterFiles {
 
 async function digestOfFile(path: string): Promise<string> {
   try {
-    const hash = createHash('sha256');
-    for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) hash.update(chunk as Buffer);
-    return hash.digest('hex');
+    return (await hashOf(path)).sha256;
   } catch (error) {
     throw unreadable(`the weights of an adapter cannot be read: ${(error as Error).message}`);
   }
