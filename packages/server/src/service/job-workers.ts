@@ -95,21 +95,25 @@ export async function openJobWorkers(
   const transfers = new EmbeddedTransfers({ host: { numThreads }, ...computing });
   const exports = new ExportWorker({ store, blobs, backend: transfers, modelPaths, baseModels, log });
   const imports = new ImportWorker({ store, blobs, backend: transfers, modelPaths, baseModels, log });
-  const workers = [training, exports, imports];
   try {
     await backend.start();
   } catch (error) {
     await backend.close();
     throw error;
   }
+  return { ...workersTogether({ training, exports, imports }), close: () => backend.close() };
+}
+
+/** Workers that start, hear of changes and stop as one. */
+export function workersTogether(
+  kinds: Readonly<{ training: TrainingWorker; exports: ExportWorker; imports: ImportWorker }>,
+): Omit<JobWorkers, 'close'> {
+  const workers = Object.values(kinds);
   return {
-    training,
-    exports,
-    imports,
+    ...kinds,
     run: () => workers.forEach((worker) => worker.start()),
     notify: () => workers.forEach((worker) => worker.notify()),
     stop: async () => void (await Promise.all(workers.map((worker) => worker.stop()))),
-    close: () => backend.close(),
   };
 }
 

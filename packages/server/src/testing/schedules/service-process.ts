@@ -10,7 +10,7 @@ import { createServer } from '../../create-server.ts';
 import { ExportWorker } from '../../jobs/export-worker.ts';
 import { ImportWorker } from '../../jobs/import-worker.ts';
 import { TrainingWorker } from '../../jobs/training-worker.ts';
-import { type JobWorkers, jobWorkersElsewhere } from '../../service/job-workers.ts';
+import { type JobWorkers, jobWorkersElsewhere, workersTogether } from '../../service/job-workers.ts';
 import type { ServiceConfig } from '../../service/config.ts';
 import { openData } from '../../service/open-data.ts';
 import { ScriptedInference } from '../scripted-inference.ts';
@@ -195,16 +195,7 @@ function workersHere(parts: {
   const backend = new DigestTransfers(parts.pass);
   const exports = new ExportWorker({ ...parts, backend });
   const imports = new ImportWorker({ ...parts, backend });
-  const workers = [training, exports, imports];
-  return {
-    training,
-    exports,
-    imports,
-    run: () => workers.forEach((worker) => worker.start()),
-    notify: () => workers.forEach((worker) => worker.notify()),
-    stop: async () => void (await Promise.all(workers.map((worker) => worker.stop()))),
-    close: async () => undefined,
-  };
+  return { ...workersTogether({ training, exports, imports }), close: async () => undefined };
 }
 
 /** @param host folder of a socket */
