@@ -1,8 +1,7 @@
 import type { Store } from '@trainyard/store';
 
 import type { BaseModelPaths } from '../jobs/base-model-path.ts';
-import { Membership } from './membership.ts';
-import { ModelDigests } from './model-digests.ts';
+import { ModelMembership } from './model-membership.ts';
 
 /** A trainer runs one job after the other. */
 const JOBS_AT_A_TIME = 1;
@@ -27,26 +26,15 @@ export async function registerTrainer({
   modelPaths,
   log,
 }: TrainerParts): Promise<() => Promise<void>> {
-  const digests = new ModelDigests(log);
-  const digestOf = (id: string): string | null => {
-    const path = modelPaths(id);
-    return path === null ? null : digests.of(path, () => void membership.tell());
-  };
-  const membership = new Membership({
+  const membership = new ModelMembership({
     store,
     role: 'trainer',
     url: null,
-    facts: () => ({
-      baseModels: modelIds.map((id) => ({ id, fileDigest: digestOf(id), vocabSize: null })),
-      capacity: JOBS_AT_A_TIME,
-      adapterDigests: [],
-      isDraining: false,
-    }),
+    modelPaths,
+    baseModels: () => modelIds.map((id) => ({ id, vocabSize: null })),
+    facts: () => ({ capacity: JOBS_AT_A_TIME, adapterDigests: [], isDraining: false }),
     log,
   });
   await membership.open();
-  return async () => {
-    await digests.close();
-    await membership.close();
-  };
+  return () => membership.close();
 }

@@ -75,13 +75,13 @@ export async function openEnginePort(settings: EnginePortSettings, parts: Engine
   });
   const url = engineUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port.port}`;
   try {
-    const registered = await registerEngine({ ...parts, adapters, port, url, capacity });
+    const membership = await registerEngine({ ...parts, adapters, port, url, capacity });
     return {
       url,
       close: async () => {
         const drained = port.drain(drainTimeoutMs);
-        await Promise.all([registered.membership.tell(), drained]);
-        await registered.close();
+        await Promise.all([membership.tell(), drained]);
+        await membership.close();
         await port.close();
       },
     };

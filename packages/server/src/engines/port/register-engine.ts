@@ -2,8 +2,7 @@ import type { Store } from '@trainyard/store';
 
 import type { InferenceBackend } from '../../contract/backends.ts';
 import type { BaseModelPaths } from '../../jobs/base-model-path.ts';
-import { Membership } from '../../members/membership.ts';
-import { ModelDigests } from '../../members/model-digests.ts';
+import { ModelMembership } from '../../members/model-membership.ts';
 import type { AdapterFiles } from './adapter-files.ts';
 import type { EnginePort } from './engine-port.ts';
 
@@ -24,33 +23,17 @@ interface EngineParts {
  * Says in the database where this engine is and what it has.
  * @throws {StoreError}
  */
-export async function registerEngine(
-  parts: EngineParts,
-): Promise<{ readonly membership: Membership; close(): Promise<void> }> {
+export async function registerEngine(parts: EngineParts): Promise<ModelMembership> {
   const { store, inference, modelPaths, adapters, port, url, capacity, log } = parts;
-  const digests = new ModelDigests(log);
-  const digestOf = (id: string): string | null => {
-    const path = modelPaths(id);
-    return path === null ? null : digests.of(path, () => void membership.tell());
-  };
-  const membership = new Membership({
+  const membership = new ModelMembership({
     store,
     role: 'engine',
     url,
-    facts: () => ({
-      baseModels: inference.models.map(({ id, vocabSize }) => ({ id, fileDigest: digestOf(id), vocabSize })),
-      capacity,
-      adapterDigests: adapters.digests,
-      isDraining: port.isDraining,
-    }),
+    modelPaths,
+    baseModels: () => inference.models.map(({ id, vocabSize }) => ({ id, vocabSize })),
+    facts: () => ({ capacity, adapterDigests: adapters.digests, isDraining: port.isDraining }),
     log,
   });
   await membership.open();
-  return {
-    membership,
-    close: async () => {
-      await digests.close();
-      await membership.close();
-    },
-  };
+  return membership;
 }

@@ -1,0 +1,50 @@
+import type { MemberFacts } from '@trainyard/store';
+
+import type { BaseModelPaths } from '../jobs/base-model-path.ts';
+import { Membership, type MembershipOptions } from './membership.ts';
+import { ModelDigests } from './model-digests.ts';
+
+export interface ModelMembershipOptions extends Omit<MembershipOptions, 'facts'> {
+  readonly modelPaths: BaseModelPaths;
+  /** base models as they are when the next heartbeat asks */
+  readonly baseModels: () => readonly { readonly id: string; readonly vocabSize: number | null }[];
+  /** everything else, likewise */
+  readonly facts: () => Omit<MemberFacts, 'baseModels'>;
+}
+
+/** A member that has base models: it says the digests of their files as soon as it has read them. */
+export class ModelMembership {
+  readonly #digests: ModelDigests;
+  readonly #membership: Membership;
+
+  constructor({ modelPaths, baseModels, facts, ...options }: ModelMembershipOptions) {
+    this.#digests = new ModelDigests(options.log);
+    const digestOf = (id: string): string | null => {
+      const path = modelPaths(id);
+      return path === null ? null : this.#digests.of(path, () => void this.tell());
+    };
+    this.#membership = new Membership({
+      ...options,
+      facts: () => ({
+        ...facts(),
+        baseModels: baseModels().map((model) => ({ ...model, fileDigest: digestOf(model.id) })),
+      }),
+    });
+  }
+
+  /** @throws {StoreError} */
+  open(): Promise<void> {
+    return this.#membership.open();
+  }
+
+  /** As `Membership.tell`. */
+  tell(): Promise<void> {
+    return this.#membership.tell();
+  }
+
+  /** The orderly end. */
+  async close(): Promise<void> {
+    await this.#digests.close();
+    await this.#membership.close();
+  }
+}
