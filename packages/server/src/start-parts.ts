@@ -4,7 +4,7 @@ import { ComputeArbiter } from './computing/compute-arbiter.ts';
 import { nicenessOfShare } from './computing/niceness.ts';
 import type { InferenceBackend, TrainingQueue } from './contract/backends.ts';
 import { does } from './contract/role.ts';
-import { dataPaths, instanceOf } from './data/data-directory.ts';
+import { dataPaths } from './data/data-directory.ts';
 import { openEnginePort, refuseUnreachable } from './engines/port/open-engine-port.ts';
 import { ownNames } from './edge/network-names.ts';
 import { BaseScores } from './inference/base-scores.ts';
@@ -19,8 +19,7 @@ import { createMetricsServer } from './service/metrics-server.ts';
 import { refuseMissingModels } from './service/model-settings.ts';
 import { openData } from './service/open-data.ts';
 import { serviceLog } from './service/service-log.ts';
-import { SERVICE_VERSION } from './service/service-version.ts';
-import { openTracing } from './tracing/open-tracing.ts';
+import { serviceTracing } from './service/service-tracing.ts';
 import { openInference, servedPaths } from './service/open-inference.ts';
 
 export interface RunningParts {
@@ -53,12 +52,7 @@ export async function startParts(config: ServiceConfig, logRaw: (line: string) =
   };
   try {
     const { store, blobs } = await openData(config, cleanups, metrics.data);
-    const tracing = await openTracing({
-      serviceVersion: SERVICE_VERSION,
-      role: config.role,
-      instance: instanceOf(config.dataDirectory),
-      log,
-    });
+    const tracing = await serviceTracing(config, log);
     cleanups.push(() => tracing?.close());
     const { numThreads, engineShare } = config;
     const { models: cacheDirectory } = dataPaths(config.dataDirectory);

@@ -7,7 +7,7 @@ import { ComputeArbiter, type ComputeSections } from './computing/compute-arbite
 import { nicenessOfShare } from './computing/niceness.ts';
 import type { ServiceConfig } from './service/config.ts';
 import { createServer } from './create-server.ts';
-import { announceService, dataPaths, instanceOf } from './data/data-directory.ts';
+import { announceService, dataPaths } from './data/data-directory.ts';
 import { ensureServiceKey, type ServiceKey } from './service/service-key.ts';
 import { readDashboard } from './pages/dashboard-files.ts';
 import { linkPath } from './routes/service/session.ts';
@@ -19,8 +19,7 @@ import { listen, metricsAccess, refuseOpenNetwork } from './service/listen.ts';
 import { refuseMissingModels } from './service/model-settings.ts';
 import { openData } from './service/open-data.ts';
 import { serviceLog } from './service/service-log.ts';
-import { SERVICE_VERSION } from './service/service-version.ts';
-import { openTracing } from './tracing/open-tracing.ts';
+import { serviceTracing } from './service/service-tracing.ts';
 import { openSampling } from './engines/open-sampling.ts';
 import { does, needsModelFiles } from './contract/role.ts';
 import { RunMirror } from './tracking/run-mirror.ts';
@@ -75,12 +74,7 @@ export async function startService(
   try {
     const metrics = new ServiceMetrics(config.role);
     const { store, blobs } = await openData(config, cleanups, metrics.data);
-    const tracing = await openTracing({
-      serviceVersion: SERVICE_VERSION,
-      role: config.role,
-      instance: instanceOf(config.dataDirectory),
-      log,
-    });
+    const tracing = await serviceTracing(config, log);
     cleanups.push(() => tracing?.close());
     const paths = dataPaths(config.dataDirectory);
     const apiKey = await ensureServiceKey(store, config, { keyFile: paths.keyFile, log });
