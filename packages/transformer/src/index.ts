@@ -11,8 +11,8 @@ export {
 } from './model/lora-config.ts';
 export { GGUF_LINEARS } from './model/gguf-linears.ts';
 export {
+  MatrixReader,
   readBlockVectors,
-  readProjection,
   readWeights,
   readWeightsBesideMatrices,
   wideMatrices,

@@ -1,14 +1,7 @@
 import { returnFreeMemory } from '@trainyard/native';
 import type { GgufFile } from '@trainyard/native';
-import {
-  BlockGraph,
-  normName,
-  PROJECTION_NAMES,
-  projectionDims,
-  readProjection,
-  weightName,
-} from '@trainyard/transformer';
-import type { Architecture, ConstantTensor, Outputs, ProjectionName } from '@trainyard/transformer';
+import { BlockGraph, MatrixReader, normName, weightName } from '@trainyard/transformer';
+import type { Architecture, ConstantTensor, Outputs } from '@trainyard/transformer';
 import { ConstantGraph, vector } from './constant-graph.ts';
 import { DecoderHead } from './decoder-head.ts';
 import { DecoderParts, vectorsOfHeads } from './decoder-parts.ts';
@@ -43,17 +36,13 @@ export class DecoderGraphs {
     const { vectors } = this.parts;
     const graph = new BlockGraph(architecture, 'outside');
     const open = (outputs: Outputs, constants: Constants) => new ConstantGraph(outputs, constants, numThreads);
-    // One after the other in the same memory: a session has its own copy of its weights.
-    const matrices = PROJECTION_NAMES.map((projection): [ProjectionName, ConstantTensor] => {
-      const { out, in: width } = projectionDims(architecture, projection);
-      return [projection, { data: new Float32Array(out * width), dims: [out, width] }];
-    });
+    // A session has its own copy of its weights.
+    const reader = new MatrixReader(file, architecture);
     this.layers = vectors.map((block, layer) => {
       const weights = Object.fromEntries(
-        matrices.map(([projection, matrix]) => {
-          readProjection(file, architecture, layer, projection, matrix.data);
-          return [weightName(projection), matrix];
-        }),
+        reader
+          .read(layer)
+          .map(({ projection, dims, data }) => [weightName(projection), { data, dims: [dims.out, dims.in] }]),
       );
       const next = vectors[layer + 1];
       const nextNorm: Constants = next === undefined ? {} : { [normName('attention')]: vector(next.attentionNorm) };

@@ -1,6 +1,6 @@
 import { Bf16Weights, returnFreeMemory } from '@trainyard/native';
 import type { Bf16Library, GgufFile } from '@trainyard/native';
-import { PROJECTION_NAMES, projectionDims, readProjection } from '@trainyard/transformer';
+import { MatrixReader } from '@trainyard/transformer';
 import type { Architecture, ProjectionName } from '@trainyard/transformer';
 import { DecoderParts } from '../graphs/decoder-parts.ts';
 
@@ -15,16 +15,12 @@ export class Bf16Matrices {
     this.parts = new DecoderParts(file, architecture);
     this.library = library;
     const { vocabSize, hiddenSize, numLayers } = architecture;
-    // One after the other in the same memory: they are rounded into memory of the library's.
-    const room = PROJECTION_NAMES.map((projection) => {
-      const dims = projectionDims(architecture, projection);
-      return { projection, dims, data: new Float32Array(dims.out * dims.in) };
-    });
+    // They are rounded into memory of the library's.
+    const reader = new MatrixReader(file, architecture);
     this.layers = Array.from({ length: numLayers }, (_, layer) => {
-      const weights = room.map(({ projection, dims, data }) => {
-        readProjection(file, architecture, layer, projection, data);
-        return [projection, new Bf16Weights(library, data, dims)] as const;
-      });
+      const weights = reader
+        .read(layer)
+        .map(({ projection, dims, data }) => [projection, new Bf16Weights(library, data, dims)] as const);
       return Object.fromEntries(weights) as Record<ProjectionName, Bf16Weights>;
     });
     this.head = new Bf16Weights(library, this.parts.readHead(file), { out: vocabSize, in: hiddenSize });

@@ -1,11 +1,5 @@
 import { type Bf16Library, type Bf16Place, Bf16Weights, type GgufFile, returnFreeMemory } from '@trainyard/native';
-import {
-  type Architecture,
-  PROJECTION_NAMES,
-  projectionDims,
-  type ProjectionName,
-  readProjection,
-} from '@trainyard/transformer';
+import { type Architecture, MatrixReader, type ProjectionName } from '@trainyard/transformer';
 
 /** A matrix as products read it, and as their gradients do: two layouts. */
 export interface MatrixPlaces {
@@ -26,14 +20,10 @@ export class Bf16BlockMatrices {
   readonly #all: Bf16Weights[] = [];
 
   constructor(file: Pick<GgufFile, 'readF32'>, architecture: Architecture, library: Bf16Library) {
-    // One after the other in the same memory: they are rounded into memory of the library's.
-    const room = PROJECTION_NAMES.map((projection) => {
-      const dims = projectionDims(architecture, projection);
-      return { projection, dims, data: new Float32Array(dims.out * dims.in) };
-    });
+    // They are rounded into memory of the library's.
+    const reader = new MatrixReader(file, architecture);
     const blocks = Array.from({ length: architecture.numLayers }, (_, layer) => {
-      const places = room.map(({ projection, dims, data }) => {
-        readProjection(file, architecture, layer, projection, data);
+      const places = reader.read(layer).map(({ projection, dims, data }) => {
         const forward = new Bf16Weights(library, data, dims);
         const backward = new Bf16Weights(library, data, { out: dims.in, in: dims.out }, { isTransposed: true });
         this.#all.push(forward, backward);

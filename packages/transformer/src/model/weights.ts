@@ -105,8 +105,39 @@ export function readBlockVectors(file: FloatFile, architecture: Architecture, la
   };
 }
 
+/** A frozen matrix by its name. */
+export interface ProjectionMatrix {
+  readonly projection: ProjectionName;
+  readonly dims: { readonly in: number; readonly out: number };
+  /** [out, in] */
+  readonly data: Float32Array;
+}
+
+/** The matrices of one block after the other in the same memory, for who makes something of them before the next block is read. */
+export class MatrixReader {
+  readonly #file: FloatFile;
+  readonly #architecture: Architecture;
+  readonly #matrices: readonly ProjectionMatrix[];
+
+  constructor(file: FloatFile, architecture: Architecture) {
+    this.#file = file;
+    this.#architecture = architecture;
+    this.#matrices = PROJECTION_NAMES.map((projection) => {
+      const dims = projectionDims(architecture, projection);
+      return { projection, dims, data: new Float32Array(dims.out * dims.in) };
+    });
+  }
+
+  /** @returns the same matrices each time, with that layer's weights */
+  read(layer: number): readonly ProjectionMatrix[] {
+    for (const { projection, data } of this.#matrices)
+      readProjection(this.#file, this.#architecture, layer, projection, data);
+    return this.#matrices;
+  }
+}
+
 /** The linear layers of a projection below each other; q and k in half-rotation order. @param into [out, in], written */
-export function readProjection(
+function readProjection(
   file: FloatFile,
   architecture: Architecture,
   layer: number,
