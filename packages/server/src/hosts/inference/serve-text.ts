@@ -126,7 +126,9 @@ class TextHost {
       await this.#engine.step();
       if (takesCores) lease.release();
       this.#flush();
-      await letCommandsIn();
+      // A step that computes nothing is short: what has not arrived by now comes before the next one, and nobody waits for it.
+      if (takesCores) await letCommandsIn();
+      else await nextTurn();
     }
     this.#isStepping = false;
     // Of what came behind the last step.
