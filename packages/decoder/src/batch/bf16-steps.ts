@@ -1,8 +1,11 @@
-import { Bf16Product, Bf16Rounding, computedRows } from '@trainyard/native';
+import { Bf16Product, computedRows } from '@trainyard/native';
 import type { Bf16Ending, Bf16Weights } from '@trainyard/native';
+import type { Architecture } from '@trainyard/transformer';
 import type { Feeds } from '../graphs/constant-graph.ts';
 import { vectorsOfHeads } from '../graphs/decoder-parts.ts';
+import type { DecoderMemory } from '../memory/decoder-memory.ts';
 import type { Bf16Matrices } from '../products/bf16-matrices.ts';
+import { RoundedRows } from '../products/rounded-rows.ts';
 import type { BlockRows, Rows } from './block-rows.ts';
 import type { Attended, BlockSteps } from './block-steps.ts';
 
@@ -11,15 +14,13 @@ export class Bf16Steps implements BlockSteps {
   readonly takesPlainSums = false;
   readonly #matrices: Bf16Matrices;
   readonly #products: Readonly<Record<'qkv' | 'o' | 'gate' | 'up' | 'down' | 'head', Bf16Product>>;
-  /** By width. */
-  readonly #roundings = new Map<number, Bf16Rounding>();
   /** [rows, width] of whatever is multiplied next. */
-  readonly #rounded: Uint16Array;
+  readonly #rounded: RoundedRows;
   /** [rows, H] */
   readonly #hidden: Float32Array;
 
-  /** @param maxRows of a batch */
-  constructor(matrices: Bf16Matrices, maxRows: number) {
+  /** @param maxRows of a batch @param memory of its rows, too */
+  constructor(matrices: Bf16Matrices, maxRows: number, memory: DecoderMemory) {
     this.#matrices = matrices;
     const { library, layers, head } = matrices;
     const first = layers[0]!;
@@ -32,11 +33,15 @@ export class Bf16Steps implements BlockSteps {
       down: product(first.down, 'added'),
       head: product(head, 'plain'),
     };
-    const widths = new Set([...Object.values(first), head].map(({ dims }) => dims.in));
-    for (const width of widths) this.#roundings.set(width, new Bf16Rounding(library, width));
     const rows = computedRows(maxRows);
-    this.#rounded = new Uint16Array(new ArrayBuffer(2 * rows * Math.max(...widths)));
-    this.#hidden = new Float32Array(new ArrayBuffer(4 * rows * head.dims.in));
+    this.#rounded = new RoundedRows(memory, rows * widestInput(matrices.parts.architecture));
+    this.#hidden = memory.take(rows * head.dims.in);
+  }
+
+  /** Memory that it takes, bytes. */
+  static bytesFor(architecture: Architecture, maxRows: number): number {
+    const rows = computedRows(maxRows);
+    return RoundedRows.bytesFor(rows * widestInput(architecture)) + 4 * rows * architecture.hiddenSize + 64;
   }
 
   computedRows(numRows: number): number {
@@ -86,25 +91,27 @@ export class Bf16Steps implements BlockSteps {
     parts.between.normalise({ data: hidden, dims }, parts.outputNorm, h);
     this.#round(h);
     const result = withRoom({ data: logits, dims: [dims[0], head.dims.out] });
-    this.#products.head.run(head, this.#rounded, result, dims[0]);
+    this.#products.head.run(head, this.#rounded.data, result, dims[0]);
   }
 
   close(): void {
     for (const product of Object.values(this.#products)) product.close();
-    for (const rounding of this.#roundings.values()) rounding.close();
   }
 
   #round(rows: Rows): void {
-    this.#roundings.get(rows.dims[1])!.run(withRoom(rows), this.#rounded, rows.dims[0]);
+    this.#rounded.round(withRoom(rows));
   }
 
   /** The rounded rows by the weights of a layer. */
   #multiply(name: 'qkv' | 'o' | 'gate' | 'up' | 'down', layer: number, y: Rows, factor: Rows | null = null): void {
     const weights = this.#matrices.layers[layer]![name];
     const factors = factor === null ? null : withRoom(factor);
-    this.#products[name].run(weights, this.#rounded, withRoom(y), y.dims[0], factors);
+    this.#products[name].run(weights, this.#rounded.data, withRoom(y), y.dims[0], factors);
   }
 }
+
+const widestInput = ({ hiddenSize, feedForwardSize, numHeads, headSize }: Architecture): number =>
+  Math.max(hiddenSize, feedForwardSize, numHeads * headSize);
 
 /** Rows with those that are computed besides. */
 function withRoom({ data, dims: [numRows, width] }: Rows): Float32Array {

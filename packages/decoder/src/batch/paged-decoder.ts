@@ -1,4 +1,4 @@
-import { GgufFile } from '@trainyard/native';
+import { computedRows, GgufFile } from '@trainyard/native';
 import type { Bf16Library } from '@trainyard/native';
 import { embedTokens, readArchitecture, ropeTables, UnsupportedModelError } from '@trainyard/transformer';
 import type { Architecture } from '@trainyard/transformer';
@@ -142,9 +142,10 @@ export class PagedDecoder {
     this.#v = new Float32Array(batchTokens * numKvHeads * headSize);
     this.#logits = new Float32Array(KEPT_LOGIT_ROWS * vocabSize);
     const quantisedBytes = quantised === null ? 0 : QuantisedWeights.bytesOf(quantised, architecture);
-    this.#steps = weights instanceof DecoderGraphs ? new GraphSteps(weights) : new Bf16Steps(weights, batchTokens);
-    const roomRows = this.#steps.computedRows(batchTokens);
+    const isWhole = weights instanceof DecoderGraphs;
+    const roomRows = isWhole ? batchTokens : computedRows(batchTokens);
     const ownBytes =
+      (isWhole ? 0 : Bf16Steps.bytesFor(architecture, batchTokens)) +
       BlockRoom.bytesFor(architecture, roomRows) +
       QuantisedSteps.bytesFor(architecture) +
       AdapterProducts.lowBytes(numThreads);
@@ -153,6 +154,7 @@ export class PagedDecoder {
     const spare = readsQuantised ? room - quantisedBytes : room;
     const memory = new DecoderMemory(DecoderMemory.maxBytes - spare + Math.min(spare, adapterBytes));
     this.#room = new BlockRoom(architecture, roomRows, memory);
+    this.#steps = isWhole ? new GraphSteps(weights) : new Bf16Steps(weights, batchTokens, memory);
     this.#team = team;
     const products = new QuantisedProducts(memory.shared, team);
     const few = readsQuantised

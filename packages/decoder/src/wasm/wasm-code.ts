@@ -44,7 +44,11 @@ export const splat4 = simd(0x13);
 export const lane4 = (lane: number): Code => simd(0x1f, lane);
 export const lane2 = (lane: number): Code => simd(0x21, lane);
 export const greater4 = simd(0x44);
+export const equal4 = simd(0x41);
 export const and = simd(0x4e);
+export const or = simd(0x50);
+/** The bits of the first of two vectors where those of the mask behind them are 1, else those of the second. */
+export const select = simd(0x52);
 export const nearest4 = simd(0x6a);
 export const add4 = simd(0xe4);
 export const subtract4 = simd(0xe5);
@@ -67,6 +71,10 @@ export const integersToFloats4 = simd(0xfa);
 export const toInteger4 = simd(0xf8);
 export const addInteger4 = simd(0xae);
 export const shiftLeft4 = simd(0xab);
+/** Unsigned. */
+export const shiftRight4 = simd(0xad);
+/** Four and four integers of 32 bits, none above 65,535, to eight of 16. */
+export const narrow4 = simd(0x86);
 export const add2 = simd(0xf0);
 /** Lanes 0 and 1 as float64. */
 export const widenLow = simd(0x5f);

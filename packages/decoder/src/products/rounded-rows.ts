@@ -1,0 +1,82 @@
+import assert from 'node:assert';
+import * as wasm from '../wasm/wasm-code.ts';
+import type { Code } from '../wasm/wasm-code.ts';
+import { compileModule, instantiate } from '../wasm/web-assembly.ts';
+import type { DecoderMemory } from '../memory/decoder-memory.ts';
+
+/** Numbers of one step of the kernel. */
+const STEP = 8;
+
+/**
+ * Rows in bf16, for the products that read them next. Rounded to the nearest, of two as near to the even one, as oneDNN rounds; not a number stays that.
+ *
+ * On the calling thread: the numbers of 64 rows are rounded in less time than it takes to wake another one.
+ */
+export class RoundedRows {
+  readonly data: Uint16Array;
+  readonly #memory: DecoderMemory;
+  readonly #kernel: Kernel;
+
+  /** @param memory of the rows @param maxLength numbers that there is room for */
+  constructor(memory: DecoderMemory, maxLength: number) {
+    const room = memory.take(RoundedRows.#floats(maxLength));
+    this.data = new Uint16Array(room.buffer, room.byteOffset, 2 * room.length);
+    this.#memory = memory;
+    this.#kernel = instantiate<Kernel>(compileModule(roundingModule()), memory.shared);
+  }
+
+  /** Memory that they take, bytes. */
+  static bytesFor(maxLength: number): number {
+    return 4 * RoundedRows.#floats(maxLength) + 64;
+  }
+
+  /** @param rows in the memory; rooms end at a multiple of {@link STEP} numbers, so that the last step reads and writes nobody else's */
+  round(rows: Float32Array): void {
+    const { buffer, byteOffset, length } = rows;
+    assert(buffer === this.#memory.shared.buffer, 'rows of another memory');
+    assert(length <= this.data.length, `no room for ${length} numbers`);
+    // Addresses above 2 GiB are negative numbers to the kernel, which takes them as they are.
+    const end = byteOffset + 4 * STEP * Math.ceil(length / STEP);
+    if (length > 0) this.#kernel.round(byteOffset, end, this.data.byteOffset);
+  }
+
+  static #floats(maxLength: number): number {
+    return (STEP / 2) * Math.ceil(maxLength / STEP);
+  }
+}
+
+interface Kernel {
+  round(from: number, end: number, to: number): void;
+}
+
+function roundingModule(): Uint8Array<ArrayBuffer> {
+  const { I32, V128, code, get, set } = wasm;
+  const [from, end, to, value, bits] = [0, 1, 2, 3, 4];
+  // Half of what is cut off is added, less one bit where the number below is even. Not a number might become infinite, or -0.
+  const halfOfFour = (offset: number): Code =>
+    code(
+      code(get(from), wasm.load4(offset), set(value), get(value), wasm.i32(16), wasm.shiftRight4, set(bits)),
+      code(get(bits), wasm.fill4Integer(1), wasm.and, wasm.fill4Integer(0x7fff), wasm.addInteger4),
+      code(get(value), wasm.addInteger4, wasm.i32(16), wasm.shiftRight4),
+      code(get(bits), wasm.fill4Integer(0x40), wasm.or),
+      code(get(value), get(value), wasm.equal4, wasm.select),
+    );
+  return wasm.encodeModule(
+    [
+      {
+        name: 'round',
+        parameters: [I32, I32, I32],
+        locals: [[2, V128]],
+        code: wasm.repeatWhileBelow(
+          from,
+          end,
+          code(
+            code(get(to), halfOfFour(0), halfOfFour(16), wasm.narrow4, wasm.store4(0)),
+            code(wasm.advance(from, 4 * STEP), wasm.advance(to, 2 * STEP)),
+          ),
+        ),
+      },
+    ],
+    { isShared: true },
+  );
+}
