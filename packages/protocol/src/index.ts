@@ -220,6 +220,10 @@ export {
   type CreatedKeyObject,
   type CreateKeyRequest,
   CreateKeyRequestSchema,
+  type KeyLimitsObject,
+  type KeyLimitsRequest,
+  type UpdateKeyRequest,
+  UpdateKeyRequestSchema,
 } from './service/keys.ts';
 export {
   type CreateSessionRequest,

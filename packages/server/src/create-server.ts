@@ -5,6 +5,7 @@ import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, ty
 
 import { FeedWatch } from './answers/feed-watch.ts';
 import { requireKeys } from './edge/auth.ts';
+import { limitKeys } from './edge/limit-keys.ts';
 import { TrajectoryBodyReader } from './bodies/accept-trajectory-bodies.ts';
 import { BodyIntake } from './bodies/body-intake.ts';
 import { ByteBudget } from './bodies/byte-budget.ts';
@@ -13,6 +14,7 @@ import { shareAcrossOrigins } from './edge/cross-origin.ts';
 import { refuseForeignHosts } from './edge/host-check.ts';
 import { asContextExceeded, toErrorAnswer } from './faults/http-faults.ts';
 import { acceptJsonBodies } from './bodies/json-body.ts';
+import { KeyLimiter } from './key-limits/key-limiter.ts';
 import { KeyWatch } from './edge/key-watch.ts';
 import { REQUEST_ID } from './edge/request-id.ts';
 import { trackRequestEnds } from './edge/request-end.ts';
@@ -144,6 +146,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     if (routeOptions.config.samples) parts.inference.checkRoom();
     done();
   });
+  limitKeys(app, new KeyLimiter({ store: parts.store, onRefusal: (limit) => metrics.countRefusal(limit), log }));
   acceptJsonBodies(app, routeParts);
 
   metricsRoutes(app, routeParts, metrics);

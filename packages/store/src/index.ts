@@ -9,8 +9,19 @@ export { type AskEngine, clusterFindings, type Finding } from './examining/clust
 export type { BucketRequest } from './blobs/s3/s3-bucket.ts';
 export type { DatabaseCall } from './drivers/measured-sql.ts';
 export { checkOwnBlobs } from './blobs/own-blobs.ts';
-export { isDamagedSecret } from './tables/key-secret.ts';
+export { isDamagedSecret } from './tables/keys/key-secret.ts';
 export { removeOrphans } from './blobs/orphans.ts';
+export {
+  type KeyAnswer,
+  type KeyBudget,
+  type KeyLimits,
+  type KeySpending,
+  type KeyVerdict,
+  type LimitedWork,
+  limitsIfAny,
+  NO_LIMITS,
+} from './contract/key-limits.ts';
+export { fullBudget, judge, refilled } from './lifecycles/key-budget.ts';
 export type { Member, MemberFacts, MemberModel, MemberRole, NewMember } from './contract/member.ts';
 export type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';
 export type {

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { StoreError } from './contract/errors.ts';
 import type { ChoiceRecord, ChoiceRecordLimits, NewChoiceRecord } from './contract/choice-record.ts';
+import type { KeyAnswer, KeyLimits, KeySpending } from './contract/key-limits.ts';
 import type { Member, MemberFacts, MemberRole, NewMember } from './contract/member.ts';
 import type { OrderedPageQuery, Page, PageQuery } from './contract/page.ts';
 import type { FeedItem, FeedQuery, MetricSeries, Series, SeriesQuery, TrackedRunRecord } from './contract/run.ts';
@@ -94,6 +95,7 @@ import {
   resumeJob,
   TRAINING_JOB_KINDS,
 } from './lifecycles/job-lifecycle.ts';
+import { spendKeyLimits } from './lifecycles/key-budget.ts';
 import { createModel, deleteModel, sweepDeleted } from './lifecycles/model-lifecycle.ts';
 import { type DatabaseCall, MeasuredSql } from './drivers/measured-sql.ts';
 import { openTables, type Tables } from './tables/tables.ts';
@@ -113,6 +115,8 @@ const FEED_LIFETIME_MS = DELETED_MODEL_LIFETIME_MS;
 const SWEPT_AT_ONCE = 500;
 /** Files are named moments after they are written; whoever has not done it by then will not. */
 const ANNOUNCEMENT_LIFETIME_MS = 24 * 3600 * 1000;
+/** A bucket is full after a minute; one that is in debt for longer than this has a limit of next to nothing. */
+const UNUSED_BUDGET_LIFETIME_MS = 24 * 3600 * 1000;
 /** It is said again and again, and need not wait for the disk. */
 const HEARTBEAT: TransactionOptions = { isDurable: false };
 
@@ -186,12 +190,29 @@ export class SqlStore implements Store {
     return await this.#tables.keys.list(entityId);
   }
 
+  async setKeyLimits(keyId: string, limits: Partial<KeyLimits>): Promise<ApiKey | null> {
+    return this.#write(async ({ keys }) => {
+      const key = await keys.get(keyId);
+      if (key === null) return null;
+      const changed = { ...key, limits: { ...key.limits, ...limits } };
+      await keys.setLimits(keyId, changed.limits);
+      return changed;
+    });
+  }
+
   async revokeKey(keyId: string): Promise<boolean> {
     return this.#write(async (tables) => {
       const isRevoked = await tables.keys.revoke(keyId, this.#clock());
       if (isRevoked) await tables.signIns.removeOfRevokedKeys();
       return isRevoked;
     });
+  }
+
+  // limits of keys
+  async spendKeyLimits(spendings: readonly KeySpending[]): Promise<KeyAnswer[]> {
+    const spend = (tables: Tables) =>
+      spendKeyLimits(tables, spendings, { processId: this.instanceId, now: this.#clock() });
+    return this.#write(spend, { isDurable: false });
   }
 
   // browsers that are signed in
@@ -705,6 +726,7 @@ export class SqlStore implements Store {
   async recoverAfterRestart(): Promise<{ numJobs: number; numRequests: number }> {
     return this.#write(async (tables) => {
       await tables.announcedKeys.removeOf(this.instanceId);
+      await tables.keyBudgets.removeOf(this.instanceId);
       return {
         numJobs: await tables.jobs.requeueHeldBy(this.instanceId),
         numRequests: await tables.idempotency.dropInProgress(this.instanceId),
@@ -718,6 +740,7 @@ export class SqlStore implements Store {
       await this.#choiceRecords.purge(tables, now);
       await tables.signIns.purge(now);
       await tables.members.purge(now);
+      await tables.keyBudgets.purge(now, now - UNUSED_BUDGET_LIFETIME_MS);
       await tables.announcedKeys.purge(now - ANNOUNCEMENT_LIFETIME_MS, now);
       await tables.feed.purge(now - FEED_LIFETIME_MS);
       await tables.exports.purge(now - DELETED_MODEL_LIFETIME_MS);

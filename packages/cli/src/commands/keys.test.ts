@@ -37,7 +37,7 @@ test('without a service the keys of the data folder are made, listed and revoked
   await keys('create', 'all', '--scopes', 'admin', '--entity', 'team');
   const listed = await keys('list');
   expect(listed.stdout.split('\n')).toHaveLength(4);
-  expect(listed.stdout).toMatch(/^id +name +entity +scopes +secret +made +state\n/);
+  expect(listed.stdout).toMatch(/^id +name +entity +scopes +secret +limits +made +state\n/);
   expect(listed.stdout).toMatch(/\n\w{8} +ci +local +inference +ty-.{4}… .* valid until .*\n/);
   expect(listed.stdout).toMatch(/\n\w{8} +all +team +admin .* valid\n/);
   expect(listed.stdout).not.toContain(made.stdout.trim());
@@ -47,16 +47,41 @@ test('without a service the keys of the data folder are made, listed and revoked
   expect(after.map((key) => key.revoked_at === null)).toEqual([false, true]);
 });
 
+test('a key has the limits that it is given, of which each changes by itself', async () => {
+  await keys('create', 'ci', '--requests-per-minute', '60', '--tokens-per-minute', '100000');
+  const [, id = ''] = /\n(\w{8}) +ci .* 60 requests\/min/.exec((await keys('list')).stdout) ?? [];
+  expect(await keys('limit', id, '--tokens-per-minute', 'none', '--max-requests-in-flight', '8')).toMatchObject({
+    exitCode: 0,
+    stdout: `${id} "ci" of local has the limits: 60 requests/min, 8 in flight\n`,
+  });
+  const { stdout } = await keys('limit', id, '--requests-per-minute', 'none', '--json');
+  expect((JSON.parse(stdout) as { limits: object }).limits).toEqual({
+    requests_per_minute: null,
+    tokens_per_minute: null,
+    max_requests_in_flight: 8,
+  });
+});
+
 test.each([
   [['create'], 'missing required argument \'NAME\'\nsee "trainyard keys create --help"'],
   [['create', 'a', 'b'], "too many arguments for 'create'. Expected 1 argument but got 2."],
   [['list', 'x'], "too many arguments for 'list'. Expected 0 arguments but got 1."],
   [['revoke'], 'missing required argument \'KEY\'\nsee "trainyard keys revoke --help"'],
-  [[], 'one of its commands is needed: create, list, revoke\nsee "trainyard keys --help"'],
+  [[], 'one of its commands is needed: create, list, limit, revoke\nsee "trainyard keys --help"'],
   [['lend'], "unknown command 'lend'"],
   [['create', 'a', '--scopes', 'all'], '--scopes takes inference, training, admin, got "all"'],
   [['create', 'a', '--expires', 'soon'], '--expires must be such as 30m'],
   [['create', 'a', '--expires', '2020-01-01'], '--expires must lie ahead'],
+  [['limit'], 'missing required argument \'KEY\'\nsee "trainyard keys limit --help"'],
+  [['limit', 'a'], 'say which: --requests-per-minute, --tokens-per-minute or --max-requests-in-flight'],
+  [
+    ['limit', 'a', '--requests-per-minute', '0'],
+    '--requests-per-minute takes a whole number from 1 to 1000000000, or none, got "0"',
+  ],
+  [
+    ['create', 'a', '--tokens-per-minute', '1e3'],
+    '--tokens-per-minute takes a whole number from 1 to 1000000000, or none',
+  ],
   [['list', '--expires', '1d'], "unknown option '--expires'"],
 ])('%j is a wrong command line', async (args, message) => {
   const { exitCode, stderr } = await keys(...args);

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 
-import { type ApiKeyObject, type CreatedKeyObject, Trainyard } from '@trainyard/sdk';
+import { type ApiKeyObject, type CreatedKeyObject, type KeyLimitsRequest, Trainyard } from '@trainyard/sdk';
 import { findRunningService, OfflineKeys, resolveConfig, type ServiceConfig } from '@trainyard/server';
 import type { Command } from 'commander';
 
@@ -19,6 +19,9 @@ import {
 const SCOPES = ['inference', 'training', 'admin'] as const;
 type Scope = (typeof SCOPES)[number];
 const DEFAULT_SCOPES: readonly Scope[] = ['inference', 'training'];
+const NO_LIMIT = 'none';
+/** The largest that the API takes of any. */
+const LARGEST_LIMIT = 1_000_000_000;
 const UNIT_SECONDS: Readonly<Record<string, number>> = { m: 60, h: 3_600, d: 86_400 };
 /** So much of an id is shown; it is enough to name a key. */
 const SHORT_ID_CHARACTERS = 8;
@@ -30,15 +33,26 @@ interface KeyAccess {
     scopes: Scope[];
     entity: string | null;
     expiresAt: number | null;
+    limits: KeyLimitsRequest;
   }): Promise<CreatedKeyObject>;
   list(): Promise<ApiKeyObject[]>;
+  /** Null takes a limit away; one that is left out stays. */
+  limit(keyId: string, limits: KeyLimitsRequest): Promise<ApiKeyObject | null>;
   revoke(keyId: string): Promise<ApiKeyObject | null>;
   close(): Promise<void>;
 }
 
 type KeyOptions = ServiceOptions & JsonOption;
 
-interface CreateOptions extends ServiceOptions, JsonOption {
+/** As commander calls the options, which takes null for an empty text. */
+interface LimitOptions {
+  readonly requestsPerMinute?: Limit;
+  readonly tokensPerMinute?: Limit;
+  readonly maxRequestsInFlight?: Limit;
+}
+type Limit = number | typeof NO_LIMIT;
+
+interface CreateOptions extends ServiceOptions, JsonOption, LimitOptions {
   readonly scopes?: Scope[];
   /** Unix seconds. */
   readonly expires?: number;
@@ -47,9 +61,10 @@ interface CreateOptions extends ServiceOptions, JsonOption {
 
 /** `trainyard keys`: who may use the service. */
 export function keysCommand(): Command {
-  return newCommand('keys', 'make, list and revoke keys')
+  return newCommand('keys', 'make, list, limit and revoke keys')
     .addCommand(createCommand())
     .addCommand(listCommand())
+    .addCommand(limitCommand())
     .addCommand(revokeCommand())
     .addHelpText('after', `\n${WHOSE_KEYS}`);
 }
@@ -72,14 +87,19 @@ function createCommand(): Command {
       expiryOf(text, Date.now()),
     )
     .option('--entity <NAME>', 'whose key it is; another entity has models and jobs of its own (that of the service)');
+  addLimitOptions(command, 'none');
   withExamples(command, [
     'KEY="$(trainyard keys create ci --scopes inference --expires 90d)"',
     'trainyard keys create laptop --json',
+    'trainyard keys create guest --requests-per-minute 60 --tokens-per-minute 100000',
   ]);
   return addKeyOptions(command).action(async (name: string, options: CreateOptions) => {
     const { scopes = [...DEFAULT_SCOPES], expires: expiresAt = null, entity = null } = options;
     await withKeys(options, async (access) =>
-      printCreated(await access.create({ name, scopes, entity, expiresAt }), options.json === true),
+      printCreated(
+        await access.create({ name, scopes, entity, expiresAt, limits: limitsOf(options) }),
+        options.json === true,
+      ),
     );
   });
 }
@@ -91,6 +111,64 @@ function listCommand(): Command {
   });
 }
 
+function limitCommand(): Command {
+  const command = newCommand('limit', 'change how much a key may use, from its next request on')
+    .description(
+      'Changes how much a key may use, over all processes of the service, from its next request on. Requests above a limit are 429 with the time to wait.',
+    )
+    .argument('<KEY>', 'an id, or its beginning');
+  addLimitOptions(command, 'as it is');
+  withExamples(command, [
+    'trainyard keys limit 3f2a --requests-per-minute 60',
+    'trainyard keys limit 3f2a --max-requests-in-flight 8 --tokens-per-minute none',
+  ]);
+  return addKeyOptions(command).action(async (start: string, options: KeyOptions & LimitOptions) => {
+    const limits = limitsOf(options);
+    if (Object.keys(limits).length === 0)
+      throw new UsageError('say which: --requests-per-minute, --tokens-per-minute or --max-requests-in-flight');
+    await withKeys(options, async (access) => {
+      const key = await ofKey(access, start, (keyId) => access.limit(keyId, limits));
+      if (options.json === true) printJson(key);
+      else process.stdout.write(`${nameOf(key)} has the limits: ${limitWords(key)}\n`);
+    });
+  });
+}
+
+function addLimitOptions(command: Command, fallback: string): void {
+  const option = (name: string, words: string) =>
+    command.option(`--${name} <N>`, `${words}, or none (${fallback})`, (text) => limitOf(text, name));
+  option('requests-per-minute', 'requests that may begin in a minute');
+  option('tokens-per-minute', 'tokens that may be used in a minute, prompts and completions');
+  option('max-requests-in-flight', 'requests to sample that may be in flight at a time');
+}
+
+function limitOf(text: string, name: string): Limit {
+  if (text === NO_LIMIT) return NO_LIMIT;
+  const limit = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : Infinity;
+  if (limit <= LARGEST_LIMIT) return limit;
+  throw new UsageError(
+    `--${name} takes a whole number from 1 to ${LARGEST_LIMIT}, or none, got ${JSON.stringify(text)}`,
+  );
+}
+
+function limitsOf({ requestsPerMinute, tokensPerMinute, maxRequestsInFlight }: LimitOptions): KeyLimitsRequest {
+  const asked = (limit: Limit) => (limit === NO_LIMIT ? null : limit);
+  return {
+    ...(requestsPerMinute === undefined ? {} : { requests_per_minute: asked(requestsPerMinute) }),
+    ...(tokensPerMinute === undefined ? {} : { tokens_per_minute: asked(tokensPerMinute) }),
+    ...(maxRequestsInFlight === undefined ? {} : { max_requests_in_flight: asked(maxRequestsInFlight) }),
+  };
+}
+
+function limitWords({ limits }: ApiKeyObject): string {
+  const words = [
+    limits.requests_per_minute === null ? null : `${limits.requests_per_minute} requests/min`,
+    limits.tokens_per_minute === null ? null : `${limits.tokens_per_minute} tokens/min`,
+    limits.max_requests_in_flight === null ? null : `${limits.max_requests_in_flight} in flight`,
+  ].filter((word) => word !== null);
+  return words.join(', ') || 'none';
+}
+
 function revokeCommand(): Command {
   const command = newCommand(
     'revoke',
@@ -98,7 +176,9 @@ function revokeCommand(): Command {
   ).argument('<KEY>', 'an id, or its beginning');
   withExamples(command, ['trainyard keys revoke 3f2a']);
   return addKeyOptions(command).action(async (start: string, options: KeyOptions) => {
-    await withKeys(options, async (access) => printRevoked(await revoke(access, start), options.json === true));
+    await withKeys(options, async (access) =>
+      printRevoked(await ofKey(access, start, (keyId) => access.revoke(keyId)), options.json === true),
+    );
   });
 }
 
@@ -145,19 +225,25 @@ function overHttp(connection: { baseUrl: string; apiKey: string }): KeyAccess {
         ...(expiresAt === null ? {} : { expires_at: expiresAt }),
       }),
     list: async () => (await client.keys.list()).data,
+    limit: async (keyId, limits) => await client.keys.update(keyId, { limits }),
     revoke: async (keyId) => await client.keys.revoke(keyId),
     close: async () => undefined,
   };
 }
 
-async function revoke(access: KeyAccess, start: string): Promise<ApiKeyObject> {
+/** Does something to the one key whose id begins so. */
+async function ofKey(
+  access: KeyAccess,
+  start: string,
+  act: (keyId: string) => Promise<ApiKeyObject | null>,
+): Promise<ApiKeyObject> {
   const found = (await access.list()).filter((key) => key.id.startsWith(start));
   const [key] = found;
   if (key === undefined) throw new CommandError(`there is no key ${start}; "trainyard keys list" lists them`);
   if (found.length > 1) throw new CommandError(`${found.length} keys begin with ${start}; say more of the id`);
-  const revoked = await access.revoke(key.id);
-  if (revoked === null) throw new CommandError(`the key ${start} is gone`);
-  return revoked;
+  const changed = await act(key.id);
+  if (changed === null) throw new CommandError(`the key ${start} is gone`);
+  return changed;
 }
 
 function scopesOf(text: string): Scope[] {
@@ -192,7 +278,11 @@ function printCreated(key: CreatedKeyObject, isJson: boolean): void {
 
 function printRevoked(key: ApiKeyObject, isJson: boolean): void {
   if (isJson) printJson(key);
-  else process.stdout.write(`revoked ${key.id.slice(0, SHORT_ID_CHARACTERS)} "${key.name}" of ${key.entity}\n`);
+  else process.stdout.write(`revoked ${nameOf(key)}\n`);
+}
+
+function nameOf(key: ApiKeyObject): string {
+  return `${key.id.slice(0, SHORT_ID_CHARACTERS)} "${key.name}" of ${key.entity}`;
 }
 
 function printList(list: readonly ApiKeyObject[], isJson: boolean): void {
@@ -206,10 +296,11 @@ function printList(list: readonly ApiKeyObject[], isJson: boolean): void {
     key.entity,
     key.scopes.join(','),
     key.hint === null ? '(chosen)' : `${key.hint}…`,
+    limitWords(key),
     timeOf(key.created_at),
     stateOf(key),
   ]);
-  const columns = ['id', 'name', 'entity', 'scopes', 'secret', 'made', 'state'].map((title) => ({ title }));
+  const columns = ['id', 'name', 'entity', 'scopes', 'secret', 'limits', 'made', 'state'].map((title) => ({ title }));
   process.stdout.write(tableOf(columns, rows, widthOf(process.stdout)));
 }
 

@@ -198,6 +198,7 @@ const apiKey = {
   name: 'ci',
   entity: 'local',
   scopes: ['inference', 'training'],
+  limits: { requests_per_minute: 60, tokens_per_minute: null, max_requests_in_flight: 8 },
   hint: 'ty-AAAA',
   is_service_key: false,
   created_at: 1_780_000_000,
@@ -519,10 +520,20 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
   commitAdapter: { path: { adapter_id: ADAPTER_ID }, answer: adapter },
   deleteAdapter: { path: { adapter_id: ADAPTER_ID }, answer: { id: ADAPTER_ID, deleted: true } },
   createKey: {
-    body: { name: 'ci', scopes: ['inference', 'training'], expires_at: 4_000_000_000 },
+    body: {
+      name: 'ci',
+      scopes: ['inference', 'training'],
+      expires_at: 4_000_000_000,
+      limits: { requests_per_minute: 60, max_requests_in_flight: 8 },
+    },
     answer: { ...apiKey, secret: 'ty-AAAA_an-example-that-is-no-key_AAAAAAAAAAAAAAAAAAAA' },
   },
   listKeys: { answer: { object: 'list', data: [apiKey] } },
+  updateKey: {
+    path: { key_id: apiKey.id },
+    body: { limits: { requests_per_minute: 60, tokens_per_minute: null } },
+    answer: apiKey,
+  },
   revokeKey: { path: { key_id: apiKey.id }, answer: { ...apiKey, revoked_at: 1_790_000_000 } },
   retrieveSession: { answer: { object: 'session', key: apiKey, expires_at: 1_792_592_000 } },
   createSession: {

@@ -61,6 +61,7 @@ export const SAMPLING = [
   'engine.invalid_request',
   'engine.template_failed',
   'engine.overloaded',
+  'rate_limit_exceeded',
   'engine.aborted',
   'engine.adapter_unreadable',
 ];

@@ -21,7 +21,13 @@ import {
   ExportPageSchema,
   ExportSchema,
 } from '../training/transfer.ts';
-import { ApiKeyListSchema, ApiKeySchema, CreatedKeySchema, CreateKeyRequestSchema } from '../service/keys.ts';
+import {
+  ApiKeyListSchema,
+  ApiKeySchema,
+  CreatedKeySchema,
+  CreateKeyRequestSchema,
+  UpdateKeyRequestSchema,
+} from '../service/keys.ts';
 import { CreateSessionRequestSchema, SessionLinkSchema, SessionSchema } from '../service/session.ts';
 import {
   CountTokensRequestSchema,
@@ -377,6 +383,7 @@ export const OPERATIONS: readonly Operation[] = [
       ...KEY,
       ...BODY,
       ...IDEMPOTENCY,
+      'rate_limit_exceeded',
       'request.not_found',
       'request.conflict',
       'trainer.config_invalid',
@@ -395,7 +402,15 @@ export const OPERATIONS: readonly Operation[] = [
     isIdempotent: true,
     body: CreateSftTrainingJobRequestSchema,
     answer: TrainingJobSchema,
-    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found', 'request.conflict', 'trainer.config_invalid'],
+    faults: [
+      ...KEY,
+      ...BODY,
+      ...IDEMPOTENCY,
+      'rate_limit_exceeded',
+      'request.not_found',
+      'request.conflict',
+      'trainer.config_invalid',
+    ],
   },
   {
     id: 'uploadArtifact',
@@ -562,7 +577,15 @@ export const OPERATIONS: readonly Operation[] = [
     isIdempotent: true,
     body: CreateExportRequestSchema,
     answer: ExportSchema,
-    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found', 'request.conflict', 'request.too_many'],
+    faults: [
+      ...KEY,
+      ...BODY,
+      ...IDEMPOTENCY,
+      'rate_limit_exceeded',
+      'request.not_found',
+      'request.conflict',
+      'request.too_many',
+    ],
   },
   {
     id: 'listExports',
@@ -733,6 +756,20 @@ export const OPERATIONS: readonly Operation[] = [
     description: "Those of the caller's entity; a key of the service's own entity sees all.",
     answer: ApiKeyListSchema,
     faults: KEY,
+  },
+  {
+    id: 'updateKey',
+    method: 'post',
+    paths: ['/v1/keys/{key_id}'],
+    scope: 'admin',
+    tag: 'Service',
+    summary: 'Change the limits of a key',
+    description: 'They count for its next request, in every process. What it has used stays used.',
+    pathParameters: { key_id: 'Id of the key.' },
+    isIdempotent: true,
+    body: UpdateKeyRequestSchema,
+    answer: ApiKeySchema,
+    faults: [...KEY, ...BODY, ...IDEMPOTENCY, 'request.not_found'],
   },
   {
     id: 'revokeKey',

@@ -2,13 +2,53 @@ import Type, { type Static } from 'typebox';
 
 import { NAME_PATTERN, nullable } from '../shape/schema.ts';
 
-/** POST and GET /v1/keys, DELETE /v1/keys/{key_id}: who may use the service, and for what. */
+/** POST and GET /v1/keys, POST and DELETE /v1/keys/{key_id}: who may use the service, for what, and how much. */
 
 const KEY_SCOPES = ['inference', 'training', 'admin'] as const;
 const KeyScopesSchema = (description: string) => Type.Array(Type.Enum([...KEY_SCOPES]), { minItems: 1, description });
 
 /** The end of the year 9999: later ones are no dates. */
 const LATEST_EXPIRY = 253_402_300_799;
+
+const MAX_REQUESTS = 1_000_000;
+const MAX_TOKENS = 1_000_000_000;
+
+const LIMIT_WORDS = {
+  requests_per_minute: 'Requests that may begin in a minute: of routes that sample, and of those that queue work.',
+  tokens_per_minute: 'Tokens that requests may use in a minute, prompts and completions together.',
+  max_requests_in_flight: 'Requests to sample that may be in flight at a time.',
+};
+
+const changeOf = (name: keyof typeof LIMIT_WORDS, maximum: number) =>
+  Type.Optional(
+    nullable(Type.Integer({ minimum: 1, maximum }), { description: `${LIMIT_WORDS[name]} Null: no limit.` }),
+  );
+
+export const KeyLimitsRequestSchema = Type.Object(
+  {
+    requests_per_minute: changeOf('requests_per_minute', MAX_REQUESTS),
+    tokens_per_minute: changeOf('tokens_per_minute', MAX_TOKENS),
+    max_requests_in_flight: changeOf('max_requests_in_flight', MAX_REQUESTS),
+  },
+  {
+    additionalProperties: false,
+    description: 'How much the key may use, over all processes of the service. What is left out stays as it is.',
+  },
+);
+export type KeyLimitsRequest = Static<typeof KeyLimitsRequestSchema>;
+
+const limitOf = (name: keyof typeof LIMIT_WORDS) =>
+  nullable(Type.Integer(), { description: `${LIMIT_WORDS[name]} Null: no limit.` });
+
+export const KeyLimitsSchema = Type.Object(
+  {
+    requests_per_minute: limitOf('requests_per_minute'),
+    tokens_per_minute: limitOf('tokens_per_minute'),
+    max_requests_in_flight: limitOf('max_requests_in_flight'),
+  },
+  { title: 'KeyLimits', description: 'How much the key may use, over all processes of the service.' },
+);
+export type KeyLimitsObject = Static<typeof KeyLimitsSchema>;
 
 export const CreateKeyRequestSchema = Type.Object(
   {
@@ -25,10 +65,14 @@ export const CreateKeyRequestSchema = Type.Object(
         description: 'When it stops being valid, Unix seconds; it must lie ahead. Default: never.',
       }),
     ),
+    limits: Type.Optional(nullable(KeyLimitsRequestSchema, { description: 'Default: none.' })),
   },
   { title: 'CreateKeyRequest' },
 );
 export type CreateKeyRequest = Static<typeof CreateKeyRequestSchema>;
+
+export const UpdateKeyRequestSchema = Type.Object({ limits: KeyLimitsRequestSchema }, { title: 'UpdateKeyRequest' });
+export type UpdateKeyRequest = Static<typeof UpdateKeyRequestSchema>;
 
 const API_KEY = {
   id: Type.String({ description: 'Names the key for everyone; it is no secret.' }),
@@ -36,6 +80,7 @@ const API_KEY = {
   name: Type.String(),
   entity: Type.String(),
   scopes: KeyScopesSchema('What the key may do; `admin` includes the others.'),
+  limits: KeyLimitsSchema,
   hint: nullable(Type.String(), {
     description: 'How the secret begins; null for a secret that was chosen in the configuration.',
   }),

@@ -31,6 +31,7 @@ const ErrorTypeSchema = Type.Enum(
     'not_found_error',
     'conflict_error',
     'overloaded_error',
+    'rate_limit_error',
     'server_error',
   ],
   { description: 'The class of the error, as the OpenAI clients print it.' },
@@ -100,6 +101,8 @@ export const REQUEST_FAULTS = {
   'request.idempotency_mismatch': { status: 422, type: 'invalid_request_error', retryable: false },
   'request.idempotency_in_progress': { status: 409, type: 'conflict_error', retryable: true },
   'request.too_many': { status: 429, type: 'overloaded_error', retryable: true },
+  // OpenAI's name: clients above theirs look for it.
+  rate_limit_exceeded: { status: 429, type: 'rate_limit_error', retryable: true },
   'server.unavailable': { status: 503, type: 'server_error', retryable: true },
   internal: { status: 500, type: 'server_error', retryable: false },
 } as const satisfies Record<string, HttpFault>;

@@ -1,4 +1,10 @@
-import type { ApiKeyList, ApiKeyObject, CreatedKeyObject, CreateKeyRequest } from '@trainyard/protocol';
+import type {
+  ApiKeyList,
+  ApiKeyObject,
+  CreatedKeyObject,
+  CreateKeyRequest,
+  UpdateKeyRequest,
+} from '@trainyard/protocol';
 
 import type { CallOptions, Connection } from '../http/connection.ts';
 import { path } from '../http/query.ts';
@@ -23,6 +29,11 @@ export class Keys {
   /** Oldest first, revoked and expired ones included. */
   async list(options: CallOptions = {}): Promise<ApiKeyList> {
     return await this.#connection.json('GET', '/v1/keys', options);
+  }
+
+  /** Changes limits of a key, those that `body.limits` names; null takes one away. They count for its next request. */
+  async update(keyId: string, body: UpdateKeyRequest, options: CallOptions = {}): Promise<ApiKeyObject> {
+    return await this.#connection.json('POST', path`/v1/keys/${keyId}`, { ...options, body });
   }
 
   /** Ends a key within a second, and with it the answers that it is being sent. Revoking a revoked key changes nothing. */

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ErrorBody, FieldNames } from '@trainyard/protocol';
-import { type Caller, isDamagedSecret, type Store } from '@trainyard/store';
+import { type Caller, isDamagedSecret, limitsIfAny, type Store } from '@trainyard/store';
 
 import type { KeyWatch } from './key-watch.ts';
 import { refuseOtherPages, sessionTokenOf } from './session-cookie.ts';
@@ -63,7 +63,9 @@ async function sessionCaller(request: FastifyRequest, store: Store): Promise<Cal
   if (token === null) return null;
   refuseOtherPages(request);
   const key = (await store.findSession(token))?.key;
-  return key === undefined ? null : { keyId: key.id, entityId: key.entityId, entity: key.entity, scopes: key.scopes };
+  if (key === undefined) return null;
+  const { id: keyId, entityId, entity, scopes, limits } = key;
+  return { keyId, entityId, entity, scopes, limits: limitsIfAny(limits) };
 }
 
 const BEARER = /^bearer +(\S+)$/i;

@@ -12,6 +12,13 @@ const EXPOSED_HEADERS = [
   'ETag',
   'Idempotent-Replayed',
   'Retry-After',
+  'Retry-After-Ms',
+  'X-RateLimit-Limit-Requests',
+  'X-RateLimit-Limit-Tokens',
+  'X-RateLimit-Remaining-Requests',
+  'X-RateLimit-Remaining-Tokens',
+  'X-RateLimit-Reset-Requests',
+  'X-RateLimit-Reset-Tokens',
   'X-Request-Id',
   'X-Should-Retry',
 ].join(', ');

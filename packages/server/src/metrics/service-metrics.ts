@@ -1,8 +1,10 @@
 import type { BackendMember, EngineStats } from '@trainyard/backend';
+import type { KeyLimits } from '@trainyard/store';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 import type { InferenceBackend, TrainingQueue, Trouble } from '../contract/backends.ts';
 import { does, type Role } from '../contract/role.ts';
+import { KEY_LIMIT_NAMES } from '../wire/key.ts';
 import { InferenceMetrics } from './inference-metrics.ts';
 import { DataMetrics } from './data-metrics.ts';
 import { JobMetrics } from './job-metrics.ts';
@@ -29,6 +31,7 @@ export class ServiceMetrics {
   readonly #registry = new Registry();
   readonly #requests: Counter<'handler' | 'method' | 'status'>;
   readonly #durations: Histogram<'handler' | 'method'>;
+  readonly #refusals: Counter<'limit'>;
   #sources: MetricSources | null = null;
   #looking: Promise<QueueFigures | null> | null = null;
 
@@ -54,6 +57,14 @@ export class ServiceMetrics {
       buckets: [0.005, 0.02, 0.1, 0.5, 1, 2.5, 10, 60, 600],
       registers,
     });
+    this.#refusals = new Counter({
+      name: 'trainyard_key_limit_refusals_total',
+      help: 'Requests refused by a limit of their key, by which.',
+      labelNames: ['limit'],
+      registers,
+    });
+    // An increase is seen from a zero on, and not from nothing.
+    for (const limit of Object.values(KEY_LIMIT_NAMES)) this.#refusals.inc({ limit }, 0);
     this.#addSampling(ofSampling);
     this.#addTraining(ofTraining);
     this.#addQueue();
@@ -75,6 +86,11 @@ export class ServiceMetrics {
   countRequest(handler: string, method: string, status: number, seconds: number): void {
     this.#requests.inc({ handler, method, status: `${Math.floor(status / 100)}xx` });
     this.#durations.observe({ handler, method }, seconds);
+  }
+
+  /** By the limit, and by no key. */
+  countRefusal(limit: keyof KeyLimits): void {
+    this.#refusals.inc({ limit: KEY_LIMIT_NAMES[limit] });
   }
 
   /** The text form of Prometheus. */

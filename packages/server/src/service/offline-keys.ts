@@ -1,9 +1,9 @@
-import type { ApiKeyObject, CreatedKeyObject } from '@trainyard/protocol';
-import { openStore, type Scope, type SqlStore } from '@trainyard/store';
+import type { ApiKeyObject, CreatedKeyObject, KeyLimitsRequest } from '@trainyard/protocol';
+import { NO_LIMITS, openStore, type Scope, type SqlStore } from '@trainyard/store';
 
 import type { ServiceConfig } from './config.ts';
 import { claimDataDirectory } from '../data/data-directory.ts';
-import { toKeyObject } from '../wire/key.ts';
+import { toKeyObject, toLimitChanges } from '../wire/key.ts';
 
 /** The keys of a data folder whose service is not running, as its API would answer them. */
 export class OfflineKeys {
@@ -39,10 +39,16 @@ export class OfflineKeys {
     scopes: readonly Scope[];
     entity: string | null;
     expiresAt: number | null;
+    limits: KeyLimitsRequest;
   }): Promise<CreatedKeyObject> {
     const { id: entityId } = await this.#store.ensureEntity(key.entity ?? this.#entity);
     const expiresAt = key.expiresAt === null ? null : key.expiresAt * 1000;
-    const { secret, ...made } = await this.#store.createKey({ ...key, entityId, expiresAt });
+    const { secret, ...made } = await this.#store.createKey({
+      ...key,
+      entityId,
+      expiresAt,
+      limits: { ...NO_LIMITS, ...toLimitChanges(key.limits) },
+    });
     return { ...toKeyObject(made), secret };
   }
 
@@ -55,6 +61,12 @@ export class OfflineKeys {
     await this.#store.revokeKey(keyId);
     const key = await this.#store.getKey(keyId);
     return key === null ? null : toKeyObject(key);
+  }
+
+  /** Null when there is no such key. */
+  async limit(keyId: string, limits: KeyLimitsRequest): Promise<ApiKeyObject | null> {
+    const changed = await this.#store.setKeyLimits(keyId, toLimitChanges(limits));
+    return changed === null ? null : toKeyObject(changed);
   }
 
   async close(): Promise<void> {

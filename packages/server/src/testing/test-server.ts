@@ -109,13 +109,18 @@ export class TestServer<Inference extends InferenceBackend = ScriptedInference> 
     trainingDataDirectory: string | null = null,
     settings: Pick<ServerParts, 'keepsChoiceRecords' | 'bodyBudgets' | 'maxLogprobs' | 'dashboard' | 'tracing'> & {
       makeTracking?: (store: SqlStore) => RunTracking;
+      /** That the store goes by. Default: the machine's, or the database's. */
+      clock?: () => number;
       /** Shared with another one. Default: nothing, and all of it goes with it. */
       shared?: { readonly directory: string; readonly key: string; readonly instanceId: string };
     } = {},
   ): Promise<TestServer<Inference>> {
-    const { makeTracking, shared, ...parts } = settings;
+    const { makeTracking, shared, clock, ...parts } = settings;
     const directory = shared?.directory ?? (await mkdtemp(join(tmpdir(), 'trainyard-http-')));
-    const store = await openTestStore(directory, shared === undefined ? {} : { instanceId: shared.instanceId });
+    const store = await openTestStore(directory, {
+      ...(clock === undefined ? {} : { clock }),
+      ...(shared === undefined ? {} : { instanceId: shared.instanceId }),
+    });
     const blobs = await FolderBlobs.open(join(directory, 'blobs'));
     const training = new RecordingQueue();
     const transfers = new RecordingTransfers();

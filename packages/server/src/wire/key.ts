@@ -1,5 +1,12 @@
-import type { ApiKeyObject } from '@trainyard/protocol';
-import type { ApiKey } from '@trainyard/store';
+import type { ApiKeyObject, KeyLimitsObject, KeyLimitsRequest } from '@trainyard/protocol';
+import type { ApiKey, KeyLimits } from '@trainyard/store';
+
+/** The names of the limits for clients. */
+export const KEY_LIMIT_NAMES = {
+  requestsPerMinute: 'requests_per_minute',
+  tokensPerMinute: 'tokens_per_minute',
+  maxRequestsInFlight: 'max_requests_in_flight',
+} as const satisfies Record<keyof KeyLimits, keyof KeyLimitsObject>;
 
 /** A key as clients see it. */
 export function toKeyObject(key: ApiKey): ApiKeyObject {
@@ -9,6 +16,7 @@ export function toKeyObject(key: ApiKey): ApiKeyObject {
     name: key.name,
     entity: key.entity,
     scopes: key.scopes,
+    limits: toLimitsObject(key.limits),
     hint: key.hint,
     is_service_key: key.isServiceKey,
     created_at: Math.floor(key.createdAt / 1000),
@@ -16,3 +24,23 @@ export function toKeyObject(key: ApiKey): ApiKeyObject {
     revoked_at: key.revokedAt === null ? null : Math.floor(key.revokedAt / 1000),
   };
 }
+
+function toLimitsObject({ requestsPerMinute, tokensPerMinute, maxRequestsInFlight }: KeyLimits): KeyLimitsObject {
+  return {
+    requests_per_minute: requestsPerMinute,
+    tokens_per_minute: tokensPerMinute,
+    max_requests_in_flight: maxRequestsInFlight,
+  };
+}
+
+/** The limits that change; null takes one away. */
+export function toLimitChanges(request: KeyLimitsRequest | null | undefined): Partial<KeyLimits> {
+  const changes: { -readonly [Name in keyof KeyLimits]?: KeyLimits[Name] } = {};
+  for (const [name, asked] of Object.entries(KEY_LIMIT_NAMES) as Entries<typeof KEY_LIMIT_NAMES>) {
+    const limit = request?.[asked];
+    if (limit !== undefined) changes[name] = limit;
+  }
+  return changes;
+}
+
+type Entries<Table> = { [Name in keyof Table]: [Name, Table[Name]] }[keyof Table][];

@@ -1,3 +1,5 @@
+import type { KeyLimits } from './key-limits.ts';
+
 // What the store remembers. Ids are random UUIDs; times are milliseconds since the epoch; records are plain copies, not live.
 
 export type Scope = 'inference' | 'training' | 'admin';
@@ -16,6 +18,7 @@ export interface ApiKey {
   entity: string;
   name: string;
   scopes: Scope[];
+  limits: KeyLimits;
   /** How the secret begins; null for one that somebody chose. */
   hint: string | null;
   /** Whether it is the service's own first key, made up or configured. */
@@ -49,6 +52,8 @@ export interface Caller {
   /** Name of the entity. */
   entity: string;
   scopes: Scope[];
+  /** Null: nothing is limited. */
+  limits: KeyLimits | null;
 }
 
 /** Shape of a model's LoRA adapter, fixed at creation. */

@@ -1,4 +1,5 @@
 import type { ChoiceRecord, NewChoiceRecord } from './choice-record.ts';
+import type { KeyAnswer, KeyLimits, KeySpending } from './key-limits.ts';
 import type { Member, MemberFacts, MemberRole, NewMember } from './member.ts';
 import type { OrderedPageQuery, Page, PageQuery } from './page.ts';
 import type {
@@ -77,8 +78,18 @@ export interface Store {
   listKeys(entityId?: string): Promise<ApiKey[]>;
   /** Whatever its state. Null when unknown. */
   getKey(keyId: string): Promise<ApiKey | null>;
+  /** From its next request on; those that are left out stay as they are. Null when unknown. */
+  setKeyLimits(keyId: string, limits: Partial<KeyLimits>): Promise<ApiKey | null>;
   /** Ends its sessions and links too. False when unknown or revoked before. */
   revokeKey(keyId: string): Promise<boolean>;
+
+  // limits of keys
+  /**
+   * Tells what this process has used of limited keys, and asks which requests may begin: one transaction, by the clock of the store, that does not wait for the
+   * disk. Places in flight are this process's for 15 s.
+   * @returns in the order of the spendings
+   */
+  spendKeyLimits(spendings: readonly KeySpending[]): Promise<KeyAnswer[]>;
 
   // browsers that are signed in
   /** Signs a browser in for 30 days, with a secret of 256 random bits, which is returned here only. Of one key the newest 100 stay. */
@@ -397,6 +408,8 @@ export interface NewKey {
   expiresAt?: number | null;
   /** Default false. */
   isServiceKey?: boolean;
+  /** Default: none. `ensureKey` leaves those of a key that is there. */
+  limits?: KeyLimits;
 }
 
 export interface NewModel {

@@ -21,6 +21,7 @@ import { MEMBERS } from './0019-members.ts';
 import { JOB_ORIGIN } from './0020-job-origin.ts';
 import { MOVING_JOBS } from './0021-moving-jobs.ts';
 import { USAGE_NAMES } from './0022-usage-names.ts';
+import { KEY_LIMITS } from './0023-key-limits.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   INITIAL,
@@ -45,4 +46,5 @@ export const MIGRATIONS: readonly Migration[] = [
   JOB_ORIGIN,
   MOVING_JOBS,
   USAGE_NAMES,
+  KEY_LIMITS,
 ];

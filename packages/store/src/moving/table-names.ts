@@ -26,6 +26,8 @@ export const TABLE_NAMES = [
   'tracked_runs',
   'blob_places',
   'members',
+  'key_budgets',
+  'requests_in_flight',
 ] as const;
 
 export type TableName = (typeof TABLE_NAMES)[number];

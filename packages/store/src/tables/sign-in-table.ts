@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { digestOf } from './key-secret.ts';
+import { digestOf } from './keys/key-secret.ts';
 import type { SignIn, SignInKind } from '../contract/records.ts';
 import type { Statements } from '../contract/sql.ts';
 

@@ -10,7 +10,8 @@ import { ExportTable } from './export-table.ts';
 import { FeedTable } from './runs/feed-table.ts';
 import { IdempotencyTable } from './idempotency-table.ts';
 import { JobTable } from './job-table.ts';
-import { KeyTable } from './key-table.ts';
+import { KeyBudgetTable } from './keys/key-budget-table.ts';
+import { KeyTable } from './keys/key-table.ts';
 import { LogTable } from './log-table.ts';
 import { MemberTable } from './member-table.ts';
 import { MetricTable } from './runs/metric-table.ts';
@@ -25,6 +26,7 @@ export interface Tables {
   readonly announcedKeys: AnnouncedKeyTable;
   readonly artifacts: ArtifactTable;
   readonly blobPlaces: BlobPlaceTable;
+  readonly keyBudgets: KeyBudgetTable;
   readonly keys: KeyTable;
   readonly models: ModelTable;
   readonly checkpoints: CheckpointTable;
@@ -51,6 +53,7 @@ export function openTables(queries: Queries): Tables {
     announcedKeys: new AnnouncedKeyTable(sql),
     artifacts: new ArtifactTable(sql),
     blobPlaces: new BlobPlaceTable(sql),
+    keyBudgets: new KeyBudgetTable(sql),
     keys: new KeyTable(sql),
     models: new ModelTable(sql),
     checkpoints: new CheckpointTable(sql),

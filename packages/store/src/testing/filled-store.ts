@@ -6,6 +6,10 @@ export async function fillStore(store: Store): Promise<void> {
   const { id: entityId } = await store.ensureEntity('local');
   const key = await store.createKey({ entityId, name: 'laptop 🚂 ä', scopes: ALL_SCOPES, expiresAt: 2 ** 52 });
   await store.openSession(key.id);
+  const limits = { requestsPerMinute: 7, tokensPerMinute: 1e9, maxRequestsInFlight: 3 };
+  await store.setKeyLimits(key.id, limits);
+  const wanted = ['sample' as const];
+  await store.spendKeyLimits([{ keyId: key.id, limits, wanted, numBegun: 0, numTokens: 1e9 / 3, numInFlight: 0 }]);
   const model = await addModel(store);
   await train(store, model.id, 'checkpoints/1', {
     'train/loss': 0.1 + 0.2,

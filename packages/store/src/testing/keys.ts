@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../contract/store.ts';
-import { isDamagedSecret } from '../tables/key-secret.ts';
+import { isDamagedSecret } from '../tables/keys/key-secret.ts';
 import { ALL_SCOPES, type MakeHarness, ManualClock, type StoreHarness } from './harness.ts';
 
 export function keySuite(makeHarness: MakeHarness): void {
@@ -28,6 +28,7 @@ export function keySuite(makeHarness: MakeHarness): void {
         entityId: entity.id,
         entity: 'acme',
         scopes: ['inference', 'training'],
+        limits: null,
       });
       const altered = key.secret.slice(0, -1) + (key.secret.endsWith('A') ? 'B' : 'A');
       for (const wrong of ['', 'ty-', altered, `${key.secret} `, key.id])

@@ -8,6 +8,7 @@ import { idempotencySuite } from './idempotency.ts';
 import { jobControlSuite } from './job-control.ts';
 import { jobKindSuite } from './job-kinds.ts';
 import { jobSuite } from './jobs.ts';
+import { keyLimitSuite } from './key-limits.ts';
 import { keySuite } from './keys.ts';
 import { memberSuite } from './members.ts';
 import { modelSuite } from './models.ts';
@@ -21,6 +22,7 @@ import { severalProcessesSuite } from './several-processes.ts';
 export function storeSuite(name: string, makeHarness: MakeHarness): void {
   describe(`Store: ${name}`, () => {
     keySuite(makeHarness);
+    keyLimitSuite(makeHarness);
     signInSuite(makeHarness);
     modelSuite(makeHarness);
     jobSuite(makeHarness);

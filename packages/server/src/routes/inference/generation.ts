@@ -113,9 +113,11 @@ export async function metered<Result>(
   run: (meters: readonly TokenMeter[]) => Promise<Result>,
 ): Promise<Result> {
   const meters = Array.from({ length: usage.numPrompts }, (): TokenMeter => ({ promptTokens: 0, completionTokens: 0 }));
+  request.admission?.watch(meters);
   try {
     return await run(meters);
   } finally {
+    request.admission?.settle();
     const { keyId, entityId } = callerOf(request);
     const promptTokens = meters.reduce((sum, meter) => sum + meter.promptTokens, 0);
     const completionTokens = meters.reduce((sum, meter) => sum + meter.completionTokens, 0);

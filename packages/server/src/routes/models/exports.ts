@@ -44,7 +44,7 @@ export function exportRoutes(app: FastifyInstance, parts: RouteParts): void {
 
   app.post<{ Params: { model_id: string }; Body: CreateExportRequest }>(
     path,
-    { config: { scope: 'training' }, schema: { body: CreateExportRequestSchema } },
+    { config: { scope: 'training', submits: true }, schema: { body: CreateExportRequestSchema } },
     (request, reply) =>
       answerOnce(store, request, reply, async (completes): Promise<ExportObject> => {
         const model = await ownedModel(request, parts, request.params.model_id);

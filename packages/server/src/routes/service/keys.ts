@@ -5,18 +5,20 @@ import {
   type CreatedKeyObject,
   type CreateKeyRequest,
   CreateKeyRequestSchema,
+  type UpdateKeyRequest,
+  UpdateKeyRequestSchema,
 } from '@trainyard/protocol';
-import type { ApiKey } from '@trainyard/store';
+import { type ApiKey, NO_LIMITS } from '@trainyard/store';
 
 import { callerOf } from '../../edge/auth.ts';
 import { answerOnce } from '../../answers/idempotency.ts';
 import { RequestError } from '../../faults/request-error.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { toKeyObject } from '../../wire/key.ts';
+import { toKeyObject, toLimitChanges } from '../../wire/key.ts';
 import { notFound } from '../owned.ts';
 
 /**
- * POST and GET /v1/keys, DELETE /v1/keys/{key_id}. An admin has the keys of its own entity; one of the service's own entity has all of them,
+ * POST and GET /v1/keys, POST and DELETE /v1/keys/{key_id}. An admin has the keys of its own entity; one of the service's own entity has all of them,
  * and can begin another entity with its first key.
  */
 export function keyRoutes(app: FastifyInstance, parts: RouteParts): void {
@@ -29,7 +31,7 @@ export function keyRoutes(app: FastifyInstance, parts: RouteParts): void {
     { config, schema: { body: CreateKeyRequestSchema } },
     (request, reply) =>
       answerOnce(store, request, reply, async (completes): Promise<CreatedKeyObject> => {
-        const { name, scopes, entity, expires_at: expiresAt } = request.body;
+        const { name, scopes, entity, expires_at: expiresAt, limits } = request.body;
         const caller = callerOf(request);
         if (entity != null && entity !== caller.entity && !isOperator(request))
           throw notFound('entity', entity, 'entity');
@@ -43,6 +45,7 @@ export function keyRoutes(app: FastifyInstance, parts: RouteParts): void {
           name,
           scopes: [...new Set(scopes)],
           expiresAt: expiresAt == null ? null : expiresAt * 1000,
+          limits: { ...NO_LIMITS, ...toLimitChanges(limits) },
           // What is kept for a repeat is in the database as it is: the secret is not.
           completes: (made) => completes({ ...toKeyObject(made), secret: null } satisfies CreatedKeyObject),
         });
@@ -54,6 +57,18 @@ export function keyRoutes(app: FastifyInstance, parts: RouteParts): void {
     const keys = await store.listKeys(isOperator(request) ? undefined : callerOf(request).entityId);
     return { object: 'list', data: keys.map(toKeyObject) };
   });
+
+  app.post<{ Params: { key_id: string }; Body: UpdateKeyRequest }>(
+    '/v1/keys/:key_id',
+    { config, schema: { body: UpdateKeyRequestSchema } },
+    (request, reply) =>
+      answerOnce(store, request, reply, async (): Promise<ApiKeyObject> => {
+        const { id } = await ownedKey(request, request.params.key_id);
+        const changed = await store.setKeyLimits(id, toLimitChanges(request.body.limits));
+        if (changed === null) throw notFound('key', id, 'key_id');
+        return toKeyObject(changed);
+      }),
+  );
 
   app.delete<{ Params: { key_id: string } }>('/v1/keys/:key_id', { config }, (request, reply) =>
     answerOnce(store, request, reply, async (): Promise<ApiKeyObject> => {

@@ -18,7 +18,7 @@ import { baseOf, submitJob, trainableModel } from './submit-job.ts';
 export function sftJobRoutes(app: FastifyInstance, parts: RouteParts): void {
   app.post<{ Body: CreateSftTrainingJobRequest }>(
     '/v1/preview/sft-training-jobs',
-    { config: { scope: 'training' }, schema: { body: CreateSftTrainingJobRequestSchema } },
+    { config: { scope: 'training', submits: true }, schema: { body: CreateSftTrainingJobRequestSchema } },
     (request, reply) =>
       answerOnce(parts.store, request, reply, (completes) => createJob(request, request.body, completes)),
   );

@@ -40,7 +40,7 @@ export function trainingJobRoutes(
     acceptTrajectoryBodies(scope, bodies, 'job');
     scope.post<{ Body: ReceivedBody<'job'> | undefined }>(
       '/v1/preview/training-jobs',
-      { config: { scope: 'training' }, bodyLimit: parts.limits.previewBodyBytes },
+      { config: { scope: 'training', submits: true }, bodyLimit: parts.limits.previewBodyBytes },
       (request, reply) =>
         withTrajectoryBody(request, (body) =>
           answerOnce(store, request, reply, (completes) => createJob(request, body, completes)),

@@ -1,8 +1,9 @@
 import { randomUUID, timingSafeEqual } from 'node:crypto';
 import { digestOf, hintOf, makeKeySecret } from './key-secret.ts';
-import type { ApiKey, Caller, Entity, Scope } from '../contract/records.ts';
-import type { NewKey } from '../contract/store.ts';
-import type { Statements } from '../contract/sql.ts';
+import { type KeyLimits, limitsIfAny, NO_LIMITS } from '../../contract/key-limits.ts';
+import type { ApiKey, Caller, Entity, Scope } from '../../contract/records.ts';
+import type { NewKey } from '../../contract/store.ts';
+import type { Statements } from '../../contract/sql.ts';
 
 type KeyRow = {
   id: string;
@@ -16,6 +17,9 @@ type KeyRow = {
   expires_at: number | null;
   hint: string | null;
   is_service_key: number;
+  requests_per_minute: number | null;
+  tokens_per_minute: number | null;
+  max_requests_in_flight: number | null;
 };
 
 const SELECT = 'select k.*, e.name as entity from api_keys k join entities e on e.id = k.entity_id';
@@ -82,7 +86,8 @@ export class KeyTable {
     );
     // The index look-up compares hashes, whose timing says nothing about a secret; the final comparison takes constant time all the same.
     if (row === undefined || !timingSafeEqual(row.secret_sha256, digest)) return null;
-    return { keyId: row.id, entityId: row.entity_id, entity: row.entity, scopes: parseScopes(row.scopes) };
+    const { entityId, entity, scopes, limits } = toKey(row);
+    return { keyId: row.id, entityId, entity, scopes, limits: limitsIfAny(limits) };
   }
 
   async get(keyId: string): Promise<ApiKey | null> {
@@ -96,6 +101,12 @@ export class KeyTable {
         ? await this.#sql.all<KeyRow>(`${SELECT} order by k.position`)
         : await this.#sql.all<KeyRow>(`${SELECT} where k.entity_id = ? order by k.position`, entityId);
     return rows.map(toKey);
+  }
+
+  async setLimits(keyId: string, limits: KeyLimits): Promise<void> {
+    const statement =
+      'update api_keys set requests_per_minute = ?, tokens_per_minute = ?, max_requests_in_flight = ? where id = ?';
+    await this.#sql.run(statement, ...valuesOf(limits), keyId);
   }
 
   async revoke(keyId: string, now: number): Promise<boolean> {
@@ -112,8 +123,9 @@ export class KeyTable {
 
   async #insert(input: NewKey, secret: string, now: number): Promise<void> {
     await this.#sql.run(
-      `insert into api_keys (id, entity_id, name, secret_sha256, scopes, created_at, expires_at, hint, is_service_key)
-       values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `insert into api_keys (id, entity_id, name, secret_sha256, scopes, created_at, expires_at, hint, is_service_key,
+         requests_per_minute, tokens_per_minute, max_requests_in_flight)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       randomUUID(),
       input.entityId,
       input.name,
@@ -123,6 +135,7 @@ export class KeyTable {
       input.expiresAt ?? null,
       hintOf(secret),
       input.isServiceKey === true ? 1 : 0,
+      ...valuesOf(input.limits ?? NO_LIMITS),
     );
   }
 }
@@ -134,12 +147,22 @@ function toKey(row: KeyRow): ApiKey {
     entity: row.entity,
     name: row.name,
     scopes: parseScopes(row.scopes),
+    limits: {
+      requestsPerMinute: row.requests_per_minute,
+      tokensPerMinute: row.tokens_per_minute,
+      maxRequestsInFlight: row.max_requests_in_flight,
+    },
     hint: row.hint,
     isServiceKey: row.is_service_key === 1,
     createdAt: row.created_at,
     expiresAt: row.expires_at,
     revokedAt: row.revoked_at,
   };
+}
+
+/** In the order of the columns. */
+function valuesOf({ requestsPerMinute, tokensPerMinute, maxRequestsInFlight }: KeyLimits): (number | null)[] {
+  return [requestsPerMinute, tokensPerMinute, maxRequestsInFlight];
 }
 
 function parseScopes(text: string): Scope[] {

@@ -1,0 +1,50 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type LimitedWork, NO_LIMITS } from '@trainyard/store';
+
+import { callerOf } from './auth.ts';
+import type { Admission } from '../key-limits/admission.ts';
+import type { KeyLimiter } from '../key-limits/key-limiter.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** It queues work, which counts as a request for limits of its key. */
+    submits?: boolean;
+  }
+  interface FastifyRequest {
+    /** There once the limits of its key have let the request through; null where nothing of it is limited. */
+    admission: Admission | null;
+  }
+}
+
+/** Holds requests to the limits of their keys, before a body is read. Behind `requireKeys`. A key without limits costs a comparison. */
+export function limitKeys(app: FastifyInstance, limiter: KeyLimiter): void {
+  app.decorateRequest('admission', null);
+  app.addHook('onClose', () => limiter.close());
+  app.addHook('onRequest', (request, reply, done) => {
+    const { samples = false, submits = false } = request.routeOptions.config;
+    const isCounted = samples || submits;
+    if (!isCounted || (request.caller?.limits ?? null) === null) return done();
+    void admit(limiter, request, reply, samples ? 'sample' : 'submit', done);
+  });
+}
+
+async function admit(
+  limiter: KeyLimiter,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  work: LimitedWork,
+  done: (error?: Error) => void,
+): Promise<void> {
+  try {
+    const { keyId, limits } = callerOf(request);
+    const admission = await limiter.admit(keyId, limits ?? NO_LIMITS, work);
+    request.admission = admission;
+    // Also of a client that has left while this waited.
+    request.end.onEnd(() => limiter.end(keyId, admission));
+    reply.headers(admission.headers);
+  } catch (error) {
+    done(error as Error);
+    return;
+  }
+  done();
+}
