@@ -13,6 +13,8 @@ const TORCH_TESTS = '**/*.torch.test.ts';
 const POSTGRES_TESTS = '**/*.postgres.test.ts';
 /** They start a server of S3's interface: a project that exists where this variable says that there is one, as `npm run test:s3` does. */
 const S3_TESTS = '**/*.s3.test.ts';
+/** They make network namespaces: a project that exists where this variable says that they may, as `npm run test:networks` does. */
+const NETWORK_TESTS = '**/*.networks.test.ts';
 /** They need a processor that multiplies bf16: a project that exists where this variable names the library, as `npm run test:bf16` does. */
 const BF16_TESTS = '**/*.bf16.test.ts';
 /** They start an MLflow server: a project that exists where this variable says that there is one, as `npm run test:mlflow` does. */
@@ -73,6 +75,7 @@ const STAGES: Project[][] = [
     ...(process.env['TRAINYARD_S3_SERVER'] === undefined
       ? []
       : [{ name: 's3', include: [S3_TESTS], exclude: NEVER, ...IN_PAIRS }]),
+    ...networksProject(findPostgres(process.env)),
     ...(process.env['TRAINYARD_BF16_LIBRARY'] === undefined
       ? []
       : [{ name: 'bf16', include: [BF16_TESTS], exclude: NEVER, ...IN_PAIRS }]),
@@ -85,7 +88,7 @@ const STAGES: Project[][] = [
     {
       name: 'tests',
       include: ['tests/**/*.test.ts'],
-      exclude: [...NEVER, MODEL_TESTS, POSTGRES_TESTS, S3_TESTS, BF16_TESTS],
+      exclude: [...NEVER, MODEL_TESTS, POSTGRES_TESTS, S3_TESTS, BF16_TESTS, NETWORK_TESTS],
       ...IN_PAIRS,
     },
     { name: 'model', include: [MODEL_TESTS], exclude: NEVER, ...IN_PAIRS },
@@ -120,6 +123,13 @@ function postgresProject(programs: string | null): Project[] {
   if (programs === null) return [];
   const env = { ...IN_PAIRS.env, TRAINYARD_POSTGRES: programs };
   return [{ name: 'postgres', include: [POSTGRES_TESTS], exclude: NEVER, ...IN_PAIRS, env }];
+}
+
+/** One file after the other: each makes the network of its machines, and half a dozen processes on them. */
+function networksProject(programs: string | null): Project[] {
+  if (programs === null || process.env['TRAINYARD_NETWORKS'] === undefined) return [];
+  const env = { ...IN_PAIRS.env, TRAINYARD_POSTGRES: programs };
+  return [{ name: 'networks', include: [NETWORK_TESTS], exclude: NEVER, isolate: true, fileParallelism: false, env }];
 }
 
 /** One server for all of its files, which `globalSetup` starts and ends. */

@@ -152,6 +152,8 @@ export class JobLease {
     const { renew, leaseMs, heartbeatMs } = this.#options;
     // The store counts from when it writes, which is later: here the lease never seems longer than it is.
     const endsAt = this.#now() + leaseMs;
+    // An answer may be late, or never come.
+    const end = setTimeout(() => this.#end(), Math.max(0, this.#endsAt - this.#now()));
     try {
       await renew(leaseMs);
       this.#endsAt = endsAt;
@@ -162,9 +164,13 @@ export class JobLease {
       else if (this.#now() < this.#endsAt) {
         this.#renewalFault = error as Error;
         this.#renewIn(Math.min(RETRY_MS, this.#endsAt - this.#now()));
-      } else {
-        this.abort(new StoreError('store.lease_lost', 'the lease ended while the store could not be written'));
-      }
+      } else this.#end();
+    } finally {
+      clearTimeout(end);
     }
+  }
+
+  #end(): void {
+    this.abort(new StoreError('store.lease_lost', 'the lease ended while the store could not be written'));
   }
 }

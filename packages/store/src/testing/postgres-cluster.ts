@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { chmodSync, chownSync } from 'node:fs';
+import { appendFileSync, chmodSync, chownSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,6 +17,18 @@ const USER = 'trainyard';
 
 const SERVER_SETTINGS = { shared_buffers: '32MB', max_connections: '60', fsync: 'off' };
 
+/** A server that other machines reach. */
+export interface ServedNetwork {
+  /** The command that runs a program there, in front of its name, as an account; null: as the one that runs this. */
+  readonly command: (account: { uid: number; gid: number } | null) => readonly [string, ...string[]];
+  /** addresses that it listens on */
+  readonly listen: string;
+  /** lines of `pg_hba.conf` */
+  readonly access: readonly string[];
+  /** settings besides */
+  readonly settings: Readonly<Record<string, string>>;
+}
+
 export class PostgresCluster {
   readonly #directory: string;
   readonly #start: () => ChildProcess;
@@ -25,8 +37,13 @@ export class PostgresCluster {
   /**
    * @param programs folder of `initdb` and `postgres`
    * @param place where its folder is made, default that of temporary files
+   * @param network default null: nothing but its socket leads to it
    */
-  static async start(programs: string, place: string = tmpdir()): Promise<PostgresCluster> {
+  static async start(
+    programs: string,
+    place: string = tmpdir(),
+    network: ServedNetwork | null = null,
+  ): Promise<PostgresCluster> {
     const directory = await mkdtemp(join(place, 'trainyard-postgres-'));
     const account = accountOfServer();
     if (account !== null) chownSync(directory, account.uid, account.gid);
@@ -35,12 +52,19 @@ export class PostgresCluster {
     const settings = ['--auth=trust', '--encoding=UTF8', '--locale=C.UTF-8', '--no-sync'];
     const own = { cwd: directory, ...account };
     execFileSync(join(programs, 'initdb'), ['-D', data, '-U', USER, ...settings], { ...own, stdio: 'pipe' });
-    const start = () =>
-      spawn(
-        join(programs, 'postgres'),
-        ['-D', data, ...settingsOf({ listen_addresses: '', unix_socket_directories: directory, ...SERVER_SETTINGS })],
-        { ...own, stdio: ['ignore', 'ignore', 'pipe'] },
-      );
+    const allSettings = {
+      listen_addresses: network?.listen ?? '',
+      unix_socket_directories: directory,
+      ...SERVER_SETTINGS,
+      ...network?.settings,
+    };
+    if (network !== null) appendFileSync(join(data, 'pg_hba.conf'), `${network.access.join('\n')}\n`);
+    const words = [join(programs, 'postgres'), '-D', data, ...settingsOf(allSettings)];
+    const start = () => {
+      const [program = '', ...args] = network === null ? words : [...network.command(account), ...words];
+      const user = network === null ? own : { cwd: directory };
+      return spawn(program, args, { ...user, stdio: ['ignore', 'ignore', 'pipe'] });
+    };
     const cluster = new PostgresCluster(directory, start);
     await cluster.#isReady();
     return cluster;
@@ -58,6 +82,11 @@ export class PostgresCluster {
    */
   async createSchema(): Promise<string> {
     return await createSchema(this.url);
+  }
+
+  /** A fresh empty database, for those who cannot name a schema in their address. */
+  async createDatabase(name: string): Promise<void> {
+    await administrate(this.url, async (client) => void (await client.query(`create database ${name}`)));
   }
 
   /** Ends every connection, as a server that restarts does. */

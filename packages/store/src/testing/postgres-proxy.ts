@@ -12,6 +12,7 @@ export class PostgresProxy {
   readonly #server: Server;
   readonly #directory: string;
   readonly #sockets = new Set<Socket>();
+  #isSilent = false;
 
   /**
    * @param urls of `PostgresCluster`s or their schemas; connections go to one after the other
@@ -32,13 +33,9 @@ export class PostgresProxy {
         proxy.#sockets.add(socket);
         socket.on('error', () => undefined).on('close', () => [client, behind].forEach((end) => end.destroy()));
       }
-      client.pipe(behind);
-      if (dropsNotifications)
-        behind.on(
-          'data',
-          withoutNotifications((bytes) => client.write(bytes)),
-        );
-      else behind.pipe(client);
+      client.on('data', (bytes) => proxy.#isSilent || behind.write(bytes));
+      const answer = (bytes: Buffer) => proxy.#isSilent || client.write(bytes);
+      behind.on('data', dropsNotifications ? withoutNotifications(answer) : answer);
     });
     server.listen(join(directory, SOCKET_NAME));
     await once(server, 'listening');
@@ -57,6 +54,11 @@ export class PostgresProxy {
     return address.href;
   }
 
+  /** From now on nothing comes through, and nobody is told. */
+  fallSilent(): void {
+    this.#isSilent = true;
+  }
+
   async stop(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
     this.#server.close();
@@ -65,7 +67,7 @@ export class PostgresProxy {
 }
 
 /** Messages of a server are a letter, a length that counts itself, and what it says. */
-function withoutNotifications(pass: (bytes: Buffer) => void): (bytes: Buffer) => void {
+function withoutNotifications(pass: (bytes: Buffer) => unknown): (bytes: Buffer) => void {
   let rest: Buffer = Buffer.alloc(0);
   return (bytes) => {
     rest = Buffer.concat([rest, bytes]);

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { CHANNEL } from './postgres-words.ts';
+import { FORGET_SILENT_CLIENTS } from './silent-ends.ts';
 
 /** Notifications within so long are one wake: a training step tells several things at once. */
 const GATHER_MS = 50;
@@ -51,6 +52,7 @@ export class FeedListener {
     client.on('error', lost).on('end', lost);
     try {
       await client.connect();
+      await client.query(FORGET_SILENT_CLIENTS);
       await client.query(`listen ${CHANNEL}`);
       const { rows } = await client.query<{ schema: string | null }>('select current_schema() as schema');
       const schema = rows[0]?.schema ?? '';

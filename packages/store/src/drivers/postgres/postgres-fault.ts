@@ -3,6 +3,10 @@ import { StoreError, type StoreErrorCode } from '../../contract/errors.ts';
 type Known = { code: StoreErrorCode; what: string };
 
 const BUSY: Known = { code: 'store.busy', what: 'others have kept it for longer than a call waits' };
+const FULL: Known = {
+  code: 'store.busy',
+  what: 'all connections of this process were in use for longer than a call waits',
+};
 const SLOW: Known = { code: 'store.busy', what: 'a statement took too long, and was ended' };
 const LOST: Known = { code: 'store.unavailable', what: 'the connection was lost or cannot be made' };
 const SILENT: Known = { code: 'store.unavailable', what: 'no answer came' };
@@ -45,8 +49,8 @@ export function postgresFault(error: unknown, database: string): unknown {
 }
 
 function knownFault(error: Error): Known | null {
-  if (error.message.startsWith('timeout exceeded when trying to connect')) return BUSY;
-  if (error.message === 'Query read timeout') return SILENT;
+  if (error.message.startsWith('timeout exceeded when trying to connect')) return FULL;
+  if (error.message === 'Query read timeout' || error.message === 'timeout expired') return SILENT;
   if (/^(Connection terminated|Client has encountered a connection error|Client was closed)/.test(error.message))
     return LOST;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';

@@ -12,6 +12,7 @@ import { BEFORE_ONE_QUEUE, expectOneQueue, fillBeforeOneQueue } from '../../test
 import { addJob, addModel, claim } from '../../testing/harness.ts';
 import { openPostgresStore } from '../../open-postgres-store.ts';
 import { PostgresCluster } from '../../testing/postgres-cluster.ts';
+import { PostgresProxy } from '../../testing/postgres-proxy.ts';
 import { postgresFault } from './postgres-fault.ts';
 import { PostgresSql } from './postgres-sql.ts';
 
@@ -126,6 +127,24 @@ describe('a PostgreSQL database', () => {
     await sql.close();
   });
 
+  it('whoever waits behind a transaction that gets no answer is told with it, and none waits for each before', async () => {
+    const proxy = await PostgresProxy.start([url]);
+    const sql = await PostgresSql.open(proxy.addressOf(url), { answerTimeoutMs: 200 });
+    proxy.fallSilent();
+    let numBegun = 0;
+    const waiting = Array.from({ length: 50 }, () =>
+      sql.transaction(async () => {
+        numBegun += 1;
+      }),
+    );
+    // Each by itself would take the time of a connection, 5 s.
+    for (const result of await Promise.allSettled(waiting))
+      expect(result).toMatchObject({ status: 'rejected', reason: { code: 'store.unavailable' } });
+    expect(numBegun).toBe(0);
+    await proxy.stop();
+    await sql.close();
+  });
+
   it('what is not there, or does not take a value, is told as the store tells it, without the password', async () => {
     const nowhere = PostgresSql.open('postgresql://somebody:secret@localhost/x?host=/nowhere');
     await expect(nowhere).rejects.toMatchObject({
@@ -218,6 +237,21 @@ describe('a PostgreSQL database', () => {
     await expect(standing).rejects.toMatchObject({ code: 'store.unavailable' });
     expect(await numEntities(still)).toBe(1);
     for (const sql of [still, other]) await sql.close();
+  });
+
+  it('a start waits for as long as one that stands still may keep the others waiting, which is longer than a call does', async () => {
+    const still = await PostgresSql.open(url, { idleTransactionMs: 1_000 });
+    const begun = Promise.withResolvers<void>();
+    const moved = Promise.withResolvers<void>();
+    const standing = still.transaction(async () => {
+      begun.resolve();
+      await moved.promise;
+    });
+    await begun.promise;
+    const starting = await PostgresSql.open(url, { busyTimeoutMs: 50 });
+    moved.resolve();
+    await expect(standing).rejects.toMatchObject({ code: 'store.unavailable' });
+    for (const sql of [still, starting]) await sql.close();
   });
 
   it('services that start together on an empty database and the same blobs agree; other blobs are refused', async () => {

@@ -4,6 +4,7 @@ import type { Migration } from '../../migrations/migration.ts';
 import { pendingStatements } from '../pending-statements.ts';
 import type { Queries, Sql, SqlParameter, SqlResult, SqlRow, TransactionOptions } from '../../contract/sql.ts';
 import { FeedListener } from './feed-listener.ts';
+import { FORGET_SILENT_CLIENTS, KEEP_ALIVE_MS } from './silent-ends.ts';
 import { postgresFault } from './postgres-fault.ts';
 import { POSTGRES_WORDS } from './postgres-words.ts';
 
@@ -37,6 +38,8 @@ export interface PostgresOptions {
   maxConnections?: number;
   /** How long a process may stand still in the middle of a transaction, which keeps all other writers waiting, default 10 s; then the server ends it. */
   idleTransactionMs?: number;
+  /** How long the answer to a statement may take where the network is cut, default 20 s. */
+  answerTimeoutMs?: number;
   /** For tests of the migrations themselves. */
   migrations?: readonly Migration[];
 }
@@ -57,9 +60,12 @@ export class PostgresSql implements Sql {
   readonly #listener: FeedListener;
   readonly #busyTimeoutMs: number;
   readonly #idleTransactionMs: number;
+  readonly #answerTimeoutMs: number;
   readonly #texts = new Map<string, string>();
   /** Settles with the last transaction of this process: they wait for one another here rather than each with a connection. */
   #last: Promise<unknown> = Promise.resolve();
+  /** How often no answer came. */
+  #numSilences = 0;
   /** On the clock of `performance.now()`; null when nobody waits for other processes. */
   #waitsSince: number | null = null;
   /** On the clock of `performance.now()`: since when nothing was answered; null when the last call was. */
@@ -116,21 +122,29 @@ export class PostgresSql implements Sql {
 
   private constructor(
     url: string,
-    { busyTimeoutMs = 5_000, maxConnections = 8, idleTransactionMs = 10_000 }: PostgresOptions,
+    {
+      busyTimeoutMs = 5_000,
+      maxConnections = 8,
+      idleTransactionMs = 10_000,
+      answerTimeoutMs = ANSWER_TIMEOUT_MS,
+    }: PostgresOptions,
   ) {
     this.name = databaseName(url);
+    this.#answerTimeoutMs = answerTimeoutMs;
     this.#busyTimeoutMs = busyTimeoutMs;
     this.#idleTransactionMs = idleTransactionMs;
     const connection: pg.ClientConfig = {
       connectionString: url,
       application_name: 'trainyard',
       connectionTimeoutMillis: Math.max(busyTimeoutMs, MIN_CONNECT_MS),
-      query_timeout: ANSWER_TIMEOUT_MS,
+      query_timeout: answerTimeoutMs,
       keepAlive: true,
+      keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     };
     this.#pool = new pg.Pool({
       ...connection,
       max: maxConnections,
+      onConnect: forgetWhenSilent as (client: pg.ClientBase) => void,
       types: { getTypeParser: typeParser },
     });
     // Of connections that nobody uses: the next query makes a new one, or says what is wrong.
@@ -180,15 +194,25 @@ export class PostgresSql implements Sql {
     clearTimeout(timer);
   }
 
+  /** Behind all transactions of this process. When one of them got no answer, those that wait behind it would wait as long each: they fail with it. */
   #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    const result = this.#last.then(work);
+    const numSilences = this.#numSilences;
+    const result = this.#last.then(() => {
+      if (this.#numSilences > numSilences)
+        throw new StoreError('store.unavailable', `database ${this.name}: no answer came to a transaction before`);
+      return work();
+    });
     this.#last = result.catch(() => undefined);
     return result;
   }
 
   async #transact<Result>(
     body: (queries: Queries) => Promise<Result>,
-    { isDurable = true, timeoutMs }: TransactionOptions & { timeoutMs: number },
+    {
+      isDurable = true,
+      timeoutMs,
+      waitMs = this.#busyTimeoutMs,
+    }: TransactionOptions & { timeoutMs: number; waitMs?: number },
   ): Promise<Result> {
     this.#refuseWhenClosed();
     let client: pg.PoolClient | null = null;
@@ -197,7 +221,7 @@ export class PostgresSql implements Sql {
       client = await this.#pool.connect();
       const connection = client;
       connection.on('error', ignore); // the query in hand rejects too, and between queries nobody else would listen
-      await this.#begin(connection, isDurable, timeoutMs);
+      await this.#begin(connection, { isDurable, timeoutMs, waitMs });
       const result = await body({
         query: (statement, parameters) => this.#run(connection, statement, parameters, timeoutMs),
       });
@@ -218,9 +242,12 @@ export class PostgresSql implements Sql {
    * One message to the server: the transaction, how long it may take, its turn among writers, and what time it is then. The level is named since what is
    * read behind the wait must be what others have committed during it, whatever the server's default is.
    */
-  async #begin(connection: pg.PoolClient, isDurable: boolean, timeoutMs: number): Promise<void> {
+  async #begin(
+    connection: pg.PoolClient,
+    { isDurable, timeoutMs, waitMs }: { isDurable: boolean; timeoutMs: number; waitMs: number },
+  ): Promise<void> {
     const settings = {
-      lock_timeout: Math.max(1, Math.ceil(this.#busyTimeoutMs)),
+      lock_timeout: Math.max(1, Math.ceil(waitMs)),
       statement_timeout: timeoutMs,
       idle_in_transaction_session_timeout: this.#idleTransactionMs,
       ...(isDurable ? {} : { synchronous_commit: 'off' }),
@@ -250,7 +277,7 @@ export class PostgresSql implements Sql {
     const query = {
       text: this.#textOf(statement),
       values: parameters.map(asText),
-      query_timeout: timeoutMs + (ANSWER_TIMEOUT_MS - STATEMENT_TIMEOUT_MS),
+      query_timeout: Math.max(timeoutMs - STATEMENT_TIMEOUT_MS, 0) + this.#answerTimeoutMs,
     };
     const { rows, rowCount } = await connection.query<Row>(query);
     return { rows, numChanged: rowCount ?? 0 };
@@ -292,7 +319,9 @@ export class PostgresSql implements Sql {
         rows.length === 0 ? 'insert into schema_version values (?)' : 'update schema_version set version = ?';
       await queries.query(write, [pending.newest]);
     };
-    await this.#inTurn(() => this.#transact(migrate, { timeoutMs: MIGRATION_TIMEOUT_MS }));
+    // A process that was cut off in the middle of a transaction keeps the lock until the server ends it: no reason not to start.
+    const waitMs = Math.max(this.#busyTimeoutMs, this.#idleTransactionMs + MIN_CONNECT_MS);
+    await this.#inTurn(() => this.#transact(migrate, { timeoutMs: MIGRATION_TIMEOUT_MS, waitMs }));
   }
 
   #answered<Result>(result: Result): Result {
@@ -301,6 +330,7 @@ export class PostgresSql implements Sql {
   }
 
   #faultOf(error: unknown): unknown {
+    if (isSilence(error)) this.#numSilences += 1;
     const fault = postgresFault(error, this.name);
     if (fault instanceof StoreError && fault.code === 'store.unavailable') this.#lostSince ??= performance.now();
     return fault;
@@ -342,10 +372,21 @@ export function asText(parameter: SqlParameter): SqlParameter {
 
 function ignore(): void {}
 
-/** The client gave up waiting; the query may still be under way. */
-function isSilence(error: unknown): boolean {
-  return error instanceof Error && error.message === 'Query read timeout';
+/** The pool waits for it, which its types do not say. */
+async function forgetWhenSilent(client: pg.ClientBase): Promise<void> {
+  await client.query(FORGET_SILENT_CLIENTS);
 }
+
+/** The client gave up waiting; the query may still be under way. Or nobody took a connection, and nobody refused it. */
+function isSilence(error: unknown): boolean {
+  return error instanceof Error && SILENCES.has(error.message);
+}
+
+const SILENCES: ReadonlySet<string> = new Set([
+  'Query read timeout',
+  'Connection terminated due to connection timeout',
+  'timeout expired',
+]);
 
 /** @returns whether the connection is as it was before the transaction */
 async function rollBack(client: pg.PoolClient): Promise<boolean> {

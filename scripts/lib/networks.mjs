@@ -1,0 +1,40 @@
+import { spawnSync } from 'node:child_process';
+
+import { installPackage } from './apt.mjs';
+import { findPostgres, installPostgres } from './postgres.mjs';
+
+/** Programs that the tests run, by the package of Debian that has them. */
+const PROGRAMS = [
+  ['ip', 'iproute2'],
+  ['nft', 'nftables'],
+  ['pgbouncer', 'pgbouncer'],
+  ['faketime', 'faketime'],
+  ['openssl', 'openssl'],
+];
+
+/**
+ * Makes this machine ready for tests in network namespaces, as far as that can be done without asking anybody.
+ * @param {(line: string) => void} log
+ * @returns {Promise<string | null>} what is missing and what to do; null when nothing is
+ */
+export async function prepareNetworks(log) {
+  const { status, stderr, error } = spawnSync('unshare', ['--net', 'true'], { encoding: 'utf8' });
+  if (error !== undefined || status !== 0)
+    return `this process may make no network namespaces (${error?.message ?? stderr.trim()}): run it as root on Linux, in a container with the capabilities SYS_ADMIN and NET_ADMIN`;
+  try {
+    for (const [program = '', packageName = ''] of PROGRAMS) {
+      if (isThere(program)) continue;
+      log(`installing ${program} (apt-get install ${packageName})`);
+      await installPackage({ name: program, packageName, how: `install ${program} by hand` });
+    }
+    if (findPostgres(process.env) === null) await installPostgres(log);
+  } catch (fault) {
+    return fault instanceof Error ? fault.message : String(fault);
+  }
+  return null;
+}
+
+/** @param {string} program */
+function isThere(program) {
+  return spawnSync('sh', ['-c', 'command -v "$1"', 'sh', program]).status === 0;
+}

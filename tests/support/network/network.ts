@@ -1,0 +1,108 @@
+/** Machines of one network, each a network namespace of this one: packets between two of them can be swallowed, as no process that is asked to can. */
+import { type ChildProcess, execFileSync, spawn, type SpawnOptions } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { networkNamespace } from './namespace-of.ts';
+
+/** Addresses of benchmarks (RFC 2544), which lead nowhere. */
+const PREFIX = '198.18.0';
+/** This process's own address in the network. */
+const HUB = `${PREFIX}.254`;
+const BRIDGE = 'yard';
+
+/** Packets from addresses of the set are swallowed without a word. */
+const RULES = `table inet yard {
+  set cut { type ipv4_addr; }
+  chain input { type filter hook input priority 0; ip saddr @cut drop; }
+}
+`;
+
+export class Machine {
+  readonly name: string;
+  readonly address: string;
+  readonly #holder: ChildProcess;
+
+  /** @param holder a process that does nothing but keep its namespace */
+  constructor(name: string, address: string, holder: ChildProcess) {
+    this.name = name;
+    this.address = address;
+    this.#holder = holder;
+  }
+
+  /** In front of a command, runs it there. @param account null: as the one that runs this */
+  command(account: { uid: number; gid: number } | null = null): [string, ...string[]] {
+    const { pid } = this.#holder;
+    const as = account === null ? [] : ['--setgid', String(account.gid), '--setuid', String(account.uid)];
+    return ['nsenter', '--target', String(pid), '--net', ...as, '--'];
+  }
+
+  spawn(words: readonly string[], options: SpawnOptions): ChildProcess {
+    const [program, ...args] = this.command();
+    return spawn(program, [...args, ...words], options);
+  }
+
+  /** Runs a command to its end. @throws when it fails */
+  run(words: readonly string[], input = ''): void {
+    const [program, ...args] = this.command();
+    execFileSync(program, [...args, ...words], { input, stdio: ['pipe', 'pipe', 'inherit'] });
+  }
+
+  remove(): void {
+    this.#holder.kill('SIGKILL');
+  }
+}
+
+/** This process has to be in a namespace of its own, as `npm run test:networks` starts it. */
+export class Network {
+  readonly #machines: Machine[] = [];
+  readonly #cuts = new Map<Machine, Set<string>>();
+
+  constructor() {
+    execFileSync('ip', ['link', 'add', BRIDGE, 'type', 'bridge']);
+    execFileSync('ip', ['address', 'add', `${HUB}/24`, 'dev', BRIDGE]);
+    execFileSync('ip', ['link', 'set', BRIDGE, 'up']);
+  }
+
+  async machine(name: string): Promise<Machine> {
+    const number = this.#machines.length + 1;
+    const holder = spawn('unshare', ['--net', 'setpriv', '--pdeathsig', 'KILL', 'sleep', 'infinity'], {
+      stdio: 'ignore',
+    });
+    while (networkNamespace(holder.pid!) === networkNamespace(process.pid)) await sleep(5);
+    const machine = new Machine(name, `${PREFIX}.${number}`, holder);
+    const cable = `yard${number}`;
+    execFileSync('ip', ['link', 'add', cable, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', String(holder.pid)]);
+    execFileSync('ip', ['link', 'set', cable, 'master', BRIDGE, 'up']);
+    machine.run(['ip', 'link', 'set', 'lo', 'up']);
+    machine.run(['ip', 'address', 'add', `${machine.address}/24`, 'dev', 'eth0']);
+    machine.run(['ip', 'link', 'set', 'eth0', 'up']);
+    machine.run(['nft', '--file', '-'], RULES);
+    this.#machines.push(machine);
+    return machine;
+  }
+
+  /** From now on packets between the two are swallowed, both ways: no connection is refused, none ends. */
+  cut(one: Machine, other: Machine): void {
+    this.#swallow(one, other);
+    this.#swallow(other, one);
+  }
+
+  /** All packets arrive again. */
+  heal(): void {
+    for (const [machine, cut] of this.#cuts) {
+      if (cut.size > 0) machine.run(['nft', 'flush', 'set', 'inet', 'yard', 'cut']);
+      cut.clear();
+    }
+  }
+
+  close(): void {
+    for (const machine of this.#machines) machine.remove();
+    execFileSync('ip', ['link', 'delete', BRIDGE]);
+  }
+
+  #swallow(at: Machine, from: Machine): void {
+    const cut = this.#cuts.get(at) ?? new Set();
+    this.#cuts.set(at, cut.add(from.address));
+    at.run(['nft', 'add', 'element', 'inet', 'yard', 'cut', `{ ${from.address} }`]);
+  }
+}
