@@ -186,6 +186,48 @@ describe.skipIf(!hasBrowser())('the dashboard', () => {
     await context.close();
   });
 
+  test('limits of a key are given with it, shown, changed, and told to who is above them', async () => {
+    const { context, page, complaints } = await signedIn();
+    await page.goto(`${origin}/keys`);
+    await page.getByRole('button', { name: 'New key' }).click();
+    await page.getByLabel('Name').fill('guest');
+    await page.getByText('Limits', { exact: true }).last().click();
+    await page.getByLabel('Requests a minute').fill('12000');
+    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByRole('button', { name: 'Done' }).waitFor();
+    const secret = (await page.getByRole('region', { name: 'Command' }).textContent()) ?? '';
+    await page.getByRole('button', { name: 'Done' }).click();
+    const row = page.getByRole('row').filter({ hasText: 'guest' });
+    await row.getByText('12,000 requests/min').waitFor();
+
+    await row.getByRole('button', { name: 'Limits of guest' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Limits of guest' });
+    expect(await dialog.getByLabel('Requests a minute').inputValue()).toBe('12000');
+    expect(await axeViolations(page)).toEqual([]);
+    await dialog.getByLabel('Requests a minute').fill('1');
+    await dialog.getByLabel('Tokens a minute').fill('5000');
+    await dialog.getByRole('button', { name: 'Change the limits' }).click();
+    await row.getByText('1 requests/min, 5,000 tokens/min').waitFor();
+
+    const chat = async () =>
+      await fetch(`${service.url}/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ messages: [{ role: 'user', content: 'Hi' }], max_tokens: 2 }),
+      });
+    expect((await chat()).status).toBe(200);
+    const refused = await chat();
+    expect([refused.status, Number(refused.headers.get('retry-after')) > 0]).toEqual([429, true]);
+
+    await row.getByRole('button', { name: 'Limits of guest' }).click();
+    for (const label of ['Requests a minute', 'Tokens a minute']) await dialog.getByLabel(label).fill('');
+    await dialog.getByRole('button', { name: 'Change the limits' }).click();
+    await row.getByText('none').waitFor();
+    expect((await chat()).status).toBe(200);
+    expect(complaints).toEqual([]);
+    await context.close();
+  });
+
   test('a chart has a table that says the same, a file, and points that lead to their rollouts', async () => {
     const { context, page, complaints } = await signedIn();
     await page.goto(`${origin}/models/${modelId}`);

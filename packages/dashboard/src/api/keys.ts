@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { CreatedKeyObject, CreateKeyRequest } from '@trainyard/sdk';
+import type { CreatedKeyObject, CreateKeyRequest, KeyLimitsRequest } from '@trainyard/sdk';
 
 import { client } from './client.ts';
 import { queryClient } from './query-client.ts';
@@ -15,6 +15,11 @@ export async function createKey(key: CreateKeyRequest): Promise<CreatedKeyObject
   const created = await client.keys.create(key);
   await queryClient.invalidateQueries({ queryKey: keysQuery.queryKey });
   return created;
+}
+
+export async function limitKey(keyId: string, limits: KeyLimitsRequest): Promise<void> {
+  await client.keys.update(keyId, { limits });
+  await queryClient.invalidateQueries({ queryKey: keysQuery.queryKey });
 }
 
 export async function revokeKey(keyId: string): Promise<void> {

@@ -11,6 +11,8 @@ import { Fault } from '../components/fault.tsx';
 import { Page } from '../components/page.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
 import { Ago } from '../components/time.tsx';
+import { formatCount } from '../components/numbers.ts';
+import { LimitsButton } from './limits-button.tsx';
 import { NewKeyDialog } from './new-key-dialog.tsx';
 
 /** Who may use the service. */
@@ -48,23 +50,38 @@ const COLUMNS: readonly Column<ApiKeyObject>[] = [
   { name: 'Secret', cell: ({ hint }) => <code>{hint === null ? '…' : `${hint}…`}</code> },
   { name: 'Entity', cell: ({ entity }) => entity },
   { name: 'May', cell: ({ scopes }) => scopes.join(', ') },
+  { name: 'Limits', cell: ({ limits }) => <KeyLimits limits={limits} /> },
   { name: 'State', cell: (key) => <KeyState apiKey={key} /> },
   { name: 'Made', cell: ({ created_at: at }) => <Ago at={at} /> },
   {
     name: 'Actions',
     isNameHidden: true,
-    cell: ({ id, name, revoked_at: revokedAt }) =>
-      revokedAt === null ? (
-        <ConfirmButton
-          label="Revoke"
-          name={`Revoke ${name}`}
-          question={`Revoke ${name}?`}
-          explanation="Whoever uses it is refused from now on, and answers that it is being sent end. It cannot be made valid again."
-          onConfirm={() => revokeKey(id)}
-        />
+    cell: (key) =>
+      key.revoked_at === null ? (
+        <div className="key-actions">
+          <LimitsButton apiKey={key} />
+          <ConfirmButton
+            label="Revoke"
+            name={`Revoke ${key.name}`}
+            question={`Revoke ${key.name}?`}
+            explanation="Whoever uses it is refused from now on, and answers that it is being sent end. It cannot be made valid again."
+            onConfirm={() => revokeKey(key.id)}
+          />
+        </div>
       ) : null,
   },
 ];
+
+function KeyLimits({
+  limits: { requests_per_minute: requests, tokens_per_minute: tokens, max_requests_in_flight: inFlight },
+}: Pick<ApiKeyObject, 'limits'>) {
+  const words = [
+    requests === null ? null : `${formatCount(requests)} requests/min`,
+    tokens === null ? null : `${formatCount(tokens)} tokens/min`,
+    inFlight === null ? null : `${formatCount(inFlight)} in flight`,
+  ].filter((word) => word !== null);
+  return words.length === 0 ? <span className="soft">none</span> : words.join(', ');
+}
 
 function KeyState({ apiKey: { revoked_at: revokedAt, expires_at: expiresAt } }: { apiKey: ApiKeyObject }) {
   if (revokedAt !== null) return <StatusDot tone="bad">revoked</StatusDot>;

@@ -8,6 +8,7 @@ import { Command } from '../components/command.tsx';
 import { Dialog } from '../components/actions/dialog.tsx';
 import { Fault } from '../components/fault.tsx';
 import { Notice } from '../components/notice.tsx';
+import { LimitFields, limitsOf, NO_LIMITS_TYPED } from './limit-fields.tsx';
 
 type KeyScope = ApiKeyObject['scopes'][number];
 
@@ -43,6 +44,7 @@ function KeyForm({ onMade, onClose }: { onMade: (secret: string) => void; onClos
   const [name, setName] = useState('');
   const [scopes, setScopes] = useState<KeyScope[]>(['inference', 'training']);
   const [until, setUntil] = useState('');
+  const [limits, setLimits] = useState(NO_LIMITS_TYPED);
   const [fault, setFault] = useState<unknown>(null);
   const [isBusy, setIsBusy] = useState(false);
 
@@ -51,7 +53,12 @@ function KeyForm({ onMade, onClose }: { onMade: (secret: string) => void; onClos
     setFault(null);
     try {
       const expiresAt = until === '' ? null : Math.floor(Date.parse(`${until}T23:59:59`) / 1000);
-      const { secret } = await createKey({ name: name.trim(), scopes, expires_at: expiresAt });
+      const { secret } = await createKey({
+        name: name.trim(),
+        scopes,
+        expires_at: expiresAt,
+        limits: limitsOf(limits),
+      });
       onMade(secret ?? '');
     } catch (error) {
       setFault(error);
@@ -93,6 +100,10 @@ function KeyForm({ onMade, onClose }: { onMade: (secret: string) => void; onClos
         <input className="input" type="date" value={until} onChange={(event) => setUntil(event.target.value)} />
         <small>Empty: for ever</small>
       </label>
+      <details className="key-limits">
+        <summary>Limits</summary>
+        <LimitFields limits={limits} onChange={setLimits} />
+      </details>
       <div className="dialog-actions">
         <Button onClick={onClose}>Not now</Button>
         <Button look="primary" type="submit" disabled={isBusy || name.trim() === '' || scopes.length === 0}>
