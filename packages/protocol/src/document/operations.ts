@@ -702,7 +702,7 @@ export const OPERATIONS: readonly Operation[] = [
     tag: 'Training',
     summary: 'Check an uploaded adapter and make it usable',
     description:
-      'Options, tensors, shapes and values are checked against the base model; what is wrong is named, and the upload stays open. Committing what is committed answers the same.',
+      'Options, tensors, shapes and values are checked against the base model; what is wrong is named, and the upload stays open. Committing what is committed answers the same. While no trainer that runs has the base model the import waits in the queue, and whoever has waited for 30 s is told so with 503: commit again to wait on.',
     pathParameters: ADAPTER_ID,
     isIdempotent: true,
     answer: AdapterSchema,
@@ -712,6 +712,7 @@ export const OPERATIONS: readonly Operation[] = [
       ...IDEMPOTENCY,
       'request.not_found',
       'request.conflict',
+      'server.unavailable',
       'trainer.adapter_invalid',
       'trainer.architecture_unsupported',
       'trainer.disk_full',

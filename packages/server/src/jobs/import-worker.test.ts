@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import type { TransferBackend } from '../hosts/embedded-transfers.ts';
 import { TransferError } from '../hosts/transfer-error.ts';
-import { ImportWorker } from './import-worker.ts';
+import { ImportWorker, type ImportWorkerOptions } from './import-worker.ts';
 import { openTestStore } from '../testing/test-store.ts';
 
 /** Writes one file for each import, and does before it what the test says. */
@@ -60,8 +60,8 @@ afterEach(async () => {
 });
 
 const modelPaths = (id: string) => (['base', 'second'].includes(id) ? `/${id}.gguf` : null);
-const newWorker = (at: SqlStore = store) =>
-  new ImportWorker({ store: at, blobs, backend: transfers, modelPaths, log: () => {} });
+const newWorker = (at: SqlStore = store, options: Partial<ImportWorkerOptions> = {}) =>
+  new ImportWorker({ store: at, blobs, backend: transfers, modelPaths, log: () => {}, ...options });
 
 /** The files left on disk. */
 const kept = async () => ({ files: await blobs.listKeys(), directories: await blobs.listDirectories() });
@@ -160,6 +160,48 @@ test('an import that another process runs is waited for, and fails here with the
   expect((await imports.commit(adapter)).content?.digest).toBe('d');
   await there.stop();
   await other.close();
+});
+
+test('a commit whose base model no trainer has is told so after a while; its import begins with the next that has it', async () => {
+  await imports.stop();
+  // As in a process with HTTP alone.
+  const asked = newWorker(store, { baseModels: [], maxAbsenceMs: 700 });
+  const refusal = {
+    code: 'server.unavailable',
+    message: expect.stringContaining('No trainer that runs now was given the base model base of the adapter') as string,
+    headers: { 'retry-after': '30' },
+  };
+  await expect(asked.commit(adapter)).rejects.toMatchObject(refusal);
+  const facts = { capacity: 1, adapterDigests: [], url: null, version: '1' };
+  const register = (id: string, isDraining = false) =>
+    store.registerMember(
+      { ...facts, role: 'trainer', baseModels: [{ id, fileDigest: null, vocabSize: null }], isDraining },
+      60_000,
+    );
+  await register('second');
+  await expect(asked.commit(adapter)).rejects.toMatchObject(refusal);
+  await register('base', true);
+  await expect(asked.commit(adapter)).rejects.toMatchObject(refusal);
+  await register('base');
+  const answer = asked.commit(adapter);
+  // It is registered, and takes its time.
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  imports = newWorker(store, { baseModels: ['base'] });
+  imports.start();
+  expect((await answer).content?.digest).toBe('d');
+  // There was one import, for all that asked.
+  expect(transfers.numImports).toBe(1);
+  await asked.stop();
+});
+
+test('a trainer that comes in time is waited for', async () => {
+  await imports.stop();
+  const asked = newWorker(store, { baseModels: [], maxAbsenceMs: 60_000 });
+  const answer = asked.commit(adapter);
+  imports = newWorker(store, { baseModels: ['base'] });
+  imports.start();
+  expect((await answer).content?.digest).toBe('d');
+  await asked.stop();
 });
 
 test('a stop tells who waits, and gives the import back: the next start ends it', async () => {

@@ -1,6 +1,7 @@
 import { type Adapter, type Job, type JobOrigin, StoreError } from '@trainyard/store';
 
 import type { AdapterImporter } from '../contract/backends.ts';
+import { trainedBaseModels } from '../contract/trained-base-models.ts';
 import { HTTP_FAULTS, JobFault, type FaultCode } from '../faults/http-faults.ts';
 import { RequestError } from '../faults/request-error.ts';
 import { JobMachine, type JobMachineOptions } from './job-machine.ts';
@@ -10,6 +11,8 @@ import { ImportJobs, type ImportJobsOptions, uploadedFiles } from './kinds/impor
 const MAX_IMPORTS = 16;
 /** Another process may have the import. */
 const LOOK_MS = 500;
+/** As long as others count on a trainer that is silent: one that only starts again is back by then. */
+const MAX_ABSENCE_MS = 30_000;
 
 /** A request, or several, that wait for the end of one job. */
 interface Waiting {
@@ -20,14 +23,19 @@ interface Waiting {
   fault: unknown;
 }
 
+export interface ImportWorkerOptions extends ImportJobsOptions, Pick<JobMachineOptions<'import'>, 'baseModels'> {
+  /** How long a request waits while no trainer that runs has the base model, default 30 s. */
+  readonly maxAbsenceMs?: number;
+}
+
 /** Runs queued imports, one after the other, and answers those who wait: each import may take the memory of its file twice. */
 export class ImportWorker implements AdapterImporter {
-  readonly #options: ImportJobsOptions;
+  readonly #options: ImportWorkerOptions;
   readonly #machine: JobMachine<'import'>;
   readonly #waiting = new Map<string, Waiting>();
   #numRequests = 0;
 
-  constructor(options: ImportJobsOptions & Pick<JobMachineOptions<'import'>, 'baseModels'>) {
+  constructor(options: ImportWorkerOptions) {
     this.#options = options;
     const audience = {
       fails: (jobId: string, error: unknown) => {
@@ -55,7 +63,11 @@ export class ImportWorker implements AdapterImporter {
     await stopped;
   }
 
-  /** @throws {RequestError} `request.too_many` when too many wait already */
+  /**
+   * Waits for the end of the import. One that no trainer can take stays in the queue, and whoever waits is told.
+   *
+   * @throws {RequestError} `request.too_many` when too many wait already; `server.unavailable` when no trainer that runs has the base model
+   */
   async commit(adapter: Adapter, origin?: JobOrigin): Promise<Adapter> {
     const { store, blobs } = this.#options;
     if (this.#numRequests >= MAX_IMPORTS) throw tooMany();
@@ -92,6 +104,7 @@ export class ImportWorker implements AdapterImporter {
     const waiting = this.#waiting.get(jobId) ?? { numRequests: 0, told: Promise.withResolvers(), fault: null };
     this.#waiting.set(jobId, waiting);
     waiting.numRequests += 1;
+    let absentSince: number | null = null;
     try {
       this.#machine.notify();
       for (;;) {
@@ -100,12 +113,26 @@ export class ImportWorker implements AdapterImporter {
         const job = await this.#options.store.getJob(jobId);
         if (job?.status === 'failed') throw waiting.fault ?? (await this.#storedFault(job));
         if (job === null || job.finishedAt !== null) return;
+        absentSince = (await this.#canBeTaken(job)) ? null : (absentSince ?? performance.now());
+        if (absentSince !== null && performance.now() - absentSince >= this.#maxAbsenceMs) throw noTrainer(job);
         await settledWithin(waiting.told.promise, LOOK_MS);
       }
     } finally {
       waiting.numRequests -= 1;
       if (waiting.numRequests === 0) this.#waiting.delete(jobId);
     }
+  }
+
+  /** Whether it runs, or some trainer that is there has its base model. */
+  async #canBeTaken({ status, baseModel }: Job): Promise<boolean> {
+    if (status !== 'queued') return true;
+    const { store, baseModels = null } = this.#options;
+    const trained = await trainedBaseModels(store, baseModels);
+    return trained === null || trained.has(baseModel);
+  }
+
+  get #maxAbsenceMs(): number {
+    return this.#options.maxAbsenceMs ?? MAX_ABSENCE_MS;
   }
 
   /** It failed in another process. */
@@ -116,6 +143,14 @@ export class ImportWorker implements AdapterImporter {
     const words = typeof message === 'string' ? message : (errorMessage ?? 'the import failed');
     return new JobFault(isKnown ? (code as FaultCode) : 'internal', words);
   }
+}
+
+function noTrainer({ baseModel }: Job): RequestError {
+  return new RequestError(
+    'server.unavailable',
+    `No trainer that runs now was given the base model ${baseModel} of the adapter (--model). The import stays in the queue and begins once one is; commit the upload again to wait for it`,
+    { headers: { 'retry-after': '30' } },
+  );
 }
 
 function tooMany(): RequestError {

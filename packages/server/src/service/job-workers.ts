@@ -120,7 +120,7 @@ export function workersTogether(
 /** Jobs that other processes take from the database: they are queued and waited for here, and nothing of them runs. */
 export function jobWorkersElsewhere(parts: JobWorkerParts): JobWorkers {
   // Never started: it queues imports and waits for their rows.
-  const imports = new ImportWorker({ ...parts, backend: NO_TRANSFERS });
+  const imports = new ImportWorker({ ...parts, backend: NO_TRANSFERS, baseModels: [] });
   return {
     // Its owner hears of a job that was stopped from the database, and looks twice a second besides.
     training: { baseModels: [], notify: () => undefined, stopJob: async () => undefined, trouble: () => null },

@@ -9,7 +9,8 @@ import type { Completes } from '../../answers/idempotency.ts';
 import { removeUnlessNamed } from '../../data/remove-unless-named.ts';
 import type { BaseModel } from '../../contract/base-models.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { trainedBaseModels, waitingFor } from './waiting-for.ts';
+import { trainedBaseModels } from '../../contract/trained-base-models.ts';
+import { waitingFor } from './waiting-for.ts';
 import { toJobObject } from '../../wire/training/training-job.ts';
 import { refusedWhenFull } from '../full-queue.ts';
 import { notFound, ownedModel } from '../owned.ts';
@@ -68,7 +69,7 @@ export async function submitJob(
     await parts.store.announceKey(dataKey);
     const { settings: config, rewards, prompts } = await store(dataKey);
     const row = newJob({ id, model, kind, config: { ...config }, now: parts.clock() });
-    const trained = await trainedBaseModels(parts);
+    const trained = await trainedBaseModels(parts.store, parts.training.baseModels);
     const job = toJobObject(row, {
       started: null,
       numGradientSteps: 0,

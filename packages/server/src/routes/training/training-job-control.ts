@@ -19,7 +19,8 @@ import { toJobObject } from '../../wire/training/training-job.ts';
 import { removeFiles } from '../files.ts';
 import { traceJobStopped } from '../../tracing/job-trace.ts';
 import { notFound, ownedJob, ownedModel } from '../owned.ts';
-import { type TrainedBaseModels, trainedBaseModels, waitingFor } from './waiting-for.ts';
+import { type TrainedBaseModels, trainedBaseModels } from '../../contract/trained-base-models.ts';
+import { waitingFor } from './waiting-for.ts';
 
 /** The message of a cancelled job's end. */
 const CANCELLED = 'the job was cancelled by a client (trainer.cancelled)';
@@ -34,7 +35,11 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
   type JobRoute = { Params: { job_id: string } };
 
   app.get<JobRoute>('/v1/preview/training-jobs/:job_id', { config: { scope: 'training' } }, async (request) =>
-    describe(parts, await ownedJob(request, parts, request.params.job_id), await trainedBaseModels(parts)),
+    describe(
+      parts,
+      await ownedJob(request, parts, request.params.job_id),
+      await trainedBaseModels(store, training.baseModels),
+    ),
   );
 
   app.get<{ Params: { model_id: string }; Querystring: PageQuery }>(
@@ -43,7 +48,7 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
     async (request): Promise<ListPage<TrainingJobObject>> => {
       const model = await ownedModel(request, parts, request.params.model_id);
       const { items, hasMore } = await store.listJobs({ ...request.query, modelId: model.id });
-      const trained = await trainedBaseModels(parts);
+      const trained = await trainedBaseModels(store, training.baseModels);
       const described = await Promise.all(items.map((job) => describe(parts, job, trained)));
       return toListPage({ items: described, hasMore }, (job) => job);
     },
@@ -57,7 +62,7 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
       const { entityId } = callerOf(request);
       const ofModel = modelId === undefined ? {} : { modelId };
       const { items, hasMore } = await store.listJobs({ ...query, ...ofModel, entityId });
-      const trained = await trainedBaseModels(parts);
+      const trained = await trainedBaseModels(store, training.baseModels);
       const described = await Promise.all(items.map((job) => describe(parts, job, trained)));
       return toListPage({ items: described, hasMore }, (job) => job);
     },
@@ -103,7 +108,7 @@ export function trainingJobControlRoutes(app: FastifyInstance, parts: RouteParts
           describe(
             parts,
             await act(await ownedJob(request, parts, request.params.job_id)),
-            await trainedBaseModels(parts),
+            await trainedBaseModels(store, training.baseModels),
           ),
         ),
     );

@@ -1,19 +1,7 @@
 import type { WaitingForObject } from '@trainyard/protocol';
 import type { TrainingJob } from '@trainyard/store';
 
-import type { RouteParts } from '../server-parts.ts';
-
-/** Ids of the base models that some trainer which runs now takes jobs of, in this process or another; null: any. */
-export type TrainedBaseModels = ReadonlySet<string> | null;
-
-export async function trainedBaseModels({
-  store,
-  training,
-}: Pick<RouteParts, 'store' | 'training'>): Promise<TrainedBaseModels> {
-  if (training.baseModels === null) return null;
-  const trainers = (await store.listMembers()).filter(({ role, isDraining }) => role === 'trainer' && !isDraining);
-  return new Set([...training.baseModels, ...trainers.flatMap(({ baseModels }) => baseModels.map(({ id }) => id))]);
-}
+import type { TrainedBaseModels } from '../../contract/trained-base-models.ts';
 
 /** Whatever keeps a job in the queue; null when it is not there. */
 export function waitingFor(
