@@ -163,6 +163,8 @@ export interface BackendHealth {
 export interface BackendMember {
   /** Its address, without a path. */
   readonly name: string;
+  /** An engine of this service on another machine, or a vLLM server. */
+  readonly kind: 'engine' | 'vllm';
   /**
    * `up`: takes requests. `draining`: takes no new ones, and goes on with what it has. `down`: not to be had, what it had is lost. `unfit`: it answers, and is another
    * model, say.

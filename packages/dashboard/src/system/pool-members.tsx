@@ -13,13 +13,25 @@ const TONES: Readonly<Record<Member['state'], StatusTone>> = {
   unfit: 'bad',
 };
 
-/** The vLLM servers that sample from a base model, each with what it does now. */
+const NAMES: Readonly<Record<Member['kind'], readonly [one: string, several: string]>> = {
+  engine: ['engine', 'engines'],
+  vllm: ['vLLM server', 'vLLM servers'],
+};
+
+/** As people count them: 2 engines. @param members all of one kind */
+export function countOf(members: readonly Member[]): string {
+  const [one, several] = NAMES[members[0]?.kind ?? 'engine'];
+  return `${members.length} ${members.length === 1 ? one : several}`;
+}
+
+/** The engines or vLLM servers that sample from a base model, each with what it does now. */
 export function PoolMembers({ members }: { members: readonly Member[] }) {
-  return <DataTable caption="vLLM servers" columns={COLUMNS} rows={members} keyOf={({ url }) => url} />;
+  const [, several] = NAMES[members[0]?.kind ?? 'engine'];
+  return <DataTable caption={several} columns={COLUMNS} rows={members} keyOf={({ url }) => url} />;
 }
 
 const COLUMNS: readonly Column<Member>[] = [
-  { name: 'Server', cell: ({ url }) => <code>{url}</code> },
+  { name: 'Address', cell: ({ url }) => <code>{url}</code> },
   {
     name: 'State',
     cell: ({ state, trouble }) => (
@@ -29,7 +41,7 @@ const COLUMNS: readonly Column<Member>[] = [
       </>
     ),
   },
-  { name: 'vLLM', cell: ({ version }) => version ?? '–' },
+  { name: 'Version', cell: ({ version }) => version ?? '–' },
   { name: 'In flight', isNumber: true, cell: ({ num_choices: number }) => formatCount(number) },
   { name: 'Adapters', isNumber: true, cell: ({ num_adapters: number }) => formatCount(number) },
   { name: 'KV cache', isNumber: true, cell: ({ kv_use: use }) => (use === null ? '–' : `${(use * 100).toFixed(0)} %`) },

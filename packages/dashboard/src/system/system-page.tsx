@@ -11,7 +11,7 @@ import { formatCount } from '../components/numbers.ts';
 import { Page } from '../components/page.tsx';
 import { Progress } from '../components/progress.tsx';
 import { StatusDot } from '../components/status-dot.tsx';
-import { PoolMembers } from './pool-members.tsx';
+import { countOf, PoolMembers } from './pool-members.tsx';
 
 type Host = HostsObject['sampling']['hosts'][number];
 
@@ -62,16 +62,14 @@ function PartState({ trouble }: { trouble: string | null }) {
 }
 
 function HostCard({ host }: { host: Host }) {
-  const hits = host.prompt_tokens === 0 ? null : host.prefix_hit_tokens / host.prompt_tokens;
+  const hits = host.prefix_query_tokens === 0 ? null : host.prefix_hit_tokens / host.prefix_query_tokens;
   const isElsewhere = host.members.length > 0;
   return (
     <section className="card host" aria-label={host.base_model}>
       <header>
         <h2>{host.base_model}</h2>
         {isElsewhere ? (
-          <span className="soft">
-            {host.members.length} vLLM server{host.members.length === 1 ? '' : 's'}
-          </span>
+          <span className="soft">{countOf(host.members)}</span>
         ) : (
           <StatusDot tone={host.is_loaded ? 'good' : 'plain'}>
             {host.is_loaded ? 'in memory' : 'not in memory'}

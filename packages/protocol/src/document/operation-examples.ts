@@ -474,10 +474,12 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
             num_preemptions: 0,
             prompt_tokens: 26_240,
             generated_tokens: 1_280,
-            prefix_hit_tokens: 25_000,
+            prefix_query_tokens: 104_960,
+            prefix_hit_tokens: 98_200,
             members: [
               {
                 url: 'http://10.0.0.5:8000',
+                kind: 'vllm',
                 state: 'up',
                 trouble: null,
                 version: '0.32.0',
@@ -493,7 +495,7 @@ export const OPERATION_EXAMPLES: Readonly<Record<string, OperationExample>> = {
           },
         ],
       },
-      training: { trouble: null },
+      training: { trouble: null, base_models: [BASE_MODEL] },
       store: { trouble: null },
       tracking: { tracker: 'mlflow', trouble: null },
     },

@@ -8,12 +8,15 @@ const Count = (description: string) => Type.Integer({ minimum: 0, description })
 const PoolMemberSchema = Type.Object(
   {
     url: Type.String({ description: 'Its address, without a path or a key.' }),
+    kind: Type.Enum(['engine', 'vllm'], {
+      description: '`engine`: one of this service, on another machine. `vllm`: a vLLM server.',
+    }),
     state: Type.Enum(['up', 'draining', 'down', 'unfit'], {
       description:
         '`up`: takes requests. `draining`: takes no new ones. `down`: not to be had. `unfit`: it answers, and is another model, say.',
     }),
     trouble: nullable(Type.String(), { description: 'Why it takes no requests, with what to do; null while it does.' }),
-    version: nullable(Type.String(), { description: 'Of vLLM; null: it does not say.' }),
+    version: nullable(Type.String(), { description: 'Of its software; null: it does not say.' }),
     num_choices: Count('Choices in flight there.'),
     num_adapters: Count('Adapters that it was given.'),
     kv_use: nullable(Type.Number({ minimum: 0, maximum: 1 }), {
@@ -42,9 +45,12 @@ const SamplingHostSchema = Type.Object(
     num_preemptions: Count('Choices that gave their room back, since it was loaded.'),
     prompt_tokens: Count('Prompt tokens of requests that began, since it was loaded.'),
     generated_tokens: Count('Tokens sampled, since it was loaded.'),
-    prefix_hit_tokens: Count('Prompt tokens found in memory, since it was loaded.'),
+    prefix_query_tokens: Count(
+      'Tokens looked for in memory before they were computed, since it was loaded: the prompt of each choice.',
+    ),
+    prefix_hit_tokens: Count('Of them, those that were found.'),
     members: Type.Array(PoolMemberSchema, {
-      description: 'The vLLM servers that sample; none where this machine does.',
+      description: 'The engines on other machines, or the vLLM servers, that sample; none where this process has the engine.',
     }),
   },
   { title: 'SamplingHost' },
@@ -63,7 +69,15 @@ export const HostsSchema = Type.Object(
       trouble: nullable(Type.String(), { description: 'Why it does not work as it should; null when it does.' }),
       hosts: Type.Array(SamplingHostSchema, { description: 'One a base model, the default one first.' }),
     }),
-    training: PartState('What trains.'),
+    training: Type.Object(
+      {
+        trouble: nullable(Type.String(), { description: 'Why it does not work as it should; null when it does.' }),
+        base_models: nullable(Type.Array(Type.String()), {
+          description: 'Base models whose jobs a trainer takes that runs now, in whatever process; null: any.',
+        }),
+      },
+      { description: 'What trains.' },
+    ),
     store: PartState('What remembers.'),
     tracking: nullable(
       Type.Object({

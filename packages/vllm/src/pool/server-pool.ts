@@ -7,6 +7,7 @@ export function memberOf(server: VllmServer): BackendMember {
   const { name, state, trouble, facts, numChoices, kvUse, adapters, counts } = server;
   return {
     name,
+    kind: 'vllm',
     state,
     trouble,
     version: facts?.version ?? null,

@@ -101,6 +101,7 @@ export class EngineLink implements RingMember {
   asMember(): BackendMember {
     return {
       name: this.name,
+      kind: 'engine',
       state: this.isUp ? 'up' : this.isThere ? 'draining' : this.#isUnfit ? 'unfit' : 'down',
       trouble: this.#trouble ?? this.ownTrouble,
       version: this.#state?.version ?? this.member.version,

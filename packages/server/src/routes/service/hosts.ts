@@ -5,6 +5,7 @@ import type { HostsObject } from '@trainyard/protocol';
 import type { BaseModel } from '../../contract/base-models.ts';
 import { SERVICE_VERSION } from '../../service/service-version.ts';
 import type { RouteParts } from '../server-parts.ts';
+import { trainedBaseModels } from '../training/waiting-for.ts';
 
 /** GET /v1/preview/hosts: of the whole service, so for admins. */
 export function hostRoutes(
@@ -14,10 +15,19 @@ export function hostRoutes(
   app.get('/v1/preview/hosts', { config: { scope: 'admin' } }, async (): Promise<HostsObject> => ({
     version: SERVICE_VERSION,
     sampling: { trouble: await inference.trouble(), hosts: baseModels.all.map(toHostObject) },
-    training: { trouble: await training.trouble() },
+    training: await trainingState(),
     store: { trouble: store.trouble() },
     tracking: tracking === null ? null : { tracker: tracking.name, trouble: tracking.trouble() },
   }));
+
+  async function trainingState(): Promise<HostsObject['training']> {
+    const trained = await trainedBaseModels({ store, training });
+    const isMissing = trained !== null && trained.size === 0;
+    return {
+      trouble: (await training.trouble()) ?? (isMissing ? 'no trainer is there' : null),
+      base_models: trained && [...trained],
+    };
+  }
 
   function toHostObject({ id, contextLength }: BaseModel): HostsObject['sampling']['hosts'][number] {
     const model = inference.of(id);
@@ -36,6 +46,7 @@ export function hostRoutes(
       num_preemptions: stats?.numPreemptions ?? 0,
       prompt_tokens: stats?.promptTokens ?? 0,
       generated_tokens: stats?.generatedTokens ?? 0,
+      prefix_query_tokens: stats?.prefixQueryTokens ?? 0,
       prefix_hit_tokens: stats?.prefixHitTokens ?? 0,
       members: (model.members?.() ?? []).map(toMemberObject),
     };
@@ -45,6 +56,7 @@ export function hostRoutes(
 function toMemberObject(member: BackendMember): HostsObject['sampling']['hosts'][number]['members'][number] {
   return {
     url: member.name,
+    kind: member.kind,
     state: member.state,
     trouble: member.trouble,
     version: member.version,

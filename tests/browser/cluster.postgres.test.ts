@@ -1,0 +1,113 @@
+/** The dashboard of a service in several processes, in a real browser: what is missing is told, and is there once it is there. */
+import assert from 'node:assert/strict';
+
+import { Trainyard } from '@trainyard/sdk';
+import { PostgresCluster } from '@trainyard/store/testing';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import type { OwnService } from '../../scripts/own-service.ts';
+import { hasBrowser, openBrowser } from '../support/browser.ts';
+import { scoredGroup } from '../support/groups.ts';
+import { type ServicePart, ServiceParts } from '../support/service-parts.ts';
+
+const BASE = 'HuggingFaceTB/SmolLM2-135M-Instruct';
+const WAIT = { timeout: 60_000 };
+const SECRET = 'a secret for these tests, which is long enough';
+
+describe.skipIf(!hasBrowser())('the dashboard of several processes', () => {
+  let cluster: PostgresCluster;
+  let parts: ServiceParts;
+  let api: OwnService;
+  let client: Trainyard;
+  let browser: Browser;
+  let page: Page;
+  const troubles: string[] = [];
+  beforeAll(async () => {
+    const programs = process.env['TRAINYARD_POSTGRES'];
+    assert(programs !== undefined, 'the project `postgres` says where the server is');
+    cluster = await PostgresCluster.start(programs);
+    parts = new ServiceParts({ database: await cluster.createSchema(), secret: SECRET });
+    api = await parts.api();
+    client = new Trainyard({ baseUrl: api.url, apiKey: api.apiKey });
+    browser = await openBrowser();
+    page = await browser.newPage({ viewport: { width: 1280, height: 860 } });
+    page.on('console', (message) => {
+      if (['error', 'warning'].includes(message.type())) troubles.push(message.text());
+    });
+    page.on('pageerror', (error) => troubles.push(String(error)));
+    await page.goto(/^Dashboard (\S+)$/m.exec(api.output())![1]!);
+  }, 200_000);
+  afterAll(async () => {
+    await browser?.close();
+    await parts?.close();
+    await cluster?.stop();
+  });
+
+  const open = (name: string) => page.getByRole('link', { name, exact: true }).click();
+  const fact = (name: string) => page.locator('dt', { hasText: new RegExp(`^${name}$`) }).locator('+ dd');
+  const text = (name: string) => fact(name).first().textContent();
+
+  test('without engines and trainers each is told', async () => {
+    await open('System');
+    await expect.poll(() => text('Sampling'), WAIT).toContain('no engine is there');
+    expect(await text('Training')).toContain('no trainer is there');
+    expect(await text('Store')).toContain('works');
+  });
+
+  let engines: ServicePart[];
+  test('engines that come are engines, with their software, and what prompts found in memory is a part of them', async () => {
+    engines = [await parts.part('engine'), await parts.part('engine')];
+    const rows = page.getByRole('table', { name: 'engines' }).locator('tbody tr');
+    await expect.poll(() => rows.count(), WAIT).toBe(2);
+    expect(await page.getByRole('region', { name: BASE }).locator('header').textContent()).toBe(`${BASE}2 engines`);
+    for (const row of await rows.allTextContents()) expect(row).toMatch(/^http:\/\/127\.0\.0\.1:\d+up0\.1\.0/);
+    await client.chat.completions.create({
+      model: BASE,
+      messages: [{ role: 'user', content: 'Say something.' }],
+      n: 4,
+      max_tokens: 4,
+    });
+    await expect.poll(() => text('Prefix hits'), WAIT).toMatch(/^[1-9]\d? %$/);
+    const { sampling } = await client.service.read();
+    const { prefix_hit_tokens: hits, prefix_query_tokens: queries, prompt_tokens: prompt } = sampling.hosts[0]!;
+    expect(queries).toBe(4 * prompt);
+    expect(hits).toBeLessThan(queries);
+  });
+
+  test('a job says what it waits for, and is trained once a trainer is there', async () => {
+    const model = await client.models.register({ project: 'parts', name: 'agent', base_model: BASE });
+    const groups = await Promise.all(
+      [1, 2].map((seed) => scoredGroup(client, 'agent', { seed, prompt: `Say ${seed}.` })),
+    );
+    const job = await client.trainingJobs.create({
+      model_id: model.id,
+      trajectory_groups: groups,
+      experimental_config: { learning_rate: 1e-3, gradient_steps: 1 },
+    });
+    await open('Jobs');
+    const row = page.getByRole('row', { name: job.id.slice(0, 8) });
+    await expect.poll(() => row.textContent(), WAIT).toContain(`no trainer that runs now was given its base model`);
+    await parts.part('trainer');
+    await client.trainingJobs.gradientSteps(job.id);
+    await expect.poll(() => row.textContent(), WAIT).toContain('succeeded');
+    await open('System');
+    await expect.poll(() => text('Training'), WAIT).toContain('works');
+    await open('Usage');
+    const kinds = page.getByRole('table', { name: 'By kind' }).locator('tbody tr');
+    await expect.poll(() => kinds.allTextContents(), WAIT).toEqual([expect.stringMatching(/^training1/), expect.stringMatching(/^chat/)]);
+  }, 200_000);
+
+  test('an engine that is killed is down, with the reason, and the other one goes on', async () => {
+    await open('System');
+    await engines[0]!.end('SIGKILL');
+    const rows = page.getByRole('table', { name: 'engines' }).locator('tbody tr');
+    const ofKilled = rows.filter({ hasText: new URL(engines[0]!.engineUrl!).host });
+    await expect.poll(() => ofKilled.textContent(), WAIT).toContain('down');
+    expect(await rows.filter({ hasText: new URL(engines[1]!.engineUrl!).host }).textContent()).toContain('up');
+    // Its lease has ended.
+    await expect.poll(() => rows.count(), WAIT).toBe(1);
+    expect(await text('Sampling')).toContain('works');
+    expect(troubles).toEqual([]);
+  }, 200_000);
+});
