@@ -69,7 +69,7 @@ describe.skipIf(!hasBrowser())('the dashboard of several processes', () => {
       max_tokens: 4,
     });
     await expect.poll(() => text('Prefix hits'), WAIT).toMatch(/^[1-9]\d? %$/);
-    const { sampling } = await client.service.read();
+    const { sampling } = await client.hosts.read();
     const { prefix_hit_tokens: hits, prefix_query_tokens: queries, prompt_tokens: prompt } = sampling.hosts[0]!;
     expect(queries).toBe(4 * prompt);
     expect(hits).toBeLessThan(queries);
@@ -95,7 +95,9 @@ describe.skipIf(!hasBrowser())('the dashboard of several processes', () => {
     await expect.poll(() => text('Training'), WAIT).toContain('works');
     await open('Usage');
     const kinds = page.getByRole('table', { name: 'By kind' }).locator('tbody tr');
-    await expect.poll(() => kinds.allTextContents(), WAIT).toEqual([expect.stringMatching(/^training1/), expect.stringMatching(/^chat/)]);
+    await expect
+      .poll(() => kinds.allTextContents(), WAIT)
+      .toEqual([expect.stringMatching(/^training1/), expect.stringMatching(/^chat/)]);
   }, 200_000);
 
   test('an engine that is killed is down, with the reason, and the other one goes on', async () => {

@@ -50,7 +50,8 @@ const SamplingHostSchema = Type.Object(
     ),
     prefix_hit_tokens: Count('Of them, those that were found.'),
     members: Type.Array(PoolMemberSchema, {
-      description: 'The engines on other machines, or the vLLM servers, that sample; none where this process has the engine.',
+      description:
+        'The engines on other machines, or the vLLM servers, that sample; none where this process has the engine.',
     }),
   },
   { title: 'SamplingHost' },
