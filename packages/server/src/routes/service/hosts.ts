@@ -3,9 +3,9 @@ import type { BackendMember } from '@trainyard/backend';
 import type { HostsObject } from '@trainyard/protocol';
 
 import type { BaseModel } from '../../contract/base-models.ts';
+import { trainedBaseModels } from '../../contract/trained-base-models.ts';
 import { SERVICE_VERSION } from '../../service/service-version.ts';
 import type { RouteParts } from '../server-parts.ts';
-import { trainedBaseModels } from '../training/waiting-for.ts';
 
 /** GET /v1/preview/hosts: of the whole service, so for admins. */
 export function hostRoutes(
@@ -21,7 +21,7 @@ export function hostRoutes(
   }));
 
   async function trainingState(): Promise<HostsObject['training']> {
-    const trained = await trainedBaseModels({ store, training });
+    const trained = await trainedBaseModels(store, training.baseModels);
     const isMissing = trained !== null && trained.size === 0;
     return {
       trouble: (await training.trouble()) ?? (isMissing ? 'no trainer is there' : null),
