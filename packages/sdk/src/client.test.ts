@@ -65,6 +65,7 @@ const CALLS: Readonly<Record<string, (client: Trainyard) => unknown>> = {
   listHosts: (client) => client.hosts.read(),
   createKey: (client) => client.keys.create({ name: 'n', scopes: ['inference'] }),
   listKeys: (client) => client.keys.list(),
+  updateKey: (client) => client.keys.update('k', { limits: { requests_per_minute: 1 } }),
   revokeKey: (client) => client.keys.revoke('k'),
   retrieveSession: (client) => client.sessions.retrieve(),
   createSession: (client) => client.sessions.create({ key: 'k' }),
